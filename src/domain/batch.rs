@@ -1,0 +1,452 @@
+//! A batch: one run of a group for one batch number.
+
+use crate::domain::dag::{Dag, DagError};
+use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId};
+use crate::domain::job::{Definition, Group, JobDef, JobDependency};
+use crate::domain::params::BatchValues;
+use crate::domain::queue::QueueStatus;
+use crate::domain::source::Source;
+use crate::domain::time::{Millis, at_wall_clock, day_in};
+use chrono::{Datelike, NaiveDate};
+use chrono_tz::Tz;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashSet};
+
+/// A request to run: what a schedule, an operator or the API hands to `queueDispatcher`, as
+/// `{"batchNo":"202407","type":"monthly"}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BatchOrder {
+    /// The batch number.
+    pub batch_no: BatchNo,
+    /// Which groups: those of this type.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub batch_type: Option<String>,
+    /// Which group: this one alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupCode>,
+    /// The accounting day; taken from the batch number when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub business_date: Option<NaiveDate>,
+    /// Parameters that win over the group's.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, String>,
+}
+
+/// State of a `job_batch` row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum BatchStatus {
+    /// Jobs are open.
+    Running,
+    /// Being stopped by an operator.
+    Killing,
+    /// Every job succeeded.
+    Success,
+    /// Every job counts as success, some with warnings, forced or skipped.
+    Warning,
+    /// A job failed, timed out or has an unknown outcome.
+    Failed,
+    /// Stopped by an operator.
+    Killed,
+}
+
+impl BatchStatus {
+    /// Every state.
+    pub const ALL: [Self; 6] =
+        [Self::Running, Self::Killing, Self::Success, Self::Warning, Self::Failed, Self::Killed];
+
+    /// The word in the `status` column.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "RUNNING",
+            Self::Killing => "KILLING",
+            Self::Success => "SUCCESS",
+            Self::Warning => "WARNING",
+            Self::Failed => "FAILED",
+            Self::Killed => "KILLED",
+        }
+    }
+
+    /// The state a column's word means.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|s| s.as_str() == word)
+    }
+
+    /// Nothing more happens by itself.
+    pub fn is_final(self) -> bool {
+        !matches!(self, Self::Running | Self::Killing)
+    }
+
+    /// The batch did what it was for.
+    pub fn is_success(self) -> bool {
+        matches!(self, Self::Success | Self::Warning)
+    }
+
+    /// The result of a batch whose jobs are all final.
+    pub fn of(jobs: impl Iterator<Item = QueueStatus>) -> Self {
+        jobs.fold(Self::Success, |result, job| result.max_severity(Self::of_job(job)))
+    }
+
+    fn of_job(job: QueueStatus) -> Self {
+        match job {
+            QueueStatus::Success => Self::Success,
+            QueueStatus::Warning | QueueStatus::Forced | QueueStatus::Skipped => Self::Warning,
+            QueueStatus::Killed => Self::Killed,
+            QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::UpstreamFailed => Self::Failed,
+            QueueStatus::Unknown => Self::Failed,
+            QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued => Self::Running,
+            QueueStatus::Running | QueueStatus::RetryWait | QueueStatus::Killing => Self::Running,
+        }
+    }
+
+    fn max_severity(self, other: Self) -> Self {
+        let rank = |s: Self| match s {
+            Self::Success => 0,
+            Self::Warning => 1,
+            Self::Failed => 2,
+            Self::Killed => 3,
+            Self::Killing => 4,
+            Self::Running => 5,
+        };
+        if rank(other) > rank(self) { other } else { self }
+    }
+}
+
+impl std::fmt::Display for BatchStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The definition a batch runs from its first moment to its last, whatever is applied meanwhile;
+/// kept in `job_batch.snapshot` as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The group.
+    pub group: Group,
+    /// Its active jobs.
+    pub jobs: Vec<JobDef>,
+    /// The dependencies between them.
+    pub dependencies: Vec<JobDependency>,
+    /// The sources they use; without passwords.
+    pub sources: Vec<Source>,
+}
+
+impl Snapshot {
+    /// The graph of the snapshot. It was checked when the batch was opened.
+    pub fn dag(&self) -> Result<Dag, DagError> {
+        let codes: Vec<JobCode> = self.jobs.iter().map(|j| j.code.clone()).collect();
+        Dag::build(&codes, &self.dependencies)
+    }
+}
+
+/// A `job_batch` row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Key.
+    pub batch_id: BatchId,
+    /// Number, group, business date and parameters.
+    pub values: BatchValues,
+    /// Type it was asked for with, or its group's.
+    pub batch_type: Option<String>,
+    /// State.
+    pub status: BatchStatus,
+    /// The process that dispatches it, while one does.
+    pub owner: Option<NodeId>,
+    /// Who asked for it.
+    pub started_by: String,
+    /// When it was opened.
+    pub create_time: Millis,
+    /// When it ended.
+    pub end_time: Option<Millis>,
+    /// Why it was killed, in the operator's words.
+    pub reason: Option<String>,
+}
+
+/// A batch about to be written: what `plan` made of an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchPlan {
+    /// Number, group, business date and parameters.
+    pub values: BatchValues,
+    /// Type.
+    pub batch_type: Option<String>,
+    /// What it runs.
+    pub snapshot: Snapshot,
+    /// Parallel to `snapshot.jobs`: not before this moment.
+    pub not_before: Vec<Option<Millis>>,
+}
+
+/// Why an order cannot become a batch; `Display` is the sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BatchError {
+    /// The JSON of the order is wrong.
+    #[error("the batch parameters are not usable: {0}; expected {{\"batchNo\":\"202407\",\"type\":\"monthly\"}}")]
+    BadOrder(String),
+    /// Neither type nor group finds anything.
+    #[error("no group {0}; groups that exist: {1}")]
+    NoGroup(String, String),
+    /// A group has nothing to run.
+    #[error("group {0} has no active job; nothing to run")]
+    Empty(GroupCode),
+    /// An active job waits for an inactive one.
+    #[error(
+        "job {job} depends on {inactive}, which is not active; activate it, or remove the dependency"
+    )]
+    Inactive {
+        /// The job that waits.
+        job: JobCode,
+        /// The job that is off.
+        inactive: JobCode,
+    },
+    /// The group's zone is not in the IANA table.
+    #[error("group {0}: time zone {1:?} is not known; use an IANA name such as Asia/Shanghai")]
+    BadZone(GroupCode, String),
+    /// Not a DAG.
+    #[error(transparent)]
+    Dag(#[from] DagError),
+}
+
+impl BatchOrder {
+    /// Reads the JSON parameters of `queueDispatcherHandler`.
+    pub fn parse(json: &str) -> Result<Self, BatchError> {
+        serde_json::from_str(json).map_err(|e| BatchError::BadOrder(e.to_string()))
+    }
+}
+
+/// The last day of the period that a batch number names: day `20240731`, month `202407`, quarter
+/// `2024Q3`, year `2024`; `None` for free text.
+pub fn implied_business_date(batch_no: &BatchNo) -> Option<NaiveDate> {
+    let text = batch_no.as_str();
+    let number = |from: usize, to: usize| -> Option<u32> {
+        let digits = text.get(from..to)?;
+        digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
+    };
+    let year = i32::try_from(number(0, 4)?).ok()?;
+    let last_of = |month: u32| -> Option<NaiveDate> {
+        let (next_year, next_month) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+        NaiveDate::from_ymd_opt(year, month, 1)?;
+        NaiveDate::from_ymd_opt(next_year, next_month, 1)?.pred_opt()
+    };
+    match text.len() {
+        4 => last_of(12),
+        6 if text.as_bytes()[4] == b'Q' => match number(5, 6)? {
+            quarter @ 1..=4 => last_of(quarter * 3),
+            _ => None,
+        },
+        6 => last_of(number(4, 6)?),
+        8 => NaiveDate::from_ymd_opt(year, number(4, 6)?, number(6, 8)?),
+        _ => None,
+    }
+}
+
+/// Makes the batches an order asks for: one per group it names. Pure; `now` only places
+/// `schedule_time` on the batch's day, which is the day it is opened.
+pub fn plan(defs: &Definition, order: &BatchOrder, now: Millis) -> Result<Vec<BatchPlan>, BatchError> {
+    let wanted = |g: &&Group| {
+        order.group.as_ref().is_none_or(|code| *code == g.code)
+            && order.batch_type.as_ref().is_none_or(|t| g.batch_type.as_ref() == Some(t))
+    };
+    let groups: Vec<&Group> = defs.groups.iter().filter(wanted).collect();
+    if groups.is_empty() {
+        return Err(no_group(defs, order));
+    }
+    groups.into_iter().map(|group| plan_group(defs, order, group, now)).collect()
+}
+
+fn no_group(defs: &Definition, order: &BatchOrder) -> BatchError {
+    let words = match (&order.group, &order.batch_type) {
+        (Some(code), Some(ty)) => format!("{code} of type {ty}"),
+        (Some(code), None) => code.to_string(),
+        (None, Some(ty)) => format!("of type {ty}"),
+        (None, None) => "at all".to_owned(),
+    };
+    let known: Vec<String> = defs
+        .groups
+        .iter()
+        .map(|g| format!("{} ({})", g.code, g.batch_type.as_deref().unwrap_or("no type")))
+        .collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    BatchError::NoGroup(words, known)
+}
+
+fn plan_group(
+    defs: &Definition,
+    order: &BatchOrder,
+    group: &Group,
+    now: Millis,
+) -> Result<BatchPlan, BatchError> {
+    let snapshot = snapshot(defs, group)?;
+    snapshot.dag()?;
+    let mut params = group.params.clone();
+    params.extend(order.params.clone());
+    let zone = zone_of(group)?;
+    let day = day_in(now, zone);
+    let not_before =
+        snapshot.jobs.iter().map(|j| j.schedule_time.map(|t| at_wall_clock(day, t, zone))).collect();
+    Ok(BatchPlan {
+        values: BatchValues {
+            batch_no: order.batch_no.clone(),
+            group: group.code.clone(),
+            business_date: order.business_date.or_else(|| implied_business_date(&order.batch_no)),
+            params,
+        },
+        batch_type: order.batch_type.clone().or_else(|| group.batch_type.clone()),
+        snapshot,
+        not_before,
+    })
+}
+
+/// The zone a group's times of day are read in.
+pub fn zone_of(group: &Group) -> Result<Tz, BatchError> {
+    let name = group.time_zone.as_deref().unwrap_or("UTC");
+    name.parse().map_err(|_| BatchError::BadZone(group.code.clone(), name.to_owned()))
+}
+
+fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
+    let jobs: Vec<JobDef> =
+        defs.jobs.iter().filter(|j| j.group == group.code && j.is_active).cloned().collect();
+    if jobs.is_empty() {
+        return Err(BatchError::Empty(group.code.clone()));
+    }
+    let active: HashSet<&JobCode> = jobs.iter().map(|j| &j.code).collect();
+    let inactive: HashSet<&JobCode> =
+        defs.jobs.iter().filter(|j| !j.is_active).map(|j| &j.code).collect();
+    let mut dependencies = Vec::new();
+    for dependency in defs.dependencies.iter().filter(|d| active.contains(&d.job_code)) {
+        if inactive.contains(&dependency.depends_on) {
+            return Err(BatchError::Inactive {
+                job: dependency.job_code.clone(),
+                inactive: dependency.depends_on.clone(),
+            });
+        }
+        dependencies.push(dependency.clone());
+    }
+    let used: HashSet<_> = jobs.iter().filter_map(|j| j.source.as_ref()).collect();
+    let sources = defs.sources.iter().filter(|s| used.contains(&s.name)).cloned().collect();
+    Ok(Snapshot { group: group.clone(), jobs, dependencies, sources })
+}
+
+/// A word for the day a batch belongs to, for people: `2024-07-31 (July 2024)`.
+pub fn business_date_words(date: NaiveDate) -> String {
+    format!("{date} ({} {})", date.format("%B"), date.year())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::JobType;
+
+    fn defs() -> Definition {
+        let group = |code: &str, ty: &str| Group {
+            code: GroupCode::parse(code).expect("group"),
+            name: code.to_owned(),
+            batch_type: Some(ty.to_owned()),
+            owner: None,
+            notify_email: vec![],
+            max_parallel: None,
+            time_zone: Some("Asia/Shanghai".to_owned()),
+            params: BTreeMap::from([("rate".to_owned(), "7.0".to_owned())]),
+        };
+        let job = |code: &str, group: &str| {
+            JobDef::bare(
+                JobCode::parse(code).expect("code"),
+                GroupCode::parse(group).expect("group"),
+                JobType::parse("NOOP").expect("type"),
+            )
+        };
+        let mut late = job("B", "month_end");
+        late.schedule_time = "22:30:00".parse().ok();
+        Definition {
+            sources: vec![],
+            groups: vec![group("month_end", "monthly"), group("quarter_end", "quarterly")],
+            jobs: vec![job("A", "month_end"), late, job("Q", "quarter_end")],
+            dependencies: vec![JobDependency {
+                job_code: JobCode::parse("B").expect("code"),
+                depends_on: JobCode::parse("A").expect("code"),
+                dependency_order: 1,
+            }],
+        }
+    }
+
+    fn order(json: &str) -> BatchOrder {
+        BatchOrder::parse(json).expect("order")
+    }
+
+    #[test]
+    fn type_and_group_pick_the_jobs() {
+        let now = Millis::from("2024-08-01T01:00:00Z".parse::<chrono::DateTime<chrono::Utc>>().expect("now"));
+        let planned = |json: &str| plan(&defs(), &order(json), now);
+        let monthly = planned(r#"{"batchNo":"202407","type":"monthly","params":{"rate":"7.1"}}"#);
+        let monthly = monthly.expect("plan");
+        assert_eq!(monthly.len(), 1);
+        assert_eq!(monthly[0].snapshot.jobs.len(), 2);
+        assert_eq!(monthly[0].values.params["rate"], "7.1");
+        assert_eq!(monthly[0].values.business_date, "2024-07-31".parse().ok());
+        // 22:30 in Shanghai on the day the batch is opened there, 1 August.
+        assert_eq!(monthly[0].not_before[1].expect("time").to_string(), "2024-08-01T14:30:00.000Z");
+        assert_eq!(planned(r#"{"batchNo":"x"}"#).expect("all groups").len(), 2);
+        let none = planned(r#"{"batchNo":"x","type":"daily"}"#).expect_err("no such type");
+        assert_eq!(
+            none.to_string(),
+            "no group of type daily; groups that exist: month_end (monthly), quarter_end (quarterly)"
+        );
+    }
+
+    #[test]
+    fn an_inactive_parent_is_refused_by_name() {
+        let mut defs = defs();
+        defs.jobs[0].is_active = false;
+        let error = plan(&defs, &order(r#"{"batchNo":"1","group":"month_end"}"#), Millis(0));
+        assert!(error.expect_err("inactive").to_string().contains("B depends on A, which is not active"));
+    }
+
+    #[test]
+    fn orders_are_checked() {
+        for (json, said) in [
+            ("{}", "missing field `batchNo`"),
+            (r#"{"batchNo":"2024 07"}"#, "batch number '2024 07' is not usable"),
+            (r#"{"batchNo":"1","batchType":"x"}"#, "unknown field `batchType`"),
+            ("", "EOF"),
+        ] {
+            let error = BatchOrder::parse(json).expect_err(json).to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn batch_numbers_imply_a_business_date() {
+        for (no, date) in [
+            ("202402", Some("2024-02-29")),
+            ("202312", Some("2023-12-31")),
+            ("2024Q1", Some("2024-03-31")),
+            ("2024Q4", Some("2024-12-31")),
+            ("2024", Some("2024-12-31")),
+            ("20240731", Some("2024-07-31")),
+            ("20240732", None),
+            ("202413", None),
+            ("2024Q5", None),
+            ("202400", None),
+            ("rerun-7", None),
+            ("adhoc", None),
+        ] {
+            let expected = date.map(|d| d.parse::<NaiveDate>().expect("date"));
+            assert_eq!(implied_business_date(&BatchNo::parse(no).expect("no")), expected, "{no}");
+        }
+    }
+
+    #[test]
+    fn the_result_keeps_the_worst() {
+        use QueueStatus as Q;
+        for (jobs, result) in [
+            (vec![Q::Success, Q::Success], BatchStatus::Success),
+            (vec![Q::Success, Q::Forced], BatchStatus::Warning),
+            (vec![Q::Failed, Q::Skipped], BatchStatus::Failed),
+            (vec![Q::Unknown], BatchStatus::Failed),
+            (vec![Q::Failed, Q::Killed], BatchStatus::Killed),
+            (vec![Q::Killed, Q::Pending], BatchStatus::Running),
+        ] {
+            assert_eq!(BatchStatus::of(jobs.into_iter()), result);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
+//! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
+//! Invariant: the same input gives the same answer, on any machine, at any time.
+//! Story order: time, id, text, value, source, job, dag, batch, queue, readiness, outcome, settlement, notice.
+
+pub mod batch;
+pub mod dag;
+pub mod id;
+pub mod job;
+pub mod notice;
+pub mod outcome;
+pub mod params;
+pub mod queue;
+pub mod readiness;
+pub mod settlement;
+pub mod source;
+pub mod statement;
+pub mod text;
+pub mod time;

@@ -1,0 +1,143 @@
+//! What became of one try of a body: data first, because it is stored and read back.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Rows of a body's result that are kept, at most; the count of all is kept beside them.
+pub const ROWS_KEPT: usize = 100;
+
+/// How a try ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The body ended well.
+    Success,
+    /// The body ended well but raised warnings.
+    Warning,
+    /// The body said no: an error of the database, an exit code, a parameter without value.
+    Failed,
+    /// The body ran past its time and is proven gone.
+    TimedOut,
+    /// The body was stopped because an operator asked, and is proven gone.
+    Killed,
+    /// Whether the body took effect cannot be learnt: the connection broke while it ran, or it was
+    /// stopped and its server session could not be confirmed gone.
+    Unknown,
+}
+
+/// One result set, cut to `ROWS_KEPT` rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultSet {
+    /// Column names.
+    pub columns: Vec<String>,
+    /// Values as text, `null` for NULL.
+    pub rows: Vec<Vec<Option<String>>>,
+    /// How many rows there were in all.
+    pub row_count: u64,
+}
+
+/// What a body hands on: stored as JSON, shown to the user, read by its children.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outputs {
+    /// OUT and INOUT values, by parameter name; a script's `name=value` lines.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, Option<String>>,
+    /// Result sets in the order they came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<ResultSet>,
+    /// Rows changed by all statements together, where the database says.
+    #[serde(default)]
+    pub rows_affected: u64,
+}
+
+impl Outputs {
+    /// The value a child means by `${jobs.CODE.NAME}`: an OUT value, else `rows_affected`, else
+    /// the column of that name in the last result set that has exactly one row.
+    pub fn value(&self, name: &str) -> Option<String> {
+        if let Some(value) = self.values.get(name) {
+            return value.clone();
+        }
+        if name == "rows_affected" {
+            return Some(self.rows_affected.to_string());
+        }
+        let only_row = self.results.iter().rev().find(|r| r.row_count == 1)?;
+        let column = only_row.columns.iter().position(|c| c == name)?;
+        only_row.rows.first()?.get(column)?.clone()
+    }
+
+    /// Nothing to hand on.
+    pub fn is_empty(&self) -> bool {
+        self == &Self::default()
+    }
+}
+
+/// Where a log line came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    /// A script's standard output.
+    Stdout,
+    /// A script's standard error.
+    Stderr,
+    /// NOTICE, warning or result of the database.
+    Database,
+    /// Procession itself.
+    System,
+}
+
+impl Stream {
+    /// The word in the `stream` column.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+            Self::Database => "database",
+            Self::System => "system",
+        }
+    }
+}
+
+/// One try's result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// How it ended.
+    pub end: End,
+    /// Why, when it did not end well; made storable by who stores it.
+    pub message: Option<String>,
+    /// What it hands on.
+    pub outputs: Outputs,
+}
+
+impl Outcome {
+    /// Ended well.
+    pub fn success(outputs: Outputs) -> Self {
+        Self { end: End::Success, message: None, outputs }
+    }
+
+    /// Ended any other way, with the reason.
+    pub fn ended(end: End, message: impl Into<String>) -> Self {
+        Self { end, message: Some(message.into()), outputs: Outputs::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_find_values_by_name() {
+        let outputs = Outputs {
+            values: BTreeMap::from([("p_rows".into(), Some("3".into())), ("gone".into(), None)]),
+            results: vec![ResultSet {
+                columns: vec!["total".into()],
+                rows: vec![vec![Some("9.50".into())]],
+                row_count: 1,
+            }],
+            rows_affected: 7,
+        };
+        assert_eq!(outputs.value("p_rows").as_deref(), Some("3"));
+        assert_eq!(outputs.value("gone"), None);
+        assert_eq!(outputs.value("rows_affected").as_deref(), Some("7"));
+        assert_eq!(outputs.value("total").as_deref(), Some("9.50"));
+        assert_eq!(outputs.value("other"), None);
+    }
+}

@@ -1,0 +1,306 @@
+//! One job in one batch (`job_queue`), its states and the legal ways between them.
+
+use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
+use crate::domain::time::Millis;
+use serde::{Deserialize, Serialize};
+
+/// State of a `job_queue` row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum QueueStatus {
+    /// Parents are open, or its time has not come.
+    Pending,
+    /// An operator holds it back.
+    Held,
+    /// Ready: a one-shot task that waits for a slot.
+    Queued,
+    /// A worker has it.
+    Running,
+    /// A try failed; the next one waits for its time.
+    RetryWait,
+    /// Being stopped; the server session or process may still live.
+    Killing,
+    /// Done.
+    Success,
+    /// Done, with something to look at; counts as success.
+    Warning,
+    /// Tried as often as allowed and failed.
+    Failed,
+    /// Ran longer than it may, as often as allowed.
+    Timeout,
+    /// Stopped by an operator.
+    Killed,
+    /// Left out; its children go on.
+    Skipped,
+    /// Never started, because something above it failed.
+    UpstreamFailed,
+    /// An operator declared it done; counts as success.
+    Forced,
+    /// The outcome of its body could not be learnt.
+    Unknown,
+}
+
+impl QueueStatus {
+    /// Every state, in story order.
+    pub const ALL: [Self; 15] = [
+        Self::Pending,
+        Self::Held,
+        Self::Queued,
+        Self::Running,
+        Self::RetryWait,
+        Self::Killing,
+        Self::Success,
+        Self::Warning,
+        Self::Failed,
+        Self::Timeout,
+        Self::Killed,
+        Self::Skipped,
+        Self::UpstreamFailed,
+        Self::Forced,
+        Self::Unknown,
+    ];
+
+    /// The word in the `status` column.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING",
+            Self::Held => "HELD",
+            Self::Queued => "QUEUED",
+            Self::Running => "RUNNING",
+            Self::RetryWait => "RETRY_WAIT",
+            Self::Killing => "KILLING",
+            Self::Success => "SUCCESS",
+            Self::Warning => "WARNING",
+            Self::Failed => "FAILED",
+            Self::Timeout => "TIMEOUT",
+            Self::Killed => "KILLED",
+            Self::Skipped => "SKIPPED",
+            Self::UpstreamFailed => "UPSTREAM_FAILED",
+            Self::Forced => "FORCED",
+            Self::Unknown => "UNKNOWN",
+        }
+    }
+
+    /// The state a column's word means.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|s| s.as_str() == word)
+    }
+
+    /// Nothing more happens to it unless an operator acts.
+    pub fn is_final(self) -> bool {
+        match self {
+            Self::Pending | Self::Held | Self::Queued => false,
+            Self::Running | Self::RetryWait | Self::Killing => false,
+            Self::Success | Self::Warning | Self::Failed | Self::Timeout | Self::Killed => true,
+            Self::Skipped | Self::UpstreamFailed | Self::Forced | Self::Unknown => true,
+        }
+    }
+
+    /// Children of an `all success` job may go on.
+    pub fn lets_children_run(self) -> bool {
+        matches!(self, Self::Success | Self::Warning | Self::Forced | Self::Skipped)
+    }
+
+    /// Final, and its children can never run.
+    pub fn blocks_children(self) -> bool {
+        self.is_final() && !self.lets_children_run()
+    }
+}
+
+impl std::fmt::Display for QueueStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What happens to a job in a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Event {
+    /// Ready, but no slot is free.
+    Enqueue,
+    /// A worker takes it.
+    Claim,
+    /// Its body ended well.
+    Succeed,
+    /// Its body ended well with something to look at.
+    Warn,
+    /// A try failed and another is allowed.
+    RetryLater,
+    /// The last allowed try failed.
+    Fail,
+    /// The last allowed try ran too long.
+    TimeOut,
+    /// Nobody can tell what its body did.
+    LoseTrack,
+    /// Its worker died and its body may be started again.
+    Orphan,
+    /// Its body is being stopped, on time-out or by an operator.
+    BeginKill,
+    /// It was stopped, or need not start any more.
+    Kill,
+    /// Something above it failed.
+    FailUpstream,
+    /// An operator holds it back.
+    Hold,
+    /// An operator lets it go.
+    Release,
+    /// An operator leaves it out.
+    Skip,
+    /// An operator declares it done.
+    ForceSuccess,
+    /// An operator starts it over.
+    Rerun,
+}
+
+impl Event {
+    /// Every event, in story order.
+    pub const ALL: [Self; 17] = [
+        Self::Enqueue,
+        Self::Claim,
+        Self::Succeed,
+        Self::Warn,
+        Self::RetryLater,
+        Self::Fail,
+        Self::TimeOut,
+        Self::LoseTrack,
+        Self::Orphan,
+        Self::BeginKill,
+        Self::Kill,
+        Self::FailUpstream,
+        Self::Hold,
+        Self::Release,
+        Self::Skip,
+        Self::ForceSuccess,
+        Self::Rerun,
+    ];
+}
+
+/// An event that makes no sense in a state: a bug of ours, or an operator's wish that came late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a job that is {from} cannot take the event {event:?}")]
+pub struct Illegal {
+    /// The state it was in.
+    pub from: QueueStatus,
+    /// What was to happen.
+    pub event: Event,
+}
+
+impl QueueStatus {
+    /// The state after `event`: the whole state machine of the product. `docs/state-machine.md` is
+    /// drawn from this function.
+    pub fn after(self, event: Event) -> Result<Self, Illegal> {
+        use QueueStatus as S;
+        let next = match (self, event) {
+            (S::Pending, Event::Enqueue) => S::Queued,
+            (S::Pending | S::Queued | S::RetryWait, Event::Claim) => S::Running,
+
+            (S::Running, Event::Succeed) => S::Success,
+            (S::Running, Event::Warn) => S::Warning,
+            (S::Running | S::Killing, Event::RetryLater) => S::RetryWait,
+            (S::Running, Event::Fail) => S::Failed,
+            (S::Running | S::Killing, Event::TimeOut) => S::Timeout,
+            (S::Running | S::Killing, Event::LoseTrack) => S::Unknown,
+            (S::Running | S::Killing, Event::Orphan) => S::RetryWait,
+            (S::Running, Event::BeginKill) => S::Killing,
+
+            (S::Killing, Event::Kill) => S::Killed,
+            (S::Pending | S::Held | S::Queued | S::RetryWait, Event::Kill) => S::Killed,
+            (S::Pending | S::Held, Event::FailUpstream) => S::UpstreamFailed,
+
+            (S::Pending | S::Queued | S::RetryWait, Event::Hold) => S::Held,
+            (S::Held, Event::Release) => S::Pending,
+            (S::Pending | S::Held | S::Queued | S::RetryWait, Event::Skip) => S::Skipped,
+            (S::Failed | S::Timeout | S::Killed | S::UpstreamFailed | S::Unknown, Event::Skip) => {
+                S::Skipped
+            }
+            (
+                S::Failed | S::Timeout | S::Killed | S::UpstreamFailed | S::Unknown,
+                Event::ForceSuccess,
+            ) => S::Forced,
+            (from, Event::Rerun) if from.is_final() => S::Pending,
+            (from, event) => return Err(Illegal { from, event }),
+        };
+        Ok(next)
+    }
+}
+
+/// A `job_queue` row as the dispatcher knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueEntry {
+    /// Key of the row.
+    pub queue_id: QueueId,
+    /// Its batch.
+    pub batch_id: BatchId,
+    /// Its job.
+    pub job_code: JobCode,
+    /// Its state.
+    pub status: QueueStatus,
+    /// Failed tries of the present run; a rerun starts it at 0 again.
+    pub try_count: u32,
+    /// Starts ever, over all runs; numbers the tries in the logs and is never reset.
+    pub attempt: u32,
+    /// The process that holds it while it runs.
+    pub owner: Option<NodeId>,
+    /// It is not started before this moment.
+    pub not_before: Option<Millis>,
+    /// Start of the present or last try.
+    pub start_time: Option<Millis>,
+    /// End of the last try.
+    pub end_time: Option<Millis>,
+    /// What the last try said, when it did not end well.
+    pub error_message: Option<String>,
+    /// Outputs of the job as JSON text: OUT values by name, rows, row count.
+    pub outputs: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_round_trip() {
+        for status in QueueStatus::ALL {
+            assert_eq!(QueueStatus::parse(status.as_str()), Some(status));
+        }
+    }
+
+    #[test]
+    fn final_is_final_but_for_an_operator() {
+        let operator = [Event::Skip, Event::ForceSuccess, Event::Rerun];
+        for status in QueueStatus::ALL.into_iter().filter(|s| s.is_final()) {
+            for event in Event::ALL.into_iter().filter(|e| !operator.contains(e)) {
+                assert!(status.after(event).is_err(), "{status} must not take {event:?}");
+            }
+            assert_eq!(status.after(Event::Rerun), Ok(QueueStatus::Pending));
+        }
+    }
+
+    #[test]
+    fn every_state_that_is_not_final_has_an_exit() {
+        for status in QueueStatus::ALL.into_iter().filter(|s| !s.is_final()) {
+            let mut seen = vec![status];
+            let mut open = vec![status];
+            while let Some(at) = open.pop() {
+                for next in Event::ALL.into_iter().filter_map(|e| at.after(e).ok()) {
+                    if !seen.contains(&next) {
+                        seen.push(next);
+                        open.push(next);
+                    }
+                }
+            }
+            assert!(seen.contains(&QueueStatus::Success), "{status} can never succeed");
+            assert!(seen.contains(&QueueStatus::Killed), "{status} can never be stopped");
+        }
+    }
+
+    #[test]
+    fn a_body_runs_only_after_a_claim() {
+        for status in QueueStatus::ALL {
+            for event in Event::ALL {
+                if status.after(event) == Ok(QueueStatus::Running) {
+                    assert_eq!(event, Event::Claim);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What an outcome means for the row: done, tried again, or given up.
+
+use crate::domain::job::JobDef;
+use crate::domain::outcome::{End, Outcome};
+use crate::domain::queue::Event;
+use crate::domain::text::{MESSAGE_MAX, storable};
+use crate::domain::time::Millis;
+
+/// The change an outcome makes to its queue row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settlement {
+    /// What happens to the row.
+    pub event: Event,
+    /// `try_count` afterwards.
+    pub try_count: u32,
+    /// When the next try may start, for `RetryLater`.
+    pub not_before: Option<Millis>,
+    /// The message to store.
+    pub message: Option<String>,
+    /// Whether the owners are told: after a final failure, time-out or unknown outcome.
+    pub tell_owners: bool,
+}
+
+/// Judges the outcome of a try of `job` that has failed `try_count` times before, at `now`.
+///
+/// A failure or time-out is tried again while `try_count < retry_count`. An unknown outcome is
+/// tried again only if the job is declared idempotent, because its effect may already be there. A
+/// body that an operator stopped is never tried again by itself.
+pub fn settle(job: &JobDef, try_count: u32, outcome: &Outcome, now: Millis) -> Settlement {
+    let message = outcome.message.as_ref().map(|m| storable(m.as_bytes(), MESSAGE_MAX));
+    let done = |event| Settlement {
+        event,
+        try_count,
+        not_before: None,
+        message: message.clone(),
+        tell_owners: false,
+    };
+    let may_retry = try_count < job.retry_count;
+    let give_up = |event| Settlement { tell_owners: true, try_count: try_count + 1, ..done(event) };
+    let retry = || Settlement {
+        try_count: try_count + 1,
+        not_before: Some(now.plus(i64::from(job.retry_delay_sec) * 1_000)),
+        ..done(Event::RetryLater)
+    };
+    match outcome.end {
+        End::Success => done(Event::Succeed),
+        End::Warning => done(Event::Warn),
+        End::Failed if may_retry => retry(),
+        End::Failed => give_up(Event::Fail),
+        End::TimedOut if may_retry => retry(),
+        End::TimedOut => give_up(Event::TimeOut),
+        End::Killed => done(Event::Kill),
+        End::Unknown if job.idempotent && may_retry => retry(),
+        End::Unknown => give_up(Event::LoseTrack),
+    }
+}
+
+/// What becomes of a row whose worker died while it ran. A lost worker is not the job's fault, so
+/// no try is charged.
+pub fn settle_orphan(job: &JobDef) -> Event {
+    if job.idempotent { Event::Orphan } else { Event::LoseTrack }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::{GroupCode, JobCode, JobType};
+    use crate::domain::outcome::Outputs;
+    use proptest::prelude::*;
+
+    fn job(retry_count: u32, idempotent: bool) -> JobDef {
+        let mut job = JobDef::bare(
+            JobCode::parse("A").expect("code"),
+            GroupCode::parse("g").expect("group"),
+            JobType::parse("SQL").expect("type"),
+        );
+        job.retry_count = retry_count;
+        job.retry_delay_sec = 30;
+        job.idempotent = idempotent;
+        job
+    }
+
+    #[test]
+    fn the_table() {
+        use Event as E;
+        // (end, tries before, retries allowed, idempotent) -> (event, owners told)
+        for (end, tries, allowed, idempotent, event, told) in [
+            (End::Success, 0, 3, false, E::Succeed, false),
+            (End::Warning, 0, 3, false, E::Warn, false),
+            (End::Failed, 0, 0, false, E::Fail, true),
+            (End::Failed, 0, 2, false, E::RetryLater, false),
+            (End::Failed, 1, 2, false, E::RetryLater, false),
+            (End::Failed, 2, 2, false, E::Fail, true),
+            (End::TimedOut, 1, 2, false, E::RetryLater, false),
+            (End::TimedOut, 2, 2, false, E::TimeOut, true),
+            (End::Killed, 0, 9, true, E::Kill, false),
+            (End::Unknown, 0, 9, false, E::LoseTrack, true),
+            (End::Unknown, 0, 1, true, E::RetryLater, false),
+            (End::Unknown, 1, 1, true, E::LoseTrack, true),
+        ] {
+            let outcome = Outcome { end: end.clone(), message: None, outputs: Outputs::default() };
+            let settled = settle(&job(allowed, idempotent), tries, &outcome, Millis(1_000));
+            assert_eq!((settled.event, settled.tell_owners), (event, told), "{end:?} {tries}/{allowed}");
+            let later = (event == E::RetryLater).then_some(Millis(31_000));
+            assert_eq!(settled.not_before, later);
+        }
+        assert_eq!(settle_orphan(&job(0, true)), E::Orphan);
+        assert_eq!(settle_orphan(&job(0, false)), E::LoseTrack);
+    }
+
+    proptest! {
+        /// However a job fails, it is tried at most `retry_count` times again.
+        #[test]
+        fn tries_are_bounded(allowed in 0u32..6, ends in prop::collection::vec(0..3u8, 20)) {
+            let job = job(allowed, true);
+            let mut tries = 0;
+            let mut starts = 0;
+            for end in ends {
+                starts += 1;
+                let end = [End::Failed, End::TimedOut, End::Unknown][end as usize].clone();
+                let settled = settle(&job, tries, &Outcome::ended(end, "no"), Millis(0));
+                tries = settled.try_count;
+                if settled.event != Event::RetryLater { break; }
+            }
+            prop_assert_eq!(starts, allowed + 1);
+        }
+    }
+}

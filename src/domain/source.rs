@@ -1,0 +1,77 @@
+//! A data source: the named database on which bodies run.
+
+use crate::domain::id::SourceName;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The SQL dialect of a database, metadata store or data source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DialectName {
+    /// SQLite, a file.
+    Sqlite,
+    /// MySQL 8 or MariaDB 10.6 and later.
+    Mysql,
+    /// PostgreSQL 13 and later.
+    Postgres,
+}
+
+impl DialectName {
+    /// All dialects, in the order in which documents list them.
+    pub const ALL: [Self; 3] = [Self::Sqlite, Self::Mysql, Self::Postgres];
+
+    /// The word used in files, URLs and folder names.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Mysql => "mysql",
+            Self::Postgres => "postgres",
+        }
+    }
+
+    /// The dialect that a URL's scheme asks for; `None` for any scheme but `sqlite`, `mysql`,
+    /// `mariadb`, `postgres` and `postgresql`.
+    pub fn of_url(url: &str) -> Option<Self> {
+        match url.split_once(':')?.0 {
+            "sqlite" => Some(Self::Sqlite),
+            "mysql" | "mariadb" => Some(Self::Mysql),
+            "postgres" | "postgresql" => Some(Self::Postgres),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for DialectName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A data source as the definition gives it. `url` never holds a password: that comes from the
+/// environment when a connection is opened, so that no table, export or log can show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Its name; `PROCESSION_SOURCE_<NAME>` (upper case, `-` as `_`) may replace the URL.
+    pub name: SourceName,
+    /// `sqlite:file.db`, `mysql://user@host:3306/db` or `postgres://user@host:5432/db`.
+    pub url: String,
+    /// Environment variable that holds the password, if one is needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password_env: Option<String>,
+    /// File whose first line is the password, if one is needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password_file: Option<String>,
+    /// How many bodies may run on it at once; `None` leaves it to the limit in total.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_parallel: Option<u32>,
+    /// Named SQL bodies that stand in for procedures where the database has none (SQLite).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub procedures: BTreeMap<String, String>,
+}
+
+impl Source {
+    /// The environment variable that may replace this source's URL.
+    pub fn url_env(&self) -> String {
+        format!("PROCESSION_SOURCE_{}", self.name.as_str().to_ascii_uppercase().replace('-', "_"))
+    }
+}

@@ -1,0 +1,55 @@
+//! Makes storable what a body printed or raised, before it reaches a column.
+//!
+//! A completion must never fail because of its message: PostgreSQL refuses NUL, MariaDB refuses
+//! invalid UTF-8 (error 1300) and text over the column's size (error 1406), and each of these once
+//! left a job RUNNING for ever in the systems we learnt from.
+
+/// Longest `error_message` kept, in bytes; MySQL's TEXT holds 65,535.
+pub const MESSAGE_MAX: usize = 16_000;
+/// Longest single log line kept, in bytes.
+pub const LINE_MAX: usize = 8_000;
+
+/// Bytes of any origin as text: invalid UTF-8 and NUL become U+FFFD, other control characters
+/// (but not tab and newline) become spaces, and no more than `max` bytes remain.
+pub fn storable(bytes: &[u8], max: usize) -> String {
+    let text: String = String::from_utf8_lossy(bytes)
+        .chars()
+        .map(|c| match c {
+            '\0' => '\u{FFFD}',
+            '\t' | '\n' => c,
+            c if c.is_control() => ' ',
+            c => c,
+        })
+        .collect();
+    clip(&text, max)
+}
+
+/// At most `max` bytes of `text`, cut between characters, the end saying how much is missing.
+pub fn clip(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
+    let cut = text.floor_char_boundary(max.saturating_sub(40));
+    format!("{} … [{} bytes more]", &text[..cut], text.len() - cut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn nul_and_bad_utf8_become_storable() {
+        assert_eq!(storable(b"a\0b\xff\xfe\x1b[31mred\n", 100), "a\u{FFFD}b\u{FFFD}\u{FFFD} [31mred\n");
+        assert_eq!(clip("月末结账", 3), " … [12 bytes more]");
+    }
+
+    proptest! {
+        #[test]
+        fn storable_is_always_short_and_clean(bytes: Vec<u8>, max in 60usize..200) {
+            let text = storable(&bytes, max);
+            prop_assert!(text.len() <= max);
+            prop_assert!(!text.contains('\0'));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The log of one try while it runs: bounded in memory, whatever a body prints.
+
+use crate::domain::outcome::Stream;
+use crate::domain::text::{LINE_MAX, storable};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// One line, numbered from 1 within its try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its number; numbers that were left out are missing.
+    pub number: u64,
+    /// Where it came from.
+    pub stream: Stream,
+    /// Its text, storable.
+    pub text: String,
+}
+
+/// A handle that bodies write to and the worker drains; clones share the lines.
+///
+/// The first three quarters of the cap are kept as they come, the last quarter holds the newest
+/// lines, and one line says how many between them were left out.
+#[derive(Clone, Debug)]
+pub struct RunLog {
+    inner: Arc<Mutex<Buffer>>,
+}
+
+#[derive(Debug)]
+struct Buffer {
+    head_left: usize,
+    tail_max: usize,
+    tail_bytes: usize,
+    next: u64,
+    left_out: u64,
+    fresh: Vec<Line>,
+    tail: VecDeque<Line>,
+}
+
+impl RunLog {
+    /// An empty log that keeps about `max_bytes` of text.
+    pub fn new(max_bytes: usize) -> Self {
+        let tail_max = max_bytes / 4;
+        let buffer = Buffer {
+            head_left: max_bytes - tail_max,
+            tail_max,
+            tail_bytes: 0,
+            next: 1,
+            left_out: 0,
+            fresh: Vec::new(),
+            tail: VecDeque::new(),
+        };
+        Self { inner: Arc::new(Mutex::new(buffer)) }
+    }
+
+    /// Adds one line of bytes of any kind; long lines are cut, unstorable characters replaced.
+    pub fn bytes(&self, stream: Stream, line: &[u8]) {
+        let text = storable(line.trim_ascii_end(), LINE_MAX);
+        let mut buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = Line { number: buffer.next, stream, text };
+        buffer.next += 1;
+        if buffer.tail.is_empty() && buffer.head_left >= line.text.len() {
+            buffer.head_left -= line.text.len() + 1.min(buffer.head_left - line.text.len());
+            buffer.fresh.push(line);
+            return;
+        }
+        buffer.tail_bytes += line.text.len() + 1;
+        buffer.tail.push_back(line);
+        while buffer.tail_bytes > buffer.tail_max && buffer.tail.len() > 1 {
+            if let Some(old) = buffer.tail.pop_front() {
+                buffer.tail_bytes -= old.text.len() + 1;
+                buffer.left_out += 1;
+            }
+        }
+    }
+
+    /// Adds one line of text.
+    pub fn line(&self, stream: Stream, text: impl AsRef<str>) {
+        self.bytes(stream, text.as_ref().as_bytes());
+    }
+
+    /// Takes the lines that are ready to be stored while the body still runs.
+    pub fn drain(&self) -> Vec<Line> {
+        let mut buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut buffer.fresh)
+    }
+
+    /// Takes everything that is left when the body has ended.
+    pub fn finish(&self) -> Vec<Line> {
+        let mut buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = std::mem::take(&mut buffer.fresh);
+        let left_out = std::mem::take(&mut buffer.left_out);
+        let tail = std::mem::take(&mut buffer.tail);
+        if let (Some(first), 1..) = (tail.front(), left_out) {
+            lines.push(Line {
+                number: first.number - 1,
+                stream: Stream::System,
+                text: format!("[{left_out} lines left out: the log of a try has a cap]"),
+            });
+        }
+        lines.extend(tail);
+        buffer.tail_bytes = 0;
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_bounded_and_both_ends_are_kept() {
+        let log = RunLog::new(4_000);
+        for i in 0..100_000 {
+            log.line(Stream::Stdout, format!("line {i}"));
+        }
+        let lines = log.finish();
+        let bytes: usize = lines.iter().map(|l| l.text.len()).sum();
+        assert!(bytes <= 4_100, "{bytes}");
+        assert_eq!(lines[0].text, "line 0");
+        assert_eq!(lines.last().map(|l| l.text.as_str()), Some("line 99999"));
+        assert_eq!(lines.last().map(|l| l.number), Some(100_000));
+        assert!(lines.iter().any(|l| l.stream == Stream::System && l.text.contains("left out")));
+        assert!(lines.windows(2).all(|w| w[0].number < w[1].number), "numbers must be unique");
+    }
+
+    #[test]
+    fn a_short_log_is_kept_whole() {
+        let log = RunLog::new(4_000);
+        log.line(Stream::Stdout, "one");
+        assert_eq!(log.drain().len(), 1);
+        log.bytes(Stream::Stderr, b"two\xff\n");
+        let rest = log.finish();
+        assert_eq!(rest.len(), 1);
+        assert_eq!((rest[0].number, rest[0].text.as_str()), (2, "two\u{FFFD}"));
+    }
+}

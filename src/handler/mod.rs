@@ -1,0 +1,114 @@
+//! handler: does one kind of job here. In: a task and where to log. Out: an outcome, never an error.
+//! May name: domain, db. Never: the store, the queue, a decision about retries.
+//! Invariant: a handler returns only when its body is gone, or says that it could not confirm it.
+//! A new job type is one file here and one line in `HANDLERS`.
+
+pub mod log;
+mod noop;
+
+use crate::domain::id::QueueId;
+use crate::domain::job::{JobDef, JobKind};
+use crate::domain::outcome::Outcome;
+use crate::domain::params::{BatchValues, BoundParam};
+use crate::domain::source::Source;
+use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Every job type, in the order in which documents list them.
+pub static HANDLERS: &[&dyn WorkerHandler] = &[&noop::Noop];
+
+/// The handler of a job type.
+pub fn find(job_type: &str) -> Option<&'static dyn WorkerHandler> {
+    HANDLERS.iter().copied().find(|h| h.kind().name == job_type)
+}
+
+/// Code for one job type.
+pub trait WorkerHandler: Send + Sync {
+    /// Its name and what a definition of this type must and may have.
+    fn kind(&self) -> JobKind;
+
+    /// Runs one try of one job to its end.
+    fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome>;
+}
+
+/// One try of one job, with everything it needs worked out.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The row it belongs to.
+    pub queue_id: QueueId,
+    /// Which start of that row this is, counted from 1 over all runs.
+    pub attempt: u32,
+    /// The job.
+    pub job: JobDef,
+    /// Its batch.
+    pub batch: BatchValues,
+    /// Its parameters.
+    pub params: Vec<BoundParam>,
+    /// Its data source.
+    pub source: Option<Source>,
+    /// Name of the session lock its body takes on the data source, unique to the queue row, so
+    /// that a second start waits for a first one that still lives there. At most 64 characters.
+    pub lock_name: String,
+}
+
+/// Why a body must stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// Its time is up.
+    TimedOut,
+    /// An operator wants it stopped.
+    Killed,
+}
+
+/// Asks whether the row still belongs to this try; the question a body asks after it has gained
+/// its session lock and before it does anything.
+pub trait Claim: Send + Sync {
+    /// Whether the row is still ours, by the database's word.
+    fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>>;
+}
+
+/// What surrounds a try.
+pub struct Context {
+    /// Where its lines go.
+    pub log: log::RunLog,
+    /// Turns from `None` to a reason when the body must stop.
+    pub stop: watch::Receiver<Option<StopReason>>,
+    /// Whether the row is still ours.
+    pub claim: std::sync::Arc<dyn Claim>,
+    /// Settings.
+    pub options: std::sync::Arc<Options>,
+}
+
+impl Context {
+    /// Returns when the body must stop, with the reason; never, when nobody asks.
+    pub async fn stopped(&self) -> StopReason {
+        let mut stop = self.stop.clone();
+        loop {
+            if let Some(reason) = *stop.borrow_and_update() {
+                return reason;
+            }
+            if stop.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+}
+
+/// Settings of the handlers.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Interpreters that scripts may name, with their absolute paths.
+    pub interpreters: BTreeMap<String, PathBuf>,
+    /// Environment variables that scripts inherit; all others are withheld.
+    pub script_env: Vec<String>,
+    /// How long a body may take to end after it was asked, before it is ended by force: a script
+    /// between TERM and KILL, a statement between cancel and the end of its connection.
+    pub kill_grace: Duration,
+    /// How long to look for a killed session or process before it is called unconfirmed.
+    pub kill_confirm: Duration,
+    /// How long opening a connection may take.
+    pub connect_timeout: Duration,
+}
