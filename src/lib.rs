@@ -4,5 +4,7 @@
 pub mod db;
 pub mod definition;
 pub mod domain;
+pub mod engine;
 pub mod handler;
 pub mod picture;
+pub mod store;

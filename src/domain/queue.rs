@@ -194,10 +194,11 @@ impl QueueStatus {
             (S::Pending, Event::Enqueue) => S::Queued,
             (S::Pending | S::Queued | S::RetryWait, Event::Claim) => S::Running,
 
-            (S::Running, Event::Succeed) => S::Success,
-            (S::Running, Event::Warn) => S::Warning,
+            // A body may end by itself before the stop reaches it; then that is the truth.
+            (S::Running | S::Killing, Event::Succeed) => S::Success,
+            (S::Running | S::Killing, Event::Warn) => S::Warning,
             (S::Running | S::Killing, Event::RetryLater) => S::RetryWait,
-            (S::Running, Event::Fail) => S::Failed,
+            (S::Running | S::Killing, Event::Fail) => S::Failed,
             (S::Running | S::Killing, Event::TimeOut) => S::Timeout,
             (S::Running | S::Killing, Event::LoseTrack) => S::Unknown,
             (S::Running | S::Killing, Event::Orphan) => S::RetryWait,
