@@ -218,7 +218,7 @@ pub(crate) fn single(whose: &str, node: Node, report: &mut Report) -> Option<At<
 fn time_of_day(text: &str) -> Option<NaiveTime> {
     let parts: Vec<&str> = text.trim().split(':').collect();
     let digits = |p: &&str| (1..=2).contains(&p.len()) && p.bytes().all(|b| b.is_ascii_digit());
-    if !(2..=3).contains(&parts.len()) || !parts.iter().all(|p| digits(&p)) {
+    if !(2..=3).contains(&parts.len()) || !parts.iter().all(digits) {
         return None;
     }
     let part = |i: usize| parts.get(i).map_or(Some(0), |p| p.parse().ok());
