@@ -5,7 +5,7 @@ use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job::{self, Around};
 use crate::definition::params::usable_name;
-use crate::definition::raw::{Raw, RawGroup};
+use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob};
 use crate::definition::source;
 use crate::domain::id::GroupCode;
 use crate::domain::job::{Definition, Group, JobKind};
@@ -44,6 +44,7 @@ pub(crate) fn build(
     }
     let codes: Vec<GroupCode> = groups.iter().map(|g| g.code.clone()).collect();
     let written: HashSet<String> = raw.jobs.iter().map(|j| j.code.value.clone()).collect();
+    let waits = waits(&raw.jobs, raw.dependencies);
     let around = Around {
         defaults: &raw.defaults,
         kinds,
@@ -56,7 +57,7 @@ pub(crate) fn build(
         .into_iter()
         .filter_map(|j| job::job(j, &around, report))
         .collect();
-    let dependencies = check::dependencies(raw.dependencies, &jobs, &written, report);
+    let dependencies = check::dependencies(waits, &jobs, &written, report);
     check::outputs(&jobs, &dependencies, report);
     let used: HashSet<&str> = jobs.iter().map(|j| j.def.group.as_str()).collect();
     for empty in places.iter().filter(|g| !used.contains(g.value.as_str())) {
@@ -70,6 +71,20 @@ pub(crate) fn build(
         jobs,
         dependencies,
     }
+}
+
+/// All dependencies: those of each job in its order, then those of the list of their own.
+fn waits(jobs: &[RawJob], others: Vec<RawDependency>) -> Vec<RawDependency> {
+    let of_job = |job: &RawJob| -> Vec<RawDependency> {
+        let each = (1..).zip(&job.depends_on);
+        each.map(|(order, depends_on)| RawDependency {
+            job: job.code.value.clone(),
+            depends_on: depends_on.clone(),
+            order,
+        })
+        .collect()
+    };
+    jobs.iter().flat_map(of_job).chain(others).collect()
 }
 
 /// Keeps the first of each code. A map by code cannot hold two; a list can.

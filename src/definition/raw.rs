@@ -11,6 +11,7 @@ pub(crate) struct Raw {
     pub(crate) groups: Vec<RawGroup>,
     pub(crate) defaults: Settings,
     pub(crate) jobs: Vec<RawJob>,
+    /// Those that stand in a list of their own, not with their job.
     pub(crate) dependencies: Vec<RawDependency>,
 }
 
@@ -66,6 +67,7 @@ pub(crate) struct RawJob {
     pub(crate) code: At<String>,
     pub(crate) name: Option<At<String>>,
     pub(crate) settings: Settings,
+    pub(crate) depends_on: Vec<At<String>>,
     pub(crate) proc_name: Option<At<String>>,
     pub(crate) sql: Option<RawSql>,
     pub(crate) sql_file: Option<At<String>>,

@@ -86,8 +86,7 @@ pub(crate) fn read(root: Node, report: &mut Report) -> Raw {
         raw.groups.push(group(code, node, top.report));
     }
     for (code, node) in entries("job", "jobs", "code", top.take("jobs"), top.report) {
-        let job = job(code, node, &mut raw.dependencies, top.report);
-        raw.jobs.push(job);
+        raw.jobs.push(job(code, node, top.report));
     }
     if let Some(node) = top.take("dependencies") {
         dependencies(node, &mut raw.dependencies, top.report);
@@ -232,26 +231,15 @@ fn addresses(fields: &mut Fields<'_>) -> Option<Vec<At<String>>> {
     Some(found)
 }
 
-fn job(
-    code: At<String>,
-    node: Node,
-    dependencies: &mut Vec<RawDependency>,
-    report: &mut Report,
-) -> RawJob {
+fn job(code: At<String>, node: Node, report: &mut Report) -> RawJob {
     let known: Vec<&str> = JOB.iter().chain(SETTINGS).copied().collect();
     let mut fields = Fields::open(format!("job {}", code.value), node, &known, report);
     same_code(&mut fields, "code", &code);
-    for (order, depends_on) in (1..).zip(fields.texts("depends_on").unwrap_or_default()) {
-        dependencies.push(RawDependency {
-            job: code.value.clone(),
-            depends_on,
-            order,
-        });
-    }
     RawJob {
         code,
         name: fields.word("name"),
         settings: settings(&mut fields),
+        depends_on: fields.texts("depends_on").unwrap_or_default(),
         proc_name: fields.word("proc_name"),
         sql: sql(&mut fields),
         sql_file: fields.word("sql_file"),
