@@ -35,13 +35,9 @@ impl Readiness {
         };
         let mut released = Released::default();
         for &node in dag.in_order() {
-            this.open_parents[node.at()] = dag
-                .parents(node)
-                .filter(|p| !this.status[p.at()].lets_children_run())
-                .count() as u32;
-            let blocked = dag
-                .parents(node)
-                .any(|p| this.status[p.at()].blocks_children());
+            this.open_parents[node.at()] =
+                dag.parents(node).filter(|p| !this.status[p.at()].lets_children_run()).count() as u32;
+            let blocked = dag.parents(node).any(|p| this.status[p.at()].blocks_children());
             match this.status[node.at()] {
                 was @ (QueueStatus::Pending | QueueStatus::Held) if blocked => {
                     this.set(node, QueueStatus::UpstreamFailed);
@@ -89,15 +85,8 @@ impl Readiness {
         let mut open = vec![node];
         while let Some(at) = open.pop() {
             for child in dag.children(at) {
-<<<<<<< HEAD
                 let was = self.status[child.at()];
                 if matches!(was, QueueStatus::Pending | QueueStatus::Held) {
-=======
-                if matches!(
-                    self.status[child.at()],
-                    QueueStatus::Pending | QueueStatus::Held
-                ) {
->>>>>>> wt-def
                     self.set(child, QueueStatus::UpstreamFailed);
                     released.upstream_failed.push((child, was));
                     open.push(child);
@@ -118,9 +107,7 @@ impl Readiness {
 
     /// Parents that still stand before a job.
     pub fn waits_for(&self, dag: &Dag, node: Node) -> Vec<Node> {
-        dag.parents(node)
-            .filter(|p| !self.status[p.at()].lets_children_run())
-            .collect()
+        dag.parents(node).filter(|p| !self.status[p.at()].lets_children_run()).collect()
     }
 
     fn set(&mut self, node: Node, to: QueueStatus) {
@@ -141,9 +128,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn dag_of(size: usize, pairs: &[(usize, usize)]) -> Dag {
-        let jobs: Vec<JobCode> = (0..size)
-            .map(|i| JobCode::parse(&format!("J{i}")).expect("code"))
-            .collect();
+        let jobs: Vec<JobCode> =
+            (0..size).map(|i| JobCode::parse(&format!("J{i}")).expect("code")).collect();
         let edges: Vec<JobDependency> = pairs
             .iter()
             .map(|(c, p)| JobDependency {
@@ -209,27 +195,15 @@ mod tests {
         let (mut counters, first) = Readiness::rebuild(&dag, &[QueueStatus::Pending; 5]);
         assert_eq!(first.ready, [Node(0), Node(1)]);
         let freed = counters.change(&dag, Node(0), QueueStatus::Failed);
-<<<<<<< HEAD
         let below: Vec<Node> = freed.upstream_failed.iter().map(|(n, _)| *n).collect();
         assert_eq!(below, [Node(2), Node(3)]);
         assert_eq!(counters.change(&dag, Node(1), QueueStatus::Success).ready, [Node(4)]);
-=======
-        assert_eq!(freed.upstream_failed, [Node(2), Node(3)]);
-        assert_eq!(
-            counters.change(&dag, Node(1), QueueStatus::Success).ready,
-            [Node(4)]
-        );
->>>>>>> wt-def
     }
 
     #[test]
     fn rebuilding_finishes_what_a_crash_cut_short() {
         let dag = dag_of(3, &[(1, 0), (2, 1)]);
-        let rows = [
-            QueueStatus::Failed,
-            QueueStatus::Pending,
-            QueueStatus::Pending,
-        ];
+        let rows = [QueueStatus::Failed, QueueStatus::Pending, QueueStatus::Pending];
         let (counters, open) = Readiness::rebuild(&dag, &rows);
         let was = QueueStatus::Pending;
         assert_eq!(open.upstream_failed, [(Node(1), was), (Node(2), was)]);
