@@ -335,7 +335,11 @@ stop() {
         data=$(cat "$1/data")
         stop_mysql "$data"
         stop_postgres "$data"
-        rm -rf "${data:?}"
+        # A server that was interrupted while it made its data folder may still write for a moment.
+        for _ in 1 2 3 4 5; do
+            if rm -rf "${data:?}" 2>/dev/null; then break; fi
+            sleep 1
+        done
         rm -f "$1/data"
         say "private servers stopped and removed"
     fi
