@@ -1,0 +1,4 @@
+//! Everything that is tested from outside, in one binary: it links once.
+
+mod docs;
+mod layers;
