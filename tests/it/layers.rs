@@ -108,7 +108,7 @@ fn faults(sources: &BTreeMap<String, String>) -> Vec<String> {
         faults.extend(story(path, &code, &order));
         faults.extend(door_plate(path, text));
         let lines = code_lines(text, &everything, &code);
-        if lines > LINES_MAX {
+        if lines > LINES_MAX && !is_test(path) {
             faults.push(format!("{lines} lines without tests; split it, {LINES_MAX} is the limit"));
         }
         found.extend(faults.into_iter().map(|fault| format!("{path}: {fault}")));
@@ -415,7 +415,8 @@ fn each_fault_is_found() {
 fn what_is_allowed_is_left_alone() {
     let tests = "fn g() {}\n".repeat(LINES_MAX + 1);
     let tests = format!("fn f() {{}}\n#[cfg(test)]\nmod tests {{\n{tests}}}\n");
-    for (path, text) in FAULTLESS.iter().chain(&[("store/queue.rs", tests.as_str())]) {
+    let long = [("store/queue.rs", tests.as_str()), ("store/queue_tests.rs", tests.as_str())];
+    for (path, text) in FAULTLESS.iter().chain(&long) {
         assert_eq!(faults_of(path, text), Vec::<String>::new(), "{path}: {text:?}");
     }
 }
