@@ -185,7 +185,9 @@ fn overlay(under: &mut toml::Table, over: toml::Table) {
     for (key, value) in over {
         // Interpreters are one list: whoever names some means just those.
         match (under.get_mut(&key), value) {
-            (Some(toml::Value::Table(below)), toml::Value::Table(above)) if key != "interpreters" => {
+            (Some(toml::Value::Table(below)), toml::Value::Table(above))
+                if key != "interpreters" =>
+            {
                 overlay(below, above);
             }
             (_, value) => {

@@ -131,7 +131,6 @@ async fn list(global: &Global, app: &App, limit: u32) -> Result<Ended> {
 /// The batch and its jobs as a table.
 pub(super) fn print(view: &View) {
     let batch = &view.batch;
-    let colour = out::stdout_is_terminal();
     let rows = view
         .rows
         .iter()
@@ -141,7 +140,7 @@ pub(super) fn print(view: &View) {
             vec![
                 row.job_code.to_string(),
                 job.job_type.to_string(),
-                if colour { out::coloured(row.status) } else { row.status.to_string() },
+                row.status.to_string(),
                 row.attempt.to_string(),
                 took.unwrap_or_else(|| "-".to_owned()),
                 result_words(row, view.outputs.get(&row.queue_id.0)),
@@ -239,8 +238,7 @@ async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<Ended> {
         slots.take(&group.code, job.source.as_ref());
     }
     let dag: Dag = view.snapshot.dag()?;
-    let answers =
-        explain(&view.batch, &view.snapshot, &dag, &view.rows, &slots, dispatched, now);
+    let answers = explain(&view.batch, &view.snapshot, &dag, &view.rows, &slots, dispatched, now);
     if global.json {
         let answers: Vec<_> = answers
             .iter()

@@ -68,7 +68,9 @@ pub(super) async fn dag(global: &Global, args: &DagArgs) -> Result<Ended> {
 fn one<T>(mut found: Vec<T>, name: impl Fn(&T) -> String) -> Result<T> {
     match (found.len(), found.pop()) {
         (1, Some(only)) => Ok(only),
-        (0, _) | (_, None) => Err(BadInput("there is nothing of this number or group".to_owned()).into()),
+        (0, _) | (_, None) => {
+            Err(BadInput("there is nothing of this number or group".to_owned()).into())
+        }
         (_, Some(last)) => {
             let mut names: Vec<String> = found.iter().map(&name).collect();
             names.push(name(&last));

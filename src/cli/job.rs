@@ -45,10 +45,8 @@ fn parents(defs: &Definition, code: &JobCode) -> Vec<String> {
 
 fn list(global: &Global, defs: &Definition, jobs: &[&JobDef]) -> Result<Ended> {
     if global.json {
-        let documents: Vec<_> = jobs
-            .iter()
-            .map(|j| json!({"job": j, "depends_on": parents(defs, &j.code)}))
-            .collect();
+        let documents: Vec<_> =
+            jobs.iter().map(|j| json!({"job": j, "depends_on": parents(defs, &j.code)})).collect();
         out::json(&json!(documents))?;
         return Ok(Ended::Well);
     }
@@ -82,13 +80,13 @@ fn show(global: &Global, defs: &Definition, code: &JobCode) -> Result<Ended> {
         .filter(|d| d.depends_on == *code)
         .map(|d| d.job_code.to_string())
         .collect();
-    let document =
-        json!({"job": job, "depends_on": parents(defs, code), "children": children});
+    let document = json!({"job": job, "depends_on": parents(defs, code), "children": children});
     if global.json {
         out::json(&document)?;
         return Ok(Ended::Well);
     }
-    let dash = |words: Vec<String>| if words.is_empty() { "-".to_owned() } else { words.join(", ") };
+    let dash =
+        |words: Vec<String>| if words.is_empty() { "-".to_owned() } else { words.join(", ") };
     out::line(&format!("{} · {} · {} · group {}", job.code, job.name, job.job_type, job.group));
     out::line(&format!("after:    {}", dash(parents(defs, code))));
     out::line(&format!("before:   {}", dash(children)));
@@ -113,7 +111,9 @@ fn body(job: &JobDef) -> Vec<(String, String)> {
         parts.push(("procedure:".to_owned(), format!("  {name}")));
     }
     match &job.sql {
-        Some(crate::domain::job::SqlText::Same(text)) => parts.push(("sql:".to_owned(), indent(text))),
+        Some(crate::domain::job::SqlText::Same(text)) => {
+            parts.push(("sql:".to_owned(), indent(text)))
+        }
         Some(crate::domain::job::SqlText::Per(texts)) => {
             parts.extend(texts.iter().map(|(d, t)| (format!("sql ({d}):"), indent(t))));
         }

@@ -39,10 +39,12 @@ pub(super) async fn logs(global: &Global, args: &LogsArgs) -> Result<Ended> {
     };
     let Some(row) = row else {
         let no = &batch.values.batch_no;
-        let message = format!("batch {no} has no job {code}; procession batch show {no} lists them");
+        let message =
+            format!("batch {no} has no job {code}; procession batch show {no} lists them");
         return Err(BadInput(message).into());
     };
-    let mut reader = Reader { queue_id: row.queue_id, after: (0, 0), changes: 0, only: args.attempt };
+    let mut reader =
+        Reader { queue_id: row.queue_id, after: (0, 0), changes: 0, only: args.attempt };
     loop {
         // The state is read before the lines: when it is final, no line comes after.
         let ended = state(&app, &reader).await?.is_final();

@@ -29,7 +29,9 @@ use tracing_subscriber::{EnvFilter, Layer as _};
 /// Runs DAGs of stored procedures, SQL and scripts, once per batch number, on your own database.
 #[derive(Parser)]
 #[command(name = "procession", version, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 success · 1 the batch failed · 2 your input · 3 Procession failed")]
+#[command(
+    after_help = "Exit codes: 0 success · 1 the batch failed · 2 your input · 3 Procession failed"
+)]
 struct Cli {
     #[command(flatten)]
     global: Global,
@@ -155,7 +157,8 @@ impl Global {
         if let Some(url) = &self.db {
             config.database.url = SecretString::from(url.clone());
         }
-        config.database.password = std::env::var("PROCESSION_DB_PASSWORD").ok().map(SecretString::from);
+        config.database.password =
+            std::env::var("PROCESSION_DB_PASSWORD").ok().map(SecretString::from);
         Ok(config)
     }
 
@@ -185,10 +188,13 @@ impl BatchRef {
                 Err(BadInput(format!("there is no batch {no}; the latest are: {recent}")).into())
             }
             _ => {
-                let groups: Vec<String> = found.iter().map(|b| b.values.group.to_string()).collect();
+                let groups: Vec<String> =
+                    found.iter().map(|b| b.values.group.to_string()).collect();
                 let groups = groups.join(", ");
-                Err(BadInput(format!("batch {no} exists in several groups ({groups}); add --group"))
-                    .into())
+                Err(BadInput(format!(
+                    "batch {no} exists in several groups ({groups}); add --group"
+                ))
+                .into())
             }
         }
     }

@@ -34,7 +34,7 @@ pub(super) fn json(value: &serde_json::Value) -> Result<()> {
 /// A table with a header; wide characters are measured as terminals show them.
 pub(super) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(header);
     for row in rows {
@@ -46,11 +46,6 @@ pub(super) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
 /// Whether people look at stderr, and colour is welcome there (https://no-color.org is heeded).
 pub(super) fn is_terminal() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
-}
-
-/// Whether people look at stdout in colour.
-pub(super) fn stdout_is_terminal() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
 /// A state in its colour, for terminals.

@@ -58,7 +58,9 @@ impl Live {
         let lines = MultiProgress::new();
         let bar = lines.add(ProgressBar::new(total).with_position(done));
         let style = "{bar:32.cyan/black.bright} {pos}/{len} jobs  {elapsed_precise}  {msg}";
-        bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_style(
+            ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
         bar.enable_steady_tick(Duration::from_millis(200));
         Self { lines, bar, running: HashMap::new(), failed: 0 }
     }
@@ -73,8 +75,11 @@ impl Live {
                     ProgressStyle::with_template(style)
                         .unwrap_or_else(|_| ProgressStyle::default_spinner()),
                 );
-                let again =
-                    if item.attempt > 1 { format!(" (start {})", item.attempt) } else { String::new() };
+                let again = if item.attempt > 1 {
+                    format!(" (start {})", item.attempt)
+                } else {
+                    String::new()
+                };
                 spinner.set_message(format!("{code}{again}"));
                 spinner.enable_steady_tick(Duration::from_millis(120));
                 self.running.insert(code, spinner);

@@ -99,9 +99,10 @@ impl RunArgs {
         }
         let mut params = BTreeMap::new();
         for pair in &self.params {
-            let (name, value) = pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(
-                || BadInput(format!("--param {pair}: write NAME=VALUE, e.g. --param rate=7.1")),
-            )?;
+            let (name, value) =
+                pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
+                    BadInput(format!("--param {pair}: write NAME=VALUE, e.g. --param rate=7.1"))
+                })?;
             params.insert(name.to_owned(), value.to_owned());
         }
         let batch_no = self.batch_no.as_deref().unwrap_or_default();
@@ -127,7 +128,10 @@ async fn store_file(app: &App, wanted: &Definition, args: &RunArgs) -> Result<()
     let changes = app.apply(wanted, Apply::Write).await?;
     if !changes.is_empty() && !args.quiet {
         let file = args.file.as_deref().map(|f| f.display().to_string()).unwrap_or_default();
-        out::note(&format!("{file}: {} changes stored (procession apply shows them)", changes.len()));
+        out::note(&format!(
+            "{file}: {} changes stored (procession apply shows them)",
+            changes.len()
+        ));
     }
     Ok(())
 }
@@ -153,13 +157,13 @@ async fn resume(
             let mut tx = app.db.read().await?;
             let there = store::batch::find(&mut tx, &order.batch_no, &group).await?;
             drop(tx);
-            let there = there.ok_or_else(|| {
-                Refused::NotThere(order.batch_no.to_string(), group.to_string())
-            })?;
+            let there = there
+                .ok_or_else(|| Refused::NotThere(order.batch_no.to_string(), group.to_string()))?;
             match dispatcher.resume(&there, unknown).await {
                 Ok(done) => {
                     if !done.again.is_empty() {
-                        let codes: Vec<String> = done.again.iter().map(ToString::to_string).collect();
+                        let codes: Vec<String> =
+                            done.again.iter().map(ToString::to_string).collect();
                         out::note(&format!("starts over: {}", codes.join(", ")));
                     }
                     resumed.push(done.batch_id);
@@ -223,7 +227,10 @@ async fn announce(app: &App, ids: &[BatchId], args: &RunArgs) -> Result<()> {
             let date = batch.values.business_date.map(business_date_words);
             let date = date.map(|d| format!(", business date {d}")).unwrap_or_default();
             let Batch { values, .. } = &batch;
-            out::note(&format!("batch {} of group {}: {jobs} jobs{date}", values.batch_no, values.group));
+            out::note(&format!(
+                "batch {} of group {}: {jobs} jobs{date}",
+                values.batch_no, values.group
+            ));
         }
     }
     Ok(())

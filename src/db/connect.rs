@@ -148,12 +148,20 @@ impl Tx {
         let checks: &[(&str, &str, &str)] = match self.dialect() {
             Dialect::Sqlite => &[],
             Dialect::Mysql => &[
-                ("@@innodb_flush_log_at_trx_commit", "1", "SET GLOBAL innodb_flush_log_at_trx_commit = 1"),
+                (
+                    "@@innodb_flush_log_at_trx_commit",
+                    "1",
+                    "SET GLOBAL innodb_flush_log_at_trx_commit = 1",
+                ),
                 ("IF(@@log_bin, @@sync_binlog, 1)", "1", "SET GLOBAL sync_binlog = 1"),
             ],
             Dialect::Postgres => &[
                 ("current_setting('fsync')", "on", "fsync = on in postgresql.conf"),
-                ("current_setting('full_page_writes')", "on", "full_page_writes = on in postgresql.conf"),
+                (
+                    "current_setting('full_page_writes')",
+                    "on",
+                    "full_page_writes = on in postgresql.conf",
+                ),
                 (
                     "CASE current_setting('synchronous_commit') WHEN 'off' THEN 'off' ELSE 'on' END",
                     "on",

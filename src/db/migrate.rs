@@ -65,7 +65,9 @@ impl Db {
     pub async fn schema(&self) -> Result<Schema> {
         let mut tx = self.read().await?;
         let table = match self.dialect() {
-            Dialect::Sqlite => "SELECT count(*) AS n FROM sqlite_master WHERE name = '_sqlx_migrations'",
+            Dialect::Sqlite => {
+                "SELECT count(*) AS n FROM sqlite_master WHERE name = '_sqlx_migrations'"
+            }
             Dialect::Mysql => {
                 "SELECT count(*) AS n FROM information_schema.tables \
                  WHERE table_schema = DATABASE() AND table_name = '_sqlx_migrations'"
@@ -120,7 +122,9 @@ fn refusal(state: Schema) -> Error {
     let known = known();
     Error::Settings(match state {
         Schema::Current => "the schema is current".to_owned(),
-        Schema::Behind(0) => "the database has no Procession tables yet; run: procession migrate".to_owned(),
+        Schema::Behind(0) => {
+            "the database has no Procession tables yet; run: procession migrate".to_owned()
+        }
         Schema::Behind(last) => format!(
             "the schema is at version {last}, this binary needs {known}; run: procession migrate"
         ),

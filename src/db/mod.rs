@@ -29,7 +29,10 @@ pub struct Db {
 enum Pools {
     /// One writer, because SQLite has one: with eight, 1,358 of 1,600 transactions failed with
     /// "database is locked"; with one, none. Readers go on during a write (WAL).
-    Sqlite { writer: SqlitePool, reader: SqlitePool },
+    Sqlite {
+        writer: SqlitePool,
+        reader: SqlitePool,
+    },
     Mysql(MySqlPool),
     Postgres(PgPool),
 }
@@ -129,7 +132,9 @@ impl Tx {
     /// changed ones), which is what a compare-and-set asks for.
     pub async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64> {
         let sql = AssertSqlSafe(self.dialect().placeholders(sql).into_owned());
-        Ok(on!(self, conn => row::bind(sqlx::query(sql), values).execute(conn).await?.rows_affected()))
+        Ok(
+            on!(self, conn => row::bind(sqlx::query(sql), values).execute(conn).await?.rows_affected()),
+        )
     }
 
     /// All rows of a query.

@@ -61,36 +61,21 @@ fn refuse_foreign_parts(
     let said = [
         (BodyPart::Source, "source", place(&own.source)),
         (BodyPart::ProcName, "proc_name", place(&raw.proc_name)),
-        (
-            BodyPart::Sql,
-            "sql",
-            raw.sql.as_ref().map(|s| s.at().clone()),
-        ),
+        (BodyPart::Sql, "sql", raw.sql.as_ref().map(|s| s.at().clone())),
         (BodyPart::Sql, "sql_file", place(&raw.sql_file)),
         (BodyPart::Transaction, "transaction", transaction),
         (BodyPart::Script, "script", place(&raw.script)),
         (BodyPart::Script, "script_file", place(&raw.script_file)),
-        (
-            BodyPart::Interpreter,
-            "interpreter",
-            place(&own.interpreter),
-        ),
+        (BodyPart::Interpreter, "interpreter", place(&own.interpreter)),
         (BodyPart::WorkingDir, "working_dir", place(&own.working_dir)),
-        (
-            BodyPart::Params,
-            "params",
-            raw.params.as_ref().map(|p| p.at.clone()),
-        ),
+        (BodyPart::Params, "params", raw.params.as_ref().map(|p| p.at.clone())),
     ];
     for (part, key, at) in said {
         let Some(at) = at.filter(|_| !understands(kind, part)) else {
             continue;
         };
-        let fit: Vec<&str> = kinds
-            .iter()
-            .filter(|k| understands(k, part))
-            .map(|k| k.name)
-            .collect();
+        let fit: Vec<&str> =
+            kinds.iter().filter(|k| understands(k, part)).map(|k| k.name).collect();
         let cure = if fit.is_empty() {
             format!("remove {key}")
         } else {
@@ -141,31 +126,14 @@ fn source(
     around: &Around<'_>,
     report: &mut Report,
 ) -> Option<SourceName> {
-    let Some(word) = raw
-        .settings
-        .source
-        .as_ref()
-        .or(around.defaults.source.as_ref())
-    else {
-        let only = around
-            .sources
-            .first()
-            .filter(|_| around.sources.len() == 1)?;
-        return kind
-            .needs
-            .contains(&BodyPart::Source)
-            .then(|| only.name.clone());
+    let Some(word) = raw.settings.source.as_ref().or(around.defaults.source.as_ref()) else {
+        let only = around.sources.first().filter(|_| around.sources.len() == 1)?;
+        return kind.needs.contains(&BodyPart::Source).then(|| only.name.clone());
     };
-    let found = around
-        .sources
-        .iter()
-        .find(|s| s.name.as_str() == word.value);
+    let found = around.sources.iter().find(|s| s.name.as_str() == word.value);
     if found.is_none() {
         let hint = did_you_mean(&word.value, around.sources.iter().map(|s| s.name.as_str()));
-        let what = format!(
-            "{whose} runs on source {}, which is not defined",
-            word.value
-        );
+        let what = format!("{whose} runs on source {}, which is not defined", word.value);
         report.fault(&word.at, what, format!("{hint}define it under sources"));
     }
     found.map(|s| s.name.clone())
@@ -185,22 +153,13 @@ fn both(
 }
 
 fn sql(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> Option<SqlText> {
-    both(
-        whose,
-        raw.sql.as_ref().map(RawSql::at),
-        &raw.sql_file,
-        "sql",
-        report,
-    );
+    both(whose, raw.sql.as_ref().map(RawSql::at), &raw.sql_file, "sql", report);
     match &raw.sql {
         Some(RawSql::Same(text)) => Some(SqlText::Same(text.value.clone())),
         Some(RawSql::Per(_, texts)) => {
             let mut known = BTreeMap::new();
             for (word, text) in texts {
-                match DialectName::ALL
-                    .into_iter()
-                    .find(|d| d.as_str() == word.value)
-                {
+                match DialectName::ALL.into_iter().find(|d| d.as_str() == word.value) {
                     Some(dialect) => drop(known.insert(dialect, text.value.clone())),
                     None => {
                         let what = format!("{whose}: sql is given for {}, no dialect", word.value);
@@ -215,13 +174,7 @@ fn sql(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> Opt
 }
 
 fn script(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> Option<String> {
-    both(
-        whose,
-        raw.script.as_ref().map(|s| &s.at),
-        &raw.script_file,
-        "script",
-        report,
-    );
+    both(whose, raw.script.as_ref().map(|s| &s.at), &raw.script_file, "script", report);
     match (&raw.script, &raw.script_file) {
         (Some(text), _) => Some(text.value.clone()),
         (None, Some(file)) => files.text(whose, "script_file", file, report),
@@ -244,20 +197,14 @@ fn require_parts(whose: &str, raw: &RawJob, def: &JobDef, kind: &JobKind, report
             BodyPart::Transaction => true,
         };
         if !there {
-            let what = format!(
-                "{whose} is of type {} and has no {}",
-                kind.name,
-                word(*part)
-            );
+            let what = format!("{whose} is of type {} and has no {}", kind.name, word(*part));
             report.fault(&raw.code.at, what, format!("add {}", word(*part)));
         }
     }
 }
 
 fn source_of<'a>(def: &JobDef, sources: &'a [Source]) -> Option<&'a Source> {
-    sources
-        .iter()
-        .find(|s| Some(&s.name) == def.source.as_ref())
+    sources.iter().find(|s| Some(&s.name) == def.source.as_ref())
 }
 
 fn check_procedure(
@@ -273,15 +220,8 @@ fn check_procedure(
     let part =
         |p: &str| !p.is_empty() && p.chars().all(|c| c.is_alphanumeric() || "_$#".contains(c));
     if name.value.split('.').count() > 2 || !name.value.split('.').all(part) {
-        let what = format!(
-            "{whose}: proc_name {:?} is not the name of a procedure",
-            name.value
-        );
-        report.fault(
-            &name.at,
-            what,
-            "write procedure or schema.procedure, without arguments",
-        );
+        let what = format!("{whose}: proc_name {:?} is not the name of a procedure", name.value);
+        report.fault(&name.at, what, "write procedure or schema.procedure, without arguments");
         return;
     }
     let Some(source) = source_of(def, sources) else {
@@ -311,19 +251,9 @@ fn check_dialect(whose: &str, raw: &RawJob, def: &JobDef, sources: &[Source], re
         return;
     };
     if sql.of(dialect).is_none() {
-        let at = raw
-            .sql
-            .as_ref()
-            .map(RawSql::at)
-            .or(raw.sql_file.as_ref().map(|f| &f.at));
-        let what = format!(
-            "{whose} has no SQL for {dialect}, the dialect of its source {}",
-            source.name
-        );
-        report.fault(
-            at.unwrap_or(&raw.code.at),
-            what,
-            format!("add the text for {dialect}"),
-        );
+        let at = raw.sql.as_ref().map(RawSql::at).or(raw.sql_file.as_ref().map(|f| &f.at));
+        let what =
+            format!("{whose} has no SQL for {dialect}, the dialect of its source {}", source.name);
+        report.fault(at.unwrap_or(&raw.code.at), what, format!("add the text for {dialect}"));
     }
 }

@@ -24,11 +24,7 @@ impl fmt::Display for Fault {
             write!(f, ":{}", self.line)?;
         }
         write!(f, ": {}", self.what)?;
-        if self.cure.is_empty() {
-            Ok(())
-        } else {
-            write!(f, "; {}", self.cure)
-        }
+        if self.cure.is_empty() { Ok(()) } else { write!(f, "; {}", self.cure) }
     }
 }
 
@@ -65,10 +61,7 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new(file: &Arc<str>, line: u32) -> Self {
-        Self {
-            file: Arc::clone(file),
-            line,
-        }
+        Self { file: Arc::clone(file), line }
     }
 }
 
@@ -81,17 +74,11 @@ pub(crate) struct At<T> {
 
 impl<T> At<T> {
     pub(crate) fn new(at: &Place, value: T) -> Self {
-        Self {
-            at: at.clone(),
-            value,
-        }
+        Self { at: at.clone(), value }
     }
 
     pub(crate) fn with<U>(&self, value: U) -> At<U> {
-        At {
-            at: self.at.clone(),
-            value,
-        }
+        At { at: self.at.clone(), value }
     }
 }
 
@@ -120,19 +107,10 @@ impl Report {
         // One wrong line may be met twice, as a default and as a job's own word.
         self.faults.dedup();
         self.warnings.dedup();
-        if self.faults.is_empty() {
-            Ok(self.warnings)
-        } else {
-            Err(Faults(self.faults))
-        }
+        if self.faults.is_empty() { Ok(self.warnings) } else { Err(Faults(self.faults)) }
     }
 }
 
 fn fault(at: &Place, what: String, cure: String) -> Fault {
-    Fault {
-        file: at.file.to_string(),
-        line: at.line,
-        what,
-        cure,
-    }
+    Fault { file: at.file.to_string(), line: at.line, what, cure }
 }

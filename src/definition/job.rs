@@ -47,27 +47,19 @@ pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Opti
     if let Some(params) = &raw.params {
         def.params = check_params(&whose, &params.value, calls, &mut uses, report);
     }
-    Some(Made {
-        def,
-        group_known,
-        uses,
-    })
+    Some(Made { def, group_known, uses })
 }
 
 /// The job's own word, else the default's.
 pub(crate) fn pick<T: Clone>(own: &Option<At<T>>, default: &Option<At<T>>) -> Option<T> {
-    own.as_ref()
-        .or(default.as_ref())
-        .map(|found| found.value.clone())
+    own.as_ref().or(default.as_ref()).map(|found| found.value.clone())
 }
 
 fn set_plain(def: &mut JobDef, raw: &RawJob, defaults: &Settings) {
     let own = &raw.settings;
     let texts = |own: &Option<Vec<At<String>>>, default: &Option<Vec<At<String>>>| {
         let found = own.as_ref().or(default.as_ref());
-        found.map_or_else(Vec::new, |all| {
-            all.iter().map(|t| t.value.clone()).collect()
-        })
+        found.map_or_else(Vec::new, |all| all.iter().map(|t| t.value.clone()).collect())
     };
     if let Some(name) = &raw.name {
         def.name.clone_from(&name.value);
@@ -92,12 +84,7 @@ fn job_type<'k>(
 ) -> (Option<&'k JobKind>, Option<JobType>) {
     let names = || around.kinds.iter().map(|k| k.name);
     let known = names().collect::<Vec<_>>().join(", ");
-    let Some(word) = raw
-        .settings
-        .job_type
-        .as_ref()
-        .or(around.defaults.job_type.as_ref())
-    else {
+    let Some(word) = raw.settings.job_type.as_ref().or(around.defaults.job_type.as_ref()) else {
         let cure = format!("add type: to it or to defaults, one of {known}");
         report.fault(&raw.code.at, format!("{whose} has no type"), cure);
         return (None, JobType::parse("NOOP").ok());
@@ -119,17 +106,8 @@ fn group(
     report: &mut Report,
 ) -> (Option<GroupCode>, bool) {
     let codes = || around.groups.iter().map(GroupCode::as_str);
-    let first = around
-        .groups
-        .first()
-        .cloned()
-        .or_else(|| GroupCode::parse("default").ok());
-    match raw
-        .settings
-        .group
-        .as_ref()
-        .or(around.defaults.group.as_ref())
-    {
+    let first = around.groups.first().cloned().or_else(|| GroupCode::parse("default").ok());
+    match raw.settings.group.as_ref().or(around.defaults.group.as_ref()) {
         Some(word) => {
             let found = around.groups.iter().find(|g| g.as_str() == word.value);
             if found.is_none() {

@@ -45,10 +45,7 @@ impl Value {
 
 impl Node {
     pub(crate) fn text(at: &Place, text: impl Into<String>) -> Self {
-        Self {
-            at: at.clone(),
-            value: Value::Text(text.into()),
-        }
+        Self { at: at.clone(), value: Value::Text(text.into()) }
     }
 }
 
@@ -60,11 +57,7 @@ pub(crate) fn parse(file: &Arc<str>, text: &str, report: &mut Report) -> Option<
             say(file, &error, report);
             let again = matches!(error.without_snippet(), Error::DuplicateMappingKey { .. });
             // Goes on past a doubled key, to find what else is wrong.
-            if again {
-                read(text, DuplicateKeyPolicy::FirstWins).ok()
-            } else {
-                None
-            }
+            if again { read(text, DuplicateKeyPolicy::FirstWins).ok() } else { None }
         }
         Ok(seen) => Some(seen),
     };
@@ -92,20 +85,12 @@ fn say(file: &Arc<str>, error: &Error, report: &mut Report) {
     let at = Place::new(file, line);
     if let Error::DuplicateMappingKey { key, .. } = error.without_snippet() {
         let key = key.as_deref().map_or(String::new(), |k| format!("{k} "));
-        report.fault(
-            &at,
-            format!("{key}is defined twice in the same map"),
-            "keep one of the two",
-        );
+        report.fault(&at, format!("{key}is defined twice in the same map"), "keep one of the two");
         return;
     }
     let said = error.without_snippet().to_string();
     // The location comes first in our line already.
-    let said = said
-        .split(" at line ")
-        .next()
-        .unwrap_or(&said)
-        .replace('\n', " ");
+    let said = said.split(" at line ").next().unwrap_or(&said).replace('\n', " ");
     report.fault(
         &at,
         format!("this is not readable as YAML or JSON: {said}"),
@@ -155,12 +140,9 @@ impl Seen {
                 let written = self.span.and_then(|(from, to)| source.get(from..to));
                 Value::Text(written.map_or(read, |w| w.trim().to_owned()))
             }
-            Shape::List(items) => Value::List(
-                items
-                    .into_iter()
-                    .map(|i| i.into_node(file, source))
-                    .collect(),
-            ),
+            Shape::List(items) => {
+                Value::List(items.into_iter().map(|i| i.into_node(file, source)).collect())
+            }
             Shape::Map(entries) => Value::Map(
                 entries
                     .into_iter()
@@ -179,18 +161,11 @@ impl<'de> Deserialize<'de> for Seen {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let seen = Spanned::<Shape>::deserialize(deserializer)?;
         let span = seen.defined.span();
-        let span = span
-            .byte_offset()
-            .zip(span.byte_len())
-            .and_then(|(from, len)| {
-                let from = usize::try_from(from).ok()?;
-                Some((from, from.checked_add(usize::try_from(len).ok()?)?))
-            });
-        Ok(Self {
-            line: line_of(seen.referenced.line()),
-            span,
-            shape: seen.value,
-        })
+        let span = span.byte_offset().zip(span.byte_len()).and_then(|(from, len)| {
+            let from = usize::try_from(from).ok()?;
+            Some((from, from.checked_add(usize::try_from(len).ok()?)?))
+        });
+        Ok(Self { line: line_of(seen.referenced.line()), span, shape: seen.value })
     }
 }
 
@@ -278,17 +253,13 @@ mod tests {
         match &node.value {
             Value::Null => "~".to_owned(),
             Value::Text(text) => format!("{}:{text:?}", node.at.line),
-            Value::List(items) => format!(
-                "[{}]",
-                items.iter().map(shown).collect::<Vec<_>>().join(" ")
-            ),
+            Value::List(items) => {
+                format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(" "))
+            }
             Value::Map(entries) => {
                 let entry =
                     |(k, v): &(At<String>, Node)| format!("{}:{}={}", k.at.line, k.value, shown(v));
-                format!(
-                    "{{{}}}",
-                    entries.iter().map(entry).collect::<Vec<_>>().join(" ")
-                )
+                format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(" "))
             }
         }
     }
@@ -304,20 +275,14 @@ mod tests {
     fn scalars_keep_their_spelling_and_line() {
         for (text, seen) in [
             ("a: 007\nb: NO\n", r#"{1:a=1:"007" 2:b=2:"NO"}"#),
-            (
-                "a: 1.50 # rate\nb: 22:30\nc: 0x1F\n",
-                r#"{1:a=1:"1.50" 2:b=2:"22:30" 3:c=3:"0x1F"}"#,
-            ),
+            ("a: 1.50 # rate\nb: 22:30\nc: 0x1F\n", r#"{1:a=1:"1.50" 2:b=2:"22:30" 3:c=3:"0x1F"}"#),
             ("\u{FEFF}月: 1e999\nn: null\n", r#"{1:月=1:"1e999" 2:n=~}"#),
             ("x: &r 010\ny: *r\n", r#"{1:x=1:"010" 2:y=2:"010"}"#),
             (
                 "b: &b {t: 00}\nc:\n  <<: *b\n  u: 'q'\n",
                 r#"{1:b={1:t=1:"00"} 2:c={4:u=4:"q" 3:t=3:"00"}}"#,
             ),
-            (
-                "{\n\t\"a\": [1.0,\n\t\ttrue, \"中\"]\n}",
-                r#"{2:a=[2:"1.0" 3:"true" 3:"中"]}"#,
-            ),
+            ("{\n\t\"a\": [1.0,\n\t\ttrue, \"中\"]\n}", r#"{2:a=[2:"1.0" 3:"true" 3:"中"]}"#),
             ("- ''\n- \"~\"\n- ~\n", r#"[1:"" 2:"~" ~]"#),
         ] {
             assert_eq!(tree(text).as_deref(), Ok(seen), "{text}");
@@ -327,10 +292,7 @@ mod tests {
     #[test]
     fn unreadable_text_names_its_line() {
         for (text, said) in [
-            (
-                "a: 1\na: 2\n",
-                "dag.yaml:2: a is defined twice in the same map; keep one",
-            ),
+            ("a: 1\na: 2\n", "dag.yaml:2: a is defined twice in the same map; keep one"),
             ("a: [1\nb: 2\n", "is not readable as YAML"),
             ("a:\n\t- x\n", "dag.yaml:2: "),
             ("a: 1\n---\nb: 1\n", "is not readable"),

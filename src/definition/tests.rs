@@ -27,12 +27,7 @@ const KINDS: &[JobKind] = &[
         needs: &[BodyPart::Script, BodyPart::Interpreter],
         may_have: &[BodyPart::WorkingDir, BodyPart::Params],
     },
-    JobKind {
-        name: "NOOP",
-        about: "Does nothing.",
-        needs: &[],
-        may_have: &[],
-    },
+    JobKind { name: "NOOP", about: "Does nothing.", needs: &[], may_have: &[] },
 ];
 
 fn load_files(path: &str, files: &[(&str, &str)]) -> Result<Loaded, Faults> {
@@ -46,11 +41,7 @@ fn load_files(path: &str, files: &[(&str, &str)]) -> Result<Loaded, Faults> {
 }
 
 fn faults(text: &str) -> Vec<String> {
-    let files = [
-        ("dag.yaml", text),
-        ("empty.sql", " \n"),
-        ("a.mysql.sql", "SELECT 1"),
-    ];
+    let files = [("dag.yaml", text), ("empty.sql", " \n"), ("a.mysql.sql", "SELECT 1")];
     match load_files("dag.yaml", &files) {
         Ok(_) => Vec::new(),
         Err(faults) => faults.to_string().lines().map(str::to_owned).collect(),
@@ -62,10 +53,7 @@ fn assert_faults(text: &str, wanted: &[&str]) {
     let found = faults(text);
     assert_eq!(found.len(), wanted.len(), "{text}\n{found:#?}");
     for (found, wanted) in found.iter().zip(wanted) {
-        assert!(
-            found.contains(wanted),
-            "{text}\nwanted {wanted:?}\nfound  {found:?}"
-        );
+        assert!(found.contains(wanted), "{text}\nwanted {wanted:?}\nfound  {found:?}");
     }
 }
 
@@ -120,10 +108,7 @@ fn the_graph() {
                 "dag.yaml:5: a dependency without job_code or depends_on",
             ],
         ),
-        (
-            "jobs: {a b: {type: NOOP}}\n",
-            &["job code 'a b' is not usable"],
-        ),
+        ("jobs: {a b: {type: NOOP}}\n", &["job code 'a b' is not usable"]),
     ] {
         assert_faults(text, wanted);
     }
@@ -156,39 +141,14 @@ fn keys_and_values() {
         ),
         (
             "jobs: {A: {type: NOOP, timeout_sec: -5, retry_count: -1, timeout_sec2: }}\n",
-            &[
-                "unknown key timeout_sec2",
-                "timeout_sec is \"-5\"",
-                "retry_count is \"-1\"",
-            ],
+            &["unknown key timeout_sec2", "timeout_sec is \"-5\"", "retry_count is \"-1\""],
         ),
-        (
-            "jobs: {A: {type: NOOP, timeout_sec: 2592001}}\n",
-            &["from 1 to 2592000"],
-        ),
-        (
-            "jobs: {A: {type: NOOP, schedule_time: '9'}}\n",
-            &["not a time of day"],
-        ),
-        (
-            "jobs: text\n",
-            &[
-                "dag.yaml:1: jobs is a single value, not a map",
-                "no job is defined",
-            ],
-        ),
-        (
-            "- jobs\n",
-            &["the definition is a list, not a map", "no job"],
-        ),
-        (
-            "jobs: {A: NOOP}\n",
-            &["job A is a single value, not a map", "job A has no type"],
-        ),
-        (
-            "jobs: {A: {code: B, type: NOOP}}\n",
-            &["job A says code: B"],
-        ),
+        ("jobs: {A: {type: NOOP, timeout_sec: 2592001}}\n", &["from 1 to 2592000"]),
+        ("jobs: {A: {type: NOOP, schedule_time: '9'}}\n", &["not a time of day"]),
+        ("jobs: text\n", &["dag.yaml:1: jobs is a single value, not a map", "no job is defined"]),
+        ("- jobs\n", &["the definition is a list, not a map", "no job"]),
+        ("jobs: {A: NOOP}\n", &["job A is a single value, not a map", "job A has no type"]),
+        ("jobs: {A: {code: B, type: NOOP}}\n", &["job A says code: B"]),
         (
             "groups:\n  g: {time_zone: Asia/Shangai, max_parallel: 0, notify_email: 'gl@bank.example; nobody', params: {a-b: 1}}\ndefaults: {notify_email: [a@b@c]}\njobs: {A: {type: NOOP}}\n",
             &[
@@ -199,10 +159,7 @@ fn keys_and_values() {
                 "dag.yaml:3: defaults: \"a@b@c\" is not an e-mail address",
             ],
         ),
-        (
-            "jobs:\n\tA: 1\n",
-            &["dag.yaml:2: this is not readable as YAML or JSON"],
-        ),
+        ("jobs:\n\tA: 1\n", &["dag.yaml:2: this is not readable as YAML or JSON"]),
         (
             "jobs: {A: {type: proc}}\n",
             &["job A is of type proc, which does not exist; did you mean PROC? types are"],
@@ -216,10 +173,7 @@ fn keys_and_values() {
         let found = faults(text);
         assert_eq!(found.len(), wanted.len(), "{text}\n{found:#?}");
         wanted.retain(|w| !found.iter().any(|f| f.contains(w)));
-        assert!(
-            wanted.is_empty(),
-            "{text}\nmissing {wanted:#?}\nfound {found:#?}"
-        );
+        assert!(wanted.is_empty(), "{text}\nmissing {wanted:#?}\nfound {found:#?}");
     }
 }
 
@@ -229,10 +183,7 @@ fn bodies() {
     for (job, wanted) in [
         (
             "{type: PROC}",
-            &[
-                "job A is of type PROC and has no source; add source",
-                "has no proc_name",
-            ][..],
+            &["job A is of type PROC and has no source; add source", "has no proc_name"][..],
         ),
         (
             "{type: PROC, source: led, proc_name: sp_laod}",
@@ -244,34 +195,19 @@ fn bodies() {
             "{type: PROC, source: lde, proc_name: sp_load}",
             &["job A runs on source lde, which is not defined; did you mean led?"],
         ),
-        (
-            "{type: PROC, source: my, proc_name: 'f(1); DROP'}",
-            &["is not the name of a procedure"],
-        ),
-        (
-            "{type: PROC, source: my, proc_name: a.b.c}",
-            &["is not the name of a procedure"],
-        ),
-        (
-            "{type: SQL, source: led}",
-            &["is of type SQL and has no sql or sql_file"],
-        ),
+        ("{type: PROC, source: my, proc_name: 'f(1); DROP'}", &["is not the name of a procedure"]),
+        ("{type: PROC, source: my, proc_name: a.b.c}", &["is not the name of a procedure"]),
+        ("{type: SQL, source: led}", &["is of type SQL and has no sql or sql_file"]),
         (
             "{type: SQL, source: led, sql: x, sql_file: a.sql}",
             &["job A has both sql and sql_file; keep one"],
         ),
-        (
-            "{type: SQL, source: led, sql: '  '}",
-            &["sql is empty", "has no sql"],
-        ),
+        ("{type: SQL, source: led, sql: '  '}", &["sql is empty", "has no sql"]),
         (
             "{type: SQL, source: led, sql_file: no.sql}",
             &["job A: sql_file no.sql does not exist; create it"],
         ),
-        (
-            "{type: SQL, source: led, sql_file: empty.sql}",
-            &["sql_file empty.sql is empty"],
-        ),
+        ("{type: SQL, source: led, sql_file: empty.sql}", &["sql_file empty.sql is empty"]),
         (
             "{type: SQL, source: led, sql_file: 'b.{dialect}.sql'}",
             &["no file b.{dialect}.sql exists for any dialect"],
@@ -288,10 +224,7 @@ fn bodies() {
             "{type: SQL, source: led, sql: x, transaction: two}",
             &["transaction is \"two\"; use one of one, each, none"],
         ),
-        (
-            "{type: SCRIPT, script: x}",
-            &["is of type SCRIPT and has no interpreter"],
-        ),
+        ("{type: SCRIPT, script: x}", &["is of type SCRIPT and has no interpreter"]),
         (
             "{type: SCRIPT, script: x, interpreter: sh, source: led, sql: y}",
             &[
@@ -299,10 +232,7 @@ fn bodies() {
                 "which has no sql; remove sql, or change the type to SQL",
             ],
         ),
-        (
-            "{type: NOOP, params: []}",
-            &["is of type NOOP, which has no params"],
-        ),
+        ("{type: NOOP, params: []}", &["is of type NOOP, which has no params"]),
         (
             "{type: SCRIPT, script: x, script_file: y, interpreter: sh}",
             &["both script and script_file"],
@@ -316,27 +246,12 @@ fn bodies() {
 fn parameters() {
     let head = "sources: {led: {url: 'mysql://u@h/d'}}\ndefaults: {source: led}\njobs:\n  X: {type: NOOP}\n  B: {type: NOOP}\n  A:\n    depends_on: [B]\n    type: PROC\n    proc_name: p\n    params:\n";
     for (params, wanted) in [
-        (
-            "{name: a}\n      - {name: A}",
-            &["dag.yaml:12: job A: parameter A is given twice"][..],
-        ),
-        (
-            "{name: 1a}",
-            &["dag.yaml:11: job A: parameter 1a has a name that cannot be bound"],
-        ),
+        ("{name: a}\n      - {name: A}", &["dag.yaml:12: job A: parameter A is given twice"][..]),
+        ("{name: 1a}", &["dag.yaml:11: job A: parameter 1a has a name that cannot be bound"]),
         ("{value: x}", &["job A: a parameter without name"]),
-        (
-            "{name: a, kind: out}",
-            &["a parameter has an unknown key kind"],
-        ),
-        (
-            "{name: a, mode: back}",
-            &["parameter a: mode is \"back\"; use one of in, out, inout"],
-        ),
-        (
-            "{name: a, type: number}",
-            &["type is \"number\"; use one of text, int"],
-        ),
+        ("{name: a, kind: out}", &["a parameter has an unknown key kind"]),
+        ("{name: a, mode: back}", &["parameter a: mode is \"back\"; use one of in, out, inout"]),
+        ("{name: a, type: number}", &["type is \"number\"; use one of text, int"]),
         (
             "{name: a, value: '${env.HOME}'}",
             &["job A: parameter a: ${env.HOME} is not known; use ${batch_no}"],
@@ -346,10 +261,7 @@ fn parameters() {
             "{name: a, type: int, value: 1.5}",
             &["parameter a: \"1.5\" is not a whole number (int); change"],
         ),
-        (
-            "{name: a, type: date, value: 31.07.2024}",
-            &["is not a date"],
-        ),
+        ("{name: a, type: date, value: 31.07.2024}", &["is not a date"]),
         (
             "{name: a, mode: out, value: 1}",
             &["parameter a is out, so its value would never be used"],
@@ -360,14 +272,8 @@ fn parameters() {
                 "job A: parameter a uses an output of X, which does not run before it; add X to its depends_on",
             ],
         ),
-        (
-            "{name: a, value: '${jobs.A.n}'}",
-            &["uses an output of A, which does not run before it"],
-        ),
-        (
-            "{name: a, value: '${jobs.Y.n}'}",
-            &["uses an output of Y, which is not defined"],
-        ),
+        ("{name: a, value: '${jobs.A.n}'}", &["uses an output of A, which does not run before it"]),
+        ("{name: a, value: '${jobs.Y.n}'}", &["uses an output of Y, which is not defined"]),
         ("{name: a, value: '${jobs.B.n}'}", &[]),
         ("{name: a, mode: out, type: int}", &[]),
     ] {
@@ -392,36 +298,24 @@ fn sources_hold_no_secret_and_no_odd_option() {
                 "dag.yaml:2: source s: url holds a password, which everyone who reads the file would see; remove it, and name where it is: password_env",
             ][..],
         ),
-        (
-            "{url: 'postgres://u@h/d?password=s3cret'}",
-            &["url holds a password"],
-        ),
+        ("{url: 'postgres://u@h/d?password=s3cret'}", &["url holds a password"]),
         (
             "{url: 'postgres://u@h/d?options=-c%20x'}",
             &[
                 "url has the option \"options\", which is not allowed; remove it; allowed are ssl-mode",
             ],
         ),
-        (
-            "{url: 'mysql://u@h/d?allowLoadLocalInfile=true&sslmode=x'}",
-            &["allowLoadLocalInfile"],
-        ),
+        ("{url: 'mysql://u@h/d?allowLoadLocalInfile=true&sslmode=x'}", &["allowLoadLocalInfile"]),
         (
             "{url: 'oracle://u:s3cret@h/d'}",
             &["url has the scheme \"oracle\", which is not supported; use sqlite:"],
         ),
         ("{url: month-end.db}", &["url has no scheme"]),
         ("{url: 'mysql:///d'}", &["names no host"]),
-        (
-            "{url: 'postgres://h:99999/d'}",
-            &["url is not readable: invalid port number"],
-        ),
+        ("{url: 'postgres://h:99999/d'}", &["url is not readable: invalid port number"]),
         ("{url: 'postgres://u@h/d#x'}", &["holds a '#'"]),
         ("{url: 'sqlite:'}", &["names no file"]),
-        (
-            "{url: 'sqlite:a.db?mode=rw&vfs=x'}",
-            &["url has the option \"vfs\""],
-        ),
+        ("{url: 'sqlite:a.db?mode=rw&vfs=x'}", &["url has the option \"vfs\""]),
         ("{url: 'sqlite:a.db?mode=all'}", &["unknown mode"]),
         ("{password_env: P}", &["source s has no url"]),
         (
@@ -432,23 +326,14 @@ fn sources_hold_no_secret_and_no_odd_option() {
             "{url: 'mysql://u@h/d', password_env: 's3cret!'}",
             &["password_env is not the name of an environment variable"],
         ),
-        (
-            "{url: 'sqlite:a.db', password_file: /run/p}",
-            &["is SQLite, which has no password"],
-        ),
-        (
-            "{url: 'sqlite:a.db', procedures: {p: ''}}",
-            &["procedure p is empty"],
-        ),
+        ("{url: 'sqlite:a.db', password_file: /run/p}", &["is SQLite, which has no password"]),
+        ("{url: 'sqlite:a.db', procedures: {p: ''}}", &["procedure p is empty"]),
         (
             "{url: 'sqlite:a.db', procedures_file: no.yaml}",
             &["procedures_file no.yaml does not exist"],
         ),
         ("{url: 'sqlite:a.db?mode=ro'}", &[]),
-        (
-            "{url: 'postgres://u@[::1]:5432/d?sslmode=verify-full', password_file: /run/p}",
-            &[],
-        ),
+        ("{url: 'postgres://u@[::1]:5432/d?sslmode=verify-full', password_file: /run/p}", &[]),
     ] {
         let text = format!("sources:\n  s: {source}\njobs: {{A: {{type: NOOP}}}}\n");
         assert_faults(&text, wanted);
@@ -530,10 +415,7 @@ fn whole() -> Loaded {
 
 #[test]
 fn every_key_reaches_the_definition() {
-    let Loaded {
-        definition: d,
-        warnings,
-    } = whole();
+    let Loaded { definition: d, warnings } = whole();
     assert_eq!(warnings.len(), 1);
     assert_eq!(
         warnings[0].to_string(),
@@ -542,33 +424,19 @@ fn every_key_reaches_the_definition() {
     assert_eq!(d.sources[0].procedures.len(), 2);
     assert_eq!(d.groups[0].params["rate"], "007.10");
     assert_eq!(d.groups[0].batch_type.as_deref(), Some("monthly"));
-    let [fx, gl, setup, report, closed] = &d.jobs[..] else {
-        panic!("five jobs")
-    };
-    assert_eq!(
-        fx.schedule_time.map(|t| t.to_string()).as_deref(),
-        Some("22:30:00")
-    );
-    assert_eq!(
-        (fx.params[1].mode, fx.retry_count, fx.idempotent),
-        (ParamMode::Out, 2, true)
-    );
+    let [fx, gl, setup, report, closed] = &d.jobs[..] else { panic!("five jobs") };
+    assert_eq!(fx.schedule_time.map(|t| t.to_string()).as_deref(), Some("22:30:00"));
+    assert_eq!((fx.params[1].mode, fx.retry_count, fx.idempotent), (ParamMode::Out, 2, true));
     assert_eq!(gl.transaction, TransactionMode::Each);
     assert_eq!(gl.name, "GL_REVALUE");
-    let Some(SqlText::Per(texts)) = &setup.sql else {
-        panic!("a text per dialect")
-    };
+    let Some(SqlText::Per(texts)) = &setup.sql else { panic!("a text per dialect") };
     assert_eq!(
         texts.keys().copied().collect::<Vec<_>>(),
         [DialectName::Sqlite, DialectName::Mysql]
     );
     assert!(!setup.is_active);
     assert_eq!(report.script.as_deref(), Some("echo 月末\n"));
-    assert_eq!(
-        (&report.source, &closed.source),
-        (&None, &None),
-        "defaults of another type"
-    );
+    assert_eq!((&report.source, &closed.source), (&None, &None), "defaults of another type");
     assert_eq!(closed.timeout_sec, 60);
     let edges: Vec<String> = d
         .dependencies
@@ -577,21 +445,14 @@ fn every_key_reaches_the_definition() {
         .collect();
     assert_eq!(
         edges,
-        [
-            "GL_REVALUE<FX_LOAD 1",
-            "REPORT<GL_REVALUE 1",
-            "REPORT<SETUP 2",
-            "CLOSED<REPORT 1"
-        ]
+        ["GL_REVALUE<FX_LOAD 1", "REPORT<GL_REVALUE 1", "REPORT<SETUP 2", "CLOSED<REPORT 1"]
     );
 }
 
 #[test]
 fn a_definition_as_json_is_a_definition_file() {
     let first = whole().definition;
-    let json = serde_json::to_string_pretty(&first)
-        .expect("JSON")
-        .replace("  ", "\t");
+    let json = serde_json::to_string_pretty(&first).expect("JSON").replace("  ", "\t");
     let again = load_files("x.json", &[("x.json", &json)]).unwrap_or_else(|f| panic!("{f}"));
     assert_eq!(again.definition, first);
 }
@@ -602,13 +463,7 @@ fn a_bare_file_has_one_group_and_uses_the_only_source() {
         "sources: {a: {url: 'mysql://h/d', procedures: {x: y}}}\njobs: {A: {type: SQL, sql: x}}\n";
     let loaded = load_files("dag.yml", &[("dag.yml", text)]).unwrap_or_else(|f| panic!("{f}"));
     assert_eq!(loaded.definition.groups[0].code.as_str(), "default");
-    assert_eq!(
-        loaded.definition.jobs[0]
-            .source
-            .as_ref()
-            .map(|s| s.as_str()),
-        Some("a")
-    );
+    assert_eq!(loaded.definition.jobs[0].source.as_ref().map(|s| s.as_str()), Some("a"));
     assert!(loaded.warnings[0].what.contains("used on SQLite only"));
     let text = "groups:\n  g:\n  h:\ndefaults: {group: g}\njobs: {A: {type: NOOP}}\n";
     let loaded = load_files("dag.yml", &[("dag.yml", text)]).unwrap_or_else(|f| panic!("{f}"));
@@ -626,20 +481,15 @@ const JOBS: &str = "\u{FEFF}JOB_ID,Job_Code,job_name,proc_name,job_type,schedule
 #[test]
 fn a_pair_of_csv_files_beside_sources() {
     let sources = ("m/sources.yaml", "sources: {led: {url: 'mysql://u@h/d'}}\n");
-    let edges = (
-        "m/job_dependency.csv",
-        "id,job_code,depends_on,dependency_order\n1,GL,FX,7\n2,END,GL,\n",
-    );
+    let edges =
+        ("m/job_dependency.csv", "id,job_code,depends_on,dependency_order\n1,GL,FX,7\n2,END,GL,\n");
     let files = [("m/job_def.csv", JOBS), edges, sources];
     for path in ["m/job_def.csv", "m/job_dependency.csv", "m"] {
         let loaded = load_files(path, &files).unwrap_or_else(|f| panic!("{f}"));
         assert_eq!(loaded.warnings, []);
         let d = loaded.definition;
         assert_eq!((d.groups.len(), d.groups[0].code.as_str()), (1, "close"));
-        assert_eq!(
-            (d.jobs[0].name.as_str(), d.jobs[0].job_type.as_str()),
-            ("Load, FX", "PROC")
-        );
+        assert_eq!((d.jobs[0].name.as_str(), d.jobs[0].job_type.as_str()), ("Load, FX", "PROC"));
         assert_eq!(d.jobs[0].params[0].value.as_deref(), Some("007"));
         assert_eq!(d.jobs[0].notify_email, ["a@b.example", "c@d.example"]);
         assert_eq!(d.jobs[0].tags, ["x", "y"]);
@@ -654,10 +504,7 @@ fn a_pair_of_csv_files_beside_sources() {
 fn faults_of_csv_name_the_line_of_the_record() {
     let jobs = "job_code,job_type,sql,timeout,timeout_sec,job_code\nA,SQL,\"x\ny\",,0,A\nB,NOOP,,,,\nB,NOOP,,,,\n,NOOP,,,,\nC,NOOP\nD,WHAT,,,,\n";
     let edges = "job_code,depends_on\nB,X\nB,A\n";
-    let found = load_files(
-        "job_def.csv",
-        &[("job_def.csv", jobs), ("job_dependency.csv", edges)],
-    );
+    let found = load_files("job_def.csv", &[("job_def.csv", jobs), ("job_dependency.csv", edges)]);
     let found = found.expect_err("faulty").to_string();
     for wanted in [
         "job_def.csv:1: unknown column \"timeout\"; ",
@@ -684,41 +531,21 @@ fn faults_of_csv_name_the_line_of_the_record() {
         let found = load_files(path, &[]).expect_err(path).to_string();
         assert!(found.starts_with(wanted), "{found}");
     }
-    let alone = load_files(
-        "job_def.csv",
-        &[("job_def.csv", "job_code,job_type\nA,NOOP\n")],
-    );
+    let alone = load_files("job_def.csv", &[("job_def.csv", "job_code,job_type\nA,NOOP\n")]);
     let alone = alone.unwrap_or_else(|f| panic!("{f}"));
-    assert!(
-        alone.warnings[0]
-            .to_string()
-            .contains("job_dependency.csv: this file does not exist")
-    );
-    let odd = load_files(
-        "m",
-        &[
-            ("m/job_def.csv", "job_name\nx\n"),
-            ("m/sources.yaml", "jobs: {}\n"),
-        ],
-    );
+    assert!(alone.warnings[0].to_string().contains("job_dependency.csv: this file does not exist"));
+    let odd =
+        load_files("m", &[("m/job_def.csv", "job_name\nx\n"), ("m/sources.yaml", "jobs: {}\n")]);
     let odd = odd.expect_err("faulty").to_string();
-    assert!(
-        odd.contains("m/job_def.csv:1: there is no column job_code"),
-        "{odd}"
-    );
-    assert!(
-        odd.contains("m/sources.yaml:1: jobs is not for sources.yaml"),
-        "{odd}"
-    );
+    assert!(odd.contains("m/job_def.csv:1: there is no column job_code"), "{odd}");
+    assert!(odd.contains("m/sources.yaml:1: jobs is not for sources.yaml"), "{odd}");
 }
 
 #[test]
 fn five_thousand_jobs_are_read_whole() {
     let mut text = String::from("defaults: {type: NOOP}\njobs:\n");
     for i in 0..5_000 {
-        text.push_str(&format!(
-            "  J{i}:\n    name: Job {i}\n    timeout_sec: 60\n"
-        ));
+        text.push_str(&format!("  J{i}:\n    name: Job {i}\n    timeout_sec: 60\n"));
         if i > 0 {
             text.push_str(&format!(
                 "    depends_on: [J{}, J{}]\n",
@@ -729,10 +556,8 @@ fn five_thousand_jobs_are_read_whole() {
     }
     let found = load_files("dag.yaml", &[("dag.yaml", &text)]).expect_err("J1 waits for J2");
     assert_eq!(found.as_slice().len(), 1, "{found}");
-    let text = text
-        .replace("[J0, J2]", "[J0]")
-        .replace("[J1, J0]", "[J1]")
-        .replace("[J2, J0]", "[J2]");
+    let text =
+        text.replace("[J0, J2]", "[J0]").replace("[J1, J0]", "[J1]").replace("[J2, J0]", "[J2]");
     let loaded = load_files("dag.yaml", &[("dag.yaml", &text)]).unwrap_or_else(|f| panic!("{f}"));
     assert_eq!(loaded.definition.jobs.len(), 5_000);
 }

@@ -93,7 +93,9 @@ impl BatchStatus {
             QueueStatus::Success => Self::Success,
             QueueStatus::Warning | QueueStatus::Forced | QueueStatus::Skipped => Self::Warning,
             QueueStatus::Killed => Self::Killed,
-            QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::UpstreamFailed => Self::Failed,
+            QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::UpstreamFailed => {
+                Self::Failed
+            }
             QueueStatus::Unknown => Self::Failed,
             QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued => Self::Running,
             QueueStatus::Running | QueueStatus::RetryWait | QueueStatus::Killing => Self::Running,
@@ -181,7 +183,9 @@ pub struct BatchPlan {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BatchError {
     /// The JSON of the order is wrong.
-    #[error("the batch parameters are not usable: {0}; expected {{\"batchNo\":\"202407\",\"type\":\"monthly\"}}")]
+    #[error(
+        "the batch parameters are not usable: {0}; expected {{\"batchNo\":\"202407\",\"type\":\"monthly\"}}"
+    )]
     BadOrder(String),
     /// Neither type nor group finds anything.
     #[error("no group {0}; groups that exist: {1}")]
@@ -242,7 +246,11 @@ pub fn implied_business_date(batch_no: &BatchNo) -> Option<NaiveDate> {
 
 /// Makes the batches an order asks for: one per group it names. Pure; `now` only places
 /// `schedule_time` on the batch's day, which is the day it is opened.
-pub fn plan(defs: &Definition, order: &BatchOrder, now: Millis) -> Result<Vec<BatchPlan>, BatchError> {
+pub fn plan(
+    defs: &Definition,
+    order: &BatchOrder,
+    now: Millis,
+) -> Result<Vec<BatchPlan>, BatchError> {
     let wanted = |g: &&Group| {
         order.group.as_ref().is_none_or(|code| *code == g.code)
             && order.batch_type.as_ref().is_none_or(|t| g.batch_type.as_ref() == Some(t))
@@ -282,8 +290,11 @@ fn plan_group(
     params.extend(order.params.clone());
     let zone = zone_of(group)?;
     let day = day_in(now, zone);
-    let not_before =
-        snapshot.jobs.iter().map(|j| j.schedule_time.map(|t| at_wall_clock(day, t, zone))).collect();
+    let not_before = snapshot
+        .jobs
+        .iter()
+        .map(|j| j.schedule_time.map(|t| at_wall_clock(day, t, zone)))
+        .collect();
     Ok(BatchPlan {
         values: BatchValues {
             batch_no: order.batch_no.clone(),
@@ -375,7 +386,9 @@ mod tests {
 
     #[test]
     fn type_and_group_pick_the_jobs() {
-        let now = Millis::from("2024-08-01T01:00:00Z".parse::<chrono::DateTime<chrono::Utc>>().expect("now"));
+        let now = Millis::from(
+            "2024-08-01T01:00:00Z".parse::<chrono::DateTime<chrono::Utc>>().expect("now"),
+        );
         let planned = |json: &str| plan(&defs(), &order(json), now);
         let monthly = planned(r#"{"batchNo":"202407","type":"monthly","params":{"rate":"7.1"}}"#);
         let monthly = monthly.expect("plan");
@@ -398,7 +411,12 @@ mod tests {
         let mut defs = defs();
         defs.jobs[0].is_active = false;
         let error = plan(&defs, &order(r#"{"batchNo":"1","group":"month_end"}"#), Millis(0));
-        assert!(error.expect_err("inactive").to_string().contains("B depends on A, which is not active"));
+        assert!(
+            error
+                .expect_err("inactive")
+                .to_string()
+                .contains("B depends on A, which is not active")
+        );
     }
 
     #[test]

@@ -25,7 +25,9 @@ pub enum DagError {
         circle(.0))]
     Cycle(Vec<JobCode>),
     /// A dependency on a job that does not exist.
-    #[error("job {job} depends on {depends_on}, which is not defined; define it or remove the dependency")]
+    #[error(
+        "job {job} depends on {depends_on}, which is not defined; define it or remove the dependency"
+    )]
     Dangling {
         /// The job that waits.
         job: JobCode,
@@ -228,7 +230,11 @@ mod tests {
         let edges: Vec<JobDependency> = edges
             .split_whitespace()
             .map(|e| e.split_once('<').expect("child<parent"))
-            .map(|(c, p)| JobDependency { job_code: code(c), depends_on: code(p), dependency_order: 0 })
+            .map(|(c, p)| JobDependency {
+                job_code: code(c),
+                depends_on: code(p),
+                dependency_order: 0,
+            })
             .collect();
         Dag::build(&jobs, &edges)
     }
@@ -271,7 +277,8 @@ mod tests {
     #[test]
     fn downstream_is_everything_below() {
         let dag = dag("A B C D E", "B<A C<B D<A").expect("dag");
-        let below: Vec<&str> = dag.downstream(&[Node(1)]).iter().map(|n| dag.code(*n).as_str()).collect();
+        let below: Vec<&str> =
+            dag.downstream(&[Node(1)]).iter().map(|n| dag.code(*n).as_str()).collect();
         assert_eq!(below, ["C"]);
         assert_eq!(dag.downstream(&[Node(0)]).len(), 3);
     }

@@ -42,7 +42,8 @@ pub struct JobEnd<'a> {
 pub fn about(batch: &Batch, group: &Group, job: &JobDef, end: &JobEnd<'_>) -> Vec<Notice> {
     let Some((kind, verb, verb_zh)) = words(end.status) else { return Vec::new() };
     let no = &batch.values.batch_no;
-    let subject = one_line(&format!("[Procession] {} {} in batch {no} ({})", job.code, verb, group.code));
+    let subject =
+        one_line(&format!("[Procession] {} {} in batch {no} ({})", job.code, verb, group.code));
     let took = end.started.map_or_else(|| "-".to_owned(), |s| span_words(end.ended.since(s)));
     let blocked = match end.blocked {
         [] => "-".to_owned(),

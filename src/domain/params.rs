@@ -260,17 +260,14 @@ mod tests {
         let group = GroupCode::parse("month_end").expect("group");
         let mut job =
             JobDef::bare(code("GL"), group.clone(), JobType::parse("PROC").expect("type"));
-        job.params = vec![Param {
-            name: "p".into(),
-            mode: ParamMode::In,
-            ty,
-            value: Some(text.to_owned()),
-        }];
+        job.params =
+            vec![Param { name: "p".into(), mode: ParamMode::In, ty, value: Some(text.to_owned()) }];
         let batch = BatchValues {
             batch_no: BatchNo::parse("202407").expect("no"),
             group,
             business_date: "2024-07-31".parse().ok(),
-            params: BTreeMap::from([("rate".to_owned(), "7.10".to_owned()),
+            params: BTreeMap::from([
+                ("rate".to_owned(), "7.10".to_owned()),
                 ("trick".to_owned(), "${batch_no}".to_owned()),
             ]),
         };

@@ -36,7 +36,8 @@ impl Readiness {
         let mut released = Released::default();
         for &node in dag.in_order() {
             this.open_parents[node.at()] =
-                dag.parents(node).filter(|p| !this.status[p.at()].lets_children_run()).count() as u32;
+                dag.parents(node).filter(|p| !this.status[p.at()].lets_children_run()).count()
+                    as u32;
             let blocked = dag.parents(node).any(|p| this.status[p.at()].blocks_children());
             match this.status[node.at()] {
                 was @ (QueueStatus::Pending | QueueStatus::Held) if blocked => {

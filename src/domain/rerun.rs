@@ -53,7 +53,8 @@ mod tests {
         };
         let dag = Dag::build(&jobs, &[edge(1, 0), edge(2, 1), edge(4, 3)]).expect("dag");
         use QueueStatus as S;
-        let rows = [S::Success, S::Failed, S::UpstreamFailed, S::Unknown, S::UpstreamFailed, S::Killed];
+        let rows =
+            [S::Success, S::Failed, S::UpstreamFailed, S::Unknown, S::UpstreamFailed, S::Killed];
         let again = |unknown| -> Vec<u32> {
             from_failure(&dag, &rows, unknown).iter().map(|n| n.0).collect()
         };

@@ -100,7 +100,11 @@ mod tests {
         ] {
             let outcome = Outcome { end: end.clone(), message: None, outputs: Outputs::default() };
             let settled = settle(&job(allowed, idempotent), tries, &outcome, Millis(1_000));
-            assert_eq!((settled.event, settled.tell_owners), (event, told), "{end:?} {tries}/{allowed}");
+            assert_eq!(
+                (settled.event, settled.tell_owners),
+                (event, told),
+                "{end:?} {tries}/{allowed}"
+            );
             let later = (event == E::RetryLater).then_some(Millis(31_000));
             assert_eq!(settled.not_before, later);
         }

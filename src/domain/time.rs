@@ -5,7 +5,9 @@ use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
 /// A moment: milliseconds since 1970-01-01T00:00:00Z. All three databases store this precision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
+)]
 #[serde(transparent)]
 pub struct Millis(pub i64);
 

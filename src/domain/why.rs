@@ -105,7 +105,8 @@ impl Why {
             Self::Ended(status, message) if message.is_empty() => format!("ended {status}"),
             Self::Ended(status, message) => format!("ended {status}: {message}"),
             Self::NoProcess => {
-                "no living process dispatches this batch; go on with: procession run --resume".to_owned()
+                "no living process dispatches this batch; go on with: procession run --resume"
+                    .to_owned()
             }
         }
     }
@@ -123,7 +124,8 @@ mod tests {
     fn answers(dispatched: bool) -> Vec<String> {
         use QueueStatus as S;
         let group = GroupCode::parse("g").expect("group");
-        let states = [S::Running, S::Pending, S::RetryWait, S::Queued, S::Failed, S::UpstreamFailed];
+        let states =
+            [S::Running, S::Pending, S::RetryWait, S::Queued, S::Failed, S::UpstreamFailed];
         let job = |i: usize| {
             let code = JobCode::parse(&format!("J{i}")).expect("code");
             JobDef::bare(code, group.clone(), JobType::parse("NOOP").expect("type"))

@@ -58,7 +58,10 @@ impl Active {
             .iter()
             .map(|j| {
                 by_code.remove(&j.code).with_context(|| {
-                    format!("job_queue has no row for job {} of batch {}", j.code, batch.values.batch_no)
+                    format!(
+                        "job_queue has no row for job {} of batch {}",
+                        j.code, batch.values.batch_no
+                    )
                 })
             })
             .collect::<Result<_>>()?;
@@ -140,10 +143,15 @@ impl Active {
             // A row that we claimed and do not run: the answer to the commit was lost, and bodies
             // start only after it, so this one never did.
             let event = if ours { Event::Orphan } else { settle_orphan(&self.snapshot.jobs[i]) };
-            let owner = row.owner.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
+            let owner =
+                row.owner.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
             let message = match event {
-                Event::Orphan if ours => "claimed, but never started: the database was away".to_owned(),
-                Event::Orphan => format!("its worker (node {owner}) died; started again, being idempotent"),
+                Event::Orphan if ours => {
+                    "claimed, but never started: the database was away".to_owned()
+                }
+                Event::Orphan => {
+                    format!("its worker (node {owner}) died; started again, being idempotent")
+                }
                 _ => format!(
                     "its worker (node {owner}) died while it ran; whether it took effect is not known. \
                      Look at its data, then: procession run --resume --rerun-unknown, or declare the \
@@ -256,7 +264,13 @@ impl Active {
 
     /// Puts a job into a state in memory and takes in what that sets free; gives the codes of jobs
     /// that can no longer run.
-    fn set(&mut self, node: Node, to: QueueStatus, changes: &mut Changes, now: Millis) -> Vec<String> {
+    fn set(
+        &mut self,
+        node: Node,
+        to: QueueStatus,
+        changes: &mut Changes,
+        now: Millis,
+    ) -> Vec<String> {
         self.rows[node.at()].status = to;
         let released = self.readiness.change(&self.dag, node, to);
         let blocked =

@@ -133,7 +133,12 @@ impl QueueDispatcher {
 
     /// Opens the batches an order asks for: snapshot and one queue row per active job, in one
     /// transaction for all of them. Nothing is written when any of them exists.
-    pub async fn open(&mut self, defs: &Definition, order: &BatchOrder, by: &str) -> Result<Vec<BatchId>> {
+    pub async fn open(
+        &mut self,
+        defs: &Definition,
+        order: &BatchOrder,
+        by: &str,
+    ) -> Result<Vec<BatchId>> {
         let now = self.clock.now();
         let plans = plan(defs, order, now)?;
         let mut tx = self.db.begin().await?;
@@ -152,14 +157,23 @@ impl QueueDispatcher {
         Ok(opened)
     }
 
-    async fn write_plan(&self, tx: &mut Tx, plan: &BatchPlan, by: &str, now: Millis) -> Result<BatchId> {
+    async fn write_plan(
+        &self,
+        tx: &mut Tx,
+        plan: &BatchPlan,
+        by: &str,
+        now: Millis,
+    ) -> Result<BatchId> {
         let id = batch::insert(tx, plan, self.node.id(), by, now).await?;
         let entries: Vec<queue::NewEntry<'_>> = plan
             .snapshot
             .jobs
             .iter()
             .zip(&plan.not_before)
-            .map(|(job, not_before)| queue::NewEntry { job_code: &job.code, not_before: *not_before })
+            .map(|(job, not_before)| queue::NewEntry {
+                job_code: &job.code,
+                not_before: *not_before,
+            })
             .collect();
         queue::generate(tx, id, plan.values.batch_no.as_str(), &entries, now).await?;
         Ok(id)
@@ -344,8 +358,11 @@ impl QueueDispatcher {
                     self.slots.give_back(&active.batch.values.group, job.source.as_ref());
                     freed.push((id, place));
                     if !active.end(place, report.attempt, outcome, changes, now) {
-                        tracing::warn!(queue_id = report.queue_id.0, report.attempt,
-                            "a late result of an earlier try; the row belongs to another one now");
+                        tracing::warn!(
+                            queue_id = report.queue_id.0,
+                            report.attempt,
+                            "a late result of an earlier try; the row belongs to another one now"
+                        );
                     }
                     changes.lines.push((report.queue_id, report.attempt, lines.clone()));
                 }
@@ -454,7 +471,9 @@ impl QueueDispatcher {
         drop(tx);
         let now = self.clock.now();
         for id in wanted {
-            let Some(active) = self.active.get_mut(&id).filter(|a| !a.is_killing()) else { continue };
+            let Some(active) = self.active.get_mut(&id).filter(|a| !a.is_killing()) else {
+                continue;
+            };
             let mut changes = Changes::default();
             active.kill(&mut changes, now);
             if let Err(error) = self.commit(&changes, now).await {

@@ -26,7 +26,8 @@ impl Node {
             tracing::warn!(skew_ms = skew, "the clock of this machine differs from the database's");
         }
         let now = clock.now();
-        let installation = store::meta(&mut tx, "installation", &fresh.simple().to_string()).await?;
+        let installation =
+            store::meta(&mut tx, "installation", &fresh.simple().to_string()).await?;
         let this = Self {
             id: NodeId(fresh.to_string()),
             host: host_name(),

@@ -156,14 +156,17 @@ async fn flush_log(
             () = done.cancelled() => return,
             () = tokio::time::sleep(around.log_flush) => {}
         }
-        let lines: Vec<_> =
-            log.drain().into_iter().map(|l| (l.number, l.stream, l.text)).collect();
+        let lines: Vec<_> = log.drain().into_iter().map(|l| (l.number, l.stream, l.text)).collect();
         if lines.is_empty() {
             continue;
         }
         if let Err(error) = store_lines(&around, queue_id, attempt, &lines).await {
-            tracing::warn!(queue_id = queue_id.0, error = format!("{error:#}"),
-                "{} log lines could not be stored and are lost", lines.len());
+            tracing::warn!(
+                queue_id = queue_id.0,
+                error = format!("{error:#}"),
+                "{} log lines could not be stored and are lost",
+                lines.len()
+            );
         }
     }
 }

@@ -51,7 +51,8 @@ pub async fn insert(
 pub async fn list(tx: &mut Tx, batch_no: Option<&BatchNo>, limit: u32) -> Result<Vec<Batch>> {
     let rows = match batch_no {
         Some(no) => {
-            let sql = format!("SELECT {COLUMNS} FROM job_batch WHERE batch_no = ? ORDER BY batch_id");
+            let sql =
+                format!("SELECT {COLUMNS} FROM job_batch WHERE batch_no = ? ORDER BY batch_id");
             tx.fetch_all(&sql, &[no.as_str().into()]).await?
         }
         None => {

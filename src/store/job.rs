@@ -273,13 +273,7 @@ fn job_row(job: &JobDef, waits: bool) -> Result<Columns> {
     ])
 }
 
-async fn upsert(
-    tx: &mut Tx,
-    table: &str,
-    key: &str,
-    columns: Columns,
-    now: Millis,
-) -> Result<()> {
+async fn upsert(tx: &mut Tx, table: &str, key: &str, columns: Columns, now: Millis) -> Result<()> {
     let value = columns[0].1.clone();
     let sql = format!("SELECT {key} FROM {table} WHERE {key} = ?");
     if tx.fetch_optional(&sql, &[value]).await?.is_some() {

@@ -34,8 +34,17 @@ pub struct ExecutionLog {
 /// Adds rows, in order.
 pub async fn append(tx: &mut Tx, logs: &[ExecutionLog], now: Millis) -> Result<()> {
     let columns = [
-        "queue_id", "start_time", "end_time", "status", "error_message", "duration",
-        "notify_status", "retry_count", "attempt", "owner", "log_time",
+        "queue_id",
+        "start_time",
+        "end_time",
+        "status",
+        "error_message",
+        "duration",
+        "notify_status",
+        "retry_count",
+        "attempt",
+        "owner",
+        "log_time",
     ];
     let rows = logs.iter().map(|log| {
         let duration = log.start_time.zip(log.end_time).map(|(s, e)| e.since(s));

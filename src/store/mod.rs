@@ -31,7 +31,10 @@ pub async fn meta(tx: &mut Tx, name: &str, fresh: &str) -> anyhow::Result<String
     if let Some(row) = tx.fetch_optional(read, &[name.into()]).await? {
         return Ok(row.text("value")?);
     }
-    tx.execute("INSERT INTO procession_meta (name, value) VALUES (?, ?)", &[name.into(), fresh.into()])
-        .await?;
+    tx.execute(
+        "INSERT INTO procession_meta (name, value) VALUES (?, ?)",
+        &[name.into(), fresh.into()],
+    )
+    .await?;
     Ok(fresh.to_owned())
 }

@@ -15,8 +15,17 @@ pub async fn enqueue(
     now: Millis,
 ) -> Result<()> {
     let columns = [
-        "recipient_email", "subject", "body", "status", "created_at", "updated_at", "type",
-        "retry_count", "is_system", "queue_id", "batch_id",
+        "recipient_email",
+        "subject",
+        "body",
+        "status",
+        "created_at",
+        "updated_at",
+        "type",
+        "retry_count",
+        "is_system",
+        "queue_id",
+        "batch_id",
     ];
     let rows = notices.iter().map(|notice| {
         vec![
