@@ -25,7 +25,9 @@ pub enum DagError {
         circle(.0))]
     Cycle(Vec<JobCode>),
     /// A dependency on a job that does not exist.
-    #[error("job {job} depends on {depends_on}, which is not defined; define it or remove the dependency")]
+    #[error(
+        "job {job} depends on {depends_on}, which is not defined; define it or remove the dependency"
+    )]
     Dangling {
         /// The job that waits.
         job: JobCode,
@@ -90,7 +92,11 @@ impl Dag {
         };
         let levels = levels(&graph, &order);
         let order = order.into_iter().map(|n| Node(n.index() as u32)).collect();
-        Ok(Self { graph, order, levels })
+        Ok(Self {
+            graph,
+            order,
+            levels,
+        })
     }
 
     /// How many jobs there are.
@@ -120,7 +126,9 @@ impl Dag {
 
     /// Jobs that wait for this one, directly.
     pub fn children(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
-        self.graph.neighbors(NodeIndex::new(node.at())).map(|n| Node(n.index() as u32))
+        self.graph
+            .neighbors(NodeIndex::new(node.at()))
+            .map(|n| Node(n.index() as u32))
     }
 
     /// Jobs that this one waits for, directly.
@@ -142,7 +150,10 @@ impl Dag {
                 }
             }
         }
-        (0..self.len() as u32).map(Node).filter(|n| seen[n.at()]).collect()
+        (0..self.len() as u32)
+            .map(Node)
+            .filter(|n| seen[n.at()])
+            .collect()
     }
 }
 
@@ -150,13 +161,20 @@ fn edge(
     dependency: &JobDependency,
     places: &HashMap<&JobCode, NodeIndex>,
 ) -> Result<(NodeIndex, NodeIndex), DagError> {
-    let JobDependency { job_code, depends_on, .. } = dependency;
+    let JobDependency {
+        job_code,
+        depends_on,
+        ..
+    } = dependency;
     if job_code == depends_on {
         return Err(DagError::SelfDependency(job_code.clone()));
     }
     match (places.get(job_code), places.get(depends_on)) {
         (Some(job), Some(parent)) => Ok((*job, *parent)),
-        _ => Err(DagError::Dangling { job: job_code.clone(), depends_on: depends_on.clone() }),
+        _ => Err(DagError::Dangling {
+            job: job_code.clone(),
+            depends_on: depends_on.clone(),
+        }),
     }
 }
 
@@ -179,7 +197,9 @@ fn shortest_cycle(graph: &DiGraph<JobCode, ()>) -> Vec<JobCode> {
     let Some(knot) = knot else { return Vec::new() };
     let inside: HashSet<NodeIndex> = knot.iter().copied().collect();
     // Any node of a knot lies on a ring; the first given one makes the message stable.
-    let Some(&start) = inside.iter().min() else { return Vec::new() };
+    let Some(&start) = inside.iter().min() else {
+        return Vec::new();
+    };
     let mut came_from: HashMap<NodeIndex, NodeIndex> = HashMap::new();
     let mut wave = VecDeque::from([start]);
     while let Some(node) = wave.pop_front() {
@@ -228,7 +248,11 @@ mod tests {
         let edges: Vec<JobDependency> = edges
             .split_whitespace()
             .map(|e| e.split_once('<').expect("child<parent"))
-            .map(|(c, p)| JobDependency { job_code: code(c), depends_on: code(p), dependency_order: 0 })
+            .map(|(c, p)| JobDependency {
+                job_code: code(c),
+                depends_on: code(p),
+                dependency_order: 0,
+            })
             .collect();
         Dag::build(&jobs, &edges)
     }
@@ -264,14 +288,20 @@ mod tests {
             depends_on: jobs[49_999].clone(),
             dependency_order: 0,
         });
-        let Err(DagError::Cycle(ring)) = Dag::build(&jobs, &edges) else { panic!("a ring") };
+        let Err(DagError::Cycle(ring)) = Dag::build(&jobs, &edges) else {
+            panic!("a ring")
+        };
         assert_eq!(ring.len(), 50_000);
     }
 
     #[test]
     fn downstream_is_everything_below() {
         let dag = dag("A B C D E", "B<A C<B D<A").expect("dag");
-        let below: Vec<&str> = dag.downstream(&[Node(1)]).iter().map(|n| dag.code(*n).as_str()).collect();
+        let below: Vec<&str> = dag
+            .downstream(&[Node(1)])
+            .iter()
+            .map(|n| dag.code(*n).as_str())
+            .collect();
         assert_eq!(below, ["C"]);
         assert_eq!(dag.downstream(&[Node(0)]).len(), 3);
     }

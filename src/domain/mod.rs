@@ -17,3 +17,4 @@ pub mod source;
 pub mod statement;
 pub mod text;
 pub mod time;
+mod token;

@@ -98,7 +98,10 @@ impl QueueStatus {
 
     /// Children of an `all success` job may go on.
     pub fn lets_children_run(self) -> bool {
-        matches!(self, Self::Success | Self::Warning | Self::Forced | Self::Skipped)
+        matches!(
+            self,
+            Self::Success | Self::Warning | Self::Forced | Self::Skipped
+        )
     }
 
     /// Final, and its children can never run.
@@ -269,7 +272,10 @@ mod tests {
         let operator = [Event::Skip, Event::ForceSuccess, Event::Rerun];
         for status in QueueStatus::ALL.into_iter().filter(|s| s.is_final()) {
             for event in Event::ALL.into_iter().filter(|e| !operator.contains(e)) {
-                assert!(status.after(event).is_err(), "{status} must not take {event:?}");
+                assert!(
+                    status.after(event).is_err(),
+                    "{status} must not take {event:?}"
+                );
             }
             assert_eq!(status.after(Event::Rerun), Ok(QueueStatus::Pending));
         }
@@ -288,8 +294,14 @@ mod tests {
                     }
                 }
             }
-            assert!(seen.contains(&QueueStatus::Success), "{status} can never succeed");
-            assert!(seen.contains(&QueueStatus::Killed), "{status} can never be stopped");
+            assert!(
+                seen.contains(&QueueStatus::Success),
+                "{status} can never succeed"
+            );
+            assert!(
+                seen.contains(&QueueStatus::Killed),
+                "{status} can never be stopped"
+            );
         }
     }
 

@@ -35,9 +35,13 @@ impl Readiness {
         };
         let mut released = Released::default();
         for &node in dag.in_order() {
-            this.open_parents[node.at()] =
-                dag.parents(node).filter(|p| !this.status[p.at()].lets_children_run()).count() as u32;
-            let blocked = dag.parents(node).any(|p| this.status[p.at()].blocks_children());
+            this.open_parents[node.at()] = dag
+                .parents(node)
+                .filter(|p| !this.status[p.at()].lets_children_run())
+                .count() as u32;
+            let blocked = dag
+                .parents(node)
+                .any(|p| this.status[p.at()].blocks_children());
             match this.status[node.at()] {
                 QueueStatus::Pending | QueueStatus::Held if blocked => {
                     this.set(node, QueueStatus::UpstreamFailed);
@@ -85,7 +89,10 @@ impl Readiness {
         let mut open = vec![node];
         while let Some(at) = open.pop() {
             for child in dag.children(at) {
-                if matches!(self.status[child.at()], QueueStatus::Pending | QueueStatus::Held) {
+                if matches!(
+                    self.status[child.at()],
+                    QueueStatus::Pending | QueueStatus::Held
+                ) {
                     self.set(child, QueueStatus::UpstreamFailed);
                     released.upstream_failed.push(child);
                     open.push(child);
@@ -101,7 +108,9 @@ impl Readiness {
 
     /// Parents that still stand before a job.
     pub fn waits_for(&self, dag: &Dag, node: Node) -> Vec<Node> {
-        dag.parents(node).filter(|p| !self.status[p.at()].lets_children_run()).collect()
+        dag.parents(node)
+            .filter(|p| !self.status[p.at()].lets_children_run())
+            .collect()
     }
 
     fn set(&mut self, node: Node, to: QueueStatus) {
@@ -122,8 +131,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn dag_of(size: usize, pairs: &[(usize, usize)]) -> Dag {
-        let jobs: Vec<JobCode> =
-            (0..size).map(|i| JobCode::parse(&format!("J{i}")).expect("code")).collect();
+        let jobs: Vec<JobCode> = (0..size)
+            .map(|i| JobCode::parse(&format!("J{i}")).expect("code"))
+            .collect();
         let edges: Vec<JobDependency> = pairs
             .iter()
             .map(|(c, p)| JobDependency {
@@ -190,13 +200,20 @@ mod tests {
         assert_eq!(first.ready, [Node(0), Node(1)]);
         let freed = counters.change(&dag, Node(0), QueueStatus::Failed);
         assert_eq!(freed.upstream_failed, [Node(2), Node(3)]);
-        assert_eq!(counters.change(&dag, Node(1), QueueStatus::Success).ready, [Node(4)]);
+        assert_eq!(
+            counters.change(&dag, Node(1), QueueStatus::Success).ready,
+            [Node(4)]
+        );
     }
 
     #[test]
     fn rebuilding_finishes_what_a_crash_cut_short() {
         let dag = dag_of(3, &[(1, 0), (2, 1)]);
-        let rows = [QueueStatus::Failed, QueueStatus::Pending, QueueStatus::Pending];
+        let rows = [
+            QueueStatus::Failed,
+            QueueStatus::Pending,
+            QueueStatus::Pending,
+        ];
         let (counters, open) = Readiness::rebuild(&dag, &rows);
         assert_eq!(open.upstream_failed, [Node(1), Node(2)]);
         assert!(counters.is_done());

@@ -40,7 +40,10 @@ mod tests {
 
     #[test]
     fn nul_and_bad_utf8_become_storable() {
-        assert_eq!(storable(b"a\0b\xff\xfe\x1b[31mred\n", 100), "a\u{FFFD}b\u{FFFD}\u{FFFD} [31mred\n");
+        assert_eq!(
+            storable(b"a\0b\xff\xfe\x1b[31mred\n", 100),
+            "a\u{FFFD}b\u{FFFD}\u{FFFD} [31mred\n"
+        );
         assert_eq!(clip("月末结账", 3), " … [12 bytes more]");
     }
 
