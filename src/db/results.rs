@@ -43,7 +43,11 @@ pub struct Results {
 impl Results {
     /// Keeps so many rows per set, and so many sets.
     pub fn keeping(rows: usize, sets: usize) -> Self {
-        Self { rows_kept: rows, sets_kept: sets, ..Self::default() }
+        Self {
+            rows_kept: rows,
+            sets_kept: sets,
+            ..Self::default()
+        }
     }
 
     /// Takes a row; `columns` and `values` are asked for only when they are kept.
@@ -56,7 +60,10 @@ impl Results {
         if !self.is_open {
             self.is_open = true;
             if self.sets.len() < self.sets_kept {
-                self.sets.push(Rows { columns: columns(), ..Rows::default() });
+                self.sets.push(Rows {
+                    columns: columns(),
+                    ..Rows::default()
+                });
             } else {
                 self.sets_left_out += 1;
             }
@@ -64,10 +71,13 @@ impl Results {
         if self.sets_left_out > 0 {
             return;
         }
-        let Some(set) = self.sets.last_mut() else { return };
+        let Some(set) = self.sets.last_mut() else {
+            return;
+        };
         set.count += 1;
         if set.rows.len() < self.rows_kept {
-            set.rows.push(values().into_iter().map(|v| v.map(clip)).collect());
+            set.rows
+                .push(values().into_iter().map(|v| v.map(clip)).collect());
         }
     }
 

@@ -99,7 +99,9 @@ impl Session {
     /// default sets UTC and changes what `||` means.
     pub async fn open(target: &Target) -> Result<Self, SessionError> {
         let late = |_| SessionError::Lost(format!("no connection within {:?}", target.timeout));
-        tokio::time::timeout(target.timeout, Self::connect(target)).await.map_err(late)?
+        tokio::time::timeout(target.timeout, Self::connect(target))
+            .await
+            .map_err(late)?
     }
 
     async fn connect(target: &Target) -> Result<Self, SessionError> {
@@ -115,7 +117,11 @@ impl Session {
                 return Err(SessionError::Lost(said.to_owned()));
             }
         };
-        let mut session = Self { wire, id: None, brake };
+        let mut session = Self {
+            wire,
+            id: None,
+            brake,
+        };
         session.prepare().await?;
         Ok(session)
     }
@@ -146,12 +152,17 @@ impl Session {
             Dialect::Mysql => {
                 // A server may start its clients with autocommit off; a body expects it on.
                 self.run("SET autocommit = 1", &[]).await?;
-                let who = "SELECT CONNECTION_ID(), CONCAT(@@hostname, ':', @@port), UNIX_TIMESTAMP()";
+                let who =
+                    "SELECT CONNECTION_ID(), CONCAT(@@hostname, ':', @@port), UNIX_TIMESTAMP()";
                 let who = self.rows(who, &[]).await?;
                 let up = self.rows("SHOW GLOBAL STATUS LIKE 'Uptime'", &[]).await?;
-                let int = |text: Option<&str>| text.and_then(|t| t.parse::<i64>().ok()).unwrap_or(0);
+                let int =
+                    |text: Option<&str>| text.and_then(|t| t.parse::<i64>().ok()).unwrap_or(0);
                 let start = int(who.first(2)) - int(up.first(1));
-                (int(who.first(0)), format!("{}@{start}", who.first(1).unwrap_or_default()))
+                (
+                    int(who.first(0)),
+                    format!("{}@{start}", who.first(1).unwrap_or_default()),
+                )
             }
             Dialect::Postgres => {
                 // Not a connect option, because PostgreSQL 13 does not know it and would refuse.
@@ -198,13 +209,28 @@ impl Session {
 
     /// Runs one statement and gives its first result set.
     pub(crate) async fn rows(&mut self, sql: &str, args: &[Arg]) -> Result<Rows, SessionError> {
-        Ok(self.run(sql, args).await?.sets.into_iter().next().unwrap_or_default())
+        Ok(self
+            .run(sql, args)
+            .await?
+            .sets
+            .into_iter()
+            .next()
+            .unwrap_or_default())
     }
 
-    async fn send(&mut self, sql: &str, args: &[Arg], into: &mut Results) -> Result<(), SessionError> {
+    async fn send(
+        &mut self,
+        sql: &str,
+        args: &[Arg],
+        into: &mut Results,
+    ) -> Result<(), SessionError> {
         let text = AssertSqlSafe(sql.to_owned());
         let counts = counts_changes(sql, self.dialect());
-        let format = if args.is_empty() { Format::Text } else { Format::Binary };
+        let format = if args.is_empty() {
+            Format::Text
+        } else {
+            Format::Binary
+        };
         macro_rules! drain {
             ($conn:expr, $decode:expr) => {{
                 let mut stream = if args.is_empty() {
@@ -303,8 +329,13 @@ impl Session {
             return Ok(Vec::new());
         }
         let list = self.rows("SHOW WARNINGS", &[]).await?;
-        let text = |row: &[Option<String>], at: usize| row.get(at).cloned().flatten().unwrap_or_default();
-        Ok(list.rows.iter().map(|row| (text(row, 0), text(row, 1), text(row, 2))).collect())
+        let text =
+            |row: &[Option<String>], at: usize| row.get(at).cloned().flatten().unwrap_or_default();
+        Ok(list
+            .rows
+            .iter()
+            .map(|row| (text(row, 0), text(row, 1), text(row, 2)))
+            .collect())
     }
 
     /// Tries to take a lock that the server holds for this session until it ends. SQLite needs
@@ -313,9 +344,10 @@ impl Session {
         let (sql, yes) = match self.dialect() {
             Dialect::Sqlite => return Ok(true),
             Dialect::Mysql => ("SELECT GET_LOCK(?, 0)", "1"),
-            Dialect::Postgres => {
-                ("SELECT pg_catalog.pg_try_advisory_lock(hashtextextended($1::text, 0))", "true")
-            }
+            Dialect::Postgres => (
+                "SELECT pg_catalog.pg_try_advisory_lock(hashtextextended($1::text, 0))",
+                "true",
+            ),
         };
         let answer = self.rows(sql, &[Arg::Text(name.to_owned())]).await?;
         Ok(answer.first(0) == Some(yes))
@@ -326,9 +358,13 @@ impl Session {
         let sql = match self.dialect() {
             Dialect::Sqlite => return Ok(()),
             Dialect::Mysql => "SELECT RELEASE_LOCK(?)",
-            Dialect::Postgres => "SELECT pg_catalog.pg_advisory_unlock(hashtextextended($1::text, 0))",
+            Dialect::Postgres => {
+                "SELECT pg_catalog.pg_advisory_unlock(hashtextextended($1::text, 0))"
+            }
         };
-        self.run(sql, &[Arg::Text(name.to_owned())]).await.map(|_| ())
+        self.run(sql, &[Arg::Text(name.to_owned())])
+            .await
+            .map(|_| ())
     }
 
     /// Whether the body left a transaction open, which closing the session would undo in silence;
@@ -339,7 +375,10 @@ impl Session {
             Dialect::Sqlite => return self.sqlite_in_transaction().await.map(Some),
             Dialect::Mysql => ("SELECT @@in_transaction", "1"),
             // Outside a block both are the start of this very statement.
-            Dialect::Postgres => ("SELECT transaction_timestamp() <> statement_timestamp()", "t"),
+            Dialect::Postgres => (
+                "SELECT transaction_timestamp() <> statement_timestamp()",
+                "t",
+            ),
         };
         match self.rows(sql, &[]).await {
             Ok(answer) => Ok(Some(answer.first(0) == Some(yes))),
@@ -389,11 +428,15 @@ fn bind_near<'q>(query: SqliteQuery<'q>, number: &BigDecimal) -> SqliteQuery<'q>
 /// and SQLite repeats the last count after statements that change nothing.
 fn counts_changes(sql: &str, dialect: Dialect) -> bool {
     let upper = sql.to_ascii_uppercase();
-    let mut words = upper.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| !w.is_empty());
+    let mut words = upper
+        .split(|c: char| !c.is_ascii_alphabetic())
+        .filter(|w| !w.is_empty());
     match words.next().unwrap_or_default() {
         "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "MERGE" => true,
         "WITH" => words.any(|w| matches!(w, "INSERT" | "UPDATE" | "DELETE" | "MERGE")),
-        "CREATE" | "COPY" | "CALL" | "LOAD" | "SET" | "DO" | "EXECUTE" => dialect != Dialect::Sqlite,
+        "CREATE" | "COPY" | "CALL" | "LOAD" | "SET" | "DO" | "EXECUTE" => {
+            dialect != Dialect::Sqlite
+        }
         _ => false,
     }
 }
@@ -408,7 +451,9 @@ async fn connect_sqlite(url: &str, brake: &Brake) -> Result<SqliteConnection, Se
         .await?;
     let brake = brake.clone();
     // Asked every thousand steps of SQLite's machine: some ten microseconds.
-    conn.lock_handle().await?.set_progress_handler(1_000, move || !brake.is_on());
+    conn.lock_handle()
+        .await?
+        .set_progress_handler(1_000, move || !brake.is_on());
     Ok(conn)
 }
 
@@ -427,7 +472,10 @@ async fn connect_mysql(target: &Target) -> Result<MySqlConnection, SessionError>
 }
 
 async fn connect_postgres(target: &Target) -> Result<PgConnection, SessionError> {
-    let label: String = format!("procession:{}", target.label).chars().take(60).collect();
+    let label: String = format!("procession:{}", target.label)
+        .chars()
+        .take(60)
+        .collect();
     let mut options = PgConnectOptions::from_str(&target.url)?
         .application_name(&label)
         .statement_cache_capacity(0)
