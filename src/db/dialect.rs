@@ -45,6 +45,14 @@ impl Dialect {
         }
     }
 
+    /// `name` as a quoted identifier, whatever it holds.
+    pub fn quote(self, name: &str) -> String {
+        match self {
+            Self::Mysql => format!("`{}`", name.replace('`', "``")),
+            Self::Sqlite | Self::Postgres => format!("\"{}\"", name.replace('"', "\"\"")),
+        }
+    }
+
     /// `FOR UPDATE` where rows can be locked; on SQLite the transaction itself is the lock.
     pub fn for_update(self) -> &'static str {
         match self {

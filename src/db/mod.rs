@@ -4,10 +4,17 @@
 //! `Db` and `Tx` are the metadata store; `session` are the connections that bodies run on.
 
 mod connect;
+pub mod control;
+mod decode;
 pub mod dialect;
 mod error;
+pub mod fault;
 pub mod migrate;
+pub mod notice;
+pub mod results;
+pub mod routine;
 mod row;
+pub mod session;
 
 pub use connect::Settings;
 pub use dialect::Dialect;

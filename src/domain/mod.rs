@@ -1,7 +1,7 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, id, text, source, job, statement, params, dag, queue, batch, readiness, slots, rerun, why, outcome, settlement, notice.
+//! Story order: time, id, text, source, job, token, statement, params, dag, queue, batch, readiness, slots, rerun, why, outcome, settlement, notice.
 
 pub mod batch;
 pub mod dag;
@@ -19,4 +19,5 @@ pub mod source;
 pub mod statement;
 pub mod text;
 pub mod time;
+mod token;
 pub mod why;

@@ -3,8 +3,18 @@
 //! Invariant: a handler returns only when its body is gone, or says that it could not confirm it.
 //! A new job type is one file here and one line in `HANDLERS`.
 
+mod bind;
+mod child;
+mod family;
+mod ladder;
+mod lines;
 pub mod log;
 mod noop;
+mod proc;
+mod script;
+mod signature;
+mod sql;
+mod target;
 
 use crate::domain::id::QueueId;
 use crate::domain::job::{JobDef, JobKind};
@@ -18,7 +28,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// Every job type, in the order in which documents list them.
-pub static HANDLERS: &[&dyn WorkerHandler] = &[&noop::Noop];
+pub static HANDLERS: &[&dyn WorkerHandler] =
+    &[&proc::Proc, &sql::Sql, &script::Script, &noop::Noop];
 
 /// The handler of a job type.
 pub fn find(job_type: &str) -> Option<&'static dyn WorkerHandler> {
@@ -111,4 +122,24 @@ pub struct Options {
     pub kill_confirm: Duration,
     /// How long opening a connection may take.
     pub connect_timeout: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::JobType;
+
+    #[test]
+    fn every_job_type_has_its_own_usable_name_and_one_sentence() {
+        let mut names = std::collections::BTreeSet::new();
+        for handler in HANDLERS {
+            let kind = handler.kind();
+            assert!(names.insert(kind.name), "{} is there twice", kind.name);
+            assert!(JobType::parse(kind.name).is_ok(), "{}", kind.name);
+            assert!(kind.about.ends_with('.') && kind.about.matches(". ").count() == 0);
+            assert!(kind.needs.iter().all(|part| !kind.may_have.contains(part)));
+            assert_eq!(find(kind.name).map(|h| h.kind().name), Some(kind.name));
+        }
+        assert!(find("SPARK").is_none());
+    }
 }

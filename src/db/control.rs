@@ -1,0 +1,116 @@
+//! A second connection that stops what runs on a first one, and looks whether it is gone.
+//!
+//! Dropping a future or a socket never stops a server: rows went on appearing on both.
+
+use crate::db::dialect::Dialect;
+use crate::db::fault::SessionError;
+use crate::db::session::{Arg, Session, SessionId, Target};
+
+/// A connection for stopping others.
+#[derive(Debug)]
+pub struct Control {
+    session: Session,
+}
+
+/// Clocks are read twice to learn when a server started; so far apart the answers may be.
+const START_JITTER: i64 = 5;
+
+impl Control {
+    /// Connects; `None` for SQLite, whose statements are stopped by the session's brake.
+    pub async fn open(target: &Target) -> Result<Option<Self>, SessionError> {
+        let target = Target { label: "control".to_owned(), ..target.clone() };
+        let session = Session::open(&target).await?;
+        Ok((session.dialect() != Dialect::Sqlite).then_some(Self { session }))
+    }
+
+    /// Asks the server to end the statement that session `id` runs; whether it was asked, which it
+    /// is not when there is no such session (any more). Servers may swallow it.
+    pub async fn cancel(&mut self, id: &SessionId) -> Result<bool, SessionError> {
+        self.stop(id, "KILL QUERY", "pg_cancel_backend").await
+    }
+
+    /// Asks the server to end session `id` altogether.
+    pub async fn terminate(&mut self, id: &SessionId) -> Result<bool, SessionError> {
+        self.stop(id, "KILL CONNECTION", "pg_terminate_backend").await
+    }
+
+    async fn stop(&mut self, id: &SessionId, mysql: &str, pg: &str) -> Result<bool, SessionError> {
+        if self.session.dialect() == Dialect::Mysql {
+            if !self.is_same_server(id)? {
+                return Ok(false);
+            }
+            return match self.session.run(&format!("{mysql} {}", id.number), &[]).await {
+                Ok(_) => Ok(true),
+                // 1094: no such thread.
+                Err(SessionError::Database(error)) if error.number == Some(1094) => Ok(false),
+                Err(error) => Err(error),
+            };
+        }
+        let (_, start) = id.stamp.split_once('@').unwrap_or_default();
+        self.is_same_server(id)?;
+        let sql = format!(
+            "SELECT pg_catalog.{pg}(pid) FROM pg_catalog.pg_stat_activity \
+             WHERE pid = {} AND extract(epoch FROM backend_start)::text = $1::text",
+            id.number
+        );
+        let answer = self.session.rows(&sql, &[Arg::Text(start.to_owned())]).await?;
+        Ok(answer.first(0) == Some("true"))
+    }
+
+    /// Whether session `id` still lives on the server: in the process list, or (because MariaDB's
+    /// list hides from a user without the PROCESS privilege a session of its own that runs
+    /// somebody else's SQL SECURITY DEFINER procedure) still the holder of lock `lock_name`.
+    pub async fn is_alive(
+        &mut self,
+        id: &SessionId,
+        lock_name: &str,
+    ) -> Result<bool, SessionError> {
+        if !self.is_same_server(id)? {
+            return Ok(false);
+        }
+        let (_, start) = id.stamp.split_once('@').unwrap_or_default();
+        let (sql, arg, yes) = match self.session.dialect() {
+            Dialect::Mysql => (
+                format!(
+                    "SELECT EXISTS (SELECT 1 FROM information_schema.processlist WHERE id = {0}) \
+                     OR COALESCE(IS_USED_LOCK(?) = {0}, 0)",
+                    id.number
+                ),
+                lock_name,
+                "1",
+            ),
+            Dialect::Sqlite | Dialect::Postgres => (
+                format!(
+                    "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_stat_activity \
+                     WHERE pid = {} AND extract(epoch FROM backend_start)::text = $1::text)",
+                    id.number
+                ),
+                start,
+                "true",
+            ),
+        };
+        let answer = self.session.rows(&sql, &[Arg::Text(arg.to_owned())]).await?;
+        Ok(answer.first(0) == Some(yes))
+    }
+
+    /// Whether our server is the one that `id` lives on: `false` when that server has started anew
+    /// since, which ended the session; an error when it is another server, which knows nothing of
+    /// the session and must not be believed.
+    fn is_same_server(&self, id: &SessionId) -> Result<bool, SessionError> {
+        let ours = self.session.id().map_or("", |own| own.stamp.as_str());
+        let (our_host, our_start) = ours.split_once('@').unwrap_or_default();
+        let (host, start) = id.stamp.split_once('@').unwrap_or_default();
+        if our_host != host {
+            let said = format!("reached server {our_host}, but the session is on {host}");
+            return Err(SessionError::Lost(said));
+        }
+        let seconds = |text: &str| text.parse::<i64>().unwrap_or(0);
+        Ok(self.session.dialect() != Dialect::Mysql
+            || (seconds(our_start) - seconds(start)).abs() <= START_JITTER)
+    }
+
+    /// Says good-bye.
+    pub async fn close(self) {
+        self.session.close().await;
+    }
+}

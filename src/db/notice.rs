@@ -1,0 +1,76 @@
+//! Brings what PostgreSQL raises (NOTICE, WARNING, INFO) to whom runs the statement.
+//!
+//! sqlx hands these on only as `tracing` events with target `sqlx::postgres::notice`, as they come.
+//! A layer with a filter of its own picks them up, so they arrive also when the console shows
+//! errors only, and a task-local tells whose they are, so parallel bodies do not mix.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::Context;
+use tracing_subscriber::registry::LookupSpan;
+
+const TARGET: &str = "sqlx::postgres::notice";
+
+/// Takes a severity word and a message.
+pub type Sink = Arc<dyn Fn(&str, &str) + Send + Sync>;
+
+tokio::task_local! {
+    static SINK: Sink;
+}
+
+/// Runs `work`; notices of statements in it go to `sink`.
+pub async fn scope<F: Future>(sink: Sink, work: F) -> F::Output {
+    SINK.scope(sink, work).await
+}
+
+/// The layer that the program installs once, beside the one that writes to the console.
+pub fn layer<S>() -> impl Layer<S>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    Notices.with_filter(filter_fn(|event| event.target() == TARGET))
+}
+
+struct Notices;
+
+impl<S: Subscriber> Layer<S> for Notices {
+    fn on_event(&self, event: &Event<'_>, _ctx: Context<'_, S>) {
+        let _outside_a_scope = SINK.try_with(|sink| {
+            let mut text = Text(String::new());
+            event.record(&mut text);
+            sink(word(*event.metadata().level()), &text.0);
+        });
+    }
+}
+
+/// sqlx has mapped PostgreSQL's severities to levels; this is the way back.
+fn word(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "ERROR",
+        Level::WARN => "WARNING",
+        Level::INFO => "NOTICE",
+        Level::DEBUG => "DEBUG",
+        Level::TRACE => "INFO",
+    }
+}
+
+struct Text(String);
+
+impl Visit for Text {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "message" {
+            value.clone_into(&mut self.0);
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.0 = format!("{value:?}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Procedures and functions as the server's catalogue describes them.
+
+use crate::db::dialect::Dialect;
+use crate::db::fault::SessionError;
+use crate::db::session::{Arg, Session};
+use std::fmt;
+
+/// Which way a parameter travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// To the routine.
+    In,
+    /// From the routine.
+    Out,
+    /// Both ways.
+    InOut,
+    /// A column of the rows a PostgreSQL function returns.
+    Column,
+}
+
+/// One parameter of a routine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoutineParam {
+    /// Its name; PostgreSQL allows none.
+    pub name: String,
+    /// Which way it travels.
+    pub mode: Mode,
+    /// Its type, as the server writes it.
+    pub ty: String,
+    /// Whether it may be left out.
+    pub has_default: bool,
+}
+
+/// A procedure or function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Routine {
+    /// Its schema (on MySQL: database).
+    pub schema: String,
+    /// Its name, as the server spells it.
+    pub name: String,
+    /// Whether it is a function.
+    pub is_function: bool,
+    /// Its parameters, in their order.
+    pub params: Vec<RoutineParam>,
+}
+
+impl fmt::Display for Routine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.is_function { "function" } else { "procedure" };
+        write!(f, "{kind} {}.{}(", self.schema, self.name)?;
+        for (at, param) in self.params.iter().filter(|p| p.mode != Mode::Column).enumerate() {
+            let mode = match param.mode {
+                Mode::In | Mode::Column => "IN",
+                Mode::Out => "OUT",
+                Mode::InOut => "INOUT",
+            };
+            let comma = if at > 0 { ", " } else { "" };
+            let default = if param.has_default { " DEFAULT" } else { "" };
+            write!(f, "{comma}{mode} {} {}{default}", param.name, param.ty)?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// MySQL shows only routines on which the user has a right.
+const MYSQL: &str = "\
+SELECT r.routine_schema, r.routine_name, r.routine_type = 'FUNCTION', r.routine_type,
+       p.parameter_name, p.parameter_mode, p.dtd_identifier, 0
+  FROM information_schema.routines r
+  LEFT JOIN information_schema.parameters p
+         ON p.specific_schema = r.routine_schema AND p.specific_name = r.specific_name
+        AND p.routine_type = r.routine_type AND p.ordinal_position > 0
+ WHERE r.routine_schema = COALESCE(?, DATABASE()) AND r.routine_name = ?
+ ORDER BY r.routine_type DESC, p.ordinal_position";
+
+/// Parameters with defaults are the last `pronargdefaults` of those that take something in.
+const POSTGRES: &str = "\
+SELECT n.nspname, p.proname, (p.prokind = 'f')::int, p.oid::text,
+       coalesce(p.proargnames[a.i], ''), coalesce(p.proargmodes[a.i]::text, 'i'),
+       pg_catalog.format_type(a.ty, NULL),
+       (coalesce(p.proargmodes[a.i]::text, 'i') IN ('i', 'b', 'v')
+        AND p.pronargs - (SELECT count(*) FROM generate_series(1, a.i::int) s
+                           WHERE coalesce(p.proargmodes[s]::text, 'i') IN ('i', 'b', 'v'))
+            < p.pronargdefaults)::int
+  FROM pg_catalog.pg_proc p
+  JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+  LEFT JOIN LATERAL unnest(coalesce(p.proallargtypes, p.proargtypes::oid[]))
+       WITH ORDINALITY AS a(ty, i) ON true
+ WHERE p.prokind IN ('p', 'f')
+   AND (n.nspname = $1::text OR ($1::text IS NULL AND pg_catalog.pg_function_is_visible(p.oid)))
+   AND p.proname = $2::text
+ ORDER BY p.oid, a.i";
+
+impl Session {
+    /// All routines called `name` in `schema`, or where the session looks for unqualified names;
+    /// more than one where the server allows the same name for several.
+    pub async fn routines(
+        &mut self,
+        schema: Option<&str>,
+        name: &str,
+    ) -> Result<Vec<Routine>, SessionError> {
+        let sql = match self.dialect() {
+            Dialect::Sqlite => return Ok(Vec::new()),
+            Dialect::Mysql => MYSQL,
+            Dialect::Postgres => POSTGRES,
+        };
+        let schema = schema.map_or(Arg::Null, |s| Arg::Text(s.to_owned()));
+        let rows = self.rows(sql, &[schema, Arg::Text(name.to_owned())]).await?;
+        let mut found: Vec<(String, Routine)> = Vec::new();
+        for row in &rows.rows {
+            let text = |at: usize| row.get(at).cloned().flatten();
+            let key = text(3).unwrap_or_default();
+            if found.last().is_none_or(|(last, _)| *last != key) {
+                let routine = Routine {
+                    schema: text(0).unwrap_or_default(),
+                    name: text(1).unwrap_or_default(),
+                    is_function: text(2).as_deref() == Some("1"),
+                    params: Vec::new(),
+                };
+                found.push((key, routine));
+            }
+            if let (Some((_, routine)), Some(ty)) = (found.last_mut(), text(6)) {
+                routine.params.push(RoutineParam {
+                    name: text(4).unwrap_or_default(),
+                    mode: mode(&text(5).unwrap_or_default()),
+                    ty,
+                    has_default: text(7).as_deref() == Some("1"),
+                });
+            }
+        }
+        Ok(found.into_iter().map(|(_, routine)| routine).collect())
+    }
+}
+
+fn mode(word: &str) -> Mode {
+    match word {
+        "OUT" | "o" => Mode::Out,
+        "INOUT" | "b" => Mode::InOut,
+        "t" => Mode::Column,
+        _ => Mode::In,
+    }
+}

@@ -1,0 +1,451 @@
+//! One connection to a data source, opened for one body and closed with it; never pooled, because
+//! after a body nobody knows what state it left behind.
+
+use crate::db::decode::{self, Format};
+use crate::db::dialect::Dialect;
+use crate::db::fault::SessionError;
+use crate::db::results::{Results, Rows};
+use bigdecimal::BigDecimal;
+use futures_util::TryStreamExt;
+use secrecy::{ExposeSecret, SecretString};
+use sqlx::mysql::{MySqlConnectOptions, MySqlConnection};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{AssertSqlSafe, Column, ConnectOptions, Connection, Either, Executor, Row};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Where to connect, and as whom.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// `sqlite:file.db`, `mysql://user@host:3306/db` or `postgres://user@host:5432/db`.
+    pub url: String,
+    /// Its password, when it is not in the URL.
+    pub password: Option<SecretString>,
+    /// Shown in PostgreSQL's `application_name` behind `procession:`.
+    pub label: String,
+    /// How long connecting may take; sqlx itself waits on a black-holed address for ever.
+    pub timeout: Duration,
+}
+
+/// A server session, told apart from a later one with the same number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionId {
+    /// MySQL's connection id, PostgreSQL's process id.
+    pub number: i64,
+    /// Which server and which start: `host:port@seconds` of the backend's start on PostgreSQL and
+    /// of the server's on MySQL, which never uses a number twice while it runs.
+    pub stamp: String,
+}
+
+/// Once it is on, the session sends no further statement; a statement of SQLite that runs is
+/// interrupted as well. Clones share it.
+///
+/// It is needed because a cancel can be swallowed: MariaDB's `DO SLEEP` ends "well" when it is
+/// killed, and without the brake the body would go on to its next statement.
+#[derive(Clone, Debug, Default)]
+pub struct Brake(Arc<AtomicBool>);
+
+impl Brake {
+    /// Puts it on, for good.
+    pub fn pull(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it is on.
+    pub fn is_on(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A value to bind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arg {
+    /// NULL.
+    Null,
+    /// Text; the only kind, beside NULL, that PostgreSQL statements should use, with a cast.
+    Text(String),
+    /// A whole number or, on SQLite and MySQL, a truth value.
+    Int(i64),
+    /// An exact decimal; SQLite, which has none, gets a number as near as it can hold.
+    Decimal(BigDecimal),
+}
+
+/// A connection to a data source.
+#[derive(Debug)]
+pub struct Session {
+    wire: Wire,
+    id: Option<SessionId>,
+    brake: Brake,
+}
+
+#[derive(Debug)]
+enum Wire {
+    Sqlite(SqliteConnection),
+    Mysql(MySqlConnection),
+    Postgres(PgConnection),
+}
+
+/// How long SQLite waits for another writer before it says BUSY.
+const SQLITE_BUSY: Duration = Duration::from_secs(5);
+/// How long saying good-bye may take.
+const CLOSE_TIME: Duration = Duration::from_secs(2);
+
+impl Session {
+    /// Connects. Time zone, `sql_mode` and the like stay as the server gives them, because a
+    /// procedure that calls `NOW()` must see what it sees from the team's own client: sqlx by
+    /// default sets UTC and changes what `||` means.
+    pub async fn open(target: &Target) -> Result<Self, SessionError> {
+        let late = |_| SessionError::Lost(format!("no connection within {:?}", target.timeout));
+        tokio::time::timeout(target.timeout, Self::connect(target)).await.map_err(late)?
+    }
+
+    async fn connect(target: &Target) -> Result<Self, SessionError> {
+        let url = target.url.as_str();
+        let brake = Brake::default();
+        let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+        let wire = match scheme {
+            "sqlite" => Wire::Sqlite(connect_sqlite(url, &brake).await?),
+            "mysql" | "mariadb" => Wire::Mysql(connect_mysql(target).await?),
+            "postgres" | "postgresql" => Wire::Postgres(connect_postgres(target).await?),
+            _ => {
+                let said = "the URL must begin with sqlite:, mysql:// or postgres://";
+                return Err(SessionError::Lost(said.to_owned()));
+            }
+        };
+        let mut session = Self { wire, id: None, brake };
+        session.prepare().await?;
+        Ok(session)
+    }
+
+    /// Which server it talks to.
+    pub fn dialect(&self) -> Dialect {
+        match self.wire {
+            Wire::Sqlite(_) => Dialect::Sqlite,
+            Wire::Mysql(_) => Dialect::Mysql,
+            Wire::Postgres(_) => Dialect::Postgres,
+        }
+    }
+
+    /// The server's name for this session; SQLite has none.
+    pub fn id(&self) -> Option<&SessionId> {
+        self.id.as_ref()
+    }
+
+    /// The brake of this session.
+    pub fn brake(&self) -> Brake {
+        self.brake.clone()
+    }
+
+    /// Learns who we are on the server.
+    async fn prepare(&mut self) -> Result<(), SessionError> {
+        let (number, stamp) = match self.dialect() {
+            Dialect::Sqlite => return Ok(()),
+            Dialect::Mysql => {
+                // A server may start its clients with autocommit off; a body expects it on.
+                self.run("SET autocommit = 1", &[]).await?;
+                let who =
+                    "SELECT CONNECTION_ID(), CONCAT(@@hostname, ':', @@port), UNIX_TIMESTAMP()";
+                let who = self.rows(who, &[]).await?;
+                let up = self.rows("SHOW GLOBAL STATUS LIKE 'Uptime'", &[]).await?;
+                let int =
+                    |text: Option<&str>| text.and_then(|t| t.parse::<i64>().ok()).unwrap_or(0);
+                let start = int(who.first(2)) - int(up.first(1));
+                (int(who.first(0)), format!("{}@{start}", who.first(1).unwrap_or_default()))
+            }
+            Dialect::Postgres => {
+                // Not a connect option, because PostgreSQL 13 does not know it and would refuse.
+                // With it an orphaned statement ends some seconds after our death.
+                let check = "SET client_connection_check_interval = '5s'";
+                if let Err(SessionError::Lost(why)) = self.run(check, &[]).await {
+                    return Err(SessionError::Lost(why));
+                }
+                let who = "SELECT pid, coalesce(inet_server_addr()::text, 'local') || ':' \
+                           || coalesce(inet_server_port(), 0) || '@' || extract(epoch FROM backend_start) \
+                           FROM pg_catalog.pg_stat_activity WHERE pid = pg_backend_pid()";
+                let who = self.rows(who, &[]).await?;
+                let number = who.first(0).and_then(|t| t.parse().ok()).unwrap_or(0);
+                (number, who.first(1).unwrap_or_default().to_owned())
+            }
+        };
+        self.id = Some(SessionId { number, stamp });
+        Ok(())
+    }
+
+    /// Runs one statement to its very end and keeps what `into` has room for. Without arguments it
+    /// goes by the text protocol.
+    ///
+    /// A procedure can fail after it has returned a result set, so the first row proves nothing:
+    /// an error is seen only because everything is read.
+    pub async fn run_into(
+        &mut self,
+        sql: &str,
+        args: &[Arg],
+        into: &mut Results,
+    ) -> Result<(), SessionError> {
+        if self.brake.is_on() {
+            return Err(SessionError::Braked);
+        }
+        self.send(sql, args, into).await
+    }
+
+    /// Runs one statement and keeps a little of what it returns.
+    pub async fn run(&mut self, sql: &str, args: &[Arg]) -> Result<Results, SessionError> {
+        let mut results = Results::keeping(1_000, 1);
+        self.run_into(sql, args, &mut results).await?;
+        Ok(results)
+    }
+
+    /// Runs one statement and gives its first result set.
+    pub(crate) async fn rows(&mut self, sql: &str, args: &[Arg]) -> Result<Rows, SessionError> {
+        Ok(self.run(sql, args).await?.sets.into_iter().next().unwrap_or_default())
+    }
+
+    async fn send(
+        &mut self,
+        sql: &str,
+        args: &[Arg],
+        into: &mut Results,
+    ) -> Result<(), SessionError> {
+        let text = AssertSqlSafe(sql.to_owned());
+        let counts = counts_changes(sql, self.dialect());
+        let format = if args.is_empty() { Format::Text } else { Format::Binary };
+        macro_rules! drain {
+            ($conn:expr, $decode:expr) => {{
+                let mut stream = if args.is_empty() {
+                    $conn.fetch_many(sqlx::raw_sql(text))
+                } else {
+                    let query = sqlx::query(text).persistent(false);
+                    $conn.fetch_many(args.iter().fold(query, |query, arg| bind!(query, arg)))
+                };
+                while let Some(step) = stream.try_next().await? {
+                    match step {
+                        Either::Left(done) if counts => into.end(done.rows_affected()),
+                        Either::Left(_) => into.end(0),
+                        Either::Right(row) => into.row(
+                            || row.columns().iter().map(|c| c.name().to_owned()).collect(),
+                            || (0..row.len()).map(|at| $decode(&row, at)).collect(),
+                        ),
+                    }
+                }
+            }};
+        }
+        match &mut self.wire {
+            Wire::Sqlite(conn) => {
+                macro_rules! bind {
+                    ($query:expr, $arg:expr) => {
+                        match $arg {
+                            Arg::Null => $query.bind(None::<String>),
+                            Arg::Text(text) => $query.bind(text.clone()),
+                            Arg::Int(number) => $query.bind(*number),
+                            Arg::Decimal(number) => bind_near($query, number),
+                        }
+                    };
+                }
+                drain!(conn, decode::sqlite);
+            }
+            Wire::Mysql(conn) => {
+                macro_rules! bind {
+                    ($query:expr, $arg:expr) => {
+                        match $arg {
+                            Arg::Null => $query.bind(None::<String>),
+                            Arg::Text(text) => $query.bind(text.clone()),
+                            Arg::Int(number) => $query.bind(*number),
+                            Arg::Decimal(number) => $query.bind(number.clone()),
+                        }
+                    };
+                }
+                drain!(conn, |row, at| decode::mysql(row, at, format));
+            }
+            Wire::Postgres(conn) => {
+                macro_rules! bind {
+                    ($query:expr, $arg:expr) => {
+                        $query.bind(match $arg {
+                            Arg::Null => None,
+                            Arg::Text(text) => Some(text.clone()),
+                            Arg::Int(number) => Some(number.to_string()),
+                            Arg::Decimal(number) => Some(number.to_plain_string()),
+                        })
+                    };
+                }
+                drain!(conn, decode::postgres);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a transaction. On SQLite one that may write, at once: a deferred one that has read
+    /// cannot wait for another writer (242 of 1,600 went through). While the file is taken it
+    /// keeps asking; whoever waits here may be dropped at any time.
+    pub async fn begin(&mut self) -> Result<(), SessionError> {
+        let begin = match self.dialect() {
+            Dialect::Sqlite => "BEGIN IMMEDIATE",
+            Dialect::Mysql => "START TRANSACTION",
+            Dialect::Postgres => "BEGIN",
+        };
+        loop {
+            match self.run(begin, &[]).await {
+                Err(SessionError::Database(error)) if error.is_sqlite_busy() => {}
+                other => return other.map(|_| ()),
+            }
+        }
+    }
+
+    /// Commits; not when the brake is on.
+    pub async fn commit(&mut self) -> Result<(), SessionError> {
+        self.run("COMMIT", &[]).await.map(|_| ())
+    }
+
+    /// Rolls back, whether the brake is on or not.
+    pub async fn rollback(&mut self) -> Result<(), SessionError> {
+        self.send("ROLLBACK", &[], &mut Results::default()).await
+    }
+
+    /// Level, number and text of each warning of the last statement; only MySQL keeps such a list,
+    /// and of a CALL it is the last statement's inside.
+    pub async fn warnings(&mut self) -> Result<Vec<(String, String, String)>, SessionError> {
+        if self.dialect() != Dialect::Mysql {
+            return Ok(Vec::new());
+        }
+        let list = self.rows("SHOW WARNINGS", &[]).await?;
+        let text =
+            |row: &[Option<String>], at: usize| row.get(at).cloned().flatten().unwrap_or_default();
+        Ok(list.rows.iter().map(|row| (text(row, 0), text(row, 1), text(row, 2))).collect())
+    }
+
+    /// Tries to take a lock that the server holds for this session until it ends. SQLite needs
+    /// none: its bodies die with our process.
+    pub async fn try_lock(&mut self, name: &str) -> Result<bool, SessionError> {
+        let (sql, yes) = match self.dialect() {
+            Dialect::Sqlite => return Ok(true),
+            Dialect::Mysql => ("SELECT GET_LOCK(?, 0)", "1"),
+            Dialect::Postgres => {
+                ("SELECT pg_catalog.pg_try_advisory_lock(hashtextextended($1::text, 0))", "true")
+            }
+        };
+        let answer = self.rows(sql, &[Arg::Text(name.to_owned())]).await?;
+        Ok(answer.first(0) == Some(yes))
+    }
+
+    /// Gives the lock back before the session ends.
+    pub async fn unlock(&mut self, name: &str) -> Result<(), SessionError> {
+        let sql = match self.dialect() {
+            Dialect::Sqlite => return Ok(()),
+            Dialect::Mysql => "SELECT RELEASE_LOCK(?)",
+            Dialect::Postgres => {
+                "SELECT pg_catalog.pg_advisory_unlock(hashtextextended($1::text, 0))"
+            }
+        };
+        self.run(sql, &[Arg::Text(name.to_owned())]).await.map(|_| ())
+    }
+
+    /// Whether the body left a transaction open, which closing the session would undo in silence;
+    /// `None` where the server cannot tell (MySQL 8 without MariaDB's `@@in_transaction`).
+    pub async fn has_open_transaction(&mut self) -> Result<Option<bool>, SessionError> {
+        let (sql, yes) = match self.dialect() {
+            // A second BEGIN is refused inside a transaction.
+            Dialect::Sqlite => return self.sqlite_in_transaction().await.map(Some),
+            Dialect::Mysql => ("SELECT @@in_transaction", "1"),
+            // Outside a block both are the start of this very statement.
+            Dialect::Postgres => ("SELECT transaction_timestamp() <> statement_timestamp()", "t"),
+        };
+        match self.rows(sql, &[]).await {
+            Ok(answer) => Ok(Some(answer.first(0) == Some(yes))),
+            // 25P02: the transaction is not only open but broken.
+            Err(SessionError::Database(error)) => {
+                Ok((error.code.as_deref() == Some("25P02")).then_some(true))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    async fn sqlite_in_transaction(&mut self) -> Result<bool, SessionError> {
+        match self.run("BEGIN", &[]).await {
+            Ok(_) => self.rollback().await.map(|()| false),
+            Err(SessionError::Database(_)) => Ok(true),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Says good-bye, so that the server ends the session now and not when it notices.
+    pub async fn close(self) {
+        let bye = async {
+            match self.wire {
+                Wire::Sqlite(conn) => conn.close().await,
+                Wire::Mysql(conn) => conn.close().await,
+                Wire::Postgres(conn) => conn.close().await,
+            }
+        };
+        let _the_server_will_notice = tokio::time::timeout(CLOSE_TIME, bye).await;
+    }
+}
+
+type SqliteQuery<'q> = sqlx::query::Query<'q, sqlx::Sqlite, sqlx::sqlite::SqliteArguments>;
+
+/// A whole number stays one; anything else becomes the nearest REAL. As text, `sum(x) > :limit`
+/// would be true for no number at all, because SQLite puts every text above every number.
+fn bind_near<'q>(query: SqliteQuery<'q>, number: &BigDecimal) -> SqliteQuery<'q> {
+    use bigdecimal::ToPrimitive;
+    match (number.is_integer(), number.to_i64(), number.to_f64()) {
+        (true, Some(whole), _) => query.bind(whole),
+        (_, _, Some(near)) => query.bind(near),
+        _ => query.bind(number.to_plain_string()),
+    }
+}
+
+/// Whether a statement's count means rows changed: PostgreSQL counts the rows of a SELECT as well,
+/// and SQLite repeats the last count after statements that change nothing.
+fn counts_changes(sql: &str, dialect: Dialect) -> bool {
+    let upper = sql.to_ascii_uppercase();
+    let mut words = upper.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| !w.is_empty());
+    match words.next().unwrap_or_default() {
+        "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "MERGE" => true,
+        "WITH" => words.any(|w| matches!(w, "INSERT" | "UPDATE" | "DELETE" | "MERGE")),
+        "CREATE" | "COPY" | "CALL" | "LOAD" | "SET" | "DO" | "EXECUTE" => {
+            dialect != Dialect::Sqlite
+        }
+        _ => false,
+    }
+}
+
+async fn connect_sqlite(url: &str, brake: &Brake) -> Result<SqliteConnection, SessionError> {
+    let mut conn = SqliteConnectOptions::from_str(url)?
+        .create_if_missing(!url.contains("mode="))
+        .busy_timeout(SQLITE_BUSY)
+        .statement_cache_capacity(1)
+        .disable_statement_logging()
+        .connect()
+        .await?;
+    let brake = brake.clone();
+    // Asked every thousand steps of SQLite's machine: some ten microseconds.
+    conn.lock_handle().await?.set_progress_handler(1_000, move || !brake.is_on());
+    Ok(conn)
+}
+
+async fn connect_mysql(target: &Target) -> Result<MySqlConnection, SessionError> {
+    let mut options = MySqlConnectOptions::from_str(&target.url)?
+        .timezone(None::<String>)
+        .pipes_as_concat(false)
+        .no_engine_substitution(false)
+        .charset("utf8mb4")
+        .statement_cache_capacity(0)
+        .disable_statement_logging();
+    if let Some(password) = &target.password {
+        options = options.password(password.expose_secret());
+    }
+    Ok(options.connect().await?)
+}
+
+async fn connect_postgres(target: &Target) -> Result<PgConnection, SessionError> {
+    let label: String = format!("procession:{}", target.label).chars().take(60).collect();
+    let mut options = PgConnectOptions::from_str(&target.url)?
+        .application_name(&label)
+        .statement_cache_capacity(0)
+        .disable_statement_logging();
+    if let Some(password) = &target.password {
+        options = options.password(password.expose_secret());
+    }
+    Ok(options.connect().await?)
+}

@@ -1,0 +1,190 @@
+//! The child process of a script: its command line, environment, folder and what it prints.
+
+use crate::domain::job::ParamMode;
+use crate::domain::outcome::Stream;
+use crate::domain::text::{LINE_MAX, storable};
+use crate::handler::family::COOKIE;
+use crate::handler::lines::Lines;
+use crate::handler::log::RunLog;
+use crate::handler::{Options, Task};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{ChildStderr, ChildStdout, Command};
+
+/// Most `::output` lines that are kept.
+const VALUES_MAX: usize = 1_000;
+/// Bytes read at once.
+const CHUNK: usize = 64 * 1024;
+
+/// A private folder, removed with this value.
+#[derive(Debug)]
+pub(crate) struct Dir(PathBuf);
+
+impl Dir {
+    /// Makes one that only we can enter: scripts may hold what others must not read.
+    pub(crate) fn create() -> io::Result<Self> {
+        let path =
+            std::env::temp_dir().join(format!("procession-{}", uuid::Uuid::new_v4().simple()));
+        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            tracing::warn!(path = %self.0.display(), %error, "a script's folder stays behind");
+        }
+    }
+}
+
+/// What the cookie of a try says; no other try has the same.
+pub(crate) fn run_name(task: &Task) -> String {
+    format!("{}:{}", task.lock_name, task.attempt)
+}
+
+/// The command for a task's script, which is written to `dir`.
+pub(crate) fn command(task: &Task, options: &Options, dir: &Dir) -> Result<Command, String> {
+    let script = task.job.script.as_deref().ok_or("the job has no script")?;
+    let word = task.job.interpreter.as_deref().unwrap_or("sh");
+    let interpreter = options.interpreters.get(word).ok_or_else(|| {
+        let known: Vec<&str> = options.interpreters.keys().map(String::as_str).collect();
+        format!("interpreter '{word}' is not allowed here; allowed: {}", known.join(", "))
+    })?;
+    if !interpreter.is_absolute() {
+        return Err(format!("interpreter '{word}' must be given by its absolute path"));
+    }
+    let file = dir.path().join("script");
+    std::fs::write(&file, script).map_err(|e| format!("cannot write the script: {e}"))?;
+    let mut command = Command::new(interpreter);
+    command
+        .arg(&file)
+        .current_dir(task.job.working_dir.as_deref().map_or(dir.path(), Path::new))
+        .env_clear()
+        .envs(environment(task, options))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    Ok(command)
+}
+
+/// Everything a script sees: what the options let through, and what we tell it. Our own
+/// environment holds passwords, so nothing passes by default.
+fn environment(task: &Task, options: &Options) -> BTreeMap<String, String> {
+    let inherited = options.script_env.iter();
+    let mut vars: BTreeMap<String, String> =
+        inherited.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect();
+    for param in task.params.iter().filter(|p| p.mode != ParamMode::Out) {
+        if let Some(value) = &param.value {
+            vars.insert(format!("PROCESSION_PARAM_{}", upper(&param.name)), value.clone());
+        }
+    }
+    let mut tell = |name: &str, value: String| vars.insert(name.to_owned(), value);
+    tell("PROCESSION_BATCH_NO", task.batch.batch_no.to_string());
+    tell("PROCESSION_JOB_CODE", task.job.code.to_string());
+    tell("PROCESSION_GROUP", task.batch.group.to_string());
+    tell("PROCESSION_ATTEMPT", task.attempt.to_string());
+    tell("PROCESSION_QUEUE_ID", task.queue_id.0.to_string());
+    if let Some(day) = task.batch.business_date {
+        tell("PROCESSION_BUSINESS_DATE", day.to_string());
+    }
+    tell(COOKIE, run_name(task));
+    vars
+}
+
+/// A parameter's name as part of a variable's: what a shell cannot name becomes `_`.
+fn upper(name: &str) -> String {
+    let shell = |c: char| {
+        if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }
+    };
+    name.chars().map(shell).collect()
+}
+
+/// Reads what a script prints: to the log, and `::output name=value` lines to `values`.
+pub(crate) struct Reader<'a> {
+    log: &'a RunLog,
+    lines: [Lines; 2],
+    /// What the script hands on.
+    pub(crate) values: BTreeMap<String, Option<String>>,
+    /// The last line on standard error that says something.
+    pub(crate) last_error: Option<String>,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader that writes to `log`.
+    pub(crate) fn new(log: &'a RunLog) -> Self {
+        Self { log, lines: Default::default(), values: BTreeMap::new(), last_error: None }
+    }
+
+    /// Reads both pipes until both are closed. May be dropped and followed by `finish`.
+    pub(crate) async fn read(&mut self, pipes: (Option<ChildStdout>, Option<ChildStderr>)) {
+        let (mut out, mut err) = pipes;
+        let (mut out_chunk, mut err_chunk) = (vec![0; CHUNK], vec![0; CHUNK]);
+        while out.is_some() || err.is_some() {
+            let (stream, got) = tokio::select! {
+                got = read(&mut out, &mut out_chunk) => (Stream::Stdout, got),
+                got = read(&mut err, &mut err_chunk) => (Stream::Stderr, got),
+            };
+            match (stream, got) {
+                (Stream::Stdout, 0) => out = None,
+                (_, 0) => err = None,
+                (Stream::Stdout, got) => self.feed(Stream::Stdout, &out_chunk[..got]),
+                (_, got) => self.feed(Stream::Stderr, &err_chunk[..got]),
+            }
+        }
+    }
+
+    fn feed(&mut self, stream: Stream, bytes: &[u8]) {
+        let at = usize::from(stream == Stream::Stderr);
+        let mut lines = std::mem::take(&mut self.lines[at]);
+        lines.feed(bytes, |line| self.line(stream, line));
+        self.lines[at] = lines;
+    }
+
+    /// Takes what came last without a newline.
+    pub(crate) fn finish(&mut self) {
+        for (at, stream) in [Stream::Stdout, Stream::Stderr].into_iter().enumerate() {
+            std::mem::take(&mut self.lines[at]).finish(|line| self.line(stream, line));
+        }
+    }
+
+    fn line(&mut self, stream: Stream, line: &[u8]) {
+        self.log.bytes(stream, line);
+        if stream == Stream::Stderr {
+            if !line.trim_ascii().is_empty() {
+                self.last_error = Some(storable(line.trim_ascii(), LINE_MAX));
+            }
+            return;
+        }
+        let Some(output) = line.strip_prefix(b"::output ") else {
+            return;
+        };
+        let output = storable(output.trim_ascii(), LINE_MAX);
+        match output.split_once('=') {
+            Some((name, value)) if self.values.len() < VALUES_MAX && !name.trim().is_empty() => {
+                self.values.insert(name.trim().to_owned(), Some(value.to_owned()));
+            }
+            Some(_) | None => {
+                let said = "this ::output line is not kept: it needs name=value";
+                self.log.line(Stream::System, said);
+            }
+        }
+    }
+}
+
+/// Bytes from a pipe; 0 at its end or on an error, never when it is closed already.
+async fn read<R: AsyncRead + Unpin>(pipe: &mut Option<R>, chunk: &mut [u8]) -> usize {
+    match pipe {
+        Some(pipe) => pipe.read(chunk).await.unwrap_or(0),
+        None => std::future::pending().await,
+    }
+}

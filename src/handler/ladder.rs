@@ -1,0 +1,250 @@
+//! Stops what runs on a server, rung by rung, and looks until it is gone.
+//!
+//! Every rung is needed. Dropping the connection stops nothing. `KILL QUERY` is swallowed by
+//! MariaDB's `DO SLEEP` loops and CONTINUE handlers, `pg_cancel_backend` by a body that catches
+//! `query_canceled`; both then report that all is well. So: cancel and repeat, end the session,
+//! look in the process list. What we wanted decides the end, not what the server said meanwhile.
+
+use crate::db::control::Control;
+use crate::db::dialect::Dialect;
+use crate::db::fault::SessionError;
+use crate::db::session::{Brake, Session, SessionId, Target};
+use crate::domain::outcome::{Outputs, Stream};
+use crate::handler::target::Fault;
+use crate::handler::{Context, StopReason};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
+
+/// Between two cancels.
+const REPEAT: Duration = Duration::from_millis(200);
+/// Between two looks in the process list.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How a guarded body ended.
+pub(crate) enum Ended {
+    /// By itself.
+    Own(Result<Outputs, Fault>),
+    /// Because it was stopped; its future has ended and its session can be closed.
+    Stopped(StopReason),
+    /// Because it was stopped; its future had to be left, the flag says whether it is gone.
+    LeftBehind(StopReason, bool),
+}
+
+/// The means to stop one session.
+pub(crate) struct Ladder<'a> {
+    target: &'a Target,
+    lock_name: &'a str,
+    ctx: &'a Context,
+    dialect: Dialect,
+    id: Option<SessionId>,
+    brake: Brake,
+    was_sent: AtomicBool,
+}
+
+impl<'a> Ladder<'a> {
+    /// A ladder for `session`.
+    pub(crate) fn new(
+        session: &Session,
+        target: &'a Target,
+        lock_name: &'a str,
+        ctx: &'a Context,
+    ) -> Self {
+        Self {
+            target,
+            lock_name,
+            ctx,
+            dialect: session.dialect(),
+            id: session.id().cloned(),
+            brake: session.brake(),
+            was_sent: AtomicBool::new(false),
+        }
+    }
+
+    /// `session 42`
+    pub(crate) fn name(&self) -> String {
+        self.id.as_ref().map_or("the session".to_owned(), |id| format!("session {}", id.number))
+    }
+
+    fn say(&self, text: impl AsRef<str>) {
+        self.ctx.log.line(Stream::System, text);
+    }
+
+    /// Runs `work` to its end, or stops it when the context says so.
+    pub(crate) async fn guard(&self, work: impl Future<Output = Result<Outputs, Fault>>) -> Ended {
+        let mut work = pin!(work);
+        let reason = tokio::select! {
+            biased;
+            done = &mut work => return Ended::Own(done),
+            reason = self.ctx.stopped() => reason,
+        };
+        self.say(match reason {
+            StopReason::TimedOut => "its time is up: stopping it on the server",
+            StopReason::Killed => "an operator asked to stop it: stopping it on the server",
+        });
+        self.brake.pull();
+        tokio::select! {
+            biased;
+            done = &mut work => self.judge(done, reason),
+            gone = self.climb() => Ended::LeftBehind(reason, gone),
+        }
+    }
+
+    /// What ended before the first cancel went out has ended by itself.
+    fn judge(&self, done: Result<Outputs, Fault>, reason: StopReason) -> Ended {
+        let was_braked = matches!(done, Err(Fault::At(_, SessionError::Braked)));
+        let was_sent = match self.dialect {
+            // The brake is the cancel there, and COMMIT obeys it: well is well.
+            Dialect::Sqlite => done.is_err(),
+            Dialect::Mysql | Dialect::Postgres => self.was_sent.load(Ordering::SeqCst),
+        };
+        if was_braked || was_sent { Ended::Stopped(reason) } else { Ended::Own(done) }
+    }
+
+    /// Cancels until the grace is over, then ends the session; whether it is gone. The body's
+    /// future is polled beside this and usually ends first.
+    async fn climb(&self) -> bool {
+        let Some(id) = &self.id else {
+            // SQLite looks at the brake every thousand steps; only waiting for a lock is longer.
+            sleep(self.ctx.options.kill_grace + self.ctx.options.kill_confirm).await;
+            return false;
+        };
+        let start = Instant::now();
+        let (mut control, mut sent) = (None, 0_u32);
+        while start.elapsed() < self.ctx.options.kill_grace {
+            if let Some(open) = self.connected(&mut control).await {
+                // Said before it is sent: the body may end, and this future with it, at once.
+                self.was_sent.store(true, Ordering::SeqCst);
+                if sent == 0 {
+                    self.say(format!("{} sent", self.cancel_words(id)));
+                }
+                sent += 1;
+                match timeout(self.target.timeout, open.cancel(id)).await {
+                    Ok(Ok(true)) => {}
+                    Ok(Ok(false)) => return self.confirm(Duration::ZERO).await,
+                    Ok(Err(error)) => self.complain(&mut control, "cancel", &error).await,
+                    Err(_) => control = None,
+                }
+            }
+            sleep(REPEAT).await;
+        }
+        self.say(format!("still runs after {sent} cancels: ending its session"));
+        self.confirm(Duration::ZERO).await
+    }
+
+    fn cancel_words(&self, id: &SessionId) -> String {
+        match self.dialect {
+            Dialect::Postgres => format!("pg_cancel_backend({})", id.number),
+            Dialect::Mysql | Dialect::Sqlite => format!("KILL QUERY {}", id.number),
+        }
+    }
+
+    fn end_words(&self, id: &SessionId) -> String {
+        match self.dialect {
+            Dialect::Postgres => format!("pg_terminate_backend({})", id.number),
+            Dialect::Mysql | Dialect::Sqlite => format!("KILL CONNECTION {}", id.number),
+        }
+    }
+
+    /// Looks in the process list until the session is not there, ending it when it is still there
+    /// after `patience`; `false` when it was there to the last. A big transaction stays in the
+    /// list while it is rolled back, and that is right: its rows still count.
+    pub(crate) async fn confirm(&self, patience: Duration) -> bool {
+        let Some(id) = &self.id else { return true };
+        let start = Instant::now();
+        let (mut control, mut last_end) = (None, None::<Instant>);
+        while start.elapsed() < self.ctx.options.kill_confirm {
+            if let Some(open) = self.connected(&mut control).await {
+                let look = timeout(self.target.timeout, open.is_alive(id, self.lock_name)).await;
+                match look {
+                    Ok(Ok(false)) => {
+                        let seconds = start.elapsed().as_secs_f64();
+                        self.say(format!("session {} is gone after {seconds:.1} s", id.number));
+                        close(control).await;
+                        return true;
+                    }
+                    Ok(Ok(true)) => {
+                        let is_time = last_end.is_none_or(|at| at.elapsed() > 5 * REPEAT);
+                        if start.elapsed() >= patience && is_time {
+                            self.end_session(id, &mut control, last_end.is_none()).await;
+                            last_end = Some(Instant::now());
+                        }
+                    }
+                    Ok(Err(error)) => self.complain(&mut control, "look for it", &error).await,
+                    Err(_) => control = None,
+                }
+            }
+            sleep(LOOK).await;
+        }
+        self.say(format!("session {} could not be seen to go", id.number));
+        false
+    }
+
+    async fn end_session(&self, id: &SessionId, control: &mut Option<Control>, is_first: bool) {
+        let Some(open) = control else { return };
+        self.was_sent.store(true, Ordering::SeqCst);
+        if is_first {
+            self.say(format!("{} sent", self.end_words(id)));
+        }
+        match timeout(self.target.timeout, open.terminate(id)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => self.complain(control, "end its session", &error).await,
+            Err(_) => *control = None,
+        }
+    }
+
+    /// The control connection, opened when there is none; `None` when it cannot be had now.
+    async fn connected<'c>(&self, control: &'c mut Option<Control>) -> Option<&'c mut Control> {
+        if control.is_none() {
+            match Control::open(self.target).await {
+                Ok(open) => *control = open,
+                Err(error) => self.say(format!("no second connection to stop it: {error}")),
+            }
+        }
+        control.as_mut()
+    }
+
+    /// Error 1095 on MariaDB: the body runs a SQL SECURITY DEFINER procedure of somebody else, and
+    /// only a user with CONNECTION ADMIN may stop that.
+    async fn complain(&self, control: &mut Option<Control>, what: &str, error: &SessionError) {
+        let hint = match error {
+            SessionError::Database(e) if e.number == Some(1095) => {
+                "; GRANT CONNECTION ADMIN ON *.* to this user, so that it may stop procedures that \
+                 run as their definer"
+            }
+            _ => "",
+        };
+        self.say(format!("could not {what}: {error}{hint}"));
+        if !matches!(error, SessionError::Database(_)) {
+            *control = None;
+        }
+    }
+
+    /// After a lost connection: writes down whether the session still lives. It is not stopped:
+    /// it may be about to end well, and the session lock keeps a second start away from it.
+    pub(crate) async fn tell_what_became(&self) {
+        let Some(id) = &self.id else { return };
+        let mut control = None;
+        let Some(open) = self.connected(&mut control).await else {
+            return;
+        };
+        match timeout(self.target.timeout, open.is_alive(id, self.lock_name)).await {
+            Ok(Ok(true)) => self.say(format!(
+                "session {} still runs on the server; a second start waits for it",
+                id.number
+            )),
+            Ok(Ok(false)) => self.say(format!("session {} is gone from the server", id.number)),
+            Ok(Err(error)) => self.complain(&mut control, "look for it", &error).await,
+            Err(_) => {}
+        }
+        close(control).await;
+    }
+}
+
+async fn close(control: Option<Control>) {
+    if let Some(control) = control {
+        control.close().await;
+    }
+}

@@ -1,0 +1,265 @@
+//! PROC: calls a stored procedure on a data source.
+//!
+//! The name is looked up in the server's catalogue first, and what is called is what was found
+//! there, quoted; so a name can neither smuggle in SQL nor call something else by accident.
+
+use crate::db::dialect::Dialect;
+use crate::db::results::Results;
+use crate::db::routine::{Mode, Routine};
+use crate::db::session::Session;
+use crate::domain::job::{BodyPart, JobKind, ParamMode};
+use crate::domain::outcome::{Outcome, Outputs, Stream};
+use crate::domain::params::BoundParam;
+use crate::domain::time::span_words;
+use crate::handler::log::RunLog;
+use crate::handler::signature::{Slot, arrange, choose, parse_name};
+use crate::handler::sql::{self, log_warnings, refuse_open_transaction};
+use crate::handler::target::{self, Body, Fault};
+use crate::handler::{Context, Task, WorkerHandler, bind};
+use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
+use tokio::time::Instant;
+
+/// The PROC handler.
+pub(crate) struct Proc;
+
+impl WorkerHandler for Proc {
+    fn kind(&self) -> JobKind {
+        JobKind {
+            name: "PROC",
+            about: "Calls a stored procedure on a data source.",
+            needs: &[BodyPart::Source, BodyPart::ProcName],
+            may_have: &[BodyPart::Params],
+        }
+    }
+
+    fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move { target::run(task, ctx, &Call { task, log: &ctx.log }).await })
+    }
+}
+
+struct Call<'a> {
+    task: &'a Task,
+    log: &'a RunLog,
+}
+
+impl Body for Call<'_> {
+    fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>> {
+        Box::pin(async move {
+            let name = self.task.job.proc_name.as_deref().unwrap_or_default();
+            if session.dialect() == Dialect::Sqlite {
+                return self.named_body(name, session).await;
+            }
+            let routine = self.look_up(name, session).await?;
+            let slots = arrange(&routine, &self.task.params).map_err(Fault::Said)?;
+            let start = Instant::now();
+            let outputs = match session.dialect() {
+                Dialect::Postgres => self.postgres(&routine, &slots, session).await?,
+                Dialect::Mysql | Dialect::Sqlite => self.mysql(&routine, &slots, session).await?,
+            };
+            refuse_open_transaction(session).await?;
+            let took = i64::try_from(start.elapsed().as_millis()).unwrap_or(i64::MAX);
+            let line = format!(
+                "{} rows changed, {} result sets in {}",
+                outputs.rows_affected,
+                outputs.results.len(),
+                span_words(took)
+            );
+            self.log.line(Stream::System, line);
+            Ok(outputs)
+        })
+    }
+}
+
+impl Call<'_> {
+    /// The routine that the job means, or why there is none, with the signatures there are.
+    async fn look_up(&self, name: &str, session: &mut Session) -> Result<Routine, Fault> {
+        let dialect = session.dialect();
+        let name = parse_name(name).map_err(Fault::Said)?;
+        let spellings = match dialect {
+            // PostgreSQL folds what is not quoted.
+            Dialect::Postgres => vec![name.clone(), name.folded()],
+            Dialect::Mysql | Dialect::Sqlite => vec![name.clone()],
+        };
+        for name in spellings {
+            let found = session
+                .routines(name.schema.as_deref(), &name.name)
+                .await
+                .map_err(|e| Fault::before("looking up the procedure", e))?;
+            if !found.is_empty() {
+                let may_be_function = dialect == Dialect::Postgres;
+                return choose(found, &self.task.params, may_be_function).map_err(Fault::Said);
+            }
+        }
+        let place = match &name.schema {
+            Some(schema) => format!("in schema '{schema}'"),
+            None => "where the connection looks for it (name it schema.procedure?)".to_owned(),
+        };
+        Err(Fault::Said(format!(
+            "there is no procedure '{}' {place}, or this user has no right to it",
+            name.name
+        )))
+    }
+
+    /// Arguments travel in session variables, because a CALL by the text protocol brings every
+    /// result as text, and OUT values need a variable anyway.
+    async fn mysql(
+        &self,
+        routine: &Routine,
+        slots: &[Slot<'_>],
+        session: &mut Session,
+    ) -> Result<Outputs, Fault> {
+        let (mut sets, mut args) = (Vec::new(), Vec::new());
+        for (at, slot) in slots.iter().enumerate().filter(|(_, s)| s.mode() != Mode::Out) {
+            sets.push(format!("@procession_p{at} = ?"));
+            args.extend(slot.param.map(|p| bind::arg(p, Dialect::Mysql)));
+        }
+        if !sets.is_empty() {
+            let set = format!("SET {}", sets.join(", "));
+            session.run(&set, &args).await.map_err(|e| Fault::before("setting arguments", e))?;
+        }
+        let names: Vec<String> = (0..slots.len()).map(|at| format!("@procession_p{at}")).collect();
+        let call = format!("CALL {}({})", path(routine, Dialect::Mysql), names.join(", "));
+        self.log.line(Stream::System, format!("calls {routine}"));
+        let mut results = bind::results();
+        let at = |e| Fault::At(place(routine), e);
+        session.run_into(&call, &[], &mut results).await.map_err(at)?;
+        log_warnings(session, self.log).await.map_err(at)?;
+        let mut outputs = bind::outputs(results);
+        let outs: Vec<&String> = slots
+            .iter()
+            .zip(&names)
+            .filter_map(|(slot, name)| (slot.mode() != Mode::In).then_some(name))
+            .collect();
+        if !outs.is_empty() {
+            let select: Vec<&str> = outs.iter().map(|name| name.as_str()).collect();
+            let values = session.run(&format!("SELECT {}", select.join(", ")), &[]).await;
+            outputs.values = out_values(slots, &values.map_err(at)?);
+        }
+        Ok(outputs)
+    }
+
+    /// Outside any transaction block, so that the procedure may COMMIT.
+    async fn postgres(
+        &self,
+        routine: &Routine,
+        slots: &[Slot<'_>],
+        session: &mut Session,
+    ) -> Result<Outputs, Fault> {
+        let is_whole = slots.iter().all(|s| s.param.is_some());
+        let (mut parts, mut args) = (Vec::new(), Vec::new());
+        for slot in slots {
+            if routine.is_function && slot.mode() == Mode::Out {
+                continue;
+            }
+            let Some(param) = slot.param else { continue };
+            let value = if slot.mode() == Mode::Out {
+                format!("CAST(NULL AS {})", slot.routine.ty)
+            } else {
+                args.push(bind::arg(param, Dialect::Postgres));
+                format!("CAST(${}::text AS {})", args.len(), slot.routine.ty)
+            };
+            let named = format!("{} => {value}", Dialect::Postgres.quote(&slot.routine.name));
+            parts.push(if is_whole { value } else { named });
+        }
+        let verb = if routine.is_function { "SELECT * FROM" } else { "CALL" };
+        let call = format!("{verb} {}({})", path(routine, Dialect::Postgres), parts.join(", "));
+        self.log.line(Stream::System, format!("calls {routine}"));
+        let mut results = bind::results();
+        let at = |e| Fault::At(place(routine), e);
+        session.run_into(&call, &args, &mut results).await.map_err(at)?;
+        if routine.is_function {
+            let values = function_values(&self.task.params, &results).map_err(Fault::Said)?;
+            let mut outputs = bind::outputs(results);
+            outputs.values = values;
+            return Ok(outputs);
+        }
+        let values = out_values(slots, &results);
+        Ok(Outputs { values, rows_affected: results.rows_affected, ..Outputs::default() })
+    }
+
+    /// SQLite has no procedures; a body of that name in the data source stands in.
+    async fn named_body(&self, name: &str, session: &mut Session) -> Result<Outputs, Fault> {
+        let procedures = self.task.source.as_ref().map(|s| &s.procedures);
+        let text = procedures.and_then(|p| p.get(name)).ok_or_else(|| {
+            let known = procedures.map_or(String::new(), |p| {
+                p.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+            });
+            Fault::Said(format!(
+                "SQLite has no procedures and the data source has no body '{name}' in \
+                 `procedures`; it has: {known}"
+            ))
+        })?;
+        let params = &self.task.params;
+        self.log.line(Stream::System, format!("runs the body '{name}' of the data source"));
+        let run = sql::Run::new(text, params, session, self.log)?;
+        let take = |outputs: &mut Outputs| {
+            for param in params.iter().filter(|p| p.mode != ParamMode::In) {
+                let value = column_of_last_row(outputs, &param.name);
+                let value = value.ok_or_else(|| {
+                    format!(
+                        "the body '{name}' gives no {0}: its last result set of one row should \
+                         have a column {0}",
+                        param.name
+                    )
+                })?;
+                outputs.values.insert(param.name.clone(), value);
+            }
+            Ok(())
+        };
+        run.in_one_transaction(session, take).await
+    }
+}
+
+/// The quoted path of a routine.
+fn path(routine: &Routine, dialect: Dialect) -> String {
+    format!("{}.{}", dialect.quote(&routine.schema), dialect.quote(&routine.name))
+}
+
+fn place(routine: &Routine) -> String {
+    format!("{}.{}", routine.schema, routine.name)
+}
+
+/// OUT and INOUT values come in one row, in the routine's order.
+fn out_values(slots: &[Slot<'_>], results: &Results) -> BTreeMap<String, Option<String>> {
+    let row = results.sets.first().and_then(|set| set.rows.first());
+    let outs = slots.iter().filter(|s| s.mode() != Mode::In);
+    outs.zip(row.into_iter().flatten())
+        .map(|(slot, value)| (slot.name().to_owned(), value.clone()))
+        .collect()
+}
+
+/// A function gives its OUT values as columns of its one row; a plain one has one column, which is
+/// the job's one OUT parameter whatever it is called.
+fn function_values(
+    params: &[BoundParam],
+    results: &Results,
+) -> Result<BTreeMap<String, Option<String>>, String> {
+    let outs: Vec<&BoundParam> = params.iter().filter(|p| p.mode != ParamMode::In).collect();
+    let mut values = BTreeMap::new();
+    if outs.is_empty() {
+        return Ok(values);
+    }
+    let set = results.sets.first().filter(|set| set.count == 1);
+    let set = set.ok_or("the function gives OUT values only when it returns exactly one row")?;
+    for param in &outs {
+        let at = match (set.columns.iter().position(|c| c == &param.name), outs.len()) {
+            (Some(at), _) => at,
+            (None, 1) if set.columns.len() == 1 => 0,
+            (None, _) => {
+                let columns = set.columns.join(", ");
+                return Err(format!("the function's row has no {}; it has: {columns}", param.name));
+            }
+        };
+        values.insert(param.name.clone(), set.first(at).map(str::to_owned));
+    }
+    Ok(values)
+}
+
+fn column_of_last_row(outputs: &Outputs, name: &str) -> Option<Option<String>> {
+    let set = outputs.results.iter().rev().find(|set| {
+        set.row_count == 1 && set.columns.iter().any(|c| c.eq_ignore_ascii_case(name))
+    })?;
+    let at = set.columns.iter().position(|c| c.eq_ignore_ascii_case(name))?;
+    set.rows.first()?.get(at).cloned()
+}

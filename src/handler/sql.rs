@@ -1,0 +1,226 @@
+//! SQL: statements on a data source, one at a time.
+
+use crate::db::session::Session;
+use crate::domain::job::{BodyPart, JobKind, TransactionMode};
+use crate::domain::outcome::{Outcome, Outputs, Stream};
+use crate::domain::params::BoundParam;
+use crate::domain::statement::{Statement, bind_names, is_transaction_word, split, unfit};
+use crate::domain::time::span_words;
+use crate::handler::log::RunLog;
+use crate::handler::target::{self, Body, Fault};
+use crate::handler::{Context, Task, WorkerHandler, bind};
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
+
+/// The SQL handler.
+pub(crate) struct Sql;
+
+impl WorkerHandler for Sql {
+    fn kind(&self) -> JobKind {
+        JobKind {
+            name: "SQL",
+            about: "Runs SQL statements on a data source, one after the other.",
+            needs: &[BodyPart::Source, BodyPart::Sql],
+            may_have: &[BodyPart::Transaction, BodyPart::Params],
+        }
+    }
+
+    fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move { target::run(task, ctx, &SqlBody { task, log: &ctx.log }).await })
+    }
+}
+
+struct SqlBody<'a> {
+    task: &'a Task,
+    log: &'a RunLog,
+}
+
+impl Body for SqlBody<'_> {
+    fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>> {
+        Box::pin(async move {
+            let job = &self.task.job;
+            let dialect = bind::dialect_name(session.dialect());
+            let text = job.sql.as_ref().and_then(|sql| sql.of(dialect));
+            let text =
+                text.ok_or_else(|| Fault::Said(format!("the job has no SQL for {dialect}")))?;
+            let run = Run::new(text, &self.task.params, session, self.log)?;
+            match job.transaction {
+                TransactionMode::One => run.in_one_transaction(session, |_| Ok(())).await,
+                TransactionMode::Each => {
+                    run.refuse_transaction_words("each")?;
+                    run.each(session).await
+                }
+                TransactionMode::None => {
+                    let outputs = run.each(session).await?;
+                    refuse_open_transaction(session).await?;
+                    Ok(outputs)
+                }
+            }
+        })
+    }
+}
+
+/// A body left a transaction open: closing the connection undoes it, so it must not look well.
+pub(crate) async fn refuse_open_transaction(session: &mut Session) -> Result<(), Fault> {
+    let at_end = |e| Fault::At("after the last statement".to_owned(), e);
+    if session.has_open_transaction().await.map_err(at_end)? != Some(true) {
+        return Ok(());
+    }
+    session.rollback().await.map_err(at_end)?;
+    let said = "the body left a transaction open and it was rolled back; end it with COMMIT";
+    Err(Fault::Said(said.to_owned()))
+}
+
+/// Statements ready to be sent.
+pub(crate) struct Run<'a> {
+    statements: Vec<Statement>,
+    params: &'a [BoundParam],
+    log: &'a RunLog,
+    dialect: crate::db::dialect::Dialect,
+}
+
+impl<'a> Run<'a> {
+    /// Splits and looks through the whole text, so that a fault in the last statement is found
+    /// before the first one has run.
+    pub(crate) fn new(
+        text: &str,
+        params: &'a [BoundParam],
+        session: &Session,
+        log: &'a RunLog,
+    ) -> Result<Self, Fault> {
+        let dialect = session.dialect();
+        let name = bind::dialect_name(dialect);
+        let run = Self { statements: split(text, name), params, log, dialect };
+        if run.statements.is_empty() {
+            return Err(Fault::Said("the SQL text holds no statement".to_owned()));
+        }
+        for (at, statement) in run.statements.iter().enumerate() {
+            if let Some(why) = unfit(statement, name) {
+                return Err(Fault::Said(format!("{}: {why}", run.place(at))));
+            }
+            if statement.is_routine {
+                continue;
+            }
+            let bound = bind_names(&statement.text, name, |_| "text");
+            let missing = bound.names.iter().find(|n| run.param(n).is_none());
+            if let Some(missing) = missing {
+                let known: Vec<&str> = params.iter().map(|p| p.name.as_str()).collect();
+                return Err(Fault::Said(format!(
+                    "{}: :{missing} is not among the job's parameters ({})",
+                    run.place(at),
+                    if known.is_empty() { "it has none".to_owned() } else { known.join(", ") },
+                )));
+            }
+        }
+        Ok(run)
+    }
+
+    fn param(&self, name: &str) -> Option<&'a BoundParam> {
+        self.params.iter().find(|p| p.name == name)
+    }
+
+    /// `statement 3 (line 14)`
+    fn place(&self, at: usize) -> String {
+        format!("statement {} (line {})", at + 1, self.statements[at].line)
+    }
+
+    fn refuse_transaction_words(&self, mode: &str) -> Result<(), Fault> {
+        let name = bind::dialect_name(self.dialect);
+        let found = self.statements.iter().position(|s| is_transaction_word(s, name));
+        found.map_or(Ok(()), |at| {
+            Err(Fault::Said(format!(
+                "{}: the statement ends or opens a transaction itself; that needs transaction: \
+                 none, and this job says {mode}",
+                self.place(at)
+            )))
+        })
+    }
+
+    /// Runs all statements in one transaction; `check` looks at the outputs before the commit.
+    pub(crate) async fn in_one_transaction(
+        &self,
+        session: &mut Session,
+        check: impl FnOnce(&mut Outputs) -> Result<(), String> + Send,
+    ) -> Result<Outputs, Fault> {
+        self.refuse_transaction_words("one")?;
+        session.begin().await.map_err(|e| Fault::before("opening the transaction", e))?;
+        let done = match self.each(session).await {
+            Ok(mut outputs) => match check(&mut outputs) {
+                Ok(()) => Ok(outputs),
+                Err(said) => Err(Fault::Said(said)),
+            },
+            Err(fault) => Err(fault),
+        };
+        match done {
+            Ok(outputs) => match session.commit().await {
+                Ok(()) => Ok(outputs),
+                Err(error) => Err(self.undo(session, Fault::At("COMMIT".to_owned(), error)).await),
+            },
+            Err(fault) => Err(self.undo(session, fault).await),
+        }
+    }
+
+    /// Rolls back after a fault; a connection that cannot even do that rolls back by its end.
+    async fn undo(&self, session: &mut Session, fault: Fault) -> Fault {
+        use crate::db::fault::SessionError::Lost;
+        if !matches!(fault, Fault::At(_, Lost(_))) && session.rollback().await.is_ok() {
+            self.log.line(Stream::System, "rolled back");
+        }
+        fault
+    }
+
+    /// Runs the statements one after the other and says what each did.
+    async fn each(&self, session: &mut Session) -> Result<Outputs, Fault> {
+        let mut results = bind::results();
+        for (at, statement) in self.statements.iter().enumerate() {
+            let (text, args) = self.bound(statement);
+            let start = Instant::now();
+            let before = (results.rows_read, results.rows_affected);
+            session
+                .run_into(&text, &args, &mut results)
+                .await
+                .map_err(|error| Fault::At(self.place(at), error))?;
+            let took = i64::try_from(start.elapsed().as_millis()).unwrap_or(i64::MAX);
+            let rows = match (results.rows_read - before.0, results.rows_affected - before.1) {
+                (0, changed) => format!("{changed} rows changed"),
+                (read, 0) => format!("{read} rows"),
+                (read, changed) => format!("{read} rows, {changed} rows changed"),
+            };
+            let line = format!("{}: {rows} in {}", self.place(at), span_words(took));
+            self.log.line(Stream::System, line);
+            log_warnings(session, self.log).await.map_err(|e| Fault::At(self.place(at), e))?;
+        }
+        Ok(bind::outputs(results))
+    }
+
+    fn bound(&self, statement: &Statement) -> (String, Vec<crate::db::session::Arg>) {
+        if statement.is_routine {
+            return (statement.text.clone(), Vec::new());
+        }
+        let name = bind::dialect_name(self.dialect);
+        let cast = |n: &str| self.param(n).map_or("text", |p| bind::cast(p.ty));
+        let bound = bind_names(&statement.text, name, cast);
+        let args = bound.names.iter().filter_map(|n| self.param(n));
+        (bound.text, args.map(|p| bind::arg(p, self.dialect)).collect())
+    }
+}
+
+/// Writes the warnings of the last statement to the log. They do not change the end of the job:
+/// whether a warning is a failure is the team's to say, by a success rule of the job.
+pub(crate) async fn log_warnings(
+    session: &mut Session,
+    log: &RunLog,
+) -> Result<(), crate::db::fault::SessionError> {
+    use crate::db::fault::SessionError::Lost;
+    match session.warnings().await {
+        Ok(warnings) => {
+            for (level, number, text) in warnings {
+                log.line(Stream::Database, format!("{level} {number}: {text}"));
+            }
+            Ok(())
+        }
+        // Lost: the next statement would fail as well. Anything else: a warning less.
+        Err(Lost(why)) => Err(Lost(why)),
+        Err(_) => Ok(()),
+    }
+}
