@@ -134,7 +134,7 @@ fn start_log(verbose: u8) {
         .with_writer(std::io::stderr)
         .with_target(false)
         .with_filter(filter);
-    tracing_subscriber::registry().with(text).init();
+    tracing_subscriber::registry().with(text).with(app::notice_layer()).init();
 }
 
 async fn dispatch(cli: Cli) -> Result<Ended> {

@@ -91,7 +91,7 @@ pub(crate) fn mysql(row: &MySqlRow, at: usize, format: Format) -> Option<String>
         (_, "DATE") => row.try_get_unchecked::<NaiveDate, _>(at).map(|v| v.to_string()),
         (_, "DATETIME" | "TIMESTAMP") => row.try_get_raw(at).map(|raw| {
             <NaiveDateTime as Decode<MySql>>::decode(raw)
-                .map_or_else(|_| format!("<{name}>"), |v| date_time(v))
+                .map_or_else(|_| format!("<{name}>"), date_time)
         }),
         (_, "TIME") => row.try_get_unchecked::<MySqlTime, _>(at).map(|v| v.to_string()),
         _ => Ok(text_or_hex(&bytes())),
