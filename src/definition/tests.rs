@@ -737,6 +737,17 @@ fn five_thousand_jobs_are_read_whole() {
     assert_eq!(loaded.definition.jobs.len(), 5_000);
 }
 
+#[test]
+fn aliases_are_for_saving_lines_and_not_for_bombs() {
+    let mut text = String::from("jobs:\n  J: {type: NOOP, tags: &t [a, b]}\n");
+    (0..300).for_each(|i| text.push_str(&format!("  J{i}: {{type: NOOP, tags: *t}}\n")));
+    let loaded = load_files("a.yaml", &[("a.yaml", &text)]).unwrap_or_else(|f| panic!("{f}"));
+    assert_eq!(loaded.definition.jobs[300].tags, ["a", "b"]);
+    let mut bomb = String::from("a0: &a0 [x, x]\n");
+    (1..30).for_each(|i| bomb.push_str(&format!("a{i}: &a{i} [*a{0}, *a{0}]\n", i - 1)));
+    assert_faults(&bomb, &["this is not readable as YAML or JSON"]);
+}
+
 proptest! {
     /// Whatever a file holds, the answer is a definition or a list of faults.
     #[test]
