@@ -3,7 +3,7 @@
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job::{Around, pick};
-use crate::definition::raw::{RawJob, RawSql};
+use crate::definition::raw::{RawJob, RawSql, Settings};
 use crate::definition::runs_on::{check_dialect, check_procedure, source};
 use crate::domain::job::{BodyPart, JobDef, JobKind, SqlText, TransactionMode};
 use crate::domain::source::DialectName;
@@ -20,7 +20,7 @@ pub(crate) fn body(
 ) {
     refuse_foreign_parts(whose, raw, kind, around.kinds, report);
     set_body(def, whose, raw, kind, around, report);
-    require_parts(whose, raw, def, kind, report);
+    require_parts(whose, raw, around.defaults, def, kind, report);
     check_procedure(whose, raw, def, around.sources, report);
     check_dialect(whose, raw, def, around.sources, report);
 }
@@ -192,10 +192,20 @@ fn script(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> 
 
 /// Reports what the type needs and nobody wrote. What was written and found wrong has been
 /// reported already.
-fn require_parts(whose: &str, raw: &RawJob, def: &JobDef, kind: &JobKind, report: &mut Report) {
+fn require_parts(
+    whose: &str,
+    raw: &RawJob,
+    defaults: &Settings,
+    def: &JobDef,
+    kind: &JobKind,
+    report: &mut Report,
+) {
     for part in kind.needs {
         let there = match part {
-            BodyPart::Source => def.source.is_some() || raw.settings.source.is_some(),
+            BodyPart::Source => {
+                let said = raw.settings.source.is_some() || defaults.source.is_some();
+                def.source.is_some() || said
+            }
             BodyPart::ProcName => def.proc_name.is_some(),
             BodyPart::Sql => raw.sql.is_some() || raw.sql_file.is_some(),
             BodyPart::Script => raw.script.is_some() || raw.script_file.is_some(),

@@ -1,7 +1,7 @@
 //! The data source of a job, and whether the job's body can run there.
 
 use crate::definition::fault::Report;
-use crate::definition::job::Around;
+use crate::definition::job::{Around, said};
 use crate::definition::near::did_you_mean;
 use crate::definition::raw::{RawJob, RawSql};
 use crate::domain::id::SourceName;
@@ -16,12 +16,7 @@ pub(crate) fn source(
     around: &Around<'_>,
     report: &mut Report,
 ) -> Option<SourceName> {
-    let Some(word) = raw
-        .settings
-        .source
-        .as_ref()
-        .or(around.defaults.source.as_ref())
-    else {
+    let Some((whose, word)) = said(whose, &raw.settings.source, &around.defaults.source) else {
         let only = around
             .sources
             .first()
@@ -37,10 +32,7 @@ pub(crate) fn source(
         .find(|s| s.name.as_str() == word.value);
     if found.is_none() {
         let hint = did_you_mean(&word.value, around.sources.iter().map(|s| s.name.as_str()));
-        let what = format!(
-            "{whose} runs on source {}, which is not defined",
-            word.value
-        );
+        let what = format!("{whose}: source {} is not defined", word.value);
         report.fault(&word.at, what, format!("{hint}define it under sources"));
     }
     found.map(|s| s.name.clone())
