@@ -152,6 +152,10 @@ mod tests {
                 "{\n\t\"a\": [1.0,\n\t\ttrue, \"中\"]\n}",
                 r#"{2:a=[2:"1.0" 3:"true" 3:"中"]}"#,
             ),
+            (
+                "a: 007\r\nb: |\r\n  x\r\n  y\r\n",
+                r#"{1:a=1:"007" 2:b=2:"x\ny\n"}"#,
+            ),
             ("- ''\n- \"~\"\n- ~\n", r#"[1:"" 2:"~" ~]"#),
         ] {
             assert_eq!(tree(text).as_deref(), Ok(seen), "{text}");
