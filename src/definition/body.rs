@@ -60,36 +60,21 @@ fn refuse_foreign_parts(
     let said = [
         (BodyPart::Source, "source", place(&own.source)),
         (BodyPart::ProcName, "proc_name", place(&raw.proc_name)),
-        (
-            BodyPart::Sql,
-            "sql",
-            raw.sql.as_ref().map(|s| s.at().clone()),
-        ),
+        (BodyPart::Sql, "sql", raw.sql.as_ref().map(|s| s.at().clone())),
         (BodyPart::Sql, "sql_file", place(&raw.sql_file)),
         (BodyPart::Transaction, "transaction", transaction),
         (BodyPart::Script, "script", place(&raw.script)),
         (BodyPart::Script, "script_file", place(&raw.script_file)),
-        (
-            BodyPart::Interpreter,
-            "interpreter",
-            place(&own.interpreter),
-        ),
+        (BodyPart::Interpreter, "interpreter", place(&own.interpreter)),
         (BodyPart::WorkingDir, "working_dir", place(&own.working_dir)),
-        (
-            BodyPart::Params,
-            "params",
-            raw.params.as_ref().map(|p| p.at.clone()),
-        ),
+        (BodyPart::Params, "params", raw.params.as_ref().map(|p| p.at.clone())),
     ];
     for (part, key, at) in said {
         let Some(at) = at.filter(|_| !understands(kind, part)) else {
             continue;
         };
-        let fit: Vec<&str> = kinds
-            .iter()
-            .filter(|k| understands(k, part))
-            .map(|k| k.name)
-            .collect();
+        let fit: Vec<&str> =
+            kinds.iter().filter(|k| understands(k, part)).map(|k| k.name).collect();
         let cure = if fit.is_empty() {
             format!("remove {key}")
         } else {
@@ -146,22 +131,13 @@ fn both(
 }
 
 fn sql(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> Option<SqlText> {
-    both(
-        whose,
-        raw.sql.as_ref().map(RawSql::at),
-        &raw.sql_file,
-        "sql",
-        report,
-    );
+    both(whose, raw.sql.as_ref().map(RawSql::at), &raw.sql_file, "sql", report);
     match &raw.sql {
         Some(RawSql::Same(text)) => Some(SqlText::Same(text.value.clone())),
         Some(RawSql::Per(_, texts)) => {
             let mut known = BTreeMap::new();
             for (word, text) in texts {
-                match DialectName::ALL
-                    .into_iter()
-                    .find(|d| d.as_str() == word.value)
-                {
+                match DialectName::ALL.into_iter().find(|d| d.as_str() == word.value) {
                     Some(dialect) => drop(known.insert(dialect, text.value.clone())),
                     None => {
                         let what = format!("{whose}: sql is given for {}, no dialect", word.value);
@@ -176,13 +152,7 @@ fn sql(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> Opt
 }
 
 fn script(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> Option<String> {
-    both(
-        whose,
-        raw.script.as_ref().map(|s| &s.at),
-        &raw.script_file,
-        "script",
-        report,
-    );
+    both(whose, raw.script.as_ref().map(|s| &s.at), &raw.script_file, "script", report);
     match (&raw.script, &raw.script_file) {
         (Some(text), _) => Some(text.value.clone()),
         (None, Some(file)) => files.text(whose, "script_file", file, report),
@@ -215,11 +185,7 @@ fn require_parts(
             BodyPart::Transaction => true,
         };
         if !there {
-            let what = format!(
-                "{whose} is of type {} and has no {}",
-                kind.name,
-                word(*part)
-            );
+            let what = format!("{whose} is of type {} and has no {}", kind.name, word(*part));
             report.fault(&raw.code.at, what, format!("add {}", word(*part)));
         }
     }

@@ -25,17 +25,10 @@ pub(crate) fn build(
     drop_doubles("source", &mut raw.sources, |s| &s.name, report);
     drop_doubles("group", &mut raw.groups, |g| &g.code, report);
     drop_doubles("job", &mut raw.jobs, |j| &j.code, report);
-    let sources: Vec<_> = raw
-        .sources
-        .into_iter()
-        .filter_map(|s| source::source(s, files, report))
-        .collect();
+    let sources: Vec<_> =
+        raw.sources.into_iter().filter_map(|s| source::source(s, files, report)).collect();
     let places: Vec<At<String>> = raw.groups.iter().map(|g| g.code.clone()).collect();
-    let mut groups: Vec<Group> = raw
-        .groups
-        .into_iter()
-        .filter_map(|g| group(g, report))
-        .collect();
+    let mut groups: Vec<Group> = raw.groups.into_iter().filter_map(|g| group(g, report)).collect();
     if places.is_empty() {
         groups.extend(bare_group(DEFAULT_GROUP));
     }
@@ -45,18 +38,9 @@ pub(crate) fn build(
     let codes: Vec<GroupCode> = groups.iter().map(|g| g.code.clone()).collect();
     let written: HashSet<String> = raw.jobs.iter().map(|j| j.code.value.clone()).collect();
     let waits = waits(&raw.jobs, raw.dependencies);
-    let around = Around {
-        defaults: &raw.defaults,
-        kinds,
-        sources: &sources,
-        groups: &codes,
-        files,
-    };
-    let jobs: Vec<_> = raw
-        .jobs
-        .into_iter()
-        .filter_map(|j| job::job(j, &around, report))
-        .collect();
+    let around =
+        Around { defaults: &raw.defaults, kinds, sources: &sources, groups: &codes, files };
+    let jobs: Vec<_> = raw.jobs.into_iter().filter_map(|j| job::job(j, &around, report)).collect();
     let dependencies = check::dependencies(waits, &jobs, &written, report);
     check::outputs(&jobs, &dependencies, report);
     let used: HashSet<&str> = jobs.iter().map(|j| j.def.group.as_str()).collect();
@@ -65,12 +49,7 @@ pub(crate) fn build(
         report.warn(&empty.at, what, "give it one or remove it");
     }
     let jobs = jobs.into_iter().map(|j| j.def).collect();
-    Definition {
-        sources,
-        groups,
-        jobs,
-        dependencies,
-    }
+    Definition { sources, groups, jobs, dependencies }
 }
 
 /// All dependencies: those of each job in its order, then those of the list of their own.
@@ -101,10 +80,7 @@ fn drop_doubles<T>(
             lines.insert(code.value.clone(), code.at.line);
             return true;
         };
-        let what = format!(
-            "{one} {} is defined twice, first on line {first}",
-            code.value
-        );
+        let what = format!("{one} {} is defined twice, first on line {first}", code.value);
         report.fault(&code.at, what, "rename one of the two or remove it");
         false
     });
@@ -125,25 +101,11 @@ fn bare_group(code: &str) -> Option<Group> {
 
 fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
     let whose = format!("group {}", raw.code.value);
-    for (name, _) in raw
-        .params
-        .iter()
-        .filter(|(name, _)| !usable_name(&name.value))
-    {
-        let what = format!(
-            "{whose}: parameter {:?} has a name that cannot be used",
-            name.value
-        );
-        report.fault(
-            &name.at,
-            what,
-            "use ASCII letters, digits and '_', the first no digit",
-        );
+    for (name, _) in raw.params.iter().filter(|(name, _)| !usable_name(&name.value)) {
+        let what = format!("{whose}: parameter {:?} has a name that cannot be used", name.value);
+        report.fault(&name.at, what, "use ASCII letters, digits and '_', the first no digit");
     }
-    if let Some(zone) = raw
-        .time_zone
-        .as_ref()
-        .filter(|z| z.value.parse::<chrono_tz::Tz>().is_err())
+    if let Some(zone) = raw.time_zone.as_ref().filter(|z| z.value.parse::<chrono_tz::Tz>().is_err())
     {
         let what = format!("{whose}: time zone {:?} is not known", zone.value);
         report.fault(&zone.at, what, "use an IANA name such as Asia/Shanghai");
@@ -159,10 +121,6 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         notify_email: raw.notify_email.into_iter().map(|a| a.value).collect(),
         max_parallel: raw.max_parallel.map(|m| m.value),
         time_zone: raw.time_zone.map(|z| z.value),
-        params: raw
-            .params
-            .into_iter()
-            .map(|(k, v)| (k.value, v.value))
-            .collect(),
+        params: raw.params.into_iter().map(|(k, v)| (k.value, v.value)).collect(),
     })
 }

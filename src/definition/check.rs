@@ -34,10 +34,7 @@ pub(crate) fn dependencies(
         if let Some(missing) = [job, parent].into_iter().find(|c| !codes.contains(*c)) {
             unknown += 1;
             let known =
-                codes
-                    .iter()
-                    .map(String::as_str)
-                    .take(if unknown > HINTS { 0 } else { usize::MAX });
+                codes.iter().map(String::as_str).take(if unknown > HINTS { 0 } else { usize::MAX });
             let hint = did_you_mean(missing, known);
             let what = if missing == parent {
                 format!("job {job} depends on {parent}, which is not defined")
@@ -76,10 +73,7 @@ fn fits<'a>(
 ) -> Result<(), (String, String)> {
     let (code, other) = (&job.def.code, &parent.def.code);
     if code == other {
-        return Err((
-            format!("job {code} depends on itself"),
-            "remove that dependency".to_owned(),
-        ));
+        return Err((format!("job {code} depends on itself"), "remove that dependency".to_owned()));
     }
     if !seen.insert((code, other)) {
         let what = format!("job {code} lists its dependency on {other} twice");
@@ -99,10 +93,8 @@ fn fits<'a>(
 
 fn warn_of_inactive(job: &Made, parent: &Made, at: &Place, report: &mut Report) {
     if job.def.is_active && !parent.def.is_active {
-        let what = format!(
-            "job {} depends on {}, which is not active",
-            job.def.code, parent.def.code
-        );
+        let what =
+            format!("job {} depends on {}, which is not active", job.def.code, parent.def.code);
         report.warn(
             at,
             what,
@@ -128,15 +120,8 @@ fn circles(jobs: &[Made], found: &[Placed], report: &mut Report) {
         let Some(place) = found.iter().find(first).map(|d| &d.at) else {
             return;
         };
-        let words: Vec<&str> = ring
-            .iter()
-            .chain(ring.first())
-            .map(JobCode::as_str)
-            .collect();
-        let what = format!(
-            "these jobs wait for one another in a circle: {}",
-            words.join(" -> ")
-        );
+        let words: Vec<&str> = ring.iter().chain(ring.first()).map(JobCode::as_str).collect();
+        let what = format!("these jobs wait for one another in a circle: {}", words.join(" -> "));
         report.fault(place, what, "remove one of these dependencies");
         edges.retain(|e| !steps.contains(&(&e.job_code, &e.depends_on)));
     }
@@ -152,11 +137,7 @@ pub(crate) fn outputs(jobs: &[Made], dependencies: &[JobDependency], report: &mu
     for job in jobs.iter().filter(|j| !j.uses.is_empty()) {
         let code = &job.def.code;
         let above = above(code, &parents);
-        for At {
-            at,
-            value: (param, used),
-        } in &job.uses
-        {
+        for At { at, value: (param, used) } in &job.uses {
             let head = format!("job {code}: parameter {param} uses an output of {used}");
             if !codes.contains(used) {
                 let hint = did_you_mean(used.as_str(), codes.iter().map(|c| c.as_str()));

@@ -20,13 +20,9 @@ const IGNORED: &[&str] = &[
     "queue_id",
 ];
 /// Columns whose key in a definition has another name.
-const RENAMED: &[(&str, &str)] = [
-    ("job_code", "code"),
-    ("job_name", "name"),
-    ("job_type", "type"),
-    ("group_code", "group"),
-]
-.as_slice();
+const RENAMED: &[(&str, &str)] =
+    [("job_code", "code"), ("job_name", "name"), ("job_type", "type"), ("group_code", "group")]
+        .as_slice();
 /// Columns with the name of their key.
 const COLUMNS: &[&str] = &[
     "proc_name",
@@ -54,27 +50,18 @@ const DEPENDENCY: &[&str] = &["job_code", "depends_on", "dependency_order"];
 
 /// The rows of `job_def.csv` as a list of jobs.
 pub(crate) fn jobs(file: &Arc<str>, text: &str, report: &mut Report) -> Node {
-    let known: Vec<&str> = RENAMED
-        .iter()
-        .map(|(column, _)| *column)
-        .chain(COLUMNS.iter().copied())
-        .collect();
+    let known: Vec<&str> =
+        RENAMED.iter().map(|(column, _)| *column).chain(COLUMNS.iter().copied()).collect();
     let rows = rows(file, text, &known, "job_code", report);
     let jobs = rows.into_iter().map(|row| job(row, report)).collect();
-    Node {
-        at: Place::new(file, 0),
-        value: Value::List(jobs),
-    }
+    Node { at: Place::new(file, 0), value: Value::List(jobs) }
 }
 
 /// The rows of `job_dependency.csv` as a list of dependencies.
 pub(crate) fn dependencies(file: &Arc<str>, text: &str, report: &mut Report) -> Node {
     let rows = rows(file, text, DEPENDENCY, "depends_on", report);
     let list = rows.into_iter().map(Row::into_node).collect();
-    Node {
-        at: Place::new(file, 0),
-        value: Value::List(list),
-    }
+    Node { at: Place::new(file, 0), value: Value::List(list) }
 }
 
 /// A record: where it begins and its cells that hold something, by column.
@@ -88,10 +75,7 @@ impl Row {
         let entry =
             |(key, text): (String, String)| (At::new(&self.at, key), Node::text(&self.at, text));
         let entries = self.cells.into_iter().map(entry).collect();
-        Node {
-            at: self.at.clone(),
-            value: Value::Map(entries),
-        }
+        Node { at: self.at.clone(), value: Value::Map(entries) }
     }
 }
 
@@ -124,15 +108,9 @@ fn split(cell: &Node) -> Node {
     let Value::Text(text) = &cell.value else {
         return cell.clone();
     };
-    let parts = text
-        .split([';', ','])
-        .map(str::trim)
-        .filter(|p| !p.is_empty());
+    let parts = text.split([';', ',']).map(str::trim).filter(|p| !p.is_empty());
     let items = parts.map(|p| Node::text(&cell.at, p)).collect();
-    Node {
-        at: cell.at.clone(),
-        value: Value::List(items),
-    }
+    Node { at: cell.at.clone(), value: Value::List(items) }
 }
 
 /// A cell that holds YAML or JSON; its values are all on the record's line.
@@ -146,15 +124,8 @@ fn list_in(cell: &Node, report: &mut Report) -> Node {
         (Some(node), Ok(_)) => moved(node, &cell.at),
         _ => {
             let cure = "write [{name: NAME, value: \"…\"}, …]";
-            report.fault(
-                &cell.at,
-                "the cell params is not a list of parameters",
-                cure,
-            );
-            Node {
-                at: cell.at.clone(),
-                value: Value::List(Vec::new()),
-            }
+            report.fault(&cell.at, "the cell params is not a list of parameters", cure);
+            Node { at: cell.at.clone(), value: Value::List(Vec::new()) }
         }
     }
 }
@@ -163,17 +134,11 @@ fn moved(node: Node, at: &Place) -> Node {
     let value = match node.value {
         Value::List(items) => Value::List(items.into_iter().map(|i| moved(i, at)).collect()),
         Value::Map(entries) => Value::Map(
-            entries
-                .into_iter()
-                .map(|(k, v)| (At::new(at, k.value), moved(v, at)))
-                .collect(),
+            entries.into_iter().map(|(k, v)| (At::new(at, k.value), moved(v, at))).collect(),
         ),
         value @ (Value::Null | Value::Text(_)) => value,
     };
-    Node {
-        at: at.clone(),
-        value,
-    }
+    Node { at: at.clone(), value }
 }
 
 fn rows(
@@ -184,9 +149,7 @@ fn rows(
     report: &mut Report,
 ) -> Vec<Row> {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-    let mut reader = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .from_reader(text.as_bytes());
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let header: Vec<String> = match reader.headers() {
         Ok(header) => header.iter().map(str::to_lowercase).collect(),
         Err(error) => {
@@ -218,16 +181,11 @@ fn line(position: Option<&csv::Position>) -> u32 {
 
 fn unreadable(at: &Place, error: &csv::Error, report: &mut Report) {
     let (what, cure) = match error.kind() {
-        csv::ErrorKind::UnequalLengths {
-            expected_len, len, ..
-        } => (
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => (
             format!("this record has {len} cells and the header {expected_len}"),
             "put texts that hold a comma between double quotes",
         ),
-        _ => (
-            "this is not readable as CSV".to_owned(),
-            "save it as UTF-8, separated by commas",
-        ),
+        _ => ("this is not readable as CSV".to_owned(), "save it as UTF-8, separated by commas"),
     };
     report.fault(at, what, cure);
 }
@@ -242,11 +200,7 @@ fn check_header(at: &Place, header: &[String], known: &[&str], needed: &str, rep
             };
             report.fault(at, format!("unknown column {column:?}"), cure);
         } else if header[..i].contains(column) {
-            report.fault(
-                at,
-                format!("column {column} occurs twice"),
-                "keep one of the two",
-            );
+            report.fault(at, format!("column {column} occurs twice"), "keep one of the two");
         }
     }
     if !header.iter().any(|column| column == needed) {

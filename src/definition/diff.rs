@@ -70,36 +70,12 @@ pub struct Change {
 /// The order in which things are written does not count.
 pub fn diff(old: &Definition, new: &Definition) -> Vec<Change> {
     let mut found = Vec::new();
-    compare(
-        Thing::Source,
-        &old.sources,
-        &new.sources,
-        |s| s.name.to_string(),
-        &mut found,
-    );
-    compare(
-        Thing::Group,
-        &old.groups,
-        &new.groups,
-        |g| g.code.to_string(),
-        &mut found,
-    );
-    compare(
-        Thing::Job,
-        &old.jobs,
-        &new.jobs,
-        |j| j.code.to_string(),
-        &mut found,
-    );
+    compare(Thing::Source, &old.sources, &new.sources, |s| s.name.to_string(), &mut found);
+    compare(Thing::Group, &old.groups, &new.groups, |g| g.code.to_string(), &mut found);
+    compare(Thing::Job, &old.jobs, &new.jobs, |j| j.code.to_string(), &mut found);
     let edge =
         |d: &crate::domain::job::JobDependency| format!("{} <- {}", d.job_code, d.depends_on);
-    compare(
-        Thing::Dependency,
-        &old.dependencies,
-        &new.dependencies,
-        edge,
-        &mut found,
-    );
+    compare(Thing::Dependency, &old.dependencies, &new.dependencies, edge, &mut found);
     found
 }
 
@@ -111,10 +87,7 @@ fn compare<T: Serialize + PartialEq>(
     found: &mut Vec<Change>,
 ) {
     let by_code = |all: &[T]| -> BTreeMap<String, usize> {
-        all.iter()
-            .enumerate()
-            .map(|(i, item)| (code(item), i))
-            .collect()
+        all.iter().enumerate().map(|(i, item)| (code(item), i)).collect()
     };
     let (before, after) = (by_code(old), by_code(new));
     let codes: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
@@ -125,11 +98,7 @@ fn compare<T: Serialize + PartialEq>(
             (None, _) => How::Added,
             (Some(_), None) => How::Removed,
         };
-        found.push(Change {
-            thing,
-            code: code.clone(),
-            how,
-        });
+        found.push(Change { thing, code: code.clone(), how });
     }
 }
 
@@ -137,16 +106,8 @@ fn compare<T: Serialize + PartialEq>(
 /// field added to a type is compared without a word here.
 fn fields(old: &impl Serialize, new: &impl Serialize) -> Vec<FieldChange> {
     let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
-    flatten(
-        "",
-        serde_json::to_value(old).unwrap_or_default(),
-        &mut before,
-    );
-    flatten(
-        "",
-        serde_json::to_value(new).unwrap_or_default(),
-        &mut after,
-    );
+    flatten("", serde_json::to_value(old).unwrap_or_default(), &mut before);
+    flatten("", serde_json::to_value(new).unwrap_or_default(), &mut after);
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     names
         .into_iter()
@@ -163,11 +124,7 @@ fn flatten(path: &str, value: Value, into: &mut BTreeMap<String, String>) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {
-                let path = if path.is_empty() {
-                    key
-                } else {
-                    format!("{path}.{key}")
-                };
+                let path = if path.is_empty() { key } else { format!("{path}.{key}") };
                 flatten(&path, value, into);
             }
         }
@@ -188,9 +145,7 @@ impl fmt::Display for Change {
             How::Removed => write!(f, "- {thing} {code}"),
             How::Changed(fields) => {
                 write!(f, "~ {thing} {code}")?;
-                fields
-                    .iter()
-                    .try_for_each(|field| write!(f, "\n    {field}"))
+                fields.iter().try_for_each(|field| write!(f, "\n    {field}"))
             }
         }
     }
@@ -217,13 +172,7 @@ fn shown(text: &str) -> String {
     if !is_long(text) {
         return text.to_owned();
     }
-    let first: String = text
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .take(SHOWN)
-        .collect();
+    let first: String = text.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
     format!("{first} … ({} lines)", text.lines().count())
 }
 
@@ -235,20 +184,13 @@ fn long(f: &mut fmt::Formatter<'_>, name: &str, old: &str, new: &str) -> fmt::Re
         return write!(f, "{name}: differs in line ends");
     };
     // Starts shortly before the first difference, which may lie far to the right.
-    let (a, b) = (
-        line(old, i).unwrap_or_default(),
-        line(new, i).unwrap_or_default(),
-    );
+    let (a, b) = (line(old, i).unwrap_or_default(), line(new, i).unwrap_or_default());
     let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
     let cut = |text: &str| -> String {
         let from = same.saturating_sub(20);
         let head = if from > 0 { "…" } else { "" };
         let rest: String = text.chars().skip(from).take(SHOWN).collect();
-        let tail = if text.chars().count() > from + SHOWN {
-            "…"
-        } else {
-            ""
-        };
+        let tail = if text.chars().count() > from + SHOWN { "…" } else { "" };
         format!("{head}{rest}{tail}")
     };
     write!(f, "{name}, line {}: {:?} -> {:?}", i + 1, cut(&a), cut(&b))
@@ -269,19 +211,11 @@ mod tests {
 
     fn edge(job: &JobDef, parent: &JobDef, order: i32) -> JobDependency {
         let (job_code, depends_on) = (job.code.clone(), parent.code.clone());
-        JobDependency {
-            job_code,
-            depends_on,
-            dependency_order: order,
-        }
+        JobDependency { job_code, depends_on, dependency_order: order }
     }
 
     fn said(old: &Definition, new: &Definition) -> String {
-        diff(old, new)
-            .iter()
-            .map(Change::to_string)
-            .collect::<Vec<_>>()
-            .join("\n")
+        diff(old, new).iter().map(Change::to_string).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -334,28 +268,16 @@ mod tests {
     #[test]
     fn order_does_not_count_and_long_lines_are_cut() {
         let (a, b) = (job("A"), job("B"));
-        let one = Definition {
-            jobs: vec![a.clone(), b.clone()],
-            ..Definition::default()
-        };
-        let two = Definition {
-            jobs: vec![b, a.clone()],
-            ..Definition::default()
-        };
+        let one = Definition { jobs: vec![a.clone(), b.clone()], ..Definition::default() };
+        let two = Definition { jobs: vec![b, a.clone()], ..Definition::default() };
         assert!(diff(&one, &two).is_empty());
         let with = |tail: &str| {
             let mut job = a.clone();
             job.sql = Some(SqlText::Same(format!("{}{tail}", "月".repeat(200))));
-            Definition {
-                jobs: vec![job],
-                ..Definition::default()
-            }
+            Definition { jobs: vec![job], ..Definition::default() }
         };
         let said = said(&with("1"), &with("2"));
         assert!(said.contains("sql, line 1: \"…月月"), "{said}");
-        assert!(
-            said.ends_with("月2\"") && said.chars().count() < 120,
-            "{said}"
-        );
+        assert!(said.ends_with("月2\"") && said.chars().count() < 120, "{said}");
     }
 }

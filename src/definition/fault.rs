@@ -25,11 +25,7 @@ impl fmt::Display for Fault {
             write!(f, ":{}", self.line)?;
         }
         write!(f, ": {}", self.what)?;
-        if self.cure.is_empty() {
-            Ok(())
-        } else {
-            write!(f, "; {}", self.cure)
-        }
+        if self.cure.is_empty() { Ok(()) } else { write!(f, "; {}", self.cure) }
     }
 }
 
@@ -66,10 +62,7 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new(file: &Arc<str>, line: u32) -> Self {
-        Self {
-            file: Arc::clone(file),
-            line,
-        }
+        Self { file: Arc::clone(file), line }
     }
 }
 
@@ -82,17 +75,11 @@ pub(crate) struct At<T> {
 
 impl<T> At<T> {
     pub(crate) fn new(at: &Place, value: T) -> Self {
-        Self {
-            at: at.clone(),
-            value,
-        }
+        Self { at: at.clone(), value }
     }
 
     pub(crate) fn with<U>(&self, value: U) -> At<U> {
-        At {
-            at: self.at.clone(),
-            value,
-        }
+        At { at: self.at.clone(), value }
     }
 }
 
@@ -132,10 +119,5 @@ impl Report {
 }
 
 fn fault(at: &Place, what: String, cure: String) -> Fault {
-    Fault {
-        file: at.file.to_string(),
-        line: at.line,
-        what,
-        cure,
-    }
+    Fault { file: at.file.to_string(), line: at.line, what, cure }
 }

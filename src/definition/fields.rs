@@ -46,21 +46,12 @@ impl<'r> Fields<'r> {
                     Some(near) => format!("did you mean {near}?"),
                     None => format!("known keys are {}", known.join(", ")),
                 };
-                report.fault(
-                    &key.at,
-                    format!("{whose} has an unknown key {}", key.value),
-                    cure,
-                );
+                report.fault(&key.at, format!("{whose} has an unknown key {}", key.value), cure);
             }
             fits
         });
         entries.retain(|(_, node)| !matches!(node.value, Value::Null));
-        Self {
-            whose,
-            at: node.at,
-            entries,
-            report,
-        }
+        Self { whose, at: node.at, entries, report }
     }
 
     /// The value of a key, whatever it is.
@@ -80,8 +71,7 @@ impl<'r> Fields<'r> {
         let text = self.text(key)?;
         if text.value.trim().is_empty() {
             let what = format!("{}: {key} is empty", self.whose);
-            self.report
-                .fault(&text.at, what, "give it a value or remove it");
+            self.report.fault(&text.at, what, "give it a value or remove it");
             return None;
         }
         Some(text)
@@ -96,11 +86,7 @@ impl<'r> Fields<'r> {
         let number = text.value.parse::<T>().ok().filter(|n| range.contains(n));
         if number.is_none() {
             let what = format!("{}: {key} is {:?}", self.whose, text.value);
-            let cure = format!(
-                "use a whole number from {} to {}",
-                range.start(),
-                range.end()
-            );
+            let cure = format!("use a whole number from {} to {}", range.start(), range.end());
             self.report.fault(&text.at, what, cure);
         }
         number.map(|n| text.with(n))
@@ -126,12 +112,8 @@ impl<'r> Fields<'r> {
         let text = self.text(key)?;
         let time = time_of_day(&text.value);
         if time.is_none() {
-            let what = format!(
-                "{}: {key} is {:?}, not a time of day",
-                self.whose, text.value
-            );
-            self.report
-                .fault(&text.at, what, "write HH:MM or HH:MM:SS, such as \"22:30\"");
+            let what = format!("{}: {key} is {:?}, not a time of day", self.whose, text.value);
+            self.report.fault(&text.at, what, "write HH:MM or HH:MM:SS, such as \"22:30\"");
         }
         time.map(|t| text.with(t))
     }
@@ -139,14 +121,11 @@ impl<'r> Fields<'r> {
     /// One of a few words.
     pub(crate) fn choice<T: Copy>(&mut self, key: &str, words: &[(&str, T)]) -> Option<At<T>> {
         let text = self.text(key)?;
-        let found = words
-            .iter()
-            .find(|(word, _)| *word == text.value.to_ascii_lowercase());
+        let found = words.iter().find(|(word, _)| *word == text.value.to_ascii_lowercase());
         if found.is_none() {
             let what = format!("{}: {key} is {:?}", self.whose, text.value);
             let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            self.report
-                .fault(&text.at, what, format!("use one of {}", known.join(", ")));
+            self.report.fault(&text.at, what, format!("use one of {}", known.join(", ")));
         }
         found.map(|(_, value)| text.with(*value))
     }
@@ -161,12 +140,7 @@ impl<'r> Fields<'r> {
                 vec![Node { at: node.at, value }]
             }
         };
-        Some(
-            items
-                .into_iter()
-                .filter_map(|item| single(&whose, item, self.report))
-                .collect(),
-        )
+        Some(items.into_iter().filter_map(|item| single(&whose, item, self.report)).collect())
     }
 
     /// A map of names to texts, in the order written.
@@ -203,10 +177,7 @@ pub(crate) fn named_texts(
 /// A node that must be a single value.
 pub(crate) fn single(whose: &str, node: Node, report: &mut Report) -> Option<At<String>> {
     match node.value {
-        Value::Text(text) => Some(At {
-            at: node.at,
-            value: text,
-        }),
+        Value::Text(text) => Some(At { at: node.at, value: text }),
         Value::Null | Value::List(_) | Value::Map(_) => {
             let what = format!("{whose} is {}, not a single value", node.value.kind());
             report.fault(&node.at, what, "write one value");

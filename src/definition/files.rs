@@ -48,17 +48,10 @@ impl Files<'_> {
         match (self.read)(&self.folder.join(&name.value)) {
             Ok(text) if text.trim().is_empty() => {
                 let what = format!("{whose}: {key} {} is empty", name.value);
-                report.fault(
-                    &name.at,
-                    what,
-                    "write something into it, or name another file",
-                );
+                report.fault(&name.at, what, "write something into it, or name another file");
                 None
             }
-            Ok(text) => Some(
-                text.strip_prefix('\u{FEFF}')
-                    .map_or(text.clone(), str::to_owned),
-            ),
+            Ok(text) => Some(text.strip_prefix('\u{FEFF}').map_or(text.clone(), str::to_owned)),
             Err(error) => {
                 self.missing(whose, key, name, &error, report);
                 None
@@ -76,11 +69,7 @@ impl Files<'_> {
     ) {
         let (why, cure) = excuse(error);
         let path = self.folder.join(&name.value);
-        report.fault(
-            &name.at,
-            format!("{whose}: {key} {} {why}", path.display()),
-            cure,
-        );
+        report.fault(&name.at, format!("{whose}: {key} {} {why}", path.display()), cure);
     }
 
     /// The text of a `sql_file`; with `{dialect}` in its name, one text per dialect whose file
@@ -92,9 +81,7 @@ impl Files<'_> {
         report: &mut Report,
     ) -> Option<SqlText> {
         if !name.value.contains(DIALECT) {
-            return self
-                .text(whose, "sql_file", name, report)
-                .map(SqlText::Same);
+            return self.text(whose, "sql_file", name, report).map(SqlText::Same);
         }
         let mut texts = BTreeMap::new();
         let mut unreadable = false;
@@ -141,11 +128,7 @@ impl Files<'_> {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => {
                 let (why, cure) = excuse(&error);
-                report.fault(
-                    &Place::new(&label(&path), 0),
-                    format!("this file {why}"),
-                    cure,
-                );
+                report.fault(&Place::new(&label(&path), 0), format!("this file {why}"), cure);
                 None
             }
         }

@@ -47,18 +47,12 @@ pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Opti
     if let Some(params) = &raw.params {
         def.params = check_params(&whose, &params.value, calls, &mut uses, report);
     }
-    Some(Made {
-        def,
-        group_known,
-        uses,
-    })
+    Some(Made { def, group_known, uses })
 }
 
 /// The job's own word, else the default's.
 pub(crate) fn pick<T: Clone>(own: &Option<At<T>>, default: &Option<At<T>>) -> Option<T> {
-    own.as_ref()
-        .or(default.as_ref())
-        .map(|found| found.value.clone())
+    own.as_ref().or(default.as_ref()).map(|found| found.value.clone())
 }
 
 /// The job's own word, else the default's, and whose it is.
@@ -75,9 +69,7 @@ fn set_plain(def: &mut JobDef, raw: &RawJob, defaults: &Settings) {
     let own = &raw.settings;
     let texts = |own: &Option<Vec<At<String>>>, default: &Option<Vec<At<String>>>| {
         let found = own.as_ref().or(default.as_ref());
-        found.map_or_else(Vec::new, |all| {
-            all.iter().map(|t| t.value.clone()).collect()
-        })
+        found.map_or_else(Vec::new, |all| all.iter().map(|t| t.value.clone()).collect())
     };
     if let Some(name) = &raw.name {
         def.name.clone_from(&name.value);

@@ -35,25 +35,15 @@ pub fn load(
     kinds: &[JobKind],
 ) -> Result<Loaded, Faults> {
     let mut report = Report::default();
-    let extension = path
-        .extension()
-        .and_then(|e| e.to_str())
-        .unwrap_or_default();
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let (folder, tree) = match extension.to_ascii_lowercase().as_str() {
         "yaml" | "yml" | "json" => (parent(path), yaml(path, read, &mut report)),
         "csv" => {
             let is_second = path.file_name().is_some_and(|n| n == DEPENDENCIES_CSV);
-            let jobs = if is_second {
-                path.with_file_name(JOBS_CSV)
-            } else {
-                path.to_owned()
-            };
+            let jobs = if is_second { path.with_file_name(JOBS_CSV) } else { path.to_owned() };
             (parent(path), pair(&jobs, read, &mut report))
         }
-        _ => (
-            path.to_owned(),
-            pair(&path.join(JOBS_CSV), read, &mut report),
-        ),
+        _ => (path.to_owned(), pair(&path.join(JOBS_CSV), read, &mut report)),
     };
     let files = Files { folder, read };
     let definition = tree.map(|tree| {
@@ -63,10 +53,7 @@ pub fn load(
     });
     let warnings = report.finish()?;
     // Without a tree there is a fault, so a sound definition is always here.
-    Ok(Loaded {
-        definition: definition.unwrap_or_default(),
-        warnings,
-    })
+    Ok(Loaded { definition: definition.unwrap_or_default(), warnings })
 }
 
 fn parent(path: &Path) -> PathBuf {
@@ -120,22 +107,15 @@ fn pair(jobs: &Path, read: Reader<'_>, report: &mut Report) -> Option<Node> {
             None
         }
     };
-    let files = Files {
-        folder: parent(jobs),
-        read,
-    };
-    let mut top = files
-        .tree(SOURCES_YAML, report)
-        .map_or_else(Vec::new, |tree| others(tree, report));
+    let files = Files { folder: parent(jobs), read };
+    let mut top =
+        files.tree(SOURCES_YAML, report).map_or_else(Vec::new, |tree| others(tree, report));
     if !top.iter().any(|(key, _)| key.value == "groups") {
         top.push(named("groups", groups_of(&list)));
     }
     top.push(named("jobs", list));
     top.extend(edges.map(|edges| named("dependencies", edges)));
-    Some(Node {
-        at: Place::new(&label(jobs), 0),
-        value: Value::Map(top),
-    })
+    Some(Node { at: Place::new(&label(jobs), 0), value: Value::Map(top) })
 }
 
 fn named(key: &str, node: Node) -> (At<String>, Node) {
@@ -178,16 +158,10 @@ fn groups_of(jobs: &Node) -> Node {
             if let Value::Text(code) = &cell.value
                 && seen.insert(code.clone())
             {
-                let bare = Node {
-                    at: cell.at.clone(),
-                    value: Value::Null,
-                };
+                let bare = Node { at: cell.at.clone(), value: Value::Null };
                 found.push((At::new(&cell.at, code.clone()), bare));
             }
         }
     }
-    Node {
-        at: jobs.at.clone(),
-        value: Value::Map(found),
-    }
+    Node { at: jobs.at.clone(), value: Value::Map(found) }
 }

@@ -16,12 +16,7 @@ pub(crate) fn nearest<'a>(
     candidates
         .into_iter()
         .filter(|c| c.chars().count().abs_diff(wanted.len()) <= limit)
-        .map(|c| {
-            (
-                distance(&wanted, &c.to_lowercase().chars().collect::<Vec<_>>()),
-                c,
-            )
-        })
+        .map(|c| (distance(&wanted, &c.to_lowercase().chars().collect::<Vec<_>>()), c))
         .filter(|(distance, _)| *distance <= limit)
         .min()
         .map(|(_, candidate)| candidate)

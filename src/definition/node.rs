@@ -39,10 +39,7 @@ impl Value {
 
 impl Node {
     pub(crate) fn text(at: &Place, text: impl Into<String>) -> Self {
-        Self {
-            at: at.clone(),
-            value: Value::Text(text.into()),
-        }
+        Self { at: at.clone(), value: Value::Text(text.into()) }
     }
 }
 
@@ -54,11 +51,7 @@ pub(crate) fn parse(file: &Arc<str>, text: &str, report: &mut Report) -> Option<
             say(file, &error, report);
             let again = matches!(error.without_snippet(), Error::DuplicateMappingKey { .. });
             // Goes on past a doubled key, to find what else is wrong.
-            if again {
-                read(text, DuplicateKeyPolicy::FirstWins).ok()
-            } else {
-                None
-            }
+            if again { read(text, DuplicateKeyPolicy::FirstWins).ok() } else { None }
         }
         Ok(seen) => Some(seen),
     };
@@ -70,20 +63,12 @@ fn say(file: &Arc<str>, error: &Error, report: &mut Report) {
     let at = Place::new(file, line);
     if let Error::DuplicateMappingKey { key, .. } = error.without_snippet() {
         let key = key.as_deref().map_or(String::new(), |k| format!("{k} "));
-        report.fault(
-            &at,
-            format!("{key}is defined twice in the same map"),
-            "keep one of the two",
-        );
+        report.fault(&at, format!("{key}is defined twice in the same map"), "keep one of the two");
         return;
     }
     let said = error.without_snippet().to_string();
     // The location comes first in our line already.
-    let said = said
-        .split(" at line ")
-        .next()
-        .unwrap_or(&said)
-        .replace('\n', " ");
+    let said = said.split(" at line ").next().unwrap_or(&said).replace('\n', " ");
     report.fault(
         &at,
         format!("this is not readable as YAML or JSON: {said}"),
@@ -112,17 +97,13 @@ mod tests {
         match &node.value {
             Value::Null => "~".to_owned(),
             Value::Text(text) => format!("{}:{text:?}", node.at.line),
-            Value::List(items) => format!(
-                "[{}]",
-                items.iter().map(shown).collect::<Vec<_>>().join(" ")
-            ),
+            Value::List(items) => {
+                format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(" "))
+            }
             Value::Map(entries) => {
                 let entry =
                     |(k, v): &(At<String>, Node)| format!("{}:{}={}", k.at.line, k.value, shown(v));
-                format!(
-                    "{{{}}}",
-                    entries.iter().map(entry).collect::<Vec<_>>().join(" ")
-                )
+                format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(" "))
             }
         }
     }
@@ -138,10 +119,7 @@ mod tests {
     fn scalars_keep_their_spelling_and_line() {
         for (text, seen) in [
             ("a: 007\nb: NO\n", r#"{1:a=1:"007" 2:b=2:"NO"}"#),
-            (
-                "a: 1.50 # rate\nb: 22:30\nc: 0x1F\n",
-                r#"{1:a=1:"1.50" 2:b=2:"22:30" 3:c=3:"0x1F"}"#,
-            ),
+            ("a: 1.50 # rate\nb: 22:30\nc: 0x1F\n", r#"{1:a=1:"1.50" 2:b=2:"22:30" 3:c=3:"0x1F"}"#),
             ("\u{FEFF}月: 1e999\nn: null\n", r#"{1:月=1:"1e999" 2:n=~}"#),
             ("x: &r 010\ny: *r\n", r#"{1:x=1:"010" 2:y=2:"010"}"#),
             (
@@ -165,10 +143,7 @@ mod tests {
     #[test]
     fn unreadable_text_names_its_line() {
         for (text, said) in [
-            (
-                "a: 1\na: 2\n",
-                "dag.yaml:2: a is defined twice in the same map; keep one",
-            ),
+            ("a: 1\na: 2\n", "dag.yaml:2: a is defined twice in the same map; keep one"),
             ("a: [1\nb: 2\n", "is not readable as YAML"),
             ("a:\n\t- x\n", "dag.yaml:2: "),
             ("a: 1\n---\nb: 1\n", "is not readable"),

@@ -28,11 +28,7 @@ pub(crate) fn check_params(
             let name = format!("{whose}: parameter {}", param.name.value);
             if !usable_name(&param.name.value) {
                 let what = format!("{name} has a name that cannot be bound");
-                report.fault(
-                    at,
-                    what,
-                    "use ASCII letters, digits and '_', the first no digit",
-                );
+                report.fault(at, what, "use ASCII letters, digits and '_', the first no digit");
             } else if !seen.insert(param.name.value.to_ascii_lowercase()) {
                 let what =
                     format!("{name} is given twice (upper and lower case count as the same)");

@@ -47,17 +47,12 @@ fn entries(
     match node.value {
         Value::Map(entries) => entries,
         Value::Null => Vec::new(),
-        Value::List(items) => items
-            .into_iter()
-            .filter_map(|item| coded(one, key, item, report))
-            .collect(),
+        Value::List(items) => {
+            items.into_iter().filter_map(|item| coded(one, key, item, report)).collect()
+        }
         Value::Text(_) => {
             let what = format!("{many} is a single value, not a map");
-            report.fault(
-                &node.at,
-                what,
-                format!("write one {one} per {key} below it"),
-            );
+            report.fault(&node.at, what, format!("write one {one} per {key} below it"));
             Vec::new()
         }
     }
@@ -70,11 +65,7 @@ fn coded(one: &str, key: &str, item: Node, report: &mut Report) -> Option<(At<St
         let code = single(&format!("{one}: {key}"), code.clone(), report)?;
         return Some((code, item));
     }
-    report.fault(
-        &item.at,
-        format!("a {one} without {key}"),
-        format!("add {key}: to this {one}"),
-    );
+    report.fault(&item.at, format!("a {one} without {key}"), format!("add {key}: to this {one}"));
     None
 }
 
@@ -82,11 +73,7 @@ fn coded(one: &str, key: &str, item: Node, report: &mut Report) -> Option<(At<St
 fn same_code(fields: &mut Fields<'_>, key: &str, code: &At<String>) {
     if let Some(inner) = fields.text(key).filter(|inner| inner.value != code.value) {
         let what = format!("{} says {key}: {}", fields.whose, inner.value);
-        fields.report.fault(
-            &inner.at,
-            what,
-            format!("remove {key}, or make the two the same"),
-        );
+        fields.report.fault(&inner.at, what, format!("remove {key}, or make the two the same"));
     }
 }
 
@@ -149,25 +136,13 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
 fn addresses(fields: &mut Fields<'_>) -> Option<Vec<At<String>>> {
     let texts = fields.texts("notify_email")?;
     let one_each = |text: At<String>| -> Vec<At<String>> {
-        let parts = text
-            .value
-            .split([';', ','])
-            .map(str::trim)
-            .filter(|p| !p.is_empty());
+        let parts = text.value.split([';', ',']).map(str::trim).filter(|p| !p.is_empty());
         parts.map(|p| text.with(p.to_owned())).collect()
     };
     let found: Vec<At<String>> = texts.into_iter().flat_map(one_each).collect();
-    for address in found
-        .iter()
-        .filter(|a| a.value.parse::<lettre::Address>().is_err())
-    {
-        let what = format!(
-            "{}: {:?} is not an e-mail address",
-            fields.whose, address.value
-        );
-        fields
-            .report
-            .fault(&address.at, what, "write name@host.domain");
+    for address in found.iter().filter(|a| a.value.parse::<lettre::Address>().is_err()) {
+        let what = format!("{}: {:?} is not an e-mail address", fields.whose, address.value);
+        fields.report.fault(&address.at, what, "write name@host.domain");
     }
     Some(found)
 }
@@ -201,11 +176,7 @@ fn sql(fields: &mut Fields<'_>) -> Option<RawSql> {
         Value::Text(_) | Value::List(_) | Value::Null => {
             let text = single(&whose, node, fields.report)?;
             if text.value.trim().is_empty() {
-                fields.report.fault(
-                    &text.at,
-                    format!("{whose} is empty"),
-                    "write the statements",
-                );
+                fields.report.fault(&text.at, format!("{whose} is empty"), "write the statements");
                 return None;
             }
             Some(RawSql::Same(text))
@@ -216,43 +187,25 @@ fn sql(fields: &mut Fields<'_>) -> Option<RawSql> {
 fn params(fields: &mut Fields<'_>) -> Option<At<Vec<RawParam>>> {
     let node = fields.take("params")?;
     let Value::List(items) = node.value else {
-        let what = format!(
-            "{}: params is {}, not a list",
-            fields.whose,
-            node.value.kind()
-        );
+        let what = format!("{}: params is {}, not a list", fields.whose, node.value.kind());
         let cure = "write - { name: NAME, value: \"…\" }, one per line, in the procedure's order";
         fields.report.fault(&node.at, what, cure);
         return None;
     };
     let whose = fields.whose.clone();
-    let read = items
-        .into_iter()
-        .filter_map(|item| param(&whose, item, fields.report))
-        .collect();
-    Some(At {
-        at: node.at,
-        value: read,
-    })
+    let read = items.into_iter().filter_map(|item| param(&whose, item, fields.report)).collect();
+    Some(At { at: node.at, value: read })
 }
 
 fn param(whose: &str, item: Node, report: &mut Report) -> Option<RawParam> {
     let mut fields = Fields::open(format!("{whose}: a parameter"), item, PARAM, report);
     let Some(name) = fields.text("name") else {
         let at = fields.at.clone();
-        fields.report.fault(
-            &at,
-            format!("{whose}: a parameter without name"),
-            "add name:",
-        );
+        fields.report.fault(&at, format!("{whose}: a parameter without name"), "add name:");
         return None;
     };
     fields.whose = format!("{whose}: parameter {}", name.value);
-    let modes = [
-        ("in", ParamMode::In),
-        ("out", ParamMode::Out),
-        ("inout", ParamMode::InOut),
-    ];
+    let modes = [("in", ParamMode::In), ("out", ParamMode::Out), ("inout", ParamMode::InOut)];
     let types = [
         ("text", ParamType::Text),
         ("int", ParamType::Int),
@@ -263,9 +216,7 @@ fn param(whose: &str, item: Node, report: &mut Report) -> Option<RawParam> {
     ];
     Some(RawParam {
         mode: fields.choice("mode", &modes),
-        ty: fields
-            .choice("type", &types)
-            .map_or(ParamType::Text, |t| t.value),
+        ty: fields.choice("type", &types).map_or(ParamType::Text, |t| t.value),
         value: fields.text("value"),
         name,
     })
@@ -274,11 +225,7 @@ fn param(whose: &str, item: Node, report: &mut Report) -> Option<RawParam> {
 fn dependencies(node: Node, found: &mut Vec<RawDependency>, report: &mut Report) {
     let Value::List(items) = node.value else {
         let what = format!("dependencies is {}, not a list", node.value.kind());
-        report.fault(
-            &node.at,
-            what,
-            "write - { job_code: B, depends_on: A }, one per line",
-        );
+        report.fault(&node.at, what, "write - { job_code: B, depends_on: A }, one per line");
         return;
     };
     for (order, item) in (1..).zip(items) {
@@ -287,17 +234,11 @@ fn dependencies(node: Node, found: &mut Vec<RawDependency>, report: &mut Report)
         let (job, depends_on) = (fields.word("job_code"), fields.word("depends_on"));
         if let (Some(job), Some(depends_on)) = (job, depends_on) {
             let order = given.map_or(order, |g| g.value);
-            found.push(RawDependency {
-                job: job.value,
-                depends_on,
-                order,
-            });
+            found.push(RawDependency { job: job.value, depends_on, order });
         } else {
             let at = fields.at.clone();
             let what = "a dependency without job_code or depends_on";
-            fields
-                .report
-                .fault(&at, what, "say which job waits for which");
+            fields.report.fault(&at, what, "say which job waits for which");
         }
     }
 }

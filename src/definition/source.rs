@@ -55,19 +55,9 @@ pub(crate) fn source(raw: RawSource, files: &Files<'_>, report: &mut Report) -> 
 fn check_url(whose: &str, url: &At<String>, report: &mut Report) -> Option<DialectName> {
     let text = url.value.trim();
     let Some(dialect) = DialectName::of_url(text) else {
-        let scheme: String = text
-            .split(':')
-            .next()
-            .unwrap_or_default()
-            .chars()
-            .take(20)
-            .collect();
+        let scheme: String = text.split(':').next().unwrap_or_default().chars().take(20).collect();
         let what = format!("{whose}: url has the scheme {scheme:?}, which is not supported");
-        let what = if text.contains(':') {
-            what
-        } else {
-            format!("{whose}: url has no scheme")
-        };
+        let what = if text.contains(':') { what } else { format!("{whose}: url has no scheme") };
         report.fault(
             &url.at,
             what,
@@ -86,11 +76,7 @@ fn check_sqlite(whose: &str, url: &At<String>, text: &str, report: &mut Report) 
     let rest = text.strip_prefix("sqlite:").unwrap_or(text);
     let (file, query) = rest.split_once('?').unwrap_or((rest, ""));
     if file.trim_start_matches("//").is_empty() {
-        report.fault(
-            &url.at,
-            format!("{whose}: url names no file"),
-            "write sqlite:FILE",
-        );
+        report.fault(&url.at, format!("{whose}: url names no file"), "write sqlite:FILE");
     }
     for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
         check_option(whose, url, &key, SQLITE_OPTIONS, report);
@@ -121,9 +107,7 @@ fn check_server(whose: &str, url: &At<String>, text: &str, report: &mut Report) 
             "write user@host:port after //",
         );
     }
-    let holds = parsed
-        .query_pairs()
-        .any(|(key, _)| key.to_lowercase().contains("pass"));
+    let holds = parsed.query_pairs().any(|(key, _)| key.to_lowercase().contains("pass"));
     if parsed.password().is_some() || holds {
         report.fault(
             &url.at,
@@ -135,10 +119,7 @@ fn check_server(whose: &str, url: &At<String>, text: &str, report: &mut Report) 
         let cure = "write a '#' that belongs to a name as %23";
         report.fault(&url.at, format!("{whose}: url holds a '#'"), cure);
     }
-    for (key, _) in parsed
-        .query_pairs()
-        .filter(|(key, _)| !key.to_lowercase().contains("pass"))
-    {
+    for (key, _) in parsed.query_pairs().filter(|(key, _)| !key.to_lowercase().contains("pass")) {
         check_option(whose, url, &key, SERVER_OPTIONS, report);
     }
 }
@@ -147,11 +128,7 @@ fn check_option(whose: &str, url: &At<String>, key: &str, known: &[&str], report
     if !known.contains(&key) {
         let key: String = key.chars().take(40).collect();
         let what = format!("{whose}: url has the option {key:?}, which is not allowed");
-        report.fault(
-            &url.at,
-            what,
-            format!("remove it; allowed are {}", known.join(", ")),
-        );
+        report.fault(&url.at, what, format!("remove it; allowed are {}", known.join(", ")));
     }
 }
 
@@ -194,11 +171,7 @@ fn procedures(
         }
         if found.insert(name.value.clone(), body.value).is_some() {
             let what = format!("{whose}: procedure {} is defined twice", name.value);
-            report.fault(
-                &name.at,
-                what,
-                "keep it in procedures or in procedures_file",
-            );
+            report.fault(&name.at, what, "keep it in procedures or in procedures_file");
         }
     }
     found

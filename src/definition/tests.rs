@@ -27,12 +27,7 @@ const KINDS: &[JobKind] = &[
         needs: &[BodyPart::Script, BodyPart::Interpreter],
         may_have: &[BodyPart::WorkingDir, BodyPart::Params],
     },
-    JobKind {
-        name: "NOOP",
-        about: "Does nothing.",
-        needs: &[],
-        may_have: &[],
-    },
+    JobKind { name: "NOOP", about: "Does nothing.", needs: &[], may_have: &[] },
 ];
 
 /// A text, or a part of one, and a fragment of each fault it must give.
@@ -49,11 +44,7 @@ fn load_files(path: &str, files: &[(&str, &str)]) -> Result<Loaded, Faults> {
 }
 
 fn faults(text: &str) -> Vec<String> {
-    let files = [
-        ("dag.yaml", text),
-        ("empty.sql", " \n"),
-        ("a.mysql.sql", "SELECT 1"),
-    ];
+    let files = [("dag.yaml", text), ("empty.sql", " \n"), ("a.mysql.sql", "SELECT 1")];
     match load_files("dag.yaml", &files) {
         Ok(_) => Vec::new(),
         Err(faults) => faults.to_string().lines().map(str::to_owned).collect(),
@@ -65,10 +56,7 @@ fn assert_faults(text: &str, wanted: &[&str]) {
     let found = faults(text);
     assert_eq!(found.len(), wanted.len(), "{text}\n{found:#?}");
     for (found, wanted) in found.iter().zip(wanted) {
-        assert!(
-            found.contains(wanted),
-            "{text}\nwanted {wanted:?}\nfound  {found:?}"
-        );
+        assert!(found.contains(wanted), "{text}\nwanted {wanted:?}\nfound  {found:?}");
     }
 }
 
@@ -247,10 +235,7 @@ fn keys_and_values() {
         let found = faults(text);
         assert_eq!(found.len(), wanted.len(), "{text}\n{found:#?}");
         wanted.retain(|w| !found.iter().any(|f| f.contains(w)));
-        assert!(
-            wanted.is_empty(),
-            "{text}\nmissing {wanted:#?}\nfound {found:#?}"
-        );
+        assert!(wanted.is_empty(), "{text}\nmissing {wanted:#?}\nfound {found:#?}");
     }
 }
 
@@ -572,10 +557,7 @@ fn whole() -> Loaded {
 
 #[test]
 fn every_key_reaches_the_definition() {
-    let Loaded {
-        definition: d,
-        warnings,
-    } = whole();
+    let Loaded { definition: d, warnings } = whole();
     assert_eq!(warnings.len(), 1);
     assert_eq!(
         warnings[0].to_string(),
@@ -584,33 +566,19 @@ fn every_key_reaches_the_definition() {
     assert_eq!(d.sources[0].procedures.len(), 2);
     assert_eq!(d.groups[0].params["rate"], "007.10");
     assert_eq!(d.groups[0].batch_type.as_deref(), Some("monthly"));
-    let [fx, gl, setup, report, closed] = &d.jobs[..] else {
-        panic!("five jobs")
-    };
-    assert_eq!(
-        fx.schedule_time.map(|t| t.to_string()).as_deref(),
-        Some("22:30:00")
-    );
-    assert_eq!(
-        (fx.params[1].mode, fx.retry_count, fx.idempotent),
-        (ParamMode::Out, 2, true)
-    );
+    let [fx, gl, setup, report, closed] = &d.jobs[..] else { panic!("five jobs") };
+    assert_eq!(fx.schedule_time.map(|t| t.to_string()).as_deref(), Some("22:30:00"));
+    assert_eq!((fx.params[1].mode, fx.retry_count, fx.idempotent), (ParamMode::Out, 2, true));
     assert_eq!(gl.transaction, TransactionMode::Each);
     assert_eq!(gl.name, "GL_REVALUE");
-    let Some(SqlText::Per(texts)) = &setup.sql else {
-        panic!("a text per dialect")
-    };
+    let Some(SqlText::Per(texts)) = &setup.sql else { panic!("a text per dialect") };
     assert_eq!(
         texts.keys().copied().collect::<Vec<_>>(),
         [DialectName::Sqlite, DialectName::Mysql]
     );
     assert!(!setup.is_active);
     assert_eq!(report.script.as_deref(), Some("echo 月末\n"));
-    assert_eq!(
-        (&report.source, &closed.source),
-        (&None, &None),
-        "defaults of another type"
-    );
+    assert_eq!((&report.source, &closed.source), (&None, &None), "defaults of another type");
     assert_eq!(closed.timeout_sec, 60);
     let edges: Vec<String> = d
         .dependencies
@@ -619,21 +587,14 @@ fn every_key_reaches_the_definition() {
         .collect();
     assert_eq!(
         edges,
-        [
-            "GL_REVALUE<FX_LOAD 1",
-            "REPORT<GL_REVALUE 1",
-            "REPORT<SETUP 2",
-            "CLOSED<REPORT 1"
-        ]
+        ["GL_REVALUE<FX_LOAD 1", "REPORT<GL_REVALUE 1", "REPORT<SETUP 2", "CLOSED<REPORT 1"]
     );
 }
 
 #[test]
 fn a_definition_as_json_is_a_definition_file() {
     let first = whole().definition;
-    let json = serde_json::to_string_pretty(&first)
-        .expect("JSON")
-        .replace("  ", "\t");
+    let json = serde_json::to_string_pretty(&first).expect("JSON").replace("  ", "\t");
     let again = load_files("x.json", &[("x.json", &json)]).unwrap_or_else(|f| panic!("{f}"));
     assert_eq!(again.definition, first);
 }
@@ -644,13 +605,7 @@ fn a_bare_file_has_one_group_and_uses_the_only_source() {
         "sources: {a: {url: 'mysql://h/d', procedures: {x: y}}}\njobs: {A: {type: SQL, sql: x}}\n";
     let loaded = load_files("dag.yml", &[("dag.yml", text)]).unwrap_or_else(|f| panic!("{f}"));
     assert_eq!(loaded.definition.groups[0].code.as_str(), "default");
-    assert_eq!(
-        loaded.definition.jobs[0]
-            .source
-            .as_ref()
-            .map(|s| s.as_str()),
-        Some("a")
-    );
+    assert_eq!(loaded.definition.jobs[0].source.as_ref().map(|s| s.as_str()), Some("a"));
     assert!(loaded.warnings[0].what.contains("used on SQLite only"));
     let text = "groups:\n  g:\n  h:\ndefaults: {group: g}\njobs: {A: {type: NOOP}}\n";
     let loaded = load_files("dag.yml", &[("dag.yml", text)]).unwrap_or_else(|f| panic!("{f}"));
@@ -668,20 +623,15 @@ const JOBS: &str = "\u{FEFF}JOB_ID,Job_Code,job_name,proc_name,job_type,schedule
 #[test]
 fn a_pair_of_csv_files_beside_sources() {
     let sources = ("m/sources.yaml", "sources: {led: {url: 'mysql://u@h/d'}}\n");
-    let edges = (
-        "m/job_dependency.csv",
-        "id,job_code,depends_on,dependency_order\n1,GL,FX,7\n2,END,GL,\n",
-    );
+    let edges =
+        ("m/job_dependency.csv", "id,job_code,depends_on,dependency_order\n1,GL,FX,7\n2,END,GL,\n");
     let files = [("m/job_def.csv", JOBS), edges, sources];
     for path in ["m/job_def.csv", "m/job_dependency.csv", "m"] {
         let loaded = load_files(path, &files).unwrap_or_else(|f| panic!("{f}"));
         assert_eq!(loaded.warnings, []);
         let d = loaded.definition;
         assert_eq!((d.groups.len(), d.groups[0].code.as_str()), (1, "close"));
-        assert_eq!(
-            (d.jobs[0].name.as_str(), d.jobs[0].job_type.as_str()),
-            ("Load, FX", "PROC")
-        );
+        assert_eq!((d.jobs[0].name.as_str(), d.jobs[0].job_type.as_str()), ("Load, FX", "PROC"));
         assert_eq!(d.jobs[0].params[0].value.as_deref(), Some("007"));
         assert_eq!(d.jobs[0].notify_email, ["a@b.example", "c@d.example"]);
         assert_eq!(d.jobs[0].tags, ["x", "y"]);
@@ -696,10 +646,7 @@ fn a_pair_of_csv_files_beside_sources() {
 fn faults_of_csv_name_the_line_of_the_record() {
     let jobs = "job_code,job_type,sql,timeout,timeout_sec,job_code\nA,SQL,\"x\ny\",,0,A\nB,NOOP,,,,\nB,NOOP,,,,\n,NOOP,,,,\nC,NOOP\nD,WHAT,,,,\n";
     let edges = "job_code,depends_on\nB,X\nB,A\n";
-    let found = load_files(
-        "job_def.csv",
-        &[("job_def.csv", jobs), ("job_dependency.csv", edges)],
-    );
+    let found = load_files("job_def.csv", &[("job_def.csv", jobs), ("job_dependency.csv", edges)]);
     let found = found.expect_err("faulty").to_string();
     for wanted in [
         "job_def.csv:1: unknown column \"timeout\"; ",
@@ -726,41 +673,21 @@ fn faults_of_csv_name_the_line_of_the_record() {
         let found = load_files(path, &[]).expect_err(path).to_string();
         assert!(found.starts_with(wanted), "{found}");
     }
-    let alone = load_files(
-        "job_def.csv",
-        &[("job_def.csv", "job_code,job_type\nA,NOOP\n")],
-    );
+    let alone = load_files("job_def.csv", &[("job_def.csv", "job_code,job_type\nA,NOOP\n")]);
     let alone = alone.unwrap_or_else(|f| panic!("{f}"));
-    assert!(
-        alone.warnings[0]
-            .to_string()
-            .contains("job_dependency.csv: this file does not exist")
-    );
-    let odd = load_files(
-        "m",
-        &[
-            ("m/job_def.csv", "job_name\nx\n"),
-            ("m/sources.yaml", "jobs: {}\n"),
-        ],
-    );
+    assert!(alone.warnings[0].to_string().contains("job_dependency.csv: this file does not exist"));
+    let odd =
+        load_files("m", &[("m/job_def.csv", "job_name\nx\n"), ("m/sources.yaml", "jobs: {}\n")]);
     let odd = odd.expect_err("faulty").to_string();
-    assert!(
-        odd.contains("m/job_def.csv:1: there is no column job_code"),
-        "{odd}"
-    );
-    assert!(
-        odd.contains("m/sources.yaml:1: jobs is not for sources.yaml"),
-        "{odd}"
-    );
+    assert!(odd.contains("m/job_def.csv:1: there is no column job_code"), "{odd}");
+    assert!(odd.contains("m/sources.yaml:1: jobs is not for sources.yaml"), "{odd}");
 }
 
 #[test]
 fn five_thousand_jobs_are_read_whole() {
     let mut text = String::from("defaults: {type: NOOP}\njobs:\n");
     for i in 0..5_000 {
-        text.push_str(&format!(
-            "  J{i}:\n    name: Job {i}\n    timeout_sec: 60\n"
-        ));
+        text.push_str(&format!("  J{i}:\n    name: Job {i}\n    timeout_sec: 60\n"));
         if i > 0 {
             text.push_str(&format!(
                 "    depends_on: [J{}, J{}]\n",
@@ -771,10 +698,8 @@ fn five_thousand_jobs_are_read_whole() {
     }
     let found = load_files("dag.yaml", &[("dag.yaml", &text)]).expect_err("J1 waits for J2");
     assert_eq!(found.as_slice().len(), 1, "{found}");
-    let text = text
-        .replace("[J0, J2]", "[J0]")
-        .replace("[J1, J0]", "[J1]")
-        .replace("[J2, J0]", "[J2]");
+    let text =
+        text.replace("[J0, J2]", "[J0]").replace("[J1, J0]", "[J1]").replace("[J2, J0]", "[J2]");
     let loaded = load_files("dag.yaml", &[("dag.yaml", &text)]).unwrap_or_else(|f| panic!("{f}"));
     assert_eq!(loaded.definition.jobs.len(), 5_000);
 }

@@ -16,15 +16,8 @@ pub fn dot(view: &View) -> String {
 fn draw(view: &View, out: &mut String) -> std::fmt::Result {
     writeln!(out, "digraph {} {{", quoted(&view.title))?;
     writeln!(out, "  rankdir=LR;")?;
-    writeln!(
-        out,
-        "  node [shape=box, style=\"rounded,filled\", fillcolor=\"#ffffff\"];"
-    )?;
-    writeln!(
-        out,
-        "  subgraph {} {{",
-        quoted(&format!("cluster_{}", view.group.code))
-    )?;
+    writeln!(out, "  node [shape=box, style=\"rounded,filled\", fillcolor=\"#ffffff\"];")?;
+    writeln!(out, "  subgraph {} {{", quoted(&format!("cluster_{}", view.group.code)))?;
     writeln!(out, "    label={};", quoted(&view.group.label))?;
     for item in &view.nodes {
         let colour = item.state.as_ref().map_or("#ffffff", |s| colour(s.status));
@@ -55,16 +48,9 @@ fn label(item: &Item) -> String {
 }
 
 fn state_words(state: &JobState) -> String {
-    let took = state
-        .start
-        .zip(state.end)
-        .filter(|(start, end)| end >= start);
+    let took = state.start.zip(state.end).filter(|(start, end)| end >= start);
     let took = took.map(|(start, end)| format!(" {}", span_words(end.since(start))));
-    let again = if state.attempt > 1 {
-        format!(" (try {})", state.attempt)
-    } else {
-        String::new()
-    };
+    let again = if state.attempt > 1 { format!(" (try {})", state.attempt) } else { String::new() };
     format!("{}{}{again}", state.status, took.unwrap_or_default())
 }
 

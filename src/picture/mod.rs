@@ -69,24 +69,15 @@ impl View {
     /// The jobs of `snapshot` as `dag` orders them. `title` is the batch number, or the group's
     /// code when no batch is meant; `statuses`, where there is a batch, run parallel to the jobs.
     pub fn of(title: &str, snapshot: &Snapshot, dag: &Dag, statuses: Option<&[JobState]>) -> Self {
-        let places: HashMap<&str, usize> = snapshot
-            .jobs
-            .iter()
-            .enumerate()
-            .map(|(i, j)| (j.code.as_str(), i))
-            .collect();
+        let places: HashMap<&str, usize> =
+            snapshot.jobs.iter().enumerate().map(|(i, j)| (j.code.as_str(), i)).collect();
         let mut nodes: Vec<Item> = Vec::with_capacity(dag.len());
         let mut edges = Vec::new();
         for node in dag.in_order() {
             let code = dag.code(*node).as_str();
             let place = places.get(code).copied();
             let state = place.and_then(|i| statuses?.get(i).cloned());
-            nodes.push(item(
-                *node,
-                dag,
-                place.and_then(|i| snapshot.jobs.get(i)),
-                state,
-            ));
+            nodes.push(item(*node, dag, place.and_then(|i| snapshot.jobs.get(i)), state));
             let children = dag.children(*node).map(|child| dag.code(child).to_string());
             edges.extend(children.map(|child| (code.to_owned(), child)));
         }
@@ -94,16 +85,9 @@ impl View {
         // in which jobs happen to be written.
         nodes.sort_by(|a, b| (a.level, &a.code).cmp(&(b.level, &b.code)));
         edges.sort();
-        let group = Cluster {
-            code: snapshot.group.code.to_string(),
-            label: snapshot.group.name.clone(),
-        };
-        Self {
-            title: title.to_owned(),
-            group,
-            nodes,
-            edges,
-        }
+        let group =
+            Cluster { code: snapshot.group.code.to_string(), label: snapshot.group.name.clone() };
+        Self { title: title.to_owned(), group, nodes, edges }
     }
 }
 

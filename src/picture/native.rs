@@ -10,12 +10,8 @@ const VERSION: u32 = 1;
 /// The picture as `{batch, version, nodes, edges, groups, layout}`. `generated_at` is told by the
 /// caller, for nothing here knows the time; without it two pictures of one state are equal.
 pub fn native(view: &View, generated_at: Option<Millis>) -> Value {
-    let nodes: Vec<Value> = view
-        .nodes
-        .iter()
-        .enumerate()
-        .map(|(order, item)| node(order, item, view))
-        .collect();
+    let nodes: Vec<Value> =
+        view.nodes.iter().enumerate().map(|(order, item)| node(order, item, view)).collect();
     let edge = |(source, target): &(String, String)| {
         json!({
             "id": format!("{source}->{target}"),

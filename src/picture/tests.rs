@@ -11,11 +11,7 @@ fn snapshot(jobs: &[(&str, &str)], edges: &[(&str, &str)], label: &str) -> Snaps
     let code = |c: &str| JobCode::parse(c).expect("code");
     let group = GroupCode::parse("month_end").expect("group");
     let job = |(c, name): &(&str, &str)| {
-        let mut job = JobDef::bare(
-            code(c),
-            group.clone(),
-            JobType::parse("NOOP").expect("type"),
-        );
+        let mut job = JobDef::bare(code(c), group.clone(), JobType::parse("NOOP").expect("type"));
         job.name = (*name).to_owned();
         job
     };
@@ -46,24 +42,14 @@ fn view(snapshot: &Snapshot, states: Option<&[JobState]>) -> View {
 }
 
 fn state(status: QueueStatus, start: i64, end: Option<i64>, attempt: u32) -> JobState {
-    JobState {
-        status,
-        start: Some(Millis(start)),
-        end: end.map(Millis),
-        attempt,
-    }
+    JobState { status, start: Some(Millis(start)), end: end.map(Millis), attempt }
 }
 
 #[test]
 fn the_native_shape() {
     let snapshot = snapshot(&[("B", "B"), ("A", "Load")], &[("B", "A")], "Month-end");
     let states = [
-        JobState {
-            status: QueueStatus::Pending,
-            start: None,
-            end: None,
-            attempt: 0,
-        },
+        JobState { status: QueueStatus::Pending, start: None, end: None, attempt: 0 },
         state(QueueStatus::Success, 0, Some(1_500), 1),
     ];
     let wanted = json!({
@@ -81,10 +67,7 @@ fn the_native_shape() {
         "groups": [{"id": "month_end", "label": "Month-end"}],
         "layout": {"direction": "LR"},
     });
-    assert_eq!(
-        native(&view(&snapshot, Some(&states)), Some(Millis(2_000))),
-        wanted
-    );
+    assert_eq!(native(&view(&snapshot, Some(&states)), Some(Millis(2_000))), wanted);
     let bare = native(&view(&snapshot, None), None);
     assert!(bare.get("generated_at").is_none() && bare["nodes"][0].get("status").is_none());
 }
@@ -92,10 +75,8 @@ fn the_native_shape() {
 #[test]
 fn dot_text() {
     let snapshot = snapshot(&[("A", "A"), ("B", "Post")], &[("B", "A")], "Month-end");
-    let states = [
-        state(QueueStatus::Success, 0, Some(12_345), 2),
-        state(QueueStatus::Failed, 0, None, 1),
-    ];
+    let states =
+        [state(QueueStatus::Success, 0, Some(12_345), 2), state(QueueStatus::Failed, 0, None, 1)];
     let wanted = r##"digraph "202407" {
   rankdir=LR;
   node [shape=box, style="rounded,filled", fillcolor="#ffffff"];
@@ -113,11 +94,7 @@ fn dot_text() {
 #[test]
 fn hostile_names_stay_text() {
     let nasty = "\"]; evil [label=\"x\\";
-    let snapshot = snapshot(
-        &[("月末:1.a", nasty), ("Z", "a\nb\r\0\u{1b}中文\\N")],
-        &[],
-        nasty,
-    );
+    let snapshot = snapshot(&[("月末:1.a", nasty), ("Z", "a\nb\r\0\u{1b}中文\\N")], &[], nasty);
     let view = view(&snapshot, None);
     let text = dot(&view);
     assert!(
@@ -125,10 +102,7 @@ fn hostile_names_stay_text() {
         "{text}"
     );
     assert!(text.contains(r#"label="Z\na\nb  中文\\N""#), "{text}");
-    assert!(
-        text.contains(r#"label="\"]; evil [label=\"x\\";"#),
-        "{text}"
-    );
+    assert!(text.contains(r#"label="\"]; evil [label=\"x\\";"#), "{text}");
     assert_eq!(native(&view, None)["nodes"][1]["name"], nasty);
 }
 

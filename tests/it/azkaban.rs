@@ -12,12 +12,8 @@ const FLOWS: &str = include_str!("../data/05_azkaban_validation_fixtures.json");
 const CLOSE: &str = include_str!("../data/01_netsuite_period_close.json");
 
 /// The flows test the graph and not the bodies, so every node becomes a milestone.
-const KINDS: &[JobKind] = &[JobKind {
-    name: "NOOP",
-    about: "Does nothing.",
-    needs: &[],
-    may_have: &[],
-}];
+const KINDS: &[JobKind] =
+    &[JobKind { name: "NOOP", about: "Does nothing.", needs: &[], may_have: &[] }];
 
 /// Flows that need the key `condition`, which this version does not have: upstream accepts seven
 /// of them and refuses five for what their conditions say.
@@ -42,10 +38,7 @@ const REASONS: [(&str, &str); 3] = [
         "cycle",
         "wait for one another in a circle: shell_echo -> shell_pwd -> shell_bash -> shell_echo",
     ),
-    (
-        "dangling_dependency",
-        "job shell_end depends on shell_bash, which is not defined",
-    ),
+    ("dangling_dependency", "job shell_end depends on shell_bash, which is not defined"),
     ("duplicate_job_code", "job shell_echo is defined twice"),
 ];
 
@@ -62,12 +55,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 fn parents(node: &Value) -> Vec<&str> {
-    node["dependsOn"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect()
+    node["dependsOn"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 /// A node as jobs of ours: itself, or, when it is a flow, what is inside it under its name. Jobs
@@ -77,10 +65,7 @@ fn flatten(nodes: &[Value], prefix: &str, above: &[String], jobs: &mut Vec<Value
     for node in nodes {
         let code = format!("{prefix}{}", text(node, "name"));
         let own = parents(node);
-        let mut waits: Vec<String> = own
-            .iter()
-            .flat_map(|p| last_jobs(nodes, prefix, p))
-            .collect();
+        let mut waits: Vec<String> = own.iter().flat_map(|p| last_jobs(nodes, prefix, p)).collect();
         if own.is_empty() {
             waits.extend_from_slice(above);
         }
@@ -100,21 +85,13 @@ fn flatten(nodes: &[Value], prefix: &str, above: &[String], jobs: &mut Vec<Value
 /// The codes to wait for when `name` is waited for: itself, or the leaves of the flow it is.
 fn last_jobs(nodes: &[Value], prefix: &str, name: &str) -> Vec<String> {
     let code = format!("{prefix}{name}");
-    let inner = nodes
-        .iter()
-        .find(|n| text(n, "name") == name)
-        .and_then(|n| n["nodes"].as_array());
+    let inner = nodes.iter().find(|n| text(n, "name") == name).and_then(|n| n["nodes"].as_array());
     let Some(inner) = inner else {
         return vec![code];
     };
     let waited_for: BTreeSet<&str> = inner.iter().flat_map(parents).collect();
-    let leaves = inner
-        .iter()
-        .map(|n| text(n, "name"))
-        .filter(|n| !waited_for.contains(n));
-    leaves
-        .flat_map(|leaf| last_jobs(inner, &format!("{code}."), leaf))
-        .collect()
+    let leaves = inner.iter().map(|n| text(n, "name")).filter(|n| !waited_for.contains(n));
+    leaves.flat_map(|leaf| last_jobs(inner, &format!("{code}."), leaf)).collect()
 }
 
 fn flow(case: &Value, with_conditions: bool) -> String {
@@ -173,10 +150,7 @@ fn flows_with_conditions_are_refused_by_that_name_and_for_nothing_else() {
         let faults = check(&flow(&case, true)).expect_err(name);
         assert_eq!(faults.as_slice().len(), conditions, "{name}: {faults}");
         for fault in faults.as_slice() {
-            assert!(
-                fault.what.ends_with("has an unknown key condition"),
-                "{name}: {fault}"
-            );
+            assert!(fault.what.ends_with("has an unknown key condition"), "{name}: {fault}");
             assert!(fault.line > 0, "{name}: {fault}");
         }
         // The rest of the flow is sound: it is the conditions, and only they, that are refused.
@@ -185,19 +159,13 @@ fn flows_with_conditions_are_refused_by_that_name_and_for_nothing_else() {
         }
         refused.insert(name.to_owned());
     }
-    assert_eq!(
-        refused,
-        NEED_CONDITIONS.map(str::to_owned).into_iter().collect()
-    );
+    assert_eq!(refused, NEED_CONDITIONS.map(str::to_owned).into_iter().collect());
 }
 
 #[test]
 fn nested_flows_keep_their_order_when_flattened() {
     let all = cases();
-    let case = all
-        .iter()
-        .find(|c| text(c, "case") == "embedded4/valid_dag_2")
-        .expect("case");
+    let case = all.iter().find(|c| text(c, "case") == "embedded4/valid_dag_2").expect("case");
     let loaded = check(&flow(case, true)).unwrap_or_else(|faults| panic!("{faults}"));
     let definition = loaded.definition;
     // 25 nodes upstream, of which 5 are flows.

@@ -1,3 +1,5 @@
-//! Tests of the product as a whole: one binary, because each more links everything once more.
+//! Everything that is tested from outside, in one binary: it links once.
 
 mod azkaban;
+mod docs;
+mod layers;
