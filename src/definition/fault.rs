@@ -110,11 +110,7 @@ impl Report {
             let mut seen = HashSet::new();
             list.retain(|fault| seen.insert(fault.clone()));
         }
-        if self.faults.is_empty() {
-            Ok(self.warnings)
-        } else {
-            Err(Faults(self.faults))
-        }
+        if self.faults.is_empty() { Ok(self.warnings) } else { Err(Faults(self.faults)) }
     }
 }
 

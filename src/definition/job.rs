@@ -116,11 +116,7 @@ fn group(
     report: &mut Report,
 ) -> (Option<GroupCode>, bool) {
     let codes = || around.groups.iter().map(GroupCode::as_str);
-    let first = around
-        .groups
-        .first()
-        .cloned()
-        .or_else(|| GroupCode::parse("default").ok());
+    let first = around.groups.first().cloned().or_else(|| GroupCode::parse("default").ok());
     match said(whose, &raw.settings.group, &around.defaults.group) {
         Some((whose, word)) => {
             let found = around.groups.iter().find(|g| g.as_str() == word.value);

@@ -13,16 +13,8 @@ pub(crate) const SOURCE: &[&str] = &[
     "procedures_file",
 ];
 /// A group.
-pub(crate) const GROUP: &[&str] = &[
-    "code",
-    "name",
-    "type",
-    "owner",
-    "notify_email",
-    "max_parallel",
-    "time_zone",
-    "params",
-];
+pub(crate) const GROUP: &[&str] =
+    &["code", "name", "type", "owner", "notify_email", "max_parallel", "time_zone", "params"];
 /// What `defaults` and jobs share.
 pub(crate) const SETTINGS: &[&str] = &[
     "group",

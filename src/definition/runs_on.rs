@@ -17,19 +17,10 @@ pub(crate) fn source(
     report: &mut Report,
 ) -> Option<SourceName> {
     let Some((whose, word)) = said(whose, &raw.settings.source, &around.defaults.source) else {
-        let only = around
-            .sources
-            .first()
-            .filter(|_| around.sources.len() == 1)?;
-        return kind
-            .needs
-            .contains(&BodyPart::Source)
-            .then(|| only.name.clone());
+        let only = around.sources.first().filter(|_| around.sources.len() == 1)?;
+        return kind.needs.contains(&BodyPart::Source).then(|| only.name.clone());
     };
-    let found = around
-        .sources
-        .iter()
-        .find(|s| s.name.as_str() == word.value);
+    let found = around.sources.iter().find(|s| s.name.as_str() == word.value);
     if found.is_none() {
         let hint = did_you_mean(&word.value, around.sources.iter().map(|s| s.name.as_str()));
         let what = format!("{whose}: source {} is not defined", word.value);
@@ -39,9 +30,7 @@ pub(crate) fn source(
 }
 
 fn source_of<'a>(def: &JobDef, sources: &'a [Source]) -> Option<&'a Source> {
-    sources
-        .iter()
-        .find(|s| Some(&s.name) == def.source.as_ref())
+    sources.iter().find(|s| Some(&s.name) == def.source.as_ref())
 }
 
 /// A procedure must have a name that can be called, and exist where that can be known.
@@ -58,15 +47,8 @@ pub(crate) fn check_procedure(
     let part =
         |p: &str| !p.is_empty() && p.chars().all(|c| c.is_alphanumeric() || "_$#".contains(c));
     if name.value.split('.').count() > 2 || !name.value.split('.').all(part) {
-        let what = format!(
-            "{whose}: proc_name {:?} is not the name of a procedure",
-            name.value
-        );
-        report.fault(
-            &name.at,
-            what,
-            "write procedure or schema.procedure, without arguments",
-        );
+        let what = format!("{whose}: proc_name {:?} is not the name of a procedure", name.value);
+        report.fault(&name.at, what, "write procedure or schema.procedure, without arguments");
         return;
     }
     let Some(source) = source_of(def, sources) else {
@@ -103,19 +85,9 @@ pub(crate) fn check_dialect(
         return;
     };
     if sql.of(dialect).is_none() {
-        let at = raw
-            .sql
-            .as_ref()
-            .map(RawSql::at)
-            .or(raw.sql_file.as_ref().map(|f| &f.at));
-        let what = format!(
-            "{whose} has no SQL for {dialect}, the dialect of its source {}",
-            source.name
-        );
-        report.fault(
-            at.unwrap_or(&raw.code.at),
-            what,
-            format!("add the text for {dialect}"),
-        );
+        let at = raw.sql.as_ref().map(RawSql::at).or(raw.sql_file.as_ref().map(|f| &f.at));
+        let what =
+            format!("{whose} has no SQL for {dialect}, the dialect of its source {}", source.name);
+        report.fault(at.unwrap_or(&raw.code.at), what, format!("add the text for {dialect}"));
     }
 }

@@ -68,12 +68,9 @@ impl Seen {
                 let written = self.span.and_then(|(from, to)| source.get(from..to));
                 Value::Text(written.map_or(read, |w| w.trim().to_owned()))
             }
-            Shape::List(items) => Value::List(
-                items
-                    .into_iter()
-                    .map(|i| i.into_node(file, source))
-                    .collect(),
-            ),
+            Shape::List(items) => {
+                Value::List(items.into_iter().map(|i| i.into_node(file, source)).collect())
+            }
             Shape::Map(entries) => Value::Map(
                 entries
                     .into_iter()
@@ -92,18 +89,11 @@ impl<'de> Deserialize<'de> for Seen {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let seen = Spanned::<Shape>::deserialize(deserializer)?;
         let span = seen.defined.span();
-        let span = span
-            .byte_offset()
-            .zip(span.byte_len())
-            .and_then(|(from, len)| {
-                let from = usize::try_from(from).ok()?;
-                Some((from, from.checked_add(usize::try_from(len).ok()?)?))
-            });
-        Ok(Self {
-            line: line_of(seen.referenced.line()),
-            span,
-            shape: seen.value,
-        })
+        let span = span.byte_offset().zip(span.byte_len()).and_then(|(from, len)| {
+            let from = usize::try_from(from).ok()?;
+            Some((from, from.checked_add(usize::try_from(len).ok()?)?))
+        });
+        Ok(Self { line: line_of(seen.referenced.line()), span, shape: seen.value })
     }
 }
 

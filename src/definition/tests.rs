@@ -110,10 +110,7 @@ const GRAPH: &[Case] = &[
             "dag.yaml:5: a dependency without job_code or depends_on",
         ],
     ),
-    (
-        "jobs: {a b: {type: NOOP}}\n",
-        &["job code 'a b' is not usable"],
-    ),
+    ("jobs: {a b: {type: NOOP}}\n", &["job code 'a b' is not usable"]),
 ];
 
 #[test]
@@ -130,10 +127,7 @@ fn a_wrong_default_is_reported_once() {
     let text = format!("{head}{jobs}").replace("TYPE", "SLQ");
     assert_faults(
         &text,
-        &[
-            "defaults: type SLQ does not exist; did you mean SQL?",
-            "defaults: group h is not",
-        ],
+        &["defaults: type SLQ does not exist; did you mean SQL?", "defaults: group h is not"],
     );
     let text = format!("{head}{jobs}").replace("TYPE", "SQL");
     assert_faults(
@@ -171,39 +165,14 @@ const KEYS: &[Case] = &[
     ),
     (
         "jobs: {A: {type: NOOP, timeout_sec: -5, retry_count: -1, timeout_sec2: }}\n",
-        &[
-            "unknown key timeout_sec2",
-            "timeout_sec is \"-5\"",
-            "retry_count is \"-1\"",
-        ],
+        &["unknown key timeout_sec2", "timeout_sec is \"-5\"", "retry_count is \"-1\""],
     ),
-    (
-        "jobs: {A: {type: NOOP, timeout_sec: 2592001}}\n",
-        &["from 1 to 2592000"],
-    ),
-    (
-        "jobs: {A: {type: NOOP, schedule_time: '9'}}\n",
-        &["not a time of day"],
-    ),
-    (
-        "jobs: text\n",
-        &[
-            "dag.yaml:1: jobs is a single value, not a map",
-            "no job is defined",
-        ],
-    ),
-    (
-        "- jobs\n",
-        &["the definition is a list, not a map", "no job"],
-    ),
-    (
-        "jobs: {A: NOOP}\n",
-        &["job A is a single value, not a map", "job A has no type"],
-    ),
-    (
-        "jobs: {A: {code: B, type: NOOP}}\n",
-        &["job A says code: B"],
-    ),
+    ("jobs: {A: {type: NOOP, timeout_sec: 2592001}}\n", &["from 1 to 2592000"]),
+    ("jobs: {A: {type: NOOP, schedule_time: '9'}}\n", &["not a time of day"]),
+    ("jobs: text\n", &["dag.yaml:1: jobs is a single value, not a map", "no job is defined"]),
+    ("- jobs\n", &["the definition is a list, not a map", "no job"]),
+    ("jobs: {A: NOOP}\n", &["job A is a single value, not a map", "job A has no type"]),
+    ("jobs: {A: {code: B, type: NOOP}}\n", &["job A says code: B"]),
     (
         "groups:\n  g: {time_zone: Asia/Shangai, max_parallel: 0, notify_email: 'gl@bank.example; nobody', params: {a-b: 1}}\ndefaults: {notify_email: [a@b@c]}\njobs: {A: {type: NOOP}}\n",
         &[
@@ -214,10 +183,7 @@ const KEYS: &[Case] = &[
             "dag.yaml:3: defaults: \"a@b@c\" is not an e-mail address",
         ],
     ),
-    (
-        "jobs:\n\tA: 1\n",
-        &["dag.yaml:2: this is not readable as YAML or JSON"],
-    ),
+    ("jobs:\n\tA: 1\n", &["dag.yaml:2: this is not readable as YAML or JSON"]),
     (
         "jobs: {A: {type: proc}}\n",
         &["job A: type proc does not exist; did you mean PROC? types are"],
@@ -241,13 +207,7 @@ fn keys_and_values() {
 
 /// Bodies of the job A.
 const BODIES: &[Case] = &[
-    (
-        "{type: PROC}",
-        &[
-            "job A is of type PROC and has no source; add source",
-            "has no proc_name",
-        ],
-    ),
+    ("{type: PROC}", &["job A is of type PROC and has no source; add source", "has no proc_name"]),
     (
         "{type: PROC, source: led, proc_name: sp_laod}",
         &[
@@ -258,34 +218,19 @@ const BODIES: &[Case] = &[
         "{type: PROC, source: lde, proc_name: sp_load}",
         &["job A: source lde is not defined; did you mean led?"],
     ),
-    (
-        "{type: PROC, source: my, proc_name: 'f(1); DROP'}",
-        &["is not the name of a procedure"],
-    ),
-    (
-        "{type: PROC, source: my, proc_name: a.b.c}",
-        &["is not the name of a procedure"],
-    ),
-    (
-        "{type: SQL, source: led}",
-        &["is of type SQL and has no sql or sql_file"],
-    ),
+    ("{type: PROC, source: my, proc_name: 'f(1); DROP'}", &["is not the name of a procedure"]),
+    ("{type: PROC, source: my, proc_name: a.b.c}", &["is not the name of a procedure"]),
+    ("{type: SQL, source: led}", &["is of type SQL and has no sql or sql_file"]),
     (
         "{type: SQL, source: led, sql: x, sql_file: a.sql}",
         &["job A has both sql and sql_file; keep one"],
     ),
-    (
-        "{type: SQL, source: led, sql: '  '}",
-        &["sql is empty", "has no sql"],
-    ),
+    ("{type: SQL, source: led, sql: '  '}", &["sql is empty", "has no sql"]),
     (
         "{type: SQL, source: led, sql_file: no.sql}",
         &["job A: sql_file no.sql does not exist; create it"],
     ),
-    (
-        "{type: SQL, source: led, sql_file: empty.sql}",
-        &["sql_file empty.sql is empty"],
-    ),
+    ("{type: SQL, source: led, sql_file: empty.sql}", &["sql_file empty.sql is empty"]),
     (
         "{type: SQL, source: led, sql_file: 'b.{dialect}.sql'}",
         &["no file b.{dialect}.sql exists for any dialect"],
@@ -302,10 +247,7 @@ const BODIES: &[Case] = &[
         "{type: SQL, source: led, sql: x, transaction: two}",
         &["transaction is \"two\"; use one of one, each, none"],
     ),
-    (
-        "{type: SCRIPT, script: x}",
-        &["is of type SCRIPT and has no interpreter"],
-    ),
+    ("{type: SCRIPT, script: x}", &["is of type SCRIPT and has no interpreter"]),
     (
         "{type: SCRIPT, script: x, interpreter: sh, source: led, sql: y}",
         &[
@@ -313,10 +255,7 @@ const BODIES: &[Case] = &[
             "which has no sql; remove sql, or change the type to SQL",
         ],
     ),
-    (
-        "{type: NOOP, params: []}",
-        &["is of type NOOP, which has no params"],
-    ),
+    ("{type: NOOP, params: []}", &["is of type NOOP, which has no params"]),
     (
         "{type: SCRIPT, script: x, script_file: y, interpreter: sh}",
         &["both script and script_file"],
@@ -333,27 +272,12 @@ fn bodies() {
 
 /// Parameters of the job A, which waits for B and not for X.
 const PARAMETERS: &[Case] = &[
-    (
-        "{name: a}\n      - {name: A}",
-        &["dag.yaml:12: job A: parameter A is given twice"],
-    ),
-    (
-        "{name: 1a}",
-        &["dag.yaml:11: job A: parameter 1a has a name that cannot be bound"],
-    ),
+    ("{name: a}\n      - {name: A}", &["dag.yaml:12: job A: parameter A is given twice"]),
+    ("{name: 1a}", &["dag.yaml:11: job A: parameter 1a has a name that cannot be bound"]),
     ("{value: x}", &["job A: a parameter without name"]),
-    (
-        "{name: a, kind: out}",
-        &["a parameter has an unknown key kind"],
-    ),
-    (
-        "{name: a, mode: back}",
-        &["parameter a: mode is \"back\"; use one of in, out, inout"],
-    ),
-    (
-        "{name: a, type: number}",
-        &["type is \"number\"; use one of text, int"],
-    ),
+    ("{name: a, kind: out}", &["a parameter has an unknown key kind"]),
+    ("{name: a, mode: back}", &["parameter a: mode is \"back\"; use one of in, out, inout"]),
+    ("{name: a, type: number}", &["type is \"number\"; use one of text, int"]),
     (
         "{name: a, value: '${env.HOME}'}",
         &["job A: parameter a: ${env.HOME} is not known; use ${batch_no}"],
@@ -363,28 +287,16 @@ const PARAMETERS: &[Case] = &[
         "{name: a, type: int, value: 1.5}",
         &["parameter a: \"1.5\" is not a whole number (int); change"],
     ),
-    (
-        "{name: a, type: date, value: 31.07.2024}",
-        &["is not a date"],
-    ),
-    (
-        "{name: a, mode: out, value: 1}",
-        &["parameter a is out, so its value would never be used"],
-    ),
+    ("{name: a, type: date, value: 31.07.2024}", &["is not a date"]),
+    ("{name: a, mode: out, value: 1}", &["parameter a is out, so its value would never be used"]),
     (
         "{name: a, value: '${jobs.X.n}'}",
         &[
             "job A: parameter a uses an output of X, which does not run before it; add X to its depends_on",
         ],
     ),
-    (
-        "{name: a, value: '${jobs.A.n}'}",
-        &["uses an output of A, which does not run before it"],
-    ),
-    (
-        "{name: a, value: '${jobs.Y.n}'}",
-        &["uses an output of Y, which is not defined"],
-    ),
+    ("{name: a, value: '${jobs.A.n}'}", &["uses an output of A, which does not run before it"]),
+    ("{name: a, value: '${jobs.Y.n}'}", &["uses an output of Y, which is not defined"]),
     (
         "{name: a, value: '${jobs.B.}'}",
         &["parameter a uses an output of B without its name; write ${jobs.B.NAME}"],
@@ -417,34 +329,22 @@ const SOURCES: &[Case] = &[
             "dag.yaml:2: source s: url holds a password, which everyone who reads the file would see; remove it, and name where it is: password_env",
         ],
     ),
-    (
-        "{url: 'postgres://u@h/d?password=s3cret'}",
-        &["url holds a password"],
-    ),
+    ("{url: 'postgres://u@h/d?password=s3cret'}", &["url holds a password"]),
     (
         "{url: 'postgres://u@h/d?options=-c%20x'}",
         &["url has the option \"options\", which is not allowed; remove it; allowed are ssl-mode"],
     ),
-    (
-        "{url: 'mysql://u@h/d?allowLoadLocalInfile=true&sslmode=x'}",
-        &["allowLoadLocalInfile"],
-    ),
+    ("{url: 'mysql://u@h/d?allowLoadLocalInfile=true&sslmode=x'}", &["allowLoadLocalInfile"]),
     (
         "{url: 'oracle://u:s3cret@h/d'}",
         &["url has the scheme \"oracle\", which is not supported; use sqlite:"],
     ),
     ("{url: month-end.db}", &["url has no scheme"]),
     ("{url: 'mysql:///d'}", &["names no host"]),
-    (
-        "{url: 'postgres://h:99999/d'}",
-        &["url is not readable: invalid port number"],
-    ),
+    ("{url: 'postgres://h:99999/d'}", &["url is not readable: invalid port number"]),
     ("{url: 'postgres://u@h/d#x'}", &["holds a '#'"]),
     ("{url: 'sqlite:'}", &["names no file"]),
-    (
-        "{url: 'sqlite:a.db?mode=rw&vfs=x'}",
-        &["url has the option \"vfs\""],
-    ),
+    ("{url: 'sqlite:a.db?mode=rw&vfs=x'}", &["url has the option \"vfs\""]),
     ("{url: 'sqlite:a.db?mode=all'}", &["unknown mode"]),
     ("{password_env: P}", &["source s has no url"]),
     (
@@ -455,23 +355,11 @@ const SOURCES: &[Case] = &[
         "{url: 'mysql://u@h/d', password_env: 's3cret!'}",
         &["password_env is not the name of an environment variable"],
     ),
-    (
-        "{url: 'sqlite:a.db', password_file: /run/p}",
-        &["is SQLite, which has no password"],
-    ),
-    (
-        "{url: 'sqlite:a.db', procedures: {p: ''}}",
-        &["procedure p is empty"],
-    ),
-    (
-        "{url: 'sqlite:a.db', procedures_file: no.yaml}",
-        &["procedures_file no.yaml does not exist"],
-    ),
+    ("{url: 'sqlite:a.db', password_file: /run/p}", &["is SQLite, which has no password"]),
+    ("{url: 'sqlite:a.db', procedures: {p: ''}}", &["procedure p is empty"]),
+    ("{url: 'sqlite:a.db', procedures_file: no.yaml}", &["procedures_file no.yaml does not exist"]),
     ("{url: 'sqlite:a.db?mode=ro'}", &[]),
-    (
-        "{url: 'postgres://u@[::1]:5432/d?sslmode=verify-full', password_file: /run/p}",
-        &[],
-    ),
+    ("{url: 'postgres://u@[::1]:5432/d?sslmode=verify-full', password_file: /run/p}", &[]),
 ];
 
 #[test]
