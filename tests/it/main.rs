@@ -2,4 +2,6 @@
 
 mod azkaban;
 mod docs;
+mod handler;
 mod layers;
+mod util;

@@ -1,0 +1,6 @@
+//! The handlers, each on what it is made for.
+
+mod proc;
+mod script;
+mod sql;
+mod stop;

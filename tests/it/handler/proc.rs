@@ -1,0 +1,361 @@
+//! PROC on MariaDB, PostgreSQL and SQLite.
+
+use crate::util::bench::Bench;
+use crate::util::with_scratch;
+use procession::domain::job::{ParamMode, ParamType};
+use procession::domain::outcome::{End, Stream};
+use procession::domain::source::DialectName;
+use std::sync::atomic::Ordering;
+
+const IN: ParamMode = ParamMode::In;
+const OUT: ParamMode = ParamMode::Out;
+const INOUT: ParamMode = ParamMode::InOut;
+const TEXT: ParamType = ParamType::Text;
+
+#[tokio::test]
+async fn mariadb_in_out_inout_and_exact_values() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        db.setup(&[
+            "CREATE PROCEDURE sp (IN p_no VARCHAR(20), IN p_amount DECIMAL(30,10), IN p_day DATE, \
+             OUT p_text VARCHAR(100), INOUT p_sum DECIMAL(30,10), OUT p_next DATE, OUT p_none INT) \
+             BEGIN SET p_text = CONCAT(p_no, '·月末🧾'); SET p_sum = p_sum + p_amount; \
+             SET p_next = p_day + INTERVAL 1 DAY; END",
+        ])
+        .await;
+        let ran = Bench::proc(&db, "sp")
+            .param("p_no", IN, TEXT, Some("二〇二四'\\;--"))
+            .param(
+                "p_amount",
+                IN,
+                ParamType::Decimal,
+                Some("12345678901234567.1234567891"),
+            )
+            .param("p_day", IN, ParamType::Date, Some("2024-02-28"))
+            .param("p_text", OUT, TEXT, None)
+            .param("p_sum", INOUT, ParamType::Decimal, Some("0.0000000009"))
+            .param("p_next", OUT, ParamType::Date, None)
+            .param("p_none", OUT, ParamType::Int, None)
+            .run()
+            .await;
+        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.value("p_text"), "二〇二四'\\;--·月末🧾");
+        assert_eq!(ran.value("p_sum"), "12345678901234567.1234567900");
+        assert_eq!(ran.value("p_next"), "2024-02-29");
+        assert_eq!(ran.outcome.outputs.values["p_none"], None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn postgres_in_out_inout_and_exact_values() {
+    with_scratch(DialectName::Postgres, |db| async move {
+        db.setup(&[
+            "CREATE SCHEMA fin",
+            "CREATE PROCEDURE fin.sp (p_no varchar, p_amount numeric(30,10), p_day date, \
+             OUT p_text text, INOUT p_sum numeric, OUT p_next date, p_id int DEFAULT 7, \
+             p_ok boolean DEFAULT true) LANGUAGE plpgsql AS $$ BEGIN \
+             p_text := p_no || '·月末🧾' || p_id || p_ok; p_sum := p_sum + p_amount; \
+             p_next := p_day + 1; END $$",
+        ])
+        .await;
+        let bench = || {
+            Bench::proc(&db, "FIN.sp")
+                .param("p_no", IN, TEXT, Some("二〇二四'\\;--"))
+                .param(
+                    "p_amount",
+                    IN,
+                    ParamType::Decimal,
+                    Some("12345678901234567.1234567891"),
+                )
+                .param("p_day", IN, ParamType::Date, Some("2024-02-28"))
+                .param("p_text", OUT, TEXT, None)
+                .param("p_sum", INOUT, ParamType::Decimal, Some("0.0000000009"))
+                .param("p_next", OUT, ParamType::Date, None)
+        };
+        let ran = bench().run().await;
+        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.value("p_text"), "二〇二四'\\;--·月末🧾7true");
+        assert_eq!(ran.value("p_sum"), "12345678901234567.1234567900");
+        assert_eq!(ran.value("p_next"), "2024-02-29");
+        let ran = bench()
+            .param("p_ok", IN, ParamType::Bool, Some("false"))
+            .run()
+            .await;
+        assert_eq!(ran.value("p_text"), "二〇二四'\\;--·月末🧾7false");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn mariadb_result_sets_are_read_to_the_end_and_late_errors_seen() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        db.setup(&[
+            "CREATE TABLE t (a INT)",
+            "CREATE PROCEDURE many () BEGIN SELECT 1 AS x UNION SELECT 2; INSERT INTO t VALUES (1),(2); \
+             SELECT 'z' AS y; END",
+            "CREATE PROCEDURE late () BEGIN SELECT 1 AS x; \
+             SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 31001, MESSAGE_TEXT = '差额不为零'; END",
+        ])
+        .await;
+        let ran = Bench::proc(&db, "many").run().await;
+        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        let sets = &ran.outcome.outputs.results;
+        assert_eq!((sets.len(), sets[0].row_count, sets[1].columns[0].as_str()), (2, 2, "y"));
+        assert_eq!(sets[0].rows, [[Some("1".to_owned())], [Some("2".to_owned())]]);
+        assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "2");
+        let ran = Bench::proc(&db, "late").run().await;
+        assert_eq!(ran.outcome.end, End::Failed);
+        assert!(ran.message().contains(".late: error 31001 (45000): 差额不为零"), "{}", ran.message());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn mariadb_warnings_and_postgres_notices_reach_the_log() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        db.setup(&["CREATE PROCEDURE w () BEGIN SELECT CAST('12x' AS INT) AS n; END"])
+            .await;
+        let ran = Bench::proc(&db, "w").run().await;
+        assert_eq!(ran.outcome.end, End::Success);
+        let said = ran.of(Stream::Database);
+        assert!(
+            said.len() == 1 && said[0].starts_with("Warning 1292"),
+            "{}",
+            ran.text()
+        );
+    })
+    .await;
+    with_scratch(DialectName::Postgres, |db| async move {
+        db.setup(&[
+            "CREATE PROCEDURE w (p_no text) LANGUAGE plpgsql AS $$ BEGIN \
+                    RAISE NOTICE 'step of %', p_no; RAISE WARNING '余额'; RAISE INFO 'i'; END $$",
+        ])
+        .await;
+        let one = Bench::proc(&db, "w").param("p_no", IN, TEXT, Some("one"));
+        let two = Bench::proc(&db, "w").param("p_no", IN, TEXT, Some("two"));
+        let (one, two) = tokio::join!(one.run(), two.run());
+        assert_eq!(
+            one.of(Stream::Database),
+            ["NOTICE: step of one", "WARNING: 余额", "INFO: i"]
+        );
+        assert_eq!(two.of(Stream::Database)[0], "NOTICE: step of two");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_told_with_the_real_signature() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        db.setup(&[
+            "CREATE PROCEDURE sp (IN p_a INT, OUT p_b VARCHAR(9)) SET p_b = p_a",
+            "CREATE FUNCTION fn () RETURNS INT RETURN 1",
+        ])
+        .await;
+        let signature = format!(
+            "procedure {}.sp(IN p_a int(11), OUT p_b varchar(9))",
+            db.name
+        );
+        for (name, params, said) in [
+            (
+                "sp",
+                vec![],
+                format!("gives 0 parameters, but 2 are in {signature}"),
+            ),
+            (
+                "sp",
+                vec!["p_x", "p_b"],
+                format!("there is no parameter p_x in {signature}"),
+            ),
+            ("nope", vec![], "there is no procedure 'nope'".to_owned()),
+            ("fn", vec![], "call a function by a SQL job".to_owned()),
+            ("a.b.c", vec![], "use name or schema.name".to_owned()),
+            (
+                "sp; DROP TABLE x",
+                vec![],
+                "use name or schema.name".to_owned(),
+            ),
+        ] {
+            let mut bench = Bench::proc(&db, name);
+            for param in params {
+                bench = bench.param(param, IN, TEXT, None);
+            }
+            let ran = bench.run().await;
+            assert_eq!(ran.outcome.end, End::Failed);
+            assert!(ran.message().contains(&said), "{}", ran.message());
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn postgres_procedures_may_commit_and_functions_may_be_called() {
+    with_scratch(DialectName::Postgres, |db| async move {
+        db.setup(&[
+            "CREATE TABLE t (a int)",
+            "CREATE PROCEDURE step (n int) LANGUAGE plpgsql AS $$ BEGIN FOR i IN 1..n LOOP \
+             INSERT INTO t VALUES (i); COMMIT; END LOOP; RAISE EXCEPTION 'at the end' \
+             USING DETAIL = '细节', HINT = 'look'; END $$",
+            "CREATE FUNCTION add (a int, b int) RETURNS int LANGUAGE sql AS 'SELECT a + b'",
+            "CREATE FUNCTION pair (OUT x int, OUT y text) LANGUAGE sql AS $$SELECT 1, 'b'$$",
+            "CREATE FUNCTION \"Odd Name\" (bigint) RETURNS SETOF bigint LANGUAGE sql \
+             AS 'SELECT generate_series(1, $1)'",
+        ])
+        .await;
+        let ran = Bench::proc(&db, "step")
+            .param("n", IN, ParamType::Int, Some("3"))
+            .run()
+            .await;
+        assert_eq!(ran.outcome.end, End::Failed);
+        let said = ran.message();
+        for part in [
+            "error P0001: at the end; DETAIL: 细节; HINT: look; WHERE: PL/pgSQL",
+            "line 1",
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+        assert_eq!(
+            db.value("SELECT count(*) FROM t").await,
+            "3",
+            "each row was committed"
+        );
+        let ran = Bench::proc(&db, "add")
+            .param("b", IN, ParamType::Int, Some("40"))
+            .param("a", IN, ParamType::Int, Some("2"))
+            .param("total", OUT, ParamType::Int, None)
+            .run()
+            .await;
+        assert_eq!(ran.value("total"), "42");
+        let ran = Bench::proc(&db, "pair")
+            .param("y", OUT, TEXT, None)
+            .run()
+            .await;
+        assert_eq!(ran.value("y"), "b");
+        let ran = Bench::proc(&db, "\"Odd Name\"")
+            .param("n", IN, TEXT, Some("250"))
+            .run()
+            .await;
+        let set = &ran.outcome.outputs.results[0];
+        assert_eq!(
+            (set.row_count, set.rows.len()),
+            (250, 100),
+            "{}",
+            ran.message()
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_transaction_left_open_is_a_failure_not_a_silent_loss() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        db.setup(&[
+            "CREATE TABLE t (a INT)",
+            "CREATE PROCEDURE forgot () BEGIN START TRANSACTION; INSERT INTO t VALUES (1); END",
+        ])
+        .await;
+        let ran = Bench::proc(&db, "forgot").run().await;
+        assert_eq!(ran.outcome.end, End::Failed);
+        assert!(
+            ran.message().contains("left a transaction open"),
+            "{}",
+            ran.message()
+        );
+        assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "0");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn sqlite_bodies_stand_in_for_procedures() {
+    with_scratch(DialectName::Sqlite, |db| async move {
+        db.setup(&["CREATE TABLE fx (no TEXT, rate NUMERIC)"]).await;
+        let body = "INSERT INTO fx VALUES (:p_no, :p_rate), (:p_no, 2);\n\
+                    SELECT count(*) AS p_rows, sum(rate) > :p_rate AS over FROM fx;\n";
+        let bench = |body: &str| {
+            let mut bench = Bench::proc(&db, "sp_load")
+                .param("p_no", IN, TEXT, Some("202407"))
+                .param("p_rate", IN, ParamType::Decimal, Some("7.25"))
+                .param("p_rows", OUT, ParamType::Int, None);
+            let source = bench.task.source.as_mut().expect("a source");
+            source
+                .procedures
+                .insert("sp_load".to_owned(), body.to_owned());
+            bench
+        };
+        let ran = bench(body).run().await;
+        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(
+            (ran.value("p_rows").as_str(), ran.value("over").as_str()),
+            ("2", "1")
+        );
+        assert_eq!(ran.outcome.outputs.rows_affected, 2);
+        // A missing OUT column and an error undo everything.
+        let ran = bench("DELETE FROM fx; SELECT 1 AS other").run().await;
+        assert!(
+            ran.message().contains("gives no p_rows"),
+            "{}",
+            ran.message()
+        );
+        let ran = bench("DELETE FROM fx;\nINSERT INTO nowhere VALUES (1)")
+            .run()
+            .await;
+        assert!(
+            ran.message()
+                .starts_with("statement 2 (line 2): error 1: no such table"),
+            "{}",
+            ran.message()
+        );
+        assert_eq!(db.value("SELECT count(*) FROM fx").await, "2");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_second_start_waits_for_the_lock_and_then_asks_for_its_claim() {
+    for dialect in [DialectName::Mysql, DialectName::Postgres] {
+        with_scratch(dialect, |db| async move {
+            let (nap, lock) = match dialect {
+                DialectName::Mysql => (
+                    "DO SLEEP(0.5)",
+                    "SELECT GET_LOCK('held', 1) AS l; DO SLEEP(1)",
+                ),
+                _ => (
+                    "SELECT pg_sleep(0.5)",
+                    "SELECT pg_advisory_lock(hashtextextended('held', 0)); SELECT pg_sleep(1)",
+                ),
+            };
+            let mut first = Bench::sql(&db, lock);
+            first.task.job.transaction = procession::domain::job::TransactionMode::None;
+            let mut second = Bench::sql(&db, nap);
+            second.task.lock_name = "held".to_owned();
+            let claim = second.claim.clone();
+            let second = async {
+                let held = match dialect {
+                    DialectName::Mysql => "SELECT IS_USED_LOCK('held') IS NOT NULL",
+                    _ => {
+                        "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database \
+                          WHERE locktype = 'advisory' AND datname = current_database() \
+                          AND (classid::bigint << 32 | objid::bigint) = hashtextextended('held', 0)"
+                    }
+                };
+                db.wait_for(held, "1").await;
+                claim.0.store(false, Ordering::SeqCst);
+                second.run().await
+            };
+            let (first, second) = tokio::join!(first.run(), second);
+            assert_eq!(first.outcome.end, End::Success, "{}", first.message());
+            assert!(
+                second.text().contains("waits for an earlier start"),
+                "{}",
+                second.text()
+            );
+            assert_eq!(second.outcome.end, End::Failed);
+            assert!(
+                second.message().contains("belongs to another start"),
+                "{}",
+                second.message()
+            );
+        })
+        .await;
+    }
+}

@@ -1,0 +1,252 @@
+//! Time-outs and kills: after the outcome nothing runs on the server, seen by another connection.
+
+use crate::util::bench::{Bench, Ran};
+use crate::util::{Scratch, query, server, with_scratch};
+use procession::domain::job::TransactionMode;
+use procession::domain::outcome::End;
+use procession::domain::source::DialectName;
+use procession::handler::StopReason;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A CALL that inserts a row every 50 ms for ten seconds, in the given way of sleeping.
+fn loop_of(sleep: &str) -> String {
+    format!(
+        "CREATE PROCEDURE body () BEGIN DECLARE i INT DEFAULT 0; WHILE i < 200 DO {sleep}; \
+         INSERT INTO t (a) VALUES (i); SET i = i + 1; END WHILE; END"
+    )
+}
+
+/// Stops a body after its second row and checks that nothing is left and nothing is added.
+async fn stopped(db: &Scratch, bench: Bench, reason: StopReason) -> Ran {
+    let ready = db.wait_for(
+        "SELECT CASE WHEN COUNT(*) >= 2 THEN 'go' ELSE 'wait' END FROM t",
+        "go",
+    );
+    let start = Instant::now();
+    let ran = bench.stop_when(reason, ready).await;
+    let busy = db.busy_sessions().await;
+    let rows = db.value("SELECT COUNT(*) FROM t").await;
+    assert_eq!(busy, 0, "a session is left: {}", ran.text());
+    assert!(
+        start.elapsed() < Duration::from_secs(9),
+        "it ended by itself: {:?}",
+        start.elapsed()
+    );
+    // Long enough for several more rows, if anything still ran.
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    assert_eq!(
+        db.value("SELECT COUNT(*) FROM t").await,
+        rows,
+        "rows were added after the end"
+    );
+    assert!(ran.text().contains("is gone after"), "{}", ran.text());
+    println!("rows {rows}, {:?}\n{}", start.elapsed(), ran.text());
+    ran
+}
+
+#[tokio::test]
+async fn mariadb_loops_are_stopped_whatever_they_swallow() {
+    for sleep in [
+        "DO SLEEP(0.05)",
+        "BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; SELECT SLEEP(0.05) INTO @x; END",
+        "SELECT SLEEP(0.05) INTO @x",
+    ] {
+        with_scratch(DialectName::Mysql, |db| async move {
+            db.setup(&["CREATE TABLE t (a INT)", &loop_of(sleep)]).await;
+            let ran = stopped(&db, Bench::proc(&db, "body"), StopReason::TimedOut).await;
+            assert_eq!(ran.outcome.end, End::TimedOut, "{sleep}: {}", ran.message());
+            assert!(ran.text().contains("KILL QUERY"), "{}", ran.text());
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn mariadb_long_query_and_open_transaction() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        db.setup(&[
+            "CREATE TABLE t (a INT)",
+            "CREATE TABLE u (a INT) ENGINE=InnoDB",
+        ])
+        .await;
+        let mut bench = Bench::sql(
+            &db,
+            "INSERT INTO t VALUES (1), (2);\nSTART TRANSACTION; INSERT INTO u VALUES (1);\n\
+             SELECT BENCHMARK(5000000000, SHA2('x', 512));\nCOMMIT; INSERT INTO t VALUES (3)",
+        );
+        bench.task.job.transaction = TransactionMode::None;
+        let ran = stopped(&db, bench, StopReason::Killed).await;
+        assert_eq!(ran.outcome.end, End::Killed, "{}", ran.message());
+        assert_eq!(db.value("SELECT COUNT(*) FROM u").await, "0");
+        assert_eq!(
+            db.value("SELECT COUNT(*) FROM t").await,
+            "2",
+            "no statement after the stop"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn mariadb_a_swallowed_kill_does_not_let_the_next_statement_run() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        db.setup(&["CREATE TABLE t (a INT)"]).await;
+        let mut bench = Bench::sql(
+            &db,
+            "INSERT INTO t VALUES (1), (2); DO SLEEP(30); INSERT INTO t VALUES (3)",
+        );
+        bench.task.job.transaction = TransactionMode::Each;
+        let ran = stopped(&db, bench, StopReason::TimedOut).await;
+        assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.message());
+        assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "2");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn mariadb_a_definers_procedure_without_the_right_to_kill_is_unconfirmed() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        let user = format!("u{}", &db.name[db.name.len() - 20..]);
+        db.setup(&[
+            "CREATE TABLE t (a INT)",
+            &loop_of("SELECT SLEEP(0.05) INTO @x").replace("200", "60"),
+            &format!("CREATE USER '{user}'@'%' IDENTIFIED BY 'p'"),
+            &format!("GRANT EXECUTE ON {}.* TO '{user}'@'%'", db.name),
+        ])
+        .await;
+        let run = |confirm: u64| {
+            let mut bench = Bench::proc(&db, "body");
+            let mut options = (*bench.ctx.options).clone();
+            options.kill_grace = Duration::from_millis(300);
+            options.kill_confirm = Duration::from_millis(confirm);
+            bench.ctx.options = std::sync::Arc::new(options);
+            let url = db.url.replace("root@", &format!("{user}:p@"));
+            bench.task.source.as_mut().expect("a source").url = url;
+            bench
+        };
+        let ready = || db.wait_for("SELECT CASE WHEN COUNT(*) >= 2 THEN 'go' ELSE 'no' END FROM t", "go");
+        let ran = run(700).stop_when(StopReason::TimedOut, ready()).await;
+        assert_eq!(ran.outcome.end, End::Unknown, "{}", ran.text());
+        assert!(ran.message().contains("kill unconfirmed: session"), "{}", ran.message());
+        assert!(ran.text().contains("1095") && ran.text().contains("CONNECTION ADMIN"), "{}", ran.text());
+        println!("{}", ran.text());
+        // With the right it is stopped. The first one first has to end by itself.
+        db.wait_for(&format!("SELECT COUNT(*) FROM information_schema.processlist WHERE db = '{}' AND id <> CONNECTION_ID()", db.name), "0").await;
+        db.setup(&["DELETE FROM t", &format!("GRANT CONNECTION ADMIN ON *.* TO '{user}'@'%'")]).await;
+        let ran = run(5_000).stop_when(StopReason::TimedOut, ready()).await;
+        assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.text());
+        db.setup(&[&format!("DROP USER '{user}'@'%'")]).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn postgres_bodies_are_stopped_whatever_they_catch() {
+    let committing = "CREATE PROCEDURE body () LANGUAGE plpgsql AS $$ BEGIN FOR i IN 1..200 LOOP \
+                      PERFORM pg_sleep(0.05); INSERT INTO t VALUES (i); COMMIT; END LOOP; END $$";
+    let catching = "CREATE PROCEDURE body () LANGUAGE plpgsql AS $$ BEGIN FOR i IN 1..200 LOOP \
+                    BEGIN PERFORM pg_sleep(0.05); EXCEPTION WHEN query_canceled THEN \
+                    RAISE NOTICE 'swallowed'; END; INSERT INTO t VALUES (i); COMMIT; END LOOP; END $$";
+    for (body, rung) in [
+        (committing, "pg_cancel_backend"),
+        (catching, "pg_terminate_backend"),
+    ] {
+        with_scratch(DialectName::Postgres, |db| async move {
+            db.setup(&["CREATE TABLE t (a int)", body]).await;
+            let ran = stopped(&db, Bench::proc(&db, "body"), StopReason::TimedOut).await;
+            assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.message());
+            assert!(ran.text().contains(rung), "{}", ran.text());
+        })
+        .await;
+    }
+    with_scratch(DialectName::Postgres, |db| async move {
+        db.setup(&["CREATE TABLE t (a int)"]).await;
+        let bench = Bench::sql(&db, "INSERT INTO t VALUES (1); SELECT pg_sleep(60)");
+        let ready = db.wait_for(
+            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active' \
+             AND datname = current_database() AND application_name = 'procession:202407:GL'",
+            "1",
+        );
+        let ran = bench.stop_when(StopReason::Killed, ready).await;
+        assert_eq!((ran.outcome.end.clone(), db.busy_sessions().await), (End::Killed, 0), "{}", ran.text());
+        assert_eq!(db.value("SELECT count(*) FROM t").await, "0", "one transaction");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn sqlite_is_stopped_by_the_brake() {
+    with_scratch(DialectName::Sqlite, |db| async move {
+        db.setup(&["PRAGMA journal_mode = WAL", "CREATE TABLE t (a INT)"]).await;
+        let endless = "INSERT INTO t VALUES (1);\nWITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) \
+                       SELECT count(*) FROM n";
+        let bench = Bench::sql(&db, endless);
+        let log = bench.ctx.log.clone();
+        let ready = async move {
+            let mut seen = Vec::new();
+            while !seen.iter().any(|l: &procession::handler::log::Line| l.text.starts_with("statement 1")) {
+                seen.extend(log.drain());
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let start = Instant::now();
+        let ran = bench.stop_when(StopReason::TimedOut, ready).await;
+        assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.message());
+        assert!(start.elapsed() < Duration::from_secs(3));
+        assert_eq!(db.value("SELECT count(*) FROM t").await, "0");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_unknown_and_says_whether_the_session_lives() {
+    for dialect in [DialectName::Mysql, DialectName::Postgres] {
+        with_scratch(dialect, |db| async move {
+            db.setup(&["CREATE TABLE t (a INT)"]).await;
+            let nap = if dialect == DialectName::Mysql { "DO SLEEP(30)" } else { "SELECT pg_sleep(30)" };
+            let bench = Bench::sql(&db, nap);
+            let (find, end) = match dialect {
+                DialectName::Mysql => (
+                    format!("SELECT COALESCE(MAX(id), 0) FROM information_schema.processlist WHERE db = '{}' AND info = '{nap}'", db.name),
+                    "KILL",
+                ),
+                _ => (
+                    format!("SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE datname = '{}' AND query = '{nap}' AND state = 'active'", db.name),
+                    "SELECT pg_terminate_backend",
+                ),
+            };
+            let cut = async {
+                loop {
+                    let id = db.value(&find).await;
+                    if id != "0" {
+                        query(&server(dialect), &format!("{end} ({id})").replace("KILL (", "KILL ").trim_end_matches(if end == "KILL" { ")" } else { "~" }).to_owned()).await;
+                        return;
+                    }
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            };
+            let (ran, ()) = tokio::join!(bench.run(), cut);
+            assert_eq!(ran.outcome.end, End::Unknown, "{}", ran.message());
+            assert!(ran.message().starts_with("statement 1 (line 1): connection lost ("), "{}", ran.message());
+            assert!(ran.text().contains("is gone from the server"), "{}", ran.text());
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_stop_before_the_body_began_sends_nothing() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        db.setup(&["CREATE TABLE t (a INT)"]).await;
+        let bench = Bench::sql(&db, "INSERT INTO t VALUES (1)");
+        bench.stop.send_replace(Some(StopReason::Killed));
+        let ran = bench.run().await;
+        assert_eq!(
+            (ran.outcome.end.clone(), ran.message()),
+            (End::Killed, "stopped before it began")
+        );
+        assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "0");
+    })
+    .await;
+}

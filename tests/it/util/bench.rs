@@ -1,0 +1,208 @@
+//! Runs one task with its handler, as the worker would.
+
+use crate::util::Scratch;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use procession::db::notice;
+use procession::domain::id::{BatchNo, GroupCode, JobCode, JobType, QueueId, SourceName};
+use procession::domain::job::{JobDef, ParamMode, ParamType, SqlText};
+use procession::domain::outcome::{Outcome, Stream};
+use procession::domain::params::{BatchValues, BoundParam};
+use procession::domain::source::Source;
+use procession::handler::log::{Line, RunLog};
+use procession::handler::{Claim, Context, Options, StopReason, Task, find};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Once};
+use std::time::Duration;
+use tokio::sync::watch;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// Whether the row is ours, as the test says.
+pub(crate) struct Says(pub(crate) AtomicBool);
+
+impl Claim for Says {
+    fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
+        async { Ok(self.0.load(Ordering::SeqCst)) }.boxed()
+    }
+}
+
+/// One task with what surrounds it.
+pub(crate) struct Bench {
+    pub(crate) task: Task,
+    pub(crate) ctx: Context,
+    pub(crate) claim: Arc<Says>,
+    pub(crate) stop: watch::Sender<Option<StopReason>>,
+    log: RunLog,
+}
+
+/// What a task came to.
+pub(crate) struct Ran {
+    pub(crate) outcome: Outcome,
+    pub(crate) lines: Vec<Line>,
+}
+
+impl Ran {
+    /// All lines as one text.
+    pub(crate) fn text(&self) -> String {
+        self.lines
+            .iter()
+            .map(|l| format!("{}: {}\n", l.stream.as_str(), l.text))
+            .collect()
+    }
+
+    /// The lines of one stream.
+    pub(crate) fn of(&self, stream: Stream) -> Vec<&str> {
+        self.lines
+            .iter()
+            .filter(|l| l.stream == stream)
+            .map(|l| l.text.as_str())
+            .collect()
+    }
+
+    /// The message, or nothing.
+    pub(crate) fn message(&self) -> &str {
+        self.outcome.message.as_deref().unwrap_or_default()
+    }
+
+    /// An output value.
+    pub(crate) fn value(&self, name: &str) -> String {
+        let outputs = &self.outcome.outputs;
+        let shown = || format!("{:?}\n{}", self.outcome, self.text());
+        outputs
+            .value(name)
+            .unwrap_or_else(|| panic!("no {name}: {}", shown()))
+    }
+}
+
+static NEXT: AtomicI64 = AtomicI64::new(1);
+
+impl Bench {
+    /// A task of a type without source.
+    pub(crate) fn new(job_type: &str) -> Self {
+        static NOTICES: Once = Once::new();
+        NOTICES.call_once(|| tracing_subscriber::registry().with(notice::layer()).init());
+        let group = GroupCode::parse("month_end").expect("group");
+        let job_type = JobType::parse(job_type).expect("type");
+        let job = JobDef::bare(JobCode::parse("GL").expect("code"), group.clone(), job_type);
+        let number = NEXT.fetch_add(1, Ordering::SeqCst);
+        let batch = BatchValues {
+            batch_no: BatchNo::parse("202407").expect("number"),
+            group,
+            business_date: "2024-07-31".parse().ok(),
+            params: BTreeMap::new(),
+        };
+        let task = Task {
+            queue_id: QueueId(number),
+            attempt: 1,
+            job,
+            batch,
+            params: Vec::new(),
+            source: None,
+            lock_name: format!("procession:{}:{number}", std::process::id()),
+        };
+        let (stop, receiver) = watch::channel(None);
+        let claim = Arc::new(Says(AtomicBool::new(true)));
+        let log = RunLog::new(1_000_000);
+        let options = Options {
+            interpreters: BTreeMap::from([("sh".to_owned(), "/bin/sh".into())]),
+            script_env: vec!["PATH".to_owned()],
+            kill_grace: Duration::from_secs(1),
+            kill_confirm: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(10),
+        };
+        let ctx = Context {
+            log: log.clone(),
+            stop: receiver,
+            claim: claim.clone(),
+            options: Arc::new(options),
+        };
+        Self {
+            task,
+            ctx,
+            claim,
+            stop,
+            log,
+        }
+    }
+
+    fn on(job_type: &str, url: &str) -> Self {
+        let mut bench = Self::new(job_type);
+        bench.task.source = Some(Source {
+            name: SourceName::parse("ledger").expect("name"),
+            url: url.to_owned(),
+            password_env: None,
+            password_file: None,
+            max_parallel: None,
+            procedures: BTreeMap::new(),
+        });
+        bench
+    }
+
+    /// A PROC task.
+    pub(crate) fn proc(db: &Scratch, name: &str) -> Self {
+        let mut bench = Self::on("PROC", &db.url);
+        bench.task.job.proc_name = Some(name.to_owned());
+        bench
+    }
+
+    /// A SQL task.
+    pub(crate) fn sql(db: &Scratch, text: &str) -> Self {
+        let mut bench = Self::on("SQL", &db.url);
+        bench.task.job.sql = Some(SqlText::Same(text.to_owned()));
+        bench
+    }
+
+    /// A SCRIPT task.
+    pub(crate) fn script(text: &str) -> Self {
+        let mut bench = Self::new("SCRIPT");
+        bench.task.job.script = Some(text.to_owned());
+        bench
+    }
+
+    /// With one more parameter.
+    pub(crate) fn param(
+        mut self,
+        name: &str,
+        mode: ParamMode,
+        ty: ParamType,
+        value: Option<&str>,
+    ) -> Self {
+        let value = value.map(str::to_owned);
+        self.task.params.push(BoundParam {
+            name: name.to_owned(),
+            mode,
+            ty,
+            value,
+        });
+        self
+    }
+
+    /// Runs it to its end.
+    pub(crate) async fn run(self) -> Ran {
+        let handler = find(self.task.job.job_type.as_str()).expect("a handler");
+        let run = handler.run(&self.task, &self.ctx);
+        let outcome = tokio::time::timeout(Duration::from_secs(60), run).await;
+        let lines = self.log.finish();
+        Ran {
+            outcome: outcome.expect("a handler must end"),
+            lines,
+        }
+    }
+
+    /// Runs it, and asks it to stop for `reason` as soon as `ready` has returned.
+    pub(crate) async fn stop_when(
+        self,
+        reason: StopReason,
+        ready: impl Future<Output = ()>,
+    ) -> Ran {
+        let stop = self.stop.clone();
+        let asked = async move {
+            ready.await;
+            stop.send_replace(Some(reason));
+        };
+        let (ran, ()) = tokio::join!(self.run(), asked);
+        ran
+    }
+}

@@ -1,0 +1,146 @@
+//! Scratch databases on the servers the environment names, and a bench to run one task on.
+
+pub(crate) mod bench;
+
+use futures_util::FutureExt;
+use procession::db::session::{Session, Target};
+use procession::domain::source::DialectName;
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::time::Duration;
+
+/// The server of a dialect; a missing one is a failure, never a skip.
+pub(crate) fn server(dialect: DialectName) -> String {
+    let (variable, example) = match dialect {
+        DialectName::Mysql => ("PROCESSION_TEST_MYSQL", "mysql://root@127.0.0.1:3306"),
+        DialectName::Postgres => (
+            "PROCESSION_TEST_POSTGRES",
+            "postgres://postgres@127.0.0.1:5432",
+        ),
+        DialectName::Sqlite => panic!("SQLite has no server"),
+    };
+    std::env::var(variable)
+        .unwrap_or_else(|_| panic!("set {variable} to a server to test on, such as {example}"))
+}
+
+/// A database of one test.
+pub(crate) struct Scratch {
+    pub(crate) dialect: DialectName,
+    pub(crate) name: String,
+    pub(crate) url: String,
+    _dir: Option<tempfile::TempDir>,
+}
+
+/// Makes a database, runs `test` on it, and drops it, whether the test panicked or not.
+pub(crate) async fn with_scratch<F, Fut>(dialect: DialectName, test: F)
+where
+    F: FnOnce(std::sync::Arc<Scratch>) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    let name = format!("procession_test_{}", uuid::Uuid::new_v4().simple());
+    if dialect == DialectName::Sqlite {
+        let dir = tempfile::tempdir().expect("temporary folder");
+        let url = format!("sqlite:{}", dir.path().join("scratch.db").display());
+        test(std::sync::Arc::new(Scratch {
+            dialect,
+            name,
+            url,
+            _dir: Some(dir),
+        }))
+        .await;
+        return;
+    }
+    let server = server(dialect);
+    let base = server.trim_end_matches('/').to_owned();
+    let admin = match dialect {
+        DialectName::Postgres => format!("{base}/postgres"),
+        _ => base.clone(),
+    };
+    let (utf8, force) = match dialect {
+        DialectName::Postgres => ("", " WITH (FORCE)"),
+        _ => (" CHARACTER SET utf8mb4", ""),
+    };
+    query(&admin, &format!("CREATE DATABASE {name}{utf8}")).await;
+    let scratch = Scratch {
+        dialect,
+        url: format!("{base}/{name}"),
+        name: name.clone(),
+        _dir: None,
+    };
+    let ran = AssertUnwindSafe(test(std::sync::Arc::new(scratch)))
+        .catch_unwind()
+        .await;
+    query(&admin, &format!("DROP DATABASE {name}{force}")).await;
+    if let Err(panic) = ran {
+        resume_unwind(panic);
+    }
+}
+
+/// Rows of one statement on a connection of its own.
+pub(crate) async fn query(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
+    let target = Target {
+        url: url.to_owned(),
+        password: None,
+        label: "test".to_owned(),
+        timeout: Duration::from_secs(10),
+    };
+    let mut session = Session::open(&target)
+        .await
+        .unwrap_or_else(|e| panic!("{url}: {e}"));
+    let done = session
+        .run(sql, &[])
+        .await
+        .unwrap_or_else(|e| panic!("{sql}: {e}"));
+    session.close().await;
+    done.sets
+        .into_iter()
+        .next()
+        .map(|set| set.rows)
+        .unwrap_or_default()
+}
+
+impl Scratch {
+    /// Runs statements, each on its own.
+    pub(crate) async fn setup(&self, statements: &[&str]) {
+        for sql in statements {
+            query(&self.url, sql).await;
+        }
+    }
+
+    /// The one value of a statement.
+    pub(crate) async fn value(&self, sql: &str) -> String {
+        let rows = query(&self.url, sql).await;
+        rows.first()
+            .and_then(|r| r[0].clone())
+            .unwrap_or_else(|| "NULL".to_owned())
+    }
+
+    /// How many sessions of other connections run something in this database.
+    pub(crate) async fn busy_sessions(&self) -> u32 {
+        let sql = match self.dialect {
+            DialectName::Postgres => format!(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = '{}' AND pid <> pg_backend_pid()",
+                self.name
+            ),
+            _ => format!(
+                "SELECT COUNT(*) FROM information_schema.processlist \
+                 WHERE db = '{}' AND id <> CONNECTION_ID()",
+                self.name
+            ),
+        };
+        self.value(&sql).await.parse().expect("a count")
+    }
+
+    /// Waits until a statement gives `expected`; a bounded loop, not a sleep.
+    pub(crate) async fn wait_for(&self, sql: &str, expected: &str) {
+        for _ in 0..400 {
+            if self.value(sql).await == expected {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!(
+            "{sql}: {expected} never came, it is {}",
+            self.value(sql).await
+        );
+    }
+}
