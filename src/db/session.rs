@@ -211,11 +211,7 @@ impl Session {
     ) -> Result<(), SessionError> {
         let text = AssertSqlSafe(sql.to_owned());
         let counts = counts_changes(sql, self.dialect());
-        let format = if args.is_empty() {
-            Format::Text
-        } else {
-            Format::Binary
-        };
+        let format = if args.is_empty() { Format::Text } else { Format::Binary };
         // On PostgreSQL a prepared statement must have a name: when sqlx meets an enum or a domain it
         // asks the catalogue between preparing and running, which replaces the unnamed one
         // (measured: 26000 "unnamed prepared statement does not exist").
