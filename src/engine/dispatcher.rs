@@ -94,6 +94,11 @@ impl QueueDispatcher {
         self.active.values().filter_map(Active::next_wake).min()
     }
 
+    /// How many bodies this process runs.
+    pub fn running(&self) -> usize {
+        self.active.values().map(|a| a.in_hand().count()).sum()
+    }
+
     /// Waits for a report of a worker.
     pub async fn wait(&mut self) {
         if let Some(report) = self.reports.recv().await {
