@@ -1,8 +1,31 @@
 //! Procession runs DAGs of stored procedures, SQL and scripts, once per batch number, on the
 //! team's own database.
+//!
+//! The house, floor by floor (`docs/architecture.md`; a test enforces who may name whom):
+//!
+//! ```text
+//!                cli                            words in, words out
+//!                app  ·  config                 wiring
+//!               engine                          RUN:    clock, tasks, transactions
+//!        store          handler                 TOUCH:  tables / job types; neighbours never meet
+//!          \              /   definition picture  READ, DRAW: files in, pictures out; pure
+//!           db ----------/        |      /      DOOR:   the only room that speaks SQL drivers
+//!                       domain                  DECIDE: types and pure rules
+//! ```
+
+// Story order: what is decided, read, drawn, remembered, done, run, wired, said.
+pub mod domain;
+
+pub mod definition;
+pub mod picture;
 
 pub mod db;
-pub mod definition;
-pub mod domain;
+
 pub mod handler;
-pub mod picture;
+pub mod store;
+
+pub mod engine;
+
+pub mod app;
+pub mod cli;
+pub mod config;

@@ -1,1 +1,5 @@
-fn main() {}
+//! The `procession` program.
+
+fn main() -> std::process::ExitCode {
+    procession::cli::main()
+}

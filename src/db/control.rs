@@ -18,10 +18,7 @@ const START_JITTER: i64 = 5;
 impl Control {
     /// Connects; `None` for SQLite, whose statements are stopped by the session's brake.
     pub async fn open(target: &Target) -> Result<Option<Self>, SessionError> {
-        let target = Target {
-            label: "control".to_owned(),
-            ..target.clone()
-        };
+        let target = Target { label: "control".to_owned(), ..target.clone() };
         let session = Session::open(&target).await?;
         Ok((session.dialect() != Dialect::Sqlite).then_some(Self { session }))
     }
@@ -34,8 +31,7 @@ impl Control {
 
     /// Asks the server to end session `id` altogether.
     pub async fn terminate(&mut self, id: &SessionId) -> Result<bool, SessionError> {
-        self.stop(id, "KILL CONNECTION", "pg_terminate_backend")
-            .await
+        self.stop(id, "KILL CONNECTION", "pg_terminate_backend").await
     }
 
     async fn stop(&mut self, id: &SessionId, mysql: &str, pg: &str) -> Result<bool, SessionError> {
@@ -43,11 +39,7 @@ impl Control {
             if !self.is_same_server(id)? {
                 return Ok(false);
             }
-            return match self
-                .session
-                .run(&format!("{mysql} {}", id.number), &[])
-                .await
-            {
+            return match self.session.run(&format!("{mysql} {}", id.number), &[]).await {
                 Ok(_) => Ok(true),
                 // 1094: no such thread.
                 Err(SessionError::Database(error)) if error.number == Some(1094) => Ok(false),
@@ -61,10 +53,7 @@ impl Control {
              WHERE pid = {} AND extract(epoch FROM backend_start)::text = $1::text",
             id.number
         );
-        let answer = self
-            .session
-            .rows(&sql, &[Arg::Text(start.to_owned())])
-            .await?;
+        let answer = self.session.rows(&sql, &[Arg::Text(start.to_owned())]).await?;
         Ok(answer.first(0) == Some("true"))
     }
 
@@ -100,10 +89,7 @@ impl Control {
                 "true",
             ),
         };
-        let answer = self
-            .session
-            .rows(&sql, &[Arg::Text(arg.to_owned())])
-            .await?;
+        let answer = self.session.rows(&sql, &[Arg::Text(arg.to_owned())]).await?;
         Ok(answer.first(0) == Some(yes))
     }
 

@@ -88,16 +88,12 @@ pub(crate) fn mysql(row: &MySqlRow, at: usize, format: Format) -> Option<String>
         }
         (_, "FLOAT") => row.try_get_unchecked::<f32, _>(at).map(|v| v.to_string()),
         (_, "DOUBLE") => row.try_get_unchecked::<f64, _>(at).map(|v| v.to_string()),
-        (_, "DATE") => row
-            .try_get_unchecked::<NaiveDate, _>(at)
-            .map(|v| v.to_string()),
+        (_, "DATE") => row.try_get_unchecked::<NaiveDate, _>(at).map(|v| v.to_string()),
         (_, "DATETIME" | "TIMESTAMP") => row.try_get_raw(at).map(|raw| {
             <NaiveDateTime as Decode<MySql>>::decode(raw)
-                .map_or_else(|_| format!("<{name}>"), |v| date_time(v))
+                .map_or_else(|_| format!("<{name}>"), date_time)
         }),
-        (_, "TIME") => row
-            .try_get_unchecked::<MySqlTime, _>(at)
-            .map(|v| v.to_string()),
+        (_, "TIME") => row.try_get_unchecked::<MySqlTime, _>(at).map(|v| v.to_string()),
         _ => Ok(text_or_hex(&bytes())),
     };
     Some(text.unwrap_or_else(|_| format!("<{name}>")))
@@ -123,22 +119,13 @@ pub(crate) fn postgres(row: &PgRow, at: usize) -> Option<String> {
     let info = raw.type_info();
     let is_text = matches!(info.kind(), PgTypeKind::Enum(_));
     let name = info.name().to_ascii_uppercase();
-    let readable = if is_text {
-        Some(lossy(bytes))
-    } else {
-        postgres_binary(&name, bytes)
-    };
+    let readable = if is_text { Some(lossy(bytes)) } else { postgres_binary(&name, bytes) };
     Some(readable.unwrap_or_else(|| format!("<{}: cast it to text to see it>", info.name())))
 }
 
 fn postgres_binary(name: &str, bytes: &[u8]) -> Option<String> {
     Some(match name {
-        "BOOL" => (if *bytes.first()? == 0 {
-            "false"
-        } else {
-            "true"
-        })
-        .to_owned(),
+        "BOOL" => (if *bytes.first()? == 0 { "false" } else { "true" }).to_owned(),
         "INT2" => i16::from_be_bytes(bytes.try_into().ok()?).to_string(),
         "INT4" => i32::from_be_bytes(bytes.try_into().ok()?).to_string(),
         "OID" => u32::from_be_bytes(bytes.try_into().ok()?).to_string(),
@@ -155,10 +142,7 @@ fn postgres_binary(name: &str, bytes: &[u8]) -> Option<String> {
         "DATE" => match i32::from_be_bytes(bytes.try_into().ok()?) {
             i32::MAX => "infinity".to_owned(),
             i32::MIN => "-infinity".to_owned(),
-            days => epoch()?
-                .date()
-                .checked_add_signed(TimeDelta::days(days.into()))?
-                .to_string(),
+            days => epoch()?.date().checked_add_signed(TimeDelta::days(days.into()))?.to_string(),
         },
         "TIMESTAMP" => moment(bytes, "")?,
         "TIMESTAMPTZ" => moment(bytes, "+00")?,
@@ -192,7 +176,10 @@ fn moment(bytes: &[u8], zone: &str) -> Option<String> {
         i64::MIN => "-infinity".to_owned(),
         micros => {
             let at = epoch()?.checked_add_signed(TimeDelta::microseconds(micros))?;
-            date_time(at) + zone
+            // PostgreSQL writes no more digits than say something; MySQL as many as were declared.
+            let text = date_time(at);
+            let trimmed = if text.contains('.') { text.trim_end_matches('0') } else { &text };
+            format!("{trimmed}{zone}")
         }
     })
 }
@@ -200,11 +187,8 @@ fn moment(bytes: &[u8], zone: &str) -> Option<String> {
 /// NUMERIC: groups of four decimal digits, the weight of the first, and how many digits to show
 /// after the point; exact, with the scale it was declared with.
 fn numeric(bytes: &[u8]) -> Option<String> {
-    let word = |at: usize| {
-        Some(u16::from_be_bytes(
-            bytes.get(at * 2..at * 2 + 2)?.try_into().ok()?,
-        ))
-    };
+    let word =
+        |at: usize| Some(u16::from_be_bytes(bytes.get(at * 2..at * 2 + 2)?.try_into().ok()?));
     let (groups, sign, scale) = (i32::from(word(0)?), word(2)?, usize::from(word(3)?));
     let weight = i32::from(i16::from_be_bytes(word(1)?.to_be_bytes()));
     match sign {
@@ -215,11 +199,7 @@ fn numeric(bytes: &[u8]) -> Option<String> {
     }
     let group = |place: i32| -> Option<u16> {
         let at = weight - place;
-        if at < 0 || at >= groups {
-            Some(0)
-        } else {
-            word(4 + usize::try_from(at).ok()?)
-        }
+        if at < 0 || at >= groups { Some(0) } else { word(4 + usize::try_from(at).ok()?) }
     };
     let mut whole = String::new();
     for place in (0..=weight.max(0)).rev() {
@@ -235,10 +215,7 @@ fn numeric(bytes: &[u8]) -> Option<String> {
     let whole = whole.trim_start_matches('0');
     let minus = if sign == 0x4000 { "-" } else { "" };
     let point = if scale > 0 { "." } else { "" };
-    Some(format!(
-        "{minus}{}{point}{fraction}",
-        if whole.is_empty() { "0" } else { whole }
-    ))
+    Some(format!("{minus}{}{point}{fraction}", if whole.is_empty() { "0" } else { whole }))
 }
 
 #[cfg(test)]
@@ -266,10 +243,7 @@ mod tests {
 
     #[test]
     fn ends_of_time_are_words() {
-        assert_eq!(
-            postgres_binary("DATE", &i32::MAX.to_be_bytes()).as_deref(),
-            Some("infinity")
-        );
+        assert_eq!(postgres_binary("DATE", &i32::MAX.to_be_bytes()).as_deref(), Some("infinity"));
         assert_eq!(
             postgres_binary("TIMESTAMP", &i64::MIN.to_be_bytes()).as_deref(),
             Some("-infinity")

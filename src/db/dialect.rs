@@ -1,23 +1,47 @@
-//! The three SQL dialects, as far as a connection must know them.
+//! The accents of the three databases: the few fragments in which one text per statement differs.
 
-/// Which server (or library) a connection talks to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use std::borrow::Cow;
+
+/// Which database speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// SQLite, a file.
+    /// SQLite 3.
     Sqlite,
-    /// MySQL or MariaDB.
+    /// MySQL 8 or MariaDB 10.6 and later.
     Mysql,
-    /// PostgreSQL.
+    /// PostgreSQL 13 and later.
     Postgres,
 }
 
 impl Dialect {
-    /// The word for people and for URLs.
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Sqlite, Self::Mysql, Self::Postgres];
+
+    /// The word used in folder names.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sqlite => "sqlite",
             Self::Mysql => "mysql",
             Self::Postgres => "postgres",
+        }
+    }
+
+    /// The dialect a URL's scheme asks for.
+    pub fn of_url(url: &str) -> Option<Self> {
+        match url.split_once(':')?.0 {
+            "sqlite" => Some(Self::Sqlite),
+            "mysql" | "mariadb" => Some(Self::Mysql),
+            "postgres" | "postgresql" => Some(Self::Postgres),
+            _ => None,
+        }
+    }
+
+    /// Most values one statement may bind, kept below each server's own limit (SQLite 32,766,
+    /// MySQL and PostgreSQL 65,535).
+    pub fn max_binds(self) -> usize {
+        match self {
+            Self::Sqlite => 30_000,
+            Self::Mysql | Self::Postgres => 60_000,
         }
     }
 
@@ -27,5 +51,50 @@ impl Dialect {
             Self::Mysql => format!("`{}`", name.replace('`', "``")),
             Self::Sqlite | Self::Postgres => format!("\"{}\"", name.replace('"', "\"\"")),
         }
+    }
+
+    /// `FOR UPDATE` where rows can be locked; on SQLite the transaction itself is the lock.
+    pub fn for_update(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Mysql | Self::Postgres => " FOR UPDATE",
+        }
+    }
+
+    /// The statement as this server wants it: `?` becomes `$1`, `$2`, … on PostgreSQL. House texts
+    /// hold no `?` inside quotes, which a test of the store asserts by running each of them.
+    pub fn placeholders(self, sql: &str) -> Cow<'_, str> {
+        if self != Self::Postgres || !sql.contains('?') {
+            return Cow::Borrowed(sql);
+        }
+        let mut out = String::with_capacity(sql.len() + 32);
+        let mut number = 0;
+        for piece in sql.split_inclusive('?') {
+            match piece.strip_suffix('?') {
+                Some(before) => {
+                    number += 1;
+                    out.push_str(before);
+                    out.push('$');
+                    out.push_str(&number.to_string());
+                }
+                None => out.push_str(piece),
+            }
+        }
+        Cow::Owned(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_numbered_for_postgres_only() {
+        let sql = "UPDATE t SET a = ?, b = ? WHERE c IN (?,?)";
+        assert_eq!(Dialect::Mysql.placeholders(sql), sql);
+        assert_eq!(
+            Dialect::Postgres.placeholders(sql),
+            "UPDATE t SET a = $1, b = $2 WHERE c IN ($3,$4)"
+        );
     }
 }

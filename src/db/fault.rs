@@ -51,9 +51,7 @@ impl fmt::Display for DatabaseError {
             (None, None) => {}
         }
         f.write_str(&self.message)?;
-        self.more
-            .iter()
-            .try_for_each(|(name, text)| write!(f, "; {name}: {text}"))
+        self.more.iter().try_for_each(|(name, text)| write!(f, "; {name}: {text}"))
     }
 }
 
@@ -113,9 +111,6 @@ fn of_postgres(pg: &PgDatabaseError) -> DatabaseError {
         code: Some(pg.code().to_owned()),
         number: None,
         message: pg.message().to_owned(),
-        more: more
-            .into_iter()
-            .filter_map(|(name, text)| Some((name, text?)))
-            .collect(),
+        more: more.into_iter().filter_map(|(name, text)| Some((name, text?))).collect(),
     }
 }

@@ -43,11 +43,7 @@ pub struct Results {
 impl Results {
     /// Keeps so many rows per set, and so many sets.
     pub fn keeping(rows: usize, sets: usize) -> Self {
-        Self {
-            rows_kept: rows,
-            sets_kept: sets,
-            ..Self::default()
-        }
+        Self { rows_kept: rows, sets_kept: sets, ..Self::default() }
     }
 
     /// Takes a row; `columns` and `values` are asked for only when they are kept.
@@ -60,10 +56,7 @@ impl Results {
         if !self.is_open {
             self.is_open = true;
             if self.sets.len() < self.sets_kept {
-                self.sets.push(Rows {
-                    columns: columns(),
-                    ..Rows::default()
-                });
+                self.sets.push(Rows { columns: columns(), ..Rows::default() });
             } else {
                 self.sets_left_out += 1;
             }
@@ -76,8 +69,7 @@ impl Results {
         };
         set.count += 1;
         if set.rows.len() < self.rows_kept {
-            set.rows
-                .push(values().into_iter().map(|v| v.map(clip)).collect());
+            set.rows.push(values().into_iter().map(|v| v.map(clip)).collect());
         }
     }
 

@@ -46,18 +46,9 @@ pub struct Routine {
 
 impl fmt::Display for Routine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = if self.is_function {
-            "function"
-        } else {
-            "procedure"
-        };
+        let kind = if self.is_function { "function" } else { "procedure" };
         write!(f, "{kind} {}.{}(", self.schema, self.name)?;
-        for (at, param) in self
-            .params
-            .iter()
-            .filter(|p| p.mode != Mode::Column)
-            .enumerate()
-        {
+        for (at, param) in self.params.iter().filter(|p| p.mode != Mode::Column).enumerate() {
             let mode = match param.mode {
                 Mode::In | Mode::Column => "IN",
                 Mode::Out => "OUT",
@@ -114,9 +105,7 @@ impl Session {
             Dialect::Postgres => POSTGRES,
         };
         let schema = schema.map_or(Arg::Null, |s| Arg::Text(s.to_owned()));
-        let rows = self
-            .rows(sql, &[schema, Arg::Text(name.to_owned())])
-            .await?;
+        let rows = self.rows(sql, &[schema, Arg::Text(name.to_owned())]).await?;
         let mut found: Vec<(String, Routine)> = Vec::new();
         for row in &rows.rows {
             let text = |at: usize| row.get(at).cloned().flatten();

@@ -53,14 +53,8 @@ pub enum BatchStatus {
 
 impl BatchStatus {
     /// Every state.
-    pub const ALL: [Self; 6] = [
-        Self::Running,
-        Self::Killing,
-        Self::Success,
-        Self::Warning,
-        Self::Failed,
-        Self::Killed,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Running, Self::Killing, Self::Success, Self::Warning, Self::Failed, Self::Killed];
 
     /// The word in the `status` column.
     pub fn as_str(self) -> &'static str {
@@ -91,9 +85,7 @@ impl BatchStatus {
 
     /// The result of a batch whose jobs are all final.
     pub fn of(jobs: impl Iterator<Item = QueueStatus>) -> Self {
-        jobs.fold(Self::Success, |result, job| {
-            result.max_severity(Self::of_job(job))
-        })
+        jobs.fold(Self::Success, |result, job| result.max_severity(Self::of_job(job)))
     }
 
     fn of_job(job: QueueStatus) -> Self {
@@ -119,11 +111,7 @@ impl BatchStatus {
             Self::Killing => 4,
             Self::Running => 5,
         };
-        if rank(other) > rank(self) {
-            other
-        } else {
-            self
-        }
+        if rank(other) > rank(self) { other } else { self }
     }
 }
 
@@ -236,18 +224,11 @@ pub fn implied_business_date(batch_no: &BatchNo) -> Option<NaiveDate> {
     let text = batch_no.as_str();
     let number = |from: usize, to: usize| -> Option<u32> {
         let digits = text.get(from..to)?;
-        digits
-            .bytes()
-            .all(|b| b.is_ascii_digit())
-            .then(|| digits.parse().ok())?
+        digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
     };
     let year = i32::try_from(number(0, 4)?).ok()?;
     let last_of = |month: u32| -> Option<NaiveDate> {
-        let (next_year, next_month) = if month == 12 {
-            (year + 1, 1)
-        } else {
-            (year, month + 1)
-        };
+        let (next_year, next_month) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
         NaiveDate::from_ymd_opt(year, month, 1)?;
         NaiveDate::from_ymd_opt(next_year, next_month, 1)?.pred_opt()
     };
@@ -272,19 +253,13 @@ pub fn plan(
 ) -> Result<Vec<BatchPlan>, BatchError> {
     let wanted = |g: &&Group| {
         order.group.as_ref().is_none_or(|code| *code == g.code)
-            && order
-                .batch_type
-                .as_ref()
-                .is_none_or(|t| g.batch_type.as_ref() == Some(t))
+            && order.batch_type.as_ref().is_none_or(|t| g.batch_type.as_ref() == Some(t))
     };
     let groups: Vec<&Group> = defs.groups.iter().filter(wanted).collect();
     if groups.is_empty() {
         return Err(no_group(defs, order));
     }
-    groups
-        .into_iter()
-        .map(|group| plan_group(defs, order, group, now))
-        .collect()
+    groups.into_iter().map(|group| plan_group(defs, order, group, now)).collect()
 }
 
 fn no_group(defs: &Definition, order: &BatchOrder) -> BatchError {
@@ -297,19 +272,9 @@ fn no_group(defs: &Definition, order: &BatchOrder) -> BatchError {
     let known: Vec<String> = defs
         .groups
         .iter()
-        .map(|g| {
-            format!(
-                "{} ({})",
-                g.code,
-                g.batch_type.as_deref().unwrap_or("no type")
-            )
-        })
+        .map(|g| format!("{} ({})", g.code, g.batch_type.as_deref().unwrap_or("no type")))
         .collect();
-    let known = if known.is_empty() {
-        "none".to_owned()
-    } else {
-        known.join(", ")
-    };
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     BatchError::NoGroup(words, known)
 }
 
@@ -334,15 +299,10 @@ fn plan_group(
         values: BatchValues {
             batch_no: order.batch_no.clone(),
             group: group.code.clone(),
-            business_date: order
-                .business_date
-                .or_else(|| implied_business_date(&order.batch_no)),
+            business_date: order.business_date.or_else(|| implied_business_date(&order.batch_no)),
             params,
         },
-        batch_type: order
-            .batch_type
-            .clone()
-            .or_else(|| group.batch_type.clone()),
+        batch_type: order.batch_type.clone().or_else(|| group.batch_type.clone()),
         snapshot,
         not_before,
     })
@@ -351,33 +311,20 @@ fn plan_group(
 /// The zone a group's times of day are read in.
 pub fn zone_of(group: &Group) -> Result<Tz, BatchError> {
     let name = group.time_zone.as_deref().unwrap_or("UTC");
-    name.parse()
-        .map_err(|_| BatchError::BadZone(group.code.clone(), name.to_owned()))
+    name.parse().map_err(|_| BatchError::BadZone(group.code.clone(), name.to_owned()))
 }
 
 fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
-    let jobs: Vec<JobDef> = defs
-        .jobs
-        .iter()
-        .filter(|j| j.group == group.code && j.is_active)
-        .cloned()
-        .collect();
+    let jobs: Vec<JobDef> =
+        defs.jobs.iter().filter(|j| j.group == group.code && j.is_active).cloned().collect();
     if jobs.is_empty() {
         return Err(BatchError::Empty(group.code.clone()));
     }
     let active: HashSet<&JobCode> = jobs.iter().map(|j| &j.code).collect();
-    let inactive: HashSet<&JobCode> = defs
-        .jobs
-        .iter()
-        .filter(|j| !j.is_active)
-        .map(|j| &j.code)
-        .collect();
+    let inactive: HashSet<&JobCode> =
+        defs.jobs.iter().filter(|j| !j.is_active).map(|j| &j.code).collect();
     let mut dependencies = Vec::new();
-    for dependency in defs
-        .dependencies
-        .iter()
-        .filter(|d| active.contains(&d.job_code))
-    {
+    for dependency in defs.dependencies.iter().filter(|d| active.contains(&d.job_code)) {
         if inactive.contains(&dependency.depends_on) {
             return Err(BatchError::Inactive {
                 job: dependency.job_code.clone(),
@@ -387,18 +334,8 @@ fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
         dependencies.push(dependency.clone());
     }
     let used: HashSet<_> = jobs.iter().filter_map(|j| j.source.as_ref()).collect();
-    let sources = defs
-        .sources
-        .iter()
-        .filter(|s| used.contains(&s.name))
-        .cloned()
-        .collect();
-    Ok(Snapshot {
-        group: group.clone(),
-        jobs,
-        dependencies,
-        sources,
-    })
+    let sources = defs.sources.iter().filter(|s| used.contains(&s.name)).cloned().collect();
+    Ok(Snapshot { group: group.clone(), jobs, dependencies, sources })
 }
 
 /// A word for the day a batch belongs to, for people: `2024-07-31 (July 2024)`.
@@ -433,10 +370,7 @@ mod tests {
         late.schedule_time = "22:30:00".parse().ok();
         Definition {
             sources: vec![],
-            groups: vec![
-                group("month_end", "monthly"),
-                group("quarter_end", "quarterly"),
-            ],
+            groups: vec![group("month_end", "monthly"), group("quarter_end", "quarterly")],
             jobs: vec![job("A", "month_end"), late, job("Q", "quarter_end")],
             dependencies: vec![JobDependency {
                 job_code: JobCode::parse("B").expect("code"),
@@ -453,9 +387,7 @@ mod tests {
     #[test]
     fn type_and_group_pick_the_jobs() {
         let now = Millis::from(
-            "2024-08-01T01:00:00Z"
-                .parse::<chrono::DateTime<chrono::Utc>>()
-                .expect("now"),
+            "2024-08-01T01:00:00Z".parse::<chrono::DateTime<chrono::Utc>>().expect("now"),
         );
         let planned = |json: &str| plan(&defs(), &order(json), now);
         let monthly = planned(r#"{"batchNo":"202407","type":"monthly","params":{"rate":"7.1"}}"#);
@@ -465,10 +397,7 @@ mod tests {
         assert_eq!(monthly[0].values.params["rate"], "7.1");
         assert_eq!(monthly[0].values.business_date, "2024-07-31".parse().ok());
         // 22:30 in Shanghai on the day the batch is opened there, 1 August.
-        assert_eq!(
-            monthly[0].not_before[1].expect("time").to_string(),
-            "2024-08-01T14:30:00.000Z"
-        );
+        assert_eq!(monthly[0].not_before[1].expect("time").to_string(), "2024-08-01T14:30:00.000Z");
         assert_eq!(planned(r#"{"batchNo":"x"}"#).expect("all groups").len(), 2);
         let none = planned(r#"{"batchNo":"x","type":"daily"}"#).expect_err("no such type");
         assert_eq!(
@@ -481,11 +410,7 @@ mod tests {
     fn an_inactive_parent_is_refused_by_name() {
         let mut defs = defs();
         defs.jobs[0].is_active = false;
-        let error = plan(
-            &defs,
-            &order(r#"{"batchNo":"1","group":"month_end"}"#),
-            Millis(0),
-        );
+        let error = plan(&defs, &order(r#"{"batchNo":"1","group":"month_end"}"#), Millis(0));
         assert!(
             error
                 .expect_err("inactive")
@@ -498,14 +423,8 @@ mod tests {
     fn orders_are_checked() {
         for (json, said) in [
             ("{}", "missing field `batchNo`"),
-            (
-                r#"{"batchNo":"2024 07"}"#,
-                "batch number '2024 07' is not usable",
-            ),
-            (
-                r#"{"batchNo":"1","batchType":"x"}"#,
-                "unknown field `batchType`",
-            ),
+            (r#"{"batchNo":"2024 07"}"#, "batch number '2024 07' is not usable"),
+            (r#"{"batchNo":"1","batchType":"x"}"#, "unknown field `batchType`"),
             ("", "EOF"),
         ] {
             let error = BatchOrder::parse(json).expect_err(json).to_string();
@@ -530,11 +449,7 @@ mod tests {
             ("adhoc", None),
         ] {
             let expected = date.map(|d| d.parse::<NaiveDate>().expect("date"));
-            assert_eq!(
-                implied_business_date(&BatchNo::parse(no).expect("no")),
-                expected,
-                "{no}"
-            );
+            assert_eq!(implied_business_date(&BatchNo::parse(no).expect("no")), expected, "{no}");
         }
     }
 

@@ -92,11 +92,7 @@ impl Dag {
         };
         let levels = levels(&graph, &order);
         let order = order.into_iter().map(|n| Node(n.index() as u32)).collect();
-        Ok(Self {
-            graph,
-            order,
-            levels,
-        })
+        Ok(Self { graph, order, levels })
     }
 
     /// How many jobs there are.
@@ -126,9 +122,7 @@ impl Dag {
 
     /// Jobs that wait for this one, directly.
     pub fn children(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
-        self.graph
-            .neighbors(NodeIndex::new(node.at()))
-            .map(|n| Node(n.index() as u32))
+        self.graph.neighbors(NodeIndex::new(node.at())).map(|n| Node(n.index() as u32))
     }
 
     /// Jobs that this one waits for, directly.
@@ -150,10 +144,7 @@ impl Dag {
                 }
             }
         }
-        (0..self.len() as u32)
-            .map(Node)
-            .filter(|n| seen[n.at()])
-            .collect()
+        (0..self.len() as u32).map(Node).filter(|n| seen[n.at()]).collect()
     }
 }
 
@@ -161,20 +152,13 @@ fn edge(
     dependency: &JobDependency,
     places: &HashMap<&JobCode, NodeIndex>,
 ) -> Result<(NodeIndex, NodeIndex), DagError> {
-    let JobDependency {
-        job_code,
-        depends_on,
-        ..
-    } = dependency;
+    let JobDependency { job_code, depends_on, .. } = dependency;
     if job_code == depends_on {
         return Err(DagError::SelfDependency(job_code.clone()));
     }
     match (places.get(job_code), places.get(depends_on)) {
         (Some(job), Some(parent)) => Ok((*job, *parent)),
-        _ => Err(DagError::Dangling {
-            job: job_code.clone(),
-            depends_on: depends_on.clone(),
-        }),
+        _ => Err(DagError::Dangling { job: job_code.clone(), depends_on: depends_on.clone() }),
     }
 }
 
@@ -197,9 +181,7 @@ fn shortest_cycle(graph: &DiGraph<JobCode, ()>) -> Vec<JobCode> {
     let Some(knot) = knot else { return Vec::new() };
     let inside: HashSet<NodeIndex> = knot.iter().copied().collect();
     // Any node of a knot lies on a ring; the first given one makes the message stable.
-    let Some(&start) = inside.iter().min() else {
-        return Vec::new();
-    };
+    let Some(&start) = inside.iter().min() else { return Vec::new() };
     let mut came_from: HashMap<NodeIndex, NodeIndex> = HashMap::new();
     let mut wave = VecDeque::from([start]);
     while let Some(node) = wave.pop_front() {
@@ -288,20 +270,15 @@ mod tests {
             depends_on: jobs[49_999].clone(),
             dependency_order: 0,
         });
-        let Err(DagError::Cycle(ring)) = Dag::build(&jobs, &edges) else {
-            panic!("a ring")
-        };
+        let Err(DagError::Cycle(ring)) = Dag::build(&jobs, &edges) else { panic!("a ring") };
         assert_eq!(ring.len(), 50_000);
     }
 
     #[test]
     fn downstream_is_everything_below() {
         let dag = dag("A B C D E", "B<A C<B D<A").expect("dag");
-        let below: Vec<&str> = dag
-            .downstream(&[Node(1)])
-            .iter()
-            .map(|n| dag.code(*n).as_str())
-            .collect();
+        let below: Vec<&str> =
+            dag.downstream(&[Node(1)]).iter().map(|n| dag.code(*n).as_str()).collect();
         assert_eq!(below, ["C"]);
         assert_eq!(dag.downstream(&[Node(0)]).len(), 3);
     }

@@ -1,7 +1,7 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, id, text, value, source, job, dag, batch, queue, readiness, outcome, settlement, notice.
+//! Story order: time, id, text, source, job, token, statement, params, dag, queue, batch, readiness, slots, rerun, why, outcome, settlement, notice.
 
 pub mod batch;
 pub mod dag;
@@ -12,9 +12,12 @@ pub mod outcome;
 pub mod params;
 pub mod queue;
 pub mod readiness;
+pub mod rerun;
 pub mod settlement;
+pub mod slots;
 pub mod source;
 pub mod statement;
 pub mod text;
 pub mod time;
 mod token;
+pub mod why;

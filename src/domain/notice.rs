@@ -40,17 +40,11 @@ pub struct JobEnd<'a> {
 /// addresses and the group's, each once. Both languages in one mail, English first, so that the
 /// subject stays usable as a filter.
 pub fn about(batch: &Batch, group: &Group, job: &JobDef, end: &JobEnd<'_>) -> Vec<Notice> {
-    let Some((kind, verb, verb_zh)) = words(end.status) else {
-        return Vec::new();
-    };
+    let Some((kind, verb, verb_zh)) = words(end.status) else { return Vec::new() };
     let no = &batch.values.batch_no;
-    let subject = one_line(&format!(
-        "[Procession] {} {} in batch {no} ({})",
-        job.code, verb, group.code
-    ));
-    let took = end
-        .started
-        .map_or_else(|| "-".to_owned(), |s| span_words(end.ended.since(s)));
+    let subject =
+        one_line(&format!("[Procession] {} {} in batch {no} ({})", job.code, verb, group.code));
+    let took = end.started.map_or_else(|| "-".to_owned(), |s| span_words(end.ended.since(s)));
     let blocked = match end.blocked {
         [] => "-".to_owned(),
         codes => clip(&codes.join(", "), 2_000),
@@ -161,18 +155,9 @@ mod tests {
         let sent = notices(QueueStatus::Timeout);
         let to: Vec<&str> = sent.iter().map(|n| n.recipient.as_str()).collect();
         assert_eq!(to, ["gl@bank.example", "ops@bank.example"]);
-        assert_eq!(
-            sent[0].subject,
-            "[Procession] GL_POST timed out in batch 202407 (month_end)"
-        );
+        assert_eq!(sent[0].subject, "[Procession] GL_POST timed out in batch 202407 (month_end)");
         assert_eq!(sent[0].kind, "timeout");
-        for part in [
-            "12.3 s",
-            "ORA-00060",
-            "TB, PNL",
-            "执行超时",
-            "logs 202407 GL_POST",
-        ] {
+        for part in ["12.3 s", "ORA-00060", "TB, PNL", "执行超时", "logs 202407 GL_POST"] {
             assert!(sent[0].body.contains(part), "{part} in {}", sent[0].body);
         }
     }

@@ -110,20 +110,12 @@ pub struct Outcome {
 impl Outcome {
     /// Ended well.
     pub fn success(outputs: Outputs) -> Self {
-        Self {
-            end: End::Success,
-            message: None,
-            outputs,
-        }
+        Self { end: End::Success, message: None, outputs }
     }
 
     /// Ended any other way, with the reason.
     pub fn ended(end: End, message: impl Into<String>) -> Self {
-        Self {
-            end,
-            message: Some(message.into()),
-            outputs: Outputs::default(),
-        }
+        Self { end, message: Some(message.into()), outputs: Outputs::default() }
     }
 }
 

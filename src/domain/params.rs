@@ -99,10 +99,7 @@ pub enum Reference {
 }
 
 fn reference(param: &str, name: &str) -> Result<Reference, ParamError> {
-    let unknown = || ParamError::UnknownName {
-        param: param.to_owned(),
-        name: name.to_owned(),
-    };
+    let unknown = || ParamError::UnknownName { param: param.to_owned(), name: name.to_owned() };
     match name {
         "batch_no" => Ok(Reference::BatchNo),
         "group" => Ok(Reference::Group),
@@ -113,10 +110,8 @@ fn reference(param: &str, name: &str) -> Result<Reference, ParamError> {
                 return Ok(Reference::Param(key.to_owned()));
             }
             // A job code may hold dots itself, an output's name may not.
-            let (code, output) = name
-                .strip_prefix("jobs.")
-                .and_then(|r| r.rsplit_once('.'))
-                .ok_or_else(unknown)?;
+            let (code, output) =
+                name.strip_prefix("jobs.").and_then(|r| r.rsplit_once('.')).ok_or_else(unknown)?;
             let code = JobCode::parse(code).map_err(|_| unknown())?;
             Ok(Reference::Output(code, output.to_owned()))
         }
@@ -177,10 +172,7 @@ pub fn resolve(
     batch: &BatchValues,
     output: &dyn Fn(&JobCode, &str) -> Option<String>,
 ) -> Result<Vec<BoundParam>, ParamError> {
-    job.params
-        .iter()
-        .map(|param| resolve_one(param, job, batch, output))
-        .collect()
+    job.params.iter().map(|param| resolve_one(param, job, batch, output)).collect()
 }
 
 fn resolve_one(
@@ -189,15 +181,9 @@ fn resolve_one(
     batch: &BatchValues,
     output: &dyn Fn(&JobCode, &str) -> Option<String>,
 ) -> Result<BoundParam, ParamError> {
-    let mut bound = BoundParam {
-        name: param.name.clone(),
-        mode: param.mode,
-        ty: param.ty,
-        value: None,
-    };
-    let Some(text) = &param.value else {
-        return Ok(bound);
-    };
+    let mut bound =
+        BoundParam { name: param.name.clone(), mode: param.mode, ty: param.ty, value: None };
+    let Some(text) = &param.value else { return Ok(bound) };
     let mut value = String::new();
     for piece in pieces(&param.name, text)? {
         match piece {
@@ -232,16 +218,11 @@ fn look_up(
             batch.params.get(key).cloned(),
             format!("give it to the group or to the batch (--param {key}=VALUE)"),
         ),
-        Reference::Output(code, key) => (
-            output(code, key),
-            format!("job {code} ended without an output named {key}"),
-        ),
+        Reference::Output(code, key) => {
+            (output(code, key), format!("job {code} ended without an output named {key}"))
+        }
     };
-    value.ok_or(ParamError::NoValue {
-        param: param.to_owned(),
-        name,
-        cure,
-    })
+    value.ok_or(ParamError::NoValue { param: param.to_owned(), name, cure })
 }
 
 fn check_type(param: &str, ty: ParamType, text: &str) -> Result<(), ParamError> {
@@ -259,11 +240,7 @@ fn check_type(param: &str, ty: ParamType, text: &str) -> Result<(), ParamError> 
     if fits {
         return Ok(());
     }
-    Err(ParamError::WrongType {
-        param: param.to_owned(),
-        text: text.to_owned(),
-        expected,
-    })
+    Err(ParamError::WrongType { param: param.to_owned(), text: text.to_owned(), expected })
 }
 
 fn is_decimal(text: &str) -> bool {
@@ -281,17 +258,10 @@ mod tests {
     fn resolved(ty: ParamType, text: &str) -> Result<Option<String>, String> {
         let code = |c| JobCode::parse(c).expect("code");
         let group = GroupCode::parse("month_end").expect("group");
-        let mut job = JobDef::bare(
-            code("GL"),
-            group.clone(),
-            JobType::parse("PROC").expect("type"),
-        );
-        job.params = vec![Param {
-            name: "p".into(),
-            mode: ParamMode::In,
-            ty,
-            value: Some(text.to_owned()),
-        }];
+        let mut job =
+            JobDef::bare(code("GL"), group.clone(), JobType::parse("PROC").expect("type"));
+        job.params =
+            vec![Param { name: "p".into(), mode: ParamMode::In, ty, value: Some(text.to_owned()) }];
         let batch = BatchValues {
             batch_no: BatchNo::parse("202407").expect("no"),
             group,
@@ -304,20 +274,14 @@ mod tests {
         let output = |code: &JobCode, name: &str| {
             (code.as_str() == "FX.LOAD" && name == "rows").then(|| "12".to_owned())
         };
-        resolve(&job, &batch, &output)
-            .map(|p| p[0].value.clone())
-            .map_err(|e| e.to_string())
+        resolve(&job, &batch, &output).map(|p| p[0].value.clone()).map_err(|e| e.to_string())
     }
 
     #[test]
     fn the_closed_set_of_names() {
         for (ty, text, value) in [
             (ParamType::Text, "plain $ {} }", "plain $ {} }"),
-            (
-                ParamType::Text,
-                "${batch_no}/${group}/${job_code}",
-                "202407/month_end/GL",
-            ),
+            (ParamType::Text, "${batch_no}/${group}/${job_code}", "202407/month_end/GL"),
             (ParamType::Date, "${business_date}", "2024-07-31"),
             (ParamType::Decimal, "${params.rate}", "7.10"),
             (ParamType::Int, "${jobs.FX.LOAD.rows}", "12"),
@@ -332,17 +296,9 @@ mod tests {
     fn faults_say_what_to_do() {
         for (ty, text, said) in [
             (ParamType::Text, "${batch_no", "without '}'"),
-            (
-                ParamType::Text,
-                "${env.HOME}",
-                "is not known; use ${batch_no}",
-            ),
+            (ParamType::Text, "${env.HOME}", "is not known; use ${batch_no}"),
             (ParamType::Text, "${params.fx}", "--param fx=VALUE"),
-            (
-                ParamType::Text,
-                "${jobs.FX.LOAD.cols}",
-                "ended without an output named cols",
-            ),
+            (ParamType::Text, "${jobs.FX.LOAD.cols}", "ended without an output named cols"),
             (ParamType::Int, "12.5", "is not a whole number"),
             (ParamType::Decimal, "1e5", "is not a decimal number"),
             (ParamType::Decimal, ".", "is not a decimal number"),

@@ -98,10 +98,7 @@ impl QueueStatus {
 
     /// Children of an `all success` job may go on.
     pub fn lets_children_run(self) -> bool {
-        matches!(
-            self,
-            Self::Success | Self::Warning | Self::Forced | Self::Skipped
-        )
+        matches!(self, Self::Success | Self::Warning | Self::Forced | Self::Skipped)
     }
 
     /// Final, and its children can never run.
@@ -197,10 +194,11 @@ impl QueueStatus {
             (S::Pending, Event::Enqueue) => S::Queued,
             (S::Pending | S::Queued | S::RetryWait, Event::Claim) => S::Running,
 
-            (S::Running, Event::Succeed) => S::Success,
-            (S::Running, Event::Warn) => S::Warning,
+            // A body may end by itself before the stop reaches it; then that is the truth.
+            (S::Running | S::Killing, Event::Succeed) => S::Success,
+            (S::Running | S::Killing, Event::Warn) => S::Warning,
             (S::Running | S::Killing, Event::RetryLater) => S::RetryWait,
-            (S::Running, Event::Fail) => S::Failed,
+            (S::Running | S::Killing, Event::Fail) => S::Failed,
             (S::Running | S::Killing, Event::TimeOut) => S::Timeout,
             (S::Running | S::Killing, Event::LoseTrack) => S::Unknown,
             (S::Running | S::Killing, Event::Orphan) => S::RetryWait,
@@ -272,10 +270,7 @@ mod tests {
         let operator = [Event::Skip, Event::ForceSuccess, Event::Rerun];
         for status in QueueStatus::ALL.into_iter().filter(|s| s.is_final()) {
             for event in Event::ALL.into_iter().filter(|e| !operator.contains(e)) {
-                assert!(
-                    status.after(event).is_err(),
-                    "{status} must not take {event:?}"
-                );
+                assert!(status.after(event).is_err(), "{status} must not take {event:?}");
             }
             assert_eq!(status.after(Event::Rerun), Ok(QueueStatus::Pending));
         }
@@ -294,14 +289,8 @@ mod tests {
                     }
                 }
             }
-            assert!(
-                seen.contains(&QueueStatus::Success),
-                "{status} can never succeed"
-            );
-            assert!(
-                seen.contains(&QueueStatus::Killed),
-                "{status} can never be stopped"
-            );
+            assert!(seen.contains(&QueueStatus::Success), "{status} can never succeed");
+            assert!(seen.contains(&QueueStatus::Killed), "{status} can never be stopped");
         }
     }
 

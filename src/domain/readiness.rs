@@ -11,8 +11,8 @@ use crate::domain::queue::QueueStatus;
 pub struct Released {
     /// Jobs whose last open parent has just let them go, in the order of the batch.
     pub ready: Vec<Node>,
-    /// Jobs that can never run any more, parents before children.
-    pub upstream_failed: Vec<Node>,
+    /// Jobs that can never run any more, parents before children, with the state each was in.
+    pub upstream_failed: Vec<(Node, QueueStatus)>,
 }
 
 /// Open parents and states of one batch.
@@ -35,17 +35,14 @@ impl Readiness {
         };
         let mut released = Released::default();
         for &node in dag.in_order() {
-            this.open_parents[node.at()] = dag
-                .parents(node)
-                .filter(|p| !this.status[p.at()].lets_children_run())
-                .count() as u32;
-            let blocked = dag
-                .parents(node)
-                .any(|p| this.status[p.at()].blocks_children());
+            this.open_parents[node.at()] =
+                dag.parents(node).filter(|p| !this.status[p.at()].lets_children_run()).count()
+                    as u32;
+            let blocked = dag.parents(node).any(|p| this.status[p.at()].blocks_children());
             match this.status[node.at()] {
-                QueueStatus::Pending | QueueStatus::Held if blocked => {
+                was @ (QueueStatus::Pending | QueueStatus::Held) if blocked => {
                     this.set(node, QueueStatus::UpstreamFailed);
-                    released.upstream_failed.push(node);
+                    released.upstream_failed.push((node, was));
                 }
                 QueueStatus::Pending | QueueStatus::Queued | QueueStatus::RetryWait
                     if this.open_parents[node.at()] == 0 =>
@@ -89,16 +86,19 @@ impl Readiness {
         let mut open = vec![node];
         while let Some(at) = open.pop() {
             for child in dag.children(at) {
-                if matches!(
-                    self.status[child.at()],
-                    QueueStatus::Pending | QueueStatus::Held
-                ) {
+                let was = self.status[child.at()];
+                if matches!(was, QueueStatus::Pending | QueueStatus::Held) {
                     self.set(child, QueueStatus::UpstreamFailed);
-                    released.upstream_failed.push(child);
+                    released.upstream_failed.push((child, was));
                     open.push(child);
                 }
             }
         }
+    }
+
+    /// All states, in the order of the batch.
+    pub fn statuses(&self) -> &[QueueStatus] {
+        &self.status
     }
 
     /// Nothing is left that could still change by itself.
@@ -108,9 +108,7 @@ impl Readiness {
 
     /// Parents that still stand before a job.
     pub fn waits_for(&self, dag: &Dag, node: Node) -> Vec<Node> {
-        dag.parents(node)
-            .filter(|p| !self.status[p.at()].lets_children_run())
-            .collect()
+        dag.parents(node).filter(|p| !self.status[p.at()].lets_children_run()).collect()
     }
 
     fn set(&mut self, node: Node, to: QueueStatus) {
@@ -131,9 +129,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn dag_of(size: usize, pairs: &[(usize, usize)]) -> Dag {
-        let jobs: Vec<JobCode> = (0..size)
-            .map(|i| JobCode::parse(&format!("J{i}")).expect("code"))
-            .collect();
+        let jobs: Vec<JobCode> =
+            (0..size).map(|i| JobCode::parse(&format!("J{i}")).expect("code")).collect();
         let edges: Vec<JobDependency> = pairs
             .iter()
             .map(|(c, p)| JobDependency {
@@ -199,23 +196,18 @@ mod tests {
         let (mut counters, first) = Readiness::rebuild(&dag, &[QueueStatus::Pending; 5]);
         assert_eq!(first.ready, [Node(0), Node(1)]);
         let freed = counters.change(&dag, Node(0), QueueStatus::Failed);
-        assert_eq!(freed.upstream_failed, [Node(2), Node(3)]);
-        assert_eq!(
-            counters.change(&dag, Node(1), QueueStatus::Success).ready,
-            [Node(4)]
-        );
+        let below: Vec<Node> = freed.upstream_failed.iter().map(|(n, _)| *n).collect();
+        assert_eq!(below, [Node(2), Node(3)]);
+        assert_eq!(counters.change(&dag, Node(1), QueueStatus::Success).ready, [Node(4)]);
     }
 
     #[test]
     fn rebuilding_finishes_what_a_crash_cut_short() {
         let dag = dag_of(3, &[(1, 0), (2, 1)]);
-        let rows = [
-            QueueStatus::Failed,
-            QueueStatus::Pending,
-            QueueStatus::Pending,
-        ];
+        let rows = [QueueStatus::Failed, QueueStatus::Pending, QueueStatus::Pending];
         let (counters, open) = Readiness::rebuild(&dag, &rows);
-        assert_eq!(open.upstream_failed, [Node(1), Node(2)]);
+        let was = QueueStatus::Pending;
+        assert_eq!(open.upstream_failed, [(Node(1), was), (Node(2), was)]);
         assert!(counters.is_done());
     }
 }

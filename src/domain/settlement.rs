@@ -27,10 +27,7 @@ pub struct Settlement {
 /// tried again only if the job is declared idempotent, because its effect may already be there. A
 /// body that an operator stopped is never tried again by itself.
 pub fn settle(job: &JobDef, try_count: u32, outcome: &Outcome, now: Millis) -> Settlement {
-    let message = outcome
-        .message
-        .as_ref()
-        .map(|m| storable(m.as_bytes(), MESSAGE_MAX));
+    let message = outcome.message.as_ref().map(|m| storable(m.as_bytes(), MESSAGE_MAX));
     let done = |event| Settlement {
         event,
         try_count,
@@ -39,11 +36,7 @@ pub fn settle(job: &JobDef, try_count: u32, outcome: &Outcome, now: Millis) -> S
         tell_owners: false,
     };
     let may_retry = try_count < job.retry_count;
-    let give_up = |event| Settlement {
-        tell_owners: true,
-        try_count: try_count + 1,
-        ..done(event)
-    };
+    let give_up = |event| Settlement { tell_owners: true, try_count: try_count + 1, ..done(event) };
     let retry = || Settlement {
         try_count: try_count + 1,
         not_before: Some(now.plus(i64::from(job.retry_delay_sec) * 1_000)),
@@ -65,11 +58,7 @@ pub fn settle(job: &JobDef, try_count: u32, outcome: &Outcome, now: Millis) -> S
 /// What becomes of a row whose worker died while it ran. A lost worker is not the job's fault, so
 /// no try is charged.
 pub fn settle_orphan(job: &JobDef) -> Event {
-    if job.idempotent {
-        Event::Orphan
-    } else {
-        Event::LoseTrack
-    }
+    if job.idempotent { Event::Orphan } else { Event::LoseTrack }
 }
 
 #[cfg(test)]
@@ -109,11 +98,7 @@ mod tests {
             (End::Unknown, 0, 1, true, E::RetryLater, false),
             (End::Unknown, 1, 1, true, E::LoseTrack, true),
         ] {
-            let outcome = Outcome {
-                end: end.clone(),
-                message: None,
-                outputs: Outputs::default(),
-            };
+            let outcome = Outcome { end: end.clone(), message: None, outputs: Outputs::default() };
             let settled = settle(&job(allowed, idempotent), tries, &outcome, Millis(1_000));
             assert_eq!(
                 (settled.event, settled.tell_owners),

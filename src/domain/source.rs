@@ -72,9 +72,6 @@ pub struct Source {
 impl Source {
     /// The environment variable that may replace this source's URL.
     pub fn url_env(&self) -> String {
-        format!(
-            "PROCESSION_SOURCE_{}",
-            self.name.as_str().to_ascii_uppercase().replace('-', "_")
-        )
+        format!("PROCESSION_SOURCE_{}", self.name.as_str().to_ascii_uppercase().replace('-', "_"))
     }
 }

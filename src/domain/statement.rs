@@ -47,10 +47,7 @@ pub fn split(sql: &str, dialect: DialectName) -> Vec<Statement> {
         if piece.kind == PieceKind::Between {
             continue;
         }
-        let newlines = sql.as_bytes()[seen..piece.start]
-            .iter()
-            .filter(|b| **b == b'\n')
-            .count();
+        let newlines = sql.as_bytes()[seen..piece.start].iter().filter(|b| **b == b'\n').count();
         line += u32::try_from(newlines).unwrap_or(u32::MAX);
         seen = piece.start;
         statements.push(Statement {
@@ -183,11 +180,7 @@ fn pieces(sql: &str, dialect: DialectName) -> Vec<Piece> {
 
 fn finish(found: &mut Vec<Piece>, now: Reading, end: usize) {
     if let Some(start) = now.start {
-        let kind = if now.routine {
-            PieceKind::Routine
-        } else {
-            PieceKind::Statement
-        };
+        let kind = if now.routine { PieceKind::Routine } else { PieceKind::Statement };
         found.push(Piece { kind, start, end });
     }
 }
@@ -206,10 +199,7 @@ fn delimiter_line(sql: &str, at: usize, dialect: DialectName) -> Option<(&str, u
     if dialect != DialectName::Mysql {
         return None;
     }
-    let before = sql.as_bytes()[..at]
-        .iter()
-        .rev()
-        .find(|b| !matches!(b, b' ' | b'\t'));
+    let before = sql.as_bytes()[..at].iter().rev().find(|b| !matches!(b, b' ' | b'\t'));
     let line = sql[at..].lines().next()?;
     let mut words = line.split_ascii_whitespace();
     let is_command = words.next()?.eq_ignore_ascii_case("delimiter")
@@ -273,10 +263,7 @@ pub struct Bound {
 /// label), nor is one followed by anything but a letter or `_` (`:=`, `: n`).
 pub fn bind_names(text: &str, dialect: DialectName, cast: impl Fn(&str) -> &'static str) -> Bound {
     let bytes = text.as_bytes();
-    let mut bound = Bound {
-        text: String::with_capacity(text.len()),
-        names: Vec::new(),
-    };
+    let mut bound = Bound { text: String::with_capacity(text.len()), names: Vec::new() };
     let mut at = 0;
     while at < bytes.len() {
         let (kind, end) = token(bytes, at, dialect);
@@ -291,17 +278,11 @@ pub fn bind_names(text: &str, dialect: DialectName, cast: impl Fn(&str) -> &'sta
             bound.names.push(name.to_owned());
             continue;
         }
-        let place = bound
-            .names
-            .iter()
-            .position(|known| known == name)
-            .unwrap_or_else(|| {
-                bound.names.push(name.to_owned());
-                bound.names.len() - 1
-            });
-        bound
-            .text
-            .push_str(&format!("CAST(${}::text AS {})", place + 1, cast(name)));
+        let place = bound.names.iter().position(|known| known == name).unwrap_or_else(|| {
+            bound.names.push(name.to_owned());
+            bound.names.len() - 1
+        });
+        bound.text.push_str(&format!("CAST(${}::text AS {})", place + 1, cast(name)));
     }
     bound
 }
@@ -313,10 +294,7 @@ fn name_at(text: &str, at: usize) -> Option<&str> {
         return None;
     }
     let name = &text[at + 1..];
-    let len = name
-        .bytes()
-        .take_while(|b| is_word(*b) && *b != b'$')
-        .count();
+    let len = name.bytes().take_while(|b| is_word(*b) && *b != b'$').count();
     let first = *name.as_bytes().first()?;
     (len > 0 && !first.is_ascii_digit()).then(|| &name[..len])
 }

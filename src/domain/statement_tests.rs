@@ -16,42 +16,22 @@ fn statements_end_at_semicolons_that_are_code() {
             "SELECT ';'; SELECT \"a;b\"; SELECT `x;y`",
             vec!["SELECT ';'", "SELECT \"a;b\"", "SELECT `x;y`"],
         ),
-        (
-            Mysql,
-            r"SELECT 'a\';b'; SELECT 'c'';d'",
-            vec![r"SELECT 'a\';b'", "SELECT 'c'';d'"],
-        ),
-        (
-            Postgres,
-            r"SELECT 'a\'; SELECT E'b\';c'",
-            vec![r"SELECT 'a\'", r"SELECT E'b\';c'"],
-        ),
-        (
-            Postgres,
-            r"SELECT name'a\'; x",
-            vec![r"SELECT name'a\'", "x"],
-        ),
-        (
-            Mysql,
-            "# a;b\nSELECT 1 -- c;d\n; -- e",
-            vec!["SELECT 1 -- c;d"],
-        ),
-        (
-            Mysql,
-            "SELECT 5--1;SELECT 2",
-            vec!["SELECT 5--1", "SELECT 2"],
-        ),
-        (
-            Mysql,
-            "/*!40101 SET a=1; */; /* no; */",
-            vec!["/*!40101 SET a=1; */"],
-        ),
+        (Mysql, r"SELECT 'a\';b'; SELECT 'c'';d'", vec![r"SELECT 'a\';b'", "SELECT 'c'';d'"]),
+        (Postgres, r"SELECT 'a\'; SELECT E'b\';c'", vec![r"SELECT 'a\'", r"SELECT E'b\';c'"]),
+        (Postgres, r"SELECT name'a\'; x", vec![r"SELECT name'a\'", "x"]),
+        (Mysql, "# a;b\nSELECT 1 -- c;d\n; -- e", vec!["SELECT 1 -- c;d"]),
+        (Mysql, "SELECT 5--1;SELECT 2", vec!["SELECT 5--1", "SELECT 2"]),
+        (Mysql, "/*!40101 SET a=1; */; /* no; */", vec!["/*!40101 SET a=1; */"]),
+    ] {
+        assert_eq!(texts(sql, dialect), expected, "{dialect}: {sql}");
+    }
+}
+
+#[test]
+fn comments_nest_and_dollars_quote_where_they_do() {
+    for (dialect, sql, expected) in [
         (Postgres, "/* a /* b; */ c; */ SELECT 1", vec!["SELECT 1"]),
-        (
-            Sqlite,
-            "/* a /* b; */ SELECT 1; SELECT [a;b]",
-            vec!["SELECT 1", "SELECT [a;b]"],
-        ),
+        (Sqlite, "/* a /* b; */ SELECT 1; SELECT [a;b]", vec!["SELECT 1", "SELECT [a;b]"]),
         (
             Postgres,
             "SELECT $$a;b$$, $x$;$$;$x$; SELECT $1; SELECT a$b$;",
@@ -60,10 +40,7 @@ fn statements_end_at_semicolons_that_are_code() {
         (
             Postgres,
             "CREATE RULE r AS ON INSERT TO t DO (SELECT 1; SELECT 2); SELECT 3",
-            vec![
-                "CREATE RULE r AS ON INSERT TO t DO (SELECT 1; SELECT 2)",
-                "SELECT 3",
-            ],
+            vec!["CREATE RULE r AS ON INSERT TO t DO (SELECT 1; SELECT 2)", "SELECT 3"],
         ),
         (Postgres, "SELECT '未;完", vec!["SELECT '未;完"]),
     ] {
@@ -96,25 +73,16 @@ fn bodies_of_routines_stay_whole() {
             "CREATE FUNCTION f() RETURNS int LANGUAGE sql BEGIN ATOMIC \
           SELECT CASE WHEN true THEN 1 END; SELECT 2; END",
         ),
-        (
-            Postgres,
-            "CREATE PROCEDURE p() AS $$ BEGIN COMMIT; END; $$ LANGUAGE plpgsql",
-        ),
+        (Postgres, "CREATE PROCEDURE p() AS $$ BEGIN COMMIT; END; $$ LANGUAGE plpgsql"),
     ] {
         let found = split(&format!("{routine};\nSELECT 9"), dialect);
         assert_eq!(found.len(), 2, "{dialect}: {found:#?}");
         assert_eq!(found[0].text, routine);
-        assert!(
-            found[0].is_routine || routine.starts_with("BEGIN"),
-            "{routine}"
-        );
+        assert!(found[0].is_routine || routine.starts_with("BEGIN"), "{routine}");
         assert_eq!((found[1].text.as_str(), found[1].line), ("SELECT 9", 2));
     }
     // A table called `function` or a plain BEGIN is no routine.
-    assert_eq!(
-        texts("CREATE TABLE function (a int); SELECT 1", Mysql).len(),
-        2
-    );
+    assert_eq!(texts("CREATE TABLE function (a int); SELECT 1", Mysql).len(), 2);
     assert_eq!(texts("BEGIN; SELECT 1; COMMIT", Sqlite).len(), 3);
     assert_eq!(texts("BEGIN; SELECT 1; END; SELECT 2", Postgres).len(), 4);
 }
@@ -137,19 +105,12 @@ fn delimiter_lines_are_obeyed_and_not_sent() {
         ]
     );
     assert_eq!(texts("DELIMITER //\nx", Sqlite), ["DELIMITER //\nx"]);
-    assert_eq!(
-        texts("SELECT a\n delimiter ; b", Mysql).len(),
-        2,
-        "only between statements"
-    );
+    assert_eq!(texts("SELECT a\n delimiter ; b", Mysql).len(), 2, "only between statements");
 }
 
 #[test]
 fn lines_are_those_of_the_first_word() {
-    let found = split(
-        "-- head\n\n/* two\nlines */ SELECT 1;\n\n  SELECT\n 2;",
-        Postgres,
-    );
+    let found = split("-- head\n\n/* two\nlines */ SELECT 1;\n\n  SELECT\n 2;", Postgres);
     assert_eq!(found.iter().map(|s| s.line).collect::<Vec<_>>(), [4, 6]);
 }
 
@@ -157,57 +118,24 @@ fn lines_are_those_of_the_first_word() {
 fn names_become_placeholders() {
     let cast = |name: &str| if name == "n" { "bigint" } else { "text" };
     for (dialect, sql, text, names) in [
-        (
-            Mysql,
-            "a = :a AND b=:b OR c=:a",
-            "a = ? AND b=? OR c=?",
-            vec!["a", "b", "a"],
-        ),
+        (Mysql, "a = :a AND b=:b OR c=:a", "a = ? AND b=? OR c=?", vec!["a", "b", "a"]),
         (
             Postgres,
             "a=:n AND b=:b OR c IN (:n)",
             "a=CAST($1::text AS bigint) AND b=CAST($2::text AS text) OR c IN (CAST($1::text AS bigint))",
             vec!["n", "b"],
         ),
-        (
-            Postgres,
-            "x::date, y[1:2], z[a:n], ':s', \":i\", $$:d$$",
-            "",
-            vec![],
-        ),
-        (
-            Postgres,
-            "ARRAY[:n]",
-            "ARRAY[CAST($1::text AS bigint)]",
-            vec!["n"],
-        ),
-        (
-            Mysql,
-            "SET @a := 1, b :=:n -- :x",
-            "SET @a := 1, b :=? -- :x",
-            vec!["n"],
-        ),
-        (
-            Mysql,
-            "lbl:LOOP, '12:30', \"a :b\", `:c`, :9, : n",
-            "",
-            vec![],
-        ),
-        (
-            Sqlite,
-            "SELECT :名字 || [:x]",
-            "SELECT ? || [:x]",
-            vec!["名字"],
-        ),
+        (Postgres, "x::date, y[1:2], z[a:n], ':s', \":i\", $$:d$$", "", vec![]),
+        (Postgres, "ARRAY[:n]", "ARRAY[CAST($1::text AS bigint)]", vec!["n"]),
+        (Mysql, "SET @a := 1, b :=:n -- :x", "SET @a := 1, b :=? -- :x", vec!["n"]),
+        (Mysql, "lbl:LOOP, '12:30', \"a :b\", `:c`, :9, : n", "", vec![]),
+        (Sqlite, "SELECT :名字 || [:x]", "SELECT ? || [:x]", vec!["名字"]),
     ] {
         let bound = bind_names(sql, dialect, cast);
         let expected = if text.is_empty() { sql } else { text };
         assert_eq!(
             bound,
-            Bound {
-                text: expected.into(),
-                names: names.into_iter().map(Into::into).collect()
-            }
+            Bound { text: expected.into(), names: names.into_iter().map(Into::into).collect() }
         );
     }
 }
@@ -215,13 +143,7 @@ fn names_become_placeholders() {
 #[test]
 fn unfit_and_transaction_statements_are_known() {
     let one = |sql: &str, d| split(sql, d).remove(0);
-    assert!(
-        unfit(
-            &one("copy t (a, b) from stdin with csv", Postgres),
-            Postgres
-        )
-        .is_some()
-    );
+    assert!(unfit(&one("copy t (a, b) from stdin with csv", Postgres), Postgres).is_some());
     assert!(unfit(&one("COPY t FROM '/tmp/stdin'", Postgres), Postgres).is_none());
     for (sql, expected) in [
         ("COMMIT", true),
@@ -233,16 +155,9 @@ fn unfit_and_transaction_statements_are_known() {
         ("SELECT 'COMMIT'", false),
         ("SAVEPOINT a", false),
     ] {
-        assert_eq!(
-            is_transaction_word(&one(sql, Postgres), Postgres),
-            expected,
-            "{sql}"
-        );
+        assert_eq!(is_transaction_word(&one(sql, Postgres), Postgres), expected, "{sql}");
     }
-    assert!(!is_transaction_word(
-        &one("BEGIN NOT ATOMIC SELECT 1; END", Mysql),
-        Mysql
-    ));
+    assert!(!is_transaction_word(&one("BEGIN NOT ATOMIC SELECT 1; END", Mysql), Mysql));
 }
 
 /// Text made of the pieces that matter.
@@ -287,11 +202,8 @@ fn sql_like() -> impl Strategy<Value = String> {
         "1",
         "?",
     ]);
-    prop::collection::vec(
-        prop_oneof![4 => word.prop_map(str::to_owned), 1 => ".{0,3}"],
-        0..40,
-    )
-    .prop_map(|words| words.concat())
+    prop::collection::vec(prop_oneof![4 => word.prop_map(str::to_owned), 1 => ".{0,3}"], 0..40)
+        .prop_map(|words| words.concat())
 }
 
 fn dialect() -> impl Strategy<Value = DialectName> {

@@ -84,25 +84,13 @@ mod tests {
 
     #[test]
     fn wall_clock_gaps_and_overlaps() {
-        assert_eq!(
-            wall("Asia/Shanghai", "2024-07-31", "02:30:00"),
-            "2024-07-30T18:30:00.000Z"
-        );
+        assert_eq!(wall("Asia/Shanghai", "2024-07-31", "02:30:00"), "2024-07-30T18:30:00.000Z");
         // New York, 8 March 2026: 02:00–03:00 does not exist; the first instant after is 03:00 EDT.
-        assert_eq!(
-            wall("America/New_York", "2026-03-08", "02:30:00"),
-            "2026-03-08T07:00:00.000Z"
-        );
+        assert_eq!(wall("America/New_York", "2026-03-08", "02:30:00"), "2026-03-08T07:00:00.000Z");
         // New York, 1 November 2026: 01:30 occurs twice; the first is EDT.
-        assert_eq!(
-            wall("America/New_York", "2026-11-01", "01:30:00"),
-            "2026-11-01T05:30:00.000Z"
-        );
+        assert_eq!(wall("America/New_York", "2026-11-01", "01:30:00"), "2026-11-01T05:30:00.000Z");
         // Samoa had no 30 December 2011 at all.
-        assert_eq!(
-            wall("Pacific/Apia", "2011-12-30", "10:00:00"),
-            "2011-12-30T10:00:00.000Z"
-        );
+        assert_eq!(wall("Pacific/Apia", "2011-12-30", "10:00:00"), "2011-12-30T10:00:00.000Z");
     }
 
     #[test]

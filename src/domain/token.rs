@@ -26,10 +26,9 @@ pub(crate) fn is_word(byte: u8) -> bool {
 pub(crate) fn token(text: &[u8], at: usize, dialect: DialectName) -> (Token, usize) {
     let rest = &text[at..];
     let (kind, len) = match rest[0] {
-        b if b.is_ascii_whitespace() => (
-            Token::Blank,
-            rest.iter().take_while(|b| b.is_ascii_whitespace()).count(),
-        ),
+        b if b.is_ascii_whitespace() => {
+            (Token::Blank, rest.iter().take_while(|b| b.is_ascii_whitespace()).count())
+        }
         b'-' if is_dash_comment(rest, dialect) => (Token::Blank, line_len(rest)),
         b'#' if dialect == DialectName::Mysql => (Token::Blank, line_len(rest)),
         b'/' if rest.starts_with(b"/*") => block_comment(rest, dialect),
@@ -43,22 +42,13 @@ pub(crate) fn token(text: &[u8], at: usize, dialect: DialectName) -> (Token, usi
             };
             (Token::Quoted, quoted_len(rest, b'\'', escapes))
         }
-        b'"' => (
-            Token::Quoted,
-            quoted_len(rest, b'"', dialect == DialectName::Mysql),
-        ),
+        b'"' => (Token::Quoted, quoted_len(rest, b'"', dialect == DialectName::Mysql)),
         b'`' if dialect != DialectName::Postgres => (Token::Quoted, quoted_len(rest, b'`', false)),
-        b'[' if dialect == DialectName::Sqlite => (
-            Token::Quoted,
-            rest.iter()
-                .position(|b| *b == b']')
-                .map_or(rest.len(), |end| end + 1),
-        ),
+        b'[' if dialect == DialectName::Sqlite => {
+            (Token::Quoted, rest.iter().position(|b| *b == b']').map_or(rest.len(), |end| end + 1))
+        }
         b'$' if dialect == DialectName::Postgres => dollar(rest),
-        b if is_word(b) => (
-            Token::Word,
-            rest.iter().take_while(|b| is_word(**b)).count(),
-        ),
+        b if is_word(b) => (Token::Word, rest.iter().take_while(|b| is_word(**b)).count()),
         _ => (Token::Mark, 1),
     };
     (kind, at + len)
@@ -68,9 +58,7 @@ pub(crate) fn token(text: &[u8], at: usize, dialect: DialectName) -> (Token, usi
 fn is_dash_comment(rest: &[u8], dialect: DialectName) -> bool {
     rest.starts_with(b"--")
         && (dialect != DialectName::Mysql
-            || rest
-                .get(2)
-                .is_none_or(|b| b.is_ascii_whitespace() || b.is_ascii_control()))
+            || rest.get(2).is_none_or(|b| b.is_ascii_whitespace() || b.is_ascii_control()))
 }
 
 fn line_len(rest: &[u8]) -> usize {
@@ -110,10 +98,7 @@ fn quoted_len(rest: &[u8], quote: u8, backslash: bool) -> usize {
 
 /// `$$…$$` or `$tag$…$tag$`; a lone `$` (as in `$1`) is a mark.
 fn dollar(rest: &[u8]) -> (Token, usize) {
-    let name = rest[1..]
-        .iter()
-        .take_while(|b| is_word(**b) && **b != b'$')
-        .count();
+    let name = rest[1..].iter().take_while(|b| is_word(**b) && **b != b'$').count();
     let opens = rest.get(name + 1) == Some(&b'$') && !rest[1].is_ascii_digit();
     if !opens {
         return (Token::Mark, 1);
@@ -121,8 +106,5 @@ fn dollar(rest: &[u8]) -> (Token, usize) {
     let tag = &rest[..name + 2];
     let body = &rest[tag.len()..];
     let end = body.windows(tag.len()).position(|window| window == tag);
-    (
-        Token::Quoted,
-        end.map_or(rest.len(), |end| tag.len() + end + tag.len()),
-    )
+    (Token::Quoted, end.map_or(rest.len(), |end| tag.len() + end + tag.len()))
 }

@@ -57,27 +57,17 @@ pub(crate) fn command(task: &Task, options: &Options, dir: &Dir) -> Result<Comma
     let word = task.job.interpreter.as_deref().unwrap_or("sh");
     let interpreter = options.interpreters.get(word).ok_or_else(|| {
         let known: Vec<&str> = options.interpreters.keys().map(String::as_str).collect();
-        format!(
-            "interpreter '{word}' is not allowed here; allowed: {}",
-            known.join(", ")
-        )
+        format!("interpreter '{word}' is not allowed here; allowed: {}", known.join(", "))
     })?;
     if !interpreter.is_absolute() {
-        return Err(format!(
-            "interpreter '{word}' must be given by its absolute path"
-        ));
+        return Err(format!("interpreter '{word}' must be given by its absolute path"));
     }
     let file = dir.path().join("script");
     std::fs::write(&file, script).map_err(|e| format!("cannot write the script: {e}"))?;
     let mut command = Command::new(interpreter);
     command
         .arg(&file)
-        .current_dir(
-            task.job
-                .working_dir
-                .as_deref()
-                .map_or(dir.path(), Path::new),
-        )
+        .current_dir(task.job.working_dir.as_deref().map_or(dir.path(), Path::new))
         .env_clear()
         .envs(environment(task, options))
         .stdin(Stdio::null())
@@ -91,15 +81,11 @@ pub(crate) fn command(task: &Task, options: &Options, dir: &Dir) -> Result<Comma
 /// environment holds passwords, so nothing passes by default.
 fn environment(task: &Task, options: &Options) -> BTreeMap<String, String> {
     let inherited = options.script_env.iter();
-    let mut vars: BTreeMap<String, String> = inherited
-        .filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)))
-        .collect();
+    let mut vars: BTreeMap<String, String> =
+        inherited.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect();
     for param in task.params.iter().filter(|p| p.mode != ParamMode::Out) {
         if let Some(value) = &param.value {
-            vars.insert(
-                format!("PROCESSION_PARAM_{}", upper(&param.name)),
-                value.clone(),
-            );
+            vars.insert(format!("PROCESSION_PARAM_{}", upper(&param.name)), value.clone());
         }
     }
     let mut tell = |name: &str, value: String| vars.insert(name.to_owned(), value);
@@ -118,11 +104,7 @@ fn environment(task: &Task, options: &Options) -> BTreeMap<String, String> {
 /// A parameter's name as part of a variable's: what a shell cannot name becomes `_`.
 fn upper(name: &str) -> String {
     let shell = |c: char| {
-        if c.is_ascii_alphanumeric() {
-            c.to_ascii_uppercase()
-        } else {
-            '_'
-        }
+        if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }
     };
     name.chars().map(shell).collect()
 }
@@ -140,12 +122,7 @@ pub(crate) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// A reader that writes to `log`.
     pub(crate) fn new(log: &'a RunLog) -> Self {
-        Self {
-            log,
-            lines: Default::default(),
-            values: BTreeMap::new(),
-            last_error: None,
-        }
+        Self { log, lines: Default::default(), values: BTreeMap::new(), last_error: None }
     }
 
     /// Reads both pipes until both are closed. May be dropped and followed by `finish`.
@@ -194,8 +171,7 @@ impl<'a> Reader<'a> {
         let output = storable(output.trim_ascii(), LINE_MAX);
         match output.split_once('=') {
             Some((name, value)) if self.values.len() < VALUES_MAX && !name.trim().is_empty() => {
-                self.values
-                    .insert(name.trim().to_owned(), Some(value.to_owned()));
+                self.values.insert(name.trim().to_owned(), Some(value.to_owned()));
             }
             Some(_) | None => {
                 let said = "this ::output line is not kept: it needs name=value";

@@ -32,10 +32,7 @@ pub(crate) struct Member {
 impl Family {
     /// The family of the group leader `pid`.
     pub(crate) fn new(pid: i32, run: &str) -> Self {
-        Self {
-            group: pid,
-            cookie: format!("{COOKIE}={run}"),
-        }
+        Self { group: pid, cookie: format!("{COOKIE}={run}") }
     }
 
     /// Sends a signal to the script's group; nobody there is no fault.
@@ -48,9 +45,7 @@ impl Family {
         let Ok(entries) = fs::read_dir("/proc") else {
             return Vec::new();
         };
-        let pids = entries
-            .flatten()
-            .filter_map(|e| e.file_name().to_str()?.parse().ok());
+        let pids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
         pids.filter_map(|pid| self.member(pid)).collect()
     }
 
@@ -68,18 +63,12 @@ impl Family {
             return None;
         }
         let name = head.split_once('(').map_or("", |(_, name)| name).to_owned();
-        Some(Member {
-            pid,
-            name,
-            is_in_group,
-        })
+        Some(Member { pid, name, is_in_group })
     }
 
     fn has_cookie(&self, pid: i32) -> bool {
         let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environ
-            .split(|b| *b == 0)
-            .any(|entry| entry == self.cookie.as_bytes())
+        environ.split(|b| *b == 0).any(|entry| entry == self.cookie.as_bytes())
     }
 
     /// KILLs the group and whoever carries the cookie; who was found.

@@ -65,9 +65,7 @@ impl<'a> Ladder<'a> {
 
     /// `session 42`
     pub(crate) fn name(&self) -> String {
-        self.id.as_ref().map_or("the session".to_owned(), |id| {
-            format!("session {}", id.number)
-        })
+        self.id.as_ref().map_or("the session".to_owned(), |id| format!("session {}", id.number))
     }
 
     fn say(&self, text: impl AsRef<str>) {
@@ -102,11 +100,7 @@ impl<'a> Ladder<'a> {
             Dialect::Sqlite => done.is_err(),
             Dialect::Mysql | Dialect::Postgres => self.was_sent.load(Ordering::SeqCst),
         };
-        if was_braked || was_sent {
-            Ended::Stopped(reason)
-        } else {
-            Ended::Own(done)
-        }
+        if was_braked || was_sent { Ended::Stopped(reason) } else { Ended::Own(done) }
     }
 
     /// Cancels until the grace is over, then ends the session; whether it is gone. The body's
@@ -118,17 +112,16 @@ impl<'a> Ladder<'a> {
             return false;
         };
         let start = Instant::now();
-        let (mut control, mut sent) = (None, 0_u32);
+        let (mut control, mut sent, mut is_said) = (None, 0_u32, false);
         while start.elapsed() < self.ctx.options.kill_grace {
             if let Some(open) = self.connected(&mut control).await {
                 // Said before it is sent: the body may end, and this future with it, at once.
                 self.was_sent.store(true, Ordering::SeqCst);
-                if sent == 0 {
+                if !std::mem::replace(&mut is_said, true) {
                     self.say(format!("{} sent", self.cancel_words(id)));
                 }
-                sent += 1;
                 match timeout(self.target.timeout, open.cancel(id)).await {
-                    Ok(Ok(true)) => {}
+                    Ok(Ok(true)) => sent += 1,
                     Ok(Ok(false)) => return self.confirm(Duration::ZERO).await,
                     Ok(Err(error)) => self.complain(&mut control, "cancel", &error).await,
                     Err(_) => control = None,
@@ -136,9 +129,7 @@ impl<'a> Ladder<'a> {
             }
             sleep(REPEAT).await;
         }
-        self.say(format!(
-            "still runs after {sent} cancels: ending its session"
-        ));
+        self.say(format!("still runs after {sent} cancels: ending its session"));
         self.confirm(Duration::ZERO).await
     }
 
@@ -169,10 +160,7 @@ impl<'a> Ladder<'a> {
                 match look {
                     Ok(Ok(false)) => {
                         let seconds = start.elapsed().as_secs_f64();
-                        self.say(format!(
-                            "session {} is gone after {seconds:.1} s",
-                            id.number
-                        ));
+                        self.say(format!("session {} is gone after {seconds:.1} s", id.number));
                         close(control).await;
                         return true;
                     }

@@ -79,10 +79,7 @@ mod tests {
         let found = cut(&[long.as_bytes()]);
         assert_eq!(found.len(), 2);
         assert!(found.iter().all(|line| std::str::from_utf8(line).is_ok()));
-        assert_eq!(
-            cut(&[b"a\n\nb", b"c\n", b"d"]),
-            [&b"a"[..], b"", b"bc", b"d"]
-        );
+        assert_eq!(cut(&[b"a\n\nb", b"c\n", b"d"]), [&b"a"[..], b"", b"bc", b"d"]);
         let exact = [vec![b'x'; LINE_MAX], b"\ny".to_vec()].concat();
         assert_eq!(cut(&[&exact]).len(), 2);
     }

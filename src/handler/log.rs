@@ -49,20 +49,14 @@ impl RunLog {
             fresh: Vec::new(),
             tail: VecDeque::new(),
         };
-        Self {
-            inner: Arc::new(Mutex::new(buffer)),
-        }
+        Self { inner: Arc::new(Mutex::new(buffer)) }
     }
 
     /// Adds one line of bytes of any kind; long lines are cut, unstorable characters replaced.
     pub fn bytes(&self, stream: Stream, line: &[u8]) {
         let text = storable(line.trim_ascii_end(), LINE_MAX);
         let mut buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = Line {
-            number: buffer.next,
-            stream,
-            text,
-        };
+        let line = Line { number: buffer.next, stream, text };
         buffer.next += 1;
         if buffer.tail.is_empty() && buffer.head_left >= line.text.len() {
             buffer.head_left -= line.text.len() + 1.min(buffer.head_left - line.text.len());
@@ -125,15 +119,8 @@ mod tests {
         assert_eq!(lines[0].text, "line 0");
         assert_eq!(lines.last().map(|l| l.text.as_str()), Some("line 99999"));
         assert_eq!(lines.last().map(|l| l.number), Some(100_000));
-        assert!(
-            lines
-                .iter()
-                .any(|l| l.stream == Stream::System && l.text.contains("left out"))
-        );
-        assert!(
-            lines.windows(2).all(|w| w[0].number < w[1].number),
-            "numbers must be unique"
-        );
+        assert!(lines.iter().any(|l| l.stream == Stream::System && l.text.contains("left out")));
+        assert!(lines.windows(2).all(|w| w[0].number < w[1].number), "numbers must be unique");
     }
 
     #[test]

@@ -34,17 +34,7 @@ impl WorkerHandler for Proc {
     }
 
     fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        Box::pin(async move {
-            target::run(
-                task,
-                ctx,
-                &Call {
-                    task,
-                    log: &ctx.log,
-                },
-            )
-            .await
-        })
+        Box::pin(async move { target::run(task, ctx, &Call { task, log: &ctx.log }).await })
     }
 }
 
@@ -120,36 +110,20 @@ impl Call<'_> {
         session: &mut Session,
     ) -> Result<Outputs, Fault> {
         let (mut sets, mut args) = (Vec::new(), Vec::new());
-        for (at, slot) in slots
-            .iter()
-            .enumerate()
-            .filter(|(_, s)| s.mode() != Mode::Out)
-        {
+        for (at, slot) in slots.iter().enumerate().filter(|(_, s)| s.mode() != Mode::Out) {
             sets.push(format!("@procession_p{at} = ?"));
             args.extend(slot.param.map(|p| bind::arg(p, Dialect::Mysql)));
         }
         if !sets.is_empty() {
             let set = format!("SET {}", sets.join(", "));
-            session
-                .run(&set, &args)
-                .await
-                .map_err(|e| Fault::before("setting arguments", e))?;
+            session.run(&set, &args).await.map_err(|e| Fault::before("setting arguments", e))?;
         }
-        let names: Vec<String> = (0..slots.len())
-            .map(|at| format!("@procession_p{at}"))
-            .collect();
-        let call = format!(
-            "CALL {}({})",
-            path(routine, Dialect::Mysql),
-            names.join(", ")
-        );
+        let names: Vec<String> = (0..slots.len()).map(|at| format!("@procession_p{at}")).collect();
+        let call = format!("CALL {}({})", path(routine, Dialect::Mysql), names.join(", "));
         self.log.line(Stream::System, format!("calls {routine}"));
         let mut results = bind::results();
         let at = |e| Fault::At(place(routine), e);
-        session
-            .run_into(&call, &[], &mut results)
-            .await
-            .map_err(at)?;
+        session.run_into(&call, &[], &mut results).await.map_err(at)?;
         log_warnings(session, self.log).await.map_err(at)?;
         let mut outputs = bind::outputs(results);
         let outs: Vec<&String> = slots
@@ -159,9 +133,7 @@ impl Call<'_> {
             .collect();
         if !outs.is_empty() {
             let select: Vec<&str> = outs.iter().map(|name| name.as_str()).collect();
-            let values = session
-                .run(&format!("SELECT {}", select.join(", ")), &[])
-                .await;
+            let values = session.run(&format!("SELECT {}", select.join(", ")), &[]).await;
             outputs.values = out_values(slots, &values.map_err(at)?);
         }
         Ok(outputs)
@@ -190,23 +162,12 @@ impl Call<'_> {
             let named = format!("{} => {value}", Dialect::Postgres.quote(&slot.routine.name));
             parts.push(if is_whole { value } else { named });
         }
-        let verb = if routine.is_function {
-            "SELECT * FROM"
-        } else {
-            "CALL"
-        };
-        let call = format!(
-            "{verb} {}({})",
-            path(routine, Dialect::Postgres),
-            parts.join(", ")
-        );
+        let verb = if routine.is_function { "SELECT * FROM" } else { "CALL" };
+        let call = format!("{verb} {}({})", path(routine, Dialect::Postgres), parts.join(", "));
         self.log.line(Stream::System, format!("calls {routine}"));
         let mut results = bind::results();
         let at = |e| Fault::At(place(routine), e);
-        session
-            .run_into(&call, &args, &mut results)
-            .await
-            .map_err(at)?;
+        session.run_into(&call, &args, &mut results).await.map_err(at)?;
         if routine.is_function {
             let values = function_values(&self.task.params, &results).map_err(Fault::Said)?;
             let mut outputs = bind::outputs(results);
@@ -214,11 +175,7 @@ impl Call<'_> {
             return Ok(outputs);
         }
         let values = out_values(slots, &results);
-        Ok(Outputs {
-            values,
-            rows_affected: results.rows_affected,
-            ..Outputs::default()
-        })
+        Ok(Outputs { values, rows_affected: results.rows_affected, ..Outputs::default() })
     }
 
     /// SQLite has no procedures; a body of that name in the data source stands in.
@@ -234,10 +191,7 @@ impl Call<'_> {
             ))
         })?;
         let params = &self.task.params;
-        self.log.line(
-            Stream::System,
-            format!("runs the body '{name}' of the data source"),
-        );
+        self.log.line(Stream::System, format!("runs the body '{name}' of the data source"));
         let run = sql::Run::new(text, params, session, self.log)?;
         let take = |outputs: &mut Outputs| {
             for param in params.iter().filter(|p| p.mode != ParamMode::In) {
@@ -259,11 +213,7 @@ impl Call<'_> {
 
 /// The quoted path of a routine.
 fn path(routine: &Routine, dialect: Dialect) -> String {
-    format!(
-        "{}.{}",
-        dialect.quote(&routine.schema),
-        dialect.quote(&routine.name)
-    )
+    format!("{}.{}", dialect.quote(&routine.schema), dialect.quote(&routine.name))
 }
 
 fn place(routine: &Routine) -> String {
@@ -293,18 +243,12 @@ fn function_values(
     let set = results.sets.first().filter(|set| set.count == 1);
     let set = set.ok_or("the function gives OUT values only when it returns exactly one row")?;
     for param in &outs {
-        let at = match (
-            set.columns.iter().position(|c| c == &param.name),
-            outs.len(),
-        ) {
+        let at = match (set.columns.iter().position(|c| c == &param.name), outs.len()) {
             (Some(at), _) => at,
             (None, 1) if set.columns.len() == 1 => 0,
             (None, _) => {
                 let columns = set.columns.join(", ");
-                return Err(format!(
-                    "the function's row has no {}; it has: {columns}",
-                    param.name
-                ));
+                return Err(format!("the function's row has no {}; it has: {columns}", param.name));
             }
         };
         values.insert(param.name.clone(), set.first(at).map(str::to_owned));
@@ -316,9 +260,6 @@ fn column_of_last_row(outputs: &Outputs, name: &str) -> Option<Option<String>> {
     let set = outputs.results.iter().rev().find(|set| {
         set.row_count == 1 && set.columns.iter().any(|c| c.eq_ignore_ascii_case(name))
     })?;
-    let at = set
-        .columns
-        .iter()
-        .position(|c| c.eq_ignore_ascii_case(name))?;
+    let at = set.columns.iter().position(|c| c.eq_ignore_ascii_case(name))?;
     set.rows.first()?.get(at).cloned()
 }

@@ -34,11 +34,7 @@ impl WorkerHandler for Script {
             name: "SCRIPT",
             about: "Runs a script with an interpreter of the allow-list.",
             needs: &[BodyPart::Script],
-            may_have: &[
-                BodyPart::Interpreter,
-                BodyPart::WorkingDir,
-                BodyPart::Params,
-            ],
+            may_have: &[BodyPart::Interpreter, BodyPart::WorkingDir, BodyPart::Params],
         }
     }
 
@@ -63,13 +59,10 @@ async fn start(task: &Task, ctx: &Context) -> Result<Outcome, String> {
     let mut child = command
         .spawn()
         .map_err(|e| format!("cannot start {:?}: {e}", command.as_std().get_program()))?;
-    let pid = child
-        .id()
-        .and_then(|pid| i32::try_from(pid).ok())
-        .ok_or("the child has no number")?;
+    let pid =
+        child.id().and_then(|pid| i32::try_from(pid).ok()).ok_or("the child has no number")?;
     let leash = Leash(Some(Family::new(pid, &child::run_name(task))));
-    ctx.log
-        .line(Stream::System, format!("started as process {pid}"));
+    ctx.log.line(Stream::System, format!("started as process {pid}"));
     let mut reader = Reader::new(&ctx.log);
     let outcome = watch(&mut child, pid, &leash, &mut reader, ctx).await;
     leash.done();
@@ -128,10 +121,9 @@ async fn watch(
     }
     match status {
         Ok(status) => settle(status, reader),
-        Err(error) => Outcome::ended(
-            End::Unknown,
-            format!("cannot wait for process {pid}: {error}"),
-        ),
+        Err(error) => {
+            Outcome::ended(End::Unknown, format!("cannot wait for process {pid}: {error}"))
+        }
     }
 }
 
@@ -157,10 +149,7 @@ async fn wait(
     if let Ok(status) = timeout(ctx.options.kill_grace, child.wait()).await {
         return (status, Some(reason));
     }
-    ctx.log.line(
-        Stream::System,
-        "still there after the grace: KILL sent to its process group",
-    );
+    ctx.log.line(Stream::System, "still there after the grace: KILL sent to its process group");
     family.signal(Signal::SIGKILL);
     match timeout(ctx.options.kill_confirm, child.wait()).await {
         Ok(status) => (status, Some(reason)),
@@ -181,20 +170,9 @@ async fn tidy(family: &Family, ctx: &Context, is_good: bool) {
         }
     });
     for member in left.await.unwrap_or_default() {
-        let Member {
-            pid,
-            name,
-            is_in_group,
-        } = member;
-        let fate = if is_in_group || !is_good {
-            "killed"
-        } else {
-            "left alone: it left the group"
-        };
-        ctx.log.line(
-            Stream::System,
-            format!("left behind: process {pid} ({name}), {fate}"),
-        );
+        let Member { pid, name, is_in_group } = member;
+        let fate = if is_in_group || !is_good { "killed" } else { "left alone: it left the group" };
+        ctx.log.line(Stream::System, format!("left behind: process {pid} ({name}), {fate}"));
     }
 }
 
@@ -203,9 +181,7 @@ async fn confirm(family: &Family, pid: i32, reason: StopReason, ctx: &Context) -
     let start = Instant::now();
     loop {
         let look = family.clone();
-        let left = tokio::task::spawn_blocking(move || look.end_all())
-            .await
-            .unwrap_or_default();
+        let left = tokio::task::spawn_blocking(move || look.end_all()).await.unwrap_or_default();
         let seconds = start.elapsed().as_secs_f64();
         let Some(first) = left.first() else {
             let line = format!("process {pid} and all it started are gone after {seconds:.1} s");
@@ -217,10 +193,8 @@ async fn confirm(family: &Family, pid: i32, reason: StopReason, ctx: &Context) -
             return Outcome::ended(end_of(reason), said);
         };
         if start.elapsed() > ctx.options.kill_confirm {
-            let said = format!(
-                "kill unconfirmed: process {} ({}) still runs",
-                first.pid, first.name
-            );
+            let said =
+                format!("kill unconfirmed: process {} ({}) still runs", first.pid, first.name);
             return Outcome::ended(End::Unknown, said);
         }
         sleep(LOOK).await;
@@ -229,10 +203,7 @@ async fn confirm(family: &Family, pid: i32, reason: StopReason, ctx: &Context) -
 
 fn settle(status: ExitStatus, reader: &mut Reader<'_>) -> Outcome {
     let values = std::mem::take(&mut reader.values);
-    let outputs = Outputs {
-        values,
-        ..Outputs::default()
-    };
+    let outputs = Outputs { values, ..Outputs::default() };
     if status.success() {
         return Outcome::success(outputs);
     }
@@ -244,13 +215,6 @@ fn settle(status: ExitStatus, reader: &mut Reader<'_>) -> Outcome {
         },
         (None, None) => "ended without an exit code".to_owned(),
     };
-    let last = reader
-        .last_error
-        .as_deref()
-        .map_or(String::new(), |line| format!(": {line}"));
-    Outcome {
-        end: End::Failed,
-        message: Some(how + &last),
-        outputs,
-    }
+    let last = reader.last_error.as_deref().map_or(String::new(), |line| format!(": {line}"));
+    Outcome { end: End::Failed, message: Some(how + &last), outputs }
 }

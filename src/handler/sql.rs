@@ -26,17 +26,7 @@ impl WorkerHandler for Sql {
     }
 
     fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        Box::pin(async move {
-            target::run(
-                task,
-                ctx,
-                &SqlBody {
-                    task,
-                    log: &ctx.log,
-                },
-            )
-            .await
-        })
+        Box::pin(async move { target::run(task, ctx, &SqlBody { task, log: &ctx.log }).await })
     }
 }
 
@@ -100,12 +90,7 @@ impl<'a> Run<'a> {
     ) -> Result<Self, Fault> {
         let dialect = session.dialect();
         let name = bind::dialect_name(dialect);
-        let run = Self {
-            statements: split(text, name),
-            params,
-            log,
-            dialect,
-        };
+        let run = Self { statements: split(text, name), params, log, dialect };
         if run.statements.is_empty() {
             return Err(Fault::Said("the SQL text holds no statement".to_owned()));
         }
@@ -123,11 +108,7 @@ impl<'a> Run<'a> {
                 return Err(Fault::Said(format!(
                     "{}: :{missing} is not among the job's parameters ({})",
                     run.place(at),
-                    if known.is_empty() {
-                        "it has none".to_owned()
-                    } else {
-                        known.join(", ")
-                    },
+                    if known.is_empty() { "it has none".to_owned() } else { known.join(", ") },
                 )));
             }
         }
@@ -145,10 +126,7 @@ impl<'a> Run<'a> {
 
     fn refuse_transaction_words(&self, mode: &str) -> Result<(), Fault> {
         let name = bind::dialect_name(self.dialect);
-        let found = self
-            .statements
-            .iter()
-            .position(|s| is_transaction_word(s, name));
+        let found = self.statements.iter().position(|s| is_transaction_word(s, name));
         found.map_or(Ok(()), |at| {
             Err(Fault::Said(format!(
                 "{}: the statement ends or opens a transaction itself; that needs transaction: \
@@ -165,10 +143,7 @@ impl<'a> Run<'a> {
         check: impl FnOnce(&mut Outputs) -> Result<(), String> + Send,
     ) -> Result<Outputs, Fault> {
         self.refuse_transaction_words("one")?;
-        session
-            .begin()
-            .await
-            .map_err(|e| Fault::before("opening the transaction", e))?;
+        session.begin().await.map_err(|e| Fault::before("opening the transaction", e))?;
         let done = match self.each(session).await {
             Ok(mut outputs) => match check(&mut outputs) {
                 Ok(()) => Ok(outputs),
@@ -179,9 +154,7 @@ impl<'a> Run<'a> {
         match done {
             Ok(outputs) => match session.commit().await {
                 Ok(()) => Ok(outputs),
-                Err(error) => Err(self
-                    .undo(session, Fault::At("COMMIT".to_owned(), error))
-                    .await),
+                Err(error) => Err(self.undo(session, Fault::At("COMMIT".to_owned(), error)).await),
             },
             Err(fault) => Err(self.undo(session, fault).await),
         }
@@ -208,19 +181,14 @@ impl<'a> Run<'a> {
                 .await
                 .map_err(|error| Fault::At(self.place(at), error))?;
             let took = i64::try_from(start.elapsed().as_millis()).unwrap_or(i64::MAX);
-            let rows = match (
-                results.rows_read - before.0,
-                results.rows_affected - before.1,
-            ) {
+            let rows = match (results.rows_read - before.0, results.rows_affected - before.1) {
                 (0, changed) => format!("{changed} rows changed"),
                 (read, 0) => format!("{read} rows"),
                 (read, changed) => format!("{read} rows, {changed} rows changed"),
             };
             let line = format!("{}: {rows} in {}", self.place(at), span_words(took));
             self.log.line(Stream::System, line);
-            log_warnings(session, self.log)
-                .await
-                .map_err(|e| Fault::At(self.place(at), e))?;
+            log_warnings(session, self.log).await.map_err(|e| Fault::At(self.place(at), e))?;
         }
         Ok(bind::outputs(results))
     }
@@ -233,10 +201,7 @@ impl<'a> Run<'a> {
         let cast = |n: &str| self.param(n).map_or("text", |p| bind::cast(p.ty));
         let bound = bind_names(&statement.text, name, cast);
         let args = bound.names.iter().filter_map(|n| self.param(n));
-        (
-            bound.text,
-            args.map(|p| bind::arg(p, self.dialect)).collect(),
-        )
+        (bound.text, args.map(|p| bind::arg(p, self.dialect)).collect())
     }
 }
 

@@ -68,9 +68,7 @@ pub(crate) async fn run(task: &Task, ctx: &Context, body: &dyn Body) -> Outcome 
     let log = ctx.log.clone();
     let sink: notice::Sink =
         Arc::new(move |word, text| log.line(Stream::Database, format!("{word}: {text}")));
-    let ended = ladder
-        .guard(notice::scope(sink, body.run(&mut session)))
-        .await;
+    let ended = ladder.guard(notice::scope(sink, body.run(&mut session))).await;
     settle(ended, session, &ladder, task).await
 }
 
@@ -111,10 +109,7 @@ async fn settle(ended: Ended, mut session: Session, ladder: &Ladder<'_>, task: &
 
 fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> Outcome {
     if !is_gone {
-        let said = format!(
-            "kill unconfirmed: {} may still run on the server",
-            ladder.name()
-        );
+        let said = format!("kill unconfirmed: {} may still run on the server", ladder.name());
         return Outcome::ended(End::Unknown, said);
     }
     let said = match reason {
@@ -145,14 +140,9 @@ async fn get_ready(
     let mut session = Session::open(target)
         .await
         .map_err(|e| failed(format!("cannot connect to source '{source}' at {at}: {e}")))?;
-    let who = session
-        .id()
-        .map_or(String::new(), |id| format!(", session {}", id.number));
+    let who = session.id().map_or(String::new(), |id| format!(", session {}", id.number));
     let dialect = session.dialect().as_str();
-    ctx.log.line(
-        Stream::System,
-        format!("connected to source '{source}' ({dialect}{who})"),
-    );
+    ctx.log.line(Stream::System, format!("connected to source '{source}' ({dialect}{who})"));
     let since = Instant::now();
     let mut pause = Duration::from_millis(50);
     while !session
@@ -169,10 +159,7 @@ async fn get_ready(
     }
     if pause > Duration::from_millis(50) {
         let waited = since.elapsed().as_secs_f64();
-        ctx.log.line(
-            Stream::System,
-            format!("the earlier start is gone after {waited:.1} s"),
-        );
+        ctx.log.line(Stream::System, format!("the earlier start is gone after {waited:.1} s"));
     }
     match ctx.claim.still_ours().await {
         Ok(true) => Ok(session),
@@ -182,9 +169,7 @@ async fn get_ready(
         }
         Err(error) => {
             session.close().await;
-            Err(failed(format!(
-                "cannot ask whether the row is still ours: {error:#}"
-            )))
+            Err(failed(format!("cannot ask whether the row is still ours: {error:#}")))
         }
     }
 }

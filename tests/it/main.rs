@@ -1,4 +1,7 @@
-//! Tests against real servers and real processes, in one binary.
+//! Everything that is tested from outside, in one binary: it links once.
 
+mod azkaban;
+mod docs;
 mod handler;
+mod layers;
 mod util;

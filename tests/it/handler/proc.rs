@@ -24,12 +24,7 @@ async fn mariadb_in_out_inout_and_exact_values() {
         .await;
         let ran = Bench::proc(&db, "sp")
             .param("p_no", IN, TEXT, Some("二〇二四'\\;--"))
-            .param(
-                "p_amount",
-                IN,
-                ParamType::Decimal,
-                Some("12345678901234567.1234567891"),
-            )
+            .param("p_amount", IN, ParamType::Decimal, Some("12345678901234567.1234567891"))
             .param("p_day", IN, ParamType::Date, Some("2024-02-28"))
             .param("p_text", OUT, TEXT, None)
             .param("p_sum", INOUT, ParamType::Decimal, Some("0.0000000009"))
@@ -61,12 +56,7 @@ async fn postgres_in_out_inout_and_exact_values() {
         let bench = || {
             Bench::proc(&db, "FIN.sp")
                 .param("p_no", IN, TEXT, Some("二〇二四'\\;--"))
-                .param(
-                    "p_amount",
-                    IN,
-                    ParamType::Decimal,
-                    Some("12345678901234567.1234567891"),
-                )
+                .param("p_amount", IN, ParamType::Decimal, Some("12345678901234567.1234567891"))
                 .param("p_day", IN, ParamType::Date, Some("2024-02-28"))
                 .param("p_text", OUT, TEXT, None)
                 .param("p_sum", INOUT, ParamType::Decimal, Some("0.0000000009"))
@@ -77,10 +67,7 @@ async fn postgres_in_out_inout_and_exact_values() {
         assert_eq!(ran.value("p_text"), "二〇二四'\\;--·月末🧾7true");
         assert_eq!(ran.value("p_sum"), "12345678901234567.1234567900");
         assert_eq!(ran.value("p_next"), "2024-02-29");
-        let ran = bench()
-            .param("p_ok", IN, ParamType::Bool, Some("false"))
-            .run()
-            .await;
+        let ran = bench().param("p_ok", IN, ParamType::Bool, Some("false")).run().await;
         assert_eq!(ran.value("p_text"), "二〇二四'\\;--·月末🧾7false");
     })
     .await;
@@ -113,31 +100,21 @@ async fn mariadb_result_sets_are_read_to_the_end_and_late_errors_seen() {
 #[tokio::test]
 async fn mariadb_warnings_and_postgres_notices_reach_the_log() {
     with_scratch(DialectName::Mysql, |db| async move {
-        db.setup(&["CREATE PROCEDURE w () BEGIN SELECT CAST('12x' AS INT) AS n; END"])
-            .await;
+        db.setup(&["CREATE PROCEDURE w () BEGIN SELECT CAST('12x' AS INT) AS n; END"]).await;
         let ran = Bench::proc(&db, "w").run().await;
         assert_eq!(ran.outcome.end, End::Success);
         let said = ran.of(Stream::Database);
-        assert!(
-            said.len() == 1 && said[0].starts_with("Warning 1292"),
-            "{}",
-            ran.text()
-        );
+        assert!(said.len() == 1 && said[0].starts_with("Warning 1292"), "{}", ran.text());
     })
     .await;
     with_scratch(DialectName::Postgres, |db| async move {
-        db.setup(&[
-            "CREATE PROCEDURE w (p_no text) LANGUAGE plpgsql AS $$ BEGIN \
-                    RAISE NOTICE 'step of %', p_no; RAISE WARNING '余额'; RAISE INFO 'i'; END $$",
-        ])
-        .await;
+        db.setup(&["CREATE PROCEDURE w (p_no text) LANGUAGE plpgsql AS $$ BEGIN \
+                    RAISE NOTICE 'step of %', p_no; RAISE WARNING '余额'; RAISE INFO 'i'; END $$"])
+            .await;
         let one = Bench::proc(&db, "w").param("p_no", IN, TEXT, Some("one"));
         let two = Bench::proc(&db, "w").param("p_no", IN, TEXT, Some("two"));
         let (one, two) = tokio::join!(one.run(), two.run());
-        assert_eq!(
-            one.of(Stream::Database),
-            ["NOTICE: step of one", "WARNING: 余额", "INFO: i"]
-        );
+        assert_eq!(one.of(Stream::Database), ["NOTICE: step of one", "WARNING: 余额", "INFO: i"]);
         assert_eq!(two.of(Stream::Database)[0], "NOTICE: step of two");
     })
     .await;
@@ -151,29 +128,14 @@ async fn what_does_not_fit_is_told_with_the_real_signature() {
             "CREATE FUNCTION fn () RETURNS INT RETURN 1",
         ])
         .await;
-        let signature = format!(
-            "procedure {}.sp(IN p_a int(11), OUT p_b varchar(9))",
-            db.name
-        );
+        let signature = format!("procedure {}.sp(IN p_a int(11), OUT p_b varchar(9))", db.name);
         for (name, params, said) in [
-            (
-                "sp",
-                vec![],
-                format!("gives 0 parameters, but 2 are in {signature}"),
-            ),
-            (
-                "sp",
-                vec!["p_x", "p_b"],
-                format!("there is no parameter p_x in {signature}"),
-            ),
+            ("sp", vec![], format!("gives 0 parameters, but 2 are in {signature}")),
+            ("sp", vec!["p_x", "p_b"], format!("there is no parameter p_x in {signature}")),
             ("nope", vec![], "there is no procedure 'nope'".to_owned()),
             ("fn", vec![], "call a function by a SQL job".to_owned()),
             ("a.b.c", vec![], "use name or schema.name".to_owned()),
-            (
-                "sp; DROP TABLE x",
-                vec![],
-                "use name or schema.name".to_owned(),
-            ),
+            ("sp; DROP TABLE x", vec![], "use name or schema.name".to_owned()),
         ] {
             let mut bench = Bench::proc(&db, name);
             for param in params {
@@ -201,23 +163,14 @@ async fn postgres_procedures_may_commit_and_functions_may_be_called() {
              AS 'SELECT generate_series(1, $1)'",
         ])
         .await;
-        let ran = Bench::proc(&db, "step")
-            .param("n", IN, ParamType::Int, Some("3"))
-            .run()
-            .await;
+        let ran = Bench::proc(&db, "step").param("n", IN, ParamType::Int, Some("3")).run().await;
         assert_eq!(ran.outcome.end, End::Failed);
         let said = ran.message();
-        for part in [
-            "error P0001: at the end; DETAIL: 细节; HINT: look; WHERE: PL/pgSQL",
-            "line 1",
-        ] {
+        for part in ["error P0001: at the end; DETAIL: 细节; HINT: look; WHERE: PL/pgSQL", "line 1"]
+        {
             assert!(said.contains(part), "{said}");
         }
-        assert_eq!(
-            db.value("SELECT count(*) FROM t").await,
-            "3",
-            "each row was committed"
-        );
+        assert_eq!(db.value("SELECT count(*) FROM t").await, "3", "each row was committed");
         let ran = Bench::proc(&db, "add")
             .param("b", IN, ParamType::Int, Some("40"))
             .param("a", IN, ParamType::Int, Some("2"))
@@ -225,22 +178,11 @@ async fn postgres_procedures_may_commit_and_functions_may_be_called() {
             .run()
             .await;
         assert_eq!(ran.value("total"), "42");
-        let ran = Bench::proc(&db, "pair")
-            .param("y", OUT, TEXT, None)
-            .run()
-            .await;
+        let ran = Bench::proc(&db, "pair").param("y", OUT, TEXT, None).run().await;
         assert_eq!(ran.value("y"), "b");
-        let ran = Bench::proc(&db, "\"Odd Name\"")
-            .param("n", IN, TEXT, Some("250"))
-            .run()
-            .await;
+        let ran = Bench::proc(&db, "\"Odd Name\"").param("n", IN, TEXT, Some("250")).run().await;
         let set = &ran.outcome.outputs.results[0];
-        assert_eq!(
-            (set.row_count, set.rows.len()),
-            (250, 100),
-            "{}",
-            ran.message()
-        );
+        assert_eq!((set.row_count, set.rows.len()), (250, 100), "{}", ran.message());
     })
     .await;
 }
@@ -255,11 +197,7 @@ async fn a_transaction_left_open_is_a_failure_not_a_silent_loss() {
         .await;
         let ran = Bench::proc(&db, "forgot").run().await;
         assert_eq!(ran.outcome.end, End::Failed);
-        assert!(
-            ran.message().contains("left a transaction open"),
-            "{}",
-            ran.message()
-        );
+        assert!(ran.message().contains("left a transaction open"), "{}", ran.message());
         assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "0");
     })
     .await;
@@ -277,31 +215,19 @@ async fn sqlite_bodies_stand_in_for_procedures() {
                 .param("p_rate", IN, ParamType::Decimal, Some("7.25"))
                 .param("p_rows", OUT, ParamType::Int, None);
             let source = bench.task.source.as_mut().expect("a source");
-            source
-                .procedures
-                .insert("sp_load".to_owned(), body.to_owned());
+            source.procedures.insert("sp_load".to_owned(), body.to_owned());
             bench
         };
         let ran = bench(body).run().await;
         assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
-        assert_eq!(
-            (ran.value("p_rows").as_str(), ran.value("over").as_str()),
-            ("2", "1")
-        );
+        assert_eq!((ran.value("p_rows").as_str(), ran.value("over").as_str()), ("2", "1"));
         assert_eq!(ran.outcome.outputs.rows_affected, 2);
         // A missing OUT column and an error undo everything.
         let ran = bench("DELETE FROM fx; SELECT 1 AS other").run().await;
+        assert!(ran.message().contains("gives no p_rows"), "{}", ran.message());
+        let ran = bench("DELETE FROM fx;\nINSERT INTO nowhere VALUES (1)").run().await;
         assert!(
-            ran.message().contains("gives no p_rows"),
-            "{}",
-            ran.message()
-        );
-        let ran = bench("DELETE FROM fx;\nINSERT INTO nowhere VALUES (1)")
-            .run()
-            .await;
-        assert!(
-            ran.message()
-                .starts_with("statement 2 (line 2): error 1: no such table"),
+            ran.message().starts_with("statement 2 (line 2): error 1: no such table"),
             "{}",
             ran.message()
         );
@@ -315,10 +241,9 @@ async fn a_second_start_waits_for_the_lock_and_then_asks_for_its_claim() {
     for dialect in [DialectName::Mysql, DialectName::Postgres] {
         with_scratch(dialect, |db| async move {
             let (nap, lock) = match dialect {
-                DialectName::Mysql => (
-                    "DO SLEEP(0.5)",
-                    "SELECT GET_LOCK('held', 1) AS l; DO SLEEP(1)",
-                ),
+                DialectName::Mysql => {
+                    ("DO SLEEP(0.5)", "SELECT GET_LOCK('held', 1) AS l; DO SLEEP(1)")
+                }
                 _ => (
                     "SELECT pg_sleep(0.5)",
                     "SELECT pg_advisory_lock(hashtextextended('held', 0)); SELECT pg_sleep(1)",
@@ -344,17 +269,9 @@ async fn a_second_start_waits_for_the_lock_and_then_asks_for_its_claim() {
             };
             let (first, second) = tokio::join!(first.run(), second);
             assert_eq!(first.outcome.end, End::Success, "{}", first.message());
-            assert!(
-                second.text().contains("waits for an earlier start"),
-                "{}",
-                second.text()
-            );
+            assert!(second.text().contains("waits for an earlier start"), "{}", second.text());
             assert_eq!(second.outcome.end, End::Failed);
-            assert!(
-                second.message().contains("belongs to another start"),
-                "{}",
-                second.message()
-            );
+            assert!(second.message().contains("belongs to another start"), "{}", second.message());
         })
         .await;
     }

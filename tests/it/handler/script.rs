@@ -36,20 +36,11 @@ async fn a_script_sees_its_task_and_nothing_else() {
         assert!(lines.contains(&wanted), "{wanted}: {}", ran.text());
     }
     let text = ran.text();
-    for hidden in [
-        "CARGO",
-        "HOME",
-        "PROCESSION_TEST",
-        "PARAM_NONE",
-        "PARAM_OUT",
-    ] {
+    for hidden in ["CARGO", "HOME", "PROCESSION_TEST", "PARAM_NONE", "PARAM_OUT"] {
         assert!(!text.contains(hidden), "{hidden}: {text}");
     }
     assert!(lines.iter().any(|l| l.starts_with("drwx------")), "{text}");
-    let folder = lines
-        .iter()
-        .find(|l| l.contains("/procession-"))
-        .expect("a private folder");
+    let folder = lines.iter().find(|l| l.contains("/procession-")).expect("a private folder");
     assert!(!std::path::Path::new(folder).exists(), "{folder} is left");
 }
 
@@ -60,49 +51,27 @@ async fn exits_signals_and_outputs() {
     )
     .run()
     .await;
-    assert_eq!(
-        (ran.value("rows").as_str(), ran.value("note").as_str()),
-        ("12", "a=b 月")
-    );
+    assert_eq!((ran.value("rows").as_str(), ran.value("note").as_str()), ("12", "a=b 月"));
     assert!(ran.text().contains("needs name=value"));
-    let ran = Bench::script("echo first >&2; printf 'no ledger\\n\\n' >&2; exit 3")
-        .run()
-        .await;
-    assert_eq!(
-        (ran.outcome.end.clone(), ran.message()),
-        (End::Failed, "exit code 3: no ledger")
-    );
+    let ran = Bench::script("echo first >&2; printf 'no ledger\\n\\n' >&2; exit 3").run().await;
+    assert_eq!((ran.outcome.end.clone(), ran.message()), (End::Failed, "exit code 3: no ledger"));
     let ran = Bench::script("kill -9 $$").run().await;
     assert_eq!(ran.message(), "ended by signal 9 (SIGKILL)");
     let mut bench = Bench::script("exit 0");
     bench.task.job.interpreter = Some("perl".to_owned());
-    assert_eq!(
-        bench.run().await.message(),
-        "interpreter 'perl' is not allowed here; allowed: sh"
-    );
+    assert_eq!(bench.run().await.message(), "interpreter 'perl' is not allowed here; allowed: sh");
     let mut bench = Bench::script("exit 0");
     bench.task.job.working_dir = Some("/no/such/folder".to_owned());
     assert!(bench.run().await.message().starts_with("cannot start "));
     let bench = Bench::script("exit 0");
     bench.claim.0.store(false, Ordering::SeqCst);
-    assert!(
-        bench
-            .run()
-            .await
-            .message()
-            .contains("belongs to another start")
-    );
+    assert!(bench.run().await.message().contains("belongs to another start"));
 }
 
 #[tokio::test]
 async fn output_of_any_kind_is_bounded_and_kept_at_both_ends() {
-    let ran = Bench::script("printf 'a\\0b\\377c\\nno newline'; printf 'err' >&2")
-        .run()
-        .await;
-    assert_eq!(
-        ran.of(Stream::Stdout),
-        ["a\u{FFFD}b\u{FFFD}c", "no newline"]
-    );
+    let ran = Bench::script("printf 'a\\0b\\377c\\nno newline'; printf 'err' >&2").run().await;
+    assert_eq!(ran.of(Stream::Stdout), ["a\u{FFFD}b\u{FFFD}c", "no newline"]);
     assert_eq!(ran.of(Stream::Stderr), ["err"]);
     // 50 MB in lines, then 20 MB in one line without end.
     let ran = Bench::script("yes 0123456789 | head -c 50000000; head -c 20000000 /dev/zero | tr '\\0' x; echo; echo end").run().await;
@@ -154,11 +123,7 @@ async fn the_whole_tree_goes_with_setsid_and_ignored_signals() {
     )
     .await;
     assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.message());
-    assert!(
-        ran.text().contains("KILL sent to its process group"),
-        "{}",
-        ran.text()
-    );
+    assert!(ran.text().contains("KILL sent to its process group"), "{}", ran.text());
 }
 
 #[tokio::test]
@@ -179,10 +144,7 @@ async fn what_is_left_behind_is_ended_by_the_rule() {
     let start = tokio::time::Instant::now();
     let ran = bench.run().await;
     assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
-    assert!(
-        start.elapsed() < Duration::from_secs(2),
-        "did not wait for the daemon's pipe"
-    );
+    assert!(start.elapsed() < Duration::from_secs(2), "did not wait for the daemon's pipe");
     assert!(
         ran.text().contains("(sleep), killed") && ran.text().contains("left alone"),
         "{}",

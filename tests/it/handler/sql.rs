@@ -31,16 +31,11 @@ async fn transaction_modes_undo_what_they_promise() {
                     ran.message()
                 );
                 assert!(
-                    ran.text()
-                        .contains("statement 2 (line 2): 1 rows changed in "),
+                    ran.text().contains("statement 2 (line 2): 1 rows changed in "),
                     "{}",
                     ran.text()
                 );
-                assert_eq!(
-                    db.value("SELECT COUNT(*) FROM t").await,
-                    left,
-                    "{dialect} {mode:?}"
-                );
+                assert_eq!(db.value("SELECT COUNT(*) FROM t").await, left, "{dialect} {mode:?}");
             }
         })
         .await;
@@ -139,10 +134,7 @@ async fn same_both_ways(db: &crate::util::Scratch, columns: &str) {
         .run()
         .await;
     assert_eq!(binary.outcome.end, End::Success, "{}", binary.message());
-    let (text, binary) = (
-        &text.outcome.outputs.results[0],
-        &binary.outcome.outputs.results[0],
-    );
+    let (text, binary) = (&text.outcome.outputs.results[0], &binary.outcome.outputs.results[0]);
     for (at, column) in text.columns.iter().enumerate() {
         let as_server = |v: &Option<String>| match v.as_deref() {
             Some("t") => Some("true".to_owned()),
@@ -177,12 +169,9 @@ async fn routines_of_each_dialect_can_be_created() {
 #[tokio::test]
 async fn copy_from_stdin_is_refused_before_it_hangs_the_connection() {
     with_scratch(DialectName::Postgres, |db| async move {
-        let ran = Bench::sql(&db, "CREATE TABLE t (a int);\nCOPY t FROM STDIN;")
-            .run()
-            .await;
+        let ran = Bench::sql(&db, "CREATE TABLE t (a int);\nCOPY t FROM STDIN;").run().await;
         assert!(
-            ran.message()
-                .starts_with("statement 2 (line 2): COPY FROM STDIN"),
+            ran.message().starts_with("statement 2 (line 2): COPY FROM STDIN"),
             "{}",
             ran.message()
         );
@@ -199,8 +188,7 @@ async fn a_source_that_does_not_answer_is_a_failure_that_may_be_retried() {
         let ran = bench.run().await;
         assert_eq!(ran.outcome.end, End::Failed);
         assert!(
-            ran.message()
-                .contains("cannot connect to source 'ledger' at 127.0.0.1:1/x"),
+            ran.message().contains("cannot connect to source 'ledger' at 127.0.0.1:1/x"),
             "{}",
             ran.message()
         );
@@ -208,13 +196,7 @@ async fn a_source_that_does_not_answer_is_a_failure_that_may_be_retried() {
         let mut bench = Bench::sql(&db, "SELECT 1");
         bench.task.source.as_mut().expect("a source").password_env =
             Some("PROCESSION_NOT_SET".to_owned());
-        assert!(
-            bench
-                .run()
-                .await
-                .message()
-                .contains("PROCESSION_NOT_SET, which is not set")
-        );
+        assert!(bench.run().await.message().contains("PROCESSION_NOT_SET, which is not set"));
     })
     .await;
 }

@@ -19,27 +19,17 @@ fn loop_of(sleep: &str) -> String {
 
 /// Stops a body after its second row and checks that nothing is left and nothing is added.
 async fn stopped(db: &Scratch, bench: Bench, reason: StopReason) -> Ran {
-    let ready = db.wait_for(
-        "SELECT CASE WHEN COUNT(*) >= 2 THEN 'go' ELSE 'wait' END FROM t",
-        "go",
-    );
+    let ready =
+        db.wait_for("SELECT CASE WHEN COUNT(*) >= 2 THEN 'go' ELSE 'wait' END FROM t", "go");
     let start = Instant::now();
     let ran = bench.stop_when(reason, ready).await;
     let busy = db.busy_sessions().await;
     let rows = db.value("SELECT COUNT(*) FROM t").await;
     assert_eq!(busy, 0, "a session is left: {}", ran.text());
-    assert!(
-        start.elapsed() < Duration::from_secs(9),
-        "it ended by itself: {:?}",
-        start.elapsed()
-    );
+    assert!(start.elapsed() < Duration::from_secs(9), "it ended by itself: {:?}", start.elapsed());
     // Long enough for several more rows, if anything still ran.
     tokio::time::sleep(Duration::from_millis(400)).await;
-    assert_eq!(
-        db.value("SELECT COUNT(*) FROM t").await,
-        rows,
-        "rows were added after the end"
-    );
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, rows, "rows were added after the end");
     assert!(ran.text().contains("is gone after"), "{}", ran.text());
     println!("rows {rows}, {:?}\n{}", start.elapsed(), ran.text());
     ran
@@ -65,11 +55,7 @@ async fn mariadb_loops_are_stopped_whatever_they_swallow() {
 #[tokio::test]
 async fn mariadb_long_query_and_open_transaction() {
     with_scratch(DialectName::Mysql, |db| async move {
-        db.setup(&[
-            "CREATE TABLE t (a INT)",
-            "CREATE TABLE u (a INT) ENGINE=InnoDB",
-        ])
-        .await;
+        db.setup(&["CREATE TABLE t (a INT)", "CREATE TABLE u (a INT) ENGINE=InnoDB"]).await;
         let mut bench = Bench::sql(
             &db,
             "INSERT INTO t VALUES (1), (2);\nSTART TRANSACTION; INSERT INTO u VALUES (1);\n\
@@ -79,11 +65,7 @@ async fn mariadb_long_query_and_open_transaction() {
         let ran = stopped(&db, bench, StopReason::Killed).await;
         assert_eq!(ran.outcome.end, End::Killed, "{}", ran.message());
         assert_eq!(db.value("SELECT COUNT(*) FROM u").await, "0");
-        assert_eq!(
-            db.value("SELECT COUNT(*) FROM t").await,
-            "2",
-            "no statement after the stop"
-        );
+        assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "2", "no statement after the stop");
     })
     .await;
 }
@@ -148,10 +130,7 @@ async fn postgres_bodies_are_stopped_whatever_they_catch() {
     let catching = "CREATE PROCEDURE body () LANGUAGE plpgsql AS $$ BEGIN FOR i IN 1..200 LOOP \
                     BEGIN PERFORM pg_sleep(0.05); EXCEPTION WHEN query_canceled THEN \
                     RAISE NOTICE 'swallowed'; END; INSERT INTO t VALUES (i); COMMIT; END LOOP; END $$";
-    for (body, rung) in [
-        (committing, "pg_cancel_backend"),
-        (catching, "pg_terminate_backend"),
-    ] {
+    for (body, rung) in [(committing, "pg_cancel_backend"), (catching, "pg_terminate_backend")] {
         with_scratch(DialectName::Postgres, |db| async move {
             db.setup(&["CREATE TABLE t (a int)", body]).await;
             let ran = stopped(&db, Bench::proc(&db, "body"), StopReason::TimedOut).await;

@@ -46,19 +46,12 @@ pub(crate) struct Ran {
 impl Ran {
     /// All lines as one text.
     pub(crate) fn text(&self) -> String {
-        self.lines
-            .iter()
-            .map(|l| format!("{}: {}\n", l.stream.as_str(), l.text))
-            .collect()
+        self.lines.iter().map(|l| format!("{}: {}\n", l.stream.as_str(), l.text)).collect()
     }
 
     /// The lines of one stream.
     pub(crate) fn of(&self, stream: Stream) -> Vec<&str> {
-        self.lines
-            .iter()
-            .filter(|l| l.stream == stream)
-            .map(|l| l.text.as_str())
-            .collect()
+        self.lines.iter().filter(|l| l.stream == stream).map(|l| l.text.as_str()).collect()
     }
 
     /// The message, or nothing.
@@ -70,9 +63,7 @@ impl Ran {
     pub(crate) fn value(&self, name: &str) -> String {
         let outputs = &self.outcome.outputs;
         let shown = || format!("{:?}\n{}", self.outcome, self.text());
-        outputs
-            .value(name)
-            .unwrap_or_else(|| panic!("no {name}: {}", shown()))
+        outputs.value(name).unwrap_or_else(|| panic!("no {name}: {}", shown()))
     }
 }
 
@@ -118,13 +109,7 @@ impl Bench {
             claim: claim.clone(),
             options: Arc::new(options),
         };
-        Self {
-            task,
-            ctx,
-            claim,
-            stop,
-            log,
-        }
+        Self { task, ctx, claim, stop, log }
     }
 
     fn on(job_type: &str, url: &str) -> Self {
@@ -170,12 +155,7 @@ impl Bench {
         value: Option<&str>,
     ) -> Self {
         let value = value.map(str::to_owned);
-        self.task.params.push(BoundParam {
-            name: name.to_owned(),
-            mode,
-            ty,
-            value,
-        });
+        self.task.params.push(BoundParam { name: name.to_owned(), mode, ty, value });
         self
     }
 
@@ -185,10 +165,7 @@ impl Bench {
         let run = handler.run(&self.task, &self.ctx);
         let outcome = tokio::time::timeout(Duration::from_secs(60), run).await;
         let lines = self.log.finish();
-        Ran {
-            outcome: outcome.expect("a handler must end"),
-            lines,
-        }
+        Ran { outcome: outcome.expect("a handler must end"), lines }
     }
 
     /// Runs it, and asks it to stop for `reason` as soon as `ready` has returned.

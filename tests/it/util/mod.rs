@@ -12,10 +12,7 @@ use std::time::Duration;
 pub(crate) fn server(dialect: DialectName) -> String {
     let (variable, example) = match dialect {
         DialectName::Mysql => ("PROCESSION_TEST_MYSQL", "mysql://root@127.0.0.1:3306"),
-        DialectName::Postgres => (
-            "PROCESSION_TEST_POSTGRES",
-            "postgres://postgres@127.0.0.1:5432",
-        ),
+        DialectName::Postgres => ("PROCESSION_TEST_POSTGRES", "postgres://postgres@127.0.0.1:5432"),
         DialectName::Sqlite => panic!("SQLite has no server"),
     };
     std::env::var(variable)
@@ -40,13 +37,7 @@ where
     if dialect == DialectName::Sqlite {
         let dir = tempfile::tempdir().expect("temporary folder");
         let url = format!("sqlite:{}", dir.path().join("scratch.db").display());
-        test(std::sync::Arc::new(Scratch {
-            dialect,
-            name,
-            url,
-            _dir: Some(dir),
-        }))
-        .await;
+        test(std::sync::Arc::new(Scratch { dialect, name, url, _dir: Some(dir) })).await;
         return;
     }
     let server = server(dialect);
@@ -60,15 +51,9 @@ where
         _ => (" CHARACTER SET utf8mb4", ""),
     };
     query(&admin, &format!("CREATE DATABASE {name}{utf8}")).await;
-    let scratch = Scratch {
-        dialect,
-        url: format!("{base}/{name}"),
-        name: name.clone(),
-        _dir: None,
-    };
-    let ran = AssertUnwindSafe(test(std::sync::Arc::new(scratch)))
-        .catch_unwind()
-        .await;
+    let scratch =
+        Scratch { dialect, url: format!("{base}/{name}"), name: name.clone(), _dir: None };
+    let ran = AssertUnwindSafe(test(std::sync::Arc::new(scratch))).catch_unwind().await;
     query(&admin, &format!("DROP DATABASE {name}{force}")).await;
     if let Err(panic) = ran {
         resume_unwind(panic);
@@ -83,19 +68,10 @@ pub(crate) async fn query(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
         label: "test".to_owned(),
         timeout: Duration::from_secs(10),
     };
-    let mut session = Session::open(&target)
-        .await
-        .unwrap_or_else(|e| panic!("{url}: {e}"));
-    let done = session
-        .run(sql, &[])
-        .await
-        .unwrap_or_else(|e| panic!("{sql}: {e}"));
+    let mut session = Session::open(&target).await.unwrap_or_else(|e| panic!("{url}: {e}"));
+    let done = session.run(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     session.close().await;
-    done.sets
-        .into_iter()
-        .next()
-        .map(|set| set.rows)
-        .unwrap_or_default()
+    done.sets.into_iter().next().map(|set| set.rows).unwrap_or_default()
 }
 
 impl Scratch {
@@ -109,9 +85,7 @@ impl Scratch {
     /// The one value of a statement.
     pub(crate) async fn value(&self, sql: &str) -> String {
         let rows = query(&self.url, sql).await;
-        rows.first()
-            .and_then(|r| r[0].clone())
-            .unwrap_or_else(|| "NULL".to_owned())
+        rows.first().and_then(|r| r[0].clone()).unwrap_or_else(|| "NULL".to_owned())
     }
 
     /// How many sessions of other connections run something in this database.
@@ -138,9 +112,6 @@ impl Scratch {
             }
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
-        panic!(
-            "{sql}: {expected} never came, it is {}",
-            self.value(sql).await
-        );
+        panic!("{sql}: {expected} never came, it is {}", self.value(sql).await);
     }
 }

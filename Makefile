@@ -1,0 +1,28 @@
+# What one types in this repository; `make` alone lists it.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+ARGS ?=
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: ## all tests, on SQLite, MySQL/MariaDB and PostgreSQL; ARGS go to cargo test
+	@scripts/test.sh $(ARGS)
+
+check: ## format and lints, no tests
+	cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
+
+ci: ## all that must hold before a change goes in: check, then test
+	@.ci/run
+
+docs: ## write the generated documents anew
+	PROCESSION_UPDATE_DOCS=1 cargo test --test it docs::
+
+servers: ## start database servers for tests and leave them running
+	@scripts/test-servers.sh start
+
+servers-stop: ## stop and remove what `make servers` started
+	@scripts/test-servers.sh stop
+
+.PHONY: help test check ci docs servers servers-stop

@@ -1,0 +1,165 @@
+//! Wires the rooms together; the only file that knows everybody.
+
+use crate::config::Config;
+use crate::db::migrate::Schema;
+use crate::db::{self, Dialect};
+use crate::definition::{self, Change, Loaded};
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::{Definition, JobKind};
+use crate::engine::News;
+use crate::engine::clock::Clock;
+use crate::engine::dispatcher::QueueDispatcher;
+use crate::handler::HANDLERS;
+use crate::store::{self, Db};
+use anyhow::{Context as _, Result};
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use tokio::sync::mpsc;
+
+/// An open metadata database and what is built on it.
+pub struct App {
+    /// Settings.
+    pub config: Config,
+    /// The metadata database.
+    pub db: Db,
+    /// The clock.
+    pub clock: Clock,
+}
+
+/// How to treat a database without tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmptyDatabase {
+    /// Make the tables in a new SQLite file; a server's are made by `migrate` alone.
+    Prepare,
+    /// Refuse.
+    Refuse,
+    /// Leave it as it is.
+    Accept,
+}
+
+/// A job code that belongs to a group outside the file that is applied.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "job {job} belongs to group {group} already, which this file does not define; job codes are \
+     unique over all groups: rename it here, or move it by applying a file with both groups"
+)]
+pub struct ForeignJob {
+    job: JobCode,
+    group: GroupCode,
+}
+
+impl App {
+    /// Connects to the metadata database and looks whether it can be trusted.
+    pub async fn open(config: Config, empty: EmptyDatabase) -> Result<Self> {
+        let db = Db::connect(&config.db()).await.context("open the metadata database")?;
+        let mut tx = db.read().await?;
+        tx.check_version().await?;
+        for warning in tx.durability_warnings().await? {
+            tracing::warn!("{warning}");
+        }
+        drop(tx);
+        match (empty, db.schema().await?) {
+            (EmptyDatabase::Accept, _) => {}
+            (EmptyDatabase::Prepare, Schema::Behind(0)) if db.dialect() == Dialect::Sqlite => {
+                db.migrate().await?;
+            }
+            _ => db.require_current().await?,
+        }
+        Ok(Self { config, db, clock: Clock::system() })
+    }
+
+    /// A dispatcher of this process.
+    pub async fn dispatcher(
+        &self,
+        news: Option<mpsc::UnboundedSender<News>>,
+    ) -> Result<QueueDispatcher> {
+        let (engine, handlers) = (self.config.engine(), self.config.handlers());
+        QueueDispatcher::start(self.db.clone(), self.clock.clone(), &engine, handlers, news).await
+    }
+
+    /// Everything that is defined.
+    pub async fn definition(&self) -> Result<Definition> {
+        let mut tx = self.db.read().await?;
+        store::job::definition(&mut tx).await
+    }
+
+    /// Makes the tables say what `wanted` says, in one transaction; gives what changed. With
+    /// `DryRun` nothing is written.
+    pub async fn apply(&self, wanted: &Definition, how: Apply) -> Result<Vec<Change>> {
+        let mut tx = self.db.begin().await?;
+        let stored = store::job::definition(&mut tx).await?;
+        refuse_foreign(&stored, wanted)?;
+        let changes = definition::diff(&its_part(&stored, wanted), wanted);
+        if how == Apply::Write && !changes.is_empty() {
+            store::job::apply(&mut tx, &stored, wanted, self.clock.now()).await?;
+            tx.commit().await.context("apply the definition")?;
+        }
+        Ok(changes)
+    }
+}
+
+/// Whether `apply` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apply {
+    /// It does.
+    Write,
+    /// It only says what it would change.
+    DryRun,
+}
+
+fn refuse_foreign(stored: &Definition, wanted: &Definition) -> Result<()> {
+    let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
+    let elsewhere: HashMap<&JobCode, &GroupCode> = stored
+        .jobs
+        .iter()
+        .filter(|j| !groups.contains(&j.group))
+        .map(|j| (&j.code, &j.group))
+        .collect();
+    match wanted.jobs.iter().find_map(|j| elsewhere.get(&j.code).map(|g| (&j.code, *g))) {
+        None => Ok(()),
+        Some((job, group)) => Err(ForeignJob { job: job.clone(), group: group.clone() }.into()),
+    }
+}
+
+/// The part of `stored` that `wanted` speaks about: its groups with their jobs, its sources.
+fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
+    let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
+    let sources: HashSet<_> = wanted.sources.iter().map(|s| &s.name).collect();
+    let jobs: Vec<_> = stored.jobs.iter().filter(|j| groups.contains(&j.group)).cloned().collect();
+    let codes: HashSet<&JobCode> = jobs.iter().map(|j| &j.code).collect();
+    Definition {
+        sources: stored.sources.iter().filter(|s| sources.contains(&s.name)).cloned().collect(),
+        groups: stored.groups.iter().filter(|g| groups.contains(&g.code)).cloned().collect(),
+        dependencies: stored
+            .dependencies
+            .iter()
+            .filter(|d| codes.contains(&d.job_code))
+            .cloned()
+            .collect(),
+        jobs,
+    }
+}
+
+/// Every job type this binary knows.
+pub fn job_kinds() -> Vec<JobKind> {
+    HANDLERS.iter().map(|h| h.kind()).collect()
+}
+
+/// Reads a definition file, or the CSV pair in a folder, with everything it refers to.
+pub fn load_definition(path: &Path) -> Result<Loaded> {
+    let read = |file: &Path| std::fs::read_to_string(file);
+    Ok(definition::load(path, &read, &job_kinds())?)
+}
+
+/// Whether an error is the user's to mend: settings, definitions, orders.
+pub fn is_users(error: &anyhow::Error) -> bool {
+    error.chain().any(|e| {
+        e.is::<definition::Faults>()
+            || e.is::<crate::domain::batch::BatchError>()
+            || e.is::<crate::domain::id::BadName>()
+            || e.is::<crate::engine::dispatcher::Refused>()
+            || e.is::<crate::config::BadConfig>()
+            || e.is::<ForeignJob>()
+            || matches!(e.downcast_ref::<db::Error>(), Some(db::Error::Settings(_)))
+    })
+}

@@ -1,0 +1,311 @@
+//! `batch list | show | why | kill`.
+
+use crate::app::{App, EmptyDatabase};
+use crate::cli::{BadInput, BatchRef, Ended, Global, out};
+use crate::domain::batch::{Batch, Snapshot};
+use crate::domain::dag::Dag;
+use crate::domain::id::BatchId;
+use crate::domain::outcome::Outputs;
+use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::rerun::UnknownJobs;
+use crate::domain::slots::Slots;
+use crate::domain::time::span_words;
+use crate::domain::why::explain;
+use crate::engine::dispatcher::Refused;
+use crate::store;
+use anyhow::Result;
+use clap::Subcommand;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Verbs of `batch`.
+#[derive(Subcommand)]
+pub(super) enum BatchVerb {
+    /// The latest batches
+    List {
+        /// How many
+        #[arg(long, default_value_t = 20)]
+        limit: u32,
+    },
+    /// One batch with its jobs
+    Show {
+        #[command(flatten)]
+        batch: BatchRef,
+    },
+    /// For each job that is not running: what it waits for
+    Why {
+        #[command(flatten)]
+        batch: BatchRef,
+    },
+    /// Stop a batch: what waits is cancelled, what runs is ended on its server
+    Kill {
+        #[command(flatten)]
+        batch: BatchRef,
+        /// Why; stored with the batch
+        #[arg(long)]
+        reason: String,
+        /// Do not wait until it has ended
+        #[arg(long)]
+        no_wait: bool,
+    },
+}
+
+pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    match verb {
+        BatchVerb::List { limit } => list(global, &app, limit).await,
+        BatchVerb::Show { batch } => {
+            let found = batch.find(&app).await?;
+            let view = view(&app, found.batch_id).await?;
+            if global.json {
+                out::json(&as_json(&view)?)?;
+            } else {
+                print(&view);
+            }
+            Ok(Ended::Well)
+        }
+        BatchVerb::Why { batch } => why(global, &app, &batch).await,
+        BatchVerb::Kill { batch, reason, no_wait } => kill(&app, &batch, &reason, no_wait).await,
+    }
+}
+
+/// A batch as it is shown.
+pub(super) struct View {
+    pub(super) batch: Batch,
+    pub(super) snapshot: Snapshot,
+    pub(super) rows: Vec<QueueEntry>,
+    pub(super) outputs: BTreeMap<i64, Outputs>,
+    pub(super) owner: Option<store::node::Node>,
+}
+
+pub(super) async fn view(app: &App, id: BatchId) -> Result<View> {
+    let mut tx = app.db.read().await?;
+    let batch = store::batch::get(&mut tx, id).await?;
+    let snapshot = store::batch::snapshot(&mut tx, id).await?;
+    let rows = store::queue::of_batch(&mut tx, id).await?;
+    let ended: Vec<_> = rows.iter().filter(|r| r.status.is_final()).map(|r| r.queue_id).collect();
+    let mut outputs = BTreeMap::new();
+    for (row, text) in store::queue::outputs(&mut tx, &ended).await? {
+        outputs.insert(row.0, serde_json::from_str(&text)?);
+    }
+    let owner = match &batch.owner {
+        Some(owner) => store::node::find(&mut tx, owner).await?,
+        None => None,
+    };
+    Ok(View { batch, snapshot, rows, outputs, owner })
+}
+
+async fn list(global: &Global, app: &App, limit: u32) -> Result<Ended> {
+    let mut tx = app.db.read().await?;
+    let mut rows = Vec::new();
+    let mut documents = Vec::new();
+    for batch in store::batch::list(&mut tx, None, limit).await? {
+        let counts = store::batch::counts(&mut tx, batch.batch_id).await?;
+        let jobs: Vec<String> = counts.iter().map(|(s, n)| format!("{n} {s}")).collect();
+        documents.push(json!({
+            "batch_no": batch.values.batch_no, "group": batch.values.group,
+            "type": batch.batch_type, "status": batch.status.as_str(),
+            "jobs": counts.iter().map(|(s, n)| (s.as_str(), n)).collect::<BTreeMap<_, _>>(),
+            "started_by": batch.started_by, "create_time": batch.create_time.to_string(),
+            "end_time": batch.end_time.map(|t| t.to_string()),
+        }));
+        rows.push(vec![
+            batch.values.batch_no.to_string(),
+            batch.values.group.to_string(),
+            batch.status.to_string(),
+            jobs.join(", "),
+            batch.create_time.to_string(),
+            out::moment(batch.end_time),
+        ]);
+    }
+    if global.json {
+        out::json(&json!(documents))?;
+    } else {
+        let header = ["BATCH", "GROUP", "STATUS", "JOBS", "OPENED", "ENDED"];
+        out::line(&out::table(&header, rows));
+    }
+    Ok(Ended::Well)
+}
+
+/// The batch and its jobs as a table.
+pub(super) fn print(view: &View) {
+    let batch = &view.batch;
+    let rows = view
+        .rows
+        .iter()
+        .zip(&view.snapshot.jobs)
+        .map(|(row, job)| {
+            let took = row.start_time.zip(row.end_time).map(|(s, e)| span_words(e.since(s)));
+            vec![
+                row.job_code.to_string(),
+                job.job_type.to_string(),
+                row.status.to_string(),
+                row.attempt.to_string(),
+                took.unwrap_or_else(|| "-".to_owned()),
+                result_words(row, view.outputs.get(&row.queue_id.0)),
+            ]
+        })
+        .collect();
+    out::line(&out::table(&["JOB", "TYPE", "STATUS", "STARTS", "TOOK", "RESULT"], rows));
+    let took = batch.end_time.map(|end| span_words(end.since(batch.create_time)));
+    let took = took.map(|t| format!(" in {t}")).unwrap_or_default();
+    let mut counts: BTreeMap<QueueStatus, usize> = BTreeMap::new();
+    view.rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);
+    let counts: Vec<String> = counts.iter().map(|(s, n)| format!("{n} {s}")).collect();
+    out::line(&format!(
+        "Batch {} of {}: {}{took} ({})",
+        batch.values.batch_no,
+        batch.values.group,
+        batch.status,
+        counts.join(", ")
+    ));
+    if let Some(reason) = &batch.reason {
+        out::line(&format!("Reason: {reason}"));
+    }
+}
+
+fn result_words(row: &QueueEntry, outputs: Option<&Outputs>) -> String {
+    if let Some(message) = &row.error_message {
+        return out::brief(message, 70);
+    }
+    let Some(outputs) = outputs else { return String::new() };
+    let mut words: Vec<String> = outputs
+        .values
+        .iter()
+        .map(|(name, value)| format!("{name}={}", value.as_deref().unwrap_or("NULL")))
+        .collect();
+    if outputs.rows_affected > 0 {
+        words.push(format!("{} rows changed", outputs.rows_affected));
+    }
+    if let Some(result) = outputs.results.last().filter(|_| outputs.values.is_empty()) {
+        words.push(match (result.row_count, result.columns.len()) {
+            (1, 1) => {
+                let value = result.rows.first().and_then(|r| r.first()).cloned().flatten();
+                format!("{}={}", result.columns[0], value.as_deref().unwrap_or("NULL"))
+            }
+            (count, _) => format!("{count} rows returned"),
+        });
+    }
+    out::brief(&words.join(", "), 70)
+}
+
+/// The batch and its jobs for scripts.
+pub(super) fn as_json(view: &View) -> Result<serde_json::Value> {
+    let batch = &view.batch;
+    let jobs: Vec<serde_json::Value> = view
+        .rows
+        .iter()
+        .zip(&view.snapshot.jobs)
+        .map(|(row, job)| {
+            json!({
+                "job_code": row.job_code, "job_name": job.name, "job_type": job.job_type,
+                "status": row.status, "try_count": row.try_count, "attempt": row.attempt,
+                "queue_id": row.queue_id,
+                "start_time": row.start_time.map(|t| t.to_string()),
+                "end_time": row.end_time.map(|t| t.to_string()),
+                "not_before": row.not_before.map(|t| t.to_string()),
+                "duration_ms": row.start_time.zip(row.end_time).map(|(s, e)| e.since(s)),
+                "error_message": row.error_message,
+                "outputs": view.outputs.get(&row.queue_id.0),
+            })
+        })
+        .collect();
+    Ok(json!({
+        "batch_no": batch.values.batch_no, "group": batch.values.group, "type": batch.batch_type,
+        "status": batch.status.as_str(), "business_date": batch.values.business_date,
+        "params": batch.values.params, "started_by": batch.started_by, "reason": batch.reason,
+        "create_time": batch.create_time.to_string(),
+        "end_time": batch.end_time.map(|t| t.to_string()),
+        "jobs": jobs,
+    }))
+}
+
+async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<Ended> {
+    let found = which.find(app).await?;
+    let view = view(app, found.batch_id).await?;
+    let now = server_now(app).await?;
+    let dispatched = view.owner.as_ref().is_some_and(|o| o.lease_until > now);
+    let mut slots = Slots::new(app.config.engine.max_parallel);
+    let group = &view.snapshot.group;
+    slots.limit_group(&group.code, group.max_parallel);
+    for source in &view.snapshot.sources {
+        slots.limit_source(&source.name, source.max_parallel);
+    }
+    let running = |s: QueueStatus| matches!(s, QueueStatus::Running | QueueStatus::Killing);
+    for (row, job) in view.rows.iter().zip(&view.snapshot.jobs).filter(|(r, _)| running(r.status)) {
+        debug_assert_eq!(row.job_code, job.code);
+        slots.take(&group.code, job.source.as_ref());
+    }
+    let dag: Dag = view.snapshot.dag()?;
+    let answers = explain(&view.batch, &view.snapshot, &dag, &view.rows, &slots, dispatched, now);
+    if global.json {
+        let answers: Vec<_> = answers
+            .iter()
+            .map(|(code, status, why)| json!({"job_code": code, "status": status, "why": why.words(now)}))
+            .collect();
+        out::json(&json!(answers))?;
+    } else if answers.is_empty() {
+        out::line(&format!(
+            "Nothing waits: batch {} is {}",
+            view.batch.values.batch_no, view.batch.status
+        ));
+    } else {
+        let rows = answers
+            .iter()
+            .map(|(code, status, why)| vec![code.to_string(), status.to_string(), why.words(now)])
+            .collect();
+        out::line(&out::table(&["JOB", "STATUS", "WHY"], rows));
+    }
+    Ok(Ended::Well)
+}
+
+async fn server_now(app: &App) -> Result<crate::domain::time::Millis> {
+    let mut tx = app.db.read().await?;
+    app.clock.correct(tx.server_time().await?.into());
+    Ok(app.clock.now())
+}
+
+async fn kill(app: &App, which: &BatchRef, reason: &str, no_wait: bool) -> Result<Ended> {
+    let found = which.find(app).await?;
+    let no = &found.values.batch_no;
+    if found.status.is_final() {
+        return Err(BadInput(format!("batch {no} has ended already ({})", found.status)).into());
+    }
+    let now = server_now(app).await?;
+    let mut tx = app.db.begin().await?;
+    let asked = store::batch::request_kill(&mut tx, found.batch_id, reason, now).await?;
+    tx.commit().await?;
+    if !asked {
+        return Err(BadInput(format!("batch {no} has just ended; nothing to stop")).into());
+    }
+    out::note(&format!("batch {no} is being stopped"));
+    if no_wait {
+        return Ok(Ended::Well);
+    }
+    wait_for_end(app, found.batch_id).await?;
+    let ended = view(app, found.batch_id).await?;
+    print(&ended);
+    Ok(Ended::Well)
+}
+
+/// Waits until the process that has the batch has ended it; when there is none, ends it here.
+async fn wait_for_end(app: &App, id: BatchId) -> Result<()> {
+    loop {
+        let mut tx = app.db.read().await?;
+        let batch = store::batch::get(&mut tx, id).await?;
+        drop(tx);
+        if batch.status.is_final() {
+            return Ok(());
+        }
+        let mut here = app.dispatcher(None).await?;
+        let taken = here.resume(&batch, UnknownJobs::Leave).await;
+        match taken {
+            Ok(_) => here.run_until_done().await?,
+            Err(error) if matches!(error.downcast_ref(), Some(Refused::Owned { .. })) => {}
+            Err(error) => return Err(error),
+        }
+        here.leave().await?;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}

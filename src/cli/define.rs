@@ -1,0 +1,77 @@
+//! `check` and `apply`.
+
+use crate::app::{self, Apply, EmptyDatabase};
+use crate::cli::{Ended, Global, out};
+use crate::definition::Loaded;
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Arguments of `check`.
+#[derive(Args)]
+pub(super) struct CheckArgs {
+    /// Definition file (YAML, JSON) or folder with job_def.csv and job_dependency.csv
+    file: PathBuf,
+}
+
+/// Arguments of `apply`.
+#[derive(Args)]
+pub(super) struct ApplyArgs {
+    /// Definition file (YAML, JSON) or folder with job_def.csv and job_dependency.csv
+    file: PathBuf,
+    /// Only print what would change
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) fn check(global: &Global, args: &CheckArgs) -> Result<Ended> {
+    // The settings are checked with it: a fault there would stop the run just as well.
+    global.config()?;
+    let loaded = app::load_definition(&args.file)?;
+    warn(&loaded);
+    let defs = &loaded.definition;
+    if global.json {
+        return out::json(&json!({
+            "file": args.file, "ok": true, "groups": defs.groups.len(), "jobs": defs.jobs.len(),
+            "dependencies": defs.dependencies.len(), "sources": defs.sources.len(),
+            "warnings": loaded.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        }))
+        .map(|()| Ended::Well);
+    }
+    out::line(&format!(
+        "{}: no faults; {} jobs, {} dependencies, {} groups, {} sources",
+        args.file.display(),
+        defs.jobs.len(),
+        defs.dependencies.len(),
+        defs.groups.len(),
+        defs.sources.len()
+    ));
+    Ok(Ended::Well)
+}
+
+pub(super) async fn apply(global: &Global, args: &ApplyArgs) -> Result<Ended> {
+    let loaded = app::load_definition(&args.file)?;
+    warn(&loaded);
+    let app = global.open(EmptyDatabase::Prepare).await?;
+    let how = if args.dry_run { Apply::DryRun } else { Apply::Write };
+    let changes = app.apply(&loaded.definition, how).await?;
+    let words: Vec<String> = changes.iter().map(ToString::to_string).collect();
+    if global.json {
+        out::json(&json!({"applied": !args.dry_run, "changes": words}))?;
+        return Ok(Ended::Well);
+    }
+    words.iter().for_each(|w| out::line(w));
+    out::line(&match (words.len(), args.dry_run) {
+        (0, _) => "no changes".to_owned(),
+        (n, false) => format!("{n} changes applied"),
+        (n, true) => format!("{n} changes would be applied"),
+    });
+    Ok(Ended::Well)
+}
+
+fn warn(loaded: &Loaded) {
+    for warning in &loaded.warnings {
+        out::note(&format!("warning: {warning}"));
+    }
+}

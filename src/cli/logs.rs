@@ -1,0 +1,125 @@
+//! `logs`: what a job of a batch printed, and its changes of state; `-f` follows.
+
+use crate::app::{App, EmptyDatabase};
+use crate::cli::{BadInput, BatchRef, Ended, Global, out};
+use crate::domain::id::{JobCode, QueueId};
+use crate::domain::queue::QueueStatus;
+use crate::store::{self, log};
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+use std::time::Duration;
+
+/// Arguments of `logs`.
+#[derive(Args)]
+pub(super) struct LogsArgs {
+    #[command(flatten)]
+    batch: BatchRef,
+    /// Job code
+    job: String,
+    /// Go on until the job has ended
+    #[arg(short, long)]
+    follow: bool,
+    /// Only this start of the job
+    #[arg(long)]
+    attempt: Option<u32>,
+}
+
+/// Lines asked for at a time.
+const PAGE: u32 = 1_000;
+
+pub(super) async fn logs(global: &Global, args: &LogsArgs) -> Result<Ended> {
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    let batch = args.batch.find(&app).await?;
+    let code = JobCode::parse(&args.job)?;
+    let row = {
+        let mut tx = app.db.read().await?;
+        let rows = store::queue::of_batch(&mut tx, batch.batch_id).await?;
+        rows.into_iter().find(|r| r.job_code == code)
+    };
+    let Some(row) = row else {
+        let no = &batch.values.batch_no;
+        let message =
+            format!("batch {no} has no job {code}; procession batch show {no} lists them");
+        return Err(BadInput(message).into());
+    };
+    let mut reader =
+        Reader { queue_id: row.queue_id, after: (0, 0), changes: 0, only: args.attempt };
+    loop {
+        // The state is read before the lines: when it is final, no line comes after.
+        let ended = state(&app, &reader).await?.is_final();
+        while reader.page(global, &app).await? {}
+        if !args.follow || ended {
+            return Ok(Ended::Well);
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+}
+
+async fn state(app: &App, reader: &Reader) -> Result<QueueStatus> {
+    let mut tx = app.db.read().await?;
+    let changes = log::of_entry(&mut tx, reader.queue_id).await?;
+    Ok(changes.last().map_or(QueueStatus::Pending, |c| c.log.status))
+}
+
+struct Reader {
+    queue_id: QueueId,
+    after: (u32, u64),
+    changes: usize,
+    only: Option<u32>,
+}
+
+impl Reader {
+    /// Prints what is new, changes of state and lines by time; `true` when there may be more.
+    async fn page(&mut self, global: &Global, app: &App) -> Result<bool> {
+        let mut tx = app.db.read().await?;
+        let changes = log::of_entry(&mut tx, self.queue_id).await?;
+        let lines = log::lines_after(&mut tx, self.queue_id, self.after, PAGE).await?;
+        drop(tx);
+        let more = lines.len() == PAGE as usize;
+        if let Some(last) = lines.last() {
+            self.after = (last.attempt, last.line_no);
+        }
+        let wanted = |attempt: u32| self.only.is_none_or(|only| only == attempt);
+        let mut items: Vec<((u32, u8, u64), String)> = Vec::new();
+        for line in lines.iter().filter(|l| wanted(l.attempt)) {
+            items.push(((line.attempt, 1, line.line_no), line_words(global, line)));
+        }
+        for (i, change) in changes.iter().enumerate().skip(self.changes) {
+            let attempt = change.log.attempt;
+            // Within a start: RUNNING comes before its lines, everything else after them.
+            let place = if change.log.status == QueueStatus::Running { 0 } else { 2 };
+            if wanted(attempt) {
+                items.push(((attempt, place, i as u64), change_words(global, change)));
+            }
+        }
+        self.changes = changes.len();
+        items.sort_by_key(|(key, _)| *key);
+        items.iter().for_each(|(_, text)| out::line(text));
+        Ok(more)
+    }
+}
+
+fn line_words(global: &Global, line: &log::LogLine) -> String {
+    if global.json {
+        return json!({
+            "attempt": line.attempt, "line_no": line.line_no, "stream": line.stream,
+            "text": line.text, "at": line.at.to_string(),
+        })
+        .to_string();
+    }
+    format!("{} {:>8} | {}", line.at, line.stream, line.text)
+}
+
+fn change_words(global: &Global, change: &log::LoggedChange) -> String {
+    let log = &change.log;
+    if global.json {
+        return json!({
+            "attempt": log.attempt, "status": log.status, "at": change.at.to_string(),
+            "error_message": log.error_message, "try_count": log.try_count,
+        })
+        .to_string();
+    }
+    let message = log.error_message.as_ref().map(|m| format!(": {m}")).unwrap_or_default();
+    format!("{} -- start {} {}{message}", change.at, log.attempt, log.status)
+}

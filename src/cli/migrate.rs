@@ -1,0 +1,43 @@
+//! `migrate`: make or update Procession's own tables.
+
+use crate::app::EmptyDatabase;
+use crate::cli::{Ended, Global, out};
+use crate::db::migrate::{Schema, known};
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+
+/// Arguments of `migrate`.
+#[derive(Args)]
+pub(super) struct MigrateArgs {
+    /// Only say how the schema stands; exit code 2 unless it is current
+    #[arg(long)]
+    status: bool,
+}
+
+pub(super) async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Ended> {
+    let app = global.open(EmptyDatabase::Accept).await?;
+    if args.status {
+        if app.db.schema().await? == Schema::Current {
+            say(global, &[], &format!("the schema is current (version {})", known()))?;
+        }
+        app.db.require_current().await?;
+        return Ok(Ended::Well);
+    }
+    let applied = app.db.migrate().await?;
+    let words: Vec<String> = applied.iter().map(ToString::to_string).collect();
+    let text = match words.is_empty() {
+        true => format!("the schema is current already (version {})", known()),
+        false => format!("applied {}; the schema is at version {}", words.join(", "), known()),
+    };
+    say(global, &applied, &text)?;
+    Ok(Ended::Well)
+}
+
+fn say(global: &Global, applied: &[i64], text: &str) -> Result<()> {
+    if global.json {
+        return out::json(&json!({"applied": applied, "version": known()}));
+    }
+    out::line(text);
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! cli: words in, words out. In: arguments. Out: text or JSON, and an exit code.
+//! May name: domain, definition, picture, store (reads), engine (its news and handle), config, app. Never: SQL, a decision.
+//! Invariant: exit code 0 is success, 1 a batch that failed, 2 the user's input, 3 Procession itself.
+
+mod batch;
+mod dag;
+mod define;
+mod job;
+mod logs;
+mod migrate;
+mod out;
+mod progress;
+mod run;
+
+use crate::app::{self, App, EmptyDatabase};
+use crate::config::Config;
+use crate::domain::batch::Batch;
+use crate::domain::id::{BatchNo, GroupCode};
+use crate::store;
+use anyhow::{Context as _, Result};
+use clap::{Args, Parser, Subcommand};
+use secrecy::SecretString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
+
+/// Runs DAGs of stored procedures, SQL and scripts, once per batch number, on your own database.
+#[derive(Parser)]
+#[command(name = "procession", version, max_term_width = 100)]
+#[command(
+    after_help = "Exit codes: 0 success · 1 the batch failed · 2 your input · 3 Procession failed"
+)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// Flags of every verb.
+#[derive(Args)]
+struct Global {
+    /// Metadata database: sqlite:FILE, mysql://user@host:3306/db or postgres://user@host:5432/db
+    /// [default: sqlite:procession.db]
+    #[arg(long, env = "PROCESSION_DB", hide_env_values = true, global = true, value_name = "URL")]
+    db: Option<String>,
+    /// Settings file [default: procession.toml, if it is there]
+    #[arg(long, env = "PROCESSION_CONFIG", global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print JSON for scripts instead of text for people
+    #[arg(long, global = true)]
+    json: bool,
+    /// Say more of what happens inside (-v, -vv); RUST_LOG works too
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run a batch: apply FILE, open the batch, run it to its end
+    Run(run::RunArgs),
+    /// Look for faults in a definition file; needs no database
+    Check(define::CheckArgs),
+    /// Store the definitions of a file; prints what changes
+    Apply(define::ApplyArgs),
+    /// Make or update Procession's own tables
+    Migrate(migrate::MigrateArgs),
+    /// Batches: list, show, why, kill
+    #[command(subcommand)]
+    Batch(batch::BatchVerb),
+    /// Defined jobs: list, show
+    #[command(subcommand)]
+    Job(job::JobVerb),
+    /// What a job of a batch printed and what its database said
+    Logs(logs::LogsArgs),
+    /// The DAG of a file, a group or a batch, as JSON or DOT
+    Dag(dag::DagArgs),
+}
+
+/// A batch by its number, and its group where the number alone is not enough.
+#[derive(Args)]
+struct BatchRef {
+    /// Batch number, e.g. 202407
+    batch_no: String,
+    /// Group, when several groups have a batch of this number
+    #[arg(long)]
+    group: Option<String>,
+}
+
+/// The user's words do not fit together; the text says what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct BadInput(String);
+
+/// How a verb ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Well,
+    BatchFailed,
+}
+
+/// Runs the program and gives its exit code.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_log(cli.global.verbose);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            out::error(&format!("cannot start: {error}"));
+            return ExitCode::from(3);
+        }
+    };
+    match runtime.block_on(dispatch(cli)) {
+        Ok(Ended::Well) => ExitCode::SUCCESS,
+        Ok(Ended::BatchFailed) => ExitCode::from(1),
+        Err(error) => {
+            out::error(&format!("{error:#}"));
+            let users = error.chain().any(|e| e.is::<BadInput>()) || app::is_users(&error);
+            ExitCode::from(if users { 2 } else { 3 })
+        }
+    }
+}
+
+fn start_log(verbose: u8) {
+    let level = match verbose {
+        0 => "warn",
+        1 => "procession=info,warn",
+        _ => "procession=debug,info",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let text = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_filter(filter);
+    tracing_subscriber::registry().with(text).init();
+}
+
+async fn dispatch(cli: Cli) -> Result<Ended> {
+    let global = cli.global;
+    match cli.verb {
+        Verb::Run(args) => run::run(&global, args).await,
+        Verb::Check(args) => define::check(&global, &args),
+        Verb::Apply(args) => define::apply(&global, &args).await,
+        Verb::Migrate(args) => migrate::migrate(&global, &args).await,
+        Verb::Batch(verb) => batch::batch(&global, verb).await,
+        Verb::Job(verb) => job::job(&global, verb).await,
+        Verb::Logs(args) => logs::logs(&global, &args).await,
+        Verb::Dag(args) => dag::dag(&global, &args).await,
+    }
+}
+
+impl Global {
+    fn config(&self) -> Result<Config> {
+        let mut config = Config::load(self.config.as_deref())?;
+        if let Some(url) = &self.db {
+            config.database.url = SecretString::from(url.clone());
+        }
+        config.database.password =
+            std::env::var("PROCESSION_DB_PASSWORD").ok().map(SecretString::from);
+        Ok(config)
+    }
+
+    async fn open(&self, empty: EmptyDatabase) -> Result<App> {
+        App::open(self.config()?, empty).await
+    }
+}
+
+impl BatchRef {
+    /// The batch that is meant, or an error that lists those that could be.
+    async fn find(&self, app: &App) -> Result<Batch> {
+        let no = BatchNo::parse(&self.batch_no)?;
+        let group = self.group.as_deref().map(GroupCode::parse).transpose()?;
+        let mut tx = app.db.read().await?;
+        let mut found = store::batch::list(&mut tx, Some(&no), u32::MAX).await?;
+        found.retain(|b| group.as_ref().is_none_or(|g| *g == b.values.group));
+        match found.len() {
+            1 => found.pop().context("one batch"),
+            0 => {
+                let recent = store::batch::list(&mut tx, None, 5).await?;
+                let recent: Vec<String> = recent
+                    .iter()
+                    .map(|b| format!("{} ({})", b.values.batch_no, b.values.group))
+                    .collect();
+                let recent =
+                    if recent.is_empty() { "none yet".to_owned() } else { recent.join(", ") };
+                Err(BadInput(format!("there is no batch {no}; the latest are: {recent}")).into())
+            }
+            _ => {
+                let groups: Vec<String> =
+                    found.iter().map(|b| b.values.group.to_string()).collect();
+                let groups = groups.join(", ");
+                Err(BadInput(format!(
+                    "batch {no} exists in several groups ({groups}); add --group"
+                ))
+                .into())
+            }
+        }
+    }
+}

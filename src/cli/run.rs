@@ -1,0 +1,263 @@
+//! `run`: apply a file, open a batch or go on with one, run it to its end.
+
+use crate::app::{self, App, Apply, EmptyDatabase};
+use crate::cli::progress::{self, Show};
+use crate::cli::{BadInput, Ended, Global, batch, out};
+use crate::domain::batch::{Batch, BatchOrder, BatchStatus, business_date_words};
+use crate::domain::id::{BatchId, BatchNo, GroupCode};
+use crate::domain::job::Definition;
+use crate::domain::rerun::UnknownJobs;
+use crate::domain::time::span_words;
+use crate::engine::dispatcher::{QueueDispatcher, Refused};
+use crate::store;
+use anyhow::{Context as _, Result};
+use chrono::NaiveDate;
+use clap::Args;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Arguments of `run`.
+#[derive(Args)]
+pub(super) struct RunArgs {
+    /// Definition file (YAML, JSON) or folder with job_def.csv; without it, what is stored
+    file: Option<PathBuf>,
+    /// Batch number: 202407, 2024Q3, 2024, 20240731 or free text
+    #[arg(long, required_unless_present = "order")]
+    batch_no: Option<String>,
+    /// Run the groups of this type (monthly, quarterly, …)
+    #[arg(long = "type")]
+    batch_type: Option<String>,
+    /// Run this group only
+    #[arg(long)]
+    group: Option<String>,
+    /// Accounting day, YYYY-MM-DD [default: last day of the period that the batch number names]
+    #[arg(long)]
+    business_date: Option<NaiveDate>,
+    /// Parameter of the batch, NAME=VALUE; may be given several times
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    params: Vec<String>,
+    /// The same as JSON, as schedules hand it over: {"batchNo":"202407","type":"monthly"}
+    #[arg(long, conflicts_with_all = ["batch_no", "batch_type", "group", "business_date", "params"])]
+    order: Option<String>,
+    /// Go on with a batch that exists: where a dead process left it, or from its failures
+    #[arg(long)]
+    resume: bool,
+    /// With --resume: start jobs of unknown outcome over as well (look at their data first)
+    #[arg(long, requires = "resume")]
+    rerun_unknown: bool,
+    /// Jobs at once, at most
+    #[arg(long)]
+    max_parallel: Option<u32>,
+    /// Show no progress, only the summary
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
+    let order = args.order()?;
+    // Faults of the file come first, before any database is touched.
+    let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
+    let mut config = global.config()?;
+    if let Some(max) = args.max_parallel {
+        config.engine.max_parallel = max.max(1);
+    }
+    let app = App::open(config, EmptyDatabase::Prepare).await?;
+    let defs = match loaded {
+        None => app.definition().await?,
+        Some(loaded) => {
+            for warning in &loaded.warnings {
+                out::note(&format!("warning: {warning}"));
+            }
+            store_file(&app, &loaded.definition, &args).await?;
+            loaded.definition
+        }
+    };
+    let (sender, news) = mpsc::unbounded_channel();
+    let mut dispatcher = app.dispatcher(Some(sender)).await?;
+    let ids = if args.resume {
+        resume(&app, &mut dispatcher, &defs, &order, &args).await?
+    } else {
+        dispatcher.open(&defs, &order, &whoami()).await?
+    };
+    let (total, done) = totals(&app, &ids).await?;
+    announce(&app, &ids, &args).await?;
+    let watcher = tokio::spawn(progress::watch(news, args.show(global), total, done));
+    let ended = dispatcher.run_until_done().await;
+    let left = dispatcher.leave().await;
+    watcher.await.context("show progress")?;
+    ended?;
+    left.context("end this process's lease")?;
+    summarise(global, &app, &ids).await
+}
+
+impl RunArgs {
+    fn order(&self) -> Result<BatchOrder> {
+        if let Some(json) = &self.order {
+            return Ok(BatchOrder::parse(json)?);
+        }
+        let mut params = BTreeMap::new();
+        for pair in &self.params {
+            let (name, value) =
+                pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
+                    BadInput(format!("--param {pair}: write NAME=VALUE, e.g. --param rate=7.1"))
+                })?;
+            params.insert(name.to_owned(), value.to_owned());
+        }
+        let batch_no = self.batch_no.as_deref().unwrap_or_default();
+        Ok(BatchOrder {
+            batch_no: BatchNo::parse(batch_no)?,
+            batch_type: self.batch_type.clone(),
+            group: self.group.as_deref().map(GroupCode::parse).transpose()?,
+            business_date: self.business_date,
+            params,
+        })
+    }
+
+    fn show(&self, global: &Global) -> Show {
+        match (self.quiet || global.json, out::is_terminal()) {
+            (true, _) => Show::Nothing,
+            (false, true) => Show::Live,
+            (false, false) => Show::Lines,
+        }
+    }
+}
+
+async fn store_file(app: &App, wanted: &Definition, args: &RunArgs) -> Result<()> {
+    let changes = app.apply(wanted, Apply::Write).await?;
+    if !changes.is_empty() && !args.quiet {
+        let file = args.file.as_deref().map(|f| f.display().to_string()).unwrap_or_default();
+        out::note(&format!(
+            "{file}: {} changes stored (procession apply shows them)",
+            changes.len()
+        ));
+    }
+    Ok(())
+}
+
+fn whoami() -> String {
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    user.unwrap_or_else(|_| "unknown".to_owned())
+}
+
+/// Takes over every batch the order names; waits for the lease of a process that just died.
+async fn resume(
+    app: &App,
+    dispatcher: &mut QueueDispatcher,
+    defs: &Definition,
+    order: &BatchOrder,
+    args: &RunArgs,
+) -> Result<Vec<BatchId>> {
+    let unknown = if args.rerun_unknown { UnknownJobs::Rerun } else { UnknownJobs::Leave };
+    let mut resumed = Vec::new();
+    for group in groups_of(defs, order) {
+        let mut waited = false;
+        loop {
+            let mut tx = app.db.read().await?;
+            let there = store::batch::find(&mut tx, &order.batch_no, &group).await?;
+            drop(tx);
+            let there = there
+                .ok_or_else(|| Refused::NotThere(order.batch_no.to_string(), group.to_string()))?;
+            match dispatcher.resume(&there, unknown).await {
+                Ok(done) => {
+                    if !done.again.is_empty() {
+                        let codes: Vec<String> =
+                            done.again.iter().map(ToString::to_string).collect();
+                        out::note(&format!("starts over: {}", codes.join(", ")));
+                    }
+                    resumed.push(done.batch_id);
+                    break;
+                }
+                Err(error) => wait_for_lease(app, error, &mut waited).await?,
+            }
+        }
+    }
+    if resumed.is_empty() {
+        return Err(Refused::NotThere(order.batch_no.to_string(), "any".to_owned()).into());
+    }
+    Ok(resumed)
+}
+
+fn groups_of(defs: &Definition, order: &BatchOrder) -> Vec<GroupCode> {
+    let fits = |g: &&crate::domain::job::Group| {
+        order.group.as_ref().is_none_or(|code| *code == g.code)
+            && order.batch_type.as_ref().is_none_or(|t| g.batch_type.as_ref() == Some(t))
+    };
+    defs.groups.iter().filter(fits).map(|g| g.code.clone()).collect()
+}
+
+/// A process that was killed keeps its lease until it runs out; one that lives renews it. So wait
+/// for that moment once: whoever holds the batch after it is alive.
+async fn wait_for_lease(app: &App, error: anyhow::Error, waited: &mut bool) -> Result<()> {
+    let Some(Refused::Owned { host, pid, until, .. }) = error.downcast_ref::<Refused>() else {
+        return Err(error);
+    };
+    let rest = until.since(app.clock.now());
+    if *waited {
+        return Err(error);
+    }
+    *waited = true;
+    out::note(&format!(
+        "another process ({host}, pid {pid}) holds the batch; waiting {} to see whether it lives",
+        span_words(rest)
+    ));
+    tokio::time::sleep(Duration::from_millis(u64::try_from(rest).unwrap_or(0) + 50)).await;
+    Ok(())
+}
+
+async fn totals(app: &App, ids: &[BatchId]) -> Result<(u64, u64)> {
+    let mut tx = app.db.read().await?;
+    let (mut total, mut done) = (0, 0);
+    for id in ids {
+        for (status, count) in store::batch::counts(&mut tx, *id).await? {
+            total += count;
+            done += if status.is_final() { count } else { 0 };
+        }
+    }
+    Ok((total, done))
+}
+
+async fn announce(app: &App, ids: &[BatchId], args: &RunArgs) -> Result<()> {
+    let mut tx = app.db.read().await?;
+    for id in ids {
+        let batch = store::batch::get(&mut tx, *id).await?;
+        let jobs: u64 = store::batch::counts(&mut tx, *id).await?.iter().map(|(_, n)| n).sum();
+        if !args.quiet {
+            let date = batch.values.business_date.map(business_date_words);
+            let date = date.map(|d| format!(", business date {d}")).unwrap_or_default();
+            let Batch { values, .. } = &batch;
+            out::note(&format!(
+                "batch {} of group {}: {jobs} jobs{date}",
+                values.batch_no, values.group
+            ));
+        }
+    }
+    Ok(())
+}
+
+async fn summarise(global: &Global, app: &App, ids: &[BatchId]) -> Result<Ended> {
+    let mut worst = Ended::Well;
+    let mut documents = Vec::new();
+    for id in ids {
+        let view = batch::view(app, *id).await?;
+        if !view.batch.status.is_success() {
+            worst = Ended::BatchFailed;
+        }
+        if global.json {
+            documents.push(batch::as_json(&view)?);
+        } else {
+            batch::print(&view);
+        }
+        if view.batch.status == BatchStatus::Failed && !global.json {
+            let no = &view.batch.values.batch_no;
+            out::line(&format!(
+                "What stopped it: procession batch why {no}   After the cure: add --resume to the same command"
+            ));
+        }
+    }
+    if global.json {
+        out::json(&serde_json::Value::Array(documents))?;
+    }
+    Ok(worst)
+}

@@ -1,0 +1,225 @@
+//! The settings in the user's words: defaults, overlaid by a file, overlaid by flags and
+//! environment; checked as a whole.
+
+use crate::db;
+use crate::engine;
+use crate::handler;
+use anyhow::{Context as _, Result};
+use secrecy::SecretString;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The reference manual of the settings.
+pub const DEFAULTS: &str = include_str!("config.default.toml");
+
+/// All settings.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The metadata database.
+    pub database: Database,
+    /// Dispatching.
+    pub engine: Engine,
+    /// Logs of tries.
+    pub log: Log,
+    /// Stopping bodies.
+    pub stop: Stop,
+    /// Data sources.
+    pub source: Sources,
+    /// Scripts.
+    pub script: Script,
+}
+
+/// `[database]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Database {
+    /// Where; a secret, because people put passwords there all the same.
+    pub url: SecretString,
+    /// The password, from the environment only.
+    #[serde(skip)]
+    pub password: Option<SecretString>,
+    /// Connections at most.
+    pub max_connections: u32,
+    /// Seconds.
+    pub connect_timeout_sec: u64,
+}
+
+/// `[engine]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Engine {
+    /// Jobs at once.
+    pub max_parallel: u32,
+    /// Seconds.
+    pub lease_sec: u32,
+}
+
+/// `[log]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Log {
+    /// Bytes.
+    pub max_bytes_per_try: usize,
+    /// Milliseconds.
+    pub flush_ms: u64,
+}
+
+/// `[stop]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stop {
+    /// Seconds.
+    pub grace_sec: u64,
+    /// Seconds.
+    pub confirm_sec: u64,
+}
+
+/// `[source]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sources {
+    /// Seconds.
+    pub connect_timeout_sec: u64,
+}
+
+/// `[script]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Script {
+    /// Names of variables.
+    pub inherit_env: Vec<String>,
+    /// Name to absolute path.
+    pub interpreters: BTreeMap<String, PathBuf>,
+}
+
+/// A setting that cannot be used; its text names the key and the cure.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BadConfig(String);
+
+impl Config {
+    /// The defaults overlaid by `file`; without one, by `procession.toml` if it is there.
+    pub fn load(file: Option<&Path>) -> Result<Self> {
+        let path = file.unwrap_or(Path::new("procession.toml"));
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(cause) if file.is_none() && cause.kind() == std::io::ErrorKind::NotFound => {
+                String::new()
+            }
+            Err(cause) => {
+                return Err(BadConfig(format!("{}: {cause}", path.display())).into());
+            }
+        };
+        Self::read(&text).map_err(|e| BadConfig(format!("{}: {e:#}", path.display())).into())
+    }
+
+    fn read(text: &str) -> Result<Self> {
+        let mut tree: toml::Table = DEFAULTS.parse().context("the built-in defaults")?;
+        overlay(&mut tree, text.parse()?);
+        let config = Self::deserialize(toml::Value::Table(tree))?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    fn validate(&self) -> Result<()> {
+        let at_least_one = [
+            ("database.max_connections", u64::from(self.database.max_connections)),
+            ("engine.max_parallel", self.engine.max_parallel.into()),
+            ("engine.lease_sec", self.engine.lease_sec.into()),
+            ("log.flush_ms", self.log.flush_ms),
+        ];
+        for (key, value) in at_least_one {
+            anyhow::ensure!(value >= 1, "{key} is {value}; it must be 1 or more");
+        }
+        anyhow::ensure!(
+            self.log.max_bytes_per_try >= 1_000,
+            "log.max_bytes_per_try is {}; it must be 1,000 or more",
+            self.log.max_bytes_per_try
+        );
+        for (name, path) in &self.script.interpreters {
+            anyhow::ensure!(
+                path.is_absolute(),
+                "script.interpreters.{name} is {}; it must be an absolute path",
+                path.display()
+            );
+        }
+        Ok(())
+    }
+
+    /// Settings of the metadata database.
+    pub fn db(&self) -> db::Settings {
+        db::Settings {
+            url: self.database.url.clone(),
+            password: self.database.password.clone(),
+            max_connections: self.database.max_connections,
+            connect_timeout: Duration::from_secs(self.database.connect_timeout_sec),
+        }
+    }
+
+    /// Settings of the engine.
+    pub fn engine(&self) -> engine::Options {
+        engine::Options {
+            max_parallel: self.engine.max_parallel,
+            lease_ms: i64::from(self.engine.lease_sec) * 1_000,
+            log_flush_ms: self.log.flush_ms,
+            log_max_bytes: self.log.max_bytes_per_try,
+        }
+    }
+
+    /// Settings of the handlers.
+    pub fn handlers(&self) -> handler::Options {
+        handler::Options {
+            interpreters: self.script.interpreters.clone(),
+            script_env: self.script.inherit_env.clone(),
+            kill_grace: Duration::from_secs(self.stop.grace_sec),
+            kill_confirm: Duration::from_secs(self.stop.confirm_sec),
+            connect_timeout: Duration::from_secs(self.source.connect_timeout_sec),
+        }
+    }
+}
+
+fn overlay(under: &mut toml::Table, over: toml::Table) {
+    for (key, value) in over {
+        // Interpreters are one list: whoever names some means just those.
+        match (under.get_mut(&key), value) {
+            (Some(toml::Value::Table(below)), toml::Value::Table(above))
+                if key != "interpreters" =>
+            {
+                overlay(below, above);
+            }
+            (_, value) => {
+                under.insert(key, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_wins_over_the_defaults_key_by_key() {
+        let config = Config::read("[engine]\nmax_parallel = 2\n").expect("config");
+        assert_eq!(config.engine.max_parallel, 2);
+        assert_eq!(config.engine.lease_sec, 15);
+        let only = Config::read("[script.interpreters]\nsh = '/bin/sh'\n").expect("config");
+        assert_eq!(only.script.interpreters.len(), 1);
+    }
+
+    #[test]
+    fn faults_name_the_key() {
+        for (text, said) in [
+            ("[engine]\nmax_paralel = 2\n", "max_paralel"),
+            ("[engine]\nmax_parallel = 0\n", "engine.max_parallel is 0"),
+            ("[engine\n", "line 1"),
+            ("[script.interpreters]\nsh = 'sh'\n", "must be an absolute path"),
+        ] {
+            let error = format!("{:#}", Config::read(text).expect_err(text));
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}

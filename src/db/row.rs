@@ -1,0 +1,175 @@
+//! Values that go in and rows that come out.
+//!
+//! Rows are not lifted by guessing at column types (MySQL calls TINYINT(1) BOOLEAN): the caller
+//! says what it wants, and the getter reads any integer width as i64 and any time type as UTC.
+
+use crate::db::{Error, Result};
+use chrono::{DateTime, Utc};
+use sqlx::mysql::MySqlRow;
+use sqlx::postgres::PgRow;
+use sqlx::query::Query;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Column as _, Database, Encode, Row as _, Type, TypeInfo as _, ValueRef as _};
+
+/// A value to bind; each kind may be NULL, and keeps its type then, because PostgreSQL asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Any integer or boolean column.
+    Int(Option<i64>),
+    /// Any text column.
+    Text(Option<String>),
+    /// Any time column; cut to milliseconds, the precision of the columns.
+    Time(Option<DateTime<Utc>>),
+}
+
+macro_rules! value_from {
+    ($($from:ty => |$v:ident| $to:expr;)*) => {
+        $(impl From<$from> for Value {
+            fn from($v: $from) -> Self {
+                $to
+            }
+        })*
+    };
+}
+
+value_from! {
+    i64 => |v| Self::Int(Some(v));
+    i32 => |v| Self::Int(Some(v.into()));
+    u32 => |v| Self::Int(Some(v.into()));
+    bool => |v| Self::Int(Some(v.into()));
+    Option<i64> => |v| Self::Int(v);
+    Option<u32> => |v| Self::Int(v.map(i64::from));
+    &str => |v| Self::Text(Some(v.to_owned()));
+    String => |v| Self::Text(Some(v));
+    Option<String> => |v| Self::Text(v);
+    Option<&str> => |v| Self::Text(v.map(str::to_owned));
+    DateTime<Utc> => |v| Self::Time(Some(v));
+    Option<DateTime<Utc>> => |v| Self::Time(v);
+}
+
+/// Binds values in order.
+pub(in crate::db) fn bind<'q, DB>(
+    query: Query<'q, DB, DB::Arguments>,
+    values: &[Value],
+) -> Query<'q, DB, DB::Arguments>
+where
+    DB: Database,
+    Option<i64>: Encode<'q, DB> + Type<DB>,
+    Option<String>: Encode<'q, DB> + Type<DB>,
+    Option<DateTime<Utc>>: Encode<'q, DB> + Type<DB>,
+{
+    values.iter().fold(query, |query, value| match value {
+        Value::Int(v) => query.bind(*v),
+        Value::Text(v) => query.bind(v.clone()),
+        Value::Time(v) => query.bind(*v),
+    })
+}
+
+/// One row of a result.
+#[derive(Debug)]
+pub struct Row {
+    inner: Inner,
+}
+
+enum Inner {
+    Sqlite(SqliteRow),
+    Mysql(MySqlRow),
+    Postgres(PgRow),
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("row")
+    }
+}
+
+impl From<SqliteRow> for Row {
+    fn from(row: SqliteRow) -> Self {
+        Self { inner: Inner::Sqlite(row) }
+    }
+}
+
+impl From<MySqlRow> for Row {
+    fn from(row: MySqlRow) -> Self {
+        Self { inner: Inner::Mysql(row) }
+    }
+}
+
+impl From<PgRow> for Row {
+    fn from(row: PgRow) -> Self {
+        Self { inner: Inner::Postgres(row) }
+    }
+}
+
+impl Row {
+    /// A whole number; an error on NULL.
+    pub fn int(&self, column: &str) -> Result<i64> {
+        self.opt_int(column)?.ok_or_else(|| is_null(column))
+    }
+
+    /// A whole number or NULL.
+    pub fn opt_int(&self, column: &str) -> Result<Option<i64>> {
+        match &self.inner {
+            Inner::Sqlite(row) => Ok(row.try_get_unchecked(column)?),
+            Inner::Mysql(row) => Ok(row.try_get_unchecked(column)?),
+            // PostgreSQL sends each width in its own number of bytes.
+            Inner::Postgres(row) => {
+                let raw = row.try_get_raw(column)?;
+                if raw.is_null() {
+                    return Ok(None);
+                }
+                match raw.type_info().name() {
+                    "INT2" => Ok(Some(row.try_get::<i16, _>(column)?.into())),
+                    "INT4" => Ok(Some(row.try_get::<i32, _>(column)?.into())),
+                    _ => Ok(Some(row.try_get::<i64, _>(column)?)),
+                }
+            }
+        }
+    }
+
+    /// A boolean column, kept as 0 or 1.
+    pub fn flag(&self, column: &str) -> Result<bool> {
+        Ok(self.int(column)? != 0)
+    }
+
+    /// Text; an error on NULL.
+    pub fn text(&self, column: &str) -> Result<String> {
+        self.opt_text(column)?.ok_or_else(|| is_null(column))
+    }
+
+    /// Text or NULL.
+    pub fn opt_text(&self, column: &str) -> Result<Option<String>> {
+        Ok(match &self.inner {
+            Inner::Sqlite(row) => row.try_get_unchecked(column)?,
+            Inner::Mysql(row) => row.try_get_unchecked(column)?,
+            Inner::Postgres(row) => row.try_get_unchecked(column)?,
+        })
+    }
+
+    /// A moment; an error on NULL.
+    pub fn time(&self, column: &str) -> Result<DateTime<Utc>> {
+        self.opt_time(column)?.ok_or_else(|| is_null(column))
+    }
+
+    /// A moment or NULL.
+    pub fn opt_time(&self, column: &str) -> Result<Option<DateTime<Utc>>> {
+        Ok(match &self.inner {
+            Inner::Sqlite(row) => row.try_get_unchecked(column)?,
+            Inner::Mysql(row) => row.try_get_unchecked(column)?,
+            Inner::Postgres(row) => row.try_get_unchecked(column)?,
+        })
+    }
+
+    /// Names of the columns, in order.
+    pub fn columns(&self) -> Vec<String> {
+        match &self.inner {
+            Inner::Sqlite(row) => row.columns().iter().map(|c| c.name().to_owned()).collect(),
+            Inner::Mysql(row) => row.columns().iter().map(|c| c.name().to_owned()).collect(),
+            Inner::Postgres(row) => row.columns().iter().map(|c| c.name().to_owned()).collect(),
+        }
+    }
+}
+
+fn is_null(column: &str) -> Error {
+    Error::Column { column: column.to_owned(), cause: "is NULL".to_owned() }
+}

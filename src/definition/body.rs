@@ -1,0 +1,259 @@
+//! The body of a job: complete, fit for its type, and what its source can run.
+
+use crate::definition::fault::{At, Place, Report};
+use crate::definition::files::Files;
+use crate::definition::job::{Around, pick};
+use crate::definition::near::did_you_mean;
+use crate::definition::raw::{RawJob, RawSql};
+use crate::domain::id::SourceName;
+use crate::domain::job::{BodyPart, JobDef, JobKind, SqlText, TransactionMode};
+use crate::domain::source::{DialectName, Source};
+use std::collections::BTreeMap;
+
+/// Gives `def` the body that the user wrote, and reports what its type lacks or would ignore.
+pub(crate) fn body(
+    def: &mut JobDef,
+    whose: &str,
+    raw: &RawJob,
+    kind: &JobKind,
+    around: &Around<'_>,
+    report: &mut Report,
+) {
+    refuse_foreign_parts(whose, raw, kind, around.kinds, report);
+    set_body(def, whose, raw, kind, around, report);
+    require_parts(whose, raw, def, kind, report);
+    check_procedure(whose, raw, def, around.sources, report);
+    check_dialect(whose, raw, def, around.sources, report);
+}
+
+/// Whether a type needs or may have a part.
+pub(crate) fn understands(kind: &JobKind, part: BodyPart) -> bool {
+    kind.needs.contains(&part) || kind.may_have.contains(&part)
+}
+
+fn word(part: BodyPart) -> &'static str {
+    match part {
+        BodyPart::Source => "source",
+        BodyPart::ProcName => "proc_name",
+        BodyPart::Sql => "sql or sql_file",
+        BodyPart::Transaction => "transaction",
+        BodyPart::Script => "script or script_file",
+        BodyPart::Interpreter => "interpreter",
+        BodyPart::WorkingDir => "working_dir",
+        BodyPart::Params => "params",
+    }
+}
+
+/// Refuses what the job itself says and its type would ignore. Defaults are not looked at: they
+/// are for the jobs that understand them.
+fn refuse_foreign_parts(
+    whose: &str,
+    raw: &RawJob,
+    kind: &JobKind,
+    kinds: &[JobKind],
+    report: &mut Report,
+) {
+    let own = &raw.settings;
+    let place = |text: &Option<At<String>>| text.as_ref().map(|t| t.at.clone());
+    // `one` is what every job has; a definition written out by us says so for each.
+    let odd = |t: &&At<TransactionMode>| t.value != TransactionMode::One;
+    let transaction = own.transaction.as_ref().filter(odd).map(|t| t.at.clone());
+    let said = [
+        (BodyPart::Source, "source", place(&own.source)),
+        (BodyPart::ProcName, "proc_name", place(&raw.proc_name)),
+        (BodyPart::Sql, "sql", raw.sql.as_ref().map(|s| s.at().clone())),
+        (BodyPart::Sql, "sql_file", place(&raw.sql_file)),
+        (BodyPart::Transaction, "transaction", transaction),
+        (BodyPart::Script, "script", place(&raw.script)),
+        (BodyPart::Script, "script_file", place(&raw.script_file)),
+        (BodyPart::Interpreter, "interpreter", place(&own.interpreter)),
+        (BodyPart::WorkingDir, "working_dir", place(&own.working_dir)),
+        (BodyPart::Params, "params", raw.params.as_ref().map(|p| p.at.clone())),
+    ];
+    for (part, key, at) in said {
+        let Some(at) = at.filter(|_| !understands(kind, part)) else {
+            continue;
+        };
+        let fit: Vec<&str> =
+            kinds.iter().filter(|k| understands(k, part)).map(|k| k.name).collect();
+        let cure = if fit.is_empty() {
+            format!("remove {key}")
+        } else {
+            format!("remove {key}, or change the type to {}", fit.join(" or "))
+        };
+        let what = format!("{whose} is of type {}, which has no {key}", kind.name);
+        report.fault(&at, what, cure);
+    }
+}
+
+fn set_body(
+    def: &mut JobDef,
+    whose: &str,
+    raw: &RawJob,
+    kind: &JobKind,
+    around: &Around<'_>,
+    report: &mut Report,
+) {
+    let (own, defaults) = (&raw.settings, around.defaults);
+    if understands(kind, BodyPart::Source) {
+        def.source = source(whose, raw, kind, around, report);
+    }
+    if understands(kind, BodyPart::ProcName) {
+        def.proc_name = raw.proc_name.as_ref().map(|p| p.value.clone());
+    }
+    if understands(kind, BodyPart::Sql) {
+        def.sql = sql(whose, raw, around.files, report);
+    }
+    if understands(kind, BodyPart::Transaction) {
+        def.transaction = pick(&own.transaction, &defaults.transaction).unwrap_or_default();
+    }
+    if understands(kind, BodyPart::Script) {
+        def.script = script(whose, raw, around.files, report);
+    }
+    if understands(kind, BodyPart::Interpreter) {
+        def.interpreter = pick(&own.interpreter, &defaults.interpreter);
+    }
+    if understands(kind, BodyPart::WorkingDir) {
+        def.working_dir = pick(&own.working_dir, &defaults.working_dir);
+    }
+}
+
+/// The job's source, the default one, or the only one there is.
+fn source(
+    whose: &str,
+    raw: &RawJob,
+    kind: &JobKind,
+    around: &Around<'_>,
+    report: &mut Report,
+) -> Option<SourceName> {
+    let Some(word) = raw.settings.source.as_ref().or(around.defaults.source.as_ref()) else {
+        let only = around.sources.first().filter(|_| around.sources.len() == 1)?;
+        return kind.needs.contains(&BodyPart::Source).then(|| only.name.clone());
+    };
+    let found = around.sources.iter().find(|s| s.name.as_str() == word.value);
+    if found.is_none() {
+        let hint = did_you_mean(&word.value, around.sources.iter().map(|s| s.name.as_str()));
+        let what = format!("{whose} runs on source {}, which is not defined", word.value);
+        report.fault(&word.at, what, format!("{hint}define it under sources"));
+    }
+    found.map(|s| s.name.clone())
+}
+
+fn both(
+    whose: &str,
+    inline: Option<&Place>,
+    file: &Option<At<String>>,
+    key: &str,
+    report: &mut Report,
+) {
+    if let (Some(_), Some(file)) = (inline, file) {
+        let what = format!("{whose} has both {key} and {key}_file");
+        report.fault(&file.at, what, "keep one of the two");
+    }
+}
+
+fn sql(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> Option<SqlText> {
+    both(whose, raw.sql.as_ref().map(RawSql::at), &raw.sql_file, "sql", report);
+    match &raw.sql {
+        Some(RawSql::Same(text)) => Some(SqlText::Same(text.value.clone())),
+        Some(RawSql::Per(_, texts)) => {
+            let mut known = BTreeMap::new();
+            for (word, text) in texts {
+                match DialectName::ALL.into_iter().find(|d| d.as_str() == word.value) {
+                    Some(dialect) => drop(known.insert(dialect, text.value.clone())),
+                    None => {
+                        let what = format!("{whose}: sql is given for {}, no dialect", word.value);
+                        report.fault(&word.at, what, "use sqlite, mysql or postgres");
+                    }
+                }
+            }
+            Some(SqlText::Per(known))
+        }
+        None => files.sql(whose, raw.sql_file.as_ref()?, report),
+    }
+}
+
+fn script(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> Option<String> {
+    both(whose, raw.script.as_ref().map(|s| &s.at), &raw.script_file, "script", report);
+    match (&raw.script, &raw.script_file) {
+        (Some(text), _) => Some(text.value.clone()),
+        (None, Some(file)) => files.text(whose, "script_file", file, report),
+        (None, None) => None,
+    }
+}
+
+/// Reports what the type needs and nobody wrote. What was written and found wrong has been
+/// reported already.
+fn require_parts(whose: &str, raw: &RawJob, def: &JobDef, kind: &JobKind, report: &mut Report) {
+    for part in kind.needs {
+        let there = match part {
+            BodyPart::Source => def.source.is_some() || raw.settings.source.is_some(),
+            BodyPart::ProcName => def.proc_name.is_some(),
+            BodyPart::Sql => raw.sql.is_some() || raw.sql_file.is_some(),
+            BodyPart::Script => raw.script.is_some() || raw.script_file.is_some(),
+            BodyPart::Interpreter => def.interpreter.is_some(),
+            BodyPart::WorkingDir => def.working_dir.is_some(),
+            BodyPart::Params => raw.params.is_some(),
+            BodyPart::Transaction => true,
+        };
+        if !there {
+            let what = format!("{whose} is of type {} and has no {}", kind.name, word(*part));
+            report.fault(&raw.code.at, what, format!("add {}", word(*part)));
+        }
+    }
+}
+
+fn source_of<'a>(def: &JobDef, sources: &'a [Source]) -> Option<&'a Source> {
+    sources.iter().find(|s| Some(&s.name) == def.source.as_ref())
+}
+
+fn check_procedure(
+    whose: &str,
+    raw: &RawJob,
+    def: &JobDef,
+    sources: &[Source],
+    report: &mut Report,
+) {
+    let (Some(name), Some(_)) = (&raw.proc_name, &def.proc_name) else {
+        return;
+    };
+    let part =
+        |p: &str| !p.is_empty() && p.chars().all(|c| c.is_alphanumeric() || "_$#".contains(c));
+    if name.value.split('.').count() > 2 || !name.value.split('.').all(part) {
+        let what = format!("{whose}: proc_name {:?} is not the name of a procedure", name.value);
+        report.fault(&name.at, what, "write procedure or schema.procedure, without arguments");
+        return;
+    }
+    let Some(source) = source_of(def, sources) else {
+        return;
+    };
+    let sqlite = DialectName::of_url(&source.url) == Some(DialectName::Sqlite);
+    if sqlite && !source.procedures.contains_key(&name.value) {
+        let known = source.procedures.keys().map(String::as_str);
+        let hint = did_you_mean(&name.value, known);
+        let what = format!(
+            "{whose} calls {}, which is not among the procedures of source {} (SQLite has none of its own)",
+            name.value, source.name
+        );
+        report.fault(
+            &name.at,
+            what,
+            format!("{hint}add it to procedures or procedures_file of that source"),
+        );
+    }
+}
+
+fn check_dialect(whose: &str, raw: &RawJob, def: &JobDef, sources: &[Source], report: &mut Report) {
+    let (Some(sql), Some(source)) = (&def.sql, source_of(def, sources)) else {
+        return;
+    };
+    let Some(dialect) = DialectName::of_url(&source.url) else {
+        return;
+    };
+    if sql.of(dialect).is_none() {
+        let at = raw.sql.as_ref().map(RawSql::at).or(raw.sql_file.as_ref().map(|f| &f.at));
+        let what =
+            format!("{whose} has no SQL for {dialect}, the dialect of its source {}", source.name);
+        report.fault(at.unwrap_or(&raw.code.at), what, format!("add the text for {dialect}"));
+    }
+}

@@ -1,0 +1,126 @@
+//! What the whole definition means: names looked up, files embedded, everything checked.
+
+use crate::definition::check;
+use crate::definition::fault::{At, Place, Report};
+use crate::definition::files::Files;
+use crate::definition::job::{self, Around};
+use crate::definition::params::usable_name;
+use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob};
+use crate::definition::source;
+use crate::domain::id::GroupCode;
+use crate::domain::job::{Definition, Group, JobKind};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// The group of a file that defines none.
+const DEFAULT_GROUP: &str = "default";
+
+/// Makes a definition of what the user said; it is sound when the report holds no fault.
+pub(crate) fn build(
+    mut raw: Raw,
+    whole: &Place,
+    files: &Files<'_>,
+    kinds: &[JobKind],
+    report: &mut Report,
+) -> Definition {
+    drop_doubles("source", &mut raw.sources, |s| &s.name, report);
+    drop_doubles("group", &mut raw.groups, |g| &g.code, report);
+    drop_doubles("job", &mut raw.jobs, |j| &j.code, report);
+    let sources: Vec<_> =
+        raw.sources.into_iter().filter_map(|s| source::source(s, files, report)).collect();
+    let places: Vec<At<String>> = raw.groups.iter().map(|g| g.code.clone()).collect();
+    let mut groups: Vec<Group> = raw.groups.into_iter().filter_map(|g| group(g, report)).collect();
+    if places.is_empty() {
+        groups.extend(bare_group(DEFAULT_GROUP));
+    }
+    if raw.jobs.is_empty() {
+        report.fault(whole, "no job is defined", "add jobs:");
+    }
+    let codes: Vec<GroupCode> = groups.iter().map(|g| g.code.clone()).collect();
+    let written: HashSet<String> = raw.jobs.iter().map(|j| j.code.value.clone()).collect();
+    let waits = waits(&raw.jobs, raw.dependencies);
+    let around =
+        Around { defaults: &raw.defaults, kinds, sources: &sources, groups: &codes, files };
+    let jobs: Vec<_> = raw.jobs.into_iter().filter_map(|j| job::job(j, &around, report)).collect();
+    let dependencies = check::dependencies(waits, &jobs, &written, report);
+    check::outputs(&jobs, &dependencies, report);
+    let used: HashSet<&str> = jobs.iter().map(|j| j.def.group.as_str()).collect();
+    for empty in places.iter().filter(|g| !used.contains(g.value.as_str())) {
+        let what = format!("group {} has no job", empty.value);
+        report.warn(&empty.at, what, "give it one or remove it");
+    }
+    let jobs = jobs.into_iter().map(|j| j.def).collect();
+    Definition { sources, groups, jobs, dependencies }
+}
+
+/// All dependencies: those of each job in its order, then those of the list of their own.
+fn waits(jobs: &[RawJob], others: Vec<RawDependency>) -> Vec<RawDependency> {
+    let of_job = |job: &RawJob| -> Vec<RawDependency> {
+        let each = (1..).zip(&job.depends_on);
+        each.map(|(order, depends_on)| RawDependency {
+            job: job.code.value.clone(),
+            depends_on: depends_on.clone(),
+            order,
+        })
+        .collect()
+    };
+    jobs.iter().flat_map(of_job).chain(others).collect()
+}
+
+/// Keeps the first of each code. A map by code cannot hold two; a list can.
+fn drop_doubles<T>(
+    one: &str,
+    items: &mut Vec<T>,
+    code: impl Fn(&T) -> &At<String>,
+    report: &mut Report,
+) {
+    let mut lines: HashMap<String, u32> = HashMap::new();
+    items.retain(|item| {
+        let code = code(item);
+        let Some(first) = lines.get(&code.value) else {
+            lines.insert(code.value.clone(), code.at.line);
+            return true;
+        };
+        let what = format!("{one} {} is defined twice, first on line {first}", code.value);
+        report.fault(&code.at, what, "rename one of the two or remove it");
+        false
+    });
+}
+
+fn bare_group(code: &str) -> Option<Group> {
+    Some(Group {
+        code: GroupCode::parse(code).ok()?,
+        name: code.to_owned(),
+        batch_type: None,
+        owner: None,
+        notify_email: Vec::new(),
+        max_parallel: None,
+        time_zone: None,
+        params: BTreeMap::new(),
+    })
+}
+
+fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
+    let whose = format!("group {}", raw.code.value);
+    for (name, _) in raw.params.iter().filter(|(name, _)| !usable_name(&name.value)) {
+        let what = format!("{whose}: parameter {:?} has a name that cannot be used", name.value);
+        report.fault(&name.at, what, "use ASCII letters, digits and '_', the first no digit");
+    }
+    if let Some(zone) = raw.time_zone.as_ref().filter(|z| z.value.parse::<chrono_tz::Tz>().is_err())
+    {
+        let what = format!("{whose}: time zone {:?} is not known", zone.value);
+        report.fault(&zone.at, what, "use an IANA name such as Asia/Shanghai");
+    }
+    let code = GroupCode::parse(&raw.code.value)
+        .map_err(|error| report.fault(&raw.code.at, error.to_string(), ""))
+        .ok()?;
+    Some(Group {
+        name: raw.name.map_or(code.to_string(), |n| n.value),
+        code,
+        batch_type: raw.batch_type.map(|t| t.value),
+        owner: raw.owner.map(|o| o.value),
+        notify_email: raw.notify_email.into_iter().map(|a| a.value).collect(),
+        max_parallel: raw.max_parallel.map(|m| m.value),
+        time_zone: raw.time_zone.map(|z| z.value),
+        params: raw.params.into_iter().map(|(k, v)| (k.value, v.value)).collect(),
+    })
+}

@@ -1,0 +1,168 @@
+//! Checks that hold between jobs: what waits for what, and what uses whose output.
+
+use crate::definition::fault::{At, Place, Report};
+use crate::definition::job::Made;
+use crate::definition::near::did_you_mean;
+use crate::definition::raw::RawDependency;
+use crate::domain::dag::{Dag, DagError};
+use crate::domain::id::JobCode;
+use crate::domain::job::JobDependency;
+use std::collections::{HashMap, HashSet};
+
+/// Beyond so many unknown names a file is of another kind, and looking for near ones costs time.
+const HINTS: usize = 50;
+/// Circles reported at most.
+const CIRCLES: usize = 20;
+
+/// A dependency with the line it stands on.
+type Placed = At<JobDependency>;
+
+/// Dependencies between jobs that exist, each once; everything else is in the report. `codes` are
+/// all codes the user wrote, also those of jobs that could not be made.
+pub(crate) fn dependencies(
+    raw: Vec<RawDependency>,
+    jobs: &[Made],
+    codes: &HashSet<String>,
+    report: &mut Report,
+) -> Vec<JobDependency> {
+    let by_code: HashMap<&str, &Made> = jobs.iter().map(|j| (j.def.code.as_str(), j)).collect();
+    let mut found: Vec<Placed> = Vec::new();
+    let mut seen = HashSet::new();
+    let mut unknown = 0;
+    for one in raw {
+        let (job, parent) = (one.job.as_str(), one.depends_on.value.as_str());
+        if let Some(missing) = [job, parent].into_iter().find(|c| !codes.contains(*c)) {
+            unknown += 1;
+            let known =
+                codes.iter().map(String::as_str).take(if unknown > HINTS { 0 } else { usize::MAX });
+            let hint = did_you_mean(missing, known);
+            let what = if missing == parent {
+                format!("job {job} depends on {parent}, which is not defined")
+            } else {
+                format!("job {job} is not defined, yet it depends on {parent}")
+            };
+            report.fault(
+                &one.depends_on.at,
+                what,
+                format!("{hint}define it or remove the dependency"),
+            );
+            continue;
+        }
+        let (Some(job), Some(parent)) = (by_code.get(job), by_code.get(parent)) else {
+            continue;
+        };
+        if let Err((what, cure)) = fits(job, parent, &mut seen) {
+            report.fault(&one.depends_on.at, what, cure);
+            continue;
+        }
+        warn_of_inactive(job, parent, &one.depends_on.at, report);
+        found.push(one.depends_on.with(JobDependency {
+            job_code: job.def.code.clone(),
+            depends_on: parent.def.code.clone(),
+            dependency_order: one.order,
+        }));
+    }
+    circles(jobs, &found, report);
+    found.into_iter().map(|d| d.value).collect()
+}
+
+fn fits<'a>(
+    job: &'a Made,
+    parent: &'a Made,
+    seen: &mut HashSet<(&'a JobCode, &'a JobCode)>,
+) -> Result<(), (String, String)> {
+    let (code, other) = (&job.def.code, &parent.def.code);
+    if code == other {
+        return Err((format!("job {code} depends on itself"), "remove that dependency".to_owned()));
+    }
+    if !seen.insert((code, other)) {
+        let what = format!("job {code} lists its dependency on {other} twice");
+        return Err((what, "list it once".to_owned()));
+    }
+    if job.group_known && parent.group_known && job.def.group != parent.def.group {
+        let what = format!(
+            "job {code} of group {} depends on {other} of group {}",
+            job.def.group, parent.def.group
+        );
+        let cure =
+            "dependencies stay within a group: move one of the two jobs, or remove the dependency";
+        return Err((what, cure.to_owned()));
+    }
+    Ok(())
+}
+
+fn warn_of_inactive(job: &Made, parent: &Made, at: &Place, report: &mut Report) {
+    if job.def.is_active && !parent.def.is_active {
+        let what =
+            format!("job {} depends on {}, which is not active", job.def.code, parent.def.code);
+        report.warn(
+            at,
+            what,
+            "activate it, or remove the dependency; a batch of this group will be refused",
+        );
+    }
+}
+
+/// Reports each circle once, on the line of one of its dependencies.
+fn circles(jobs: &[Made], found: &[Placed], report: &mut Report) {
+    let codes: Vec<JobCode> = jobs.iter().map(|j| j.def.code.clone()).collect();
+    let mut edges: Vec<JobDependency> = found.iter().map(|d| d.value.clone()).collect();
+    for _ in 0..CIRCLES {
+        let Err(DagError::Cycle(ring)) = Dag::build(&codes, &edges) else {
+            return;
+        };
+        let next = ring.iter().cycle().skip(1);
+        let steps: HashSet<(&JobCode, &JobCode)> = ring.iter().zip(next).collect();
+        let first = |d: &&Placed| {
+            ring.first() == Some(&d.value.job_code)
+                && steps.contains(&(&d.value.job_code, &d.value.depends_on))
+        };
+        let Some(place) = found.iter().find(first).map(|d| &d.at) else {
+            return;
+        };
+        let words: Vec<&str> = ring.iter().chain(ring.first()).map(JobCode::as_str).collect();
+        let what = format!("these jobs wait for one another in a circle: {}", words.join(" -> "));
+        report.fault(place, what, "remove one of these dependencies");
+        edges.retain(|e| !steps.contains(&(&e.job_code, &e.depends_on)));
+    }
+}
+
+/// Reports parameters that use the output of a job which does not come before theirs.
+pub(crate) fn outputs(jobs: &[Made], dependencies: &[JobDependency], report: &mut Report) {
+    let mut parents: HashMap<&JobCode, Vec<&JobCode>> = HashMap::new();
+    for d in dependencies {
+        parents.entry(&d.job_code).or_default().push(&d.depends_on);
+    }
+    let codes: HashSet<&JobCode> = jobs.iter().map(|j| &j.def.code).collect();
+    for job in jobs.iter().filter(|j| !j.uses.is_empty()) {
+        let code = &job.def.code;
+        let above = above(code, &parents);
+        for At { at, value: (param, used) } in &job.uses {
+            let head = format!("job {code}: parameter {param} uses an output of {used}");
+            if !codes.contains(used) {
+                let hint = did_you_mean(used.as_str(), codes.iter().map(|c| c.as_str()));
+                let what = format!("{head}, which is not defined");
+                report.fault(at, what, format!("{hint}define it or change the value"));
+            } else if !above.contains(used) {
+                let what = format!("{head}, which does not run before it");
+                report.fault(at, what, format!("add {used} to its depends_on"));
+            }
+        }
+    }
+}
+
+fn above<'a>(
+    code: &'a JobCode,
+    parents: &HashMap<&'a JobCode, Vec<&'a JobCode>>,
+) -> HashSet<&'a JobCode> {
+    let mut found = HashSet::new();
+    let mut open = vec![code];
+    while let Some(at) = open.pop() {
+        for parent in parents.get(at).into_iter().flatten() {
+            if found.insert(*parent) {
+                open.push(parent);
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,283 @@
+//! What would change if one definition took the place of another.
+
+use crate::domain::job::Definition;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// Longest value shown in a line of a difference, in characters.
+const SHOWN: usize = 80;
+
+/// What kind of thing changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Thing {
+    /// A data source.
+    Source,
+    /// A group.
+    Group,
+    /// A job.
+    Job,
+    /// A dependency, named `B <- A` for "B waits for A".
+    Dependency,
+}
+
+impl fmt::Display for Thing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Source => "source",
+            Self::Group => "group",
+            Self::Job => "job",
+            Self::Dependency => "dependency",
+        })
+    }
+}
+
+/// How a thing changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum How {
+    /// It is new.
+    Added,
+    /// It is gone.
+    Removed,
+    /// It is in both and differs in these fields.
+    Changed(Vec<FieldChange>),
+}
+
+/// One field before and after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldChange {
+    /// Its key as in a definition file, with a dot where it lies deeper: `params.rate`.
+    pub field: String,
+    /// Its value before, as text; `None` when it had none.
+    pub old: Option<String>,
+    /// Its value after.
+    pub new: Option<String>,
+}
+
+/// One thing that would be added, removed or changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// What kind of thing.
+    pub thing: Thing,
+    /// Its code or name.
+    pub code: String,
+    /// What happens to it.
+    pub how: How,
+}
+
+/// Everything that differs, sources first, then groups, jobs and dependencies, each by code.
+/// The order in which things are written does not count.
+pub fn diff(old: &Definition, new: &Definition) -> Vec<Change> {
+    let mut found = Vec::new();
+    compare(Thing::Source, &old.sources, &new.sources, |s| s.name.to_string(), &mut found);
+    compare(Thing::Group, &old.groups, &new.groups, |g| g.code.to_string(), &mut found);
+    compare(Thing::Job, &old.jobs, &new.jobs, |j| j.code.to_string(), &mut found);
+    let edge =
+        |d: &crate::domain::job::JobDependency| format!("{} <- {}", d.job_code, d.depends_on);
+    compare(Thing::Dependency, &old.dependencies, &new.dependencies, edge, &mut found);
+    found
+}
+
+fn compare<T: Serialize + PartialEq>(
+    thing: Thing,
+    old: &[T],
+    new: &[T],
+    code: impl Fn(&T) -> String,
+    found: &mut Vec<Change>,
+) {
+    let by_code = |all: &[T]| -> BTreeMap<String, usize> {
+        all.iter().enumerate().map(|(i, item)| (code(item), i)).collect()
+    };
+    let (before, after) = (by_code(old), by_code(new));
+    let codes: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    for code in codes {
+        let how = match (before.get(code), after.get(code)) {
+            (Some(a), Some(b)) if old[*a] == new[*b] => continue,
+            (Some(a), Some(b)) => How::Changed(fields(&old[*a], &new[*b])),
+            (None, _) => How::Added,
+            (Some(_), None) => How::Removed,
+        };
+        found.push(Change { thing, code: code.clone(), how });
+    }
+}
+
+/// The fields in which two values differ. They are taken from the form that is stored, so that a
+/// field added to a type is compared without a word here.
+fn fields(old: &impl Serialize, new: &impl Serialize) -> Vec<FieldChange> {
+    let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
+    flatten("", serde_json::to_value(old).unwrap_or_default(), &mut before);
+    flatten("", serde_json::to_value(new).unwrap_or_default(), &mut after);
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    names
+        .into_iter()
+        .filter(|name| before.get(*name) != after.get(*name))
+        .map(|name| FieldChange {
+            field: name.clone(),
+            old: before.get(name).cloned(),
+            new: after.get(name).cloned(),
+        })
+        .collect()
+}
+
+fn flatten(path: &str, value: Value, into: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                let path = if path.is_empty() { key } else { format!("{path}.{key}") };
+                flatten(&path, value, into);
+            }
+        }
+        Value::Null => {}
+        Value::String(text) => drop(into.insert(path.to_owned(), text)),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
+            into.insert(path.to_owned(), other.to_string());
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    /// `+ job A`, `- job B`, or `~ job C` with a line per field.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (thing, code) = (self.thing, &self.code);
+        match &self.how {
+            How::Added => write!(f, "+ {thing} {code}"),
+            How::Removed => write!(f, "- {thing} {code}"),
+            How::Changed(fields) => {
+                write!(f, "~ {thing} {code}")?;
+                fields.iter().try_for_each(|field| write!(f, "\n    {field}"))
+            }
+        }
+    }
+}
+
+impl fmt::Display for FieldChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.field;
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) if is_long(old) || is_long(new) => long(f, name, old, new),
+            (old, new) => {
+                let words = |v: &Option<String>| v.as_deref().map_or("(none)".to_owned(), shown);
+                write!(f, "{name}: {} -> {}", words(old), words(new))
+            }
+        }
+    }
+}
+
+fn is_long(text: &str) -> bool {
+    text.contains('\n') || text.chars().count() > SHOWN
+}
+
+fn shown(text: &str) -> String {
+    if !is_long(text) {
+        return text.to_owned();
+    }
+    let first: String = text.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
+    format!("{first} … ({} lines)", text.lines().count())
+}
+
+/// A long text: the first line that differs, for the whole would bury the rest of the list.
+fn long(f: &mut fmt::Formatter<'_>, name: &str, old: &str, new: &str) -> fmt::Result {
+    let count = old.lines().count().max(new.lines().count());
+    let line = |text: &str, i: usize| text.lines().nth(i).map(str::to_owned);
+    let Some(i) = (0..count).find(|i| line(old, *i) != line(new, *i)) else {
+        return write!(f, "{name}: differs in line ends");
+    };
+    // Starts shortly before the first difference, which may lie far to the right.
+    let (a, b) = (line(old, i).unwrap_or_default(), line(new, i).unwrap_or_default());
+    let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
+    let cut = |text: &str| -> String {
+        let from = same.saturating_sub(20);
+        let head = if from > 0 { "…" } else { "" };
+        let rest: String = text.chars().skip(from).take(SHOWN).collect();
+        let tail = if text.chars().count() > from + SHOWN { "…" } else { "" };
+        format!("{head}{rest}{tail}")
+    };
+    write!(f, "{name}, line {}: {:?} -> {:?}", i + 1, cut(&a), cut(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::{GroupCode, JobCode, JobType, SourceName};
+    use crate::domain::job::{JobDef, JobDependency, Param, ParamMode, ParamType, SqlText};
+    use crate::domain::source::Source;
+
+    fn job(code: &str) -> JobDef {
+        let code = JobCode::parse(code).expect("code");
+        let group = GroupCode::parse("g").expect("group");
+        JobDef::bare(code, group, JobType::parse("SQL").expect("type"))
+    }
+
+    fn edge(job: &JobDef, parent: &JobDef, order: i32) -> JobDependency {
+        let (job_code, depends_on) = (job.code.clone(), parent.code.clone());
+        JobDependency { job_code, depends_on, dependency_order: order }
+    }
+
+    fn said(old: &Definition, new: &Definition) -> String {
+        diff(old, new).iter().map(Change::to_string).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn every_kind_of_change_is_named() {
+        let source = |limit, body: &str| Source {
+            name: SourceName::parse("led").expect("name"),
+            url: "sqlite:x".to_owned(),
+            password_env: None,
+            password_file: None,
+            max_parallel: limit,
+            procedures: BTreeMap::from([("sp".to_owned(), body.to_owned())]),
+        };
+        let (a, mut b, c) = (job("A"), job("B"), job("C"));
+        let old = Definition {
+            sources: vec![source(None, "SELECT 1;\nSELECT 2;\n")],
+            jobs: vec![a.clone(), b.clone()],
+            dependencies: vec![edge(&b, &a, 1)],
+            ..Definition::default()
+        };
+        b.retry_count = 3;
+        b.sql = Some(SqlText::Same("SELECT 9".to_owned()));
+        b.params = vec![Param {
+            name: "p".to_owned(),
+            mode: ParamMode::In,
+            ty: ParamType::Int,
+            value: Some("1".to_owned()),
+        }];
+        let new = Definition {
+            sources: vec![source(Some(2), "SELECT 1;\nSELECT 3;\n")],
+            jobs: vec![b.clone(), c.clone()],
+            dependencies: vec![edge(&c, &b, 1)],
+            ..Definition::default()
+        };
+        let wanted = "\
+~ source led
+    max_parallel: (none) -> 2
+    procedures.sp, line 2: \"SELECT 2;\" -> \"SELECT 3;\"
+- job A
+~ job B
+    params: (none) -> [{\"mode\":\"in\",\"name\":\"p\",\"type\":\"int\",\"value\":\"1\"}]
+    retry_count: 0 -> 3
+    sql: (none) -> SELECT 9
++ job C
+- dependency B <- A
++ dependency C <- B";
+        assert_eq!(said(&old, &new), wanted);
+        assert!(diff(&new, &new).is_empty());
+    }
+
+    #[test]
+    fn order_does_not_count_and_long_lines_are_cut() {
+        let (a, b) = (job("A"), job("B"));
+        let one = Definition { jobs: vec![a.clone(), b.clone()], ..Definition::default() };
+        let two = Definition { jobs: vec![b, a.clone()], ..Definition::default() };
+        assert!(diff(&one, &two).is_empty());
+        let with = |tail: &str| {
+            let mut job = a.clone();
+            job.sql = Some(SqlText::Same(format!("{}{tail}", "月".repeat(200))));
+            Definition { jobs: vec![job], ..Definition::default() }
+        };
+        let said = said(&with("1"), &with("2"));
+        assert!(said.contains("sql, line 1: \"…月月"), "{said}");
+        assert!(said.ends_with("月2\"") && said.chars().count() < 120, "{said}");
+    }
+}

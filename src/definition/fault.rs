@@ -1,0 +1,116 @@
+//! A fault: where it is, what is wrong, what to do about it.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// One thing wrong with a definition, or (as a warning) worth a look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The file, as its path was given or worked out.
+    pub file: String,
+    /// The line, counted from 1; 0 when the file as a whole is meant.
+    pub line: u32,
+    /// What is wrong, naming the thing.
+    pub what: String,
+    /// What to do about it.
+    pub cure: String,
+}
+
+impl fmt::Display for Fault {
+    /// `dag.yaml:14: what is wrong; what to do`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}", self.line)?;
+        }
+        write!(f, ": {}", self.what)?;
+        if self.cure.is_empty() { Ok(()) } else { write!(f, "; {}", self.cure) }
+    }
+}
+
+/// Everything wrong with a definition, by file and line; never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Faults(Vec<Fault>);
+
+impl Faults {
+    /// The faults, by file and line.
+    pub fn as_slice(&self) -> &[Fault] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Faults {
+    /// One fault after the other, each on a line of its own.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, fault) in self.0.iter().enumerate() {
+            let end = if i + 1 < self.0.len() { "\n" } else { "" };
+            write!(f, "{fault}{end}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Faults {}
+
+/// A line of a file; cheap to clone, because every value carries one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) file: Arc<str>,
+    pub(crate) line: u32,
+}
+
+impl Place {
+    pub(crate) fn new(file: &Arc<str>, line: u32) -> Self {
+        Self { file: Arc::clone(file), line }
+    }
+}
+
+/// A value and where the user wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct At<T> {
+    pub(crate) at: Place,
+    pub(crate) value: T,
+}
+
+impl<T> At<T> {
+    pub(crate) fn new(at: &Place, value: T) -> Self {
+        Self { at: at.clone(), value }
+    }
+
+    pub(crate) fn with<U>(&self, value: U) -> At<U> {
+        At { at: self.at.clone(), value }
+    }
+}
+
+/// Collects faults and warnings while a definition is read, so that the user sees all of them at
+/// once and not one per attempt.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    faults: Vec<Fault>,
+    warnings: Vec<Fault>,
+}
+
+impl Report {
+    pub(crate) fn fault(&mut self, at: &Place, what: impl Into<String>, cure: impl Into<String>) {
+        self.faults.push(fault(at, what.into(), cure.into()));
+    }
+
+    pub(crate) fn warn(&mut self, at: &Place, what: impl Into<String>, cure: impl Into<String>) {
+        self.warnings.push(fault(at, what.into(), cure.into()));
+    }
+
+    /// `Ok` with the warnings when there is no fault.
+    pub(crate) fn finish(mut self) -> Result<Vec<Fault>, Faults> {
+        let by_place = |a: &Fault, b: &Fault| (&a.file, a.line).cmp(&(&b.file, b.line));
+        self.faults.sort_by(by_place);
+        self.warnings.sort_by(by_place);
+        // One wrong line may be met twice, as a default and as a job's own word.
+        self.faults.dedup();
+        self.warnings.dedup();
+        if self.faults.is_empty() { Ok(self.warnings) } else { Err(Faults(self.faults)) }
+    }
+}
+
+fn fault(at: &Place, what: String, cure: String) -> Fault {
+    Fault { file: at.file.to_string(), line: at.line, what, cure }
+}

@@ -1,0 +1,128 @@
+//! What a job means: its body complete and fit for its type, its parameters usable.
+
+use crate::definition::body::{body, understands};
+use crate::definition::fault::{At, Report};
+use crate::definition::files::Files;
+use crate::definition::near::{did_you_mean, nearest};
+use crate::definition::params::check_params;
+use crate::definition::raw::{RawJob, Settings};
+use crate::domain::id::{GroupCode, JobCode, JobType};
+use crate::domain::job::{BodyPart, DEFAULT_TIMEOUT_SEC, JobDef, JobKind};
+use crate::domain::source::Source;
+
+/// What surrounds a job while it is made.
+pub(crate) struct Around<'a> {
+    pub(crate) defaults: &'a Settings,
+    pub(crate) kinds: &'a [JobKind],
+    pub(crate) sources: &'a [Source],
+    pub(crate) groups: &'a [GroupCode],
+    pub(crate) files: &'a Files<'a>,
+}
+
+/// A job as the checks of the whole graph need it.
+pub(crate) struct Made {
+    pub(crate) def: JobDef,
+    /// Whether its group is one that exists; otherwise nothing is said about it again.
+    pub(crate) group_known: bool,
+    /// Outputs of other jobs that its parameters use.
+    pub(crate) uses: Vec<At<(String, JobCode)>>,
+}
+
+/// Makes a job. What it lacks is in the report; the job is made all the same where it can be, so
+/// that the graph is checked whole.
+pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Option<Made> {
+    let whose = format!("job {}", raw.code.value);
+    let code = JobCode::parse(&raw.code.value)
+        .map_err(|error| report.fault(&raw.code.at, error.to_string(), ""))
+        .ok()?;
+    let (kind, job_type) = job_type(&whose, &raw, around, report);
+    let (group, group_known) = group(&whose, &raw, around, report);
+    let mut def = JobDef::bare(code, group?, job_type?);
+    set_plain(&mut def, &raw, around.defaults);
+    if let Some(kind) = kind {
+        body(&mut def, &whose, &raw, kind, around, report);
+    }
+    let calls = kind.is_none_or(|k| understands(k, BodyPart::ProcName));
+    let mut uses = Vec::new();
+    if let Some(params) = &raw.params {
+        def.params = check_params(&whose, &params.value, calls, &mut uses, report);
+    }
+    Some(Made { def, group_known, uses })
+}
+
+/// The job's own word, else the default's.
+pub(crate) fn pick<T: Clone>(own: &Option<At<T>>, default: &Option<At<T>>) -> Option<T> {
+    own.as_ref().or(default.as_ref()).map(|found| found.value.clone())
+}
+
+fn set_plain(def: &mut JobDef, raw: &RawJob, defaults: &Settings) {
+    let own = &raw.settings;
+    let texts = |own: &Option<Vec<At<String>>>, default: &Option<Vec<At<String>>>| {
+        let found = own.as_ref().or(default.as_ref());
+        found.map_or_else(Vec::new, |all| all.iter().map(|t| t.value.clone()).collect())
+    };
+    if let Some(name) = &raw.name {
+        def.name.clone_from(&name.value);
+    }
+    def.timeout_sec = pick(&own.timeout_sec, &defaults.timeout_sec).unwrap_or(DEFAULT_TIMEOUT_SEC);
+    def.retry_count = pick(&own.retry_count, &defaults.retry_count).unwrap_or(0);
+    def.retry_delay_sec = pick(&own.retry_delay_sec, &defaults.retry_delay_sec).unwrap_or(0);
+    def.priority = pick(&own.priority, &defaults.priority).unwrap_or(0);
+    def.idempotent = pick(&own.idempotent, &defaults.idempotent).unwrap_or(false);
+    def.is_active = pick(&own.is_active, &defaults.is_active).unwrap_or(true);
+    def.schedule_time = pick(&own.schedule_time, &defaults.schedule_time);
+    def.owner = pick(&own.owner, &defaults.owner);
+    def.notify_email = texts(&own.notify_email, &defaults.notify_email);
+    def.tags = texts(&own.tags, &defaults.tags);
+}
+
+fn job_type<'k>(
+    whose: &str,
+    raw: &RawJob,
+    around: &Around<'k>,
+    report: &mut Report,
+) -> (Option<&'k JobKind>, Option<JobType>) {
+    let names = || around.kinds.iter().map(|k| k.name);
+    let known = names().collect::<Vec<_>>().join(", ");
+    let Some(word) = raw.settings.job_type.as_ref().or(around.defaults.job_type.as_ref()) else {
+        let cure = format!("add type: to it or to defaults, one of {known}");
+        report.fault(&raw.code.at, format!("{whose} has no type"), cure);
+        return (None, JobType::parse("NOOP").ok());
+    };
+    let Some(kind) = around.kinds.iter().find(|k| k.name == word.value) else {
+        let hint =
+            nearest(&word.value, names()).map_or(String::new(), |n| format!("did you mean {n}? "));
+        let what = format!("{whose} is of type {}, which does not exist", word.value);
+        report.fault(&word.at, what, format!("{hint}types are {known}"));
+        return (None, JobType::parse("NOOP").ok());
+    };
+    (Some(kind), JobType::parse(kind.name).ok())
+}
+
+fn group(
+    whose: &str,
+    raw: &RawJob,
+    around: &Around<'_>,
+    report: &mut Report,
+) -> (Option<GroupCode>, bool) {
+    let codes = || around.groups.iter().map(GroupCode::as_str);
+    let first = around.groups.first().cloned().or_else(|| GroupCode::parse("default").ok());
+    match raw.settings.group.as_ref().or(around.defaults.group.as_ref()) {
+        Some(word) => {
+            let found = around.groups.iter().find(|g| g.as_str() == word.value);
+            if found.is_none() {
+                let what = format!("{whose} is in group {}, which is not defined", word.value);
+                let hint = did_you_mean(&word.value, codes());
+                report.fault(&word.at, what, format!("{hint}define it under groups"));
+            }
+            (found.cloned().or(first), found.is_some())
+        }
+        None if around.groups.len() == 1 => (first, true),
+        None => {
+            let known = codes().collect::<Vec<_>>().join(", ");
+            let cure = format!("add group: to it or to defaults, one of {known}");
+            report.fault(&raw.code.at, format!("{whose} has no group"), cure);
+            (first, false)
+        }
+    }
+}

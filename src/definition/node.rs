@@ -1,0 +1,314 @@
+//! The tree of a YAML or JSON text, each value with its line and its text as it was written.
+//!
+//! Not serde structs: a struct stops at its first unknown key or wrong type, and a user with ten
+//! mistakes would need ten attempts. Scalars stay text (`007` is not 7, `NO` is not false); what
+//! they mean is decided where it is known what they should be.
+
+use crate::definition::fault::{At, Place, Report};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::{DuplicateKeyPolicy, Error, NonFiniteFloatPolicy, Spanned};
+use std::fmt;
+use std::sync::Arc;
+
+/// Deepest nesting that is read; a definition needs seven levels.
+const DEEPEST: usize = 24;
+/// Most values in one file: some 100,000 jobs. With aliases expanded no more than twice as many.
+const MOST_VALUES: usize = 2_000_000;
+
+/// A value where the user wrote it.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) at: Place,
+    pub(crate) value: Value,
+}
+
+/// What a value is.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Null,
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<(At<String>, Node)>),
+}
+
+impl Value {
+    /// What it is, in words.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "nothing",
+            Self::Text(_) => "a single value",
+            Self::List(_) => "a list",
+            Self::Map(_) => "a map",
+        }
+    }
+}
+
+impl Node {
+    pub(crate) fn text(at: &Place, text: impl Into<String>) -> Self {
+        Self { at: at.clone(), value: Value::Text(text.into()) }
+    }
+}
+
+/// Reads `text`; `None` when it is not YAML at all, which is then in the report.
+pub(crate) fn parse(file: &Arc<str>, text: &str, report: &mut Report) -> Option<Node> {
+    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    let seen = match read(text, DuplicateKeyPolicy::Error) {
+        Err(error) => {
+            say(file, &error, report);
+            let again = matches!(error.without_snippet(), Error::DuplicateMappingKey { .. });
+            // Goes on past a doubled key, to find what else is wrong.
+            if again { read(text, DuplicateKeyPolicy::FirstWins).ok() } else { None }
+        }
+        Ok(seen) => Some(seen),
+    };
+    seen.map(|s| s.into_node(file, text))
+}
+
+fn read(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Seen, Error> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: DEEPEST,
+            max_nodes: MOST_VALUES,
+            max_events: MOST_VALUES * 2,
+            max_documents: 1,
+        },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
+        duplicate_keys: duplicate_keys,
+        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
+        with_snippet: false,
+    };
+    serde_saphyr::from_str_with_options(text, options)
+}
+
+fn say(file: &Arc<str>, error: &Error, report: &mut Report) {
+    let line = error.location().map_or(0, |l| line_of(l.line()));
+    let at = Place::new(file, line);
+    if let Error::DuplicateMappingKey { key, .. } = error.without_snippet() {
+        let key = key.as_deref().map_or(String::new(), |k| format!("{k} "));
+        report.fault(&at, format!("{key}is defined twice in the same map"), "keep one of the two");
+        return;
+    }
+    let said = error.without_snippet().to_string();
+    // The location comes first in our line already.
+    let said = said.split(" at line ").next().unwrap_or(&said).replace('\n', " ");
+    report.fault(
+        &at,
+        format!("this is not readable as YAML or JSON: {said}"),
+        cure_of(text_hint(&said)),
+    );
+}
+
+fn text_hint(said: &str) -> bool {
+    said.contains("indent") || said.contains("tab")
+}
+
+fn cure_of(indentation: bool) -> &'static str {
+    if indentation {
+        "indent with spaces, the same number for keys of one map"
+    } else {
+        "check the indentation, the quotes and the colons of this line and the one above"
+    }
+}
+
+fn line_of(line: u64) -> u32 {
+    u32::try_from(line).unwrap_or(u32::MAX)
+}
+
+/// A value as serde hands it over, with the span of its text.
+struct Seen {
+    line: u32,
+    span: Option<(usize, usize)>,
+    shape: Shape,
+}
+
+enum Shape {
+    Null,
+    /// A number or truth value: its text is cut from the source, for serde has lost the spelling.
+    Plain(String),
+    Text(String),
+    List(Vec<Seen>),
+    Map(Vec<(Spanned<String>, Seen)>),
+}
+
+impl Seen {
+    fn into_node(self, file: &Arc<str>, source: &str) -> Node {
+        let at = Place::new(file, self.line);
+        let value = match self.shape {
+            Shape::Null => Value::Null,
+            Shape::Text(text) => Value::Text(text),
+            Shape::Plain(read) => {
+                let written = self.span.and_then(|(from, to)| source.get(from..to));
+                Value::Text(written.map_or(read, |w| w.trim().to_owned()))
+            }
+            Shape::List(items) => {
+                Value::List(items.into_iter().map(|i| i.into_node(file, source)).collect())
+            }
+            Shape::Map(entries) => Value::Map(
+                entries
+                    .into_iter()
+                    .map(|(key, value)| {
+                        let place = Place::new(file, line_of(key.referenced.line()));
+                        (At::new(&place, key.value), value.into_node(file, source))
+                    })
+                    .collect(),
+            ),
+        };
+        Node { at, value }
+    }
+}
+
+impl<'de> Deserialize<'de> for Seen {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let seen = Spanned::<Shape>::deserialize(deserializer)?;
+        let span = seen.defined.span();
+        let span = span.byte_offset().zip(span.byte_len()).and_then(|(from, len)| {
+            let from = usize::try_from(from).ok()?;
+            Some((from, from.checked_add(usize::try_from(len).ok()?)?))
+        });
+        Ok(Self { line: line_of(seen.referenced.line()), span, shape: seen.value })
+    }
+}
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ShapeVisitor)
+    }
+}
+
+struct ShapeVisitor;
+
+impl<'de> Visitor<'de> for ShapeVisitor {
+    type Value = Shape;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value, a list or a map")
+    }
+
+    fn visit_unit<E>(self) -> Result<Shape, E> {
+        Ok(Shape::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Shape, E> {
+        Ok(Shape::Null)
+    }
+
+    fn visit_bool<E>(self, v: bool) -> Result<Shape, E> {
+        Ok(Shape::Plain(v.to_string()))
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Shape, E> {
+        Ok(Shape::Plain(v.to_string()))
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Shape, E> {
+        Ok(Shape::Plain(v.to_string()))
+    }
+
+    fn visit_i128<E>(self, v: i128) -> Result<Shape, E> {
+        Ok(Shape::Plain(v.to_string()))
+    }
+
+    fn visit_u128<E>(self, v: u128) -> Result<Shape, E> {
+        Ok(Shape::Plain(v.to_string()))
+    }
+
+    fn visit_f64<E>(self, v: f64) -> Result<Shape, E> {
+        Ok(Shape::Plain(v.to_string()))
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Shape, E> {
+        Ok(Shape::Text(v.to_owned()))
+    }
+
+    fn visit_string<E>(self, v: String) -> Result<Shape, E> {
+        Ok(Shape::Text(v))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Shape, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Shape::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shape, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry::<Spanned<String>, Seen>()? {
+            if entry.0.value.is_empty() {
+                return Err(A::Error::custom("a key is empty"));
+            }
+            entries.push(entry);
+        }
+        Ok(Shape::Map(entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn shown(node: &Node) -> String {
+        match &node.value {
+            Value::Null => "~".to_owned(),
+            Value::Text(text) => format!("{}:{text:?}", node.at.line),
+            Value::List(items) => {
+                format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(" "))
+            }
+            Value::Map(entries) => {
+                let entry =
+                    |(k, v): &(At<String>, Node)| format!("{}:{}={}", k.at.line, k.value, shown(v));
+                format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(" "))
+            }
+        }
+    }
+
+    fn tree(text: &str) -> Result<String, String> {
+        let mut report = Report::default();
+        let node = parse(&Arc::from("dag.yaml"), text, &mut report);
+        report.finish().map_err(|f| f.to_string())?;
+        Ok(shown(&node.expect("no fault, so a tree")))
+    }
+
+    #[test]
+    fn scalars_keep_their_spelling_and_line() {
+        for (text, seen) in [
+            ("a: 007\nb: NO\n", r#"{1:a=1:"007" 2:b=2:"NO"}"#),
+            ("a: 1.50 # rate\nb: 22:30\nc: 0x1F\n", r#"{1:a=1:"1.50" 2:b=2:"22:30" 3:c=3:"0x1F"}"#),
+            ("\u{FEFF}月: 1e999\nn: null\n", r#"{1:月=1:"1e999" 2:n=~}"#),
+            ("x: &r 010\ny: *r\n", r#"{1:x=1:"010" 2:y=2:"010"}"#),
+            (
+                "b: &b {t: 00}\nc:\n  <<: *b\n  u: 'q'\n",
+                r#"{1:b={1:t=1:"00"} 2:c={4:u=4:"q" 3:t=3:"00"}}"#,
+            ),
+            ("{\n\t\"a\": [1.0,\n\t\ttrue, \"中\"]\n}", r#"{2:a=[2:"1.0" 3:"true" 3:"中"]}"#),
+            ("- ''\n- \"~\"\n- ~\n", r#"[1:"" 2:"~" ~]"#),
+        ] {
+            assert_eq!(tree(text).as_deref(), Ok(seen), "{text}");
+        }
+    }
+
+    #[test]
+    fn unreadable_text_names_its_line() {
+        for (text, said) in [
+            ("a: 1\na: 2\n", "dag.yaml:2: a is defined twice in the same map; keep one"),
+            ("a: [1\nb: 2\n", "is not readable as YAML"),
+            ("a:\n\t- x\n", "dag.yaml:2: "),
+            ("a: 1\n---\nb: 1\n", "is not readable"),
+            ("a: *nowhere\n", "dag.yaml:1: "),
+        ] {
+            let fault = tree(text).expect_err(text);
+            assert!(fault.contains(said), "{text:?}: {fault}");
+        }
+        let deep = "[".repeat(2_000);
+        assert!(tree(&deep).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "[ -~\\n\\t:&*!{}\\[\\]<|>'\"\u{4e00}-\u{4e10}]{0,200}") {
+            let _ = tree(&text);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Parameters of a job: names that can be bound, values that can be worked out.
+
+use crate::definition::fault::{At, Report};
+use crate::definition::raw::RawParam;
+use crate::domain::id::JobCode;
+use crate::domain::job::{Param, ParamMode};
+use crate::domain::params::{ParamError, Reference, check_literal, references};
+use std::collections::HashSet;
+
+/// Whether a word can name a parameter, of a procedure, in SQL and in the environment.
+pub(crate) fn usable_name(word: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && word.chars().all(fits)
+}
+
+/// Makes the parameters of a job; `calls` says whether its body can hand values back.
+pub(crate) fn check_params(
+    whose: &str,
+    raw: &[RawParam],
+    calls: bool,
+    uses: &mut Vec<At<(String, JobCode)>>,
+    report: &mut Report,
+) -> Vec<Param> {
+    let mut seen = HashSet::new();
+    raw.iter()
+        .map(|param| {
+            let at = &param.name.at;
+            let name = format!("{whose}: parameter {}", param.name.value);
+            if !usable_name(&param.name.value) {
+                let what = format!("{name} has a name that cannot be bound");
+                report.fault(at, what, "use ASCII letters, digits and '_', the first no digit");
+            } else if !seen.insert(param.name.value.to_ascii_lowercase()) {
+                let what =
+                    format!("{name} is given twice (upper and lower case count as the same)");
+                report.fault(at, what, "keep one of the two");
+            }
+            check_mode(&name, param, calls, report);
+            let made = Param {
+                name: param.name.value.clone(),
+                mode: param.mode.as_ref().map_or(ParamMode::In, |m| m.value),
+                ty: param.ty,
+                value: param.value.as_ref().map(|v| v.value.clone()),
+            };
+            check_value(whose, &made, param, uses, report);
+            made
+        })
+        .collect()
+}
+
+fn check_mode(name: &str, param: &RawParam, calls: bool, report: &mut Report) {
+    let Some(mode) = param.mode.as_ref().filter(|m| m.value != ParamMode::In) else {
+        return;
+    };
+    if !calls {
+        let what = format!("{name} is handed back, which only procedures can do");
+        report.fault(&mode.at, what, "remove mode");
+    } else if let (ParamMode::Out, Some(value)) = (mode.value, &param.value) {
+        let what = format!("{name} is out, so its value would never be used");
+        report.fault(&value.at, what, "remove value, or write mode: inout");
+    }
+}
+
+fn check_value(
+    whose: &str,
+    param: &Param,
+    raw: &RawParam,
+    uses: &mut Vec<At<(String, JobCode)>>,
+    report: &mut Report,
+) {
+    let at = raw.value.as_ref().map_or(&raw.name.at, |v| &v.at);
+    match references(param) {
+        Ok(found) => uses.extend(found.into_iter().filter_map(|reference| match reference {
+            Reference::Output(code, _) => Some(At::new(at, (param.name.clone(), code))),
+            Reference::BatchNo | Reference::Group | Reference::JobCode => None,
+            Reference::BusinessDate | Reference::Param(_) => None,
+        })),
+        Err(error) => report.fault(at, format!("{whose}: {error}"), cure_of(&error)),
+    }
+    if let Err(error @ ParamError::WrongType { .. }) = check_literal(param) {
+        report.fault(at, format!("{whose}: {error}"), cure_of(&error));
+    }
+}
+
+/// What to do, where the sentence of the error does not say it already.
+fn cure_of(error: &ParamError) -> &'static str {
+    match error {
+        ParamError::Unclosed { .. } => "close it with '}'",
+        ParamError::WrongType { .. } => "change the value or the type",
+        ParamError::UnknownName { .. } | ParamError::NoValue { .. } => "",
+    }
+}

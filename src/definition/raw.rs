@@ -1,0 +1,110 @@
+//! What the user said, key by key, nothing looked up yet.
+
+use crate::definition::fault::{At, Place};
+use crate::domain::job::{ParamMode, ParamType, TransactionMode};
+use chrono::NaiveTime;
+
+/// A whole definition.
+#[derive(Debug, Default)]
+pub(crate) struct Raw {
+    pub(crate) sources: Vec<RawSource>,
+    pub(crate) groups: Vec<RawGroup>,
+    pub(crate) defaults: Settings,
+    pub(crate) jobs: Vec<RawJob>,
+    /// Those that stand in a list of their own, not with their job.
+    pub(crate) dependencies: Vec<RawDependency>,
+}
+
+/// A data source.
+#[derive(Debug)]
+pub(crate) struct RawSource {
+    pub(crate) name: At<String>,
+    pub(crate) url: Option<At<String>>,
+    pub(crate) password_env: Option<At<String>>,
+    pub(crate) password_file: Option<At<String>>,
+    pub(crate) max_parallel: Option<At<u32>>,
+    pub(crate) procedures: Vec<(At<String>, At<String>)>,
+    pub(crate) procedures_file: Option<At<String>>,
+}
+
+/// A group.
+#[derive(Debug)]
+pub(crate) struct RawGroup {
+    pub(crate) code: At<String>,
+    pub(crate) name: Option<At<String>>,
+    pub(crate) batch_type: Option<At<String>>,
+    pub(crate) owner: Option<At<String>>,
+    pub(crate) notify_email: Vec<At<String>>,
+    pub(crate) max_parallel: Option<At<u32>>,
+    pub(crate) time_zone: Option<At<String>>,
+    pub(crate) params: Vec<(At<String>, At<String>)>,
+}
+
+/// What a job may say itself or leave to `defaults`.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) group: Option<At<String>>,
+    pub(crate) source: Option<At<String>>,
+    pub(crate) job_type: Option<At<String>>,
+    pub(crate) timeout_sec: Option<At<u32>>,
+    pub(crate) retry_count: Option<At<u32>>,
+    pub(crate) retry_delay_sec: Option<At<u32>>,
+    pub(crate) priority: Option<At<i32>>,
+    pub(crate) idempotent: Option<At<bool>>,
+    pub(crate) is_active: Option<At<bool>>,
+    pub(crate) schedule_time: Option<At<NaiveTime>>,
+    pub(crate) notify_email: Option<Vec<At<String>>>,
+    pub(crate) owner: Option<At<String>>,
+    pub(crate) tags: Option<Vec<At<String>>>,
+    pub(crate) transaction: Option<At<TransactionMode>>,
+    pub(crate) interpreter: Option<At<String>>,
+    pub(crate) working_dir: Option<At<String>>,
+}
+
+/// A job.
+#[derive(Debug)]
+pub(crate) struct RawJob {
+    pub(crate) code: At<String>,
+    pub(crate) name: Option<At<String>>,
+    pub(crate) settings: Settings,
+    pub(crate) depends_on: Vec<At<String>>,
+    pub(crate) proc_name: Option<At<String>>,
+    pub(crate) sql: Option<RawSql>,
+    pub(crate) sql_file: Option<At<String>>,
+    pub(crate) script: Option<At<String>>,
+    pub(crate) script_file: Option<At<String>>,
+    pub(crate) params: Option<At<Vec<RawParam>>>,
+}
+
+/// SQL in the definition itself.
+#[derive(Debug)]
+pub(crate) enum RawSql {
+    Same(At<String>),
+    Per(Place, Vec<(At<String>, At<String>)>),
+}
+
+impl RawSql {
+    pub(crate) fn at(&self) -> &Place {
+        match self {
+            Self::Same(text) => &text.at,
+            Self::Per(at, _) => at,
+        }
+    }
+}
+
+/// A parameter of a job.
+#[derive(Debug)]
+pub(crate) struct RawParam {
+    pub(crate) name: At<String>,
+    pub(crate) mode: Option<At<ParamMode>>,
+    pub(crate) ty: ParamType,
+    pub(crate) value: Option<At<String>>,
+}
+
+/// `job` waits for `depends_on`.
+#[derive(Debug)]
+pub(crate) struct RawDependency {
+    pub(crate) job: String,
+    pub(crate) depends_on: At<String>,
+    pub(crate) order: i32,
+}

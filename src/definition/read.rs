@@ -1,0 +1,295 @@
+//! Reads what the user said from the tree: every key checked for its form.
+
+use crate::definition::fault::{At, Report};
+use crate::definition::fields::{Fields, named_texts, single};
+use crate::definition::node::{Node, Value};
+use crate::definition::raw::{
+    Raw, RawDependency, RawGroup, RawJob, RawParam, RawSource, RawSql, Settings,
+};
+use crate::domain::job::{ParamMode, ParamType, TransactionMode};
+
+const TOP: &[&str] = &["sources", "groups", "defaults", "jobs", "dependencies"];
+const SOURCE: &[&str] = &[
+    "name",
+    "url",
+    "password_env",
+    "password_file",
+    "max_parallel",
+    "procedures",
+    "procedures_file",
+];
+const GROUP: &[&str] =
+    &["code", "name", "type", "owner", "notify_email", "max_parallel", "time_zone", "params"];
+const SETTINGS: &[&str] = &[
+    "group",
+    "source",
+    "type",
+    "timeout_sec",
+    "retry_count",
+    "retry_delay_sec",
+    "priority",
+    "idempotent",
+    "is_active",
+    "schedule_time",
+    "notify_email",
+    "owner",
+    "tags",
+    "transaction",
+    "interpreter",
+    "working_dir",
+];
+const JOB: &[&str] = &[
+    "code",
+    "name",
+    "depends_on",
+    "proc_name",
+    "sql",
+    "sql_file",
+    "script",
+    "script_file",
+    "params",
+];
+const PARAM: &[&str] = &["name", "mode", "type", "value"];
+const DEPENDENCY: &[&str] = &["job_code", "depends_on", "dependency_order"];
+
+/// Longest a body may run: 30 days.
+const TIMEOUT_MAX: u32 = 30 * 24 * 3_600;
+/// Most tries after the first; a hundred failures are an incident and not bad luck.
+const RETRIES_MAX: u32 = 100;
+/// Longest wait between two tries: a day.
+const DELAY_MAX: u32 = 24 * 3_600;
+/// Highest limit of things at once.
+const PARALLEL_MAX: u32 = 10_000;
+/// Priorities run from minus to plus this.
+const PRIORITY_MAX: i32 = 1_000_000;
+
+/// Reads the tree of a whole definition.
+pub(crate) fn read(root: Node, report: &mut Report) -> Raw {
+    let mut top = Fields::open("the definition", root, TOP, report);
+    let mut raw = Raw::default();
+    if let Some(node) = top.take("defaults") {
+        let mut fields = Fields::open("defaults", node, SETTINGS, top.report);
+        raw.defaults = settings(&mut fields);
+    }
+    for (name, node) in entries("source", "sources", "name", top.take("sources"), top.report) {
+        raw.sources.push(source(name, node, top.report));
+    }
+    for (code, node) in entries("group", "groups", "code", top.take("groups"), top.report) {
+        raw.groups.push(group(code, node, top.report));
+    }
+    for (code, node) in entries("job", "jobs", "code", top.take("jobs"), top.report) {
+        raw.jobs.push(job(code, node, top.report));
+    }
+    if let Some(node) = top.take("dependencies") {
+        dependencies(node, &mut raw.dependencies, top.report);
+    }
+    raw
+}
+
+/// The entries of a map by code, or of a list of maps that hold their code themselves.
+fn entries(
+    one: &str,
+    many: &str,
+    key: &str,
+    node: Option<Node>,
+    report: &mut Report,
+) -> Vec<(At<String>, Node)> {
+    let Some(node) = node else { return Vec::new() };
+    match node.value {
+        Value::Map(entries) => entries,
+        Value::Null => Vec::new(),
+        Value::List(items) => {
+            items.into_iter().filter_map(|item| coded(one, key, item, report)).collect()
+        }
+        Value::Text(_) => {
+            let what = format!("{many} is a single value, not a map");
+            report.fault(&node.at, what, format!("write one {one} per {key} below it"));
+            Vec::new()
+        }
+    }
+}
+
+fn coded(one: &str, key: &str, item: Node, report: &mut Report) -> Option<(At<String>, Node)> {
+    if let Value::Map(entries) = &item.value
+        && let Some((_, code)) = entries.iter().find(|(k, _)| k.value == key)
+    {
+        let code = single(&format!("{one}: {key}"), code.clone(), report)?;
+        return Some((code, item));
+    }
+    report.fault(&item.at, format!("a {one} without {key}"), format!("add {key}: to this {one}"));
+    None
+}
+
+/// A map by code may repeat the code inside, but not contradict it.
+fn same_code(fields: &mut Fields<'_>, key: &str, code: &At<String>) {
+    if let Some(inner) = fields.text(key).filter(|inner| inner.value != code.value) {
+        let what = format!("{} says {key}: {}", fields.whose, inner.value);
+        fields.report.fault(&inner.at, what, format!("remove {key}, or make the two the same"));
+    }
+}
+
+fn source(name: At<String>, node: Node, report: &mut Report) -> RawSource {
+    let mut fields = Fields::open(format!("source {}", name.value), node, SOURCE, report);
+    same_code(&mut fields, "name", &name);
+    RawSource {
+        name,
+        url: fields.word("url"),
+        password_env: fields.word("password_env"),
+        password_file: fields.word("password_file"),
+        max_parallel: fields.number("max_parallel", 1..=PARALLEL_MAX),
+        procedures: fields.named_texts("procedures"),
+        procedures_file: fields.word("procedures_file"),
+    }
+}
+
+fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
+    let mut fields = Fields::open(format!("group {}", code.value), node, GROUP, report);
+    same_code(&mut fields, "code", &code);
+    RawGroup {
+        code,
+        name: fields.word("name"),
+        batch_type: fields.word("type"),
+        owner: fields.word("owner"),
+        notify_email: addresses(&mut fields).unwrap_or_default(),
+        max_parallel: fields.number("max_parallel", 1..=PARALLEL_MAX),
+        time_zone: fields.word("time_zone"),
+        params: fields.named_texts("params"),
+    }
+}
+
+fn settings(fields: &mut Fields<'_>) -> Settings {
+    let transactions = [
+        ("one", TransactionMode::One),
+        ("each", TransactionMode::Each),
+        ("none", TransactionMode::None),
+    ];
+    Settings {
+        group: fields.word("group"),
+        source: fields.word("source"),
+        job_type: fields.word("type"),
+        timeout_sec: fields.number("timeout_sec", 1..=TIMEOUT_MAX),
+        retry_count: fields.number("retry_count", 0..=RETRIES_MAX),
+        retry_delay_sec: fields.number("retry_delay_sec", 0..=DELAY_MAX),
+        priority: fields.number("priority", -PRIORITY_MAX..=PRIORITY_MAX),
+        idempotent: fields.flag("idempotent"),
+        is_active: fields.flag("is_active"),
+        schedule_time: fields.time("schedule_time"),
+        notify_email: addresses(fields),
+        owner: fields.word("owner"),
+        tags: fields.texts("tags"),
+        transaction: fields.choice("transaction", &transactions),
+        interpreter: fields.word("interpreter"),
+        working_dir: fields.word("working_dir"),
+    }
+}
+
+/// `notify_email` as a list, or as one text separated by `;` or `,`, as spreadsheets have it.
+fn addresses(fields: &mut Fields<'_>) -> Option<Vec<At<String>>> {
+    let texts = fields.texts("notify_email")?;
+    let one_each = |text: At<String>| -> Vec<At<String>> {
+        let parts = text.value.split([';', ',']).map(str::trim).filter(|p| !p.is_empty());
+        parts.map(|p| text.with(p.to_owned())).collect()
+    };
+    let found: Vec<At<String>> = texts.into_iter().flat_map(one_each).collect();
+    for address in found.iter().filter(|a| a.value.parse::<lettre::Address>().is_err()) {
+        let what = format!("{}: {:?} is not an e-mail address", fields.whose, address.value);
+        fields.report.fault(&address.at, what, "write name@host.domain");
+    }
+    Some(found)
+}
+
+fn job(code: At<String>, node: Node, report: &mut Report) -> RawJob {
+    let known: Vec<&str> = JOB.iter().chain(SETTINGS).copied().collect();
+    let mut fields = Fields::open(format!("job {}", code.value), node, &known, report);
+    same_code(&mut fields, "code", &code);
+    RawJob {
+        code,
+        name: fields.word("name"),
+        settings: settings(&mut fields),
+        depends_on: fields.texts("depends_on").unwrap_or_default(),
+        proc_name: fields.word("proc_name"),
+        sql: sql(&mut fields),
+        sql_file: fields.word("sql_file"),
+        script: fields.word("script"),
+        script_file: fields.word("script_file"),
+        params: params(&mut fields),
+    }
+}
+
+fn sql(fields: &mut Fields<'_>) -> Option<RawSql> {
+    let node = fields.take("sql")?;
+    let whose = format!("{}: sql", fields.whose);
+    match node.value {
+        Value::Map(_) => {
+            let at = node.at.clone();
+            Some(RawSql::Per(at, named_texts(&whose, node, fields.report)))
+        }
+        Value::Text(_) | Value::List(_) | Value::Null => {
+            let text = single(&whose, node, fields.report)?;
+            if text.value.trim().is_empty() {
+                fields.report.fault(&text.at, format!("{whose} is empty"), "write the statements");
+                return None;
+            }
+            Some(RawSql::Same(text))
+        }
+    }
+}
+
+fn params(fields: &mut Fields<'_>) -> Option<At<Vec<RawParam>>> {
+    let node = fields.take("params")?;
+    let Value::List(items) = node.value else {
+        let what = format!("{}: params is {}, not a list", fields.whose, node.value.kind());
+        let cure = "write - { name: NAME, value: \"…\" }, one per line, in the procedure's order";
+        fields.report.fault(&node.at, what, cure);
+        return None;
+    };
+    let whose = fields.whose.clone();
+    let read = items.into_iter().filter_map(|item| param(&whose, item, fields.report)).collect();
+    Some(At { at: node.at, value: read })
+}
+
+fn param(whose: &str, item: Node, report: &mut Report) -> Option<RawParam> {
+    let mut fields = Fields::open(format!("{whose}: a parameter"), item, PARAM, report);
+    let Some(name) = fields.text("name") else {
+        let at = fields.at.clone();
+        fields.report.fault(&at, format!("{whose}: a parameter without name"), "add name:");
+        return None;
+    };
+    fields.whose = format!("{whose}: parameter {}", name.value);
+    let modes = [("in", ParamMode::In), ("out", ParamMode::Out), ("inout", ParamMode::InOut)];
+    let types = [
+        ("text", ParamType::Text),
+        ("int", ParamType::Int),
+        ("decimal", ParamType::Decimal),
+        ("date", ParamType::Date),
+        ("datetime", ParamType::Datetime),
+        ("bool", ParamType::Bool),
+    ];
+    Some(RawParam {
+        mode: fields.choice("mode", &modes),
+        ty: fields.choice("type", &types).map_or(ParamType::Text, |t| t.value),
+        value: fields.text("value"),
+        name,
+    })
+}
+
+fn dependencies(node: Node, found: &mut Vec<RawDependency>, report: &mut Report) {
+    let Value::List(items) = node.value else {
+        let what = format!("dependencies is {}, not a list", node.value.kind());
+        report.fault(&node.at, what, "write - { job_code: B, depends_on: A }, one per line");
+        return;
+    };
+    for (order, item) in (1..).zip(items) {
+        let mut fields = Fields::open("a dependency", item, DEPENDENCY, report);
+        let given = fields.number("dependency_order", 0..=i32::MAX);
+        let (job, depends_on) = (fields.word("job_code"), fields.word("depends_on"));
+        if let (Some(job), Some(depends_on)) = (job, depends_on) {
+            let order = given.map_or(order, |g| g.value);
+            found.push(RawDependency { job: job.value, depends_on, order });
+        } else {
+            let at = fields.at.clone();
+            let what = "a dependency without job_code or depends_on";
+            fields.report.fault(&at, what, "say which job waits for which");
+        }
+    }
+}

@@ -1,0 +1,588 @@
+//! A table of mistakes and what the user reads; the form of every key; both file formats.
+
+use crate::definition::{Faults, Loaded, load};
+use crate::domain::job::{BodyPart, JobKind, ParamMode, SqlText, TransactionMode};
+use crate::domain::source::DialectName;
+use proptest::prelude::*;
+use std::collections::HashMap;
+use std::io::{Error, ErrorKind};
+use std::path::Path;
+
+const KINDS: &[JobKind] = &[
+    JobKind {
+        name: "PROC",
+        about: "Calls a procedure.",
+        needs: &[BodyPart::Source, BodyPart::ProcName],
+        may_have: &[BodyPart::Params],
+    },
+    JobKind {
+        name: "SQL",
+        about: "Runs statements.",
+        needs: &[BodyPart::Source, BodyPart::Sql],
+        may_have: &[BodyPart::Transaction, BodyPart::Params],
+    },
+    JobKind {
+        name: "SCRIPT",
+        about: "Runs a script.",
+        needs: &[BodyPart::Script, BodyPart::Interpreter],
+        may_have: &[BodyPart::WorkingDir, BodyPart::Params],
+    },
+    JobKind { name: "NOOP", about: "Does nothing.", needs: &[], may_have: &[] },
+];
+
+fn load_files(path: &str, files: &[(&str, &str)]) -> Result<Loaded, Faults> {
+    let files: HashMap<&str, &str> = files.iter().copied().collect();
+    let read = |path: &Path| {
+        let name = path.to_str().expect("UTF-8 in tests").replace('\\', "/");
+        let found = files.get(name.as_str()).map(|text| (*text).to_owned());
+        found.ok_or_else(|| Error::from(ErrorKind::NotFound))
+    };
+    load(Path::new(path), &read, KINDS)
+}
+
+fn faults(text: &str) -> Vec<String> {
+    let files = [("dag.yaml", text), ("empty.sql", " \n"), ("a.mysql.sql", "SELECT 1")];
+    match load_files("dag.yaml", &files) {
+        Ok(_) => Vec::new(),
+        Err(faults) => faults.to_string().lines().map(str::to_owned).collect(),
+    }
+}
+
+/// Asserts that exactly these faults are found, each by the fragments it must hold.
+fn assert_faults(text: &str, wanted: &[&str]) {
+    let found = faults(text);
+    assert_eq!(found.len(), wanted.len(), "{text}\n{found:#?}");
+    for (found, wanted) in found.iter().zip(wanted) {
+        assert!(found.contains(wanted), "{text}\nwanted {wanted:?}\nfound  {found:?}");
+    }
+}
+
+#[test]
+fn the_graph() {
+    for (text, wanted) in [
+        (
+            "jobs:\n  A: {type: NOOP, depends_on: [GL_LAOD, X, A]}\n  GL_LOAD: {type: NOOP, depends_on: [A, A]}\n",
+            &[
+                "dag.yaml:2: job A depends on GL_LAOD, which is not defined; did you mean GL_LOAD? otherwise define it or remove the dependency",
+                "dag.yaml:2: job A depends on X, which is not defined; define it or remove the dependency",
+                "dag.yaml:2: job A depends on itself; remove",
+                "dag.yaml:3: job GL_LOAD lists its dependency on A twice",
+            ][..],
+        ),
+        (
+            "defaults: {type: NOOP}\njobs:\n  A:\n    depends_on:\n      - C\n  B: {depends_on: [A]}\n  C: {depends_on: [B]}\n  D: {depends_on: [E]}\n  E: {depends_on: [D]}\n",
+            &[
+                "dag.yaml:5: these jobs wait for one another in a circle: A -> C -> B -> A; remove one",
+                "dag.yaml:8: these jobs wait for one another in a circle: D -> E -> D",
+            ],
+        ),
+        (
+            "jobs:\n  - {code: A, type: NOOP}\n  - code: A\n    type: NOOP\n  - {type: NOOP}\n",
+            &[
+                "dag.yaml:3: job A is defined twice, first on line 2; rename",
+                "dag.yaml:5: a job without code; add code:",
+            ],
+        ),
+        (
+            "jobs:\n  A: {type: NOOP}\n  A: {type: NOPE}\n  B: {type: NOOPS}\n",
+            &[
+                "dag.yaml:3: A is defined twice in the same map",
+                "dag.yaml:4: job B is of type NOOPS, which does not exist; did you mean NOOP? types are PROC, SQL, SCRIPT, NOOP",
+            ],
+        ),
+        ("jobs: {}\n", &["dag.yaml: no job is defined; add jobs:"]),
+        ("{}", &["dag.yaml: no job is defined"]),
+        ("", &["dag.yaml: "]),
+        (
+            "groups: {g: {}, h: {}}\ndefaults: {type: NOOP}\njobs:\n  A: {group: g}\n  B: {group: h, depends_on: [A]}\n  C: {}\n  D: {group: gg}\n",
+            &[
+                "dag.yaml:5: job B of group h depends on A of group g; dependencies stay within a group",
+                "dag.yaml:6: job C has no group; add group: to it or to defaults, one of g, h",
+                "dag.yaml:7: job D is in group gg, which is not defined; define it under groups",
+            ],
+        ),
+        (
+            "defaults: {type: NOOP}\ndependencies:\n  - {job_code: B, depends_on: A}\n  - {job_code: Z, depends_on: A}\n  - {depends_on: A}\njobs: {A: , B: }\n",
+            &[
+                "dag.yaml:4: job Z is not defined, yet it depends on A",
+                "dag.yaml:5: a dependency without job_code or depends_on",
+            ],
+        ),
+        ("jobs: {a b: {type: NOOP}}\n", &["job code 'a b' is not usable"]),
+    ] {
+        assert_faults(text, wanted);
+    }
+}
+
+#[test]
+fn keys_and_values() {
+    for (text, wanted) in [
+        (
+            "jbos: {}\njobs:\n  A:\n    type: NOOP\n    timeout_secs: 5\n    colour: red\n",
+            &[
+                "dag.yaml:1: the definition has an unknown key jbos; did you mean jobs?",
+                "dag.yaml:5: job A has an unknown key timeout_secs; did you mean timeout_sec?",
+                "dag.yaml:6: job A has an unknown key colour; known keys are code,",
+            ][..],
+        ),
+        (
+            "jobs:\n  A:\n    type: NOOP\n    timeout_sec: 0\n    retry_count: 101\n    retry_delay_sec: 86401\n    priority: high\n    is_active: maybe\n    schedule_time: 25:00\n    tags: {a: b}\n    name: [x]\n    owner: ''\n",
+            &[
+                "dag.yaml:4: job A: timeout_sec is \"0\"; use a whole number from 1 to 2592000",
+                "dag.yaml:5: job A: retry_count is \"101\"; use a whole number from 0 to 100",
+                "dag.yaml:6: job A: retry_delay_sec is \"86401\"",
+                "dag.yaml:7: job A: priority is \"high\"",
+                "dag.yaml:8: job A: is_active is \"maybe\"; use true or false",
+                "dag.yaml:9: job A: schedule_time is \"25:00\", not a time of day; write HH:MM",
+                "dag.yaml:10: job A: tags is a map, not a single value",
+                "dag.yaml:11: job A: name is a list, not a single value",
+                "dag.yaml:12: job A: owner is empty",
+            ],
+        ),
+        (
+            "jobs: {A: {type: NOOP, timeout_sec: -5, retry_count: -1, timeout_sec2: }}\n",
+            &["unknown key timeout_sec2", "timeout_sec is \"-5\"", "retry_count is \"-1\""],
+        ),
+        ("jobs: {A: {type: NOOP, timeout_sec: 2592001}}\n", &["from 1 to 2592000"]),
+        ("jobs: {A: {type: NOOP, schedule_time: '9'}}\n", &["not a time of day"]),
+        ("jobs: text\n", &["dag.yaml:1: jobs is a single value, not a map", "no job is defined"]),
+        ("- jobs\n", &["the definition is a list, not a map", "no job"]),
+        ("jobs: {A: NOOP}\n", &["job A is a single value, not a map", "job A has no type"]),
+        ("jobs: {A: {code: B, type: NOOP}}\n", &["job A says code: B"]),
+        (
+            "groups:\n  g: {time_zone: Asia/Shangai, max_parallel: 0, notify_email: 'gl@bank.example; nobody', params: {a-b: 1}}\ndefaults: {notify_email: [a@b@c]}\njobs: {A: {type: NOOP}}\n",
+            &[
+                "group g: \"nobody\" is not an e-mail address",
+                "group g: max_parallel is \"0\"",
+                "group g: parameter \"a-b\"",
+                "group g: time zone \"Asia/Shangai\" is not known",
+                "dag.yaml:3: defaults: \"a@b@c\" is not an e-mail address",
+            ],
+        ),
+        ("jobs:\n\tA: 1\n", &["dag.yaml:2: this is not readable as YAML or JSON"]),
+        (
+            "jobs: {A: {type: proc}}\n",
+            &["job A is of type proc, which does not exist; did you mean PROC? types are"],
+        ),
+        (
+            "jobs: {A: {}}\n",
+            &["job A has no type; add type: to it or to defaults, one of PROC, SQL, SCRIPT, NOOP"],
+        ),
+    ] {
+        let mut wanted = wanted.to_vec();
+        let found = faults(text);
+        assert_eq!(found.len(), wanted.len(), "{text}\n{found:#?}");
+        wanted.retain(|w| !found.iter().any(|f| f.contains(w)));
+        assert!(wanted.is_empty(), "{text}\nmissing {wanted:#?}\nfound {found:#?}");
+    }
+}
+
+#[test]
+fn bodies() {
+    let head = "sources: {led: {url: 'sqlite:x.db', procedures: {sp_load: SELECT 1}}, my: {url: 'mysql://u@h/d'}}\njobs:\n";
+    for (job, wanted) in [
+        (
+            "{type: PROC}",
+            &["job A is of type PROC and has no source; add source", "has no proc_name"][..],
+        ),
+        (
+            "{type: PROC, source: led, proc_name: sp_laod}",
+            &[
+                "dag.yaml:3: job A calls sp_laod, which is not among the procedures of source led (SQLite has none of its own); did you mean sp_load? otherwise add it",
+            ],
+        ),
+        (
+            "{type: PROC, source: lde, proc_name: sp_load}",
+            &["job A runs on source lde, which is not defined; did you mean led?"],
+        ),
+        ("{type: PROC, source: my, proc_name: 'f(1); DROP'}", &["is not the name of a procedure"]),
+        ("{type: PROC, source: my, proc_name: a.b.c}", &["is not the name of a procedure"]),
+        ("{type: SQL, source: led}", &["is of type SQL and has no sql or sql_file"]),
+        (
+            "{type: SQL, source: led, sql: x, sql_file: a.sql}",
+            &["job A has both sql and sql_file; keep one"],
+        ),
+        ("{type: SQL, source: led, sql: '  '}", &["sql is empty", "has no sql"]),
+        (
+            "{type: SQL, source: led, sql_file: no.sql}",
+            &["job A: sql_file no.sql does not exist; create it"],
+        ),
+        ("{type: SQL, source: led, sql_file: empty.sql}", &["sql_file empty.sql is empty"]),
+        (
+            "{type: SQL, source: led, sql_file: 'b.{dialect}.sql'}",
+            &["no file b.{dialect}.sql exists for any dialect"],
+        ),
+        (
+            "{type: SQL, source: led, sql_file: 'a.{dialect}.sql'}",
+            &["job A has no SQL for sqlite, the dialect of its source led; add"],
+        ),
+        (
+            "{type: SQL, source: led, sql: {oracle: x, sqlite: y}}",
+            &["sql is given for oracle, no dialect; use sqlite, mysql or postgres"],
+        ),
+        (
+            "{type: SQL, source: led, sql: x, transaction: two}",
+            &["transaction is \"two\"; use one of one, each, none"],
+        ),
+        ("{type: SCRIPT, script: x}", &["is of type SCRIPT and has no interpreter"]),
+        (
+            "{type: SCRIPT, script: x, interpreter: sh, source: led, sql: y}",
+            &[
+                "job A is of type SCRIPT, which has no source; remove source, or change the type to PROC or SQL",
+                "which has no sql; remove sql, or change the type to SQL",
+            ],
+        ),
+        ("{type: NOOP, params: []}", &["is of type NOOP, which has no params"]),
+        (
+            "{type: SCRIPT, script: x, script_file: y, interpreter: sh}",
+            &["both script and script_file"],
+        ),
+    ] {
+        assert_faults(&format!("{head}  A: {job}\n"), wanted);
+    }
+}
+
+#[test]
+fn parameters() {
+    let head = "sources: {led: {url: 'mysql://u@h/d'}}\ndefaults: {source: led}\njobs:\n  X: {type: NOOP}\n  B: {type: NOOP}\n  A:\n    depends_on: [B]\n    type: PROC\n    proc_name: p\n    params:\n";
+    for (params, wanted) in [
+        ("{name: a}\n      - {name: A}", &["dag.yaml:12: job A: parameter A is given twice"][..]),
+        ("{name: 1a}", &["dag.yaml:11: job A: parameter 1a has a name that cannot be bound"]),
+        ("{value: x}", &["job A: a parameter without name"]),
+        ("{name: a, kind: out}", &["a parameter has an unknown key kind"]),
+        ("{name: a, mode: back}", &["parameter a: mode is \"back\"; use one of in, out, inout"]),
+        ("{name: a, type: number}", &["type is \"number\"; use one of text, int"]),
+        (
+            "{name: a, value: '${env.HOME}'}",
+            &["job A: parameter a: ${env.HOME} is not known; use ${batch_no}"],
+        ),
+        ("{name: a, value: '${batch_no'}", &["'${' without '}'"]),
+        (
+            "{name: a, type: int, value: 1.5}",
+            &["parameter a: \"1.5\" is not a whole number (int); change"],
+        ),
+        ("{name: a, type: date, value: 31.07.2024}", &["is not a date"]),
+        (
+            "{name: a, mode: out, value: 1}",
+            &["parameter a is out, so its value would never be used"],
+        ),
+        (
+            "{name: a, value: '${jobs.X.n}'}",
+            &[
+                "job A: parameter a uses an output of X, which does not run before it; add X to its depends_on",
+            ],
+        ),
+        ("{name: a, value: '${jobs.A.n}'}", &["uses an output of A, which does not run before it"]),
+        ("{name: a, value: '${jobs.Y.n}'}", &["uses an output of Y, which is not defined"]),
+        ("{name: a, value: '${jobs.B.n}'}", &[]),
+        ("{name: a, mode: out, type: int}", &[]),
+    ] {
+        assert_faults(&format!("{head}      - {params}\n"), wanted);
+    }
+    assert_faults(
+        "jobs: {A: {type: SCRIPT, script: x, interpreter: sh, params: [{name: a, mode: out}]}}",
+        &["parameter a is handed back, which only procedures can do; remove mode"],
+    );
+    assert_faults(
+        "jobs: {A: {type: SCRIPT, script: x, interpreter: sh, params: {a: 1}}}",
+        &["job A: params is a map, not a list"],
+    );
+}
+
+#[test]
+fn sources_hold_no_secret_and_no_odd_option() {
+    for (source, wanted) in [
+        (
+            "{url: 'mysql://u:s3cret@h/d'}",
+            &[
+                "dag.yaml:2: source s: url holds a password, which everyone who reads the file would see; remove it, and name where it is: password_env",
+            ][..],
+        ),
+        ("{url: 'postgres://u@h/d?password=s3cret'}", &["url holds a password"]),
+        (
+            "{url: 'postgres://u@h/d?options=-c%20x'}",
+            &[
+                "url has the option \"options\", which is not allowed; remove it; allowed are ssl-mode",
+            ],
+        ),
+        ("{url: 'mysql://u@h/d?allowLoadLocalInfile=true&sslmode=x'}", &["allowLoadLocalInfile"]),
+        (
+            "{url: 'oracle://u:s3cret@h/d'}",
+            &["url has the scheme \"oracle\", which is not supported; use sqlite:"],
+        ),
+        ("{url: month-end.db}", &["url has no scheme"]),
+        ("{url: 'mysql:///d'}", &["names no host"]),
+        ("{url: 'postgres://h:99999/d'}", &["url is not readable: invalid port number"]),
+        ("{url: 'postgres://u@h/d#x'}", &["holds a '#'"]),
+        ("{url: 'sqlite:'}", &["names no file"]),
+        ("{url: 'sqlite:a.db?mode=rw&vfs=x'}", &["url has the option \"vfs\""]),
+        ("{url: 'sqlite:a.db?mode=all'}", &["unknown mode"]),
+        ("{password_env: P}", &["source s has no url"]),
+        (
+            "{url: 'mysql://u@h/d', password_env: P, password_file: /run/p}",
+            &["both password_env and password_file"],
+        ),
+        (
+            "{url: 'mysql://u@h/d', password_env: 's3cret!'}",
+            &["password_env is not the name of an environment variable"],
+        ),
+        ("{url: 'sqlite:a.db', password_file: /run/p}", &["is SQLite, which has no password"]),
+        ("{url: 'sqlite:a.db', procedures: {p: ''}}", &["procedure p is empty"]),
+        (
+            "{url: 'sqlite:a.db', procedures_file: no.yaml}",
+            &["procedures_file no.yaml does not exist"],
+        ),
+        ("{url: 'sqlite:a.db?mode=ro'}", &[]),
+        ("{url: 'postgres://u@[::1]:5432/d?sslmode=verify-full', password_file: /run/p}", &[]),
+    ] {
+        let text = format!("sources:\n  s: {source}\njobs: {{A: {{type: NOOP}}}}\n");
+        assert_faults(&text, wanted);
+        let said = faults(&text).join("\n");
+        assert!(!said.contains("s3cret"), "a password is repeated: {said}");
+    }
+    assert_faults(
+        "sources: {a b: {url: 'sqlite:x'}}\njobs: {A: {type: NOOP}}",
+        &["source name 'a b' is not usable"],
+    );
+}
+
+const WHOLE: &str = r#"
+sources:
+  ledger:
+    url: sqlite:month-end.db
+    max_parallel: 4
+    procedures:
+      sp_load_fx: SELECT 1
+    procedures_file: sub/procedures.yaml
+groups:
+  month_end:
+    name: Month-end close
+    type: monthly
+    owner: GL team
+    notify_email: [gl-team@bank.example]
+    max_parallel: 8
+    time_zone: Asia/Shanghai
+    params: { base_currency: CNY, rate: 007.10 }
+defaults:
+  group: month_end
+  source: ledger
+  type: PROC
+  timeout_sec: 600
+  retry_count: 2
+  retry_delay_sec: 5
+  idempotent: true
+jobs:
+  FX_LOAD:
+    name: Load month-end FX rates
+    proc_name: sp_load_fx
+    schedule_time: 22:30
+    params:
+      - { name: p_batch_no, value: "${batch_no}" }
+      - { name: p_rows, mode: out, type: int }
+  GL_REVALUE:
+    type: SQL
+    depends_on: FX_LOAD
+    transaction: each
+    sql: |
+      INSERT INTO journal VALUES (:batch_no);
+    params:
+      - { name: expected, type: int, value: "${jobs.FX_LOAD.p_rows}" }
+  SETUP:
+    type: SQL
+    transaction: none
+    sql_file: sub/setup.{dialect}.sql
+    is_active: no
+  REPORT:
+    type: SCRIPT
+    depends_on: [GL_REVALUE, SETUP]
+    interpreter: sh
+    script_file: sub/report.sh
+    working_dir: /srv/reports
+    tags: [close, report]
+  CLOSED: { type: NOOP, depends_on: [REPORT], timeout_sec: 60 }
+"#;
+
+fn whole() -> Loaded {
+    let files = [
+        ("close/dag.yaml", WHOLE),
+        ("close/sub/procedures.yaml", "sp_other: SELECT 2\n"),
+        ("close/sub/setup.sqlite.sql", "CREATE TABLE t (a)"),
+        ("close/sub/setup.mysql.sql", "CREATE TABLE t (a INT)"),
+        ("close/sub/report.sh", "\u{FEFF}echo 月末\n"),
+    ];
+    load_files("close/dag.yaml", &files).unwrap_or_else(|faults| panic!("{faults}"))
+}
+
+#[test]
+fn every_key_reaches_the_definition() {
+    let Loaded { definition: d, warnings } = whole();
+    assert_eq!(warnings.len(), 1);
+    assert_eq!(
+        warnings[0].to_string(),
+        "close/dag.yaml:49: job REPORT depends on SETUP, which is not active; activate it, or remove the dependency; a batch of this group will be refused"
+    );
+    assert_eq!(d.sources[0].procedures.len(), 2);
+    assert_eq!(d.groups[0].params["rate"], "007.10");
+    assert_eq!(d.groups[0].batch_type.as_deref(), Some("monthly"));
+    let [fx, gl, setup, report, closed] = &d.jobs[..] else { panic!("five jobs") };
+    assert_eq!(fx.schedule_time.map(|t| t.to_string()).as_deref(), Some("22:30:00"));
+    assert_eq!((fx.params[1].mode, fx.retry_count, fx.idempotent), (ParamMode::Out, 2, true));
+    assert_eq!(gl.transaction, TransactionMode::Each);
+    assert_eq!(gl.name, "GL_REVALUE");
+    let Some(SqlText::Per(texts)) = &setup.sql else { panic!("a text per dialect") };
+    assert_eq!(
+        texts.keys().copied().collect::<Vec<_>>(),
+        [DialectName::Sqlite, DialectName::Mysql]
+    );
+    assert!(!setup.is_active);
+    assert_eq!(report.script.as_deref(), Some("echo 月末\n"));
+    assert_eq!((&report.source, &closed.source), (&None, &None), "defaults of another type");
+    assert_eq!(closed.timeout_sec, 60);
+    let edges: Vec<String> = d
+        .dependencies
+        .iter()
+        .map(|e| format!("{}<{} {}", e.job_code, e.depends_on, e.dependency_order))
+        .collect();
+    assert_eq!(
+        edges,
+        ["GL_REVALUE<FX_LOAD 1", "REPORT<GL_REVALUE 1", "REPORT<SETUP 2", "CLOSED<REPORT 1"]
+    );
+}
+
+#[test]
+fn a_definition_as_json_is_a_definition_file() {
+    let first = whole().definition;
+    let json = serde_json::to_string_pretty(&first).expect("JSON").replace("  ", "\t");
+    let again = load_files("x.json", &[("x.json", &json)]).unwrap_or_else(|f| panic!("{f}"));
+    assert_eq!(again.definition, first);
+}
+
+#[test]
+fn a_bare_file_has_one_group_and_uses_the_only_source() {
+    let text =
+        "sources: {a: {url: 'mysql://h/d', procedures: {x: y}}}\njobs: {A: {type: SQL, sql: x}}\n";
+    let loaded = load_files("dag.yml", &[("dag.yml", text)]).unwrap_or_else(|f| panic!("{f}"));
+    assert_eq!(loaded.definition.groups[0].code.as_str(), "default");
+    assert_eq!(loaded.definition.jobs[0].source.as_ref().map(|s| s.as_str()), Some("a"));
+    assert!(loaded.warnings[0].what.contains("used on SQLite only"));
+    let text = "groups:\n  g:\n  h:\ndefaults: {group: g}\njobs: {A: {type: NOOP}}\n";
+    let loaded = load_files("dag.yml", &[("dag.yml", text)]).unwrap_or_else(|f| panic!("{f}"));
+    assert_eq!(
+        loaded.warnings[0].to_string(),
+        "dag.yml:3: group h has no job; give it one or remove it"
+    );
+}
+
+const JOBS: &str = "\u{FEFF}JOB_ID,Job_Code,job_name,proc_name,job_type,schedule_time,status,timeout_sec,retry_count,notify_email,is_depend,is_active,last_run_time,next_run_time,create_time,update_time,group_code,sql,params,tags\r\n\
+1,FX,\"Load, FX\",sp_fx,,22:30:00,ok,600,,a@b.example; c@d.example,0,1,,,2024-01-01,,close,,\"[{name: p, value: \"\"007\"\"}]\",x;y\r\n\
+2,GL,,,SQL,NULL,,,3,,1,,,,,,close,\"SELECT 1;\nSELECT 2\",,\r\n\
+3,END,,,NOOP,,,,,,,0,,,,,close,,,\r\n";
+
+#[test]
+fn a_pair_of_csv_files_beside_sources() {
+    let sources = ("m/sources.yaml", "sources: {led: {url: 'mysql://u@h/d'}}\n");
+    let edges =
+        ("m/job_dependency.csv", "id,job_code,depends_on,dependency_order\n1,GL,FX,7\n2,END,GL,\n");
+    let files = [("m/job_def.csv", JOBS), edges, sources];
+    for path in ["m/job_def.csv", "m/job_dependency.csv", "m"] {
+        let loaded = load_files(path, &files).unwrap_or_else(|f| panic!("{f}"));
+        assert_eq!(loaded.warnings, []);
+        let d = loaded.definition;
+        assert_eq!((d.groups.len(), d.groups[0].code.as_str()), (1, "close"));
+        assert_eq!((d.jobs[0].name.as_str(), d.jobs[0].job_type.as_str()), ("Load, FX", "PROC"));
+        assert_eq!(d.jobs[0].params[0].value.as_deref(), Some("007"));
+        assert_eq!(d.jobs[0].notify_email, ["a@b.example", "c@d.example"]);
+        assert_eq!(d.jobs[0].tags, ["x", "y"]);
+        assert_eq!(d.jobs[1].retry_count, 3);
+        assert!(!d.jobs[2].is_active);
+        assert_eq!(d.dependencies[0].dependency_order, 7);
+        assert_eq!(d.dependencies[1].dependency_order, 2);
+    }
+}
+
+#[test]
+fn faults_of_csv_name_the_line_of_the_record() {
+    let jobs = "job_code,job_type,sql,timeout,timeout_sec,job_code\nA,SQL,\"x\ny\",,0,A\nB,NOOP,,,,\nB,NOOP,,,,\n,NOOP,,,,\nC,NOOP\nD,WHAT,,,,\n";
+    let edges = "job_code,depends_on\nB,X\nB,A\n";
+    let found = load_files("job_def.csv", &[("job_def.csv", jobs), ("job_dependency.csv", edges)]);
+    let found = found.expect_err("faulty").to_string();
+    for wanted in [
+        "job_def.csv:1: unknown column \"timeout\"; ",
+        "job_def.csv:1: column job_code occurs twice",
+        "job_def.csv:2: job A: timeout_sec is \"0\"",
+        "job_def.csv:2: job A is of type SQL and has no source",
+        "job_def.csv:5: job B is defined twice, first on line 4",
+        "job_def.csv:6: a job without code",
+        "job_def.csv:7: this record has 2 cells and the header 6",
+        "job_def.csv:8: job D is of type WHAT, which does not exist",
+        "job_dependency.csv:2: job B depends on X, which is not defined",
+    ] {
+        assert!(found.contains(wanted), "wanted {wanted}\nfound\n{found}");
+    }
+    assert_eq!(found.lines().count(), 9, "{found}");
+    for (path, wanted) in [
+        (
+            "nothing",
+            "nothing/job_def.csv: this file does not exist; create it or correct the path; a definition is",
+        ),
+        ("no.yaml", "no.yaml: this file does not exist"),
+        ("a.csv", "a.csv: this file does not exist"),
+    ] {
+        let found = load_files(path, &[]).expect_err(path).to_string();
+        assert!(found.starts_with(wanted), "{found}");
+    }
+    let alone = load_files("job_def.csv", &[("job_def.csv", "job_code,job_type\nA,NOOP\n")]);
+    let alone = alone.unwrap_or_else(|f| panic!("{f}"));
+    assert!(alone.warnings[0].to_string().contains("job_dependency.csv: this file does not exist"));
+    let odd =
+        load_files("m", &[("m/job_def.csv", "job_name\nx\n"), ("m/sources.yaml", "jobs: {}\n")]);
+    let odd = odd.expect_err("faulty").to_string();
+    assert!(odd.contains("m/job_def.csv:1: there is no column job_code"), "{odd}");
+    assert!(odd.contains("m/sources.yaml:1: jobs is not for sources.yaml"), "{odd}");
+}
+
+#[test]
+fn five_thousand_jobs_are_read_whole() {
+    let mut text = String::from("defaults: {type: NOOP}\njobs:\n");
+    for i in 0..5_000 {
+        text.push_str(&format!("  J{i}:\n    name: Job {i}\n    timeout_sec: 60\n"));
+        if i > 0 {
+            text.push_str(&format!(
+                "    depends_on: [J{}, J{}]\n",
+                i - 1,
+                if i > 1 { i / 2 - 1 } else { i + 1 }
+            ));
+        }
+    }
+    let found = load_files("dag.yaml", &[("dag.yaml", &text)]).expect_err("J1 waits for J2");
+    assert_eq!(found.as_slice().len(), 1, "{found}");
+    let text =
+        text.replace("[J0, J2]", "[J0]").replace("[J1, J0]", "[J1]").replace("[J2, J0]", "[J2]");
+    let loaded = load_files("dag.yaml", &[("dag.yaml", &text)]).unwrap_or_else(|f| panic!("{f}"));
+    assert_eq!(loaded.definition.jobs.len(), 5_000);
+}
+
+proptest! {
+    /// Whatever a file holds, the answer is a definition or a list of faults.
+    #[test]
+    fn no_text_panics(text: String, csv in "[a-z_,\"\n;]{0,80}") {
+        let _ = load_files("a.yaml", &[("a.yaml", &text)]);
+        let _ = load_files("a.csv", &[("a.csv", &text), ("job_dependency.csv", &text)]);
+        let csv = format!("job_code,depends_on,params\n{csv}");
+        let _ = load_files("a.csv", &[("a.csv", &csv), ("job_dependency.csv", &csv)]);
+    }
+
+    /// Text that is nearly a definition reaches every check.
+    #[test]
+    fn no_nearly_right_text_panics(
+        keys in prop::collection::vec("type|sql|params|depends_on|source|proc_name|tags|schedule_time|group", 0..5),
+        values in prop::collection::vec("NOOP|SQL|PROC|\\[A, B\\]|\\{a: b\\}|\\[\\{name: x, value: '\\$\\{jobs.A.x\\}'\\}\\]|~|-1|2:3|[ -~]{0,6}", 5),
+    ) {
+        let lines: String = keys.iter().zip(&values).map(|(k, v)| format!("    {k}: {v}\n")).collect();
+        let text = format!("sources: {{s: {{url: 'sqlite:x'}}}}\njobs:\n  A:\n{lines}  B:\n{lines}");
+        if let Err(faults) = load_files("a.yaml", &[("a.yaml", &text)]) {
+            prop_assert!(!faults.as_slice().is_empty());
+            prop_assert!(faults.as_slice().iter().all(|f| f.file == "a.yaml"));
+        }
+    }
+}

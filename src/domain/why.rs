@@ -1,0 +1,205 @@
+//! Why a job of a batch is not running: one answer for each, from the rows alone.
+
+use crate::domain::batch::{Batch, Snapshot};
+use crate::domain::dag::{Dag, Node};
+use crate::domain::id::JobCode;
+use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::slots::Slots;
+use crate::domain::time::{Millis, span_words};
+
+/// What a job waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Parents that have not succeeded, with their states.
+    Parents(Vec<(JobCode, QueueStatus)>),
+    /// A moment: `schedule_time`, or the end of a retry's delay (then with the tries so far).
+    Time(Millis, Option<u32>),
+    /// A slot, in words.
+    Slot(String),
+    /// Nothing but the next turn of the process that dispatches the batch.
+    NextTurn,
+    /// An operator's release.
+    Held,
+    /// Its body is being stopped.
+    Stopping,
+    /// It will never run in this batch: something above it ended badly; those jobs.
+    Upstream(Vec<(JobCode, QueueStatus)>),
+    /// It ended badly itself; what it said.
+    Ended(QueueStatus, String),
+    /// Nobody dispatches the batch.
+    NoProcess,
+}
+
+/// Each job that is neither running nor done well, with the reason. `dispatched` says whether a
+/// living process has the batch.
+pub fn explain(
+    batch: &Batch,
+    snapshot: &Snapshot,
+    dag: &Dag,
+    rows: &[QueueEntry],
+    slots: &Slots,
+    dispatched: bool,
+    now: Millis,
+) -> Vec<(JobCode, QueueStatus, Why)> {
+    let mut answers = Vec::new();
+    for (i, row) in rows.iter().enumerate() {
+        let node = Node(i as u32);
+        let parents = |blocking: fn(QueueStatus) -> bool| -> Vec<(JobCode, QueueStatus)> {
+            dag.parents(node)
+                .map(|p| &rows[p.at()])
+                .filter(|p| blocking(p.status))
+                .map(|p| (p.job_code.clone(), p.status))
+                .collect()
+        };
+        let why = match row.status {
+            QueueStatus::Running if dispatched => continue,
+            QueueStatus::Success | QueueStatus::Warning => continue,
+            QueueStatus::Forced | QueueStatus::Skipped => continue,
+            QueueStatus::Held => Why::Held,
+            QueueStatus::Killing => Why::Stopping,
+            QueueStatus::UpstreamFailed => Why::Upstream(parents(QueueStatus::blocks_children)),
+            ended if ended.is_final() => {
+                Why::Ended(ended, row.error_message.clone().unwrap_or_default())
+            }
+            _ if !dispatched => Why::NoProcess,
+            _ => {
+                let open = parents(|s| !s.lets_children_run());
+                let source = snapshot.jobs[i].source.as_ref();
+                let tries = (row.status == QueueStatus::RetryWait).then_some(row.try_count);
+                match (open.is_empty(), row.not_before.filter(|at| *at > now)) {
+                    (false, _) => Why::Parents(open),
+                    (true, Some(at)) => Why::Time(at, tries),
+                    (true, None) => slots
+                        .what_is_full(&batch.values.group, source)
+                        .map_or(Why::NextTurn, Why::Slot),
+                }
+            }
+        };
+        answers.push((row.job_code.clone(), row.status, why));
+    }
+    answers
+}
+
+impl Why {
+    /// The reason as a sentence; `now` only turns moments into "in 12.0 s".
+    pub fn words(&self, now: Millis) -> String {
+        let list = |jobs: &[(JobCode, QueueStatus)]| {
+            let mut words: Vec<String> =
+                jobs.iter().take(5).map(|(code, status)| format!("{code} ({status})")).collect();
+            if jobs.len() > 5 {
+                words.push(format!("and {} more", jobs.len() - 5));
+            }
+            words.join(", ")
+        };
+        match self {
+            Self::Parents(jobs) => format!("waits for {}", list(jobs)),
+            Self::Time(at, None) => format!("not before {at} (in {})", span_words(at.since(now))),
+            Self::Time(at, Some(tries)) => {
+                format!("failed {tries} times; next try at {at} (in {})", span_words(at.since(now)))
+            }
+            Self::Slot(which) => format!("ready; waits for {which}"),
+            Self::NextTurn => "ready; starts at the next turn".to_owned(),
+            Self::Held => "held by an operator".to_owned(),
+            Self::Stopping => "is being stopped".to_owned(),
+            Self::Upstream(jobs) => format!("will not run: {} ended badly", list(jobs)),
+            Self::Ended(status, message) if message.is_empty() => format!("ended {status}"),
+            Self::Ended(status, message) => format!("ended {status}: {message}"),
+            Self::NoProcess => {
+                "no living process dispatches this batch; go on with: procession run --resume"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::batch::BatchStatus;
+    use crate::domain::id::{BatchId, BatchNo, GroupCode, JobType, QueueId};
+    use crate::domain::job::{Group, JobDef, JobDependency};
+    use crate::domain::params::BatchValues;
+    use std::collections::BTreeMap;
+
+    fn answers(dispatched: bool) -> Vec<String> {
+        use QueueStatus as S;
+        let group = GroupCode::parse("g").expect("group");
+        let states =
+            [S::Running, S::Pending, S::RetryWait, S::Queued, S::Failed, S::UpstreamFailed];
+        let job = |i: usize| {
+            let code = JobCode::parse(&format!("J{i}")).expect("code");
+            JobDef::bare(code, group.clone(), JobType::parse("NOOP").expect("type"))
+        };
+        let jobs: Vec<JobDef> = (0..states.len()).map(job).collect();
+        let edge = |c: usize, p: usize| JobDependency {
+            job_code: jobs[c].code.clone(),
+            depends_on: jobs[p].code.clone(),
+            dependency_order: 0,
+        };
+        let dependencies = vec![edge(1, 0), edge(5, 4)];
+        let row = |i: usize| QueueEntry {
+            queue_id: QueueId(i as i64),
+            batch_id: BatchId(1),
+            job_code: jobs[i].code.clone(),
+            status: states[i],
+            try_count: 2,
+            attempt: 2,
+            owner: None,
+            not_before: (i == 2).then_some(Millis(5_000)),
+            start_time: None,
+            end_time: None,
+            error_message: (i == 4).then(|| "exit code 3".to_owned()),
+            outputs: None,
+        };
+        let rows: Vec<QueueEntry> = (0..states.len()).map(row).collect();
+        let group_def = Group {
+            code: group.clone(),
+            name: "g".into(),
+            batch_type: None,
+            owner: None,
+            notify_email: vec![],
+            max_parallel: None,
+            time_zone: None,
+            params: BTreeMap::new(),
+        };
+        let snapshot = Snapshot { group: group_def, jobs, dependencies, sources: vec![] };
+        let batch = Batch {
+            batch_id: BatchId(1),
+            values: BatchValues {
+                batch_no: BatchNo::parse("1").expect("no"),
+                group: group.clone(),
+                business_date: None,
+                params: BTreeMap::new(),
+            },
+            batch_type: None,
+            status: BatchStatus::Running,
+            owner: None,
+            started_by: "t".into(),
+            create_time: Millis(0),
+            end_time: None,
+            reason: None,
+        };
+        let mut slots = Slots::new(1);
+        slots.take(&group, None);
+        let dag = snapshot.dag().expect("dag");
+        explain(&batch, &snapshot, &dag, &rows, &slots, dispatched, Millis(2_000))
+            .into_iter()
+            .map(|(code, _, why)| format!("{code}: {}", why.words(Millis(2_000))))
+            .collect()
+    }
+
+    #[test]
+    fn every_job_that_does_not_run_has_a_reason() {
+        assert_eq!(
+            answers(true),
+            [
+                "J1: waits for J0 (RUNNING)",
+                "J2: failed 2 times; next try at 1970-01-01T00:00:05.000Z (in 3.0 s)",
+                "J3: ready; waits for a slot in total (1 of 1 in use)",
+                "J4: ended FAILED: exit code 3",
+                "J5: will not run: J4 (FAILED) ended badly",
+            ]
+        );
+        assert!(answers(false)[0].contains("J0: no living process"));
+    }
+}

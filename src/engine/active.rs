@@ -1,0 +1,492 @@
+//! One batch that this process dispatches: what it knows of the rows, moved by events. No I/O.
+
+use crate::domain::batch::{Batch, BatchStatus, Snapshot};
+use crate::domain::dag::{Dag, Node};
+use crate::domain::id::{JobCode, NodeId, QueueId, SourceName};
+use crate::domain::job::JobDef;
+use crate::domain::notice::{self, JobEnd};
+use crate::domain::outcome::{Outcome, Outputs};
+use crate::domain::params::{self, Reference};
+use crate::domain::queue::{Event, QueueEntry, QueueStatus};
+use crate::domain::readiness::{Readiness, Released};
+use crate::domain::settlement::{Settlement, settle, settle_orphan};
+use crate::domain::slots::{ReadyList, Slots};
+use crate::domain::time::Millis;
+use crate::engine::News;
+use crate::engine::changes::Changes;
+use crate::handler::StopReason;
+use crate::store::log::ExecutionLog;
+use crate::store::queue::Settled;
+use anyhow::{Context as _, Result};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// A batch in the hands of this process.
+pub(super) struct Active {
+    pub(super) batch: Batch,
+    pub(super) snapshot: Arc<Snapshot>,
+    dag: Dag,
+    readiness: Readiness,
+    rows: Vec<QueueEntry>,
+    ready: ReadyList,
+    /// Ready but for the time: retries with a delay, `schedule_time`.
+    timers: BTreeSet<(Millis, Node)>,
+    stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
+    /// Outputs that some other job's parameters refer to; all others stay in the database.
+    outputs: HashMap<JobCode, Outputs>,
+    wanted: HashSet<JobCode>,
+    killing: bool,
+}
+
+impl Active {
+    /// Builds what memory holds from rows. Gives the changes that the rows are still owed: jobs
+    /// that a dead process left running, and jobs below a failure that do not say so yet.
+    pub(super) fn rebuild(
+        batch: Batch,
+        snapshot: Snapshot,
+        mut rows: Vec<QueueEntry>,
+        me: &NodeId,
+        stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
+        now: Millis,
+    ) -> Result<(Self, Changes)> {
+        let dag = snapshot.dag()?;
+        let mut by_code: HashMap<JobCode, QueueEntry> =
+            rows.drain(..).map(|r| (r.job_code.clone(), r)).collect();
+        let rows: Vec<QueueEntry> = snapshot
+            .jobs
+            .iter()
+            .map(|j| {
+                by_code.remove(&j.code).with_context(|| {
+                    format!(
+                        "job_queue has no row for job {} of batch {}",
+                        j.code, batch.values.batch_no
+                    )
+                })
+            })
+            .collect::<Result<_>>()?;
+        let status: Vec<QueueStatus> = rows.iter().map(|r| r.status).collect();
+        let (readiness, released) = Readiness::rebuild(&dag, &status);
+        let wanted = wanted_outputs(&snapshot);
+        let killing = batch.status == BatchStatus::Killing;
+        let mut this = Self {
+            batch,
+            snapshot: Arc::new(snapshot),
+            dag,
+            readiness,
+            rows,
+            ready: ReadyList::default(),
+            timers: BTreeSet::new(),
+            stops,
+            outputs: HashMap::new(),
+            wanted,
+            killing,
+        };
+        let mut changes = Changes::default();
+        this.take_in(released, &mut changes, now);
+        this.adopt_orphans(me, &mut changes, now);
+        Ok((this, changes))
+    }
+
+    /// Rows whose outputs other jobs refer to, to be loaded after a rebuild.
+    pub(super) fn outputs_to_load(&self) -> Vec<QueueId> {
+        self.rows
+            .iter()
+            .filter(|r| r.status.is_final() && self.wanted.contains(&r.job_code))
+            .map(|r| r.queue_id)
+            .collect()
+    }
+
+    /// Keeps an output that was loaded.
+    pub(super) fn keep_outputs(&mut self, id: QueueId, json: &str) -> Result<()> {
+        let row = self.rows.iter().find(|r| r.queue_id == id).context("a row of this batch")?;
+        self.outputs.insert(row.job_code.clone(), serde_json::from_str(json)?);
+        Ok(())
+    }
+
+    /// The job at a place.
+    pub(super) fn job(&self, node: Node) -> &JobDef {
+        &self.snapshot.jobs[node.at()]
+    }
+
+    /// The row at a place.
+    pub(super) fn row(&self, node: Node) -> &QueueEntry {
+        &self.rows[node.at()]
+    }
+
+    /// All places with their row keys.
+    pub(super) fn places(&self) -> impl Iterator<Item = (QueueId, Node)> + '_ {
+        self.rows.iter().enumerate().map(|(i, r)| (r.queue_id, Node(i as u32)))
+    }
+
+    /// The output that `${jobs.CODE.NAME}` means.
+    pub(super) fn output(&self, code: &JobCode, name: &str) -> Option<String> {
+        self.outputs.get(code)?.value(name)
+    }
+
+    /// Keeps the switch that stops a running body.
+    pub(super) fn started(&mut self, node: Node, stop: watch::Sender<Option<StopReason>>) {
+        if self.killing {
+            stop.send_replace(Some(StopReason::Killed));
+        }
+        self.stops.insert(node, stop);
+    }
+
+    fn adopt_orphans(&mut self, me: &NodeId, changes: &mut Changes, now: Millis) {
+        for i in 0..self.rows.len() {
+            let (node, row) = (Node(i as u32), &self.rows[i]);
+            let runs = matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
+            let ours = row.owner.as_ref() == Some(me);
+            if !runs || (ours && self.stops.contains_key(&node)) {
+                continue;
+            }
+            // A row that we claimed and do not run: the answer to the commit was lost, and bodies
+            // start only after it, so this one never did.
+            let event = if ours { Event::Orphan } else { settle_orphan(&self.snapshot.jobs[i]) };
+            let owner =
+                row.owner.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
+            let message = match event {
+                Event::Orphan if ours => {
+                    "claimed, but never started: the database was away".to_owned()
+                }
+                Event::Orphan => {
+                    format!("its worker (node {owner}) died; started again, being idempotent")
+                }
+                _ => format!(
+                    "its worker (node {owner}) died while it ran; whether it took effect is not known. \
+                     Look at its data, then: procession run --resume --rerun-unknown, or declare the \
+                     job idempotent"
+                ),
+            };
+            let settlement = Settlement {
+                event,
+                try_count: row.try_count,
+                not_before: Some(now),
+                message: Some(message),
+                tell_owners: event == Event::LoseTrack,
+            };
+            self.record_end(node, &settlement, None, changes, now);
+        }
+    }
+
+    /// A try has ended. `false` when this try is not the one the row is in, so that its result is
+    /// late and changes nothing.
+    pub(super) fn end(
+        &mut self,
+        node: Node,
+        attempt: u32,
+        outcome: &Outcome,
+        changes: &mut Changes,
+        now: Millis,
+    ) -> bool {
+        let row = &self.rows[node.at()];
+        let runs = matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
+        if !runs || row.attempt != attempt {
+            return false;
+        }
+        let mut settlement = settle(self.job(node), row.try_count, outcome, now);
+        // A stop that raced with another ending: the row never said KILLING.
+        if settlement.event == Event::Kill && row.status == QueueStatus::Running {
+            self.begin_stop(node, changes, now);
+        }
+        if self.killing && settlement.event == Event::RetryLater {
+            settlement.not_before = None;
+        }
+        self.record_end(node, &settlement, Some(&outcome.outputs), changes, now);
+        true
+    }
+
+    fn record_end(
+        &mut self,
+        node: Node,
+        settlement: &Settlement,
+        outputs: Option<&Outputs>,
+        changes: &mut Changes,
+        now: Millis,
+    ) {
+        let from = self.rows[node.at()].status;
+        let Ok(to) = from.after(settlement.event) else {
+            tracing::error!(job.code = %self.rows[node.at()].job_code, %from, event = ?settlement.event,
+                "an outcome that the state machine does not allow; the row is left as it is");
+            return;
+        };
+        let row = &mut self.rows[node.at()];
+        (row.try_count, row.not_before) = (settlement.try_count, settlement.not_before);
+        (row.error_message, row.end_time) = (settlement.message.clone(), Some(now));
+        let row = &self.rows[node.at()];
+        let outputs = outputs.filter(|o| !o.is_empty());
+        changes.settled.push(Settled {
+            queue_id: row.queue_id,
+            attempt: row.attempt,
+            owner: row.owner.clone(),
+            from,
+            to,
+            try_count: settlement.try_count,
+            not_before: settlement.not_before,
+            error_message: settlement.message.clone(),
+            outputs: outputs.and_then(|o| serde_json::to_string(o).ok()),
+        });
+        if let Some(outputs) = outputs.filter(|_| self.wanted.contains(&row.job_code)) {
+            self.outputs.insert(row.job_code.clone(), outputs.clone());
+        }
+        let blocked = self.set(node, to, changes, now);
+        let told = settlement.tell_owners && self.tell(node, to, &blocked, changes, now);
+        self.log(node, told, changes, now);
+        if to == QueueStatus::RetryWait {
+            self.ready_at(node, now);
+        }
+    }
+
+    fn tell(
+        &self,
+        node: Node,
+        status: QueueStatus,
+        blocked: &[String],
+        changes: &mut Changes,
+        now: Millis,
+    ) -> bool {
+        let row = &self.rows[node.at()];
+        let end = JobEnd {
+            status,
+            attempt: row.attempt,
+            started: row.start_time,
+            ended: now,
+            message: row.error_message.as_deref(),
+            blocked,
+        };
+        let notices = notice::about(&self.batch, &self.snapshot.group, self.job(node), &end);
+        let any = !notices.is_empty();
+        if any {
+            changes.notices.push((self.batch.batch_id, row.queue_id, notices));
+        }
+        any
+    }
+
+    /// Puts a job into a state in memory and takes in what that sets free; gives the codes of jobs
+    /// that can no longer run.
+    fn set(
+        &mut self,
+        node: Node,
+        to: QueueStatus,
+        changes: &mut Changes,
+        now: Millis,
+    ) -> Vec<String> {
+        self.rows[node.at()].status = to;
+        let released = self.readiness.change(&self.dag, node, to);
+        let blocked =
+            released.upstream_failed.iter().map(|(n, _)| self.job(*n).code.to_string()).collect();
+        self.take_in(released, changes, now);
+        blocked
+    }
+
+    fn take_in(&mut self, released: Released, changes: &mut Changes, now: Millis) {
+        for (node, from) in released.upstream_failed {
+            self.move_row(node, from, QueueStatus::UpstreamFailed, changes, now);
+        }
+        for node in released.ready {
+            self.ready_at(node, now);
+        }
+    }
+
+    fn ready_at(&mut self, node: Node, now: Millis) {
+        match self.rows[node.at()].not_before {
+            Some(at) if at > now => {
+                self.timers.insert((at, node));
+            }
+            _ => {
+                let job = &self.snapshot.jobs[node.at()];
+                self.ready.push(job.source.as_ref(), job.priority, node);
+            }
+        }
+    }
+
+    fn move_row(
+        &mut self,
+        node: Node,
+        from: QueueStatus,
+        to: QueueStatus,
+        changes: &mut Changes,
+        now: Millis,
+    ) {
+        let row = &mut self.rows[node.at()];
+        row.status = to;
+        changes.moved.entry((from, to)).or_default().push(row.queue_id.0);
+        self.log(node, false, changes, now);
+    }
+
+    fn log(&self, node: Node, notified: bool, changes: &mut Changes, now: Millis) {
+        let row = &self.rows[node.at()];
+        let tried = matches!(row.status, QueueStatus::Running) || row.end_time.is_some();
+        let start_time = row.start_time.filter(|_| tried);
+        let end_time = row.end_time.filter(|_| row.status != QueueStatus::Running);
+        changes.logs.push(ExecutionLog {
+            queue_id: row.queue_id,
+            status: row.status,
+            start_time,
+            end_time,
+            error_message: row.error_message.clone(),
+            notified,
+            try_count: row.try_count,
+            attempt: row.attempt,
+            owner: row.owner.clone(),
+        });
+        changes.news.push(News {
+            at: now,
+            batch_no: self.batch.values.batch_no.clone(),
+            group: self.batch.values.group.clone(),
+            job_code: row.job_code.clone(),
+            status: row.status,
+            attempt: row.attempt,
+            took_ms: start_time.zip(end_time).map(|(s, e)| e.since(s)),
+            message: row.error_message.clone(),
+            not_before: row.not_before.filter(|_| row.status == QueueStatus::RetryWait),
+        });
+    }
+
+    /// Jobs whose time has come join the ready ones.
+    pub(super) fn wake(&mut self, now: Millis) {
+        while let Some(&(at, node)) = self.timers.first().filter(|(at, _)| *at <= now) {
+            self.timers.remove(&(at, node));
+            let job = &self.snapshot.jobs[node.at()];
+            self.ready.push(job.source.as_ref(), job.priority, node);
+        }
+    }
+
+    /// The next moment at which `wake` has something to do.
+    pub(super) fn next_wake(&self) -> Option<Millis> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Starts one ready job if a slot is free for it.
+    pub(super) fn pick(
+        &mut self,
+        slots: &mut Slots,
+        me: &NodeId,
+        changes: &mut Changes,
+        now: Millis,
+    ) -> Option<Node> {
+        let group = &self.batch.values.group;
+        let node = self.ready.pick(|source: Option<&SourceName>| slots.is_free(group, source))?;
+        slots.take(group, self.snapshot.jobs[node.at()].source.as_ref());
+        let row = &mut self.rows[node.at()];
+        let from = row.status;
+        row.status = QueueStatus::Running;
+        row.attempt += 1;
+        row.owner = Some(me.clone());
+        (row.start_time, row.end_time, row.error_message) = (Some(now), None, None);
+        changes.claimed.entry(from).or_default().push(row.queue_id.0);
+        self.readiness.change(&self.dag, node, QueueStatus::Running);
+        self.log(node, false, changes, now);
+        Some(node)
+    }
+
+    /// Ready jobs for which no slot was free become QUEUED rows: one-shot tasks that wait.
+    pub(super) fn queue_the_rest(&mut self, changes: &mut Changes, now: Millis) {
+        for node in self.ready.drain() {
+            if self.rows[node.at()].status == QueueStatus::Pending {
+                self.readiness.change(&self.dag, node, QueueStatus::Queued);
+                self.move_row(node, QueueStatus::Pending, QueueStatus::Queued, changes, now);
+            }
+            let job = &self.snapshot.jobs[node.at()];
+            self.ready.push(job.source.as_ref(), job.priority, node);
+        }
+    }
+
+    /// A running body is being stopped: its row says so.
+    pub(super) fn begin_stop(&mut self, node: Node, changes: &mut Changes, now: Millis) {
+        let row = &mut self.rows[node.at()];
+        if row.status != QueueStatus::Running {
+            return;
+        }
+        row.status = QueueStatus::Killing;
+        changes.settled.push(Settled {
+            queue_id: row.queue_id,
+            attempt: row.attempt,
+            owner: row.owner.clone(),
+            from: QueueStatus::Running,
+            to: QueueStatus::Killing,
+            try_count: row.try_count,
+            not_before: None,
+            error_message: None,
+            outputs: None,
+        });
+        self.readiness.change(&self.dag, node, QueueStatus::Killing);
+        self.log(node, false, changes, now);
+    }
+
+    /// An operator wants the batch stopped: what waits is killed now, what runs is told to stop.
+    pub(super) fn kill(&mut self, changes: &mut Changes, now: Millis) {
+        if !self.killing {
+            self.killing = true;
+            self.batch.status = BatchStatus::Killing;
+            let running: Vec<Node> = self.stops.keys().copied().collect();
+            for node in running {
+                self.begin_stop(node, changes, now);
+            }
+        }
+        self.ready.drain();
+        self.timers.clear();
+        for i in 0..self.rows.len() {
+            let (node, from) = (Node(i as u32), self.rows[i].status);
+            if !matches!(from, QueueStatus::Running | QueueStatus::Killing)
+                && let Ok(to) = from.after(Event::Kill)
+            {
+                self.readiness.change(&self.dag, node, to);
+                self.move_row(node, from, to, changes, now);
+            }
+        }
+    }
+
+    /// Whether the batch is being stopped.
+    pub(super) fn is_killing(&self) -> bool {
+        self.killing
+    }
+
+    /// Tells every running body of a stopped batch to stop; called after the commit that says so.
+    pub(super) fn stop_bodies(&self) {
+        for stop in self.stops.values().filter(|_| self.killing) {
+            stop.send_if_modified(|reason| {
+                let first = reason.is_none();
+                *reason = reason.or(Some(StopReason::Killed));
+                first
+            });
+        }
+    }
+
+    /// The result, once every job is final.
+    pub(super) fn result(&self) -> Option<BatchStatus> {
+        if !self.readiness.is_done() {
+            return None;
+        }
+        if self.killing {
+            return Some(BatchStatus::Killed);
+        }
+        Some(BatchStatus::of(self.readiness.statuses().iter().copied()))
+    }
+
+    /// Jobs whose bodies this process runs.
+    pub(super) fn in_hand(&self) -> impl Iterator<Item = Node> + '_ {
+        self.stops.keys().copied()
+    }
+
+    /// The body of a job is gone and its end is committed.
+    pub(super) fn forget(&mut self, node: Node) {
+        self.stops.remove(&node);
+    }
+
+    /// Hands the switches of running bodies to the next life of this memory.
+    pub(super) fn into_stops(self) -> HashMap<Node, watch::Sender<Option<StopReason>>> {
+        self.stops
+    }
+}
+
+fn wanted_outputs(snapshot: &Snapshot) -> HashSet<JobCode> {
+    let all = snapshot.jobs.iter().flat_map(|j| &j.params);
+    all.filter_map(|p| params::references(p).ok())
+        .flatten()
+        .filter_map(|r| match r {
+            Reference::Output(code, _) => Some(code),
+            _ => None,
+        })
+        .collect()
+}

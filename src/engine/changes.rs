@@ -1,0 +1,71 @@
+//! What one beat is about to write: gathered from memory, written in one transaction.
+
+use crate::domain::batch::{Batch, BatchStatus};
+use crate::domain::id::{BatchId, NodeId, QueueId};
+use crate::domain::notice::Notice;
+use crate::domain::queue::QueueStatus;
+use crate::domain::time::Millis;
+use crate::engine::News;
+use crate::handler::log::Line;
+use crate::store::queue::Settled;
+use crate::store::{self, Tx, batch, outbox, queue};
+use anyhow::{Result, ensure};
+use std::collections::BTreeMap;
+
+/// Changes of one beat, over all batches.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// Tries that ended or are being stopped.
+    pub(super) settled: Vec<Settled>,
+    /// Rows that only change state, by (from, to).
+    pub(super) moved: BTreeMap<(QueueStatus, QueueStatus), Vec<i64>>,
+    /// Rows that start now, by the state they were in.
+    pub(super) claimed: BTreeMap<QueueStatus, Vec<i64>>,
+    /// One per change, in story order.
+    pub(super) logs: Vec<store::log::ExecutionLog>,
+    /// Mails to the owners.
+    pub(super) notices: Vec<(BatchId, QueueId, Vec<Notice>)>,
+    /// Last lines of bodies that ended.
+    pub(super) lines: Vec<(QueueId, u32, Vec<Line>)>,
+    /// Batches that end.
+    pub(super) finished: Vec<(Batch, BatchStatus)>,
+    /// To be told after the commit.
+    pub(super) news: Vec<News>,
+}
+
+impl Changes {
+    pub(super) fn is_empty(&self) -> bool {
+        self.settled.is_empty()
+            && self.moved.is_empty()
+            && self.claimed.is_empty()
+            && self.finished.is_empty()
+    }
+
+    /// Writes everything; the caller commits. In story order, because a row may take two steps in
+    /// one beat (a failed try that starts again at once).
+    pub(super) async fn write(&self, tx: &mut Tx, owner: &NodeId, now: Millis) -> Result<()> {
+        for settled in &self.settled {
+            queue::settle(tx, settled, now).await?;
+        }
+        for ((from, to), ids) in &self.moved {
+            queue::transition(tx, ids, *from, *to, now).await?;
+        }
+        for (from, ids) in &self.claimed {
+            queue::claim(tx, ids, *from, owner, now).await?;
+        }
+        store::log::append(tx, &self.logs, now).await?;
+        for (queue_id, attempt, lines) in &self.lines {
+            let lines: Vec<_> =
+                lines.iter().map(|l| (l.number, l.stream, l.text.clone())).collect();
+            store::log::append_lines(tx, *queue_id, *attempt, &lines, now).await?;
+        }
+        for (batch, queue_id, notices) in &self.notices {
+            outbox::enqueue(tx, *batch, *queue_id, notices, now).await?;
+        }
+        for (batch, result) in &self.finished {
+            let ours = batch::finish(tx, batch, owner, *result, now).await?;
+            ensure!(ours, "batch {} was taken over by another process", batch.values.batch_no);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! The one place that reads a clock.
+//!
+//! The database's clock decides: `System` is the local clock corrected by the offset that was last
+//! measured against the server, so that two nodes with different clocks agree on leases and times.
+
+#![expect(clippy::disallowed_methods, reason = "this is the file that wraps the clocks")]
+
+use crate::domain::time::Millis;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// A clock; clones show the same time.
+#[derive(Clone, Debug)]
+pub enum Clock {
+    /// The local clock plus an offset in milliseconds.
+    System(Arc<AtomicI64>),
+    /// A clock that a test sets.
+    Hand(Arc<AtomicI64>),
+}
+
+impl Clock {
+    /// The local clock, not yet corrected.
+    pub fn system() -> Self {
+        Self::System(Arc::new(AtomicI64::new(0)))
+    }
+
+    /// A clock that stands at `at` until it is moved.
+    pub fn hand(at: Millis) -> Self {
+        Self::Hand(Arc::new(AtomicI64::new(at.0)))
+    }
+
+    /// The present moment.
+    pub fn now(&self) -> Millis {
+        match self {
+            Self::System(offset) => {
+                Millis::from(chrono::Utc::now()).plus(offset.load(Ordering::Relaxed))
+            }
+            Self::Hand(at) => Millis(at.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Corrects the local clock: the server says it is `server` now. Gives the offset. A hand-set
+    /// clock is not corrected.
+    pub fn correct(&self, server: Millis) -> i64 {
+        match self {
+            Self::System(offset) => {
+                let skew = server.since(Millis::from(chrono::Utc::now()));
+                offset.store(skew, Ordering::Relaxed);
+                skew
+            }
+            Self::Hand(_) => 0,
+        }
+    }
+
+    /// Moves a hand-set clock forward; a system clock takes no notice.
+    pub fn advance(&self, ms: i64) {
+        if let Self::Hand(at) = self {
+            at.fetch_add(ms, Ordering::Relaxed);
+        }
+    }
+}

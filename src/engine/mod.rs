@@ -1,0 +1,53 @@
+//! engine: runs. In: orders and a store. Out: rows that changed, and news of them.
+//! May name: domain, store, handler. Never: SQL, HTTP, words for people.
+//! Invariant: nothing outside the database happens before the commit that records it.
+//! `dispatcher` decides what goes next, `worker` does it, `node` says that we are alive.
+
+mod active;
+mod changes;
+pub mod clock;
+pub mod dispatcher;
+mod node;
+mod worker;
+
+use crate::domain::id::{BatchNo, GroupCode, JobCode};
+use crate::domain::queue::QueueStatus;
+use crate::domain::time::Millis;
+
+pub use node::Node;
+
+/// Settings of the engine.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Jobs that run at once in this process, at most.
+    pub max_parallel: u32,
+    /// How long a process may be silent before others may take over what it owns.
+    pub lease_ms: i64,
+    /// How often a running body's new log lines are stored.
+    pub log_flush_ms: u64,
+    /// Bytes of log kept per try.
+    pub log_max_bytes: usize,
+}
+
+/// News of a change that is committed; for whoever shows progress. Losing one loses nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    /// When.
+    pub at: Millis,
+    /// Which batch.
+    pub batch_no: BatchNo,
+    /// Of which group.
+    pub group: GroupCode,
+    /// Which job.
+    pub job_code: JobCode,
+    /// Its state from now on.
+    pub status: QueueStatus,
+    /// Which start.
+    pub attempt: u32,
+    /// How long the try took, when one ended; milliseconds.
+    pub took_ms: Option<i64>,
+    /// What was said.
+    pub message: Option<String>,
+    /// When it may start again.
+    pub not_before: Option<Millis>,
+}

@@ -1,0 +1,201 @@
+//! Runs one try of one job: time limit, log, the body, and what became of it.
+
+use crate::domain::batch::{Batch, Snapshot};
+use crate::domain::id::{NodeId, QueueId};
+use crate::domain::job::JobDef;
+use crate::domain::outcome::{End, Outcome};
+use crate::domain::params::{BoundParam, ParamError};
+use crate::engine::clock::Clock;
+use crate::handler::log::{Line, RunLog};
+use crate::handler::{self, Claim, Context, StopReason, Task};
+use crate::store::{self, Db, queue};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+/// What a worker tells the dispatcher.
+#[derive(Debug)]
+pub(super) struct Report {
+    /// The row.
+    pub(super) queue_id: QueueId,
+    /// The try.
+    pub(super) attempt: u32,
+    /// What happened.
+    pub(super) what: What,
+}
+
+/// What happened to a try.
+#[derive(Debug)]
+pub(super) enum What {
+    /// Its time is up and it is being stopped.
+    Stopping,
+    /// It is over; the lines are those not stored yet.
+    Ended(Outcome, Vec<Line>),
+}
+
+/// All that a try needs; built by the dispatcher after the commit that claims the row.
+pub(super) struct Job {
+    pub(super) queue_id: QueueId,
+    pub(super) attempt: u32,
+    pub(super) def: JobDef,
+    pub(super) batch: Arc<Batch>,
+    pub(super) params: Result<Vec<BoundParam>, ParamError>,
+    pub(super) lock_name: String,
+    pub(super) stop: watch::Receiver<Option<StopReason>>,
+    /// The same switch, for the time limit.
+    pub(super) stopper: watch::Sender<Option<StopReason>>,
+}
+
+/// What all tries of this process share.
+pub(super) struct Surroundings {
+    pub(super) db: Db,
+    pub(super) clock: Clock,
+    pub(super) owner: NodeId,
+    pub(super) reports: mpsc::UnboundedSender<Report>,
+    pub(super) handlers: Arc<handler::Options>,
+    pub(super) log_flush: Duration,
+    pub(super) log_max_bytes: usize,
+}
+
+/// Runs a try to its end and reports it. Never fails: whatever goes wrong is an outcome.
+pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surroundings>) {
+    let (queue_id, attempt) = (job.queue_id, job.attempt);
+    let log = RunLog::new(around.log_max_bytes);
+    let outcome = match AssertUnwindSafe(run(&job, &snapshot, &around, &log)).catch_unwind().await {
+        Ok(outcome) => outcome,
+        Err(_) => Outcome::ended(
+            End::Unknown,
+            "Procession's own code for this job type broke down (see the program's log); whether \
+             the body took effect is not known",
+        ),
+    };
+    let what = What::Ended(outcome, log.finish());
+    // The dispatcher is gone only when the whole process is going; the rows then say RUNNING, and
+    // whoever resumes the batch settles them.
+    let _ = around.reports.send(Report { queue_id, attempt, what });
+}
+
+async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &RunLog) -> Outcome {
+    let params = match &job.params {
+        Ok(params) => params.clone(),
+        Err(error) => return Outcome::ended(End::Failed, error.to_string()),
+    };
+    let Some(handler) = handler::find(job.def.job_type.as_str()) else {
+        let message = format!("this binary knows no job type {}", job.def.job_type);
+        return Outcome::ended(End::Failed, message);
+    };
+    let source = snapshot.sources.iter().find(|s| Some(&s.name) == job.def.source.as_ref());
+    let task = Task {
+        queue_id: job.queue_id,
+        attempt: job.attempt,
+        job: job.def.clone(),
+        batch: job.batch.values.clone(),
+        params,
+        source: source.cloned(),
+        lock_name: job.lock_name.clone(),
+    };
+    let claim = RowClaim {
+        db: around.db.clone(),
+        queue_id: job.queue_id,
+        attempt: job.attempt,
+        owner: around.owner.clone(),
+    };
+    let context = Context {
+        log: log.clone(),
+        stop: job.stop.clone(),
+        claim: Arc::new(claim),
+        options: around.handlers.clone(),
+    };
+    let done = CancellationToken::new();
+    let flusher = tokio::spawn(flush_log(
+        around.clone(),
+        log.clone(),
+        (job.queue_id, job.attempt),
+        done.clone(),
+    ));
+    let outcome = limited(job, around, handler.run(&task, &context)).await;
+    // Not aborted: a cancelled transaction would poison its connection.
+    done.cancel();
+    if let Err(error) = flusher.await {
+        tracing::error!(%error, "the log of a try could not be stored to its end");
+    }
+    outcome
+}
+
+/// Lets the body run; when its time is up, tells it to stop and waits until it has.
+async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>) -> Outcome {
+    let mut body = body;
+    let limit = Duration::from_secs(job.def.timeout_sec.into());
+    tokio::select! {
+        outcome = &mut body => return outcome,
+        () = tokio::time::sleep(limit) => {}
+    }
+    let stopping = Report { queue_id: job.queue_id, attempt: job.attempt, what: What::Stopping };
+    let _ = around.reports.send(stopping);
+    job.stopper.send_if_modified(|reason| {
+        let first = reason.is_none();
+        *reason = reason.or(Some(StopReason::TimedOut));
+        first
+    });
+    body.await
+}
+
+/// Stores new lines while a body runs, so that `logs -f` can follow it.
+async fn flush_log(
+    around: Arc<Surroundings>,
+    log: RunLog,
+    (queue_id, attempt): (QueueId, u32),
+    done: CancellationToken,
+) {
+    loop {
+        tokio::select! {
+            () = done.cancelled() => return,
+            () = tokio::time::sleep(around.log_flush) => {}
+        }
+        let lines: Vec<_> = log.drain().into_iter().map(|l| (l.number, l.stream, l.text)).collect();
+        if lines.is_empty() {
+            continue;
+        }
+        if let Err(error) = store_lines(&around, queue_id, attempt, &lines).await {
+            tracing::warn!(
+                queue_id = queue_id.0,
+                error = format!("{error:#}"),
+                "{} log lines could not be stored and are lost",
+                lines.len()
+            );
+        }
+    }
+}
+
+async fn store_lines(
+    around: &Surroundings,
+    queue_id: QueueId,
+    attempt: u32,
+    lines: &[(u64, crate::domain::outcome::Stream, String)],
+) -> anyhow::Result<()> {
+    let mut tx = around.db.begin().await?;
+    store::log::append_lines(&mut tx, queue_id, attempt, lines, around.clock.now()).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Asks the row itself whether it is still ours.
+struct RowClaim {
+    db: Db,
+    queue_id: QueueId,
+    attempt: u32,
+    owner: NodeId,
+}
+
+impl Claim for RowClaim {
+    fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
+        Box::pin(async move {
+            let mut tx = self.db.read().await?;
+            queue::is_ours(&mut tx, self.queue_id, self.attempt, &self.owner).await
+        })
+    }
+}

@@ -1,0 +1,222 @@
+//! `job_batch`: one run of a group for one batch number.
+
+use crate::db::Row;
+use crate::domain::batch::{Batch, BatchPlan, BatchStatus, Snapshot};
+use crate::domain::id::{BatchId, BatchNo, GroupCode, NodeId};
+use crate::domain::params::BatchValues;
+use crate::domain::queue::QueueStatus;
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+use std::collections::BTreeMap;
+
+const COLUMNS: &str = "batch_id, batch_no, group_code, batch_type, status, business_date, params, \
+                       owner, started_by, reason, create_time, end_time";
+
+/// Writes a batch as RUNNING and owned; fails with a taken key when it exists.
+pub async fn insert(
+    tx: &mut Tx,
+    plan: &BatchPlan,
+    owner: &NodeId,
+    started_by: &str,
+    now: Millis,
+) -> Result<BatchId> {
+    let values = &plan.values;
+    let id = tx
+        .insert_id(
+            "INSERT INTO job_batch (batch_no, group_code, batch_type, status, business_date, params, \
+             snapshot, owner, started_by, create_time, update_time) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "batch_id",
+            &[
+                values.batch_no.as_str().into(),
+                values.group.as_str().into(),
+                plan.batch_type.as_deref().into(),
+                BatchStatus::Running.as_str().into(),
+                values.business_date.map(|d| d.to_string()).into(),
+                serde_json::to_string(&values.params)?.into(),
+                serde_json::to_string(&plan.snapshot)?.into(),
+                owner.0.as_str().into(),
+                started_by.into(),
+                now.to_utc().into(),
+                now.to_utc().into(),
+            ],
+        )
+        .await
+        .with_context(|| format!("write batch {} of group {}", values.batch_no, values.group))?;
+    Ok(BatchId(id))
+}
+
+/// Batches, newest first; of one number if `batch_no` is given.
+pub async fn list(tx: &mut Tx, batch_no: Option<&BatchNo>, limit: u32) -> Result<Vec<Batch>> {
+    let rows = match batch_no {
+        Some(no) => {
+            let sql =
+                format!("SELECT {COLUMNS} FROM job_batch WHERE batch_no = ? ORDER BY batch_id");
+            tx.fetch_all(&sql, &[no.as_str().into()]).await?
+        }
+        None => {
+            let sql = format!("SELECT {COLUMNS} FROM job_batch ORDER BY batch_id DESC LIMIT ?");
+            tx.fetch_all(&sql, &[limit.into()]).await?
+        }
+    };
+    rows.iter().map(batch).collect()
+}
+
+/// The batch of a number and group.
+pub async fn find(tx: &mut Tx, no: &BatchNo, group: &GroupCode) -> Result<Option<Batch>> {
+    let sql = format!("SELECT {COLUMNS} FROM job_batch WHERE batch_no = ? AND group_code = ?");
+    let row = tx.fetch_optional(&sql, &[no.as_str().into(), group.as_str().into()]).await?;
+    row.as_ref().map(batch).transpose()
+}
+
+/// A batch by its key.
+pub async fn get(tx: &mut Tx, id: BatchId) -> Result<Batch> {
+    let sql = format!("SELECT {COLUMNS} FROM job_batch WHERE batch_id = ?");
+    let row = tx.fetch_optional(&sql, &[id.0.into()]).await?;
+    batch(&row.with_context(|| format!("batch {} is gone from job_batch", id.0))?)
+}
+
+fn batch(row: &Row) -> Result<Batch> {
+    let word = row.text("status")?;
+    let params: BTreeMap<String, String> = serde_json::from_str(&row.text("params")?)?;
+    Ok(Batch {
+        batch_id: BatchId(row.int("batch_id")?),
+        values: BatchValues {
+            batch_no: BatchNo::parse(&row.text("batch_no")?)?,
+            group: GroupCode::parse(&row.text("group_code")?)?,
+            business_date: row.opt_text("business_date")?.map(|d| d.parse()).transpose()?,
+            params,
+        },
+        batch_type: row.opt_text("batch_type")?,
+        status: BatchStatus::parse(&word)
+            .with_context(|| format!("job_batch.status holds {word:?}, which is no state"))?,
+        owner: row.opt_text("owner")?.map(NodeId),
+        started_by: row.text("started_by")?,
+        create_time: row.time("create_time")?.into(),
+        end_time: row.opt_time("end_time")?.map(Millis::from),
+        reason: row.opt_text("reason")?,
+    })
+}
+
+/// The definition a batch runs.
+pub async fn snapshot(tx: &mut Tx, id: BatchId) -> Result<Snapshot> {
+    let row = tx
+        .fetch_optional("SELECT snapshot FROM job_batch WHERE batch_id = ?", &[id.0.into()])
+        .await?
+        .with_context(|| format!("batch {} is gone from job_batch", id.0))?;
+    serde_json::from_str(&row.text("snapshot")?)
+        .with_context(|| format!("read the snapshot of batch {}", id.0))
+}
+
+/// Takes a batch over from whoever owned it; `false` when it changed hands or state meanwhile.
+pub async fn take_over(
+    tx: &mut Tx,
+    seen: &Batch,
+    owner: &NodeId,
+    status: BatchStatus,
+    now: Millis,
+) -> Result<bool> {
+    let found = tx
+        .execute(
+            "UPDATE job_batch SET owner = ?, status = ?, end_time = NULL, update_time = ? \
+             WHERE batch_id = ? AND status = ? AND COALESCE(owner, '') = ?",
+            &[
+                owner.0.as_str().into(),
+                status.as_str().into(),
+                now.to_utc().into(),
+                seen.batch_id.0.into(),
+                seen.status.as_str().into(),
+                seen.owner.as_ref().map_or("", |o| o.0.as_str()).into(),
+            ],
+        )
+        .await?;
+    Ok(found == 1)
+}
+
+/// Asks for a batch to be stopped; `false` when it is not running.
+pub async fn request_kill(tx: &mut Tx, id: BatchId, reason: &str, now: Millis) -> Result<bool> {
+    let found = tx
+        .execute(
+            "UPDATE job_batch SET status = ?, reason = ?, update_time = ? \
+             WHERE batch_id = ? AND status IN (?, ?)",
+            &[
+                BatchStatus::Killing.as_str().into(),
+                reason.into(),
+                now.to_utc().into(),
+                id.0.into(),
+                BatchStatus::Running.as_str().into(),
+                BatchStatus::Killing.as_str().into(),
+            ],
+        )
+        .await?;
+    Ok(found == 1)
+}
+
+/// Batches of a process that an operator wants stopped.
+pub async fn kills_requested(tx: &mut Tx, owner: &NodeId) -> Result<Vec<BatchId>> {
+    let rows = tx
+        .fetch_all(
+            "SELECT batch_id FROM job_batch WHERE status = ? AND owner = ?",
+            &[BatchStatus::Killing.as_str().into(), owner.0.as_str().into()],
+        )
+        .await?;
+    rows.iter().map(|row| Ok(BatchId(row.int("batch_id")?))).collect()
+}
+
+/// Ends a batch: its result, nobody's any more; the last run of each of its jobs is noted in
+/// `job_def`. `false` when it is not this owner's any more.
+pub async fn finish(
+    tx: &mut Tx,
+    batch: &Batch,
+    owner: &NodeId,
+    result: BatchStatus,
+    now: Millis,
+) -> Result<bool> {
+    let found = tx
+        .execute(
+            "UPDATE job_batch SET status = ?, owner = NULL, end_time = ?, update_time = ? \
+             WHERE batch_id = ? AND owner = ?",
+            &[
+                result.as_str().into(),
+                now.to_utc().into(),
+                now.to_utc().into(),
+                batch.batch_id.0.into(),
+                owner.0.as_str().into(),
+            ],
+        )
+        .await?;
+    tx.execute(
+        "UPDATE job_def SET \
+         last_run_time = (SELECT q.start_time FROM job_queue q WHERE q.batch_id = ? AND q.job_code = job_def.job_code), \
+         status = (SELECT q.status FROM job_queue q WHERE q.batch_id = ? AND q.job_code = job_def.job_code) \
+         WHERE group_code = ? AND EXISTS (SELECT 1 FROM job_queue q WHERE q.batch_id = ? \
+         AND q.job_code = job_def.job_code AND q.start_time IS NOT NULL)",
+        &[
+            batch.batch_id.0.into(),
+            batch.batch_id.0.into(),
+            batch.values.group.as_str().into(),
+            batch.batch_id.0.into(),
+        ],
+    )
+    .await?;
+    Ok(found == 1)
+}
+
+/// How many jobs of a batch are in each state.
+pub async fn counts(tx: &mut Tx, id: BatchId) -> Result<Vec<(QueueStatus, u64)>> {
+    let rows = tx
+        .fetch_all(
+            "SELECT status, COUNT(*) AS n FROM job_queue WHERE batch_id = ? GROUP BY status",
+            &[id.0.into()],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let word = row.text("status")?;
+            let status = QueueStatus::parse(&word)
+                .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
+            Ok((status, u64::try_from(row.int("n")?)?))
+        })
+        .collect()
+}

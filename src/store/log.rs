@@ -1,0 +1,183 @@
+//! `job_execution_logs`: one row per change of status; `job_log_line`: what bodies printed.
+
+use crate::db::Value;
+use crate::domain::id::{NodeId, QueueId};
+use crate::domain::outcome::Stream;
+use crate::domain::queue::QueueStatus;
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+
+/// One change of status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecutionLog {
+    /// The row that changed.
+    pub queue_id: QueueId,
+    /// Its state from now on.
+    pub status: QueueStatus,
+    /// Start of the try it belongs to.
+    pub start_time: Option<Millis>,
+    /// End of that try.
+    pub end_time: Option<Millis>,
+    /// What was said.
+    pub error_message: Option<String>,
+    /// Whether mails about it went into the outbox in the same transaction.
+    pub notified: bool,
+    /// Failed tries so far in this run.
+    pub try_count: u32,
+    /// Which start it belongs to, over all runs.
+    pub attempt: u32,
+    /// The process that made the change.
+    pub owner: Option<NodeId>,
+}
+
+/// Adds rows, in order.
+pub async fn append(tx: &mut Tx, logs: &[ExecutionLog], now: Millis) -> Result<()> {
+    let columns = [
+        "queue_id",
+        "start_time",
+        "end_time",
+        "status",
+        "error_message",
+        "duration",
+        "notify_status",
+        "retry_count",
+        "attempt",
+        "owner",
+        "log_time",
+    ];
+    let rows = logs.iter().map(|log| {
+        let duration = log.start_time.zip(log.end_time).map(|(s, e)| e.since(s));
+        vec![
+            log.queue_id.0.into(),
+            log.start_time.map(Millis::to_utc).into(),
+            log.end_time.map(Millis::to_utc).into(),
+            log.status.as_str().into(),
+            log.error_message.as_deref().into(),
+            duration.into(),
+            if log.notified { "NOTIFIED" } else { "UNNOTIFIED" }.into(),
+            log.try_count.into(),
+            log.attempt.into(),
+            log.owner.as_ref().map(|o| o.0.as_str()).into(),
+            now.to_utc().into(),
+        ]
+    });
+    tx.insert_many("job_execution_logs", &columns, rows).await.context("write job_execution_logs")
+}
+
+/// A stored change of status with its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedChange {
+    /// When it was written.
+    pub at: Millis,
+    /// The change.
+    pub log: ExecutionLog,
+}
+
+/// The changes of one row, oldest first.
+pub async fn of_entry(tx: &mut Tx, queue_id: QueueId) -> Result<Vec<LoggedChange>> {
+    let rows = tx
+        .fetch_all(
+            "SELECT status, start_time, end_time, error_message, notify_status, retry_count, attempt, \
+             owner, log_time FROM job_execution_logs WHERE queue_id = ? ORDER BY log_id",
+            &[queue_id.0.into()],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let word = row.text("status")?;
+            let status = QueueStatus::parse(&word)
+                .with_context(|| format!("job_execution_logs.status holds {word:?}"))?;
+            Ok(LoggedChange {
+                at: row.time("log_time")?.into(),
+                log: ExecutionLog {
+                    queue_id,
+                    status,
+                    start_time: row.opt_time("start_time")?.map(Millis::from),
+                    end_time: row.opt_time("end_time")?.map(Millis::from),
+                    error_message: row.opt_text("error_message")?,
+                    notified: row.text("notify_status")? == "NOTIFIED",
+                    try_count: u32::try_from(row.int("retry_count")?)?,
+                    attempt: u32::try_from(row.int("attempt")?)?,
+                    owner: row.opt_text("owner")?.map(NodeId),
+                },
+            })
+        })
+        .collect()
+}
+
+/// A line a body printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// The row it belongs to.
+    pub queue_id: QueueId,
+    /// Which start of that row.
+    pub attempt: u32,
+    /// Its number within the start.
+    pub line_no: u64,
+    /// Where it came from.
+    pub stream: String,
+    /// Its text.
+    pub text: String,
+    /// When it was stored.
+    pub at: Millis,
+}
+
+/// Adds lines of one try: number, stream and text of each.
+pub async fn append_lines(
+    tx: &mut Tx,
+    queue_id: QueueId,
+    attempt: u32,
+    lines: &[(u64, Stream, String)],
+    now: Millis,
+) -> Result<()> {
+    let columns = ["queue_id", "attempt", "line_no", "stream", "line_text", "log_time"];
+    // Collected, because a future that holds this iterator cannot move between threads.
+    let row = |(number, stream, text): &(u64, Stream, String)| {
+        vec![
+            queue_id.0.into(),
+            attempt.into(),
+            i64::try_from(*number).unwrap_or(i64::MAX).into(),
+            stream.as_str().into(),
+            text.as_str().into(),
+            now.to_utc().into(),
+        ]
+    };
+    let rows: Vec<Vec<Value>> = lines.iter().map(row).collect();
+    tx.insert_many("job_log_line", &columns, rows).await.context("write job_log_line")
+}
+
+/// At most `limit` lines of a row after (`attempt`, `line_no`), oldest first.
+pub async fn lines_after(
+    tx: &mut Tx,
+    queue_id: QueueId,
+    after: (u32, u64),
+    limit: u32,
+) -> Result<Vec<LogLine>> {
+    let rows = tx
+        .fetch_all(
+            "SELECT attempt, line_no, stream, line_text, log_time FROM job_log_line \
+             WHERE queue_id = ? AND (attempt > ? OR (attempt = ? AND line_no > ?)) \
+             ORDER BY attempt, line_no LIMIT ?",
+            &[
+                queue_id.0.into(),
+                after.0.into(),
+                after.0.into(),
+                i64::try_from(after.1)?.into(),
+                limit.into(),
+            ],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(LogLine {
+                queue_id,
+                attempt: u32::try_from(row.int("attempt")?)?,
+                line_no: u64::try_from(row.int("line_no")?)?,
+                stream: row.text("stream")?,
+                text: row.text("line_text")?,
+                at: row.time("log_time")?.into(),
+            })
+        })
+        .collect()
+}

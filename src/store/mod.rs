@@ -1,0 +1,40 @@
+//! store: remembers. In: a transaction and domain values. Out: domain values.
+//! May name: domain, db. Never: the clock, a task, a decision.
+//! Invariant: a status changes only by compare-and-set, with its log row in the same transaction.
+//! One file per table family of the spec.
+
+pub mod batch;
+pub mod job;
+pub mod log;
+pub mod node;
+pub mod outbox;
+pub mod queue;
+
+pub use crate::db::{Db, Tx};
+
+use crate::db;
+
+/// Whether an error of this floor came from a database that asks to try again, or from a lost
+/// connection; then the whole transaction may be tried anew.
+pub fn is_transient(error: &anyhow::Error) -> bool {
+    error.chain().any(|e| e.downcast_ref::<db::Error>().is_some_and(db::Error::is_transient))
+}
+
+/// Whether an error of this floor is a taken unique key.
+pub fn is_taken(error: &anyhow::Error) -> bool {
+    error.chain().any(|e| matches!(e.downcast_ref::<db::Error>(), Some(db::Error::Unique(_))))
+}
+
+/// A fact about this installation, kept from the first call on; `fresh` is used when there is none.
+pub async fn meta(tx: &mut Tx, name: &str, fresh: &str) -> anyhow::Result<String> {
+    let read = "SELECT value FROM procession_meta WHERE name = ?";
+    if let Some(row) = tx.fetch_optional(read, &[name.into()]).await? {
+        return Ok(row.text("value")?);
+    }
+    tx.execute(
+        "INSERT INTO procession_meta (name, value) VALUES (?, ?)",
+        &[name.into(), fresh.into()],
+    )
+    .await?;
+    Ok(fresh.to_owned())
+}

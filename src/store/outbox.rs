@@ -1,0 +1,46 @@
+//! `email_notifications`: the outbox. A row is written in the transaction of the change it tells of.
+
+use crate::domain::id::{BatchId, QueueId};
+use crate::domain::notice::Notice;
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+
+/// Puts notices about one job of one batch into the outbox.
+pub async fn enqueue(
+    tx: &mut Tx,
+    batch: BatchId,
+    queue_id: QueueId,
+    notices: &[Notice],
+    now: Millis,
+) -> Result<()> {
+    let columns = [
+        "recipient_email",
+        "subject",
+        "body",
+        "status",
+        "created_at",
+        "updated_at",
+        "type",
+        "retry_count",
+        "is_system",
+        "queue_id",
+        "batch_id",
+    ];
+    let rows = notices.iter().map(|notice| {
+        vec![
+            notice.recipient.as_str().into(),
+            notice.subject.as_str().into(),
+            notice.body.as_str().into(),
+            "pending".into(),
+            now.to_utc().into(),
+            now.to_utc().into(),
+            notice.kind.into(),
+            0i64.into(),
+            true.into(),
+            queue_id.0.into(),
+            batch.0.into(),
+        ]
+    });
+    tx.insert_many("email_notifications", &columns, rows).await.context("put mails into the outbox")
+}

@@ -1,0 +1,233 @@
+//! `job_queue`: one job in one batch.
+
+use crate::db::{Row, Value};
+use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
+use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use anyhow::{Context as _, Result, ensure};
+
+/// A row about to be written.
+#[derive(Clone, Debug)]
+pub struct NewEntry<'a> {
+    /// Its job.
+    pub job_code: &'a JobCode,
+    /// It is not started before this moment.
+    pub not_before: Option<Millis>,
+}
+
+/// Writes one PENDING row per job; the unique key (batch_no, job_code) refuses a second batch.
+pub async fn generate(
+    tx: &mut Tx,
+    batch: BatchId,
+    batch_no: &str,
+    entries: &[NewEntry<'_>],
+    now: Millis,
+) -> Result<()> {
+    let columns =
+        ["batch_id", "batch_no", "job_code", "status", "not_before", "create_time", "update_time"];
+    let rows = entries.iter().map(|entry| {
+        vec![
+            batch.0.into(),
+            batch_no.into(),
+            entry.job_code.as_str().into(),
+            QueueStatus::Pending.as_str().into(),
+            entry.not_before.map(Millis::to_utc).into(),
+            now.to_utc().into(),
+            now.to_utc().into(),
+        ]
+    });
+    tx.insert_many("job_queue", &columns, rows).await.context("write job_queue")
+}
+
+/// All rows of a batch, in the order they were generated.
+pub async fn of_batch(tx: &mut Tx, batch: BatchId) -> Result<Vec<QueueEntry>> {
+    // Outputs and messages may be large; the dispatcher asks for outputs by name instead.
+    let rows = tx
+        .fetch_all(
+            "SELECT queue_id, batch_id, job_code, status, try_count, attempt, owner, not_before, \
+             start_time, end_time, error_message FROM job_queue WHERE batch_id = ? ORDER BY queue_id",
+            &[batch.0.into()],
+        )
+        .await?;
+    rows.iter().map(entry).collect()
+}
+
+fn entry(row: &Row) -> Result<QueueEntry> {
+    let word = row.text("status")?;
+    Ok(QueueEntry {
+        queue_id: QueueId(row.int("queue_id")?),
+        batch_id: BatchId(row.int("batch_id")?),
+        job_code: JobCode::parse(&row.text("job_code")?)?,
+        status: QueueStatus::parse(&word)
+            .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?,
+        try_count: u32::try_from(row.int("try_count")?)?,
+        attempt: u32::try_from(row.int("attempt")?)?,
+        owner: row.opt_text("owner")?.map(NodeId),
+        not_before: row.opt_time("not_before")?.map(Millis::from),
+        start_time: row.opt_time("start_time")?.map(Millis::from),
+        end_time: row.opt_time("end_time")?.map(Millis::from),
+        error_message: row.opt_text("error_message")?,
+        outputs: None,
+    })
+}
+
+/// Outputs (JSON text) of the given rows, where there are any.
+pub async fn outputs(tx: &mut Tx, ids: &[QueueId]) -> Result<Vec<(QueueId, String)>> {
+    let mut found = Vec::new();
+    for id in ids {
+        let sql = "SELECT outputs FROM job_queue WHERE queue_id = ?";
+        if let Some(row) = tx.fetch_optional(sql, &[id.0.into()]).await?
+            && let Some(text) = row.opt_text("outputs")?
+        {
+            found.push((*id, text));
+        }
+    }
+    Ok(found)
+}
+
+/// Someone else changed a row meanwhile: what this process knows of the batch is stale and has to
+/// be read anew. Not a failure of the database.
+#[derive(Debug, thiserror::Error)]
+#[error("{expected} rows of job_queue were to change, {found} did: another process changed them")]
+pub struct Stale {
+    expected: u64,
+    found: u64,
+}
+
+fn expect_all(expected: usize, found: u64) -> Result<()> {
+    let expected = expected as u64;
+    ensure!(expected == found, Stale { expected, found });
+    Ok(())
+}
+
+/// Moves many waiting rows from one state to another.
+pub async fn transition(
+    tx: &mut Tx,
+    ids: &[i64],
+    from: QueueStatus,
+    to: QueueStatus,
+    now: Millis,
+) -> Result<()> {
+    let end = to.is_final().then_some(now.to_utc());
+    let found = tx
+        .execute_in(
+            "UPDATE job_queue SET status = ?, update_time = ?, end_time = ? WHERE queue_id",
+            &[to.as_str().into(), now.to_utc().into(), end.into()],
+            ids,
+            "AND status = ?",
+            &[from.as_str().into()],
+        )
+        .await?;
+    expect_all(ids.len(), found)
+}
+
+/// Gives rows to a process: `from` → RUNNING, a new attempt, started now.
+pub async fn claim(
+    tx: &mut Tx,
+    ids: &[i64],
+    from: QueueStatus,
+    owner: &NodeId,
+    now: Millis,
+) -> Result<()> {
+    let found = tx
+        .execute_in(
+            "UPDATE job_queue SET status = ?, owner = ?, attempt = attempt + 1, start_time = ?, \
+             end_time = NULL, error_message = NULL, outputs = NULL, update_time = ? WHERE queue_id",
+            &[
+                QueueStatus::Running.as_str().into(),
+                owner.0.as_str().into(),
+                now.to_utc().into(),
+                now.to_utc().into(),
+            ],
+            ids,
+            "AND status = ?",
+            &[from.as_str().into()],
+        )
+        .await?;
+    expect_all(ids.len(), found)
+}
+
+/// What a row becomes when a try of it has ended.
+#[derive(Clone, Debug)]
+pub struct Settled {
+    /// The row.
+    pub queue_id: QueueId,
+    /// The try that ended; a late result of an older one changes nothing.
+    pub attempt: u32,
+    /// The process that held it; a row that was taken over meanwhile is not ours to end.
+    pub owner: Option<NodeId>,
+    /// The state the row must still be in.
+    pub from: QueueStatus,
+    /// Its new state.
+    pub to: QueueStatus,
+    /// Failed tries so far.
+    pub try_count: u32,
+    /// When it may start again.
+    pub not_before: Option<Millis>,
+    /// What was said.
+    pub error_message: Option<String>,
+    /// Outputs as JSON text.
+    pub outputs: Option<String>,
+}
+
+/// Records the end of a try. Accepted only for the current attempt, owner and state.
+pub async fn settle(tx: &mut Tx, settled: &Settled, now: Millis) -> Result<()> {
+    let ended = (settled.to != QueueStatus::Killing).then_some(now.to_utc());
+    let values: [Value; 11] = [
+        settled.to.as_str().into(),
+        settled.try_count.into(),
+        settled.not_before.map(Millis::to_utc).into(),
+        settled.error_message.as_deref().into(),
+        settled.outputs.as_deref().into(),
+        ended.into(),
+        now.to_utc().into(),
+        settled.queue_id.0.into(),
+        settled.attempt.into(),
+        settled.owner.as_ref().map_or("", |o| o.0.as_str()).into(),
+        settled.from.as_str().into(),
+    ];
+    let found = tx
+        .execute(
+            "UPDATE job_queue SET status = ?, try_count = ?, not_before = ?, error_message = ?, \
+             outputs = ?, end_time = ?, update_time = ? \
+             WHERE queue_id = ? AND attempt = ? AND owner = ? AND status = ?",
+            &values,
+        )
+        .await
+        .with_context(|| format!("settle queue row {}", settled.queue_id.0))?;
+    expect_all(1, found)
+}
+
+/// Starts rows over for a rerun: final → PENDING, `try_count` 0; the attempt number goes on.
+pub async fn reset(tx: &mut Tx, ids: &[i64], from: QueueStatus, now: Millis) -> Result<()> {
+    let found = tx
+        .execute_in(
+            "UPDATE job_queue SET status = ?, try_count = 0, owner = NULL, not_before = NULL, \
+             error_message = NULL, outputs = NULL, start_time = NULL, end_time = NULL, \
+             update_time = ? WHERE queue_id",
+            &[QueueStatus::Pending.as_str().into(), now.to_utc().into()],
+            ids,
+            "AND status = ?",
+            &[from.as_str().into()],
+        )
+        .await?;
+    expect_all(ids.len(), found)
+}
+
+/// Whether a row still belongs to this attempt of this process and is to run.
+pub async fn is_ours(tx: &mut Tx, id: QueueId, attempt: u32, owner: &NodeId) -> Result<bool> {
+    let row = tx
+        .fetch_optional(
+            "SELECT queue_id FROM job_queue \
+             WHERE queue_id = ? AND attempt = ? AND owner = ? AND status = ?",
+            &[
+                id.0.into(),
+                attempt.into(),
+                owner.0.as_str().into(),
+                QueueStatus::Running.as_str().into(),
+            ],
+        )
+        .await?;
+    Ok(row.is_some())
+}

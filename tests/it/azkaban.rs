@@ -1,0 +1,214 @@
+//! Flows that nobody here wrote: each is turned into our format and must get upstream's verdict.
+
+use procession::definition::{Faults, Loaded, load};
+use procession::domain::job::JobKind;
+use procession::picture::{View, native};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::{Error, ErrorKind};
+use std::path::Path;
+
+const FLOWS: &str = include_str!("../data/05_azkaban_validation_fixtures.json");
+const CLOSE: &str = include_str!("../data/01_netsuite_period_close.json");
+
+/// The flows test the graph and not the bodies, so every node becomes a milestone.
+const KINDS: &[JobKind] =
+    &[JobKind { name: "NOOP", about: "Does nothing.", needs: &[], may_have: &[] }];
+
+/// Flows that need the key `condition`, which this version does not have: upstream accepts seven
+/// of them and refuses five for what their conditions say.
+const NEED_CONDITIONS: [&str; 12] = [
+    "conditionalflowyamltest/conditional_flow1",
+    "conditionalflowyamltest/conditional_flow2",
+    "conditionalflowyamltest/conditional_flow3",
+    "conditionalflowyamltest/conditional_flow4",
+    "conditionalflowyamltest/conditional_flow5",
+    "conditionalflowyamltest/conditional_flow6",
+    "conditionalflowyamltest/conditional_flow8",
+    "invalidconditionalflowyamltest/condition_on_descendant",
+    "invalidconditionalflowyamltest/empty_operand",
+    "invalidconditionalflowyamltest/invalid_variable_substitution",
+    "invalidconditionalflowyamltest/job_not_exist",
+    "invalidconditionalflowyamltest/multiple_condition_on_job_status_macros",
+];
+
+/// What our sentence must hold for each of upstream's reasons to refuse a flow without conditions.
+const REASONS: [(&str, &str); 3] = [
+    (
+        "cycle",
+        "wait for one another in a circle: shell_echo -> shell_pwd -> shell_bash -> shell_echo",
+    ),
+    ("dangling_dependency", "job shell_end depends on shell_bash, which is not defined"),
+    ("duplicate_job_code", "job shell_echo is defined twice"),
+];
+
+fn check(text: &str) -> Result<Loaded, Faults> {
+    let read = |path: &Path| match path.to_str() {
+        Some("flow.json") => Ok(text.to_owned()),
+        _ => Err(Error::from(ErrorKind::NotFound)),
+    };
+    load(Path::new("flow.json"), &read, KINDS)
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+fn parents(node: &Value) -> Vec<&str> {
+    node["dependsOn"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// A node as jobs of ours: itself, or, when it is a flow, what is inside it under its name. Jobs
+/// inside that wait for nothing there wait for what the flow waits for; who waits for the flow
+/// waits for its last jobs.
+fn flatten(nodes: &[Value], prefix: &str, above: &[String], jobs: &mut Vec<Value>) {
+    for node in nodes {
+        let code = format!("{prefix}{}", text(node, "name"));
+        let own = parents(node);
+        let mut waits: Vec<String> = own.iter().flat_map(|p| last_jobs(nodes, prefix, p)).collect();
+        if own.is_empty() {
+            waits.extend_from_slice(above);
+        }
+        match node["nodes"].as_array() {
+            Some(inner) => flatten(inner, &format!("{code}."), &waits, jobs),
+            None => {
+                let mut job = json!({"code": code, "type": "NOOP", "depends_on": waits});
+                if let Some(condition) = node.get("condition") {
+                    job["condition"] = condition.clone();
+                }
+                jobs.push(job);
+            }
+        }
+    }
+}
+
+/// The codes to wait for when `name` is waited for: itself, or the leaves of the flow it is.
+fn last_jobs(nodes: &[Value], prefix: &str, name: &str) -> Vec<String> {
+    let code = format!("{prefix}{name}");
+    let inner = nodes.iter().find(|n| text(n, "name") == name).and_then(|n| n["nodes"].as_array());
+    let Some(inner) = inner else {
+        return vec![code];
+    };
+    let waited_for: BTreeSet<&str> = inner.iter().flat_map(parents).collect();
+    let leaves = inner.iter().map(|n| text(n, "name")).filter(|n| !waited_for.contains(n));
+    leaves.flat_map(|leaf| last_jobs(inner, &format!("{code}."), leaf)).collect()
+}
+
+fn flow(case: &Value, with_conditions: bool) -> String {
+    let mut jobs = Vec::new();
+    flatten(case["nodes"].as_array().expect("nodes"), "", &[], &mut jobs);
+    if !with_conditions {
+        jobs.iter_mut()
+            .filter_map(Value::as_object_mut)
+            .for_each(|job| drop(job.remove("condition")));
+    }
+    serde_json::to_string_pretty(&json!({ "jobs": jobs })).expect("JSON")
+}
+
+fn cases() -> Vec<Value> {
+    let all: Value = serde_json::from_str(FLOWS).expect("fixtures");
+    let all = all["cases"].as_array().expect("cases").clone();
+    assert_eq!(all.len(), 24);
+    all
+}
+
+#[test]
+fn flows_without_conditions_get_the_verdict_of_upstream() {
+    let (mut accepted, mut refused) = (0, 0);
+    for case in cases() {
+        let name = text(&case, "case");
+        if NEED_CONDITIONS.contains(&name) {
+            continue;
+        }
+        match (text(&case, "expect"), check(&flow(&case, true))) {
+            ("accept", Ok(_)) => accepted += 1,
+            ("reject", Err(faults)) => {
+                let why = text(&case, "why");
+                let reason = REASONS.iter().find(|(key, _)| *key == why);
+                let (_, words) = reason.unwrap_or_else(|| panic!("{name}: no words for {why}"));
+                assert_eq!(faults.as_slice().len(), 1, "{name}: {faults}");
+                assert!(faults.to_string().contains(words), "{name}: {faults}");
+                refused += 1;
+            }
+            (expected, Ok(_)) => panic!("{name}: upstream says {expected}, we accept"),
+            (expected, Err(faults)) => panic!("{name}: upstream says {expected}, we say {faults}"),
+        }
+    }
+    assert_eq!((accepted, refused), (9, 3));
+}
+
+#[test]
+fn flows_with_conditions_are_refused_by_that_name_and_for_nothing_else() {
+    let mut refused = BTreeSet::new();
+    for case in cases() {
+        let conditions = case["nodes"].as_array().expect("nodes").iter();
+        let conditions = conditions.filter(|n| n.get("condition").is_some()).count();
+        if conditions == 0 {
+            continue;
+        }
+        let name = text(&case, "case");
+        let faults = check(&flow(&case, true)).expect_err(name);
+        assert_eq!(faults.as_slice().len(), conditions, "{name}: {faults}");
+        for fault in faults.as_slice() {
+            assert!(fault.what.ends_with("has an unknown key condition"), "{name}: {fault}");
+            assert!(fault.line > 0, "{name}: {fault}");
+        }
+        // The rest of the flow is sound: it is the conditions, and only they, that are refused.
+        if let Err(faults) = check(&flow(&case, false)) {
+            panic!("{name} without its conditions: {faults}");
+        }
+        refused.insert(name.to_owned());
+    }
+    assert_eq!(refused, NEED_CONDITIONS.map(str::to_owned).into_iter().collect());
+}
+
+#[test]
+fn nested_flows_keep_their_order_when_flattened() {
+    let all = cases();
+    let case = all.iter().find(|c| text(c, "case") == "embedded4/valid_dag_2").expect("case");
+    let loaded = check(&flow(case, true)).unwrap_or_else(|faults| panic!("{faults}"));
+    let definition = loaded.definition;
+    // 25 nodes upstream, of which 5 are flows.
+    assert_eq!(definition.jobs.len(), 20);
+    let edges: BTreeSet<(&str, &str)> = definition
+        .dependencies
+        .iter()
+        .map(|d| (d.job_code.as_str(), d.depends_on.as_str()))
+        .collect();
+    for edge in [
+        ("valid_dag_5.valid_dag_6.task_6_1", "valid_dag_5.task_5_2"),
+        ("valid_dag_5.task_5_3", "valid_dag_5.valid_dag_6.task_6_4"),
+        ("valid_dag_5.task_5_1", "task_2_2"),
+        ("_end_", "local_emb_2.task_2a"),
+        ("_end_", "valid_dag_4.task_4_3"),
+    ] {
+        assert!(edges.contains(&edge), "{edge:?} is missing");
+    }
+}
+
+#[test]
+fn a_period_close_of_sixty_nine_jobs_is_accepted_and_drawn() {
+    let close: Value = serde_json::from_str(CLOSE).expect("workload");
+    let jobs: Vec<Value> = close["jobs"]
+        .as_array()
+        .expect("jobs")
+        .iter()
+        .map(|j| json!({"code": j["job_code"], "type": "NOOP", "tags": [j["group"]]}))
+        .collect();
+    let definition = json!({"jobs": jobs, "dependencies": close["dependencies"]}).to_string();
+    let loaded = check(&definition).unwrap_or_else(|faults| panic!("{faults}"));
+    let d = loaded.definition;
+    assert_eq!((d.jobs.len(), d.dependencies.len()), (69, 89));
+    let snapshot = procession::domain::batch::Snapshot {
+        group: d.groups[0].clone(),
+        jobs: d.jobs,
+        dependencies: d.dependencies,
+        sources: d.sources,
+    };
+    let dag = snapshot.dag().expect("acyclic");
+    let picture = native(&View::of("close", &snapshot, &dag, None), None);
+    let levels = picture["nodes"].as_array().expect("nodes").iter();
+    let deepest = levels.filter_map(|n| n["level"].as_u64()).max();
+    assert_eq!(deepest.map(|d| d + 1), close["stats"]["depth"].as_u64());
+    assert_eq!(picture["edges"].as_array().map(Vec::len), Some(89));
+}
