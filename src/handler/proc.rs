@@ -14,11 +14,11 @@ use crate::domain::time::span_words;
 use crate::handler::log::RunLog;
 use crate::handler::signature::{Slot, arrange, choose, parse_name};
 use crate::handler::sql::{self, log_warnings, refuse_open_transaction};
+use crate::handler::stopwatch::Stopwatch;
 use crate::handler::target::{self, Body, Fault};
 use crate::handler::{Context, Task, WorkerHandler, bind};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
-use tokio::time::Instant;
 
 /// The PROC handler.
 pub(crate) struct Proc;
@@ -52,13 +52,13 @@ impl Body for Call<'_> {
             }
             let routine = self.look_up(name, session).await?;
             let slots = arrange(&routine, &self.task.params).map_err(Fault::Said)?;
-            let start = Instant::now();
+            let start = Stopwatch::start();
             let outputs = match session.dialect() {
                 Dialect::Postgres => self.postgres(&routine, &slots, session).await?,
                 Dialect::Mysql | Dialect::Sqlite => self.mysql(&routine, &slots, session).await?,
             };
             refuse_open_transaction(session).await?;
-            let took = i64::try_from(start.elapsed().as_millis()).unwrap_or(i64::MAX);
+            let took = start.ms();
             let line = format!(
                 "{} rows changed, {} result sets in {}",
                 outputs.rows_affected,

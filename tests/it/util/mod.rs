@@ -88,20 +88,17 @@ impl Scratch {
         rows.first().and_then(|r| r[0].clone()).unwrap_or_else(|| "NULL".to_owned())
     }
 
-    /// How many sessions of other connections run something in this database.
-    pub(crate) async fn busy_sessions(&self) -> u32 {
+    /// Whether a session is in the server's process list.
+    pub(crate) async fn is_listed(&self, session: &str) -> bool {
         let sql = match self.dialect {
-            DialectName::Postgres => format!(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = '{}' AND pid <> pg_backend_pid()",
-                self.name
-            ),
-            _ => format!(
-                "SELECT COUNT(*) FROM information_schema.processlist \
-                 WHERE db = '{}' AND id <> CONNECTION_ID()",
-                self.name
-            ),
+            DialectName::Postgres => {
+                format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {session}")
+            }
+            _ => {
+                format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {session}")
+            }
         };
-        self.value(&sql).await.parse().expect("a count")
+        self.value(&sql).await != "0"
     }
 
     /// Waits until a statement gives `expected`; a bounded loop, not a sleep.
