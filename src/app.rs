@@ -1,7 +1,11 @@
-//! Wires the rooms together; the only file that knows everybody.
+//! app: wires the rooms together. In: settings. Out: an open database and what is built on it.
+//! May name: everything. Never: SQL, words for people, a rule.
+//! Invariant: the only file that knows everybody.
+
+pub use crate::db::migrate::{Schema, known as known_schema};
+pub use crate::db::notice::layer as notice_layer;
 
 use crate::config::Config;
-use crate::db::migrate::Schema;
 use crate::db::{self, Dialect};
 use crate::definition::{self, Change, Loaded};
 use crate::domain::id::{GroupCode, JobCode};
@@ -157,7 +161,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
         e.is::<definition::Faults>()
             || e.is::<crate::domain::batch::BatchError>()
             || e.is::<crate::domain::id::BadName>()
-            || e.is::<crate::engine::dispatcher::Refused>()
+            || e.is::<crate::engine::opening::Refused>()
             || e.is::<crate::config::BadConfig>()
             || e.is::<ForeignJob>()
             || matches!(e.downcast_ref::<db::Error>(), Some(db::Error::Settings(_)))

@@ -1,5 +1,6 @@
-//! The settings in the user's words: defaults, overlaid by a file, overlaid by flags and
-//! environment; checked as a whole.
+//! config: the settings in the user's words. In: defaults, a file, flags and environment. Out: each room's `Options`.
+//! May name: db, handler, engine. Never: a connection, a task.
+//! Invariant: a `Config` that leaves this room has been checked as a whole; unknown keys are errors.
 
 use crate::db;
 use crate::engine;

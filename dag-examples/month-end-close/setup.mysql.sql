@@ -216,7 +216,7 @@ CREATE TABLE IF NOT EXISTS close_figure (
 );
 
 -- Procedures -------------------------------------------------------------------------------------
--- None commits: each runs in the caller's transaction.
+-- None commits or rolls back: that is the caller's business. Each may run again at any time.
 
 DELIMITER //
 
@@ -762,7 +762,8 @@ INSERT INTO fx_feed (batch_no, currency, avg_rate, closing_rate) VALUES
 
 DELETE FROM ar_invoice WHERE batch_no = :batch_no;
 INSERT INTO ar_invoice (batch_no, invoice_no, customer, invoice_date, currency, net, tax)
-SELECT batch_no, n, CONCAT('customer ', n % 17 + 1), DATE_ADD(period_start, INTERVAL n % 28 DAY), currency, net,
+SELECT batch_no, n, CONCAT('customer ', n % 17 + 1), DATE_ADD(period_start, INTERVAL n % 28 DAY),
+       currency, net,
        CASE currency WHEN 'CNY' THEN ROUND(net * 0.13, 2) ELSE 0 END
   FROM (SELECT p.batch_no, p.period_start, x.n, x.currency,
                CASE x.currency

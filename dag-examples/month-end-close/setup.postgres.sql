@@ -216,7 +216,7 @@ CREATE TABLE IF NOT EXISTS close_figure (
 );
 
 -- Procedures -------------------------------------------------------------------------------------
--- None commits: each runs in the caller's transaction.
+-- None commits or rolls back: that is the caller's business. Each may run again at any time.
 
 CREATE OR REPLACE PROCEDURE sp_period_open(
   IN p_batch_no TEXT, OUT p_period_start DATE, OUT p_period_end DATE)

@@ -11,7 +11,7 @@ use crate::domain::rerun::UnknownJobs;
 use crate::domain::slots::Slots;
 use crate::domain::time::span_words;
 use crate::domain::why::explain;
-use crate::engine::dispatcher::Refused;
+use crate::engine::opening::Refused;
 use crate::store;
 use anyhow::Result;
 use clap::Subcommand;

@@ -1,8 +1,7 @@
 //! `migrate`: make or update Procession's own tables.
 
-use crate::app::EmptyDatabase;
+use crate::app::{EmptyDatabase, Schema, known_schema};
 use crate::cli::{Ended, Global, out};
-use crate::db::migrate::{Schema, known};
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
@@ -19,7 +18,7 @@ pub(super) async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Ended
     let app = global.open(EmptyDatabase::Accept).await?;
     if args.status {
         if app.db.schema().await? == Schema::Current {
-            say(global, &[], &format!("the schema is current (version {})", known()))?;
+            say(global, &[], &format!("the schema is current (version {})", known_schema()))?;
         }
         app.db.require_current().await?;
         return Ok(Ended::Well);
@@ -27,8 +26,10 @@ pub(super) async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Ended
     let applied = app.db.migrate().await?;
     let words: Vec<String> = applied.iter().map(ToString::to_string).collect();
     let text = match words.is_empty() {
-        true => format!("the schema is current already (version {})", known()),
-        false => format!("applied {}; the schema is at version {}", words.join(", "), known()),
+        true => format!("the schema is current already (version {})", known_schema()),
+        false => {
+            format!("applied {}; the schema is at version {}", words.join(", "), known_schema())
+        }
     };
     say(global, &applied, &text)?;
     Ok(Ended::Well)
@@ -36,7 +37,7 @@ pub(super) async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Ended
 
 fn say(global: &Global, applied: &[i64], text: &str) -> Result<()> {
     if global.json {
-        return out::json(&json!({"applied": applied, "version": known()}));
+        return out::json(&json!({"applied": applied, "version": known_schema()}));
     }
     out::line(text);
     Ok(())

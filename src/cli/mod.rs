@@ -1,5 +1,5 @@
 //! cli: words in, words out. In: arguments. Out: text or JSON, and an exit code.
-//! May name: domain, definition, picture, store (reads), engine (its news and handle), config, app. Never: SQL, a decision.
+//! May name: domain, definition, picture, store, engine, config, app. Never: SQL, a decision.
 //! Invariant: exit code 0 is success, 1 a batch that failed, 2 the user's input, 3 Procession itself.
 
 mod batch;
@@ -134,7 +134,7 @@ fn start_log(verbose: u8) {
         .with_writer(std::io::stderr)
         .with_target(false)
         .with_filter(filter);
-    tracing_subscriber::registry().with(text).init();
+    tracing_subscriber::registry().with(text).with(app::notice_layer()).init();
 }
 
 async fn dispatch(cli: Cli) -> Result<Ended> {

@@ -1,11 +1,11 @@
 //! The only place that prints: tables and lines to stdout, errors to stderr.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the file that prints")]
+#![expect(clippy::print_stderr, reason = "this is the file that prints")]
 
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 use anyhow::Result;
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
 use std::io::{IsTerminal as _, Write as _};
 
 /// A line to stdout. A reader that has gone away (`| head`) ends the program quietly.
@@ -34,7 +34,8 @@ pub(super) fn json(value: &serde_json::Value) -> Result<()> {
 /// A table with a header; wide characters are measured as terminals show them.
 pub(super) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    let rule = LineStyle::none().fill('─').junction('─');
+    table.load_style(TableStyle::new().header_separator(rule).bottom_border(rule));
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(header);
     for row in rows {

@@ -8,7 +8,8 @@ use crate::domain::id::{BatchId, BatchNo, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::rerun::UnknownJobs;
 use crate::domain::time::span_words;
-use crate::engine::dispatcher::{QueueDispatcher, Refused};
+use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::opening::Refused;
 use crate::store;
 use anyhow::{Context as _, Result};
 use chrono::NaiveDate;
@@ -83,12 +84,14 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     };
     let (total, done) = totals(&app, &ids).await?;
     announce(&app, &ids, &args).await?;
-    let watcher = tokio::spawn(progress::watch(news, args.show(global), total, done));
-    let ended = dispatcher.run_until_done().await;
-    let left = dispatcher.leave().await;
-    watcher.await.context("show progress")?;
-    ended?;
-    left.context("end this process's lease")?;
+    let work = async move {
+        let ended = dispatcher.run_until_done().await;
+        // Leaving drops the dispatcher and with it the sender of news, which ends the watching.
+        let left = dispatcher.leave().await;
+        ended.and(left.context("end this process's lease"))
+    };
+    let (worked, ()) = tokio::join!(work, progress::watch(news, args.show(global), total, done));
+    worked?;
     summarise(global, &app, &ids).await
 }
 

@@ -3,11 +3,10 @@
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job::{Around, pick};
-use crate::definition::near::did_you_mean;
-use crate::definition::raw::{RawJob, RawSql};
-use crate::domain::id::SourceName;
+use crate::definition::raw::{RawJob, RawSql, Settings};
+use crate::definition::runs_on::{check_dialect, check_procedure, source};
 use crate::domain::job::{BodyPart, JobDef, JobKind, SqlText, TransactionMode};
-use crate::domain::source::{DialectName, Source};
+use crate::domain::source::DialectName;
 use std::collections::BTreeMap;
 
 /// Gives `def` the body that the user wrote, and reports what its type lacks or would ignore.
@@ -21,7 +20,7 @@ pub(crate) fn body(
 ) {
     refuse_foreign_parts(whose, raw, kind, around.kinds, report);
     set_body(def, whose, raw, kind, around, report);
-    require_parts(whose, raw, def, kind, report);
+    require_parts(whose, raw, around.defaults, def, kind, report);
     check_procedure(whose, raw, def, around.sources, report);
     check_dialect(whose, raw, def, around.sources, report);
 }
@@ -118,27 +117,6 @@ fn set_body(
     }
 }
 
-/// The job's source, the default one, or the only one there is.
-fn source(
-    whose: &str,
-    raw: &RawJob,
-    kind: &JobKind,
-    around: &Around<'_>,
-    report: &mut Report,
-) -> Option<SourceName> {
-    let Some(word) = raw.settings.source.as_ref().or(around.defaults.source.as_ref()) else {
-        let only = around.sources.first().filter(|_| around.sources.len() == 1)?;
-        return kind.needs.contains(&BodyPart::Source).then(|| only.name.clone());
-    };
-    let found = around.sources.iter().find(|s| s.name.as_str() == word.value);
-    if found.is_none() {
-        let hint = did_you_mean(&word.value, around.sources.iter().map(|s| s.name.as_str()));
-        let what = format!("{whose} runs on source {}, which is not defined", word.value);
-        report.fault(&word.at, what, format!("{hint}define it under sources"));
-    }
-    found.map(|s| s.name.clone())
-}
-
 fn both(
     whose: &str,
     inline: Option<&Place>,
@@ -184,10 +162,20 @@ fn script(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> 
 
 /// Reports what the type needs and nobody wrote. What was written and found wrong has been
 /// reported already.
-fn require_parts(whose: &str, raw: &RawJob, def: &JobDef, kind: &JobKind, report: &mut Report) {
+fn require_parts(
+    whose: &str,
+    raw: &RawJob,
+    defaults: &Settings,
+    def: &JobDef,
+    kind: &JobKind,
+    report: &mut Report,
+) {
     for part in kind.needs {
         let there = match part {
-            BodyPart::Source => def.source.is_some() || raw.settings.source.is_some(),
+            BodyPart::Source => {
+                let said = raw.settings.source.is_some() || defaults.source.is_some();
+                def.source.is_some() || said
+            }
             BodyPart::ProcName => def.proc_name.is_some(),
             BodyPart::Sql => raw.sql.is_some() || raw.sql_file.is_some(),
             BodyPart::Script => raw.script.is_some() || raw.script_file.is_some(),
@@ -200,60 +188,5 @@ fn require_parts(whose: &str, raw: &RawJob, def: &JobDef, kind: &JobKind, report
             let what = format!("{whose} is of type {} and has no {}", kind.name, word(*part));
             report.fault(&raw.code.at, what, format!("add {}", word(*part)));
         }
-    }
-}
-
-fn source_of<'a>(def: &JobDef, sources: &'a [Source]) -> Option<&'a Source> {
-    sources.iter().find(|s| Some(&s.name) == def.source.as_ref())
-}
-
-fn check_procedure(
-    whose: &str,
-    raw: &RawJob,
-    def: &JobDef,
-    sources: &[Source],
-    report: &mut Report,
-) {
-    let (Some(name), Some(_)) = (&raw.proc_name, &def.proc_name) else {
-        return;
-    };
-    let part =
-        |p: &str| !p.is_empty() && p.chars().all(|c| c.is_alphanumeric() || "_$#".contains(c));
-    if name.value.split('.').count() > 2 || !name.value.split('.').all(part) {
-        let what = format!("{whose}: proc_name {:?} is not the name of a procedure", name.value);
-        report.fault(&name.at, what, "write procedure or schema.procedure, without arguments");
-        return;
-    }
-    let Some(source) = source_of(def, sources) else {
-        return;
-    };
-    let sqlite = DialectName::of_url(&source.url) == Some(DialectName::Sqlite);
-    if sqlite && !source.procedures.contains_key(&name.value) {
-        let known = source.procedures.keys().map(String::as_str);
-        let hint = did_you_mean(&name.value, known);
-        let what = format!(
-            "{whose} calls {}, which is not among the procedures of source {} (SQLite has none of its own)",
-            name.value, source.name
-        );
-        report.fault(
-            &name.at,
-            what,
-            format!("{hint}add it to procedures or procedures_file of that source"),
-        );
-    }
-}
-
-fn check_dialect(whose: &str, raw: &RawJob, def: &JobDef, sources: &[Source], report: &mut Report) {
-    let (Some(sql), Some(source)) = (&def.sql, source_of(def, sources)) else {
-        return;
-    };
-    let Some(dialect) = DialectName::of_url(&source.url) else {
-        return;
-    };
-    if sql.of(dialect).is_none() {
-        let at = raw.sql.as_ref().map(RawSql::at).or(raw.sql_file.as_ref().map(|f| &f.at));
-        let what =
-            format!("{whose} has no SQL for {dialect}, the dialect of its source {}", source.name);
-        report.fault(at.unwrap_or(&raw.code.at), what, format!("add the text for {dialect}"));
     }
 }

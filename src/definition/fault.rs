@@ -1,10 +1,11 @@
 //! A fault: where it is, what is wrong, what to do about it.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 /// One thing wrong with a definition, or (as a warning) worth a look.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fault {
     /// The file, as its path was given or worked out.
     pub file: String,
@@ -104,9 +105,11 @@ impl Report {
         let by_place = |a: &Fault, b: &Fault| (&a.file, a.line).cmp(&(&b.file, b.line));
         self.faults.sort_by(by_place);
         self.warnings.sort_by(by_place);
-        // One wrong line may be met twice, as a default and as a job's own word.
-        self.faults.dedup();
-        self.warnings.dedup();
+        // A wrong default is met again by every job that takes it.
+        for list in [&mut self.faults, &mut self.warnings] {
+            let mut seen = HashSet::new();
+            list.retain(|fault| seen.insert(fault.clone()));
+        }
         if self.faults.is_empty() { Ok(self.warnings) } else { Err(Faults(self.faults)) }
     }
 }

@@ -55,6 +55,16 @@ pub(crate) fn pick<T: Clone>(own: &Option<At<T>>, default: &Option<At<T>>) -> Op
     own.as_ref().or(default.as_ref()).map(|found| found.value.clone())
 }
 
+/// The job's own word, else the default's, and whose it is.
+pub(crate) fn said<'a, T>(
+    whose: &'a str,
+    own: &'a Option<At<T>>,
+    default: &'a Option<At<T>>,
+) -> Option<(&'a str, &'a At<T>)> {
+    let own = own.as_ref().map(|word| (whose, word));
+    own.or_else(|| default.as_ref().map(|word| ("defaults", word)))
+}
+
 fn set_plain(def: &mut JobDef, raw: &RawJob, defaults: &Settings) {
     let own = &raw.settings;
     let texts = |own: &Option<Vec<At<String>>>, default: &Option<Vec<At<String>>>| {
@@ -84,7 +94,7 @@ fn job_type<'k>(
 ) -> (Option<&'k JobKind>, Option<JobType>) {
     let names = || around.kinds.iter().map(|k| k.name);
     let known = names().collect::<Vec<_>>().join(", ");
-    let Some(word) = raw.settings.job_type.as_ref().or(around.defaults.job_type.as_ref()) else {
+    let Some((whose, word)) = said(whose, &raw.settings.job_type, &around.defaults.job_type) else {
         let cure = format!("add type: to it or to defaults, one of {known}");
         report.fault(&raw.code.at, format!("{whose} has no type"), cure);
         return (None, JobType::parse("NOOP").ok());
@@ -92,7 +102,7 @@ fn job_type<'k>(
     let Some(kind) = around.kinds.iter().find(|k| k.name == word.value) else {
         let hint =
             nearest(&word.value, names()).map_or(String::new(), |n| format!("did you mean {n}? "));
-        let what = format!("{whose} is of type {}, which does not exist", word.value);
+        let what = format!("{whose}: type {} does not exist", word.value);
         report.fault(&word.at, what, format!("{hint}types are {known}"));
         return (None, JobType::parse("NOOP").ok());
     };
@@ -107,11 +117,11 @@ fn group(
 ) -> (Option<GroupCode>, bool) {
     let codes = || around.groups.iter().map(GroupCode::as_str);
     let first = around.groups.first().cloned().or_else(|| GroupCode::parse("default").ok());
-    match raw.settings.group.as_ref().or(around.defaults.group.as_ref()) {
-        Some(word) => {
+    match said(whose, &raw.settings.group, &around.defaults.group) {
+        Some((whose, word)) => {
             let found = around.groups.iter().find(|g| g.as_str() == word.value);
             if found.is_none() {
-                let what = format!("{whose} is in group {}, which is not defined", word.value);
+                let what = format!("{whose}: group {} is not defined", word.value);
                 let hint = did_you_mean(&word.value, codes());
                 report.fault(&word.at, what, format!("{hint}define it under groups"));
             }

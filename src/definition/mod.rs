@@ -13,12 +13,15 @@ mod fault;
 mod fields;
 mod files;
 mod job;
+mod keys;
 mod load;
 mod near;
 mod node;
 mod params;
 mod raw;
 mod read;
+mod runs_on;
+mod shape;
 mod source;
 
 pub use diff::Change;

@@ -69,11 +69,21 @@ fn check_value(
 ) {
     let at = raw.value.as_ref().map_or(&raw.name.at, |v| &v.at);
     match references(param) {
-        Ok(found) => uses.extend(found.into_iter().filter_map(|reference| match reference {
-            Reference::Output(code, _) => Some(At::new(at, (param.name.clone(), code))),
-            Reference::BatchNo | Reference::Group | Reference::JobCode => None,
-            Reference::BusinessDate | Reference::Param(_) => None,
-        })),
+        Ok(found) => {
+            for reference in found {
+                let Reference::Output(code, output) = reference else {
+                    continue;
+                };
+                if output.is_empty() {
+                    let name = &param.name;
+                    let what = format!(
+                        "{whose}: parameter {name} uses an output of {code} without its name"
+                    );
+                    report.fault(at, what, format!("write ${{jobs.{code}.NAME}}"));
+                }
+                uses.push(At::new(at, (param.name.clone(), code)));
+            }
+        }
         Err(error) => report.fault(at, format!("{whose}: {error}"), cure_of(&error)),
     }
     if let Err(error @ ParamError::WrongType { .. }) = check_literal(param) {

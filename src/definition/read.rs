@@ -2,66 +2,15 @@
 
 use crate::definition::fault::{At, Report};
 use crate::definition::fields::{Fields, named_texts, single};
+use crate::definition::keys::{
+    DELAY_MAX, DEPENDENCY, GROUP, JOB, PARALLEL_MAX, PARAM, PRIORITY_MAX, RETRIES_MAX, SETTINGS,
+    SOURCE, TIMEOUT_MAX, TOP,
+};
 use crate::definition::node::{Node, Value};
 use crate::definition::raw::{
     Raw, RawDependency, RawGroup, RawJob, RawParam, RawSource, RawSql, Settings,
 };
 use crate::domain::job::{ParamMode, ParamType, TransactionMode};
-
-const TOP: &[&str] = &["sources", "groups", "defaults", "jobs", "dependencies"];
-const SOURCE: &[&str] = &[
-    "name",
-    "url",
-    "password_env",
-    "password_file",
-    "max_parallel",
-    "procedures",
-    "procedures_file",
-];
-const GROUP: &[&str] =
-    &["code", "name", "type", "owner", "notify_email", "max_parallel", "time_zone", "params"];
-const SETTINGS: &[&str] = &[
-    "group",
-    "source",
-    "type",
-    "timeout_sec",
-    "retry_count",
-    "retry_delay_sec",
-    "priority",
-    "idempotent",
-    "is_active",
-    "schedule_time",
-    "notify_email",
-    "owner",
-    "tags",
-    "transaction",
-    "interpreter",
-    "working_dir",
-];
-const JOB: &[&str] = &[
-    "code",
-    "name",
-    "depends_on",
-    "proc_name",
-    "sql",
-    "sql_file",
-    "script",
-    "script_file",
-    "params",
-];
-const PARAM: &[&str] = &["name", "mode", "type", "value"];
-const DEPENDENCY: &[&str] = &["job_code", "depends_on", "dependency_order"];
-
-/// Longest a body may run: 30 days.
-const TIMEOUT_MAX: u32 = 30 * 24 * 3_600;
-/// Most tries after the first; a hundred failures are an incident and not bad luck.
-const RETRIES_MAX: u32 = 100;
-/// Longest wait between two tries: a day.
-const DELAY_MAX: u32 = 24 * 3_600;
-/// Highest limit of things at once.
-const PARALLEL_MAX: u32 = 10_000;
-/// Priorities run from minus to plus this.
-const PRIORITY_MAX: i32 = 1_000_000;
 
 /// Reads the tree of a whole definition.
 pub(crate) fn read(root: Node, report: &mut Report) -> Raw {

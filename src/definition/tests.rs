@@ -30,6 +30,9 @@ const KINDS: &[JobKind] = &[
     JobKind { name: "NOOP", about: "Does nothing.", needs: &[], may_have: &[] },
 ];
 
+/// A text, or a part of one, and a fragment of each fault it must give.
+type Case = (&'static str, &'static [&'static str]);
+
 fn load_files(path: &str, files: &[(&str, &str)]) -> Result<Loaded, Faults> {
     let files: HashMap<&str, &str> = files.iter().copied().collect();
     let read = |path: &Path| {
@@ -57,118 +60,143 @@ fn assert_faults(text: &str, wanted: &[&str]) {
     }
 }
 
+/// What waits for what.
+const GRAPH: &[Case] = &[
+    (
+        "jobs:\n  A: {type: NOOP, depends_on: [GL_LAOD, X, A]}\n  GL_LOAD: {type: NOOP, depends_on: [A, A]}\n",
+        &[
+            "dag.yaml:2: job A depends on GL_LAOD, which is not defined; did you mean GL_LOAD? otherwise define it or remove the dependency",
+            "dag.yaml:2: job A depends on X, which is not defined; define it or remove the dependency",
+            "dag.yaml:2: job A depends on itself; remove",
+            "dag.yaml:3: job GL_LOAD lists its dependency on A twice",
+        ],
+    ),
+    (
+        "defaults: {type: NOOP}\njobs:\n  A:\n    depends_on:\n      - C\n  B: {depends_on: [A]}\n  C: {depends_on: [B]}\n  D: {depends_on: [E]}\n  E: {depends_on: [D]}\n",
+        &[
+            "dag.yaml:5: these jobs wait for one another in a circle: A -> C -> B -> A; remove one",
+            "dag.yaml:8: these jobs wait for one another in a circle: D -> E -> D",
+        ],
+    ),
+    (
+        "jobs:\n  - {code: A, type: NOOP}\n  - code: A\n    type: NOOP\n  - {type: NOOP}\n",
+        &[
+            "dag.yaml:3: job A is defined twice, first on line 2; rename",
+            "dag.yaml:5: a job without code; add code:",
+        ],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  A: {type: NOPE}\n  B: {type: NOOPS}\n",
+        &[
+            "dag.yaml:3: A is defined twice in the same map",
+            "dag.yaml:4: job B: type NOOPS does not exist; did you mean NOOP? types are PROC, SQL, SCRIPT, NOOP",
+        ],
+    ),
+    ("jobs: {}\n", &["dag.yaml: no job is defined; add jobs:"]),
+    ("{}", &["dag.yaml: no job is defined"]),
+    ("", &["dag.yaml: "]),
+    (
+        "groups: {g: {}, h: {}}\ndefaults: {type: NOOP}\njobs:\n  A: {group: g}\n  B: {group: h, depends_on: [A]}\n  C: {}\n  D: {group: gg}\n",
+        &[
+            "dag.yaml:5: job B of group h depends on A of group g; dependencies stay within a group",
+            "dag.yaml:6: job C has no group; add group: to it or to defaults, one of g, h",
+            "dag.yaml:7: job D: group gg is not defined; define it under groups",
+        ],
+    ),
+    (
+        "defaults: {type: NOOP}\ndependencies:\n  - {job_code: B, depends_on: A}\n  - {job_code: Z, depends_on: A}\n  - {depends_on: A}\njobs: {A: , B: }\n",
+        &[
+            "dag.yaml:4: job Z is not defined, yet it depends on A",
+            "dag.yaml:5: a dependency without job_code or depends_on",
+        ],
+    ),
+    ("jobs: {a b: {type: NOOP}}\n", &["job code 'a b' is not usable"]),
+];
+
 #[test]
 fn the_graph() {
-    for (text, wanted) in [
-        (
-            "jobs:\n  A: {type: NOOP, depends_on: [GL_LAOD, X, A]}\n  GL_LOAD: {type: NOOP, depends_on: [A, A]}\n",
-            &[
-                "dag.yaml:2: job A depends on GL_LAOD, which is not defined; did you mean GL_LOAD? otherwise define it or remove the dependency",
-                "dag.yaml:2: job A depends on X, which is not defined; define it or remove the dependency",
-                "dag.yaml:2: job A depends on itself; remove",
-                "dag.yaml:3: job GL_LOAD lists its dependency on A twice",
-            ][..],
-        ),
-        (
-            "defaults: {type: NOOP}\njobs:\n  A:\n    depends_on:\n      - C\n  B: {depends_on: [A]}\n  C: {depends_on: [B]}\n  D: {depends_on: [E]}\n  E: {depends_on: [D]}\n",
-            &[
-                "dag.yaml:5: these jobs wait for one another in a circle: A -> C -> B -> A; remove one",
-                "dag.yaml:8: these jobs wait for one another in a circle: D -> E -> D",
-            ],
-        ),
-        (
-            "jobs:\n  - {code: A, type: NOOP}\n  - code: A\n    type: NOOP\n  - {type: NOOP}\n",
-            &[
-                "dag.yaml:3: job A is defined twice, first on line 2; rename",
-                "dag.yaml:5: a job without code; add code:",
-            ],
-        ),
-        (
-            "jobs:\n  A: {type: NOOP}\n  A: {type: NOPE}\n  B: {type: NOOPS}\n",
-            &[
-                "dag.yaml:3: A is defined twice in the same map",
-                "dag.yaml:4: job B is of type NOOPS, which does not exist; did you mean NOOP? types are PROC, SQL, SCRIPT, NOOP",
-            ],
-        ),
-        ("jobs: {}\n", &["dag.yaml: no job is defined; add jobs:"]),
-        ("{}", &["dag.yaml: no job is defined"]),
-        ("", &["dag.yaml: "]),
-        (
-            "groups: {g: {}, h: {}}\ndefaults: {type: NOOP}\njobs:\n  A: {group: g}\n  B: {group: h, depends_on: [A]}\n  C: {}\n  D: {group: gg}\n",
-            &[
-                "dag.yaml:5: job B of group h depends on A of group g; dependencies stay within a group",
-                "dag.yaml:6: job C has no group; add group: to it or to defaults, one of g, h",
-                "dag.yaml:7: job D is in group gg, which is not defined; define it under groups",
-            ],
-        ),
-        (
-            "defaults: {type: NOOP}\ndependencies:\n  - {job_code: B, depends_on: A}\n  - {job_code: Z, depends_on: A}\n  - {depends_on: A}\njobs: {A: , B: }\n",
-            &[
-                "dag.yaml:4: job Z is not defined, yet it depends on A",
-                "dag.yaml:5: a dependency without job_code or depends_on",
-            ],
-        ),
-        ("jobs: {a b: {type: NOOP}}\n", &["job code 'a b' is not usable"]),
-    ] {
+    for (text, wanted) in GRAPH {
         assert_faults(text, wanted);
     }
 }
 
 #[test]
+fn a_wrong_default_is_reported_once() {
+    let head = "groups: {g: }\ndefaults: {group: h, source: s, type: TYPE}\n";
+    let jobs = "jobs: {A: {sql: x}, B: {sql: y}}\n";
+    let text = format!("{head}{jobs}").replace("TYPE", "SLQ");
+    assert_faults(
+        &text,
+        &["defaults: type SLQ does not exist; did you mean SQL?", "defaults: group h is not"],
+    );
+    let text = format!("{head}{jobs}").replace("TYPE", "SQL");
+    assert_faults(
+        &text,
+        &[
+            "dag.yaml:2: defaults: group h is not defined; define it under groups",
+            "defaults: source s is not",
+        ],
+    );
+}
+
+/// Keys and the form of their values.
+const KEYS: &[Case] = &[
+    (
+        "jbos: {}\njobs:\n  A:\n    type: NOOP\n    timeout_secs: 5\n    colour: red\n",
+        &[
+            "dag.yaml:1: the definition has an unknown key jbos; did you mean jobs?",
+            "dag.yaml:5: job A has an unknown key timeout_secs; did you mean timeout_sec?",
+            "dag.yaml:6: job A has an unknown key colour; known keys are code,",
+        ],
+    ),
+    (
+        "jobs:\n  A:\n    type: NOOP\n    timeout_sec: 0\n    retry_count: 101\n    retry_delay_sec: 86401\n    priority: high\n    is_active: maybe\n    schedule_time: 25:00\n    tags: {a: b}\n    name: [x]\n    owner: ''\n",
+        &[
+            "dag.yaml:4: job A: timeout_sec is \"0\"; use a whole number from 1 to 2592000",
+            "dag.yaml:5: job A: retry_count is \"101\"; use a whole number from 0 to 100",
+            "dag.yaml:6: job A: retry_delay_sec is \"86401\"",
+            "dag.yaml:7: job A: priority is \"high\"",
+            "dag.yaml:8: job A: is_active is \"maybe\"; use true or false",
+            "dag.yaml:9: job A: schedule_time is \"25:00\", not a time of day; write HH:MM",
+            "dag.yaml:10: job A: tags is a map, not a single value",
+            "dag.yaml:11: job A: name is a list, not a single value",
+            "dag.yaml:12: job A: owner is empty",
+        ],
+    ),
+    (
+        "jobs: {A: {type: NOOP, timeout_sec: -5, retry_count: -1, timeout_sec2: }}\n",
+        &["unknown key timeout_sec2", "timeout_sec is \"-5\"", "retry_count is \"-1\""],
+    ),
+    ("jobs: {A: {type: NOOP, timeout_sec: 2592001}}\n", &["from 1 to 2592000"]),
+    ("jobs: {A: {type: NOOP, schedule_time: '9'}}\n", &["not a time of day"]),
+    ("jobs: text\n", &["dag.yaml:1: jobs is a single value, not a map", "no job is defined"]),
+    ("- jobs\n", &["the definition is a list, not a map", "no job"]),
+    ("jobs: {A: NOOP}\n", &["job A is a single value, not a map", "job A has no type"]),
+    ("jobs: {A: {code: B, type: NOOP}}\n", &["job A says code: B"]),
+    (
+        "groups:\n  g: {time_zone: Asia/Shangai, max_parallel: 0, notify_email: 'gl@bank.example; nobody', params: {a-b: 1}}\ndefaults: {notify_email: [a@b@c]}\njobs: {A: {type: NOOP}}\n",
+        &[
+            "group g: \"nobody\" is not an e-mail address",
+            "group g: max_parallel is \"0\"",
+            "group g: parameter \"a-b\"",
+            "group g: time zone \"Asia/Shangai\" is not known",
+            "dag.yaml:3: defaults: \"a@b@c\" is not an e-mail address",
+        ],
+    ),
+    ("jobs:\n\tA: 1\n", &["dag.yaml:2: this is not readable as YAML or JSON"]),
+    (
+        "jobs: {A: {type: proc}}\n",
+        &["job A: type proc does not exist; did you mean PROC? types are"],
+    ),
+    (
+        "jobs: {A: {}}\n",
+        &["job A has no type; add type: to it or to defaults, one of PROC, SQL, SCRIPT, NOOP"],
+    ),
+];
+
+#[test]
 fn keys_and_values() {
-    for (text, wanted) in [
-        (
-            "jbos: {}\njobs:\n  A:\n    type: NOOP\n    timeout_secs: 5\n    colour: red\n",
-            &[
-                "dag.yaml:1: the definition has an unknown key jbos; did you mean jobs?",
-                "dag.yaml:5: job A has an unknown key timeout_secs; did you mean timeout_sec?",
-                "dag.yaml:6: job A has an unknown key colour; known keys are code,",
-            ][..],
-        ),
-        (
-            "jobs:\n  A:\n    type: NOOP\n    timeout_sec: 0\n    retry_count: 101\n    retry_delay_sec: 86401\n    priority: high\n    is_active: maybe\n    schedule_time: 25:00\n    tags: {a: b}\n    name: [x]\n    owner: ''\n",
-            &[
-                "dag.yaml:4: job A: timeout_sec is \"0\"; use a whole number from 1 to 2592000",
-                "dag.yaml:5: job A: retry_count is \"101\"; use a whole number from 0 to 100",
-                "dag.yaml:6: job A: retry_delay_sec is \"86401\"",
-                "dag.yaml:7: job A: priority is \"high\"",
-                "dag.yaml:8: job A: is_active is \"maybe\"; use true or false",
-                "dag.yaml:9: job A: schedule_time is \"25:00\", not a time of day; write HH:MM",
-                "dag.yaml:10: job A: tags is a map, not a single value",
-                "dag.yaml:11: job A: name is a list, not a single value",
-                "dag.yaml:12: job A: owner is empty",
-            ],
-        ),
-        (
-            "jobs: {A: {type: NOOP, timeout_sec: -5, retry_count: -1, timeout_sec2: }}\n",
-            &["unknown key timeout_sec2", "timeout_sec is \"-5\"", "retry_count is \"-1\""],
-        ),
-        ("jobs: {A: {type: NOOP, timeout_sec: 2592001}}\n", &["from 1 to 2592000"]),
-        ("jobs: {A: {type: NOOP, schedule_time: '9'}}\n", &["not a time of day"]),
-        ("jobs: text\n", &["dag.yaml:1: jobs is a single value, not a map", "no job is defined"]),
-        ("- jobs\n", &["the definition is a list, not a map", "no job"]),
-        ("jobs: {A: NOOP}\n", &["job A is a single value, not a map", "job A has no type"]),
-        ("jobs: {A: {code: B, type: NOOP}}\n", &["job A says code: B"]),
-        (
-            "groups:\n  g: {time_zone: Asia/Shangai, max_parallel: 0, notify_email: 'gl@bank.example; nobody', params: {a-b: 1}}\ndefaults: {notify_email: [a@b@c]}\njobs: {A: {type: NOOP}}\n",
-            &[
-                "group g: \"nobody\" is not an e-mail address",
-                "group g: max_parallel is \"0\"",
-                "group g: parameter \"a-b\"",
-                "group g: time zone \"Asia/Shangai\" is not known",
-                "dag.yaml:3: defaults: \"a@b@c\" is not an e-mail address",
-            ],
-        ),
-        ("jobs:\n\tA: 1\n", &["dag.yaml:2: this is not readable as YAML or JSON"]),
-        (
-            "jobs: {A: {type: proc}}\n",
-            &["job A is of type proc, which does not exist; did you mean PROC? types are"],
-        ),
-        (
-            "jobs: {A: {}}\n",
-            &["job A has no type; add type: to it or to defaults, one of PROC, SQL, SCRIPT, NOOP"],
-        ),
-    ] {
+    for (text, wanted) in KEYS {
         let mut wanted = wanted.to_vec();
         let found = faults(text);
         assert_eq!(found.len(), wanted.len(), "{text}\n{found:#?}");
@@ -177,106 +205,110 @@ fn keys_and_values() {
     }
 }
 
+/// Bodies of the job A.
+const BODIES: &[Case] = &[
+    ("{type: PROC}", &["job A is of type PROC and has no source; add source", "has no proc_name"]),
+    (
+        "{type: PROC, source: led, proc_name: sp_laod}",
+        &[
+            "dag.yaml:3: job A calls sp_laod, which is not among the procedures of source led (SQLite has none of its own); did you mean sp_load? otherwise add it",
+        ],
+    ),
+    (
+        "{type: PROC, source: lde, proc_name: sp_load}",
+        &["job A: source lde is not defined; did you mean led?"],
+    ),
+    ("{type: PROC, source: my, proc_name: 'f(1); DROP'}", &["is not the name of a procedure"]),
+    ("{type: PROC, source: my, proc_name: a.b.c}", &["is not the name of a procedure"]),
+    ("{type: SQL, source: led}", &["is of type SQL and has no sql or sql_file"]),
+    (
+        "{type: SQL, source: led, sql: x, sql_file: a.sql}",
+        &["job A has both sql and sql_file; keep one"],
+    ),
+    ("{type: SQL, source: led, sql: '  '}", &["sql is empty", "has no sql"]),
+    (
+        "{type: SQL, source: led, sql_file: no.sql}",
+        &["job A: sql_file no.sql does not exist; create it"],
+    ),
+    ("{type: SQL, source: led, sql_file: empty.sql}", &["sql_file empty.sql is empty"]),
+    (
+        "{type: SQL, source: led, sql_file: 'b.{dialect}.sql'}",
+        &["no file b.{dialect}.sql exists for any dialect"],
+    ),
+    (
+        "{type: SQL, source: led, sql_file: 'a.{dialect}.sql'}",
+        &["job A has no SQL for sqlite, the dialect of its source led; add"],
+    ),
+    (
+        "{type: SQL, source: led, sql: {oracle: x, sqlite: y}}",
+        &["sql is given for oracle, no dialect; use sqlite, mysql or postgres"],
+    ),
+    (
+        "{type: SQL, source: led, sql: x, transaction: two}",
+        &["transaction is \"two\"; use one of one, each, none"],
+    ),
+    ("{type: SCRIPT, script: x}", &["is of type SCRIPT and has no interpreter"]),
+    (
+        "{type: SCRIPT, script: x, interpreter: sh, source: led, sql: y}",
+        &[
+            "job A is of type SCRIPT, which has no source; remove source, or change the type to PROC or SQL",
+            "which has no sql; remove sql, or change the type to SQL",
+        ],
+    ),
+    ("{type: NOOP, params: []}", &["is of type NOOP, which has no params"]),
+    (
+        "{type: SCRIPT, script: x, script_file: y, interpreter: sh}",
+        &["both script and script_file"],
+    ),
+];
+
 #[test]
 fn bodies() {
     let head = "sources: {led: {url: 'sqlite:x.db', procedures: {sp_load: SELECT 1}}, my: {url: 'mysql://u@h/d'}}\njobs:\n";
-    for (job, wanted) in [
-        (
-            "{type: PROC}",
-            &["job A is of type PROC and has no source; add source", "has no proc_name"][..],
-        ),
-        (
-            "{type: PROC, source: led, proc_name: sp_laod}",
-            &[
-                "dag.yaml:3: job A calls sp_laod, which is not among the procedures of source led (SQLite has none of its own); did you mean sp_load? otherwise add it",
-            ],
-        ),
-        (
-            "{type: PROC, source: lde, proc_name: sp_load}",
-            &["job A runs on source lde, which is not defined; did you mean led?"],
-        ),
-        ("{type: PROC, source: my, proc_name: 'f(1); DROP'}", &["is not the name of a procedure"]),
-        ("{type: PROC, source: my, proc_name: a.b.c}", &["is not the name of a procedure"]),
-        ("{type: SQL, source: led}", &["is of type SQL and has no sql or sql_file"]),
-        (
-            "{type: SQL, source: led, sql: x, sql_file: a.sql}",
-            &["job A has both sql and sql_file; keep one"],
-        ),
-        ("{type: SQL, source: led, sql: '  '}", &["sql is empty", "has no sql"]),
-        (
-            "{type: SQL, source: led, sql_file: no.sql}",
-            &["job A: sql_file no.sql does not exist; create it"],
-        ),
-        ("{type: SQL, source: led, sql_file: empty.sql}", &["sql_file empty.sql is empty"]),
-        (
-            "{type: SQL, source: led, sql_file: 'b.{dialect}.sql'}",
-            &["no file b.{dialect}.sql exists for any dialect"],
-        ),
-        (
-            "{type: SQL, source: led, sql_file: 'a.{dialect}.sql'}",
-            &["job A has no SQL for sqlite, the dialect of its source led; add"],
-        ),
-        (
-            "{type: SQL, source: led, sql: {oracle: x, sqlite: y}}",
-            &["sql is given for oracle, no dialect; use sqlite, mysql or postgres"],
-        ),
-        (
-            "{type: SQL, source: led, sql: x, transaction: two}",
-            &["transaction is \"two\"; use one of one, each, none"],
-        ),
-        ("{type: SCRIPT, script: x}", &["is of type SCRIPT and has no interpreter"]),
-        (
-            "{type: SCRIPT, script: x, interpreter: sh, source: led, sql: y}",
-            &[
-                "job A is of type SCRIPT, which has no source; remove source, or change the type to PROC or SQL",
-                "which has no sql; remove sql, or change the type to SQL",
-            ],
-        ),
-        ("{type: NOOP, params: []}", &["is of type NOOP, which has no params"]),
-        (
-            "{type: SCRIPT, script: x, script_file: y, interpreter: sh}",
-            &["both script and script_file"],
-        ),
-    ] {
+    for (job, wanted) in BODIES {
         assert_faults(&format!("{head}  A: {job}\n"), wanted);
     }
 }
 
+/// Parameters of the job A, which waits for B and not for X.
+const PARAMETERS: &[Case] = &[
+    ("{name: a}\n      - {name: A}", &["dag.yaml:12: job A: parameter A is given twice"]),
+    ("{name: 1a}", &["dag.yaml:11: job A: parameter 1a has a name that cannot be bound"]),
+    ("{value: x}", &["job A: a parameter without name"]),
+    ("{name: a, kind: out}", &["a parameter has an unknown key kind"]),
+    ("{name: a, mode: back}", &["parameter a: mode is \"back\"; use one of in, out, inout"]),
+    ("{name: a, type: number}", &["type is \"number\"; use one of text, int"]),
+    (
+        "{name: a, value: '${env.HOME}'}",
+        &["job A: parameter a: ${env.HOME} is not known; use ${batch_no}"],
+    ),
+    ("{name: a, value: '${batch_no'}", &["'${' without '}'"]),
+    (
+        "{name: a, type: int, value: 1.5}",
+        &["parameter a: \"1.5\" is not a whole number (int); change"],
+    ),
+    ("{name: a, type: date, value: 31.07.2024}", &["is not a date"]),
+    ("{name: a, mode: out, value: 1}", &["parameter a is out, so its value would never be used"]),
+    (
+        "{name: a, value: '${jobs.X.n}'}",
+        &[
+            "job A: parameter a uses an output of X, which does not run before it; add X to its depends_on",
+        ],
+    ),
+    ("{name: a, value: '${jobs.A.n}'}", &["uses an output of A, which does not run before it"]),
+    ("{name: a, value: '${jobs.Y.n}'}", &["uses an output of Y, which is not defined"]),
+    (
+        "{name: a, value: '${jobs.B.}'}",
+        &["parameter a uses an output of B without its name; write ${jobs.B.NAME}"],
+    ),
+    ("{name: a, value: '${jobs.B.n}'}", &[]),
+    ("{name: a, mode: out, type: int}", &[]),
+];
+
 #[test]
 fn parameters() {
     let head = "sources: {led: {url: 'mysql://u@h/d'}}\ndefaults: {source: led}\njobs:\n  X: {type: NOOP}\n  B: {type: NOOP}\n  A:\n    depends_on: [B]\n    type: PROC\n    proc_name: p\n    params:\n";
-    for (params, wanted) in [
-        ("{name: a}\n      - {name: A}", &["dag.yaml:12: job A: parameter A is given twice"][..]),
-        ("{name: 1a}", &["dag.yaml:11: job A: parameter 1a has a name that cannot be bound"]),
-        ("{value: x}", &["job A: a parameter without name"]),
-        ("{name: a, kind: out}", &["a parameter has an unknown key kind"]),
-        ("{name: a, mode: back}", &["parameter a: mode is \"back\"; use one of in, out, inout"]),
-        ("{name: a, type: number}", &["type is \"number\"; use one of text, int"]),
-        (
-            "{name: a, value: '${env.HOME}'}",
-            &["job A: parameter a: ${env.HOME} is not known; use ${batch_no}"],
-        ),
-        ("{name: a, value: '${batch_no'}", &["'${' without '}'"]),
-        (
-            "{name: a, type: int, value: 1.5}",
-            &["parameter a: \"1.5\" is not a whole number (int); change"],
-        ),
-        ("{name: a, type: date, value: 31.07.2024}", &["is not a date"]),
-        (
-            "{name: a, mode: out, value: 1}",
-            &["parameter a is out, so its value would never be used"],
-        ),
-        (
-            "{name: a, value: '${jobs.X.n}'}",
-            &[
-                "job A: parameter a uses an output of X, which does not run before it; add X to its depends_on",
-            ],
-        ),
-        ("{name: a, value: '${jobs.A.n}'}", &["uses an output of A, which does not run before it"]),
-        ("{name: a, value: '${jobs.Y.n}'}", &["uses an output of Y, which is not defined"]),
-        ("{name: a, value: '${jobs.B.n}'}", &[]),
-        ("{name: a, mode: out, type: int}", &[]),
-    ] {
+    for (params, wanted) in PARAMETERS {
         assert_faults(&format!("{head}      - {params}\n"), wanted);
     }
     assert_faults(
@@ -289,52 +321,50 @@ fn parameters() {
     );
 }
 
+/// A source on line 2.
+const SOURCES: &[Case] = &[
+    (
+        "{url: 'mysql://u:s3cret@h/d'}",
+        &[
+            "dag.yaml:2: source s: url holds a password, which everyone who reads the file would see; remove it, and name where it is: password_env",
+        ],
+    ),
+    ("{url: 'postgres://u@h/d?password=s3cret'}", &["url holds a password"]),
+    (
+        "{url: 'postgres://u@h/d?options=-c%20x'}",
+        &["url has the option \"options\", which is not allowed; remove it; allowed are ssl-mode"],
+    ),
+    ("{url: 'mysql://u@h/d?allowLoadLocalInfile=true&sslmode=x'}", &["allowLoadLocalInfile"]),
+    (
+        "{url: 'oracle://u:s3cret@h/d'}",
+        &["url has the scheme \"oracle\", which is not supported; use sqlite:"],
+    ),
+    ("{url: month-end.db}", &["url has no scheme"]),
+    ("{url: 'mysql:///d'}", &["names no host"]),
+    ("{url: 'postgres://h:99999/d'}", &["url is not readable: invalid port number"]),
+    ("{url: 'postgres://u@h/d#x'}", &["holds a '#'"]),
+    ("{url: 'sqlite:'}", &["names no file"]),
+    ("{url: 'sqlite:a.db?mode=rw&vfs=x'}", &["url has the option \"vfs\""]),
+    ("{url: 'sqlite:a.db?mode=all'}", &["unknown mode"]),
+    ("{password_env: P}", &["source s has no url"]),
+    (
+        "{url: 'mysql://u@h/d', password_env: P, password_file: /run/p}",
+        &["both password_env and password_file"],
+    ),
+    (
+        "{url: 'mysql://u@h/d', password_env: 's3cret!'}",
+        &["password_env is not the name of an environment variable"],
+    ),
+    ("{url: 'sqlite:a.db', password_file: /run/p}", &["is SQLite, which has no password"]),
+    ("{url: 'sqlite:a.db', procedures: {p: ''}}", &["procedure p is empty"]),
+    ("{url: 'sqlite:a.db', procedures_file: no.yaml}", &["procedures_file no.yaml does not exist"]),
+    ("{url: 'sqlite:a.db?mode=ro'}", &[]),
+    ("{url: 'postgres://u@[::1]:5432/d?sslmode=verify-full', password_file: /run/p}", &[]),
+];
+
 #[test]
 fn sources_hold_no_secret_and_no_odd_option() {
-    for (source, wanted) in [
-        (
-            "{url: 'mysql://u:s3cret@h/d'}",
-            &[
-                "dag.yaml:2: source s: url holds a password, which everyone who reads the file would see; remove it, and name where it is: password_env",
-            ][..],
-        ),
-        ("{url: 'postgres://u@h/d?password=s3cret'}", &["url holds a password"]),
-        (
-            "{url: 'postgres://u@h/d?options=-c%20x'}",
-            &[
-                "url has the option \"options\", which is not allowed; remove it; allowed are ssl-mode",
-            ],
-        ),
-        ("{url: 'mysql://u@h/d?allowLoadLocalInfile=true&sslmode=x'}", &["allowLoadLocalInfile"]),
-        (
-            "{url: 'oracle://u:s3cret@h/d'}",
-            &["url has the scheme \"oracle\", which is not supported; use sqlite:"],
-        ),
-        ("{url: month-end.db}", &["url has no scheme"]),
-        ("{url: 'mysql:///d'}", &["names no host"]),
-        ("{url: 'postgres://h:99999/d'}", &["url is not readable: invalid port number"]),
-        ("{url: 'postgres://u@h/d#x'}", &["holds a '#'"]),
-        ("{url: 'sqlite:'}", &["names no file"]),
-        ("{url: 'sqlite:a.db?mode=rw&vfs=x'}", &["url has the option \"vfs\""]),
-        ("{url: 'sqlite:a.db?mode=all'}", &["unknown mode"]),
-        ("{password_env: P}", &["source s has no url"]),
-        (
-            "{url: 'mysql://u@h/d', password_env: P, password_file: /run/p}",
-            &["both password_env and password_file"],
-        ),
-        (
-            "{url: 'mysql://u@h/d', password_env: 's3cret!'}",
-            &["password_env is not the name of an environment variable"],
-        ),
-        ("{url: 'sqlite:a.db', password_file: /run/p}", &["is SQLite, which has no password"]),
-        ("{url: 'sqlite:a.db', procedures: {p: ''}}", &["procedure p is empty"]),
-        (
-            "{url: 'sqlite:a.db', procedures_file: no.yaml}",
-            &["procedures_file no.yaml does not exist"],
-        ),
-        ("{url: 'sqlite:a.db?mode=ro'}", &[]),
-        ("{url: 'postgres://u@[::1]:5432/d?sslmode=verify-full', password_file: /run/p}", &[]),
-    ] {
+    for (source, wanted) in SOURCES {
         let text = format!("sources:\n  s: {source}\njobs: {{A: {{type: NOOP}}}}\n");
         assert_faults(&text, wanted);
         let said = faults(&text).join("\n");
@@ -514,7 +544,7 @@ fn faults_of_csv_name_the_line_of_the_record() {
         "job_def.csv:5: job B is defined twice, first on line 4",
         "job_def.csv:6: a job without code",
         "job_def.csv:7: this record has 2 cells and the header 6",
-        "job_def.csv:8: job D is of type WHAT, which does not exist",
+        "job_def.csv:8: job D: type WHAT does not exist",
         "job_dependency.csv:2: job B depends on X, which is not defined",
     ] {
         assert!(found.contains(wanted), "wanted {wanted}\nfound\n{found}");
@@ -560,6 +590,17 @@ fn five_thousand_jobs_are_read_whole() {
         text.replace("[J0, J2]", "[J0]").replace("[J1, J0]", "[J1]").replace("[J2, J0]", "[J2]");
     let loaded = load_files("dag.yaml", &[("dag.yaml", &text)]).unwrap_or_else(|f| panic!("{f}"));
     assert_eq!(loaded.definition.jobs.len(), 5_000);
+}
+
+#[test]
+fn aliases_are_for_saving_lines_and_not_for_bombs() {
+    let mut text = String::from("jobs:\n  J: {type: NOOP, tags: &t [a, b]}\n");
+    (0..300).for_each(|i| text.push_str(&format!("  J{i}: {{type: NOOP, tags: *t}}\n")));
+    let loaded = load_files("a.yaml", &[("a.yaml", &text)]).unwrap_or_else(|f| panic!("{f}"));
+    assert_eq!(loaded.definition.jobs[300].tags, ["a", "b"]);
+    let mut bomb = String::from("a0: &a0 [x, x]\n");
+    (1..30).for_each(|i| bomb.push_str(&format!("a{i}: &a{i} [*a{0}, *a{0}]\n", i - 1)));
+    assert_faults(&bomb, &["this is not readable as YAML or JSON"]);
 }
 
 proptest! {

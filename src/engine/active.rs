@@ -4,19 +4,16 @@ use crate::domain::batch::{Batch, BatchStatus, Snapshot};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::id::{JobCode, NodeId, QueueId, SourceName};
 use crate::domain::job::JobDef;
-use crate::domain::notice::{self, JobEnd};
-use crate::domain::outcome::{Outcome, Outputs};
+use crate::domain::outcome::Outputs;
 use crate::domain::params::{self, Reference};
 use crate::domain::queue::{Event, QueueEntry, QueueStatus};
 use crate::domain::readiness::{Readiness, Released};
-use crate::domain::settlement::{Settlement, settle, settle_orphan};
 use crate::domain::slots::{ReadyList, Slots};
 use crate::domain::time::Millis;
 use crate::engine::News;
 use crate::engine::changes::Changes;
 use crate::handler::StopReason;
 use crate::store::log::ExecutionLog;
-use crate::store::queue::Settled;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -26,17 +23,17 @@ use tokio::sync::watch;
 pub(super) struct Active {
     pub(super) batch: Batch,
     pub(super) snapshot: Arc<Snapshot>,
-    dag: Dag,
-    readiness: Readiness,
-    rows: Vec<QueueEntry>,
+    pub(super) dag: Dag,
+    pub(super) readiness: Readiness,
+    pub(super) rows: Vec<QueueEntry>,
     ready: ReadyList,
     /// Ready but for the time: retries with a delay, `schedule_time`.
     timers: BTreeSet<(Millis, Node)>,
-    stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
+    pub(super) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
     /// Outputs that some other job's parameters refer to; all others stay in the database.
-    outputs: HashMap<JobCode, Outputs>,
-    wanted: HashSet<JobCode>,
-    killing: bool,
+    pub(super) outputs: HashMap<JobCode, Outputs>,
+    pub(super) wanted: HashSet<JobCode>,
+    pub(super) killing: bool,
 }
 
 impl Active {
@@ -132,139 +129,9 @@ impl Active {
         self.stops.insert(node, stop);
     }
 
-    fn adopt_orphans(&mut self, me: &NodeId, changes: &mut Changes, now: Millis) {
-        for i in 0..self.rows.len() {
-            let (node, row) = (Node(i as u32), &self.rows[i]);
-            let runs = matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
-            let ours = row.owner.as_ref() == Some(me);
-            if !runs || (ours && self.stops.contains_key(&node)) {
-                continue;
-            }
-            // A row that we claimed and do not run: the answer to the commit was lost, and bodies
-            // start only after it, so this one never did.
-            let event = if ours { Event::Orphan } else { settle_orphan(&self.snapshot.jobs[i]) };
-            let owner =
-                row.owner.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
-            let message = match event {
-                Event::Orphan if ours => {
-                    "claimed, but never started: the database was away".to_owned()
-                }
-                Event::Orphan => {
-                    format!("its worker (node {owner}) died; started again, being idempotent")
-                }
-                _ => format!(
-                    "its worker (node {owner}) died while it ran; whether it took effect is not known. \
-                     Look at its data, then: procession run --resume --rerun-unknown, or declare the \
-                     job idempotent"
-                ),
-            };
-            let settlement = Settlement {
-                event,
-                try_count: row.try_count,
-                not_before: Some(now),
-                message: Some(message),
-                tell_owners: event == Event::LoseTrack,
-            };
-            self.record_end(node, &settlement, None, changes, now);
-        }
-    }
-
-    /// A try has ended. `false` when this try is not the one the row is in, so that its result is
-    /// late and changes nothing.
-    pub(super) fn end(
-        &mut self,
-        node: Node,
-        attempt: u32,
-        outcome: &Outcome,
-        changes: &mut Changes,
-        now: Millis,
-    ) -> bool {
-        let row = &self.rows[node.at()];
-        let runs = matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
-        if !runs || row.attempt != attempt {
-            return false;
-        }
-        let mut settlement = settle(self.job(node), row.try_count, outcome, now);
-        // A stop that raced with another ending: the row never said KILLING.
-        if settlement.event == Event::Kill && row.status == QueueStatus::Running {
-            self.begin_stop(node, changes, now);
-        }
-        if self.killing && settlement.event == Event::RetryLater {
-            settlement.not_before = None;
-        }
-        self.record_end(node, &settlement, Some(&outcome.outputs), changes, now);
-        true
-    }
-
-    fn record_end(
-        &mut self,
-        node: Node,
-        settlement: &Settlement,
-        outputs: Option<&Outputs>,
-        changes: &mut Changes,
-        now: Millis,
-    ) {
-        let from = self.rows[node.at()].status;
-        let Ok(to) = from.after(settlement.event) else {
-            tracing::error!(job.code = %self.rows[node.at()].job_code, %from, event = ?settlement.event,
-                "an outcome that the state machine does not allow; the row is left as it is");
-            return;
-        };
-        let row = &mut self.rows[node.at()];
-        (row.try_count, row.not_before) = (settlement.try_count, settlement.not_before);
-        (row.error_message, row.end_time) = (settlement.message.clone(), Some(now));
-        let row = &self.rows[node.at()];
-        let outputs = outputs.filter(|o| !o.is_empty());
-        changes.settled.push(Settled {
-            queue_id: row.queue_id,
-            attempt: row.attempt,
-            owner: row.owner.clone(),
-            from,
-            to,
-            try_count: settlement.try_count,
-            not_before: settlement.not_before,
-            error_message: settlement.message.clone(),
-            outputs: outputs.and_then(|o| serde_json::to_string(o).ok()),
-        });
-        if let Some(outputs) = outputs.filter(|_| self.wanted.contains(&row.job_code)) {
-            self.outputs.insert(row.job_code.clone(), outputs.clone());
-        }
-        let blocked = self.set(node, to, changes, now);
-        let told = settlement.tell_owners && self.tell(node, to, &blocked, changes, now);
-        self.log(node, told, changes, now);
-        if to == QueueStatus::RetryWait {
-            self.ready_at(node, now);
-        }
-    }
-
-    fn tell(
-        &self,
-        node: Node,
-        status: QueueStatus,
-        blocked: &[String],
-        changes: &mut Changes,
-        now: Millis,
-    ) -> bool {
-        let row = &self.rows[node.at()];
-        let end = JobEnd {
-            status,
-            attempt: row.attempt,
-            started: row.start_time,
-            ended: now,
-            message: row.error_message.as_deref(),
-            blocked,
-        };
-        let notices = notice::about(&self.batch, &self.snapshot.group, self.job(node), &end);
-        let any = !notices.is_empty();
-        if any {
-            changes.notices.push((self.batch.batch_id, row.queue_id, notices));
-        }
-        any
-    }
-
     /// Puts a job into a state in memory and takes in what that sets free; gives the codes of jobs
     /// that can no longer run.
-    fn set(
+    pub(super) fn set(
         &mut self,
         node: Node,
         to: QueueStatus,
@@ -288,7 +155,7 @@ impl Active {
         }
     }
 
-    fn ready_at(&mut self, node: Node, now: Millis) {
+    pub(super) fn ready_at(&mut self, node: Node, now: Millis) {
         match self.rows[node.at()].not_before {
             Some(at) if at > now => {
                 self.timers.insert((at, node));
@@ -314,7 +181,7 @@ impl Active {
         self.log(node, false, changes, now);
     }
 
-    fn log(&self, node: Node, notified: bool, changes: &mut Changes, now: Millis) {
+    pub(super) fn log(&self, node: Node, notified: bool, changes: &mut Changes, now: Millis) {
         let row = &self.rows[node.at()];
         let tried = matches!(row.status, QueueStatus::Running) || row.end_time.is_some();
         let start_time = row.start_time.filter(|_| tried);
@@ -390,28 +257,6 @@ impl Active {
             let job = &self.snapshot.jobs[node.at()];
             self.ready.push(job.source.as_ref(), job.priority, node);
         }
-    }
-
-    /// A running body is being stopped: its row says so.
-    pub(super) fn begin_stop(&mut self, node: Node, changes: &mut Changes, now: Millis) {
-        let row = &mut self.rows[node.at()];
-        if row.status != QueueStatus::Running {
-            return;
-        }
-        row.status = QueueStatus::Killing;
-        changes.settled.push(Settled {
-            queue_id: row.queue_id,
-            attempt: row.attempt,
-            owner: row.owner.clone(),
-            from: QueueStatus::Running,
-            to: QueueStatus::Killing,
-            try_count: row.try_count,
-            not_before: None,
-            error_message: None,
-            outputs: None,
-        });
-        self.readiness.change(&self.dag, node, QueueStatus::Killing);
-        self.log(node, false, changes, now);
     }
 
     /// An operator wants the batch stopped: what waits is killed now, what runs is told to stop.

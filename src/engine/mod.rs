@@ -7,7 +7,10 @@ mod active;
 mod changes;
 pub mod clock;
 pub mod dispatcher;
+mod ending;
 mod node;
+pub mod opening;
+mod turning;
 mod worker;
 
 use crate::domain::id::{BatchNo, GroupCode, JobCode};

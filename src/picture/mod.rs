@@ -11,7 +11,7 @@ pub use native::native;
 use crate::domain::batch::Snapshot;
 use crate::domain::dag::{Dag, Node};
 use crate::domain::job::JobDef;
-use crate::domain::queue::QueueStatus;
+use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
 use std::collections::HashMap;
 
@@ -26,6 +26,17 @@ pub struct JobState {
     pub end: Option<Millis>,
     /// Which start this is, counted from 1; 0 before the first.
     pub attempt: u32,
+}
+
+impl From<&QueueEntry> for JobState {
+    fn from(entry: &QueueEntry) -> Self {
+        Self {
+            status: entry.status,
+            start: entry.start_time,
+            end: entry.end_time,
+            attempt: entry.attempt,
+        }
+    }
 }
 
 /// A DAG ready to be drawn: what every shape of picture is made of.

@@ -1,0 +1,63 @@
+//! The keys of a definition file, and how large its numbers may be.
+
+/// A whole definition.
+pub(crate) const TOP: &[&str] = &["sources", "groups", "defaults", "jobs", "dependencies"];
+/// A data source.
+pub(crate) const SOURCE: &[&str] = &[
+    "name",
+    "url",
+    "password_env",
+    "password_file",
+    "max_parallel",
+    "procedures",
+    "procedures_file",
+];
+/// A group.
+pub(crate) const GROUP: &[&str] =
+    &["code", "name", "type", "owner", "notify_email", "max_parallel", "time_zone", "params"];
+/// What `defaults` and jobs share.
+pub(crate) const SETTINGS: &[&str] = &[
+    "group",
+    "source",
+    "type",
+    "timeout_sec",
+    "retry_count",
+    "retry_delay_sec",
+    "priority",
+    "idempotent",
+    "is_active",
+    "schedule_time",
+    "notify_email",
+    "owner",
+    "tags",
+    "transaction",
+    "interpreter",
+    "working_dir",
+];
+/// What only a job has.
+pub(crate) const JOB: &[&str] = &[
+    "code",
+    "name",
+    "depends_on",
+    "proc_name",
+    "sql",
+    "sql_file",
+    "script",
+    "script_file",
+    "params",
+];
+/// A parameter of a job.
+pub(crate) const PARAM: &[&str] = &["name", "mode", "type", "value"];
+/// An entry of `dependencies`.
+pub(crate) const DEPENDENCY: &[&str] = &["job_code", "depends_on", "dependency_order"];
+
+/// Longest a body may run: 30 days.
+pub(crate) const TIMEOUT_MAX: u32 = 30 * 24 * 3_600;
+/// Most tries after the first; a hundred failures are an incident and not bad luck.
+pub(crate) const RETRIES_MAX: u32 = 100;
+/// Longest wait between two tries: a day.
+pub(crate) const DELAY_MAX: u32 = 24 * 3_600;
+/// Highest limit of things at once.
+pub(crate) const PARALLEL_MAX: u32 = 10_000;
+/// Priorities run from minus to plus this.
+pub(crate) const PRIORITY_MAX: i32 = 1_000_000;

@@ -1,0 +1,93 @@
+//! The data source of a job, and whether the job's body can run there.
+
+use crate::definition::fault::Report;
+use crate::definition::job::{Around, said};
+use crate::definition::near::did_you_mean;
+use crate::definition::raw::{RawJob, RawSql};
+use crate::domain::id::SourceName;
+use crate::domain::job::{BodyPart, JobDef, JobKind};
+use crate::domain::source::{DialectName, Source};
+
+/// The job's source, the default one, or the only one there is.
+pub(crate) fn source(
+    whose: &str,
+    raw: &RawJob,
+    kind: &JobKind,
+    around: &Around<'_>,
+    report: &mut Report,
+) -> Option<SourceName> {
+    let Some((whose, word)) = said(whose, &raw.settings.source, &around.defaults.source) else {
+        let only = around.sources.first().filter(|_| around.sources.len() == 1)?;
+        return kind.needs.contains(&BodyPart::Source).then(|| only.name.clone());
+    };
+    let found = around.sources.iter().find(|s| s.name.as_str() == word.value);
+    if found.is_none() {
+        let hint = did_you_mean(&word.value, around.sources.iter().map(|s| s.name.as_str()));
+        let what = format!("{whose}: source {} is not defined", word.value);
+        report.fault(&word.at, what, format!("{hint}define it under sources"));
+    }
+    found.map(|s| s.name.clone())
+}
+
+fn source_of<'a>(def: &JobDef, sources: &'a [Source]) -> Option<&'a Source> {
+    sources.iter().find(|s| Some(&s.name) == def.source.as_ref())
+}
+
+/// A procedure must have a name that can be called, and exist where that can be known.
+pub(crate) fn check_procedure(
+    whose: &str,
+    raw: &RawJob,
+    def: &JobDef,
+    sources: &[Source],
+    report: &mut Report,
+) {
+    let (Some(name), Some(_)) = (&raw.proc_name, &def.proc_name) else {
+        return;
+    };
+    let part =
+        |p: &str| !p.is_empty() && p.chars().all(|c| c.is_alphanumeric() || "_$#".contains(c));
+    if name.value.split('.').count() > 2 || !name.value.split('.').all(part) {
+        let what = format!("{whose}: proc_name {:?} is not the name of a procedure", name.value);
+        report.fault(&name.at, what, "write procedure or schema.procedure, without arguments");
+        return;
+    }
+    let Some(source) = source_of(def, sources) else {
+        return;
+    };
+    let sqlite = DialectName::of_url(&source.url) == Some(DialectName::Sqlite);
+    if sqlite && !source.procedures.contains_key(&name.value) {
+        let known = source.procedures.keys().map(String::as_str);
+        let hint = did_you_mean(&name.value, known);
+        let what = format!(
+            "{whose} calls {}, which is not among the procedures of source {} (SQLite has none of its own)",
+            name.value, source.name
+        );
+        report.fault(
+            &name.at,
+            what,
+            format!("{hint}add it to procedures or procedures_file of that source"),
+        );
+    }
+}
+
+/// SQL given per dialect must be there for the dialect of the source.
+pub(crate) fn check_dialect(
+    whose: &str,
+    raw: &RawJob,
+    def: &JobDef,
+    sources: &[Source],
+    report: &mut Report,
+) {
+    let (Some(sql), Some(source)) = (&def.sql, source_of(def, sources)) else {
+        return;
+    };
+    let Some(dialect) = DialectName::of_url(&source.url) else {
+        return;
+    };
+    if sql.of(dialect).is_none() {
+        let at = raw.sql.as_ref().map(RawSql::at).or(raw.sql_file.as_ref().map(|f| &f.at));
+        let what =
+            format!("{whose} has no SQL for {dialect}, the dialect of its source {}", source.name);
+        report.fault(at.unwrap_or(&raw.code.at), what, format!("add the text for {dialect}"));
+    }
+}

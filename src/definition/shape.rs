@@ -1,0 +1,173 @@
+//! YAML or JSON as serde hands it over, each value with the span of its text.
+
+use crate::definition::fault::{At, Place};
+use crate::definition::node::{Node, Value};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::{DuplicateKeyPolicy, Error, NonFiniteFloatPolicy, Spanned};
+use std::fmt;
+use std::sync::Arc;
+
+/// Deepest nesting that is read; a definition needs seven levels.
+const DEEPEST: usize = 24;
+/// Most values in one file: some 100,000 jobs.
+const MOST_VALUES: usize = 2_000_000;
+
+/// Most values that aliases may bring; refused after a second or two.
+const MOST_REPLAYED: usize = 400_000;
+
+/// Reads one document. What a bomb of aliases could cost is limited here.
+pub(crate) fn read(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Seen, Error> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: DEEPEST,
+            max_nodes: MOST_VALUES,
+            max_events: MOST_VALUES * 2,
+            max_documents: 1,
+            max_merge_keys: 100_000,
+            // One anchor for the parameters of 500 jobs is good style and not an attack; the
+            // number of values that aliases may bring is limited below.
+            enforce_alias_anchor_ratio: false,
+        },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPLAYED },
+        duplicate_keys: duplicate_keys,
+        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
+        with_snippet: false,
+    };
+    serde_saphyr::from_str_with_options(text, options)
+}
+
+/// A line number as faults hold it.
+pub(crate) fn line_of(line: u64) -> u32 {
+    u32::try_from(line).unwrap_or(u32::MAX)
+}
+
+/// A value as serde hands it over, with the span of its text.
+pub(crate) struct Seen {
+    line: u32,
+    span: Option<(usize, usize)>,
+    shape: Shape,
+}
+
+enum Shape {
+    Null,
+    /// A number or truth value: its text is cut from the source, for serde has lost the spelling.
+    Plain(String),
+    Text(String),
+    List(Vec<Seen>),
+    Map(Vec<(Spanned<String>, Seen)>),
+}
+
+impl Seen {
+    /// The tree with the file's name and, for plain scalars, the text of `source`.
+    pub(crate) fn into_node(self, file: &Arc<str>, source: &str) -> Node {
+        let at = Place::new(file, self.line);
+        let value = match self.shape {
+            Shape::Null => Value::Null,
+            Shape::Text(text) => Value::Text(text),
+            Shape::Plain(read) => {
+                let written = self.span.and_then(|(from, to)| source.get(from..to));
+                Value::Text(written.map_or(read, |w| w.trim().to_owned()))
+            }
+            Shape::List(items) => {
+                Value::List(items.into_iter().map(|i| i.into_node(file, source)).collect())
+            }
+            Shape::Map(entries) => Value::Map(
+                entries
+                    .into_iter()
+                    .map(|(key, value)| {
+                        let place = Place::new(file, line_of(key.referenced.line()));
+                        (At::new(&place, key.value), value.into_node(file, source))
+                    })
+                    .collect(),
+            ),
+        };
+        Node { at, value }
+    }
+}
+
+impl<'de> Deserialize<'de> for Seen {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let seen = Spanned::<Shape>::deserialize(deserializer)?;
+        let span = seen.defined.span();
+        let span = span.byte_offset().zip(span.byte_len()).and_then(|(from, len)| {
+            let from = usize::try_from(from).ok()?;
+            Some((from, from.checked_add(usize::try_from(len).ok()?)?))
+        });
+        Ok(Self { line: line_of(seen.referenced.line()), span, shape: seen.value })
+    }
+}
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ShapeVisitor)
+    }
+}
+
+struct ShapeVisitor;
+
+impl<'de> Visitor<'de> for ShapeVisitor {
+    type Value = Shape;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value, a list or a map")
+    }
+
+    fn visit_unit<E>(self) -> Result<Shape, E> {
+        Ok(Shape::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Shape, E> {
+        Ok(Shape::Null)
+    }
+
+    fn visit_bool<E>(self, v: bool) -> Result<Shape, E> {
+        Ok(Shape::Plain(v.to_string()))
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Shape, E> {
+        Ok(Shape::Plain(v.to_string()))
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Shape, E> {
+        Ok(Shape::Plain(v.to_string()))
+    }
+
+    fn visit_i128<E>(self, v: i128) -> Result<Shape, E> {
+        Ok(Shape::Plain(v.to_string()))
+    }
+
+    fn visit_u128<E>(self, v: u128) -> Result<Shape, E> {
+        Ok(Shape::Plain(v.to_string()))
+    }
+
+    fn visit_f64<E>(self, v: f64) -> Result<Shape, E> {
+        Ok(Shape::Plain(v.to_string()))
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Shape, E> {
+        Ok(Shape::Text(v.to_owned()))
+    }
+
+    fn visit_string<E>(self, v: String) -> Result<Shape, E> {
+        Ok(Shape::Text(v))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Shape, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Shape::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shape, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry::<Spanned<String>, Seen>()? {
+            if entry.0.value.is_empty() {
+                return Err(A::Error::custom("a key is empty"));
+            }
+            entries.push(entry);
+        }
+        Ok(Shape::Map(entries))
+    }
+}

@@ -1,0 +1,220 @@
+//! How a batch comes into the hands of this process: opened by an order, or resumed.
+
+use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, plan};
+use crate::domain::id::{BatchId, JobCode};
+use crate::domain::job::Definition;
+use crate::domain::queue::QueueStatus;
+use crate::domain::rerun::{self, UnknownJobs};
+use crate::domain::time::Millis;
+use crate::engine::active::Active;
+use crate::engine::dispatcher::QueueDispatcher;
+use crate::store::{self, Tx, batch, node, queue};
+use anyhow::{Context as _, Result};
+use std::collections::BTreeMap;
+
+/// Why an order did not become a batch of this process.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// It exists.
+    #[error(
+        "batch {0} of group {1} exists already ({2}); it never runs silently twice. To go on with \
+         it: --resume"
+    )]
+    Exists(String, String, BatchStatus),
+    /// There is nothing to resume.
+    #[error("there is no batch {0} of group {1} to resume; leave out --resume to start it")]
+    NotThere(String, String),
+    /// A living process has it.
+    #[error(
+        "batch {batch_no} of group {group} is in the hands of another process ({host}, pid {pid}), \
+         alive until at least {until}; wait for it, or end it with: procession batch kill {batch_no} \
+         --group {group} --reason WHY"
+    )]
+    Owned {
+        /// The batch number.
+        batch_no: String,
+        /// The group.
+        group: String,
+        /// Where its process is.
+        host: String,
+        /// Which process.
+        pid: i64,
+        /// When its lease ends unless it is renewed.
+        until: Millis,
+    },
+    /// It ended well.
+    #[error("batch {0} of group {1} ended {2}; there is nothing left to resume")]
+    Ended(String, String, BatchStatus),
+    /// It ended badly, and nothing of it may start over by itself.
+    #[error(
+        "batch {0} of group {1} has only jobs of unknown outcome ({2}) left; look at their data, \
+         then: --resume --rerun-unknown"
+    )]
+    OnlyUnknown(String, String, String),
+}
+
+/// A batch that was resumed, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resumed {
+    /// The batch.
+    pub batch_id: BatchId,
+    /// Jobs that start over, when it had ended.
+    pub again: Vec<JobCode>,
+}
+
+impl QueueDispatcher {
+    /// Opens the batches an order asks for: snapshot and one queue row per active job, in one
+    /// transaction for all of them. Nothing is written when any of them exists.
+    pub async fn open(
+        &mut self,
+        defs: &Definition,
+        order: &BatchOrder,
+        by: &str,
+    ) -> Result<Vec<BatchId>> {
+        let now = self.clock.now();
+        let plans = plan(defs, order, now)?;
+        let mut tx = self.db.begin().await?;
+        let mut opened = Vec::new();
+        for plan in &plans {
+            let values = &plan.values;
+            if let Some(there) = batch::find(&mut tx, &values.batch_no, &values.group).await? {
+                return Err(exists(&there).into());
+            }
+            opened.push(self.write_plan(&mut tx, plan, by, now).await?);
+        }
+        tx.commit().await.context("open the batch")?;
+        for id in &opened {
+            self.load(*id).await?;
+        }
+        Ok(opened)
+    }
+
+    async fn write_plan(
+        &self,
+        tx: &mut Tx,
+        plan: &BatchPlan,
+        by: &str,
+        now: Millis,
+    ) -> Result<BatchId> {
+        let id = batch::insert(tx, plan, self.node.id(), by, now).await?;
+        let entries: Vec<queue::NewEntry<'_>> = plan
+            .snapshot
+            .jobs
+            .iter()
+            .zip(&plan.not_before)
+            .map(|(job, not_before)| queue::NewEntry {
+                job_code: &job.code,
+                not_before: *not_before,
+            })
+            .collect();
+        queue::generate(tx, id, plan.values.batch_no.as_str(), &entries, now).await?;
+        Ok(id)
+    }
+
+    /// Goes on with a batch: one that a dead process left, where its rows say; one that ended
+    /// badly, from its failures. A living process's batch is refused.
+    pub async fn resume(&mut self, there: &Batch, unknown: UnknownJobs) -> Result<Resumed> {
+        let now = self.clock.now();
+        let (no, group) = (there.values.batch_no.to_string(), there.values.group.to_string());
+        let mut tx = self.db.begin().await?;
+        if let Some(owner) = &there.owner
+            && let Some(holder) = node::find(&mut tx, owner).await?
+            && holder.lease_until > now
+        {
+            let (host, pid, until) = (holder.host, holder.pid, holder.lease_until);
+            return Err(Refused::Owned { batch_no: no, group, host, pid, until }.into());
+        }
+        let mut again = Vec::new();
+        let mut status = there.status;
+        if status.is_final() {
+            again = self.start_over(&mut tx, there, unknown, now).await?;
+            status = BatchStatus::Running;
+        }
+        if !batch::take_over(&mut tx, there, self.node.id(), status, now).await? {
+            tx.rollback().await?;
+            anyhow::bail!("batch {no} of group {group} changed hands meanwhile; try again");
+        }
+        tx.commit().await.context("take the batch over")?;
+        self.load(there.batch_id).await?;
+        Ok(Resumed { batch_id: there.batch_id, again })
+    }
+
+    async fn start_over(
+        &self,
+        tx: &mut Tx,
+        there: &Batch,
+        unknown: UnknownJobs,
+        now: Millis,
+    ) -> Result<Vec<JobCode>> {
+        let (no, group) = (there.values.batch_no.to_string(), there.values.group.to_string());
+        if there.status.is_success() {
+            return Err(Refused::Ended(no, group, there.status).into());
+        }
+        let snapshot = batch::snapshot(tx, there.batch_id).await?;
+        let rows = queue::of_batch(tx, there.batch_id).await?;
+        let status: Vec<_> = rows.iter().map(|r| r.status).collect();
+        let nodes = rerun::from_failure(&snapshot.dag()?, &status, unknown);
+        if nodes.is_empty() {
+            let unknown: Vec<String> = rows
+                .iter()
+                .filter(|r| r.status == QueueStatus::Unknown)
+                .map(|r| r.job_code.to_string())
+                .collect();
+            return Err(Refused::OnlyUnknown(no, group, unknown.join(", ")).into());
+        }
+        let mut by_state: BTreeMap<_, Vec<i64>> = BTreeMap::new();
+        for node in &nodes {
+            by_state.entry(status[node.at()]).or_default().push(rows[node.at()].queue_id.0);
+        }
+        for (from, ids) in by_state {
+            queue::reset(tx, &ids, from, now).await?;
+        }
+        let logs: Vec<store::log::ExecutionLog> = nodes
+            .iter()
+            .map(|node| store::log::ExecutionLog {
+                queue_id: rows[node.at()].queue_id,
+                status: QueueStatus::Pending,
+                start_time: None,
+                end_time: None,
+                error_message: Some("started over by an operator (--resume)".to_owned()),
+                notified: false,
+                try_count: 0,
+                attempt: rows[node.at()].attempt,
+                owner: Some(self.node.id().clone()),
+            })
+            .collect();
+        store::log::append(tx, &logs, now).await?;
+        Ok(nodes.iter().map(|n| rows[n.at()].job_code.clone()).collect())
+    }
+
+    /// Reads a batch of ours from its rows into memory, replacing what memory held of it.
+    pub(super) async fn load(&mut self, id: BatchId) -> Result<()> {
+        let stops = self.active.remove(&id).map(Active::into_stops).unwrap_or_default();
+        let now = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        let batch = batch::get(&mut tx, id).await?;
+        let snapshot = batch::snapshot(&mut tx, id).await?;
+        let rows = queue::of_batch(&mut tx, id).await?;
+        let (mut active, owed) =
+            Active::rebuild(batch, snapshot, rows, self.node.id(), stops, now)?;
+        for (row, json) in queue::outputs(&mut tx, &active.outputs_to_load()).await? {
+            active.keep_outputs(row, &json)?;
+        }
+        owed.write(&mut tx, self.node.id(), now).await?;
+        tx.commit().await.context("read a batch from its rows")?;
+        let group = &active.snapshot.group;
+        self.slots.limit_group(&group.code, group.max_parallel);
+        for source in &active.snapshot.sources {
+            self.slots.limit_source(&source.name, source.max_parallel);
+        }
+        self.places.extend(active.places().map(|(row, place)| (row, (id, place))));
+        self.active.insert(id, active);
+        self.tell(owed.news);
+        Ok(())
+    }
+}
+
+fn exists(there: &Batch) -> Refused {
+    let values = &there.values;
+    Refused::Exists(values.batch_no.to_string(), values.group.to_string(), there.status)
+}
