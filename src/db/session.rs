@@ -4,7 +4,7 @@
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::results::{Results, Rows};
-use crate::db::wire::Wire;
+use crate::db::wire::{SQLITE_BUSY, Wire};
 use bigdecimal::BigDecimal;
 use secrecy::SecretString;
 use std::sync::Arc;
@@ -182,6 +182,7 @@ impl Session {
     }
 
     /// Opens a transaction. On SQLite one that may write, at once: a deferred one that has read
+<<<<<<< HEAD
     /// cannot wait for another writer (242 of 1,600 went through). While the file is taken it
     /// keeps asking; whoever waits here may be dropped at any time.
     pub async fn begin(&mut self) -> Result<(), SessionError> {
@@ -190,12 +191,30 @@ impl Session {
             Dialect::Mysql => "START TRANSACTION",
             Dialect::Postgres => "BEGIN",
         };
+=======
+    /// cannot wait for another writer (242 of 1,600 went through).
+    pub async fn begin(&mut self) -> Result<(), SessionError> {
+        match self.dialect() {
+            Dialect::Sqlite => self.begin_immediate().await,
+            Dialect::Mysql => self.run("START TRANSACTION", &[]).await.map(|_| ()),
+            Dialect::Postgres => self.run("BEGIN", &[]).await.map(|_| ()),
+        }
+    }
+
+    /// Asks until the file is free. In short steps, because nothing interrupts SQLite's own wait
+    /// and the brake is looked at only between two statements.
+    async fn begin_immediate(&mut self) -> Result<(), SessionError> {
+        self.run("PRAGMA busy_timeout = 200", &[]).await?;
+>>>>>>> wt-body
         loop {
-            match self.run(begin, &[]).await {
+            match self.run("BEGIN IMMEDIATE", &[]).await {
                 Err(SessionError::Database(error)) if error.is_sqlite_busy() => {}
-                other => return other.map(|_| ()),
+                Err(error) => return Err(error),
+                Ok(_) => break,
             }
         }
+        let wait = format!("PRAGMA busy_timeout = {}", SQLITE_BUSY.as_millis());
+        self.run(&wait, &[]).await.map(|_| ())
     }
 
     /// Commits; not when the brake is on.

@@ -20,7 +20,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// How long SQLite waits for another writer before it says BUSY.
-const SQLITE_BUSY: Duration = Duration::from_secs(5);
+pub(crate) const SQLITE_BUSY: Duration = Duration::from_secs(5);
 
 /// A connection of one of the three drivers.
 #[derive(Debug)]

@@ -222,23 +222,29 @@ impl<'a> Ladder<'a> {
         }
     }
 
-    /// After a lost connection: writes down whether the session still lives. It is not stopped:
-    /// it may be about to end well, and the session lock keeps a second start away from it.
+    /// After a lost connection: writes down whether the session still lives, looking for a second
+    /// because one that ends needs a moment to leave the list. It is not stopped: it may be about
+    /// to end well, and the session lock keeps a second start away from it.
     pub(crate) async fn tell_what_became(&self) {
         let Some(id) = &self.id else { return };
-        let mut control = None;
-        let Some(open) = self.connected(&mut control).await else {
-            return;
-        };
-        match timeout(self.target.timeout, open.is_alive(id, self.lock_name)).await {
-            Ok(Ok(true)) => self.say(format!(
-                "session {} still runs on the server; a second start waits for it",
-                id.number
-            )),
-            Ok(Ok(false)) => self.say(format!("session {} is gone from the server", id.number)),
-            Ok(Err(error)) => self.complain(&mut control, "look for it", &error).await,
-            Err(_) => {}
+        let (mut control, mut is_alive) = (None, None);
+        for _ in 0..5 {
+            let Some(open) = self.connected(&mut control).await else { break };
+            match timeout(self.target.timeout, open.is_alive(id, self.lock_name)).await {
+                Ok(Ok(answer)) => is_alive = Some(answer),
+                Ok(Err(error)) => self.complain(&mut control, "look for it", &error).await,
+                Err(_) => control = None,
+            }
+            if is_alive == Some(false) {
+                break;
+            }
+            sleep(REPEAT).await;
         }
+        self.say(match is_alive {
+            Some(true) => format!("{} still runs; a second start waits for it", self.name()),
+            Some(false) => format!("{} is gone from the server", self.name()),
+            None => format!("whether {} still runs could not be learnt", self.name()),
+        });
         close(control).await;
     }
 }

@@ -2,6 +2,10 @@
 //!
 //! The name is looked up in the server's catalogue first, and what is called is what was found
 //! there, quoted; so a name can neither smuggle in SQL nor call something else by accident.
+//!
+//! On MySQL `ROW_COUNT()` behind an UPDATE counts the rows *found* here, while the mysql client
+//! shows those *changed*: sqlx always connects with CLIENT_FOUND_ROWS. And MySQL's warnings of a
+//! CALL are written to the log but do not change its end.
 
 use crate::db::dialect::Dialect;
 use crate::db::results::Results;

@@ -60,15 +60,20 @@ where
     }
 }
 
-/// Rows of one statement on a connection of its own.
-pub(crate) async fn query(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
+/// A connection of its own.
+pub(crate) async fn session(url: &str) -> Session {
     let target = Target {
         url: url.to_owned(),
         password: None,
         label: "test".to_owned(),
         timeout: Duration::from_secs(10),
     };
-    let mut session = Session::open(&target).await.unwrap_or_else(|e| panic!("{url}: {e}"));
+    Session::open(&target).await.unwrap_or_else(|e| panic!("{url}: {e}"))
+}
+
+/// Rows of one statement on a connection of its own.
+pub(crate) async fn query(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
+    let mut session = session(url).await;
     let done = session.run(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     session.close().await;
     done.sets.into_iter().next().map(|set| set.rows).unwrap_or_default()
