@@ -182,16 +182,6 @@ impl Session {
     }
 
     /// Opens a transaction. On SQLite one that may write, at once: a deferred one that has read
-<<<<<<< HEAD
-    /// cannot wait for another writer (242 of 1,600 went through). While the file is taken it
-    /// keeps asking; whoever waits here may be dropped at any time.
-    pub async fn begin(&mut self) -> Result<(), SessionError> {
-        let begin = match self.dialect() {
-            Dialect::Sqlite => "BEGIN IMMEDIATE",
-            Dialect::Mysql => "START TRANSACTION",
-            Dialect::Postgres => "BEGIN",
-        };
-=======
     /// cannot wait for another writer (242 of 1,600 went through).
     pub async fn begin(&mut self) -> Result<(), SessionError> {
         match self.dialect() {
@@ -205,7 +195,6 @@ impl Session {
     /// and the brake is looked at only between two statements.
     async fn begin_immediate(&mut self) -> Result<(), SessionError> {
         self.run("PRAGMA busy_timeout = 200", &[]).await?;
->>>>>>> wt-body
         loop {
             match self.run("BEGIN IMMEDIATE", &[]).await {
                 Err(SessionError::Database(error)) if error.is_sqlite_busy() => {}
