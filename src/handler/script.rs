@@ -188,8 +188,8 @@ async fn confirm(family: &Family, pid: i32, reason: StopReason, ctx: &Context) -
             let line = format!("process {pid} and all it started are gone after {seconds:.1} s");
             ctx.log.line(Stream::System, line);
             let said = match reason {
-                StopReason::TimedOut => "ran past its time and was stopped",
-                StopReason::Killed => "was stopped as an operator asked",
+                StopReason::TimedOut => "stopped with all that it started",
+                StopReason::Killed => "stopped with all that it started, as an operator asked",
             };
             return Outcome::ended(end_of(reason), said);
         };

@@ -114,8 +114,8 @@ fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> Outcome {
         return Outcome::ended(End::Unknown, said);
     }
     let said = match reason {
-        StopReason::TimedOut => "ran past its time and was stopped on the server",
-        StopReason::Killed => "was stopped on the server as an operator asked",
+        StopReason::TimedOut => "stopped on the server",
+        StopReason::Killed => "stopped on the server as an operator asked",
     };
     Outcome::ended(end_of(reason), said)
 }
