@@ -1,7 +1,7 @@
 //! Kill the process between any two beats: whoever resumes ends the batch as if nothing had
 //! happened, and no job that had ended starts again.
 
-use crate::flow::{Bench, START, defs, finish, on, order};
+use crate::flow::{Bench, START, defs, finish, on, on_each_database, order};
 use procession::domain::batch::BatchStatus;
 use procession::domain::queue::QueueStatus;
 use procession::domain::rerun::UnknownJobs;
@@ -113,28 +113,66 @@ jobs:
     assert!(bench.clock.now() > START);
 }
 
-mod sqlite {
-    #[tokio::test]
-    async fn killed_between_any_two_beats() {
-        super::on(super::DialectName::Sqlite, super::killed_between_any_two_beats).await;
-    }
-    #[tokio::test]
-    async fn a_job_that_is_not_idempotent_is_not_guessed() {
-        super::on(super::DialectName::Sqlite, super::a_job_that_is_not_idempotent_is_not_guessed)
-            .await;
-    }
+/// A process that was silent for longer than its lease (a stopped machine, a long pause) wakes up
+/// after another has taken its batch over: it must notice, write nothing and stop its bodies.
+async fn a_stalled_process_writes_nothing(bench: Bench) {
+    let yaml = "
+defaults: { type: SCRIPT, interpreter: sh, idempotent: true }
+jobs:
+  A: { script: 'sleep 1' }
+  B: { depends_on: [A], script: 'exit 0' }
+  LATER: { type: NOOP, schedule_time: '00:00:20' }
+";
+    let mut stalled = bench.process().await;
+    let ids = stalled.open(&defs(yaml), &order(), "test").await.expect("open");
+    stalled.beat().await.expect("beat");
+    bench.clock.advance(16_000);
+    let mut tx = bench.db.read().await.expect("read");
+    let there = store::batch::get(&mut tx, ids[0]).await.expect("batch");
+    drop(tx);
+    let mut heir = bench.process().await;
+    heir.resume(&there, UnknownJobs::Leave).await.expect("resume");
+    heir.beat().await.expect("beat");
+    // It wakes with a job whose time has come and a body that ended.
+    bench.clock.advance(5_000);
+    let before = bench.states(ids[0]).await;
+    stalled.wait().await;
+    assert!(stalled.beat().await.is_err(), "the batch is another's");
+    let error = stalled.beat().await.expect_err("and stays so");
+    assert!(
+        error.to_string().contains("another") || format!("{error:#}").contains("taken over"),
+        "{error:#}"
+    );
+    assert!(stalled.is_idle());
+    assert_eq!(bench.states(ids[0]).await, before);
+    finish(&bench, &mut heir).await;
+    assert_eq!(bench.states(ids[0]).await, "A=SUCCESS B=SUCCESS LATER=SUCCESS");
+    let row = &bench.rows(ids[0]).await[0];
+    assert_eq!(row.attempt, 2);
 }
 
-mod mariadb {
-    #[tokio::test]
-    async fn killed_between_any_two_beats() {
-        super::on(super::DialectName::Mysql, super::killed_between_any_two_beats).await;
+/// The database refuses work for a while (here: a table is away, as with a full disk or a broken
+/// upgrade). Nothing is lost and nothing runs twice; the process goes on when it is back.
+async fn a_database_that_fails_for_a_while(bench: Bench) {
+    let folder = tempfile::tempdir().expect("folder");
+    let defs = defs(&yaml(&folder.path().display().to_string()));
+    let mut process = bench.process().await;
+    let ids = process.open(&defs, &order(), "test").await.expect("open");
+    process.beat().await.expect("beat");
+    process.wait().await;
+    bench.by_hand("ALTER TABLE job_execution_logs RENAME TO away").await;
+    for _ in 0..3 {
+        process.beat().await.expect_err("a table is away");
     }
+    bench.by_hand("ALTER TABLE away RENAME TO job_execution_logs").await;
+    finish(&bench, &mut process).await;
+    assert_eq!(process.results()[&ids[0]], BatchStatus::Success);
+    each_try_ran_once(folder.path());
 }
 
-mod postgres {
-    #[tokio::test]
-    async fn killed_between_any_two_beats() {
-        super::on(super::DialectName::Postgres, super::killed_between_any_two_beats).await;
-    }
+on_each_database! {
+    killed_between_any_two_beats
+    a_job_that_is_not_idempotent_is_not_guessed
+    a_stalled_process_writes_nothing
+    a_database_that_fails_for_a_while
 }

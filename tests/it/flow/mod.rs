@@ -23,6 +23,23 @@ use std::time::Duration;
 /// 2024-08-01T00:00:00Z.
 pub(super) const START: Millis = Millis(1_722_470_400_000);
 
+/// Each named test on each database.
+macro_rules! on_each_database {
+    ($($name:ident)*) => {
+        mod sqlite { $(#[tokio::test] async fn $name() {
+            super::on(super::DialectName::Sqlite, super::$name).await;
+        })* }
+        mod mariadb { $(#[tokio::test] async fn $name() {
+            super::on(super::DialectName::Mysql, super::$name).await;
+        })* }
+        mod postgres { $(#[tokio::test] async fn $name() {
+            super::on(super::DialectName::Postgres, super::$name).await;
+        })* }
+    };
+}
+
+pub(super) use on_each_database;
+
 /// A migrated metadata database and a clock.
 pub(super) struct Bench {
     pub(super) db: Db,

@@ -1,6 +1,6 @@
 //! The rules of a batch, each on the real engine.
 
-use crate::flow::{Bench, defs, finish, on, order};
+use crate::flow::{Bench, defs, finish, on, on_each_database, order};
 use procession::domain::batch::BatchStatus;
 use procession::domain::id::BatchId;
 use procession::domain::queue::QueueStatus;
@@ -279,7 +279,7 @@ jobs:
     bench.by_hand("UPDATE job_queue SET status = 'SKIPPED' WHERE job_code = 'D'").await;
     process.wait().await;
     let error = process.beat().await.expect_err("stale");
-    assert!(error.downcast_ref::<store::queue::Stale>().is_some(), "{error:#}");
+    assert!(error.downcast_ref::<store::Stale>().is_some(), "{error:#}");
     process.beat().await.expect("goes on");
     assert_eq!(bench.states(ids[0]).await, "A=RUNNING B=PENDING C=SUCCESS D=SKIPPED");
     stop(&bench, &mut process, ids[0]).await;
@@ -308,20 +308,6 @@ jobs:
         "one must not be left behind"
     );
     finish(&bench, &mut process).await;
-}
-
-macro_rules! on_each_database {
-    ($($name:ident)*) => {
-        mod sqlite { $(#[tokio::test] async fn $name() {
-            super::on(super::DialectName::Sqlite, super::$name).await;
-        })* }
-        mod mariadb { $(#[tokio::test] async fn $name() {
-            super::on(super::DialectName::Mysql, super::$name).await;
-        })* }
-        mod postgres { $(#[tokio::test] async fn $name() {
-            super::on(super::DialectName::Postgres, super::$name).await;
-        })* }
-    };
 }
 
 on_each_database! {
