@@ -8,6 +8,7 @@ pub use crate::db::notice::layer as notice_layer;
 use crate::config::Config;
 use crate::db::{self, Dialect};
 use crate::definition::{self, Change, Loaded};
+use crate::domain::batch::Snapshot;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, JobKind};
 use crate::engine::News;
@@ -142,6 +143,19 @@ fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
             .collect(),
         jobs,
     }
+}
+
+/// What the present definition of a batch's group says differently from the batch's own.
+pub fn differences(snapshot: &Snapshot, defs: &Definition) -> Vec<Change> {
+    let own = Definition {
+        sources: snapshot.sources.clone(),
+        groups: vec![snapshot.group.clone()],
+        jobs: snapshot.jobs.clone(),
+        dependencies: snapshot.dependencies.clone(),
+    };
+    let mut present = its_part(defs, &own);
+    present.jobs.retain(|j| j.is_active);
+    definition::diff(&own, &present)
 }
 
 /// Every job type this binary knows.

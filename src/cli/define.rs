@@ -2,7 +2,7 @@
 
 use crate::app::{self, Apply, EmptyDatabase};
 use crate::cli::{Ended, Global, out};
-use crate::definition::Loaded;
+use crate::definition::{Faults, Loaded};
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
@@ -28,7 +28,15 @@ pub(super) struct ApplyArgs {
 pub(super) fn check(global: &Global, args: &CheckArgs) -> Result<Ended> {
     // The settings are checked with it: a fault there would stop the run just as well.
     global.config()?;
-    let loaded = app::load_definition(&args.file)?;
+    let loaded = match app::load_definition(&args.file) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            if let Some(faults) = error.downcast_ref::<Faults>().filter(|_| global.json) {
+                print_faults(args, faults)?;
+            }
+            return Err(error);
+        }
+    };
     warn(&loaded);
     let defs = &loaded.definition;
     if global.json {
@@ -48,6 +56,15 @@ pub(super) fn check(global: &Global, args: &CheckArgs) -> Result<Ended> {
         defs.sources.len()
     ));
     Ok(Ended::Well)
+}
+
+fn print_faults(args: &CheckArgs, faults: &Faults) -> Result<()> {
+    let faults: Vec<_> = faults
+        .as_slice()
+        .iter()
+        .map(|f| json!({"file": f.file, "line": f.line, "what": f.what, "cure": f.cure}))
+        .collect();
+    out::json(&json!({"file": args.file, "ok": false, "faults": faults}))
 }
 
 pub(super) async fn apply(global: &Global, args: &ApplyArgs) -> Result<Ended> {

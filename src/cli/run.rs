@@ -15,6 +15,7 @@ use anyhow::{Context as _, Result};
 use chrono::NaiveDate;
 use clap::Args;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -73,29 +74,43 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
             for warning in &loaded.warnings {
                 out::note(&format!("warning: {warning}"));
             }
-            store_file(&app, &loaded.definition, &args).await?;
+            if !args.resume {
+                refuse_existing(&app, &loaded.definition, &order).await?;
+                store_file(&app, &loaded.definition, &args).await?;
+            }
             loaded.definition
         }
     };
     let (sender, news) = mpsc::unbounded_channel();
     let mut dispatcher = app.dispatcher(Some(sender)).await?;
-    let ids = if args.resume {
-        resume(&app, &mut dispatcher, &defs, &order, &args).await?
+    let opened = if args.resume {
+        resume(&app, &mut dispatcher, &defs, &order, &args).await
     } else {
-        dispatcher.open(&defs, &order, &whoami()).await?
+        dispatcher.open(&defs, &order, &whoami()).await
+    };
+    let ids = match opened {
+        Ok(ids) => ids,
+        Err(error) => {
+            dispatcher.leave().await?;
+            return Err(error);
+        }
     };
     let (total, done) = totals(&app, &ids).await?;
     announce(&app, &ids, &args).await?;
     let stop = CancellationToken::new();
-    let signals = tokio::spawn(stop_on_signal(stop.clone()));
-    let work = async move {
+    let work = async {
+        let mut dispatcher = dispatcher;
         let ended = dispatcher.run_until_done(&stop).await;
         // Leaving drops the dispatcher and with it the sender of news, which ends the watching.
         let left = dispatcher.leave().await;
         ended.and(left.context("end this process's lease"))
     };
-    let (worked, ()) = tokio::join!(work, progress::watch(news, args.show(global), total, done));
-    signals.abort();
+    let watched =
+        async { tokio::join!(work, progress::watch(news, args.show(global), total, done)) };
+    let (worked, ()) = tokio::select! {
+        both = watched => both,
+        never = stop_on_signal(&stop) => match never {},
+    };
     worked?;
     summarise(global, &app, &ids).await
 }
@@ -130,6 +145,18 @@ impl RunArgs {
             (false, false) => Show::Lines,
         }
     }
+}
+
+/// Looks before the file is stored, so that a refused run changes nothing at all; `open` looks again
+/// in its own transaction.
+async fn refuse_existing(app: &App, defs: &Definition, order: &BatchOrder) -> Result<()> {
+    let mut tx = app.db.read().await?;
+    for group in groups_of(defs, order) {
+        if let Some(there) = store::batch::find(&mut tx, &order.batch_no, &group).await? {
+            return Err(Refused::exists(&there).into());
+        }
+    }
+    Ok(())
 }
 
 async fn store_file(app: &App, wanted: &Definition, args: &RunArgs) -> Result<()> {
@@ -174,6 +201,7 @@ async fn resume(
                             done.again.iter().map(ToString::to_string).collect();
                         out::note(&format!("starts over: {}", codes.join(", ")));
                     }
+                    tell_differences(app, defs, done.batch_id).await?;
                     resumed.push(done.batch_id);
                     break;
                 }
@@ -185,6 +213,22 @@ async fn resume(
         return Err(Refused::NotThere(order.batch_no.to_string(), "any".to_owned()).into());
     }
     Ok(resumed)
+}
+
+/// A batch goes on with the definition it was opened with; whoever has changed the file since should
+/// know that.
+async fn tell_differences(app: &App, defs: &Definition, id: BatchId) -> Result<()> {
+    let mut tx = app.db.read().await?;
+    let snapshot = store::batch::snapshot(&mut tx, id).await?;
+    let changes = app::differences(&snapshot, defs);
+    if !changes.is_empty() {
+        out::note(
+            "the batch keeps the definition it was opened with; what the present one says differently \
+             is not used:",
+        );
+        changes.iter().for_each(|change| out::note(&format!("  {change}")));
+    }
+    Ok(())
 }
 
 fn groups_of(defs: &Definition, order: &BatchOrder) -> Vec<GroupCode> {
@@ -216,8 +260,10 @@ async fn wait_for_lease(app: &App, error: anyhow::Error, waited: &mut bool) -> R
 
 /// The first Ctrl-C or TERM lets what runs end and starts nothing new; the second ends the program
 /// at once: what runs is then settled by whoever resumes the batch.
-async fn stop_on_signal(stop: CancellationToken) {
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
+async fn stop_on_signal(stop: &CancellationToken) -> Infallible {
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return std::future::pending().await;
+    };
     let mut once = false;
     loop {
         tokio::select! {

@@ -76,7 +76,7 @@ impl QueueDispatcher {
         for plan in &plans {
             let values = &plan.values;
             if let Some(there) = batch::find(&mut tx, &values.batch_no, &values.group).await? {
-                return Err(exists(&there).into());
+                return Err(Refused::exists(&there).into());
             }
             opened.push(self.write_plan(&mut tx, plan, by, now).await?);
         }
@@ -239,6 +239,14 @@ impl QueueDispatcher {
 )]
 pub struct TakenOver(String, String);
 
+impl Refused {
+    /// The refusal of a batch that is there already.
+    pub fn exists(there: &Batch) -> Self {
+        let values = &there.values;
+        Self::Exists(values.batch_no.to_string(), values.group.to_string(), there.status)
+    }
+}
+
 fn cure(status: BatchStatus) -> &'static str {
     match status {
         BatchStatus::Success | BatchStatus::Warning => {
@@ -249,9 +257,4 @@ fn cure(status: BatchStatus) -> &'static str {
         }
         BatchStatus::Failed | BatchStatus::Killed => "To go on from its failures: --resume",
     }
-}
-
-fn exists(there: &Batch) -> Refused {
-    let values = &there.values;
-    Refused::Exists(values.batch_no.to_string(), values.group.to_string(), there.status)
 }
