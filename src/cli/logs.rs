@@ -81,16 +81,16 @@ impl Reader {
             self.after = (last.attempt, last.line_no);
         }
         let wanted = |attempt: u32| self.only.is_none_or(|only| only == attempt);
-        let mut items: Vec<((u32, u8, u64), String)> = Vec::new();
+        // By start, then by time; at the same millisecond RUNNING comes before its lines, an end after.
+        let mut items: Vec<((u32, i64, u8, u64), String)> = Vec::new();
         for line in lines.iter().filter(|l| wanted(l.attempt)) {
-            items.push(((line.attempt, 1, line.line_no), line_words(global, line)));
+            items.push(((line.attempt, line.at.0, 1, line.line_no), line_words(global, line)));
         }
         for (i, change) in changes.iter().enumerate().skip(self.changes) {
             let attempt = change.log.attempt;
-            // Within a start: RUNNING comes before its lines, everything else after them.
             let place = if change.log.status == QueueStatus::Running { 0 } else { 2 };
             if wanted(attempt) {
-                items.push(((attempt, place, i as u64), change_words(global, change)));
+                items.push(((attempt, change.at.0, place, i as u64), change_words(global, change)));
             }
         }
         self.changes = changes.len();

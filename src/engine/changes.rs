@@ -6,7 +6,7 @@ use crate::domain::notice::Notice;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::engine::News;
-use crate::handler::log::Line;
+use crate::store::log::NewLine;
 use crate::store::queue::Settled;
 use crate::store::{self, Tx, batch, outbox, queue};
 use anyhow::{Result, ensure};
@@ -26,7 +26,7 @@ pub(super) struct Changes {
     /// Mails to the owners.
     pub(super) notices: Vec<(BatchId, QueueId, Vec<Notice>)>,
     /// Last lines of bodies that ended.
-    pub(super) lines: Vec<(QueueId, u32, Vec<Line>)>,
+    pub(super) lines: Vec<(QueueId, u32, Vec<NewLine>)>,
     /// Batches that end.
     pub(super) finished: Vec<(Batch, BatchStatus)>,
     /// Batches that any of this belongs to.
@@ -60,9 +60,7 @@ impl Changes {
         }
         store::log::append(tx, &self.logs, now).await?;
         for (queue_id, attempt, lines) in &self.lines {
-            let lines: Vec<_> =
-                lines.iter().map(|l| (l.number, l.stream, l.text.clone())).collect();
-            store::log::append_lines(tx, *queue_id, *attempt, &lines, now).await?;
+            store::log::append_lines(tx, *queue_id, *attempt, lines).await?;
         }
         for (batch, queue_id, notices) in &self.notices {
             outbox::enqueue(tx, *batch, *queue_id, notices, now).await?;

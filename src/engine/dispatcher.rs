@@ -18,7 +18,7 @@ use crate::engine::active::Active;
 use crate::engine::changes::Changes;
 use crate::engine::clock::Clock;
 use crate::engine::node::Node;
-use crate::engine::worker::{Job, Report, Surroundings, What, run_task};
+use crate::engine::worker::{Job, Report, Surroundings, What, dated, run_task};
 use crate::engine::{News, Options};
 use crate::handler;
 use crate::store::Db;
@@ -61,7 +61,6 @@ impl QueueDispatcher {
         let (sender, reports) = mpsc::unbounded_channel();
         let around = Arc::new(Surroundings {
             db: db.clone(),
-            clock: clock.clone(),
             owner: node.id().clone(),
             reports: sender,
             handlers: Arc::new(handlers),
@@ -170,8 +169,10 @@ impl QueueDispatcher {
                     let job = active.job(place);
                     self.slots.give_back(&active.batch.values.group, job.source.as_ref());
                     freed.push((id, place));
+                    let began = active.row(place).start_time.unwrap_or(now);
                     if active.end(place, report.attempt, outcome, changes, now) {
-                        changes.lines.push((report.queue_id, report.attempt, lines.clone()));
+                        let lines = lines.iter().map(|l| dated(l.clone(), began)).collect();
+                        changes.lines.push((report.queue_id, report.attempt, lines));
                     } else {
                         tracing::warn!(
                             queue_id = report.queue_id.0,
@@ -261,6 +262,7 @@ impl QueueDispatcher {
         let job = Job {
             queue_id: row.queue_id,
             attempt: row.attempt,
+            began: row.start_time.unwrap_or(self.clock.now()),
             params: params::resolve(def, &active.batch.values, &output),
             def: def.clone(),
             batch: Arc::new(active.batch.clone()),

@@ -5,9 +5,10 @@ use crate::domain::id::{NodeId, QueueId};
 use crate::domain::job::JobDef;
 use crate::domain::outcome::{End, Outcome};
 use crate::domain::params::{BoundParam, ParamError};
-use crate::engine::clock::Clock;
+use crate::domain::time::Millis;
 use crate::handler::log::{Line, RunLog};
 use crate::handler::{self, Claim, Context, StopReason, Task};
+use crate::store::log::NewLine;
 use crate::store::{self, Db, queue};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -41,6 +42,8 @@ pub(super) enum What {
 pub(super) struct Job {
     pub(super) queue_id: QueueId,
     pub(super) attempt: u32,
+    /// When the row was claimed.
+    pub(super) began: Millis,
     pub(super) def: JobDef,
     pub(super) batch: Arc<Batch>,
     pub(super) params: Result<Vec<BoundParam>, ParamError>,
@@ -53,7 +56,6 @@ pub(super) struct Job {
 /// What all tries of this process share.
 pub(super) struct Surroundings {
     pub(super) db: Db,
-    pub(super) clock: Clock,
     pub(super) owner: NodeId,
     pub(super) reports: mpsc::UnboundedSender<Report>,
     pub(super) handlers: Arc<handler::Options>,
@@ -115,6 +117,7 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         around.clone(),
         log.clone(),
         (job.queue_id, job.attempt),
+        job.began,
         done.clone(),
     ));
     let outcome = limited(job, around, handler.run(&task, &context)).await;
@@ -154,6 +157,7 @@ async fn flush_log(
     around: Arc<Surroundings>,
     log: RunLog,
     (queue_id, attempt): (QueueId, u32),
+    began: Millis,
     done: CancellationToken,
 ) {
     loop {
@@ -161,7 +165,7 @@ async fn flush_log(
             () = done.cancelled() => return,
             () = tokio::time::sleep(around.log_flush) => {}
         }
-        let lines: Vec<_> = log.drain().into_iter().map(|l| (l.number, l.stream, l.text)).collect();
+        let lines: Vec<_> = log.drain().into_iter().map(|l| dated(l, began)).collect();
         if lines.is_empty() {
             continue;
         }
@@ -176,14 +180,19 @@ async fn flush_log(
     }
 }
 
+/// A line as it is stored: its time is the start of the try plus when it came.
+pub(super) fn dated(line: Line, began: Millis) -> NewLine {
+    (line.number, began.plus(line.at_ms), line.stream, line.text)
+}
+
 async fn store_lines(
     around: &Surroundings,
     queue_id: QueueId,
     attempt: u32,
-    lines: &[(u64, crate::domain::outcome::Stream, String)],
+    lines: &[NewLine],
 ) -> anyhow::Result<()> {
     let mut tx = around.db.begin().await?;
-    store::log::append_lines(&mut tx, queue_id, attempt, lines, around.clock.now()).await?;
+    store::log::append_lines(&mut tx, queue_id, attempt, lines).await?;
     tx.commit().await?;
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::domain::outcome::Stream;
 use crate::domain::text::{LINE_MAX, storable};
+use crate::handler::stopwatch::Stopwatch;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,6 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Line {
     /// Its number; numbers that were left out are missing.
     pub number: u64,
+    /// When it came: milliseconds since the try began.
+    pub at_ms: i64,
     /// Where it came from.
     pub stream: Stream,
     /// Its text, storable.
@@ -27,6 +30,7 @@ pub struct RunLog {
 
 #[derive(Debug)]
 struct Buffer {
+    since: Stopwatch,
     head_left: usize,
     tail_max: usize,
     tail_bytes: usize,
@@ -41,6 +45,7 @@ impl RunLog {
     pub fn new(max_bytes: usize) -> Self {
         let tail_max = max_bytes / 4;
         let buffer = Buffer {
+            since: Stopwatch::start(),
             head_left: max_bytes - tail_max,
             tail_max,
             tail_bytes: 0,
@@ -56,7 +61,8 @@ impl RunLog {
     pub fn bytes(&self, stream: Stream, line: &[u8]) {
         let text = storable(line.trim_ascii_end(), LINE_MAX);
         let mut buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = Line { number: buffer.next, stream, text };
+        let at_ms = buffer.since.ms();
+        let line = Line { number: buffer.next, at_ms, stream, text };
         buffer.next += 1;
         if buffer.tail.is_empty() && buffer.head_left >= line.text.len() {
             buffer.head_left -= line.text.len() + 1.min(buffer.head_left - line.text.len());
@@ -93,6 +99,7 @@ impl RunLog {
         if let (Some(first), 1..) = (tail.front(), left_out) {
             lines.push(Line {
                 number: first.number - 1,
+                at_ms: first.at_ms,
                 stream: Stream::System,
                 text: format!("[{left_out} lines left out: the log of a try has a cap]"),
             });

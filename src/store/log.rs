@@ -119,28 +119,30 @@ pub struct LogLine {
     pub stream: String,
     /// Its text.
     pub text: String,
-    /// When it was stored.
+    /// When it came.
     pub at: Millis,
 }
 
-/// Adds lines of one try: number, stream and text of each.
+/// A line about to be stored: its number within the start, when it came, from where, its text.
+pub type NewLine = (u64, Millis, Stream, String);
+
+/// Adds lines of one try.
 pub async fn append_lines(
     tx: &mut Tx,
     queue_id: QueueId,
     attempt: u32,
-    lines: &[(u64, Stream, String)],
-    now: Millis,
+    lines: &[NewLine],
 ) -> Result<()> {
     let columns = ["queue_id", "attempt", "line_no", "stream", "line_text", "log_time"];
     // Collected, because a future that holds this iterator cannot move between threads.
-    let row = |(number, stream, text): &(u64, Stream, String)| {
+    let row = |(number, at, stream, text): &NewLine| {
         vec![
             queue_id.0.into(),
             attempt.into(),
             i64::try_from(*number).unwrap_or(i64::MAX).into(),
             stream.as_str().into(),
             text.as_str().into(),
-            now.to_utc().into(),
+            at.to_utc().into(),
         ]
     };
     let rows: Vec<Vec<Value>> = lines.iter().map(row).collect();
