@@ -4,4 +4,5 @@ mod azkaban;
 mod docs;
 mod handler;
 mod layers;
+mod store;
 mod util;
