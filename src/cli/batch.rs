@@ -18,6 +18,7 @@ use clap::Subcommand;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// Verbs of `batch`.
 #[derive(Subcommand)]
@@ -294,18 +295,30 @@ async fn wait_for_end(app: &App, id: BatchId) -> Result<()> {
     loop {
         let mut tx = app.db.read().await?;
         let batch = store::batch::get(&mut tx, id).await?;
-        drop(tx);
         if batch.status.is_final() {
             return Ok(());
         }
-        let mut here = app.dispatcher(None).await?;
-        let taken = here.resume(&batch, UnknownJobs::Leave).await;
-        match taken {
-            Ok(_) => here.run_until_done().await?,
-            Err(error) if matches!(error.downcast_ref(), Some(Refused::Owned { .. })) => {}
-            Err(error) => return Err(error),
+        let holder = match &batch.owner {
+            Some(owner) => store::node::find(&mut tx, owner).await?,
+            None => None,
+        };
+        drop(tx);
+        if holder.is_none_or(|h| h.lease_until <= app.clock.now()) {
+            end_here(app, &batch).await?;
         }
-        here.leave().await?;
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
+}
+
+/// Nobody has the batch: this process takes it, only to end it.
+async fn end_here(app: &App, batch: &Batch) -> Result<()> {
+    let mut here = app.dispatcher(None).await?;
+    let ended = match here.resume(batch, UnknownJobs::Leave).await {
+        Ok(_) => here.run_until_done(&CancellationToken::new()).await,
+        // Somebody else was faster.
+        Err(error) if matches!(error.downcast_ref(), Some(Refused::Owned { .. })) => Ok(()),
+        Err(error) => Err(error),
+    };
+    here.leave().await?;
+    ended
 }

@@ -17,7 +17,9 @@ use clap::Args;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 /// Arguments of `run`.
 #[derive(Args)]
@@ -84,13 +86,16 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     };
     let (total, done) = totals(&app, &ids).await?;
     announce(&app, &ids, &args).await?;
+    let stop = CancellationToken::new();
+    let signals = tokio::spawn(stop_on_signal(stop.clone()));
     let work = async move {
-        let ended = dispatcher.run_until_done().await;
+        let ended = dispatcher.run_until_done(&stop).await;
         // Leaving drops the dispatcher and with it the sender of news, which ends the watching.
         let left = dispatcher.leave().await;
         ended.and(left.context("end this process's lease"))
     };
     let (worked, ()) = tokio::join!(work, progress::watch(news, args.show(global), total, done));
+    signals.abort();
     worked?;
     summarise(global, &app, &ids).await
 }
@@ -209,6 +214,26 @@ async fn wait_for_lease(app: &App, error: anyhow::Error, waited: &mut bool) -> R
     Ok(())
 }
 
+/// The first Ctrl-C or TERM lets what runs end and starts nothing new; the second ends the program
+/// at once: what runs is then settled by whoever resumes the batch.
+async fn stop_on_signal(stop: CancellationToken) {
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
+    let mut once = false;
+    loop {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+        }
+        if once {
+            out::note("ended at once; go on with: --resume");
+            std::process::exit(130);
+        }
+        once = true;
+        stop.cancel();
+        out::note("no new jobs are started; waiting for those that run (again: end at once)");
+    }
+}
+
 async fn totals(app: &App, ids: &[BatchId]) -> Result<(u64, u64)> {
     let mut tx = app.db.read().await?;
     let (mut total, mut done) = (0, 0);
@@ -239,6 +264,20 @@ async fn announce(app: &App, ids: &[BatchId], args: &RunArgs) -> Result<()> {
     Ok(())
 }
 
+fn hint(batch: &Batch) {
+    let (no, group) = (&batch.values.batch_no, &batch.values.group);
+    match batch.status {
+        BatchStatus::Failed => out::line(&format!(
+            "What stopped it: procession batch why {no} --group {group}\n\
+             After the cure:  add --resume to the same command"
+        )),
+        BatchStatus::Running | BatchStatus::Killing => {
+            out::line("It has not ended; to go on: add --resume to the same command");
+        }
+        BatchStatus::Success | BatchStatus::Warning | BatchStatus::Killed => {}
+    }
+}
+
 async fn summarise(global: &Global, app: &App, ids: &[BatchId]) -> Result<Ended> {
     let mut worst = Ended::Well;
     let mut documents = Vec::new();
@@ -252,11 +291,8 @@ async fn summarise(global: &Global, app: &App, ids: &[BatchId]) -> Result<Ended>
         } else {
             batch::print(&view);
         }
-        if view.batch.status == BatchStatus::Failed && !global.json {
-            let no = &view.batch.values.batch_no;
-            out::line(&format!(
-                "What stopped it: procession batch why {no}   After the cure: add --resume to the same command"
-            ));
+        if !global.json {
+            hint(&view.batch);
         }
     }
     if global.json {

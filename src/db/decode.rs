@@ -176,7 +176,10 @@ fn moment(bytes: &[u8], zone: &str) -> Option<String> {
         i64::MIN => "-infinity".to_owned(),
         micros => {
             let at = epoch()?.checked_add_signed(TimeDelta::microseconds(micros))?;
-            date_time(at) + zone
+            // PostgreSQL writes no more digits than say something; MySQL as many as were declared.
+            let text = date_time(at);
+            let trimmed = if text.contains('.') { text.trim_end_matches('0') } else { &text };
+            format!("{trimmed}{zone}")
         }
     })
 }

@@ -15,6 +15,7 @@ pub mod results;
 pub mod routine;
 mod row;
 pub mod session;
+mod wire;
 
 pub use connect::Settings;
 pub use dialect::Dialect;

@@ -1,24 +1,18 @@
 //! One connection to a data source, opened for one body and closed with it; never pooled, because
 //! after a body nobody knows what state it left behind.
 
-use crate::db::decode::{self, Format};
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::results::{Results, Rows};
+use crate::db::wire::{SQLITE_BUSY, Wire};
 use bigdecimal::BigDecimal;
-use futures_util::TryStreamExt;
-use secrecy::{ExposeSecret, SecretString};
-use sqlx::mysql::{MySqlConnectOptions, MySqlConnection};
-use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{AssertSqlSafe, Column, ConnectOptions, Connection, Either, Executor, Row};
-use std::str::FromStr;
+use secrecy::SecretString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Where to connect, and as whom.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Target {
     /// `sqlite:file.db`, `mysql://user@host:3306/db` or `postgres://user@host:5432/db`.
     pub url: String,
@@ -28,6 +22,13 @@ pub struct Target {
     pub label: String,
     /// How long connecting may take; sqlx itself waits on a black-holed address for ever.
     pub timeout: Duration,
+}
+
+/// Without the URL, in which the environment may have put a password.
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Target").field("label", &self.label).finish_non_exhaustive()
+    }
 }
 
 /// A server session, told apart from a later one with the same number.
@@ -81,15 +82,6 @@ pub struct Session {
     brake: Brake,
 }
 
-#[derive(Debug)]
-enum Wire {
-    Sqlite(SqliteConnection),
-    Mysql(MySqlConnection),
-    Postgres(PgConnection),
-}
-
-/// How long SQLite waits for another writer before it says BUSY.
-const SQLITE_BUSY: Duration = Duration::from_secs(5);
 /// How long saying good-bye may take.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 
@@ -103,18 +95,8 @@ impl Session {
     }
 
     async fn connect(target: &Target) -> Result<Self, SessionError> {
-        let url = target.url.as_str();
         let brake = Brake::default();
-        let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
-        let wire = match scheme {
-            "sqlite" => Wire::Sqlite(connect_sqlite(url, &brake).await?),
-            "mysql" | "mariadb" => Wire::Mysql(connect_mysql(target).await?),
-            "postgres" | "postgresql" => Wire::Postgres(connect_postgres(target).await?),
-            _ => {
-                let said = "the URL must begin with sqlite:, mysql:// or postgres://";
-                return Err(SessionError::Lost(said.to_owned()));
-            }
-        };
+        let wire = Wire::connect(target, &brake).await?;
         let mut session = Self { wire, id: None, brake };
         session.prepare().await?;
         Ok(session)
@@ -122,11 +104,7 @@ impl Session {
 
     /// Which server it talks to.
     pub fn dialect(&self) -> Dialect {
-        match self.wire {
-            Wire::Sqlite(_) => Dialect::Sqlite,
-            Wire::Mysql(_) => Dialect::Mysql,
-            Wire::Postgres(_) => Dialect::Postgres,
-        }
+        self.wire.dialect()
     }
 
     /// The server's name for this session; SQLite has none.
@@ -188,7 +166,7 @@ impl Session {
         if self.brake.is_on() {
             return Err(SessionError::Braked);
         }
-        self.send(sql, args, into).await
+        self.wire.send(sql, args, into).await
     }
 
     /// Runs one statement and keeps a little of what it returns.
@@ -203,98 +181,29 @@ impl Session {
         Ok(self.run(sql, args).await?.sets.into_iter().next().unwrap_or_default())
     }
 
-    async fn send(
-        &mut self,
-        sql: &str,
-        args: &[Arg],
-        into: &mut Results,
-    ) -> Result<(), SessionError> {
-        let text = AssertSqlSafe(sql.to_owned());
-        let counts = counts_changes(sql, self.dialect());
-        let format = if args.is_empty() { Format::Text } else { Format::Binary };
-        // On PostgreSQL a prepared statement must have a name: when sqlx meets an enum or a domain it
-        // asks the catalogue between preparing and running, which replaces the unnamed one
-        // (measured: 26000 "unnamed prepared statement does not exist").
-        let is_named = self.dialect() == Dialect::Postgres;
-        macro_rules! drain {
-            ($conn:expr, $decode:expr) => {{
-                let mut stream = if args.is_empty() {
-                    $conn.fetch_many(sqlx::raw_sql(text))
-                } else {
-                    let query = sqlx::query(text).persistent(is_named);
-                    $conn.fetch_many(args.iter().fold(query, |query, arg| bind!(query, arg)))
-                };
-                while let Some(step) = stream.try_next().await? {
-                    match step {
-                        Either::Left(done) if counts => into.end(done.rows_affected()),
-                        Either::Left(_) => into.end(0),
-                        Either::Right(row) => into.row(
-                            || row.columns().iter().map(|c| c.name().to_owned()).collect(),
-                            || (0..row.len()).map(|at| $decode(&row, at)).collect(),
-                        ),
-                    }
-                }
-            }};
+    /// Opens a transaction. On SQLite one that may write, at once: a deferred one that has read
+    /// cannot wait for another writer (242 of 1,600 went through).
+    pub async fn begin(&mut self) -> Result<(), SessionError> {
+        match self.dialect() {
+            Dialect::Sqlite => self.begin_immediate().await,
+            Dialect::Mysql => self.run("START TRANSACTION", &[]).await.map(|_| ()),
+            Dialect::Postgres => self.run("BEGIN", &[]).await.map(|_| ()),
         }
-        match &mut self.wire {
-            Wire::Sqlite(conn) => {
-                macro_rules! bind {
-                    ($query:expr, $arg:expr) => {
-                        match $arg {
-                            Arg::Null => $query.bind(None::<String>),
-                            Arg::Text(text) => $query.bind(text.clone()),
-                            Arg::Int(number) => $query.bind(*number),
-                            Arg::Decimal(number) => bind_near($query, number),
-                        }
-                    };
-                }
-                drain!(conn, decode::sqlite);
-            }
-            Wire::Mysql(conn) => {
-                macro_rules! bind {
-                    ($query:expr, $arg:expr) => {
-                        match $arg {
-                            Arg::Null => $query.bind(None::<String>),
-                            Arg::Text(text) => $query.bind(text.clone()),
-                            Arg::Int(number) => $query.bind(*number),
-                            Arg::Decimal(number) => $query.bind(number.clone()),
-                        }
-                    };
-                }
-                drain!(conn, |row, at| decode::mysql(row, at, format));
-            }
-            Wire::Postgres(conn) => {
-                macro_rules! bind {
-                    ($query:expr, $arg:expr) => {
-                        $query.bind(match $arg {
-                            Arg::Null => None,
-                            Arg::Text(text) => Some(text.clone()),
-                            Arg::Int(number) => Some(number.to_string()),
-                            Arg::Decimal(number) => Some(number.to_plain_string()),
-                        })
-                    };
-                }
-                drain!(conn, decode::postgres);
-            }
-        }
-        Ok(())
     }
 
-    /// Opens a transaction. On SQLite one that may write, at once: a deferred one that has read
-    /// cannot wait for another writer (242 of 1,600 went through). While the file is taken it
-    /// keeps asking; whoever waits here may be dropped at any time.
-    pub async fn begin(&mut self) -> Result<(), SessionError> {
-        let begin = match self.dialect() {
-            Dialect::Sqlite => "BEGIN IMMEDIATE",
-            Dialect::Mysql => "START TRANSACTION",
-            Dialect::Postgres => "BEGIN",
-        };
+    /// Asks until the file is free. In short steps, because nothing interrupts SQLite's own wait
+    /// and the brake is looked at only between two statements.
+    async fn begin_immediate(&mut self) -> Result<(), SessionError> {
+        self.run("PRAGMA busy_timeout = 200", &[]).await?;
         loop {
-            match self.run(begin, &[]).await {
+            match self.run("BEGIN IMMEDIATE", &[]).await {
                 Err(SessionError::Database(error)) if error.is_sqlite_busy() => {}
-                other => return other.map(|_| ()),
+                Err(error) => return Err(error),
+                Ok(_) => break,
             }
         }
+        let wait = format!("PRAGMA busy_timeout = {}", SQLITE_BUSY.as_millis());
+        self.run(&wait, &[]).await.map(|_| ())
     }
 
     /// Commits; not when the brake is on.
@@ -304,7 +213,7 @@ impl Session {
 
     /// Rolls back, whether the brake is on or not.
     pub async fn rollback(&mut self) -> Result<(), SessionError> {
-        self.send("ROLLBACK", &[], &mut Results::default()).await
+        self.wire.send("ROLLBACK", &[], &mut Results::default()).await
     }
 
     /// Level, number and text of each warning of the last statement; only MySQL keeps such a list,
@@ -375,81 +284,6 @@ impl Session {
 
     /// Says good-bye, so that the server ends the session now and not when it notices.
     pub async fn close(self) {
-        let bye = async {
-            match self.wire {
-                Wire::Sqlite(conn) => conn.close().await,
-                Wire::Mysql(conn) => conn.close().await,
-                Wire::Postgres(conn) => conn.close().await,
-            }
-        };
-        let _the_server_will_notice = tokio::time::timeout(CLOSE_TIME, bye).await;
+        let _the_server_will_notice = tokio::time::timeout(CLOSE_TIME, self.wire.close()).await;
     }
-}
-
-type SqliteQuery<'q> = sqlx::query::Query<'q, sqlx::Sqlite, sqlx::sqlite::SqliteArguments>;
-
-/// A whole number stays one; anything else becomes the nearest REAL. As text, `sum(x) > :limit`
-/// would be true for no number at all, because SQLite puts every text above every number.
-fn bind_near<'q>(query: SqliteQuery<'q>, number: &BigDecimal) -> SqliteQuery<'q> {
-    use bigdecimal::ToPrimitive;
-    match (number.is_integer(), number.to_i64(), number.to_f64()) {
-        (true, Some(whole), _) => query.bind(whole),
-        (_, _, Some(near)) => query.bind(near),
-        _ => query.bind(number.to_plain_string()),
-    }
-}
-
-/// Whether a statement's count means rows changed: PostgreSQL counts the rows of a SELECT as well,
-/// and SQLite repeats the last count after statements that change nothing.
-fn counts_changes(sql: &str, dialect: Dialect) -> bool {
-    let upper = sql.to_ascii_uppercase();
-    let mut words = upper.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| !w.is_empty());
-    match words.next().unwrap_or_default() {
-        "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "MERGE" => true,
-        "WITH" => words.any(|w| matches!(w, "INSERT" | "UPDATE" | "DELETE" | "MERGE")),
-        "CREATE" | "COPY" | "CALL" | "LOAD" | "SET" | "DO" | "EXECUTE" => {
-            dialect != Dialect::Sqlite
-        }
-        _ => false,
-    }
-}
-
-async fn connect_sqlite(url: &str, brake: &Brake) -> Result<SqliteConnection, SessionError> {
-    let mut conn = SqliteConnectOptions::from_str(url)?
-        .create_if_missing(!url.contains("mode="))
-        .busy_timeout(SQLITE_BUSY)
-        .statement_cache_capacity(1)
-        .disable_statement_logging()
-        .connect()
-        .await?;
-    let brake = brake.clone();
-    // Asked every thousand steps of SQLite's machine: some ten microseconds.
-    conn.lock_handle().await?.set_progress_handler(1_000, move || !brake.is_on());
-    Ok(conn)
-}
-
-async fn connect_mysql(target: &Target) -> Result<MySqlConnection, SessionError> {
-    let mut options = MySqlConnectOptions::from_str(&target.url)?
-        .timezone(None::<String>)
-        .pipes_as_concat(false)
-        .no_engine_substitution(false)
-        .charset("utf8mb4")
-        .statement_cache_capacity(0)
-        .disable_statement_logging();
-    if let Some(password) = &target.password {
-        options = options.password(password.expose_secret());
-    }
-    Ok(options.connect().await?)
-}
-
-async fn connect_postgres(target: &Target) -> Result<PgConnection, SessionError> {
-    let label: String = format!("procession:{}", target.label).chars().take(60).collect();
-    let mut options = PgConnectOptions::from_str(&target.url)?
-        .application_name(&label)
-        .statement_cache_capacity(1)
-        .disable_statement_logging();
-    if let Some(password) = &target.password {
-        options = options.password(password.expose_secret());
-    }
-    Ok(options.connect().await?)
 }

@@ -22,6 +22,14 @@ fn statements_end_at_semicolons_that_are_code() {
         (Mysql, "# a;b\nSELECT 1 -- c;d\n; -- e", vec!["SELECT 1 -- c;d"]),
         (Mysql, "SELECT 5--1;SELECT 2", vec!["SELECT 5--1", "SELECT 2"]),
         (Mysql, "/*!40101 SET a=1; */; /* no; */", vec!["/*!40101 SET a=1; */"]),
+    ] {
+        assert_eq!(texts(sql, dialect), expected, "{dialect}: {sql}");
+    }
+}
+
+#[test]
+fn comments_nest_and_dollars_quote_where_they_do() {
+    for (dialect, sql, expected) in [
         (Postgres, "/* a /* b; */ c; */ SELECT 1", vec!["SELECT 1"]),
         (Sqlite, "/* a /* b; */ SELECT 1; SELECT [a;b]", vec!["SELECT 1", "SELECT [a;b]"]),
         (

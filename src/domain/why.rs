@@ -121,6 +121,38 @@ mod tests {
     use crate::domain::params::BatchValues;
     use std::collections::BTreeMap;
 
+    fn group_of(code: &GroupCode) -> Group {
+        Group {
+            code: code.clone(),
+            name: "g".into(),
+            batch_type: None,
+            owner: None,
+            notify_email: vec![],
+            max_parallel: None,
+            time_zone: None,
+            params: BTreeMap::new(),
+        }
+    }
+
+    fn batch_of(group: &GroupCode) -> Batch {
+        Batch {
+            batch_id: BatchId(1),
+            values: BatchValues {
+                batch_no: BatchNo::parse("1").expect("no"),
+                group: group.clone(),
+                business_date: None,
+                params: BTreeMap::new(),
+            },
+            batch_type: None,
+            status: BatchStatus::Running,
+            owner: None,
+            started_by: "t".into(),
+            create_time: Millis(0),
+            end_time: None,
+            reason: None,
+        }
+    }
+
     fn answers(dispatched: bool) -> Vec<String> {
         use QueueStatus as S;
         let group = GroupCode::parse("g").expect("group");
@@ -152,33 +184,9 @@ mod tests {
             outputs: None,
         };
         let rows: Vec<QueueEntry> = (0..states.len()).map(row).collect();
-        let group_def = Group {
-            code: group.clone(),
-            name: "g".into(),
-            batch_type: None,
-            owner: None,
-            notify_email: vec![],
-            max_parallel: None,
-            time_zone: None,
-            params: BTreeMap::new(),
-        };
+        let group_def = group_of(&group);
         let snapshot = Snapshot { group: group_def, jobs, dependencies, sources: vec![] };
-        let batch = Batch {
-            batch_id: BatchId(1),
-            values: BatchValues {
-                batch_no: BatchNo::parse("1").expect("no"),
-                group: group.clone(),
-                business_date: None,
-                params: BTreeMap::new(),
-            },
-            batch_type: None,
-            status: BatchStatus::Running,
-            owner: None,
-            started_by: "t".into(),
-            create_time: Millis(0),
-            end_time: None,
-            reason: None,
-        };
+        let batch = batch_of(&group);
         let mut slots = Slots::new(1);
         slots.take(&group, None);
         let dag = snapshot.dag().expect("dag");

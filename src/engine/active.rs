@@ -186,6 +186,7 @@ impl Active {
         let tried = matches!(row.status, QueueStatus::Running) || row.end_time.is_some();
         let start_time = row.start_time.filter(|_| tried);
         let end_time = row.end_time.filter(|_| row.status != QueueStatus::Running);
+        changes.batches.insert(self.batch.batch_id);
         changes.logs.push(ExecutionLog {
             queue_id: row.queue_id,
             status: row.status,
@@ -319,9 +320,11 @@ impl Active {
         self.stops.remove(&node);
     }
 
-    /// Hands the switches of running bodies to the next life of this memory.
-    pub(super) fn into_stops(self) -> HashMap<Node, watch::Sender<Option<StopReason>>> {
-        self.stops
+    /// Tells every running body to stop, because the batch is not ours any more.
+    pub(super) fn stop_all(&self) {
+        for stop in self.stops.values() {
+            stop.send_replace(Some(StopReason::Killed));
+        }
     }
 }
 

@@ -42,6 +42,10 @@ pub struct QueueDispatcher {
     pub(super) around: Arc<Surroundings>,
     pub(super) news: Option<mpsc::UnboundedSender<News>>,
     pub(super) results: BTreeMap<BatchId, BatchStatus>,
+    /// A beat failed, so memory may differ from the rows and is read anew before anything else.
+    pub(super) stale: bool,
+    /// Nothing new is started any more; what runs ends.
+    pub(super) draining: bool,
 }
 
 impl QueueDispatcher {
@@ -76,6 +80,8 @@ impl QueueDispatcher {
             around,
             news,
             results: BTreeMap::new(),
+            stale: false,
+            draining: false,
         })
     }
 
@@ -94,6 +100,11 @@ impl QueueDispatcher {
         self.active.values().filter_map(Active::next_wake).min()
     }
 
+    /// How many bodies this process runs.
+    pub fn running(&self) -> usize {
+        self.active.values().map(|a| a.in_hand().count()).sum()
+    }
+
     /// Waits for a report of a worker.
     pub async fn wait(&mut self) {
         if let Some(report) = self.reports.recv().await {
@@ -103,6 +114,9 @@ impl QueueDispatcher {
 
     /// One turn: everything that waits, in one transaction. `true` when anything changed.
     pub async fn beat(&mut self) -> Result<bool> {
+        if self.stale {
+            self.recover().await.context("read the open batches again after a failed beat")?;
+        }
         while let Ok(report) = self.reports.try_recv() {
             self.waiting.push(report);
         }
@@ -117,10 +131,7 @@ impl QueueDispatcher {
             self.forget(freed);
             return Ok(false);
         }
-        if let Err(error) = self.commit(&changes, now).await {
-            self.recover().await.context("read the open batches again after a failed beat")?;
-            return Err(error);
-        }
+        self.commit(&changes, now).await?;
         self.waiting.clear();
         self.forget(freed);
         for (id, place) in starts {
@@ -136,10 +147,14 @@ impl QueueDispatcher {
         Ok(true)
     }
 
-    pub(super) async fn commit(&self, changes: &Changes, now: Millis) -> Result<()> {
+    /// Writes changes that memory has made already; whatever goes wrong, memory is read anew before
+    /// the next beat, because after a lost COMMIT only the rows know.
+    pub(super) async fn commit(&mut self, changes: &Changes, now: Millis) -> Result<()> {
+        self.stale = true;
         let mut tx = self.db.begin().await?;
         changes.write(&mut tx, self.node.id(), now).await?;
         tx.commit().await?;
+        self.stale = false;
         Ok(())
     }
 
@@ -155,14 +170,15 @@ impl QueueDispatcher {
                     let job = active.job(place);
                     self.slots.give_back(&active.batch.values.group, job.source.as_ref());
                     freed.push((id, place));
-                    if !active.end(place, report.attempt, outcome, changes, now) {
+                    if active.end(place, report.attempt, outcome, changes, now) {
+                        changes.lines.push((report.queue_id, report.attempt, lines.clone()));
+                    } else {
                         tracing::warn!(
                             queue_id = report.queue_id.0,
                             report.attempt,
-                            "a late result of an earlier try; the row belongs to another one now"
+                            "a result that came late or was written already; the row stays as it is"
                         );
                     }
-                    changes.lines.push((report.queue_id, report.attempt, lines.clone()));
                 }
             }
         }
@@ -177,7 +193,7 @@ impl QueueDispatcher {
     /// Fills free slots, one job of each batch in turn so that none starves another.
     fn claim(&mut self, changes: &mut Changes, now: Millis) -> Vec<(BatchId, Place)> {
         let mut starts = Vec::new();
-        loop {
+        while !self.draining {
             let before = starts.len();
             for (id, active) in &mut self.active {
                 if let Some(place) = active.pick(&mut self.slots, self.node.id(), changes, now) {
@@ -210,7 +226,7 @@ impl QueueDispatcher {
         }
     }
 
-    fn close(&mut self, id: BatchId, result: BatchStatus) {
+    pub(super) fn close(&mut self, id: BatchId, result: BatchStatus) {
         if let Some(active) = self.active.remove(&id) {
             for (row, _) in active.places() {
                 self.places.remove(&row);
@@ -220,7 +236,7 @@ impl QueueDispatcher {
     }
 
     /// After a failed beat: memory of all open batches anew from their rows, slots recounted.
-    pub(super) async fn recover(&mut self) -> Result<()> {
+    async fn recover(&mut self) -> Result<()> {
         let ids: Vec<BatchId> = self.active.keys().copied().collect();
         for id in ids {
             self.load(id).await?;
@@ -232,6 +248,7 @@ impl QueueDispatcher {
                 self.slots.take(&active.batch.values.group, job.source.as_ref());
             }
         }
+        self.stale = false;
         Ok(())
     }
 

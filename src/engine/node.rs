@@ -6,6 +6,9 @@ use crate::engine::clock::Clock;
 use crate::store::{self, Db, node};
 use anyhow::{Context as _, Result, bail};
 
+/// How long a process that has gone is remembered: a month, in which somebody may ask who ran what.
+const KEEP_MS: i64 = 30 * 24 * 3_600_000;
+
 /// This process.
 #[derive(Clone, Debug)]
 pub struct Node {
@@ -40,6 +43,7 @@ impl Node {
             pid: std::process::id().into(),
             lease_until: now.plus(lease_ms),
         };
+        node::forget(&mut tx, now.plus(-KEEP_MS)).await?;
         node::register(&mut tx, &row, env!("CARGO_PKG_VERSION"), now).await?;
         tx.commit().await.context("register this node")?;
         Ok(this)

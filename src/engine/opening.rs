@@ -16,10 +16,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     /// It exists.
-    #[error(
-        "batch {0} of group {1} exists already ({2}); it never runs silently twice. To go on with \
-         it: --resume"
-    )]
+    #[error("batch {0} of group {1} exists already ({2}); it never runs silently twice. {cure}",
+        cure = cure(*.2))]
     Exists(String, String, BatchStatus),
     /// There is nothing to resume.
     #[error("there is no batch {0} of group {1} to resume; leave out --resume to start it")]
@@ -187,12 +185,17 @@ impl QueueDispatcher {
         Ok(nodes.iter().map(|n| rows[n.at()].job_code.clone()).collect())
     }
 
-    /// Reads a batch of ours from its rows into memory, replacing what memory held of it.
+    /// Reads a batch of ours from its rows into memory, replacing what memory held of it. Memory
+    /// changes only when all of it has been read and what the rows were owed is committed.
     pub(super) async fn load(&mut self, id: BatchId) -> Result<()> {
-        let stops = self.active.remove(&id).map(Active::into_stops).unwrap_or_default();
+        let stops = self.active.get(&id).map(|a| a.stops.clone()).unwrap_or_default();
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         let batch = batch::get(&mut tx, id).await?;
+        if batch.owner.as_ref() != Some(self.node.id()) {
+            tx.rollback().await?;
+            return self.let_go(&batch);
+        }
         let snapshot = batch::snapshot(&mut tx, id).await?;
         let rows = queue::of_batch(&mut tx, id).await?;
         let (mut active, owed) =
@@ -211,6 +214,40 @@ impl QueueDispatcher {
         self.active.insert(id, active);
         self.tell(owed.news);
         Ok(())
+    }
+
+    /// A batch that is not ours any more: its bodies here are stopped, because whoever has it now
+    /// may start the same jobs. One that ended (the answer to that commit was lost) is closed.
+    fn let_go(&mut self, batch: &Batch) -> Result<()> {
+        let id = batch.batch_id;
+        if batch.status.is_final() {
+            self.close(id, batch.status);
+            return Ok(());
+        }
+        if let Some(active) = self.active.remove(&id) {
+            active.stop_all();
+        }
+        Err(TakenOver(batch.values.batch_no.to_string(), batch.values.group.to_string()).into())
+    }
+}
+
+/// Another process has taken a batch over while this one was not heard of.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "batch {0} of group {1} was taken over by another process, because this one was silent for \
+     longer than its lease; its jobs here were stopped"
+)]
+pub struct TakenOver(String, String);
+
+fn cure(status: BatchStatus) -> &'static str {
+    match status {
+        BatchStatus::Success | BatchStatus::Warning => {
+            "It is done; to run the jobs once more, give another batch number"
+        }
+        BatchStatus::Running | BatchStatus::Killing => {
+            "To go on with it if its process died: --resume"
+        }
+        BatchStatus::Failed | BatchStatus::Killed => "To go on from its failures: --resume",
     }
 }
 

@@ -3,9 +3,11 @@
 use crate::domain::time::Millis;
 use crate::engine::changes::Changes;
 use crate::engine::dispatcher::QueueDispatcher;
-use crate::store::{self, batch, queue};
+use crate::engine::opening::TakenOver;
+use crate::store::{self, Stale, batch};
 use anyhow::Result;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 impl QueueDispatcher {
     /// Looks for batches of ours that an operator wants stopped.
@@ -20,10 +22,7 @@ impl QueueDispatcher {
             };
             let mut changes = Changes::default();
             active.kill(&mut changes, now);
-            if let Err(error) = self.commit(&changes, now).await {
-                self.recover().await?;
-                return Err(error);
-            }
+            self.commit(&changes, now).await?;
             if let Some(active) = self.active.get(&id) {
                 active.stop_bodies();
             }
@@ -37,20 +36,25 @@ impl QueueDispatcher {
         self.node.beat(&self.db, &self.clock).await
     }
 
-    /// Runs until every open batch has ended. Never gives up on a database that is away: it backs
-    /// off and goes on from the rows when it is back.
-    pub async fn run_until_done(&mut self) -> Result<()> {
+    /// Runs until every open batch has ended, or, once `stop` is cancelled, until what runs has
+    /// ended; nothing new starts then. A database that is away or asks to try again is waited for
+    /// without end; any other error is given up on after some tries.
+    pub async fn run_until_done(&mut self, stop: &CancellationToken) -> Result<()> {
         let mut pause = Pause::default();
         let mut heartbeat_at = self.clock.now().plus(self.node.heartbeat_ms());
         let mut look_at = self.clock.now();
         while !self.is_idle() {
+            self.draining = stop.is_cancelled();
+            if self.draining && self.running() == 0 && !self.stale {
+                return Ok(());
+            }
             let now = self.clock.now();
             let turn = async {
                 if now >= heartbeat_at {
                     self.heartbeat().await?;
                     heartbeat_at = now.plus(self.node.heartbeat_ms());
                 }
-                if now >= look_at {
+                if now >= look_at && !self.stale {
                     self.look_for_kills().await?;
                     look_at = now.plus(LOOK_MS);
                 }
@@ -58,8 +62,8 @@ impl QueueDispatcher {
             };
             match turn.await {
                 Ok(true) => pause = Pause::default(),
-                Ok(false) => self.rest(heartbeat_at.min(look_at)).await,
-                Err(error) if store::is_transient(&error) || is_stale(&error) => {
+                Ok(false) => self.rest(heartbeat_at.min(look_at), stop).await,
+                Err(error) if pause.is_worth_another(&error) => {
                     tracing::warn!(error = format!("{error:#}"), "a beat failed; trying again");
                     tokio::time::sleep(pause.next()).await;
                 }
@@ -69,13 +73,15 @@ impl QueueDispatcher {
         Ok(())
     }
 
-    async fn rest(&mut self, until: Millis) {
+    async fn rest(&mut self, until: Millis, stop: &CancellationToken) {
         let now = self.clock.now();
         let until = self.next_wake().map_or(until, |wake| wake.min(until));
         let rest = Duration::from_millis(u64::try_from(until.since(now)).unwrap_or(0).max(1));
+        let draining = self.draining;
         tokio::select! {
             () = self.wait() => {}
             () = tokio::time::sleep(rest) => {}
+            () = stop.cancelled(), if !draining => {}
         }
     }
 
@@ -89,8 +95,11 @@ impl QueueDispatcher {
 const LOOK_MS: i64 = 1_000;
 
 fn is_stale(error: &anyhow::Error) -> bool {
-    error.chain().any(|e| e.downcast_ref::<queue::Stale>().is_some())
+    error.chain().any(|e| e.is::<Stale>())
 }
+
+/// Tries of a beat that fails for another reason than a database that is away.
+const TRIES: u32 = 10;
 
 /// Growing pauses between tries, 50 ms to 5 s, with jitter so that two nodes do not march in step.
 #[derive(Default)]
@@ -99,6 +108,13 @@ struct Pause {
 }
 
 impl Pause {
+    fn is_worth_another(&self, error: &anyhow::Error) -> bool {
+        if error.chain().any(|e| e.is::<TakenOver>()) {
+            return false;
+        }
+        store::is_transient(error) || is_stale(error) || self.tries < TRIES
+    }
+
     fn next(&mut self) -> Duration {
         let base = 50u64 << self.tries.min(6);
         self.tries += 1;

@@ -141,7 +141,12 @@ async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>)
         *reason = reason.or(Some(StopReason::TimedOut));
         first
     });
-    body.await
+    let mut outcome = body.await;
+    if outcome.end == End::TimedOut {
+        let how = outcome.message.unwrap_or_default();
+        outcome.message = Some(format!("ran past its {} s; {how}", limit.as_secs()));
+    }
+    outcome
 }
 
 /// Stores new lines while a body runs, so that `logs -f` can follow it.

@@ -10,13 +10,14 @@ use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::session::{Brake, Session, SessionId, Target};
 use crate::domain::outcome::{Outputs, Stream};
+use crate::handler::stopwatch::Stopwatch;
 use crate::handler::target::Fault;
 use crate::handler::{Context, StopReason};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 /// Between two cancels.
 const REPEAT: Duration = Duration::from_millis(200);
@@ -111,18 +112,17 @@ impl<'a> Ladder<'a> {
             sleep(self.ctx.options.kill_grace + self.ctx.options.kill_confirm).await;
             return false;
         };
-        let start = Instant::now();
-        let (mut control, mut sent) = (None, 0_u32);
+        let start = Stopwatch::start();
+        let (mut control, mut sent, mut is_said) = (None, 0_u32, false);
         while start.elapsed() < self.ctx.options.kill_grace {
             if let Some(open) = self.connected(&mut control).await {
                 // Said before it is sent: the body may end, and this future with it, at once.
                 self.was_sent.store(true, Ordering::SeqCst);
-                if sent == 0 {
+                if !std::mem::replace(&mut is_said, true) {
                     self.say(format!("{} sent", self.cancel_words(id)));
                 }
-                sent += 1;
                 match timeout(self.target.timeout, open.cancel(id)).await {
-                    Ok(Ok(true)) => {}
+                    Ok(Ok(true)) => sent += 1,
                     Ok(Ok(false)) => return self.confirm(Duration::ZERO).await,
                     Ok(Err(error)) => self.complain(&mut control, "cancel", &error).await,
                     Err(_) => control = None,
@@ -153,8 +153,8 @@ impl<'a> Ladder<'a> {
     /// list while it is rolled back, and that is right: its rows still count.
     pub(crate) async fn confirm(&self, patience: Duration) -> bool {
         let Some(id) = &self.id else { return true };
-        let start = Instant::now();
-        let (mut control, mut last_end) = (None, None::<Instant>);
+        let start = Stopwatch::start();
+        let (mut control, mut last_end) = (None, None::<Stopwatch>);
         while start.elapsed() < self.ctx.options.kill_confirm {
             if let Some(open) = self.connected(&mut control).await {
                 let look = timeout(self.target.timeout, open.is_alive(id, self.lock_name)).await;
@@ -169,7 +169,7 @@ impl<'a> Ladder<'a> {
                         let is_time = last_end.is_none_or(|at| at.elapsed() > 5 * REPEAT);
                         if start.elapsed() >= patience && is_time {
                             self.end_session(id, &mut control, last_end.is_none()).await;
-                            last_end = Some(Instant::now());
+                            last_end = Some(Stopwatch::start());
                         }
                     }
                     Ok(Err(error)) => self.complain(&mut control, "look for it", &error).await,
@@ -222,23 +222,29 @@ impl<'a> Ladder<'a> {
         }
     }
 
-    /// After a lost connection: writes down whether the session still lives. It is not stopped:
-    /// it may be about to end well, and the session lock keeps a second start away from it.
+    /// After a lost connection: writes down whether the session still lives, looking for a second
+    /// because one that ends needs a moment to leave the list. It is not stopped: it may be about
+    /// to end well, and the session lock keeps a second start away from it.
     pub(crate) async fn tell_what_became(&self) {
         let Some(id) = &self.id else { return };
-        let mut control = None;
-        let Some(open) = self.connected(&mut control).await else {
-            return;
-        };
-        match timeout(self.target.timeout, open.is_alive(id, self.lock_name)).await {
-            Ok(Ok(true)) => self.say(format!(
-                "session {} still runs on the server; a second start waits for it",
-                id.number
-            )),
-            Ok(Ok(false)) => self.say(format!("session {} is gone from the server", id.number)),
-            Ok(Err(error)) => self.complain(&mut control, "look for it", &error).await,
-            Err(_) => {}
+        let (mut control, mut is_alive) = (None, None);
+        for _ in 0..5 {
+            let Some(open) = self.connected(&mut control).await else { break };
+            match timeout(self.target.timeout, open.is_alive(id, self.lock_name)).await {
+                Ok(Ok(answer)) => is_alive = Some(answer),
+                Ok(Err(error)) => self.complain(&mut control, "look for it", &error).await,
+                Err(_) => control = None,
+            }
+            if is_alive == Some(false) {
+                break;
+            }
+            sleep(REPEAT).await;
         }
+        self.say(match is_alive {
+            Some(true) => format!("{} still runs; a second start waits for it", self.name()),
+            Some(false) => format!("{} is gone from the server", self.name()),
+            None => format!("whether {} still runs could not be learnt", self.name()),
+        });
         close(control).await;
     }
 }

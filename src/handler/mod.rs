@@ -14,6 +14,7 @@ mod proc;
 mod script;
 mod signature;
 mod sql;
+mod stopwatch;
 mod target;
 
 use crate::domain::id::QueueId;

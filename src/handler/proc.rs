@@ -2,6 +2,10 @@
 //!
 //! The name is looked up in the server's catalogue first, and what is called is what was found
 //! there, quoted; so a name can neither smuggle in SQL nor call something else by accident.
+//!
+//! On MySQL `ROW_COUNT()` behind an UPDATE counts the rows *found* here, while the mysql client
+//! shows those *changed*: sqlx always connects with CLIENT_FOUND_ROWS. And MySQL's warnings of a
+//! CALL are written to the log but do not change its end.
 
 use crate::db::dialect::Dialect;
 use crate::db::results::Results;
@@ -14,11 +18,11 @@ use crate::domain::time::span_words;
 use crate::handler::log::RunLog;
 use crate::handler::signature::{Slot, arrange, choose, parse_name};
 use crate::handler::sql::{self, log_warnings, refuse_open_transaction};
+use crate::handler::stopwatch::Stopwatch;
 use crate::handler::target::{self, Body, Fault};
 use crate::handler::{Context, Task, WorkerHandler, bind};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
-use tokio::time::Instant;
 
 /// The PROC handler.
 pub(crate) struct Proc;
@@ -52,13 +56,13 @@ impl Body for Call<'_> {
             }
             let routine = self.look_up(name, session).await?;
             let slots = arrange(&routine, &self.task.params).map_err(Fault::Said)?;
-            let start = Instant::now();
+            let start = Stopwatch::start();
             let outputs = match session.dialect() {
                 Dialect::Postgres => self.postgres(&routine, &slots, session).await?,
                 Dialect::Mysql | Dialect::Sqlite => self.mysql(&routine, &slots, session).await?,
             };
             refuse_open_transaction(session).await?;
-            let took = i64::try_from(start.elapsed().as_millis()).unwrap_or(i64::MAX);
+            let took = start.ms();
             let line = format!(
                 "{} rows changed, {} result sets in {}",
                 outputs.rows_affected,

@@ -9,6 +9,7 @@ use crate::domain::job::{BodyPart, JobKind};
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
 use crate::handler::child::{self, Dir, Reader};
 use crate::handler::family::{Family, Member};
+use crate::handler::stopwatch::Stopwatch;
 use crate::handler::target::end_of;
 use crate::handler::{Context, StopReason, Task, WorkerHandler};
 use futures_util::future::BoxFuture;
@@ -18,7 +19,7 @@ use std::pin::pin;
 use std::process::ExitStatus;
 use std::time::Duration;
 use tokio::process::Child;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 /// The SCRIPT handler.
 pub(crate) struct Script;
@@ -178,7 +179,7 @@ async fn tidy(family: &Family, ctx: &Context, is_good: bool) {
 
 /// Kills on until none of the family is to be seen.
 async fn confirm(family: &Family, pid: i32, reason: StopReason, ctx: &Context) -> Outcome {
-    let start = Instant::now();
+    let start = Stopwatch::start();
     loop {
         let look = family.clone();
         let left = tokio::task::spawn_blocking(move || look.end_all()).await.unwrap_or_default();
@@ -187,8 +188,8 @@ async fn confirm(family: &Family, pid: i32, reason: StopReason, ctx: &Context) -
             let line = format!("process {pid} and all it started are gone after {seconds:.1} s");
             ctx.log.line(Stream::System, line);
             let said = match reason {
-                StopReason::TimedOut => "ran past its time and was stopped",
-                StopReason::Killed => "was stopped as an operator asked",
+                StopReason::TimedOut => "stopped with all that it started",
+                StopReason::Killed => "stopped with all that it started, as an operator asked",
             };
             return Outcome::ended(end_of(reason), said);
         };

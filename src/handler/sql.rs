@@ -7,10 +7,10 @@ use crate::domain::params::BoundParam;
 use crate::domain::statement::{Statement, bind_names, is_transaction_word, split, unfit};
 use crate::domain::time::span_words;
 use crate::handler::log::RunLog;
+use crate::handler::stopwatch::Stopwatch;
 use crate::handler::target::{self, Body, Fault};
 use crate::handler::{Context, Task, WorkerHandler, bind};
 use futures_util::future::BoxFuture;
-use tokio::time::Instant;
 
 /// The SQL handler.
 pub(crate) struct Sql;
@@ -174,13 +174,13 @@ impl<'a> Run<'a> {
         let mut results = bind::results();
         for (at, statement) in self.statements.iter().enumerate() {
             let (text, args) = self.bound(statement);
-            let start = Instant::now();
+            let start = Stopwatch::start();
             let before = (results.rows_read, results.rows_affected);
             session
                 .run_into(&text, &args, &mut results)
                 .await
                 .map_err(|error| Fault::At(self.place(at), error))?;
-            let took = i64::try_from(start.elapsed().as_millis()).unwrap_or(i64::MAX);
+            let took = start.ms();
             let rows = match (results.rows_read - before.0, results.rows_affected - before.1) {
                 (0, changed) => format!("{changed} rows changed"),
                 (read, 0) => format!("{read} rows"),

@@ -8,12 +8,13 @@ use crate::domain::id::SourceName;
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
 use crate::domain::source::{DialectName, Source};
 use crate::handler::ladder::{Ended, Ladder};
+use crate::handler::stopwatch::Stopwatch;
 use crate::handler::{Context, StopReason, Task};
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 /// What a handler does with an open session.
 pub(crate) trait Body: Sync {
@@ -113,8 +114,8 @@ fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> Outcome {
         return Outcome::ended(End::Unknown, said);
     }
     let said = match reason {
-        StopReason::TimedOut => "ran past its time and was stopped on the server",
-        StopReason::Killed => "was stopped on the server as an operator asked",
+        StopReason::TimedOut => "stopped on the server",
+        StopReason::Killed => "stopped on the server as an operator asked",
     };
     Outcome::ended(end_of(reason), said)
 }
@@ -143,7 +144,7 @@ async fn get_ready(
     let who = session.id().map_or(String::new(), |id| format!(", session {}", id.number));
     let dialect = session.dialect().as_str();
     ctx.log.line(Stream::System, format!("connected to source '{source}' ({dialect}{who})"));
-    let since = Instant::now();
+    let since = Stopwatch::start();
     let mut pause = Duration::from_millis(50);
     while !session
         .try_lock(&task.lock_name)

@@ -6,8 +6,8 @@ use crate::domain::id::{BatchId, BatchNo, GroupCode, NodeId};
 use crate::domain::params::BatchValues;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
-use crate::store::Tx;
-use anyhow::{Context as _, Result};
+use crate::store::{Stale, Tx};
+use anyhow::{Context as _, Result, ensure};
 use std::collections::BTreeMap;
 
 const COLUMNS: &str = "batch_id, batch_no, group_code, batch_type, status, business_date, params, \
@@ -132,6 +132,18 @@ pub async fn take_over(
         )
         .await?;
     Ok(found == 1)
+}
+
+/// Locks a batch's row to the end of the transaction and makes sure that it is still this owner's:
+/// a process that was silent for longer than its lease must not write into what another has taken
+/// over.
+pub async fn hold(tx: &mut Tx, id: BatchId, owner: &NodeId) -> Result<()> {
+    let lock = tx.dialect().for_update();
+    let sql = format!("SELECT owner FROM job_batch WHERE batch_id = ?{lock}");
+    let row = tx.fetch_optional(&sql, &[id.0.into()]).await?;
+    let found = row.map(|r| r.opt_text("owner")).transpose()?.flatten();
+    ensure!(found.as_deref() == Some(owner.0.as_str()), Stale::Batch);
+    Ok(())
 }
 
 /// Asks for a batch to be stopped; `false` when it is not running.

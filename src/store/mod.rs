@@ -25,6 +25,25 @@ pub fn is_taken(error: &anyhow::Error) -> bool {
     error.chain().any(|e| matches!(e.downcast_ref::<db::Error>(), Some(db::Error::Unique(_))))
 }
 
+/// Someone else changed a row meanwhile: what this process knows of the batch is stale and has to
+/// be read anew. Not a failure of the database.
+#[derive(Debug, thiserror::Error)]
+pub enum Stale {
+    /// Rows of `job_queue` are not in the state they were known in.
+    #[error(
+        "{expected} rows of job_queue were to change, {found} did: another process changed them"
+    )]
+    Rows {
+        /// How many were to change.
+        expected: u64,
+        /// How many did.
+        found: u64,
+    },
+    /// The row of `job_batch` names another owner.
+    #[error("the batch belongs to another process now")]
+    Batch,
+}
+
 /// A fact about this installation, kept from the first call on; `fresh` is used when there is none.
 pub async fn meta(tx: &mut Tx, name: &str, fresh: &str) -> anyhow::Result<String> {
     let read = "SELECT value FROM procession_meta WHERE name = ?";

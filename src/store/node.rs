@@ -66,3 +66,11 @@ pub async fn find(tx: &mut Tx, node: &NodeId) -> Result<Option<Node>> {
         lease_until: row.time("lease_until")?.into(),
     }))
 }
+
+/// Forgets processes whose leases ended before `before`; every run leaves a row behind.
+pub async fn forget(tx: &mut Tx, before: Millis) -> Result<()> {
+    tx.execute("DELETE FROM cluster_node WHERE lease_until < ?", &[before.to_utc().into()])
+        .await
+        .context("forget old nodes")?;
+    Ok(())
+}

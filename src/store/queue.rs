@@ -4,7 +4,7 @@ use crate::db::{Row, Value};
 use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
-use crate::store::Tx;
+use crate::store::{Stale, Tx};
 use anyhow::{Context as _, Result, ensure};
 
 /// A row about to be written.
@@ -86,18 +86,9 @@ pub async fn outputs(tx: &mut Tx, ids: &[QueueId]) -> Result<Vec<(QueueId, Strin
     Ok(found)
 }
 
-/// Someone else changed a row meanwhile: what this process knows of the batch is stale and has to
-/// be read anew. Not a failure of the database.
-#[derive(Debug, thiserror::Error)]
-#[error("{expected} rows of job_queue were to change, {found} did: another process changed them")]
-pub struct Stale {
-    expected: u64,
-    found: u64,
-}
-
 fn expect_all(expected: usize, found: u64) -> Result<()> {
     let expected = expected as u64;
-    ensure!(expected == found, Stale { expected, found });
+    ensure!(expected == found, Stale::Rows { expected, found });
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 mod azkaban;
 mod docs;
+mod flow;
 mod handler;
 mod layers;
 mod store;

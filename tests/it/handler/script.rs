@@ -100,7 +100,6 @@ async fn tree(script: &str, reason: StopReason) -> Ran {
     };
     let ran = bench.stop_when(reason, ready).await;
     assert_eq!(living(&cookie), 0, "{}", ran.text());
-    println!("{}", ran.text());
     ran
 }
 

@@ -54,6 +54,13 @@ impl Ran {
         self.lines.iter().filter(|l| l.stream == stream).map(|l| l.text.as_str()).collect()
     }
 
+    /// The server session that the body ran on.
+    pub(crate) fn session(&self) -> String {
+        let text = self.text();
+        let (_, after) = text.split_once(", session ").expect("a line that names the session");
+        after.chars().take_while(char::is_ascii_digit).collect()
+    }
+
     /// The message, or nothing.
     pub(crate) fn message(&self) -> &str {
         self.outcome.message.as_deref().unwrap_or_default()

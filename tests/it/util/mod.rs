@@ -60,15 +60,20 @@ where
     }
 }
 
-/// Rows of one statement on a connection of its own.
-pub(crate) async fn query(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
+/// A connection of its own.
+pub(crate) async fn session(url: &str) -> Session {
     let target = Target {
         url: url.to_owned(),
         password: None,
         label: "test".to_owned(),
         timeout: Duration::from_secs(10),
     };
-    let mut session = Session::open(&target).await.unwrap_or_else(|e| panic!("{url}: {e}"));
+    Session::open(&target).await.unwrap_or_else(|e| panic!("{url}: {e}"))
+}
+
+/// Rows of one statement on a connection of its own.
+pub(crate) async fn query(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
+    let mut session = session(url).await;
     let done = session.run(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     session.close().await;
     done.sets.into_iter().next().map(|set| set.rows).unwrap_or_default()
@@ -88,20 +93,17 @@ impl Scratch {
         rows.first().and_then(|r| r[0].clone()).unwrap_or_else(|| "NULL".to_owned())
     }
 
-    /// How many sessions of other connections run something in this database.
-    pub(crate) async fn busy_sessions(&self) -> u32 {
+    /// Whether a session is in the server's process list.
+    pub(crate) async fn is_listed(&self, session: &str) -> bool {
         let sql = match self.dialect {
-            DialectName::Postgres => format!(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = '{}' AND pid <> pg_backend_pid()",
-                self.name
-            ),
-            _ => format!(
-                "SELECT COUNT(*) FROM information_schema.processlist \
-                 WHERE db = '{}' AND id <> CONNECTION_ID()",
-                self.name
-            ),
+            DialectName::Postgres => {
+                format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {session}")
+            }
+            _ => {
+                format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {session}")
+            }
         };
-        self.value(&sql).await.parse().expect("a count")
+        self.value(&sql).await != "0"
     }
 
     /// Waits until a statement gives `expected`; a bounded loop, not a sleep.

@@ -1,0 +1,153 @@
+//! The whole engine on a scratch metadata database, beat by beat, with a clock set by hand.
+
+mod crash;
+mod rules;
+
+use crate::util::{Scratch, with_scratch};
+use procession::db::{Db, Settings};
+use procession::definition;
+use procession::domain::batch::BatchOrder;
+use procession::domain::id::BatchId;
+use procession::domain::job::Definition;
+use procession::domain::queue::QueueEntry;
+use procession::domain::source::DialectName;
+use procession::domain::time::Millis;
+use procession::engine::Options;
+use procession::engine::clock::Clock;
+use procession::engine::dispatcher::QueueDispatcher;
+use procession::store;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// 2024-08-01T00:00:00Z.
+pub(super) const START: Millis = Millis(1_722_470_400_000);
+
+/// Each named test on each database.
+macro_rules! on_each_database {
+    ($($name:ident)*) => {
+        mod sqlite { $(#[tokio::test] async fn $name() {
+            super::on(super::DialectName::Sqlite, super::$name).await;
+        })* }
+        mod mariadb { $(#[tokio::test] async fn $name() {
+            super::on(super::DialectName::Mysql, super::$name).await;
+        })* }
+        mod postgres { $(#[tokio::test] async fn $name() {
+            super::on(super::DialectName::Postgres, super::$name).await;
+        })* }
+    };
+}
+
+pub(super) use on_each_database;
+
+/// A migrated metadata database and a clock.
+pub(super) struct Bench {
+    pub(super) db: Db,
+    pub(super) clock: Clock,
+    pub(super) options: Options,
+}
+
+/// Runs `test` on a fresh metadata database of each dialect.
+pub(super) async fn on<F, Fut>(dialect: DialectName, test: F)
+where
+    F: FnOnce(Bench) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    with_scratch(dialect, |scratch| async move { test(Bench::open(&scratch).await).await }).await;
+}
+
+impl Bench {
+    async fn open(scratch: &Scratch) -> Self {
+        let settings = Settings {
+            url: scratch.url.clone().into(),
+            password: None,
+            max_connections: 4,
+            connect_timeout: Duration::from_secs(10),
+        };
+        let db = Db::connect(&settings).await.expect("connect");
+        db.migrate().await.expect("migrate");
+        let options =
+            Options { max_parallel: 4, lease_ms: 15_000, log_flush_ms: 50, log_max_bytes: 100_000 };
+        Self { db, clock: Clock::hand(START), options }
+    }
+
+    /// A new process: a dispatcher with a node of its own.
+    pub(super) async fn process(&self) -> QueueDispatcher {
+        let handlers = procession::handler::Options {
+            interpreters: BTreeMap::from([("sh".to_owned(), PathBuf::from("/bin/sh"))]),
+            script_env: vec!["PATH".to_owned()],
+            kill_grace: Duration::from_millis(500),
+            kill_confirm: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(10),
+        };
+        let (db, clock) = (self.db.clone(), self.clock.clone());
+        QueueDispatcher::start(db, clock, &self.options, handlers, None).await.expect("start")
+    }
+
+    /// All rows of a batch.
+    pub(super) async fn rows(&self, id: BatchId) -> Vec<QueueEntry> {
+        let mut tx = self.db.read().await.expect("read");
+        store::queue::of_batch(&mut tx, id).await.expect("rows")
+    }
+
+    /// `A=SUCCESS B=FAILED …`, in the order of the batch.
+    pub(super) async fn states(&self, id: BatchId) -> String {
+        let rows = self.rows(id).await;
+        let words: Vec<String> =
+            rows.iter().map(|r| format!("{}={}", r.job_code, r.status)).collect();
+        words.join(" ")
+    }
+
+    /// The states a job went through, in order.
+    pub(super) async fn history(&self, id: BatchId, code: &str) -> Vec<String> {
+        let rows = self.rows(id).await;
+        let row = rows.iter().find(|r| r.job_code.as_str() == code).expect("job");
+        let mut tx = self.db.read().await.expect("read");
+        let changes = store::log::of_entry(&mut tx, row.queue_id).await.expect("logs");
+        changes.iter().map(|c| format!("{}#{}", c.log.status, c.log.attempt)).collect()
+    }
+
+    /// Runs a statement by hand, as an operator might.
+    pub(super) async fn by_hand(&self, sql: &str) {
+        let mut tx = self.db.begin().await.expect("begin");
+        tx.execute(sql, &[]).await.expect(sql);
+        tx.commit().await.expect("commit");
+    }
+
+    /// One number of a query `SELECT … AS n`.
+    pub(super) async fn number(&self, sql: &str) -> i64 {
+        let mut tx = self.db.read().await.expect("read");
+        let row = tx.fetch_optional(sql, &[]).await.expect(sql).expect("a row");
+        row.int("n").expect("a number")
+    }
+}
+
+/// A definition from YAML.
+pub(super) fn defs(yaml: &str) -> Definition {
+    let text = yaml.to_owned();
+    let read = move |_: &Path| Ok(text.clone());
+    let loaded = definition::load(Path::new("flow.yaml"), &read, &procession::app::job_kinds());
+    loaded.unwrap_or_else(|faults| panic!("{faults}")).definition
+}
+
+/// An order for batch 202407.
+pub(super) fn order() -> BatchOrder {
+    BatchOrder::parse(r#"{"batchNo":"202407"}"#).expect("order")
+}
+
+/// Beats until nothing is open; moves the clock to the next not-before when all is quiet.
+pub(super) async fn finish(bench: &Bench, process: &mut QueueDispatcher) {
+    for _ in 0..10_000 {
+        if process.is_idle() {
+            return;
+        }
+        if process.beat().await.expect("beat") {
+            continue;
+        }
+        match process.next_wake() {
+            Some(at) if process.running() == 0 => bench.clock.advance(at.since(bench.clock.now())),
+            _ => process.wait().await,
+        }
+    }
+    panic!("the batch does not end");
+}
