@@ -1,5 +1,6 @@
 //! `store::batch`: opening, taking over, stopping and ending batches.
 
+use super::assert_stale;
 use super::{
     Place, T0, all_of, chain, group, group_code, job, later, me, no, opened, order, other,
 };
@@ -144,6 +145,20 @@ pub(super) async fn taking_over_is_fenced(place: Place) {
     let again = get(&place, id).await;
     assert_eq!((again.owner, again.end_time), (Some(me()), None));
     assert_eq!(again.status, BatchStatus::Running);
+}
+
+pub(super) async fn only_the_owner_holds_a_batch(place: Place) {
+    let (id, _) = opened(&place, &["A"]).await;
+    let seen = get(&place, id).await;
+    let before = all_of(&place, "job_batch").await;
+    let mut tx = place.db.begin().await.expect("begin");
+    batch::hold(&mut tx, id, &me()).await.expect("ours");
+    assert_stale(batch::hold(&mut tx, id, &other()).await);
+    assert_stale(batch::hold(&mut tx, BatchId(404), &me()).await);
+    batch::finish(&mut tx, &seen, &me(), BatchStatus::Success, later(9)).await.expect("finish");
+    assert_stale(batch::hold(&mut tx, id, &me()).await);
+    tx.rollback().await.expect("rollback");
+    assert_eq!(all_of(&place, "job_batch").await, before);
 }
 
 pub(super) async fn a_kill_is_asked_of_a_batch_that_runs(place: Place) {

@@ -19,8 +19,8 @@ use procession::domain::job::{Definition, Group, JobDef, JobDependency};
 use procession::domain::queue::{QueueEntry, QueueStatus};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
-use procession::store::queue::{NewEntry, Stale};
-use procession::store::{self, Db, Tx};
+use procession::store::queue::NewEntry;
+use procession::store::{self, Db, Stale, Tx};
 use secrecy::SecretString;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,6 +62,7 @@ suite! {
             nothing_stays_of_a_batch_whose_transaction_fails_later
             batches_are_listed_newest_first
             taking_over_is_fenced
+            only_the_owner_holds_a_batch
             a_kill_is_asked_of_a_batch_that_runs
             finishing_notes_the_last_run_of_each_job
             finishing_somebody_elses_batch_changes_nothing
@@ -86,6 +87,7 @@ suite! {
         others:
             mails_wait_in_the_outbox
             a_lease_is_renewed_and_found
+            processes_of_long_ago_are_forgotten
             facts_are_kept_from_the_first_call_on;
         door:
             times_keep_milliseconds_and_come_back_as_utc
@@ -105,6 +107,7 @@ suite! {
         parallel:
             of_two_claimers_one_wins
             of_two_openers_one_wins
+            a_held_batch_is_not_taken_over_before_the_commit
             writers_of_two_processes_take_turns;
         schema:
             a_migrated_schema_is_current

@@ -1,6 +1,7 @@
 //! `store::outbox`, `store::node` and `store::meta`.
 
 use super::{Place, T0, later, me, other, running};
+use procession::domain::id::NodeId;
 use procession::domain::notice::Notice;
 use procession::domain::time::Millis;
 use procession::store::node::{self, Node};
@@ -62,6 +63,20 @@ pub(super) async fn a_lease_is_renewed_and_found(place: Place) {
     assert_eq!(node::find(&mut tx, &me()).await.expect("find"), Some(renewed));
     let error = node::register(&mut tx, &mine, "0.1.0", T0).await.expect_err("one life, one row");
     assert!(store::is_taken(&error), "{error:#}");
+}
+
+pub(super) async fn processes_of_long_ago_are_forgotten(place: Place) {
+    let mut tx = place.db.begin().await.expect("begin");
+    for (id, until) in [("old", T0), ("edge", later(1_000)), ("new", later(2_000))] {
+        let node_id = NodeId(id.to_owned());
+        let node = Node { node_id, host: "h".to_owned(), pid: 1, lease_until: until };
+        node::register(&mut tx, &node, "v", T0).await.expect("register");
+    }
+    node::forget(&mut tx, later(1_000)).await.expect("forget");
+    let rows = tx.fetch_all("SELECT node_id FROM cluster_node ORDER BY node_id", &[]).await;
+    let left: Vec<String> =
+        rows.expect("rows").iter().map(|row| row.text("node_id").expect("text")).collect();
+    assert_eq!(left, ["edge", "new"]);
 }
 
 pub(super) async fn facts_are_kept_from_the_first_call_on(place: Place) {

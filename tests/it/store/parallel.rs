@@ -1,10 +1,11 @@
 //! Two processes at once: two `Db` handles on one database, real threads.
 
 use super::{Place, T0, chain, is_stale, later, me, opened, other, write_batch};
+use procession::domain::batch::{Batch, BatchStatus};
 use procession::domain::id::NodeId;
 use procession::domain::queue::QueueStatus;
 use procession::domain::source::DialectName;
-use procession::store::{self, Db, queue};
+use procession::store::{self, Db, batch, queue};
 use std::sync::Arc;
 use tokio::sync::Barrier;
 
@@ -35,7 +36,7 @@ pub(super) async fn of_two_claimers_one_wins(place: Place) {
     let elsewhere = place.open().await;
     let jobs: Vec<String> = (0..40).map(|n| format!("J{n}")).collect();
     let jobs: Vec<&str> = jobs.iter().map(String::as_str).collect();
-    let (batch, rows) = opened(&place, &jobs).await;
+    let (id, rows) = opened(&place, &jobs).await;
     let ids: Vec<i64> = rows.iter().map(|r| r.queue_id.0).collect();
     let (mut mine, mut attempt) = (0, 0);
     for _ in 0..8 {
@@ -51,7 +52,7 @@ pub(super) async fn of_two_claimers_one_wins(place: Place) {
         attempt += 1;
         let winner = if here == Came::First { me() } else { other() };
         let mut tx = place.db.begin().await.expect("begin");
-        let rows = queue::of_batch(&mut tx, batch).await.expect("rows");
+        let rows = queue::of_batch(&mut tx, id).await.expect("rows");
         assert!(rows.iter().all(|r| r.owner.as_ref() == Some(&winner) && r.attempt == attempt));
         queue::reset(&mut tx, &ids, QueueStatus::Running, later(2)).await.expect("reset");
         tx.commit().await.expect("commit");
@@ -100,6 +101,39 @@ pub(super) async fn of_two_openers_one_wins(place: Place) {
     }
     let rows = super::all_of(&place, "job_queue").await;
     assert_eq!(rows.len(), 24);
+    elsewhere.close().await;
+}
+
+/// Takes the batch over from `me`.
+async fn take(db: Db, start: Arc<Barrier>, seen: Batch) -> Came {
+    start.wait().await;
+    let mut tx = db.begin().await.expect("begin");
+    let status = seen.status;
+    let taken = batch::take_over(&mut tx, &seen, &other(), status, later(5)).await;
+    tx.commit().await.expect("commit");
+    if taken.expect("take over") { Came::First } else { Came::TooLate }
+}
+
+pub(super) async fn a_held_batch_is_not_taken_over_before_the_commit(place: Place) {
+    let elsewhere = place.open().await;
+    let (id, _) = opened(&place, &["A"]).await;
+    let mut tx = place.db.begin().await.expect("begin");
+    let seen = batch::get(&mut tx, id).await.expect("batch");
+    batch::hold(&mut tx, id, &me()).await.expect("ours");
+    let start = Arc::new(Barrier::new(2));
+    let (db, at, theirs) = (elsewhere.clone(), start.clone(), seen.clone());
+    let taking = apart(move || take(db, at, theirs));
+    start.wait().await;
+    // The other has its chance while we ask and write; what we hold stays ours.
+    for _ in 0..50 {
+        batch::hold(&mut tx, id, &me()).await.expect("still ours");
+    }
+    assert!(!taking.is_finished(), "the other waits for our commit");
+    assert!(
+        batch::finish(&mut tx, &seen, &me(), BatchStatus::Success, later(1)).await.expect("end")
+    );
+    tx.commit().await.expect("commit");
+    assert_eq!(taking.await.expect("taking"), Came::TooLate);
     elsewhere.close().await;
 }
 
