@@ -2,7 +2,9 @@
 
 use crate::db::{Db, Dialect, Error, Pools, Result};
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
-use sqlx::{AssertSqlSafe, SqlSafeStr};
+use sqlx::{AssertSqlSafe, MySqlPool, SqlSafeStr, SqlitePool};
+
+// `run_direct` below and not `run`: a future with sqlx's `run` in it cannot move between threads.
 
 /// Number and title of each migration and its text per dialect; the same numbers in all three.
 static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[(
@@ -53,11 +55,13 @@ impl Db {
         };
         let migrator = migrator(self.dialect());
         match &self.pools {
-            Pools::Sqlite { writer, .. } => migrator.run(writer).await,
-            Pools::Mysql(pool) => migrator.run(pool).await,
-            Pools::Postgres(pool) => migrator.run(pool).await,
-        }
-        .map_err(of_migration)?;
+            Pools::Sqlite { writer, .. } => on_sqlite(&migrator, writer).await,
+            Pools::Mysql(pool) => on_mysql(&migrator, pool).await,
+            Pools::Postgres(pool) => {
+                let mut conn = pool.acquire().await?;
+                migrator.run_direct(None, &mut *conn, false).await.map_err(of_migration)
+            }
+        }?;
         Ok(MIGRATIONS.iter().map(|m| m.0).filter(|v| *v > before).collect())
     }
 
@@ -116,6 +120,29 @@ impl Db {
             other => Err(refusal(other)),
         }
     }
+}
+
+/// In one transaction that has the write lock from the start: sqlx locks nothing on SQLite, and the
+/// second of two new processes would find half of the tables there.
+async fn on_sqlite(migrator: &Migrator, writer: &SqlitePool) -> Result<()> {
+    let mut tx = writer.begin_with("BEGIN IMMEDIATE").await?;
+    migrator.run_direct(None, &mut *tx, false).await.map_err(of_migration)?;
+    Ok(tx.commit().await?)
+}
+
+/// Under a lock of ours: sqlx waits for its own without end, which MariaDB does not do (its
+/// `GET_LOCK(name, -1)` gives up at once and says so to nobody).
+async fn on_mysql(migrator: &Migrator, pool: &MySqlPool) -> Result<()> {
+    const NAME: &str = "CONCAT('procession:', SHA1(DATABASE()))";
+    let mut conn = pool.acquire().await?;
+    let lock = AssertSqlSafe(format!("SELECT COALESCE(GET_LOCK({NAME}, 600), 0) = 1"));
+    if !sqlx::query_scalar::<_, bool>(lock).fetch_one(&mut *conn).await? {
+        return Err(Error::TryAgain("another process has been migrating for 10 minutes".into()));
+    }
+    let ran = migrator.run_direct(None, &mut *conn, false).await.map_err(of_migration);
+    let unlock = AssertSqlSafe(format!("DO RELEASE_LOCK({NAME})"));
+    sqlx::query(unlock).execute(&mut *conn).await?;
+    ran
 }
 
 fn refusal(state: Schema) -> Error {

@@ -4,12 +4,15 @@
 //! says what it wants, and the getter reads any integer width as i64 and any time type as UTC.
 
 use crate::db::{Error, Result};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, SubsecRound as _, Utc};
 use sqlx::mysql::MySqlRow;
 use sqlx::postgres::PgRow;
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Column as _, Database, Encode, Row as _, Type, TypeInfo as _, ValueRef as _};
+use sqlx::{
+    Column as _, Database, Encode, MySql, Postgres, Row as _, Sqlite, Type, TypeInfo as _,
+    ValueRef as _,
+};
 
 /// A value to bind; each kind may be NULL, and keeps its type then, because PostgreSQL asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,21 +50,53 @@ value_from! {
     Option<DateTime<Utc>> => |v| Self::Time(v);
 }
 
+/// A driver and the type that it sends a moment as.
+pub(in crate::db) trait Moments: Database {
+    /// That type.
+    type Moment;
+    /// `at` as that type.
+    fn moment(at: DateTime<Utc>) -> Self::Moment;
+}
+
+impl Moments for Sqlite {
+    type Moment = DateTime<Utc>;
+    fn moment(at: DateTime<Utc>) -> Self::Moment {
+        at
+    }
+}
+
+impl Moments for Postgres {
+    type Moment = DateTime<Utc>;
+    fn moment(at: DateTime<Utc>) -> Self::Moment {
+        at
+    }
+}
+
+impl Moments for MySql {
+    // As DateTime<Utc> it would travel as TIMESTAMP, which ends in 2038: MariaDB makes NULL of
+    // later moments on their way into a DATETIME.
+    type Moment = NaiveDateTime;
+    fn moment(at: DateTime<Utc>) -> Self::Moment {
+        at.naive_utc()
+    }
+}
+
 /// Binds values in order.
 pub(in crate::db) fn bind<'q, DB>(
     query: Query<'q, DB, DB::Arguments>,
     values: &[Value],
 ) -> Query<'q, DB, DB::Arguments>
 where
-    DB: Database,
+    DB: Moments,
     Option<i64>: Encode<'q, DB> + Type<DB>,
     Option<String>: Encode<'q, DB> + Type<DB>,
-    Option<DateTime<Utc>>: Encode<'q, DB> + Type<DB>,
+    Option<DB::Moment>: Encode<'q, DB> + Type<DB> + Send + 'q,
 {
     values.iter().fold(query, |query, value| match value {
         Value::Int(v) => query.bind(*v),
         Value::Text(v) => query.bind(v.clone()),
-        Value::Time(v) => query.bind(*v),
+        // Cut here, because MySQL cuts, PostgreSQL rounds, and SQLite keeps all nine digits.
+        Value::Time(v) => query.bind(v.map(|at| DB::moment(at.trunc_subsecs(3)))),
     })
 }
 

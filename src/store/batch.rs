@@ -198,6 +198,9 @@ pub async fn finish(
             ],
         )
         .await?;
+    if found != 1 {
+        return Ok(false);
+    }
     tx.execute(
         "UPDATE job_def SET \
          last_run_time = (SELECT q.start_time FROM job_queue q WHERE q.batch_id = ? AND q.job_code = job_def.job_code), \
@@ -212,7 +215,7 @@ pub async fn finish(
         ],
     )
     .await?;
-    Ok(found == 1)
+    Ok(true)
 }
 
 /// How many jobs of a batch are in each state.

@@ -5,4 +5,6 @@ mod docs;
 mod flow;
 mod handler;
 mod layers;
+mod migrations;
+mod store;
 mod util;

@@ -1,0 +1,349 @@
+//! The three migration folders say the same: read back from the catalogue of each database.
+
+use crate::util::{query, with_scratch};
+use procession::db::migrate::known;
+use procession::domain::source::DialectName;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Names that operators write into their own queries: the columns the spec fixes.
+const CONTRACT: &[(&str, &[&str])] = &[
+    (
+        "job_def",
+        &[
+            "job_id",
+            "job_code",
+            "job_name",
+            "proc_name",
+            "job_type",
+            "schedule_time",
+            "status",
+            "timeout_sec",
+            "retry_count",
+            "notify_email",
+            "is_depend",
+            "is_active",
+            "last_run_time",
+            "next_run_time",
+            "create_time",
+            "update_time",
+        ],
+    ),
+    ("job_dependency", &["id", "job_code", "depends_on", "dependency_order"]),
+    (
+        "job_queue",
+        &[
+            "queue_id",
+            "batch_no",
+            "job_code",
+            "status",
+            "try_count",
+            "error_message",
+            "create_time",
+            "update_time",
+        ],
+    ),
+    (
+        "job_execution_logs",
+        &[
+            "log_id",
+            "queue_id",
+            "start_time",
+            "end_time",
+            "status",
+            "error_message",
+            "duration",
+            "notify_status",
+            "retry_count",
+        ],
+    ),
+    (
+        "email_notifications",
+        &[
+            "id",
+            "recipient_email",
+            "subject",
+            "body",
+            "status",
+            "send_time",
+            "created_at",
+            "updated_at",
+            "fail_reason",
+            "type",
+            "retry_count",
+            "is_system",
+        ],
+    ),
+];
+
+/// Unique keys, indexes, references and defaults that the spec fixes.
+const CONTRACT_RULES: &[&str] = &[
+    "unique job_def (job_code)",
+    "unique job_dependency (job_code,depends_on)",
+    "unique job_queue (batch_no,job_code)",
+    "reference job_execution_logs (queue_id) to job_queue (queue_id)",
+    "default job_def.timeout_sec = 1800",
+    "default job_def.retry_count = 0",
+    "default job_execution_logs.notify_status = UNNOTIFIED",
+    "default email_notifications.status = pending",
+];
+
+/// What a catalogue says, one sentence per fact.
+struct Catalogue {
+    /// Facts that all three can tell, in words that are equal where the meaning is.
+    common: BTreeSet<String>,
+    /// Widths and names of constraints, which SQLite does not keep.
+    servers: BTreeSet<String>,
+}
+
+// --- reading the catalogues --------------------------------------------------------------------------
+
+/// Table, place, column, type, `1` for NOT NULL, default.
+fn columns_sql(dialect: DialectName) -> &'static str {
+    match dialect {
+        DialectName::Sqlite => {
+            "SELECT m.name, c.cid + 1, c.name, lower(c.type), c.\"notnull\" OR c.pk > 0, c.dflt_value \
+             FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'"
+        }
+        DialectName::Mysql => {
+            "SELECT table_name, ordinal_position, column_name, CASE data_type \
+             WHEN 'varchar' THEN CONCAT('varchar(', character_maximum_length, ')') \
+             WHEN 'datetime' THEN CONCAT('datetime(', datetime_precision, ')') ELSE data_type END, \
+             is_nullable = 'NO', column_default \
+             FROM information_schema.columns WHERE table_schema = DATABASE()"
+        }
+        DialectName::Postgres => {
+            "SELECT table_name, ordinal_position, column_name, CASE data_type \
+             WHEN 'character varying' THEN 'varchar(' || character_maximum_length || ')' \
+             WHEN 'timestamp with time zone' THEN 'timestamptz(' || datetime_precision || ')' \
+             ELSE data_type END, \
+             CASE is_nullable WHEN 'NO' THEN 1 ELSE 0 END, column_default \
+             FROM information_schema.columns WHERE table_schema = 'public'"
+        }
+    }
+}
+
+/// Table, name, `primary`, `unique` or `index`, columns in order.
+fn indexes_sql(dialect: DialectName) -> &'static str {
+    match dialect {
+        // A key of one whole number is the row's number and has no index of its own.
+        DialectName::Sqlite => {
+            "SELECT m.name, i.name, \
+             CASE WHEN i.origin = 'pk' THEN 'primary' WHEN i.\"unique\" THEN 'unique' ELSE 'index' END, \
+             (SELECT group_concat(c.name) FROM (SELECT name FROM pragma_index_info(i.name) \
+             ORDER BY seqno) c) \
+             FROM sqlite_master m, pragma_index_list(m.name) i WHERE m.type = 'table' \
+             UNION ALL SELECT m.name, 'rowid', 'primary', c.name \
+             FROM sqlite_master m, pragma_table_info(m.name) c \
+             WHERE m.type = 'table' AND c.pk > 0 AND NOT EXISTS \
+             (SELECT 1 FROM pragma_index_list(m.name) i WHERE i.origin = 'pk')"
+        }
+        DialectName::Mysql => {
+            "SELECT table_name, index_name, CASE WHEN index_name = 'PRIMARY' THEN 'primary' \
+             WHEN non_unique = 0 THEN 'unique' ELSE 'index' END, \
+             GROUP_CONCAT(column_name ORDER BY seq_in_index) \
+             FROM information_schema.statistics WHERE table_schema = DATABASE() \
+             GROUP BY table_name, index_name, non_unique"
+        }
+        DialectName::Postgres => {
+            "SELECT t.relname, i.relname, CASE WHEN x.indisprimary THEN 'primary' \
+             WHEN x.indisunique THEN 'unique' ELSE 'index' END, \
+             (SELECT string_agg(a.attname, ',' ORDER BY k.n) \
+             FROM unnest(x.indkey::int2[]) WITH ORDINALITY AS k(num, n) \
+             JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.num) \
+             FROM pg_index x JOIN pg_class t ON t.oid = x.indrelid \
+             JOIN pg_class i ON i.oid = x.indexrelid \
+             WHERE t.relnamespace = 'public'::regnamespace"
+        }
+    }
+}
+
+/// Table, column, table referred to, column referred to.
+fn references_sql(dialect: DialectName) -> &'static str {
+    match dialect {
+        DialectName::Sqlite => {
+            "SELECT m.name, f.\"from\", f.\"table\", f.\"to\" \
+             FROM sqlite_master m, pragma_foreign_key_list(m.name) f WHERE m.type = 'table'"
+        }
+        DialectName::Mysql => {
+            "SELECT table_name, column_name, referenced_table_name, referenced_column_name \
+             FROM information_schema.key_column_usage \
+             WHERE table_schema = DATABASE() AND referenced_table_name IS NOT NULL"
+        }
+        DialectName::Postgres => {
+            "SELECT k.table_name, k.column_name, u.table_name, u.column_name \
+             FROM information_schema.referential_constraints r \
+             JOIN information_schema.key_column_usage k ON k.constraint_name = r.constraint_name \
+             JOIN information_schema.constraint_column_usage u \
+             ON u.constraint_name = r.constraint_name"
+        }
+    }
+}
+
+async fn rows(url: &str, sql: &str) -> Vec<Vec<String>> {
+    let text = |value: Option<String>| value.unwrap_or_else(|| "NULL".to_owned());
+    let rows = query(url, sql).await;
+    let rows = rows.into_iter().map(|row| row.into_iter().map(text).collect::<Vec<_>>());
+    // sqlx's own list, and SQLite's counters.
+    rows.filter(|row| row[0] != "_sqlx_migrations" && !row[0].starts_with("sqlite_")).collect()
+}
+
+async fn catalogue(dialect: DialectName, url: &str) -> Catalogue {
+    let (mut common, mut servers) = (BTreeSet::new(), BTreeSet::new());
+    for row in rows(url, columns_sql(dialect)).await {
+        let [table, at, column, ty, required, default] = &row[..] else { panic!("{row:?}") };
+        let (kind, width) = kind_and_width(ty);
+        let null = if required == "0" || required == "false" { "NULL" } else { "NOT NULL" };
+        common.insert(format!("column {table}.{column} is {at}: {kind} {null}"));
+        servers.insert(format!("width {table}.{column} = {width}"));
+        if let Some(default) = default_value(default) {
+            common.insert(format!("default {table}.{column} = {default}"));
+        }
+    }
+    for row in rows(url, indexes_sql(dialect)).await {
+        let [table, name, sort, columns] = &row[..] else { panic!("{row:?}") };
+        match sort.as_str() {
+            "index" => common.insert(format!("index {table} {name} ({columns})")),
+            "unique" => {
+                servers.insert(format!("unique {table} {name} ({columns})"));
+                common.insert(format!("unique {table} ({columns})"))
+            }
+            _ => common.insert(format!("primary key {table} ({columns})")),
+        };
+    }
+    for row in rows(url, references_sql(dialect)).await {
+        let [table, column, to, key] = &row[..] else { panic!("{row:?}") };
+        common.insert(format!("reference {table} ({column}) to {to} ({key})"));
+    }
+    Catalogue { common, servers }
+}
+
+/// What a type is for, in one word for all databases, and how wide it is, in one word for the two
+/// servers. SQLite keeps a time as text, so a time is a text to it.
+fn kind_and_width(ty: &str) -> (&'static str, String) {
+    let word = ty.split('(').next().unwrap_or(ty);
+    match word {
+        "integer" | "int" => ("number", "32 bits".to_owned()),
+        "bigint" => ("number", "64 bits".to_owned()),
+        "tinyint" | "smallint" => ("number", "flag".to_owned()),
+        "varchar" => ("text", ty.to_owned()),
+        "text" | "longtext" => ("text", "long".to_owned()),
+        "datetime" | "timestamptz" => ("text", ty.replace("timestamptz", "datetime")),
+        _ => panic!("{ty} is not among the types of migrations/README.md"),
+    }
+}
+
+/// A default as each database writes it: `'x'`, `'x'::character varying`, `NULL`, `0`.
+fn default_value(text: &str) -> Option<String> {
+    let text = text.split("::").next().unwrap_or(text).trim_matches('\'');
+    (text != "NULL").then(|| text.to_owned())
+}
+
+async fn migrated(dialect: DialectName) -> Catalogue {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    with_scratch(dialect, |scratch| async move {
+        let db = crate::store::open(&scratch.url).await;
+        db.migrate().await.expect("migrate");
+        db.close().await;
+        let _ = sender.send(catalogue(dialect, &scratch.url).await);
+    })
+    .await;
+    receiver.await.expect("a catalogue")
+}
+
+// --- comparing ---------------------------------------------------------------------------------------
+
+fn assert_equal(a: (&str, &BTreeSet<String>), b: (&str, &BTreeSet<String>)) {
+    let only = |x: &BTreeSet<String>, y: &BTreeSet<String>| -> String {
+        x.difference(y).map(|line| format!("\n    {line}")).collect()
+    };
+    let (here, there) = (only(a.1, b.1), only(b.1, a.1));
+    let same = here.is_empty() && there.is_empty();
+    assert!(same, "the migrations drift apart\n  {} alone:{here}\n  {} alone:{there}", a.0, b.0);
+}
+
+#[tokio::test]
+async fn three_databases_have_the_same_tables() {
+    let sqlite = migrated(DialectName::Sqlite).await;
+    let mysql = migrated(DialectName::Mysql).await;
+    let postgres = migrated(DialectName::Postgres).await;
+    assert_equal(("sqlite", &sqlite.common), ("postgres", &postgres.common));
+    assert_equal(("mysql", &mysql.common), ("postgres", &postgres.common));
+    assert_equal(("mysql", &mysql.servers), ("postgres", &postgres.servers));
+    for (table, columns) in CONTRACT {
+        for column in *columns {
+            let start = format!("column {table}.{column} is ");
+            let there = sqlite.common.iter().any(|line| line.starts_with(&start));
+            assert!(there, "{table}.{column} is a name that operators query by");
+        }
+    }
+    for rule in CONTRACT_RULES {
+        assert!(sqlite.common.contains(*rule), "{rule}");
+    }
+    for column in ["recipient_email", "status", "send_time"] {
+        let end = format!("({column})");
+        let is = |line: &&String| line.starts_with("index email_") && line.ends_with(&end);
+        assert!(sqlite.common.iter().any(|line| is(&line)), "an index on {column}");
+    }
+}
+
+#[tokio::test]
+async fn mysql_tables_take_any_character_and_tell_case() {
+    with_scratch(DialectName::Mysql, |scratch| async move {
+        let db = crate::store::open(&scratch.url).await;
+        db.migrate().await.expect("migrate");
+        db.close().await;
+        let tables = rows(
+            &scratch.url,
+            "SELECT table_name, engine, table_collation FROM information_schema.tables \
+             WHERE table_schema = DATABASE()",
+        )
+        .await;
+        assert!(tables.len() >= CONTRACT.len());
+        for table in tables {
+            assert_eq!(table[1..], ["InnoDB", "utf8mb4_bin"], "{}", table[0]);
+        }
+        let columns = rows(
+            &scratch.url,
+            "SELECT CONCAT(table_name, '.', column_name), collation_name \
+             FROM information_schema.columns WHERE table_schema = DATABASE() \
+             AND table_name <> '_sqlx_migrations' AND collation_name IS NOT NULL",
+        )
+        .await;
+        for column in columns {
+            assert_eq!(column[1], "utf8mb4_bin", "{}", column[0]);
+        }
+    })
+    .await;
+}
+
+#[test]
+fn files_have_the_same_numbers_and_names_everywhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let names = |dialect: DialectName| -> Vec<String> {
+        let folder: PathBuf = root.join("migrations").join(dialect.as_str());
+        let files = std::fs::read_dir(folder).expect("folder");
+        let mut names: Vec<String> = files
+            .map(|f| f.expect("file").file_name().into_string().expect("a plain name"))
+            .collect();
+        names.sort();
+        names
+    };
+    let list = std::fs::read_to_string(root.join("src/db/migrate.rs")).expect("src/db/migrate.rs");
+    let expected = names(DialectName::Sqlite);
+    for dialect in DialectName::ALL {
+        assert_eq!(names(dialect), expected, "{dialect}");
+    }
+    for (number, name) in (1..).zip(&expected) {
+        let (digits, rest) = name.split_once('_').expect("0001_what_it_does.sql");
+        assert_eq!(digits, format!("{number:04}"), "{name}: numbers have no gaps");
+        let title = rest.strip_suffix(".sql").expect("a .sql file").replace('_', " ");
+        assert!(list.contains(&format!("\"{title}\"")), "{name}: {title:?} in src/db/migrate.rs");
+        for dialect in DialectName::ALL {
+            let path = format!("migrations/{dialect}/{name}\"");
+            assert_eq!(list.matches(&path).count(), 1, "{path} in src/db/migrate.rs");
+        }
+    }
+    assert_eq!(usize::try_from(known()), Ok(expected.len()));
+    assert_eq!(list.matches("include_str!").count(), 3 * expected.len());
+}

@@ -1,0 +1,268 @@
+//! `store::batch`: opening, taking over, stopping and ending batches.
+
+use super::assert_stale;
+use super::{
+    Place, T0, all_of, chain, group, group_code, job, later, me, no, opened, order, other,
+};
+use super::{running, write_batch};
+use procession::domain::batch::{Batch, BatchPlan, BatchStatus, plan};
+use procession::domain::id::{BatchId, NodeId};
+use procession::domain::queue::QueueStatus;
+use procession::store::{self, Tx, batch};
+use std::collections::BTreeMap;
+
+async fn get(place: &Place, id: BatchId) -> Batch {
+    let mut tx = place.db.read().await.expect("read");
+    batch::get(&mut tx, id).await.expect("batch")
+}
+
+async fn insert(tx: &mut Tx, plan: &BatchPlan) -> anyhow::Result<BatchId> {
+    batch::insert(tx, plan, &me(), "tester", T0).await
+}
+
+fn full_plan() -> BatchPlan {
+    let mut order = order("2024Q3");
+    order.business_date = "2024-02-29".parse().ok();
+    order.params = BTreeMap::from([
+        ("地区".to_owned(), "华东 🏦".to_owned()),
+        ("quote".to_owned(), "it's \"x\" \\ ?".to_owned()),
+    ]);
+    let mut defs = chain("quarter", &["A", "B"]);
+    defs.groups[0].batch_type = Some("quarterly".to_owned());
+    plan(&defs, &order, T0).expect("plan").remove(0)
+}
+
+pub(super) async fn a_batch_comes_back_as_it_was_planned(place: Place) {
+    let plan = full_plan();
+    let mut tx = place.db.begin().await.expect("begin");
+    let id = batch::insert(&mut tx, &plan, &me(), "O'Neil 李", T0).await.expect("insert");
+    tx.commit().await.expect("commit");
+    let expected = Batch {
+        batch_id: id,
+        values: plan.values.clone(),
+        batch_type: Some("quarterly".to_owned()),
+        status: BatchStatus::Running,
+        owner: Some(me()),
+        started_by: "O'Neil 李".to_owned(),
+        create_time: T0,
+        end_time: None,
+        reason: None,
+    };
+    assert_eq!(get(&place, id).await, expected);
+    let mut tx = place.db.read().await.expect("read");
+    let found = batch::find(&mut tx, &no("2024Q3"), &group_code("quarter")).await.expect("find");
+    assert_eq!(found, Some(expected));
+    let none = batch::find(&mut tx, &no("2024Q3"), &group_code("month_end")).await.expect("find");
+    assert_eq!(none, None);
+    assert_eq!(batch::snapshot(&mut tx, id).await.expect("snapshot"), plan.snapshot);
+}
+
+pub(super) async fn a_batch_number_is_taken_once_per_group(place: Place) {
+    let (first, _) = opened(&place, &["A"]).await;
+    let before = all_of(&place, "job_batch").await;
+    let plan_of = |group: &str, number: &str| {
+        plan(&chain(group, &["Z"]), &order(number), T0).expect("plan").remove(0)
+    };
+    let mut tx = place.db.begin().await.expect("begin");
+    let error = insert(&mut tx, &plan_of("month_end", "202407")).await.expect_err("taken");
+    assert!(store::is_taken(&error), "{error:#}");
+    assert!(!store::is_transient(&error), "{error:#}");
+    assert!(format!("{error:#}").contains("write batch 202407 of group month_end"), "{error:#}");
+    drop(tx);
+    assert_eq!(all_of(&place, "job_batch").await, before);
+    let mut tx = place.db.begin().await.expect("begin");
+    let second = insert(&mut tx, &plan_of("month_end_2", "202407")).await.expect("other group");
+    let third = insert(&mut tx, &plan_of("month_end", "202408")).await.expect("other number");
+    tx.commit().await.expect("commit");
+    assert!(first.0 < second.0 && second.0 < third.0, "{first:?} {second:?} {third:?}");
+}
+
+pub(super) async fn nothing_stays_of_a_batch_whose_transaction_fails_later(place: Place) {
+    opened(&place, &["A"]).await;
+    let before = (all_of(&place, "job_batch").await, all_of(&place, "job_queue").await);
+    // The second group's rows collide with those of the first group's job A.
+    let defs = chain("late", &["Z", "A"]);
+    let mut tx = place.db.begin().await.expect("begin");
+    let error = write_batch(&mut tx, &defs, "202407").await.expect_err("job A is taken");
+    assert!(store::is_taken(&error), "{error:#}");
+    drop(tx);
+    assert_eq!((all_of(&place, "job_batch").await, all_of(&place, "job_queue").await), before);
+}
+
+pub(super) async fn batches_are_listed_newest_first(place: Place) {
+    let mut tx = place.db.begin().await.expect("begin");
+    for (group, number) in [("g1", "202401"), ("g1", "202402"), ("g2", "202401"), ("g1", "202403")]
+    {
+        let plan = plan(&chain(group, &["A"]), &order(number), T0).expect("plan").remove(0);
+        insert(&mut tx, &plan).await.expect("insert");
+    }
+    tx.commit().await.expect("commit");
+    let mut tx = place.db.read().await.expect("read");
+    let words = |found: Vec<Batch>| -> Vec<String> {
+        found.iter().map(|b| format!("{}/{}", b.values.batch_no, b.values.group)).collect()
+    };
+    let newest = batch::list(&mut tx, None, 3).await.expect("list");
+    assert_eq!(words(newest), ["202403/g1", "202401/g2", "202402/g1"]);
+    let of_one = batch::list(&mut tx, Some(&no("202401")), u32::MAX).await.expect("list");
+    assert_eq!(words(of_one), ["202401/g1", "202401/g2"]);
+    let all = batch::list(&mut tx, None, u32::MAX).await.expect("list");
+    assert_eq!(all.len(), 4);
+    assert!(batch::list(&mut tx, None, 0).await.expect("list").is_empty());
+}
+
+async fn take_over(place: &Place, seen: &Batch, owner: &NodeId, to: BatchStatus) -> bool {
+    let mut tx = place.db.begin().await.expect("begin");
+    let taken = batch::take_over(&mut tx, seen, owner, to, later(50)).await.expect("take over");
+    tx.commit().await.expect("commit");
+    taken
+}
+
+pub(super) async fn taking_over_is_fenced(place: Place) {
+    let (id, _) = opened(&place, &["A"]).await;
+    let seen = get(&place, id).await;
+    let before = all_of(&place, "job_batch").await;
+    let killing = Batch { status: BatchStatus::Killing, ..seen.clone() };
+    let nobodys = Batch { owner: None, ..seen.clone() };
+    let theirs = Batch { owner: Some(NodeId("third".to_owned())), ..seen.clone() };
+    for wrong in [killing, nobodys, theirs] {
+        assert!(!take_over(&place, &wrong, &other(), BatchStatus::Running).await, "{wrong:?}");
+    }
+    assert_eq!(all_of(&place, "job_batch").await, before);
+    assert!(take_over(&place, &seen, &other(), BatchStatus::Running).await);
+    assert_eq!(get(&place, id).await, Batch { owner: Some(other()), ..seen.clone() });
+    // Whoever saw the same owner comes too late.
+    assert!(!take_over(&place, &seen, &NodeId("third".to_owned()), BatchStatus::Running).await);
+
+    // An ended batch is nobody's; starting it over clears its end.
+    let mut tx = place.db.begin().await.expect("begin");
+    assert!(
+        batch::finish(&mut tx, &seen, &other(), BatchStatus::Failed, later(60)).await.expect("x")
+    );
+    tx.commit().await.expect("commit");
+    let ended = get(&place, id).await;
+    assert_eq!((ended.owner.clone(), ended.end_time), (None, Some(later(60))));
+    assert!(take_over(&place, &ended, &me(), BatchStatus::Running).await);
+    let again = get(&place, id).await;
+    assert_eq!((again.owner, again.end_time), (Some(me()), None));
+    assert_eq!(again.status, BatchStatus::Running);
+}
+
+pub(super) async fn only_the_owner_holds_a_batch(place: Place) {
+    let (id, _) = opened(&place, &["A"]).await;
+    let seen = get(&place, id).await;
+    let before = all_of(&place, "job_batch").await;
+    let mut tx = place.db.begin().await.expect("begin");
+    batch::hold(&mut tx, id, &me()).await.expect("ours");
+    assert_stale(batch::hold(&mut tx, id, &other()).await);
+    assert_stale(batch::hold(&mut tx, BatchId(404), &me()).await);
+    batch::finish(&mut tx, &seen, &me(), BatchStatus::Success, later(9)).await.expect("finish");
+    assert_stale(batch::hold(&mut tx, id, &me()).await);
+    tx.rollback().await.expect("rollback");
+    assert_eq!(all_of(&place, "job_batch").await, before);
+}
+
+pub(super) async fn a_kill_is_asked_of_a_batch_that_runs(place: Place) {
+    let (id, _) = opened(&place, &["A"]).await;
+    let seen = get(&place, id).await;
+    let mut tx = place.db.begin().await.expect("begin");
+    assert!(batch::kills_requested(&mut tx, &me()).await.expect("kills").is_empty());
+    assert!(batch::request_kill(&mut tx, id, "错了 'wrong' file", later(5)).await.expect("kill"));
+    tx.commit().await.expect("commit");
+    let killing = get(&place, id).await;
+    assert_eq!(killing.status, BatchStatus::Killing);
+    assert_eq!(killing.reason.as_deref(), Some("错了 'wrong' file"));
+    let mut tx = place.db.begin().await.expect("begin");
+    assert_eq!(batch::kills_requested(&mut tx, &me()).await.expect("kills"), [id]);
+    assert!(batch::kills_requested(&mut tx, &other()).await.expect("kills").is_empty());
+    assert!(batch::request_kill(&mut tx, id, "again", later(6)).await.expect("kill"));
+    batch::finish(&mut tx, &seen, &me(), BatchStatus::Killed, later(7)).await.expect("finish");
+    assert!(batch::kills_requested(&mut tx, &me()).await.expect("kills").is_empty());
+    assert!(!batch::request_kill(&mut tx, id, "too late", later(8)).await.expect("kill"));
+    tx.commit().await.expect("commit");
+    assert_eq!(get(&place, id).await.reason.as_deref(), Some("again"));
+    let mut tx = place.db.begin().await.expect("begin");
+    assert!(!batch::request_kill(&mut tx, BatchId(404), "no such", later(8)).await.expect("kill"));
+}
+
+/// Jobs A → B, C defined and in a batch, X of another group; A ran and failed, C waits for nothing
+/// and never started.
+async fn half_run(place: &Place) -> Batch {
+    let mut defs = chain("month_end", &["A", "B"]);
+    defs.jobs.push(job("month_end", "C"));
+    let mut tx = place.db.begin().await.expect("begin");
+    let mut all = defs.clone();
+    all.groups.push(group("other"));
+    all.jobs.push(job("other", "X"));
+    let empty = procession::domain::job::Definition::default();
+    store::job::apply(&mut tx, &empty, &all, T0).await.expect("apply");
+    let id = write_batch(&mut tx, &defs, "202407").await.expect("batch");
+    let rows = store::queue::of_batch(&mut tx, id).await.expect("rows");
+    let a = [rows[0].queue_id.0];
+    store::queue::claim(&mut tx, &a, QueueStatus::Pending, &me(), later(10)).await.expect("claim");
+    let (from, to) = (QueueStatus::Running, QueueStatus::Failed);
+    store::queue::transition(&mut tx, &a, from, to, later(20)).await.expect("fail");
+    let (from, to) = (QueueStatus::Pending, QueueStatus::UpstreamFailed);
+    let b = [rows[1].queue_id.0];
+    store::queue::transition(&mut tx, &b, from, to, later(20)).await.expect("upstream");
+    let batch = batch::get(&mut tx, id).await.expect("batch");
+    tx.commit().await.expect("commit");
+    batch
+}
+
+pub(super) async fn finishing_notes_the_last_run_of_each_job(place: Place) {
+    let seen = half_run(&place).await;
+    let mut tx = place.db.begin().await.expect("begin");
+    assert!(
+        batch::finish(&mut tx, &seen, &me(), BatchStatus::Failed, later(30)).await.expect("ok")
+    );
+    let sql = "SELECT job_code, status, last_run_time, update_time FROM job_def ORDER BY job_code";
+    let rows = tx.fetch_all(sql, &[]).await.expect("rows");
+    tx.commit().await.expect("commit");
+    let noted: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let started = row.opt_time("last_run_time").expect("time").map(Into::into);
+            (row.text("job_code").expect("code"), row.opt_text("status").expect("status"), started)
+        })
+        .collect();
+    let never = |code: &str| (code.to_owned(), None, None);
+    let ran = ("A".to_owned(), Some("FAILED".to_owned()), Some(later(10)));
+    assert_eq!(noted, [ran, never("B"), never("C"), never("X")]);
+    // The definition did not change.
+    assert!(rows.iter().all(|r| r.time("update_time").expect("time") == T0.to_utc()));
+    let ended = get(&place, seen.batch_id).await;
+    assert_eq!((ended.status, ended.owner), (BatchStatus::Failed, None));
+    assert_eq!(ended.end_time, Some(later(30)));
+}
+
+pub(super) async fn finishing_somebody_elses_batch_changes_nothing(place: Place) {
+    let seen = half_run(&place).await;
+    let before = (all_of(&place, "job_batch").await, all_of(&place, "job_def").await);
+    let mut tx = place.db.begin().await.expect("begin");
+    let done = batch::finish(&mut tx, &seen, &other(), BatchStatus::Success, later(30)).await;
+    assert!(!done.expect("finish"));
+    tx.commit().await.expect("commit");
+    assert_eq!((all_of(&place, "job_batch").await, all_of(&place, "job_def").await), before);
+}
+
+pub(super) async fn jobs_are_counted_by_state(place: Place) {
+    let seen = half_run(&place).await;
+    let mut tx = place.db.read().await.expect("read");
+    let mut counts = batch::counts(&mut tx, seen.batch_id).await.expect("counts");
+    counts.sort();
+    let one = |status| (status, 1u64);
+    let mut expected =
+        vec![one(QueueStatus::Pending), one(QueueStatus::Failed), one(QueueStatus::UpstreamFailed)];
+    expected.sort();
+    assert_eq!(counts, expected);
+    assert!(batch::counts(&mut tx, BatchId(404)).await.expect("counts").is_empty());
+}
+
+pub(super) async fn a_missing_batch_is_named(place: Place) {
+    running(&place).await;
+    let mut tx = place.db.read().await.expect("read");
+    let error = batch::get(&mut tx, BatchId(404)).await.expect_err("no such batch");
+    assert!(error.to_string().contains("404"), "{error:#}");
+    let error = batch::snapshot(&mut tx, BatchId(404)).await.expect_err("no such batch");
+    assert!(error.to_string().contains("404"), "{error:#}");
+}

@@ -1,0 +1,203 @@
+//! `store::job`: definitions go in and come out.
+
+use super::{Place, T0, all_of, chain, code, group, job, later};
+use procession::domain::id::{JobType, SourceName};
+use procession::domain::job::{
+    Definition, JobDef, JobDependency, Param, ParamMode, ParamType, SqlText, TransactionMode,
+};
+use procession::domain::source::{DialectName, Source};
+use procession::domain::time::Millis;
+use procession::store;
+use std::collections::BTreeMap;
+
+/// All that a name or text may hold and a database may spoil.
+const HARD: &str = "月末结账 🧾 'single' \"double\" `tick` \\back $1 ? :x %s _";
+
+async fn apply(place: &Place, wanted: &Definition, now: Millis) {
+    let mut tx = place.db.begin().await.expect("begin");
+    let stored = store::job::definition(&mut tx).await.expect("read");
+    store::job::apply(&mut tx, &stored, wanted, now).await.expect("apply");
+    tx.commit().await.expect("commit");
+}
+
+async fn stored(place: &Place) -> Definition {
+    let mut tx = place.db.read().await.expect("read");
+    store::job::definition(&mut tx).await.expect("definition")
+}
+
+async fn value(place: &Place, sql: &str) -> String {
+    place.scratch.value(sql).await
+}
+
+fn full_job() -> JobDef {
+    let per_dialect = BTreeMap::from([
+        (DialectName::Sqlite, "SELECT 'sqlite ?'".to_owned()),
+        (DialectName::Mysql, "SELECT `x` /* 中文 */".to_owned()),
+        (DialectName::Postgres, "SELECT $$body$$, $1".to_owned()),
+    ]);
+    JobDef {
+        name: HARD.to_owned(),
+        job_type: JobType::parse("SQL").expect("type"),
+        source: SourceName::parse("ledger").ok(),
+        proc_name: Some("fin.sp_post".to_owned()),
+        sql: Some(SqlText::Per(per_dialect)),
+        transaction: TransactionMode::Each,
+        script: Some("#!/bin/sh\r\necho \"${x}\"\ttab\n".to_owned()),
+        interpreter: Some("sh".to_owned()),
+        working_dir: Some("/tmp/a b".to_owned()),
+        params: vec![
+            Param {
+                name: "p_in".to_owned(),
+                mode: ParamMode::In,
+                ty: ParamType::Decimal,
+                value: Some("1.50".to_owned()),
+            },
+            Param {
+                name: "p_out".to_owned(),
+                mode: ParamMode::Out,
+                ty: ParamType::Text,
+                value: None,
+            },
+        ],
+        schedule_time: "18:30:05".parse().ok(),
+        timeout_sec: u32::try_from(i32::MAX).expect("fits"),
+        retry_count: 7,
+        retry_delay_sec: 90,
+        priority: -3,
+        idempotent: true,
+        is_active: false,
+        notify_email: vec!["a@bank.example".to_owned(), "b@bank.example".to_owned()],
+        owner: Some("财务部 O'Neil".to_owned()),
+        tags: vec!["月末".to_owned(), "gl".to_owned()],
+        ..job("month_end", "总账过账-1")
+    }
+}
+
+fn full() -> Definition {
+    let long = format!("SELECT '{}';\n", HARD.replace('\'', "''")).repeat(900);
+    assert!(long.len() > 60_000, "{}", long.len());
+    let mut month_end = group("month_end");
+    month_end.name = HARD.to_owned();
+    month_end.batch_type = Some("monthly".to_owned());
+    month_end.owner = Some("GL team".to_owned());
+    month_end.notify_email = vec!["gl@bank.example".to_owned(), "ops@bank.example".to_owned()];
+    month_end.max_parallel = Some(8);
+    month_end.time_zone = Some("Asia/Shanghai".to_owned());
+    month_end.params = BTreeMap::from([("note".to_owned(), HARD.to_owned())]);
+    let source = |name: &str| Source {
+        name: SourceName::parse(name).expect("source"),
+        url: "mysql://u@h:3306/数据".to_owned(),
+        password_env: None,
+        password_file: None,
+        max_parallel: None,
+        procedures: BTreeMap::new(),
+    };
+    let ledger = Source {
+        password_env: Some("LEDGER_PASSWORD".to_owned()),
+        password_file: Some("/run/secrets/it's".to_owned()),
+        max_parallel: Some(4),
+        procedures: BTreeMap::from([("sp_post".to_owned(), long.clone())]),
+        ..source("ledger")
+    };
+    let big = JobDef { sql: Some(SqlText::Same(long)), ..job("month_end", "BIG") };
+    let waits = |on: &str, order| JobDependency {
+        job_code: code("LAST"),
+        depends_on: code(on),
+        dependency_order: order,
+    };
+    Definition {
+        sources: vec![ledger, source("bare")],
+        groups: vec![month_end, group("other")],
+        jobs: vec![full_job(), big, job("month_end", "LAST"), job("other", "ALONE")],
+        dependencies: vec![waits("BIG", 2), waits("总账过账-1", 1)],
+    }
+}
+
+pub(super) async fn definition_comes_back_as_it_went_in(place: Place) {
+    apply(&place, &full(), T0).await;
+    assert_eq!(stored(&place).await, full());
+    let depends = "SELECT COUNT(*) FROM job_def WHERE is_depend = 1 AND job_code = 'LAST'";
+    assert_eq!(value(&place, depends).await, "1");
+    let depends = "SELECT COUNT(*) FROM job_def WHERE is_depend = 1";
+    assert_eq!(value(&place, depends).await, "1");
+}
+
+const TABLES: [&str; 4] = ["data_source", "job_group", "job_def", "job_dependency"];
+
+pub(super) async fn applying_the_same_again_changes_no_row(place: Place) {
+    apply(&place, &full(), T0).await;
+    let mut before = Vec::new();
+    for table in TABLES {
+        before.push(all_of(&place, table).await);
+    }
+    apply(&place, &full(), later(60_000)).await;
+    for (table, before) in TABLES.iter().zip(before) {
+        assert_eq!(all_of(&place, table).await, before, "{table}");
+    }
+}
+
+/// Keys of the rows that were written at `now`.
+async fn written_at(place: &Place, table: &str, key: &str, now: Millis) -> Vec<String> {
+    let mut tx = place.db.read().await.expect("read");
+    let sql = format!("SELECT {key} AS k FROM {table} WHERE update_time = ? ORDER BY {key}");
+    let rows = tx.fetch_all(&sql, &[now.to_utc().into()]).await.expect("rows");
+    rows.iter().map(|row| row.text("k").expect("key")).collect()
+}
+
+pub(super) async fn only_what_differs_is_written(place: Place) {
+    apply(&place, &full(), T0).await;
+    let mut wanted = full();
+    wanted.sources[1].max_parallel = Some(1);
+    wanted.groups[0].max_parallel = None;
+    wanted.jobs[1].sql = Some(SqlText::Same("SELECT 1".to_owned()));
+    wanted.jobs.push(job("month_end", "NEW"));
+    apply(&place, &wanted, later(1_000)).await;
+    assert_eq!(written_at(&place, "data_source", "source_name", later(1_000)).await, ["bare"]);
+    assert_eq!(written_at(&place, "job_group", "group_code", later(1_000)).await, ["month_end"]);
+    assert_eq!(written_at(&place, "job_def", "job_code", later(1_000)).await, ["BIG", "NEW"]);
+    let mut tx = place.db.read().await.expect("read");
+    let created = "SELECT create_time FROM job_def WHERE job_code = 'BIG'";
+    let row = tx.fetch_optional(created, &[]).await.expect("query").expect("row");
+    assert_eq!(Millis::from(row.time("create_time").expect("time")), T0);
+    drop(tx);
+    let mut found = stored(&place).await;
+    // NEW was written last, so it comes last.
+    assert_eq!(found.jobs.pop(), wanted.jobs.pop());
+    assert_eq!(found, wanted);
+}
+
+pub(super) async fn jobs_that_are_gone_are_removed_and_other_groups_left_alone(place: Place) {
+    apply(&place, &chain("other", &["X", "Y"]), T0).await;
+    apply(&place, &chain("month_end", &["A", "B", "C", "D"]), T0).await;
+    let theirs = all_of(&place, "job_group").await;
+    apply(&place, &chain("month_end", &["A", "C"]), later(5)).await;
+    let found = stored(&place).await;
+    let codes: Vec<&str> = found.jobs.iter().map(|j| j.code.as_str()).collect();
+    assert_eq!(codes, ["X", "Y", "A", "C"]);
+    let edges: Vec<String> =
+        found.dependencies.iter().map(|d| format!("{}<{}", d.depends_on, d.job_code)).collect();
+    assert_eq!(edges, ["X<Y", "A<C"]);
+    assert_eq!(all_of(&place, "job_group").await, theirs);
+    assert_eq!(written_at(&place, "job_def", "job_code", T0).await, ["A", "C", "X", "Y"]);
+}
+
+pub(super) async fn a_job_moves_between_groups_and_dependencies_change(place: Place) {
+    let mut wanted = chain("month_end", &["A", "B", "C"]);
+    wanted.groups.push(group("other"));
+    apply(&place, &wanted, T0).await;
+    wanted.jobs[2].group = super::group_code("other");
+    wanted.dependencies =
+        vec![JobDependency { job_code: code("B"), depends_on: code("A"), dependency_order: 9 }];
+    apply(&place, &wanted, later(5)).await;
+    assert_eq!(stored(&place).await, wanted);
+    // C lost its dependency, which its row says too.
+    let waits = "SELECT is_depend FROM job_def WHERE job_code = 'C'";
+    assert_eq!(value(&place, waits).await, "0");
+    assert_eq!(written_at(&place, "job_def", "job_code", later(5)).await, ["C"]);
+}
+
+pub(super) async fn codes_differ_by_case(place: Place) {
+    let wanted = chain("month_end", &["post", "POST", "Post", "pöst"]);
+    apply(&place, &wanted, T0).await;
+    assert_eq!(stored(&place).await, wanted);
+}

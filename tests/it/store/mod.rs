@@ -1,0 +1,305 @@
+//! What the store promises, on each database: the same functions run on SQLite, MySQL and
+//! PostgreSQL. A statement that means something else on one of them is found here.
+
+mod batch;
+mod definition;
+mod door;
+mod log;
+mod others;
+mod parallel;
+mod queue;
+mod schema;
+
+use crate::util::{Scratch, with_scratch};
+use anyhow::Result;
+use procession::db::Settings;
+use procession::domain::batch::{BatchOrder, plan};
+use procession::domain::id::{BatchId, BatchNo, GroupCode, JobCode, JobType, NodeId};
+use procession::domain::job::{Definition, Group, JobDef, JobDependency};
+use procession::domain::queue::{QueueEntry, QueueStatus};
+use procession::domain::source::DialectName;
+use procession::domain::time::Millis;
+use procession::store::queue::NewEntry;
+use procession::store::{self, Db, Stale, Tx};
+use secrecy::SecretString;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Names one test per function and server, so that a failure says where: `store::mysql::…`. A
+/// function that is not on the list is dead code, which the compiler reports.
+macro_rules! suite {
+    ($($start:ident { $($file:ident: $($test:ident)*;)* })*) => {
+        suite! { @server sqlite Sqlite $({ $start $($file: $($test)*;)* })* }
+        suite! { @server mysql Mysql $({ $start $($file: $($test)*;)* })* }
+        suite! { @server postgres Postgres $({ $start $($file: $($test)*;)* })* }
+    };
+    (@server $server:ident $dialect:ident $({ $start:ident $($file:ident: $($test:ident)*;)* })*) => {
+        mod $server {
+            use procession::domain::source::DialectName;
+            $($($(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $test() {
+                    super::$start(DialectName::$dialect, super::$file::$test).await;
+                }
+            )*)*)*
+        }
+    };
+}
+
+suite! {
+    on_migrated {
+        definition:
+            definition_comes_back_as_it_went_in
+            applying_the_same_again_changes_no_row
+            only_what_differs_is_written
+            jobs_that_are_gone_are_removed_and_other_groups_left_alone
+            a_job_moves_between_groups_and_dependencies_change
+            codes_differ_by_case;
+        batch:
+            a_batch_comes_back_as_it_was_planned
+            a_batch_number_is_taken_once_per_group
+            nothing_stays_of_a_batch_whose_transaction_fails_later
+            batches_are_listed_newest_first
+            taking_over_is_fenced
+            only_the_owner_holds_a_batch
+            a_kill_is_asked_of_a_batch_that_runs
+            finishing_notes_the_last_run_of_each_job
+            finishing_somebody_elses_batch_changes_nothing
+            jobs_are_counted_by_state
+            a_missing_batch_is_named;
+        queue:
+            rows_are_generated_in_order
+            a_job_is_in_a_batch_number_once
+            a_transition_is_fenced
+            a_claim_is_fenced
+            a_settlement_is_fenced
+            a_late_result_changes_nothing
+            a_stop_that_began_has_no_end_yet
+            a_rerun_starts_over_but_counts_on
+            a_row_is_ours_only_while_it_runs_for_us
+            outputs_are_read_by_row
+            any_message_can_be_stored;
+        log:
+            changes_are_logged_in_order
+            lines_are_paged_over_attempts
+            any_line_can_be_stored;
+        others:
+            mails_wait_in_the_outbox
+            a_lease_is_renewed_and_found
+            processes_of_long_ago_are_forgotten
+            facts_are_kept_from_the_first_call_on;
+        door:
+            times_keep_milliseconds_and_come_back_as_utc
+            times_sort_as_times
+            finer_times_are_cut_to_milliseconds
+            null_stays_null
+            text_keeps_every_character
+            numbers_keep_all_their_bits
+            many_rows_cross_the_limit_of_bound_values
+            many_ids_cross_the_limit_of_bound_values
+            found_rows_count_even_when_nothing_changes
+            generated_keys_are_given
+            an_undone_transaction_leaves_a_usable_connection
+            only_committed_rows_are_read
+            errors_are_told_apart
+            the_servers_clock_and_version_are_known;
+        parallel:
+            of_two_claimers_one_wins
+            of_two_openers_one_wins
+            a_held_batch_is_not_taken_over_before_the_commit
+            writers_of_two_processes_take_turns;
+        schema:
+            a_migrated_schema_is_current
+            a_schema_of_a_newer_binary_is_refused
+            a_broken_migration_is_refused;
+    }
+    on_empty {
+        schema:
+            an_empty_database_is_behind
+            two_processes_may_migrate_at_once;
+    }
+}
+
+/// A database of one test and a way to open it again, as another process would.
+pub(crate) struct Place {
+    pub(crate) db: Db,
+    pub(crate) scratch: Arc<Scratch>,
+}
+
+impl Place {
+    async fn open(&self) -> Db {
+        open(&self.scratch.url).await
+    }
+
+    fn dialect(&self) -> DialectName {
+        self.scratch.dialect
+    }
+
+    /// One statement on a connection that knows nothing of the store.
+    async fn by_hand(&self, sql: &str) {
+        self.scratch.setup(&[sql]).await;
+    }
+}
+
+pub(crate) async fn open(url: &str) -> Db {
+    Db::connect(&settings(url)).await.expect("connect")
+}
+
+fn settings(url: &str) -> Settings {
+    Settings {
+        url: SecretString::from(url),
+        password: None,
+        max_connections: 4,
+        connect_timeout: Duration::from_secs(20),
+    }
+}
+
+async fn on_empty<F, Fut>(dialect: DialectName, test: F)
+where
+    F: FnOnce(Place) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    let body = |scratch: Arc<Scratch>| async move {
+        let db = open(&scratch.url).await;
+        test(Place { db: db.clone(), scratch }).await;
+        db.close().await;
+    };
+    with_scratch(dialect, body).await;
+}
+
+async fn on_migrated<F, Fut>(dialect: DialectName, test: F)
+where
+    F: FnOnce(Place) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    let body = |place: Place| async move {
+        place.db.migrate().await.expect("migrate");
+        test(place).await;
+    };
+    on_empty(dialect, body).await;
+}
+
+// --- what most tests start from --------------------------------------------------------------------
+
+/// An odd number of milliseconds, so that a database that drops them is found out.
+const T0: Millis = Millis(1_722_448_799_123);
+
+fn later(ms: i64) -> Millis {
+    T0.plus(ms)
+}
+
+fn me() -> NodeId {
+    NodeId("node-me".to_owned())
+}
+
+fn other() -> NodeId {
+    NodeId("node-other".to_owned())
+}
+
+fn code(word: &str) -> JobCode {
+    JobCode::parse(word).expect("job code")
+}
+
+fn group_code(word: &str) -> GroupCode {
+    GroupCode::parse(word).expect("group code")
+}
+
+fn no(word: &str) -> BatchNo {
+    BatchNo::parse(word).expect("batch number")
+}
+
+fn group(word: &str) -> Group {
+    Group {
+        code: group_code(word),
+        name: word.to_owned(),
+        batch_type: None,
+        owner: None,
+        notify_email: Vec::new(),
+        max_parallel: None,
+        time_zone: None,
+        params: BTreeMap::new(),
+    }
+}
+
+fn job(group: &str, word: &str) -> JobDef {
+    JobDef::bare(code(word), group_code(group), JobType::parse("NOOP").expect("type"))
+}
+
+/// Jobs of one group, each waiting for the one before it.
+fn chain(of: &str, jobs: &[&str]) -> Definition {
+    let waits = |pair: &[&str]| JobDependency {
+        job_code: code(pair[1]),
+        depends_on: code(pair[0]),
+        dependency_order: 1,
+    };
+    Definition {
+        sources: Vec::new(),
+        groups: vec![group(of)],
+        jobs: jobs.iter().map(|j| job(of, j)).collect(),
+        dependencies: jobs.windows(2).map(waits).collect(),
+    }
+}
+
+fn order(batch_no: &str) -> BatchOrder {
+    BatchOrder {
+        batch_no: no(batch_no),
+        batch_type: None,
+        group: None,
+        business_date: None,
+        params: BTreeMap::new(),
+    }
+}
+
+/// Writes a batch of these definitions with its rows, as the dispatcher does.
+async fn write_batch(tx: &mut Tx, defs: &Definition, batch_no: &str) -> Result<BatchId> {
+    let plan = plan(defs, &order(batch_no), T0)?.remove(0);
+    let id = store::batch::insert(tx, &plan, &me(), "tester", T0).await?;
+    let entries: Vec<NewEntry<'_>> = plan
+        .snapshot
+        .jobs
+        .iter()
+        .map(|job| NewEntry { job_code: &job.code, not_before: None })
+        .collect();
+    store::queue::generate(tx, id, batch_no, &entries, T0).await?;
+    Ok(id)
+}
+
+/// A committed batch 202407 of `month_end` with these jobs, and its rows.
+async fn opened(place: &Place, jobs: &[&str]) -> (BatchId, Vec<QueueEntry>) {
+    let mut tx = place.db.begin().await.expect("begin");
+    let id = write_batch(&mut tx, &chain("month_end", jobs), "202407").await.expect("batch");
+    let rows = store::queue::of_batch(&mut tx, id).await.expect("rows");
+    tx.commit().await.expect("commit");
+    (id, rows)
+}
+
+/// As `opened`, the first row running as its first attempt for `me`.
+async fn running(place: &Place) -> (BatchId, QueueEntry) {
+    let (id, rows) = opened(place, &["A"]).await;
+    let mut tx = place.db.begin().await.expect("begin");
+    let ids = [rows[0].queue_id.0];
+    store::queue::claim(&mut tx, &ids, QueueStatus::Pending, &me(), later(10))
+        .await
+        .expect("claim");
+    let row = store::queue::of_batch(&mut tx, id).await.expect("rows").remove(0);
+    tx.commit().await.expect("commit");
+    (id, row)
+}
+
+/// Every column of a table, as text, in the order of its first column; what "unchanged" means.
+async fn all_of(place: &Place, table: &str) -> Vec<Vec<Option<String>>> {
+    let sql = format!("SELECT * FROM {table} ORDER BY 1");
+    crate::util::query(&place.scratch.url, &sql).await
+}
+
+fn is_stale(error: &anyhow::Error) -> bool {
+    error.chain().any(|e| e.is::<Stale>())
+}
+
+/// A result that must be refused because the rows are not as expected.
+fn assert_stale(result: Result<()>) {
+    let error = result.expect_err("must be refused");
+    assert!(is_stale(&error), "{error:#}");
+    assert!(!store::is_transient(&error) && !store::is_taken(&error), "{error:#}");
+}
