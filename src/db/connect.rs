@@ -70,7 +70,8 @@ async fn sqlite(url: &str, settings: &Settings) -> Result<Pools> {
 }
 
 async fn mysql(url: &str, settings: &Settings) -> Result<Pools> {
-    let mut options = MySqlConnectOptions::from_str(url)?.charset("utf8mb4");
+    let mut options =
+        MySqlConnectOptions::from_str(url)?.charset("utf8mb4").statement_cache_capacity(500);
     if let Some(password) = &settings.password {
         options = options.password(password.expose_secret());
     }

@@ -177,31 +177,41 @@ impl Tx {
         }
     }
 
-    /// Inserts many rows in as few statements as the server's limit of bound values allows.
+    /// Inserts many rows in few statements.
+    ///
+    /// Their sizes are powers of two up to the server's limit of bound values, so that a handful of
+    /// texts per table stays prepared. That is not only cheaper: forgetting a prepared statement on
+    /// MySQL sends a packet that nobody answers, the next one then waits for the server's delayed
+    /// acknowledgement, and a hop cost 44 ms in place of 3 (sqlx sets no TCP_NODELAY).
     pub async fn insert_many(
         &mut self,
         table: &str,
         columns: &[&str],
         rows: impl IntoIterator<Item = Vec<Value>>,
     ) -> Result<()> {
-        let per_chunk = self.dialect().max_binds() / columns.len();
+        let most = self.dialect().max_binds() / columns.len();
+        let most = 1 << most.ilog2();
         let row_text = format!("({})", vec!["?"; columns.len()].join(","));
         let head = format!("INSERT INTO {table} ({}) VALUES ", columns.join(", "));
-        let mut rows = rows.into_iter().peekable();
-        while rows.peek().is_some() {
-            let mut values = Vec::new();
-            let mut texts = Vec::new();
-            for row in rows.by_ref().take(per_chunk) {
-                values.extend(row);
-                texts.push(row_text.as_str());
+        let mut rows = rows.into_iter();
+        loop {
+            let chunk: Vec<Vec<Value>> = rows.by_ref().take(most).collect();
+            if chunk.is_empty() {
+                return Ok(());
             }
-            self.execute_once(&format!("{head}{}", texts.join(",")), &values).await?;
+            let mut chunk = chunk.into_iter();
+            while chunk.len() > 0 {
+                let size = 1 << chunk.len().ilog2();
+                let values: Vec<Value> = chunk.by_ref().take(size).flatten().collect();
+                let texts = vec![row_text.as_str(); size].join(",");
+                self.execute(&format!("{head}{texts}"), &values).await?;
+            }
         }
-        Ok(())
     }
 
-    /// Runs `before IN (…) after` for any number of ids, `first` bound before them and `last`
-    /// after; gives the rows found in all.
+    /// Runs `before IN (…) after` for any number of different ids, `first` bound before them and
+    /// `last` after; gives the rows found in all. The list is filled up to a power of two with its
+    /// last id, for the reason given at `insert_many`.
     pub async fn execute_in(
         &mut self,
         before: &str,
@@ -210,29 +220,19 @@ impl Tx {
         after: &str,
         last: &[Value],
     ) -> Result<u64> {
+        let most: usize = self.dialect().max_binds() - first.len() - last.len();
         let mut found = 0;
-        for chunk in ids.chunks(self.dialect().max_binds() - first.len() - last.len()) {
-            let marks = vec!["?"; chunk.len()].join(",");
+        for chunk in ids.chunks(1 << most.ilog2()) {
+            let size = chunk.len().next_power_of_two();
+            let filler = chunk.iter().last().copied().unwrap_or_default();
             let mut values = first.to_vec();
             values.extend(chunk.iter().map(|id| Value::from(*id)));
+            values.resize(first.len() + size, Value::from(filler));
             values.extend_from_slice(last);
-            let sql = format!("{before} IN ({marks}) {after}");
-            found += match chunk.len() {
-                1 => self.execute(&sql, &values).await?,
-                _ => self.execute_once(&sql, &values).await?,
-            };
+            let sql = format!("{before} IN ({}) {after}", vec!["?"; size].join(","));
+            found += self.execute(&sql, &values).await?;
         }
         Ok(found)
-    }
-
-    /// As `execute`, for texts that hardly come twice: they are kept out of the statement cache,
-    /// which they would only push useful ones out of.
-    async fn execute_once(&mut self, sql: &str, values: &[Value]) -> Result<u64> {
-        let sql = AssertSqlSafe(self.dialect().placeholders(sql).into_owned());
-        Ok(on!(self, conn => row::bind(sqlx::query(sql).persistent(false), values)
-            .execute(conn)
-            .await?
-            .rows_affected()))
     }
 
     /// Makes everything since `begin` durable.
