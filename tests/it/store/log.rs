@@ -63,16 +63,19 @@ pub(super) async fn changes_are_logged_in_order(place: Place) {
 pub(super) async fn lines_are_paged_over_attempts(place: Place) {
     let (_, row) = running(&place).await;
     let id = row.queue_id;
-    let line = |number: u64, stream: Stream| (number, stream, format!("第{number}行"));
+    let line = |number: u64, stream: Stream| {
+        let at = later(i64::try_from(number).expect("fits"));
+        (number, at, stream, format!("第{number}行"))
+    };
     let streams =
         [Stream::Stdout, Stream::Stderr, Stream::Database, Stream::System, Stream::Stdout];
     let first: Vec<_> = (1..).zip(streams).map(|(n, s)| line(n, s)).collect();
     let mut tx = place.db.begin().await.expect("begin");
-    log::append_lines(&mut tx, id, 2, &[line(1, Stream::Stdout)], later(9)).await.expect("second");
-    log::append_lines(&mut tx, id, 1, &first[..3], later(7)).await.expect("first");
-    log::append_lines(&mut tx, id, 1, &first[3..], later(8)).await.expect("more of the first");
-    log::append_lines(&mut tx, id, 1, &[], later(8)).await.expect("none");
-    log::append_lines(&mut tx, QueueId(id.0 + 1), 1, &first, later(8)).await.expect("another row");
+    log::append_lines(&mut tx, id, 2, &[line(1, Stream::Stdout)]).await.expect("second");
+    log::append_lines(&mut tx, id, 1, &first[..3]).await.expect("first");
+    log::append_lines(&mut tx, id, 1, &first[3..]).await.expect("more of the first");
+    log::append_lines(&mut tx, id, 1, &[]).await.expect("none");
+    log::append_lines(&mut tx, QueueId(id.0 + 1), 1, &first).await.expect("another row");
     tx.commit().await.expect("commit");
     let mut tx = place.db.read().await.expect("read");
     let (mut after, mut pages) = ((0, 0), Vec::new());
@@ -95,7 +98,7 @@ pub(super) async fn lines_are_paged_over_attempts(place: Place) {
     ];
     assert_eq!(places, expected);
     let (number, text, at) = (all[3].line_no, all[3].text.as_str(), all[3].at);
-    assert_eq!((number, text, at), (4, "第4行", later(8)));
+    assert_eq!((number, text, at), (4, "第4行", later(4)));
     assert!(log::lines_after(&mut tx, id, (2, 1), 10).await.expect("end").is_empty());
     let rest = log::lines_after(&mut tx, id, (1, 4), u32::MAX).await.expect("rest");
     assert_eq!(rest.len(), 2);
@@ -106,9 +109,9 @@ pub(super) async fn any_line_can_be_stored(place: Place) {
     let bytes = [b"\0\xff\x07 ".to_vec(), "保单🧾".repeat(10_000).into_bytes()].concat();
     let texts = [String::new(), storable(&bytes, LINE_MAX), " spaces at both ends ".to_owned()];
     let lines: Vec<_> =
-        (1..).zip(&texts).map(|(n, text)| (n, Stream::Stdout, text.clone())).collect();
+        (1..).zip(&texts).map(|(n, text)| (n, later(1), Stream::Stdout, text.clone())).collect();
     let mut tx = place.db.begin().await.expect("begin");
-    log::append_lines(&mut tx, row.queue_id, 1, &lines, later(1)).await.expect("lines");
+    log::append_lines(&mut tx, row.queue_id, 1, &lines).await.expect("lines");
     tx.commit().await.expect("commit");
     let mut tx = place.db.read().await.expect("read");
     let found = log::lines_after(&mut tx, row.queue_id, (0, 0), 10).await.expect("lines");
