@@ -64,8 +64,7 @@ pub(super) async fn lines_are_paged_over_attempts(place: Place) {
     let (_, row) = running(&place).await;
     let id = row.queue_id;
     let line = |number: u64, stream: Stream| {
-        let at = later(i64::try_from(number).expect("fits"));
-        (number, at, stream, format!("第{number}行"))
+        (number, later(number.cast_signed() * 10), stream, format!("第{number}行"))
     };
     let streams =
         [Stream::Stdout, Stream::Stderr, Stream::Database, Stream::System, Stream::Stdout];
@@ -98,7 +97,7 @@ pub(super) async fn lines_are_paged_over_attempts(place: Place) {
     ];
     assert_eq!(places, expected);
     let (number, text, at) = (all[3].line_no, all[3].text.as_str(), all[3].at);
-    assert_eq!((number, text, at), (4, "第4行", later(4)));
+    assert_eq!((number, text, at), (4, "第4行", later(40)));
     assert!(log::lines_after(&mut tx, id, (2, 1), 10).await.expect("end").is_empty());
     let rest = log::lines_after(&mut tx, id, (1, 4), u32::MAX).await.expect("rest");
     assert_eq!(rest.len(), 2);
