@@ -2,6 +2,7 @@
 
 mod azkaban;
 mod docs;
+mod examples;
 mod flow;
 mod handler;
 mod layers;

@@ -1,0 +1,449 @@
+//! Every example is loaded, drawn and run to its end on every database its README names, and gives
+//! the figures it promises. An example that does not work is worse than none.
+
+use crate::util::{query, with_scratch};
+use procession::app::{self, App, Apply, EmptyDatabase};
+use procession::config::Config;
+use procession::domain::batch::{Batch, BatchOrder, BatchStatus, Snapshot, plan};
+use procession::domain::id::{BatchId, BatchNo};
+use procession::domain::job::Definition;
+use procession::domain::outcome::Outputs;
+use procession::domain::queue::{QueueEntry, QueueStatus};
+use procession::domain::source::DialectName;
+use procession::domain::time::Millis;
+use procession::picture::{self, JobState, View};
+use procession::store;
+use secrecy::SecretString;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// An example and what becomes of it.
+struct Example {
+    path: &'static str,
+    batch_no: &'static str,
+    ends: BatchStatus,
+    /// Words of `place`.
+    runs_on: &'static [&'static str],
+}
+
+/// One test per example and database, and the table of all of them.
+macro_rules! examples {
+    ($($name:ident: $path:literal, $batch_no:literal, $ends:ident, $($place:ident)*;)*) => {
+        const EXAMPLES: &[Example] = &[$(Example {
+            path: $path,
+            batch_no: $batch_no,
+            ends: BatchStatus::$ends,
+            runs_on: &[$(stringify!($place)),*],
+        }),*];
+        $(mod $name {$(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $place() {
+                super::works(super::example($path), stringify!($place)).await;
+            }
+        )*})*
+    };
+}
+
+examples! {
+    month_end_close: "month-end-close.yaml", "202407", Success, sqlite mysql postgres;
+    quarter_end_consolidation:
+        "quarter-end-consolidation.yaml", "2024Q3", Success, sqlite mysql postgres;
+    fan_out_fan_in: "fan-out-fan-in.yaml", "202407", Success, sqlite mysql postgres;
+    script_pipeline: "script-pipeline.yaml", "202407", Success, no_database;
+    retry_that_succeeds: "retry-that-succeeds.yaml", "202407", Success, no_database;
+    time_out: "time-out.yaml", "202407", Failed, no_database;
+    time_out_procedure: "time-out-procedure.yaml", "202407", Failed, mysql postgres;
+    netsuite_period_close: "netsuite-period-close.yaml", "202407", Success, no_database;
+    csv: "csv/job_def.csv", "202407", Success, no_database;
+}
+
+fn example(path: &str) -> &'static Example {
+    EXAMPLES.iter().find(|e| e.path == path).expect("in the table")
+}
+
+fn dialect(place: &str) -> Option<DialectName> {
+    DialectName::ALL.into_iter().find(|d| d.as_str() == place)
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("dag-examples")
+}
+
+fn load(path: &str) -> Definition {
+    let loaded =
+        app::load_definition(&folder().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"));
+    let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert!(warnings.is_empty(), "{path}: {warnings:?}");
+    loaded.definition
+}
+
+fn order(batch_no: &str) -> BatchOrder {
+    BatchOrder {
+        batch_no: BatchNo::parse(batch_no).expect("batch number"),
+        batch_type: None,
+        group: None,
+        business_date: None,
+        params: BTreeMap::new(),
+    }
+}
+
+// --- running -----------------------------------------------------------------------------------------
+
+/// A batch that has ended, with all that was stored of it.
+struct Ran {
+    batch: Batch,
+    snapshot: Snapshot,
+    rows: Vec<QueueEntry>,
+    outputs: BTreeMap<String, Outputs>,
+    /// Recipient, type and job of each mail, in order.
+    mails: Vec<String>,
+    /// Starts of each job, counted in its log.
+    starts: BTreeMap<String, usize>,
+}
+
+impl Ran {
+    fn states(&self) -> BTreeMap<&str, &str> {
+        self.rows.iter().map(|r| (r.job_code.as_str(), r.status.as_str())).collect()
+    }
+
+    fn value(&self, name: &str) -> String {
+        let (code, output) = name.split_once('.').expect("JOB.name");
+        let value = self.outputs.get(code).and_then(|o| o.value(output));
+        value.unwrap_or_else(|| panic!("{name} has no value: {:?}", self.states()))
+    }
+}
+
+/// Applies a definition and runs it to its end as `procession run` does, on the metadata database
+/// `url`.
+async fn run(defs: &Definition, batch_no: &str, url: &str) -> Ran {
+    let empty = tempfile::NamedTempFile::new().expect("a settings file");
+    let mut config = Config::load(Some(empty.path())).expect("defaults");
+    config.database.url = SecretString::from(url);
+    let app = App::open(config, EmptyDatabase::Accept).await.expect("open");
+    app.db.migrate().await.expect("migrate");
+    assert!(!app.apply(defs, Apply::Write).await.expect("apply").is_empty());
+    assert_eq!(app.apply(defs, Apply::DryRun).await.expect("again"), []);
+    assert_eq!(&app.definition().await.expect("stored"), defs);
+
+    let mut dispatcher = app.dispatcher(None).await.expect("dispatcher");
+    let ids = dispatcher.open(defs, &order(batch_no), "test").await.expect("open a batch");
+    let [id] = ids[..] else { panic!("an example is one group: {ids:?}") };
+    let stop = CancellationToken::new();
+    let work = dispatcher.run_until_done(&stop);
+    tokio::time::timeout(Duration::from_secs(180), work).await.expect("in time").expect("run");
+    dispatcher.leave().await.expect("leave");
+    let ran = read(&app, id).await;
+    app.db.close().await;
+    ran
+}
+
+async fn read(app: &App, id: BatchId) -> Ran {
+    let mut tx = app.db.read().await.expect("read");
+    let batch = store::batch::get(&mut tx, id).await.expect("batch");
+    let snapshot = store::batch::snapshot(&mut tx, id).await.expect("snapshot");
+    let rows = store::queue::of_batch(&mut tx, id).await.expect("rows");
+    let (mut outputs, mut starts) = (BTreeMap::new(), BTreeMap::new());
+    for row in &rows {
+        let code = row.job_code.to_string();
+        for (_, json) in store::queue::outputs(&mut tx, &[row.queue_id]).await.expect("outputs") {
+            outputs.insert(code.clone(), serde_json::from_str(&json).expect("JSON"));
+        }
+        let changes = store::log::of_entry(&mut tx, row.queue_id).await.expect("log");
+        let count = changes.iter().filter(|c| c.log.status == QueueStatus::Running).count();
+        starts.insert(code, count);
+    }
+    let sql = "SELECT m.recipient_email, m.type, q.job_code FROM email_notifications m \
+               JOIN job_queue q ON q.queue_id = m.queue_id ORDER BY m.id";
+    let mails = tx.fetch_all(sql, &[]).await.expect("mails");
+    let words = |row: &procession::db::Row| {
+        let text = |column: &str| row.text(column).expect("text");
+        format!("{} {} {}", text("job_code"), text("type"), text("recipient_email"))
+    };
+    Ran { batch, snapshot, rows, outputs, mails: mails.iter().map(words).collect(), starts }
+}
+
+/// Runs an example on a database of its own, the metadata in another one of the same server.
+async fn works(example: &'static Example, place: &'static str) {
+    let server = dialect(place).unwrap_or(DialectName::Sqlite);
+    with_scratch(server, |meta| async move {
+        with_scratch(server, |data| async move {
+            let mut defs = load(example.path);
+            defs.sources.iter_mut().for_each(|source| source.url.clone_from(&data.url));
+            let ran = run(&defs, example.batch_no, &meta.url).await;
+            let said: Vec<_> = ran.rows.iter().filter_map(|r| r.error_message.as_ref()).collect();
+            assert_eq!(ran.batch.status, example.ends, "{:?} {said:?}", ran.states());
+            assert_drawn(&ran);
+            assert_mailed(&ran);
+            as_promised(example.path, &ran, &data.url).await;
+        })
+        .await;
+    })
+    .await;
+}
+
+fn assert_drawn(ran: &Ran) {
+    let dag = ran.snapshot.dag().expect("a DAG");
+    let states: Vec<JobState> = ran.rows.iter().map(JobState::from).collect();
+    let view = View::of(ran.batch.values.batch_no.as_str(), &ran.snapshot, &dag, Some(&states));
+    let native = picture::native(&view, None);
+    assert_eq!(native["nodes"].as_array().map(Vec::len), Some(ran.snapshot.jobs.len()));
+    assert_eq!(native["edges"].as_array().map(Vec::len), Some(ran.snapshot.dependencies.len()));
+    let drawn: BTreeMap<&str, &str> = native["nodes"]
+        .as_array()
+        .expect("nodes")
+        .iter()
+        .map(|n| (n["code"].as_str().expect("code"), n["status"].as_str().expect("status")))
+        .collect();
+    assert_eq!(drawn, ran.states());
+    let dot = picture::dot(&view);
+    assert!(dot.starts_with("digraph ") && dot.trim_end().ends_with('}'), "{dot}");
+    assert_eq!(dot.matches(" -> ").count(), ran.snapshot.dependencies.len(), "{dot}");
+}
+
+/// A mail for each address of a job that failed for good, and no other.
+fn assert_mailed(ran: &Ran) {
+    let group = &ran.snapshot.group.notify_email;
+    let mut expected = Vec::new();
+    for (row, job) in ran.rows.iter().zip(&ran.snapshot.jobs) {
+        let kind = match row.status {
+            QueueStatus::Failed => "failed",
+            QueueStatus::Timeout => "timeout",
+            QueueStatus::Unknown => "unknown",
+            _ => continue,
+        };
+        let to = job.notify_email.iter().chain(group);
+        expected.extend(to.map(|address| format!("{} {kind} {address}", job.code)));
+    }
+    assert_eq!(ran.mails, expected);
+}
+
+/// What each example says of itself.
+async fn as_promised(path: &str, ran: &Ran, url: &str) {
+    let (success, timeout, upstream) = ("SUCCESS", "TIMEOUT", "UPSTREAM_FAILED");
+    match path {
+        "time-out.yaml" => {
+            let expected = [
+                ("SLOW_EXTRACT", timeout),
+                ("LOAD", upstream),
+                ("LOAD_REPORT", upstream),
+                ("OTHER_EXTRACT", success),
+                ("OTHER_REPORT", success),
+            ];
+            assert_eq!(ran.states(), expected.into());
+        }
+        "time-out-procedure.yaml" => {
+            let expected = [
+                ("DEMO_SETUP", success),
+                ("SLOW_PROCEDURE", timeout),
+                ("AFTER_SLOW", upstream),
+                ("QUICK_PROCEDURE", success),
+            ];
+            assert_eq!(ran.states(), expected.into());
+        }
+        _ => assert!(ran.states().values().all(|s| *s == success), "{:?}", ran.states()),
+    }
+    match path {
+        "month-end-close.yaml" => as_written(&folder().join("month-end-close"), ran, url).await,
+        "quarter-end-consolidation.yaml" => {
+            as_written(&folder().join("quarter-end-consolidation"), ran, url).await;
+        }
+        "retry-that-succeeds.yaml" => {
+            let starts: Vec<_> = ran.starts.iter().map(|(code, n)| (code.as_str(), *n)).collect();
+            assert_eq!(starts, [("FETCH_RATES", 3), ("RATES_READY", 1), ("STORE_RATES", 1)]);
+            assert_eq!((ran.rows[0].attempt, ran.rows[0].try_count), (3, 2));
+            assert_eq!(ran.value("FETCH_RATES.usd_cny"), "7.1346");
+        }
+        "script-pipeline.yaml" => assert_eq!(ran.value("REPORT.total"), "2940607"),
+        "time-out.yaml" => assert_eq!(ran.value("OTHER_EXTRACT.rows"), "42"),
+        "fan-out-fan-in.yaml" => {
+            assert_eq!(ran.value("JOIN.branches"), "20");
+            assert_eq!(ran.value("JOIN.amount"), "210");
+        }
+        "netsuite-period-close.yaml" => {
+            assert_eq!((ran.rows.len(), ran.snapshot.dependencies.len()), (69, 89));
+        }
+        _ => {}
+    }
+}
+
+/// Compares with the `expected.json` of an example: `checks` are queries, `outputs` are values.
+async fn as_written(folder: &Path, ran: &Ran, url: &str) {
+    let text = std::fs::read_to_string(folder.join("expected.json")).expect("expected.json");
+    let expected: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(expected["batch_no"], ran.batch.values.batch_no.as_str());
+    let checks = expected["checks"].as_array().expect("checks");
+    assert!(!checks.is_empty());
+    for check in checks {
+        let rows = query(url, check["sql"].as_str().expect("sql")).await;
+        let rows = serde_json::to_value(&rows).expect("rows");
+        assert_eq!(rows, check["rows"], "{}", check["name"]);
+    }
+    let outputs = expected["outputs"].as_object().expect("outputs");
+    assert!(!outputs.is_empty());
+    for (name, value) in outputs {
+        assert_eq!(ran.value(name), value.as_str().expect("a text"), "{name}");
+    }
+}
+
+// --- the table ---------------------------------------------------------------------------------------
+
+#[test]
+fn every_file_is_in_the_table() {
+    let files = std::fs::read_dir(folder()).expect("dag-examples");
+    let names = files.map(|f| f.expect("file").file_name().into_string().expect("a plain name"));
+    let yaml = names.filter(|n| [".yaml", ".yml", ".json"].iter().any(|end| n.ends_with(end)));
+    for name in yaml {
+        let known = EXAMPLES.iter().any(|e| e.path == name);
+        assert!(known, "dag-examples/{name} is run by no test; add it to examples! here");
+    }
+}
+
+/// The README's table: example, what it shows, runs on, command, exit code.
+#[test]
+fn the_readme_says_what_is_tested() {
+    let readme = std::fs::read_to_string(folder().join("README.md")).expect("README");
+    let rows: Vec<Vec<&str>> = readme
+        .lines()
+        .map(|line| line.split('|').map(str::trim).collect())
+        .filter(|cells: &Vec<&str>| cells.len() == 7 && cells[1].starts_with('`'))
+        .collect();
+    assert_eq!(rows.len(), EXAMPLES.len(), "one row for each example");
+    for example in EXAMPLES {
+        let command = format!(
+            "`procession run dag-examples/{} --batch-no {}`",
+            example.path, example.batch_no
+        );
+        let row = rows.iter().find(|cells| cells[4] == command);
+        let row = row.unwrap_or_else(|| panic!("no row says {command}"));
+        let words = [
+            ("sqlite", "SQLite"),
+            ("mysql", "MySQL"),
+            ("mysql", "MariaDB"),
+            ("postgres", "PostgreSQL"),
+            ("no_database", "no database"),
+        ];
+        for (place, word) in words {
+            let said = row[3].contains(word);
+            assert_eq!(said, example.runs_on.contains(&place), "{}: {word}", example.path);
+        }
+        let code = if example.ends.is_success() { "0" } else { "1" };
+        assert!(row[5].starts_with(code), "{}: exit code {}", example.path, row[5]);
+    }
+}
+
+#[test]
+fn every_example_is_drawn_before_it_runs() {
+    for example in EXAMPLES {
+        let defs = load(example.path);
+        let plans = plan(&defs, &order(example.batch_no), Millis(0)).expect("a plan");
+        for plan in plans {
+            let dag = plan.snapshot.dag().expect("a DAG");
+            let view = View::of("definition", &plan.snapshot, &dag, None);
+            let (first, second) = (picture::native(&view, None), picture::native(&view, None));
+            assert_eq!(first, second, "{}", example.path);
+            assert!(first["nodes"][0].get("status").is_none(), "nothing has run");
+            assert_eq!(first["nodes"].as_array().map(Vec::len), Some(dag.len()));
+            for job in &plan.snapshot.jobs {
+                assert!(picture::dot(&view).contains(job.code.as_str()), "{}", job.code);
+            }
+        }
+    }
+}
+
+/// No example fails with an address to tell; so one is made to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failure_is_mailed_to_the_addresses_of_the_example() {
+    with_scratch(DialectName::Sqlite, |meta| async move {
+        let mut defs = load("csv/job_def.csv");
+        defs.groups[0].notify_email = vec!["ops@insurer.example".to_owned()];
+        let job = defs.jobs.iter_mut().find(|j| j.code.as_str() == "CSV_RESERVES");
+        job.expect("CSV_RESERVES").script = Some("echo no reserves >&2; exit 3".to_owned());
+        let ran = run(&defs, "202407", &meta.url).await;
+        assert_eq!(ran.batch.status, BatchStatus::Failed);
+        let expected = [
+            "CSV_RESERVES failed actuary@insurer.example",
+            "CSV_RESERVES failed ops@insurer.example",
+        ];
+        assert_eq!(ran.mails, expected);
+        assert_mailed(&ran);
+        assert_eq!(ran.starts["CSV_RESERVES"], 3);
+    })
+    .await;
+}
+
+// --- by command --------------------------------------------------------------------------------------
+
+/// A folder with a copy of the examples, as somebody who cloned the repository has it.
+fn clone_of_examples() -> tempfile::TempDir {
+    let home = tempfile::tempdir().expect("temporary folder");
+    copy(&folder(), &home.path().join("dag-examples"));
+    home
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).expect("folder");
+    for entry in std::fs::read_dir(from).expect("folder") {
+        let entry = entry.expect("entry");
+        let to = to.join(entry.file_name());
+        if entry.file_type().expect("type").is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).expect("copy");
+        }
+    }
+}
+
+fn procession(home: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_procession"));
+    // Nothing of the developer's own settings.
+    for (name, _) in std::env::vars() {
+        if name.starts_with("PROCESSION_") || name == "RUST_LOG" {
+            command.env_remove(name);
+        }
+    }
+    command.current_dir(home).args(args).output().expect("procession starts")
+}
+
+fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}\n{}", text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn the_main_demo_runs_by_command() {
+    let home = clone_of_examples();
+    let args = ["run", "dag-examples/month-end-close.yaml", "--batch-no", "202407", "--json"];
+    let output = procession(home.path(), &args);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON alone on stdout");
+    let batch = &summary[0];
+    assert_eq!((&batch["batch_no"], &batch["status"]), (&"202407".into(), &"SUCCESS".into()));
+    let jobs = batch["jobs"].as_array().expect("jobs");
+    assert_eq!(jobs.len(), 24);
+    assert!(jobs.iter().all(|job| job["status"] == "SUCCESS"), "{batch:#}");
+    let income = jobs.iter().find(|job| job["job_code"] == "INCOME_STATEMENT").expect("the job");
+    assert_eq!(income["outputs"]["values"]["p_net_income"], "623405.35");
+}
+
+#[test]
+fn the_same_batch_does_not_run_twice_by_command() {
+    let home = clone_of_examples();
+    let twice = [
+        ("netsuite-period-close.yaml", 0, "give another batch number"),
+        ("time-out.yaml", 1, "--resume"),
+    ];
+    for (file, code, cure) in twice {
+        let file = format!("dag-examples/{file}");
+        let args = ["run", &file, "--batch-no", "202407"];
+        let first = procession(home.path(), &args);
+        assert_eq!(first.status.code(), Some(code), "{}", said(&first));
+        let again = procession(home.path(), &args);
+        assert_eq!(again.status.code(), Some(2), "{}", said(&again));
+        let words = String::from_utf8_lossy(&again.stderr);
+        assert!(words.contains("202407") && words.contains(cure), "{words}");
+    }
+}
