@@ -5,6 +5,7 @@ use crate::cli::{BadInput, BatchRef, Ended, Global, out};
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Dag;
 use crate::domain::id::BatchId;
+use crate::domain::lang::Lang;
 use crate::domain::outcome::Outputs;
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::rerun::UnknownJobs;
@@ -62,12 +63,14 @@ pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
             if global.json {
                 out::json(&as_json(&view)?)?;
             } else {
-                print(&view);
+                print(&view, global.lang());
             }
             Ok(Ended::Well)
         }
         BatchVerb::Why { batch } => why(global, &app, &batch).await,
-        BatchVerb::Kill { batch, reason, no_wait } => kill(&app, &batch, &reason, no_wait).await,
+        BatchVerb::Kill { batch, reason, no_wait } => {
+            kill(global, &app, &batch, &reason, no_wait).await
+        }
     }
 }
 
@@ -123,14 +126,17 @@ async fn list(global: &Global, app: &App, limit: u32) -> Result<Ended> {
     if global.json {
         out::json(&json!(documents))?;
     } else {
-        let header = ["BATCH", "GROUP", "STATUS", "JOBS", "OPENED", "ENDED"];
+        let header = match global.lang() {
+            Lang::En => ["BATCH", "GROUP", "STATUS", "JOBS", "OPENED", "ENDED"],
+            Lang::Zh => ["批次", "作业组", "状态", "作业", "创建时间", "结束时间"],
+        };
         out::line(&out::table(&header, rows));
     }
     Ok(Ended::Well)
 }
 
 /// The batch and its jobs as a table.
-pub(super) fn print(view: &View) {
+pub(super) fn print(view: &View, lang: Lang) {
     let batch = &view.batch;
     let rows = view
         .rows
@@ -148,21 +154,28 @@ pub(super) fn print(view: &View) {
             ]
         })
         .collect();
-    out::line(&out::table(&["JOB", "TYPE", "STATUS", "STARTS", "TOOK", "RESULT"], rows));
+    let header = match lang {
+        Lang::En => ["JOB", "TYPE", "STATUS", "STARTS", "TOOK", "RESULT"],
+        Lang::Zh => ["作业", "类型", "状态", "启动次数", "耗时", "结果"],
+    };
+    out::line(&out::table(&header, rows));
     let took = batch.end_time.map(|end| span_words(end.since(batch.create_time)));
-    let took = took.map(|t| format!(" in {t}")).unwrap_or_default();
     let mut counts: BTreeMap<QueueStatus, usize> = BTreeMap::new();
     view.rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);
     let counts: Vec<String> = counts.iter().map(|(s, n)| format!("{n} {s}")).collect();
-    out::line(&format!(
-        "Batch {} of {}: {}{took} ({})",
-        batch.values.batch_no,
-        batch.values.group,
-        batch.status,
-        counts.join(", ")
-    ));
+    let (no, group, status) = (&batch.values.batch_no, &batch.values.group, batch.status);
+    let counts = counts.join(", ");
+    let took = match (lang, took) {
+        (_, None) => String::new(),
+        (Lang::En, Some(took)) => format!(" in {took}"),
+        (Lang::Zh, Some(took)) => format!(",耗时 {took}"),
+    };
+    out::line(&match lang {
+        Lang::En => format!("Batch {no} of {group}: {status}{took} ({counts})"),
+        Lang::Zh => format!("批次 {no}(作业组 {group}):{status}{took}({counts})"),
+    });
     if let Some(reason) = &batch.reason {
-        out::line(&format!("Reason: {reason}"));
+        out::line(&format!("{}{reason}", lang.pick("Reason: ", "原因:")));
     }
 }
 
@@ -240,25 +253,36 @@ async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<Ended> {
     }
     let dag: Dag = view.snapshot.dag()?;
     let answers = explain(&view.batch, &view.snapshot, &dag, &view.rows, &slots, dispatched, now);
+    let lang = global.lang();
     if global.json {
         let answers: Vec<_> = answers
             .iter()
-            .map(|(code, status, why)| json!({"job_code": code, "status": status, "why": why.words(now)}))
+            .map(|(code, status, why)| json!({"job_code": code, "status": status, "why": why.words(lang, now)}))
             .collect();
         out::json(&json!(answers))?;
     } else if answers.is_empty() {
-        out::line(&format!(
-            "Nothing waits: batch {} is {}",
-            view.batch.values.batch_no, view.batch.status
-        ));
+        let (no, status) = (&view.batch.values.batch_no, view.batch.status);
+        out::line(&match lang {
+            Lang::En => format!("Nothing waits: batch {no} is {status}"),
+            Lang::Zh => format!("没有作业在等待:批次 {no} 为 {status}"),
+        });
     } else {
         let rows = answers
             .iter()
-            .map(|(code, status, why)| vec![code.to_string(), status.to_string(), why.words(now)])
+            .map(|(code, status, why)| {
+                vec![code.to_string(), status.to_string(), why.words(lang, now)]
+            })
             .collect();
-        out::line(&out::table(&["JOB", "STATUS", "WHY"], rows));
+        out::line(&out::table(&lang_header(lang), rows));
     }
     Ok(Ended::Well)
+}
+
+fn lang_header(lang: Lang) -> [&'static str; 3] {
+    match lang {
+        Lang::En => ["JOB", "STATUS", "WHY"],
+        Lang::Zh => ["作业", "状态", "原因"],
+    }
 }
 
 async fn server_now(app: &App) -> Result<crate::domain::time::Millis> {
@@ -267,7 +291,13 @@ async fn server_now(app: &App) -> Result<crate::domain::time::Millis> {
     Ok(app.clock.now())
 }
 
-async fn kill(app: &App, which: &BatchRef, reason: &str, no_wait: bool) -> Result<Ended> {
+async fn kill(
+    global: &Global,
+    app: &App,
+    which: &BatchRef,
+    reason: &str,
+    no_wait: bool,
+) -> Result<Ended> {
     let found = which.find(app).await?;
     let no = &found.values.batch_no;
     if found.status.is_final() {
@@ -280,13 +310,16 @@ async fn kill(app: &App, which: &BatchRef, reason: &str, no_wait: bool) -> Resul
     if !asked {
         return Err(BadInput(format!("batch {no} has just ended; nothing to stop")).into());
     }
-    out::note(&format!("batch {no} is being stopped"));
+    out::note(&match global.lang() {
+        Lang::En => format!("batch {no} is being stopped"),
+        Lang::Zh => format!("正在停止批次 {no}"),
+    });
     if no_wait {
         return Ok(Ended::Well);
     }
     wait_for_end(app, found.batch_id).await?;
     let ended = view(app, found.batch_id).await?;
-    print(&ended);
+    print(&ended, global.lang());
     Ok(Ended::Well)
 }
 

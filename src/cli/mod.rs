@@ -16,6 +16,7 @@ use crate::app::{self, App, EmptyDatabase};
 use crate::config::Config;
 use crate::domain::batch::Batch;
 use crate::domain::id::{BatchNo, GroupCode};
+use crate::domain::lang::Lang;
 use crate::store;
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
@@ -52,6 +53,9 @@ struct Global {
     /// Print JSON for scripts instead of text for people
     #[arg(long, global = true)]
     json: bool,
+    /// Language for people: en or zh [default: that of the locale]
+    #[arg(long, env = "PROCESSION_LANG", global = true, value_name = "LANG", value_parser = lang)]
+    lang: Option<Lang>,
     /// Say more of what happens inside (-v, -vv); RUST_LOG works too
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -151,7 +155,19 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
     }
 }
 
+fn lang(code: &str) -> Result<Lang, String> {
+    Lang::of(code).ok_or_else(|| "known languages are en and zh".to_owned())
+}
+
 impl Global {
+    /// The language that was asked for, else the locale's, else English.
+    fn lang(&self) -> Lang {
+        let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
+            .into_iter()
+            .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+        self.lang.or_else(|| Lang::of(&locale.unwrap_or_default())).unwrap_or_default()
+    }
+
     fn config(&self) -> Result<Config> {
         let mut config = Config::load(self.config.as_deref())?;
         if let Some(url) = &self.db {

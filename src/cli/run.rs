@@ -3,9 +3,10 @@
 use crate::app::{self, App, Apply, EmptyDatabase};
 use crate::cli::progress::{self, Show};
 use crate::cli::{BadInput, Ended, Global, batch, out};
-use crate::domain::batch::{Batch, BatchOrder, BatchStatus, business_date_words};
+use crate::domain::batch::{Batch, BatchOrder, BatchStatus};
 use crate::domain::id::{BatchId, BatchNo, GroupCode};
 use crate::domain::job::Definition;
+use crate::domain::lang::Lang;
 use crate::domain::rerun::UnknownJobs;
 use crate::domain::time::span_words;
 use crate::engine::dispatcher::QueueDispatcher;
@@ -96,7 +97,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
         }
     };
     let (total, done) = totals(&app, &ids).await?;
-    announce(&app, &ids, &args).await?;
+    announce(&app, &ids, &args, global.lang()).await?;
     let stop = CancellationToken::new();
     let work = async {
         let mut dispatcher = dispatcher;
@@ -109,7 +110,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
         async { tokio::join!(work, progress::watch(news, args.show(global), total, done)) };
     let (worked, ()) = tokio::select! {
         both = watched => both,
-        never = stop_on_signal(&stop) => match never {},
+        never = stop_on_signal(&stop, global.lang()) => match never {},
     };
     worked?;
     summarise(global, &app, &ids).await
@@ -260,7 +261,7 @@ async fn wait_for_lease(app: &App, error: anyhow::Error, waited: &mut bool) -> R
 
 /// The first Ctrl-C or TERM lets what runs end and starts nothing new; the second ends the program
 /// at once: what runs is then settled by whoever resumes the batch.
-async fn stop_on_signal(stop: &CancellationToken) -> Infallible {
+async fn stop_on_signal(stop: &CancellationToken, lang: Lang) -> Infallible {
     let Ok(mut terminate) = signal(SignalKind::terminate()) else {
         return std::future::pending().await;
     };
@@ -276,7 +277,10 @@ async fn stop_on_signal(stop: &CancellationToken) -> Infallible {
         }
         once = true;
         stop.cancel();
-        out::note("no new jobs are started; waiting for those that run (again: end at once)");
+        out::note(lang.pick(
+            "no new jobs are started; waiting for those that run (again: end at once)",
+            "不再启动新作业;等待正在运行的作业结束(再按一次立即退出)",
+        ));
     }
 }
 
@@ -292,34 +296,46 @@ async fn totals(app: &App, ids: &[BatchId]) -> Result<(u64, u64)> {
     Ok((total, done))
 }
 
-async fn announce(app: &App, ids: &[BatchId], args: &RunArgs) -> Result<()> {
+async fn announce(app: &App, ids: &[BatchId], args: &RunArgs, lang: Lang) -> Result<()> {
     let mut tx = app.db.read().await?;
     for id in ids {
         let batch = store::batch::get(&mut tx, *id).await?;
         let jobs: u64 = store::batch::counts(&mut tx, *id).await?.iter().map(|(_, n)| n).sum();
         if !args.quiet {
-            let date = batch.values.business_date.map(business_date_words);
-            let date = date.map(|d| format!(", business date {d}")).unwrap_or_default();
+            let date = batch.values.business_date;
             let Batch { values, .. } = &batch;
-            out::note(&format!(
-                "batch {} of group {}: {jobs} jobs{date}",
-                values.batch_no, values.group
-            ));
+            let (no, group) = (&values.batch_no, &values.group);
+            out::note(&match (lang, date) {
+                (Lang::En, None) => format!("batch {no} of group {group}: {jobs} jobs"),
+                (Lang::En, Some(date)) => {
+                    format!("batch {no} of group {group}: {jobs} jobs, business date {date}")
+                }
+                (Lang::Zh, None) => format!("批次 {no}(作业组 {group}):{jobs} 个作业"),
+                (Lang::Zh, Some(date)) => {
+                    format!("批次 {no}(作业组 {group}):{jobs} 个作业,业务日期 {date}")
+                }
+            });
         }
     }
     Ok(())
 }
 
-fn hint(batch: &Batch) {
+fn hint(batch: &Batch, lang: Lang) {
     let (no, group) = (&batch.values.batch_no, &batch.values.group);
     match batch.status {
-        BatchStatus::Failed => out::line(&format!(
-            "What stopped it: procession batch why {no} --group {group}\n\
-             After the cure:  add --resume to the same command"
+        BatchStatus::Failed => out::line(&match lang {
+            Lang::En => format!(
+                "What stopped it: procession batch why {no} --group {group}\n\
+                 After the cure:  add --resume to the same command"
+            ),
+            Lang::Zh => format!(
+                "失败原因:procession batch why {no} --group {group}\n处理后:在同一命令后加 --resume"
+            ),
+        }),
+        BatchStatus::Running | BatchStatus::Killing => out::line(lang.pick(
+            "It has not ended; to go on: add --resume to the same command",
+            "批次尚未结束;继续请在同一命令后加 --resume",
         )),
-        BatchStatus::Running | BatchStatus::Killing => {
-            out::line("It has not ended; to go on: add --resume to the same command");
-        }
         BatchStatus::Success | BatchStatus::Warning | BatchStatus::Killed => {}
     }
 }
@@ -335,10 +351,10 @@ async fn summarise(global: &Global, app: &App, ids: &[BatchId]) -> Result<Ended>
         if global.json {
             documents.push(batch::as_json(&view)?);
         } else {
-            batch::print(&view);
+            batch::print(&view, global.lang());
         }
         if !global.json {
-            hint(&view.batch);
+            hint(&view.batch, global.lang());
         }
     }
     if global.json {

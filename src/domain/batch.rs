@@ -7,7 +7,7 @@ use crate::domain::params::BatchValues;
 use crate::domain::queue::QueueStatus;
 use crate::domain::source::Source;
 use crate::domain::time::{Millis, at_wall_clock, day_in};
-use chrono::{Datelike, NaiveDate};
+use chrono::NaiveDate;
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
@@ -336,11 +336,6 @@ fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
     let used: HashSet<_> = jobs.iter().filter_map(|j| j.source.as_ref()).collect();
     let sources = defs.sources.iter().filter(|s| used.contains(&s.name)).cloned().collect();
     Ok(Snapshot { group: group.clone(), jobs, dependencies, sources })
-}
-
-/// A word for the day a batch belongs to, for people: `2024-07-31 (July 2024)`.
-pub fn business_date_words(date: NaiveDate) -> String {
-    format!("{date} ({} {})", date.format("%B"), date.year())
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, id, text, source, job, token, statement, params, dag, queue, batch, readiness, slots, rerun, why, outcome, settlement, notice.
+//! Story order: time, id, text, lang, source, job, token, statement, params, dag, queue, batch, readiness, slots, rerun, why, outcome, settlement, notice.
 
 pub mod batch;
 pub mod dag;
 pub mod id;
 pub mod job;
+pub mod lang;
 pub mod notice;
 pub mod outcome;
 pub mod params;

@@ -17,6 +17,30 @@ impl Slot {
     }
 }
 
+/// Which limit is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FullKind {
+    /// That of a data source.
+    Source,
+    /// That of a group.
+    Group,
+    /// That of the process.
+    Total,
+}
+
+/// A limit that is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Full {
+    /// Which.
+    pub kind: FullKind,
+    /// Of which source or group; empty for the total.
+    pub name: String,
+    /// Slots in use.
+    pub used: u32,
+    /// Slots there are.
+    pub limit: u32,
+}
+
 /// Slots in use and their limits.
 #[derive(Clone, Debug)]
 pub struct Slots {
@@ -75,20 +99,23 @@ impl Slots {
         self.sources.values_mut().chain(self.groups.values_mut()).for_each(|slot| slot.used = 0);
     }
 
-    /// What a ready job waits for, in words; `None` when a slot is free.
-    pub fn what_is_full(&self, group: &GroupCode, source: Option<&SourceName>) -> Option<String> {
-        let words = |kind: &str, slot: Slot| {
-            format!("a slot {kind} ({} of {} in use)", slot.used, slot.limit.unwrap_or_default())
+    /// What a ready job waits for; `None` when a slot is free.
+    pub fn what_is_full(&self, group: &GroupCode, source: Option<&SourceName>) -> Option<Full> {
+        let full = |kind, name: &str, slot: Slot| Full {
+            kind,
+            name: name.to_owned(),
+            used: slot.used,
+            limit: slot.limit.unwrap_or_default(),
         };
         if let Some(name) = source
             && let Some(slot) = self.sources.get(name).filter(|s| !s.is_free())
         {
-            return Some(words(&format!("on source {name}"), *slot));
+            return Some(full(FullKind::Source, name.as_str(), *slot));
         }
         if let Some(slot) = self.groups.get(group).filter(|s| !s.is_free()) {
-            return Some(words(&format!("of group {group}"), *slot));
+            return Some(full(FullKind::Group, group.as_str(), *slot));
         }
-        (!self.total.is_free()).then(|| words("in total", self.total))
+        (!self.total.is_free()).then(|| full(FullKind::Total, "", self.total))
     }
 }
 
@@ -151,8 +178,10 @@ mod tests {
             order.push(node.0);
         }
         assert_eq!(order, [0, 4, 3]);
-        assert!(slots.what_is_full(&group, Some(&slow)).expect("full").contains("1 of 1 in use"));
-        assert!(slots.what_is_full(&group, None).expect("full").contains("in total (3 of 3"));
+        let full = slots.what_is_full(&group, Some(&slow)).expect("full");
+        assert_eq!((full.kind, full.used, full.limit), (FullKind::Source, 1, 1));
+        let full = slots.what_is_full(&group, None).expect("full");
+        assert_eq!((full.kind, full.used, full.limit), (FullKind::Total, 3, 3));
         slots.give_back(&group, Some(&slow));
         assert_eq!(ready.pick(|s| slots.is_free(&group, s)), Some(Node(1)));
     }

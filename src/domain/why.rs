@@ -3,8 +3,9 @@
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::id::JobCode;
+use crate::domain::lang::Lang;
 use crate::domain::queue::{QueueEntry, QueueStatus};
-use crate::domain::slots::Slots;
+use crate::domain::slots::{Full, FullKind, Slots};
 use crate::domain::time::{Millis, span_words};
 
 /// What a job waits for.
@@ -14,8 +15,8 @@ pub enum Why {
     Parents(Vec<(JobCode, QueueStatus)>),
     /// A moment: `schedule_time`, or the end of a retry's delay (then with the tries so far).
     Time(Millis, Option<u32>),
-    /// A slot, in words.
-    Slot(String),
+    /// A slot of the kind that is full.
+    Slot(Full),
     /// Nothing but the next turn of the process that dispatches the batch.
     NextTurn,
     /// An operator's release.
@@ -82,26 +83,35 @@ pub fn explain(
 
 impl Why {
     /// The reason as a sentence; `now` only turns moments into "in 12.0 s".
-    pub fn words(&self, now: Millis) -> String {
-        let list = |jobs: &[(JobCode, QueueStatus)]| {
-            let mut words: Vec<String> =
-                jobs.iter().take(5).map(|(code, status)| format!("{code} ({status})")).collect();
-            if jobs.len() > 5 {
-                words.push(format!("and {} more", jobs.len() - 5));
-            }
-            words.join(", ")
-        };
+    pub fn words(&self, lang: Lang, now: Millis) -> String {
+        match lang {
+            Lang::En => self.in_english(now),
+            Lang::Zh => self.in_chinese(now),
+        }
+    }
+
+    fn in_english(&self, now: Millis) -> String {
         match self {
-            Self::Parents(jobs) => format!("waits for {}", list(jobs)),
+            Self::Parents(jobs) => format!("waits for {}", list(jobs, "and # more")),
             Self::Time(at, None) => format!("not before {at} (in {})", span_words(at.since(now))),
             Self::Time(at, Some(tries)) => {
                 format!("failed {tries} times; next try at {at} (in {})", span_words(at.since(now)))
             }
-            Self::Slot(which) => format!("ready; waits for {which}"),
+            Self::Slot(full) => {
+                let Full { kind, name, used, limit } = full;
+                let which = match kind {
+                    FullKind::Source => format!("on source {name}"),
+                    FullKind::Group => format!("of group {name}"),
+                    FullKind::Total => "in total".to_owned(),
+                };
+                format!("ready; waits for a slot {which} ({used} of {limit} in use)")
+            }
             Self::NextTurn => "ready; starts at the next turn".to_owned(),
             Self::Held => "held by an operator".to_owned(),
             Self::Stopping => "is being stopped".to_owned(),
-            Self::Upstream(jobs) => format!("will not run: {} ended badly", list(jobs)),
+            Self::Upstream(jobs) => {
+                format!("will not run: {} ended badly", list(jobs, "and # more"))
+            }
             Self::Ended(status, message) if message.is_empty() => format!("ended {status}"),
             Self::Ended(status, message) => format!("ended {status}: {message}"),
             Self::NoProcess => {
@@ -110,6 +120,43 @@ impl Why {
             }
         }
     }
+
+    fn in_chinese(&self, now: Millis) -> String {
+        match self {
+            Self::Parents(jobs) => format!("等待 {}", list(jobs, "等另外 # 个")),
+            Self::Time(at, None) => format!("最早 {at} 开始(还有 {})", span_words(at.since(now))),
+            Self::Time(at, Some(tries)) => {
+                format!("已失败 {tries} 次;{at} 重试(还有 {})", span_words(at.since(now)))
+            }
+            Self::Slot(full) => {
+                let Full { kind, name, used, limit } = full;
+                let which = match kind {
+                    FullKind::Source => format!("数据源 {name} 的"),
+                    FullKind::Group => format!("作业组 {name} 的"),
+                    FullKind::Total => "总".to_owned(),
+                };
+                format!("已就绪;等待{which}并发名额(已用 {used}/{limit})")
+            }
+            Self::NextTurn => "已就绪;下一轮即开始".to_owned(),
+            Self::Held => "被操作员挂起".to_owned(),
+            Self::Stopping => "正在停止".to_owned(),
+            Self::Upstream(jobs) => format!("不会运行:{} 未成功", list(jobs, "等另外 # 个")),
+            Self::Ended(status, message) if message.is_empty() => format!("已结束 {status}"),
+            Self::Ended(status, message) => format!("已结束 {status}:{message}"),
+            Self::NoProcess => {
+                "没有存活的进程在调度此批次;继续请用:procession run --resume".to_owned()
+            }
+        }
+    }
+}
+
+fn list(jobs: &[(JobCode, QueueStatus)], more: &str) -> String {
+    let shown = jobs.iter().take(5);
+    let mut words: Vec<String> = shown.map(|(code, status)| format!("{code} ({status})")).collect();
+    if jobs.len() > 5 {
+        words.push(more.replace('#', &(jobs.len() - 5).to_string()));
+    }
+    words.join(", ")
 }
 
 #[cfg(test)]
@@ -192,7 +239,7 @@ mod tests {
         let dag = snapshot.dag().expect("dag");
         explain(&batch, &snapshot, &dag, &rows, &slots, dispatched, Millis(2_000))
             .into_iter()
-            .map(|(code, _, why)| format!("{code}: {}", why.words(Millis(2_000))))
+            .map(|(code, _, why)| format!("{code}: {}", why.words(Lang::En, Millis(2_000))))
             .collect()
     }
 
@@ -208,6 +255,8 @@ mod tests {
                 "J5: will not run: J4 (FAILED) ended badly",
             ]
         );
+        let held = Why::Held.words(Lang::Zh, Millis(0));
+        assert_eq!(held, "被操作员挂起");
         assert!(answers(false)[0].contains("J0: no living process"));
     }
 }

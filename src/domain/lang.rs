@@ -1,0 +1,44 @@
+//! The two languages that people are spoken to in; words of the field (states, column names of the
+//! tables) stay as they are in both.
+
+/// A language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Lang {
+    /// English.
+    #[default]
+    En,
+    /// Chinese.
+    Zh,
+}
+
+impl Lang {
+    /// The language of a code or locale such as `zh`, `zh_CN.UTF-8` or `en`; `None` for others.
+    pub fn of(code: &str) -> Option<Self> {
+        match code.split(['_', '-', '.']).next() {
+            Some("zh") => Some(Self::Zh),
+            Some("en") => Some(Self::En),
+            _ => None,
+        }
+    }
+
+    /// One text or the other.
+    pub fn pick<'a>(self, en: &'a str, zh: &'a str) -> &'a str {
+        match self {
+            Self::En => en,
+            Self::Zh => zh,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lang;
+
+    #[test]
+    fn locales() {
+        assert_eq!(Lang::of("zh_CN.UTF-8"), Some(Lang::Zh));
+        assert_eq!(Lang::of("zh-TW"), Some(Lang::Zh));
+        assert_eq!(Lang::of("en"), Some(Lang::En));
+        assert_eq!(Lang::of("C.UTF-8"), None);
+    }
+}
