@@ -30,7 +30,7 @@ CREATE TABLE job_group (
     notify_email TEXT,
     max_parallel INT,
     time_zone VARCHAR(64),
-    params TEXT,
+    params LONGTEXT,
     create_time DATETIME(3) NOT NULL,
     update_time DATETIME(3) NOT NULL,
     CONSTRAINT uq_job_group_code UNIQUE (group_code)
@@ -97,7 +97,7 @@ CREATE TABLE job_batch (
     batch_type VARCHAR(64),
     status VARCHAR(20) NOT NULL,
     business_date VARCHAR(10),
-    params TEXT NOT NULL,
+    params LONGTEXT NOT NULL,
     snapshot LONGTEXT NOT NULL,
     owner VARCHAR(64),
     started_by VARCHAR(255) NOT NULL,

@@ -36,7 +36,13 @@ pub(super) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     let rule = LineStyle::none().fill('─').junction('─');
     table.load_style(TableStyle::new().header_separator(rule).bottom_border(rule));
-    table.set_content_arrangement(ContentArrangement::Disabled);
+    // On a terminal long texts are wrapped; whoever pipes a table into a tool wants whole lines.
+    match console::Term::stdout().size_checked() {
+        Some((_, columns)) => {
+            table.set_width(columns).set_content_arrangement(ContentArrangement::Dynamic)
+        }
+        None => table.set_content_arrangement(ContentArrangement::Disabled),
+    };
     table.set_header(header);
     for row in rows {
         table.add_row(row);

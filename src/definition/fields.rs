@@ -77,6 +77,22 @@ impl<'r> Fields<'r> {
         Some(text)
     }
 
+    /// A single line of at most `max` characters: what fits the column it goes to, and a terminal.
+    pub(crate) fn line(&mut self, key: &str, max: usize) -> Option<At<String>> {
+        let word = self.word(key)?;
+        let long = word.value.chars().count();
+        let cure = if long > max {
+            format!("shorten it to {max} characters; it has {long}")
+        } else if word.value.chars().any(char::is_control) {
+            "write it on one line, without tabs and other control characters".to_owned()
+        } else {
+            return Some(word);
+        };
+        let what = format!("{}: {key} is not a short line of text", self.whose);
+        self.report.fault(&word.at, what, cure);
+        None
+    }
+
     /// A whole number within `range`.
     pub(crate) fn number<T>(&mut self, key: &str, range: RangeInclusive<T>) -> Option<At<T>>
     where

@@ -83,7 +83,7 @@ fn source(name: At<String>, node: Node, report: &mut Report) -> RawSource {
     RawSource {
         name,
         url: fields.word("url"),
-        password_env: fields.word("password_env"),
+        password_env: fields.line("password_env", 255),
         password_file: fields.word("password_file"),
         max_parallel: fields.number("max_parallel", 1..=PARALLEL_MAX),
         procedures: fields.named_texts("procedures"),
@@ -96,9 +96,9 @@ fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
     same_code(&mut fields, "code", &code);
     RawGroup {
         code,
-        name: fields.word("name"),
-        batch_type: fields.word("type"),
-        owner: fields.word("owner"),
+        name: fields.line("name", 255),
+        batch_type: fields.line("type", 64),
+        owner: fields.line("owner", 255),
         notify_email: addresses(&mut fields).unwrap_or_default(),
         max_parallel: fields.number("max_parallel", 1..=PARALLEL_MAX),
         time_zone: fields.word("time_zone"),
@@ -124,8 +124,8 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         is_active: fields.flag("is_active"),
         schedule_time: fields.time("schedule_time"),
         notify_email: addresses(fields),
-        owner: fields.word("owner"),
-        tags: fields.texts("tags"),
+        owner: fields.line("owner", 255),
+        tags: tags(fields),
         transaction: fields.choice("transaction", &transactions),
         interpreter: fields.word("interpreter"),
         working_dir: fields.word("working_dir"),
@@ -144,7 +144,26 @@ fn addresses(fields: &mut Fields<'_>) -> Option<Vec<At<String>>> {
         let what = format!("{}: {:?} is not an e-mail address", fields.whose, address.value);
         fields.report.fault(&address.at, what, "write name@host.domain");
     }
+    if let Some(one_too_many) = found.get(MOST_ADDRESSES) {
+        let what = format!("{}: notify_email has {} addresses", fields.whose, found.len());
+        let cure = format!("{MOST_ADDRESSES} is the most; use a mailing list");
+        fields.report.fault(&one_too_many.at, what, cure);
+    }
     Some(found)
+}
+
+/// Addresses of one job or group, at most: who writes to more people wants a mailing list.
+const MOST_ADDRESSES: usize = 50;
+
+/// Tags are kept in one column, separated by commas.
+fn tags(fields: &mut Fields<'_>) -> Option<Vec<At<String>>> {
+    let tags = fields.texts("tags")?;
+    let splits = |c: char| c == ',' || c == ';' || c.is_control();
+    for tag in tags.iter().filter(|t| t.value.trim().is_empty() || t.value.contains(splits)) {
+        let what = format!("{}: {:?} is not a tag", fields.whose, tag.value);
+        fields.report.fault(&tag.at, what, "write each tag as an item of its own: [a, b]");
+    }
+    Some(tags)
 }
 
 fn job(code: At<String>, node: Node, report: &mut Report) -> RawJob {
@@ -153,10 +172,10 @@ fn job(code: At<String>, node: Node, report: &mut Report) -> RawJob {
     same_code(&mut fields, "code", &code);
     RawJob {
         code,
-        name: fields.word("name"),
+        name: fields.line("name", 255),
         settings: settings(&mut fields),
         depends_on: fields.texts("depends_on").unwrap_or_default(),
-        proc_name: fields.word("proc_name"),
+        proc_name: fields.line("proc_name", 255),
         sql: sql(&mut fields),
         sql_file: fields.word("sql_file"),
         script: fields.word("script"),

@@ -270,6 +270,26 @@ fn bodies() {
     }
 }
 
+#[test]
+fn texts_fit_their_columns_and_a_line() {
+    let name = "名".repeat(256);
+    assert_faults(
+        &format!("jobs:\n  A: {{ type: NOOP, name: {name} }}\n"),
+        &[
+            "dag.yaml:2: job A: name is not a short line of text; shorten it to 255 characters; it has 256",
+        ],
+    );
+    assert_faults(
+        "jobs:\n  A: { type: NOOP, name: \"Post\\r\\nBcc: x\", tags: ['a,b'] }\n",
+        &["name is not a short line of text; write it on one line", "\"a,b\" is not a tag"],
+    );
+    let many: Vec<String> = (0..51).map(|i| format!("a{i}@b.example")).collect();
+    assert_faults(
+        &format!("jobs:\n  A: {{ type: NOOP, notify_email: [{}] }}\n", many.join(", ")),
+        &["notify_email has 51 addresses; 50 is the most"],
+    );
+}
+
 /// Parameters of the job A, which waits for B and not for X.
 const PARAMETERS: &[Case] = &[
     ("{name: a}\n      - {name: A}", &["dag.yaml:12: job A: parameter A is given twice"]),
