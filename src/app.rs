@@ -73,6 +73,12 @@ impl App {
         Ok(Self { config, db, clock: Clock::system() })
     }
 
+    /// Closes the connections; on SQLite this folds the WAL back into the file, so that whoever copies
+    /// the file afterwards has everything.
+    pub async fn close(self) {
+        self.db.close().await;
+    }
+
     /// A dispatcher of this process.
     pub async fn dispatcher(
         &self,

@@ -119,7 +119,7 @@ impl Config {
 
     fn read(text: &str) -> Result<Self> {
         let mut tree: toml::Table = DEFAULTS.parse().context("the built-in defaults")?;
-        overlay(&mut tree, text.parse()?);
+        overlay(&mut tree, text.parse().map_err(|e| place(text, &e))?);
         let config = Self::deserialize(toml::Value::Table(tree))?;
         config.validate()?;
         Ok(config)
@@ -182,6 +182,16 @@ impl Config {
     }
 }
 
+/// A fault of the file by line and column. The library would show the line itself, and a database
+/// URL with its password is what most often stands there.
+fn place(text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let start = error.span().map_or(0, |span| span.start);
+    let before = text.get(..start).unwrap_or_default();
+    let line = before.lines().count().max(1) + usize::from(before.ends_with('\n'));
+    let column = before.lines().last().map_or(0, |l| l.chars().count()) + 1;
+    anyhow::anyhow!("line {line}, column {column}: {}", error.message())
+}
+
 fn overlay(under: &mut toml::Table, over: toml::Table) {
     for (key, value) in over {
         // Interpreters are one list: whoever names some means just those.
@@ -209,6 +219,13 @@ mod tests {
         assert_eq!(config.engine.lease_sec, 15);
         let only = Config::read("[script.interpreters]\nsh = '/bin/sh'\n").expect("config");
         assert_eq!(only.script.interpreters.len(), 1);
+    }
+
+    #[test]
+    fn a_fault_does_not_show_the_line() {
+        let text = "[database]\nurl = mysql://root:hunter2@h/db\n";
+        let error = format!("{:#}", Config::read(text).expect_err("no quotes"));
+        assert!(error.contains("line 2") && !error.contains("hunter2"), "{error}");
     }
 
     #[test]

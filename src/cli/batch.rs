@@ -346,10 +346,17 @@ async fn wait_for_end(app: &App, id: BatchId) -> Result<()> {
 /// Nobody has the batch: this process takes it, only to end it.
 async fn end_here(app: &App, batch: &Batch) -> Result<()> {
     let mut here = app.dispatcher(None).await?;
-    let ended = match here.resume(batch, UnknownJobs::Leave).await {
+    let ended = match here.resume(batch, UnknownJobs::Leave, None).await {
         Ok(_) => here.run_until_done(&CancellationToken::new()).await,
         // Somebody else was faster.
-        Err(error) if matches!(error.downcast_ref(), Some(Refused::Owned { .. })) => Ok(()),
+        Err(error)
+            if matches!(
+                error.downcast_ref(),
+                Some(Refused::Owned { .. } | Refused::Hurried(..))
+            ) =>
+        {
+            Ok(())
+        }
         Err(error) => Err(error),
     };
     here.leave().await?;

@@ -73,6 +73,7 @@ pub(super) async fn apply(global: &Global, args: &ApplyArgs) -> Result<Ended> {
     let app = global.open(EmptyDatabase::Prepare).await?;
     let how = if args.dry_run { Apply::DryRun } else { Apply::Write };
     let changes = app.apply(&loaded.definition, how).await?;
+    app.close().await;
     let words: Vec<String> = changes.iter().map(ToString::to_string).collect();
     if global.json {
         out::json(&json!({"applied": !args.dry_run, "changes": words}))?;

@@ -24,6 +24,7 @@ pub(super) async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Ended
         return Ok(Ended::Well);
     }
     let applied = app.db.migrate().await?;
+    app.close().await;
     let words: Vec<String> = applied.iter().map(ToString::to_string).collect();
     let text = match words.is_empty() {
         true => format!("the schema is current already (version {})", known_schema()),

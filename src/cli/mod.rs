@@ -108,6 +108,7 @@ enum Ended {
 /// Runs the program and gives its exit code.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    hide_environment();
     start_log(cli.global.verbose);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -127,6 +128,13 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Keeps scripts of the same user from reading this process's environment, and with it passwords,
+/// through /proc; against root nothing helps. A refusal leaves things as they were.
+fn hide_environment() {
+    #[cfg(target_os = "linux")]
+    let _may_fail = nix::sys::prctl::set_dumpable(false);
+}
+
 fn start_log(verbose: u8) {
     let level = match verbose {
         0 => "warn",
@@ -136,6 +144,7 @@ fn start_log(verbose: u8) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let text = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
+        .with_ansi(out::is_terminal())
         .with_target(false)
         .with_filter(filter);
     tracing_subscriber::registry().with(text).with(app::notice_layer()).init();

@@ -1,28 +1,41 @@
 //! The only place that prints: tables and lines to stdout, errors to stderr.
 
-#![expect(clippy::print_stderr, reason = "this is the file that prints")]
-
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 use anyhow::Result;
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
+use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
 
-/// A line to stdout. A reader that has gone away (`| head`) ends the program quietly.
+/// A line to stdout. Whether anybody still reads (`| head`) changes nothing: a batch goes on, and the
+/// exit code tells how it ended.
 pub(super) fn line(text: &str) {
-    if writeln!(std::io::stdout(), "{text}").is_err() {
-        std::process::exit(0);
-    }
+    let _reader_gone = writeln!(std::io::stdout(), "{}", clean(text));
 }
 
-/// A line to stderr.
+/// A line to stderr; a log reader that has gone (a closed pager, a dropped session) stops no batch.
 pub(super) fn note(text: &str) {
-    eprintln!("{text}");
+    let _reader_gone = writeln!(std::io::stderr(), "{}", clean(text));
 }
 
 /// An error to stderr.
 pub(super) fn error(text: &str) {
-    eprintln!("error: {text}");
+    note(&format!("error: {text}"));
+}
+
+/// Text without what a terminal would obey or be fooled by: control characters other than newline
+/// and tab, and those that turn the direction of writing. A value in a business table must not be
+/// able to repaint an operator's screen.
+pub(super) fn clean(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| (c.is_control() && c != '\n' && c != '\t') || turns(c);
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().map(|c| if obeyed(c) { '\u{FFFD}' } else { c }).collect())
+}
+
+fn turns(c: char) -> bool {
+    matches!(c, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A JSON document to stdout.
@@ -45,7 +58,7 @@ pub(super) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     };
     table.set_header(header);
     for row in rows {
-        table.add_row(row);
+        table.add_row(row.iter().map(|cell| clean(cell).replace(['\n', '\t'], " ")));
     }
     table.to_string()
 }
@@ -82,4 +95,15 @@ pub(super) fn brief(text: &str, max: usize) -> String {
     }
     let cut: String = first.chars().take(max.saturating_sub(1)).collect();
     format!("{cut}…")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_terminal_is_not_told_what_to_do() {
+        let hostile = "a\u{1b}[2J\u{202E}b\r\nc\td";
+        assert_eq!(super::clean(hostile), "a\u{FFFD}[2J\u{FFFD}b\u{FFFD}\nc\td");
+        assert!(!super::table(&["X"], vec![vec![hostile.to_owned()]]).contains('\u{1b}'));
+        assert_eq!(super::clean("月末 ok"), "月末 ok");
+    }
 }

@@ -118,7 +118,8 @@ fn words(item: &News, show: Show) -> Option<String> {
     };
     let code = &item.job_code;
     let took = item.took_ms.map(|ms| format!("  {}", span_words(ms))).unwrap_or_default();
-    let message = item.message.as_deref().unwrap_or_default();
+    let message = out::clean(item.message.as_deref().unwrap_or_default());
+    let message = message.as_ref();
     match item.status {
         QueueStatus::Pending | QueueStatus::Queued => None,
         QueueStatus::Running if show == Show::Live => None,

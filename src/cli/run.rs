@@ -52,8 +52,12 @@ pub(super) struct RunArgs {
     /// With --resume: start jobs of unknown outcome over as well (look at their data first)
     #[arg(long, requires = "resume")]
     rerun_unknown: bool,
+    /// With --resume: go on with the present bodies and settings of the batch's jobs, not with those
+    /// it was opened with
+    #[arg(long, requires = "resume")]
+    latest: bool,
     /// Jobs at once, at most
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_parallel: Option<u32>,
     /// Show no progress, only the summary
     #[arg(short, long)]
@@ -66,7 +70,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
     let mut config = global.config()?;
     if let Some(max) = args.max_parallel {
-        config.engine.max_parallel = max.max(1);
+        config.engine.max_parallel = max;
     }
     let app = App::open(config, EmptyDatabase::Prepare).await?;
     let defs = match loaded {
@@ -77,6 +81,8 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
             }
             if !args.resume {
                 refuse_existing(&app, &loaded.definition, &order).await?;
+            }
+            if !args.resume || args.latest {
                 store_file(&app, &loaded.definition, &args).await?;
             }
             loaded.definition
@@ -113,7 +119,9 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
         never = stop_on_signal(&stop, global.lang()) => match never {},
     };
     worked?;
-    summarise(global, &app, &ids).await
+    let ended = summarise(global, &app, &ids).await;
+    app.close().await;
+    ended
 }
 
 impl RunArgs {
@@ -195,7 +203,7 @@ async fn resume(
             drop(tx);
             let there = there
                 .ok_or_else(|| Refused::NotThere(order.batch_no.to_string(), group.to_string()))?;
-            match dispatcher.resume(&there, unknown).await {
+            match dispatcher.resume(&there, unknown, args.latest.then_some(defs)).await {
                 Ok(done) => {
                     if !done.again.is_empty() {
                         let codes: Vec<String> =
@@ -225,7 +233,7 @@ async fn tell_differences(app: &App, defs: &Definition, id: BatchId) -> Result<(
     if !changes.is_empty() {
         out::note(
             "the batch keeps the definition it was opened with; what the present one says differently \
-             is not used:",
+             is not used (--latest would use it):",
         );
         changes.iter().for_each(|change| out::note(&format!("  {change}")));
     }
@@ -273,7 +281,7 @@ async fn stop_on_signal(stop: &CancellationToken, lang: Lang) -> Infallible {
         }
         if once {
             out::note("ended at once; go on with: --resume");
-            std::process::exit(130);
+            std::process::exit(1);
         }
         once = true;
         stop.cancel();
@@ -326,10 +334,10 @@ fn hint(batch: &Batch, lang: Lang) {
         BatchStatus::Failed => out::line(&match lang {
             Lang::En => format!(
                 "What stopped it: procession batch why {no} --group {group}\n\
-                 After the cure:  add --resume to the same command"
+                 After the cure:  add --resume to the same command (and --latest if the file was mended)"
             ),
             Lang::Zh => format!(
-                "失败原因:procession batch why {no} --group {group}\n处理后:在同一命令后加 --resume"
+                "失败原因:procession batch why {no} --group {group}\n处理后:在同一命令后加 --resume(若修改了定义文件,再加 --latest)"
             ),
         }),
         BatchStatus::Running | BatchStatus::Killing => out::line(lang.pick(

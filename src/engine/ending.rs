@@ -137,21 +137,30 @@ impl Active {
                 continue;
             }
             // A row that we claimed and do not run: the answer to the commit was lost, and bodies
-            // start only after it, so this one never did.
-            let event = if ours { Event::Orphan } else { settle_orphan(&self.snapshot.jobs[i]) };
+            // start only after it, so this one never did. What a dead process left behind may run
+            // on; a batch that is being stopped must not call that KILLED.
+            let event = match (ours, self.killing) {
+                (true, _) => Event::Orphan,
+                (false, true) => Event::LoseTrack,
+                (false, false) => settle_orphan(self.job(node)),
+            };
             let owner =
-                row.owner.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
+                row.owner.as_ref().map_or("unknown", |o| o.0.split('-').next().unwrap_or(""));
             let message = match event {
                 Event::Orphan if ours => {
                     "claimed, but never started: the database was away".to_owned()
                 }
                 Event::Orphan => {
-                    format!("its worker (node {owner}) died; started again, being idempotent")
+                    format!("its worker (node {owner}) died; starts again, being idempotent")
                 }
+                _ if self.killing => format!(
+                    "its worker (node {owner}) died; its body may still run on its server or host: \
+                     look there before you act"
+                ),
                 _ => format!(
                     "its worker (node {owner}) died while it ran; whether it took effect is not known. \
-                     Look at its data, then: procession run --resume --rerun-unknown, or declare the \
-                     job idempotent"
+                     Look at its data, then: procession run … --resume --rerun-unknown, or declare \
+                     the job idempotent"
                 ),
             };
             let settlement = Settlement {

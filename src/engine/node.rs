@@ -15,6 +15,7 @@ pub struct Node {
     id: NodeId,
     host: String,
     lease_ms: i64,
+    lease_until: Millis,
     /// Names session locks on data sources apart from those of other installations that share one.
     installation: String,
 }
@@ -35,13 +36,14 @@ impl Node {
             id: NodeId(fresh.to_string()),
             host: host_name(),
             lease_ms,
+            lease_until: now.plus(lease_ms),
             installation: installation.chars().take(12).collect(),
         };
         let row = node::Node {
             node_id: this.id.clone(),
             host: this.host.clone(),
             pid: std::process::id().into(),
-            lease_until: now.plus(lease_ms),
+            lease_until: this.lease_until,
         };
         node::forget(&mut tx, now.plus(-KEEP_MS)).await?;
         node::register(&mut tx, &row, env!("CARGO_PKG_VERSION"), now).await?;
@@ -64,16 +66,20 @@ impl Node {
         self.lease_ms / 3
     }
 
-    /// Renews the lease and the clock's correction.
-    pub async fn beat(&self, db: &Db, clock: &Clock) -> Result<()> {
+    /// Renews the lease and the clock's correction. `false` when it had run out before: others may
+    /// have taken over what was ours, so memory has to be held against the rows.
+    pub async fn beat(&mut self, db: &Db, clock: &Clock) -> Result<bool> {
         let mut tx = db.begin().await?;
         clock.correct(tx.server_time().await?.into());
         let now = clock.now();
-        if !node::renew(&mut tx, &self.id, now, now.plus(self.lease_ms)).await? {
+        let until = now.plus(self.lease_ms);
+        if !node::renew(&mut tx, &self.id, now, until).await? {
             bail!("this node's row is gone from cluster_node");
         }
         tx.commit().await?;
-        Ok(())
+        let was_alive = now < self.lease_until;
+        self.lease_until = until;
+        Ok(was_alive)
     }
 
     /// Ends the lease at once, so that nobody has to wait for it.

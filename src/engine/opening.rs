@@ -1,8 +1,8 @@
 //! How a batch comes into the hands of this process: opened by an order, or resumed.
 
-use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, plan};
+use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, plan};
 use crate::domain::id::{BatchId, JobCode};
-use crate::domain::job::Definition;
+use crate::domain::job::{Definition, JobDependency};
 use crate::domain::queue::QueueStatus;
 use crate::domain::rerun::{self, UnknownJobs};
 use crate::domain::time::Millis;
@@ -10,7 +10,7 @@ use crate::engine::active::Active;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::store::{self, Tx, batch, node, queue};
 use anyhow::{Context as _, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Why an order did not become a batch of this process.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +19,18 @@ pub enum Refused {
     #[error("batch {0} of group {1} exists already ({2}); it never runs silently twice. {cure}",
         cure = cure(*.2))]
     Exists(String, String, BatchStatus),
+    /// A job of it ran under this number in another group.
+    #[error(
+        "a job of group {1} ran in batch {0} already, with another group (it was moved since); a job \
+         runs once per batch number: give another number"
+    )]
+    JobTaken(String, String),
+    /// The new definition has other jobs or dependencies.
+    #[error(
+        "--latest takes over changes of bodies and settings only, and the present definition of group \
+         {0} has other jobs or dependencies than the batch: {1}. Go on without --latest"
+    )]
+    OtherShape(String, String),
     /// There is nothing to resume.
     #[error("there is no batch {0} of group {1} to resume; leave out --resume to start it")]
     NotThere(String, String),
@@ -40,6 +52,9 @@ pub enum Refused {
         /// When its lease ends unless it is renewed.
         until: Millis,
     },
+    /// Another process was faster.
+    #[error("batch {0} of group {1} has just been taken by another process; let it do its work")]
+    Hurried(String, String),
     /// It ended well.
     #[error("batch {0} of group {1} ended {2}; there is nothing left to resume")]
     Ended(String, String, BatchStatus),
@@ -105,13 +120,24 @@ impl QueueDispatcher {
                 not_before: *not_before,
             })
             .collect();
-        queue::generate(tx, id, plan.values.batch_no.as_str(), &entries, now).await?;
-        Ok(id)
+        let values = &plan.values;
+        match queue::generate(tx, id, values.batch_no.as_str(), &entries, now).await {
+            Err(error) if store::is_taken(&error) => {
+                Err(Refused::JobTaken(values.batch_no.to_string(), values.group.to_string()).into())
+            }
+            other => other.map(|()| id),
+        }
     }
 
     /// Goes on with a batch: one that a dead process left, where its rows say; one that ended
     /// badly, from its failures. A living process's batch is refused.
-    pub async fn resume(&mut self, there: &Batch, unknown: UnknownJobs) -> Result<Resumed> {
+    /// With `latest` the batch goes on with the present bodies and settings of its jobs.
+    pub async fn resume(
+        &mut self,
+        there: &Batch,
+        unknown: UnknownJobs,
+        latest: Option<&Definition>,
+    ) -> Result<Resumed> {
         let now = self.clock.now();
         let (no, group) = (there.values.batch_no.to_string(), there.values.group.to_string());
         let mut tx = self.db.begin().await?;
@@ -122,6 +148,10 @@ impl QueueDispatcher {
             let (host, pid, until) = (holder.host, holder.pid, holder.lease_until);
             return Err(Refused::Owned { batch_no: no, group, host, pid, until }.into());
         }
+        if let Some(latest) = latest {
+            let present = renewed(&batch::snapshot(&mut tx, there.batch_id).await?, latest)?;
+            batch::replace_snapshot(&mut tx, there.batch_id, &present).await?;
+        }
         let mut again = Vec::new();
         let mut status = there.status;
         if status.is_final() {
@@ -130,7 +160,7 @@ impl QueueDispatcher {
         }
         if !batch::take_over(&mut tx, there, self.node.id(), status, now).await? {
             tx.rollback().await?;
-            anyhow::bail!("batch {no} of group {group} changed hands meanwhile; try again");
+            return Err(Refused::Hurried(no, group).into());
         }
         tx.commit().await.context("take the batch over")?;
         self.load(there.batch_id).await?;
@@ -238,6 +268,37 @@ impl QueueDispatcher {
      longer than its lease; its jobs here were stopped"
 )]
 pub struct TakenOver(String, String);
+
+/// A snapshot with the present bodies and settings of the same jobs; another shape is refused,
+/// because rows and readiness were made for the old one.
+fn renewed(snapshot: &Snapshot, latest: &Definition) -> Result<Snapshot, Refused> {
+    let mut renewed = snapshot.clone();
+    let mut differs = Vec::new();
+    for job in &mut renewed.jobs {
+        match latest.jobs.iter().find(|j| j.code == job.code && j.is_active) {
+            Some(present) => *job = present.clone(),
+            None => differs.push(format!("- {}", job.code)),
+        }
+    }
+    let codes: HashSet<&JobCode> = snapshot.jobs.iter().map(|j| &j.code).collect();
+    let group = &snapshot.group.code;
+    let added = latest.jobs.iter().filter(|j| j.group == *group && j.is_active);
+    differs.extend(added.filter(|j| !codes.contains(&j.code)).map(|j| format!("+ {}", j.code)));
+    let edges = |all: &[JobDependency]| -> HashSet<(JobCode, JobCode)> {
+        let ours = all.iter().filter(|d| codes.contains(&d.job_code));
+        ours.map(|d| (d.job_code.clone(), d.depends_on.clone())).collect()
+    };
+    let (old, new) = (edges(&snapshot.dependencies), edges(&latest.dependencies));
+    differs.extend(old.symmetric_difference(&new).map(|(job, on)| format!("{job} <- {on}")));
+    if !differs.is_empty() {
+        differs.sort();
+        return Err(Refused::OtherShape(group.to_string(), differs.join(", ")));
+    }
+    let present = latest.groups.iter().find(|g| g.code == *group);
+    renewed.group = present.cloned().unwrap_or(renewed.group);
+    renewed.sources.clone_from(&latest.sources);
+    Ok(renewed)
+}
 
 impl Refused {
     /// The refusal of a batch that is there already.

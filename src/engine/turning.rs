@@ -31,9 +31,13 @@ impl QueueDispatcher {
         Ok(())
     }
 
-    /// Renews this process's lease.
-    pub async fn heartbeat(&self) -> Result<()> {
-        self.node.beat(&self.db, &self.clock).await
+    /// Renews this process's lease. When it had run out, the next beat reads everything anew, and
+    /// bodies of a batch that another process has taken over meanwhile are stopped.
+    pub async fn heartbeat(&mut self) -> Result<()> {
+        if !self.node.beat(&self.db, &self.clock).await? {
+            self.stale = true;
+        }
+        Ok(())
     }
 
     /// Runs until every open batch has ended, or, once `stop` is cancelled, until what runs has

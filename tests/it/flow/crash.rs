@@ -61,7 +61,7 @@ async fn killed_between_any_two_beats(bench: Bench) {
         let there = store::batch::get(&mut tx, ids[0]).await.expect("batch");
         drop(tx);
         let mut second = bench.process().await;
-        second.resume(&there, UnknownJobs::Leave).await.expect("resume");
+        second.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
         finish(&bench, &mut second).await;
         assert_eq!(second.results()[&ids[0]], BatchStatus::Success, "killed after {beats} beats");
         let after = bench.rows(ids[0]).await;
@@ -104,7 +104,7 @@ jobs:
     let there = store::batch::get(&mut tx, ids[0]).await.expect("batch");
     drop(tx);
     let mut second = bench.process().await;
-    second.resume(&there, UnknownJobs::Leave).await.expect("resume");
+    second.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
     finish(&bench, &mut second).await;
     assert_eq!(second.results()[&ids[0]], BatchStatus::Failed);
     assert_eq!(bench.states(ids[0]).await, "PAY=UNKNOWN BELOW=UPSTREAM_FAILED");
@@ -131,7 +131,7 @@ jobs:
     let there = store::batch::get(&mut tx, ids[0]).await.expect("batch");
     drop(tx);
     let mut heir = bench.process().await;
-    heir.resume(&there, UnknownJobs::Leave).await.expect("resume");
+    heir.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
     heir.beat().await.expect("beat");
     // It wakes with a job whose time has come and a body that ended.
     bench.clock.advance(5_000);
@@ -170,9 +170,70 @@ async fn a_database_that_fails_for_a_while(bench: Bench) {
     each_try_ran_once(folder.path());
 }
 
+/// The process of a batch was killed and an operator stops the batch: what it left behind may run on,
+/// so its row says UNKNOWN and not KILLED.
+async fn a_kill_after_a_crash_claims_nothing(bench: Bench) {
+    let yaml = "
+defaults: { type: SCRIPT, interpreter: sh, idempotent: true }
+jobs:
+  RAN: { script: 'sleep 60' }
+  WAITS: { depends_on: [RAN], script: 'exit 0' }
+";
+    let mut first = bench.process().await;
+    let ids = first.open(&defs(yaml), &order(), "test").await.expect("open");
+    first.beat().await.expect("beat");
+    drop(first);
+    let mut tx = bench.db.begin().await.expect("begin");
+    let asked = store::batch::request_kill(&mut tx, ids[0], "wrong month", bench.clock.now()).await;
+    assert!(asked.expect("ask"));
+    tx.commit().await.expect("commit");
+    bench.clock.advance(16_000);
+    let mut tx = bench.db.read().await.expect("read");
+    let there = store::batch::get(&mut tx, ids[0]).await.expect("batch");
+    drop(tx);
+    let mut second = bench.process().await;
+    second.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
+    finish(&bench, &mut second).await;
+    assert_eq!(second.results()[&ids[0]], BatchStatus::Killed);
+    assert_eq!(bench.states(ids[0]).await, "RAN=UNKNOWN WAITS=UPSTREAM_FAILED");
+    let message = bench.rows(ids[0]).await[0].error_message.clone().expect("message");
+    assert!(message.contains("may still run"), "{message}");
+}
+
+/// A lease that ran out is noticed at the next heartbeat, not when a body happens to end.
+async fn a_lapsed_lease_is_noticed_by_the_heartbeat(bench: Bench) {
+    let yaml =
+        "jobs: { A: { type: SCRIPT, interpreter: sh, idempotent: true, script: 'sleep 60' } }";
+    let mut stalled = bench.process().await;
+    let ids = stalled.open(&defs(yaml), &order(), "test").await.expect("open");
+    stalled.beat().await.expect("beat");
+    bench.clock.advance(16_000);
+    let mut tx = bench.db.read().await.expect("read");
+    let there = store::batch::get(&mut tx, ids[0]).await.expect("batch");
+    drop(tx);
+    let mut heir = bench.process().await;
+    heir.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
+    stalled.heartbeat().await.expect("heartbeat");
+    let error = stalled.beat().await.expect_err("taken over");
+    assert!(format!("{error:#}").contains("taken over"), "{error:#}");
+    assert!(stalled.is_idle());
+    // A lease that ran out with nobody taking over is only renewed.
+    bench.clock.advance(16_000);
+    heir.heartbeat().await.expect("heartbeat");
+    heir.beat().await.expect("still ours");
+    assert_eq!(bench.states(ids[0]).await, "A=RUNNING");
+    let mut tx = bench.db.begin().await.expect("begin");
+    store::batch::request_kill(&mut tx, ids[0], "done", bench.clock.now()).await.expect("ask");
+    tx.commit().await.expect("commit");
+    heir.look_for_kills().await.expect("look");
+    finish(&bench, &mut heir).await;
+}
+
 on_each_database! {
     killed_between_any_two_beats
     a_job_that_is_not_idempotent_is_not_guessed
     a_stalled_process_writes_nothing
+    a_kill_after_a_crash_claims_nothing
+    a_lapsed_lease_is_noticed_by_the_heartbeat
     a_database_that_fails_for_a_while
 }

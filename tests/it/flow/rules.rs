@@ -170,7 +170,8 @@ async fn the_same_batch_never_runs_twice(bench: Bench) {
     assert!(process.is_idle());
     assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_execution_logs").await, logs);
     // By intent it goes on from its failure: the failed one and what hangs below, nothing else.
-    let resumed = process.resume(&find(&bench).await, UnknownJobs::Leave).await.expect("resume");
+    let resumed =
+        process.resume(&find(&bench).await, UnknownJobs::Leave, None).await.expect("resume");
     let again: Vec<&str> = resumed.again.iter().map(|c| c.as_str()).collect();
     assert_eq!(again, ["BAD", "BELOW", "DEEPER"]);
     finish(&bench, &mut process).await;
@@ -186,13 +187,14 @@ async fn a_living_process_keeps_its_batch(bench: Bench) {
     let ids = first.open(&defs(yaml), &order(), "test").await.expect("open");
     first.beat().await.expect("beat");
     let mut second = bench.process().await;
-    let refused = second.resume(&find(&bench).await, UnknownJobs::Leave).await.expect_err("owned");
+    let refused =
+        second.resume(&find(&bench).await, UnknownJobs::Leave, None).await.expect_err("owned");
     assert!(matches!(refused.downcast_ref(), Some(Refused::Owned { .. })), "{refused:#}");
     // Its heartbeat keeps the lease; only when it stops can another take over.
     bench.clock.advance(10_000);
     first.heartbeat().await.expect("heartbeat");
     bench.clock.advance(10_000);
-    assert!(second.resume(&find(&bench).await, UnknownJobs::Leave).await.is_err());
+    assert!(second.resume(&find(&bench).await, UnknownJobs::Leave, None).await.is_err());
     stop(&bench, &mut first, ids[0]).await;
 }
 
@@ -310,6 +312,47 @@ jobs:
     finish(&bench, &mut process).await;
 }
 
+async fn a_mended_body_is_used_by_intent(bench: Bench) {
+    let (id, _) = run(&bench, BRANCHES).await;
+    let mended = BRANCHES.replace("exit 3", "exit 0");
+    let mut process = bench.process().await;
+    let there = find(&bench).await;
+    let other = format!("{mended}  NEW: {{ type: NOOP, depends_on: [A] }}\n");
+    let refused = process.resume(&there, UnknownJobs::Leave, Some(&defs(&other))).await;
+    let refused = refused.expect_err("another shape").to_string();
+    assert!(refused.contains("+ NEW"), "{refused}");
+    assert!(process.is_idle());
+    process.resume(&there, UnknownJobs::Leave, Some(&defs(&mended))).await.expect("resume");
+    finish(&bench, &mut process).await;
+    assert_eq!(process.results()[&id], BatchStatus::Success);
+}
+
+async fn a_job_runs_once_per_number_whatever_its_group(bench: Bench) {
+    let of = |group: &str| {
+        defs(&format!("groups: {{ {group}: {{}} }}\njobs: {{ A: {{ type: NOOP }} }}"))
+    };
+    let mut process = bench.process().await;
+    process.open(&of("one"), &order(), "test").await.expect("open");
+    finish(&bench, &mut process).await;
+    let refused = process.open(&of("two"), &order(), "test").await.expect_err("moved");
+    assert!(matches!(refused.downcast_ref(), Some(Refused::JobTaken(..))), "{refused:#}");
+    assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_batch").await, 1);
+}
+
+async fn of_two_that_resume_one_wins(bench: Bench) {
+    run(&bench, BRANCHES).await;
+    let there = find(&bench).await;
+    let (mut one, mut two) = (bench.process().await, bench.process().await);
+    one.resume(&there, UnknownJobs::Leave, None).await.expect("the first");
+    let refused = two.resume(&there, UnknownJobs::Leave, None).await.expect_err("the second");
+    assert!(refused.downcast_ref::<Refused>().is_some() || store_is_stale(&refused), "{refused:#}");
+    finish(&bench, &mut one).await;
+}
+
+fn store_is_stale(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<store::Stale>().is_some()
+}
+
 on_each_database! {
     a_failure_stays_in_its_branch_and_is_mailed
     retries_wait_and_are_counted
@@ -322,5 +365,8 @@ on_each_database! {
     a_time_out_is_its_own_state
     whatever_a_body_prints_is_stored
     rows_win_over_memory
+    a_mended_body_is_used_by_intent
+    a_job_runs_once_per_number_whatever_its_group
+    of_two_that_resume_one_wins
     several_groups_are_opened_together_or_not_at_all
 }
