@@ -48,12 +48,12 @@ pub(super) fn check(global: &Global, args: &CheckArgs) -> Result<Ended> {
         .map(|()| Ended::Well);
     }
     out::line(&format!(
-        "{}: no faults; {} jobs, {} dependencies, {} groups, {} sources",
+        "{}: no faults; {}, {}, {}, {}",
         args.file.display(),
-        defs.jobs.len(),
-        defs.dependencies.len(),
-        defs.groups.len(),
-        defs.sources.len()
+        out::count(defs.jobs.len(), "job"),
+        out::count(defs.dependencies.len(), "dependency"),
+        out::count(defs.groups.len(), "group"),
+        out::count(defs.sources.len(), "source")
     ));
     Ok(Ended::Well)
 }
@@ -82,8 +82,8 @@ pub(super) async fn apply(global: &Global, args: &ApplyArgs) -> Result<Ended> {
     words.iter().for_each(|w| out::line(w));
     out::line(&match (words.len(), args.dry_run) {
         (0, _) => "no changes".to_owned(),
-        (n, false) => format!("{n} changes applied"),
-        (n, true) => format!("{n} changes would be applied"),
+        (n, false) => format!("{} applied", out::count(n, "change")),
+        (n, true) => format!("{} would be applied", out::count(n, "change")),
     });
     Ok(Ended::Well)
 }

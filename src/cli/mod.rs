@@ -199,9 +199,17 @@ impl BatchRef {
         let group = self.group.as_deref().map(GroupCode::parse).transpose()?;
         let mut tx = app.db.read().await?;
         let mut found = store::batch::list(&mut tx, Some(&no), u32::MAX).await?;
+        let everywhere: Vec<String> = found.iter().map(|b| b.values.group.to_string()).collect();
         found.retain(|b| group.as_ref().is_none_or(|g| *g == b.values.group));
         match found.len() {
             1 => found.pop().context("one batch"),
+            0 if !everywhere.is_empty() => {
+                let asked = self.group.as_deref().unwrap_or_default();
+                let groups = everywhere.join(", ");
+                let message =
+                    format!("group {asked} has no batch {no}; that number exists in: {groups}");
+                Err(BadInput(message).into())
+            }
             0 => {
                 let recent = store::batch::list(&mut tx, None, 5).await?;
                 let recent: Vec<String> = recent

@@ -82,6 +82,15 @@ pub(super) fn coloured(status: QueueStatus) -> String {
     format!("\u{1b}[{colour}m{status}\u{1b}[0m")
 }
 
+/// `1 job`, `2 jobs`.
+pub(super) fn count(number: usize, thing: &str) -> String {
+    match (number, thing.strip_suffix('y')) {
+        (1, _) => format!("1 {thing}"),
+        (_, Some(stem)) => format!("{number} {stem}ies"),
+        (_, None) => format!("{number} {thing}s"),
+    }
+}
+
 /// A moment, or a dash.
 pub(super) fn moment(at: Option<Millis>) -> String {
     at.map_or_else(|| "-".to_owned(), |at| at.to_string())

@@ -173,8 +173,8 @@ async fn store_file(app: &App, wanted: &Definition, args: &RunArgs) -> Result<()
     if !changes.is_empty() && !args.quiet {
         let file = args.file.as_deref().map(|f| f.display().to_string()).unwrap_or_default();
         out::note(&format!(
-            "{file}: {} changes stored (procession apply shows them)",
-            changes.len()
+            "{file}: {} stored (procession apply shows them)",
+            out::count(changes.len(), "change")
         ));
     }
     Ok(())
@@ -313,10 +313,11 @@ async fn announce(app: &App, ids: &[BatchId], args: &RunArgs, lang: Lang) -> Res
             let date = batch.values.business_date;
             let Batch { values, .. } = &batch;
             let (no, group) = (&values.batch_no, &values.group);
+            let count = out::count(usize::try_from(jobs)?, "job");
             out::note(&match (lang, date) {
-                (Lang::En, None) => format!("batch {no} of group {group}: {jobs} jobs"),
+                (Lang::En, None) => format!("batch {no} of group {group}: {count}"),
                 (Lang::En, Some(date)) => {
-                    format!("batch {no} of group {group}: {jobs} jobs, business date {date}")
+                    format!("batch {no} of group {group}: {count}, business date {date}")
                 }
                 (Lang::Zh, None) => format!("批次 {no}(作业组 {group}):{jobs} 个作业"),
                 (Lang::Zh, Some(date)) => {
