@@ -229,10 +229,52 @@ async fn a_lapsed_lease_is_noticed_by_the_heartbeat(bench: Bench) {
     finish(&bench, &mut heir).await;
 }
 
+/// As above, with nothing to settle: a row that waits could be claimed by anybody, so the batch's own
+/// row must say no.
+async fn a_stalled_process_claims_nothing(bench: Bench) {
+    let yaml = "jobs: { LATER: { type: NOOP, schedule_time: '00:00:20' } }";
+    let mut stalled = bench.process().await;
+    let ids = stalled.open(&defs(yaml), &order(), "test").await.expect("open");
+    stalled.beat().await.expect("beat");
+    bench.clock.advance(16_000);
+    let mut tx = bench.db.read().await.expect("read");
+    let there = store::batch::get(&mut tx, ids[0]).await.expect("batch");
+    drop(tx);
+    let mut heir = bench.process().await;
+    heir.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
+    bench.clock.advance(5_000);
+    assert!(stalled.beat().await.is_err(), "the batch is another's");
+    assert_eq!(bench.states(ids[0]).await, "LATER=PENDING");
+    finish(&bench, &mut heir).await;
+    assert_eq!(bench.history(ids[0], "LATER").await, ["RUNNING#1", "SUCCESS#1"]);
+}
+
+/// The database fails just when an operator's kill is written; the kill is not forgotten.
+async fn a_kill_outlives_a_failing_database(bench: Bench) {
+    let yaml = "
+jobs:
+  RUNS: { type: SCRIPT, interpreter: sh, script: 'sleep 60' }
+  WAITS: { type: NOOP, depends_on: [RUNS] }
+";
+    let mut process = bench.process().await;
+    let ids = process.open(&defs(yaml), &order(), "test").await.expect("open");
+    process.beat().await.expect("beat");
+    let mut tx = bench.db.begin().await.expect("begin");
+    store::batch::request_kill(&mut tx, ids[0], "stop", bench.clock.now()).await.expect("ask");
+    tx.commit().await.expect("commit");
+    bench.by_hand("ALTER TABLE job_execution_logs RENAME TO away").await;
+    process.look_for_kills().await.expect_err("a table is away");
+    bench.by_hand("ALTER TABLE away RENAME TO job_execution_logs").await;
+    finish(&bench, &mut process).await;
+    assert_eq!(bench.states(ids[0]).await, "RUNS=KILLED WAITS=KILLED");
+}
+
 on_each_database! {
     killed_between_any_two_beats
     a_job_that_is_not_idempotent_is_not_guessed
     a_stalled_process_writes_nothing
+    a_stalled_process_claims_nothing
+    a_kill_outlives_a_failing_database
     a_kill_after_a_crash_claims_nothing
     a_lapsed_lease_is_noticed_by_the_heartbeat
     a_database_that_fails_for_a_while
