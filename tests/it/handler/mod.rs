@@ -4,3 +4,4 @@ mod proc;
 mod script;
 mod sql;
 mod stop;
+mod target;
