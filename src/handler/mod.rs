@@ -6,6 +6,7 @@
 mod address;
 mod bind;
 mod child;
+mod earlier;
 mod family;
 mod ladder;
 mod lines;
