@@ -99,6 +99,13 @@ fn living(pid: i32) -> Option<(String, i32)> {
     Some((name, group.parse().ok()?))
 }
 
+/// When a process started, in the kernel's ticks since boot: with its number, its name for good.
+pub(crate) fn started(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The 22nd field; the state, which comes behind the name, is the third.
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
 /// Whether the environment a process was started with has such an entry.
 fn has_variable(pid: i32, is_it: impl Fn(&[u8]) -> bool) -> bool {
     let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();

@@ -6,6 +6,7 @@
 mod address;
 mod bind;
 mod child;
+mod dir;
 mod earlier;
 mod family;
 mod ladder;

@@ -7,7 +7,8 @@
 
 use crate::domain::job::{BodyPart, JobKind};
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
-use crate::handler::child::{self, Dir, Reader};
+use crate::handler::child::{self, Reader};
+use crate::handler::dir::Dir;
 use crate::handler::earlier;
 use crate::handler::family::{Family, Member};
 use crate::handler::stopwatch::Stopwatch;
@@ -58,7 +59,8 @@ async fn start(task: &Task, ctx: &Context) -> Result<Outcome, String> {
         }
         ready = get_ready(task, ctx) => ready?,
     }
-    let dir = Dir::create().map_err(|e| format!("cannot make a private folder: {e}"))?;
+    let dir = tokio::task::spawn_blocking(Dir::create).await.unwrap_or_else(|e| Err(e.into()));
+    let dir = dir.map_err(|e| format!("cannot make a private folder: {e}"))?;
     let mut command = child::command(task, &ctx.options, &dir)?;
     let mut child = command
         .spawn()

@@ -121,3 +121,23 @@ async fn other_rows_and_the_own_try_are_not_waited_for() {
     assert!(dir.path().join("ran").exists());
     assert!(!ran.of(Stream::System).iter().any(|l| l.starts_with(WAITS)), "{}", ran.text());
 }
+
+#[test]
+fn the_first_script_of_a_process_sweeps_what_a_killed_one_left() {
+    let temp = tempfile::tempdir().expect("folder");
+    let mut gone = Command::new("true").spawn().expect("true");
+    gone.wait().expect("its end");
+    let left = temp.path().join(format!("procession-{}-7-{:032x}", gone.id(), 7));
+    std::fs::create_dir(&left).expect("a folder");
+    std::fs::write(left.join("script"), "secret").expect("a script");
+    // A process of its own, for ours may have run its first script long ago.
+    let ran = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "handler::orphan::other_rows_and_the_own_try_are_not_waited_for"])
+        .env("TMPDIR", temp.path())
+        .output()
+        .expect("a run");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stdout));
+    assert!(String::from_utf8_lossy(&ran.stdout).contains("1 passed"));
+    let rest: Vec<_> = std::fs::read_dir(temp.path()).expect("folder").flatten().collect();
+    assert!(rest.is_empty(), "{rest:?}");
+}
