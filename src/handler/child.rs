@@ -1,16 +1,15 @@
-//! The child process of a script: its command line, environment, folder and what it prints.
+//! The child process of a script: its command line, environment and what it prints.
 
 use crate::domain::job::ParamMode;
 use crate::domain::outcome::Stream;
 use crate::domain::text::{LINE_MAX, storable};
+use crate::handler::dir::Dir;
 use crate::handler::family::COOKIE;
 use crate::handler::lines::Lines;
 use crate::handler::log::RunLog;
 use crate::handler::{Options, Task};
 use std::collections::BTreeMap;
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{ChildStderr, ChildStdout, Command};
@@ -19,32 +18,6 @@ use tokio::process::{ChildStderr, ChildStdout, Command};
 const VALUES_MAX: usize = 1_000;
 /// Bytes read at once.
 const CHUNK: usize = 64 * 1024;
-
-/// A private folder, removed with this value.
-#[derive(Debug)]
-pub(crate) struct Dir(PathBuf);
-
-impl Dir {
-    /// Makes one that only we can enter: scripts may hold what others must not read.
-    pub(crate) fn create() -> io::Result<Self> {
-        let path =
-            std::env::temp_dir().join(format!("procession-{}", uuid::Uuid::new_v4().simple()));
-        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self(path))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::warn!(path = %self.0.display(), %error, "a script's folder stays behind");
-        }
-    }
-}
 
 /// What the cookie of a try says; no other try has the same.
 pub(crate) fn run_name(task: &Task) -> String {

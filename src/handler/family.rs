@@ -42,33 +42,16 @@ impl Family {
 
     /// All that live now; zombies do not.
     pub(crate) fn members(&self) -> Vec<Member> {
-        let Ok(entries) = fs::read_dir("/proc") else {
-            return Vec::new();
-        };
-        let pids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
-        pids.filter_map(|pid| self.member(pid)).collect()
+        pids().into_iter().filter_map(|pid| self.member(pid)).collect()
     }
 
     fn member(&self, pid: i32) -> Option<Member> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // `pid (name) state ppid group …`; the name may hold anything, also `)`.
-        let (head, tail) = stat.rsplit_once(')')?;
-        let mut fields = tail.split_ascii_whitespace();
-        let (state, _parent, group) = (fields.next()?, fields.next()?, fields.next()?);
-        if matches!(state, "Z" | "X") {
+        let (name, group) = living(pid)?;
+        let is_in_group = group == self.group;
+        if !is_in_group && !has_variable(pid, |entry| entry == self.cookie.as_bytes()) {
             return None;
         }
-        let is_in_group = group.parse() == Ok(self.group);
-        if !is_in_group && !self.has_cookie(pid) {
-            return None;
-        }
-        let name = head.split_once('(').map_or("", |(_, name)| name).to_owned();
         Some(Member { pid, name, is_in_group })
-    }
-
-    fn has_cookie(&self, pid: i32) -> bool {
-        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environ.split(|b| *b == 0).any(|entry| entry == self.cookie.as_bytes())
     }
 
     /// KILLs the group and whoever carries the cookie; who was found.
@@ -80,4 +63,51 @@ impl Family {
         }
         members
     }
+}
+
+/// A living process of a try of `run` before `attempt`.
+pub(crate) fn earlier(run: &str, attempt: u32) -> Option<Member> {
+    let start = format!("{COOKIE}={run}:");
+    let is_earlier = |entry: &[u8]| {
+        let number = entry.strip_prefix(start.as_bytes()).and_then(|n| str::from_utf8(n).ok());
+        number.and_then(|n| n.parse::<u32>().ok()).is_some_and(|n| n < attempt)
+    };
+    pids().into_iter().find_map(|pid| {
+        let is_one = has_variable(pid, is_earlier);
+        let (name, _) = is_one.then(|| living(pid))??;
+        Some(Member { pid, name, is_in_group: false })
+    })
+}
+
+/// The numbers of all processes.
+pub(crate) fn pids() -> Vec<i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Name and group of a process; `None` when there is none or it is a zombie.
+fn living(pid: i32) -> Option<(String, i32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // `pid (name) state ppid group …`; the name may hold anything, also `)`.
+    let (head, tail) = stat.rsplit_once(')')?;
+    let mut fields = tail.split_ascii_whitespace();
+    let (state, _parent, group) = (fields.next()?, fields.next()?, fields.next()?);
+    if matches!(state, "Z" | "X") {
+        return None;
+    }
+    let name = head.split_once('(').map_or("", |(_, name)| name).to_owned();
+    Some((name, group.parse().ok()?))
+}
+
+/// When a process started, in the kernel's ticks since boot: with its number, its name for good.
+pub(crate) fn started(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The 22nd field; the state, which comes behind the name, is the third.
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// Whether the environment a process was started with has such an entry.
+fn has_variable(pid: i32, is_it: impl Fn(&[u8]) -> bool) -> bool {
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environ.split(|b| *b == 0).any(is_it)
 }

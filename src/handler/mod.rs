@@ -3,8 +3,11 @@
 //! Invariant: a handler returns only when its body is gone, or says that it could not confirm it.
 //! A new job type is one file here and one line in `HANDLERS`.
 
+mod address;
 mod bind;
 mod child;
+mod dir;
+mod earlier;
 mod family;
 mod ladder;
 mod lines;

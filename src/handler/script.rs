@@ -7,7 +7,9 @@
 
 use crate::domain::job::{BodyPart, JobKind};
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
-use crate::handler::child::{self, Dir, Reader};
+use crate::handler::child::{self, Reader};
+use crate::handler::dir::Dir;
+use crate::handler::earlier;
 use crate::handler::family::{Family, Member};
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::target::end_of;
@@ -50,12 +52,15 @@ impl WorkerHandler for Script {
 }
 
 async fn start(task: &Task, ctx: &Context) -> Result<Outcome, String> {
-    match ctx.claim.still_ours().await {
-        Ok(true) => {}
-        Ok(false) => return Err("the row belongs to another start by now; nothing was run".into()),
-        Err(e) => return Err(format!("cannot ask whether the row is still ours: {e:#}")),
+    tokio::select! {
+        biased;
+        reason = ctx.stopped() => {
+            return Ok(Outcome::ended(end_of(reason), "stopped before it began"));
+        }
+        ready = get_ready(task, ctx) => ready?,
     }
-    let dir = Dir::create().map_err(|e| format!("cannot make a private folder: {e}"))?;
+    let dir = tokio::task::spawn_blocking(Dir::create).await.unwrap_or_else(|e| Err(e.into()));
+    let dir = dir.map_err(|e| format!("cannot make a private folder: {e}"))?;
     let mut command = child::command(task, &ctx.options, &dir)?;
     let mut child = command
         .spawn()
@@ -68,6 +73,20 @@ async fn start(task: &Task, ctx: &Context) -> Result<Outcome, String> {
     let outcome = watch(&mut child, pid, &leash, &mut reader, ctx).await;
     leash.done();
     Ok(outcome)
+}
+
+/// Asks for the claim; again when an earlier start had to end first, which may have taken long.
+async fn get_ready(task: &Task, ctx: &Context) -> Result<(), String> {
+    claim(ctx).await?;
+    if earlier::wait(task, ctx).await? { claim(ctx).await } else { Ok(()) }
+}
+
+async fn claim(ctx: &Context) -> Result<(), String> {
+    match ctx.claim.still_ours().await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err("the row belongs to another start by now; nothing was run".to_owned()),
+        Err(e) => Err(format!("cannot ask whether the row is still ours: {e:#}")),
+    }
 }
 
 /// Kills the family when the handler is dropped in the middle: nobody else would.

@@ -7,6 +7,7 @@ use crate::db::session::{Session, Target};
 use crate::domain::id::SourceName;
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
 use crate::domain::source::{DialectName, Source};
+use crate::handler::address;
 use crate::handler::ladder::{Ended, Ladder};
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::{Context, StopReason, Task};
@@ -52,14 +53,14 @@ pub(crate) async fn run(task: &Task, ctx: &Context, body: &dyn Body) -> Outcome 
     let Some(source) = &task.source else {
         return Outcome::ended(End::Failed, "the job names no data source");
     };
-    let target = match target(source, task, ctx.options.connect_timeout) {
-        Ok(target) => target,
+    let (target, at) = match target(source, task, ctx.options.connect_timeout) {
+        Ok(found) => found,
         Err(said) => return Outcome::ended(End::Failed, said),
     };
     let ready = tokio::select! {
         biased;
         reason = ctx.stopped() => Err(Outcome::ended(end_of(reason), "stopped before it began")),
-        ready = get_ready(task, ctx, &source.name, &target) => ready,
+        ready = get_ready(task, ctx, &source.name, (&target, &at)) => ready,
     };
     let mut session = match ready {
         Ok(session) => session,
@@ -134,13 +135,13 @@ async fn get_ready(
     task: &Task,
     ctx: &Context,
     source: &SourceName,
-    target: &Target,
+    (target, at): (&Target, &str),
 ) -> Result<Session, Outcome> {
     let failed = |said: String| Outcome::ended(End::Failed, format!("{said}; nothing was run"));
-    let at = address(target);
-    let mut session = Session::open(target)
-        .await
-        .map_err(|e| failed(format!("cannot connect to source '{source}' at {at}: {e}")))?;
+    let mut session = Session::open(target).await.map_err(|e| {
+        let why = address::opening(e.to_string());
+        failed(format!("cannot connect to source '{source}' at {at}: {why}"))
+    })?;
     let who = session.id().map_or(String::new(), |id| format!(", session {}", id.number));
     let dialect = session.dialect().as_str();
     ctx.log.line(Stream::System, format!("connected to source '{source}' ({dialect}{who})"));
@@ -175,27 +176,19 @@ async fn get_ready(
     }
 }
 
-/// Host, port and database for people; never the user's part of the URL.
-fn address(target: &Target) -> String {
-    match url::Url::parse(&target.url) {
-        Ok(url) if url.has_host() => {
-            let port = url.port().map_or(String::new(), |p| format!(":{p}"));
-            format!("{}{port}{}", url.host_str().unwrap_or_default(), url.path())
-        }
-        _ => target.url.split('?').next().unwrap_or_default().to_owned(),
-    }
-}
-
 /// Where a source is: its URL, or what `PROCESSION_SOURCE_<NAME>` says instead, and its password
-/// from the environment or a file. A relative path of SQLite begins at the program's folder.
-fn target(source: &Source, task: &Task, timeout: Duration) -> Result<Target, String> {
+/// from the environment or a file. A relative path of SQLite begins at the program's folder. With
+/// it comes what people may be shown of the URL.
+fn target(source: &Source, task: &Task, timeout: Duration) -> Result<(Target, String), String> {
     let name = &source.name;
     let url = std::env::var(source.url_env()).unwrap_or_else(|_| source.url.clone());
-    if DialectName::of_url(&url).is_none() {
+    let Some(dialect) = DialectName::of_url(&url) else {
         return Err(format!(
             "the URL of source '{name}' must begin with sqlite:, mysql:// or postgres://"
         ));
-    }
+    };
+    let at = address::shown(dialect, &url)
+        .map_err(|said| format!("source '{name}': configuration fault: {said}; nothing was run"))?;
     let password = match (&source.password_env, &source.password_file) {
         (Some(variable), _) => Some(std::env::var(variable).map_err(|_| {
             format!("source '{name}': its password should be in {variable}, which is not set")
@@ -208,10 +201,6 @@ fn target(source: &Source, task: &Task, timeout: Duration) -> Result<Target, Str
         }
         (None, None) => None,
     };
-    Ok(Target {
-        url,
-        password: password.map(SecretString::from),
-        label: format!("{}:{}", task.batch.batch_no, task.job.code),
-        timeout,
-    })
+    let label = format!("{}:{}", task.batch.batch_no, task.job.code);
+    Ok((Target { url, password: password.map(SecretString::from), label, timeout }, at))
 }

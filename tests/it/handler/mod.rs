@@ -1,6 +1,8 @@
 //! The handlers, each on what it is made for.
 
+mod orphan;
 mod proc;
 mod script;
 mod sql;
 mod stop;
+mod target;

@@ -1,0 +1,124 @@
+//! What may be said about a source's URL. The environment may put a password into it, and a
+//! password with `/ # ? @` in it moves where a reader thinks the password ends; so whatever is not
+//! plainly a host and a port is refused before a driver sees it, and is never shown.
+
+use crate::domain::source::DialectName;
+use url::Url;
+
+/// Options that the PostgreSQL driver knows. It writes all others with their values to the log.
+const POSTGRES_OPTIONS: &[&str] = &[
+    "sslmode",
+    "ssl-mode",
+    "sslrootcert",
+    "ssl-root-cert",
+    "ssl-ca",
+    "sslcert",
+    "ssl-cert",
+    "sslkey",
+    "ssl-key",
+    "statement-cache-capacity",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "application_name",
+    "options",
+    "charset",
+];
+
+/// The URL for people: SQLite's file, or a server's host and port, and nothing else of it. An
+/// error says what to do and holds nothing of the URL but its scheme.
+pub(crate) fn shown(dialect: DialectName, url: &str) -> Result<String, String> {
+    match dialect {
+        DialectName::Sqlite => {
+            let file = url.split(['?', '#']).next().unwrap_or_default();
+            Ok(if file.contains('@') { "sqlite: a file".to_owned() } else { file.to_owned() })
+        }
+        DialectName::Mysql | DialectName::Postgres => server(dialect, url),
+    }
+}
+
+fn server(dialect: DialectName, text: &str) -> Result<String, String> {
+    let unreadable =
+        || format!("{dialect}: address not readable; percent-encode / # ? @ : in the password");
+    let has_authority = text.split_once(':').is_some_and(|(_, rest)| rest.starts_with("//"));
+    let url = Url::parse(text).ok().filter(|_| has_authority).ok_or_else(unreadable)?;
+    // A password that was cut short: `mysql://root:12/secret@host/x` has host `root` and port 12.
+    let tail = format!("{}?{}", url.path(), url.query().unwrap_or_default());
+    if url.fragment().is_some() || tail.contains('@') || url.path().contains("%40") {
+        return Err(unreadable());
+    }
+    if dialect == DialectName::Postgres {
+        let is_known = |key: &str| POSTGRES_OPTIONS.contains(&key) || key.starts_with("options[");
+        if url.query_pairs().any(|(key, _)| !is_known(&key)) {
+            return Err(format!(
+                "{dialect}: the address has an option that the driver does not know; remove it"
+            ));
+        }
+    }
+    let host = match url.host_str().unwrap_or_default() {
+        "" => "the default host",
+        host if is_plain(host) => host,
+        host if dialect == DialectName::Postgres && is_socket(host) => "a local socket",
+        _ => return Err(unreadable()),
+    };
+    Ok(url.port().map_or(host.to_owned(), |port| format!("{host}:{port}")))
+}
+
+/// A name, an IPv4 address or a bracketed IPv6 address.
+fn is_plain(host: &str) -> bool {
+    host.starts_with('[') || host.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
+}
+
+/// `%2Fvar%2Frun%2Fpostgresql`
+fn is_socket(host: &str) -> bool {
+    let host = host.to_ascii_uppercase();
+    host.starts_with("%2F") && is_plain(&host.replace("%2F", ""))
+}
+
+/// Why no connection could be opened. What a driver says of its settings quotes values of the URL:
+/// those are left out, and it is called what it is, for no connection was there to be lost.
+pub(crate) fn opening(said: String) -> String {
+    let Some((_, fault)) = said.split_once("error with configuration: ") else {
+        return said;
+    };
+    let fault = match (fault.find('"'), fault.rfind('"')) {
+        (Some(first), Some(last)) => format!("{}…{}", &fault[..first], &fault[last + 1..]),
+        _ => fault.to_owned(),
+    };
+    format!("configuration fault: {fault}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(url: &str) -> Result<String, String> {
+        shown(DialectName::of_url(url).expect("a known scheme"), url)
+    }
+
+    #[test]
+    fn readable_addresses_show_host_and_port_only() {
+        for (url, wanted) in [
+            ("mysql://root:pw@127.0.0.1:3306/x", "127.0.0.1:3306"),
+            ("mariadb://root:p@w@db-1.example.com/x?ssl-mode=DISABLED", "db-1.example.com"),
+            ("postgres://u:p%2Fw@[::1]:5432/d?sslmode=verify-full", "[::1]:5432"),
+            ("postgresql://u@%2Fvar%2Frun%2Fpostgresql/d", "a local socket"),
+            ("postgres:///d?host=/var/run/postgresql", "the default host"),
+            ("sqlite:month-end.db?mode=ro", "sqlite:month-end.db"),
+            ("sqlite://root:pw@h/x", "sqlite: a file"),
+        ] {
+            assert_eq!(of(url).as_deref(), Ok(wanted), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_a_driver_quotes_of_its_settings_is_left_out() {
+        let said =
+            "connection lost: error with configuration: unknown value \"hun\\\"ter2\" for `x`";
+        assert_eq!(opening(said.to_owned()), "configuration fault: unknown value … for `x`");
+        assert_eq!(opening("connection lost: refused".into()), "connection lost: refused");
+    }
+}
