@@ -10,6 +10,7 @@ mod logs;
 mod migrate;
 mod out;
 mod progress;
+mod resume;
 mod run;
 
 use crate::app::{self, App, EmptyDatabase};

@@ -2,14 +2,12 @@
 
 use crate::app::{self, App, Apply, EmptyDatabase};
 use crate::cli::progress::{self, Show};
-use crate::cli::{BadInput, Ended, Global, batch, out};
+use crate::cli::{BadInput, Ended, Global, batch, out, resume};
 use crate::domain::batch::{Batch, BatchOrder, BatchStatus};
 use crate::domain::id::{BatchId, BatchNo, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::lang::Lang;
 use crate::domain::rerun::UnknownJobs;
-use crate::domain::time::span_words;
-use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::opening::Refused;
 use crate::store;
 use anyhow::{Context as _, Result};
@@ -18,7 +16,6 @@ use clap::Args;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
-use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -91,7 +88,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     let (sender, news) = mpsc::unbounded_channel();
     let mut dispatcher = app.dispatcher(Some(sender)).await?;
     let opened = if args.resume {
-        resume(&app, &mut dispatcher, &defs, &order, &args).await
+        resume::resume(&app, &mut dispatcher, &defs, &order, args.how()).await
     } else {
         dispatcher.open(&defs, &order, &whoami()).await
     };
@@ -147,6 +144,11 @@ impl RunArgs {
         })
     }
 
+    fn how(&self) -> resume::How {
+        let unknown = if self.rerun_unknown { UnknownJobs::Rerun } else { UnknownJobs::Leave };
+        resume::How { unknown, latest: self.latest }
+    }
+
     fn show(&self, global: &Global) -> Show {
         match (self.quiet || global.json, out::is_terminal()) {
             (true, _) => Show::Nothing,
@@ -185,86 +187,13 @@ fn whoami() -> String {
     user.unwrap_or_else(|_| "unknown".to_owned())
 }
 
-/// Takes over every batch the order names; waits for the lease of a process that just died.
-async fn resume(
-    app: &App,
-    dispatcher: &mut QueueDispatcher,
-    defs: &Definition,
-    order: &BatchOrder,
-    args: &RunArgs,
-) -> Result<Vec<BatchId>> {
-    let unknown = if args.rerun_unknown { UnknownJobs::Rerun } else { UnknownJobs::Leave };
-    let mut resumed = Vec::new();
-    for group in groups_of(defs, order) {
-        let mut waited = false;
-        loop {
-            let mut tx = app.db.read().await?;
-            let there = store::batch::find(&mut tx, &order.batch_no, &group).await?;
-            drop(tx);
-            let there = there
-                .ok_or_else(|| Refused::NotThere(order.batch_no.to_string(), group.to_string()))?;
-            match dispatcher.resume(&there, unknown, args.latest.then_some(defs)).await {
-                Ok(done) => {
-                    if !done.again.is_empty() {
-                        let codes: Vec<String> =
-                            done.again.iter().map(ToString::to_string).collect();
-                        out::note(&format!("starts over: {}", codes.join(", ")));
-                    }
-                    tell_differences(app, defs, done.batch_id).await?;
-                    resumed.push(done.batch_id);
-                    break;
-                }
-                Err(error) => wait_for_lease(app, error, &mut waited).await?,
-            }
-        }
-    }
-    if resumed.is_empty() {
-        return Err(Refused::NotThere(order.batch_no.to_string(), "any".to_owned()).into());
-    }
-    Ok(resumed)
-}
-
-/// A batch goes on with the definition it was opened with; whoever has changed the file since should
-/// know that.
-async fn tell_differences(app: &App, defs: &Definition, id: BatchId) -> Result<()> {
-    let mut tx = app.db.read().await?;
-    let snapshot = store::batch::snapshot(&mut tx, id).await?;
-    let changes = app::differences(&snapshot, defs);
-    if !changes.is_empty() {
-        out::note(
-            "the batch keeps the definition it was opened with; what the present one says differently \
-             is not used (--latest would use it):",
-        );
-        changes.iter().for_each(|change| out::note(&format!("  {change}")));
-    }
-    Ok(())
-}
-
-fn groups_of(defs: &Definition, order: &BatchOrder) -> Vec<GroupCode> {
+/// The groups an order means.
+pub(super) fn groups_of(defs: &Definition, order: &BatchOrder) -> Vec<GroupCode> {
     let fits = |g: &&crate::domain::job::Group| {
         order.group.as_ref().is_none_or(|code| *code == g.code)
             && order.batch_type.as_ref().is_none_or(|t| g.batch_type.as_ref() == Some(t))
     };
     defs.groups.iter().filter(fits).map(|g| g.code.clone()).collect()
-}
-
-/// A process that was killed keeps its lease until it runs out; one that lives renews it. So wait
-/// for that moment once: whoever holds the batch after it is alive.
-async fn wait_for_lease(app: &App, error: anyhow::Error, waited: &mut bool) -> Result<()> {
-    let Some(Refused::Owned { host, pid, until, .. }) = error.downcast_ref::<Refused>() else {
-        return Err(error);
-    };
-    let rest = until.since(app.clock.now());
-    if *waited {
-        return Err(error);
-    }
-    *waited = true;
-    out::note(&format!(
-        "another process ({host}, pid {pid}) holds the batch; waiting {} to see whether it lives",
-        span_words(rest)
-    ));
-    tokio::time::sleep(Duration::from_millis(u64::try_from(rest).unwrap_or(0) + 50)).await;
-    Ok(())
 }
 
 /// The first Ctrl-C or TERM lets what runs end and starts nothing new; the second ends the program

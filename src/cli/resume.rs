@@ -1,0 +1,128 @@
+//! `run --resume`: goes on with batches that exist.
+
+use crate::app::{self, App};
+use crate::cli::out;
+use crate::cli::run::groups_of;
+use crate::domain::batch::BatchOrder;
+use crate::domain::id::{BatchId, GroupCode};
+use crate::domain::job::Definition;
+use crate::domain::rerun::UnknownJobs;
+use crate::domain::time::span_words;
+use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::opening::Refused;
+use crate::store;
+use anyhow::Result;
+use std::time::Duration;
+
+/// How to go on.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    pub(super) unknown: UnknownJobs,
+    /// With the present bodies and settings.
+    pub(super) latest: bool,
+}
+
+/// Takes over every batch the order names. Of several, those with nothing left to do are only shown;
+/// when that is true of all, the first reason is the error. Gives the batches to show.
+pub(super) async fn resume(
+    app: &App,
+    dispatcher: &mut QueueDispatcher,
+    defs: &Definition,
+    order: &BatchOrder,
+    how: How,
+) -> Result<Vec<BatchId>> {
+    let mut shown = Vec::new();
+    let mut left: Option<anyhow::Error> = None;
+    let mut any = false;
+    for group in groups_of(defs, order) {
+        match resume_one(app, dispatcher, defs, order, &group, how).await {
+            Ok(id) => {
+                any = true;
+                shown.push(id);
+            }
+            Err(error) if is_nothing_to_do(&error) => {
+                let mut tx = app.db.read().await?;
+                let there = store::batch::find(&mut tx, &order.batch_no, &group).await?;
+                shown.extend(there.map(|b| b.batch_id));
+                left = left.or(Some(error));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match left {
+        Some(error) if !any => Err(error),
+        None if shown.is_empty() => {
+            Err(Refused::NotThere(order.batch_no.to_string(), "any".to_owned()).into())
+        }
+        _ => Ok(shown),
+    }
+}
+
+fn is_nothing_to_do(error: &anyhow::Error) -> bool {
+    use Refused::{Ended, NotThere, OnlyUnknown};
+    matches!(error.downcast_ref(), Some(Ended(..) | NotThere(..) | OnlyUnknown(..)))
+}
+
+async fn resume_one(
+    app: &App,
+    dispatcher: &mut QueueDispatcher,
+    defs: &Definition,
+    order: &BatchOrder,
+    group: &GroupCode,
+    how: How,
+) -> Result<BatchId> {
+    let mut waited = false;
+    loop {
+        let mut tx = app.db.read().await?;
+        let there = store::batch::find(&mut tx, &order.batch_no, group).await?;
+        drop(tx);
+        let there = there
+            .ok_or_else(|| Refused::NotThere(order.batch_no.to_string(), group.to_string()))?;
+        match dispatcher.resume(&there, how.unknown, how.latest.then_some(defs)).await {
+            Ok(done) => {
+                if !done.again.is_empty() {
+                    let codes: Vec<String> = done.again.iter().map(ToString::to_string).collect();
+                    out::note(&format!("starts over: {}", codes.join(", ")));
+                }
+                tell_differences(app, defs, done.batch_id).await?;
+                return Ok(done.batch_id);
+            }
+            Err(error) => wait_for_lease(app, error, &mut waited).await?,
+        }
+    }
+}
+
+/// A batch goes on with the definition it was opened with; whoever has changed the file since should
+/// know that.
+async fn tell_differences(app: &App, defs: &Definition, id: BatchId) -> Result<()> {
+    let mut tx = app.db.read().await?;
+    let snapshot = store::batch::snapshot(&mut tx, id).await?;
+    let changes = app::differences(&snapshot, defs);
+    if !changes.is_empty() {
+        out::note(
+            "the batch keeps the definition it was opened with; what the present one says differently \
+             is not used (--latest would use it):",
+        );
+        changes.iter().for_each(|change| out::note(&format!("  {change}")));
+    }
+    Ok(())
+}
+
+/// A process that was killed keeps its lease until it runs out; one that lives renews it. So wait
+/// for that moment once: whoever holds the batch after it is alive.
+async fn wait_for_lease(app: &App, error: anyhow::Error, waited: &mut bool) -> Result<()> {
+    let Some(Refused::Owned { host, pid, until, .. }) = error.downcast_ref::<Refused>() else {
+        return Err(error);
+    };
+    let rest = until.since(app.clock.now());
+    if *waited {
+        return Err(error);
+    }
+    *waited = true;
+    out::note(&format!(
+        "another process ({host}, pid {pid}) holds the batch; waiting {} to see whether it lives",
+        span_words(rest)
+    ));
+    tokio::time::sleep(Duration::from_millis(u64::try_from(rest).unwrap_or(0) + 50)).await;
+    Ok(())
+}
