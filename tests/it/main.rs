@@ -1,6 +1,7 @@
 //! Everything that is tested from outside, in one binary: it links once.
 
 mod azkaban;
+mod connect;
 mod docs;
 mod examples;
 mod flow;

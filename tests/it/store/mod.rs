@@ -152,6 +152,7 @@ fn settings(url: &str) -> Settings {
         password: None,
         max_connections: 4,
         connect_timeout: Duration::from_secs(20),
+        may_create: true,
     }
 }
 
