@@ -36,7 +36,7 @@ pub struct App {
 pub enum EmptyDatabase {
     /// Make the tables in a new SQLite file; a server's are made by `migrate` alone.
     Prepare,
-    /// Refuse.
+    /// Refuse, and make no file.
     Refuse,
     /// Leave it as it is.
     Accept,
@@ -56,7 +56,8 @@ pub struct ForeignJob {
 impl App {
     /// Connects to the metadata database and looks whether it can be trusted.
     pub async fn open(config: Config, empty: EmptyDatabase) -> Result<Self> {
-        let db = Db::connect(&config.db()).await.context("open the metadata database")?;
+        let settings = db::Settings { may_create: empty != EmptyDatabase::Refuse, ..config.db() };
+        let db = Db::connect(&settings).await.context("open the metadata database")?;
         let mut tx = db.read().await?;
         tx.check_version().await?;
         for warning in tx.durability_warnings().await? {

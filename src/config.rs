@@ -150,13 +150,14 @@ impl Config {
         Ok(())
     }
 
-    /// Settings of the metadata database.
+    /// Settings of the metadata database, which must be there.
     pub fn db(&self) -> db::Settings {
         db::Settings {
             url: self.database.url.clone(),
             password: self.database.password.clone(),
             max_connections: self.database.max_connections,
             connect_timeout: Duration::from_secs(self.database.connect_timeout_sec),
+            may_create: false,
         }
     }
 

@@ -3,12 +3,14 @@
 
 use crate::db::{Db, Dialect, Error, Pools, Result, Tx};
 use secrecy::{ExposeSecret, SecretString};
-use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
+use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlPoolOptions};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{Executor as _, pool::PoolConnection};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
+use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
+use url::Url;
 
 /// Where the metadata database is and how many connections it may take.
 #[derive(Clone, Debug)]
@@ -22,90 +24,194 @@ pub struct Settings {
     pub max_connections: u32,
     /// How long to try to connect.
     pub connect_timeout: Duration,
+    /// Whether a SQLite file that is not there may be made; else it is an error.
+    pub may_create: bool,
 }
 
 impl Db {
-    /// Connects. On SQLite the file is made when it is not there.
+    /// Connects. What the user can mend is `Error::Settings`; each error says where, without the
+    /// password.
     pub async fn connect(settings: &Settings) -> Result<Self> {
         let url = settings.url.expose_secret();
-        let pools = match Dialect::of_url(url) {
-            Some(Dialect::Sqlite) => sqlite(url, settings).await?,
-            Some(Dialect::Mysql) => mysql(url, settings).await?,
-            Some(Dialect::Postgres) => postgres(url, settings).await?,
-            None => {
-                let scheme = url.split(':').next().unwrap_or_default();
-                return Err(Error::Settings(format!(
-                    "the database URL begins with '{scheme}:'; use sqlite:FILE, \
-                     mysql://user@host:3306/db or postgres://user@host:5432/db"
-                )));
-            }
+        let Some(dialect) = Dialect::of_url(url) else {
+            return Err(Error::Settings(unknown_scheme(url)));
         };
-        Ok(Self { pools })
+        let shown = match dialect {
+            Dialect::Sqlite => url.to_owned(),
+            Dialect::Mysql | Dialect::Postgres => redacted(url)?,
+        };
+        let pools = match dialect {
+            Dialect::Sqlite => sqlite(url, settings).await?,
+            Dialect::Mysql => mysql(url, &shown, settings).await?,
+            Dialect::Postgres => postgres(url, &shown, settings).await?,
+        };
+        Ok(Self { pools, shown: shown.into() })
     }
 }
 
+const FORMS: &str = "sqlite:FILE, mysql://user@host:3306/db or postgres://user@host:5432/db";
+
+/// Names the scheme only where it is one: in a URL that lacks it the first word may be a password.
+fn unknown_scheme(url: &str) -> String {
+    match url.split_once("://") {
+        Some((scheme, _)) if scheme.chars().all(|c| c.is_ascii_alphanumeric()) => {
+            format!("the database URL begins with '{scheme}:'; use {FORMS}")
+        }
+        _ => format!("the database URL does not begin with a scheme; use {FORMS}"),
+    }
+}
+
+/// A server's URL without its password, for messages; refuses one that says something else than its
+/// writer means. A `/`, `#` or `?` in a password ends the address there, and the rest of the
+/// password would pass for a database name.
+fn redacted(url: &str) -> Result<String> {
+    let unreadable = || {
+        Error::Settings(
+            "the database URL cannot be read; write mysql://user@host:3306/db or \
+             postgres://user@host:5432/db, and percent-encode / # ? @ : in the password (%2F %23 \
+             %3F %40 %3A), or give it in PROCESSION_DB_PASSWORD"
+                .to_owned(),
+        )
+    };
+    if !url.split_once(':').is_some_and(|(_, rest)| rest.starts_with("//")) {
+        return Err(unreadable());
+    }
+    let mut parsed = Url::parse(url).map_err(|_| unreadable())?;
+    let name = parsed.path().trim_start_matches('/');
+    let query = parsed.query().unwrap_or_default();
+    if parsed.fragment().is_some() || name.contains(['/', '@']) || query.contains('@') {
+        return Err(unreadable());
+    }
+    let has_name = !name.is_empty() || parsed.query_pairs().any(|(key, _)| key == "dbname");
+    // Fails only where there is no host, and then there is no password either.
+    let _no_host = parsed.set_password(None);
+    if parsed.query_pairs().any(|(key, _)| key == "password") {
+        let pairs: Vec<(String, String)> = parsed.query_pairs().into_owned().collect();
+        let shown = pairs.iter().filter(|(key, _)| key != "password");
+        parsed.query_pairs_mut().clear().extend_pairs(shown);
+    }
+    if !has_name {
+        parsed.set_path("");
+        let given = parsed.to_string();
+        parsed.set_path("/procession");
+        return Err(Error::Settings(format!(
+            "the database URL {given} names no database; write one behind the address, e.g. {parsed}"
+        )));
+    }
+    Ok(parsed.to_string())
+}
+
 async fn sqlite(url: &str, settings: &Settings) -> Result<Pools> {
+    // A second connection to an in-memory database would be a second database.
+    let in_memory = url.contains(":memory:") || url.contains("mode=memory");
+    let may_create = settings.may_create || in_memory;
     // FULL, because an acknowledged SUCCESS that a power cut takes back is a second run.
     let options = SqliteConnectOptions::from_str(url)?
-        .create_if_missing(true)
+        .create_if_missing(may_create)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
-        .busy_timeout(Duration::from_secs(10));
+        .busy_timeout(Duration::from_secs(10))
+        .disable_statement_logging();
+    let file = options.get_filename().to_owned();
+    if file.as_os_str().is_empty() && !in_memory {
+        return Err(Error::Settings(
+            "the database URL names no file; write sqlite:FILE".to_owned(),
+        ));
+    }
+    let said = |error| Error::of_file(error, Path::new(&file), may_create);
     let writer = SqlitePoolOptions::new()
         .max_connections(1)
         .acquire_timeout(settings.connect_timeout)
         .connect_with(options.clone())
-        .await?;
-    if url.contains(":memory:") {
-        // A second connection to an in-memory database would be a second database.
+        .await
+        .map_err(said)?;
+    if in_memory {
         return Ok(Pools::Sqlite { reader: writer.clone(), writer });
     }
     let reader = SqlitePoolOptions::new()
         .max_connections(settings.max_connections.max(1))
         .acquire_timeout(settings.connect_timeout)
         .connect_with(options.create_if_missing(false).read_only(true))
-        .await?;
+        .await
+        .map_err(said)?;
     Ok(Pools::Sqlite { writer, reader })
 }
 
-async fn mysql(url: &str, settings: &Settings) -> Result<Pools> {
-    let mut options =
-        MySqlConnectOptions::from_str(url)?.charset("utf8mb4").statement_cache_capacity(500);
+async fn mysql(url: &str, shown: &str, settings: &Settings) -> Result<Pools> {
+    let mut options = MySqlConnectOptions::from_str(url)
+        .map_err(|error| Error::of_server(error, shown, ""))?
+        .charset("utf8mb4")
+        .statement_cache_capacity(500)
+        .disable_statement_logging();
     if let Some(password) = &settings.password {
         options = options.password(password.expose_secret());
     }
+    let database = options.get_database().unwrap_or_default().to_owned();
+    let once = || async {
+        let mut conn = options.connect().await?;
+        prepare_mysql(&mut conn).await?;
+        conn.close().await
+    };
+    probe(settings.connect_timeout, shown, &database, once).await?;
     let pool = MySqlPoolOptions::new()
         .max_connections(settings.max_connections.max(1))
         .acquire_timeout(settings.connect_timeout)
-        .after_connect(|conn, _| {
-            Box::pin(async move {
-                // REPEATABLE READ takes its snapshot at the first plain SELECT and then shows old
-                // rows after a lock was gained.
-                conn.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await?;
-                conn.execute("SET SESSION innodb_lock_wait_timeout = 10").await?;
-                Ok(())
-            })
-        })
-        .connect_with(options)
-        .await?;
+        .after_connect(|conn, _| Box::pin(prepare_mysql(conn)))
+        .connect_lazy_with(options);
     Ok(Pools::Mysql(pool))
 }
 
-async fn postgres(url: &str, settings: &Settings) -> Result<Pools> {
-    let mut options = PgConnectOptions::from_str(url)?
+async fn prepare_mysql(conn: &mut MySqlConnection) -> sqlx::Result<()> {
+    // REPEATABLE READ takes its snapshot at the first plain SELECT and then shows old rows after a
+    // lock was gained.
+    conn.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await?;
+    conn.execute("SET SESSION innodb_lock_wait_timeout = 10").await?;
+    Ok(())
+}
+
+async fn postgres(url: &str, shown: &str, settings: &Settings) -> Result<Pools> {
+    let mut options = PgConnectOptions::from_str(url)
+        .map_err(|error| Error::of_server(error, shown, ""))?
         .application_name("procession")
-        .options([("lock_timeout", "10s"), ("idle_in_transaction_session_timeout", "30s")]);
+        .options([("lock_timeout", "10s"), ("idle_in_transaction_session_timeout", "30s")])
+        .disable_statement_logging();
     if let Some(password) = &settings.password {
         options = options.password(password.expose_secret());
     }
+    let database = options.get_database().unwrap_or_default().to_owned();
+    let once = || async { options.connect().await?.close().await };
+    probe(settings.connect_timeout, shown, &database, once).await?;
     let pool = PgPoolOptions::new()
         .max_connections(settings.max_connections.max(1))
         .acquire_timeout(settings.connect_timeout)
-        .connect_with(options)
-        .await?;
-    let _: PoolConnection<sqlx::Postgres> = pool.acquire().await?;
+        .connect_lazy_with(options);
     Ok(Pools::Postgres(pool))
+}
+
+/// Connects once outside the pool, which tries a refused connection again in silence and at last
+/// says no more than that it timed out. A server that starts or is full is asked again.
+async fn probe<F, Fut>(limit: Duration, shown: &str, database: &str, once: F) -> Result<()>
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = sqlx::Result<()>>,
+{
+    let mut last = None;
+    let tries = async {
+        loop {
+            match once().await.map_err(|e| Error::of_server(e, shown, database)) {
+                Err(Error::TryAgain(said)) => last = Some(said),
+                done => return done,
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    if let Ok(done) = tokio::time::timeout(limit, tries).await {
+        return done;
+    }
+    Err(Error::Lost(last.unwrap_or_else(|| {
+        format!("{shown} gave no answer within {limit:?}; are host and port right, and is it let through?")
+    })))
 }
 
 impl Tx {

@@ -2,7 +2,7 @@
 
 use crate::db::{Db, Dialect, Error, Pools, Result};
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
-use sqlx::{AssertSqlSafe, MySqlPool, SqlSafeStr, SqlitePool};
+use sqlx::{AssertSqlSafe, MySqlPool, PgConnection, PgPool, SqlSafeStr, SqlitePool};
 
 // `run_direct` below and not `run`: a future with sqlx's `run` in it cannot move between threads.
 
@@ -44,25 +44,114 @@ fn migrator(dialect: Dialect) -> Migrator {
     Migrator::with_migrations(migrations.collect())
 }
 
+/// sqlx's own table of what was applied.
+const APPLIED: &str = "_sqlx_migrations";
+
+/// The tables that these migrations make.
+fn made_by(dialect: Dialect, versions: &[i64]) -> impl Iterator<Item = &'static str> {
+    let at = Dialect::ALL.iter().position(|d| *d == dialect).unwrap_or_default();
+    let texts = MIGRATIONS.iter().filter(move |m| versions.contains(&m.0)).map(move |m| m.2[at]);
+    texts
+        .flat_map(str::lines)
+        .filter_map(|line| line.strip_prefix("CREATE TABLE ")?.split([' ', '(']).next())
+}
+
 impl Db {
-    /// Applies what is missing; gives the numbers applied now. A server lock keeps two processes
-    /// from migrating at once.
+    /// Applies what is missing; gives the numbers that this call applied. A server lock keeps two
+    /// processes from migrating at once. A database where something else has the name of one of
+    /// our tables is left as it is.
     pub async fn migrate(&self) -> Result<Vec<i64>> {
-        let before = match self.schema().await? {
+        match self.schema().await? {
             Schema::Current => return Ok(Vec::new()),
-            Schema::Behind(last) => last,
-            state @ (Schema::Ahead(_) | Schema::Broken(_)) => return Err(refusal(state)),
-        };
-        let migrator = migrator(self.dialect());
+            Schema::Behind(_) => {}
+            state @ (Schema::Ahead(_) | Schema::Broken(_)) => return Err(self.refusal(state)),
+        }
         match &self.pools {
-            Pools::Sqlite { writer, .. } => on_sqlite(&migrator, writer).await,
-            Pools::Mysql(pool) => on_mysql(&migrator, pool).await,
-            Pools::Postgres(pool) => {
-                let mut conn = pool.acquire().await?;
-                migrator.run_direct(None, &mut *conn, false).await.map_err(of_migration)
-            }
-        }?;
-        Ok(MIGRATIONS.iter().map(|m| m.0).filter(|v| *v > before).collect())
+            Pools::Sqlite { writer, .. } => self.on_sqlite(writer).await,
+            Pools::Mysql(pool) => self.on_mysql(pool).await,
+            Pools::Postgres(pool) => self.on_postgres(pool).await,
+        }
+    }
+
+    /// In one transaction that has the write lock from the start: sqlx locks nothing on SQLite, and
+    /// the second of two new processes would find half of the tables there.
+    async fn on_sqlite(&self, writer: &SqlitePool) -> Result<Vec<i64>> {
+        let mut tx = writer.begin_with("BEGIN IMMEDIATE").await?;
+        let sql = "SELECT name FROM sqlite_master";
+        let there = sqlx::query_scalar(sql).fetch_all(&mut *tx).await?;
+        let applied = self.apply(&mut *tx, there).await?;
+        tx.commit().await?;
+        Ok(applied)
+    }
+
+    /// Under a lock of ours: sqlx waits for its own without end, which MariaDB does not do (its
+    /// `GET_LOCK(name, -1)` gives up at once and says so to nobody).
+    async fn on_mysql(&self, pool: &MySqlPool) -> Result<Vec<i64>> {
+        const NAME: &str = "CONCAT('procession:', SHA1(DATABASE()))";
+        let mut conn = pool.acquire().await?;
+        let lock = AssertSqlSafe(format!("SELECT COALESCE(GET_LOCK({NAME}, 600), 0) = 1"));
+        if !sqlx::query_scalar::<_, bool>(lock).fetch_one(&mut *conn).await? {
+            return Err(Error::TryAgain(
+                "another process has been migrating for 10 minutes".into(),
+            ));
+        }
+        let sql = "SELECT CAST(table_name AS CHAR) FROM information_schema.tables \
+                   WHERE table_schema = DATABASE()";
+        let ran = match sqlx::query_scalar(sql).fetch_all(&mut *conn).await {
+            Ok(there) => self.apply(&mut *conn, there).await,
+            Err(error) => Err(error.into()),
+        };
+        let unlock = AssertSqlSafe(format!("DO RELEASE_LOCK({NAME})"));
+        sqlx::query(unlock).execute(&mut *conn).await?;
+        ran
+    }
+
+    /// Under sqlx's own lock, which counts how often a session took it. A session that failed is
+    /// closed, because it may hold the lock.
+    async fn on_postgres(&self, pool: &PgPool) -> Result<Vec<i64>> {
+        let mut conn = pool.acquire().await?;
+        let ran = self.locked_on_postgres(&mut conn).await;
+        if ran.is_err() {
+            // The server ends the session, and with it the lock, even if the good-bye is lost.
+            let _lost = conn.close().await;
+        }
+        ran
+    }
+
+    async fn locked_on_postgres(&self, conn: &mut PgConnection) -> Result<Vec<i64>> {
+        conn.lock().await.map_err(of_migration)?;
+        let sql = "SELECT c.relname::text FROM pg_class c \
+                   JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema()";
+        let there = sqlx::query_scalar(sql).fetch_all(&mut *conn).await?;
+        let applied = self.apply(conn, there).await?;
+        conn.unlock().await.map_err(of_migration)?;
+        Ok(applied)
+    }
+
+    /// Applies what is missing by now, the lock being held; `there` are the names that are taken.
+    async fn apply<C: Migrate>(&self, conn: &mut C, there: Vec<String>) -> Result<Vec<i64>> {
+        let before = match there.iter().any(|name| name == APPLIED) {
+            true => conn.list_applied_migrations(APPLIED).await.map_err(of_migration)?,
+            false => Vec::new(),
+        };
+        let missing: Vec<i64> = MIGRATIONS
+            .iter()
+            .map(|m| m.0)
+            .filter(|version| before.iter().all(|b| b.version != *version))
+            .collect();
+        let taken: Vec<&str> = made_by(self.dialect(), &missing)
+            .filter(|ours| there.iter().any(|name| name.eq_ignore_ascii_case(ours)))
+            .collect();
+        if !taken.is_empty() {
+            return Err(Error::Settings(format!(
+                "the database {} has tables of somebody else's by names that Procession needs: {}; \
+                 nothing was changed; use a database or schema of its own for Procession",
+                self.shown,
+                taken.join(", ")
+            )));
+        }
+        migrator(self.dialect()).run_direct(None, conn, false).await.map_err(of_migration)?;
+        Ok(missing)
     }
 
     /// How the schema stands to this binary; changes nothing.
@@ -89,7 +178,7 @@ impl Db {
     }
 
     async fn compare(&self) -> std::result::Result<Schema, MigrateError> {
-        let table = "_sqlx_migrations";
+        let table = APPLIED;
         let (dirty, applied) = match &self.pools {
             Pools::Sqlite { reader, .. } => {
                 let mut conn = reader.acquire().await?;
@@ -117,53 +206,40 @@ impl Db {
     pub async fn require_current(&self) -> Result<()> {
         match self.schema().await? {
             Schema::Current => Ok(()),
-            other => Err(refusal(other)),
+            other => Err(self.refusal(other)),
         }
+    }
+
+    fn refusal(&self, state: Schema) -> Error {
+        let known = known();
+        let cure = format!("procession migrate --db {}", shell_word(&self.shown));
+        Error::Settings(match state {
+            Schema::Current => "the schema is current".to_owned(),
+            Schema::Behind(0) => {
+                format!("the database {} has no Procession tables yet; run: {cure}", self.shown)
+            }
+            Schema::Behind(last) => {
+                format!("the schema is at version {last}, this binary needs {known}; run: {cure}")
+            }
+            Schema::Ahead(last) => format!(
+                "the schema is at version {last}, this binary knows only {known}: a newer Procession \
+                 has migrated it; use that version, or restore a backup taken before"
+            ),
+            Schema::Broken(version) => format!(
+                "migration {version} broke off half-way; restore the backup taken before it, or undo \
+                 its statements by hand, delete its row from _sqlx_migrations and run: {cure}"
+            ),
+        })
     }
 }
 
-/// In one transaction that has the write lock from the start: sqlx locks nothing on SQLite, and the
-/// second of two new processes would find half of the tables there.
-async fn on_sqlite(migrator: &Migrator, writer: &SqlitePool) -> Result<()> {
-    let mut tx = writer.begin_with("BEGIN IMMEDIATE").await?;
-    migrator.run_direct(None, &mut *tx, false).await.map_err(of_migration)?;
-    Ok(tx.commit().await?)
-}
-
-/// Under a lock of ours: sqlx waits for its own without end, which MariaDB does not do (its
-/// `GET_LOCK(name, -1)` gives up at once and says so to nobody).
-async fn on_mysql(migrator: &Migrator, pool: &MySqlPool) -> Result<()> {
-    const NAME: &str = "CONCAT('procession:', SHA1(DATABASE()))";
-    let mut conn = pool.acquire().await?;
-    let lock = AssertSqlSafe(format!("SELECT COALESCE(GET_LOCK({NAME}, 600), 0) = 1"));
-    if !sqlx::query_scalar::<_, bool>(lock).fetch_one(&mut *conn).await? {
-        return Err(Error::TryAgain("another process has been migrating for 10 minutes".into()));
+/// `text` as one word of a shell.
+fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || ":/@._-+%=,".contains(c);
+    if text.chars().all(is_plain) {
+        return text.to_owned();
     }
-    let ran = migrator.run_direct(None, &mut *conn, false).await.map_err(of_migration);
-    let unlock = AssertSqlSafe(format!("DO RELEASE_LOCK({NAME})"));
-    sqlx::query(unlock).execute(&mut *conn).await?;
-    ran
-}
-
-fn refusal(state: Schema) -> Error {
-    let known = known();
-    Error::Settings(match state {
-        Schema::Current => "the schema is current".to_owned(),
-        Schema::Behind(0) => {
-            "the database has no Procession tables yet; run: procession migrate".to_owned()
-        }
-        Schema::Behind(last) => format!(
-            "the schema is at version {last}, this binary needs {known}; run: procession migrate"
-        ),
-        Schema::Ahead(last) => format!(
-            "the schema is at version {last}, this binary knows only {known}: a newer Procession \
-             has migrated it; use that version, or restore a backup taken before"
-        ),
-        Schema::Broken(version) => format!(
-            "migration {version} broke off half-way; restore the backup taken before it, or undo \
-             its statements by hand, delete its row from _sqlx_migrations and run: procession migrate"
-        ),
-    })
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 fn of_migration(error: MigrateError) -> Error {

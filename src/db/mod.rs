@@ -23,6 +23,7 @@ pub use error::Error;
 pub use row::{Row, Value};
 
 use sqlx::{AssertSqlSafe, MySql, MySqlPool, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
+use std::sync::Arc;
 
 /// What a statement gives back, or why it did not.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -31,6 +32,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Clone, Debug)]
 pub struct Db {
     pools: Pools,
+    /// Its URL without the password, for messages.
+    shown: Arc<str>,
 }
 
 #[derive(Clone, Debug)]

@@ -63,6 +63,7 @@ impl Bench {
             password: None,
             max_connections: 4,
             connect_timeout: Duration::from_secs(10),
+            may_create: true,
         };
         let db = Db::connect(&settings).await.expect("connect");
         db.migrate().await.expect("migrate");

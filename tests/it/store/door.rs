@@ -4,12 +4,9 @@ use super::{Place, T0, chain, code, later, opened, write_batch};
 use chrono::{DateTime, Utc};
 use procession::db::{Error, Row, Settings, Value};
 use procession::domain::queue::QueueStatus;
-use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::store::queue::{self, NewEntry};
 use procession::store::{Db, Tx};
-use secrecy::SecretString;
-use std::time::Duration;
 
 const NODE: &str = "INSERT INTO cluster_node (node_id, host, pid, version, started_at, heartbeat_at, \
                     lease_until) VALUES (?, ?, ?, ?, ?, ?, ?)";
@@ -293,30 +290,6 @@ pub(super) async fn errors_are_told_apart(place: Place) {
     assert!(matches!(error, Error::Column { .. }), "{error:?}");
     assert_eq!(row.columns(), ["one"]);
     drop(tx);
-    connections_are_refused_in_words(&place).await;
-}
-
-async fn connections_are_refused_in_words(place: &Place) {
-    let connect = |url: String| async move {
-        let settings = Settings {
-            url: SecretString::from(url),
-            password: Some(SecretString::from("wrong")),
-            max_connections: 1,
-            connect_timeout: Duration::from_secs(5),
-        };
-        Db::connect(&settings).await.expect_err("cannot connect")
-    };
-    let error = connect("oracle://u@h/db".to_owned()).await;
-    assert!(matches!(error, Error::Settings(_)), "{error:?}");
-    assert!(error.to_string().contains("'oracle:'"), "{error}");
-    if place.dialect() == DialectName::Sqlite {
-        let error = connect("sqlite:/no/such/folder/x.db".to_owned()).await;
-        assert!(is_database(&error), "{error:?}");
-        return;
-    }
-    let nowhere = place.scratch.url.replace(&place.scratch.name, "procession_no_such_database");
-    let error = connect(nowhere).await;
-    assert!(matches!(error, Error::Database(_) | Error::Lost(_)), "{error:?}");
 }
 
 pub(super) async fn the_servers_clock_and_version_are_known(place: Place) {

@@ -117,6 +117,7 @@ suite! {
     on_empty {
         schema:
             an_empty_database_is_behind
+            tables_of_somebody_else_are_left_alone
             two_processes_may_migrate_at_once;
     }
 }
@@ -152,6 +153,7 @@ fn settings(url: &str) -> Settings {
         password: None,
         max_connections: 4,
         connect_timeout: Duration::from_secs(20),
+        may_create: true,
     }
 }
 

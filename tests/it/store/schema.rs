@@ -16,7 +16,10 @@ async fn refusal(db: &Db) -> String {
 pub(super) async fn an_empty_database_is_behind(place: Place) {
     assert_eq!(place.db.schema().await.expect("schema"), Schema::Behind(0));
     let said = refusal(&place.db).await;
-    assert!(said.contains("no Procession tables") && said.contains("procession migrate"), "{said}");
+    assert!(said.contains("no Procession tables"), "{said}");
+    // The test server's URL has no password, so it is shown whole.
+    let command = format!("run: procession migrate --db {}", place.scratch.url);
+    assert!(said.contains(&command), "{said}");
     let numbers: Vec<i64> = (1..=known()).collect();
     assert_eq!(place.db.migrate().await.expect("migrate"), numbers);
     assert_eq!(place.db.schema().await.expect("schema"), Schema::Current);
@@ -64,10 +67,56 @@ pub(super) async fn two_processes_may_migrate_at_once(place: Place) {
     let elsewhere = place.open().await;
     let tasks = [place.db.clone(), elsewhere.clone()]
         .map(|db| tokio::spawn(async move { db.migrate().await }));
+    let mut applied = Vec::new();
     for task in tasks {
-        task.await.expect("task").expect("the second finds the work done");
+        applied.extend(task.await.expect("task").expect("the second finds the work done"));
     }
+    // Each number is reported once, by the process that applied it.
+    assert_eq!(applied, (1..=known()).collect::<Vec<i64>>());
     assert_eq!(elsewhere.schema().await.expect("schema"), Schema::Current);
+    elsewhere.close().await;
+}
+
+/// What is in the database, by name.
+async fn names(place: &Place) -> Vec<Option<String>> {
+    let sql = match place.dialect() {
+        DialectName::Sqlite => "SELECT name FROM sqlite_master ORDER BY name",
+        DialectName::Mysql => {
+            "SELECT CAST(table_name AS CHAR) FROM information_schema.tables \
+             WHERE table_schema = DATABASE() ORDER BY table_name"
+        }
+        DialectName::Postgres => {
+            "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace \
+             ORDER BY relname"
+        }
+    };
+    crate::util::query(&place.scratch.url, sql).await.into_iter().flatten().collect()
+}
+
+pub(super) async fn tables_of_somebody_else_are_left_alone(place: Place) {
+    for sql in [
+        "CREATE TABLE job_def (theirs INTEGER)",
+        "CREATE TABLE customer (id INTEGER)",
+        "CREATE VIEW job_queue AS SELECT id FROM customer",
+    ] {
+        place.by_hand(sql).await;
+    }
+    let before = names(&place).await;
+    // Twice, because the first must not leave its lock or a table behind.
+    for _ in 0..2 {
+        let error = place.db.migrate().await.expect_err("taken names");
+        assert!(matches!(error, Error::Settings(_)), "{error:?}");
+        let said = error.to_string();
+        assert!(said.contains("needs: job_def, job_queue; nothing was changed"), "{said}");
+        assert!(said.contains("schema of its own") && said.contains(&place.scratch.url), "{said}");
+        assert!(!said.contains("customer"), "{said}");
+    }
+    assert_eq!(names(&place).await, before);
+    // Other tables do no harm.
+    place.by_hand("DROP VIEW job_queue").await;
+    place.by_hand("DROP TABLE job_def").await;
+    let elsewhere = place.open().await;
+    assert_eq!(elsewhere.migrate().await.expect("migrate").len() as i64, known());
     elsewhere.close().await;
 }
 
