@@ -1,11 +1,8 @@
 //! Everything that is tested from outside, in one binary: it links once.
 
 mod azkaban;
-<<<<<<< HEAD
 mod cli;
-=======
 mod connect;
->>>>>>> wt-fixd
 mod docs;
 mod examples;
 mod flow;
