@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 say() { printf 'test: %s\n' "$*" >&2; }
 
 if ! command -v cargo >/dev/null; then
-    say "cargo is missing; install Rust (https://rustup.rs), $(sed -n 's/^rust-version = "\([0-9.]*\)".*/\1/p' Cargo.toml) or newer"
+    say "cargo is missing; install Rust with rustup, version $(sed -n 's/^rust-version = "\([0-9.]*\)".*/\1/p' Cargo.toml) or newer"
     exit 1
 fi
 # SQLite and the TLS library are compiled from C.
