@@ -144,11 +144,6 @@ impl ReadyList {
         self.lanes.get_mut(&source)?.remove(&first);
         Some(first.1)
     }
-
-    /// Takes out every job.
-    pub fn drain(&mut self) -> Vec<Node> {
-        std::mem::take(&mut self.lanes).into_values().flatten().map(|(_, node)| node).collect()
-    }
 }
 
 #[cfg(test)]

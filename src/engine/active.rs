@@ -27,6 +27,8 @@ pub(super) struct Active {
     pub(super) readiness: Readiness,
     pub(super) rows: Vec<QueueEntry>,
     ready: ReadyList,
+    /// Ready since the last beat; those that find no slot become QUEUED rows.
+    fresh: Vec<Node>,
     /// Ready but for the time: retries with a delay, `schedule_time`.
     timers: BTreeSet<(Millis, Node)>,
     pub(super) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
@@ -73,6 +75,7 @@ impl Active {
             readiness,
             rows,
             ready: ReadyList::default(),
+            fresh: Vec::new(),
             timers: BTreeSet::new(),
             stops,
             outputs: HashMap::new(),
@@ -160,10 +163,7 @@ impl Active {
             Some(at) if at > now => {
                 self.timers.insert((at, node));
             }
-            _ => {
-                let job = &self.snapshot.jobs[node.at()];
-                self.ready.push(job.source.as_ref(), job.priority, node);
-            }
+            _ => self.ready_now(node),
         }
     }
 
@@ -215,8 +215,7 @@ impl Active {
     pub(super) fn wake(&mut self, now: Millis) {
         while let Some(&(at, node)) = self.timers.first().filter(|(at, _)| *at <= now) {
             self.timers.remove(&(at, node));
-            let job = &self.snapshot.jobs[node.at()];
-            self.ready.push(job.source.as_ref(), job.priority, node);
+            self.ready_now(node);
         }
     }
 
@@ -248,15 +247,20 @@ impl Active {
         Some(node)
     }
 
-    /// Ready jobs for which no slot was free become QUEUED rows: one-shot tasks that wait.
+    fn ready_now(&mut self, node: Node) {
+        let job = &self.snapshot.jobs[node.at()];
+        self.ready.push(job.source.as_ref(), job.priority, node);
+        self.fresh.push(node);
+    }
+
+    /// Newly ready jobs for which no slot was free become QUEUED rows: one-shot tasks that wait. Costs
+    /// nothing for those that wait already.
     pub(super) fn queue_the_rest(&mut self, changes: &mut Changes, now: Millis) {
-        for node in self.ready.drain() {
+        for node in std::mem::take(&mut self.fresh) {
             if self.rows[node.at()].status == QueueStatus::Pending {
                 self.readiness.change(&self.dag, node, QueueStatus::Queued);
                 self.move_row(node, QueueStatus::Pending, QueueStatus::Queued, changes, now);
             }
-            let job = &self.snapshot.jobs[node.at()];
-            self.ready.push(job.source.as_ref(), job.priority, node);
         }
     }
 
@@ -270,7 +274,8 @@ impl Active {
                 self.begin_stop(node, changes, now);
             }
         }
-        self.ready.drain();
+        self.ready = ReadyList::default();
+        self.fresh.clear();
         self.timers.clear();
         for i in 0..self.rows.len() {
             let (node, from) = (Node(i as u32), self.rows[i].status);

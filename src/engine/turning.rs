@@ -45,12 +45,13 @@ impl QueueDispatcher {
     /// without end; any other error is given up on after some tries.
     pub async fn run_until_done(&mut self, stop: &CancellationToken) -> Result<()> {
         let mut pause = Pause::default();
+        let mut lost = None;
         let mut heartbeat_at = self.clock.now().plus(self.node.heartbeat_ms());
         let mut look_at = self.clock.now();
         while !self.is_idle() {
             self.draining = stop.is_cancelled();
             if self.draining && self.running() == 0 && !self.stale {
-                return Ok(());
+                break;
             }
             let now = self.clock.now();
             let turn = async {
@@ -67,6 +68,10 @@ impl QueueDispatcher {
             match turn.await {
                 Ok(true) => pause = Pause::default(),
                 Ok(false) => self.rest(heartbeat_at.min(look_at), stop).await,
+                // The other batches of this process go on.
+                Err(error) if error.chain().any(|e| e.is::<TakenOver>()) => {
+                    lost = lost.or(Some(error));
+                }
                 Err(error) if pause.is_worth_another(&error) => {
                     tracing::warn!(error = format!("{error:#}"), "a beat failed; trying again");
                     tokio::time::sleep(pause.next()).await;
@@ -74,7 +79,7 @@ impl QueueDispatcher {
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        lost.map_or(Ok(()), Err)
     }
 
     async fn rest(&mut self, until: Millis, stop: &CancellationToken) {
@@ -113,9 +118,6 @@ struct Pause {
 
 impl Pause {
     fn is_worth_another(&self, error: &anyhow::Error) -> bool {
-        if error.chain().any(|e| e.is::<TakenOver>()) {
-            return false;
-        }
         store::is_transient(error) || is_stale(error) || self.tries < TRIES
     }
 
