@@ -50,13 +50,14 @@ fn second_start() -> (Bench, tempfile::TempDir) {
 
 /// Returns when the log has said that it waits.
 async fn waiting(log: procession::handler::log::RunLog) -> String {
-    loop {
+    for _ in 0..1_000 {
         let lines = log.drain();
         if let Some(line) = lines.iter().find(|l| l.text.starts_with(WAITS)) {
             return line.text.clone();
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    panic!("it did not wait");
 }
 
 #[tokio::test]
