@@ -1,7 +1,7 @@
 //! Brings the schema to the version this binary knows, and refuses one that is behind or ahead.
 
 use crate::db::{Db, Dialect, Error, Pools, Result};
-use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
+use sqlx::migrate::{AppliedMigration, Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{AssertSqlSafe, MySqlPool, PgConnection, PgPool, SqlSafeStr, SqlitePool};
 
 // `run_direct` below and not `run`: a future with sqlx's `run` in it cannot move between threads.
@@ -28,6 +28,8 @@ pub enum Schema {
     Ahead(i64),
     /// The migration of this number broke off half-way (MySQL cannot undo DDL).
     Broken(i64),
+    /// The migration of this number is another than ours: another program's, or an edited one.
+    Foreign(i64),
 }
 
 /// The last migration this binary knows.
@@ -64,7 +66,9 @@ impl Db {
         match self.schema().await? {
             Schema::Current => return Ok(Vec::new()),
             Schema::Behind(_) => {}
-            state @ (Schema::Ahead(_) | Schema::Broken(_)) => return Err(self.refusal(state)),
+            state @ (Schema::Ahead(_) | Schema::Broken(_) | Schema::Foreign(_)) => {
+                return Err(self.refusal(state));
+            }
         }
         match &self.pools {
             Pools::Sqlite { writer, .. } => self.on_sqlite(writer).await,
@@ -194,11 +198,16 @@ impl Db {
             }
         };
         let last = applied.iter().map(|m| m.version).max().unwrap_or(0);
-        Ok(match dirty {
-            Some(version) => Schema::Broken(version),
-            None if last > known() => Schema::Ahead(last),
-            None if last < known() => Schema::Behind(last),
-            None => Schema::Current,
+        let ours = migrator(self.dialect());
+        let is_other = |m: &AppliedMigration| {
+            ours.iter().any(|o| o.version == m.version && o.checksum != m.checksum)
+        };
+        Ok(match (dirty, applied.iter().find(|m| is_other(m))) {
+            (_, Some(other)) => Schema::Foreign(other.version),
+            (Some(version), None) => Schema::Broken(version),
+            (None, None) if last > known() => Schema::Ahead(last),
+            (None, None) if last < known() => Schema::Behind(last),
+            (None, None) => Schema::Current,
         })
     }
 
@@ -228,6 +237,12 @@ impl Db {
             Schema::Broken(version) => format!(
                 "migration {version} broke off half-way; restore the backup taken before it, or undo \
                  its statements by hand, delete its row from _sqlx_migrations and run: {cure}"
+            ),
+            Schema::Foreign(version) => format!(
+                "migration {version} in _sqlx_migrations of {} is not Procession's: the table belongs \
+                 to another program, or a migration was edited; use a database or schema of its own \
+                 for Procession",
+                self.shown
             ),
         })
     }

@@ -177,3 +177,19 @@ async fn postgres_warns_of_commits_that_do_not_wait() {
     })
     .await;
 }
+
+/// Somebody else's table of the same name, or an edited migration: not ours, so not touched.
+pub(super) async fn a_foreign_migration_is_refused(place: Place) {
+    let mark = match place.db.dialect() {
+        Dialect::Postgres => "decode('00ff', 'hex')",
+        Dialect::Sqlite | Dialect::Mysql => "x'00ff'",
+    };
+    place.by_hand(&format!("UPDATE _sqlx_migrations SET checksum = {mark}")).await;
+    assert_eq!(place.db.schema().await.expect("schema"), Schema::Foreign(1));
+    let said = refusal(&place.db).await;
+    for part in ["migration 1", "_sqlx_migrations", "of its own"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let error = place.db.migrate().await.expect_err("a foreign schema is not touched");
+    assert_eq!(error.to_string(), said);
+}
