@@ -112,7 +112,8 @@ suite! {
         schema:
             a_migrated_schema_is_current
             a_schema_of_a_newer_binary_is_refused
-            a_broken_migration_is_refused;
+            a_broken_migration_is_refused
+            a_foreign_migration_is_refused;
     }
     on_empty {
         schema:

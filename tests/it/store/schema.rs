@@ -2,8 +2,8 @@
 
 use super::{Place, open};
 use crate::util::with_scratch;
-use procession::db::Error;
 use procession::db::migrate::{Schema, known};
+use procession::db::{Dialect, Error};
 use procession::domain::source::DialectName;
 use procession::store::Db;
 
