@@ -65,10 +65,10 @@ impl Db {
     pub async fn migrate(&self) -> Result<Vec<i64>> {
         match self.schema().await? {
             Schema::Current => return Ok(Vec::new()),
-            Schema::Behind(_) => {}
-            state @ (Schema::Ahead(_) | Schema::Broken(_) | Schema::Foreign(_)) => {
-                return Err(self.refusal(state));
-            }
+            // What looks broken off may be another process in the middle of it; under the lock
+            // `apply` looks again.
+            Schema::Behind(_) | Schema::Broken(_) => {}
+            state @ (Schema::Ahead(_) | Schema::Foreign(_)) => return Err(self.refusal(state)),
         }
         match &self.pools {
             Pools::Sqlite { writer, .. } => self.on_sqlite(writer).await,
@@ -134,10 +134,13 @@ impl Db {
 
     /// Applies what is missing by now, the lock being held; `there` are the names that are taken.
     async fn apply<C: Migrate>(&self, conn: &mut C, there: Vec<String>) -> Result<Vec<i64>> {
-        let before = match there.iter().any(|name| name == APPLIED) {
-            true => conn.list_applied_migrations(APPLIED).await.map_err(of_migration)?,
-            false => Vec::new(),
-        };
+        let mut before = Vec::new();
+        if there.iter().any(|name| name == APPLIED) {
+            if let Some(version) = conn.dirty_version(APPLIED).await.map_err(of_migration)? {
+                return Err(self.refusal(Schema::Broken(version)));
+            }
+            before = conn.list_applied_migrations(APPLIED).await.map_err(of_migration)?;
+        }
         let missing: Vec<i64> = MIGRATIONS
             .iter()
             .map(|m| m.0)
