@@ -1,7 +1,7 @@
 -- Demo set-up for PostgreSQL: tables, procedures and sample data of one quarter.
 --
 -- Only for the demo. A real team has these tables and procedures already and leaves the job
--- DEMO_SETUP out. It may run any number of times; other quarters stay as they are.
+-- QUARTER_SETUP out. It may run any number of times; other quarters stay as they are.
 --
 -- Signs: a debit is positive, a credit negative; a balanced set of amounts adds up to zero.
 -- Simplified: share capital and retained earnings are translated at one historical rate a company.

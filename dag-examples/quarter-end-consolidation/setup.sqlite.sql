@@ -1,7 +1,7 @@
 -- Demo set-up for SQLite: tables and sample data of one quarter; the bodies that stand in for
 -- procedures are in procedures.sqlite.yaml.
 --
--- Only for the demo. A real team has these tables already and leaves the job DEMO_SETUP out. It may
+-- Only for the demo. A real team has these tables already and leaves the job QUARTER_SETUP out. It may
 -- run any number of times; other quarters stay as they are.
 --
 -- SQLite has no exact decimals, so money is an INTEGER of cents (..._cents), a rate of millionths
@@ -103,7 +103,7 @@ CREATE TABLE IF NOT EXISTS group_gate (
   CONSTRAINT "the consolidated trial balance is not zero"
     CHECK (gate <> 'TRIAL_BALANCE' OR left_value IS right_value),
   CONSTRAINT "the consolidated balance sheet does not balance"
-    CHECK (gate <> 'BALANCE_SHEET' OR left_value IS right_value)
+    CHECK (gate <> 'GROUP_BALANCE_SHEET' OR left_value IS right_value)
 );
 
 -- Sample data ------------------------------------------------------------------------------------

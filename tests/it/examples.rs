@@ -237,7 +237,7 @@ async fn as_promised(path: &str, ran: &Ran, url: &str) {
         }
         "time-out-procedure.yaml" => {
             let expected = [
-                ("DEMO_SETUP", success),
+                ("TIMEOUT_SETUP", success),
                 ("SLOW_PROCEDURE", timeout),
                 ("AFTER_SLOW", upstream),
                 ("QUICK_PROCEDURE", success),
@@ -299,6 +299,26 @@ fn every_file_is_in_the_table() {
     for name in yaml {
         let known = EXAMPLES.iter().any(|e| e.path == name);
         assert!(known, "dag-examples/{name} is run by no test; add it to examples! here");
+    }
+}
+
+/// Whoever tries one example after another has them all in one database, where job codes are unique.
+#[test]
+fn all_examples_fit_into_one_database() {
+    let mut codes: BTreeMap<String, &str> = BTreeMap::new();
+    for example in EXAMPLES {
+        let loaded = app::load_definition(&folder().join(example.path)).expect(example.path);
+        for job in loaded.definition.jobs {
+            let other = codes.insert(job.code.to_string(), example.path);
+            assert_eq!(
+                other,
+                None,
+                "{} and {} both have job {}",
+                example.path,
+                other.unwrap_or(""),
+                job.code
+            );
+        }
     }
 }
 
