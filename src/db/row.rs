@@ -10,8 +10,7 @@ use sqlx::postgres::PgRow;
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{
-    Column as _, Database, Encode, MySql, Postgres, Row as _, Sqlite, Type, TypeInfo as _,
-    ValueRef as _,
+    Database, Encode, MySql, Postgres, Row as _, Sqlite, Type, TypeInfo as _, ValueRef as _,
 };
 
 /// A value to bind; each kind may be NULL, and keeps its type then, because PostgreSQL asks.
@@ -193,15 +192,6 @@ impl Row {
             Inner::Mysql(row) => row.try_get_unchecked(column)?,
             Inner::Postgres(row) => row.try_get_unchecked(column)?,
         })
-    }
-
-    /// Names of the columns, in order.
-    pub fn columns(&self) -> Vec<String> {
-        match &self.inner {
-            Inner::Sqlite(row) => row.columns().iter().map(|c| c.name().to_owned()).collect(),
-            Inner::Mysql(row) => row.columns().iter().map(|c| c.name().to_owned()).collect(),
-            Inner::Postgres(row) => row.columns().iter().map(|c| c.name().to_owned()).collect(),
-        }
     }
 }
 

@@ -131,21 +131,6 @@ impl Dag {
             .neighbors_directed(NodeIndex::new(node.at()), petgraph::Direction::Incoming)
             .map(|n| Node(n.index() as u32))
     }
-
-    /// Every job below the given ones, themselves not counted unless one is below another.
-    pub fn downstream(&self, from: &[Node]) -> Vec<Node> {
-        let mut seen = vec![false; self.len()];
-        let mut wave: VecDeque<Node> = from.iter().copied().collect();
-        while let Some(node) = wave.pop_front() {
-            for child in self.children(node) {
-                if !seen[child.at()] {
-                    seen[child.at()] = true;
-                    wave.push_back(child);
-                }
-            }
-        }
-        (0..self.len() as u32).map(Node).filter(|n| seen[n.at()]).collect()
-    }
 }
 
 fn edge(
@@ -272,15 +257,6 @@ mod tests {
         });
         let Err(DagError::Cycle(ring)) = Dag::build(&jobs, &edges) else { panic!("a ring") };
         assert_eq!(ring.len(), 50_000);
-    }
-
-    #[test]
-    fn downstream_is_everything_below() {
-        let dag = dag("A B C D E", "B<A C<B D<A").expect("dag");
-        let below: Vec<&str> =
-            dag.downstream(&[Node(1)]).iter().map(|n| dag.code(*n).as_str()).collect();
-        assert_eq!(below, ["C"]);
-        assert_eq!(dag.downstream(&[Node(0)]).len(), 3);
     }
 
     proptest! {

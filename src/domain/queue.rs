@@ -250,8 +250,6 @@ pub struct QueueEntry {
     pub end_time: Option<Millis>,
     /// What the last try said, when it did not end well.
     pub error_message: Option<String>,
-    /// Outputs of the job as JSON text: OUT values by name, rows, row count.
-    pub outputs: Option<String>,
 }
 
 #[cfg(test)]

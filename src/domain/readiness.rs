@@ -106,11 +106,6 @@ impl Readiness {
         self.not_final == 0
     }
 
-    /// Parents that still stand before a job.
-    pub fn waits_for(&self, dag: &Dag, node: Node) -> Vec<Node> {
-        dag.parents(node).filter(|p| !self.status[p.at()].lets_children_run()).collect()
-    }
-
     fn set(&mut self, node: Node, to: QueueStatus) {
         let from = std::mem::replace(&mut self.status[node.at()], to);
         match (from.is_final(), to.is_final()) {

@@ -228,7 +228,6 @@ mod tests {
             start_time: None,
             end_time: None,
             error_message: (i == 4).then(|| "exit code 3".to_owned()),
-            outputs: None,
         };
         let rows: Vec<QueueEntry> = (0..states.len()).map(row).collect();
         let group_def = group_of(&group);

@@ -120,9 +120,11 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         job.began,
         done.clone(),
     ));
+    // Ends the flusher also when the handler panics. Not aborted: a cancelled transaction would
+    // poison its connection.
+    let ended = done.drop_guard();
     let outcome = limited(job, around, handler.run(&task, &context)).await;
-    // Not aborted: a cancelled transaction would poison its connection.
-    done.cancel();
+    drop(ended);
     if let Err(error) = flusher.await {
         tracing::error!(%error, "the log of a try could not be stored to its end");
     }

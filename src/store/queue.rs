@@ -42,7 +42,7 @@ pub async fn generate(
 
 /// All rows of a batch, in the order they were generated.
 pub async fn of_batch(tx: &mut Tx, batch: BatchId) -> Result<Vec<QueueEntry>> {
-    // Outputs and messages may be large; the dispatcher asks for outputs by name instead.
+    // Outputs may be large; whoever wants some asks `outputs` for them.
     let rows = tx
         .fetch_all(
             "SELECT queue_id, batch_id, job_code, status, try_count, attempt, owner, not_before, \
@@ -68,7 +68,6 @@ fn entry(row: &Row) -> Result<QueueEntry> {
         start_time: row.opt_time("start_time")?.map(Millis::from),
         end_time: row.opt_time("end_time")?.map(Millis::from),
         error_message: row.opt_text("error_message")?,
-        outputs: None,
     })
 }
 

@@ -288,7 +288,7 @@ pub(super) async fn errors_are_told_apart(place: Place) {
     let row = tx.fetch_optional("SELECT 1 AS one", &[]).await.expect("query").expect("row");
     let error = row.text("two").expect_err("no column");
     assert!(matches!(error, Error::Column { .. }), "{error:?}");
-    assert_eq!(row.columns(), ["one"]);
+    assert_eq!(row.int("one").expect("the column that is there"), 1);
     drop(tx);
 }
 

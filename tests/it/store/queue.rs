@@ -49,7 +49,6 @@ pub(super) async fn rows_are_generated_in_order(place: Place) {
         start_time: None,
         end_time: None,
         error_message: None,
-        outputs: None,
     };
     let found = [
         expected(0, "ignored", None),
