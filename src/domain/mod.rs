@@ -5,6 +5,7 @@
 
 pub mod batch;
 pub mod dag;
+pub mod expr;
 pub mod id;
 pub mod job;
 pub mod lang;
