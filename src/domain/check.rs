@@ -6,7 +6,9 @@ use crate::domain::sql_text::SqlText;
 use serde::{Deserialize, Serialize};
 
 /// How grave it is when a rule or check does not hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Grade {
     /// The job ends WARNING; its children run.

@@ -136,9 +136,8 @@ impl Dag {
     /// As `parents`, each with the place of the dependency.
     pub fn arrows_in(&self, node: Node) -> impl Iterator<Item = (Node, usize)> + '_ {
         use petgraph::visit::EdgeRef as _;
-        let edges = self
-            .graph
-            .edges_directed(NodeIndex::new(node.at()), petgraph::Direction::Incoming);
+        let edges =
+            self.graph.edges_directed(NodeIndex::new(node.at()), petgraph::Direction::Incoming);
         edges.map(|e| (Node(e.source().index() as u32), *e.weight() as usize))
     }
 
@@ -226,6 +225,7 @@ fn walk_back(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::trigger_rule::When;
     use proptest::prelude::*;
 
     fn code(word: &str) -> JobCode {
@@ -241,6 +241,7 @@ mod tests {
                 job_code: code(c),
                 depends_on: code(p),
                 dependency_order: 0,
+                when: When::Success,
             })
             .collect();
         Dag::build(&jobs, &edges)
@@ -268,6 +269,7 @@ mod tests {
                 job_code: w[1].clone(),
                 depends_on: w[0].clone(),
                 dependency_order: 0,
+                when: When::Success,
             })
             .collect();
         let dag = Dag::build(&jobs, &edges).expect("chain");
@@ -276,6 +278,7 @@ mod tests {
             job_code: jobs[0].clone(),
             depends_on: jobs[49_999].clone(),
             dependency_order: 0,
+            when: When::Success,
         });
         let Err(DagError::Cycle(ring)) = Dag::build(&jobs, &edges) else { panic!("a ring") };
         assert_eq!(ring.len(), 50_000);
@@ -288,7 +291,7 @@ mod tests {
             let jobs: Vec<JobCode> = (0..8).map(|i| code(&format!("J{i}"))).collect();
             let pairs: Vec<(usize, usize)> = pairs.into_iter().filter(|(a, b)| a != b).collect();
             let edges: Vec<JobDependency> = pairs.iter().map(|(c, p)| JobDependency {
-                job_code: jobs[*c].clone(), depends_on: jobs[*p].clone(), dependency_order: 0,
+                job_code: jobs[*c].clone(), depends_on: jobs[*p].clone(), dependency_order: 0, when: When::Success
             }).collect();
             // Warshall's closure is the independent judge.
             let mut reach = [[false; 8]; 8];

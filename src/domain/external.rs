@@ -6,7 +6,9 @@ use crate::domain::trigger_rule::When;
 use serde::{Deserialize, Serialize};
 
 /// What to do when the batch that is waited for does not exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Missing {
     /// Wait until it is there.

@@ -172,7 +172,7 @@ impl JobDef {
 }
 
 /// `job_code` runs after `depends_on` has succeeded.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JobDependency {
     /// The one that waits.
     pub job_code: JobCode,
@@ -219,7 +219,11 @@ pub struct Group {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
     /// Parameters of every batch of the group; the batch's own win.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::domain::param::decls"
+    )]
     pub params: Vec<ParamDecl>,
     /// What a final failure does to the rest of the batch.
     #[serde(default, skip_serializing_if = "is_go_on")]

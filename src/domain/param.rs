@@ -1,6 +1,7 @@
 //! Parameters as a definition declares them.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
 
 /// Which way a parameter of a procedure travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -95,6 +96,23 @@ impl ParamDecl {
             secrecy: Secrecy::Open,
         }
     }
+}
+
+/// Reads declared parameters; also the map of names to values that snapshots of the first version
+/// hold.
+pub(crate) fn decls<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<ParamDecl>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        List(Vec<ParamDecl>),
+        Map(BTreeMap<String, String>),
+    }
+    Ok(match Either::deserialize(deserializer)? {
+        Either::List(list) => list,
+        Either::Map(map) => map.iter().map(|(k, v)| ParamDecl::plain(k, v)).collect(),
+    })
 }
 
 /// Whether a value must be there.

@@ -254,10 +254,9 @@ impl QueueStatus {
                 S::Failed | S::Timeout | S::Killed | S::UpstreamFailed | S::Unknown,
                 Event::ForceSuccess,
             ) => S::Forced,
-            (
-                S::Pending | S::Held | S::Queued | S::RetryWait | S::Unknown,
-                Event::ForceFailure,
-            ) => S::Failed,
+            (S::Pending | S::Held | S::Queued | S::RetryWait | S::Unknown, Event::ForceFailure) => {
+                S::Failed
+            }
             (from, Event::Rerun) if from.is_final() => S::Pending,
             (from, event) => return Err(Illegal { from, event }),
         };
@@ -308,8 +307,7 @@ mod tests {
 
     #[test]
     fn final_is_final_but_for_an_operator() {
-        let operator =
-            [Event::Skip, Event::ForceSuccess, Event::ForceFailure, Event::Rerun];
+        let operator = [Event::Skip, Event::ForceSuccess, Event::ForceFailure, Event::Rerun];
         for status in QueueStatus::ALL.into_iter().filter(|s| s.is_final()) {
             for event in Event::ALL.into_iter().filter(|e| !operator.contains(e)) {
                 assert!(status.after(event).is_err(), "{status} must not take {event:?}");

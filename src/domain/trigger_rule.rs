@@ -9,7 +9,9 @@ use crate::domain::queue::QueueStatus;
 use serde::{Deserialize, Serialize};
 
 /// How a job's parents together let it start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum TriggerRule {
     /// Every parent ended well.
@@ -69,7 +71,7 @@ impl std::fmt::Display for TriggerRule {
 }
 
 /// What one edge asks of its parent.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(try_from = "String", into = "String")]
 pub enum When {
     /// It ended well.
@@ -108,6 +110,13 @@ impl TryFrom<String> for When {
 impl From<When> for String {
     fn from(when: When) -> Self {
         when.to_string()
+    }
+}
+
+// By its text, which is what it is in a table and a file.
+impl std::hash::Hash for When {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.to_string().hash(state);
     }
 }
 

@@ -2,12 +2,12 @@
 
 use crate::domain::batch::{Batch, BatchStatus, Snapshot};
 use crate::domain::dag::{Dag, Node};
+use crate::domain::expr::Expr;
 use crate::domain::id::{JobCode, NodeId, QueueId, SourceName};
 use crate::domain::job::JobDef;
 use crate::domain::outcome::Outputs;
 use crate::domain::params::{self, Reference};
 use crate::domain::queue::{Event, QueueEntry, QueueStatus};
-use crate::domain::expr::Expr;
 use crate::domain::readiness::{Gates, Readiness, Released, Rules};
 use crate::domain::slots::{ReadyList, Slots};
 use crate::domain::time::Millis;
@@ -72,8 +72,7 @@ impl Active {
         let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
         let holds = |parent: Node, expr: &Expr| holds(&outputs, dag.code(parent), expr);
         let gates = Gates { dag: &dag, rules: &rules, holds: &holds };
-        let (readiness, released) =
-            Readiness::rebuild(gates, &status, &|_| Tally::default());
+        let (readiness, released) = Readiness::rebuild(gates, &status, &|_| Tally::default());
         let wanted = wanted_outputs(&snapshot);
         let killing = batch.status == BatchStatus::Killing;
         let mut this = Self {
