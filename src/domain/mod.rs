@@ -1,9 +1,10 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, id, text, expr, lang, source, job, token, statement, params, dag, queue, batch, readiness, slots, rerun, why, outcome, settlement, notice.
+//! Story order: time, id, text, expr, batch_no, lang, source, job, token, statement, params, dag, queue, batch, readiness, slots, rerun, why, outcome, settlement, notice.
 
 pub mod batch;
+pub mod batch_no;
 pub mod dag;
 pub mod expr;
 pub mod id;
