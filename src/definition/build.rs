@@ -5,7 +5,7 @@ use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job::{self, Around};
 use crate::definition::params::usable_name;
-use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob};
+use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob, RawParam};
 use crate::definition::source;
 use crate::domain::id::GroupCode;
 use crate::domain::job::{Definition, Group, JobKind, ParamDecl};
@@ -93,7 +93,7 @@ fn bare_group(code: &str) -> Option<Group> {
 
 fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
     let whose = format!("group {}", raw.code.value);
-    for (name, _) in raw.params.iter().filter(|(name, _)| !usable_name(&name.value)) {
+    for name in raw.params.iter().map(|p| &p.name).filter(|n| !usable_name(&n.value)) {
         let what = format!("{whose}: parameter {:?} has a name that cannot be used", name.value);
         report.fault(&name.at, what, "use ASCII letters, digits and '_', the first no digit");
     }
@@ -112,7 +112,17 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         notify_email: raw.notify_email.into_iter().map(|a| a.value).collect(),
         max_parallel: raw.max_parallel.map(|m| m.value),
         time_zone: raw.time_zone.map(|z| z.value),
-        params: raw.params.iter().map(|(k, v)| ParamDecl::plain(&k.value, &v.value)).collect(),
+        params: raw.params.iter().map(declared).collect(),
         ..Group::bare(code)
     })
+}
+
+fn declared(raw: &RawParam) -> ParamDecl {
+    ParamDecl {
+        name: raw.name.value.clone(),
+        ty: raw.ty,
+        value: raw.value.as_ref().map(|v| v.value.clone()),
+        need: raw.required.as_ref().is_some_and(|r| r.value).into(),
+        secrecy: raw.secret.as_ref().is_some_and(|s| s.value).into(),
+    }
 }

@@ -48,7 +48,9 @@ pub(crate) const JOB: &[&str] = &[
     "params",
 ];
 /// A parameter of a job.
-pub(crate) const PARAM: &[&str] = &["name", "mode", "type", "value"];
+pub(crate) const PARAM: &[&str] = &["name", "mode", "type", "value", "required", "secret"];
+/// A parameter that a group declares.
+pub(crate) const DECLARED: &[&str] = &["name", "type", "value", "required", "secret"];
 /// An entry of `dependencies`.
 pub(crate) const DEPENDENCY: &[&str] = &["job_code", "depends_on", "dependency_order", "when"];
 /// An entry of `depends_on`.

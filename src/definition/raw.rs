@@ -38,7 +38,7 @@ pub(crate) struct RawGroup {
     pub(crate) notify_email: Vec<At<String>>,
     pub(crate) max_parallel: Option<At<u32>>,
     pub(crate) time_zone: Option<At<String>>,
-    pub(crate) params: Vec<(At<String>, At<String>)>,
+    pub(crate) params: Vec<RawParam>,
 }
 
 /// What a job may say itself or leave to `defaults`.
@@ -101,6 +101,8 @@ pub(crate) struct RawParam {
     pub(crate) mode: Option<At<ParamMode>>,
     pub(crate) ty: ParamType,
     pub(crate) value: Option<At<String>>,
+    pub(crate) required: Option<At<bool>>,
+    pub(crate) secret: Option<At<bool>>,
 }
 
 /// What a job waits for: an entry of `depends_on`.

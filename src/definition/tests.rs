@@ -472,7 +472,10 @@ fn every_key_reaches_the_definition() {
         "close/dag.yaml:49: job REPORT depends on SETUP, which is not active; activate it, or remove the dependency; a batch of this group will be refused"
     );
     assert_eq!(d.sources[0].procedures.len(), 2);
-    assert_eq!(d.groups[0].params, [ParamDecl::plain("rate", "007.10")]);
+    assert_eq!(
+        d.groups[0].params,
+        [ParamDecl::plain("base_currency", "CNY"), ParamDecl::plain("rate", "007.10")]
+    );
     assert_eq!(d.groups[0].batch_type.as_deref(), Some("monthly"));
     let [fx, gl, setup, report, closed] = &d.jobs[..] else { panic!("five jobs") };
     assert_eq!(fx.schedule_time.map(|t| t.to_string()).as_deref(), Some("22:30:00"));

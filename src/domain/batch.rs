@@ -1,5 +1,6 @@
 //! A batch: one run of a group for one batch number.
 
+use crate::domain::batch_no::Period;
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::external::ExternalDependency;
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId};
@@ -229,27 +230,7 @@ impl BatchOrder {
 /// The last day of the period that a batch number names: day `20240731`, month `202407`, quarter
 /// `2024Q3`, year `2024`; `None` for free text.
 pub fn implied_business_date(batch_no: &BatchNo) -> Option<NaiveDate> {
-    let text = batch_no.as_str();
-    let number = |from: usize, to: usize| -> Option<u32> {
-        let digits = text.get(from..to)?;
-        digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
-    };
-    let year = i32::try_from(number(0, 4)?).ok()?;
-    let last_of = |month: u32| -> Option<NaiveDate> {
-        let (next_year, next_month) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
-        NaiveDate::from_ymd_opt(year, month, 1)?;
-        NaiveDate::from_ymd_opt(next_year, next_month, 1)?.pred_opt()
-    };
-    match text.len() {
-        4 => last_of(12),
-        6 if text.as_bytes()[4] == b'Q' => match number(5, 6)? {
-            quarter @ 1..=4 => last_of(quarter * 3),
-            _ => None,
-        },
-        6 => last_of(number(4, 6)?),
-        8 => NaiveDate::from_ymd_opt(year, number(4, 6)?, number(6, 8)?),
-        _ => None,
-    }
+    Period::of(batch_no).map(Period::last_day)
 }
 
 /// Makes the batches an order asks for: one per group it names. Pure; `now` only places

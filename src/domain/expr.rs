@@ -3,6 +3,7 @@
 //! It compares named values with literals and joins the answers. It computes nothing, calls nothing
 //! and keeps nothing, so that a condition can be checked at load and evaluated anywhere.
 
+mod lex;
 mod read;
 
 use crate::domain::text::clip;
