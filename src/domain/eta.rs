@@ -5,10 +5,10 @@ use crate::domain::batch::{BatchPlan, Snapshot};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::history::{Basis, Estimate, History};
 use crate::domain::queue::{QueueEntry, QueueStatus};
-use crate::domain::slack::{Left, passes};
+use crate::domain::slack::{Left, Stage, passes};
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
-use crate::domain::timeline::{Open, Stage, play};
+use crate::domain::timeline::{Open, play};
 
 /// Where a job stands, as far as a forecast asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,8 +112,7 @@ pub fn forecast(
     let open: Vec<Option<Open>> = jobs
         .map(|((job, standing), estimate)| {
             let left = left(standing, estimate, now)?;
-            let (stage, priority) = (stage(standing.status), job.priority);
-            Some(Open { left, stage, priority, source: job.source.clone() })
+            Some(Open { left, priority: job.priority, source: job.source.clone() })
         })
         .collect();
     let left: Vec<Option<Left>> = open.iter().map(|o| o.as_ref().map(|o| o.left)).collect();
@@ -121,7 +120,10 @@ pub fn forecast(
     let timeline = play(dag, &open, &snapshot.group.code, limits(snapshot, total), now);
     let expected = |i: usize| Expected {
         estimate: estimates[i],
-        start: standing[i].start.filter(|_| !waits(standing[i].status)).or(timeline.runs[i].map(|r| r.start)),
+        start: standing[i]
+            .start
+            .filter(|_| !waits(standing[i].status))
+            .or(timeline.runs[i].map(|r| r.start)),
         end: timeline.runs[i].map_or(standing[i].end, |run| Some(run.end)),
         slack: passes.slack[i],
         critical: passes.slack[i] == Some(0),
@@ -179,13 +181,14 @@ fn left(standing: &Standing, estimate: &Estimate, now: Millis) -> Option<Left> {
         return None;
     }
     let Estimate { p50, p95, .. } = *estimate;
-    if stage(standing.status) == Stage::Waiting {
+    let stage = stage(standing.status);
+    if stage == Stage::Waiting {
         let from = standing.not_before.unwrap_or(now).max(now);
-        return Some(Left { from, ms: p50, spread: p95 - p50 });
+        return Some(Left { stage, from, ms: p50, spread: p95 - p50 });
     }
     let elapsed = now.since(standing.start.unwrap_or(now)).max(0);
     let ms = remaining(estimate, elapsed);
-    Some(Left { from: now, ms, spread: (p95 - elapsed - ms).max(0) })
+    Some(Left { stage, from: now, ms, spread: (p95 - elapsed - ms).max(0) })
 }
 
 /// What is left of a job that has run for `elapsed`. Once it has run longer than half of its

@@ -7,9 +7,20 @@ use crate::domain::dag::{Dag, Node};
 use crate::domain::time::Millis;
 use std::cmp::Reverse;
 
+/// Whether an open job runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It waits.
+    Waiting,
+    /// It runs, and waits for no parent any more, open or not.
+    Running,
+}
+
 /// What is left of an open job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
+    /// Whether it runs.
+    pub stage: Stage,
     /// It does not start, or go on, before this moment.
     pub from: Millis,
     /// So long it still takes, in milliseconds; never negative.
@@ -37,7 +48,7 @@ pub fn passes(dag: &Dag, left: &[Option<Left>], now: Millis) -> Passes {
     let (mut start, mut finish) = (vec![now; dag.len()], vec![now; dag.len()]);
     for &node in dag.in_order() {
         let Some(job) = left[node.at()] else { continue };
-        let open = dag.parents(node).filter(|p| left[p.at()].is_some());
+        let open = awaited(dag, left, node);
         let ready = open.map(|p| finish[p.at()]).max().unwrap_or(now);
         start[node.at()] = ready.max(job.from).max(now);
         finish[node.at()] = start[node.at()].plus(job.ms);
@@ -48,7 +59,7 @@ pub fn passes(dag: &Dag, left: &[Option<Left>], now: Millis) -> Passes {
     for &node in dag.in_order().iter().rev() {
         let Some(job) = left[node.at()] else { continue };
         for child in dag.children(node) {
-            if let Some(below) = left[child.at()] {
+            if let Some(below) = left[child.at()].filter(|l| l.stage == Stage::Waiting) {
                 let latest = latest_end[child.at()].plus(-below.ms);
                 latest_end[node.at()] = latest_end[node.at()].min(latest);
             }
@@ -57,6 +68,16 @@ pub fn passes(dag: &Dag, left: &[Option<Left>], now: Millis) -> Passes {
     }
     let path = path(dag, left, (&start, &finish), end);
     Passes { end, slack, path }
+}
+
+/// The open parents that a job waits for.
+fn awaited<'a>(
+    dag: &'a Dag,
+    left: &'a [Option<Left>],
+    node: Node,
+) -> impl Iterator<Item = Node> + 'a {
+    let waits = left[node.at()].is_some_and(|l| l.stage == Stage::Waiting);
+    dag.parents(node).filter(move |p| waits && left[p.at()].is_some())
 }
 
 /// From the last job back along the parents that each waited for. Among equals the deepest, then
@@ -76,7 +97,7 @@ fn path(
     let mut next = best(&mut dag.in_order().iter().copied(), end);
     while let Some(node) = next {
         found.push(node);
-        next = best(&mut dag.parents(node), start[node.at()]);
+        next = best(&mut awaited(dag, left, node), start[node.at()]);
     }
     found.reverse();
     found
@@ -104,7 +125,7 @@ mod tests {
     }
 
     fn left(ms: i64) -> Option<Left> {
-        Some(Left { from: NOW, ms, spread: 0 })
+        Some(Left { stage: Stage::Waiting, from: NOW, ms, spread: 0 })
     }
 
     fn codes(dag: &Dag, path: &[Node]) -> Vec<String> {
@@ -121,14 +142,17 @@ mod tests {
         assert_eq!(codes(&dag, &found.path), ["J0", "J1", "J3"]);
         // J0 and J1 are over: what is left of the other branch is now what counts.
         let found = passes(&dag, &[None, None, left(20), left(5), left(1)], NOW);
-        assert_eq!((found.end, codes(&dag, &found.path)), (NOW.plus(25), vec!["J2".into(), "J3".into()]));
+        assert_eq!(
+            (found.end, codes(&dag, &found.path)),
+            (NOW.plus(25), vec!["J2".into(), "J3".into()])
+        );
         assert_eq!(found.slack, [None, None, Some(0), Some(0), Some(24)]);
     }
 
     #[test]
     fn a_time_of_day_cuts_the_path() {
         let dag = dag(&[0, 1], &[(1, 0)]);
-        let late = Some(Left { from: NOW.plus(500), ms: 5, spread: 0 });
+        let late = left(5).map(|l| Left { from: NOW.plus(500), ..l });
         let found = passes(&dag, &[left(10), late], NOW);
         assert_eq!(found.slack, [Some(490), Some(0)]);
         assert_eq!((found.end, codes(&dag, &found.path)), (NOW.plus(505), vec!["J1".into()]));
@@ -154,7 +178,7 @@ mod tests {
 
     fn lefts(works: &[Option<(i64, i64)>]) -> Vec<Option<Left>> {
         let job = |w: &Option<(i64, i64)>| {
-            w.map(|(ms, wait)| Left { from: NOW.plus(wait), ms, spread: 0 })
+            w.and_then(|(ms, wait)| left(ms).map(|l| Left { from: NOW.plus(wait), ..l }))
         };
         works.iter().map(job).collect()
     }

@@ -5,7 +5,7 @@
 
 use crate::domain::dag::{Dag, Node};
 use crate::domain::id::{GroupCode, SourceName};
-use crate::domain::slack::Left;
+use crate::domain::slack::{Left, Stage};
 use crate::domain::slots::{ReadyList, Slots};
 use crate::domain::time::Millis;
 use std::cmp::Reverse;
@@ -16,21 +16,10 @@ use std::collections::BinaryHeap;
 pub struct Open {
     /// What is left of it.
     pub left: Left,
-    /// Whether it has a slot already.
-    pub stage: Stage,
     /// Higher goes first.
     pub priority: i32,
     /// The source whose slot it takes.
     pub source: Option<SourceName>,
-}
-
-/// Whether an open job runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// It waits.
-    Waiting,
-    /// It runs.
-    Running,
 }
 
 /// When a job is expected to run.
@@ -84,7 +73,7 @@ pub fn play(
     }
     // In the order of the batch, which is the order of starting among equals.
     for node in (0..jobs.len()).map(|i| Node(i as u32)).filter(open) {
-        match jobs[node.at()].as_ref().map(|j| j.stage) {
+        match jobs[node.at()].as_ref().map(|j| j.left.stage) {
             Some(Stage::Running) => play.start(node, now, 0),
             _ if play.waits_for[node.at()] == 0 => play.let_go(node, now, 0),
             _ => {}
@@ -186,7 +175,7 @@ impl Play<'_> {
         // Whoever sleeps until a time of day does not care when its parents ended.
         if job.left.from > at {
             self.wakes.push(Reverse((job.left.from, node)));
-        } else if job.stage == Stage::Waiting {
+        } else if job.left.stage == Stage::Waiting {
             self.spread[node.at()] = spread;
             self.push(node, at);
         }
@@ -228,8 +217,8 @@ mod tests {
     }
 
     fn open(ms: i64, spread: i64, wait: i64) -> Option<Open> {
-        let left = Left { from: NOW.plus(wait), ms, spread };
-        Some(Open { left, stage: Stage::Waiting, priority: 0, source: None })
+        let left = Left { stage: Stage::Waiting, from: NOW.plus(wait), ms, spread };
+        Some(Open { left, priority: 0, source: None })
     }
 
     fn group() -> GroupCode {
@@ -268,7 +257,7 @@ mod tests {
         assert_eq!(shown(&played(&dag, &jobs, 2)), ["J2 0-30", "J0 0-10", "J1 10-30", "J3 30-35"]);
         assert_eq!(shown(&played(&dag, &jobs, 9)), ["J2 0-30", "J0 0-10", "J1 0-20", "J3 10-15"]);
         // What runs keeps its slot, whatever is more urgent.
-        jobs[1].as_mut().expect("open").stage = Stage::Running;
+        jobs[1].as_mut().expect("open").left.stage = Stage::Running;
         assert_eq!(shown(&played(&dag, &jobs, 1)), ["J1 0-20", "J2 20-50", "J0 50-60", "J3 60-65"]);
         // A limit of nothing is nonsense that must not hang.
         assert_eq!(shown(&played(&dag, &jobs, 0)).len(), 4);
@@ -343,14 +332,14 @@ mod tests {
         (pairs, prop::collection::vec(prop::option::weighted(0.8, job), SIZE))
     }
 
-    /// Running jobs have no open parents and wait for no moment.
-    fn opens(dag: &Dag, jobs: &[Option<(i64, i64, i64, bool)>]) -> Vec<Option<Open>> {
+    /// Running jobs wait for no moment; an open parent (a rule asked for one of several) is nothing
+    /// to them.
+    fn opens(jobs: &[Option<(i64, i64, i64, bool)>]) -> Vec<Option<Open>> {
         let one = |(i, job): (usize, &Option<(i64, i64, i64, bool)>)| {
             let (ms, spread, wait, running) = (*job)?;
-            let free = dag.parents(Node(i as u32)).all(|p| jobs[p.at()].is_none());
             let mut open = open(ms, spread, wait)?;
-            if running && free {
-                (open.stage, open.left.from) = (Stage::Running, NOW);
+            if running {
+                (open.left.stage, open.left.from) = (Stage::Running, NOW);
             }
             open.priority = (i % 3) as i32;
             Some(open)
@@ -362,9 +351,9 @@ mod tests {
         #[test]
         fn no_job_starts_early_and_no_slot_is_used_twice((pairs, jobs) in cases(), slots in 1u32..4) {
             let dag = dag(&pairs);
-            let open = opens(&dag, &jobs);
+            let open = opens(&jobs);
             let timeline = played(&dag, &open, slots);
-            let running = open.iter().flatten().filter(|o| o.stage == Stage::Running).count();
+            let running = open.iter().flatten().filter(|o| o.left.stage == Stage::Running).count();
             for (i, job) in open.iter().enumerate() {
                 let (Some(job), Some(run)) = (job, timeline.runs[i]) else {
                     prop_assert!(job.is_none() && timeline.runs[i].is_none());
@@ -372,7 +361,8 @@ mod tests {
                 };
                 prop_assert_eq!(run.end.since(run.start), job.left.ms);
                 prop_assert!(run.start >= job.left.from && run.start >= NOW);
-                for parent in dag.parents(Node(i as u32)) {
+                let waits = job.left.stage == Stage::Waiting;
+                for parent in dag.parents(Node(i as u32)).filter(|_| waits) {
                     prop_assert!(timeline.runs[parent.at()].is_none_or(|p| p.end <= run.start));
                 }
                 let beside = timeline.runs.iter().flatten();
@@ -389,7 +379,7 @@ mod tests {
         #[test]
         fn without_limits_it_is_the_forward_pass((pairs, jobs) in cases(), which in 0..SIZE, more in 0i64..50) {
             let dag = dag(&pairs);
-            let mut open = opens(&dag, &jobs);
+            let mut open = opens(&jobs);
             let left: Vec<Option<Left>> = open.iter().map(|o| Some(o.as_ref()?.left)).collect();
             let before = played(&dag, &open, u32::MAX);
             prop_assert_eq!(before.end, passes(&dag, &left, NOW).end);
