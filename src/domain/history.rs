@@ -92,6 +92,13 @@ impl History {
         self.of.get(code)
     }
 
+    /// Takes a try of a job in that has none yet: the first run of a batch learns from itself.
+    pub fn learn(&mut self, code: &JobCode, ms: i64) {
+        if let Some(durations) = Durations::of(&[ms]) {
+            self.of.entry(code.clone()).or_insert(durations);
+        }
+    }
+
     /// An estimate for each of `jobs`. A job without history gets the median of those that have
     /// one, marked as assumed; when none of them has, nothing can be said about any.
     pub fn estimates<'a>(
@@ -168,6 +175,11 @@ mod tests {
         let (history_, assumed) = (Basis::History, Basis::Assumed);
         assert_eq!(shown, [(10, history_), (20, assumed), (30, history_), (20, history_)]);
         assert_eq!(history.estimates([code("X"), code("Y")].iter()), None);
+        let mut history = history;
+        history.learn(&code("A"), 999);
+        history.learn(&code("X"), 70);
+        let known = |c| history.get(&code(c)).map(|d| d.p50);
+        assert_eq!((known("A"), known("X")), (Some(10), Some(70)));
     }
 
     proptest! {

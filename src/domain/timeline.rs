@@ -267,9 +267,9 @@ mod tests {
     fn a_full_source_leaves_the_others_alone() {
         let source = SourceName::parse("slow").expect("source");
         let mut jobs = vec![None; SIZE];
-        for place in 0..4 {
-            jobs[place] = open(10, 0, 0);
-            jobs[place].as_mut().expect("open").source = (place < 3).then(|| source.clone());
+        for (place, job) in jobs.iter_mut().enumerate().take(4) {
+            let source = (place < 3).then(|| source.clone());
+            *job = open(10, 0, 0).map(|open| Open { source, ..open });
         }
         let mut slots = Slots::new(9);
         slots.limit_source(&source, Some(1));

@@ -4,6 +4,7 @@
 //! One file per table family of the spec.
 
 pub mod batch;
+pub mod history;
 pub mod job;
 pub mod log;
 pub mod node;
