@@ -17,6 +17,7 @@ mod progress;
 mod resume;
 mod run;
 mod stats;
+mod watch;
 
 use crate::app::{self, App, EmptyDatabase};
 use crate::config::Config;

@@ -1,7 +1,7 @@
 //! Live progress of a run: a bar and the running jobs on a terminal, plain lines elsewhere.
 
-use crate::cli::eta::Watch;
 use crate::cli::out;
+use crate::cli::watch::Watch;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::span_words;
 use crate::engine::News;

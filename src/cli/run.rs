@@ -1,9 +1,9 @@
 //! `run`: apply a file, open a batch or go on with one, run it to its end.
 
 use crate::app::{self, App, Apply, EmptyDatabase};
-use crate::cli::eta::Watch;
 use crate::cli::order::OrderArgs;
 use crate::cli::progress::{self, Show};
+use crate::cli::watch::Watch;
 use crate::cli::{Ended, Global, batch, out, resume};
 use crate::domain::batch::{Batch, BatchOrder, BatchStatus};
 use crate::domain::id::{BatchId, GroupCode};

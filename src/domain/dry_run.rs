@@ -5,7 +5,7 @@ use crate::domain::batch::{BatchError, BatchOrder, BatchPlan, plan};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::eta::Forecast;
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::{Definition, JobDef, Param, ParamMode, ParamType};
+use crate::domain::job::{Definition, JobDef, Param, ParamMode, ParamType, Secrecy};
 use crate::domain::params::{BatchValues, Reference, references, resolve};
 use crate::domain::time::Millis;
 use serde::Serialize;
@@ -180,8 +180,11 @@ pub fn shown_params(job: &JobDef, values: &BatchValues) -> (Vec<ShownParam>, Vec
 }
 
 /// The one place through which a parameter's value goes on its way to people.
-fn shown_value(_param: &Param, value: &str) -> String {
-    value.to_owned()
+fn shown_value(param: &Param, value: &str) -> String {
+    match param.secrecy {
+        Secrecy::Open => value.to_owned(),
+        Secrecy::Secret => "(secret)".to_owned(),
+    }
 }
 
 /// One parameter's value; each on its own, so that one fault does not hide the next.

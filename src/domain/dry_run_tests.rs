@@ -105,6 +105,7 @@ fn values_are_shown_as_they_would_be_bound() {
             {"name": "given", "type": "decimal", "value": "${params.rate}"},
             {"name": "rows", "type": "int", "value": "${jobs.A.rows}"},
             {"name": "back", "mode": "out", "type": "int"},
+            {"name": "pin", "value": "1234", "secret": true},
         ]}],
         "dependencies": [waits("B", "A")],
     }));
@@ -120,6 +121,7 @@ fn values_are_shown_as_they_would_be_bound() {
             ("given", Some("7.10")),
             ("rows", Some("(output rows of A)")),
             ("back", None),
+            ("pin", Some("(secret)")),
         ]
     );
 }

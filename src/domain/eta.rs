@@ -4,11 +4,15 @@
 use crate::domain::batch::{BatchPlan, Snapshot};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::history::{Basis, Estimate, History};
+use crate::domain::id::JobCode;
 use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::readiness::Rules;
 use crate::domain::slack::{Left, Stage, passes};
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
 use crate::domain::timeline::{Open, play};
+use crate::domain::trigger_rule::{Decision, Tally, edge};
+use std::collections::HashMap;
 
 /// Where a job stands, as far as a forecast asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +77,9 @@ pub struct Forecast {
     pub assumed: Vec<Node>,
     /// Open jobs that an operator holds back; taken as if they were released now.
     pub held: Vec<Node>,
+    /// Jobs that have not ended and are not counted: they run only if something fails that has not,
+    /// or not at all any more.
+    pub left_out: Vec<Node>,
 }
 
 impl Forecast {
@@ -108,10 +115,11 @@ pub fn forecast(
     now: Millis,
 ) -> Option<Forecast> {
     let estimates = history.estimates(snapshot.jobs.iter().map(|j| &j.code))?;
-    let jobs = snapshot.jobs.iter().zip(standing).zip(&estimates);
+    let ends = ends(snapshot, dag, standing);
+    let jobs = snapshot.jobs.iter().zip(standing).zip(&estimates).zip(&ends);
     let open: Vec<Option<Open>> = jobs
-        .map(|((job, standing), estimate)| {
-            let left = left(standing, estimate, now)?;
+        .map(|(((job, standing), estimate), end)| {
+            let left = left(standing, estimate, now).filter(|_| runs(*end))?;
             Some(Open { left, priority: job.priority, source: job.source.clone() })
         })
         .collect();
@@ -130,8 +138,9 @@ pub fn forecast(
         turn: timeline.runs[i].map(|r| r.turn),
     };
     let which = |test: &dyn Fn(usize) -> bool| -> Vec<Node> {
-        (0..left.len()).filter(|i| left[*i].is_some() && test(*i)).map(|i| Node(i as u32)).collect()
+        (0..left.len()).filter(|i| test(*i)).map(|i| Node(i as u32)).collect()
     };
+    let is_open = |i: usize| left[i].is_some();
     Some(Forecast {
         now,
         jobs: (0..left.len()).map(expected).collect(),
@@ -140,8 +149,9 @@ pub fn forecast(
         bound: passes.end,
         path: passes.path,
         open: left.iter().flatten().count(),
-        assumed: which(&|i| estimates[i].basis == Basis::Assumed),
-        held: which(&|i| standing[i].status == QueueStatus::Held),
+        assumed: which(&|i| is_open(i) && estimates[i].basis == Basis::Assumed),
+        held: which(&|i| is_open(i) && standing[i].status == QueueStatus::Held),
+        left_out: which(&|i| !is_open(i) && !standing[i].status.is_final()),
     })
 }
 
@@ -161,6 +171,40 @@ pub fn of_plan(
     };
     let standing: Vec<Standing> = plan.not_before.iter().map(standing).collect();
     forecast(&plan.snapshot, dag, &standing, history, total, now)
+}
+
+/// How each job will have ended if from now on all goes well: every body succeeds, every condition
+/// on an output holds, every batch waited for is there.
+fn ends(snapshot: &Snapshot, dag: &Dag, standing: &[Standing]) -> Vec<QueueStatus> {
+    let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
+    let mut outside: HashMap<&JobCode, u32> = HashMap::new();
+    snapshot.externals.iter().for_each(|e| *outside.entry(&e.job_code).or_default() += 1);
+    let mut ends: Vec<QueueStatus> = standing.iter().map(|s| s.status).collect();
+    for &node in dag.in_order() {
+        // Whatever is past waiting for its parents has its answer.
+        if !matches!(ends[node.at()], QueueStatus::Pending | QueueStatus::Held) {
+            continue;
+        }
+        let met = outside.get(dag.code(node)).copied().unwrap_or_default();
+        let mut tally = Tally { met, ..Tally::default() };
+        for (parent, dependency) in dag.arrows_in(node) {
+            let parent = ends[parent.at()];
+            let parent = if parent.is_final() { parent } else { QueueStatus::Success };
+            tally.open += 1;
+            edge(rules.when(dependency), parent, |_| true).into_iter().for_each(|e| tally.add(e));
+        }
+        match tally.decide(rules.of_job(node)) {
+            Some(Decision::Fail) => ends[node.at()] = QueueStatus::UpstreamFailed,
+            Some(Decision::NotTaken) => ends[node.at()] = QueueStatus::NotTaken,
+            Some(Decision::Run) | None => {}
+        }
+    }
+    ends
+}
+
+/// Whether a job with this end has run or will.
+fn runs(end: QueueStatus) -> bool {
+    !matches!(end, QueueStatus::UpstreamFailed | QueueStatus::NotTaken)
 }
 
 fn waits(status: QueueStatus) -> bool {

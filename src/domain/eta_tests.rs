@@ -148,6 +148,41 @@ fn limits_make_it_longer_and_slack_does_not_know_them() {
     assert_eq!(of_plan(&plan, &dag, &history, 8, NOW).expect("forecast").remaining(), 260);
 }
 
+#[test]
+fn what_runs_only_after_a_failure_is_not_counted() {
+    use crate::domain::trigger_rule::{TriggerRule, When};
+    use QueueStatus as S;
+    let (mut plan, _) = batch("OK<A ALARM<A AFTER<ALARM CLEAN<OK CLEAN<ALARM");
+    let at = |code: &str, plan: &BatchPlan| {
+        plan.snapshot.jobs.iter().position(|j| j.code.as_str() == code).expect("job")
+    };
+    plan.snapshot.dependencies.iter_mut().filter(|d| d.job_code.as_str() == "ALARM").for_each(
+        |d| {
+            d.when = When::Failure;
+        },
+    );
+    let clean = at("CLEAN", &plan);
+    plan.snapshot.jobs[clean].trigger_rule = TriggerRule::AllDone;
+    let dag = plan.snapshot.dag().expect("dag");
+    let history = history("A=10 OK=20 ALARM=500 AFTER=900 CLEAN=5");
+    let fresh = of_plan(&plan, &dag, &history, 8, NOW).expect("forecast");
+    assert_eq!((fresh.remaining(), fresh.open), (35, 3));
+    assert_eq!(names(&dag, &fresh.left_out), "ALARM AFTER");
+    assert_eq!(names(&dag, &fresh.path), "A OK CLEAN");
+    let alarm = fresh.jobs[at("ALARM", &plan)];
+    assert_eq!((alarm.start, alarm.end, alarm.slack, alarm.critical), (None, None, None, false));
+    // A has failed: now the alarm counts, and OK does not.
+    let standing: Vec<Standing> = plan
+        .snapshot
+        .jobs
+        .iter()
+        .map(|j| is(if j.code.as_str() == "A" { S::Failed } else { S::Pending }))
+        .collect();
+    let later = forecast(&plan.snapshot, &dag, &standing, &history, 8, NOW).expect("forecast");
+    assert_eq!((later.remaining(), names(&dag, &later.left_out)), (1_400, "OK".into()));
+    assert_eq!(names(&dag, &later.path), "ALARM AFTER");
+}
+
 proptest! {
     /// Whatever has happened so far: no job is expected in the past, the end is that of the last
     /// job, and jobs that are over count for nothing.
@@ -167,8 +202,8 @@ proptest! {
         let found = forecast(&plan.snapshot, &dag, &standing, &history, total, NOW).expect("known");
         let mut last = NOW;
         for (job, standing) in found.jobs.iter().zip(&standing) {
-            let over = standing.status.is_final();
-            prop_assert_eq!(job.slack.is_none(), over);
+            let over = job.slack.is_none();
+            prop_assert!(over || !standing.status.is_final());
             prop_assert!(!(over && job.critical));
             if !over {
                 let end = job.end.expect("an end");
@@ -182,6 +217,15 @@ proptest! {
             prop_assert!(found.jobs[node.at()].critical);
         }
         let over = standing.iter().filter(|s| s.status.is_final()).count();
-        prop_assert_eq!(found.open + over, 6);
+        prop_assert_eq!(found.open + found.left_out.len() + over, 6);
+        // A job that is left out stands below one that failed; all others wait for success.
+        for node in &found.left_out {
+            let below = |p: Node| {
+                standing[p.at()].status.blocks_children()
+                    || standing[p.at()].status == QueueStatus::NotTaken
+                    || found.left_out.contains(&p)
+            };
+            prop_assert!(dag.parents(*node).any(below));
+        }
     }
 }

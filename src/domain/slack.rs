@@ -115,11 +115,8 @@ mod tests {
     fn dag(order: &[usize], pairs: &[(usize, usize)]) -> Dag {
         let code = |i: usize| JobCode::parse(&format!("J{i}")).expect("code");
         let jobs: Vec<JobCode> = order.iter().map(|i| code(*i)).collect();
-        let edge = |(child, parent): &(usize, usize)| JobDependency {
-            job_code: code(*child),
-            depends_on: code(*parent),
-            dependency_order: 0,
-        };
+        let edge =
+            |(child, parent): &(usize, usize)| JobDependency::plain(code(*child), code(*parent), 0);
         let edges: Vec<JobDependency> = pairs.iter().map(edge).collect();
         Dag::build(&jobs, &edges).expect("acyclic")
     }

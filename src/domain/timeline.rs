@@ -207,11 +207,8 @@ mod tests {
     fn dag(pairs: &[(usize, usize)]) -> Dag {
         let code = |i: usize| JobCode::parse(&format!("J{i}")).expect("code");
         let jobs: Vec<JobCode> = (0..SIZE).map(code).collect();
-        let edge = |(child, parent): &(usize, usize)| JobDependency {
-            job_code: code(*child),
-            depends_on: code(*parent),
-            dependency_order: 0,
-        };
+        let edge =
+            |(child, parent): &(usize, usize)| JobDependency::plain(code(*child), code(*parent), 0);
         let edges: Vec<JobDependency> = pairs.iter().map(edge).collect();
         Dag::build(&jobs, &edges).expect("acyclic")
     }
@@ -303,11 +300,8 @@ mod tests {
     fn five_thousand_jobs_are_played_at_once() {
         let code = |i: usize| JobCode::parse(&format!("J{i}")).expect("code");
         let jobs: Vec<JobCode> = (0..5_000).map(code).collect();
-        let edge = |(child, parent): (usize, usize)| JobDependency {
-            job_code: code(child),
-            depends_on: code(parent),
-            dependency_order: 0,
-        };
+        let edge =
+            |(child, parent): (usize, usize)| JobDependency::plain(code(child), code(parent), 0);
         // A hundred lanes of fifty, each job also after its neighbour's one.
         let edges: Vec<JobDependency> = (100..5_000)
             .flat_map(|i| [(i, i - 100), (i, i - if i % 100 == 0 { 1 } else { 101 })])

@@ -13,6 +13,7 @@ const BATCHES: u32 = 40;
 /// The durations of the last successful tries of each job of a group. Tries that were followed by
 /// another, failed, were forced or were left out do not count; those of a batch that still runs do.
 pub async fn of_group(tx: &mut Tx, group: &GroupCode) -> Result<History> {
+    // A row with a run mode only pretended to run.
     // By way of the batches, because their rows and logs are found by indexes; by job code it was a
     // walk over all of job_queue.
     let rows = tx
@@ -24,7 +25,7 @@ pub async fn of_group(tx: &mut Tx, group: &GroupCode) -> Result<History> {
              ORDER BY batch_id DESC LIMIT ?) b \
              JOIN job_queue q ON q.batch_id = b.batch_id \
              JOIN job_execution_logs l ON l.queue_id = q.queue_id \
-             WHERE l.status IN (?, ?) AND l.duration IS NOT NULL) t \
+             WHERE l.status IN (?, ?) AND l.duration IS NOT NULL AND q.run_mode IS NULL) t \
              WHERE t.place <= ? ORDER BY t.job_code, t.place",
             &[
                 group.as_str().into(),
