@@ -11,7 +11,7 @@ use crate::domain::slack::{Left, Stage, passes};
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
 use crate::domain::timeline::{Open, play};
-use crate::domain::trigger_rule::{Decision, Tally, edge};
+use crate::domain::trigger_rule::{Decision, Tally, TriggerRule, edge};
 use std::collections::HashMap;
 
 /// Where a job stands, as far as a forecast asks.
@@ -115,11 +115,11 @@ pub fn forecast(
     now: Millis,
 ) -> Option<Forecast> {
     let estimates = history.estimates(snapshot.jobs.iter().map(|j| &j.code))?;
-    let ends = ends(snapshot, dag, standing);
-    let jobs = snapshot.jobs.iter().zip(standing).zip(&estimates).zip(&ends);
+    let stages = stages(snapshot, dag, standing);
+    let jobs = snapshot.jobs.iter().zip(standing).zip(&estimates).zip(&stages);
     let open: Vec<Option<Open>> = jobs
-        .map(|(((job, standing), estimate), end)| {
-            let left = left(standing, estimate, now).filter(|_| runs(*end))?;
+        .map(|(((job, standing), estimate), stage)| {
+            let left = left(standing, estimate, (*stage)?, now);
             Some(Open { left, priority: job.priority, source: job.source.clone() })
         })
         .collect();
@@ -128,10 +128,11 @@ pub fn forecast(
     let timeline = play(dag, &open, &snapshot.group.code, limits(snapshot, total), now);
     let expected = |i: usize| Expected {
         estimate: estimates[i],
-        start: standing[i]
-            .start
-            .filter(|_| !waits(standing[i].status))
-            .or(timeline.runs[i].map(|r| r.start)),
+        // A job that waits to be tried again has a start behind it that is not the one meant here.
+        start: match stages[i] {
+            Some(Stage::Running) | None => standing[i].start,
+            Some(_) => timeline.runs[i].map(|run| run.start),
+        },
         end: timeline.runs[i].map_or(standing[i].end, |run| Some(run.end)),
         slack: passes.slack[i],
         critical: passes.slack[i] == Some(0),
@@ -173,66 +174,76 @@ pub fn of_plan(
     forecast(&plan.snapshot, dag, &standing, history, total, now)
 }
 
-/// How each job will have ended if from now on all goes well: every body succeeds, every condition
-/// on an output holds, every batch waited for is there.
-fn ends(snapshot: &Snapshot, dag: &Dag, standing: &[Standing]) -> Vec<QueueStatus> {
+/// What each job waits for if from now on all goes well: every body succeeds, every condition on an
+/// output holds, every batch waited for is there. `None` for jobs that are over, and for those that do
+/// not run then.
+fn stages(snapshot: &Snapshot, dag: &Dag, standing: &[Standing]) -> Vec<Option<Stage>> {
     let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
     let mut outside: HashMap<&JobCode, u32> = HashMap::new();
     snapshot.externals.iter().for_each(|e| *outside.entry(&e.job_code).or_default() += 1);
     let mut ends: Vec<QueueStatus> = standing.iter().map(|s| s.status).collect();
+    let mut stages = vec![None; standing.len()];
     for &node in dag.in_order() {
-        // Whatever is past waiting for its parents has its answer.
-        if !matches!(ends[node.at()], QueueStatus::Pending | QueueStatus::Held) {
-            continue;
-        }
         let met = outside.get(dag.code(node)).copied().unwrap_or_default();
-        let mut tally = Tally { met, ..Tally::default() };
-        for (parent, dependency) in dag.arrows_in(node) {
-            let parent = ends[parent.at()];
-            let parent = if parent.is_final() { parent } else { QueueStatus::Success };
-            tally.open += 1;
-            edge(rules.when(dependency), parent, |_| true).into_iter().for_each(|e| tally.add(e));
+        let decided = |end: &dyn Fn(Node) -> QueueStatus| decided(dag, &rules, node, met, end);
+        let well = |s: QueueStatus| if s.is_final() { s } else { QueueStatus::Success };
+        stages[node.at()] = match ends[node.at()] {
+            status if status.is_final() => None,
+            QueueStatus::Running | QueueStatus::Killing => Some(Stage::Running),
+            QueueStatus::Queued | QueueStatus::RetryWait => Some(Stage::Ready),
+            _ if decided(&|p| standing[p.at()].status) == Some(Decision::Run) => Some(Stage::Ready),
+            _ => match decided(&|p| well(ends[p.at()])) {
+                Some(Decision::Run) | None => Some(gate(rules.of_job(node))),
+                Some(Decision::Fail) => {
+                    ends[node.at()] = QueueStatus::UpstreamFailed;
+                    None
+                }
+                Some(Decision::NotTaken) => {
+                    ends[node.at()] = QueueStatus::NotTaken;
+                    None
+                }
+            },
+        };
+    }
+    stages
+}
+
+/// What becomes of a job whose parents end as `end` says, `met` batches outside having ended well.
+fn decided(
+    dag: &Dag,
+    rules: &Rules,
+    node: Node,
+    met: u32,
+    end: &dyn Fn(Node) -> QueueStatus,
+) -> Option<Decision> {
+    let mut tally = Tally { met, ..Tally::default() };
+    for (parent, dependency) in dag.arrows_in(node) {
+        tally.open += 1;
+        if let Some(edge) = edge(rules.when(dependency), end(parent), |_| true) {
+            tally.add(edge);
         }
-        match tally.decide(rules.of_job(node)) {
-            Some(Decision::Fail) => ends[node.at()] = QueueStatus::UpstreamFailed,
-            Some(Decision::NotTaken) => ends[node.at()] = QueueStatus::NotTaken,
-            Some(Decision::Run) | None => {}
-        }
     }
-    ends
+    tally.decide(rules.of_job(node))
 }
 
-/// Whether a job with this end has run or will.
-fn runs(end: QueueStatus) -> bool {
-    !matches!(end, QueueStatus::UpstreamFailed | QueueStatus::NotTaken)
-}
-
-fn waits(status: QueueStatus) -> bool {
-    !status.is_final() && stage(status) == Stage::Waiting
-}
-
-fn stage(status: QueueStatus) -> Stage {
-    match status {
-        QueueStatus::Running | QueueStatus::Killing => Stage::Running,
-        _ => Stage::Waiting,
+fn gate(rule: TriggerRule) -> Stage {
+    match rule {
+        TriggerRule::OneSuccess | TriggerRule::OneFailed => Stage::AfterFirst,
+        TriggerRule::AllSuccess | TriggerRule::AllDone => Stage::AfterAll,
+        TriggerRule::AllFailed | TriggerRule::NoneFailed => Stage::AfterAll,
     }
 }
 
-/// What is left of a job; `None` when it is over. One that has failed for good is over too: whether
-/// somebody starts it again is nobody's forecast.
-fn left(standing: &Standing, estimate: &Estimate, now: Millis) -> Option<Left> {
-    if standing.status.is_final() {
-        return None;
-    }
+/// What is left of a job that has not ended.
+fn left(standing: &Standing, estimate: &Estimate, stage: Stage, now: Millis) -> Left {
     let Estimate { p50, p95, .. } = *estimate;
-    let stage = stage(standing.status);
-    if stage == Stage::Waiting {
+    if stage != Stage::Running {
         let from = standing.not_before.unwrap_or(now).max(now);
-        return Some(Left { stage, from, ms: p50, spread: p95 - p50 });
+        return Left { stage, from, ms: p50, spread: p95 - p50 };
     }
     let elapsed = now.since(standing.start.unwrap_or(now)).max(0);
     let ms = remaining(estimate, elapsed);
-    Some(Left { stage, from: now, ms, spread: (p95 - elapsed - ms).max(0) })
+    Left { stage, from: now, ms, spread: (p95 - elapsed - ms).max(0) }
 }
 
 /// What is left of a job that has run for `elapsed`. Once it has run longer than half of its

@@ -183,6 +183,27 @@ fn what_runs_only_after_a_failure_is_not_counted() {
     assert_eq!(names(&dag, &later.path), "ALARM AFTER");
 }
 
+#[test]
+fn one_parent_is_enough_where_the_rule_says_so() {
+    use crate::domain::trigger_rule::TriggerRule;
+    use QueueStatus as S;
+    let (mut plan, dag) = batch("C<A C<B");
+    let either = plan.snapshot.jobs.iter_mut().find(|j| j.code.as_str() == "C").expect("C");
+    either.trigger_rule = TriggerRule::OneSuccess;
+    let history = history("A=10 B=100 C=200");
+    let fresh = of_plan(&plan, &dag, &history, 8, NOW).expect("forecast");
+    assert_eq!((fresh.remaining(), names(&dag, &fresh.path)), (210, "A C".into()));
+    // A is over: C could start now, whatever B does.
+    let standing: Vec<Standing> = plan
+        .snapshot
+        .jobs
+        .iter()
+        .map(|j| is(if j.code.as_str() == "A" { S::Success } else { S::Pending }))
+        .collect();
+    let later = forecast(&plan.snapshot, &dag, &standing, &history, 8, NOW).expect("forecast");
+    assert_eq!((later.remaining(), names(&dag, &later.path)), (200, "C".into()));
+}
+
 proptest! {
     /// Whatever has happened so far: no job is expected in the past, the end is that of the last
     /// job, and jobs that are over count for nothing.

@@ -7,19 +7,23 @@ use crate::domain::dag::{Dag, Node};
 use crate::domain::time::Millis;
 use std::cmp::Reverse;
 
-/// Whether an open job runs.
+/// What an open job waits for before it can have a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It waits.
-    Waiting,
-    /// It runs, and waits for no parent any more, open or not.
+    /// All its open parents.
+    AfterAll,
+    /// The first of its open parents.
+    AfterFirst,
+    /// No parent any more, open or not.
+    Ready,
+    /// It runs.
     Running,
 }
 
 /// What is left of an open job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// Whether it runs.
+    /// What it waits for.
     pub stage: Stage,
     /// It does not start, or go on, before this moment.
     pub from: Millis,
@@ -48,8 +52,9 @@ pub fn passes(dag: &Dag, left: &[Option<Left>], now: Millis) -> Passes {
     let (mut start, mut finish) = (vec![now; dag.len()], vec![now; dag.len()]);
     for &node in dag.in_order() {
         let Some(job) = left[node.at()] else { continue };
-        let open = awaited(dag, left, node);
-        let ready = open.map(|p| finish[p.at()]).max().unwrap_or(now);
+        let ends = awaited(dag, left, node).map(|p| finish[p.at()]);
+        let ready = if job.stage == Stage::AfterFirst { ends.min() } else { ends.max() };
+        let ready = ready.unwrap_or(now);
         start[node.at()] = ready.max(job.from).max(now);
         finish[node.at()] = start[node.at()].plus(job.ms);
     }
@@ -59,7 +64,14 @@ pub fn passes(dag: &Dag, left: &[Option<Left>], now: Millis) -> Passes {
     for &node in dag.in_order().iter().rev() {
         let Some(job) = left[node.at()] else { continue };
         for child in dag.children(node) {
-            if let Some(below) = left[child.at()].filter(|l| l.stage == Stage::Waiting) {
+            let Some(below) = left[child.at()] else { continue };
+            let counts = match below.stage {
+                Stage::AfterAll => true,
+                // Of several, only the one that let it start.
+                Stage::AfterFirst => finish[node.at()] <= start[child.at()],
+                Stage::Ready | Stage::Running => false,
+            };
+            if counts {
                 let latest = latest_end[child.at()].plus(-below.ms);
                 latest_end[node.at()] = latest_end[node.at()].min(latest);
             }
@@ -76,7 +88,8 @@ fn awaited<'a>(
     left: &'a [Option<Left>],
     node: Node,
 ) -> impl Iterator<Item = Node> + 'a {
-    let waits = left[node.at()].is_some_and(|l| l.stage == Stage::Waiting);
+    let waits =
+        left[node.at()].is_some_and(|l| matches!(l.stage, Stage::AfterAll | Stage::AfterFirst));
     dag.parents(node).filter(move |p| waits && left[p.at()].is_some())
 }
 
@@ -122,7 +135,7 @@ mod tests {
     }
 
     fn left(ms: i64) -> Option<Left> {
-        Some(Left { stage: Stage::Waiting, from: NOW, ms, spread: 0 })
+        Some(Left { stage: Stage::AfterAll, from: NOW, ms, spread: 0 })
     }
 
     fn codes(dag: &Dag, path: &[Node]) -> Vec<String> {
@@ -144,6 +157,23 @@ mod tests {
             (NOW.plus(25), vec!["J2".into(), "J3".into()])
         );
         assert_eq!(found.slack, [None, None, Some(0), Some(0), Some(24)]);
+    }
+
+    #[test]
+    fn the_first_of_several_is_enough_where_a_rule_says_so() {
+        // J2 after J0 or J1, whichever ends first; J3 after J2.
+        let dag = dag(&[0, 1, 2, 3], &[(2, 0), (2, 1), (3, 2)]);
+        let first = left(5).map(|l| Left { stage: Stage::AfterFirst, ..l });
+        let found = passes(&dag, &[left(10), left(30), first, left(50)], NOW);
+        assert_eq!(
+            (found.end, codes(&dag, &found.path)),
+            (NOW.plus(65), ["J0", "J2", "J3"].map(String::from).to_vec())
+        );
+        assert_eq!(found.slack, [Some(0), Some(35), Some(0), Some(0)]);
+        // Once it is ready, no parent counts.
+        let ready = left(5).map(|l| Left { stage: Stage::Ready, ..l });
+        let found = passes(&dag, &[None, left(30), ready, left(50)], NOW);
+        assert_eq!((found.end, found.slack[1]), (NOW.plus(55), Some(25)));
     }
 
     #[test]

@@ -69,7 +69,12 @@ pub fn play(
         turn: 0,
     };
     for &node in dag.in_order().iter().filter(|n| open(n)) {
-        play.waits_for[node.at()] = dag.parents(node).filter(open).count();
+        let parents = dag.parents(node).filter(open).count();
+        play.waits_for[node.at()] = match jobs[node.at()].as_ref().map(|j| j.left.stage) {
+            Some(Stage::AfterAll) => parents,
+            Some(Stage::AfterFirst) => parents.min(1),
+            Some(Stage::Ready | Stage::Running) | None => 0,
+        };
     }
     // In the order of the batch, which is the order of starting among equals.
     for node in (0..jobs.len()).map(|i| Node(i as u32)).filter(open) {
@@ -161,6 +166,9 @@ impl Play<'_> {
         let dag = self.dag;
         for child in dag.children(node).filter(|c| self.jobs[c.at()].is_some()) {
             let waits = &mut self.waits_for[child.at()];
+            if *waits == 0 {
+                continue;
+            }
             *waits -= 1;
             if *waits == 0 {
                 let last = self.spread[node.at()];
@@ -175,7 +183,7 @@ impl Play<'_> {
         // Whoever sleeps until a time of day does not care when its parents ended.
         if job.left.from > at {
             self.wakes.push(Reverse((job.left.from, node)));
-        } else if job.left.stage == Stage::Waiting {
+        } else {
             self.spread[node.at()] = spread;
             self.push(node, at);
         }
@@ -214,7 +222,7 @@ mod tests {
     }
 
     fn open(ms: i64, spread: i64, wait: i64) -> Option<Open> {
-        let left = Left { stage: Stage::Waiting, from: NOW.plus(wait), ms, spread };
+        let left = Left { stage: Stage::AfterAll, from: NOW.plus(wait), ms, spread };
         Some(Open { left, priority: 0, source: None })
     }
 
@@ -242,6 +250,10 @@ mod tests {
         runs.into_iter().map(|(_, words)| words).collect()
     }
 
+    fn dag_of_either() -> Dag {
+        dag(&[(3, 0), (3, 1)])
+    }
+
     #[test]
     fn slots_go_to_the_urgent_then_in_order() {
         let dag = dag(&[(3, 0)]);
@@ -256,6 +268,14 @@ mod tests {
         // What runs keeps its slot, whatever is more urgent.
         jobs[1].as_mut().expect("open").left.stage = Stage::Running;
         assert_eq!(shown(&played(&dag, &jobs, 1)), ["J1 0-20", "J2 20-50", "J0 50-60", "J3 60-65"]);
+        // J3 after J0 or J1, and J1 is the first to end.
+        let either = dag_of_either();
+        jobs[3].as_mut().expect("open").left.stage = Stage::AfterFirst;
+        jobs[1].as_mut().expect("open").left.ms = 2;
+        let found = shown(&played(&either, &jobs, 9));
+        assert_eq!(found, ["J1 0-2", "J2 0-30", "J0 0-10", "J3 2-7"]);
+        jobs[3].as_mut().expect("open").left.stage = Stage::Ready;
+        assert_eq!(shown(&played(&either, &jobs, 9))[3], "J3 0-5");
         // A limit of nothing is nonsense that must not hang.
         assert_eq!(shown(&played(&dag, &jobs, 0)).len(), 4);
     }
@@ -355,7 +375,7 @@ mod tests {
                 };
                 prop_assert_eq!(run.end.since(run.start), job.left.ms);
                 prop_assert!(run.start >= job.left.from && run.start >= NOW);
-                let waits = job.left.stage == Stage::Waiting;
+                let waits = job.left.stage == Stage::AfterAll;
                 for parent in dag.parents(Node(i as u32)).filter(|_| waits) {
                     prop_assert!(timeline.runs[parent.at()].is_none_or(|p| p.end <= run.start));
                 }
