@@ -180,8 +180,10 @@ impl Play<'_> {
     /// All parents have ended; the last of them brought `spread` with it.
     fn let_go(&mut self, node: Node, at: Millis, spread: u128) {
         let Some(job) = &self.jobs[node.at()] else { return };
-        // Whoever sleeps until a time of day does not care when its parents ended.
         if job.left.from > at {
+            // A time of day swallows what parents are late, as far as it lies behind that.
+            let late = at.plus(root(spread)).since(job.left.from).max(0);
+            self.spread[node.at()] = u128::from(late.unsigned_abs()).pow(2);
             self.wakes.push(Reverse((job.left.from, node)));
         } else {
             self.spread[node.at()] = spread;
@@ -304,10 +306,18 @@ mod tests {
         // By one slot all three are in a row: 30² + 45² + 40² is 67².
         let timeline = played(&dag(&[(1, 0)]), &jobs, 1);
         assert_eq!((timeline.end, timeline.bad_end), (NOW.plus(40), NOW.plus(107)));
+        // Whoever did not wait for a slot is not made late by another that ends at the same moment.
+        (jobs[0], jobs[1], jobs[2]) = (open(10, 0, 0), open(10, 0, 0), open(10, 1_000, 0));
+        let timeline = played(&dag(&[(1, 0)]), &jobs, 9);
+        assert_eq!(timeline.bad_end, NOW.plus(1_010));
         // A time of day that is waited for anyway swallows what came before.
-        jobs[1] = open(10, 40, 500);
+        (jobs[0], jobs[1], jobs[2]) = (open(10, 30, 0), open(10, 40, 500), open(20, 45, 0));
         let timeline = played(&dag(&[(1, 0)]), &jobs, 9);
         assert_eq!((timeline.end, timeline.bad_end), (NOW.plus(510), NOW.plus(550)));
+        // Up to that time: 610 is 110 late, and 110² + 40² is 117².
+        jobs[0] = open(10, 600, 0);
+        let timeline = played(&dag(&[(1, 0)]), &jobs, 9);
+        assert_eq!(timeline.bad_end, NOW.plus(627));
     }
 
     #[test]

@@ -100,6 +100,23 @@ fn a_file_is_planned_before_there_is_a_database() {
     assert!(code == 3 && error.contains("is the server running there?"), "{error}");
 }
 
+/// The plan that the document shows, word for word.
+#[test]
+fn the_document_shows_what_the_program_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("docs/plan-and-eta.md")).expect("page");
+    let (_, after) = page.split_once("```text\n$ procession ").expect("an example");
+    let (block, _) = after.split_once("```").expect("its end");
+    let (command, wanted) = block.split_once('\n').expect("a command");
+    let folder = tempfile::tempdir().expect("folder");
+    let db = format!("sqlite:{}", folder.path().join("none.db").display());
+    let args: Vec<&str> = ["--db", &db].into_iter().chain(command.split(' ')).collect();
+    let (code, shown, error) = said(root, &args);
+    assert_eq!(code, 0, "{error}");
+    let trimmed: Vec<&str> = shown.lines().map(str::trim_end).collect();
+    assert_eq!(trimmed, wanted.lines().collect::<Vec<_>>());
+}
+
 #[test]
 fn a_plan_changes_no_byte_and_knows_the_past() {
     let folder = folder(CLOSE);
