@@ -5,6 +5,7 @@
 
 pub mod batch;
 mod columns;
+pub mod history;
 pub mod job;
 pub mod log;
 pub mod node;
