@@ -7,6 +7,7 @@
 mod body;
 mod build;
 mod check;
+mod checks;
 mod csv;
 mod diff;
 mod fault;
@@ -20,6 +21,7 @@ mod node;
 mod params;
 mod raw;
 mod read;
+mod read_checks;
 mod read_params;
 mod runs_on;
 mod shape;

@@ -7,6 +7,7 @@ mod active;
 mod changes;
 pub mod clock;
 pub mod dispatcher;
+mod earlier;
 mod ending;
 mod node;
 pub mod opening;

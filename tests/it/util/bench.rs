@@ -99,6 +99,8 @@ impl Bench {
             params: Vec::new(),
             source: None,
             lock_name: format!("procession:{}:{number}", std::process::id()),
+            check_sources: Vec::new(),
+            last_checks: BTreeMap::new(),
         };
         let (stop, receiver) = watch::channel(None);
         let claim = Arc::new(Says(AtomicBool::new(true)));
