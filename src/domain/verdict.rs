@@ -173,7 +173,7 @@ fn drift(found: &ResultSet, max_percent: &str, last: Option<&Earlier>) -> Seen {
         Some(Earlier { batch_no, value }) => {
             format!("a value within {max_percent} % of {value}, the value of batch {batch_no}")
         }
-        None => "any number: no earlier batch has a value to compare with".to_owned(),
+        None => "any number (no earlier batch has one to compare with)".to_owned(),
     };
     let (text, number) = match one_number(found) {
         Ok(one) => one,
