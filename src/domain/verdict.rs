@@ -211,7 +211,7 @@ fn one_number(found: &ResultSet) -> Result<(String, BigDecimal), Seen> {
         [None] => no(None, "NULL".to_owned()),
         [Some(text)] => match decimal(text) {
             Some(number) => Ok((text.clone(), number)),
-            None => no(Some(text.clone()), format!("'{}', not a number", clip(text, SHOWN))),
+            None => no(Some(clip(text, SHOWN)), format!("'{}', not a number", clip(text, SHOWN))),
         },
         _ => no(None, format!("a row of {} values", row.len())),
     }
