@@ -1,14 +1,19 @@
-//! `dag`: the graph of a file, a group or a batch, as JSON or DOT.
+//! `dag`: the graph of a file, a group or a batch, in any shape that `picture` knows.
 
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::{BadInput, BatchRef, Ended, Global, out};
+use crate::definition::did_you_mean;
 use crate::domain::batch::{BatchOrder, Snapshot, plan};
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::time::Millis;
-use crate::picture::{self, JobState, View};
+use crate::picture::{
+    Collapse, Direction, Drawn, FORMATS, Format, JobState, Placing, View, Wishes, format,
+};
+
 use crate::store;
 use anyhow::{Context as _, Result};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,59 +30,161 @@ pub(super) struct DagArgs {
     #[arg(long)]
     group: Option<String>,
     /// Shape of the output
-    #[arg(long, value_enum, default_value = "native")]
-    format: Format,
+    #[arg(long, default_value = "native", value_parser = shapes())]
+    format: &'static Format,
+    /// Show only this job, what it waits for and what waits for it
+    #[arg(long, value_name = "JOB")]
+    focus: Option<String>,
+    /// With --focus: how many steps towards what it waits for [default: all]
+    #[arg(long, value_name = "STEPS", requires = "focus")]
+    up: Option<u32>,
+    /// With --focus: how many steps towards what waits for it [default: all]
+    #[arg(long, value_name = "STEPS", requires = "focus")]
+    down: Option<u32>,
+    /// One node for all jobs of a group, or for all with the same first tag
+    #[arg(long, value_enum)]
+    collapse: Option<By>,
+    /// Leave out dependencies that follow from others
+    #[arg(long, value_enum)]
+    reduce: Option<Reduction>,
+    /// Whether positions are worked out here or by the front end
+    #[arg(long, value_enum, default_value = "layered")]
+    layout: LayoutWish,
+    /// Where the arrows run to
+    #[arg(long, value_enum, ignore_case = true, default_value = "LR")]
+    direction: Way,
 }
 
-/// Shapes of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Procession's own JSON: nodes with level and state, edges, groups
-    Native,
-    /// Graphviz DOT
-    Dot,
+enum By {
+    /// One node per group
+    Group,
+    /// One node per tag; jobs without one stay
+    Tag,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Reduction {
+    /// Without A -> C where there is A -> B -> C
+    Transitive,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LayoutWish {
+    /// In layers along the arrows
+    Layered,
+    /// No positions; what cannot do without gets 0, 0
+    None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Way {
+    /// From left to right
+    #[value(name = "LR")]
+    Lr,
+    /// From top to bottom
+    #[value(name = "TB")]
+    Tb,
+}
+
+fn shapes() -> impl clap::builder::TypedValueParser<Value = &'static Format> {
+    let names = FORMATS.iter().map(|f| PossibleValue::new(f.name).help(f.about));
+    PossibleValuesParser::new(names).try_map(|name| format(&name).ok_or("is in no list of shapes"))
 }
 
 pub(super) async fn dag(global: &Global, args: &DagArgs) -> Result<Ended> {
-    let group = args.group.clone();
-    let view = match (&args.batch, &args.what) {
-        (Some(no), what) => {
-            let app = global.open(EmptyDatabase::Refuse).await?;
-            let which = BatchRef { batch_no: no.clone(), group: group.or_else(|| what.clone()) };
-            of_batch(&app, &which).await?
-        }
-        (None, Some(what)) if Path::new(what).exists() => {
-            of_definition(&app::load_definition(Path::new(what))?.definition, group)?
-        }
-        (None, what) => {
-            let app = global.open(EmptyDatabase::Refuse).await?;
-            of_definition(&app.definition().await?, group.or_else(|| what.clone()))?
-        }
+    if args.layout == LayoutWish::None && args.format.needs_positions() {
+        let message = format!("{} needs positions; leave out --layout none", args.format.name);
+        return Err(BadInput(message).into());
+    }
+    let view = part(whole(global, args).await?, args)?;
+    let wishes = Wishes {
+        placing: match args.layout {
+            LayoutWish::Layered => Placing::Layered,
+            LayoutWish::None => Placing::None,
+        },
+        direction: match args.direction {
+            Way::Lr => Direction::Lr,
+            Way::Tb => Direction::Tb,
+        },
+        lang: global.lang(),
+        generated_at: None,
     };
-    match args.format {
-        Format::Native => out::json(&picture::native(&view, None))?,
-        Format::Dot => out::line(picture::dot(&view).trim_end()),
+    match args.format.draw(&view, wishes) {
+        Drawn::Json(value) => out::json(&value)?,
+        Drawn::Text(text) => out::line(text.trim_end()),
     }
     Ok(Ended::Well)
 }
 
-fn of_definition(defs: &Definition, group: Option<String>) -> Result<View> {
-    // The plan of a batch that nobody runs: the same checks, the same jobs.
-    let order = BatchOrder {
-        batch_no: BatchNo::parse("definition")?,
-        batch_type: None,
-        group: group.as_deref().map(GroupCode::parse).transpose()?,
-        business_date: None,
-        params: BTreeMap::new(),
-    };
-    let mut plans = plan(defs, &order, Millis(0))?;
-    if plans.len() > 1 {
-        let groups: Vec<String> = plans.iter().map(|p| p.values.group.to_string()).collect();
-        let message = format!("there are several groups ({}); add --group", groups.join(", "));
-        return Err(BadInput(message).into());
+async fn whole(global: &Global, args: &DagArgs) -> Result<View> {
+    let group = args.group.clone();
+    match (&args.batch, &args.what) {
+        (Some(no), what) => {
+            let app = global.open(EmptyDatabase::Refuse).await?;
+            let which = BatchRef { batch_no: no.clone(), group: group.or_else(|| what.clone()) };
+            of_batch(&app, &which).await
+        }
+        (None, Some(what)) if Path::new(what).exists() => {
+            of_definition(&app::load_definition(Path::new(what))?.definition, group)
+        }
+        (None, what) => {
+            let app = global.open(EmptyDatabase::Refuse).await?;
+            of_definition(&app.definition().await?, group.or_else(|| what.clone()))
+        }
     }
-    let plan = plans.pop().context("a plan of one group")?;
-    view(&plan.values.group.to_string(), &plan.snapshot, None)
+}
+
+/// The part of the picture that was asked for.
+fn part(mut view: View, args: &DagArgs) -> Result<View> {
+    if let Some(job) = &args.focus {
+        let found = view.focus(job, args.up, args.down);
+        view = found.ok_or_else(|| no_job(job, &view))?;
+    }
+    view = match args.collapse {
+        Some(By::Group) => view.collapsed(Collapse::Group),
+        Some(By::Tag) => view.collapsed(Collapse::Tag),
+        None => view,
+    };
+    Ok(match args.reduce {
+        Some(Reduction::Transitive) => view.reduced(),
+        None => view,
+    })
+}
+
+fn no_job(job: &str, view: &View) -> BadInput {
+    let hint = did_you_mean(job, view.codes());
+    BadInput(format!(
+        "--focus: there is no job {job} here; {hint}list the jobs with --format native"
+    ))
+}
+
+/// Every group that has something to run, or the one that was asked for.
+fn of_definition(defs: &Definition, group: Option<String>) -> Result<View> {
+    let runs = |g: &&GroupCode| defs.jobs.iter().any(|j| j.group == **g && j.is_active);
+    let wanted: Vec<Option<GroupCode>> = match group {
+        Some(group) => vec![Some(GroupCode::parse(&group)?)],
+        None => defs.groups.iter().map(|g| &g.code).filter(runs).cloned().map(Some).collect(),
+    };
+    // Without any job the plan says what is missing.
+    let wanted = if wanted.is_empty() { vec![None] } else { wanted };
+    let mut views = Vec::with_capacity(wanted.len());
+    for group in wanted {
+        // The plan of a batch that nobody runs: the same checks, the same jobs.
+        let order = BatchOrder {
+            batch_no: BatchNo::parse("definition")?,
+            batch_type: None,
+            group,
+            business_date: None,
+            params: BTreeMap::new(),
+        };
+        let plan = plan(defs, &order, Millis(0))?.pop().context("a plan of one group")?;
+        views.push(view(plan.values.group.as_str(), &plan.snapshot, None)?);
+    }
+    match views.len() {
+        1 => views.pop().context("one view"),
+        _ => Ok(View::join("definition", views)),
+    }
 }
 
 async fn of_batch(app: &App, which: &BatchRef) -> Result<View> {
