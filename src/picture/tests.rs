@@ -297,6 +297,24 @@ fn several_groups_are_frames_that_do_not_touch() {
 }
 
 #[test]
+fn a_frame_within_a_frame_lies_within_it_and_touches_no_other() {
+    let inner = [GroupCode::parse("two").expect("code")];
+    let view = two_groups().framed("outer", "Outer", &inner);
+    for direction in [Direction::Lr, Direction::Tb] {
+        let layout = layout::layered(&view, &measure::sizes(&view), direction);
+        let frame = |i: usize| layout.frames[i].expect("a frame");
+        let (one, two, outer) = (frame(0), frame(1), frame(2));
+        assert!(outer.x < two.x && outer.x + outer.w > two.x + two.w, "{layout:?}");
+        assert!(outer.y < two.y && outer.y + outer.h > two.y + two.h, "{layout:?}");
+        assert!(one.x + one.w < outer.x || one.y + one.h < outer.y, "{layout:?}");
+    }
+    let flow = json_of(&view, "reactflow", Wishes::default());
+    let order: Vec<&str> =
+        flow["nodes"].as_array().expect("nodes").iter().filter_map(|n| n["id"].as_str()).collect();
+    assert_eq!(order, ["group/one", "group/outer", "group/two", "A", "C", "B", "D"]);
+}
+
+#[test]
 fn another_batch_is_a_dashed_node_before_all_others() {
     let external = |job: Option<&str>, child| External {
         batch: "202406".to_owned(),

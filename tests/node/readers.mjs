@@ -27,6 +27,17 @@ export function version(name) {
   return JSON.parse(readFileSync(path, 'utf8')).version;
 }
 
+/**
+ * The file that a package makes for browsers. Node cannot import some packages as they are: CommonJS
+ * that is declared to be a module (X6), or that requires one (G6, before Node 20.19).
+ */
+function packed(path) {
+  const module = { exports: {} };
+  const code = readFileSync(new URL(`./node_modules/${path}`, import.meta.url), 'utf8');
+  new Function('module', 'exports', code)(module, module.exports);
+  return module.exports;
+}
+
 const isFrame = (id) => id.startsWith('group/');
 const must = (holds, what) => { if (!holds) throw new Error(what); };
 
@@ -105,7 +116,7 @@ async function cytoscape(text) {
 }
 
 async function g6(text) {
-  const { Graph } = await import('@antv/g6');
+  const { Graph } = packed('@antv/g6/dist/g6.min.js');
   const container = document.createElement('div');
   const graph6 = new Graph({ container, width: 800, height: 600, data: JSON.parse(text) });
   const nodes = graph6.getNodeData();
@@ -116,14 +127,6 @@ async function g6(text) {
   for (const node of nodes.filter((n) => n.combo)) must(graph6.getComboData(node.combo), node.combo);
   return graph(nodes.map((n) => [n.id, n.data.status]), edges.map((e) => [e.source, e.target]),
     graph6.getComboData());
-}
-
-/** A package that Node cannot import as it is made: CommonJS that is declared to be a module. */
-function packed(path) {
-  const module = { exports: {} };
-  const code = readFileSync(new URL(`./node_modules/${path}`, import.meta.url), 'utf8');
-  new Function('module', 'exports', code)(module, module.exports);
-  return module.exports;
 }
 
 async function x6(text) {

@@ -66,3 +66,19 @@ pub(super) fn nested(view: &View) -> Vec<&str> {
     }
     order
 }
+
+/// How many frames lie within one another at the deepest place; 0 where there is no frame.
+pub(super) fn depth(view: &View) -> usize {
+    if view.groups.len() < 2 {
+        return 0;
+    }
+    let mut depths: HashMap<&str, usize> = HashMap::new();
+    // Outer groups come first.
+    for id in nested(view) {
+        let group = view.groups.iter().find(|g| g.id == id);
+        let outer = group.and_then(|g| g.parent.as_deref());
+        let depth = 1 + outer.and_then(|outer| depths.get(outer)).copied().unwrap_or(0);
+        depths.insert(id, depth);
+    }
+    depths.into_values().max().unwrap_or(0)
+}

@@ -14,9 +14,9 @@ mod ranks;
 mod stack;
 
 use crate::picture::formats::Direction;
-use crate::picture::measure::Size;
-use crate::picture::view::{ItemKind, View};
-use bands::{bands, parts};
+use crate::picture::measure::{Size, width};
+use crate::picture::view::{ItemKind, SUCCESS, View};
+use bands::{bands, depth, parts};
 use frames::{FRAME_HEAD, FRAME_PAD, frames};
 use net::Net;
 use stack::Stack;
@@ -25,6 +25,9 @@ use stack::Stack;
 const MARGIN: f64 = 24.0;
 /// Room between two layers, before arrows ask for more.
 const LAYER_GAP: f64 = 48.0;
+/// Size of the words that say when an arrow lets its target go on, and the most room they get.
+pub(super) const CONDITION_SIZE: f64 = 10.0;
+pub(super) const LONGEST_CONDITION: f64 = 140.0;
 /// Room between two frames.
 const FRAME_GAP: f64 = 36.0;
 
@@ -75,7 +78,8 @@ pub(super) fn layered(view: &View, sizes: &[Size], direction: Direction) -> Layo
     let widths: Vec<f64> = sizes.iter().map(across).collect();
     let mut centres = vec![0.0; view.nodes.len()];
     let mut ways: Vec<Vec<(usize, f64)>> = vec![Vec::new(); view.edges.len()];
-    let framed = view.groups.len() > 1;
+    let head = if direction == Direction::Lr { FRAME_HEAD } else { 0.0 };
+    let frame = depth(view) as f64 * (2.0 * FRAME_PAD + head);
     let mut next = 0.0;
     for band in bands(view) {
         let mut stack = Stack::starting(next, columns.len());
@@ -86,9 +90,7 @@ pub(super) fn layered(view: &View, sizes: &[Size], direction: Direction) -> Layo
             stack.push(&net, &mut places, &widths);
             net.put(&places, &mut centres, &mut ways);
         }
-        let head = if direction == Direction::Lr { FRAME_HEAD } else { 0.0 };
-        next = stack.far() + FRAME_GAP;
-        next += if framed { 2.0 * FRAME_PAD + head } else { 0.0 };
+        next = stack.far() + FRAME_GAP + frame;
     }
     let spans = Spans { ranks: &ranks, columns: &columns, centres: &centres, widths: &widths };
     let routes = spans.routes(view, &ways);
@@ -108,16 +110,23 @@ fn columns(view: &View, sizes: &[Size], ranks: &[usize], direction: Direction) -
         deep[*rank] = deep[*rank].max(along);
     }
     let mut starts = vec![0i64; layers + 1];
+    let mut gaps = vec![LAYER_GAP; layers];
     for edge in &view.edges {
+        if edge.condition != SUCCESS {
+            // Room for the words above the arrow.
+            let words = width(&edge.condition, CONDITION_SIZE) + 24.0;
+            let gap = &mut gaps[ranks[edge.source]];
+            *gap = gap.max(words.min(LONGEST_CONDITION + 24.0));
+        }
         starts[ranks[edge.source]] += 1;
         starts[ranks[edge.target]] -= 1;
     }
     let mut columns = Vec::with_capacity(layers);
     let (mut at, mut passing) = (0.0, 0i64);
-    for (deep, starting) in deep.into_iter().zip(starts) {
+    for ((deep, starting), gap) in deep.into_iter().zip(starts).zip(gaps) {
         columns.push(Span { from: at, to: at + deep });
         passing += starting;
-        at += deep + LAYER_GAP + (passing as f64).min(60.0);
+        at += deep + gap + (passing as f64).min(60.0);
     }
     columns
 }

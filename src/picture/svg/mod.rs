@@ -7,7 +7,7 @@ mod words;
 use crate::picture::Scene;
 use crate::picture::facts::class;
 use crate::picture::formats::{Direction, Drawn};
-use crate::picture::layout::{Layout, Rect};
+use crate::picture::layout::{CONDITION_SIZE, LONGEST_CONDITION, Layout, Rect};
 use crate::picture::measure::{LINE, Lines, PAD, clipped};
 use crate::picture::view::{Item, ItemKind, LinkKind, SUCCESS};
 use legend::Legend;
@@ -165,7 +165,7 @@ fn condition(text: &str, points: &[(i64, i64)], out: &mut String) -> std::fmt::R
     writeln!(
         out,
         "<text class=\"when\" x=\"{x}\" y=\"{y}\">{}</text>",
-        escaped(&clipped(text, 10.0, 120.0))
+        escaped(&clipped(text, CONDITION_SIZE, LONGEST_CONDITION))
     )
 }
 
