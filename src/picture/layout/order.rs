@@ -160,3 +160,48 @@ fn crossings(net: &Net, at: &[usize]) -> usize {
     }
     sum
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::picture::layout::ranks::ranks;
+    use crate::picture::tests::large;
+
+    fn net() -> Net {
+        let view = large(300);
+        Net::of(&view, &(0..300).collect::<Vec<_>>(), &ranks(&view))
+    }
+
+    #[test]
+    fn crossings_are_counted_as_one_would_by_hand() {
+        let net = net();
+        let at = places(&net);
+        let pairs = |v: usize| net.after[v].iter().map(move |w| (v, *w));
+        let mut by_hand = 0;
+        for layer in &net.layers {
+            let arrows: Vec<(usize, usize)> = layer.iter().flat_map(|v| pairs(*v)).collect();
+            for (i, (a, b)) in arrows.iter().enumerate() {
+                let cross = |(c, d): &&(usize, usize)| at[*a] < at[*c] && at[*b] > at[*d];
+                by_hand += arrows[i + 1..].iter().filter(cross).count();
+            }
+        }
+        assert!(by_hand > 0);
+        assert_eq!(crossings(&net, &at), by_hand);
+    }
+
+    #[test]
+    fn each_stage_leaves_fewer_crossings() {
+        let (as_written, mut started, mut done) = (net(), net(), net());
+        start(&mut started);
+        reduce_crossings(&mut done);
+        let count = |net: &Net| crossings(net, &places(net));
+        let counts = [&as_written, &started, &done].map(count);
+        assert!(counts[0] > counts[1] && counts[1] > counts[2], "{counts:?}");
+        let sorted = |net: &Net| {
+            let mut layers = net.layers.clone();
+            layers.iter_mut().for_each(|layer| layer.sort_unstable());
+            layers
+        };
+        assert_eq!(sorted(&done), sorted(&as_written), "nobody is lost");
+    }
+}

@@ -79,8 +79,8 @@ fn a_source_stands_next_to_what_needs_it() {
 
 #[test]
 fn crossings_that_need_not_be_are_not_there() {
-    // A–X, B–Y, C–Z written so that the order of codes crosses them all.
-    let view = plain("A B C X Y Z", "Z<A Y<B X<C");
+    // Written so that the order of codes would cross A–Z, B–Y and C–X.
+    let view = plain("R A B C X Y Z", "A<R B<R C<R Z<A Y<B X<C");
     let layout = laid(&view, Direction::Lr);
     for (a, b) in [(0, 1), (1, 2), (0, 2)] {
         let (a, b) = (&layout.routes[a], &layout.routes[b]);
