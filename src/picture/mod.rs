@@ -1,7 +1,7 @@
 //! picture: draws a DAG for people and front ends. In: a snapshot, states and timings. Out: JSON or text, in the shape that was asked for.
 //! May name: domain. Never: a database, a clock.
 //! Invariant: the same DAG gives the same bytes, so that a diff of two pictures is a diff of two DAGs.
-//! Story order: view (what is drawn), external, focus, collapse, reduce (less of it), layout (where),
+//! Story order: view and walk (what is drawn), external, focus, collapse, reduce (less of it), layout (where),
 //! paint and facts (what is said of a job), formats (every shape), then one file per shape.
 
 mod collapse;
@@ -28,6 +28,7 @@ mod reduce;
 mod svg;
 mod tree;
 mod view;
+mod walk;
 mod x6;
 
 pub use collapse::Collapse;
