@@ -7,20 +7,37 @@ use crate::picture::layout::net::Net;
 const EFFORT: usize = 500_000;
 
 /// Orders the layers by sweeps forth and back in which each vertex moves to the mean of its
-/// neighbours, then by swapping neighbours wherever that helps. The best order met is kept.
+/// neighbours, then by swapping neighbours wherever that helps. Where the sweeps end depends on
+/// where they start, so they start from the sources and from the sinks. The best order met is kept.
 pub(super) fn reduce_crossings(net: &mut Net) {
-    start(net);
     let size = net.node.len() + net.after.iter().map(Vec::len).sum::<usize>();
-    let sweeps = (EFFORT / size.max(1)).clamp(4, 24);
+    let sweeps = (EFFORT / size.max(1)).clamp(4, 48) / 2;
+    let mut best: Option<(usize, Vec<Vec<usize>>)> = None;
+    for side in [Side::Before, Side::After] {
+        start(net, side);
+        let (fewest, layers) = sweep(net, side, sweeps);
+        if best.as_ref().is_none_or(|(least, _)| fewest < *least) {
+            best = Some((fewest, layers));
+        }
+    }
+    if let Some((_, layers)) = best {
+        net.layers = layers;
+    }
+}
+
+/// The best order that so many sweeps meet, and its crossings.
+fn sweep(net: &mut Net, first: Side, sweeps: usize) -> (usize, Vec<Vec<usize>>) {
     let mut at = places(net);
     let mut best = net.layers.clone();
     let mut fewest = crossings(net, &at);
     let mut in_vain = 0;
-    for sweep in 0..sweeps {
-        if fewest == 0 || in_vain > 5 {
+    let mut side = first;
+    for _ in 0..sweeps {
+        if fewest == 0 || in_vain > 7 {
             break;
         }
-        pull(net, &mut at, if sweep % 2 == 0 { Side::Before } else { Side::After });
+        pull(net, &mut at, side);
+        side = side.other();
         swap(net, &mut at);
         let found = crossings(net, &at);
         in_vain += 1;
@@ -29,7 +46,7 @@ pub(super) fn reduce_crossings(net: &mut Net) {
             best.clone_from(&net.layers);
         }
     }
-    net.layers = best;
+    (fewest, best)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,15 +55,29 @@ enum Side {
     After,
 }
 
-/// A first order: depth first from the sources, so that what hangs together stands together.
-fn start(net: &mut Net) {
+impl Side {
+    fn other(self) -> Self {
+        match self {
+            Self::Before => Self::After,
+            Self::After => Self::Before,
+        }
+    }
+}
+
+/// A first order: depth first from the sources, or from the sinks, so that what hangs together
+/// stands together.
+fn start(net: &mut Net, from: Side) {
+    net.layers.iter_mut().for_each(|layer| layer.sort_unstable());
     let mut rank = vec![0; net.node.len()];
     for (r, layer) in net.layers.iter().enumerate() {
         layer.iter().for_each(|v| rank[*v] = r);
     }
     let mut seen = vec![false; net.node.len()];
     let mut layers = vec![Vec::new(); net.layers.len()];
-    let roots: Vec<usize> = net.layers.iter().flatten().copied().collect();
+    let roots: Vec<usize> = match from {
+        Side::Before => net.layers.iter().flatten().copied().collect(),
+        Side::After => net.layers.iter().rev().flatten().copied().collect(),
+    };
     for root in roots {
         let mut open = vec![root];
         while let Some(at) = open.pop() {
@@ -192,7 +223,7 @@ mod tests {
     #[test]
     fn each_stage_leaves_fewer_crossings() {
         let (as_written, mut started, mut done) = (net(), net(), net());
-        start(&mut started);
+        start(&mut started, Side::Before);
         reduce_crossings(&mut done);
         let count = |net: &Net| crossings(net, &places(net));
         let counts = [&as_written, &started, &done].map(count);
