@@ -2,6 +2,8 @@
 //! May name: everything. Never: SQL, words for people, a rule.
 //! Invariant: the only file that knows everybody.
 
+mod outlook;
+
 pub use crate::db::migrate::{Schema, known as known_schema};
 pub use crate::db::notice::layer as notice_layer;
 
@@ -10,7 +12,7 @@ use crate::db::{self, Dialect};
 use crate::definition::{self, Change, Loaded};
 use crate::domain::batch::Snapshot;
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::{Definition, JobKind};
+use crate::domain::job::{Definition, JobKind, Shared};
 use crate::engine::News;
 use crate::engine::clock::Clock;
 use crate::engine::dispatcher::QueueDispatcher;
@@ -120,6 +122,11 @@ pub enum Apply {
 }
 
 fn refuse_foreign(stored: &Definition, wanted: &Definition) -> Result<()> {
+    foreign_jobs(stored, wanted).next().map_or(Ok(()), |first| Err(first.into()))
+}
+
+/// Jobs of `wanted` that belong to groups which it does not speak about.
+fn foreign_jobs(stored: &Definition, wanted: &Definition) -> impl Iterator<Item = ForeignJob> {
     let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
     let elsewhere: HashMap<&JobCode, &GroupCode> = stored
         .jobs
@@ -127,10 +134,9 @@ fn refuse_foreign(stored: &Definition, wanted: &Definition) -> Result<()> {
         .filter(|j| !groups.contains(&j.group))
         .map(|j| (&j.code, &j.group))
         .collect();
-    match wanted.jobs.iter().find_map(|j| elsewhere.get(&j.code).map(|g| (&j.code, *g))) {
-        None => Ok(()),
-        Some((job, group)) => Err(ForeignJob { job: job.clone(), group: group.clone() }.into()),
-    }
+    wanted.jobs.iter().filter_map(move |j| {
+        elsewhere.get(&j.code).map(|g| ForeignJob { job: j.code.clone(), group: (*g).clone() })
+    })
 }
 
 /// The part of `stored` that `wanted` speaks about: its groups with their jobs, its sources.
@@ -148,7 +154,29 @@ fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
             .filter(|d| codes.contains(&d.job_code))
             .cloned()
             .collect(),
+        externals: stored
+            .externals
+            .iter()
+            .filter(|e| codes.contains(&e.job_code))
+            .cloned()
+            .collect(),
+        shared: named_in(&stored.shared, &wanted.shared),
         jobs,
+    }
+}
+
+/// Of what all groups share, that which has the same names in `wanted`.
+fn named_in(stored: &Shared, wanted: &Shared) -> Shared {
+    fn part<T: Clone>(stored: &[T], wanted: &[T], name: impl Fn(&T) -> &str) -> Vec<T> {
+        let names: HashSet<&str> = wanted.iter().map(&name).collect();
+        stored.iter().filter(|item| names.contains(name(item))).cloned().collect()
+    }
+    Shared {
+        owners: part(&stored.owners, &wanted.owners, |o| &o.code),
+        pools: part(&stored.pools, &wanted.pools, |p| &p.name),
+        hosts: part(&stored.hosts, &wanted.hosts, |h| &h.name),
+        secrets: part(&stored.secrets, &wanted.secrets, |s| &s.name),
+        params: part(&stored.params, &wanted.params, |p| &p.name),
     }
 }
 
@@ -159,6 +187,8 @@ pub fn differences(snapshot: &Snapshot, defs: &Definition) -> Vec<Change> {
         groups: vec![snapshot.group.clone()],
         jobs: snapshot.jobs.clone(),
         dependencies: snapshot.dependencies.clone(),
+        externals: snapshot.externals.clone(),
+        shared: snapshot.shared.clone(),
     };
     let mut present = its_part(defs, &own);
     present.jobs.retain(|j| j.is_active);

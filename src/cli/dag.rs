@@ -8,7 +8,7 @@ use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::time::Millis;
 use crate::picture::{
-    Collapse, Direction, Drawn, FORMATS, Format, JobState, Placing, View, Wishes, format,
+    Collapse, Direction, Drawn, External, FORMATS, Format, JobState, Placing, View, Wishes, format,
 };
 
 use crate::store;
@@ -205,5 +205,6 @@ async fn of_batch(app: &App, which: &BatchRef) -> Result<View> {
 }
 
 fn view(title: &str, snapshot: &Snapshot, states: Option<&[JobState]>) -> Result<View> {
-    Ok(View::of(title, snapshot, &snapshot.dag()?, states))
+    let externals: Vec<External> = snapshot.externals.iter().map(External::from).collect();
+    Ok(View::of(title, snapshot, &snapshot.dag()?, states).with_external(&externals))
 }

@@ -33,12 +33,14 @@ pub(crate) const SETTINGS: &[&str] = &[
     "transaction",
     "interpreter",
     "working_dir",
+    "trigger_rule",
 ];
 /// What only a job has.
 pub(crate) const JOB: &[&str] = &[
     "code",
     "name",
     "depends_on",
+    "if",
     "proc_name",
     "sql",
     "sql_file",
@@ -47,14 +49,20 @@ pub(crate) const JOB: &[&str] = &[
     "params",
 ];
 /// A parameter of a job.
-pub(crate) const PARAM: &[&str] = &["name", "mode", "type", "value"];
+pub(crate) const PARAM: &[&str] = &["name", "mode", "type", "value", "required", "secret"];
+/// A parameter that a group declares.
+pub(crate) const DECLARED: &[&str] = &["name", "type", "value", "required", "secret"];
 /// An entry of `dependencies`.
-pub(crate) const DEPENDENCY: &[&str] = &["job_code", "depends_on", "dependency_order"];
+pub(crate) const DEPENDENCY: &[&str] = &["job_code", "depends_on", "dependency_order", "when"];
+/// An entry of `depends_on`.
+pub(crate) const PARENT: &[&str] = &["job", "when", "group", "batch", "missing", "wait_sec"];
 
 /// Longest a body may run: 30 days.
 pub(crate) const TIMEOUT_MAX: u32 = 30 * 24 * 3_600;
 /// Most tries after the first; a hundred failures are an incident and not bad luck.
 pub(crate) const RETRIES_MAX: u32 = 100;
+/// Longest wait for another batch: a year.
+pub(crate) const WAIT_MAX: u32 = 366 * 24 * 3_600;
 /// Longest wait between two tries: a day.
 pub(crate) const DELAY_MAX: u32 = 24 * 3_600;
 /// Highest limit of things at once.

@@ -40,6 +40,8 @@ pub(crate) fn check_params(
                 mode: param.mode.as_ref().map_or(ParamMode::In, |m| m.value),
                 ty: param.ty,
                 value: param.value.as_ref().map(|v| v.value.clone()),
+                need: param.required.as_ref().is_some_and(|r| r.value).into(),
+                secrecy: param.secret.as_ref().is_some_and(|s| s.value).into(),
             };
             check_value(whose, &made, param, uses, report);
             made

@@ -1,7 +1,9 @@
 //! What the user said, key by key, nothing looked up yet.
 
 use crate::definition::fault::{At, Place};
+use crate::domain::external::Missing;
 use crate::domain::job::{ParamMode, ParamType, TransactionMode};
+use crate::domain::trigger_rule::TriggerRule;
 use chrono::NaiveTime;
 
 /// A whole definition.
@@ -37,7 +39,7 @@ pub(crate) struct RawGroup {
     pub(crate) notify_email: Vec<At<String>>,
     pub(crate) max_parallel: Option<At<u32>>,
     pub(crate) time_zone: Option<At<String>>,
-    pub(crate) params: Vec<(At<String>, At<String>)>,
+    pub(crate) params: Vec<RawParam>,
 }
 
 /// What a job may say itself or leave to `defaults`.
@@ -59,6 +61,7 @@ pub(crate) struct Settings {
     pub(crate) transaction: Option<At<TransactionMode>>,
     pub(crate) interpreter: Option<At<String>>,
     pub(crate) working_dir: Option<At<String>>,
+    pub(crate) trigger_rule: Option<At<TriggerRule>>,
 }
 
 /// A job.
@@ -67,7 +70,8 @@ pub(crate) struct RawJob {
     pub(crate) code: At<String>,
     pub(crate) name: Option<At<String>>,
     pub(crate) settings: Settings,
-    pub(crate) depends_on: Vec<At<String>>,
+    pub(crate) depends_on: Vec<RawParent>,
+    pub(crate) condition: Option<At<String>>,
     pub(crate) proc_name: Option<At<String>>,
     pub(crate) sql: Option<RawSql>,
     pub(crate) sql_file: Option<At<String>>,
@@ -99,6 +103,37 @@ pub(crate) struct RawParam {
     pub(crate) mode: Option<At<ParamMode>>,
     pub(crate) ty: ParamType,
     pub(crate) value: Option<At<String>>,
+    pub(crate) required: Option<At<bool>>,
+    pub(crate) secret: Option<At<bool>>,
+}
+
+/// What a job waits for: an entry of `depends_on`.
+#[derive(Debug)]
+pub(crate) struct RawParent {
+    /// Where the entry begins.
+    pub(crate) at: Place,
+    /// None: the batch of `group` as a whole.
+    pub(crate) job: Option<At<String>>,
+    pub(crate) when: Option<At<String>>,
+    pub(crate) group: Option<At<String>>,
+    pub(crate) batch: Option<At<String>>,
+    pub(crate) missing: Option<At<Missing>>,
+    pub(crate) wait_sec: Option<At<u32>>,
+}
+
+impl RawParent {
+    /// A job of the same group and batch.
+    pub(crate) fn plain(job: At<String>) -> Self {
+        Self {
+            at: job.at.clone(),
+            job: Some(job),
+            when: None,
+            group: None,
+            batch: None,
+            missing: None,
+            wait_sec: None,
+        }
+    }
 }
 
 /// `job` waits for `depends_on`.
@@ -107,4 +142,5 @@ pub(crate) struct RawDependency {
     pub(crate) job: String,
     pub(crate) depends_on: At<String>,
     pub(crate) order: i32,
+    pub(crate) when: Option<At<String>>,
 }

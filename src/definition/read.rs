@@ -3,14 +3,15 @@
 use crate::definition::fault::{At, Report};
 use crate::definition::fields::{Fields, named_texts, single};
 use crate::definition::keys::{
-    DELAY_MAX, DEPENDENCY, GROUP, JOB, PARALLEL_MAX, PARAM, PRIORITY_MAX, RETRIES_MAX, SETTINGS,
-    SOURCE, TIMEOUT_MAX, TOP,
+    DELAY_MAX, DEPENDENCY, GROUP, JOB, PARALLEL_MAX, PRIORITY_MAX, RETRIES_MAX, SETTINGS, SOURCE,
+    TIMEOUT_MAX, TOP,
 };
 use crate::definition::node::{Node, Value};
-use crate::definition::raw::{
-    Raw, RawDependency, RawGroup, RawJob, RawParam, RawSource, RawSql, Settings,
-};
-use crate::domain::job::{ParamMode, ParamType, TransactionMode};
+use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob, RawSource, RawSql, Settings};
+use crate::definition::read_params::{declared, params};
+use crate::definition::read_parents::parents;
+use crate::domain::job::TransactionMode;
+use crate::domain::trigger_rule::TriggerRule;
 
 /// Reads the tree of a whole definition.
 pub(crate) fn read(root: Node, report: &mut Report) -> Raw {
@@ -102,7 +103,7 @@ fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
         notify_email: addresses(&mut fields).unwrap_or_default(),
         max_parallel: fields.number("max_parallel", 1..=PARALLEL_MAX),
         time_zone: fields.word("time_zone"),
-        params: fields.named_texts("params"),
+        params: declared(&mut fields),
     }
 }
 
@@ -112,6 +113,7 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         ("each", TransactionMode::Each),
         ("none", TransactionMode::None),
     ];
+    let rules = TriggerRule::ALL.map(|rule| (rule.as_str(), rule));
     Settings {
         group: fields.word("group"),
         source: fields.word("source"),
@@ -129,6 +131,7 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         transaction: fields.choice("transaction", &transactions),
         interpreter: fields.word("interpreter"),
         working_dir: fields.word("working_dir"),
+        trigger_rule: fields.choice("trigger_rule", &rules),
     }
 }
 
@@ -174,7 +177,8 @@ fn job(code: At<String>, node: Node, report: &mut Report) -> RawJob {
         code,
         name: fields.line("name", 255),
         settings: settings(&mut fields),
-        depends_on: fields.texts("depends_on").unwrap_or_default(),
+        depends_on: parents(&mut fields),
+        condition: fields.word("if"),
         proc_name: fields.line("proc_name", 255),
         sql: sql(&mut fields),
         sql_file: fields.word("sql_file"),
@@ -203,44 +207,6 @@ fn sql(fields: &mut Fields<'_>) -> Option<RawSql> {
     }
 }
 
-fn params(fields: &mut Fields<'_>) -> Option<At<Vec<RawParam>>> {
-    let node = fields.take("params")?;
-    let Value::List(items) = node.value else {
-        let what = format!("{}: params is {}, not a list", fields.whose, node.value.kind());
-        let cure = "write - { name: NAME, value: \"…\" }, one per line, in the procedure's order";
-        fields.report.fault(&node.at, what, cure);
-        return None;
-    };
-    let whose = fields.whose.clone();
-    let read = items.into_iter().filter_map(|item| param(&whose, item, fields.report)).collect();
-    Some(At { at: node.at, value: read })
-}
-
-fn param(whose: &str, item: Node, report: &mut Report) -> Option<RawParam> {
-    let mut fields = Fields::open(format!("{whose}: a parameter"), item, PARAM, report);
-    let Some(name) = fields.text("name") else {
-        let at = fields.at.clone();
-        fields.report.fault(&at, format!("{whose}: a parameter without name"), "add name:");
-        return None;
-    };
-    fields.whose = format!("{whose}: parameter {}", name.value);
-    let modes = [("in", ParamMode::In), ("out", ParamMode::Out), ("inout", ParamMode::InOut)];
-    let types = [
-        ("text", ParamType::Text),
-        ("int", ParamType::Int),
-        ("decimal", ParamType::Decimal),
-        ("date", ParamType::Date),
-        ("datetime", ParamType::Datetime),
-        ("bool", ParamType::Bool),
-    ];
-    Some(RawParam {
-        mode: fields.choice("mode", &modes),
-        ty: fields.choice("type", &types).map_or(ParamType::Text, |t| t.value),
-        value: fields.text("value"),
-        name,
-    })
-}
-
 fn dependencies(node: Node, found: &mut Vec<RawDependency>, report: &mut Report) {
     let Value::List(items) = node.value else {
         let what = format!("dependencies is {}, not a list", node.value.kind());
@@ -249,11 +215,12 @@ fn dependencies(node: Node, found: &mut Vec<RawDependency>, report: &mut Report)
     };
     for (order, item) in (1..).zip(items) {
         let mut fields = Fields::open("a dependency", item, DEPENDENCY, report);
+        let when = fields.word("when");
         let given = fields.number("dependency_order", 0..=i32::MAX);
         let (job, depends_on) = (fields.word("job_code"), fields.word("depends_on"));
         if let (Some(job), Some(depends_on)) = (job, depends_on) {
             let order = given.map_or(order, |g| g.value);
-            found.push(RawDependency { job: job.value, depends_on, order });
+            found.push(RawDependency { job: job.value, depends_on, order, when });
         } else {
             let at = fields.at.clone();
             let what = "a dependency without job_code or depends_on";

@@ -1,8 +1,10 @@
 //! A batch: one run of a group for one batch number.
 
+use crate::domain::batch_no::Period;
 use crate::domain::dag::{Dag, DagError};
+use crate::domain::external::ExternalDependency;
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId};
-use crate::domain::job::{Definition, Group, JobDef, JobDependency};
+use crate::domain::job::{Definition, Group, JobDef, JobDependency, ParamDecl, Shared};
 use crate::domain::params::BatchValues;
 use crate::domain::queue::QueueStatus;
 use crate::domain::source::Source;
@@ -90,7 +92,8 @@ impl BatchStatus {
 
     fn of_job(job: QueueStatus) -> Self {
         match job {
-            QueueStatus::Success => Self::Success,
+            // A branch that was not taken is as planned as one that was.
+            QueueStatus::Success | QueueStatus::NotTaken => Self::Success,
             QueueStatus::Warning | QueueStatus::Forced | QueueStatus::Skipped => Self::Warning,
             QueueStatus::Killed => Self::Killed,
             QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::UpstreamFailed => {
@@ -133,6 +136,12 @@ pub struct Snapshot {
     pub dependencies: Vec<JobDependency>,
     /// The sources they use; without passwords.
     pub sources: Vec<Source>,
+    /// What its jobs wait for in other batches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub externals: Vec<ExternalDependency>,
+    /// What all groups share.
+    #[serde(flatten)]
+    pub shared: Shared,
 }
 
 impl Snapshot {
@@ -221,27 +230,7 @@ impl BatchOrder {
 /// The last day of the period that a batch number names: day `20240731`, month `202407`, quarter
 /// `2024Q3`, year `2024`; `None` for free text.
 pub fn implied_business_date(batch_no: &BatchNo) -> Option<NaiveDate> {
-    let text = batch_no.as_str();
-    let number = |from: usize, to: usize| -> Option<u32> {
-        let digits = text.get(from..to)?;
-        digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
-    };
-    let year = i32::try_from(number(0, 4)?).ok()?;
-    let last_of = |month: u32| -> Option<NaiveDate> {
-        let (next_year, next_month) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
-        NaiveDate::from_ymd_opt(year, month, 1)?;
-        NaiveDate::from_ymd_opt(next_year, next_month, 1)?.pred_opt()
-    };
-    match text.len() {
-        4 => last_of(12),
-        6 if text.as_bytes()[4] == b'Q' => match number(5, 6)? {
-            quarter @ 1..=4 => last_of(quarter * 3),
-            _ => None,
-        },
-        6 => last_of(number(4, 6)?),
-        8 => NaiveDate::from_ymd_opt(year, number(4, 6)?, number(6, 8)?),
-        _ => None,
-    }
+    Period::of(batch_no).map(Period::last_day)
 }
 
 /// Makes the batches an order asks for: one per group it names. Pure; `now` only places
@@ -286,7 +275,11 @@ fn plan_group(
 ) -> Result<BatchPlan, BatchError> {
     let snapshot = snapshot(defs, group)?;
     snapshot.dag()?;
-    let mut params = group.params.clone();
+    let declared = |all: &[ParamDecl]| -> BTreeMap<String, String> {
+        all.iter().filter_map(|p| Some((p.name.clone(), p.value.clone()?))).collect()
+    };
+    let mut params = declared(&snapshot.shared.params);
+    params.extend(declared(&group.params));
     params.extend(order.params.clone());
     let zone = zone_of(group)?;
     let day = day_in(now, zone);
@@ -335,24 +328,24 @@ fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
     }
     let used: HashSet<_> = jobs.iter().filter_map(|j| j.source.as_ref()).collect();
     let sources = defs.sources.iter().filter(|s| used.contains(&s.name)).cloned().collect();
-    Ok(Snapshot { group: group.clone(), jobs, dependencies, sources })
+    let externals =
+        defs.externals.iter().filter(|e| active.contains(&e.job_code)).cloned().collect();
+    let shared = defs.shared.clone();
+    Ok(Snapshot { group: group.clone(), dependencies, sources, externals, shared, jobs })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::id::JobType;
+    use crate::domain::trigger_rule::When;
 
     fn defs() -> Definition {
         let group = |code: &str, ty: &str| Group {
-            code: GroupCode::parse(code).expect("group"),
-            name: code.to_owned(),
             batch_type: Some(ty.to_owned()),
-            owner: None,
-            notify_email: vec![],
-            max_parallel: None,
             time_zone: Some("Asia/Shanghai".to_owned()),
-            params: BTreeMap::from([("rate".to_owned(), "7.0".to_owned())]),
+            params: vec![ParamDecl::plain("rate", "7.0")],
+            ..Group::bare(GroupCode::parse(code).expect("group"))
         };
         let job = |code: &str, group: &str| {
             JobDef::bare(
@@ -371,7 +364,9 @@ mod tests {
                 job_code: JobCode::parse("B").expect("code"),
                 depends_on: JobCode::parse("A").expect("code"),
                 dependency_order: 1,
+                when: When::Success,
             }],
+            ..Definition::default()
         }
     }
 

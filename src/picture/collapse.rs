@@ -185,7 +185,7 @@ fn node(class: &Class, number: usize, members: &[&Item]) -> Item {
 }
 
 /// What is worst comes first: it is what one looks for in a small picture of a large DAG.
-const WORST_FIRST: [QueueStatus; 15] = [
+const WORST_FIRST: [QueueStatus; 16] = [
     QueueStatus::Failed,
     QueueStatus::Timeout,
     QueueStatus::Unknown,
@@ -200,6 +200,7 @@ const WORST_FIRST: [QueueStatus; 15] = [
     QueueStatus::Warning,
     QueueStatus::Forced,
     QueueStatus::Skipped,
+    QueueStatus::NotTaken,
     QueueStatus::Success,
 ];
 

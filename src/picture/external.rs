@@ -1,5 +1,6 @@
 //! Jobs of other batches, for which jobs of this one wait.
 
+use crate::domain::external::ExternalDependency;
 use crate::domain::id::JobCode;
 use crate::picture::view::{Item, ItemKind, JobState, Link, LinkKind, Timing, View};
 use std::collections::{BTreeMap, HashMap};
@@ -19,6 +20,19 @@ pub struct External {
     pub child: JobCode,
     /// What must have become of it.
     pub condition: String,
+}
+
+impl From<&ExternalDependency> for External {
+    fn from(dependency: &ExternalDependency) -> Self {
+        Self {
+            batch: dependency.batch.to_string(),
+            group: dependency.group.to_string(),
+            job: dependency.depends_on.as_ref().map(ToString::to_string),
+            state: None,
+            child: dependency.job_code.clone(),
+            condition: dependency.when.to_string(),
+        }
+    }
 }
 
 impl External {

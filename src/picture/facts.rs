@@ -5,6 +5,7 @@ use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::picture::view::{Item, ItemKind, Link, LinkKind, Subject, View};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// Facts of a node, without its id: `code, name, type, kind, group, level, order, …`. What is not
 /// known has no key, but for `start` and `end` of a job that has a state.
@@ -31,6 +32,9 @@ pub(super) fn facts(order: usize, item: &Item) -> Map<String, Value> {
     if let Some(state) = &item.state {
         let moment = |at: Option<Millis>| at.map(|at| at.to_string());
         put("status", json!(state.status.as_str()));
+        if let Some(kind) = state.status.skip_kind() {
+            put("skip_kind", json!(kind));
+        }
         put("attempt", json!(state.attempt));
         put("start", json!(moment(state.start)));
         put("end", json!(moment(state.end)));
@@ -51,10 +55,12 @@ pub(super) fn facts(order: usize, item: &Item) -> Map<String, Value> {
     }
     if !item.members.is_empty() {
         let word = |status: &Option<QueueStatus>| status.map_or("DEFINED", QueueStatus::as_str);
-        let counts: Map<String, Value> =
-            item.members.iter().map(|(s, n)| (word(s).to_owned(), json!(n))).collect();
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for (status, number) in &item.members {
+            *counts.entry(word(status)).or_default() += number;
+        }
         put("jobs", json!(item.members.values().sum::<usize>()));
-        put("statuses", Value::Object(counts));
+        put("statuses", json!(counts));
     }
     facts
 }

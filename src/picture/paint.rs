@@ -42,7 +42,9 @@ pub(super) fn paint_of(status: Option<QueueStatus>) -> Paint {
             paint("#d6eaf8", "#6ba4cf", "#1f2d3a", "#6d96b8")
         }
         QueueStatus::Held => paint("#d7ccc8", "#8d6e63", "#352d29", "#ab8d82"),
-        QueueStatus::Skipped => paint("#e0e0e0", "#9e9e9e", "#2f2f2f", "#8a8a8a"),
+        QueueStatus::Skipped | QueueStatus::NotTaken => {
+            paint("#e0e0e0", "#9e9e9e", "#2f2f2f", "#8a8a8a")
+        }
         QueueStatus::Pending => paint("#f5f5f5", "#9aa5b1", "#272d35", "#77828e"),
     }
 }

@@ -3,10 +3,11 @@
 use super::*;
 use crate::domain::batch::Snapshot;
 use crate::domain::id::{GroupCode, JobCode, JobType};
-use crate::domain::job::{Group, JobDef, JobDependency};
+use crate::domain::job::{Group, JobDef, JobDependency, Shared};
 use crate::domain::lang::Lang;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
+use crate::domain::trigger_rule::When;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,21 +32,15 @@ pub(super) fn snapshot_of(
         job_code: code(job),
         depends_on: code(parent),
         dependency_order: 1,
+        when: When::Success,
     };
     Snapshot {
-        group: Group {
-            code: group.clone(),
-            name: label.to_owned(),
-            batch_type: None,
-            owner: None,
-            notify_email: vec![],
-            max_parallel: None,
-            time_zone: None,
-            params: BTreeMap::new(),
-        },
+        group: Group { name: label.to_owned(), ..Group::bare(group.clone()) },
         jobs: jobs.iter().map(job).collect(),
         dependencies: edges.iter().map(edge).collect(),
         sources: vec![],
+        externals: vec![],
+        shared: Shared::default(),
     }
 }
 
@@ -337,6 +332,34 @@ fn another_batch_is_a_dashed_node_before_all_others() {
     assert!(text_of(&view, "dot").contains("style=\"rounded,filled,dashed\""));
     assert!(text_of(&view, "mermaid").contains("class n1 external"));
     assert!(text_of(&view, "svg").contains("class=\"box defined other\""));
+}
+
+#[test]
+fn two_groups_that_wait_for_one_batch_share_its_node() {
+    let waits = |group: &str, job: &str| {
+        let external = External {
+            batch: "prev".to_owned(),
+            group: "ledger".to_owned(),
+            job: None,
+            state: None,
+            child: code(job),
+            condition: "done".to_owned(),
+        };
+        view(&snapshot_of(group, &[(job, job)], &[], group), None).with_external(&[external])
+    };
+    let both = View::join("both", vec![waits("one", "A"), waits("two", "B")]);
+    assert_eq!(links(&both), "prev/ledger>A prev/ledger>B");
+    assert_eq!(ids(&both), "A B prev/ledger");
+}
+
+#[test]
+fn conditions_are_those_of_the_definition() {
+    let mut snapshot = snapshot(&[("A", "A"), ("B", "B")], &[("B", "A")], "g");
+    snapshot.dependencies[0].when = When::Failure;
+    let view = view(&snapshot, None);
+    assert_eq!(json_of(&view, "native", BARE)["edges"][0]["condition"], "failure");
+    assert!(text_of(&view, "dot").contains("\"A\" -> \"B\" [label=\"failure\"];"));
+    assert!(text_of(&view, "svg").contains(">failure</text>"));
 }
 
 #[test]

@@ -161,7 +161,11 @@ impl View {
             edges: edges.into_iter().map(link).collect(),
             nodes,
         };
-        view.sorted()
+        let conditions = snapshot
+            .dependencies
+            .iter()
+            .map(|d| ((d.depends_on.clone(), d.job_code.clone()), d.when.to_string()));
+        view.conditioned(&conditions.collect()).sorted()
     }
 
     /// Several pictures in one, a frame each. Their job codes differ, as those of one definition do.
@@ -173,13 +177,25 @@ impl View {
             nodes: vec![],
             edges: vec![],
         };
+        let mut shared: HashMap<String, usize> = HashMap::new();
         for view in views {
-            let first = all.nodes.len();
             if view.subject == Subject::Batch {
                 all.subject = Subject::Batch;
             }
-            all.nodes.extend(view.nodes);
-            let moved = |e: Link| Link { source: e.source + first, target: e.target + first, ..e };
+            // What jobs of several groups wait for in another batch is one node.
+            let mut at = Vec::with_capacity(view.nodes.len());
+            for item in view.nodes {
+                let next = all.nodes.len();
+                let place = match item.kind {
+                    ItemKind::External => *shared.entry(item.code.clone()).or_insert(next),
+                    ItemKind::Job | ItemKind::Group | ItemKind::Tag => next,
+                };
+                at.push(place);
+                if place == next {
+                    all.nodes.push(item);
+                }
+            }
+            let moved = |e: Link| Link { source: at[e.source], target: at[e.target], ..e };
             all.edges.extend(view.edges.into_iter().map(moved));
             all.groups.extend(view.groups);
         }
@@ -197,7 +213,7 @@ impl View {
         self
     }
 
-    /// The same with conditions other than `success`, by parent and child.
+    /// The same with other conditions, by parent and child.
     pub fn conditioned(mut self, conditions: &BTreeMap<(JobCode, JobCode), String>) -> Self {
         let of: HashMap<(&str, &str), &String> =
             conditions.iter().map(|((p, c), text)| ((p.as_str(), c.as_str()), text)).collect();

@@ -4,11 +4,15 @@
 //! One file per table family of the spec.
 
 pub mod batch;
+mod columns;
+pub mod history;
 pub mod job;
 pub mod log;
 pub mod node;
 pub mod outbox;
+pub mod outside;
 pub mod queue;
+mod shared;
 
 pub use crate::db::{Db, Tx};
 

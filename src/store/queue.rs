@@ -1,7 +1,7 @@
 //! `job_queue`: one job in one batch.
 
 use crate::db::{Row, Value};
-use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
+use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId, QueueId};
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
 use crate::store::{Stale, Tx};
@@ -46,7 +46,7 @@ pub async fn of_batch(tx: &mut Tx, batch: BatchId) -> Result<Vec<QueueEntry>> {
     let rows = tx
         .fetch_all(
             "SELECT queue_id, batch_id, job_code, status, try_count, attempt, owner, not_before, \
-             start_time, end_time, error_message FROM job_queue WHERE batch_id = ? ORDER BY queue_id",
+             start_time, end_time, error_message, skip_kind FROM job_queue WHERE batch_id = ? ORDER BY queue_id",
             &[batch.0.into()],
         )
         .await?;
@@ -55,12 +55,13 @@ pub async fn of_batch(tx: &mut Tx, batch: BatchId) -> Result<Vec<QueueEntry>> {
 
 fn entry(row: &Row) -> Result<QueueEntry> {
     let word = row.text("status")?;
+    let status = QueueStatus::stored(&word, row.opt_text("skip_kind")?.as_deref())
+        .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
     Ok(QueueEntry {
         queue_id: QueueId(row.int("queue_id")?),
         batch_id: BatchId(row.int("batch_id")?),
         job_code: JobCode::parse(&row.text("job_code")?)?,
-        status: QueueStatus::parse(&word)
-            .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?,
+        status,
         try_count: u32::try_from(row.int("try_count")?)?,
         attempt: u32::try_from(row.int("attempt")?)?,
         owner: row.opt_text("owner")?.map(NodeId),
@@ -102,8 +103,9 @@ pub async fn transition(
     let end = to.is_final().then_some(now.to_utc());
     let found = tx
         .execute_in(
-            "UPDATE job_queue SET status = ?, update_time = ?, end_time = ? WHERE queue_id",
-            &[to.as_str().into(), now.to_utc().into(), end.into()],
+            "UPDATE job_queue SET status = ?, skip_kind = ?, update_time = ?, end_time = ? \
+             WHERE queue_id",
+            &[to.as_str().into(), to.skip_kind().into(), now.to_utc().into(), end.into()],
             ids,
             "AND status = ?",
             &[from.as_str().into()],
@@ -195,7 +197,7 @@ pub async fn reset(tx: &mut Tx, ids: &[i64], from: QueueStatus, now: Millis) -> 
         .execute_in(
             "UPDATE job_queue SET status = ?, try_count = 0, owner = NULL, not_before = NULL, \
              error_message = NULL, outputs = NULL, start_time = NULL, end_time = NULL, \
-             update_time = ? WHERE queue_id",
+             skip_kind = NULL, update_time = ? WHERE queue_id",
             &[QueueStatus::Pending.as_str().into(), now.to_utc().into()],
             ids,
             "AND status = ?",
@@ -220,4 +222,29 @@ pub async fn is_ours(tx: &mut Tx, id: QueueId, attempt: u32, owner: &NodeId) -> 
         )
         .await?;
     Ok(row.is_some())
+}
+
+/// Jobs that have a row under this batch number in a batch of another group than `group`, with that
+/// group: a batch of `group` cannot have them as well.
+pub async fn taken_elsewhere(
+    tx: &mut Tx,
+    batch_no: &BatchNo,
+    group: &GroupCode,
+) -> Result<Vec<(JobCode, GroupCode)>> {
+    let rows = tx
+        .fetch_all(
+            "SELECT q.job_code AS job_code, b.group_code AS group_code FROM job_queue q \
+             JOIN job_batch b ON b.batch_id = q.batch_id \
+             WHERE q.batch_no = ? AND b.group_code <> ? ORDER BY q.job_code",
+            &[batch_no.as_str().into(), group.as_str().into()],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok((
+                JobCode::parse(&row.text("job_code")?)?,
+                GroupCode::parse(&row.text("group_code")?)?,
+            ))
+        })
+        .collect()
 }

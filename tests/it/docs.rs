@@ -1,6 +1,7 @@
 //! Documents that are drawn from the program itself: compared here, written by `make docs`.
 
 use procession::domain::queue::{Event, QueueStatus};
+use procession::domain::trigger_rule::{Decision, Edge, Tally, TriggerRule, When, edge};
 use procession::picture::FORMATS;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection, Row};
@@ -40,6 +41,74 @@ fn state_machine() {
     check("docs/state-machine.md", &state_machine_page(&source));
 }
 
+/// The two tables by which a batch decides stand in the documents as the code has them.
+#[test]
+fn trigger_rules() {
+    let page = std::fs::read_to_string("docs/dependencies.md").expect("docs/dependencies.md");
+    for table in [edge_table(), rule_table()] {
+        assert!(page.contains(&table), "docs/dependencies.md must hold this table:\n{table}");
+    }
+}
+
+fn edge_table() -> String {
+    let expr = When::parse("n > 0").expect("expression");
+    let mut table = String::from(
+        "| parent | success | failure | done | skipped | expression true | expression false |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    for parent in QueueStatus::ALL.into_iter().filter(|s| s.is_final()) {
+        let _ = write!(table, "| `{}` |", parent.drawn_as());
+        let whens = [When::Success, When::Failure, When::Done, When::Skipped, expr.clone()];
+        let cells = whens.iter().map(|w| edge(w, parent, |_| true));
+        for cell in cells.chain([edge(&expr, parent, |_| false)]) {
+            let word = match cell.expect("the parent is final") {
+                Edge::Met => "met",
+                Edge::Failed => "failed",
+                Edge::Unmet => "not met",
+                Edge::Neutral => "neutral",
+                Edge::Lost => "lost",
+            };
+            let _ = write!(table, " {word} |");
+        }
+        table.push('\n');
+    }
+    table
+}
+
+fn rule_table() -> String {
+    let edges = [
+        ("all met", [2, 0, 0, 0, 0]),
+        ("met and failed", [1, 1, 0, 0, 0]),
+        ("met and not met", [1, 0, 1, 0, 0]),
+        ("met and neutral", [1, 0, 0, 1, 0]),
+        ("met and lost", [1, 0, 0, 0, 1]),
+        ("all failed", [0, 2, 0, 0, 0]),
+        ("failed and not met", [0, 1, 1, 0, 0]),
+        ("failed and neutral", [0, 1, 0, 1, 0]),
+        ("all not met", [0, 0, 2, 0, 0]),
+        ("not met and neutral", [0, 0, 1, 1, 0]),
+        ("all neutral", [0, 0, 0, 2, 0]),
+        ("all lost", [0, 0, 0, 0, 2]),
+    ];
+    let names = TriggerRule::ALL.map(|rule| format!(" {rule} |"));
+    let mut table = format!("| edges |{}\n|---|---|---|---|---|---|---|\n", names.concat());
+    for (name, [met, failed, unmet, neutral, lost]) in edges {
+        let tally = Tally { open: 0, met, failed, unmet, neutral, lost };
+        let _ = write!(table, "| {name} |");
+        for rule in TriggerRule::ALL {
+            let word = match tally.decide(rule) {
+                Some(Decision::Run) => "runs",
+                Some(Decision::Fail) => "UPSTREAM_FAILED",
+                Some(Decision::NotTaken) => "SKIPPED",
+                None => "waits",
+            };
+            let _ = write!(table, " {word} |");
+        }
+        table.push('\n');
+    }
+    table
+}
+
 fn state_machine_page(source: &str) -> String {
     let mut page = String::from("# States of a job in a batch\n\n");
     page.push_str(GENERATED);
@@ -52,34 +121,45 @@ fn state_machine_page(source: &str) -> String {
     for from in QueueStatus::ALL {
         for (to, events) in ways(from) {
             let names: Vec<String> = events.iter().map(|e| format!("{e:?}")).collect();
-            let _ = writeln!(page, "    {from} --> {to}: {}", names.join(", "));
+            let _ = writeln!(
+                page,
+                "    {} --> {}: {}",
+                from.drawn_as(),
+                to.drawn_as(),
+                names.join(", ")
+            );
         }
     }
     for last in QueueStatus::ALL.into_iter().filter(|s| s.is_final()) {
-        let _ = writeln!(page, "    {last} --> [*]");
+        let _ = writeln!(page, "    {} --> [*]", last.drawn_as());
     }
     page.push_str("```\n\n## States\n\n| state | final | for its children | meaning | event → next state |\n|---|---|---|---|---|\n");
     for state in QueueStatus::ALL {
         let children = match (state.is_final(), state.lets_children_run()) {
             (_, true) => "go on",
-            (true, false) => "never run",
+            (true, false) if state.blocks_children() => "never run",
+            (true, false) => "left out when all parents were",
             (false, false) => "wait",
         };
         let next: Vec<String> = Event::ALL
             .into_iter()
-            .filter_map(|e| state.after(e).ok().map(|to| format!("{e:?} → {to}")))
+            .filter_map(|e| state.after(e).ok().map(|to| format!("{e:?} → {}", to.drawn_as())))
             .collect();
         let last = if state.is_final() { "final" } else { "" };
         let meaning = doc_of(source, &format!("{state:?},"));
-        let _ =
-            writeln!(page, "| `{state}` | {last} | {children} | {meaning} | {} |", next.join("; "));
+        let _ = writeln!(
+            page,
+            "| `{}` | {last} | {children} | {meaning} | {} |",
+            state.drawn_as(),
+            next.join("; ")
+        );
     }
     page.push_str("\n## Events\n\n| event | meaning | legal in |\n|---|---|---|\n");
     for event in Event::ALL {
         let legal: Vec<String> = QueueStatus::ALL
             .into_iter()
             .filter(|s| s.after(event).is_ok())
-            .map(|s| format!("`{s}`"))
+            .map(|s| format!("`{}`", s.drawn_as()))
             .collect();
         let meaning = doc_of(source, &format!("{event:?},"));
         let _ = writeln!(page, "| {event:?} | {meaning} | {} |", legal.join(", "));

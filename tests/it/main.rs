@@ -10,5 +10,6 @@ mod handler;
 mod layers;
 mod migrations;
 mod picture_node;
+mod plan;
 mod store;
 mod util;

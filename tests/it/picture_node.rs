@@ -109,7 +109,7 @@ fn awkward(scene: &Path, home: &Path) {
     expected.write(scene, true);
 }
 
-/// Jobs `J0` … `J14`, one for each state, the first eight in one group.
+/// Jobs `J0` … `J15`, one for each state, the first eight in one group.
 fn every_state() -> String {
     let mut text =
         "groups: { ledger: { name: 总账 Ledger }, tax: { name: 税务 Tax } }\njobs:\n".to_owned();
@@ -155,7 +155,7 @@ fn enriched(view: View) -> View {
         condition: "success".to_owned(),
     };
     let externals = [external(Some("J7"), 0), external(Some("J7"), 8), external(None, 9)];
-    view.timed(&(0..15).map(|i| (code(i), timing(i))).collect())
+    view.timed(&(0..QueueStatus::ALL.len()).map(|i| (code(i), timing(i))).collect())
         .conditioned(&BTreeMap::from([((code(0), code(1)), "done | skipped".to_owned())]))
         .with_external(&externals)
         .framed("authorities", "Authorities", &[GroupCode::parse("tax").expect("group")])

@@ -87,5 +87,7 @@ fn statuses_drawn(scene: &Scene<'_>) -> Vec<QueueStatus> {
     let drawn = |status: &QueueStatus| {
         scene.view.nodes.iter().any(|i| i.state.as_ref().is_some_and(|s| s.status == *status))
     };
-    QueueStatus::ALL.into_iter().filter(drawn).collect()
+    let mut drawn: Vec<QueueStatus> = QueueStatus::ALL.into_iter().filter(drawn).collect();
+    drawn.dedup_by_key(|status| status.as_str());
+    drawn
 }

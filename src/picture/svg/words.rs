@@ -56,8 +56,9 @@ pub(super) fn summary(scene: &Scene<'_>) -> String {
     parts.join(" · ")
 }
 
-fn statuses(scene: &Scene<'_>) -> BTreeMap<QueueStatus, usize> {
-    let mut counts = BTreeMap::new();
+/// How many jobs are in which state, by its word, in the order of the states.
+fn statuses(scene: &Scene<'_>) -> Vec<(&'static str, usize)> {
+    let mut counts: BTreeMap<QueueStatus, usize> = BTreeMap::new();
     for item in scene.view.nodes.iter().filter(|item| item.kind != ItemKind::External) {
         if let (true, Some(state)) = (item.members.is_empty(), &item.state) {
             *counts.entry(state.status).or_default() += 1;
@@ -68,7 +69,14 @@ fn statuses(scene: &Scene<'_>) -> BTreeMap<QueueStatus, usize> {
             }
         }
     }
-    counts
+    let mut words: Vec<(&'static str, usize)> = Vec::new();
+    for (status, n) in counts {
+        match words.iter_mut().find(|(word, _)| *word == status.as_str()) {
+            Some((_, sum)) => *sum += n,
+            None => words.push((status.as_str(), n)),
+        }
+    }
+    words
 }
 
 /// What a mouse over the box shows: everything in full.

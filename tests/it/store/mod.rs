@@ -4,6 +4,7 @@
 mod batch;
 mod definition;
 mod door;
+mod history;
 mod log;
 mod others;
 mod parallel;
@@ -19,6 +20,7 @@ use procession::domain::job::{Definition, Group, JobDef, JobDependency};
 use procession::domain::queue::{QueueEntry, QueueStatus};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
+use procession::domain::trigger_rule::When;
 use procession::store::queue::NewEntry;
 use procession::store::{self, Db, Stale, Tx};
 use secrecy::SecretString;
@@ -84,6 +86,10 @@ suite! {
             changes_are_logged_in_order
             lines_are_paged_over_attempts
             any_line_can_be_stored;
+        history:
+            good_tries_of_the_group_make_its_history
+            only_the_newest_tries_and_batches_count
+            jobs_that_another_group_has_under_the_number_are_named;
         others:
             mails_wait_in_the_outbox
             a_lease_is_renewed_and_found
@@ -213,16 +219,7 @@ fn no(word: &str) -> BatchNo {
 }
 
 fn group(word: &str) -> Group {
-    Group {
-        code: group_code(word),
-        name: word.to_owned(),
-        batch_type: None,
-        owner: None,
-        notify_email: Vec::new(),
-        max_parallel: None,
-        time_zone: None,
-        params: BTreeMap::new(),
-    }
+    Group::bare(group_code(word))
 }
 
 fn job(group: &str, word: &str) -> JobDef {
@@ -235,12 +232,14 @@ fn chain(of: &str, jobs: &[&str]) -> Definition {
         job_code: code(pair[1]),
         depends_on: code(pair[0]),
         dependency_order: 1,
+        when: When::Success,
     };
     Definition {
         sources: Vec::new(),
         groups: vec![group(of)],
         jobs: jobs.iter().map(|j| job(of, j)).collect(),
         dependencies: jobs.windows(2).map(waits).collect(),
+        ..Definition::default()
     }
 }
 

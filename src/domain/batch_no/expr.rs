@@ -1,0 +1,283 @@
+//! Expressions that give batch numbers: `month(-1)`, `prev`, `months`.
+
+use super::{Period, PeriodKind};
+use crate::domain::id::BatchNo;
+use chrono::NaiveDate;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// The forms of an expression, for messages and help.
+pub const FORMS: &str = "a batch number (202407, 2024Q3, 2024, 20240731, or up to 50 ASCII letters, \
+     digits, '.', '_' and '-'), same, prev, prev(n), next, next(n), day(n), month(n), quarter(n), \
+     year(n), months, months_of_quarter, months_of_year, quarters_of_year or latest";
+
+/// Farthest shift; 100,000 days are 273 years.
+const SHIFT_MAX: i64 = 100_000;
+
+/// An expression that gives batch numbers for a day, or for another batch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum BatchExpr {
+    /// This number, whatever the day: `202407`.
+    Literal(BatchNo),
+    /// The number of the batch that asks: `same`.
+    Same,
+    /// So many places after the batch that asks: `prev`, `prev(2)`, `next(1)`.
+    Shift(i64),
+    /// The day, month, quarter or year with the base date in it, so many places later: `month(-1)`.
+    Period(PeriodKind, i64),
+    /// All months of the period of the batch that asks: `months`.
+    Months,
+    /// All periods of one kind in the longer one that the batch that asks lies in:
+    /// `months_of_quarter`, `months_of_year`, `quarters_of_year`.
+    Of(PeriodKind, PeriodKind),
+    /// The newest number that exists and is not after the batch that asks: `latest`.
+    Latest,
+}
+
+/// The words without a number, and what they mean.
+const WORDS: [(&str, BatchExpr); 8] = [
+    ("same", BatchExpr::Same),
+    ("prev", BatchExpr::Shift(-1)),
+    ("next", BatchExpr::Shift(1)),
+    ("months", BatchExpr::Months),
+    ("months_of_quarter", BatchExpr::Of(PeriodKind::Month, PeriodKind::Quarter)),
+    ("months_of_year", BatchExpr::Of(PeriodKind::Month, PeriodKind::Year)),
+    ("quarters_of_year", BatchExpr::Of(PeriodKind::Quarter, PeriodKind::Year)),
+    ("latest", BatchExpr::Latest),
+];
+
+/// The batch numbers that an expression asks for, seen from another batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// All of these.
+    These(Vec<BatchNo>),
+    /// The newest that exists and is not after this one (see `latest_up_to`).
+    LatestUpTo(BatchNo),
+}
+
+/// Why an expression cannot be read, or gives no number here; `Display` is the sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BatchExprError {
+    /// Not one of the forms.
+    #[error("'{0}' is not a batch number and not an expression for one; write {FORMS}")]
+    Unknown(String),
+    /// Not a whole number in range between the parentheses.
+    #[error("'{text}': {n} must be a whole number from {min} to 100000, as in {example}")]
+    BadCount {
+        /// The expression.
+        text: String,
+        /// What stands between the parentheses.
+        n: String,
+        /// The smallest that is allowed.
+        min: i64,
+        /// A right one.
+        example: String,
+    },
+    /// A word of the forms that wants a number.
+    #[error("'{0}' wants a number; write {0}(0) for the {0} itself, {0}(-1) for the one before")]
+    NoCount(&'static str),
+    /// Counted from another batch, where there is only a day.
+    #[error(
+        "{0} is counted from another batch, and here is only a day; write day(n), month(n), \
+         quarter(n) or year(n), or the batch number itself"
+    )]
+    NeedsBatch(BatchExpr),
+    /// The base is free text.
+    #[error("{expr} of batch {base}: free text has no {missing}; {cure}")]
+    FreeText {
+        /// The expression.
+        expr: BatchExpr,
+        /// The batch that asks.
+        base: BatchNo,
+        /// What it does not have.
+        missing: &'static str,
+        /// What to do about it.
+        cure: &'static str,
+    },
+    /// A longer period does not lie in a shorter one.
+    #[error("{expr} of batch {base}: a {kind} does not lie in one {within}; write months")]
+    TooLong {
+        /// The expression.
+        expr: BatchExpr,
+        /// The batch that asks.
+        base: BatchNo,
+        /// Its kind.
+        kind: PeriodKind,
+        /// The kind it would have to lie in.
+        within: PeriodKind,
+    },
+    /// Beyond the years 1 to 9999.
+    #[error("{0} lies outside the years 1 to 9999; use a smaller number")]
+    OutOfTime(BatchExpr),
+    /// Several numbers, or one that only the stored batches know, where exactly one is needed.
+    #[error("{0} does not give one batch number; write same, prev(n), next(n) or month(n)")]
+    NotOne(BatchExpr),
+}
+
+impl BatchExpr {
+    /// Reads an expression. A word of the forms is never free text: a batch cannot be called `prev`.
+    pub fn parse(text: &str) -> Result<Self, BatchExprError> {
+        let text = text.trim();
+        let unknown = || BatchExprError::Unknown(shown(text));
+        let kind_of = |word: &str| {
+            PeriodKind::ALL.into_iter().find(|kind| kind.as_str().eq_ignore_ascii_case(word))
+        };
+        if let Some((_, expr)) = WORDS.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
+            return Ok(expr.clone());
+        }
+        if let Some(kind) = kind_of(text) {
+            return Err(BatchExprError::NoCount(kind.as_str()));
+        }
+        let Some((word, rest)) = text.split_once('(') else {
+            return BatchNo::parse(text).map(Self::Literal).map_err(|_| unknown());
+        };
+        let n = rest.strip_suffix(')').ok_or_else(unknown)?.trim();
+        let word = word.trim().to_ascii_lowercase();
+        if let Some(kind) = kind_of(&word) {
+            return Ok(Self::Period(kind, count(text, n, -SHIFT_MAX, &format!("{kind}(-1)"))?));
+        }
+        match word.as_str() {
+            "prev" => Ok(Self::Shift(-count(text, n, 1, "prev(2)")?)),
+            "next" => Ok(Self::Shift(count(text, n, 1, "next(2)")?)),
+            _ => Err(unknown()),
+        }
+    }
+
+    /// The batch number on a day: what a schedule or a user gets. Forms that are counted from a batch
+    /// make no sense here.
+    pub fn at(&self, date: NaiveDate) -> Result<BatchNo, BatchExprError> {
+        match self {
+            Self::Literal(no) => Ok(no.clone()),
+            Self::Period(kind, n) => self.period(*kind, *n, date),
+            Self::Same | Self::Shift(_) | Self::Months | Self::Of(..) | Self::Latest => {
+                Err(BatchExprError::NeedsBatch(self.clone()))
+            }
+        }
+    }
+
+    /// The batch numbers seen from the batch `base`: what a dependency gets. The base date of
+    /// `month(n)` and its like is the business date, else the last day of the base's period.
+    pub fn from(
+        &self,
+        base: &BatchNo,
+        business_date: Option<NaiveDate>,
+    ) -> Result<Wanted, BatchExprError> {
+        let free_text = |missing, cure| {
+            let (expr, base) = (self.clone(), base.clone());
+            move || BatchExprError::FreeText { expr, base, missing, cure }
+        };
+        let period = || {
+            let cure = "use a number such as 202407 or 2024Q3, or name the batches one by one";
+            Period::of(base).ok_or_else(free_text("period", cure))
+        };
+        Ok(Wanted::These(match self {
+            Self::Literal(no) => vec![no.clone()],
+            Self::Same => vec![base.clone()],
+            Self::Latest => return Ok(Wanted::LatestUpTo(base.clone())),
+            Self::Shift(n) => {
+                let shifted = period()?.shift(*n);
+                vec![shifted.ok_or_else(|| BatchExprError::OutOfTime(self.clone()))?.batch_no()]
+            }
+            Self::Period(kind, n) => {
+                let cure = "give the batch a business date (--business-date YYYY-MM-DD)";
+                let implied = || Period::of(base).map(Period::last_day);
+                let date = business_date.or_else(implied).ok_or_else(free_text("date", cure))?;
+                vec![self.period(*kind, *n, date)?]
+            }
+            Self::Months => period()?.months().into_iter().map(Period::batch_no).collect(),
+            Self::Of(part, whole) => {
+                let own = period()?;
+                if own.kind() > *whole {
+                    let (expr, base, kind) = (self.clone(), base.clone(), own.kind());
+                    return Err(BatchExprError::TooLong { expr, base, kind, within: *whole });
+                }
+                let whole = Period::containing(*whole, own.first_day());
+                whole
+                    .map(|w| w.split(*part))
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(Period::batch_no)
+                    .collect()
+            }
+        }))
+    }
+
+    /// The one batch number seen from the batch `base`.
+    pub fn one_from(
+        &self,
+        base: &BatchNo,
+        business_date: Option<NaiveDate>,
+    ) -> Result<BatchNo, BatchExprError> {
+        match self {
+            Self::Literal(_) | Self::Same | Self::Shift(_) | Self::Period(..) => {
+                match self.from(base, business_date)? {
+                    Wanted::These(mut one) if one.len() == 1 => Ok(one.remove(0)),
+                    Wanted::These(_) | Wanted::LatestUpTo(_) => {
+                        Err(BatchExprError::NotOne(self.clone()))
+                    }
+                }
+            }
+            Self::Months | Self::Of(..) | Self::Latest => Err(BatchExprError::NotOne(self.clone())),
+        }
+    }
+
+    fn period(&self, kind: PeriodKind, n: i64, date: NaiveDate) -> Result<BatchNo, BatchExprError> {
+        Period::containing(kind, date)
+            .and_then(|period| period.shift(n))
+            .map(Period::batch_no)
+            .ok_or_else(|| BatchExprError::OutOfTime(self.clone()))
+    }
+}
+
+fn count(text: &str, n: &str, min: i64, example: &str) -> Result<i64, BatchExprError> {
+    let number = n.parse::<i64>().ok().filter(|number| (min..=SHIFT_MAX).contains(number));
+    number.ok_or_else(|| BatchExprError::BadCount {
+        text: shown(text),
+        n: if n.is_empty() { "what stands in the parentheses".to_owned() } else { shown(n) },
+        min,
+        example: example.to_owned(),
+    })
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+impl fmt::Display for BatchExpr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Literal(no) => fmt::Display::fmt(no, f),
+            Self::Same => f.pad("same"),
+            Self::Shift(-1) => f.pad("prev"),
+            Self::Shift(1) => f.pad("next"),
+            Self::Shift(n) if *n < 0 => f.pad(&format!("prev({})", n.unsigned_abs())),
+            Self::Shift(n) => f.pad(&format!("next({n})")),
+            Self::Period(kind, n) => f.pad(&format!("{kind}({n})")),
+            Self::Months => f.pad("months"),
+            Self::Of(part, whole) => f.pad(&format!("{part}s_of_{whole}")),
+            Self::Latest => f.pad("latest"),
+        }
+    }
+}
+
+impl FromStr for BatchExpr {
+    type Err = BatchExprError;
+    fn from_str(text: &str) -> Result<Self, BatchExprError> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<String> for BatchExpr {
+    type Error = BatchExprError;
+    fn try_from(text: String) -> Result<Self, BatchExprError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<BatchExpr> for String {
+    fn from(expr: BatchExpr) -> String {
+        expr.to_string()
+    }
+}
