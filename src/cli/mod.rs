@@ -89,7 +89,7 @@ enum Verb {
     Job(job::JobVerb),
     /// What a job of a batch printed and what its database said
     Logs(logs::LogsArgs),
-    /// The DAG of a file, a group or a batch, as JSON or DOT
+    /// The DAG of a file, a group or a batch, in the shape that a front end eats
     Dag(dag::DagArgs),
 }
 

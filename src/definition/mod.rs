@@ -38,6 +38,7 @@ pub use fault::Fault;
 pub use fault::Faults;
 pub use load::Loaded;
 pub use load::load;
+pub(crate) use near::did_you_mean;
 
 #[cfg(test)]
 mod tests;

@@ -143,3 +143,61 @@ fn what_does_not_hold_is_listed_and_a_warning_is_no_failure() {
     let (_, shown, _) = said(path, &["job", "show", "A"]);
     assert!(shown.contains("check ok:\n  expects a value of 5 or more, else error"), "{shown}");
 }
+
+/// A chain, a side arm and two groups; `dag` without a database.
+const PICTURE: &str = "
+groups: { one: { name: One }, two: { name: Two } }
+jobs:
+  GL_LOAD: { type: NOOP, group: one, tags: [load] }
+  GL_POST: { type: NOOP, group: one, depends_on: [GL_LOAD], tags: [post] }
+  GL_SUM: { type: NOOP, group: one, depends_on: [GL_POST, GL_LOAD], tags: [post] }
+  TAX: { type: NOOP, group: two }
+";
+
+fn picture(folder: &Path, args: &[&str]) -> serde_json::Value {
+    let (code, shown, error) = said(folder, &[&["dag", "dag.yaml"][..], args].concat());
+    assert_eq!(code, 0, "{args:?}: {error}");
+    serde_json::from_str(&shown).expect("JSON")
+}
+
+fn ids(list: &serde_json::Value) -> Vec<&str> {
+    list.as_array().expect("list").iter().map(|n| n["id"].as_str().expect("id")).collect()
+}
+
+#[test]
+fn a_picture_shows_the_part_that_was_asked_for() {
+    let folder = folder(PICTURE);
+    let path = folder.path();
+    let whole = picture(path, &[]);
+    assert_eq!(ids(&whole["groups"]), ["one", "two"], "a file with several groups is one picture");
+    assert_eq!(ids(&whole["nodes"]), ["GL_LOAD", "TAX", "GL_POST", "GL_SUM"]);
+    let one = picture(path, &["--group", "one", "--reduce", "transitive", "--direction", "tb"]);
+    assert_eq!(ids(&one["edges"]), ["GL_LOAD->GL_POST", "GL_POST->GL_SUM"]);
+    assert_eq!(one["layout"]["direction"], "TB");
+    let near = picture(path, &["--focus", "GL_POST", "--up", "1", "--down", "0"]);
+    assert_eq!(ids(&near["nodes"]), ["GL_LOAD", "GL_POST"]);
+    let tags = picture(path, &["--collapse", "tag", "--layout", "none", "--format", "native"]);
+    assert_eq!(ids(&tags["nodes"]), ["TAX", "tag/one/load", "tag/one/post"]);
+    assert!(tags["nodes"][0].get("x").is_none());
+    let groups = picture(path, &["--collapse", "group"]);
+    assert_eq!(ids(&groups["nodes"]), ["group/one", "group/two"]);
+}
+
+#[test]
+fn a_picture_that_cannot_be_drawn_says_why() {
+    let folder = folder(PICTURE);
+    let refused = |args: &[&str]| {
+        let (code, shown, error) = said(folder.path(), &[&["dag", "dag.yaml"][..], args].concat());
+        assert_eq!((code, shown.as_str()), (2, ""), "{args:?}");
+        error
+    };
+    let error = refused(&["--focus", "GL_PSOT"]);
+    assert!(error.contains("there is no job GL_PSOT here; did you mean GL_POST?"), "{error}");
+    let error = refused(&["--format", "visio"]);
+    assert!(error.contains("native, reactflow, cytoscape") && error.contains("svg"), "{error}");
+    assert!(refused(&["--up", "2"]).contains("--focus"));
+    assert!(refused(&["--down", "2"]).contains("--focus"));
+    let error = refused(&["--format", "svg", "--layout", "none"]);
+    assert!(error.contains("svg needs positions; leave out --layout none"), "{error}");
+    assert!(refused(&["--group", "three"]).contains("groups that exist: one"));
+}

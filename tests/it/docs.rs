@@ -2,6 +2,7 @@
 
 use procession::domain::queue::{Event, QueueStatus};
 use procession::domain::trigger_rule::{Decision, Edge, Tally, TriggerRule, When, edge};
+use procession::picture::FORMATS;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection, Row};
 use std::collections::BTreeMap;
@@ -185,6 +186,30 @@ fn doc_of(source: &str, line: &str) -> String {
         lines[..at].iter().rev().map_while(|l| l.strip_prefix("/// ")).collect();
     words.reverse();
     words.join(" ")
+}
+
+// --- shapes of pictures ----------------------------------------------------------------------------
+
+/// docs/dag-formats.md lists every shape in the program's own words, with the version that is tested.
+#[test]
+fn shapes_of_pictures() {
+    let page = std::fs::read_to_string(root("docs/dag-formats.md")).expect("page");
+    let package = std::fs::read_to_string(root("tests/node/package.json")).expect("package.json");
+    let package: serde_json::Value = serde_json::from_str(&package).expect("JSON");
+    let (table, _) = page.split_once("## Which part").expect("the table comes first");
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .filter(|line| line.starts_with("| `") && !line.starts_with("| `--"))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    assert_eq!(rows.len(), FORMATS.len(), "a row per shape");
+    for (row, format) in rows.iter().zip(FORMATS) {
+        assert_eq!(row[..2], [format!("`{}`", format.name).as_str(), format.about]);
+        let versions = row[2].split(", ").filter_map(|word| word.split_once(' '));
+        for (library, version) in versions.filter(|(library, _)| *library != "Node.js") {
+            assert_eq!(package["dependencies"][library], version, "{}: {library}", format.name);
+        }
+    }
 }
 
 // --- the schema ------------------------------------------------------------------------------------
