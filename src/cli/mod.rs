@@ -3,6 +3,7 @@
 //! Invariant: exit code 0 is success, 1 a batch that failed, 2 the user's input, 3 Procession itself.
 
 mod batch;
+mod batch_no;
 mod dag;
 mod define;
 mod job;
@@ -72,7 +73,7 @@ enum Verb {
     Apply(define::ApplyArgs),
     /// Make or update Procession's own tables
     Migrate(migrate::MigrateArgs),
-    /// Batches: list, show, why, kill
+    /// Batches: list, show, why, kill, no
     #[command(subcommand)]
     Batch(batch::BatchVerb),
     /// Defined jobs: list, show

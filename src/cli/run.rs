@@ -3,8 +3,10 @@
 use crate::app::{self, App, Apply, EmptyDatabase};
 use crate::cli::progress::{self, Show};
 use crate::cli::{BadInput, Ended, Global, batch, out, resume};
-use crate::domain::batch::{Batch, BatchOrder, BatchStatus};
-use crate::domain::id::{BatchId, BatchNo, GroupCode};
+use crate::definition::Loaded;
+use crate::domain::batch::{AskedOrder, Batch, BatchError, BatchOrder, BatchStatus};
+use crate::domain::batch_no::BatchExpr;
+use crate::domain::id::{BatchId, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::lang::Lang;
 use crate::domain::rerun::UnknownJobs;
@@ -25,7 +27,8 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct RunArgs {
     /// Definition file (YAML, JSON) or folder with job_def.csv; without it, what is stored
     file: Option<PathBuf>,
-    /// Batch number: 202407, 2024Q3, 2024, 20240731 or free text
+    /// Batch number: 202407, 2024Q3, 2024, 20240731, free text, or an expression for the business
+    /// date, else for today: month(-1), quarter(0), …
     #[arg(long, required_unless_present = "order")]
     batch_no: Option<String>,
     /// Run the groups of this type (monthly, quarterly, …)
@@ -40,7 +43,7 @@ pub(super) struct RunArgs {
     /// Parameter of the batch, NAME=VALUE; may be given several times
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
-    /// The same as JSON, as schedules hand it over: {"batchNo":"202407","type":"monthly"}
+    /// The same as JSON, as schedules hand it over: {"batchNo":"month(-1)","type":"monthly"}
     #[arg(long, conflicts_with_all = ["batch_no", "batch_type", "group", "business_date", "params"])]
     order: Option<String>,
     /// Go on with a batch that exists: where a dead process left it, or from its failures
@@ -62,7 +65,7 @@ pub(super) struct RunArgs {
 }
 
 pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
-    let order = args.order()?;
+    let asked = args.asked()?;
     // Faults of the file come first, before any database is touched.
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
     let mut config = global.config()?;
@@ -70,21 +73,14 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
         config.engine.max_parallel = max;
     }
     let app = App::open(config, EmptyDatabase::Prepare).await?;
-    let defs = match loaded {
+    let defs = match &loaded {
         None => app.definition().await?,
-        Some(loaded) => {
-            for warning in &loaded.warnings {
-                out::note(&format!("warning: {warning}"));
-            }
-            if !args.resume {
-                refuse_existing(&app, &loaded.definition, &order).await?;
-            }
-            if !args.resume || args.latest {
-                store_file(&app, &loaded.definition, &args).await?;
-            }
-            loaded.definition
-        }
+        Some(loaded) => loaded.definition.clone(),
     };
+    let order = work_out(&app, asked, &defs, &args).await?;
+    if let Some(loaded) = &loaded {
+        take_file(&app, loaded, &order, &args).await?;
+    }
     let (sender, news) = mpsc::unbounded_channel();
     let mut dispatcher = app.dispatcher(Some(sender)).await?;
     let opened = if args.resume {
@@ -122,9 +118,9 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
 }
 
 impl RunArgs {
-    fn order(&self) -> Result<BatchOrder> {
+    fn asked(&self) -> Result<AskedOrder> {
         if let Some(json) = &self.order {
-            return Ok(BatchOrder::parse(json)?);
+            return Ok(AskedOrder::parse_asked(json)?);
         }
         let mut params = BTreeMap::new();
         for pair in &self.params {
@@ -135,8 +131,8 @@ impl RunArgs {
             params.insert(name.to_owned(), value.to_owned());
         }
         let batch_no = self.batch_no.as_deref().unwrap_or_default();
-        Ok(BatchOrder {
-            batch_no: BatchNo::parse(batch_no)?,
+        Ok(AskedOrder {
+            batch_no: BatchExpr::parse(batch_no).map_err(BatchError::from)?,
             batch_type: self.batch_type.clone(),
             group: self.group.as_deref().map(GroupCode::parse).transpose()?,
             business_date: self.business_date,
@@ -156,6 +152,34 @@ impl RunArgs {
             (false, false) => Show::Lines,
         }
     }
+}
+
+/// The order with its batch number, which is said when an expression gave it.
+async fn work_out(
+    app: &App,
+    asked: AskedOrder,
+    defs: &Definition,
+    args: &RunArgs,
+) -> Result<BatchOrder> {
+    let expr = asked.batch_no.clone();
+    let order = asked.at(defs, batch::server_now(app).await?)?;
+    if !matches!(expr, BatchExpr::Literal(_)) && !args.quiet {
+        out::note(&format!("{expr} is batch {}", order.batch_no));
+    }
+    Ok(order)
+}
+
+async fn take_file(app: &App, loaded: &Loaded, order: &BatchOrder, args: &RunArgs) -> Result<()> {
+    for warning in &loaded.warnings {
+        out::note(&format!("warning: {warning}"));
+    }
+    if !args.resume {
+        refuse_existing(app, &loaded.definition, order).await?;
+    }
+    if !args.resume || args.latest {
+        store_file(app, &loaded.definition, args).await?;
+    }
+    Ok(())
 }
 
 /// Looks before the file is stored, so that a refused run changes nothing at all; `open` looks again

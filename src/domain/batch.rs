@@ -1,6 +1,6 @@
 //! A batch: one run of a group for one batch number.
 
-use crate::domain::batch_no::Period;
+use crate::domain::batch_no::{BatchExpr, BatchExprError, Period};
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId};
 use crate::domain::job::{Definition, Group, JobDef, JobDependency};
@@ -17,9 +17,9 @@ use std::collections::{BTreeMap, HashSet};
 /// `{"batchNo":"202407","type":"monthly"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct BatchOrder {
+pub struct BatchOrder<N = BatchNo> {
     /// The batch number.
-    pub batch_no: BatchNo,
+    pub batch_no: N,
     /// Which groups: those of this type.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub batch_type: Option<String>,
@@ -33,6 +33,9 @@ pub struct BatchOrder {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
 }
+
+/// An order as it is written: its batch number may be an expression, `month(-1)`.
+pub type AskedOrder = BatchOrder<BatchExpr>;
 
 /// State of a `job_batch` row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -207,15 +210,74 @@ pub enum BatchError {
     /// The group's zone is not in the IANA table.
     #[error("group {0}: time zone {1:?} is not known; use an IANA name such as Asia/Shanghai")]
     BadZone(GroupCode, String),
+    /// The expression for the batch number gives none.
+    #[error(transparent)]
+    Number(#[from] BatchExprError),
+    /// The groups of the order are in zones where it is not the same day now.
+    #[error(
+        "{expr} is {one} and {other}, because it is not the same day now in their time zones; add \
+         --business-date YYYY-MM-DD, or --group for one of them"
+    )]
+    TwoDays {
+        /// The expression.
+        expr: BatchExpr,
+        /// Number and group.
+        one: String,
+        /// Another number and group.
+        other: String,
+    },
     /// Not a DAG.
     #[error(transparent)]
     Dag(#[from] DagError),
 }
 
 impl BatchOrder {
-    /// Reads the JSON parameters of `queueDispatcherHandler`.
+    /// Reads the JSON parameters of `queueDispatcherHandler`, with a batch number that is one.
     pub fn parse(json: &str) -> Result<Self, BatchError> {
         serde_json::from_str(json).map_err(|e| BatchError::BadOrder(e.to_string()))
+    }
+}
+
+impl AskedOrder {
+    /// Reads the JSON parameters of `queueDispatcherHandler`; the batch number may be an expression.
+    pub fn parse_asked(json: &str) -> Result<Self, BatchError> {
+        serde_json::from_str(json).map_err(|e| BatchError::BadOrder(e.to_string()))
+    }
+
+    /// The order with its batch number worked out: for the business date if one is given, else for
+    /// the day that `now` falls on in the zone of the groups it names.
+    pub fn at(self, defs: &Definition, now: Millis) -> Result<BatchOrder, BatchError> {
+        let batch_no = match (&self.batch_no, self.business_date) {
+            (BatchExpr::Literal(no), _) => no.clone(),
+            (expr, Some(date)) => expr.at(date)?,
+            (expr, None) => self.number_now(expr, defs, now)?,
+        };
+        let Self { batch_type, group, business_date, params, .. } = self;
+        Ok(BatchOrder { batch_no, batch_type, group, business_date, params })
+    }
+
+    fn number_now(
+        &self,
+        expr: &BatchExpr,
+        defs: &Definition,
+        now: Millis,
+    ) -> Result<BatchNo, BatchError> {
+        let mut found: Option<(&Group, BatchNo)> = None;
+        for group in groups_of(defs, self) {
+            let no = expr.at(day_in(now, zone_of(group)?))?;
+            match &found {
+                Some((first, other)) if *other != no => {
+                    return Err(BatchError::TwoDays {
+                        expr: expr.clone(),
+                        one: format!("{other} for group {}", first.code),
+                        other: format!("{no} for group {}", group.code),
+                    });
+                }
+                Some(_) => {}
+                None => found = Some((group, no)),
+            }
+        }
+        found.map(|(_, no)| no).ok_or_else(|| no_group(defs, self))
     }
 }
 
@@ -232,18 +294,22 @@ pub fn plan(
     order: &BatchOrder,
     now: Millis,
 ) -> Result<Vec<BatchPlan>, BatchError> {
-    let wanted = |g: &&Group| {
-        order.group.as_ref().is_none_or(|code| *code == g.code)
-            && order.batch_type.as_ref().is_none_or(|t| g.batch_type.as_ref() == Some(t))
-    };
-    let groups: Vec<&Group> = defs.groups.iter().filter(wanted).collect();
+    let groups = groups_of(defs, order);
     if groups.is_empty() {
         return Err(no_group(defs, order));
     }
     groups.into_iter().map(|group| plan_group(defs, order, group, now)).collect()
 }
 
-fn no_group(defs: &Definition, order: &BatchOrder) -> BatchError {
+fn groups_of<'a, N>(defs: &'a Definition, order: &BatchOrder<N>) -> Vec<&'a Group> {
+    let wanted = |g: &&Group| {
+        order.group.as_ref().is_none_or(|code| *code == g.code)
+            && order.batch_type.as_ref().is_none_or(|t| g.batch_type.as_ref() == Some(t))
+    };
+    defs.groups.iter().filter(wanted).collect()
+}
+
+fn no_group<N>(defs: &Definition, order: &BatchOrder<N>) -> BatchError {
     let words = match (&order.group, &order.batch_type) {
         (Some(code), Some(ty)) => format!("{code} of type {ty}"),
         (Some(code), None) => code.to_string(),
@@ -406,6 +472,45 @@ mod tests {
             let error = BatchOrder::parse(json).expect_err(json).to_string();
             assert!(error.contains(said), "{error}");
         }
+    }
+
+    #[test]
+    fn an_asked_number_is_worked_out_for_a_day() {
+        let mut defs = defs();
+        defs.groups[1].time_zone = None;
+        let at = |defs: &Definition, json: &str, now: &str| -> Result<String, String> {
+            let now = chrono::DateTime::parse_from_rfc3339(now).expect("time").to_utc();
+            let asked = AskedOrder::parse_asked(json).map_err(|e| e.to_string())?;
+            asked.at(defs, now.into()).map(|o| o.batch_no.to_string()).map_err(|e| e.to_string())
+        };
+        // Already 1 August in Shanghai, the zone of month_end; the other group reads UTC.
+        let late = "2024-07-31T18:00:00Z";
+        for (json, number) in [
+            (r#"{"batchNo":"month(-1)","group":"month_end"}"#, "202407"),
+            (r#"{"batchNo":"month(-1)","type":"quarterly"}"#, "202406"),
+            (r#"{"batchNo":"month(-1)","businessDate":"2024-03-31"}"#, "202402"),
+            (r#"{"batchNo":"quarter(-1)"}"#, "2024Q2"),
+            (r#"{"batchNo":"202407"}"#, "202407"),
+            (r#"{"batchNo":"adhoc","businessDate":"2024-03-31"}"#, "adhoc"),
+        ] {
+            assert_eq!(at(&defs, json, late), Ok(number.to_owned()), "{json}");
+        }
+        for (json, said) in [
+            (
+                r#"{"batchNo":"month(-1)"}"#,
+                "month(-1) is 202407 for group month_end and 202406 for group quarter_end, because \
+                 it is not the same day now in their time zones; add --business-date",
+            ),
+            (r#"{"batchNo":"month(-1)","type":"daily"}"#, "no group of type daily; groups that"),
+            (r#"{"batchNo":"prev"}"#, "prev is counted from another batch"),
+            (r#"{"batchNo":"last month"}"#, "is not a batch number and not an expression for one"),
+        ] {
+            let error = at(&defs, json, late).expect_err(json);
+            assert!(error.contains(said), "{json}: {error}");
+        }
+        defs.groups[0].time_zone = Some("Mars/Olympus".to_owned());
+        let error = at(&defs, r#"{"batchNo":"month(-1)"}"#, late).expect_err("zone");
+        assert!(error.contains("time zone \"Mars/Olympus\" is not known"), "{error}");
     }
 
     #[test]

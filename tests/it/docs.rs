@@ -1,5 +1,7 @@
 //! Documents that are drawn from the program itself: compared here, written by `make docs`.
 
+use procession::domain::batch_no::{BatchExpr, Period, Wanted};
+use procession::domain::id::BatchNo;
 use procession::domain::queue::{Event, QueueStatus};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection, Row};
@@ -105,6 +107,51 @@ fn doc_of(source: &str, line: &str) -> String {
         lines[..at].iter().rev().map_while(|l| l.strip_prefix("/// ")).collect();
     words.reverse();
     words.join(" ")
+}
+
+// --- batch numbers ---------------------------------------------------------------------------------
+
+/// The rows of the table under `heading`, without the back-ticks.
+fn table_rows(page: &str, heading: &str) -> Vec<Vec<String>> {
+    let start = page.find(heading).unwrap_or_else(|| panic!("no {heading:?}"));
+    page[start..]
+        .lines()
+        .skip_while(|line| !line.starts_with("|---"))
+        .skip(1)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| line.trim_matches('|').split('|').map(|c| c.trim().replace('`', "")).collect())
+        .collect()
+}
+
+#[test]
+fn batch_numbers() {
+    let page = std::fs::read_to_string(root("docs/batch-numbers.md")).expect("page");
+    let no = |text: &str| BatchNo::parse(text).expect("a batch number");
+    let forms = table_rows(&page, "| form | period");
+    for row in &forms {
+        let said = Period::of(&no(&row[0]))
+            .map(|p| [p.kind().to_string(), p.first_day().to_string(), p.last_day().to_string()]);
+        assert_eq!(row[1..], said.unwrap_or(["-"; 3].map(str::to_owned)), "{row:?}");
+    }
+    let days = table_rows(&page, "On a day:");
+    for row in &days {
+        let expr = BatchExpr::parse(&row[0]).expect("an expression");
+        assert_eq!(expr.at(row[1].parse().expect("a day")), Ok(no(&row[2])), "{row:?}");
+    }
+    let seen = table_rows(&page, "Seen from a batch:");
+    for row in &seen {
+        let wanted = Wanted::These(row[2].split(' ').map(no).collect());
+        let expr = BatchExpr::parse(&row[0]).expect("an expression");
+        assert_eq!(expr.from(&no(&row[1]), None), Ok(wanted), "{row:?}");
+    }
+    assert!(forms.len() == 5 && days.len() == 5 && seen.len() == 6, "a table was not found");
+    for word in procession::domain::batch_no::FORMS.split(&[' ', ','][..]) {
+        let is_form = word.contains('_') || word.contains("(n)");
+        assert!(
+            !is_form || word.starts_with('\'') || page.contains(&format!("`{word}`")),
+            "{word}"
+        );
+    }
 }
 
 // --- the schema ------------------------------------------------------------------------------------
