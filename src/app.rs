@@ -10,7 +10,7 @@ use crate::db::{self, Dialect};
 use crate::definition::{self, Change, Loaded};
 use crate::domain::batch::Snapshot;
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::{Definition, JobKind};
+use crate::domain::job::{Definition, JobKind, Shared};
 use crate::engine::News;
 use crate::engine::clock::Clock;
 use crate::engine::dispatcher::QueueDispatcher;
@@ -148,7 +148,29 @@ fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
             .filter(|d| codes.contains(&d.job_code))
             .cloned()
             .collect(),
+        externals: stored
+            .externals
+            .iter()
+            .filter(|e| codes.contains(&e.job_code))
+            .cloned()
+            .collect(),
+        shared: named_in(&stored.shared, &wanted.shared),
         jobs,
+    }
+}
+
+/// Of what all groups share, that which has the same names in `wanted`.
+fn named_in(stored: &Shared, wanted: &Shared) -> Shared {
+    fn part<T: Clone>(stored: &[T], wanted: &[T], name: impl Fn(&T) -> &str) -> Vec<T> {
+        let names: HashSet<&str> = wanted.iter().map(&name).collect();
+        stored.iter().filter(|item| names.contains(name(item))).cloned().collect()
+    }
+    Shared {
+        owners: part(&stored.owners, &wanted.owners, |o| &o.code),
+        pools: part(&stored.pools, &wanted.pools, |p| &p.name),
+        hosts: part(&stored.hosts, &wanted.hosts, |h| &h.name),
+        secrets: part(&stored.secrets, &wanted.secrets, |s| &s.name),
+        params: part(&stored.params, &wanted.params, |p| &p.name),
     }
 }
 
@@ -159,6 +181,8 @@ pub fn differences(snapshot: &Snapshot, defs: &Definition) -> Vec<Change> {
         groups: vec![snapshot.group.clone()],
         jobs: snapshot.jobs.clone(),
         dependencies: snapshot.dependencies.clone(),
+        externals: snapshot.externals.clone(),
+        shared: snapshot.shared.clone(),
     };
     let mut present = its_part(defs, &own);
     present.jobs.retain(|j| j.is_active);

@@ -76,7 +76,7 @@ pub(super) fn coloured(status: QueueStatus) -> String {
         QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::Killed => 31,
         QueueStatus::Unknown => 35,
         QueueStatus::Running => 36,
-        QueueStatus::UpstreamFailed | QueueStatus::Skipped => 90,
+        QueueStatus::UpstreamFailed | QueueStatus::Skipped | QueueStatus::NotTaken => 90,
         QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued => 37,
     };
     format!("\u{1b}[{colour}m{status}\u{1b}[0m")

@@ -7,15 +7,26 @@ use sqlx::{AssertSqlSafe, MySqlPool, PgConnection, PgPool, SqlSafeStr, SqlitePoo
 // `run_direct` below and not `run`: a future with sqlx's `run` in it cannot move between threads.
 
 /// Number and title of each migration and its text per dialect; the same numbers in all three.
-static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[(
-    1,
-    "first tables",
-    [
-        include_str!("../../migrations/sqlite/0001_first_tables.sql"),
-        include_str!("../../migrations/mysql/0001_first_tables.sql"),
-        include_str!("../../migrations/postgres/0001_first_tables.sql"),
-    ],
-)];
+static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
+    (
+        1,
+        "first tables",
+        [
+            include_str!("../../migrations/sqlite/0001_first_tables.sql"),
+            include_str!("../../migrations/mysql/0001_first_tables.sql"),
+            include_str!("../../migrations/postgres/0001_first_tables.sql"),
+        ],
+    ),
+    (
+        2,
+        "rules and actions",
+        [
+            include_str!("../../migrations/sqlite/0002_rules_and_actions.sql"),
+            include_str!("../../migrations/mysql/0002_rules_and_actions.sql"),
+            include_str!("../../migrations/postgres/0002_rules_and_actions.sql"),
+        ],
+    ),
+];
 
 /// How the schema stands to this binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

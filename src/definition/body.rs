@@ -40,6 +40,9 @@ fn word(part: BodyPart) -> &'static str {
         BodyPart::Interpreter => "interpreter",
         BodyPart::WorkingDir => "working_dir",
         BodyPart::Params => "params",
+        BodyPart::Http => "http",
+        BodyPart::Sensor => "sensor",
+        BodyPart::SubBatch => "sub_batch",
     }
 }
 
@@ -183,6 +186,9 @@ fn require_parts(
             BodyPart::WorkingDir => def.working_dir.is_some(),
             BodyPart::Params => raw.params.is_some(),
             BodyPart::Transaction => true,
+            BodyPart::Http => def.http.is_some(),
+            BodyPart::Sensor => def.sensor.is_some(),
+            BodyPart::SubBatch => def.sub_batch.is_some(),
         };
         if !there {
             let what = format!("{whose} is of type {} and has no {}", kind.name, word(*part));

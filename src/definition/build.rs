@@ -8,8 +8,8 @@ use crate::definition::params::usable_name;
 use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob};
 use crate::definition::source;
 use crate::domain::id::GroupCode;
-use crate::domain::job::{Definition, Group, JobKind};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use crate::domain::job::{Definition, Group, JobKind, ParamDecl};
+use std::collections::{HashMap, HashSet};
 
 /// The group of a file that defines none.
 const DEFAULT_GROUP: &str = "default";
@@ -49,7 +49,7 @@ pub(crate) fn build(
         report.warn(&empty.at, what, "give it one or remove it");
     }
     let jobs = jobs.into_iter().map(|j| j.def).collect();
-    Definition { sources, groups, jobs, dependencies }
+    Definition { sources, groups, jobs, dependencies, ..Definition::default() }
 }
 
 /// All dependencies: those of each job in its order, then those of the list of their own.
@@ -58,8 +58,9 @@ fn waits(jobs: &[RawJob], others: Vec<RawDependency>) -> Vec<RawDependency> {
         let each = (1..).zip(&job.depends_on);
         each.map(|(order, depends_on)| RawDependency {
             job: job.code.value.clone(),
-            depends_on: depends_on.clone(),
+            depends_on: depends_on.job.clone(),
             order,
+            when: depends_on.when.clone(),
         })
         .collect()
     };
@@ -87,16 +88,7 @@ fn drop_doubles<T>(
 }
 
 fn bare_group(code: &str) -> Option<Group> {
-    Some(Group {
-        code: GroupCode::parse(code).ok()?,
-        name: code.to_owned(),
-        batch_type: None,
-        owner: None,
-        notify_email: Vec::new(),
-        max_parallel: None,
-        time_zone: None,
-        params: BTreeMap::new(),
-    })
+    Some(Group::bare(GroupCode::parse(code).ok()?))
 }
 
 fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
@@ -115,12 +107,12 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         .ok()?;
     Some(Group {
         name: raw.name.map_or(code.to_string(), |n| n.value),
-        code,
         batch_type: raw.batch_type.map(|t| t.value),
         owner: raw.owner.map(|o| o.value),
         notify_email: raw.notify_email.into_iter().map(|a| a.value).collect(),
         max_parallel: raw.max_parallel.map(|m| m.value),
         time_zone: raw.time_zone.map(|z| z.value),
-        params: raw.params.into_iter().map(|(k, v)| (k.value, v.value)).collect(),
+        params: raw.params.iter().map(|(k, v)| ParamDecl::plain(&k.value, &v.value)).collect(),
+        ..Group::bare(code)
     })
 }

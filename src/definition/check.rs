@@ -7,6 +7,7 @@ use crate::definition::raw::RawDependency;
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::id::JobCode;
 use crate::domain::job::JobDependency;
+use crate::domain::trigger_rule::When;
 use std::collections::{HashMap, HashSet};
 
 /// Beyond so many unknown names a file is of another kind, and looking for near ones costs time.
@@ -60,10 +61,29 @@ pub(crate) fn dependencies(
             job_code: job.def.code.clone(),
             depends_on: parent.def.code.clone(),
             dependency_order: one.order,
+            when: when(job, one.when.as_ref(), report),
         }));
     }
     circles(jobs, &found, report);
     found.into_iter().map(|d| d.value).collect()
+}
+
+/// The condition of an edge; one that cannot be read, or that the job's rule would ignore, is in the
+/// report.
+fn when(job: &Made, text: Option<&At<String>>, report: &mut Report) -> When {
+    let Some(text) = text else { return When::Success };
+    let (code, rule) = (&job.def.code, job.def.trigger_rule);
+    if !rule.takes_conditions() {
+        let what = format!("job {code}: a dependency has a condition, which rule {rule} ignores");
+        let cure = "remove when, or use trigger_rule all_success or one_success";
+        report.fault(&text.at, what, cure);
+    }
+    When::parse(&text.value).unwrap_or_else(|error| {
+        let what = format!("job {code}: when: {}", error.what());
+        let cure = format!("{}; or write success, failure, done or skipped", error.cure());
+        report.fault(&text.at, what, cure);
+        When::Success
+    })
 }
 
 fn fits<'a>(

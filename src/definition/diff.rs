@@ -1,5 +1,6 @@
 //! What would change if one definition took the place of another.
 
+use crate::domain::external::ExternalDependency;
 use crate::domain::job::Definition;
 use serde::Serialize;
 use serde_json::Value;
@@ -20,6 +21,18 @@ pub enum Thing {
     Job,
     /// A dependency, named `B <- A` for "B waits for A".
     Dependency,
+    /// A dependency on another batch or group.
+    External,
+    /// An owner.
+    Owner,
+    /// A resource pool.
+    Pool,
+    /// A host of HTTP jobs.
+    Host,
+    /// A source of a secret.
+    Secret,
+    /// A parameter of all groups.
+    Param,
 }
 
 impl fmt::Display for Thing {
@@ -29,6 +42,12 @@ impl fmt::Display for Thing {
             Self::Group => "group",
             Self::Job => "job",
             Self::Dependency => "dependency",
+            Self::External => "external dependency",
+            Self::Owner => "owner",
+            Self::Pool => "pool",
+            Self::Host => "host",
+            Self::Secret => "secret",
+            Self::Param => "param",
         })
     }
 }
@@ -76,7 +95,21 @@ pub fn diff(old: &Definition, new: &Definition) -> Vec<Change> {
     let edge =
         |d: &crate::domain::job::JobDependency| format!("{} <- {}", d.job_code, d.depends_on);
     compare(Thing::Dependency, &old.dependencies, &new.dependencies, edge, &mut found);
+    compare(Thing::External, &old.externals, &new.externals, external, &mut found);
+    let (a, b) = (&old.shared, &new.shared);
+    compare(Thing::Owner, &a.owners, &b.owners, |o| o.code.clone(), &mut found);
+    compare(Thing::Pool, &a.pools, &b.pools, |p| p.name.clone(), &mut found);
+    compare(Thing::Host, &a.hosts, &b.hosts, |h| h.name.clone(), &mut found);
+    compare(Thing::Secret, &a.secrets, &b.secrets, |s| s.name.clone(), &mut found);
+    compare(Thing::Param, &a.params, &b.params, |p| p.name.clone(), &mut found);
     found
+}
+
+fn external(e: &ExternalDependency) -> String {
+    let what = e.depends_on.as_ref().map_or("its batch".to_owned(), ToString::to_string);
+    let batch = serde_json::to_value(&e.batch).unwrap_or_default();
+    let batch = batch.as_str().unwrap_or_default();
+    format!("{} <- {what} of group {} in batch {batch}", e.job_code, e.group)
 }
 
 fn compare<T: Serialize + PartialEq>(
@@ -211,7 +244,7 @@ mod tests {
 
     fn edge(job: &JobDef, parent: &JobDef, order: i32) -> JobDependency {
         let (job_code, depends_on) = (job.code.clone(), parent.code.clone());
-        JobDependency { job_code, depends_on, dependency_order: order }
+        JobDependency::plain(job_code, depends_on, order)
     }
 
     fn said(old: &Definition, new: &Definition) -> String {
@@ -242,6 +275,7 @@ mod tests {
             mode: ParamMode::In,
             ty: ParamType::Int,
             value: Some("1".to_owned()),
+            ..Param::default()
         }];
         let new = Definition {
             sources: vec![source(Some(2), "SELECT 1;\nSELECT 3;\n")],

@@ -80,6 +80,7 @@ fn set_plain(def: &mut JobDef, raw: &RawJob, defaults: &Settings) {
     def.priority = pick(&own.priority, &defaults.priority).unwrap_or(0);
     def.idempotent = pick(&own.idempotent, &defaults.idempotent).unwrap_or(false);
     def.is_active = pick(&own.is_active, &defaults.is_active).unwrap_or(true);
+    def.trigger_rule = pick(&own.trigger_rule, &defaults.trigger_rule).unwrap_or_default();
     def.schedule_time = pick(&own.schedule_time, &defaults.schedule_time);
     def.owner = pick(&own.owner, &defaults.owner);
     def.notify_email = texts(&own.notify_email, &defaults.notify_email);

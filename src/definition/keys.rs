@@ -33,6 +33,7 @@ pub(crate) const SETTINGS: &[&str] = &[
     "transaction",
     "interpreter",
     "working_dir",
+    "trigger_rule",
 ];
 /// What only a job has.
 pub(crate) const JOB: &[&str] = &[
@@ -49,7 +50,9 @@ pub(crate) const JOB: &[&str] = &[
 /// A parameter of a job.
 pub(crate) const PARAM: &[&str] = &["name", "mode", "type", "value"];
 /// An entry of `dependencies`.
-pub(crate) const DEPENDENCY: &[&str] = &["job_code", "depends_on", "dependency_order"];
+pub(crate) const DEPENDENCY: &[&str] = &["job_code", "depends_on", "dependency_order", "when"];
+/// An entry of `depends_on`.
+pub(crate) const PARENT: &[&str] = &["job", "when"];
 
 /// Longest a body may run: 30 days.
 pub(crate) const TIMEOUT_MAX: u32 = 30 * 24 * 3_600;

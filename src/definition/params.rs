@@ -40,6 +40,7 @@ pub(crate) fn check_params(
                 mode: param.mode.as_ref().map_or(ParamMode::In, |m| m.value),
                 ty: param.ty,
                 value: param.value.as_ref().map(|v| v.value.clone()),
+                ..Param::default()
             };
             check_value(whose, &made, param, uses, report);
             made

@@ -2,6 +2,7 @@
 
 use crate::definition::fault::{At, Place};
 use crate::domain::job::{ParamMode, ParamType, TransactionMode};
+use crate::domain::trigger_rule::TriggerRule;
 use chrono::NaiveTime;
 
 /// A whole definition.
@@ -59,6 +60,7 @@ pub(crate) struct Settings {
     pub(crate) transaction: Option<At<TransactionMode>>,
     pub(crate) interpreter: Option<At<String>>,
     pub(crate) working_dir: Option<At<String>>,
+    pub(crate) trigger_rule: Option<At<TriggerRule>>,
 }
 
 /// A job.
@@ -67,7 +69,7 @@ pub(crate) struct RawJob {
     pub(crate) code: At<String>,
     pub(crate) name: Option<At<String>>,
     pub(crate) settings: Settings,
-    pub(crate) depends_on: Vec<At<String>>,
+    pub(crate) depends_on: Vec<RawParent>,
     pub(crate) proc_name: Option<At<String>>,
     pub(crate) sql: Option<RawSql>,
     pub(crate) sql_file: Option<At<String>>,
@@ -101,10 +103,18 @@ pub(crate) struct RawParam {
     pub(crate) value: Option<At<String>>,
 }
 
+/// What a job waits for: an entry of `depends_on`.
+#[derive(Debug)]
+pub(crate) struct RawParent {
+    pub(crate) job: At<String>,
+    pub(crate) when: Option<At<String>>,
+}
+
 /// `job` waits for `depends_on`.
 #[derive(Debug)]
 pub(crate) struct RawDependency {
     pub(crate) job: String,
     pub(crate) depends_on: At<String>,
     pub(crate) order: i32,
+    pub(crate) when: Option<At<String>>,
 }

@@ -3,14 +3,15 @@
 use crate::definition::fault::{At, Report};
 use crate::definition::fields::{Fields, named_texts, single};
 use crate::definition::keys::{
-    DELAY_MAX, DEPENDENCY, GROUP, JOB, PARALLEL_MAX, PARAM, PRIORITY_MAX, RETRIES_MAX, SETTINGS,
-    SOURCE, TIMEOUT_MAX, TOP,
+    DELAY_MAX, DEPENDENCY, GROUP, JOB, PARALLEL_MAX, PARAM, PARENT, PRIORITY_MAX, RETRIES_MAX,
+    SETTINGS, SOURCE, TIMEOUT_MAX, TOP,
 };
 use crate::definition::node::{Node, Value};
 use crate::definition::raw::{
-    Raw, RawDependency, RawGroup, RawJob, RawParam, RawSource, RawSql, Settings,
+    Raw, RawDependency, RawGroup, RawJob, RawParam, RawParent, RawSource, RawSql, Settings,
 };
 use crate::domain::job::{ParamMode, ParamType, TransactionMode};
+use crate::domain::trigger_rule::TriggerRule;
 
 /// Reads the tree of a whole definition.
 pub(crate) fn read(root: Node, report: &mut Report) -> Raw {
@@ -112,6 +113,7 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         ("each", TransactionMode::Each),
         ("none", TransactionMode::None),
     ];
+    let rules = TriggerRule::ALL.map(|rule| (rule.as_str(), rule));
     Settings {
         group: fields.word("group"),
         source: fields.word("source"),
@@ -129,6 +131,7 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         transaction: fields.choice("transaction", &transactions),
         interpreter: fields.word("interpreter"),
         working_dir: fields.word("working_dir"),
+        trigger_rule: fields.choice("trigger_rule", &rules),
     }
 }
 
@@ -174,7 +177,7 @@ fn job(code: At<String>, node: Node, report: &mut Report) -> RawJob {
         code,
         name: fields.line("name", 255),
         settings: settings(&mut fields),
-        depends_on: fields.texts("depends_on").unwrap_or_default(),
+        depends_on: parents(&mut fields),
         proc_name: fields.line("proc_name", 255),
         sql: sql(&mut fields),
         sql_file: fields.word("sql_file"),
@@ -182,6 +185,34 @@ fn job(code: At<String>, node: Node, report: &mut Report) -> RawJob {
         script_file: fields.word("script_file"),
         params: params(&mut fields),
     }
+}
+
+/// `depends_on`: codes, or maps of a code and the condition under which the edge holds.
+fn parents(fields: &mut Fields<'_>) -> Vec<RawParent> {
+    let Some(node) = fields.take("depends_on") else { return Vec::new() };
+    let whose = fields.whose.clone();
+    let items = match node.value {
+        Value::List(items) => items,
+        value @ (Value::Text(_) | Value::Map(_) | Value::Null) => {
+            vec![Node { at: node.at, value }]
+        }
+    };
+    items.into_iter().filter_map(|item| parent(&whose, item, fields.report)).collect()
+}
+
+fn parent(whose: &str, item: Node, report: &mut Report) -> Option<RawParent> {
+    if !matches!(item.value, Value::Map(_)) {
+        let job = single(&format!("{whose}: depends_on"), item, report)?;
+        return Some(RawParent { job, when: None });
+    }
+    let mut fields = Fields::open(format!("{whose}: depends_on"), item, PARENT, report);
+    let when = fields.word("when");
+    let Some(job) = fields.word("job") else {
+        let at = fields.at.clone();
+        fields.report.fault(&at, format!("{whose}: a dependency without job"), "add job: CODE");
+        return None;
+    };
+    Some(RawParent { job, when })
 }
 
 fn sql(fields: &mut Fields<'_>) -> Option<RawSql> {
@@ -249,11 +280,12 @@ fn dependencies(node: Node, found: &mut Vec<RawDependency>, report: &mut Report)
     };
     for (order, item) in (1..).zip(items) {
         let mut fields = Fields::open("a dependency", item, DEPENDENCY, report);
+        let when = fields.word("when");
         let given = fields.number("dependency_order", 0..=i32::MAX);
         let (job, depends_on) = (fields.word("job_code"), fields.word("depends_on"));
         if let (Some(job), Some(depends_on)) = (job, depends_on) {
             let order = given.map_or(order, |g| g.value);
-            found.push(RawDependency { job: job.value, depends_on, order });
+            found.push(RawDependency { job: job.value, depends_on, order, when });
         } else {
             let at = fields.at.clone();
             let what = "a dependency without job_code or depends_on";

@@ -1,7 +1,7 @@
 //! A table of mistakes and what the user reads; the form of every key; both file formats.
 
 use crate::definition::{Faults, Loaded, load};
-use crate::domain::job::{BodyPart, JobKind, ParamMode, SqlText, TransactionMode};
+use crate::domain::job::{BodyPart, JobKind, ParamDecl, ParamMode, SqlText, TransactionMode};
 use crate::domain::source::DialectName;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -472,7 +472,7 @@ fn every_key_reaches_the_definition() {
         "close/dag.yaml:49: job REPORT depends on SETUP, which is not active; activate it, or remove the dependency; a batch of this group will be refused"
     );
     assert_eq!(d.sources[0].procedures.len(), 2);
-    assert_eq!(d.groups[0].params["rate"], "007.10");
+    assert_eq!(d.groups[0].params, [ParamDecl::plain("rate", "007.10")]);
     assert_eq!(d.groups[0].batch_type.as_deref(), Some("monthly"));
     let [fx, gl, setup, report, closed] = &d.jobs[..] else { panic!("five jobs") };
     assert_eq!(fx.schedule_time.map(|t| t.to_string()).as_deref(), Some("22:30:00"));

@@ -2,8 +2,9 @@
 
 use crate::domain::batch_no::{BatchExpr, BatchExprError, Period};
 use crate::domain::dag::{Dag, DagError};
+use crate::domain::external::ExternalDependency;
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId};
-use crate::domain::job::{Definition, Group, JobDef, JobDependency};
+use crate::domain::job::{Definition, Group, JobDef, JobDependency, ParamDecl, Shared};
 use crate::domain::params::BatchValues;
 use crate::domain::queue::QueueStatus;
 use crate::domain::source::Source;
@@ -94,7 +95,8 @@ impl BatchStatus {
 
     fn of_job(job: QueueStatus) -> Self {
         match job {
-            QueueStatus::Success => Self::Success,
+            // A branch that was not taken is as planned as one that was.
+            QueueStatus::Success | QueueStatus::NotTaken => Self::Success,
             QueueStatus::Warning | QueueStatus::Forced | QueueStatus::Skipped => Self::Warning,
             QueueStatus::Killed => Self::Killed,
             QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::UpstreamFailed => {
@@ -137,6 +139,12 @@ pub struct Snapshot {
     pub dependencies: Vec<JobDependency>,
     /// The sources they use; without passwords.
     pub sources: Vec<Source>,
+    /// What its jobs wait for in other batches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub externals: Vec<ExternalDependency>,
+    /// What all groups share.
+    #[serde(flatten)]
+    pub shared: Shared,
 }
 
 impl Snapshot {
@@ -333,7 +341,11 @@ fn plan_group(
 ) -> Result<BatchPlan, BatchError> {
     let snapshot = snapshot(defs, group)?;
     snapshot.dag()?;
-    let mut params = group.params.clone();
+    let declared = |all: &[ParamDecl]| -> BTreeMap<String, String> {
+        all.iter().filter_map(|p| Some((p.name.clone(), p.value.clone()?))).collect()
+    };
+    let mut params = declared(&snapshot.shared.params);
+    params.extend(declared(&group.params));
     params.extend(order.params.clone());
     let zone = zone_of(group)?;
     let day = day_in(now, zone);
@@ -382,24 +394,24 @@ fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
     }
     let used: HashSet<_> = jobs.iter().filter_map(|j| j.source.as_ref()).collect();
     let sources = defs.sources.iter().filter(|s| used.contains(&s.name)).cloned().collect();
-    Ok(Snapshot { group: group.clone(), jobs, dependencies, sources })
+    let externals =
+        defs.externals.iter().filter(|e| active.contains(&e.job_code)).cloned().collect();
+    let shared = defs.shared.clone();
+    Ok(Snapshot { group: group.clone(), dependencies, sources, externals, shared, jobs })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::id::JobType;
+    use crate::domain::trigger_rule::When;
 
     fn defs() -> Definition {
         let group = |code: &str, ty: &str| Group {
-            code: GroupCode::parse(code).expect("group"),
-            name: code.to_owned(),
             batch_type: Some(ty.to_owned()),
-            owner: None,
-            notify_email: vec![],
-            max_parallel: None,
             time_zone: Some("Asia/Shanghai".to_owned()),
-            params: BTreeMap::from([("rate".to_owned(), "7.0".to_owned())]),
+            params: vec![ParamDecl::plain("rate", "7.0")],
+            ..Group::bare(GroupCode::parse(code).expect("group"))
         };
         let job = |code: &str, group: &str| {
             JobDef::bare(
@@ -418,7 +430,9 @@ mod tests {
                 job_code: JobCode::parse("B").expect("code"),
                 depends_on: JobCode::parse("A").expect("code"),
                 dependency_order: 1,
+                when: When::Success,
             }],
+            ..Definition::default()
         }
     }
 

@@ -59,7 +59,8 @@ fn circle(codes: &[JobCode]) -> String {
 /// An acyclic graph of jobs; an arrow runs from a job to each job that waits for it.
 #[derive(Clone, Debug)]
 pub struct Dag {
-    graph: DiGraph<JobCode, ()>,
+    /// An arrow carries the place of its dependency in the list it was built from.
+    graph: DiGraph<JobCode, u32>,
     order: Vec<Node>,
     levels: Vec<u32>,
 }
@@ -77,7 +78,7 @@ impl Dag {
             }
         }
         let mut seen = HashSet::with_capacity(dependencies.len());
-        for dependency in dependencies {
+        for (place, dependency) in (0..).zip(dependencies) {
             let (job, parent) = edge(dependency, &places)?;
             if !seen.insert((parent, job)) {
                 return Err(DagError::DuplicateDependency {
@@ -85,7 +86,7 @@ impl Dag {
                     depends_on: dependency.depends_on.clone(),
                 });
             }
-            graph.add_edge(parent, job, ());
+            graph.add_edge(parent, job, place);
         }
         let Ok(order) = toposort(&graph, None) else {
             return Err(DagError::Cycle(shortest_cycle(&graph)));
@@ -125,6 +126,26 @@ impl Dag {
         self.graph.neighbors(NodeIndex::new(node.at())).map(|n| Node(n.index() as u32))
     }
 
+    /// As `children`, each with the place of the dependency in the list the graph was built from.
+    pub fn arrows(&self, node: Node) -> impl Iterator<Item = (Node, usize)> + '_ {
+        use petgraph::visit::EdgeRef as _;
+        let edges = self.graph.edges(NodeIndex::new(node.at()));
+        edges.map(|e| (Node(e.target().index() as u32), *e.weight() as usize))
+    }
+
+    /// As `parents`, each with the place of the dependency.
+    pub fn arrows_in(&self, node: Node) -> impl Iterator<Item = (Node, usize)> + '_ {
+        use petgraph::visit::EdgeRef as _;
+        let edges =
+            self.graph.edges_directed(NodeIndex::new(node.at()), petgraph::Direction::Incoming);
+        edges.map(|e| (Node(e.source().index() as u32), *e.weight() as usize))
+    }
+
+    /// How many jobs this one waits for.
+    pub fn parent_count(&self, node: Node) -> u32 {
+        self.parents(node).count() as u32
+    }
+
     /// Jobs that this one waits for, directly.
     pub fn parents(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
         self.graph
@@ -147,7 +168,7 @@ fn edge(
     }
 }
 
-fn levels(graph: &DiGraph<JobCode, ()>, order: &[NodeIndex]) -> Vec<u32> {
+fn levels(graph: &DiGraph<JobCode, u32>, order: &[NodeIndex]) -> Vec<u32> {
     let mut levels = vec![0; graph.node_count()];
     for &node in order {
         for child in graph.neighbors(node) {
@@ -160,7 +181,7 @@ fn levels(graph: &DiGraph<JobCode, ()>, order: &[NodeIndex]) -> Vec<u32> {
 /// One shortest ring inside the smallest knot, so that the user reads three names and not three
 /// hundred. `kosaraju_scc`, because petgraph's `tarjan_scc` recurses and overflowed a 2 MiB stack
 /// on a chain of some 4,000 jobs.
-fn shortest_cycle(graph: &DiGraph<JobCode, ()>) -> Vec<JobCode> {
+fn shortest_cycle(graph: &DiGraph<JobCode, u32>) -> Vec<JobCode> {
     let knots = kosaraju_scc(graph);
     let knot = knots.iter().filter(|k| k.len() > 1).min_by_key(|k| k.len());
     let Some(knot) = knot else { return Vec::new() };
@@ -184,7 +205,7 @@ fn shortest_cycle(graph: &DiGraph<JobCode, ()>) -> Vec<JobCode> {
 }
 
 fn walk_back(
-    graph: &DiGraph<JobCode, ()>,
+    graph: &DiGraph<JobCode, u32>,
     came_from: &HashMap<NodeIndex, NodeIndex>,
     start: NodeIndex,
     mut node: NodeIndex,
@@ -204,6 +225,7 @@ fn walk_back(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::trigger_rule::When;
     use proptest::prelude::*;
 
     fn code(word: &str) -> JobCode {
@@ -219,6 +241,7 @@ mod tests {
                 job_code: code(c),
                 depends_on: code(p),
                 dependency_order: 0,
+                when: When::Success,
             })
             .collect();
         Dag::build(&jobs, &edges)
@@ -246,6 +269,7 @@ mod tests {
                 job_code: w[1].clone(),
                 depends_on: w[0].clone(),
                 dependency_order: 0,
+                when: When::Success,
             })
             .collect();
         let dag = Dag::build(&jobs, &edges).expect("chain");
@@ -254,6 +278,7 @@ mod tests {
             job_code: jobs[0].clone(),
             depends_on: jobs[49_999].clone(),
             dependency_order: 0,
+            when: When::Success,
         });
         let Err(DagError::Cycle(ring)) = Dag::build(&jobs, &edges) else { panic!("a ring") };
         assert_eq!(ring.len(), 50_000);
@@ -266,7 +291,7 @@ mod tests {
             let jobs: Vec<JobCode> = (0..8).map(|i| code(&format!("J{i}"))).collect();
             let pairs: Vec<(usize, usize)> = pairs.into_iter().filter(|(a, b)| a != b).collect();
             let edges: Vec<JobDependency> = pairs.iter().map(|(c, p)| JobDependency {
-                job_code: jobs[*c].clone(), depends_on: jobs[*p].clone(), dependency_order: 0,
+                job_code: jobs[*c].clone(), depends_on: jobs[*p].clone(), dependency_order: 0, when: When::Success
             }).collect();
             // Warshall's closure is the independent judge.
             let mut reach = [[false; 8]; 8];

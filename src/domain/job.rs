@@ -1,62 +1,21 @@
 //! What may run, and after what: the rows of `job_def` and `job_dependency`.
 
+use crate::domain::body::{ForEach, HttpCall, HttpHost, Sensor, SubBatch};
+use crate::domain::check::{Check, SuccessRule};
+use crate::domain::declare::{Owner, SecretSource};
+use crate::domain::external::ExternalDependency;
 use crate::domain::id::{GroupCode, JobCode, JobType, SourceName};
-use crate::domain::source::DialectName;
+use crate::domain::pool::{LockUse, Pool, PoolUse};
+use crate::domain::retry::RetryPolicy;
+use crate::domain::trigger_rule::{TriggerRule, When};
 use chrono::NaiveTime;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+
+pub use crate::domain::param::{Need, Param, ParamDecl, ParamMode, ParamType, Secrecy};
+pub use crate::domain::sql_text::SqlText;
 
 /// Seconds a body may run when its definition does not say (`job_def.timeout_sec`).
 pub const DEFAULT_TIMEOUT_SEC: u32 = 1_800;
-
-/// Which way a parameter of a procedure travels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
-pub enum ParamMode {
-    /// Handed to the body.
-    #[default]
-    In,
-    /// Handed back by the body and kept as an output of the job.
-    Out,
-    /// Both.
-    InOut,
-}
-
-/// The type a parameter's text is checked against before it is bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
-pub enum ParamType {
-    /// Any text.
-    #[default]
-    Text,
-    /// A whole number of 64 bits.
-    Int,
-    /// A decimal number, kept exact as text.
-    Decimal,
-    /// `YYYY-MM-DD`.
-    Date,
-    /// `YYYY-MM-DD HH:MM:SS`.
-    Datetime,
-    /// `true` or `false`.
-    Bool,
-}
-
-/// One parameter of a job's body.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Param {
-    /// Its name: the procedure's parameter, `:name` in SQL, `PROCESSION_PARAM_NAME` in a script.
-    pub name: String,
-    /// Which way it travels.
-    #[serde(default)]
-    pub mode: ParamMode,
-    /// What its text must be.
-    #[serde(rename = "type", default)]
-    pub ty: ParamType,
-    /// Its value, in which `${…}` of a closed set of names is replaced (see `domain::params`);
-    /// `None` is SQL's NULL.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub value: Option<String>,
-}
 
 /// How the statements of a SQL body are grouped into transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -69,26 +28,6 @@ pub enum TransactionMode {
     Each,
     /// None is opened: the statements say BEGIN and COMMIT themselves.
     None,
-}
-
-/// SQL text, the same for every dialect or one per dialect.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum SqlText {
-    /// One text for every dialect.
-    Same(String),
-    /// A text per dialect, so that one DAG runs on a laptop and on the team's server.
-    Per(BTreeMap<DialectName, String>),
-}
-
-impl SqlText {
-    /// The text for `dialect`, if there is one.
-    pub fn of(&self, dialect: DialectName) -> Option<&str> {
-        match self {
-            Self::Same(text) => Some(text),
-            Self::Per(texts) => texts.get(&dialect).map(String::as_str),
-        }
-    }
 }
 
 /// A job: one procedure call, SQL text or script.
@@ -151,6 +90,42 @@ pub struct JobDef {
     /// Free labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// Other codes by which dependencies and people may call it; unique over all jobs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<JobCode>,
+    /// How its parents together let it start.
+    #[serde(default)]
+    pub trigger_rule: TriggerRule,
+    /// How its retries wait, and for which errors there are any.
+    #[serde(default, skip_serializing_if = "RetryPolicy::is_plain")]
+    pub retry: RetryPolicy,
+    /// Pools it takes slots from while it runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<PoolUse>,
+    /// Locks it holds while it runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<LockUse>,
+    /// Seconds after which its owners hear that it still runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warn_after_sec: Option<u32>,
+    /// What must hold of its outputs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub success: Vec<SuccessRule>,
+    /// What must hold of the data afterwards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
+    /// The call of an HTTP job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpCall>,
+    /// How a SENSOR job asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sensor: Option<Sensor>,
+    /// The batch that a BATCH job opens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub_batch: Option<SubBatch>,
+    /// The list for each of whose items it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_each: Option<ForEach>,
 }
 
 impl JobDef {
@@ -180,12 +155,24 @@ impl JobDef {
             notify_email: Vec::new(),
             owner: None,
             tags: Vec::new(),
+            aliases: Vec::new(),
+            trigger_rule: TriggerRule::AllSuccess,
+            retry: RetryPolicy::default(),
+            pools: Vec::new(),
+            locks: Vec::new(),
+            warn_after_sec: None,
+            success: Vec::new(),
+            checks: Vec::new(),
+            http: None,
+            sensor: None,
+            sub_batch: None,
+            for_each: None,
         }
     }
 }
 
 /// `job_code` runs after `depends_on` has succeeded.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JobDependency {
     /// The one that waits.
     pub job_code: JobCode,
@@ -193,6 +180,20 @@ pub struct JobDependency {
     pub depends_on: JobCode,
     /// Place in the list of dependencies as it was written; only for display.
     pub dependency_order: i32,
+    /// What is asked of the parent.
+    #[serde(default, skip_serializing_if = "is_success")]
+    pub when: When,
+}
+
+fn is_success(when: &When) -> bool {
+    *when == When::Success
+}
+
+impl JobDependency {
+    /// `job_code` waits until `depends_on` has ended well.
+    pub fn plain(job_code: JobCode, depends_on: JobCode, dependency_order: i32) -> Self {
+        Self { job_code, depends_on, dependency_order, when: When::Success }
+    }
 }
 
 /// A group of jobs that run together as a batch: a pipeline.
@@ -217,9 +218,56 @@ pub struct Group {
     /// IANA zone in which `schedule_time` is read; UTC when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// Parameters every batch of the group starts with; the batch's own win.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub params: BTreeMap<String, String>,
+    /// Parameters of every batch of the group; the batch's own win.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::domain::param::decls"
+    )]
+    pub params: Vec<ParamDecl>,
+    /// What a final failure does to the rest of the batch.
+    #[serde(default, skip_serializing_if = "is_go_on")]
+    pub on_failure: OnFailure,
+    /// Seconds a batch may take, from its opening or resuming; then it is stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_timeout_sec: Option<u32>,
+    /// Seconds after which the owners hear that a batch still runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warn_after_sec: Option<u32>,
+}
+
+/// What a final failure does to the rest of the batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// Branches that do not hang on it go on.
+    #[default]
+    GoOn,
+    /// Nothing new starts (`fail_fast`).
+    Stop,
+}
+
+fn is_go_on(on_failure: &OnFailure) -> bool {
+    *on_failure == OnFailure::GoOn
+}
+
+impl Group {
+    /// A group that says nothing but its code.
+    pub fn bare(code: GroupCode) -> Self {
+        Self {
+            name: code.to_string(),
+            code,
+            batch_type: None,
+            owner: None,
+            notify_email: Vec::new(),
+            max_parallel: None,
+            time_zone: None,
+            params: Vec::new(),
+            on_failure: OnFailure::GoOn,
+            batch_timeout_sec: None,
+            warn_after_sec: None,
+        }
+    }
 }
 
 /// A checked set of definitions: what a file says, what `apply` stores, what a batch snapshots.
@@ -233,6 +281,32 @@ pub struct Definition {
     pub jobs: Vec<JobDef>,
     /// Dependencies, in the order written.
     pub dependencies: Vec<JobDependency>,
+    /// Dependencies on other batches and groups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub externals: Vec<ExternalDependency>,
+    /// What all groups share.
+    #[serde(flatten)]
+    pub shared: Shared,
+}
+
+/// What a definition declares for all its groups; a batch's snapshot keeps it too.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Shared {
+    /// Who answers for jobs and groups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owners: Vec<Owner>,
+    /// Resource pools.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<Pool>,
+    /// Hosts that HTTP jobs may call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HttpHost>,
+    /// Where secrets come from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<SecretSource>,
+    /// Parameters of every batch of every group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub params: Vec<ParamDecl>,
 }
 
 /// A part of a job's body that a job type needs or may have.
@@ -254,6 +328,12 @@ pub enum BodyPart {
     WorkingDir,
     /// `params`
     Params,
+    /// `http`
+    Http,
+    /// `sensor`
+    Sensor,
+    /// `sub_batch`
+    SubBatch,
 }
 
 /// What `check` knows of a job type: each handler gives its own, so a new type is one file there

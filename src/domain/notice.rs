@@ -107,14 +107,9 @@ mod tests {
     fn notices(status: QueueStatus) -> Vec<Notice> {
         let code = GroupCode::parse("month_end").expect("group");
         let group = Group {
-            code: code.clone(),
             name: "Month end".into(),
-            batch_type: None,
-            owner: None,
             notify_email: vec!["ops@bank.example".into(), "gl@bank.example".into()],
-            max_parallel: None,
-            time_zone: None,
-            params: BTreeMap::new(),
+            ..Group::bare(code.clone())
         };
         let mut job = JobDef::bare(
             JobCode::parse("GL_POST").expect("code"),

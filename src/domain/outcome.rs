@@ -53,15 +53,21 @@ impl Outputs {
     /// The value a child means by `${jobs.CODE.NAME}`: an OUT value, else `rows_affected`, else
     /// the column of that name in the last result set that has exactly one row.
     pub fn value(&self, name: &str) -> Option<String> {
+        self.look_up(name).flatten()
+    }
+
+    /// As `value`, telling a name that is not there (`None`) from one that is NULL (`Some(None)`).
+    pub fn look_up(&self, name: &str) -> Option<Option<String>> {
         if let Some(value) = self.values.get(name) {
-            return value.clone();
+            return Some(value.clone());
         }
         if name == "rows_affected" {
-            return Some(self.rows_affected.to_string());
+            return Some(Some(self.rows_affected.to_string()));
         }
+        let name = name.strip_prefix("result.").unwrap_or(name);
         let only_row = self.results.iter().rev().find(|r| r.row_count == 1)?;
         let column = only_row.columns.iter().position(|c| c == name)?;
-        only_row.rows.first()?.get(column)?.clone()
+        only_row.rows.first()?.get(column).cloned()
     }
 
     /// Nothing to hand on.

@@ -261,7 +261,7 @@ mod tests {
         let mut job =
             JobDef::bare(code("GL"), group.clone(), JobType::parse("PROC").expect("type"));
         job.params =
-            vec![Param { name: "p".into(), mode: ParamMode::In, ty, value: Some(text.to_owned()) }];
+            vec![Param { name: "p".into(), ty, value: Some(text.to_owned()), ..Param::default() }];
         let batch = BatchValues {
             batch_no: BatchNo::parse("202407").expect("no"),
             group,

@@ -2,11 +2,10 @@
 
 use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
 use crate::domain::time::Millis;
-use serde::{Deserialize, Serialize};
+use serde::{Serialize, Serializer};
 
 /// State of a `job_queue` row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QueueStatus {
     /// Parents are open, or its time has not come.
     Pending,
@@ -30,8 +29,11 @@ pub enum QueueStatus {
     Timeout,
     /// Stopped by an operator.
     Killed,
-    /// Left out; its children go on.
+    /// Left out by an operator; its children go on.
     Skipped,
+    /// On a branch that was not taken; a child is left out too when all its parents were. The
+    /// column says SKIPPED for both, and `skip_kind` which.
+    NotTaken,
     /// Never started, because something above it failed.
     UpstreamFailed,
     /// An operator declared it done; counts as success.
@@ -42,7 +44,7 @@ pub enum QueueStatus {
 
 impl QueueStatus {
     /// Every state, in story order.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Pending,
         Self::Held,
         Self::Queued,
@@ -55,6 +57,7 @@ impl QueueStatus {
         Self::Timeout,
         Self::Killed,
         Self::Skipped,
+        Self::NotTaken,
         Self::UpstreamFailed,
         Self::Forced,
         Self::Unknown,
@@ -74,16 +77,33 @@ impl QueueStatus {
             Self::Failed => "FAILED",
             Self::Timeout => "TIMEOUT",
             Self::Killed => "KILLED",
-            Self::Skipped => "SKIPPED",
+            Self::Skipped | Self::NotTaken => "SKIPPED",
             Self::UpstreamFailed => "UPSTREAM_FAILED",
             Self::Forced => "FORCED",
             Self::Unknown => "UNKNOWN",
         }
     }
 
-    /// The state a column's word means.
+    /// The state a column's word means; SKIPPED is the operator's until `skip_kind` says otherwise.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|s| s.as_str() == word)
+    }
+
+    /// What the state machine's picture calls it, where the column's word serves two.
+    pub fn drawn_as(self) -> &'static str {
+        match self {
+            Self::NotTaken => "SKIPPED_BRANCH",
+            _ => self.as_str(),
+        }
+    }
+
+    /// The word in the column `skip_kind`.
+    pub fn skip_kind(self) -> Option<&'static str> {
+        match self {
+            Self::Skipped => Some("operator"),
+            Self::NotTaken => Some("branch"),
+            _ => None,
+        }
     }
 
     /// Nothing more happens to it unless an operator acts.
@@ -92,7 +112,8 @@ impl QueueStatus {
             Self::Pending | Self::Held | Self::Queued => false,
             Self::Running | Self::RetryWait | Self::Killing => false,
             Self::Success | Self::Warning | Self::Failed | Self::Timeout | Self::Killed => true,
-            Self::Skipped | Self::UpstreamFailed | Self::Forced | Self::Unknown => true,
+            Self::Skipped | Self::NotTaken | Self::UpstreamFailed => true,
+            Self::Forced | Self::Unknown => true,
         }
     }
 
@@ -101,9 +122,15 @@ impl QueueStatus {
         matches!(self, Self::Success | Self::Warning | Self::Forced | Self::Skipped)
     }
 
-    /// Final, and its children can never run.
+    /// Final, and ended badly: a child that asks for success can never run.
     pub fn blocks_children(self) -> bool {
-        self.is_final() && !self.lets_children_run()
+        self.is_final() && !self.lets_children_run() && self != Self::NotTaken
+    }
+}
+
+impl Serialize for QueueStatus {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 
@@ -140,6 +167,8 @@ pub enum Event {
     Kill,
     /// Something above it failed.
     FailUpstream,
+    /// Its branch is not taken.
+    LeaveOut,
     /// An operator holds it back.
     Hold,
     /// An operator lets it go.
@@ -148,13 +177,15 @@ pub enum Event {
     Skip,
     /// An operator declares it done.
     ForceSuccess,
+    /// An operator declares it failed.
+    ForceFailure,
     /// An operator starts it over.
     Rerun,
 }
 
 impl Event {
     /// Every event, in story order.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::Enqueue,
         Self::Claim,
         Self::Succeed,
@@ -167,10 +198,12 @@ impl Event {
         Self::BeginKill,
         Self::Kill,
         Self::FailUpstream,
+        Self::LeaveOut,
         Self::Hold,
         Self::Release,
         Self::Skip,
         Self::ForceSuccess,
+        Self::ForceFailure,
         Self::Rerun,
     ];
 }
@@ -207,6 +240,9 @@ impl QueueStatus {
             (S::Killing, Event::Kill) => S::Killed,
             (S::Pending | S::Held | S::Queued | S::RetryWait, Event::Kill) => S::Killed,
             (S::Pending | S::Held, Event::FailUpstream) => S::UpstreamFailed,
+            // Only `fail_fast` reaches jobs that were ready.
+            (S::Queued | S::RetryWait, Event::FailUpstream) => S::UpstreamFailed,
+            (S::Pending | S::Held, Event::LeaveOut) => S::NotTaken,
 
             (S::Pending | S::Queued | S::RetryWait, Event::Hold) => S::Held,
             (S::Held, Event::Release) => S::Pending,
@@ -218,6 +254,9 @@ impl QueueStatus {
                 S::Failed | S::Timeout | S::Killed | S::UpstreamFailed | S::Unknown,
                 Event::ForceSuccess,
             ) => S::Forced,
+            (S::Pending | S::Held | S::Queued | S::RetryWait | S::Unknown, Event::ForceFailure) => {
+                S::Failed
+            }
             (from, Event::Rerun) if from.is_final() => S::Pending,
             (from, event) => return Err(Illegal { from, event }),
         };
@@ -258,14 +297,17 @@ mod tests {
 
     #[test]
     fn words_round_trip() {
-        for status in QueueStatus::ALL {
+        for status in QueueStatus::ALL.into_iter().filter(|s| *s != QueueStatus::NotTaken) {
             assert_eq!(QueueStatus::parse(status.as_str()), Some(status));
         }
+        // One word, two kinds; `skip_kind` tells them apart.
+        assert_eq!(QueueStatus::NotTaken.as_str(), QueueStatus::Skipped.as_str());
+        assert_ne!(QueueStatus::NotTaken.skip_kind(), QueueStatus::Skipped.skip_kind());
     }
 
     #[test]
     fn final_is_final_but_for_an_operator() {
-        let operator = [Event::Skip, Event::ForceSuccess, Event::Rerun];
+        let operator = [Event::Skip, Event::ForceSuccess, Event::ForceFailure, Event::Rerun];
         for status in QueueStatus::ALL.into_iter().filter(|s| s.is_final()) {
             for event in Event::ALL.into_iter().filter(|e| !operator.contains(e)) {
                 assert!(status.after(event).is_err(), "{status} must not take {event:?}");

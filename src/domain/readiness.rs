@@ -1,59 +1,124 @@
-//! Which jobs of a batch may start: counters of open parents, moved by events.
+//! Which jobs of a batch may start: tallies of what their parents say, moved by events.
 //!
 //! The cost of an event is the job's own edges, never the size of the batch; a batch of 10,000
 //! waiting jobs costs nothing while they wait. Rebuilt from rows at start.
 
 use crate::domain::dag::{Dag, Node};
+use crate::domain::expr::Expr;
+use crate::domain::job::{JobDef, JobDependency};
 use crate::domain::queue::QueueStatus;
+use crate::domain::trigger_rule::{Decision, Edge, Tally, TriggerRule, When, edge};
+use std::collections::VecDeque;
 
 /// What one event set free.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Released {
-    /// Jobs whose last open parent has just let them go, in the order of the batch.
+    /// Jobs that may start now, in the order of the batch.
     pub ready: Vec<Node>,
-    /// Jobs that can never run any more, parents before children, with the state each was in.
-    pub upstream_failed: Vec<(Node, QueueStatus)>,
+    /// Jobs that will not run any more (UPSTREAM_FAILED, or on a branch not taken), parents before
+    /// children, with the state each was in.
+    pub left: Vec<(Node, QueueStatus, QueueStatus)>,
 }
 
-/// Open parents and states of one batch.
+/// The rules by which the jobs of one batch wait: one per job, one condition per dependency.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    rules: Vec<TriggerRule>,
+    /// Parallel to the dependencies the DAG was built from; empty when all ask for success, which
+    /// spares a batch of a million edges as many conditions.
+    whens: Vec<When>,
+}
+
+const SUCCESS: &When = &When::Success;
+
+impl Rules {
+    /// The rules of `jobs`, parallel to the DAG's places, and `dependencies`, as it was built from.
+    pub fn of(jobs: &[JobDef], dependencies: &[JobDependency]) -> Self {
+        let plain = dependencies.iter().all(|d| d.when == When::Success);
+        let whens = if plain { &[] } else { dependencies };
+        Self {
+            rules: jobs.iter().map(|j| j.trigger_rule).collect(),
+            whens: whens.iter().map(|d| d.when.clone()).collect(),
+        }
+    }
+
+    /// The rule of a job.
+    pub fn of_job(&self, node: Node) -> TriggerRule {
+        self.rules.get(node.at()).copied().unwrap_or_default()
+    }
+
+    /// The condition of a dependency.
+    pub fn when(&self, dependency: usize) -> &When {
+        self.whens.get(dependency).unwrap_or(SUCCESS)
+    }
+}
+
+/// What readiness asks: the graph, the rules, and whether an expression holds of a job's outputs.
+#[derive(Clone, Copy)]
+pub struct Gates<'a> {
+    /// The graph.
+    pub dag: &'a Dag,
+    /// The rules.
+    pub rules: &'a Rules,
+    /// Whether an expression holds of the outputs of a job that ended well.
+    pub holds: &'a dyn Fn(Node, &Expr) -> bool,
+}
+
+impl Gates<'_> {
+    fn edge(&self, parent: Node, dependency: usize, status: QueueStatus) -> Option<Edge> {
+        edge(self.rules.when(dependency), status, |expr| (self.holds)(parent, expr))
+    }
+
+    /// The parents whose edges stand in a job's way, given all states: those that are open and, once
+    /// it can never run, those that made it so.
+    pub fn in_the_way(&self, node: Node, status: &[QueueStatus]) -> Vec<Node> {
+        self.dag
+            .arrows_in(node)
+            .filter(|(p, i)| self.edge(*p, *i, status[p.at()]) != Some(Edge::Met))
+            .map(|(p, _)| p)
+            .collect()
+    }
+}
+
+/// What parents say, and the states, of one batch.
 #[derive(Clone, Debug)]
 pub struct Readiness {
-    open_parents: Vec<u32>,
+    tally: Vec<Tally>,
     status: Vec<QueueStatus>,
+    released: Vec<bool>,
     not_final: usize,
 }
 
 impl Readiness {
-    /// Counts from the rows, `status` parallel to the DAG's jobs, and what they already set free:
-    /// jobs that are waiting though nothing stands before them, and jobs below a failure whose
-    /// rows do not yet say so (the process died between the two).
-    pub fn rebuild(dag: &Dag, status: &[QueueStatus]) -> (Self, Released) {
+    /// Counts from the rows, `status` parallel to the DAG's jobs and `outside` what each job waits
+    /// for beyond the batch, and what they already set free: jobs that are waiting though nothing
+    /// stands before them, and jobs that can never run whose rows do not yet say so (the process
+    /// died between the two).
+    pub fn rebuild(
+        gates: Gates<'_>,
+        status: &[QueueStatus],
+        outside: &dyn Fn(Node) -> Tally,
+    ) -> (Self, Released) {
         let mut this = Self {
-            open_parents: vec![0; dag.len()],
+            tally: vec![Tally::default(); gates.dag.len()],
             status: status.to_vec(),
+            released: vec![false; gates.dag.len()],
             not_final: status.iter().filter(|s| !s.is_final()).count(),
         };
-        let mut released = Released::default();
-        for &node in dag.in_order() {
-            this.open_parents[node.at()] =
-                dag.parents(node).filter(|p| !this.status[p.at()].lets_children_run()).count()
-                    as u32;
-            let blocked = dag.parents(node).any(|p| this.status[p.at()].blocks_children());
-            match this.status[node.at()] {
-                was @ (QueueStatus::Pending | QueueStatus::Held) if blocked => {
-                    this.set(node, QueueStatus::UpstreamFailed);
-                    released.upstream_failed.push((node, was));
+        let mut freed = Released::default();
+        for &node in gates.dag.in_order() {
+            let mut tally = outside(node);
+            for (parent, dependency) in gates.dag.arrows_in(node) {
+                tally.open += 1;
+                if let Some(edge) = gates.edge(parent, dependency, this.status[parent.at()]) {
+                    tally.add(edge);
                 }
-                QueueStatus::Pending | QueueStatus::Queued | QueueStatus::RetryWait
-                    if this.open_parents[node.at()] == 0 =>
-                {
-                    released.ready.push(node);
-                }
-                _ => {}
             }
+            this.tally[node.at()] = tally;
+            this.decide(gates, node, &mut freed);
         }
-        released.ready.sort_unstable();
-        (this, released)
+        freed.ready.sort_unstable();
+        (this, freed)
     }
 
     /// The state of a job as the counters know it.
@@ -61,38 +126,70 @@ impl Readiness {
         self.status[node.at()]
     }
 
-    /// Records that a job is in a new state, and tells what that sets free. Descendants of a
-    /// failure become `UPSTREAM_FAILED` here and now, so each is reported once.
-    pub fn change(&mut self, dag: &Dag, node: Node, to: QueueStatus) -> Released {
-        let before = self.status[node.at()];
+    /// Records that a job is in a new state, and tells what that sets free. Jobs that can never run
+    /// any more get their state here and now, so each is reported once.
+    pub fn change(&mut self, gates: Gates<'_>, node: Node, to: QueueStatus) -> Released {
+        let was_final = self.status[node.at()].is_final();
         self.set(node, to);
-        let mut released = Released::default();
-        if to.lets_children_run() && !before.lets_children_run() {
-            for child in dag.children(node) {
-                let open = &mut self.open_parents[child.at()];
-                *open = open.saturating_sub(1);
-                if *open == 0 && self.status[child.at()] == QueueStatus::Pending {
-                    released.ready.push(child);
-                }
-            }
-        } else if to.blocks_children() {
-            self.fail_below(dag, node, &mut released);
+        let mut freed = Released::default();
+        if to.is_final() && !was_final {
+            self.spread(gates, node, &mut freed);
         }
-        released.ready.sort_unstable();
-        released
+        freed.ready.sort_unstable();
+        freed
     }
 
-    fn fail_below(&mut self, dag: &Dag, node: Node, released: &mut Released) {
-        let mut open = vec![node];
-        while let Some(at) = open.pop() {
-            for child in dag.children(at) {
-                let was = self.status[child.at()];
-                if matches!(was, QueueStatus::Pending | QueueStatus::Held) {
-                    self.set(child, QueueStatus::UpstreamFailed);
-                    released.upstream_failed.push((child, was));
-                    open.push(child);
+    /// Something beyond the batch that `node` waits for has spoken.
+    pub fn hear(&mut self, gates: Gates<'_>, node: Node, edge: Edge) -> Released {
+        self.tally[node.at()].add(edge);
+        let mut freed = Released::default();
+        let before = self.status[node.at()].is_final();
+        self.decide(gates, node, &mut freed);
+        if self.status[node.at()].is_final() && !before {
+            self.spread(gates, node, &mut freed);
+        }
+        freed.ready.sort_unstable();
+        freed
+    }
+
+    fn spread(&mut self, gates: Gates<'_>, node: Node, freed: &mut Released) {
+        let mut ended = VecDeque::from([node]);
+        while let Some(at) = ended.pop_front() {
+            let status = self.status[at.at()];
+            for (child, dependency) in gates.dag.arrows(at) {
+                let Some(edge) = gates.edge(at, dependency, status) else { continue };
+                self.tally[child.at()].add(edge);
+                if self.status[child.at()].is_final() {
+                    continue;
+                }
+                self.decide(gates, child, freed);
+                if self.status[child.at()].is_final() {
+                    ended.push_back(child);
                 }
             }
+        }
+    }
+
+    fn decide(&mut self, gates: Gates<'_>, node: Node, freed: &mut Released) {
+        let was = self.status[node.at()];
+        let Some(decision) = self.tally[node.at()].decide(gates.rules.of_job(node)) else { return };
+        let to = match decision {
+            Decision::Run => {
+                let waits = matches!(
+                    was,
+                    QueueStatus::Pending | QueueStatus::Queued | QueueStatus::RetryWait
+                );
+                if waits && !std::mem::replace(&mut self.released[node.at()], true) {
+                    freed.ready.push(node);
+                }
+                return;
+            }
+            Decision::Fail => QueueStatus::UpstreamFailed,
+            Decision::NotTaken => QueueStatus::NotTaken,
+        };
+        if matches!(was, QueueStatus::Pending | QueueStatus::Held) && !self.released[node.at()] {
+            self.set(node, to);
+            freed.left.push((node, was, to));
         }
     }
 
@@ -119,30 +216,116 @@ impl Readiness {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::JobCode;
-    use crate::domain::job::JobDependency;
+    use crate::domain::id::{GroupCode, JobCode, JobType};
     use proptest::prelude::*;
 
-    fn dag_of(size: usize, pairs: &[(usize, usize)]) -> Dag {
-        let jobs: Vec<JobCode> =
-            (0..size).map(|i| JobCode::parse(&format!("J{i}")).expect("code")).collect();
-        let edges: Vec<JobDependency> = pairs
+    struct Graph {
+        dag: Dag,
+        rules: Rules,
+    }
+
+    fn graph(rules: &[TriggerRule], edges: &[(usize, usize, When)]) -> Graph {
+        let group = GroupCode::parse("g").expect("group");
+        let job = |i: usize| {
+            let code = JobCode::parse(&format!("J{i}")).expect("code");
+            let mut job = JobDef::bare(code, group.clone(), JobType::parse("NOOP").expect("type"));
+            job.trigger_rule = rules[i];
+            job
+        };
+        let jobs: Vec<JobDef> = (0..rules.len()).map(job).collect();
+        let codes: Vec<JobCode> = jobs.iter().map(|j| j.code.clone()).collect();
+        let edges: Vec<JobDependency> = edges
             .iter()
-            .map(|(c, p)| JobDependency {
-                job_code: jobs[*c].clone(),
-                depends_on: jobs[*p].clone(),
-                dependency_order: 0,
+            .map(|(c, p, when)| JobDependency {
+                when: when.clone(),
+                ..JobDependency::plain(codes[*c].clone(), codes[*p].clone(), 0)
             })
             .collect();
-        Dag::build(&jobs, &edges).expect("acyclic")
+        let dag = Dag::build(&codes, &edges).expect("acyclic");
+        Graph { dag, rules: Rules::of(&jobs, &edges) }
+    }
+
+    fn plain(size: usize, pairs: &[(usize, usize)]) -> Graph {
+        let edges: Vec<_> = pairs.iter().map(|(c, p)| (*c, *p, When::Success)).collect();
+        graph(&vec![TriggerRule::AllSuccess; size], &edges)
+    }
+
+    fn never(_: Node, _: &Expr) -> bool {
+        false
+    }
+
+    fn nothing(_: Node) -> Tally {
+        Tally::default()
+    }
+
+    impl Graph {
+        fn gates(&self) -> Gates<'_> {
+            Gates { dag: &self.dag, rules: &self.rules, holds: &never }
+        }
+
+        fn rebuild(&self, status: &[QueueStatus]) -> (Readiness, Released) {
+            Readiness::rebuild(self.gates(), status, &nothing)
+        }
+    }
+
+    fn any_rule() -> impl Strategy<Value = TriggerRule> {
+        prop::sample::select(TriggerRule::ALL.to_vec())
+    }
+
+    fn any_when() -> impl Strategy<Value = When> {
+        let expr = When::Output(Box::new(Expr::parse("n > 0").expect("expression")));
+        prop::sample::select(vec![When::Success, When::Failure, When::Done, When::Skipped, expr])
     }
 
     proptest! {
-        /// For any DAG, any order of endings and any failures: each job starts at most once and
-        /// after all its parents; every job ends; whatever is below a failure never starts; and
-        /// counters rebuilt from the states at any moment agree with those moved by events.
+        /// For any DAG, rules and conditions, any order of endings and any failures: each job starts
+        /// at most once, every job ends, the states do not depend on the order in which jobs ended,
+        /// and tallies rebuilt from the states at any moment agree with those moved by events.
         #[test]
-        fn starts_once_after_all_parents_and_never_sticks(
+        fn never_sticks_and_never_depends_on_the_order(
+            raw in prop::collection::hash_map((0usize..10, 0usize..10), any_when(), 0..30),
+            rules in prop::collection::vec(any_rule(), 10),
+            fails in prop::collection::vec(prop::bool::weighted(0.3), 10),
+            truths in prop::collection::vec(prop::bool::ANY, 10),
+            picks in prop::collection::vec(prop::collection::vec(0usize..10, 10), 2),
+        ) {
+            let edges: Vec<(usize, usize, When)> = raw.into_iter()
+                .filter(|((a, b), _)| a != b).map(|((a, b), w)| (a.max(b), a.min(b), w))
+                .map(|(a, b, w)| ((a, b), w)).collect::<std::collections::BTreeMap<_, _>>()
+                .into_iter().map(|((a, b), w)| (a, b, w)).collect();
+            let graph = graph(&rules, &edges);
+            let holds = |node: Node, _: &Expr| truths[node.at()];
+            let gates = Gates { holds: &holds, ..graph.gates() };
+            let mut results = Vec::new();
+            for order in picks {
+                let (mut counters, first) =
+                    Readiness::rebuild(gates, &[QueueStatus::Pending; 10], &nothing);
+                let mut ready = first.ready;
+                let mut started = [0; 10];
+                for pick in order {
+                    if ready.is_empty() { break; }
+                    let node = ready.remove(pick % ready.len());
+                    started[node.at()] += 1;
+                    let end = if fails[node.at()] { QueueStatus::Failed } else { QueueStatus::Success };
+                    counters.change(gates, node, QueueStatus::Running);
+                    ready.extend(counters.change(gates, node, end).ready);
+                    let (again, open) = Readiness::rebuild(gates, counters.statuses(), &nothing);
+                    let mut expected = ready.clone();
+                    expected.sort_unstable();
+                    prop_assert_eq!(open.ready, expected);
+                    prop_assert!(open.left.is_empty());
+                    prop_assert_eq!(again.is_done(), counters.is_done());
+                }
+                prop_assert!(counters.is_done(), "stuck at {:?}", counters.statuses());
+                prop_assert!(started.iter().all(|n| *n <= 1));
+                results.push(counters.statuses().to_vec());
+            }
+            prop_assert_eq!(&results[0], &results[1]);
+        }
+
+        /// With the plain rule: only after all parents ended well, and nothing below a failure.
+        #[test]
+        fn all_success_starts_after_all_parents(
             raw in prop::collection::hash_set((0usize..12, 0usize..12), 0..40),
             fails in prop::collection::vec(prop::bool::weighted(0.15), 12),
             picks in prop::collection::vec(0usize..12, 12),
@@ -150,32 +333,20 @@ mod tests {
             let pairs: Vec<(usize, usize)> = raw.into_iter()
                 .filter(|(a, b)| a != b).map(|(a, b)| (a.max(b), a.min(b)))
                 .collect::<std::collections::BTreeSet<_>>().into_iter().collect();
-            let dag = dag_of(12, &pairs);
-            let (mut counters, first) = Readiness::rebuild(&dag, &[QueueStatus::Pending; 12]);
+            let graph = plain(12, &pairs);
+            let (mut counters, first) = graph.rebuild(&[QueueStatus::Pending; 12]);
             let mut ready = first.ready;
             let mut started = [0; 12];
             for pick in picks {
                 if ready.is_empty() { break; }
                 let node = ready.remove(pick % ready.len());
                 started[node.at()] += 1;
-                for parent in dag.parents(node) {
+                for parent in graph.dag.parents(node) {
                     prop_assert!(counters.status(parent).lets_children_run());
                 }
                 let end = if fails[node.at()] { QueueStatus::Failed } else { QueueStatus::Success };
-                counters.change(&dag, node, QueueStatus::Running);
-                let freed = counters.change(&dag, node, end);
-                ready.extend(freed.ready);
-                let states: Vec<QueueStatus> = (0..12).map(|i| counters.status(Node(i))).collect();
-                let (again, open) = Readiness::rebuild(&dag, &states);
-                let mut expected = ready.clone();
-                expected.sort_unstable();
-                let mut found = open.ready;
-                found.sort_unstable();
-                prop_assert_eq!(found, expected);
-                prop_assert!(open.upstream_failed.is_empty());
-                prop_assert_eq!(again.is_done(), counters.is_done());
+                ready.extend(counters.change(graph.gates(), node, end).ready);
             }
-            prop_assert!(counters.is_done());
             for i in 0..12u32 {
                 let status = counters.status(Node(i));
                 let expected = usize::from(status != QueueStatus::UpstreamFailed);
@@ -187,22 +358,36 @@ mod tests {
     #[test]
     fn a_failure_stays_in_its_branch() {
         // J2 and J3 hang below J0, J4 below J1.
-        let dag = dag_of(5, &[(2, 0), (3, 2), (4, 1)]);
-        let (mut counters, first) = Readiness::rebuild(&dag, &[QueueStatus::Pending; 5]);
+        let graph = plain(5, &[(2, 0), (3, 2), (4, 1)]);
+        let (mut counters, first) = graph.rebuild(&[QueueStatus::Pending; 5]);
         assert_eq!(first.ready, [Node(0), Node(1)]);
-        let freed = counters.change(&dag, Node(0), QueueStatus::Failed);
-        let below: Vec<Node> = freed.upstream_failed.iter().map(|(n, _)| *n).collect();
+        let freed = counters.change(graph.gates(), Node(0), QueueStatus::Failed);
+        let below: Vec<Node> = freed.left.iter().map(|(n, _, _)| *n).collect();
         assert_eq!(below, [Node(2), Node(3)]);
-        assert_eq!(counters.change(&dag, Node(1), QueueStatus::Success).ready, [Node(4)]);
+        assert_eq!(counters.change(graph.gates(), Node(1), QueueStatus::Success).ready, [Node(4)]);
     }
 
     #[test]
     fn rebuilding_finishes_what_a_crash_cut_short() {
-        let dag = dag_of(3, &[(1, 0), (2, 1)]);
+        let graph = plain(3, &[(1, 0), (2, 1)]);
         let rows = [QueueStatus::Failed, QueueStatus::Pending, QueueStatus::Pending];
-        let (counters, open) = Readiness::rebuild(&dag, &rows);
-        let was = QueueStatus::Pending;
-        assert_eq!(open.upstream_failed, [(Node(1), was), (Node(2), was)]);
+        let (counters, open) = graph.rebuild(&rows);
+        let (was, is) = (QueueStatus::Pending, QueueStatus::UpstreamFailed);
+        assert_eq!(open.left, [(Node(1), was, is), (Node(2), was, is)]);
         assert!(counters.is_done());
+    }
+
+    #[test]
+    fn what_lies_beyond_the_batch_is_waited_for() {
+        let graph = plain(2, &[(1, 0)]);
+        let outside = |node: Node| Tally { open: u32::from(node == Node(0)), ..Tally::default() };
+        let pending = [QueueStatus::Pending; 2];
+        let (mut counters, first) = Readiness::rebuild(graph.gates(), &pending, &outside);
+        assert!(first.ready.is_empty());
+        let mut other = counters.clone();
+        assert_eq!(counters.hear(graph.gates(), Node(0), Edge::Met).ready, [Node(0)]);
+        let freed = other.hear(graph.gates(), Node(0), Edge::Failed);
+        assert_eq!(freed.left.len(), 2, "its child hears of it too");
+        assert!(other.is_done());
     }
 }

@@ -40,6 +40,7 @@ mod tests {
     use super::*;
     use crate::domain::id::JobCode;
     use crate::domain::job::JobDependency;
+    use crate::domain::trigger_rule::When;
 
     #[test]
     fn failed_and_what_hangs_below() {
@@ -50,6 +51,7 @@ mod tests {
             job_code: jobs[c].clone(),
             depends_on: jobs[p].clone(),
             dependency_order: 0,
+            when: When::Success,
         };
         let dag = Dag::build(&jobs, &[edge(1, 0), edge(2, 1), edge(4, 3)]).expect("dag");
         use QueueStatus as S;

@@ -166,19 +166,11 @@ mod tests {
     use crate::domain::id::{BatchId, BatchNo, GroupCode, JobType, QueueId};
     use crate::domain::job::{Group, JobDef, JobDependency};
     use crate::domain::params::BatchValues;
+    use crate::domain::trigger_rule::When;
     use std::collections::BTreeMap;
 
     fn group_of(code: &GroupCode) -> Group {
-        Group {
-            code: code.clone(),
-            name: "g".into(),
-            batch_type: None,
-            owner: None,
-            notify_email: vec![],
-            max_parallel: None,
-            time_zone: None,
-            params: BTreeMap::new(),
-        }
+        Group::bare(code.clone())
     }
 
     fn batch_of(group: &GroupCode) -> Batch {
@@ -214,6 +206,7 @@ mod tests {
             job_code: jobs[c].code.clone(),
             depends_on: jobs[p].code.clone(),
             dependency_order: 0,
+            when: When::Success,
         };
         let dependencies = vec![edge(1, 0), edge(5, 4)];
         let row = |i: usize| QueueEntry {
@@ -231,7 +224,14 @@ mod tests {
         };
         let rows: Vec<QueueEntry> = (0..states.len()).map(row).collect();
         let group_def = group_of(&group);
-        let snapshot = Snapshot { group: group_def, jobs, dependencies, sources: vec![] };
+        let snapshot = Snapshot {
+            group: group_def,
+            jobs,
+            dependencies,
+            sources: vec![],
+            externals: vec![],
+            shared: crate::domain::job::Shared::default(),
+        };
         let batch = batch_of(&group);
         let mut slots = Slots::new(1);
         slots.take(&group, None);

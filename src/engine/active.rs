@@ -2,14 +2,16 @@
 
 use crate::domain::batch::{Batch, BatchStatus, Snapshot};
 use crate::domain::dag::{Dag, Node};
+use crate::domain::expr::Expr;
 use crate::domain::id::{JobCode, NodeId, QueueId, SourceName};
 use crate::domain::job::JobDef;
 use crate::domain::outcome::Outputs;
 use crate::domain::params::{self, Reference};
 use crate::domain::queue::{Event, QueueEntry, QueueStatus};
-use crate::domain::readiness::{Readiness, Released};
+use crate::domain::readiness::{Gates, Readiness, Released, Rules};
 use crate::domain::slots::{ReadyList, Slots};
 use crate::domain::time::Millis;
+use crate::domain::trigger_rule::{Tally, When};
 use crate::engine::News;
 use crate::engine::changes::Changes;
 use crate::handler::StopReason;
@@ -24,6 +26,7 @@ pub(super) struct Active {
     pub(super) batch: Batch,
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) dag: Dag,
+    rules: Rules,
     pub(super) readiness: Readiness,
     pub(super) rows: Vec<QueueEntry>,
     ready: ReadyList,
@@ -45,6 +48,7 @@ impl Active {
         batch: Batch,
         snapshot: Snapshot,
         mut rows: Vec<QueueEntry>,
+        outputs: HashMap<JobCode, Outputs>,
         me: &NodeId,
         stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
         now: Millis,
@@ -65,20 +69,24 @@ impl Active {
             })
             .collect::<Result<_>>()?;
         let status: Vec<QueueStatus> = rows.iter().map(|r| r.status).collect();
-        let (readiness, released) = Readiness::rebuild(&dag, &status);
+        let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
+        let holds = |parent: Node, expr: &Expr| holds(&outputs, dag.code(parent), expr);
+        let gates = Gates { dag: &dag, rules: &rules, holds: &holds };
+        let (readiness, released) = Readiness::rebuild(gates, &status, &|_| Tally::default());
         let wanted = wanted_outputs(&snapshot);
         let killing = batch.status == BatchStatus::Killing;
         let mut this = Self {
             batch,
             snapshot: Arc::new(snapshot),
             dag,
+            rules,
             readiness,
             rows,
             ready: ReadyList::default(),
             fresh: Vec::new(),
             timers: BTreeSet::new(),
             stops,
-            outputs: HashMap::new(),
+            outputs,
             wanted,
             killing,
         };
@@ -86,22 +94,6 @@ impl Active {
         this.take_in(released, &mut changes, now);
         this.adopt_orphans(me, &mut changes, now);
         Ok((this, changes))
-    }
-
-    /// Rows whose outputs other jobs refer to, to be loaded after a rebuild.
-    pub(super) fn outputs_to_load(&self) -> Vec<QueueId> {
-        self.rows
-            .iter()
-            .filter(|r| r.status.is_final() && self.wanted.contains(&r.job_code))
-            .map(|r| r.queue_id)
-            .collect()
-    }
-
-    /// Keeps an output that was loaded.
-    pub(super) fn keep_outputs(&mut self, id: QueueId, json: &str) -> Result<()> {
-        let row = self.rows.iter().find(|r| r.queue_id == id).context("a row of this batch")?;
-        self.outputs.insert(row.job_code.clone(), serde_json::from_str(json)?);
-        Ok(())
     }
 
     /// The job at a place.
@@ -142,16 +134,24 @@ impl Active {
         now: Millis,
     ) -> Vec<String> {
         self.rows[node.at()].status = to;
-        let released = self.readiness.change(&self.dag, node, to);
-        let blocked =
-            released.upstream_failed.iter().map(|(n, _)| self.job(*n).code.to_string()).collect();
+        let released = self.change(node, to);
+        let failed = released.left.iter().filter(|(_, _, to)| *to == QueueStatus::UpstreamFailed);
+        let blocked = failed.map(|(n, _, _)| self.job(*n).code.to_string()).collect();
         self.take_in(released, changes, now);
         blocked
     }
 
+    /// Tells the counters that a job is in a new state; gives what that sets free.
+    pub(super) fn change(&mut self, node: Node, to: QueueStatus) -> Released {
+        let (outputs, dag) = (&self.outputs, &self.dag);
+        let holds = |parent: Node, expr: &Expr| holds(outputs, dag.code(parent), expr);
+        let gates = Gates { dag, rules: &self.rules, holds: &holds };
+        self.readiness.change(gates, node, to)
+    }
+
     fn take_in(&mut self, released: Released, changes: &mut Changes, now: Millis) {
-        for (node, from) in released.upstream_failed {
-            self.move_row(node, from, QueueStatus::UpstreamFailed, changes, now);
+        for (node, from, to) in released.left {
+            self.move_row(node, from, to, changes, now);
         }
         for node in released.ready {
             self.ready_at(node, now);
@@ -242,7 +242,7 @@ impl Active {
         row.owner = Some(me.clone());
         (row.start_time, row.end_time, row.error_message) = (Some(now), None, None);
         changes.claimed.entry(from).or_default().push(row.queue_id.0);
-        self.readiness.change(&self.dag, node, QueueStatus::Running);
+        self.change(node, QueueStatus::Running);
         self.log(node, false, changes, now);
         Some(node)
     }
@@ -258,7 +258,7 @@ impl Active {
     pub(super) fn queue_the_rest(&mut self, changes: &mut Changes, now: Millis) {
         for node in std::mem::take(&mut self.fresh) {
             if self.rows[node.at()].status == QueueStatus::Pending {
-                self.readiness.change(&self.dag, node, QueueStatus::Queued);
+                self.change(node, QueueStatus::Queued);
                 self.move_row(node, QueueStatus::Pending, QueueStatus::Queued, changes, now);
             }
         }
@@ -282,7 +282,7 @@ impl Active {
             if !matches!(from, QueueStatus::Running | QueueStatus::Killing)
                 && let Ok(to) = from.after(Event::Kill)
             {
-                self.readiness.change(&self.dag, node, to);
+                self.change(node, to);
                 self.move_row(node, from, to, changes, now);
             }
         }
@@ -333,13 +333,29 @@ impl Active {
     }
 }
 
-fn wanted_outputs(snapshot: &Snapshot) -> HashSet<JobCode> {
+/// Whether an expression holds of a job's outputs. One that cannot be answered (no such output, a
+/// text compared with a number) does not hold; the log says so, because the branch below is then not
+/// taken.
+fn holds(outputs: &HashMap<JobCode, Outputs>, job: &JobCode, expr: &Expr) -> bool {
+    let found = outputs.get(job);
+    let answer = expr.eval(&|name| found.and_then(|outputs| outputs.look_up(name)));
+    answer.unwrap_or_else(|error| {
+        tracing::warn!(job.code = %job, %expr, %error, "a condition cannot be answered; taken as false");
+        false
+    })
+}
+
+/// Jobs whose outputs others refer to, in parameters or in conditions.
+pub(super) fn wanted_outputs(snapshot: &Snapshot) -> HashSet<JobCode> {
     let all = snapshot.jobs.iter().flat_map(|j| &j.params);
-    all.filter_map(|p| params::references(p).ok())
-        .flatten()
-        .filter_map(|r| match r {
-            Reference::Output(code, _) => Some(code),
-            _ => None,
-        })
-        .collect()
+    let referred = all.filter_map(|p| params::references(p).ok()).flatten();
+    let referred = referred.filter_map(|r| match r {
+        Reference::Output(code, _) => Some(code),
+        _ => None,
+    });
+    let conditions = snapshot.dependencies.iter().filter_map(|d| match d.when {
+        When::Output(_) => Some(d.depends_on.clone()),
+        When::Success | When::Failure | When::Done | When::Skipped => None,
+    });
+    referred.chain(conditions).collect()
 }

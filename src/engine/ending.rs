@@ -123,7 +123,7 @@ impl Active {
             error_message: None,
             outputs: None,
         });
-        self.readiness.change(&self.dag, node, QueueStatus::Killing);
+        self.change(node, QueueStatus::Killing);
         self.log(node, false, changes, now);
     }
 

@@ -1,16 +1,17 @@
 //! How a batch comes into the hands of this process: opened by an order, or resumed.
 
 use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, plan};
-use crate::domain::id::{BatchId, JobCode};
+use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::job::{Definition, JobDependency};
-use crate::domain::queue::QueueStatus;
+use crate::domain::outcome::Outputs;
+use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::rerun::{self, UnknownJobs};
 use crate::domain::time::Millis;
-use crate::engine::active::Active;
+use crate::engine::active::{Active, wanted_outputs};
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::store::{self, Tx, batch, node, queue};
 use anyhow::{Context as _, Result};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Why an order did not become a batch of this process.
 #[derive(Debug, thiserror::Error)]
@@ -228,11 +229,9 @@ impl QueueDispatcher {
         }
         let snapshot = batch::snapshot(&mut tx, id).await?;
         let rows = queue::of_batch(&mut tx, id).await?;
-        let (mut active, owed) =
-            Active::rebuild(batch, snapshot, rows, self.node.id(), stops, now)?;
-        for (row, json) in queue::outputs(&mut tx, &active.outputs_to_load()).await? {
-            active.keep_outputs(row, &json)?;
-        }
+        let outputs = outputs_of(&mut tx, &snapshot, &rows).await?;
+        let (active, owed) =
+            Active::rebuild(batch, snapshot, rows, outputs, self.node.id(), stops, now)?;
         owed.write(&mut tx, self.node.id(), now).await?;
         tx.commit().await.context("read a batch from its rows")?;
         let group = &active.snapshot.group;
@@ -259,6 +258,30 @@ impl QueueDispatcher {
         }
         Err(TakenOver(batch.values.batch_no.to_string(), batch.values.group.to_string()).into())
     }
+}
+
+/// The outputs that parameters and conditions of a batch refer to.
+async fn outputs_of(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    rows: &[QueueEntry],
+) -> Result<HashMap<JobCode, Outputs>> {
+    let wanted = wanted_outputs(snapshot);
+    let there: HashMap<QueueId, &JobCode> = rows
+        .iter()
+        .filter(|r| r.status.is_final() && wanted.contains(&r.job_code))
+        .map(|r| (r.queue_id, &r.job_code))
+        .collect();
+    let ids: Vec<QueueId> = there.keys().copied().collect();
+    let mut found = HashMap::new();
+    for (id, json) in queue::outputs(tx, &ids).await? {
+        if let Some(code) = there.get(&id) {
+            let outputs = serde_json::from_str(&json)
+                .with_context(|| format!("read the outputs of job {code}"))?;
+            found.insert((*code).clone(), outputs);
+        }
+    }
+    Ok(found)
 }
 
 /// Another process has taken a batch over while this one was not heard of.

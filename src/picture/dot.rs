@@ -87,7 +87,7 @@ fn colour(status: QueueStatus) -> &'static str {
         QueueStatus::Running => "#a9d3f5",
         QueueStatus::Queued | QueueStatus::RetryWait => "#d6eaf8",
         QueueStatus::Held => "#d7ccc8",
-        QueueStatus::Skipped => "#e0e0e0",
+        QueueStatus::Skipped | QueueStatus::NotTaken => "#e0e0e0",
         QueueStatus::Pending => "#f5f5f5",
     }
 }

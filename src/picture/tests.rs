@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::domain::id::{GroupCode, JobCode, JobType};
-use crate::domain::job::{Group, JobDependency};
+use crate::domain::job::{Group, JobDependency, Shared};
+use crate::domain::trigger_rule::When;
 use proptest::prelude::*;
 use serde_json::json;
-use std::collections::BTreeMap;
 
 fn snapshot(jobs: &[(&str, &str)], edges: &[(&str, &str)], label: &str) -> Snapshot {
     let code = |c: &str| JobCode::parse(c).expect("code");
@@ -19,21 +19,15 @@ fn snapshot(jobs: &[(&str, &str)], edges: &[(&str, &str)], label: &str) -> Snaps
         job_code: code(job),
         depends_on: code(parent),
         dependency_order: 1,
+        when: When::Success,
     };
     Snapshot {
-        group: Group {
-            code: group.clone(),
-            name: label.to_owned(),
-            batch_type: None,
-            owner: None,
-            notify_email: vec![],
-            max_parallel: None,
-            time_zone: None,
-            params: BTreeMap::new(),
-        },
+        group: Group { name: label.to_owned(), ..Group::bare(group.clone()) },
         jobs: jobs.iter().map(job).collect(),
         dependencies: edges.iter().map(edge).collect(),
         sources: vec![],
+        externals: vec![],
+        shared: Shared::default(),
     }
 }
 

@@ -1,32 +1,57 @@
 //! `data_source`, `job_group`, `job_def`, `job_dependency`: what may run.
 
 use crate::db::{Row, Value};
-use crate::domain::id::{GroupCode, JobCode, JobType, SourceName};
-use crate::domain::job::{
-    Definition, Group, JobDef, JobDependency, Param, SqlText, TransactionMode,
-};
+use crate::domain::external::ExternalDependency;
+use crate::domain::id::{GroupCode, JobCode, SourceName};
+use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
+use crate::domain::pool::Pool;
 use crate::domain::source::Source;
 use crate::domain::time::Millis;
+use crate::domain::trigger_rule::When;
 use crate::store::Tx;
-use anyhow::{Context as _, Result};
-use chrono::NaiveTime;
-use serde::{Deserialize, Serialize};
+use anyhow::{Context as _, Result, bail};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, HashSet};
 
-/// The parts of a job that no operator queries by column, as JSON in `job_def.body`.
-#[derive(Serialize, Deserialize)]
-struct Body {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sql: Option<SqlText>,
-    transaction: TransactionMode,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    script: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    interpreter: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    working_dir: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    params: Vec<Param>,
+/// The fields of a job that have columns of their own; all others are JSON in `job_def.body`.
+const JOB_COLUMNS: &[&str] = &[
+    "code",
+    "name",
+    "group",
+    "type",
+    "source",
+    "proc_name",
+    "schedule_time",
+    "timeout_sec",
+    "retry_count",
+    "retry_delay_sec",
+    "priority",
+    "idempotent",
+    "is_active",
+    "notify_email",
+    "owner",
+    "tags",
+    "trigger_rule",
+];
+/// The same of a group; all others are JSON in `job_group.options`.
+const GROUP_COLUMNS: &[&str] =
+    &["code", "name", "type", "owner", "notify_email", "max_parallel", "time_zone", "params"];
+
+/// What a value says beyond its columns, as JSON.
+fn rest(value: &impl Serialize, columns: &[&str]) -> Result<String> {
+    let Json::Object(mut fields) = serde_json::to_value(value)? else { bail!("not a structure") };
+    fields.retain(|name, _| !columns.contains(&name.as_str()));
+    Ok(serde_json::to_string(&fields)?)
+}
+
+/// The value that columns and the JSON of the rest make together.
+fn joined<T: DeserializeOwned>(rest: Option<String>, columns: Json) -> Result<T> {
+    let mut fields: Map<String, Json> = json(rest)?;
+    let Json::Object(columns) = columns else { bail!("not a structure") };
+    fields.extend(columns.into_iter().filter(|(_, value)| !value.is_null()));
+    Ok(serde_json::from_value(Json::Object(fields))?)
 }
 
 /// Everything that is defined, in the order it was first written.
@@ -36,10 +61,12 @@ pub async fn definition(tx: &mut Tx) -> Result<Definition> {
     let jobs = tx.fetch_all("SELECT * FROM job_def ORDER BY job_id", &[]).await?;
     let dependencies = tx
         .fetch_all(
-            "SELECT job_code, depends_on, dependency_order FROM job_dependency ORDER BY id",
+            "SELECT job_code, depends_on, dependency_order, edge_condition FROM job_dependency \
+             ORDER BY id",
             &[],
         )
         .await?;
+    let externals = tx.fetch_all("SELECT * FROM job_external_dependency ORDER BY id", &[]).await?;
     Ok(Definition {
         sources: sources.iter().map(source).collect::<Result<_>>().context("read data_source")?,
         groups: groups.iter().map(group).collect::<Result<_>>().context("read job_group")?,
@@ -49,6 +76,12 @@ pub async fn definition(tx: &mut Tx) -> Result<Definition> {
             .map(dependency)
             .collect::<Result<_>>()
             .context("read job_dependency")?,
+        externals: externals
+            .iter()
+            .map(external)
+            .collect::<Result<_>>()
+            .context("read job_external_dependency")?,
+        shared: shared(tx).await?,
     })
 }
 
@@ -77,16 +110,19 @@ fn source(row: &Row) -> Result<Source> {
 }
 
 fn group(row: &Row) -> Result<Group> {
-    Ok(Group {
-        code: GroupCode::parse(&row.text("group_code")?)?,
-        name: row.text("group_name")?,
-        batch_type: row.opt_text("batch_type")?,
-        owner: row.opt_text("owner")?,
-        notify_email: words(row.opt_text("notify_email")?),
-        max_parallel: opt_u32(row, "max_parallel")?,
-        time_zone: row.opt_text("time_zone")?,
-        params: json(row.opt_text("params")?)?,
-    })
+    let params: Option<Json> =
+        row.opt_text("params")?.map(|t| serde_json::from_str(&t)).transpose()?;
+    let columns = serde_json::json!({
+        "code": row.text("group_code")?,
+        "name": row.text("group_name")?,
+        "type": row.opt_text("batch_type")?,
+        "owner": row.opt_text("owner")?,
+        "notify_email": words(row.opt_text("notify_email")?),
+        "max_parallel": opt_u32(row, "max_parallel")?,
+        "time_zone": row.opt_text("time_zone")?,
+        "params": params,
+    });
+    joined(row.opt_text("options")?, columns)
 }
 
 fn job(row: &Row) -> Result<JobDef> {
@@ -95,34 +131,26 @@ fn job(row: &Row) -> Result<JobDef> {
 }
 
 fn job_of(row: &Row, code: &JobCode) -> Result<JobDef> {
-    let body: Body = serde_json::from_str(&row.text("body")?).context("column body")?;
-    let time = row.opt_text("schedule_time")?;
-    Ok(JobDef {
-        code: code.clone(),
-        name: row.text("job_name")?,
-        group: GroupCode::parse(&row.text("group_code")?)?,
-        job_type: JobType::parse(&row.text("job_type")?)?,
-        source: row.opt_text("source_name")?.map(|s| SourceName::parse(&s)).transpose()?,
-        proc_name: row.opt_text("proc_name")?,
-        sql: body.sql,
-        transaction: body.transaction,
-        script: body.script,
-        interpreter: body.interpreter,
-        working_dir: body.working_dir,
-        params: body.params,
-        schedule_time: time
-            .map(|t| NaiveTime::parse_from_str(&t, "%H:%M:%S").context("column schedule_time"))
-            .transpose()?,
-        timeout_sec: u32::try_from(row.int("timeout_sec")?)?,
-        retry_count: u32::try_from(row.int("retry_count")?)?,
-        retry_delay_sec: u32::try_from(row.int("retry_delay_sec")?)?,
-        priority: i32::try_from(row.int("priority")?)?,
-        idempotent: row.flag("is_idempotent")?,
-        is_active: row.flag("is_active")?,
-        notify_email: words(row.opt_text("notify_email")?),
-        owner: row.opt_text("owner")?,
-        tags: words(row.opt_text("tags")?),
-    })
+    let columns = serde_json::json!({
+        "code": code,
+        "name": row.text("job_name")?,
+        "group": row.text("group_code")?,
+        "type": row.text("job_type")?,
+        "source": row.opt_text("source_name")?,
+        "proc_name": row.opt_text("proc_name")?,
+        "schedule_time": row.opt_text("schedule_time")?,
+        "timeout_sec": row.int("timeout_sec")?,
+        "retry_count": row.int("retry_count")?,
+        "retry_delay_sec": row.int("retry_delay_sec")?,
+        "priority": row.int("priority")?,
+        "idempotent": row.flag("is_idempotent")?,
+        "is_active": row.flag("is_active")?,
+        "notify_email": words(row.opt_text("notify_email")?),
+        "owner": row.opt_text("owner")?,
+        "tags": words(row.opt_text("tags")?),
+        "trigger_rule": row.text("trigger_rule")?,
+    });
+    joined(Some(row.text("body")?), columns)
 }
 
 fn dependency(row: &Row) -> Result<JobDependency> {
@@ -130,7 +158,89 @@ fn dependency(row: &Row) -> Result<JobDependency> {
         job_code: JobCode::parse(&row.text("job_code")?)?,
         depends_on: JobCode::parse(&row.text("depends_on")?)?,
         dependency_order: i32::try_from(row.int("dependency_order")?)?,
+        when: condition(row)?,
     })
+}
+
+fn condition(row: &Row) -> Result<When> {
+    let text = row.opt_text("edge_condition")?;
+    text.map_or(Ok(When::Success), |t| When::parse(&t).context("column edge_condition"))
+}
+
+fn condition_text(when: &When) -> Option<String> {
+    (*when != When::Success).then(|| when.to_string())
+}
+
+fn external(row: &Row) -> Result<ExternalDependency> {
+    Ok(ExternalDependency {
+        job_code: JobCode::parse(&row.text("job_code")?)?,
+        group: GroupCode::parse(&row.text("group_code")?)?,
+        depends_on: row.opt_text("depends_on")?.map(|c| JobCode::parse(&c)).transpose()?,
+        batch: serde_json::from_value(Json::String(row.text("batch_expr")?))?,
+        when: condition(row)?,
+        missing: serde_json::from_value(Json::String(row.text("missing")?))?,
+        wait_sec: opt_u32(row, "wait_sec")?,
+    })
+}
+
+/// Tables of what all groups share: name of the table and of its key.
+const SHARED: [(&str, &str); 5] = [
+    ("job_owner", "owner_name"),
+    ("resource_pool", "pool_name"),
+    ("http_host", "host_name"),
+    ("secret_source", "secret_name"),
+    ("global_param", "param_name"),
+];
+
+async fn shared(tx: &mut Tx) -> Result<Shared> {
+    Ok(Shared {
+        owners: bodies(tx, SHARED[0].0).await?,
+        pools: bodies(tx, SHARED[1].0).await?,
+        hosts: bodies(tx, SHARED[2].0).await?,
+        secrets: bodies(tx, SHARED[3].0).await?,
+        params: bodies(tx, SHARED[4].0).await?,
+    })
+}
+
+async fn bodies<T: DeserializeOwned>(tx: &mut Tx, table: &str) -> Result<Vec<T>> {
+    let sql = format!("SELECT body FROM {table} ORDER BY create_time, 1");
+    let rows = tx.fetch_all(&sql, &[]).await?;
+    let all = rows.iter().map(|row| Ok(serde_json::from_str(&row.text("body")?)?));
+    all.collect::<Result<_>>().with_context(|| format!("read {table}"))
+}
+
+async fn write_shared<T: Serialize + PartialEq>(
+    tx: &mut Tx,
+    (table, key): (&str, &'static str),
+    (stored, wanted): (&[T], &[T]),
+    name: impl Fn(&T) -> Vec<(&'static str, Value)>,
+    now: Millis,
+) -> Result<()> {
+    for item in wanted.iter().filter(|w| !stored.contains(w)) {
+        let mut columns = name(item);
+        columns.push(("body", serde_json::to_string(item)?.into()));
+        upsert(tx, table, key, columns, now).await?;
+    }
+    Ok(())
+}
+
+async fn write_all_shared(
+    tx: &mut Tx,
+    stored: &Shared,
+    wanted: &Shared,
+    now: Millis,
+) -> Result<()> {
+    let named = |key: &'static str, name: &str| vec![(key, Value::from(name))];
+    let [owner, pool, host, secret, param] = SHARED;
+    write_shared(tx, owner, (&stored.owners, &wanted.owners), |o| named(owner.1, &o.code), now)
+        .await?;
+    let slots = |p: &Pool| vec![(pool.1, Value::from(p.name.as_str())), ("slots", p.slots.into())];
+    write_shared(tx, pool, (&stored.pools, &wanted.pools), slots, now).await?;
+    write_shared(tx, host, (&stored.hosts, &wanted.hosts), |h| named(host.1, &h.name), now).await?;
+    let secrets = (&stored.secrets[..], &wanted.secrets[..]);
+    write_shared(tx, secret, secrets, |s| named(secret.1, &s.name), now).await?;
+    write_shared(tx, param, (&stored.params, &wanted.params), |p| named(param.1, &p.name), now)
+        .await
 }
 
 /// Makes the tables say what `wanted` says about its own sources, groups and jobs: adds, changes,
@@ -152,9 +262,11 @@ pub async fn apply(
             upsert(tx, "job_group", "group_code", group_row(group)?, now).await?;
         }
     }
+    write_all_shared(tx, &stored.shared, &wanted.shared, now).await?;
     remove_jobs(tx, stored, wanted).await?;
     write_jobs(tx, stored, wanted, now).await?;
-    write_dependencies(tx, stored, wanted).await
+    write_dependencies(tx, stored, wanted).await?;
+    write_externals(tx, stored, wanted).await
 }
 
 async fn remove_jobs(tx: &mut Tx, stored: &Definition, wanted: &Definition) -> Result<()> {
@@ -163,8 +275,10 @@ async fn remove_jobs(tx: &mut Tx, stored: &Definition, wanted: &Definition) -> R
     let gone = stored.jobs.iter().filter(|j| groups.contains(&j.group) && !keep.contains(&j.code));
     for job in gone {
         tx.execute("DELETE FROM job_def WHERE job_code = ?", &[job.code.as_str().into()]).await?;
-        tx.execute("DELETE FROM job_dependency WHERE job_code = ?", &[job.code.as_str().into()])
-            .await?;
+        for table in ["job_dependency", "job_external_dependency"] {
+            let sql = format!("DELETE FROM {table} WHERE job_code = ?");
+            tx.execute(&sql, &[job.code.as_str().into()]).await?;
+        }
     }
     Ok(())
 }
@@ -205,15 +319,61 @@ async fn write_dependencies(tx: &mut Tx, stored: &Definition, wanted: &Definitio
         )
         .await?;
     }
-    let columns = ["job_code", "depends_on", "dependency_order"];
+    let columns = ["job_code", "depends_on", "dependency_order", "edge_condition"];
     let rows = wanted.dependencies.iter().filter(|d| !before.contains(d)).map(|d| {
         vec![
             d.job_code.as_str().into(),
             d.depends_on.as_str().into(),
             i64::from(d.dependency_order).into(),
+            condition_text(&d.when).into(),
         ]
     });
     tx.insert_many("job_dependency", &columns, rows).await.context("write job_dependency")
+}
+
+/// Those of a job whose list differs are all written anew, which keeps their order.
+async fn write_externals(tx: &mut Tx, stored: &Definition, wanted: &Definition) -> Result<()> {
+    let of = |defs: &Definition, code: &JobCode| -> Vec<ExternalDependency> {
+        defs.externals.iter().filter(|e| e.job_code == *code).cloned().collect()
+    };
+    let mut fresh = Vec::new();
+    for job in &wanted.jobs {
+        let (before, after) = (of(stored, &job.code), of(wanted, &job.code));
+        if before == after {
+            continue;
+        }
+        if !before.is_empty() {
+            let sql = "DELETE FROM job_external_dependency WHERE job_code = ?";
+            tx.execute(sql, &[job.code.as_str().into()]).await?;
+        }
+        fresh.extend(after);
+    }
+    let columns = [
+        "job_code",
+        "group_code",
+        "depends_on",
+        "batch_expr",
+        "edge_condition",
+        "missing",
+        "wait_sec",
+    ];
+    let word = |value: Result<Json, serde_json::Error>| {
+        value.ok().and_then(|v| v.as_str().map(str::to_owned))
+    };
+    let rows = fresh.iter().map(|e| {
+        vec![
+            e.job_code.as_str().into(),
+            e.group.as_str().into(),
+            e.depends_on.as_ref().map(JobCode::as_str).into(),
+            word(serde_json::to_value(&e.batch)).into(),
+            condition_text(&e.when).into(),
+            word(serde_json::to_value(e.missing)).into(),
+            e.wait_sec.into(),
+        ]
+    });
+    tx.insert_many("job_external_dependency", &columns, rows)
+        .await
+        .context("write job_external_dependency")
 }
 
 type Columns = Vec<(&'static str, Value)>;
@@ -239,18 +399,11 @@ fn group_row(group: &Group) -> Result<Columns> {
         ("max_parallel", group.max_parallel.into()),
         ("time_zone", group.time_zone.as_deref().into()),
         ("params", serde_json::to_string(&group.params)?.into()),
+        ("options", rest(group, GROUP_COLUMNS)?.into()),
     ])
 }
 
 fn job_row(job: &JobDef, waits: bool) -> Result<Columns> {
-    let body = Body {
-        sql: job.sql.clone(),
-        transaction: job.transaction,
-        script: job.script.clone(),
-        interpreter: job.interpreter.clone(),
-        working_dir: job.working_dir.clone(),
-        params: job.params.clone(),
-    };
     Ok(vec![
         ("job_code", job.code.as_str().into()),
         ("job_name", job.name.as_str().into()),
@@ -269,7 +422,8 @@ fn job_row(job: &JobDef, waits: bool) -> Result<Columns> {
         ("is_idempotent", job.idempotent.into()),
         ("owner", job.owner.as_deref().into()),
         ("tags", job.tags.join(",").into()),
-        ("body", serde_json::to_string(&body)?.into()),
+        ("trigger_rule", job.trigger_rule.as_str().into()),
+        ("body", rest(job, JOB_COLUMNS)?.into()),
     ])
 }
 

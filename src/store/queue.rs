@@ -46,7 +46,7 @@ pub async fn of_batch(tx: &mut Tx, batch: BatchId) -> Result<Vec<QueueEntry>> {
     let rows = tx
         .fetch_all(
             "SELECT queue_id, batch_id, job_code, status, try_count, attempt, owner, not_before, \
-             start_time, end_time, error_message FROM job_queue WHERE batch_id = ? ORDER BY queue_id",
+             start_time, end_time, error_message, skip_kind FROM job_queue WHERE batch_id = ? ORDER BY queue_id",
             &[batch.0.into()],
         )
         .await?;
@@ -55,12 +55,16 @@ pub async fn of_batch(tx: &mut Tx, batch: BatchId) -> Result<Vec<QueueEntry>> {
 
 fn entry(row: &Row) -> Result<QueueEntry> {
     let word = row.text("status")?;
+    let mut status = QueueStatus::parse(&word)
+        .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
+    if row.opt_text("skip_kind")?.as_deref() == QueueStatus::NotTaken.skip_kind() {
+        status = QueueStatus::NotTaken;
+    }
     Ok(QueueEntry {
         queue_id: QueueId(row.int("queue_id")?),
         batch_id: BatchId(row.int("batch_id")?),
         job_code: JobCode::parse(&row.text("job_code")?)?,
-        status: QueueStatus::parse(&word)
-            .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?,
+        status,
         try_count: u32::try_from(row.int("try_count")?)?,
         attempt: u32::try_from(row.int("attempt")?)?,
         owner: row.opt_text("owner")?.map(NodeId),
@@ -102,8 +106,9 @@ pub async fn transition(
     let end = to.is_final().then_some(now.to_utc());
     let found = tx
         .execute_in(
-            "UPDATE job_queue SET status = ?, update_time = ?, end_time = ? WHERE queue_id",
-            &[to.as_str().into(), now.to_utc().into(), end.into()],
+            "UPDATE job_queue SET status = ?, skip_kind = ?, update_time = ?, end_time = ? \
+             WHERE queue_id",
+            &[to.as_str().into(), to.skip_kind().into(), now.to_utc().into(), end.into()],
             ids,
             "AND status = ?",
             &[from.as_str().into()],
@@ -195,7 +200,7 @@ pub async fn reset(tx: &mut Tx, ids: &[i64], from: QueueStatus, now: Millis) -> 
         .execute_in(
             "UPDATE job_queue SET status = ?, try_count = 0, owner = NULL, not_before = NULL, \
              error_message = NULL, outputs = NULL, start_time = NULL, end_time = NULL, \
-             update_time = ? WHERE queue_id",
+             skip_kind = NULL, update_time = ? WHERE queue_id",
             &[QueueStatus::Pending.as_str().into(), now.to_utc().into()],
             ids,
             "AND status = ?",

@@ -7,6 +7,7 @@ use procession::domain::job::{
 };
 use procession::domain::source::{DialectName, Source};
 use procession::domain::time::Millis;
+use procession::domain::trigger_rule::When;
 use procession::store;
 use std::collections::BTreeMap;
 
@@ -51,12 +52,14 @@ fn full_job() -> JobDef {
                 mode: ParamMode::In,
                 ty: ParamType::Decimal,
                 value: Some("1.50".to_owned()),
+                ..Param::default()
             },
             Param {
                 name: "p_out".to_owned(),
                 mode: ParamMode::Out,
                 ty: ParamType::Text,
                 value: None,
+                ..Param::default()
             },
         ],
         schedule_time: "18:30:05".parse().ok(),
@@ -83,7 +86,7 @@ fn full() -> Definition {
     month_end.notify_email = vec!["gl@bank.example".to_owned(), "ops@bank.example".to_owned()];
     month_end.max_parallel = Some(8);
     month_end.time_zone = Some("Asia/Shanghai".to_owned());
-    month_end.params = BTreeMap::from([("note".to_owned(), HARD.to_owned())]);
+    month_end.params = vec![ParamDecl::plain("note", HARD)];
     let source = |name: &str| Source {
         name: SourceName::parse(name).expect("source"),
         url: "mysql://u@h:3306/数据".to_owned(),
@@ -104,6 +107,7 @@ fn full() -> Definition {
         job_code: code("LAST"),
         depends_on: code(on),
         dependency_order: order,
+        when: When::Success,
     };
     Definition {
         sources: vec![ledger, source("bare")],
@@ -186,8 +190,12 @@ pub(super) async fn a_job_moves_between_groups_and_dependencies_change(place: Pl
     wanted.groups.push(group("other"));
     apply(&place, &wanted, T0).await;
     wanted.jobs[2].group = super::group_code("other");
-    wanted.dependencies =
-        vec![JobDependency { job_code: code("B"), depends_on: code("A"), dependency_order: 9 }];
+    wanted.dependencies = vec![JobDependency {
+        job_code: code("B"),
+        depends_on: code("A"),
+        dependency_order: 9,
+        when: When::Success,
+    }];
     apply(&place, &wanted, later(5)).await;
     assert_eq!(stored(&place).await, wanted);
     // C lost its dependency, which its row says too.

@@ -19,6 +19,7 @@ use procession::domain::job::{Definition, Group, JobDef, JobDependency};
 use procession::domain::queue::{QueueEntry, QueueStatus};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
+use procession::domain::trigger_rule::When;
 use procession::store::queue::NewEntry;
 use procession::store::{self, Db, Stale, Tx};
 use secrecy::SecretString;
@@ -213,16 +214,7 @@ fn no(word: &str) -> BatchNo {
 }
 
 fn group(word: &str) -> Group {
-    Group {
-        code: group_code(word),
-        name: word.to_owned(),
-        batch_type: None,
-        owner: None,
-        notify_email: Vec::new(),
-        max_parallel: None,
-        time_zone: None,
-        params: BTreeMap::new(),
-    }
+    Group::bare(group_code(word))
 }
 
 fn job(group: &str, word: &str) -> JobDef {
@@ -235,6 +227,7 @@ fn chain(of: &str, jobs: &[&str]) -> Definition {
         job_code: code(pair[1]),
         depends_on: code(pair[0]),
         dependency_order: 1,
+        when: When::Success,
     };
     Definition {
         sources: Vec::new(),
