@@ -1,5 +1,6 @@
 //! What became of one try of a body: data first, because it is stored and read back.
 
+use crate::domain::secret::Mask;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -123,11 +124,52 @@ impl Outcome {
     pub fn ended(end: End, message: impl Into<String>) -> Self {
         Self { end, message: Some(message.into()), outputs: Outputs::default() }
     }
+
+    /// The same without the secrets of its try, in the message and in every value it hands on: what
+    /// leaves here is stored, shown and mailed.
+    #[must_use]
+    pub fn masked(mut self, mask: &Mask) -> Self {
+        if mask.is_empty() {
+            return self;
+        }
+        let hide = |text: &mut String| {
+            if let std::borrow::Cow::Owned(masked) = mask.text(text) {
+                *text = masked;
+            }
+        };
+        self.message.iter_mut().for_each(hide);
+        self.outputs.values.values_mut().flatten().for_each(hide);
+        for set in &mut self.outputs.results {
+            set.columns.iter_mut().for_each(hide);
+            set.rows.iter_mut().flatten().flatten().for_each(hide);
+        }
+        self
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_leave_no_outcome() {
+        let mask = Mask::of(&[secrecy::SecretString::from("hunter22")]);
+        let outputs = Outputs {
+            values: BTreeMap::from([("pw".into(), Some("hunter22".into())), ("n".into(), None)]),
+            results: vec![ResultSet {
+                columns: vec!["hunter22".into()],
+                rows: vec![vec![Some("x hunter22".into()), None]],
+                row_count: 1,
+            }],
+            rows_affected: 7,
+        };
+        let outcome = Outcome { message: Some("no hunter22".into()), ..Outcome::success(outputs) };
+        let masked = outcome.clone().masked(&mask);
+        assert!(!format!("{masked:?}").contains("hunter22"), "{masked:?}");
+        assert_eq!(masked.message.as_deref(), Some("no ***"));
+        assert_eq!(masked.outputs.results[0].rows[0][0].as_deref(), Some("x ***"));
+        assert_eq!(outcome.clone().masked(&Mask::default()), outcome);
+    }
 
     #[test]
     fn children_find_values_by_name() {

@@ -51,10 +51,10 @@ pub struct Param {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// Whether the job is refused without it.
-    #[serde(default, skip_serializing_if = "is_optional")]
+    #[serde(rename = "required", default, skip_serializing_if = "is_optional")]
     pub need: Need,
     /// Whether its value is never shown.
-    #[serde(default, skip_serializing_if = "is_open")]
+    #[serde(rename = "secret", default, skip_serializing_if = "is_open")]
     pub secrecy: Secrecy,
 }
 
@@ -78,10 +78,10 @@ pub struct ParamDecl {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// Whether a batch without it is refused.
-    #[serde(default, skip_serializing_if = "is_optional")]
+    #[serde(rename = "required", default, skip_serializing_if = "is_optional")]
     pub need: Need,
     /// Whether its value is never shown.
-    #[serde(default, skip_serializing_if = "is_open")]
+    #[serde(rename = "secret", default, skip_serializing_if = "is_open")]
     pub secrecy: Secrecy,
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn decls<'de, D: Deserializer<'de>>(
 
 /// Whether a value must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
+#[serde(from = "bool", into = "bool")]
 pub enum Need {
     /// NULL when there is none.
     #[default]
@@ -128,11 +128,36 @@ pub enum Need {
 
 /// Whether a value may be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
+#[serde(from = "bool", into = "bool")]
 pub enum Secrecy {
     /// It may.
     #[default]
     Open,
     /// Never.
     Secret,
+}
+
+// In files and tables both are `required: true` and `secret: true`.
+impl From<bool> for Need {
+    fn from(required: bool) -> Self {
+        if required { Self::Required } else { Self::Optional }
+    }
+}
+
+impl From<Need> for bool {
+    fn from(need: Need) -> bool {
+        need == Need::Required
+    }
+}
+
+impl From<bool> for Secrecy {
+    fn from(secret: bool) -> Self {
+        if secret { Self::Secret } else { Self::Open }
+    }
+}
+
+impl From<Secrecy> for bool {
+    fn from(secrecy: Secrecy) -> bool {
+        secrecy == Secrecy::Secret
+    }
 }
