@@ -10,9 +10,11 @@ mod job;
 mod logs;
 mod migrate;
 mod out;
+mod params;
 mod progress;
 mod resume;
 mod run;
+mod secret;
 
 use crate::app::{self, App, EmptyDatabase};
 use crate::config::Config;
@@ -79,6 +81,12 @@ enum Verb {
     /// Defined jobs: list, show
     #[command(subcommand)]
     Job(job::JobVerb),
+    /// Parameters: which layer gives a job its values
+    #[command(subcommand)]
+    Params(params::ParamsVerb),
+    /// Secrets: sealed, stored, never shown
+    #[command(subcommand)]
+    Secret(secret::SecretVerb),
     /// What a job of a batch printed and what its database said
     Logs(logs::LogsArgs),
     /// The DAG of a file, a group or a batch, as JSON or DOT
@@ -161,6 +169,8 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
         Verb::Migrate(args) => migrate::migrate(&global, &args).await,
         Verb::Batch(verb) => batch::batch(&global, verb).await,
         Verb::Job(verb) => job::job(&global, verb).await,
+        Verb::Params(verb) => params::params(&global, verb).await,
+        Verb::Secret(verb) => secret::secret(&global, verb).await,
         Verb::Logs(args) => logs::logs(&global, &args).await,
         Verb::Dag(args) => dag::dag(&global, &args).await,
     }

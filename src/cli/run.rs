@@ -40,7 +40,8 @@ pub(super) struct RunArgs {
     /// Accounting day, YYYY-MM-DD [default: last day of the period that the batch number names]
     #[arg(long)]
     business_date: Option<NaiveDate>,
-    /// Parameter of the batch, NAME=VALUE; may be given several times
+    /// Parameter of the batch, NAME=VALUE; may be given several times. It wins over all other layers:
+    /// batch > job > upstream outputs > group > global. A secret one: NAME=@secret:SECRET
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
     /// The same as JSON, as schedules hand it over: {"batchNo":"month(-1)","type":"monthly"}
@@ -122,21 +123,13 @@ impl RunArgs {
         if let Some(json) = &self.order {
             return Ok(AskedOrder::parse_asked(json)?);
         }
-        let mut params = BTreeMap::new();
-        for pair in &self.params {
-            let (name, value) =
-                pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
-                    BadInput(format!("--param {pair}: write NAME=VALUE, e.g. --param rate=7.1"))
-                })?;
-            params.insert(name.to_owned(), value.to_owned());
-        }
         let batch_no = self.batch_no.as_deref().unwrap_or_default();
         Ok(AskedOrder {
             batch_no: BatchExpr::parse(batch_no).map_err(BatchError::from)?,
             batch_type: self.batch_type.clone(),
             group: self.group.as_deref().map(GroupCode::parse).transpose()?,
             business_date: self.business_date,
-            params,
+            params: pairs(&self.params)?,
         })
     }
 
@@ -206,7 +199,23 @@ async fn store_file(app: &App, wanted: &Definition, args: &RunArgs) -> Result<()
     Ok(())
 }
 
-fn whoami() -> String {
+/// The parameters of `--param NAME=VALUE`. A name that comes twice is refused: which one was meant?
+pub(super) fn pairs(texts: &[String]) -> Result<BTreeMap<String, String>> {
+    let mut params = BTreeMap::new();
+    for pair in texts {
+        // Without '=' it may be a value, and that may be a secret: it is not repeated.
+        let (name, value) =
+            pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
+                BadInput("--param: write NAME=VALUE, e.g. --param rate=7.1".to_owned())
+            })?;
+        if params.insert(name.to_owned(), value.to_owned()).is_some() {
+            return Err(BadInput(format!("--param {name} is given twice; keep one")).into());
+        }
+    }
+    Ok(params)
+}
+
+pub(super) fn whoami() -> String {
     let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
     user.unwrap_or_else(|_| "unknown".to_owned())
 }

@@ -4,7 +4,7 @@ use crate::definition::body::{body, understands};
 use crate::definition::fault::{At, Report};
 use crate::definition::files::Files;
 use crate::definition::near::{did_you_mean, nearest};
-use crate::definition::params::check_params;
+use crate::definition::params::{Asks, check_params};
 use crate::definition::raw::{RawJob, Settings};
 use crate::domain::id::{GroupCode, JobCode, JobType};
 use crate::domain::job::{BodyPart, DEFAULT_TIMEOUT_SEC, JobDef, JobKind};
@@ -24,8 +24,8 @@ pub(crate) struct Made {
     pub(crate) def: JobDef,
     /// Whether its group is one that exists; otherwise nothing is said about it again.
     pub(crate) group_known: bool,
-    /// Outputs of other jobs that its parameters use.
-    pub(crate) uses: Vec<At<(String, JobCode)>>,
+    /// What its parameters ask of other jobs.
+    pub(crate) asks: Asks,
 }
 
 /// Makes a job. What it lacks is in the report; the job is made all the same where it can be, so
@@ -43,11 +43,11 @@ pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Opti
         body(&mut def, &whose, &raw, kind, around, report);
     }
     let calls = kind.is_none_or(|k| understands(k, BodyPart::ProcName));
-    let mut uses = Vec::new();
+    let mut asks = Asks::default();
     if let Some(params) = &raw.params {
-        def.params = check_params(&whose, &params.value, calls, &mut uses, report);
+        def.params = check_params(&whose, &params.value, calls, &mut asks, report);
     }
-    Some(Made { def, group_known, uses })
+    Some(Made { def, group_known, asks })
 }
 
 /// The job's own word, else the default's.

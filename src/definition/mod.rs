@@ -8,6 +8,7 @@ mod body;
 mod build;
 mod check;
 mod csv;
+mod declare;
 mod diff;
 mod fault;
 mod fields;

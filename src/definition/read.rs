@@ -1,5 +1,6 @@
 //! Reads what the user said from the tree: every key checked for its form.
 
+use crate::definition::declare::{read_decl, read_secret};
 use crate::definition::fault::{At, Report};
 use crate::definition::fields::{Fields, named_texts, single};
 use crate::definition::keys::{
@@ -7,8 +8,9 @@ use crate::definition::keys::{
     SETTINGS, SOURCE, TIMEOUT_MAX, TOP,
 };
 use crate::definition::node::{Node, Value};
+use crate::definition::params::param_types;
 use crate::definition::raw::{
-    Raw, RawDependency, RawGroup, RawJob, RawParam, RawParent, RawSource, RawSql, Settings,
+    Raw, RawDecl, RawDependency, RawGroup, RawJob, RawParam, RawParent, RawSource, RawSql, Settings,
 };
 use crate::domain::job::{ParamMode, ParamType, TransactionMode};
 use crate::domain::trigger_rule::TriggerRule;
@@ -33,7 +35,16 @@ pub(crate) fn read(root: Node, report: &mut Report) -> Raw {
     if let Some(node) = top.take("dependencies") {
         dependencies(node, &mut raw.dependencies, top.report);
     }
+    raw.params = decls("", top.take("params"), top.report);
+    for (name, node) in entries("secret", "secrets", "name", top.take("secrets"), top.report) {
+        raw.secrets.push(read_secret(name, node, top.report));
+    }
     raw
+}
+
+fn decls(whose: &str, node: Option<Node>, report: &mut Report) -> Vec<RawDecl> {
+    let all = entries("parameter", "params", "name", node, report);
+    all.into_iter().map(|(name, node)| read_decl(whose, name, node, report)).collect()
 }
 
 /// The entries of a map by code, or of a list of maps that hold their code themselves.
@@ -95,6 +106,7 @@ fn source(name: At<String>, node: Node, report: &mut Report) -> RawSource {
 fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
     let mut fields = Fields::open(format!("group {}", code.value), node, GROUP, report);
     same_code(&mut fields, "code", &code);
+    let whose = fields.whose.clone();
     RawGroup {
         code,
         name: fields.line("name", 255),
@@ -103,7 +115,7 @@ fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
         notify_email: addresses(&mut fields).unwrap_or_default(),
         max_parallel: fields.number("max_parallel", 1..=PARALLEL_MAX),
         time_zone: fields.word("time_zone"),
-        params: fields.named_texts("params"),
+        params: decls(&format!("{whose}: "), fields.take("params"), fields.report),
     }
 }
 
@@ -256,18 +268,12 @@ fn param(whose: &str, item: Node, report: &mut Report) -> Option<RawParam> {
     };
     fields.whose = format!("{whose}: parameter {}", name.value);
     let modes = [("in", ParamMode::In), ("out", ParamMode::Out), ("inout", ParamMode::InOut)];
-    let types = [
-        ("text", ParamType::Text),
-        ("int", ParamType::Int),
-        ("decimal", ParamType::Decimal),
-        ("date", ParamType::Date),
-        ("datetime", ParamType::Datetime),
-        ("bool", ParamType::Bool),
-    ];
     Some(RawParam {
         mode: fields.choice("mode", &modes),
-        ty: fields.choice("type", &types).map_or(ParamType::Text, |t| t.value),
+        ty: fields.choice("type", &param_types()).map_or(ParamType::Text, |t| t.value),
         value: fields.text("value"),
+        required: fields.flag("required"),
+        secret: fields.flag("secret"),
         name,
     })
 }

@@ -4,8 +4,9 @@ use crate::domain::batch_no::{BatchExpr, BatchExprError, Period};
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::external::ExternalDependency;
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId};
-use crate::domain::job::{Definition, Group, JobDef, JobDependency, ParamDecl, Shared};
-use crate::domain::params::BatchValues;
+use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
+use crate::domain::order_params::{self, Declared, Findings};
+use crate::domain::params::{BatchValues, Layers};
 use crate::domain::queue::QueueStatus;
 use crate::domain::source::Source;
 use crate::domain::time::{Millis, at_wall_clock, day_in};
@@ -153,6 +154,17 @@ impl Snapshot {
         let codes: Vec<JobCode> = self.jobs.iter().map(|j| j.code.clone()).collect();
         Dag::build(&codes, &self.dependencies)
     }
+
+    /// The jobs that `job` depends on directly.
+    pub fn parents(&self, job: &JobCode) -> Vec<JobCode> {
+        let own = self.dependencies.iter().filter(|d| d.job_code == *job);
+        own.map(|d| d.depends_on.clone()).collect()
+    }
+
+    /// The layers around the parameters of a job with these parents.
+    pub fn layers<'a>(&'a self, batch: &'a BatchValues, parents: &'a [JobCode]) -> Layers<'a> {
+        Layers { batch, parents, group: &self.group.params, global: &self.shared.params }
+    }
 }
 
 /// A `job_batch` row.
@@ -187,6 +199,8 @@ pub struct BatchPlan {
     pub batch_type: Option<String>,
     /// What it runs.
     pub snapshot: Snapshot,
+    /// What is worth a word about the order, and no reason to refuse it.
+    pub warnings: Vec<String>,
     /// Parallel to `snapshot.jobs`: not before this moment.
     pub not_before: Vec<Option<Millis>>,
 }
@@ -218,6 +232,14 @@ pub enum BatchError {
     /// The group's zone is not in the IANA table.
     #[error("group {0}: time zone {1:?} is not known; use an IANA name such as Asia/Shanghai")]
     BadZone(GroupCode, String),
+    /// The order's parameters do not fit what is declared.
+    #[error("the parameters of this batch of group {group} are not usable:\n  {}", .faults.join("\n  "))]
+    Params {
+        /// The group.
+        group: GroupCode,
+        /// What is wrong, a sentence each.
+        faults: Vec<String>,
+    },
     /// The expression for the batch number gives none.
     #[error(transparent)]
     Number(#[from] BatchExprError),
@@ -341,12 +363,13 @@ fn plan_group(
 ) -> Result<BatchPlan, BatchError> {
     let snapshot = snapshot(defs, group)?;
     snapshot.dag()?;
-    let declared = |all: &[ParamDecl]| -> BTreeMap<String, String> {
-        all.iter().filter_map(|p| Some((p.name.clone(), p.value.clone()?))).collect()
-    };
-    let mut params = declared(&snapshot.shared.params);
-    params.extend(declared(&group.params));
-    params.extend(order.params.clone());
+    let Snapshot { jobs, dependencies, shared, .. } = &snapshot;
+    let (group_code, global) = (&group.code, &shared.params);
+    let declared = Declared { group_code, group: &group.params, global, jobs, dependencies };
+    let Findings { faults, warnings } = order_params::check(&order.params, declared);
+    if !faults.is_empty() {
+        return Err(BatchError::Params { group: group.code.clone(), faults });
+    }
     let zone = zone_of(group)?;
     let day = day_in(now, zone);
     let not_before = snapshot
@@ -359,8 +382,9 @@ fn plan_group(
             batch_no: order.batch_no.clone(),
             group: group.code.clone(),
             business_date: order.business_date.or_else(|| implied_business_date(&order.batch_no)),
-            params,
+            params: order.params.clone(),
         },
+        warnings,
         batch_type: order.batch_type.clone().or_else(|| group.batch_type.clone()),
         snapshot,
         not_before,
@@ -404,6 +428,7 @@ fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
 mod tests {
     use super::*;
     use crate::domain::id::JobType;
+    use crate::domain::job::{ParamDecl, ParamType};
     use crate::domain::trigger_rule::When;
 
     fn defs() -> Definition {
@@ -460,6 +485,25 @@ mod tests {
             none.to_string(),
             "no group of type daily; groups that exist: month_end (monthly), quarter_end (quarterly)"
         );
+    }
+
+    #[test]
+    fn parameters_that_do_not_fit_are_refused_together() {
+        let mut defs = defs();
+        let int = |name: &str| ParamDecl { ty: ParamType::Int, ..ParamDecl::plain(name, "1") };
+        defs.groups[0].params = vec![int("a"), int("b")];
+        let json = r#"{"batchNo":"1","group":"month_end","params":{"a":"x","b":"y","c":"z"}}"#;
+        let error = plan(&defs, &order(json), Millis(0)).expect_err("types").to_string();
+        assert_eq!(
+            error,
+            "the parameters of this batch of group month_end are not usable:\n  \
+             parameter a: \"x\" is not a whole number (int)\n  \
+             parameter b: \"y\" is not a whole number (int)"
+        );
+        let json = r#"{"batchNo":"1","group":"month_end","params":{"c":"z"}}"#;
+        let plans = plan(&defs, &order(json), Millis(0)).expect("fits");
+        assert!(plans[0].warnings[0].starts_with("parameter c is not declared by group month_end"));
+        assert_eq!(plans[0].values.params.len(), 1, "a batch keeps its own parameters only");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, id, text, lang, secret, expr, batch_no, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, job, token, statement, params, dag, batch, readiness, slots, rerun, why, outcome, settlement, notice.
+//! Story order: time, id, text, lang, secret, expr, batch_no, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, job, token, statement, params, order_params, dag, batch, readiness, slots, rerun, why, outcome, settlement, notice.
 
 pub mod batch;
 pub mod batch_no;
@@ -15,6 +15,7 @@ pub mod id;
 pub mod job;
 pub mod lang;
 pub mod notice;
+pub mod order_params;
 pub mod outcome;
 pub mod param;
 pub mod params;

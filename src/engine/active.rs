@@ -6,7 +6,7 @@ use crate::domain::expr::Expr;
 use crate::domain::id::{JobCode, NodeId, QueueId, SourceName};
 use crate::domain::job::JobDef;
 use crate::domain::outcome::Outputs;
-use crate::domain::params::{self, Reference};
+use crate::domain::params;
 use crate::domain::queue::{Event, QueueEntry, QueueStatus};
 use crate::domain::readiness::{Gates, Readiness, Released, Rules};
 use crate::domain::slots::{ReadyList, Slots};
@@ -14,6 +14,7 @@ use crate::domain::time::Millis;
 use crate::domain::trigger_rule::{Tally, When};
 use crate::engine::News;
 use crate::engine::changes::Changes;
+use crate::engine::worker::Given;
 use crate::handler::StopReason;
 use crate::store::log::ExecutionLog;
 use anyhow::{Context as _, Result};
@@ -111,9 +112,15 @@ impl Active {
         self.rows.iter().enumerate().map(|(i, r)| (r.queue_id, Node(i as u32)))
     }
 
-    /// The output that `${jobs.CODE.NAME}` means.
-    pub(super) fn output(&self, code: &JobCode, name: &str) -> Option<String> {
-        self.outputs.get(code)?.value(name)
+    /// The outputs of other jobs that the parameters of the job at a place may ask for.
+    pub(super) fn outputs_for(&self, node: Node) -> Given {
+        let job = self.job(node);
+        let asked = params::outputs_asked(job, &self.snapshot.parents(&job.code));
+        let found = asked.into_iter().filter_map(|(code, name)| {
+            let value = self.outputs.get(&code)?.look_up(&name)?;
+            Some(((code, name), value))
+        });
+        found.collect()
     }
 
     /// Keeps the switch that stops a running body.
@@ -347,12 +354,15 @@ fn holds(outputs: &HashMap<JobCode, Outputs>, job: &JobCode, expr: &Expr) -> boo
 
 /// Jobs whose outputs others refer to, in parameters or in conditions.
 pub(super) fn wanted_outputs(snapshot: &Snapshot) -> HashSet<JobCode> {
-    let all = snapshot.jobs.iter().flat_map(|j| &j.params);
-    let referred = all.filter_map(|p| params::references(p).ok()).flatten();
-    let referred = referred.filter_map(|r| match r {
-        Reference::Output(code, _) => Some(code),
-        _ => None,
-    });
+    let mut parents: HashMap<&JobCode, Vec<JobCode>> = HashMap::new();
+    for d in &snapshot.dependencies {
+        parents.entry(&d.job_code).or_default().push(d.depends_on.clone());
+    }
+    let asked = |job: &JobDef| {
+        let parents = parents.get(&job.code).map(Vec::as_slice).unwrap_or_default();
+        params::outputs_asked(job, parents)
+    };
+    let referred = snapshot.jobs.iter().flat_map(asked).map(|(code, _)| code);
     let conditions = snapshot.dependencies.iter().filter_map(|d| match d.when {
         When::Output(_) => Some(d.depends_on.clone()),
         When::Success | When::Failure | When::Done | When::Skipped => None,

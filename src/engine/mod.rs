@@ -10,6 +10,8 @@ pub mod dispatcher;
 mod ending;
 mod node;
 pub mod opening;
+pub mod seal;
+pub mod secret;
 mod turning;
 mod worker;
 

@@ -1,6 +1,7 @@
 //! The log of one try while it runs: bounded in memory, whatever a body prints.
 
 use crate::domain::outcome::Stream;
+use crate::domain::secret::Mask;
 use crate::domain::text::{LINE_MAX, storable};
 use crate::handler::stopwatch::Stopwatch;
 use std::collections::VecDeque;
@@ -31,6 +32,7 @@ pub struct RunLog {
 #[derive(Debug)]
 struct Buffer {
     since: Stopwatch,
+    mask: Mask,
     head_left: usize,
     tail_max: usize,
     tail_bytes: usize,
@@ -46,6 +48,7 @@ impl RunLog {
         let tail_max = max_bytes / 4;
         let buffer = Buffer {
             since: Stopwatch::start(),
+            mask: Mask::default(),
             head_left: max_bytes - tail_max,
             tail_max,
             tail_bytes: 0,
@@ -57,10 +60,23 @@ impl RunLog {
         Self { inner: Arc::new(Mutex::new(buffer)) }
     }
 
-    /// Adds one line of bytes of any kind; long lines are cut, unstorable characters replaced.
+    /// Takes these secrets out of every line that comes from now on.
+    pub fn mask(&self, mask: Mask) {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).mask = mask;
+    }
+
+    /// Adds one line of bytes of any kind; secrets are masked, long lines cut, unstorable characters
+    /// replaced.
     pub fn bytes(&self, stream: Stream, line: &[u8]) {
-        let text = storable(line.trim_ascii_end(), LINE_MAX);
         let mut buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = line.trim_ascii_end();
+        let text = if buffer.mask.is_empty() {
+            storable(line, LINE_MAX)
+        } else {
+            // Before the cut: half a secret at the end of a line would not be found.
+            let whole = String::from_utf8_lossy(line);
+            storable(buffer.mask.text(&whole).as_bytes(), LINE_MAX)
+        };
         let at_ms = buffer.since.ms();
         let line = Line { number: buffer.next, at_ms, stream, text };
         buffer.next += 1;
@@ -128,6 +144,17 @@ mod tests {
         assert_eq!(lines.last().map(|l| l.number), Some(100_000));
         assert!(lines.iter().any(|l| l.stream == Stream::System && l.text.contains("left out")));
         assert!(lines.windows(2).all(|w| w[0].number < w[1].number), "numbers must be unique");
+    }
+
+    #[test]
+    fn secrets_are_masked_before_a_line_is_cut() {
+        let log = RunLog::new(40_000);
+        log.mask(Mask::of(&[secrecy::SecretString::from("hunter22")]));
+        log.line(Stream::Stdout, "pw hunter22 and hunter22");
+        log.line(Stream::Database, format!("{}hunter22", "x".repeat(LINE_MAX - 44)));
+        let lines = log.finish();
+        assert_eq!(lines[0].text, "pw *** and ***");
+        assert!(!lines[1].text.contains("hun"), "{}", lines[1].text);
     }
 
     #[test]

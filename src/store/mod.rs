@@ -9,6 +9,7 @@ pub mod log;
 pub mod node;
 pub mod outbox;
 pub mod queue;
+pub mod secret;
 
 pub use crate::db::{Db, Tx};
 
