@@ -21,6 +21,7 @@ mod node;
 mod params;
 mod raw;
 mod read;
+mod read_params;
 mod runs_on;
 mod shape;
 mod source;

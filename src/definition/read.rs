@@ -4,15 +4,15 @@ use crate::definition::declare::{read_decl, read_secret};
 use crate::definition::fault::{At, Report};
 use crate::definition::fields::{Fields, named_texts, single};
 use crate::definition::keys::{
-    DELAY_MAX, DEPENDENCY, GROUP, JOB, PARALLEL_MAX, PARAM, PARENT, PRIORITY_MAX, RETRIES_MAX,
-    SETTINGS, SOURCE, TIMEOUT_MAX, TOP,
+    DELAY_MAX, DEPENDENCY, GROUP, JOB, PARALLEL_MAX, PARENT, PRIORITY_MAX, RETRIES_MAX, SETTINGS,
+    SOURCE, TIMEOUT_MAX, TOP,
 };
 use crate::definition::node::{Node, Value};
-use crate::definition::params::param_types;
 use crate::definition::raw::{
-    Raw, RawDecl, RawDependency, RawGroup, RawJob, RawParam, RawParent, RawSource, RawSql, Settings,
+    Raw, RawDecl, RawDependency, RawGroup, RawJob, RawParent, RawSource, RawSql, Settings,
 };
-use crate::domain::job::{ParamMode, ParamType, TransactionMode};
+use crate::definition::read_params::params;
+use crate::domain::job::TransactionMode;
 use crate::domain::trigger_rule::TriggerRule;
 
 /// Reads the tree of a whole definition.
@@ -244,38 +244,6 @@ fn sql(fields: &mut Fields<'_>) -> Option<RawSql> {
             Some(RawSql::Same(text))
         }
     }
-}
-
-fn params(fields: &mut Fields<'_>) -> Option<At<Vec<RawParam>>> {
-    let node = fields.take("params")?;
-    let Value::List(items) = node.value else {
-        let what = format!("{}: params is {}, not a list", fields.whose, node.value.kind());
-        let cure = "write - { name: NAME, value: \"…\" }, one per line, in the procedure's order";
-        fields.report.fault(&node.at, what, cure);
-        return None;
-    };
-    let whose = fields.whose.clone();
-    let read = items.into_iter().filter_map(|item| param(&whose, item, fields.report)).collect();
-    Some(At { at: node.at, value: read })
-}
-
-fn param(whose: &str, item: Node, report: &mut Report) -> Option<RawParam> {
-    let mut fields = Fields::open(format!("{whose}: a parameter"), item, PARAM, report);
-    let Some(name) = fields.text("name") else {
-        let at = fields.at.clone();
-        fields.report.fault(&at, format!("{whose}: a parameter without name"), "add name:");
-        return None;
-    };
-    fields.whose = format!("{whose}: parameter {}", name.value);
-    let modes = [("in", ParamMode::In), ("out", ParamMode::Out), ("inout", ParamMode::InOut)];
-    Some(RawParam {
-        mode: fields.choice("mode", &modes),
-        ty: fields.choice("type", &param_types()).map_or(ParamType::Text, |t| t.value),
-        value: fields.text("value"),
-        required: fields.flag("required"),
-        secret: fields.flag("secret"),
-        name,
-    })
 }
 
 fn dependencies(node: Node, found: &mut Vec<RawDependency>, report: &mut Report) {

@@ -159,7 +159,7 @@ const DECLARATIONS: &[Case] = &[
         ],
     ),
     (
-        "sources: {s: {url: 'sqlite:x'}}\ndefaults: {type: PROC, source: s}\njobs:\n  A: {proc_name: p, params: [{name: rows, mode: out}]}\n  B: {proc_name: p, params: [{name: rows, mode: inout}]}\n  C:\n    proc_name: p\n    depends_on: [A, B]\n    params:\n      - {name: rows}\n      - {name: pw, secret: true, value: hunter22}\n      - {name: d, value: '${last_day(x)}'}\n",
+        "sources: {s: {url: 'sqlite:x', procedures: {p: SELECT 1}}}\ndefaults: {type: PROC, source: s}\njobs:\n  A: {proc_name: p, params: [{name: rows, mode: out}]}\n  B: {proc_name: p, params: [{name: rows, mode: inout}]}\n  C:\n    proc_name: p\n    depends_on: [A, B]\n    params:\n      - {name: rows}\n      - {name: pw, secret: true, value: hunter22}\n      - {name: d, value: '${last_day(x)}'}\n",
         &[
             "dag.yaml:10: job C: parameter rows has no value, and A and B hand out an output of that name; say which: value: ${jobs.A.rows}",
             "dag.yaml:11: job C: parameter pw is secret, and its value stands in the file",

@@ -137,27 +137,26 @@ pub enum Secrecy {
     Secret,
 }
 
-// In files and tables both are `required: true` and `secret: true`.
 impl From<bool> for Need {
-    fn from(required: bool) -> Self {
-        if required { Self::Required } else { Self::Optional }
+    fn from(yes: bool) -> Self {
+        if yes { Self::Required } else { Self::Optional }
     }
 }
 
 impl From<Need> for bool {
-    fn from(need: Need) -> bool {
+    fn from(need: Need) -> Self {
         need == Need::Required
     }
 }
 
 impl From<bool> for Secrecy {
-    fn from(secret: bool) -> Self {
-        if secret { Self::Secret } else { Self::Open }
+    fn from(yes: bool) -> Self {
+        if yes { Self::Secret } else { Self::Open }
     }
 }
 
 impl From<Secrecy> for bool {
-    fn from(secrecy: Secrecy) -> bool {
+    fn from(secrecy: Secrecy) -> Self {
         secrecy == Secrecy::Secret
     }
 }

@@ -1,18 +1,16 @@
 //! `data_source`, `job_group`, `job_def`, `job_dependency`: what may run.
 
-use crate::db::{Row, Value};
+use crate::db::Row;
 use crate::domain::external::ExternalDependency;
 use crate::domain::id::{GroupCode, JobCode, SourceName};
-use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
-use crate::domain::pool::Pool;
+use crate::domain::job::{Definition, Group, JobDef, JobDependency};
 use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::trigger_rule::When;
-use crate::store::Tx;
-use anyhow::{Context as _, Result, bail};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value as Json};
+use crate::store::columns::{Columns, insert, joined, rest, update, upsert};
+use crate::store::{Tx, shared};
+use anyhow::{Context as _, Result};
+use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashSet};
 
 /// The fields of a job that have columns of their own; all others are JSON in `job_def.body`.
@@ -38,21 +36,6 @@ const JOB_COLUMNS: &[&str] = &[
 /// The same of a group; all others are JSON in `job_group.options`.
 const GROUP_COLUMNS: &[&str] =
     &["code", "name", "type", "owner", "notify_email", "max_parallel", "time_zone", "params"];
-
-/// What a value says beyond its columns, as JSON.
-fn rest(value: &impl Serialize, columns: &[&str]) -> Result<String> {
-    let Json::Object(mut fields) = serde_json::to_value(value)? else { bail!("not a structure") };
-    fields.retain(|name, _| !columns.contains(&name.as_str()));
-    Ok(serde_json::to_string(&fields)?)
-}
-
-/// The value that columns and the JSON of the rest make together.
-fn joined<T: DeserializeOwned>(rest: Option<String>, columns: Json) -> Result<T> {
-    let mut fields: Map<String, Json> = json(rest)?;
-    let Json::Object(columns) = columns else { bail!("not a structure") };
-    fields.extend(columns.into_iter().filter(|(_, value)| !value.is_null()));
-    Ok(serde_json::from_value(Json::Object(fields))?)
-}
 
 /// Everything that is defined, in the order it was first written.
 pub async fn definition(tx: &mut Tx) -> Result<Definition> {
@@ -81,7 +64,7 @@ pub async fn definition(tx: &mut Tx) -> Result<Definition> {
             .map(external)
             .collect::<Result<_>>()
             .context("read job_external_dependency")?,
-        shared: shared(tx).await?,
+        shared: shared::read(tx).await?,
     })
 }
 
@@ -183,66 +166,6 @@ fn external(row: &Row) -> Result<ExternalDependency> {
     })
 }
 
-/// Tables of what all groups share: name of the table and of its key.
-const SHARED: [(&str, &str); 5] = [
-    ("job_owner", "owner_name"),
-    ("resource_pool", "pool_name"),
-    ("http_host", "host_name"),
-    ("secret_source", "secret_name"),
-    ("global_param", "param_name"),
-];
-
-async fn shared(tx: &mut Tx) -> Result<Shared> {
-    Ok(Shared {
-        owners: bodies(tx, SHARED[0].0).await?,
-        pools: bodies(tx, SHARED[1].0).await?,
-        hosts: bodies(tx, SHARED[2].0).await?,
-        secrets: bodies(tx, SHARED[3].0).await?,
-        params: bodies(tx, SHARED[4].0).await?,
-    })
-}
-
-async fn bodies<T: DeserializeOwned>(tx: &mut Tx, table: &str) -> Result<Vec<T>> {
-    let sql = format!("SELECT body FROM {table} ORDER BY create_time, 1");
-    let rows = tx.fetch_all(&sql, &[]).await?;
-    let all = rows.iter().map(|row| Ok(serde_json::from_str(&row.text("body")?)?));
-    all.collect::<Result<_>>().with_context(|| format!("read {table}"))
-}
-
-async fn write_shared<T: Serialize + PartialEq>(
-    tx: &mut Tx,
-    (table, key): (&str, &'static str),
-    (stored, wanted): (&[T], &[T]),
-    name: impl Fn(&T) -> Vec<(&'static str, Value)>,
-    now: Millis,
-) -> Result<()> {
-    for item in wanted.iter().filter(|w| !stored.contains(w)) {
-        let mut columns = name(item);
-        columns.push(("body", serde_json::to_string(item)?.into()));
-        upsert(tx, table, key, columns, now).await?;
-    }
-    Ok(())
-}
-
-async fn write_all_shared(
-    tx: &mut Tx,
-    stored: &Shared,
-    wanted: &Shared,
-    now: Millis,
-) -> Result<()> {
-    let named = |key: &'static str, name: &str| vec![(key, Value::from(name))];
-    let [owner, pool, host, secret, param] = SHARED;
-    write_shared(tx, owner, (&stored.owners, &wanted.owners), |o| named(owner.1, &o.code), now)
-        .await?;
-    let slots = |p: &Pool| vec![(pool.1, Value::from(p.name.as_str())), ("slots", p.slots.into())];
-    write_shared(tx, pool, (&stored.pools, &wanted.pools), slots, now).await?;
-    write_shared(tx, host, (&stored.hosts, &wanted.hosts), |h| named(host.1, &h.name), now).await?;
-    let secrets = (&stored.secrets[..], &wanted.secrets[..]);
-    write_shared(tx, secret, secrets, |s| named(secret.1, &s.name), now).await?;
-    write_shared(tx, param, (&stored.params, &wanted.params), |p| named(param.1, &p.name), now)
-        .await
-}
-
 /// Makes the tables say what `wanted` says about its own sources, groups and jobs: adds, changes,
 /// and removes jobs of its groups that it no longer has. Other groups are left alone. `stored` is
 /// what `definition` gave in the same transaction, so that only differences are written.
@@ -262,7 +185,7 @@ pub async fn apply(
             upsert(tx, "job_group", "group_code", group_row(group)?, now).await?;
         }
     }
-    write_all_shared(tx, &stored.shared, &wanted.shared, now).await?;
+    shared::write(tx, &stored.shared, &wanted.shared, now).await?;
     remove_jobs(tx, stored, wanted).await?;
     write_jobs(tx, stored, wanted, now).await?;
     write_dependencies(tx, stored, wanted).await?;
@@ -376,8 +299,6 @@ async fn write_externals(tx: &mut Tx, stored: &Definition, wanted: &Definition) 
         .context("write job_external_dependency")
 }
 
-type Columns = Vec<(&'static str, Value)>;
-
 fn source_row(source: &Source) -> Result<Columns> {
     Ok(vec![
         ("source_name", source.name.as_str().into()),
@@ -425,35 +346,4 @@ fn job_row(job: &JobDef, waits: bool) -> Result<Columns> {
         ("trigger_rule", job.trigger_rule.as_str().into()),
         ("body", rest(job, JOB_COLUMNS)?.into()),
     ])
-}
-
-async fn upsert(tx: &mut Tx, table: &str, key: &str, columns: Columns, now: Millis) -> Result<()> {
-    let value = columns[0].1.clone();
-    let sql = format!("SELECT {key} FROM {table} WHERE {key} = ?");
-    if tx.fetch_optional(&sql, &[value]).await?.is_some() {
-        return update(tx, table, key, columns, now).await;
-    }
-    insert(tx, table, vec![columns], now).await
-}
-
-/// The first column is the key.
-async fn update(tx: &mut Tx, table: &str, key: &str, columns: Columns, now: Millis) -> Result<()> {
-    let sets: Vec<String> = columns[1..].iter().map(|(name, _)| format!("{name} = ?")).collect();
-    let mut values: Vec<Value> = columns[1..].iter().map(|(_, value)| value.clone()).collect();
-    values.extend([now.to_utc().into(), columns[0].1.clone()]);
-    let sql = format!("UPDATE {table} SET {}, update_time = ? WHERE {key} = ?", sets.join(", "));
-    tx.execute(&sql, &values).await.with_context(|| format!("write {table}"))?;
-    Ok(())
-}
-
-async fn insert(tx: &mut Tx, table: &str, rows: Vec<Columns>, now: Millis) -> Result<()> {
-    let Some(first) = rows.first() else { return Ok(()) };
-    let mut names: Vec<&str> = first.iter().map(|(name, _)| *name).collect();
-    names.extend(["create_time", "update_time"]);
-    let values = rows.into_iter().map(|columns| {
-        let mut row: Vec<Value> = columns.into_iter().map(|(_, value)| value).collect();
-        row.extend([now.to_utc().into(), now.to_utc().into()]);
-        row
-    });
-    tx.insert_many(table, &names, values).await.with_context(|| format!("write {table}"))
 }

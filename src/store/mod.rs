@@ -4,12 +4,14 @@
 //! One file per table family of the spec.
 
 pub mod batch;
+mod columns;
 pub mod job;
 pub mod log;
 pub mod node;
 pub mod outbox;
 pub mod queue;
 pub mod secret;
+mod shared;
 
 pub use crate::db::{Db, Tx};
 

@@ -204,6 +204,8 @@ fn a_period_close_of_sixty_nine_jobs_is_accepted_and_drawn() {
         jobs: d.jobs,
         dependencies: d.dependencies,
         sources: d.sources,
+        externals: d.externals,
+        shared: d.shared,
     };
     let dag = snapshot.dag().expect("acyclic");
     let picture = native(&View::of("close", &snapshot, &dag, None), None);

@@ -53,34 +53,45 @@ fn state_machine_page(source: &str) -> String {
     for from in QueueStatus::ALL {
         for (to, events) in ways(from) {
             let names: Vec<String> = events.iter().map(|e| format!("{e:?}")).collect();
-            let _ = writeln!(page, "    {from} --> {to}: {}", names.join(", "));
+            let _ = writeln!(
+                page,
+                "    {} --> {}: {}",
+                from.drawn_as(),
+                to.drawn_as(),
+                names.join(", ")
+            );
         }
     }
     for last in QueueStatus::ALL.into_iter().filter(|s| s.is_final()) {
-        let _ = writeln!(page, "    {last} --> [*]");
+        let _ = writeln!(page, "    {} --> [*]", last.drawn_as());
     }
     page.push_str("```\n\n## States\n\n| state | final | for its children | meaning | event → next state |\n|---|---|---|---|---|\n");
     for state in QueueStatus::ALL {
         let children = match (state.is_final(), state.lets_children_run()) {
             (_, true) => "go on",
-            (true, false) => "never run",
+            (true, false) if state.blocks_children() => "never run",
+            (true, false) => "left out when all parents were",
             (false, false) => "wait",
         };
         let next: Vec<String> = Event::ALL
             .into_iter()
-            .filter_map(|e| state.after(e).ok().map(|to| format!("{e:?} → {to}")))
+            .filter_map(|e| state.after(e).ok().map(|to| format!("{e:?} → {}", to.drawn_as())))
             .collect();
         let last = if state.is_final() { "final" } else { "" };
         let meaning = doc_of(source, &format!("{state:?},"));
-        let _ =
-            writeln!(page, "| `{state}` | {last} | {children} | {meaning} | {} |", next.join("; "));
+        let _ = writeln!(
+            page,
+            "| `{}` | {last} | {children} | {meaning} | {} |",
+            state.drawn_as(),
+            next.join("; ")
+        );
     }
     page.push_str("\n## Events\n\n| event | meaning | legal in |\n|---|---|---|\n");
     for event in Event::ALL {
         let legal: Vec<String> = QueueStatus::ALL
             .into_iter()
             .filter(|s| s.after(event).is_ok())
-            .map(|s| format!("`{s}`"))
+            .map(|s| format!("`{}`", s.drawn_as()))
             .collect();
         let meaning = doc_of(source, &format!("{event:?},"));
         let _ = writeln!(page, "| {event:?} | {meaning} | {} |", legal.join(", "));

@@ -3,12 +3,14 @@
 use super::{Place, T0, all_of, chain, code, group, job, later};
 use procession::domain::id::{JobType, SourceName};
 use procession::domain::job::{
-    Definition, JobDef, JobDependency, Param, ParamMode, ParamType, SqlText, TransactionMode,
+    Definition, JobDef, JobDependency, OnFailure, Param, ParamDecl, ParamMode, ParamType, SqlText,
+    TransactionMode,
 };
 use procession::domain::source::{DialectName, Source};
 use procession::domain::time::Millis;
 use procession::domain::trigger_rule::When;
 use procession::store;
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// All that a name or text may hold and a database may spoil.
@@ -36,7 +38,7 @@ fn full_job() -> JobDef {
         (DialectName::Mysql, "SELECT `x` /* 中文 */".to_owned()),
         (DialectName::Postgres, "SELECT $$body$$, $1".to_owned()),
     ]);
-    JobDef {
+    let mut full = JobDef {
         name: HARD.to_owned(),
         job_type: JobType::parse("SQL").expect("type"),
         source: SourceName::parse("ledger").ok(),
@@ -73,7 +75,9 @@ fn full_job() -> JobDef {
         owner: Some("财务部 O'Neil".to_owned()),
         tags: vec!["月末".to_owned(), "gl".to_owned()],
         ..job("month_end", "总账过账-1")
-    }
+    };
+    extras(&mut full);
+    full
 }
 
 fn full() -> Definition {
@@ -85,6 +89,9 @@ fn full() -> Definition {
     month_end.owner = Some("GL team".to_owned());
     month_end.notify_email = vec!["gl@bank.example".to_owned(), "ops@bank.example".to_owned()];
     month_end.max_parallel = Some(8);
+    month_end.on_failure = OnFailure::Stop;
+    month_end.batch_timeout_sec = Some(7_200);
+    month_end.warn_after_sec = Some(3_600);
     month_end.time_zone = Some("Asia/Shanghai".to_owned());
     month_end.params = vec![ParamDecl::plain("note", HARD)];
     let source = |name: &str| Source {
@@ -114,7 +121,51 @@ fn full() -> Definition {
         groups: vec![month_end, group("other")],
         jobs: vec![full_job(), big, job("month_end", "LAST"), job("other", "ALONE")],
         dependencies: vec![waits("BIG", 2), waits("总账过账-1", 1)],
+        externals: vec![from_json(json!({
+            "job_code": "LAST", "group": "other", "depends_on": "ALONE", "batch": "month(-1)",
+            "when": "n > 0", "missing": "pass", "wait_sec": 60
+        }))],
+        shared: from_json(json!({
+            "owners": [{"code": "gl", "name": HARD, "email": ["gl@bank.example"]}],
+            "pools": [{"name": "ORA_DW", "slots": 4}],
+            "hosts": [{"name": "api", "base_url": "https://api.bank.example",
+                       "headers": {"X": HARD}, "max_parallel": 2}],
+            "secrets": [{"name": "pw", "env": "PW"}, {"name": "key", "file": "/k"}],
+            "params": [{"name": "rate", "type": "decimal", "value": "7.1", "required": true,
+                        "secret": true}],
+        })),
     }
+}
+
+fn from_json<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> T {
+    serde_json::from_value(value).expect("fits the type")
+}
+
+/// What a job may say beyond its body: every field is set, so that one that is not stored is seen.
+fn extras(job: &mut JobDef) {
+    job.aliases = vec![code("GL_ALIAS")];
+    job.trigger_rule = from_json(json!("none_failed"));
+    job.retry = from_json(json!({
+        "backoff_percent": 200, "max_delay_sec": 600, "jitter_percent": 10,
+        "on": ["deadlock", "lock_wait"], "on_sqlstate": ["40001"], "never_on_sqlstate": ["23"]
+    }));
+    job.pools = from_json(json!([{"pool": "ORA_DW", "weight": 2}]));
+    job.locks = from_json(json!([{"lock": "GL", "mode": "shared"}]));
+    job.warn_after_sec = Some(900);
+    job.success = from_json(json!([{"rule": "p_status == 0", "else": "fatal", "message": HARD}]));
+    job.checks = from_json(json!([
+        {"name": "a", "sql": "SELECT 1", "expect": "zero_rows", "else": "warning"},
+        {"name": "b", "source": "bare", "sql": "SELECT 2", "expect": {"between": {"min": "0"}}},
+        {"name": "c", "sql": "SELECT 3", "expect": {"equals": {"sql": "SELECT 4", "tolerance": "0.01"}}},
+        {"name": "d", "sql": "SELECT 5", "expect": {"drift": {"max_percent": "10"}}}
+    ]));
+    job.http = from_json(json!({
+        "host": "api", "method": "POST", "path": "/x/{a}", "headers": {"A": HARD},
+        "send": "json", "expect_status": [200, 202]
+    }));
+    job.sensor = from_json(json!({"poll_sec": 5}));
+    job.sub_batch = from_json(json!({"group": "other", "batch": "same"}));
+    job.for_each = from_json(json!({"items": {"list": ["SH", "BJ"]}, "max_parallel": 2}));
 }
 
 pub(super) async fn definition_comes_back_as_it_went_in(place: Place) {

@@ -234,6 +234,7 @@ fn chain(of: &str, jobs: &[&str]) -> Definition {
         groups: vec![group(of)],
         jobs: jobs.iter().map(|j| job(of, j)).collect(),
         dependencies: jobs.windows(2).map(waits).collect(),
+        ..Definition::default()
     }
 }
 

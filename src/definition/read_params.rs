@@ -1,0 +1,47 @@
+//! Reads the parameters of a job.
+
+use crate::definition::fault::{At, Report};
+use crate::definition::fields::Fields;
+use crate::definition::keys::PARAM;
+use crate::definition::node::{Node, Value};
+use crate::definition::params::param_types;
+use crate::definition::raw::RawParam;
+use crate::domain::job::{ParamMode, ParamType};
+
+/// The parameters of a job: a list, in the procedure's order.
+pub(crate) fn params(fields: &mut Fields<'_>) -> Option<At<Vec<RawParam>>> {
+    let node = fields.take("params")?;
+    let Value::List(items) = node.value else {
+        let what = format!("{}: params is {}, not a list", fields.whose, node.value.kind());
+        let cure = "write - { name: NAME, value: \"…\" }, one per line, in the procedure's order";
+        fields.report.fault(&node.at, what, cure);
+        return None;
+    };
+    let whose = fields.whose.clone();
+    let read = items.into_iter().filter_map(|item| param(&whose, item, fields.report)).collect();
+    Some(At { at: node.at, value: read })
+}
+
+fn param(whose: &str, item: Node, report: &mut Report) -> Option<RawParam> {
+    let mut fields = Fields::open(format!("{whose}: a parameter"), item, PARAM, report);
+    let Some(name) = fields.text("name") else {
+        let at = fields.at.clone();
+        fields.report.fault(&at, format!("{whose}: a parameter without name"), "add name:");
+        return None;
+    };
+    fields.whose = format!("{whose}: parameter {}", name.value);
+    Some(typed(name, &mut fields))
+}
+
+/// What stands beside a parameter's name.
+fn typed(name: At<String>, fields: &mut Fields<'_>) -> RawParam {
+    let modes = [("in", ParamMode::In), ("out", ParamMode::Out), ("inout", ParamMode::InOut)];
+    RawParam {
+        mode: fields.choice("mode", &modes),
+        ty: fields.choice("type", &param_types()).map_or(ParamType::Text, |t| t.value),
+        value: fields.text("value"),
+        required: fields.flag("required"),
+        secret: fields.flag("secret"),
+        name,
+    }
+}

@@ -1,0 +1,78 @@
+//! Rows written by column name, and the JSON of what has no column of its own.
+
+use crate::db::Value;
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use anyhow::{Context as _, Result, bail};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value as Json};
+
+/// A row about to be written; the first column is its key.
+pub(super) type Columns = Vec<(&'static str, Value)>;
+
+/// What a value says beyond its columns, as JSON.
+pub(super) fn rest(value: &impl Serialize, columns: &[&str]) -> Result<String> {
+    let Json::Object(mut fields) = serde_json::to_value(value)? else { bail!("not a structure") };
+    fields.retain(|name, _| !columns.contains(&name.as_str()));
+    Ok(serde_json::to_string(&fields)?)
+}
+
+/// The value that columns and the JSON of the rest make together.
+pub(super) fn joined<T: DeserializeOwned>(rest: Option<String>, columns: Json) -> Result<T> {
+    let mut fields: Map<String, Json> =
+        rest.map_or_else(|| Ok(Map::new()), |text| serde_json::from_str(&text))?;
+    let Json::Object(columns) = columns else { bail!("not a structure") };
+    fields.extend(columns.into_iter().filter(|(_, value)| !value.is_null()));
+    Ok(serde_json::from_value(Json::Object(fields))?)
+}
+
+/// Writes a row, new or in place of the one with the same key.
+pub(super) async fn upsert(
+    tx: &mut Tx,
+    table: &str,
+    key: &str,
+    columns: Columns,
+    now: Millis,
+) -> Result<()> {
+    let value = columns[0].1.clone();
+    let sql = format!("SELECT {key} FROM {table} WHERE {key} = ?");
+    if tx.fetch_optional(&sql, &[value]).await?.is_some() {
+        return update(tx, table, key, columns, now).await;
+    }
+    insert(tx, table, vec![columns], now).await
+}
+
+/// Changes the row with the same key.
+pub(super) async fn update(
+    tx: &mut Tx,
+    table: &str,
+    key: &str,
+    columns: Columns,
+    now: Millis,
+) -> Result<()> {
+    let sets: Vec<String> = columns[1..].iter().map(|(name, _)| format!("{name} = ?")).collect();
+    let mut values: Vec<Value> = columns[1..].iter().map(|(_, value)| value.clone()).collect();
+    values.extend([now.to_utc().into(), columns[0].1.clone()]);
+    let sql = format!("UPDATE {table} SET {}, update_time = ? WHERE {key} = ?", sets.join(", "));
+    tx.execute(&sql, &values).await.with_context(|| format!("write {table}"))?;
+    Ok(())
+}
+
+/// Adds rows, all with the same columns.
+pub(super) async fn insert(
+    tx: &mut Tx,
+    table: &str,
+    rows: Vec<Columns>,
+    now: Millis,
+) -> Result<()> {
+    let Some(first) = rows.first() else { return Ok(()) };
+    let mut names: Vec<&str> = first.iter().map(|(name, _)| *name).collect();
+    names.extend(["create_time", "update_time"]);
+    let values = rows.into_iter().map(|columns| {
+        let mut row: Vec<Value> = columns.into_iter().map(|(_, value)| value).collect();
+        row.extend([now.to_utc().into(), now.to_utc().into()]);
+        row
+    });
+    tx.insert_many(table, &names, values).await.with_context(|| format!("write {table}"))
+}
