@@ -4,16 +4,22 @@
 //! only place where `${…}` means anything, and what comes out of it reaches SQL as a bound value
 //! and a script as an environment variable, never as text of either.
 
+mod fault;
+mod work;
+
+pub use fault::{ParamError, check_text};
+
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
-use crate::domain::job::{JobDef, Need, Param, ParamDecl, ParamMode, ParamType, Secrecy};
+use crate::domain::job::{JobDef, Param, ParamDecl, ParamMode, ParamType};
 use crate::domain::reference::{self, BadReference, Piece};
-use crate::domain::secret::{BY_NAME, Value};
-use chrono::{NaiveDate, NaiveDateTime};
+use crate::domain::secret::Value;
+use chrono::NaiveDate;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use work::Work;
 
 pub use crate::domain::reference::Reference;
 
@@ -105,13 +111,18 @@ pub struct Layers<'a> {
     pub global: &'a [ParamDecl],
 }
 
+/// An output of a job: `None` when it has none of that name, `Some(None)` when it is NULL.
+pub type OutputOf<'a> = &'a dyn Fn(&JobCode, &str) -> Option<Option<String>>;
+/// A secret by its name.
+pub type SecretOf<'a> = &'a dyn Fn(&str) -> Option<SecretString>;
+
 /// What parameters ask of the world.
 #[derive(Clone, Copy)]
 pub struct Outside<'a> {
-    /// An output of a job: `None` when it has none of that name, `Some(None)` when it is NULL.
-    pub output: &'a dyn Fn(&JobCode, &str) -> Option<Option<String>>,
-    /// A secret by its name. Without it, secrets are masked and not checked for their type.
-    pub secret: Option<&'a dyn Fn(&str) -> Option<SecretString>>,
+    /// Outputs of other jobs.
+    pub output: OutputOf<'a>,
+    /// Secrets. Without them, values that hold one are masked and not checked for their type.
+    pub secret: Option<SecretOf<'a>>,
 }
 
 /// A parameter that was worked out, and the layer that gave its value.
@@ -121,88 +132,6 @@ pub struct Resolved {
     pub param: BoundParam,
     /// Where its value comes from; none: no layer has one.
     pub layer: Option<Layer>,
-}
-
-/// Why a parameter has no usable value; `Display` is the sentence for the user.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ParamError {
-    /// `${` without `}`.
-    #[error("parameter {param}: '${{' without '}}' in {text:?}")]
-    Unclosed {
-        /// The parameter.
-        param: String,
-        /// Its text.
-        text: String,
-    },
-    /// A name outside the closed set.
-    #[error("parameter {param}: ${{{name}}} is not known; use {}", reference::FORMS)]
-    UnknownName {
-        /// The parameter.
-        param: String,
-        /// The name in its text.
-        name: String,
-    },
-    /// A known function with something wrong in it.
-    #[error("parameter {param}: ${{{name}}}: {said}")]
-    WrongFunction {
-        /// The parameter.
-        param: String,
-        /// The function in its text.
-        name: String,
-        /// What is wrong, and what to do.
-        said: String,
-    },
-    /// A known name that has no value in this batch.
-    #[error("parameter {param}: ${{{name}}} has no value in this batch; {cure}")]
-    NoValue {
-        /// The parameter.
-        param: String,
-        /// The name in its text.
-        name: String,
-        /// What to do about it.
-        cure: String,
-    },
-    /// A name that a declared value may not use.
-    #[error(
-        "parameter {param}: ${{{name}}} cannot stand in a parameter of a group or of all groups, which \
-         are worked out before any job; put it into the job's own value"
-    )]
-    NotHere {
-        /// The parameter.
-        param: String,
-        /// The name in its text.
-        name: String,
-    },
-    /// Several parents have an output of that name.
-    #[error(
-        "parameter {param}: {} have an output of that name; say which: value: ${{jobs.{}.{param}}}",
-        .parents.join(" and "), .parents[0]
-    )]
-    SeveralParents {
-        /// The parameter.
-        param: String,
-        /// The parents, at least two.
-        parents: Vec<String>,
-    },
-    /// Required, and no layer has a value.
-    #[error(
-        "parameter {param} is required and no layer has a value for it ({PRECEDENCE}); give it to the \
-         batch: --param {param}=VALUE"
-    )]
-    Missing {
-        /// The parameter.
-        param: String,
-    },
-    /// The text is not of the declared type.
-    #[error("parameter {param}: {text:?} is not {expected}")]
-    WrongType {
-        /// The parameter.
-        param: String,
-        /// Its text; masked when it is secret.
-        text: String,
-        /// The type in words, with its form.
-        expected: &'static str,
-    },
 }
 
 fn pieces(param: &str, text: &str) -> Result<Vec<Piece>, ParamError> {
@@ -284,7 +213,7 @@ pub fn resolve_each(
 pub fn secrets_needed(
     job: &JobDef,
     layers: Layers<'_>,
-    output: &dyn Fn(&JobCode, &str) -> Option<Option<String>>,
+    output: OutputOf<'_>,
 ) -> Result<BTreeSet<String>, ParamError> {
     let work = Work { job, layers, outside: Outside { output, secret: None } };
     let mut names = BTreeSet::new();
@@ -315,204 +244,6 @@ pub fn outputs_asked(job: &JobDef, parents: &[JobCode]) -> Vec<(JobCode, String)
 /// Whether a parameter may take its value from an output of a parent.
 pub fn takes_upstream(param: &Param) -> bool {
     param.mode != ParamMode::Out && param.value.is_none()
-}
-
-/// What is known while the parameters of one job are worked out.
-struct Work<'a> {
-    job: &'a JobDef,
-    layers: Layers<'a>,
-    outside: Outside<'a>,
-}
-
-type Asked<'a> = &'a RefCell<BTreeSet<String>>;
-
-impl Work<'_> {
-    fn resolve(&self, param: &Param) -> Result<Resolved, ParamError> {
-        let (layer, value) = self.find(param, &RefCell::default())?;
-        if let Some(value) = &value {
-            // Without the secrets there is only a mask to look at.
-            if self.outside.secret.is_some() || !value.is_secret() {
-                check_type(&param.name, param.ty, value)?;
-            }
-        } else if param.need == Need::Required && param.mode != ParamMode::Out {
-            return Err(ParamError::Missing { param: param.name.clone() });
-        }
-        let Param { name, mode, ty, .. } = param.clone();
-        Ok(Resolved { param: BoundParam { name, mode, ty, value }, layer })
-    }
-
-    /// The first layer with a value, and the value.
-    fn find(
-        &self,
-        param: &Param,
-        asked: Asked<'_>,
-    ) -> Result<(Option<Layer>, Option<Value>), ParamError> {
-        let (layer, value) = self.first(param, asked)?;
-        let decls = self.layers.group.iter().chain(self.layers.global);
-        let mut secrecy = decls.filter(|d| d.name == param.name).map(|d| d.secrecy);
-        let hidden = param.secrecy == Secrecy::Secret || secrecy.any(|s| s == Secrecy::Secret);
-        Ok((layer, if hidden { value.map(Value::hidden) } else { value }))
-    }
-
-    fn first(
-        &self,
-        param: &Param,
-        asked: Asked<'_>,
-    ) -> Result<(Option<Layer>, Option<Value>), ParamError> {
-        let name = param.name.as_str();
-        let own = || param.value.as_deref().map(|text| self.expand(name, text, asked)).transpose();
-        if param.mode == ParamMode::Out {
-            return Ok((param.value.as_ref().map(|_| Layer::Job), own()?));
-        }
-        if let Some(text) = self.layers.batch.params.get(name) {
-            return Ok((Some(Layer::Batch), Some(self.given(name, text, asked)?)));
-        }
-        if let Some(value) = own()? {
-            return Ok((Some(Layer::Job), Some(value)));
-        }
-        if let Some(value) = self.upstream(name)? {
-            return Ok((Some(Layer::Upstream), value.map(Value::Open)));
-        }
-        Ok(match self.declared(name, asked)? {
-            Some((layer, value)) => (Some(layer), Some(value)),
-            None => (None, None),
-        })
-    }
-
-    /// A value of the batch: it comes from outside, so nothing in it is looked at but the name of a
-    /// secret, which was checked when the batch was opened.
-    fn given(&self, param: &str, text: &str, asked: Asked<'_>) -> Result<Value, ParamError> {
-        match text.strip_prefix(BY_NAME) {
-            Some(secret) => self.secret(param, secret, asked),
-            None => Ok(Value::from(text)),
-        }
-    }
-
-    fn upstream(&self, name: &str) -> Result<Option<Option<String>>, ParamError> {
-        let has = |code: &JobCode| Some((code.to_string(), (self.outside.output)(code, name)?));
-        let mut found: Vec<_> = self.layers.parents.iter().filter_map(has).collect();
-        if found.len() > 1 {
-            let parents = found.into_iter().map(|(code, _)| code).collect();
-            return Err(ParamError::SeveralParents { param: name.to_owned(), parents });
-        }
-        Ok(found.pop().map(|(_, value)| value))
-    }
-
-    fn declared(&self, name: &str, asked: Asked<'_>) -> Result<Option<(Layer, Value)>, ParamError> {
-        let layers = [(Layer::Group, self.layers.group), (Layer::Global, self.layers.global)];
-        for (layer, decls) in layers {
-            let Some(decl) = decls.iter().find(|d| d.name == name) else { continue };
-            let Some(text) = &decl.value else { continue };
-            let value = self.expand(name, text, asked)?;
-            let hidden = decl.secrecy == Secrecy::Secret;
-            return Ok(Some((layer, if hidden { value.hidden() } else { value })));
-        }
-        Ok(None)
-    }
-
-    fn secret(&self, param: &str, name: &str, asked: Asked<'_>) -> Result<Value, ParamError> {
-        asked.borrow_mut().insert(name.to_owned());
-        let Some(secrets) = self.outside.secret else { return Ok(Value::from("***").hidden()) };
-        secrets(name).map(Value::Secret).ok_or_else(|| ParamError::NoValue {
-            param: param.to_owned(),
-            name: format!("secret.{name}"),
-            cure: format!("define it under secrets:, or store it: procession secret set {name}"),
-        })
-    }
-
-    fn expand(&self, param: &str, text: &str, asked: Asked<'_>) -> Result<Value, ParamError> {
-        let mut whole = String::new();
-        let mut hidden = false;
-        for piece in pieces(param, text)? {
-            match piece {
-                Piece::Text(text) => whole.push_str(&text),
-                Piece::Name(name, reference) => {
-                    let value = self.look_up(param, name, &reference, asked)?;
-                    hidden |= value.is_secret();
-                    whole.push_str(value.expose());
-                }
-            }
-        }
-        let value = Value::Open(whole);
-        Ok(if hidden { value.hidden() } else { value })
-    }
-
-    fn look_up(
-        &self,
-        param: &str,
-        name: String,
-        reference: &Reference,
-        asked: Asked<'_>,
-    ) -> Result<Value, ParamError> {
-        let batch = self.layers.batch;
-        let (no, date) = (&batch.batch_no, batch.business_date);
-        let found: Result<String, String> = match reference {
-            Reference::BatchNo => Ok(no.to_string()),
-            Reference::Batch(expr) => {
-                expr.one_from(no, date).map(|no| no.to_string()).map_err(|e| e.to_string())
-            }
-            Reference::Group => Ok(batch.group.to_string()),
-            Reference::JobCode => Ok(self.job.code.to_string()),
-            Reference::Date(expr) => expr.of(no, date).map(|d| d.to_string()),
-            Reference::Format(expr, format) => expr.of(no, date).map(|d| format.write(d)),
-            Reference::Secret(secret) => return self.secret(param, secret, asked),
-            Reference::Param(key) => match self.param(key, asked)? {
-                Some(value) => return Ok(value),
-                None => Err(format!("give it to the group or to the batch (--param {key}=VALUE)")),
-            },
-            Reference::Output(code, key) => (self.outside.output)(code, key)
-                .flatten()
-                .ok_or_else(|| format!("job {code} ended without an output named {key}")),
-        };
-        found.map(Value::Open).map_err(|cure| ParamError::NoValue {
-            param: param.to_owned(),
-            name,
-            cure,
-        })
-    }
-
-    /// `${params.KEY}`: the batch's, else the group's, else that of all groups.
-    fn param(&self, key: &str, asked: Asked<'_>) -> Result<Option<Value>, ParamError> {
-        let decls = self.layers.group.iter().chain(self.layers.global);
-        let hidden = decls.clone().any(|d| d.name == key && d.secrecy == Secrecy::Secret);
-        let value = match self.layers.batch.params.get(key) {
-            Some(text) => Some(self.given(key, text, asked)?),
-            None => self.declared(key, asked)?.map(|(_, value)| value),
-        };
-        Ok(if hidden { value.map(Value::hidden) } else { value })
-    }
-}
-
-/// Checks a text from outside against a type.
-pub fn check_text(param: &str, ty: ParamType, text: &str) -> Result<(), ParamError> {
-    check_type(param, ty, &Value::from(text))
-}
-
-fn check_type(param: &str, ty: ParamType, value: &Value) -> Result<(), ParamError> {
-    let text = value.expose();
-    let (fits, expected) = match ty {
-        ParamType::Text => (true, "text"),
-        ParamType::Int => (text.parse::<i64>().is_ok(), "a whole number (int)"),
-        ParamType::Decimal => (is_decimal(text), "a decimal number such as 1234.50"),
-        ParamType::Date => (text.parse::<NaiveDate>().is_ok(), "a date (YYYY-MM-DD)"),
-        ParamType::Datetime => (
-            NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f").is_ok(),
-            "a date and time (YYYY-MM-DD HH:MM:SS)",
-        ),
-        ParamType::Bool => (matches!(text, "true" | "false"), "true or false"),
-    };
-    if fits {
-        return Ok(());
-    }
-    let text = value.shown().to_owned();
-    Err(ParamError::WrongType { param: param.to_owned(), text, expected })
-}
-
-fn is_decimal(text: &str) -> bool {
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
-    let numeric = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    numeric(whole) && numeric(fraction)
 }
 
 #[cfg(test)]

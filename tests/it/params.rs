@@ -172,8 +172,8 @@ jobs:
   SQL:
     type: SQL
     source: s
-    sql: 'SELECT :pw AS pw, length(:pw) AS long'
-    params: [{ name: pw, value: '${secret.LEDGER}' }]
+    sql: 'SELECT :own AS own, length(:own) AS long'
+    params: [{ name: own, value: '${secret.LEDGER}' }]
 ";
 
 /// No file that the program left in the folder holds the secret.

@@ -1,5 +1,6 @@
 use super::*;
 use crate::domain::id::JobType;
+use crate::domain::job::{Need, Secrecy};
 
 fn code(text: &str) -> JobCode {
     JobCode::parse(text).expect(text)
