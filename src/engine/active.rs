@@ -112,15 +112,19 @@ impl Active {
         self.rows.iter().enumerate().map(|(i, r)| (r.queue_id, Node(i as u32)))
     }
 
-    /// The outputs of other jobs that the parameters of the job at a place may ask for.
-    pub(super) fn outputs_for(&self, node: Node) -> Given {
-        let job = self.job(node);
-        let asked = params::outputs_asked(job, &self.snapshot.parents(&job.code));
+    /// The jobs that the one at a place depends on directly, and the outputs of other jobs that its
+    /// parameters may ask for.
+    pub(super) fn asked_for(&self, node: Node) -> (Vec<JobCode>, Given) {
+        let of = self.dag.parents(node).map(|parent| self.dag.code(parent).clone());
+        let mut parents: Vec<JobCode> = of.collect();
+        parents.sort();
+        let asked = params::outputs_asked(self.job(node), &parents);
         let found = asked.into_iter().filter_map(|(code, name)| {
             let value = self.outputs.get(&code)?.look_up(&name)?;
             Some(((code, name), value))
         });
-        found.collect()
+        let given = found.collect();
+        (parents, given)
     }
 
     /// Keeps the switch that stops a running body.

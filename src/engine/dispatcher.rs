@@ -257,11 +257,13 @@ impl QueueDispatcher {
         let (stopper, stop) = watch::channel(None);
         active.started(place, stopper.clone());
         let (row, def) = (active.row(place), active.job(place));
+        let (parents, outputs) = active.asked_for(place);
         let job = Job {
             queue_id: row.queue_id,
             attempt: row.attempt,
             began: row.start_time.unwrap_or(self.clock.now()),
-            outputs: active.outputs_for(place),
+            parents,
+            outputs,
             def: def.clone(),
             batch: Arc::new(active.batch.clone()),
             lock_name: format!("procession:{}:{}", self.node.installation(), row.queue_id.0),

@@ -52,6 +52,8 @@ pub(super) struct Job {
     pub(super) began: Millis,
     pub(super) def: JobDef,
     pub(super) batch: Arc<Batch>,
+    /// The jobs it depends on directly.
+    pub(super) parents: Vec<JobCode>,
     /// Outputs of other jobs that its parameters may ask for.
     pub(super) outputs: Given,
     pub(super) lock_name: String,
@@ -145,8 +147,7 @@ async fn bind(
     snapshot: &Snapshot,
     around: &Surroundings,
 ) -> Result<(Vec<BoundParam>, Mask), String> {
-    let parents = snapshot.parents(&job.def.code);
-    let layers = snapshot.layers(&job.batch.values, &parents);
+    let layers = snapshot.layers(&job.batch.values, &job.parents);
     let output =
         |code: &JobCode, name: &str| job.outputs.get(&(code.clone(), name.to_owned())).cloned();
     let needed = params::secrets_needed(&job.def, layers, &output).map_err(|e| e.to_string())?;

@@ -51,7 +51,7 @@ impl AskedOrder {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::defs;
+    use crate::domain::batch::tests::defs;
     use super::*;
 
     #[test]

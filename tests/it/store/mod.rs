@@ -9,6 +9,7 @@ mod others;
 mod parallel;
 mod queue;
 mod schema;
+mod secret;
 
 use crate::util::{Scratch, with_scratch};
 use anyhow::Result;
@@ -85,6 +86,8 @@ suite! {
             changes_are_logged_in_order
             lines_are_paged_over_attempts
             any_line_can_be_stored;
+        secret:
+            secrets_are_put_listed_and_removed;
         others:
             mails_wait_in_the_outbox
             a_lease_is_renewed_and_found
