@@ -1,7 +1,7 @@
-//! `batch list | show | why | kill | no`.
+//! `batch list | show | why | eta | kill | no`.
 
 use crate::app::{App, EmptyDatabase};
-use crate::cli::{BadInput, BatchRef, Ended, Global, batch_no, out};
+use crate::cli::{BadInput, BatchRef, Ended, Global, batch_no, eta, out};
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Dag;
 use crate::domain::id::BatchId;
@@ -11,7 +11,8 @@ use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::rerun::UnknownJobs;
 use crate::domain::slots::Slots;
 use crate::domain::time::span_words;
-use crate::domain::why::explain;
+use crate::domain::why::{Situation, explain};
+use crate::engine;
 use crate::engine::opening::Refused;
 use crate::store;
 use anyhow::Result;
@@ -40,6 +41,11 @@ pub(super) enum BatchVerb {
         #[command(flatten)]
         batch: BatchRef,
     },
+    /// When a running batch is expected to end, and which jobs decide that
+    Eta {
+        #[command(flatten)]
+        batch: BatchRef,
+    },
     /// Stop a batch: what waits is cancelled, what runs is ended on its server
     Kill {
         #[command(flatten)]
@@ -65,14 +71,19 @@ pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
             let app = app.await?;
             let found = batch.find(&app).await?;
             let view = view(&app, found.batch_id).await?;
+            let outlook = eta::Outlook::of(&app, &view).await?;
             if global.json {
-                out::json(&as_json(&view)?)?;
+                let mut document = as_json(&view)?;
+                document["eta"] = eta::as_json(&view, &outlook)?;
+                out::json(&document)?;
             } else {
                 print(&view, global.lang());
+                eta::brief(&view, &outlook, global.lang()).iter().for_each(|line| out::line(line));
             }
             Ok(Ended::Well)
         }
         BatchVerb::Why { batch } => why(global, &app.await?, &batch).await,
+        BatchVerb::Eta { batch } => eta::eta(global, &app.await?, &batch).await,
         BatchVerb::Kill { batch, reason, no_wait } => {
             kill(global, &app.await?, &batch, &reason, no_wait).await
         }
@@ -257,7 +268,19 @@ async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<Ended> {
         slots.take(&group.code, job.source.as_ref());
     }
     let dag: Dag = view.snapshot.dag()?;
-    let answers = explain(&view.batch, &view.snapshot, &dag, &view.rows, &slots, dispatched, now);
+    let mut tx = app.db.read().await?;
+    let outside = engine::outside(&mut tx, &view.batch, &view.snapshot, now).await?;
+    drop(tx);
+    let situation = Situation {
+        batch: &view.batch,
+        snapshot: &view.snapshot,
+        dag: &dag,
+        rows: &view.rows,
+        slots: &slots,
+        outside: &outside,
+        dispatched,
+    };
+    let answers = explain(situation, now);
     let lang = global.lang();
     if global.json {
         let answers: Vec<_> = answers
@@ -290,6 +313,7 @@ fn lang_header(lang: Lang) -> [&'static str; 3] {
     }
 }
 
+/// The present moment by the database's clock.
 pub(super) async fn server_now(app: &App) -> Result<crate::domain::time::Millis> {
     let mut tx = app.db.read().await?;
     app.clock.correct(tx.server_time().await?.into());

@@ -6,15 +6,21 @@ mod batch;
 mod batch_no;
 mod dag;
 mod define;
+mod eta;
 mod job;
 mod logs;
 mod migrate;
+mod order;
 mod out;
 mod params;
+mod plan;
+mod plan_words;
 mod progress;
 mod resume;
 mod run;
 mod secret;
+mod stats;
+mod watch;
 
 use crate::app::{self, App, EmptyDatabase};
 use crate::config::Config;
@@ -69,16 +75,18 @@ struct Global {
 enum Verb {
     /// Run a batch: apply FILE, open the batch, run it to its end
     Run(run::RunArgs),
+    /// Show what `run` would do, and what would be refused, without doing anything
+    Plan(plan::PlanArgs),
     /// Look for faults in a definition file; needs no database
     Check(define::CheckArgs),
     /// Store the definitions of a file; prints what changes
     Apply(define::ApplyArgs),
     /// Make or update Procession's own tables
     Migrate(migrate::MigrateArgs),
-    /// Batches: list, show, why, kill, no
+    /// Batches: list, show, why, eta, kill, no
     #[command(subcommand)]
     Batch(batch::BatchVerb),
-    /// Defined jobs: list, show
+    /// Defined jobs: list, show, stats
     #[command(subcommand)]
     Job(job::JobVerb),
     /// Parameters: which layer gives a job its values
@@ -164,6 +172,7 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
     let global = cli.global;
     match cli.verb {
         Verb::Run(args) => run::run(&global, args).await,
+        Verb::Plan(args) => plan::plan(&global, &args).await,
         Verb::Check(args) => define::check(&global, &args),
         Verb::Apply(args) => define::apply(&global, &args).await,
         Verb::Migrate(args) => migrate::migrate(&global, &args).await,

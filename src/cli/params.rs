@@ -1,7 +1,7 @@
 //! `params show`: every parameter of a job with its value and the layer that gives it.
 
 use crate::app::{App, EmptyDatabase};
-use crate::cli::{BadInput, Ended, Global, out, run};
+use crate::cli::{BadInput, Ended, Global, order, out};
 use crate::domain::batch::{BatchOrder, Snapshot, plan};
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::Definition;
@@ -77,7 +77,7 @@ async fn world(
             batch_type: None,
             group: Some(group),
             business_date: args.business_date,
-            params: run::pairs(&args.params)?,
+            params: order::pairs(&args.params)?,
         };
         let plan = plan(&defs, &order, Millis::default())?.remove(0);
         return Ok((plan.values, plan.snapshot, HashMap::new()));

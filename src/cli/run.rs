@@ -1,11 +1,12 @@
 //! `run`: apply a file, open a batch or go on with one, run it to its end.
 
 use crate::app::{self, App, Apply, EmptyDatabase};
+use crate::cli::order::{self, OrderArgs};
 use crate::cli::progress::{self, Show};
-use crate::cli::{BadInput, Ended, Global, batch, out, resume};
+use crate::cli::watch::Watch;
+use crate::cli::{Ended, Global, batch, out, resume};
 use crate::definition::Loaded;
-use crate::domain::batch::{AskedOrder, Batch, BatchError, BatchOrder, BatchStatus};
-use crate::domain::batch_no::BatchExpr;
+use crate::domain::batch::{Batch, BatchOrder, BatchStatus};
 use crate::domain::id::{BatchId, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::lang::Lang;
@@ -13,9 +14,7 @@ use crate::domain::rerun::UnknownJobs;
 use crate::engine::opening::Refused;
 use crate::store;
 use anyhow::{Context as _, Result};
-use chrono::NaiveDate;
 use clap::Args;
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use tokio::signal::unix::{SignalKind, signal};
@@ -27,26 +26,8 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct RunArgs {
     /// Definition file (YAML, JSON) or folder with job_def.csv; without it, what is stored
     file: Option<PathBuf>,
-    /// Batch number: 202407, 2024Q3, 2024, 20240731, free text, or an expression for the business
-    /// date, else for today: month(-1), quarter(0), …
-    #[arg(long, required_unless_present = "order")]
-    batch_no: Option<String>,
-    /// Run the groups of this type (monthly, quarterly, …)
-    #[arg(long = "type")]
-    batch_type: Option<String>,
-    /// Run this group only
-    #[arg(long)]
-    group: Option<String>,
-    /// Accounting day, YYYY-MM-DD [default: last day of the period that the batch number names]
-    #[arg(long)]
-    business_date: Option<NaiveDate>,
-    /// Parameter of the batch, NAME=VALUE; may be given several times. It wins over all other layers:
-    /// batch > job > upstream outputs > group > global. A secret one: NAME=@secret:SECRET
-    #[arg(long = "param", value_name = "NAME=VALUE")]
-    params: Vec<String>,
-    /// The same as JSON, as schedules hand it over: {"batchNo":"month(-1)","type":"monthly"}
-    #[arg(long, conflicts_with_all = ["batch_no", "batch_type", "group", "business_date", "params"])]
-    order: Option<String>,
+    #[command(flatten)]
+    order: OrderArgs,
     /// Go on with a batch that exists: where a dead process left it, or from its failures
     #[arg(long)]
     resume: bool,
@@ -66,7 +47,7 @@ pub(super) struct RunArgs {
 }
 
 pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
-    let asked = args.asked()?;
+    let asked = args.order.read()?;
     // Faults of the file come first, before any database is touched.
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
     let mut config = global.config()?;
@@ -78,7 +59,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
         None => app.definition().await?,
         Some(loaded) => loaded.definition.clone(),
     };
-    let order = work_out(&app, asked, &defs, &args).await?;
+    let order = order::work_out(asked, &defs, batch::server_now(&app).await?)?;
     if let Some(loaded) = &loaded {
         take_file(&app, loaded, &order, &args).await?;
     }
@@ -98,6 +79,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     };
     let (total, done) = totals(&app, &ids).await?;
     announce(&app, &ids, &args, global.lang()).await?;
+    let watch = Watch::of(&app, &ids, global.lang()).await;
     let stop = CancellationToken::new();
     let work = async {
         let mut dispatcher = dispatcher;
@@ -106,8 +88,9 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
         let left = dispatcher.leave().await;
         ended.and(left.context("end this process's lease"))
     };
-    let watched =
-        async { tokio::join!(work, progress::watch(news, args.show(global), total, done)) };
+    let watched = async {
+        tokio::join!(work, progress::watch(news, args.show(global), (total, done), watch))
+    };
     let (worked, ()) = tokio::select! {
         both = watched => both,
         never = stop_on_signal(&stop, global.lang()) => match never {},
@@ -119,20 +102,6 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
 }
 
 impl RunArgs {
-    fn asked(&self) -> Result<AskedOrder> {
-        if let Some(json) = &self.order {
-            return Ok(AskedOrder::parse_asked(json)?);
-        }
-        let batch_no = self.batch_no.as_deref().unwrap_or_default();
-        Ok(AskedOrder {
-            batch_no: BatchExpr::parse(batch_no).map_err(BatchError::from)?,
-            batch_type: self.batch_type.clone(),
-            group: self.group.as_deref().map(GroupCode::parse).transpose()?,
-            business_date: self.business_date,
-            params: pairs(&self.params)?,
-        })
-    }
-
     fn how(&self) -> resume::How {
         let unknown = if self.rerun_unknown { UnknownJobs::Rerun } else { UnknownJobs::Leave };
         resume::How { unknown, latest: self.latest }
@@ -145,21 +114,6 @@ impl RunArgs {
             (false, false) => Show::Lines,
         }
     }
-}
-
-/// The order with its batch number, which is said when an expression gave it.
-async fn work_out(
-    app: &App,
-    asked: AskedOrder,
-    defs: &Definition,
-    args: &RunArgs,
-) -> Result<BatchOrder> {
-    let expr = asked.batch_no.clone();
-    let order = asked.at(defs, batch::server_now(app).await?)?;
-    if !matches!(expr, BatchExpr::Literal(_)) && !args.quiet {
-        out::note(&format!("{expr} is batch {}", order.batch_no));
-    }
-    Ok(order)
 }
 
 async fn take_file(app: &App, loaded: &Loaded, order: &BatchOrder, args: &RunArgs) -> Result<()> {
@@ -197,22 +151,6 @@ async fn store_file(app: &App, wanted: &Definition, args: &RunArgs) -> Result<()
         ));
     }
     Ok(())
-}
-
-/// The parameters of `--param NAME=VALUE`. A name that comes twice is refused: which one was meant?
-pub(super) fn pairs(texts: &[String]) -> Result<BTreeMap<String, String>> {
-    let mut params = BTreeMap::new();
-    for pair in texts {
-        // Without '=' it may be a value, and that may be a secret: it is not repeated.
-        let (name, value) =
-            pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
-                BadInput("--param: write NAME=VALUE, e.g. --param rate=7.1".to_owned())
-            })?;
-        if params.insert(name.to_owned(), value.to_owned()).is_some() {
-            return Err(BadInput(format!("--param {name} is given twice; keep one")).into());
-        }
-    }
-    Ok(params)
 }
 
 pub(super) fn whoami() -> String {

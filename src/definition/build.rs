@@ -2,6 +2,7 @@
 
 use crate::definition::check;
 use crate::definition::declare;
+use crate::definition::external::{self, Outside, is_external};
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job::{self, Around};
@@ -38,11 +39,13 @@ pub(crate) fn build(
     let codes: Vec<GroupCode> = groups.iter().map(|g| g.code.clone()).collect();
     let written: HashSet<String> = raw.jobs.iter().map(|j| j.code.value.clone()).collect();
     let waits = waits(&raw.jobs, raw.dependencies);
+    let outside: Vec<Outside> = raw.jobs.iter_mut().flat_map(external::take).collect();
     let around =
         Around { defaults: &raw.defaults, kinds, sources: &sources, groups: &codes, files };
     let jobs: Vec<_> = raw.jobs.into_iter().filter_map(|j| job::job(j, &around, report)).collect();
     let dependencies = check::dependencies(waits, &jobs, &written, report);
     check::outputs(&jobs, &dependencies, report);
+    let externals = external::externals(outside, &jobs, &dependencies, &codes, report);
     let used: HashSet<&str> = jobs.iter().map(|j| j.def.group.as_str()).collect();
     for empty in places.iter().filter(|g| !used.contains(g.value.as_str())) {
         let what = format!("group {} has no job", empty.value);
@@ -54,18 +57,20 @@ pub(crate) fn build(
         secrets: declare::secrets(raw.secrets, report),
         ..Shared::default()
     };
-    Definition { sources, groups, jobs, dependencies, shared, ..Definition::default() }
+    Definition { sources, groups, jobs, dependencies, externals, shared }
 }
 
 /// All dependencies: those of each job in its order, then those of the list of their own.
 fn waits(jobs: &[RawJob], others: Vec<RawDependency>) -> Vec<RawDependency> {
     let of_job = |job: &RawJob| -> Vec<RawDependency> {
-        let each = (1..).zip(&job.depends_on);
-        each.map(|(order, depends_on)| RawDependency {
-            job: job.code.value.clone(),
-            depends_on: depends_on.job.clone(),
-            order,
-            when: depends_on.when.clone(),
+        let each = (1..).zip(&job.depends_on).filter(|(_, parent)| !is_external(parent));
+        each.filter_map(|(order, parent)| {
+            Some(RawDependency {
+                job: job.code.value.clone(),
+                depends_on: parent.job.clone()?,
+                order,
+                when: parent.when.clone(),
+            })
         })
         .collect()
     };

@@ -10,5 +10,6 @@ mod handler;
 mod layers;
 mod migrations;
 mod params;
+mod plan;
 mod store;
 mod util;

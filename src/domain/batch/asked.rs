@@ -51,8 +51,8 @@ impl AskedOrder {
 
 #[cfg(test)]
 mod tests {
-    use crate::domain::batch::tests::defs;
     use super::*;
+    use crate::domain::batch::tests::defs;
 
     #[test]
     fn an_asked_number_is_worked_out_for_a_day() {

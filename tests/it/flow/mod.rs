@@ -1,6 +1,8 @@
 //! The whole engine on a scratch metadata database, beat by beat, with a clock set by hand.
 
 mod crash;
+mod dependencies;
+mod eta;
 mod rules;
 
 use crate::util::{Scratch, with_scratch};

@@ -4,6 +4,7 @@
 mod batch;
 mod definition;
 mod door;
+mod history;
 mod log;
 mod others;
 mod parallel;
@@ -88,6 +89,10 @@ suite! {
             any_line_can_be_stored;
         secret:
             secrets_are_put_listed_and_removed;
+        history:
+            good_tries_of_the_group_make_its_history
+            only_the_newest_tries_and_batches_count
+            jobs_that_another_group_has_under_the_number_are_named;
         others:
             mails_wait_in_the_outbox
             a_lease_is_renewed_and_found
