@@ -154,6 +154,23 @@ pub(super) fn reservations(snapshot: &Snapshot, forecast: &Forecast, lang: Lang)
             Lang::Zh => format!("已挂起:{number} 个({codes});按现在释放估算"),
         });
     }
+    let waits: Vec<Node> = (0..)
+        .zip(&snapshot.jobs)
+        .filter(|(i, job)| {
+            let open = forecast.jobs.get(*i as usize).is_some_and(|j| j.slack.is_some());
+            open && snapshot.externals.iter().any(|e| e.job_code == job.code)
+        })
+        .map(|(i, _)| Node(i))
+        .collect();
+    if !waits.is_empty() {
+        let (number, codes) = (waits.len(), codes(&waits));
+        lines.push(match lang {
+            Lang::En => format!(
+                "Waits for other batches: {number} ({codes}); taken as if those had ended well now"
+            ),
+            Lang::Zh => format!("等待其他批次:{number} 个({codes});按其现在已成功结束估算"),
+        });
+    }
     if !forecast.left_out.is_empty() {
         let (number, codes) = (forecast.left_out.len(), codes(&forecast.left_out));
         lines.push(match lang {
