@@ -121,6 +121,56 @@ impl Mask {
         }
         masked
     }
+
+    /// A piece of a line that was too long, without the secrets: also without the part of one that the
+    /// cut before it or after it left here.
+    pub fn piece(&self, text: &str, cut: Cut) -> String {
+        let mut rest = self.text(text).into_owned();
+        let (before, after) = match cut {
+            Cut::Before => (true, false),
+            Cut::After => (false, true),
+            Cut::Both => (true, true),
+        };
+        let part = |long: &str, fits: &dyn Fn(&str) -> bool, from: End| {
+            let cuts = long.char_indices().map(|(at, _)| at).filter(|at| *at > 0);
+            let parts = cuts.map(|at| match from {
+                End::Start => long[..at].to_owned(),
+                End::Finish => long[at..].to_owned(),
+            });
+            parts.filter(|p| p.chars().count() >= SHORTEST && fits(p)).max_by_key(String::len)
+        };
+        for secret in &self.texts {
+            let secret = secret.expose_secret();
+            let head = part(secret, &|p| before && rest.starts_with(p), End::Finish);
+            if let Some(head) = head {
+                rest.replace_range(..head.len(), MASK);
+            }
+            let tail = part(secret, &|p| after && rest.ends_with(p), End::Start);
+            if let Some(tail) = tail {
+                rest.truncate(rest.len() - tail.len());
+                rest.push_str(MASK);
+            }
+        }
+        rest
+    }
+}
+
+/// Where a line that was too long was cut, seen from one of its pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// It is the last piece.
+    Before,
+    /// It is the first piece.
+    After,
+    /// It is one between.
+    Both,
+}
+
+/// An end of a secret.
+#[derive(Clone, Copy)]
+enum End {
+    Start,
+    Finish,
 }
 
 #[cfg(test)]
@@ -160,6 +210,23 @@ mod tests {
         }
         assert!(Mask::of(&[]).is_empty() && !mask.is_empty());
         assert!(!format!("{mask:?}").contains("pa ss"));
+    }
+
+    #[test]
+    fn a_secret_that_a_cut_goes_through_is_taken_out_on_both_sides() {
+        let mask = Mask::of(&[SecretString::from("hunter22-é")]);
+        for (text, cut, masked) in [
+            ("x hunter", Cut::After, "x ***"),
+            ("x hunt", Cut::After, "x ***"),
+            ("er22-é y", Cut::Before, "*** y"),
+            ("er22-é hunt", Cut::Both, "*** ***"),
+            ("hunter22-é hunter", Cut::After, "*** ***"),
+            // Three characters are no secret, and without a cut there a part is only a word.
+            ("x hun", Cut::After, "x hun"),
+            ("x hunter", Cut::Before, "x hunter"),
+        ] {
+            assert_eq!(mask.piece(text, cut), masked, "{text}");
+        }
     }
 
     proptest! {

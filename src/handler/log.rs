@@ -1,7 +1,7 @@
 //! The log of one try while it runs: bounded in memory, whatever a body prints.
 
 use crate::domain::outcome::Stream;
-use crate::domain::secret::Mask;
+use crate::domain::secret::{Cut, Mask};
 use crate::domain::text::{LINE_MAX, storable};
 use crate::handler::stopwatch::Stopwatch;
 use std::collections::VecDeque;
@@ -33,6 +33,8 @@ pub struct RunLog {
 struct Buffer {
     since: Stopwatch,
     mask: Mask,
+    /// Streams whose last line was so long that it was cut there.
+    cut: Vec<Stream>,
     head_left: usize,
     tail_max: usize,
     tail_bytes: usize,
@@ -42,6 +44,27 @@ struct Buffer {
     tail: VecDeque<Line>,
 }
 
+impl Buffer {
+    /// A line without secrets; before it is made storable, because that may cut it once more. Of a
+    /// line that came in pieces (`handler::lines`), also without what the cut left of a secret.
+    fn masked(&mut self, stream: Stream, line: &[u8]) -> String {
+        let text = String::from_utf8_lossy(line);
+        let before = self.cut.contains(&stream);
+        self.cut.retain(|cut| *cut != stream);
+        // A piece ends before a character that does not fit whole, at most 3 bytes early.
+        let after = line.len() + 3 >= LINE_MAX;
+        if after {
+            self.cut.push(stream);
+        }
+        match (before, after) {
+            (false, false) => self.mask.text(&text).into_owned(),
+            (true, false) => self.mask.piece(&text, Cut::Before),
+            (false, true) => self.mask.piece(&text, Cut::After),
+            (true, true) => self.mask.piece(&text, Cut::Both),
+        }
+    }
+}
+
 impl RunLog {
     /// An empty log that keeps about `max_bytes` of text.
     pub fn new(max_bytes: usize) -> Self {
@@ -49,6 +72,7 @@ impl RunLog {
         let buffer = Buffer {
             since: Stopwatch::start(),
             mask: Mask::default(),
+            cut: Vec::new(),
             head_left: max_bytes - tail_max,
             tail_max,
             tail_bytes: 0,
@@ -73,9 +97,7 @@ impl RunLog {
         let text = if buffer.mask.is_empty() {
             storable(line, LINE_MAX)
         } else {
-            // Before the cut: half a secret at the end of a line would not be found.
-            let whole = String::from_utf8_lossy(line);
-            storable(buffer.mask.text(&whole).as_bytes(), LINE_MAX)
+            storable(buffer.masked(stream, line).as_bytes(), LINE_MAX)
         };
         let at_ms = buffer.since.ms();
         let line = Line { number: buffer.next, at_ms, stream, text };
@@ -152,7 +174,13 @@ mod tests {
         log.mask(Mask::of(&[secrecy::SecretString::from("hunter22")]));
         log.line(Stream::Stdout, "pw hunter22 and hunter22");
         log.line(Stream::Database, format!("{}hunter22", "x".repeat(LINE_MAX - 44)));
+        let mut lines = crate::handler::lines::Lines::default();
+        let long = format!("{}hunter22 and more\n", "x".repeat(LINE_MAX - 4));
+        lines.feed(long.as_bytes(), |line| log.bytes(Stream::Stderr, line));
         let lines = log.finish();
+        assert_eq!(lines.len(), 4);
+        assert!(lines[2].text.ends_with("x***"), "{}", &lines[2].text[LINE_MAX - 20..]);
+        assert_eq!(lines[3].text, "*** and more");
         assert_eq!(lines[0].text, "pw *** and ***");
         assert!(!lines[1].text.contains("hun"), "{}", lines[1].text);
     }
