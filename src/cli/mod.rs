@@ -4,6 +4,7 @@
 
 mod batch;
 mod batch_no;
+mod broken;
 mod dag;
 mod define;
 mod eta;

@@ -7,6 +7,7 @@
 mod body;
 mod build;
 mod check;
+mod checks;
 mod csv;
 mod declare;
 mod diff;
@@ -22,6 +23,7 @@ mod node;
 mod params;
 mod raw;
 mod read;
+mod read_checks;
 mod read_params;
 mod read_parents;
 mod runs_on;

@@ -11,6 +11,7 @@ use crate::definition::node::{Node, Value};
 use crate::definition::raw::{
     Raw, RawDecl, RawDependency, RawGroup, RawJob, RawSource, RawSql, Settings,
 };
+use crate::definition::read_checks::{checks, success};
 use crate::definition::read_params::params;
 use crate::definition::read_parents::parents;
 use crate::domain::job::TransactionMode;
@@ -49,7 +50,7 @@ fn decls(whose: &str, node: Option<Node>, report: &mut Report) -> Vec<RawDecl> {
 }
 
 /// The entries of a map by code, or of a list of maps that hold their code themselves.
-fn entries(
+pub(crate) fn entries(
     one: &str,
     many: &str,
     key: &str,
@@ -83,7 +84,7 @@ fn coded(one: &str, key: &str, item: Node, report: &mut Report) -> Option<(At<St
 }
 
 /// A map by code may repeat the code inside, but not contradict it.
-fn same_code(fields: &mut Fields<'_>, key: &str, code: &At<String>) {
+pub(crate) fn same_code(fields: &mut Fields<'_>, key: &str, code: &At<String>) {
     if let Some(inner) = fields.text(key).filter(|inner| inner.value != code.value) {
         let what = format!("{} says {key}: {}", fields.whose, inner.value);
         fields.report.fault(&inner.at, what, format!("remove {key}, or make the two the same"));
@@ -145,6 +146,8 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         interpreter: fields.word("interpreter"),
         working_dir: fields.word("working_dir"),
         trigger_rule: fields.choice("trigger_rule", &rules),
+        success: success(fields),
+        checks: checks(fields),
     }
 }
 
@@ -201,7 +204,7 @@ fn job(code: At<String>, node: Node, report: &mut Report) -> RawJob {
     }
 }
 
-fn sql(fields: &mut Fields<'_>) -> Option<RawSql> {
+pub(crate) fn sql(fields: &mut Fields<'_>) -> Option<RawSql> {
     let node = fields.take("sql")?;
     let whose = format!("{}: sql", fields.whose);
     match node.value {
