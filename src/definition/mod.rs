@@ -9,6 +9,7 @@ mod build;
 mod check;
 mod checks;
 mod csv;
+mod declare;
 mod diff;
 mod external;
 mod fault;

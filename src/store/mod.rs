@@ -12,6 +12,7 @@ pub mod node;
 pub mod outbox;
 pub mod outside;
 pub mod queue;
+pub mod secret;
 mod shared;
 
 pub use crate::db::{Db, Tx};
