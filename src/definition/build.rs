@@ -4,11 +4,12 @@ use crate::definition::check;
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job::{self, Around};
+use crate::definition::limits;
 use crate::definition::params::usable_name;
 use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob, RawParam};
 use crate::definition::source;
 use crate::domain::id::GroupCode;
-use crate::domain::job::{Definition, Group, JobKind, ParamDecl};
+use crate::domain::job::{Definition, Group, JobKind, ParamDecl, Shared};
 use std::collections::{HashMap, HashSet};
 
 /// The group of a file that defines none.
@@ -24,9 +25,11 @@ pub(crate) fn build(
 ) -> Definition {
     drop_doubles("source", &mut raw.sources, |s| &s.name, report);
     drop_doubles("group", &mut raw.groups, |g| &g.code, report);
+    drop_doubles("pool", &mut raw.pools, |p| &p.name, report);
     drop_doubles("job", &mut raw.jobs, |j| &j.code, report);
     let sources: Vec<_> =
         raw.sources.into_iter().filter_map(|s| source::source(s, files, report)).collect();
+    let pools = limits::pools(raw.pools, report);
     let places: Vec<At<String>> = raw.groups.iter().map(|g| g.code.clone()).collect();
     let mut groups: Vec<Group> = raw.groups.into_iter().filter_map(|g| group(g, report)).collect();
     if places.is_empty() {
@@ -38,8 +41,14 @@ pub(crate) fn build(
     let codes: Vec<GroupCode> = groups.iter().map(|g| g.code.clone()).collect();
     let written: HashSet<String> = raw.jobs.iter().map(|j| j.code.value.clone()).collect();
     let waits = waits(&raw.jobs, raw.dependencies);
-    let around =
-        Around { defaults: &raw.defaults, kinds, sources: &sources, groups: &codes, files };
+    let around = Around {
+        defaults: &raw.defaults,
+        kinds,
+        sources: &sources,
+        groups: &codes,
+        pools: &pools,
+        files,
+    };
     let jobs: Vec<_> = raw.jobs.into_iter().filter_map(|j| job::job(j, &around, report)).collect();
     let dependencies = check::dependencies(waits, &jobs, &written, report);
     check::outputs(&jobs, &dependencies, report);
@@ -49,7 +58,8 @@ pub(crate) fn build(
         report.warn(&empty.at, what, "give it one or remove it");
     }
     let jobs = jobs.into_iter().map(|j| j.def).collect();
-    Definition { sources, groups, jobs, dependencies, ..Definition::default() }
+    let shared = Shared { pools, ..Shared::default() };
+    Definition { sources, groups, jobs, dependencies, shared, ..Definition::default() }
 }
 
 /// All dependencies: those of each job in its order, then those of the list of their own.
@@ -102,6 +112,7 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         let what = format!("{whose}: time zone {:?} is not known", zone.value);
         report.fault(&zone.at, what, "use an IANA name such as Asia/Shanghai");
     }
+    limits::group(&whose, &raw, report);
     let code = GroupCode::parse(&raw.code.value)
         .map_err(|error| report.fault(&raw.code.at, error.to_string(), ""))
         .ok()?;
@@ -113,6 +124,9 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         max_parallel: raw.max_parallel.map(|m| m.value),
         time_zone: raw.time_zone.map(|z| z.value),
         params: raw.params.iter().map(declared).collect(),
+        on_failure: raw.on_failure,
+        batch_timeout_sec: raw.batch_timeout_sec.map(|t| t.value),
+        warn_after_sec: raw.warn_after_sec.map(|t| t.value),
         ..Group::bare(code)
     })
 }

@@ -1,7 +1,7 @@
 //! The keys of a definition file, and how large its numbers may be.
 
 /// A whole definition.
-pub(crate) const TOP: &[&str] = &["sources", "groups", "defaults", "jobs", "dependencies"];
+pub(crate) const TOP: &[&str] = &["sources", "groups", "defaults", "jobs", "dependencies", "pools"];
 /// A data source.
 pub(crate) const SOURCE: &[&str] = &[
     "name",
@@ -13,8 +13,37 @@ pub(crate) const SOURCE: &[&str] = &[
     "procedures_file",
 ];
 /// A group.
-pub(crate) const GROUP: &[&str] =
-    &["code", "name", "type", "owner", "notify_email", "max_parallel", "time_zone", "params"];
+pub(crate) const GROUP: &[&str] = &[
+    "code",
+    "name",
+    "type",
+    "owner",
+    "notify_email",
+    "max_parallel",
+    "time_zone",
+    "params",
+    "on_failure",
+    "fail_fast",
+    "batch_timeout_sec",
+    "warn_after_sec",
+];
+/// A pool.
+pub(crate) const POOL: &[&str] = &["name", "slots"];
+/// An entry of a job's `pools`.
+pub(crate) const POOL_USE: &[&str] = &["pool", "weight"];
+/// An entry of a job's `locks`.
+pub(crate) const LOCK_USE: &[&str] = &["lock", "mode"];
+/// `retry`.
+pub(crate) const RETRY: &[&str] = &[
+    "backoff",
+    "backoff_percent",
+    "max_delay_sec",
+    "jitter",
+    "jitter_percent",
+    "on",
+    "on_sqlstate",
+    "never_on_sqlstate",
+];
 /// What `defaults` and jobs share.
 pub(crate) const SETTINGS: &[&str] = &[
     "group",
@@ -34,6 +63,10 @@ pub(crate) const SETTINGS: &[&str] = &[
     "interpreter",
     "working_dir",
     "trigger_rule",
+    "retry",
+    "pools",
+    "locks",
+    "warn_after_sec",
 ];
 /// What only a job has.
 pub(crate) const JOB: &[&str] = &[
@@ -61,7 +94,7 @@ pub(crate) const TIMEOUT_MAX: u32 = 30 * 24 * 3_600;
 /// Most tries after the first; a hundred failures are an incident and not bad luck.
 pub(crate) const RETRIES_MAX: u32 = 100;
 /// Longest wait between two tries: a day.
-pub(crate) const DELAY_MAX: u32 = 24 * 3_600;
+pub(crate) const DELAY_MAX: u32 = crate::domain::retry::LONGEST_DELAY_SEC;
 /// Highest limit of things at once.
 pub(crate) const PARALLEL_MAX: u32 = 10_000;
 /// Priorities run from minus to plus this.

@@ -1,7 +1,9 @@
 //! What the user said, key by key, nothing looked up yet.
 
 use crate::definition::fault::{At, Place};
-use crate::domain::job::{ParamMode, ParamType, TransactionMode};
+use crate::domain::job::{OnFailure, ParamMode, ParamType, TransactionMode};
+use crate::domain::pool::LockMode;
+use crate::domain::retry::RetryPolicy;
 use crate::domain::trigger_rule::TriggerRule;
 use chrono::NaiveTime;
 
@@ -14,6 +16,7 @@ pub(crate) struct Raw {
     pub(crate) jobs: Vec<RawJob>,
     /// Those that stand in a list of their own, not with their job.
     pub(crate) dependencies: Vec<RawDependency>,
+    pub(crate) pools: Vec<RawPool>,
 }
 
 /// A data source.
@@ -39,7 +42,20 @@ pub(crate) struct RawGroup {
     pub(crate) max_parallel: Option<At<u32>>,
     pub(crate) time_zone: Option<At<String>>,
     pub(crate) params: Vec<RawParam>,
+    pub(crate) on_failure: OnFailure,
+    pub(crate) batch_timeout_sec: Option<At<u32>>,
+    pub(crate) warn_after_sec: Option<At<u32>>,
 }
+
+/// A pool.
+#[derive(Debug)]
+pub(crate) struct RawPool {
+    pub(crate) name: At<String>,
+    pub(crate) slots: u32,
+}
+
+/// Pools or locks that a job uses, and how.
+pub(crate) type Uses<T> = Vec<(At<String>, At<T>)>;
 
 /// What a job may say itself or leave to `defaults`.
 #[derive(Debug, Default)]
@@ -61,6 +77,10 @@ pub(crate) struct Settings {
     pub(crate) interpreter: Option<At<String>>,
     pub(crate) working_dir: Option<At<String>>,
     pub(crate) trigger_rule: Option<At<TriggerRule>>,
+    pub(crate) retry: Option<At<RetryPolicy>>,
+    pub(crate) pools: Option<Uses<u32>>,
+    pub(crate) locks: Option<Uses<LockMode>>,
+    pub(crate) warn_after_sec: Option<At<u32>>,
 }
 
 /// A job.

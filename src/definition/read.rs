@@ -10,6 +10,7 @@ use crate::definition::node::{Node, Value};
 use crate::definition::raw::{
     Raw, RawDependency, RawGroup, RawJob, RawParent, RawSource, RawSql, Settings,
 };
+use crate::definition::read_limits::{locks, on_failure, pool, pool_uses, retry};
 use crate::definition::read_params::{declared, params};
 use crate::domain::job::TransactionMode;
 use crate::domain::trigger_rule::TriggerRule;
@@ -24,6 +25,9 @@ pub(crate) fn read(root: Node, report: &mut Report) -> Raw {
     }
     for (name, node) in entries("source", "sources", "name", top.take("sources"), top.report) {
         raw.sources.push(source(name, node, top.report));
+    }
+    for (name, node) in entries("pool", "pools", "name", top.take("pools"), top.report) {
+        raw.pools.extend(pool(name, node, top.report));
     }
     for (code, node) in entries("group", "groups", "code", top.take("groups"), top.report) {
         raw.groups.push(group(code, node, top.report));
@@ -72,7 +76,7 @@ fn coded(one: &str, key: &str, item: Node, report: &mut Report) -> Option<(At<St
 }
 
 /// A map by code may repeat the code inside, but not contradict it.
-fn same_code(fields: &mut Fields<'_>, key: &str, code: &At<String>) {
+pub(crate) fn same_code(fields: &mut Fields<'_>, key: &str, code: &At<String>) {
     if let Some(inner) = fields.text(key).filter(|inner| inner.value != code.value) {
         let what = format!("{} says {key}: {}", fields.whose, inner.value);
         fields.report.fault(&inner.at, what, format!("remove {key}, or make the two the same"));
@@ -105,6 +109,9 @@ fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
         max_parallel: fields.number("max_parallel", 1..=PARALLEL_MAX),
         time_zone: fields.word("time_zone"),
         params: declared(&mut fields),
+        on_failure: on_failure(&mut fields),
+        batch_timeout_sec: fields.number("batch_timeout_sec", 1..=TIMEOUT_MAX),
+        warn_after_sec: fields.number("warn_after_sec", 1..=TIMEOUT_MAX),
     }
 }
 
@@ -133,6 +140,10 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         interpreter: fields.word("interpreter"),
         working_dir: fields.word("working_dir"),
         trigger_rule: fields.choice("trigger_rule", &rules),
+        retry: retry(fields),
+        pools: pool_uses(fields),
+        locks: locks(fields),
+        warn_after_sec: fields.number("warn_after_sec", 1..=TIMEOUT_MAX),
     }
 }
 
