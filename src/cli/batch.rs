@@ -9,9 +9,8 @@ use crate::domain::lang::Lang;
 use crate::domain::outcome::Outputs;
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::rerun::UnknownJobs;
-use crate::domain::slots::Slots;
 use crate::domain::time::span_words;
-use crate::domain::why::explain;
+use crate::domain::why::{Load, Whose, explain};
 use crate::engine::opening::Refused;
 use crate::store;
 use anyhow::Result;
@@ -240,19 +239,9 @@ async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<Ended> {
     let view = view(app, found.batch_id).await?;
     let now = server_now(app).await?;
     let dispatched = view.owner.as_ref().is_some_and(|o| o.lease_until > now);
-    let mut slots = Slots::new(app.config.engine.max_parallel);
-    let group = &view.snapshot.group;
-    slots.limit_group(&group.code, group.max_parallel);
-    for source in &view.snapshot.sources {
-        slots.limit_source(&source.name, source.max_parallel);
-    }
-    let running = |s: QueueStatus| matches!(s, QueueStatus::Running | QueueStatus::Killing);
-    for (row, job) in view.rows.iter().zip(&view.snapshot.jobs).filter(|(r, _)| running(r.status)) {
-        debug_assert_eq!(row.job_code, job.code);
-        slots.take(&group.code, job.source.as_ref());
-    }
+    let load = load_of_process(app, &view).await?;
     let dag: Dag = view.snapshot.dag()?;
-    let answers = explain(&view.batch, &view.snapshot, &dag, &view.rows, &slots, dispatched, now);
+    let answers = explain(&view.batch, &view.snapshot, &dag, &view.rows, &load, dispatched, now);
     let lang = global.lang();
     if global.json {
         let answers: Vec<_> = answers
@@ -276,6 +265,25 @@ async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<Ended> {
         out::line(&out::table(&lang_header(lang), rows));
     }
     Ok(Ended::Well)
+}
+
+/// What runs in the process that has the batch: its own jobs and those of the other batches there,
+/// which share the limits.
+async fn load_of_process(app: &App, view: &View) -> Result<Load> {
+    let engine = app.config.engine();
+    let mut load = Load::new(engine.max_parallel, engine.ageing_ms);
+    if let Some(owner) = &view.batch.owner {
+        let mut tx = app.db.read().await?;
+        for other in store::batch::of_owner(&mut tx, owner).await? {
+            if other.batch_id != view.batch.batch_id {
+                let snapshot = store::batch::snapshot(&mut tx, other.batch_id).await?;
+                let rows = store::queue::of_batch(&mut tx, other.batch_id).await?;
+                load.add(&other, &snapshot, &rows, Whose::Other);
+            }
+        }
+    }
+    load.add(&view.batch, &view.snapshot, &view.rows, Whose::This);
+    Ok(load)
 }
 
 fn lang_header(lang: Lang) -> [&'static str; 3] {

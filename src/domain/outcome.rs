@@ -1,5 +1,6 @@
 //! What became of one try of a body: data first, because it is stored and read back.
 
+use crate::domain::retry::ErrorClass;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ pub enum End {
     Failed,
     /// The body ran past its time and is proven gone.
     TimedOut,
-    /// The body was stopped because an operator asked, and is proven gone.
+    /// The body was stopped because an operator or its batch's deadline wanted it, and is proven gone.
     Killed,
     /// Whether the body took effect cannot be learnt: the connection broke while it ran, or it was
     /// stopped and its server session could not be confirmed gone.
@@ -102,6 +103,15 @@ impl Stream {
     }
 }
 
+/// What kind of error it was, for rules about which are tried again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorInfo {
+    /// Its class.
+    pub class: ErrorClass,
+    /// SQLSTATE, where a server gave one.
+    pub sqlstate: Option<String>,
+}
+
 /// One try's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
@@ -111,17 +121,25 @@ pub struct Outcome {
     pub message: Option<String>,
     /// What it hands on.
     pub outputs: Outputs,
+    /// What kind of error it was, when it is known.
+    pub error: Option<ErrorInfo>,
 }
 
 impl Outcome {
     /// Ended well.
     pub fn success(outputs: Outputs) -> Self {
-        Self { end: End::Success, message: None, outputs }
+        Self { end: End::Success, message: None, outputs, error: None }
     }
 
     /// Ended any other way, with the reason.
     pub fn ended(end: End, message: impl Into<String>) -> Self {
-        Self { end, message: Some(message.into()), outputs: Outputs::default() }
+        Self { end, message: Some(message.into()), outputs: Outputs::default(), error: None }
+    }
+
+    /// With the kind of its error.
+    pub fn of_class(self, class: ErrorClass, sqlstate: Option<&str>) -> Self {
+        let sqlstate = sqlstate.map(str::to_owned);
+        Self { error: Some(ErrorInfo { class, sqlstate }), ..self }
     }
 }
 

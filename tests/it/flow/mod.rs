@@ -1,6 +1,8 @@
 //! The whole engine on a scratch metadata database, beat by beat, with a clock set by hand.
 
 mod crash;
+mod limits;
+mod retries;
 mod rules;
 
 use crate::util::{Scratch, with_scratch};
@@ -67,8 +69,13 @@ impl Bench {
         };
         let db = Db::connect(&settings).await.expect("connect");
         db.migrate().await.expect("migrate");
-        let options =
-            Options { max_parallel: 4, lease_ms: 15_000, log_flush_ms: 50, log_max_bytes: 100_000 };
+        let options = Options {
+            max_parallel: 4,
+            ageing_ms: 600_000,
+            lease_ms: 15_000,
+            log_flush_ms: 50,
+            log_max_bytes: 100_000,
+        };
         Self { db, clock: Clock::hand(START), options }
     }
 
