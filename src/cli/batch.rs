@@ -1,18 +1,21 @@
-//! `batch list | show | why | kill`.
+//! `batch list | show | why | kill`; what else is done to a batch is in `act`.
 
 use crate::app::{App, EmptyDatabase};
-use crate::cli::{BadInput, BatchRef, Ended, Global, out};
+use crate::cli::run::whoami;
+use crate::cli::{BadInput, BatchRef, Ended, Global, act, act_args, out};
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Dag;
 use crate::domain::id::BatchId;
 use crate::domain::lang::Lang;
 use crate::domain::outcome::Outputs;
-use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::queue::{QueueEntry, QueueStatus, RunMode};
 use crate::domain::rerun::UnknownJobs;
 use crate::domain::slots::Slots;
 use crate::domain::time::span_words;
 use crate::domain::why::explain;
+use crate::engine::acting;
 use crate::engine::opening::Refused;
+use crate::engine::standing;
 use crate::store;
 use anyhow::Result;
 use clap::Subcommand;
@@ -51,6 +54,8 @@ pub(super) enum BatchVerb {
         #[arg(long)]
         no_wait: bool,
     },
+    #[command(flatten)]
+    Act(act_args::BatchAct),
 }
 
 pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
@@ -71,6 +76,7 @@ pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
         BatchVerb::Kill { batch, reason, no_wait } => {
             kill(global, &app, &batch, &reason, no_wait).await
         }
+        BatchVerb::Act(verb) => act::on_batch(global, &app, verb).await,
     }
 }
 
@@ -117,7 +123,7 @@ async fn list(global: &Global, app: &App, limit: u32) -> Result<Ended> {
         rows.push(vec![
             batch.values.batch_no.to_string(),
             batch.values.group.to_string(),
-            batch.status.to_string(),
+            status_of(&batch),
             jobs.join(", "),
             batch.create_time.to_string(),
             out::moment(batch.end_time),
@@ -147,7 +153,7 @@ pub(super) fn print(view: &View, lang: Lang) {
             vec![
                 row.job_code.to_string(),
                 job.job_type.to_string(),
-                row.status.to_string(),
+                out::state(row.status, row.run_mode),
                 row.attempt.to_string(),
                 took.unwrap_or_else(|| "-".to_owned()),
                 result_words(row, view.outputs.get(&row.queue_id.0)),
@@ -163,7 +169,7 @@ pub(super) fn print(view: &View, lang: Lang) {
     let mut counts: BTreeMap<QueueStatus, usize> = BTreeMap::new();
     view.rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);
     let counts: Vec<String> = counts.iter().map(|(s, n)| format!("{n} {s}")).collect();
-    let (no, group, status) = (&batch.values.batch_no, &batch.values.group, batch.status);
+    let (no, group, status) = (&batch.values.batch_no, &batch.values.group, status_of(batch));
     let counts = counts.join(", ");
     let took = match (lang, took) {
         (_, None) => String::new(),
@@ -177,6 +183,12 @@ pub(super) fn print(view: &View, lang: Lang) {
     if let Some(reason) = &batch.reason {
         out::line(&format!("{}{reason}", lang.pick("Reason: ", "原因:")));
     }
+}
+
+/// The state of a batch, and whether it is paused.
+fn status_of(batch: &Batch) -> String {
+    let paused = if batch.is_paused && !batch.status.is_final() { " (paused)" } else { "" };
+    format!("{}{paused}", batch.status)
 }
 
 fn result_words(row: &QueueEntry, outputs: Option<&Outputs>) -> String {
@@ -215,7 +227,8 @@ pub(super) fn as_json(view: &View) -> Result<serde_json::Value> {
             json!({
                 "job_code": row.job_code, "job_name": job.name, "job_type": job.job_type,
                 "status": row.status, "try_count": row.try_count, "attempt": row.attempt,
-                "queue_id": row.queue_id,
+                "queue_id": row.queue_id, "run_mode": row.run_mode.map(RunMode::as_str),
+                "priority": row.priority.unwrap_or(job.priority),
                 "start_time": row.start_time.map(|t| t.to_string()),
                 "end_time": row.end_time.map(|t| t.to_string()),
                 "not_before": row.not_before.map(|t| t.to_string()),
@@ -227,7 +240,8 @@ pub(super) fn as_json(view: &View) -> Result<serde_json::Value> {
         .collect();
     Ok(json!({
         "batch_no": batch.values.batch_no, "group": batch.values.group, "type": batch.batch_type,
-        "status": batch.status.as_str(), "business_date": batch.values.business_date,
+        "status": batch.status.as_str(), "is_paused": batch.is_paused,
+        "business_date": batch.values.business_date,
         "params": batch.values.params, "started_by": batch.started_by, "reason": batch.reason,
         "create_time": batch.create_time.to_string(),
         "end_time": batch.end_time.map(|t| t.to_string()),
@@ -285,7 +299,7 @@ fn lang_header(lang: Lang) -> [&'static str; 3] {
     }
 }
 
-async fn server_now(app: &App) -> Result<crate::domain::time::Millis> {
+pub(super) async fn server_now(app: &App) -> Result<crate::domain::time::Millis> {
     let mut tx = app.db.read().await?;
     app.clock.correct(tx.server_time().await?.into());
     Ok(app.clock.now())
@@ -304,9 +318,8 @@ async fn kill(
         return Err(BadInput(format!("batch {no} has ended already ({})", found.status)).into());
     }
     let now = server_now(app).await?;
-    let mut tx = app.db.begin().await?;
-    let asked = store::batch::request_kill(&mut tx, found.batch_id, reason, now).await?;
-    tx.commit().await?;
+    let by = acting::operator_here(&whoami());
+    let asked = standing::stop(&app.db, found.batch_id, (&by, reason), now).await?;
     if !asked {
         return Err(BadInput(format!("batch {no} has just ended; nothing to stop")).into());
     }

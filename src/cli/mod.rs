@@ -2,7 +2,12 @@
 //! May name: domain, definition, picture, store, engine, config, app. Never: SQL, a decision.
 //! Invariant: exit code 0 is success, 1 a batch that failed, 2 the user's input, 3 Procession itself.
 
+mod act;
+mod act_args;
+mod act_words;
+mod audit;
 mod batch;
+mod carry;
 mod dag;
 mod define;
 mod job;
@@ -72,12 +77,15 @@ enum Verb {
     Apply(define::ApplyArgs),
     /// Make or update Procession's own tables
     Migrate(migrate::MigrateArgs),
-    /// Batches: list, show, why, kill
+    /// Batches: list, show, why, kill, pause, resume, rerun
     #[command(subcommand)]
     Batch(batch::BatchVerb),
-    /// Defined jobs: list, show
+    /// Jobs: list, show; in a batch: hold, release, skip, ice, thaw, no-exec, normal, force-success,
+    /// force-failure, kill, priority, start-now, rerun
     #[command(subcommand)]
     Job(job::JobVerb),
+    /// Who did what to which batch or job, when and why
+    Audit(audit::AuditArgs),
     /// What a job of a batch printed and what its database said
     Logs(logs::LogsArgs),
     /// The DAG of a file, a group or a batch, as JSON or DOT
@@ -160,6 +168,7 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
         Verb::Migrate(args) => migrate::migrate(&global, &args).await,
         Verb::Batch(verb) => batch::batch(&global, verb).await,
         Verb::Job(verb) => job::job(&global, verb).await,
+        Verb::Audit(args) => audit::audit(&global, &args).await,
         Verb::Logs(args) => logs::logs(&global, &args).await,
         Verb::Dag(args) => dag::dag(&global, &args).await,
     }

@@ -173,6 +173,11 @@ pub struct Batch {
     pub end_time: Option<Millis>,
     /// Why it was killed, in the operator's words.
     pub reason: Option<String>,
+    /// How many times operators have changed it or its rows; memory built from an older one is
+    /// stale.
+    pub revision: i64,
+    /// Nothing of it is started.
+    pub is_paused: bool,
 }
 
 /// A batch about to be written: what `plan` made of an order.

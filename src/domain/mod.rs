@@ -1,12 +1,14 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, id, text, lang, expr, batch_no, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, job, token, statement, params, dag, batch, readiness, slots, rerun, why, outcome, settlement, notice.
+//! Story order: time, id, text, lang, expr, batch_no, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, job, token, statement, params, dag, batch, readiness, slots, rerun, consequence, action, refusal, steps, why, outcome, settlement, notice.
 
+pub mod action;
 pub mod batch;
 pub mod batch_no;
 pub mod body;
 pub mod check;
+pub mod consequence;
 pub mod dag;
 pub mod declare;
 pub mod expr;
@@ -21,6 +23,7 @@ pub mod params;
 pub mod pool;
 pub mod queue;
 pub mod readiness;
+pub mod refusal;
 pub mod rerun;
 pub mod retry;
 pub mod settlement;
@@ -28,6 +31,7 @@ pub mod slots;
 pub mod source;
 pub mod sql_text;
 pub mod statement;
+pub mod steps;
 pub mod text;
 pub mod time;
 mod token;

@@ -133,6 +133,8 @@ mod tests {
             create_time: Millis(0),
             end_time: None,
             reason: None,
+            revision: 0,
+            is_paused: false,
         };
         let end = JobEnd {
             status,

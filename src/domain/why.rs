@@ -29,6 +29,8 @@ pub enum Why {
     Ended(QueueStatus, String),
     /// Nobody dispatches the batch.
     NoProcess,
+    /// The batch is paused.
+    Paused,
 }
 
 /// Each job that is neither running nor done well, with the reason. `dispatched` says whether a
@@ -63,6 +65,7 @@ pub fn explain(
                 Why::Ended(ended, row.error_message.clone().unwrap_or_default())
             }
             _ if !dispatched => Why::NoProcess,
+            _ if batch.is_paused => Why::Paused,
             _ => {
                 let open = parents(|s| !s.lets_children_run());
                 let source = snapshot.jobs[i].source.as_ref();
@@ -118,6 +121,7 @@ impl Why {
                 "no living process dispatches this batch; go on with: procession run --resume"
                     .to_owned()
             }
+            Self::Paused => "the batch is paused by an operator".to_owned(),
         }
     }
 
@@ -146,6 +150,7 @@ impl Why {
             Self::NoProcess => {
                 "没有存活的进程在调度此批次;继续请用:procession run --resume".to_owned()
             }
+            Self::Paused => "批次已被操作员暂停".to_owned(),
         }
     }
 }
@@ -189,6 +194,8 @@ mod tests {
             create_time: Millis(0),
             end_time: None,
             reason: None,
+            revision: 0,
+            is_paused: false,
         }
     }
 
@@ -221,6 +228,8 @@ mod tests {
             start_time: None,
             end_time: None,
             error_message: (i == 4).then(|| "exit code 3".to_owned()),
+            run_mode: None,
+            priority: None,
         };
         let rows: Vec<QueueEntry> = (0..states.len()).map(row).collect();
         let group_def = group_of(&group);

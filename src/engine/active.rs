@@ -69,7 +69,8 @@ impl Active {
             })
             .collect::<Result<_>>()?;
         let status: Vec<QueueStatus> = rows.iter().map(|r| r.status).collect();
-        let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
+        let modes = rows.iter().map(|r| r.run_mode).collect();
+        let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies).with_modes(modes);
         let holds = |parent: Node, expr: &Expr| holds(&outputs, dag.code(parent), expr);
         let gates = Gates { dag: &dag, rules: &rules, holds: &holds };
         let (readiness, released) = Readiness::rebuild(gates, &status, &|_| Tally::default());
@@ -186,7 +187,7 @@ impl Active {
         let tried = matches!(row.status, QueueStatus::Running) || row.end_time.is_some();
         let start_time = row.start_time.filter(|_| tried);
         let end_time = row.end_time.filter(|_| row.status != QueueStatus::Running);
-        changes.batches.insert(self.batch.batch_id);
+        changes.batches.insert(self.batch.batch_id, self.batch.revision);
         changes.logs.push(ExecutionLog {
             queue_id: row.queue_id,
             status: row.status,
@@ -224,7 +225,7 @@ impl Active {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Starts one ready job if a slot is free for it.
+    /// Starts one ready job if a slot is free for it and the batch is not paused.
     pub(super) fn pick(
         &mut self,
         slots: &mut Slots,
@@ -232,6 +233,9 @@ impl Active {
         changes: &mut Changes,
         now: Millis,
     ) -> Option<Node> {
+        if self.batch.is_paused {
+            return None;
+        }
         let group = &self.batch.values.group;
         let node = self.ready.pick(|source: Option<&SourceName>| slots.is_free(group, source))?;
         slots.take(group, self.snapshot.jobs[node.at()].source.as_ref());
@@ -249,13 +253,17 @@ impl Active {
 
     fn ready_now(&mut self, node: Node) {
         let job = &self.snapshot.jobs[node.at()];
-        self.ready.push(job.source.as_ref(), job.priority, node);
+        let priority = self.rows[node.at()].priority.unwrap_or(job.priority);
+        self.ready.push(job.source.as_ref(), priority, node);
         self.fresh.push(node);
     }
 
     /// Newly ready jobs for which no slot was free become QUEUED rows: one-shot tasks that wait. Costs
-    /// nothing for those that wait already.
+    /// nothing for those that wait already. While the batch is paused they do not wait for a slot.
     pub(super) fn queue_the_rest(&mut self, changes: &mut Changes, now: Millis) {
+        if self.batch.is_paused {
+            return;
+        }
         for node in std::mem::take(&mut self.fresh) {
             if self.rows[node.at()].status == QueueStatus::Pending {
                 self.change(node, QueueStatus::Queued);
@@ -293,9 +301,11 @@ impl Active {
         self.killing
     }
 
-    /// Tells every running body of a stopped batch to stop; called after the commit that says so.
+    /// Tells every running body whose row says so to stop; called after the commit that says it.
     pub(super) fn stop_bodies(&self) {
-        for stop in self.stops.values().filter(|_| self.killing) {
+        let wanted =
+            |node: Node| self.killing || self.rows[node.at()].status == QueueStatus::Killing;
+        for (_, stop) in self.stops.iter().filter(|(node, _)| wanted(**node)) {
             stop.send_if_modified(|reason| {
                 let first = reason.is_none();
                 *reason = reason.or(Some(StopReason::Killed));
@@ -312,7 +322,8 @@ impl Active {
         if self.killing {
             return Some(BatchStatus::Killed);
         }
-        Some(BatchStatus::of(self.readiness.statuses().iter().copied()))
+        let counted = self.rows.iter().filter(|r| !r.is_on_ice());
+        Some(BatchStatus::of(counted.map(|r| r.status)))
     }
 
     /// Jobs whose bodies this process runs.
@@ -336,7 +347,7 @@ impl Active {
 /// Whether an expression holds of a job's outputs. One that cannot be answered (no such output, a
 /// text compared with a number) does not hold; the log says so, because the branch below is then not
 /// taken.
-fn holds(outputs: &HashMap<JobCode, Outputs>, job: &JobCode, expr: &Expr) -> bool {
+pub(super) fn holds(outputs: &HashMap<JobCode, Outputs>, job: &JobCode, expr: &Expr) -> bool {
     let found = outputs.get(job);
     let answer = expr.eval(&|name| found.and_then(|outputs| outputs.look_up(name)));
     answer.unwrap_or_else(|error| {

@@ -214,6 +214,8 @@ impl QueueDispatcher {
     fn finish(&self, changes: &mut Changes) {
         for active in self.active.values() {
             if let Some(result) = active.result() {
+                // An operator may start a job of it over at this very moment.
+                changes.batches.insert(active.batch.batch_id, active.batch.revision);
                 changes.finished.push((active.batch.clone(), result));
             }
         }
@@ -242,6 +244,13 @@ impl QueueDispatcher {
         for id in ids {
             self.load(id).await?;
         }
+        self.recount();
+        self.stale = false;
+        Ok(())
+    }
+
+    /// Slots by what runs here.
+    pub(super) fn recount(&mut self) {
         self.slots.clear();
         for active in self.active.values() {
             for place in active.in_hand() {
@@ -249,8 +258,6 @@ impl QueueDispatcher {
                 self.slots.take(&active.batch.values.group, job.source.as_ref());
             }
         }
-        self.stale = false;
-        Ok(())
     }
 
     fn spawn(&mut self, id: BatchId, place: Place) {
@@ -263,6 +270,7 @@ impl QueueDispatcher {
             queue_id: row.queue_id,
             attempt: row.attempt,
             began: row.start_time.unwrap_or(self.clock.now()),
+            mode: row.run_mode,
             params: params::resolve(def, &active.batch.values, &output),
             def: def.clone(),
             batch: Arc::new(active.batch.clone()),

@@ -3,8 +3,9 @@
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::job::JobDef;
-use crate::domain::outcome::{End, Outcome};
+use crate::domain::outcome::{End, Outcome, Outputs, Stream};
 use crate::domain::params::{BoundParam, ParamError};
+use crate::domain::queue::RunMode;
 use crate::domain::time::Millis;
 use crate::handler::log::{Line, RunLog};
 use crate::handler::{self, Claim, Context, StopReason, Task};
@@ -44,6 +45,8 @@ pub(super) struct Job {
     pub(super) attempt: u32,
     /// When the row was claimed.
     pub(super) began: Millis,
+    /// What an operator wants with it in place of its body.
+    pub(super) mode: Option<RunMode>,
     pub(super) def: JobDef,
     pub(super) batch: Arc<Batch>,
     pub(super) params: Result<Vec<BoundParam>, ParamError>,
@@ -67,6 +70,12 @@ pub(super) struct Surroundings {
 pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surroundings>) {
     let (queue_id, attempt) = (job.queue_id, job.attempt);
     let log = RunLog::new(around.log_max_bytes);
+    if job.mode == Some(RunMode::NoExec) {
+        log.line(Stream::System, "no-exec: an operator wants its body left out; it counts as done");
+        let what = What::Ended(Outcome::success(Outputs::default()), log.finish());
+        let _ = around.reports.send(Report { queue_id, attempt, what });
+        return;
+    }
     let outcome = match AssertUnwindSafe(run(&job, &snapshot, &around, &log)).catch_unwind().await {
         Ok(outcome) => outcome,
         Err(_) => Outcome::ended(
@@ -139,13 +148,15 @@ async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>)
         outcome = &mut body => return outcome,
         () = tokio::time::sleep(limit) => {}
     }
-    let stopping = Report { queue_id: job.queue_id, attempt: job.attempt, what: What::Stopping };
-    let _ = around.reports.send(stopping);
+    // Before the report: the dispatcher passes on what a row that says KILLING means, and must find
+    // that this one ran out of time.
     job.stopper.send_if_modified(|reason| {
         let first = reason.is_none();
         *reason = reason.or(Some(StopReason::TimedOut));
         first
     });
+    let stopping = Report { queue_id: job.queue_id, attempt: job.attempt, what: What::Stopping };
+    let _ = around.reports.send(stopping);
     let mut outcome = body.await;
     if outcome.end == End::TimedOut {
         let how = outcome.message.unwrap_or_default();

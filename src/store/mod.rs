@@ -3,6 +3,8 @@
 //! Invariant: a status changes only by compare-and-set, with its log row in the same transaction.
 //! One file per table family of the spec.
 
+pub mod action;
+pub mod audit;
 pub mod batch;
 mod columns;
 pub mod job;
@@ -10,6 +12,7 @@ pub mod log;
 pub mod node;
 pub mod outbox;
 pub mod queue;
+pub mod run_mode;
 mod shared;
 
 pub use crate::db::{Db, Tx};
@@ -44,6 +47,9 @@ pub enum Stale {
     /// The row of `job_batch` names another owner.
     #[error("the batch belongs to another process now")]
     Batch,
+    /// An operator changed the batch or its rows.
+    #[error("an operator has changed the batch meanwhile")]
+    Revised,
 }
 
 /// A fact about this installation, kept from the first call on; `fresh` is used when there is none.

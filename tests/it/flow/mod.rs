@@ -1,6 +1,7 @@
 //! The whole engine on a scratch metadata database, beat by beat, with a clock set by hand.
 
 mod crash;
+mod operators;
 mod rules;
 
 use crate::util::{Scratch, with_scratch};
@@ -45,6 +46,8 @@ pub(super) struct Bench {
     pub(super) db: Db,
     pub(super) clock: Clock,
     pub(super) options: Options,
+    /// Its database, for bodies that run on the same server.
+    pub(super) url: String,
 }
 
 /// Runs `test` on a fresh metadata database of each dialect.
@@ -69,7 +72,7 @@ impl Bench {
         db.migrate().await.expect("migrate");
         let options =
             Options { max_parallel: 4, lease_ms: 15_000, log_flush_ms: 50, log_max_bytes: 100_000 };
-        Self { db, clock: Clock::hand(START), options }
+        Self { db, clock: Clock::hand(START), options, url: scratch.url.clone() }
     }
 
     /// A new process: a dispatcher with a node of its own.

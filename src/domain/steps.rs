@@ -1,0 +1,221 @@
+//! Exactly which rows of a batch an operator's action changes, from which state to which.
+//!
+//! Pure: the same rows give the same list, so the list that is printed first is the list that is
+//! written. Nothing happens that `QueueStatus::after` does not allow.
+
+use crate::domain::action::{Action, Change, Parents};
+use crate::domain::batch::{Batch, BatchStatus};
+use crate::domain::consequence::{Decided, Within, follow};
+use crate::domain::dag::{Dag, Node};
+use crate::domain::expr::Expr;
+use crate::domain::job::OnFailure;
+use crate::domain::queue::{Event, QueueEntry, QueueStatus, RunMode};
+use crate::domain::readiness::{Gates, Rules};
+use crate::domain::refusal::{Refusal, Refusals};
+use crate::domain::rerun::{Scope, UnknownJobs, from_failure, reach};
+
+/// Why a row changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The operator meant it.
+    Asked,
+    /// It follows from what the operator meant.
+    Follows,
+}
+
+/// A row that changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Which job.
+    pub node: Node,
+    /// Its state now.
+    pub from: QueueStatus,
+    /// Its state then.
+    pub to: QueueStatus,
+    /// What changes, in order.
+    pub changes: Vec<Change>,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// The batch an operator acts on.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    /// The batch.
+    pub batch: &'a Batch,
+    /// Its graph.
+    pub dag: &'a Dag,
+    /// The rules of its jobs, without what operators want of them.
+    pub rules: &'a Rules,
+    /// Its rows, in the order of the graph.
+    pub rows: &'a [QueueEntry],
+    /// What a failure in it does to the rest.
+    pub on_failure: OnFailure,
+    /// Whether an expression holds of a job's outputs.
+    pub holds: &'a dyn Fn(Node, &Expr) -> bool,
+}
+
+impl Scene<'_> {
+    fn row(&self, node: Node) -> &QueueEntry {
+        &self.rows[node.at()]
+    }
+}
+
+/// Exactly which rows change when `action` is done to the jobs at `named`, or every reason why it is
+/// not. Nothing is done in part.
+pub fn plan(action: Action, named: &[Node], scene: Scene<'_>) -> Result<Vec<Step>, Refusals> {
+    if scene.batch.status == BatchStatus::Killing {
+        return Err(Refusals::one(scene.batch, Refusal::Stopping));
+    }
+    let asked = match action {
+        Action::Rerun(scope, unknown) => rerun(action, named, scope, unknown, scene),
+        _ => each(action, named, scene),
+    };
+    let mut steps = asked.map_err(|all| Refusals::of(scene.batch, all))?;
+    steps.sort_by_key(|s| s.node);
+    let follows = consequences(action, &steps, scene);
+    steps.extend(follows.into_iter().map(|(node, from)| Step {
+        node,
+        from,
+        to: QueueStatus::Pending,
+        changes: vec![Change::StartOver],
+        cause: Cause::Follows,
+    }));
+    steps.sort_by_key(|s| s.node);
+    Ok(steps)
+}
+
+/// The same thing done to each named job.
+fn each(action: Action, named: &[Node], scene: Scene<'_>) -> Result<Vec<Step>, Vec<Refusal>> {
+    let (mut steps, mut refused) = (Vec::new(), Vec::new());
+    for &node in named {
+        match one(action, node, scene) {
+            Ok(step) => steps.push(step),
+            Err(refusal) => refused.push(refusal),
+        }
+    }
+    if refused.is_empty() { Ok(steps) } else { Err(refused) }
+}
+
+fn one(action: Action, node: Node, scene: Scene<'_>) -> Result<Step, Refusal> {
+    let row = scene.row(node);
+    let (code, from) = (row.job_code.clone(), row.status);
+    if !action.legal_in().any(|s| s == from) {
+        return Err(Refusal::State(code, from, action));
+    }
+    let mode = row.run_mode;
+    match action {
+        Action::Thaw if !row.is_on_ice() => return Err(Refusal::NotOnIce(code, from)),
+        Action::Normal if mode.is_none() => return Err(Refusal::IsNormal(code, from)),
+        Action::NoExec if mode == Some(RunMode::NoExec) => return Err(Refusal::IsNoExec(code)),
+        Action::StartNow(Parents::Wait) if row.not_before.is_none() => {
+            return Err(Refusal::NoTime(code));
+        }
+        Action::Thaw | Action::Normal if row.is_on_ice() && scene.batch.status.is_final() => {
+            return Err(Refusal::Over(code, scene.batch.status));
+        }
+        _ => {}
+    }
+    let event = match action {
+        Action::Normal if row.is_on_ice() => Some(Event::Rerun),
+        _ => action.event(from),
+    };
+    let to = event.map_or(Ok(from), |event| from.after(event));
+    let to = to.map_err(|_| Refusal::State(code, from, action))?;
+    let state = match (event, from == to) {
+        (_, true) => None,
+        (Some(Event::Rerun), false) => Some(Change::StartOver),
+        (_, false) => Some(Change::State),
+    };
+    let more: &[Change] = match action {
+        Action::Ice => &[Change::Mode(Some(RunMode::Ice))],
+        Action::NoExec => &[Change::Mode(Some(RunMode::NoExec))],
+        Action::Normal | Action::Thaw => &[Change::Mode(None)],
+        Action::Priority(n) => &[Change::Priority(n)],
+        Action::StartNow(Parents::Wait) => &[Change::NoTime],
+        Action::StartNow(Parents::Ignore) => &[Change::Mode(Some(RunMode::NoWait)), Change::NoTime],
+        _ => &[],
+    };
+    let changes = state.into_iter().chain(more.iter().copied()).collect();
+    Ok(Step { node, from, to, changes, cause: Cause::Asked })
+}
+
+fn rerun(
+    action: Action,
+    named: &[Node],
+    scope: Scope,
+    unknown: UnknownJobs,
+    scene: Scene<'_>,
+) -> Result<Vec<Step>, Vec<Refusal>> {
+    let status: Vec<QueueStatus> = scene.rows.iter().map(|r| r.status).collect();
+    let set = match scope {
+        Scope::FromFailure => from_failure(scene.dag, &status, unknown),
+        Scope::These | Scope::Downstream | Scope::Upstream => reach(scene.dag, named, scope),
+    };
+    if set.is_empty() {
+        let unknown = scene.rows.iter().filter(|r| r.status == QueueStatus::Unknown);
+        return Err(vec![Refusal::Nothing(unknown.map(|r| r.job_code.clone()).collect())]);
+    }
+    let (mut steps, mut refused) = (Vec::new(), Vec::new());
+    for node in set {
+        let row = scene.row(node);
+        let (code, from) = (row.job_code.clone(), row.status);
+        let by_name = named.contains(&node);
+        if row.is_on_ice() && !by_name {
+            continue;
+        }
+        if from == QueueStatus::Unknown && unknown == UnknownJobs::Leave {
+            refused.push(Refusal::Unknown(code));
+            continue;
+        }
+        let event = if from.is_final() { Event::Rerun } else { Event::Recall };
+        match (from, by_name) {
+            (QueueStatus::Pending | QueueStatus::Held, false) => continue,
+            (QueueStatus::Queued | QueueStatus::RetryWait, true) => {
+                refused.push(Refusal::State(code, from, action));
+            }
+            _ => match from.after(event) {
+                Ok(to) => {
+                    let changes = vec![Change::StartOver];
+                    steps.push(Step { node, from, to, changes, cause: Cause::Asked });
+                }
+                Err(_) => refused.push(Refusal::State(code, from, action)),
+            },
+        }
+    }
+    if refused.is_empty() { Ok(steps) } else { Err(refused) }
+}
+
+fn consequences(action: Action, steps: &[Step], scene: Scene<'_>) -> Vec<(Node, QueueStatus)> {
+    let mut status: Vec<QueueStatus> = scene.rows.iter().map(|r| r.status).collect();
+    let mut modes: Vec<Option<RunMode>> = scene.rows.iter().map(|r| r.run_mode).collect();
+    for step in steps {
+        status[step.node.at()] = step.to;
+        for change in &step.changes {
+            match change {
+                Change::Mode(mode) => modes[step.node.at()] = *mode,
+                Change::StartOver => {
+                    let kept = modes[step.node.at()].filter(|m| *m == RunMode::NoExec);
+                    modes[step.node.at()] = kept;
+                }
+                Change::State | Change::Priority(_) | Change::NoTime => {}
+            }
+        }
+    }
+    let changed: Vec<Node> = steps.iter().map(|s| s.node).collect();
+    let decided = match action {
+        Action::Rerun(Scope::These | Scope::Downstream | Scope::Upstream, _) => Decided::Stays,
+        _ => Decided::Anew,
+    };
+    let within = match scene.on_failure {
+        OnFailure::GoOn => Within::Below,
+        OnFailure::Stop => Within::Batch,
+    };
+    let rules = scene.rules.clone().with_modes(modes);
+    let gates = Gates { dag: scene.dag, rules: &rules, holds: scene.holds };
+    follow(gates, &status, &changed, decided, within)
+}
+
+#[cfg(test)]
+#[path = "steps_tests.rs"]
+mod tests;
