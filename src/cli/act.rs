@@ -196,7 +196,9 @@ async fn in_every_batch(
     let mode = match action {
         Action::Ice => Some(RunMode::Ice),
         Action::NoExec => Some(RunMode::NoExec),
-        _ => None,
+        Action::Hold | Action::Release | Action::Skip | Action::Thaw | Action::Normal => None,
+        Action::ForceSuccess | Action::ForceFailure | Action::Kill => None,
+        Action::Priority(_) | Action::StartNow(_) | Action::Rerun(..) => None,
     };
     let (jobs, defs) = (codes(words)?, app.definition().await?);
     let unknown: Vec<&str> = jobs

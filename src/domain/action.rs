@@ -104,6 +104,7 @@ impl Action {
     pub fn legal_in(self) -> impl Iterator<Item = QueueStatus> {
         use QueueStatus as S;
         let waits = |s: S| matches!(s, S::Pending | S::Held | S::Queued | S::RetryWait);
+        let takes = move |s: S| self.event(s).is_some_and(|event| s.after(event).is_ok());
         S::ALL.into_iter().filter(move |s| match self {
             Self::Thaw => *s == S::Skipped,
             Self::Normal => waits(*s) || *s == S::Skipped,
@@ -114,7 +115,8 @@ impl Action {
             }
             // It ends when its body is gone; asking twice changes nothing.
             Self::Kill if *s == S::Killing => false,
-            _ => self.event(*s).is_some_and(|event| s.after(event).is_ok()),
+            Self::Hold | Self::Release | Self::Skip | Self::Ice | Self::ForceSuccess => takes(*s),
+            Self::ForceFailure | Self::Kill | Self::Rerun(..) => takes(*s),
         })
     }
 }

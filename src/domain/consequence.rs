@@ -42,10 +42,11 @@ pub fn follow(
         Within::Below => reach(gates.dag, changed, Scope::Downstream),
         Within::Batch => (0..gates.dag.len() as u32).map(Node).collect(),
     };
-    let may_change = |node: &Node| match status[node.at()] {
-        QueueStatus::Queued | QueueStatus::RetryWait => true,
-        QueueStatus::UpstreamFailed | QueueStatus::NotTaken => decided == Decided::Anew,
-        _ => false,
+    let waits = |s: QueueStatus| matches!(s, QueueStatus::Queued | QueueStatus::RetryWait);
+    let closed = |s: QueueStatus| matches!(s, QueueStatus::UpstreamFailed | QueueStatus::NotTaken);
+    let may_change = |node: &Node| {
+        let status = status[node.at()];
+        waits(status) || closed(status) && decided == Decided::Anew
     };
     let candidates: Vec<Node> = looked_at
         .into_iter()
@@ -58,11 +59,9 @@ pub fn follow(
     candidates
         .into_iter()
         .map(|node| (node, status[node.at()]))
-        .filter(|(node, was)| match was {
-            QueueStatus::Queued | QueueStatus::RetryWait => {
-                freed.ready.binary_search(node).is_err()
-            }
-            _ => anew.status(*node) != *was,
+        .filter(|(node, was)| {
+            let ready = freed.ready.binary_search(node).is_ok();
+            if waits(*was) { !ready } else { anew.status(*node) != *was }
         })
         .collect()
 }

@@ -67,9 +67,10 @@ pub fn plan(action: Action, named: &[Node], scene: Scene<'_>) -> Result<Vec<Step
     if scene.batch.status == BatchStatus::Killing {
         return Err(Refusals::one(scene.batch, Refusal::Stopping));
     }
-    let asked = match action {
-        Action::Rerun(scope, unknown) => rerun(action, named, scope, unknown, scene),
-        _ => each(action, named, scene),
+    let asked = if let Action::Rerun(scope, unknown) = action {
+        rerun(action, named, scope, unknown, scene)
+    } else {
+        each(action, named, scene)
     };
     let mut steps = asked.map_err(|all| Refusals::of(scene.batch, all))?;
     steps.sort_by_key(|s| s.node);
@@ -100,31 +101,15 @@ fn each(action: Action, named: &[Node], scene: Scene<'_>) -> Result<Vec<Step>, V
 fn one(action: Action, node: Node, scene: Scene<'_>) -> Result<Step, Refusal> {
     let row = scene.row(node);
     let (code, from) = (row.job_code.clone(), row.status);
-    if !action.legal_in().any(|s| s == from) {
-        return Err(Refusal::State(code, from, action));
+    if let Some(refusal) = refusal(action, row, scene.batch) {
+        return Err(refusal);
     }
-    let mode = row.run_mode;
-    match action {
-        Action::Thaw if !row.is_on_ice() => return Err(Refusal::NotOnIce(code, from)),
-        Action::Normal if mode.is_none() => return Err(Refusal::IsNormal(code, from)),
-        Action::NoExec if mode == Some(RunMode::NoExec) => return Err(Refusal::IsNoExec(code)),
-        Action::StartNow(Parents::Wait) if row.not_before.is_none() => {
-            return Err(Refusal::NoTime(code));
-        }
-        Action::Thaw | Action::Normal if row.is_on_ice() && scene.batch.status.is_final() => {
-            return Err(Refusal::Over(code, scene.batch.status));
-        }
-        _ => {}
-    }
-    let event = match action {
-        Action::Normal if row.is_on_ice() => Some(Event::Rerun),
-        _ => action.event(from),
-    };
+    let event = event(action, row);
     let to = event.map_or(Ok(from), |event| from.after(event));
     let to = to.map_err(|_| Refusal::State(code, from, action))?;
     let state = match (event, from == to) {
         (_, true) => None,
-        (Some(Event::Rerun), false) => Some(Change::StartOver),
+        (Some(Event::Rerun | Event::Recall), false) => Some(Change::StartOver),
         (_, false) => Some(Change::State),
     };
     let more: &[Change] = match action {
@@ -134,10 +119,47 @@ fn one(action: Action, node: Node, scene: Scene<'_>) -> Result<Step, Refusal> {
         Action::Priority(n) => &[Change::Priority(n)],
         Action::StartNow(Parents::Wait) => &[Change::NoTime],
         Action::StartNow(Parents::Ignore) => &[Change::Mode(Some(RunMode::NoWait)), Change::NoTime],
-        _ => &[],
+        Action::Hold | Action::Release | Action::Skip | Action::Kill => &[],
+        Action::ForceSuccess | Action::ForceFailure | Action::Rerun(..) => &[],
     };
     let changes = state.into_iter().chain(more.iter().copied()).collect();
     Ok(Step { node, from, to, changes, cause: Cause::Asked })
+}
+
+/// Why an action is not done to a job that is named.
+fn refusal(action: Action, row: &QueueEntry, batch: &Batch) -> Option<Refusal> {
+    let (code, from, mode) = (row.job_code.clone(), row.status, row.run_mode);
+    let ends_mode = matches!(action, Action::Thaw | Action::Normal);
+    let pretends = matches!(action, Action::NoExec | Action::StartNow(Parents::Ignore));
+    if !action.legal_in().any(|s| s == from) {
+        Some(Refusal::State(code, from, action))
+    } else if action == Action::Thaw && !row.is_on_ice() {
+        Some(Refusal::NotOnIce(code, from))
+    } else if action == Action::Normal && mode.is_none() {
+        Some(Refusal::IsNormal(code, from))
+    } else if pretends && mode == Some(RunMode::NoExec) {
+        Some(Refusal::IsNoExec(code))
+    } else if action == Action::StartNow(Parents::Wait) && row.not_before.is_none() {
+        Some(Refusal::NoTime(code))
+    } else if ends_mode && row.is_on_ice() && batch.status.is_final() {
+        Some(Refusal::Over(code, batch.status))
+    } else {
+        None
+    }
+}
+
+/// What an action makes of a row, seeing what was wanted with it before.
+fn event(action: Action, row: &QueueEntry) -> Option<Event> {
+    let waits_for_slot = matches!(row.status, QueueStatus::Queued | QueueStatus::RetryWait);
+    let other_mode = matches!(action, Action::Normal | Action::NoExec);
+    if action == Action::Normal && row.is_on_ice() {
+        Some(Event::Rerun)
+    } else if other_mode && waits_for_slot && row.run_mode == Some(RunMode::NoWait) {
+        // It may have been ready only because it waited for nobody.
+        Some(Event::Recall)
+    } else {
+        action.event(row.status)
+    }
 }
 
 fn rerun(
@@ -205,7 +227,11 @@ fn consequences(action: Action, steps: &[Step], scene: Scene<'_>) -> Vec<(Node, 
     let changed: Vec<Node> = steps.iter().map(|s| s.node).collect();
     let decided = match action {
         Action::Rerun(Scope::These | Scope::Downstream | Scope::Upstream, _) => Decided::Stays,
-        _ => Decided::Anew,
+        Action::Rerun(Scope::FromFailure, _) => Decided::Anew,
+        Action::Hold | Action::Release | Action::Skip => Decided::Anew,
+        Action::Ice | Action::Thaw | Action::NoExec | Action::Normal => Decided::Anew,
+        Action::ForceSuccess | Action::ForceFailure | Action::Kill => Decided::Anew,
+        Action::Priority(_) | Action::StartNow(_) => Decided::Anew,
     };
     let within = match scene.on_failure {
         OnFailure::GoOn => Within::Below,

@@ -272,6 +272,8 @@ fn ice_can_be_thawed_while_the_batch_is_open() {
     assert!(stage.said(RERUN, &[0]).starts_with("J0 SKIPPED>PENDING"), "unless it is named");
     stage.batch.status = BatchStatus::Failed;
     assert!(stage.said(Action::Thaw, &[0]).contains("has ended (FAILED)"));
+    stage.rows[1].run_mode = Some(RunMode::NoWait);
+    assert_eq!(stage.said(Action::Normal, &[1]), "J1 QUEUED>PENDING", "it waits again");
     stage.rows[1].run_mode = Some(RunMode::NoExec);
     assert!(stage.said(Action::NoExec, &[1]).contains("no-exec already"));
     assert!(stage.said(Action::Normal, &[2]).contains("J2 is SUCCESS; normal is for"));
@@ -287,7 +289,9 @@ fn any_action() -> impl Strategy<Value = Action> {
         Action::Release,
         Action::Skip,
         Action::Ice,
+        Action::Thaw,
         Action::NoExec,
+        Action::Normal,
         Action::ForceSuccess,
         Action::ForceFailure,
         Action::Kill,
@@ -309,6 +313,8 @@ proptest! {
         jobs in prop::collection::vec(
             (prop::sample::select(TriggerRule::ALL.to_vec()), any_state()), 8),
         raw in prop::collection::btree_set((0usize..8, 0usize..8), 0..20),
+        modes in prop::collection::vec(prop::sample::select(vec![
+            None, None, Some(RunMode::NoExec), Some(RunMode::NoWait), Some(RunMode::Ice)]), 8),
         action in any_action(),
         named in prop::collection::btree_set(0u32..8, 1..3),
     ) {
@@ -316,6 +322,11 @@ proptest! {
             .filter(|(a, b)| a != b).map(|(a, b)| (a.max(b), a.min(b))).collect();
         let edges: Vec<_> = edges.into_iter().collect();
         let mut stage = stage(&jobs, &edges);
+        for (row, mode) in stage.rows.iter_mut().zip(modes) {
+            // On ice is what was left out, and nothing else.
+            let iced = row.status == QueueStatus::Skipped;
+            row.run_mode = mode.filter(|m| (*m == RunMode::Ice) == iced);
+        }
         // Rows that wait for a slot are ready: anything else is no batch that can exist.
         let rebuilt = |stage: &Stage| {
             let status: Vec<_> = stage.rows.iter().map(|r| r.status).collect();

@@ -200,6 +200,10 @@ mod tests {
     }
 
     fn answers(dispatched: bool) -> Vec<String> {
+        answers_of(dispatched, false)
+    }
+
+    fn answers_of(dispatched: bool, is_paused: bool) -> Vec<String> {
         use QueueStatus as S;
         let group = GroupCode::parse("g").expect("group");
         let states =
@@ -241,7 +245,7 @@ mod tests {
             externals: vec![],
             shared: crate::domain::job::Shared::default(),
         };
-        let batch = batch_of(&group);
+        let batch = Batch { is_paused, ..batch_of(&group) };
         let mut slots = Slots::new(1);
         slots.take(&group, None);
         let dag = snapshot.dag().expect("dag");
@@ -266,5 +270,7 @@ mod tests {
         let held = Why::Held.words(Lang::Zh, Millis(0));
         assert_eq!(held, "被操作员挂起");
         assert!(answers(false)[0].contains("J0: no living process"));
+        let paused = answers_of(true, true);
+        assert!(paused[..3].iter().all(|a| a.contains("paused by an operator")), "{paused:?}");
     }
 }

@@ -12,7 +12,6 @@ use crate::domain::readiness::{Gates, Readiness, Released, Rules};
 use crate::domain::slots::{ReadyList, Slots};
 use crate::domain::time::Millis;
 use crate::domain::trigger_rule::{Tally, When};
-use crate::engine::News;
 use crate::engine::changes::Changes;
 use crate::handler::StopReason;
 use crate::store::log::ExecutionLog;
@@ -199,17 +198,7 @@ impl Active {
             attempt: row.attempt,
             owner: row.owner.clone(),
         });
-        changes.news.push(News {
-            at: now,
-            batch_no: self.batch.values.batch_no.clone(),
-            group: self.batch.values.group.clone(),
-            job_code: row.job_code.clone(),
-            status: row.status,
-            attempt: row.attempt,
-            took_ms: start_time.zip(end_time).map(|(s, e)| e.since(s)),
-            message: row.error_message.clone(),
-            not_before: row.not_before.filter(|_| row.status == QueueStatus::RetryWait),
-        });
+        changes.news.push(self.news(node, now));
     }
 
     /// Jobs whose time has come join the ready ones.

@@ -13,6 +13,7 @@ mod ending;
 mod node;
 pub mod opening;
 pub mod standing;
+mod telling;
 mod turning;
 mod worker;
 

@@ -258,8 +258,13 @@ impl QueueDispatcher {
         self.places.extend(active.places().map(|(row, place)| (row, (id, place))));
         // What an operator wants stopped, its row says since that was committed.
         active.stop_bodies();
+        let news = match self.active.get(&id).filter(|a| a.batch.revision != active.batch.revision)
+        {
+            Some(before) => active.changed_since(before, now),
+            None => owed.news,
+        };
         self.active.insert(id, active);
-        self.tell(owed.news);
+        self.tell(news);
         Ok(())
     }
 

@@ -550,66 +550,68 @@ jobs:
 /// nothing starts twice.
 async fn an_action_and_a_crash_between_any_two_commits(bench: Bench) {
     for beats in 0..40 {
-        let folder = tempfile::tempdir().expect("folder");
-        let mark = format!(
-            "echo $PROCESSION_JOB_CODE $PROCESSION_ATTEMPT >> {}/ran",
-            folder.path().display()
-        );
-        let yaml = format!(
-            "
-defaults: {{ type: SCRIPT, interpreter: sh, idempotent: true }}
-jobs:
-  A: {{ script: &mark '{mark}' }}
-  B: {{ script: *mark, depends_on: [A] }}
-  C: {{ script: *mark, depends_on: [A] }}
-  END: {{ script: *mark, depends_on: [B, C] }}
-"
-        );
-        let order = format!(r#"{{"batchNo":"act-{beats}"}}"#);
-        let order = procession::domain::batch::BatchOrder::parse(&order).expect("order");
-        let mut first = bench.process().await;
-        let id = first.open(&defs(&yaml), &order, "test").await.expect("open")[0];
-        for _ in 0..beats {
-            if !first.is_idle() && !first.beat().await.expect("beat") {
-                first.wait().await;
-            }
-        }
-        let waits = bench.states(id).await.ends_with("END=PENDING");
-        if !waits {
+        if !held_at(&bench, beats).await {
             assert!(beats > 3, "the last job starts after the others");
             return;
         }
-        act(&bench, id, Action::Hold, &["END"]).await;
-        if beats % 2 == 0 {
-            first.look().await.expect("look");
-        }
-        drop(first);
-        bench.clock.advance(16_000);
-        let mut second = bench.process().await;
-        let there = batch(&bench, id).await;
-        second.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
-        for _ in 0..60 {
-            if !second.beat().await.expect("beat") {
-                if second.running() == 0 {
-                    break;
-                }
-                second.wait().await;
-            }
-        }
-        let states = bench.states(id).await;
-        assert_eq!(states, "A=SUCCESS B=SUCCESS C=SUCCESS END=HELD", "after {beats} beats");
-        act(&bench, id, Action::Release, &["END"]).await;
-        second.look().await.expect("look");
-        finish(&bench, &mut second).await;
-        assert_eq!(second.results()[&id], BatchStatus::Success);
-        let ran = std::fs::read_to_string(folder.path().join("ran")).expect("ran");
-        let mut lines: Vec<&str> = ran.lines().collect();
-        lines.sort_unstable();
-        let all = lines.len();
-        lines.dedup();
-        assert_eq!(lines.len(), all, "a try ran twice: {ran}");
     }
-    panic!("the batch never ended, so the last beats were not tried");
+    panic!("the last job never started, so the last beats were not tried");
+}
+
+/// Holds the last job after some beats and kills the process; `false` when it had started by then.
+async fn held_at(bench: &Bench, beats: u32) -> bool {
+    let folder = tempfile::tempdir().expect("folder");
+    let ran = folder.path().join("ran");
+    let yaml = format!(
+        "
+defaults: {{ type: SCRIPT, interpreter: sh, idempotent: true }}
+jobs:
+  A: {{ script: &mark 'echo $PROCESSION_JOB_CODE $PROCESSION_ATTEMPT >> {}' }}
+  B: {{ script: *mark, depends_on: [A] }}
+  C: {{ script: *mark, depends_on: [A] }}
+  END: {{ script: *mark, depends_on: [B, C] }}
+",
+        ran.display()
+    );
+    let order = format!(r#"{{"batchNo":"act-{beats}"}}"#);
+    let order = procession::domain::batch::BatchOrder::parse(&order).expect("order");
+    let mut first = bench.process().await;
+    let id = first.open(&defs(&yaml), &order, "test").await.expect("open")[0];
+    for _ in 0..beats {
+        if !first.is_idle() && !first.beat().await.expect("beat") {
+            first.wait().await;
+        }
+    }
+    if !bench.states(id).await.ends_with("END=PENDING") {
+        return false;
+    }
+    act(bench, id, Action::Hold, &["END"]).await;
+    if beats.is_multiple_of(2) {
+        first.look().await.expect("look");
+    }
+    drop(first);
+    bench.clock.advance(16_000);
+    let mut second = bench.process().await;
+    let there = batch(bench, id).await;
+    second.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
+    while second.beat().await.expect("beat") || second.running() > 0 {
+        if second.running() > 0 {
+            second.wait().await;
+        }
+    }
+    let states = bench.states(id).await;
+    assert_eq!(states, "A=SUCCESS B=SUCCESS C=SUCCESS END=HELD", "after {beats} beats");
+    act(bench, id, Action::Release, &["END"]).await;
+    second.look().await.expect("look");
+    finish(bench, &mut second).await;
+    assert_eq!(second.results()[&id], BatchStatus::Success);
+    let ran = std::fs::read_to_string(ran).expect("ran");
+    let mut lines: Vec<&str> = ran.lines().collect();
+    lines.sort_unstable();
+    let all = lines.len();
+    lines.dedup();
+    assert_eq!(lines.len(), all, "a try ran twice: {ran}");
+    true
 }
 
 /// A process that has not looked yet writes nothing that was worked out from older rows; its bodies
