@@ -65,7 +65,6 @@ pub fn explain(
                 Why::Ended(ended, row.error_message.clone().unwrap_or_default())
             }
             _ if !dispatched => Why::NoProcess,
-            _ if batch.is_paused => Why::Paused,
             _ => {
                 let open = parents(|s| !s.lets_children_run());
                 let source = snapshot.jobs[i].source.as_ref();
@@ -73,6 +72,7 @@ pub fn explain(
                 match (open.is_empty(), row.not_before.filter(|at| *at > now)) {
                     (false, _) => Why::Parents(open),
                     (true, Some(at)) => Why::Time(at, tries),
+                    (true, None) if batch.is_paused => Why::Paused,
                     (true, None) => slots
                         .what_is_full(&batch.values.group, source)
                         .map_or(Why::NextTurn, Why::Slot),
@@ -121,7 +121,7 @@ impl Why {
                 "no living process dispatches this batch; go on with: procession run --resume"
                     .to_owned()
             }
-            Self::Paused => "the batch is paused by an operator".to_owned(),
+            Self::Paused => "ready; the batch is paused by an operator".to_owned(),
         }
     }
 
@@ -150,7 +150,7 @@ impl Why {
             Self::NoProcess => {
                 "没有存活的进程在调度此批次;继续请用:procession run --resume".to_owned()
             }
-            Self::Paused => "批次已被操作员暂停".to_owned(),
+            Self::Paused => "已就绪;批次已被操作员暂停".to_owned(),
         }
     }
 }
@@ -271,6 +271,6 @@ mod tests {
         assert_eq!(held, "被操作员挂起");
         assert!(answers(false)[0].contains("J0: no living process"));
         let paused = answers_of(true, true);
-        assert!(paused[..3].iter().all(|a| a.contains("paused by an operator")), "{paused:?}");
+        assert_eq!(paused[2], "J3: ready; the batch is paused by an operator");
     }
 }

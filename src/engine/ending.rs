@@ -6,6 +6,7 @@ use crate::domain::notice::{self, JobEnd};
 use crate::domain::outcome::{Outcome, Outputs};
 use crate::domain::queue::{Event, QueueStatus};
 use crate::domain::settlement::{Settlement, settle, settle_orphan};
+use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
 use crate::engine::changes::Changes;
@@ -28,6 +29,7 @@ impl Active {
             return false;
         }
         let wanted_dead = row.is_wanted_dead();
+        let who_and_why = row.error_message.clone().filter(|_| wanted_dead);
         let mut settlement = settle(self.job(node), row.try_count, outcome, now);
         // A stop that raced with another ending: the row never said KILLING.
         if settlement.event == Event::Kill && row.status == QueueStatus::Running {
@@ -39,6 +41,11 @@ impl Active {
         // What an operator wants stopped is not tried again because it failed just before.
         if wanted_dead && settlement.event == Event::RetryLater {
             settlement = Settlement { event: Event::Kill, not_before: None, ..settlement };
+        }
+        if let (Event::Kill, Some(words)) = (settlement.event, who_and_why) {
+            let how = settlement.message.unwrap_or_default();
+            let message = storable(format!("{words}; {how}").as_bytes(), MESSAGE_MAX);
+            settlement.message = Some(message);
         }
         self.record_end(node, &settlement, Some(&outcome.outputs), changes, now);
         true

@@ -380,6 +380,8 @@ jobs:
     assert_eq!(bench.states(id).await, "LONG=KILLED BELOW=UPSTREAM_FAILED OTHER=PENDING");
     assert_eq!(bench.history(id, "LONG").await, ["RUNNING#1", "KILLING#1", "KILLED#1"]);
     assert!(!alive(&bench, &pid).await, "the body is gone");
+    let message = bench.rows(id).await[0].error_message.clone().expect("who, why and how");
+    assert!(message.starts_with("killed by li: 月末 rates; "), "{message}");
     finish(&bench, &mut process).await;
     assert_eq!(bench.states(id).await, "LONG=KILLED BELOW=UPSTREAM_FAILED OTHER=SUCCESS");
 }
