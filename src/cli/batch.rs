@@ -1,28 +1,22 @@
-//! `batch list | show | why | kill`; what else is done to a batch is in `act`.
+//! `batch list | show | why | eta | kill | no`; what else is done to a batch is in `act`.
 
 use crate::app::{App, EmptyDatabase};
-use crate::cli::run::whoami;
-use crate::cli::{BadInput, BatchRef, Ended, Global, act, act_args, out};
+use crate::cli::{BatchRef, Ended, Global, act, act_args, batch_no, broken, eta, out, stop};
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Dag;
 use crate::domain::id::BatchId;
 use crate::domain::lang::Lang;
 use crate::domain::outcome::Outputs;
 use crate::domain::queue::{QueueEntry, QueueStatus, RunMode};
-use crate::domain::rerun::UnknownJobs;
 use crate::domain::slots::Slots;
 use crate::domain::time::span_words;
-use crate::domain::why::explain;
-use crate::engine::acting;
-use crate::engine::opening::Refused;
-use crate::engine::standing;
+use crate::domain::why::{Situation, explain};
+use crate::engine;
 use crate::store;
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::time::Duration;
-use tokio_util::sync::CancellationToken;
 
 /// Verbs of `batch`.
 #[derive(Subcommand)]
@@ -43,6 +37,11 @@ pub(super) enum BatchVerb {
         #[command(flatten)]
         batch: BatchRef,
     },
+    /// When a running batch is expected to end, and which jobs decide that
+    Eta {
+        #[command(flatten)]
+        batch: BatchRef,
+    },
     /// Stop a batch: what waits is cancelled, what runs is ended on its server
     Kill {
         #[command(flatten)]
@@ -56,27 +55,37 @@ pub(super) enum BatchVerb {
     },
     #[command(flatten)]
     Act(act_args::BatchAct),
+    /// The batch numbers that an expression or a range means; needs no database
+    No(batch_no::NoArgs),
 }
 
 pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    // A future until it is awaited: a preview opens nothing.
+    let app = global.open(EmptyDatabase::Refuse);
     match verb {
-        BatchVerb::List { limit } => list(global, &app, limit).await,
+        BatchVerb::No(args) => batch_no::preview(global, &args),
+        BatchVerb::List { limit } => list(global, &app.await?, limit).await,
         BatchVerb::Show { batch } => {
+            let app = app.await?;
             let found = batch.find(&app).await?;
             let view = view(&app, found.batch_id).await?;
+            let outlook = eta::Outlook::of(&app, &view).await?;
             if global.json {
-                out::json(&as_json(&view)?)?;
+                let mut document = as_json(&view)?;
+                document["eta"] = eta::as_json(&view, &outlook)?;
+                out::json(&document)?;
             } else {
                 print(&view, global.lang());
+                eta::brief(&view, &outlook, global.lang()).iter().for_each(|line| out::line(line));
             }
             Ok(Ended::Well)
         }
-        BatchVerb::Why { batch } => why(global, &app, &batch).await,
+        BatchVerb::Why { batch } => why(global, &app.await?, &batch).await,
+        BatchVerb::Eta { batch } => eta::eta(global, &app.await?, &batch).await,
         BatchVerb::Kill { batch, reason, no_wait } => {
-            kill(global, &app, &batch, &reason, no_wait).await
+            stop::kill(global, &app.await?, &batch, &reason, no_wait).await
         }
-        BatchVerb::Act(verb) => act::on_batch(global, &app, verb).await,
+        BatchVerb::Act(verb) => act::on_batch(global, &app.await?, verb).await,
     }
 }
 
@@ -165,6 +174,7 @@ pub(super) fn print(view: &View, lang: Lang) {
         Lang::Zh => ["作业", "类型", "状态", "启动次数", "耗时", "结果"],
     };
     out::line(&out::table(&header, rows));
+    broken::print(view, lang);
     let took = batch.end_time.map(|end| span_words(end.since(batch.create_time)));
     let mut counts: BTreeMap<QueueStatus, usize> = BTreeMap::new();
     view.rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);
@@ -266,7 +276,19 @@ async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<Ended> {
         slots.take(&group.code, job.source.as_ref());
     }
     let dag: Dag = view.snapshot.dag()?;
-    let answers = explain(&view.batch, &view.snapshot, &dag, &view.rows, &slots, dispatched, now);
+    let mut tx = app.db.read().await?;
+    let outside = engine::outside(&mut tx, &view.batch, &view.snapshot, now).await?;
+    drop(tx);
+    let situation = Situation {
+        batch: &view.batch,
+        snapshot: &view.snapshot,
+        dag: &dag,
+        rows: &view.rows,
+        slots: &slots,
+        outside: &outside,
+        dispatched,
+    };
+    let answers = explain(situation, now);
     let lang = global.lang();
     if global.json {
         let answers: Vec<_> = answers
@@ -299,79 +321,9 @@ fn lang_header(lang: Lang) -> [&'static str; 3] {
     }
 }
 
+/// The present moment by the database's clock.
 pub(super) async fn server_now(app: &App) -> Result<crate::domain::time::Millis> {
     let mut tx = app.db.read().await?;
     app.clock.correct(tx.server_time().await?.into());
     Ok(app.clock.now())
-}
-
-async fn kill(
-    global: &Global,
-    app: &App,
-    which: &BatchRef,
-    reason: &str,
-    no_wait: bool,
-) -> Result<Ended> {
-    let found = which.find(app).await?;
-    let no = &found.values.batch_no;
-    if found.status.is_final() {
-        return Err(BadInput(format!("batch {no} has ended already ({})", found.status)).into());
-    }
-    let now = server_now(app).await?;
-    let by = acting::operator_here(&whoami());
-    let asked = standing::stop(&app.db, found.batch_id, (&by, reason), now).await?;
-    if !asked {
-        return Err(BadInput(format!("batch {no} has just ended; nothing to stop")).into());
-    }
-    out::note(&match global.lang() {
-        Lang::En => format!("batch {no} is being stopped"),
-        Lang::Zh => format!("正在停止批次 {no}"),
-    });
-    if no_wait {
-        return Ok(Ended::Well);
-    }
-    wait_for_end(app, found.batch_id).await?;
-    let ended = view(app, found.batch_id).await?;
-    print(&ended, global.lang());
-    Ok(Ended::Well)
-}
-
-/// Waits until the process that has the batch has ended it; when there is none, ends it here.
-async fn wait_for_end(app: &App, id: BatchId) -> Result<()> {
-    loop {
-        let mut tx = app.db.read().await?;
-        let batch = store::batch::get(&mut tx, id).await?;
-        if batch.status.is_final() {
-            return Ok(());
-        }
-        let holder = match &batch.owner {
-            Some(owner) => store::node::find(&mut tx, owner).await?,
-            None => None,
-        };
-        drop(tx);
-        if holder.is_none_or(|h| h.lease_until <= app.clock.now()) {
-            end_here(app, &batch).await?;
-        }
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
-}
-
-/// Nobody has the batch: this process takes it, only to end it.
-async fn end_here(app: &App, batch: &Batch) -> Result<()> {
-    let mut here = app.dispatcher(None).await?;
-    let ended = match here.resume(batch, UnknownJobs::Leave, None).await {
-        Ok(_) => here.run_until_done(&CancellationToken::new()).await,
-        // Somebody else was faster.
-        Err(error)
-            if matches!(
-                error.downcast_ref(),
-                Some(Refused::Owned { .. } | Refused::Hurried(..))
-            ) =>
-        {
-            Ok(())
-        }
-        Err(error) => Err(error),
-    };
-    here.leave().await?;
-    ended
 }

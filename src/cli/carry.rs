@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::cli::progress::{self, Show};
 use crate::cli::run::{stop_on_signal, totals};
+use crate::cli::watch::Watch;
 use crate::cli::{Global, out};
 use crate::domain::id::BatchId;
 use crate::domain::rerun::UnknownJobs;
@@ -39,7 +40,9 @@ pub(super) async fn carry(global: &Global, app: &App, id: BatchId) -> Result<()>
         let left = dispatcher.leave().await;
         ended.and(left.context("end this process's lease"))
     };
-    let watched = async { tokio::join!(work, progress::watch(news, show, total, done)) };
+    let expected = Watch::of(app, &[id], global.lang()).await;
+    let watched =
+        async { tokio::join!(work, progress::watch(news, show, (total, done), expected)) };
     let (worked, ()) = tokio::select! {
         both = watched => both,
         never = stop_on_signal(&stop, global.lang()) => match never {},

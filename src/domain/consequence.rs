@@ -30,13 +30,14 @@ pub enum Within {
 }
 
 /// The jobs that go back to PENDING because others were changed, with the state each is in. `status`
-/// holds the states after the change, `gates` the rules after it, `changed` the jobs it touched.
+/// holds the states after the change, `gates` the rules after it, `changed` the jobs it touched,
+/// `outside` what jobs wait for beyond the batch.
 pub fn follow(
     gates: Gates<'_>,
     status: &[QueueStatus],
     changed: &[Node],
-    decided: Decided,
-    within: Within,
+    (decided, within): (Decided, Within),
+    outside: &dyn Fn(Node) -> Tally,
 ) -> Vec<(Node, QueueStatus)> {
     let looked_at = match within {
         Within::Below => reach(gates.dag, changed, Scope::Downstream),
@@ -55,7 +56,7 @@ pub fn follow(
         .collect();
     let mut copy = status.to_vec();
     candidates.iter().for_each(|n| copy[n.at()] = QueueStatus::Pending);
-    let (anew, freed) = Readiness::rebuild(gates, &copy, &|_| Tally::default());
+    let (anew, freed) = Readiness::rebuild(gates, &copy, outside);
     candidates
         .into_iter()
         .map(|node| (node, status[node.at()]))

@@ -8,7 +8,7 @@ use crate::domain::expr::Expr;
 use crate::domain::job::{JobDef, JobDependency};
 use crate::domain::queue::{QueueStatus, RunMode};
 use crate::domain::trigger_rule::{Decision, Edge, Tally, TriggerRule, When, edge};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// What one event set free.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Rules {
     whens: Vec<When>,
     /// Parallel to the jobs; empty when no operator wants anything of any.
     modes: Vec<Option<RunMode>>,
+    /// Conditions of jobs that have one.
+    ifs: HashMap<Node, Expr>,
 }
 
 const SUCCESS: &When = &When::Success;
@@ -42,6 +44,10 @@ impl Rules {
             rules: jobs.iter().map(|j| j.trigger_rule).collect(),
             whens: whens.iter().map(|d| d.when.clone()).collect(),
             modes: Vec::new(),
+            ifs: (0..)
+                .zip(jobs)
+                .filter_map(|(i, j)| Some((Node(i), j.condition.clone()?)))
+                .collect(),
         }
     }
 
@@ -57,6 +63,11 @@ impl Rules {
     fn waits(&self, child: Node, parent: Node) -> bool {
         let mode = |node: Node| self.modes.get(node.at()).copied().flatten();
         mode(parent) != Some(RunMode::Ice) && mode(child) != Some(RunMode::NoWait)
+    }
+
+    /// What a job waits for beyond the batch.
+    fn beyond(&self, node: Node, outside: &dyn Fn(Node) -> Tally) -> Tally {
+        if self.waits(node, node) { outside(node) } else { Tally::default() }
     }
 
     /// The rule of a job.
@@ -79,6 +90,8 @@ pub struct Gates<'a> {
     pub rules: &'a Rules,
     /// Whether an expression holds of the outputs of a job that ended well.
     pub holds: &'a dyn Fn(Node, &Expr) -> bool,
+    /// Whether a job's own condition holds of the outputs of the batch.
+    pub allows: &'a dyn Fn(&Expr) -> bool,
 }
 
 impl Gates<'_> {
@@ -125,7 +138,7 @@ impl Readiness {
         };
         let mut freed = Released::default();
         for &node in gates.dag.in_order() {
-            let mut tally = outside(node);
+            let mut tally = gates.rules.beyond(node, outside);
             let arrows = gates.dag.arrows_in(node);
             for (parent, dependency) in arrows.filter(|(p, _)| gates.rules.waits(node, *p)) {
                 tally.open += 1;
@@ -193,7 +206,9 @@ impl Readiness {
     fn decide(&mut self, gates: Gates<'_>, node: Node, freed: &mut Released) {
         let was = self.status[node.at()];
         let Some(decision) = self.tally[node.at()].decide(gates.rules.of_job(node)) else { return };
+        let barred = self.rules_out(gates, node, was);
         let to = match decision {
+            Decision::Run if barred => QueueStatus::NotTaken,
             Decision::Run => {
                 let waits = matches!(
                     was,
@@ -211,6 +226,14 @@ impl Readiness {
             self.set(node, to);
             freed.left.push((node, was, to));
         }
+    }
+
+    /// Whether a job that is about to be let go has a condition that does not hold. Asked once, when
+    /// its parents let it go; a job that waits for its next try is past it.
+    fn rules_out(&self, gates: Gates<'_>, node: Node, was: QueueStatus) -> bool {
+        let waits = matches!(was, QueueStatus::Pending | QueueStatus::Held);
+        let asked = waits && !self.released[node.at()];
+        asked && gates.rules.ifs.get(&node).is_some_and(|expr| !(gates.allows)(expr))
     }
 
     /// All states, in the order of the batch.
@@ -280,7 +303,7 @@ mod tests {
 
     impl Graph {
         fn gates(&self) -> Gates<'_> {
-            Gates { dag: &self.dag, rules: &self.rules, holds: &never }
+            Gates { dag: &self.dag, rules: &self.rules, holds: &never, allows: &|_| true }
         }
 
         fn rebuild(&self, status: &[QueueStatus]) -> (Readiness, Released) {

@@ -13,6 +13,7 @@ use crate::domain::queue::{Event, QueueEntry, QueueStatus, RunMode};
 use crate::domain::readiness::{Gates, Rules};
 use crate::domain::refusal::{Refusal, Refusals};
 use crate::domain::rerun::{Scope, UnknownJobs, from_failure, reach};
+use crate::domain::trigger_rule::Tally;
 
 /// Why a row changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,10 @@ pub struct Scene<'a> {
     pub on_failure: OnFailure,
     /// Whether an expression holds of a job's outputs.
     pub holds: &'a dyn Fn(Node, &Expr) -> bool,
+    /// Whether a job's own condition holds of the outputs of the batch.
+    pub allows: &'a dyn Fn(&Expr) -> bool,
+    /// What jobs wait for beyond the batch.
+    pub outside: &'a dyn Fn(Node) -> Tally,
 }
 
 impl Scene<'_> {
@@ -238,8 +243,8 @@ fn consequences(action: Action, steps: &[Step], scene: Scene<'_>) -> Vec<(Node, 
         OnFailure::Stop => Within::Batch,
     };
     let rules = scene.rules.clone().with_modes(modes);
-    let gates = Gates { dag: scene.dag, rules: &rules, holds: scene.holds };
-    follow(gates, &status, &changed, decided, within)
+    let gates = Gates { dag: scene.dag, rules: &rules, holds: scene.holds, allows: scene.allows };
+    follow(gates, &status, &changed, (decided, within), scene.outside)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, JobType, QueueId};
 use crate::domain::job::{JobDef, JobDependency};
 use crate::domain::params::BatchValues;
 use crate::domain::time::Millis;
-use crate::domain::trigger_rule::{Tally, TriggerRule};
+use crate::domain::trigger_rule::TriggerRule;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -87,6 +87,8 @@ impl Stage {
             rows: &self.rows,
             on_failure: self.on_failure,
             holds: &|_, _| false,
+            allows: &|_| true,
+            outside: &|_| Tally::default(),
         };
         plan(action, &named, scene)
     }
@@ -332,7 +334,7 @@ proptest! {
             let status: Vec<_> = stage.rows.iter().map(|r| r.status).collect();
             let modes = stage.rows.iter().map(|r| r.run_mode).collect();
             let rules = stage.rules.clone().with_modes(modes);
-            let gates = Gates { dag: &stage.dag, rules: &rules, holds: &|_, _| false };
+            let gates = Gates { dag: &stage.dag, rules: &rules, holds: &|_, _| false, allows: &|_| true };
             crate::domain::readiness::Readiness::rebuild(gates, &status, &|_| Tally::default()).1
         };
         for _ in 0..8 {

@@ -14,9 +14,10 @@ use crate::domain::refusal::{Refusal, Refusals};
 use crate::domain::steps::{self, Cause, Scene, Step};
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
-use crate::engine::active::holds;
+use crate::engine::conditions::{allows, holds};
 use crate::engine::node::host_name;
 use crate::engine::opening::{outputs_of, renewed};
+use crate::engine::outside;
 use crate::store::action::Move;
 use crate::store::audit::{Entry, Operator};
 use crate::store::log::ExecutionLog;
@@ -107,7 +108,8 @@ pub fn operator_here(actor: &str) -> Operator {
 pub async fn look_ahead(db: &Db, command: &Command<'_>, now: Millis) -> Result<Acted> {
     let mut tx = db.read().await?;
     let there = batch::get(&mut tx, command.batch).await?;
-    let planned = plan_in(&mut tx, &there, command.latest, command.action, command.jobs).await?;
+    let planned =
+        plan_in(&mut tx, &there, command.latest, command.action, command.jobs, now).await?;
     let holder = holder_of(&mut tx, &there, now).await?;
     Ok(Acted { batch: there, snapshot: planned.snapshot, lines: planned.lines, holder })
 }
@@ -117,7 +119,8 @@ pub async fn look_ahead(db: &Db, command: &Command<'_>, now: Millis) -> Result<A
 pub async fn act(db: &Db, command: &Command<'_>, shown: &[Line], now: Millis) -> Result<Acted> {
     let mut tx = db.begin().await?;
     let there = batch::lock(&mut tx, command.batch).await?;
-    let planned = plan_in(&mut tx, &there, command.latest, command.action, command.jobs).await?;
+    let planned =
+        plan_in(&mut tx, &there, command.latest, command.action, command.jobs, now).await?;
     if planned.lines != shown {
         tx.rollback().await?;
         return Err(Moved.into());
@@ -167,6 +170,7 @@ pub(super) async fn plan_in(
     latest: Option<&Definition>,
     action: Action,
     jobs: &[JobCode],
+    now: Millis,
 ) -> Result<Planned> {
     let mut snapshot = batch::snapshot(tx, there.batch_id).await?;
     if let Some(latest) = latest {
@@ -177,6 +181,9 @@ pub(super) async fn plan_in(
     let dag = snapshot.dag()?;
     let named = places(there, &snapshot, jobs)?;
     let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
+    let tallies = outside::tallies(&outside::read(tx, there, &snapshot, now).await?);
+    let heard = |node: Place| tallies.get(&node).copied().unwrap_or_default();
+    let allows = |expr: &Expr| allows(&outputs, expr);
     let holds = |parent: Place, expr: &Expr| holds(&outputs, dag.code(parent), expr);
     let scene = Scene {
         batch: there,
@@ -185,6 +192,8 @@ pub(super) async fn plan_in(
         rows: &rows,
         on_failure: snapshot.group.on_failure,
         holds: &holds,
+        allows: &allows,
+        outside: &heard,
     };
     let steps = steps::plan(action, &named, scene)?;
     let line = |step: &Step| Line {

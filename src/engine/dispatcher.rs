@@ -10,8 +10,7 @@
 
 use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node as Place;
-use crate::domain::id::{BatchId, JobCode, QueueId};
-use crate::domain::params;
+use crate::domain::id::{BatchId, QueueId};
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
@@ -46,6 +45,8 @@ pub struct QueueDispatcher {
     pub(super) stale: bool,
     /// Nothing new is started any more; what runs ends.
     pub(super) draining: bool,
+    /// Something has ended that a batch here waits for.
+    pub(super) look_soon: bool,
 }
 
 impl QueueDispatcher {
@@ -81,6 +82,7 @@ impl QueueDispatcher {
             results: BTreeMap::new(),
             stale: false,
             draining: false,
+            look_soon: false,
         })
     }
 
@@ -132,6 +134,7 @@ impl QueueDispatcher {
         }
         self.commit(&changes, now).await?;
         self.waiting.clear();
+        self.look_soon |= self.is_awaited(&freed);
         self.forget(freed);
         for (id, place) in starts {
             self.spawn(id, place);
@@ -265,13 +268,14 @@ impl QueueDispatcher {
         let (stopper, stop) = watch::channel(None);
         active.started(place, stopper.clone());
         let (row, def) = (active.row(place), active.job(place));
-        let output = |code: &JobCode, name: &str| active.output(code, name);
+        let (parents, outputs) = active.asked_for(place);
         let job = Job {
             queue_id: row.queue_id,
             attempt: row.attempt,
             began: row.start_time.unwrap_or(self.clock.now()),
             mode: row.run_mode,
-            params: params::resolve(def, &active.batch.values, &output),
+            parents,
+            outputs,
             def: def.clone(),
             batch: Arc::new(active.batch.clone()),
             lock_name: format!("procession:{}:{}", self.node.installation(), row.queue_id.0),

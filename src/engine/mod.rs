@@ -8,10 +8,15 @@ pub mod acting;
 mod active;
 mod changes;
 pub mod clock;
+mod conditions;
 pub mod dispatcher;
+mod earlier;
 mod ending;
 mod node;
 pub mod opening;
+mod outside;
+pub mod seal;
+pub mod secret;
 pub mod standing;
 mod telling;
 mod turning;
@@ -22,6 +27,7 @@ use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 
 pub use node::Node;
+pub use outside::read as outside;
 
 /// Settings of the engine.
 #[derive(Clone, Debug)]

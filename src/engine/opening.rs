@@ -10,8 +10,10 @@ use crate::domain::refusal::{Refusal, Refusals};
 use crate::domain::rerun::{Scope, UnknownJobs};
 use crate::domain::time::Millis;
 use crate::engine::acting::{self, Deed};
-use crate::engine::active::{Active, wanted_outputs};
+use crate::engine::active::Active;
+use crate::engine::conditions::wanted_outputs;
 use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::outside;
 use crate::store::audit::Operator;
 use crate::store::{self, Tx, batch, node, queue, run_mode};
 use anyhow::{Context as _, Result};
@@ -91,6 +93,9 @@ impl QueueDispatcher {
     ) -> Result<Vec<BatchId>> {
         let now = self.clock.now();
         let plans = plan(defs, order, now)?;
+        for warning in plans.iter().flat_map(|p| &p.warnings) {
+            tracing::warn!("{warning}");
+        }
         let mut tx = self.db.begin().await?;
         let mut opened = Vec::new();
         for plan in &plans {
@@ -213,7 +218,7 @@ impl QueueDispatcher {
             return Err(Refused::Ended(no, group, there.status).into());
         }
         let action = Action::Rerun(Scope::FromFailure, unknown);
-        let planned = match acting::plan_in(tx, there, None, action, &[]).await {
+        let planned = match acting::plan_in(tx, there, None, action, &[], now).await {
             Err(error) => match error.downcast_ref::<Refusals>().map(|r| r.all.as_slice()) {
                 Some([Refusal::Nothing(unknown)]) => {
                     let unknown: Vec<&str> = unknown.iter().map(JobCode::as_str).collect();
@@ -246,8 +251,9 @@ impl QueueDispatcher {
         let snapshot = batch::snapshot(&mut tx, id).await?;
         let rows = queue::of_batch(&mut tx, id).await?;
         let outputs = outputs_of(&mut tx, &snapshot, &rows).await?;
+        let outside = outside::read(&mut tx, &batch, &snapshot, now).await?;
         let (active, owed) =
-            Active::rebuild(batch, snapshot, rows, outputs, self.node.id(), stops, now)?;
+            Active::rebuild(batch, snapshot, rows, (outputs, outside), self.node.id(), stops, now)?;
         owed.write(&mut tx, self.node.id(), now).await?;
         tx.commit().await.context("read a batch from its rows")?;
         let group = &active.snapshot.group;

@@ -1,18 +1,23 @@
 //! Runs one try of one job: time limit, log, the body, and what became of it.
 
 use crate::domain::batch::{Batch, Snapshot};
-use crate::domain::id::{NodeId, QueueId};
-use crate::domain::job::JobDef;
+use crate::domain::check::Check;
+use crate::domain::id::{JobCode, NodeId, QueueId};
+use crate::domain::job::{JobDef, Param, ParamMode, Secrecy};
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
-use crate::domain::params::{BoundParam, ParamError};
+use crate::domain::params::{self, BoundParam, Outside};
 use crate::domain::queue::RunMode;
+use crate::domain::secret::Mask;
 use crate::domain::time::Millis;
+use crate::engine::earlier::last_checks;
+use crate::engine::secret;
 use crate::handler::log::{Line, RunLog};
-use crate::handler::{self, Claim, Context, StopReason, Task};
+use crate::handler::{self, Claim, Context, StopReason, Task, checks};
 use crate::store::log::NewLine;
 use crate::store::{self, Db, queue};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +44,9 @@ pub(super) enum What {
     Ended(Outcome, Vec<Line>),
 }
 
+/// Outputs by job and name; `None` is NULL.
+pub(super) type Given = HashMap<(JobCode, String), Option<String>>;
+
 /// All that a try needs; built by the dispatcher after the commit that claims the row.
 pub(super) struct Job {
     pub(super) queue_id: QueueId,
@@ -49,7 +57,10 @@ pub(super) struct Job {
     pub(super) mode: Option<RunMode>,
     pub(super) def: JobDef,
     pub(super) batch: Arc<Batch>,
-    pub(super) params: Result<Vec<BoundParam>, ParamError>,
+    /// The jobs it depends on directly.
+    pub(super) parents: Vec<JobCode>,
+    /// Outputs of other jobs that its parameters may ask for.
+    pub(super) outputs: Given,
     pub(super) lock_name: String,
     pub(super) stop: watch::Receiver<Option<StopReason>>,
     /// The same switch, for the time limit.
@@ -91,23 +102,18 @@ pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surr
 }
 
 async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &RunLog) -> Outcome {
-    let params = match &job.params {
-        Ok(params) => params.clone(),
-        Err(error) => return Outcome::ended(End::Failed, error.to_string()),
+    let (params, mask) = match bind(job, snapshot, around).await {
+        Ok(bound) => bound,
+        Err(error) => return Outcome::ended(End::Failed, error),
     };
+    log.mask(mask.clone());
     let Some(handler) = handler::find(job.def.job_type.as_str()) else {
         let message = format!("this binary knows no job type {}", job.def.job_type);
         return Outcome::ended(End::Failed, message);
     };
-    let source = snapshot.sources.iter().find(|s| Some(&s.name) == job.def.source.as_ref());
-    let task = Task {
-        queue_id: job.queue_id,
-        attempt: job.attempt,
-        job: job.def.clone(),
-        batch: job.batch.values.clone(),
-        params,
-        source: source.cloned(),
-        lock_name: job.lock_name.clone(),
+    let task = match task(job, snapshot, params, around).await {
+        Ok(task) => task,
+        Err(outcome) => return outcome,
     };
     let claim = RowClaim {
         db: around.db.clone(),
@@ -132,12 +138,65 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
     // Ends the flusher also when the handler panics. Not aborted: a cancelled transaction would
     // poison its connection.
     let ended = done.drop_guard();
-    let outcome = limited(job, around, handler.run(&task, &context)).await;
+    let work = async {
+        let outcome = handler.run(&task, &context).await;
+        checks::judged(&task, &context, outcome).await
+    };
+    let outcome = limited(job, around, Box::pin(work)).await;
     drop(ended);
     if let Err(error) = flusher.await {
         tracing::error!(%error, "the log of a try could not be stored to its end");
     }
-    outcome
+    let comes_back = |p: &&Param| p.mode != ParamMode::In && p.secrecy == Secrecy::Secret;
+    let secret_outs: Vec<&str> =
+        job.def.params.iter().filter(comes_back).map(|p| p.name.as_str()).collect();
+    outcome.without(&secret_outs).masked(&mask)
+}
+
+/// The parameters of a try, and what to take out of all that it says; else the sentence for the user.
+async fn bind(
+    job: &Job,
+    snapshot: &Snapshot,
+    around: &Surroundings,
+) -> Result<(Vec<BoundParam>, Mask), String> {
+    let layers = snapshot.layers(&job.batch.values, &job.parents);
+    let output =
+        |code: &JobCode, name: &str| job.outputs.get(&(code.clone(), name.to_owned())).cloned();
+    let needed = params::secrets_needed(&job.def, layers, &output).map_err(|e| e.to_string())?;
+    let secrets = secret::fetch(&around.db, &snapshot.shared.secrets, needed).await?;
+    let mask = Mask::of(secrets.values());
+    let known = |name: &str| secrets.get(name).cloned();
+    let outside = Outside { output: &output, secret: Some(&known) };
+    let bound = params::resolve(&job.def, layers, outside);
+    bound.map(|params| (params, mask)).map_err(|e| e.to_string())
+}
+
+/// All that the handler is told.
+async fn task(
+    job: &Job,
+    snapshot: &Snapshot,
+    params: Vec<BoundParam>,
+    around: &Surroundings,
+) -> Result<Task, Outcome> {
+    let last_checks = last_checks(&around.db, &job.batch, &job.def).await.map_err(|error| {
+        let message =
+            format!("cannot look up what its checks found before: {error:#}; nothing was run");
+        Outcome::ended(End::Failed, message)
+    })?;
+    let source = snapshot.sources.iter().find(|s| Some(&s.name) == job.def.source.as_ref());
+    let of_checks: Vec<_> = job.def.checks.iter().flat_map(Check::sources).collect();
+    let check_sources = snapshot.sources.iter().filter(|s| of_checks.contains(&&s.name));
+    Ok(Task {
+        queue_id: job.queue_id,
+        attempt: job.attempt,
+        job: job.def.clone(),
+        batch: job.batch.values.clone(),
+        params,
+        source: source.cloned(),
+        lock_name: job.lock_name.clone(),
+        check_sources: check_sources.cloned().collect(),
+        last_checks,
+    })
 }
 
 /// Lets the body run; when its time is up, tells it to stop and waits until it has.

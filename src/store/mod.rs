@@ -7,12 +7,15 @@ pub mod action;
 pub mod audit;
 pub mod batch;
 mod columns;
+pub mod history;
 pub mod job;
 pub mod log;
 pub mod node;
 pub mod outbox;
+pub mod outside;
 pub mod queue;
 pub mod run_mode;
+pub mod secret;
 mod shared;
 
 pub use crate::db::{Db, Tx};

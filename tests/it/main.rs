@@ -10,5 +10,8 @@ mod handler;
 mod layers;
 mod migrations;
 mod operate;
+mod params;
+mod picture_node;
+mod plan;
 mod store;
 mod util;

@@ -1,6 +1,9 @@
 //! The whole engine on a scratch metadata database, beat by beat, with a clock set by hand.
 
+mod checks;
 mod crash;
+mod dependencies;
+mod eta;
 mod operators;
 mod rules;
 
