@@ -215,6 +215,8 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::engine::opening::Refused>()
             || e.is::<crate::config::BadConfig>()
             || e.is::<ForeignJob>()
+            || e.is::<crate::domain::refusal::Refusals>()
+            || e.is::<crate::engine::acting::Moved>()
             || matches!(e.downcast_ref::<db::Error>(), Some(db::Error::Settings(_)))
     })
 }

@@ -1,22 +1,18 @@
-//! `batch list | show | why | eta | kill | no`.
+//! `batch list | show | why | eta | kill | no`; what else is done to a batch is in `act`.
 
 use crate::app::{App, EmptyDatabase};
-use crate::cli::{BadInput, BatchRef, Ended, Global, batch_no, broken, eta, out, why};
+use crate::cli::{BatchRef, Ended, Global, act, act_args, batch_no, broken, eta, out, stop, why};
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::id::BatchId;
 use crate::domain::lang::Lang;
 use crate::domain::outcome::Outputs;
-use crate::domain::queue::{QueueEntry, QueueStatus};
-use crate::domain::rerun::UnknownJobs;
+use crate::domain::queue::{QueueEntry, QueueStatus, RunMode};
 use crate::domain::time::span_words;
-use crate::engine::opening::Refused;
 use crate::store;
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::time::Duration;
-use tokio_util::sync::CancellationToken;
 
 /// Verbs of `batch`.
 #[derive(Subcommand)]
@@ -53,6 +49,8 @@ pub(super) enum BatchVerb {
         #[arg(long)]
         no_wait: bool,
     },
+    #[command(flatten)]
+    Act(act_args::BatchAct),
     /// The batch numbers that an expression or a range means; needs no database
     No(batch_no::NoArgs),
 }
@@ -81,8 +79,9 @@ pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
         BatchVerb::Why { batch } => why::why(global, &app.await?, &batch).await,
         BatchVerb::Eta { batch } => eta::eta(global, &app.await?, &batch).await,
         BatchVerb::Kill { batch, reason, no_wait } => {
-            kill(global, &app.await?, &batch, &reason, no_wait).await
+            stop::kill(global, &app.await?, &batch, &reason, no_wait).await
         }
+        BatchVerb::Act(verb) => act::on_batch(global, &app.await?, verb).await,
     }
 }
 
@@ -129,7 +128,7 @@ async fn list(global: &Global, app: &App, limit: u32) -> Result<Ended> {
         rows.push(vec![
             batch.values.batch_no.to_string(),
             batch.values.group.to_string(),
-            batch.status.to_string(),
+            status_of(&batch),
             jobs.join(", "),
             batch.create_time.to_string(),
             out::moment(batch.end_time),
@@ -159,7 +158,7 @@ pub(super) fn print(view: &View, lang: Lang) {
             vec![
                 row.job_code.to_string(),
                 job.job_type.to_string(),
-                row.status.to_string(),
+                out::state(row.status, row.run_mode),
                 row.attempt.to_string(),
                 took.unwrap_or_else(|| "-".to_owned()),
                 result_words(row, view.outputs.get(&row.queue_id.0)),
@@ -176,7 +175,7 @@ pub(super) fn print(view: &View, lang: Lang) {
     let mut counts: BTreeMap<QueueStatus, usize> = BTreeMap::new();
     view.rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);
     let counts: Vec<String> = counts.iter().map(|(s, n)| format!("{n} {s}")).collect();
-    let (no, group, status) = (&batch.values.batch_no, &batch.values.group, batch.status);
+    let (no, group, status) = (&batch.values.batch_no, &batch.values.group, status_of(batch));
     let counts = counts.join(", ");
     let took = match (lang, took) {
         (_, None) => String::new(),
@@ -190,6 +189,12 @@ pub(super) fn print(view: &View, lang: Lang) {
     if let Some(reason) = &batch.reason {
         out::line(&format!("{}{reason}", lang.pick("Reason: ", "原因:")));
     }
+}
+
+/// The state of a batch, and whether it is paused.
+fn status_of(batch: &Batch) -> String {
+    let paused = if batch.is_paused && !batch.status.is_final() { " (paused)" } else { "" };
+    format!("{}{paused}", batch.status)
 }
 
 fn result_words(row: &QueueEntry, outputs: Option<&Outputs>) -> String {
@@ -228,7 +233,8 @@ pub(super) fn as_json(view: &View) -> Result<serde_json::Value> {
             json!({
                 "job_code": row.job_code, "job_name": job.name, "job_type": job.job_type,
                 "status": row.status, "try_count": row.try_count, "attempt": row.attempt,
-                "queue_id": row.queue_id,
+                "queue_id": row.queue_id, "run_mode": row.run_mode.map(RunMode::as_str),
+                "priority": row.priority.unwrap_or(job.priority),
                 "start_time": row.start_time.map(|t| t.to_string()),
                 "end_time": row.end_time.map(|t| t.to_string()),
                 "not_before": row.not_before.map(|t| t.to_string()),
@@ -240,7 +246,8 @@ pub(super) fn as_json(view: &View) -> Result<serde_json::Value> {
         .collect();
     Ok(json!({
         "batch_no": batch.values.batch_no, "group": batch.values.group, "type": batch.batch_type,
-        "status": batch.status.as_str(), "business_date": batch.values.business_date,
+        "status": batch.status.as_str(), "is_paused": batch.is_paused,
+        "business_date": batch.values.business_date,
         "params": batch.values.params, "started_by": batch.started_by, "reason": batch.reason,
         "create_time": batch.create_time.to_string(),
         "end_time": batch.end_time.map(|t| t.to_string()),
@@ -253,76 +260,4 @@ pub(super) async fn server_now(app: &App) -> Result<crate::domain::time::Millis>
     let mut tx = app.db.read().await?;
     app.clock.correct(tx.server_time().await?.into());
     Ok(app.clock.now())
-}
-
-async fn kill(
-    global: &Global,
-    app: &App,
-    which: &BatchRef,
-    reason: &str,
-    no_wait: bool,
-) -> Result<Ended> {
-    let found = which.find(app).await?;
-    let no = &found.values.batch_no;
-    if found.status.is_final() {
-        return Err(BadInput(format!("batch {no} has ended already ({})", found.status)).into());
-    }
-    let now = server_now(app).await?;
-    let mut tx = app.db.begin().await?;
-    let asked = store::batch::request_kill(&mut tx, found.batch_id, reason, now).await?;
-    tx.commit().await?;
-    if !asked {
-        return Err(BadInput(format!("batch {no} has just ended; nothing to stop")).into());
-    }
-    out::note(&match global.lang() {
-        Lang::En => format!("batch {no} is being stopped"),
-        Lang::Zh => format!("正在停止批次 {no}"),
-    });
-    if no_wait {
-        return Ok(Ended::Well);
-    }
-    wait_for_end(app, found.batch_id).await?;
-    let ended = view(app, found.batch_id).await?;
-    print(&ended, global.lang());
-    Ok(Ended::Well)
-}
-
-/// Waits until the process that has the batch has ended it; when there is none, ends it here.
-async fn wait_for_end(app: &App, id: BatchId) -> Result<()> {
-    loop {
-        let mut tx = app.db.read().await?;
-        let batch = store::batch::get(&mut tx, id).await?;
-        if batch.status.is_final() {
-            return Ok(());
-        }
-        let holder = match &batch.owner {
-            Some(owner) => store::node::find(&mut tx, owner).await?,
-            None => None,
-        };
-        drop(tx);
-        if holder.is_none_or(|h| h.lease_until <= app.clock.now()) {
-            end_here(app, &batch).await?;
-        }
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
-}
-
-/// Nobody has the batch: this process takes it, only to end it.
-async fn end_here(app: &App, batch: &Batch) -> Result<()> {
-    let mut here = app.dispatcher(None).await?;
-    let ended = match here.resume(batch, UnknownJobs::Leave, None).await {
-        Ok(_) => here.run_until_done(&CancellationToken::new()).await,
-        // Somebody else was faster.
-        Err(error)
-            if matches!(
-                error.downcast_ref(),
-                Some(Refused::Owned { .. } | Refused::Hurried(..))
-            ) =>
-        {
-            Ok(())
-        }
-        Err(error) => Err(error),
-    };
-    here.leave().await?;
-    ended
 }

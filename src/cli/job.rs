@@ -1,12 +1,15 @@
-//! `job list | show | stats`.
+//! `job list | show | stats`; what is done to jobs of a batch is in `act`.
 
 use crate::app::EmptyDatabase;
-use crate::cli::{BadInput, Ended, Global, out, stats};
+use crate::cli::{BadInput, Ended, Global, act, act_args, out, stats};
 use crate::domain::id::{GroupCode, JobCode, SourceName};
 use crate::domain::job::{Definition, JobDef, Need, ParamMode, Secrecy};
+use crate::domain::queue::RunMode;
+use crate::store;
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
+use std::collections::BTreeMap;
 
 /// Verbs of `job`.
 #[derive(Subcommand)]
@@ -30,24 +33,30 @@ pub(super) enum JobVerb {
         #[arg(long)]
         group: Option<String>,
     },
+    #[command(flatten)]
+    Act(act_args::JobAct),
 }
 
 pub(super) async fn job(global: &Global, verb: JobVerb) -> Result<Ended> {
     let app = global.open(EmptyDatabase::Refuse).await?;
-    let defs = app.definition().await?;
     match verb {
+        JobVerb::Act(verb) => act::on_jobs(global, &app, verb).await,
         JobVerb::List { group } => {
+            let defs = app.definition().await?;
             let group = group.as_deref().map(GroupCode::parse).transpose()?;
             let jobs: Vec<&JobDef> =
                 defs.jobs.iter().filter(|j| group.as_ref().is_none_or(|g| *g == j.group)).collect();
-            list(global, &defs, &jobs)
+            let mut tx = app.db.read().await?;
+            let modes = store::run_mode::standing(&mut tx).await?;
+            list(global, &defs, &jobs, &modes)
         }
         JobVerb::Stats { code, group } => {
+            let defs = app.definition().await?;
             let code = code.as_deref().map(JobCode::parse).transpose()?;
             let group = group.as_deref().map(GroupCode::parse).transpose()?;
             stats::stats(global, &app, &defs, code.as_ref(), group.as_ref()).await
         }
-        JobVerb::Show { code } => show(global, &defs, &JobCode::parse(&code)?),
+        JobVerb::Show { code } => show(global, &app.definition().await?, &JobCode::parse(&code)?),
     }
 }
 
@@ -56,10 +65,18 @@ fn parents(defs: &Definition, code: &JobCode) -> Vec<String> {
     of.map(|d| d.depends_on.to_string()).collect()
 }
 
-fn list(global: &Global, defs: &Definition, jobs: &[&JobDef]) -> Result<Ended> {
+fn list(
+    global: &Global,
+    defs: &Definition,
+    jobs: &[&JobDef],
+    modes: &BTreeMap<JobCode, RunMode>,
+) -> Result<Ended> {
     if global.json {
-        let documents: Vec<_> =
-            jobs.iter().map(|j| json!({"job": j, "depends_on": parents(defs, &j.code)})).collect();
+        let document = |j: &&JobDef| {
+            let mode = modes.get(&j.code).map(|m| m.as_str());
+            json!({"job": j, "depends_on": parents(defs, &j.code), "run_mode": mode})
+        };
+        let documents: Vec<_> = jobs.iter().map(document).collect();
         out::json(&json!(documents))?;
         return Ok(Ended::Well);
     }
@@ -73,11 +90,12 @@ fn list(global: &Global, defs: &Definition, jobs: &[&JobDef]) -> Result<Ended> {
                 j.job_type.to_string(),
                 j.source.as_ref().map_or("-", SourceName::as_str).to_owned(),
                 if j.is_active { "yes" } else { "no" }.to_owned(),
+                modes.get(&j.code).map_or("-", |m| m.as_str()).to_owned(),
                 out::brief(&parents(defs, &j.code).join(", "), 60),
             ]
         })
         .collect();
-    let header = ["JOB", "NAME", "GROUP", "TYPE", "SOURCE", "ACTIVE", "AFTER"];
+    let header = ["JOB", "NAME", "GROUP", "TYPE", "SOURCE", "ACTIVE", "MODE", "AFTER"];
     out::line(&out::table(&header, rows));
     Ok(Ended::Well)
 }

@@ -2,9 +2,14 @@
 //! May name: domain, definition, picture, store, engine, config, app. Never: SQL, a decision.
 //! Invariant: exit code 0 is success, 1 a batch that failed, 2 the user's input, 3 Procession itself.
 
+mod act;
+mod act_args;
+mod act_words;
+mod audit;
 mod batch;
 mod batch_no;
 mod broken;
+mod carry;
 mod dag;
 mod define;
 mod eta;
@@ -21,6 +26,7 @@ mod resume;
 mod run;
 mod secret;
 mod stats;
+mod stop;
 mod watch;
 mod why;
 
@@ -85,12 +91,15 @@ enum Verb {
     Apply(define::ApplyArgs),
     /// Make or update Procession's own tables
     Migrate(migrate::MigrateArgs),
-    /// Batches: list, show, why, eta, kill, no
+    /// Batches: list, show, why, eta, no; kill, pause, resume, rerun
     #[command(subcommand)]
     Batch(batch::BatchVerb),
-    /// Defined jobs: list, show, stats
+    /// Jobs: list, show, stats; in a batch: hold, release, skip, ice, thaw, no-exec, normal,
+    /// force-success, force-failure, kill, priority, start-now, rerun
     #[command(subcommand)]
     Job(job::JobVerb),
+    /// Who did what to which batch or job, when and why
+    Audit(audit::AuditArgs),
     /// Parameters: which layer gives a job its values
     #[command(subcommand)]
     Params(params::ParamsVerb),
@@ -180,6 +189,7 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
         Verb::Migrate(args) => migrate::migrate(&global, &args).await,
         Verb::Batch(verb) => batch::batch(&global, verb).await,
         Verb::Job(verb) => job::job(&global, verb).await,
+        Verb::Audit(args) => audit::audit(&global, &args).await,
         Verb::Params(verb) => params::params(&global, verb).await,
         Verb::Secret(verb) => secret::secret(&global, verb).await,
         Verb::Logs(args) => logs::logs(&global, &args).await,

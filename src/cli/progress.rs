@@ -6,7 +6,7 @@ use crate::domain::queue::QueueStatus;
 use crate::domain::time::span_words;
 use crate::engine::News;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -69,6 +69,8 @@ struct Live {
     lines: MultiProgress,
     bar: ProgressBar,
     running: HashMap<String, ProgressBar>,
+    /// Jobs that were counted as over; an operator may start one over.
+    over: HashSet<String>,
     failed: u64,
     expected: Option<String>,
 }
@@ -82,7 +84,14 @@ impl Live {
             ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
         bar.enable_steady_tick(Duration::from_millis(200));
-        Self { lines, bar, running: HashMap::new(), failed: 0, expected: None }
+        Self {
+            lines,
+            bar,
+            running: HashMap::new(),
+            over: HashSet::new(),
+            failed: 0,
+            expected: None,
+        }
     }
 
     fn say(&mut self, expected: Option<String>) {
@@ -127,7 +136,10 @@ impl Live {
                 }
             }
         }
-        if item.status.is_final() {
+        if !item.status.is_final() && self.over.remove(item.job_code.as_str()) {
+            self.bar.dec(1);
+        }
+        if item.status.is_final() && self.over.insert(item.job_code.to_string()) {
             self.bar.inc(1);
             if item.status.blocks_children() {
                 self.failed += 1;

@@ -2,12 +2,13 @@
 
 use crate::app::{self, App};
 use crate::cli::out;
-use crate::cli::run::groups_of;
-use crate::domain::batch::BatchOrder;
+use crate::cli::run::{groups_of, whoami};
+use crate::domain::batch::{Batch, BatchOrder};
 use crate::domain::id::{BatchId, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::rerun::UnknownJobs;
 use crate::domain::time::span_words;
+use crate::engine::acting::operator_here;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::opening::Refused;
 use crate::store;
@@ -78,17 +79,30 @@ async fn resume_one(
         drop(tx);
         let there = there
             .ok_or_else(|| Refused::NotThere(order.batch_no.to_string(), group.to_string()))?;
-        match dispatcher.resume(&there, how.unknown, how.latest.then_some(defs)).await {
+        let by = operator_here(&whoami());
+        let latest = how.latest.then_some(defs);
+        match dispatcher.resume_by(&there, how.unknown, latest, Some(&by)).await {
             Ok(done) => {
                 if !done.again.is_empty() {
                     let codes: Vec<String> = done.again.iter().map(ToString::to_string).collect();
                     out::note(&format!("starts over: {}", codes.join(", ")));
                 }
+                tell_if_paused(&there);
                 tell_differences(app, defs, done.batch_id).await?;
                 return Ok(done.batch_id);
             }
             Err(error) => wait_for_lease(app, error, &mut waited).await?,
         }
+    }
+}
+
+fn tell_if_paused(there: &Batch) {
+    if there.is_paused && !there.status.is_final() {
+        let (no, group) = (&there.values.batch_no, &there.values.group);
+        out::note(&format!(
+            "batch {no} is paused and starts nothing; let it go on with: procession batch resume {no} \
+             --group {group} --reason WHY"
+        ));
     }
 }
 

@@ -196,6 +196,11 @@ pub struct Batch {
     pub reason: Option<String>,
     /// When it is stopped if it still runs then.
     pub deadline: Option<Millis>,
+    /// How many times operators have changed it or its rows; memory built from an older one is
+    /// stale.
+    pub revision: i64,
+    /// Nothing of it is started.
+    pub is_paused: bool,
 }
 
 impl Batch {

@@ -1,12 +1,14 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, id, text, lang, secret, expr, batch_no, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, job, token, statement, params, order_params, dag, batch, readiness, slots, ready, history, slack, timeline, eta, dry_run, rerun, why, outcome, verdict, settlement, notice.
+//! Story order: time, id, text, lang, secret, expr, batch_no, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, job, token, statement, params, order_params, dag, batch, readiness, slots, ready, history, slack, timeline, eta, dry_run, rerun, consequence, action, refusal, steps, why, outcome, verdict, settlement, notice.
 
+pub mod action;
 pub mod batch;
 pub mod batch_no;
 pub mod body;
 pub mod check;
+pub mod consequence;
 pub mod dag;
 pub mod declare;
 pub mod dry_run;
@@ -27,6 +29,7 @@ pub mod queue;
 pub mod readiness;
 pub mod ready;
 pub mod reference;
+pub mod refusal;
 pub mod rerun;
 pub mod retry;
 pub mod secret;
@@ -36,6 +39,7 @@ pub mod slots;
 pub mod source;
 pub mod sql_text;
 pub mod statement;
+pub mod steps;
 pub mod text;
 pub mod time;
 pub mod timeline;

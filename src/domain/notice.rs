@@ -206,6 +206,8 @@ mod tests {
             end_time: None,
             reason: None,
             deadline: None,
+            revision: 0,
+            is_paused: false,
         };
         (batch, group, job)
     }

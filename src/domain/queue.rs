@@ -189,11 +189,13 @@ pub enum Event {
     ForceFailure,
     /// An operator starts it over.
     Rerun,
+    /// What it waited for is open again, by an operator's act; so it waits again.
+    Recall,
 }
 
 impl Event {
     /// Every event, in story order.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Enqueue,
         Self::Claim,
         Self::Succeed,
@@ -213,6 +215,7 @@ impl Event {
         Self::ForceSuccess,
         Self::ForceFailure,
         Self::Rerun,
+        Self::Recall,
     ];
 }
 
@@ -266,9 +269,47 @@ impl QueueStatus {
                 S::Failed
             }
             (from, Event::Rerun) if from.is_final() => S::Pending,
+            (S::Queued | S::RetryWait, Event::Recall) => S::Pending,
             (from, event) => return Err(Illegal { from, event }),
         };
         Ok(next)
+    }
+}
+
+/// What an operator wants with a job in place of running it as it is defined; of one batch, or of
+/// every new one (`job_def.run_mode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RunMode {
+    /// Treated as absent: it does not run, and nobody waits for it.
+    Ice,
+    /// Pretends to be done: waits its turn and ends well, without its body.
+    NoExec,
+    /// Runs without waiting for its parents.
+    NoWait,
+}
+
+impl RunMode {
+    /// Every mode.
+    pub const ALL: [Self; 3] = [Self::Ice, Self::NoExec, Self::NoWait];
+
+    /// The word in the `run_mode` columns.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ice => "ICE",
+            Self::NoExec => "NOEXEC",
+            Self::NoWait => "NOWAIT",
+        }
+    }
+
+    /// The mode a column's word means.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|m| m.as_str() == word)
+    }
+}
+
+impl std::fmt::Display for RunMode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
     }
 }
 
@@ -295,8 +336,25 @@ pub struct QueueEntry {
     pub start_time: Option<Millis>,
     /// End of the last try.
     pub end_time: Option<Millis>,
-    /// What the last try said, when it did not end well.
+    /// What the last try said, when it did not end well; or who changed the row by hand, and why.
     pub error_message: Option<String>,
+    /// What an operator wants with it in place of running it.
+    pub run_mode: Option<RunMode>,
+    /// An operator's priority for it in this batch; its definition's otherwise.
+    pub priority: Option<i32>,
+}
+
+impl QueueEntry {
+    /// Whether it is treated as absent.
+    pub fn is_on_ice(&self) -> bool {
+        self.status == QueueStatus::Skipped && self.run_mode == Some(RunMode::Ice)
+    }
+
+    /// Whether an operator wants its running body stopped: nobody else leaves a message in a row
+    /// that is being stopped.
+    pub fn is_wanted_dead(&self) -> bool {
+        self.status == QueueStatus::Killing && self.error_message.is_some()
+    }
 }
 
 #[cfg(test)]

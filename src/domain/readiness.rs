@@ -6,7 +6,7 @@
 use crate::domain::dag::{Dag, Node};
 use crate::domain::expr::Expr;
 use crate::domain::job::{JobDef, JobDependency};
-use crate::domain::queue::QueueStatus;
+use crate::domain::queue::{QueueStatus, RunMode};
 use crate::domain::trigger_rule::{Decision, Edge, Tally, TriggerRule, When, edge};
 use std::collections::{HashMap, VecDeque};
 
@@ -27,6 +27,8 @@ pub struct Rules {
     /// Parallel to the dependencies the DAG was built from; empty when all ask for success, which
     /// spares a batch of a million edges as many conditions.
     whens: Vec<When>,
+    /// Parallel to the jobs; empty when no operator wants anything of any.
+    modes: Vec<Option<RunMode>>,
     /// Conditions of jobs that have one.
     ifs: HashMap<Node, Expr>,
 }
@@ -41,11 +43,31 @@ impl Rules {
         Self {
             rules: jobs.iter().map(|j| j.trigger_rule).collect(),
             whens: whens.iter().map(|d| d.when.clone()).collect(),
+            modes: Vec::new(),
             ifs: (0..)
                 .zip(jobs)
                 .filter_map(|(i, j)| Some((Node(i), j.condition.clone()?)))
                 .collect(),
         }
+    }
+
+    /// The same rules, with what operators want of the jobs.
+    #[must_use]
+    pub fn with_modes(mut self, modes: Vec<Option<RunMode>>) -> Self {
+        self.modes = if modes.iter().all(Option::is_none) { Vec::new() } else { modes };
+        self
+    }
+
+    /// Whether `child` waits for `parent` at all: nobody waits for a job on ice, and one that was
+    /// told not to wait waits for nobody.
+    fn waits(&self, child: Node, parent: Node) -> bool {
+        let mode = |node: Node| self.modes.get(node.at()).copied().flatten();
+        mode(parent) != Some(RunMode::Ice) && mode(child) != Some(RunMode::NoWait)
+    }
+
+    /// What a job waits for beyond the batch.
+    fn beyond(&self, node: Node, outside: &dyn Fn(Node) -> Tally) -> Tally {
+        if self.waits(node, node) { outside(node) } else { Tally::default() }
     }
 
     /// The rule of a job.
@@ -82,6 +104,7 @@ impl Gates<'_> {
     pub fn in_the_way(&self, node: Node, status: &[QueueStatus]) -> Vec<Node> {
         self.dag
             .arrows_in(node)
+            .filter(|(p, _)| self.rules.waits(node, *p))
             .filter(|(p, i)| self.edge(*p, *i, status[p.at()]) != Some(Edge::Met))
             .map(|(p, _)| p)
             .collect()
@@ -115,8 +138,9 @@ impl Readiness {
         };
         let mut freed = Released::default();
         for &node in gates.dag.in_order() {
-            let mut tally = outside(node);
-            for (parent, dependency) in gates.dag.arrows_in(node) {
+            let mut tally = gates.rules.beyond(node, outside);
+            let arrows = gates.dag.arrows_in(node);
+            for (parent, dependency) in arrows.filter(|(p, _)| gates.rules.waits(node, *p)) {
                 tally.open += 1;
                 if let Some(edge) = gates.edge(parent, dependency, this.status[parent.at()]) {
                     tally.add(edge);
@@ -164,7 +188,8 @@ impl Readiness {
         let mut ended = VecDeque::from([node]);
         while let Some(at) = ended.pop_front() {
             let status = self.status[at.at()];
-            for (child, dependency) in gates.dag.arrows(at) {
+            let arrows = gates.dag.arrows(at);
+            for (child, dependency) in arrows.filter(|(c, _)| gates.rules.waits(*c, at)) {
                 let Some(edge) = gates.edge(at, dependency, status) else { continue };
                 self.tally[child.at()].add(edge);
                 if self.status[child.at()].is_final() {
@@ -393,6 +418,23 @@ mod tests {
         let (was, is) = (QueueStatus::Pending, QueueStatus::UpstreamFailed);
         assert_eq!(open.left, [(Node(1), was, is), (Node(2), was, is)]);
         assert!(counters.is_done());
+    }
+
+    #[test]
+    fn ice_is_absence_and_not_success() {
+        // J2 starts when one parent did well: J0 on ice is no parent at all, a skipped one is.
+        let rules = [TriggerRule::AllSuccess, TriggerRule::AllSuccess, TriggerRule::OneSuccess];
+        let mut graph = graph(&rules, &[(2, 0, When::Success), (2, 1, When::Success)]);
+        let rows = [QueueStatus::Skipped, QueueStatus::Pending, QueueStatus::Pending];
+        assert_eq!(graph.rebuild(&rows).1.ready, [Node(1), Node(2)], "skipped: goes on without it");
+        graph.rules = graph.rules.with_modes(vec![Some(RunMode::Ice), None, None]);
+        let (mut counters, first) = graph.rebuild(&rows);
+        assert_eq!(first.ready, [Node(1)], "on ice: J1 alone is waited for");
+        let freed = counters.change(graph.gates(), Node(1), QueueStatus::Failed);
+        assert_eq!(freed.left.len(), 1, "and decides alone");
+        graph.rules = graph.rules.with_modes(vec![None, None, Some(RunMode::NoWait)]);
+        let (_, first) = graph.rebuild(&[QueueStatus::Pending; 3]);
+        assert_eq!(first.ready, [Node(0), Node(1), Node(2)], "told not to wait");
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub enum Why {
     Ended(QueueStatus, String),
     /// Nobody dispatches the batch.
     NoProcess,
+    /// The batch is paused.
+    Paused,
 }
 
 /// What runs in the process that dispatches a batch, in all its batches.
@@ -188,6 +190,7 @@ pub fn explain(situation: Situation<'_>, now: Millis) -> Vec<(JobCode, QueueStat
                     (false, _) => Why::Parents(open),
                     (true, _) if !beyond.is_empty() => Why::Outside(beyond),
                     (true, Some(at)) => Why::Time(at, tries),
+                    (true, None) if batch.is_paused => Why::Paused,
                     (true, None) => load.why(turn(node), &Needs::of(&snapshot.jobs[i]), &ready),
                 }
             }
@@ -268,6 +271,7 @@ impl Why {
                 "no living process dispatches this batch; go on with: procession run --resume"
                     .to_owned()
             }
+            Self::Paused => "ready; the batch is paused by an operator".to_owned(),
         }
     }
 
@@ -316,6 +320,7 @@ impl Why {
             Self::NoProcess => {
                 "没有存活的进程在调度此批次;继续请用:procession run --resume".to_owned()
             }
+            Self::Paused => "已就绪;批次已被操作员暂停".to_owned(),
         }
     }
 }
@@ -402,10 +407,16 @@ mod tests {
             end_time: None,
             reason: None,
             deadline: None,
+            revision: 0,
+            is_paused: false,
         }
     }
 
     fn answers(dispatched: bool) -> Vec<String> {
+        answers_of(dispatched, false)
+    }
+
+    fn answers_of(dispatched: bool, is_paused: bool) -> Vec<String> {
         use QueueStatus as S;
         let group = GroupCode::parse("g").expect("group");
         let states =
@@ -434,6 +445,8 @@ mod tests {
             start_time: None,
             end_time: None,
             error_message: (i == 4).then(|| "exit code 3".to_owned()),
+            run_mode: None,
+            priority: None,
         };
         let rows: Vec<QueueEntry> = (0..states.len()).map(row).collect();
         let group_def = group_of(&group);
@@ -445,7 +458,7 @@ mod tests {
             externals: vec![],
             shared: crate::domain::job::Shared::default(),
         };
-        let batch = batch_of(&group);
+        let batch = Batch { is_paused, ..batch_of(&group) };
         let mut load = Load::new(1, 600_000);
         load.add(&batch, &snapshot, &rows, Whose::This);
         let dag = snapshot.dag().expect("dag");
@@ -542,6 +555,8 @@ mod tests {
             start_time: None,
             end_time: None,
             error_message: None,
+            run_mode: None,
+            priority: None,
         }
     }
 
@@ -560,5 +575,7 @@ mod tests {
         let held = Why::Held.words(Lang::Zh, Millis(0));
         assert_eq!(held, "被操作员挂起");
         assert!(answers(false)[0].contains("J0: no living process"));
+        let paused = answers_of(true, true);
+        assert_eq!(paused[2], "J3: ready; the batch is paused by an operator");
     }
 }

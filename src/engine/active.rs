@@ -14,7 +14,6 @@ use crate::domain::slots::{Needs, Slots};
 use crate::domain::time::Millis;
 use crate::domain::trigger_rule::Edge;
 use crate::domain::why::ready_since;
-use crate::engine::News;
 use crate::engine::changes::Changes;
 use crate::engine::conditions::{allows, holds, wanted_outputs};
 use crate::engine::outside::{self, Outside};
@@ -91,7 +90,8 @@ impl Active {
             })
             .collect::<Result<_>>()?;
         let status: Vec<QueueStatus> = rows.iter().map(|r| r.status).collect();
-        let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
+        let modes = rows.iter().map(|r| r.run_mode).collect();
+        let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies).with_modes(modes);
         let holds = |parent: Node, expr: &Expr| holds(&outputs, dag.code(parent), expr);
         let allows = |expr: &Expr| allows(&outputs, expr);
         let gates = Gates { dag: &dag, rules: &rules, holds: &holds, allows: &allows };
@@ -244,7 +244,7 @@ impl Active {
         let tried = matches!(row.status, QueueStatus::Running) || row.end_time.is_some();
         let start_time = row.start_time.filter(|_| tried);
         let end_time = row.end_time.filter(|_| row.status != QueueStatus::Running);
-        changes.batches.insert(self.batch.batch_id);
+        changes.batches.insert(self.batch.batch_id, self.batch.revision);
         changes.logs.push(ExecutionLog {
             queue_id: row.queue_id,
             status: row.status,
@@ -256,17 +256,7 @@ impl Active {
             attempt: row.attempt,
             owner: row.owner.clone(),
         });
-        changes.news.push(News {
-            at: now,
-            batch_no: self.batch.values.batch_no.clone(),
-            group: self.batch.values.group.clone(),
-            job_code: row.job_code.clone(),
-            status: row.status,
-            attempt: row.attempt,
-            took_ms: start_time.zip(end_time).map(|(s, e)| e.since(s)),
-            message: row.error_message.clone(),
-            not_before: row.not_before.filter(|_| row.status == QueueStatus::RetryWait),
-        });
+        changes.news.push(self.news(node, now));
     }
 
     /// Jobs whose time has come join the ready ones.
@@ -302,7 +292,7 @@ impl Active {
         self.timers.clear();
     }
 
-    /// Starts one ready job if there is room for it.
+    /// Starts one ready job if there is room for it and the batch is not paused.
     pub(super) fn pick(
         &mut self,
         (slots, aside): (&mut Slots, &mut SetAside),
@@ -310,6 +300,9 @@ impl Active {
         changes: &mut Changes,
         now: Millis,
     ) -> Option<Node> {
+        if self.batch.is_paused {
+            return None;
+        }
         let node = self.ready.pick(slots, aside)?;
         slots.take(self.ready.needs(node));
         let row = &mut self.rows[node.at()];
@@ -327,13 +320,18 @@ impl Active {
 
     fn ready_now(&mut self, node: Node, now: Millis) {
         let since = ready_since(&self.dag, &self.rows, node).max(self.since).min(now);
-        self.ready.push(node, self.snapshot.jobs[node.at()].priority, since);
+        let row = &self.rows[node.at()];
+        let priority = row.priority.unwrap_or(self.snapshot.jobs[node.at()].priority);
+        self.ready.push(node, priority, since);
         self.fresh.push(node);
     }
 
     /// Newly ready jobs for which no slot was free become QUEUED rows: one-shot tasks that wait. Costs
-    /// nothing for those that wait already.
+    /// nothing for those that wait already. While the batch is paused they do not wait for a slot.
     pub(super) fn queue_the_rest(&mut self, changes: &mut Changes, now: Millis) {
+        if self.batch.is_paused {
+            return;
+        }
         for node in std::mem::take(&mut self.fresh) {
             if self.rows[node.at()].status == QueueStatus::Pending {
                 self.change(node, QueueStatus::Queued);
@@ -350,7 +348,8 @@ impl Active {
         if self.killing {
             return Some(BatchStatus::Killed);
         }
-        Some(BatchStatus::of(self.readiness.statuses().iter().copied()))
+        let counted = self.rows.iter().filter(|r| !r.is_on_ice());
+        Some(BatchStatus::of(counted.map(|r| r.status)))
     }
 
     /// Jobs whose bodies this process runs.

@@ -11,7 +11,7 @@ use crate::store::log::NewLine;
 use crate::store::queue::Settled;
 use crate::store::{self, Tx, batch, outbox, queue};
 use anyhow::{Result, ensure};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Changes of one beat, over all batches.
 #[derive(Debug, Default)]
@@ -36,8 +36,8 @@ pub(super) struct Changes {
     pub(super) told: Vec<Told>,
     /// Batches that end.
     pub(super) finished: Vec<(Batch, BatchStatus)>,
-    /// Batches that any of this belongs to.
-    pub(super) batches: BTreeSet<BatchId>,
+    /// Batches that any of this belongs to, with the revision it was worked out from.
+    pub(super) batches: BTreeMap<BatchId, i64>,
     /// To be told after the commit.
     pub(super) news: Vec<News>,
 }
@@ -55,8 +55,8 @@ impl Changes {
     /// Writes everything; the caller commits. In story order, because a row may take two steps in
     /// one beat (a failed try that starts again at once).
     pub(super) async fn write(&self, tx: &mut Tx, owner: &NodeId, now: Millis) -> Result<()> {
-        for id in &self.batches {
-            batch::hold(tx, *id, owner).await?;
+        for (id, revision) in &self.batches {
+            batch::hold(tx, *id, owner, *revision).await?;
         }
         for settled in &self.settled {
             queue::settle(tx, settled, now).await?;

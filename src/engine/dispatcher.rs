@@ -253,6 +253,8 @@ impl QueueDispatcher {
     fn finish(&self, changes: &mut Changes) {
         for active in self.active.values() {
             if let Some(result) = active.result() {
+                // An operator may start a job of it over at this very moment.
+                changes.batches.insert(active.batch.batch_id, active.batch.revision);
                 changes.finished.push((active.batch.clone(), result));
             }
         }
@@ -282,14 +284,19 @@ impl QueueDispatcher {
         for id in ids {
             self.load(id).await?;
         }
+        self.recount();
+        self.stale = false;
+        Ok(())
+    }
+
+    /// Slots by what runs here.
+    pub(super) fn recount(&mut self) {
         self.slots.clear();
         for active in self.active.values() {
             for place in active.in_hand() {
                 self.slots.take(active.needs(place));
             }
         }
-        self.stale = false;
-        Ok(())
     }
 
     fn spawn(&mut self, id: BatchId, place: Place) {
@@ -302,6 +309,7 @@ impl QueueDispatcher {
             queue_id: row.queue_id,
             attempt: row.attempt,
             began: row.start_time.unwrap_or(self.clock.now()),
+            mode: row.run_mode,
             parents,
             outputs,
             def: def.clone(),

@@ -7,6 +7,7 @@ use crate::domain::outcome::{Outcome, Outputs};
 use crate::domain::queue::{Event, QueueStatus};
 use crate::domain::retry::roll;
 use crate::domain::settlement::{Settlement, Try, settle, settle_orphan};
+use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
 use crate::engine::changes::Changes;
@@ -29,6 +30,8 @@ impl Active {
         if !runs || row.attempt != attempt {
             return false;
         }
+        let wanted_dead = row.is_wanted_dead();
+        let who_and_why = row.error_message.clone().filter(|_| wanted_dead);
         let this = Try {
             failed_before: row.try_count,
             roll: roll(row.queue_id.0, row.attempt),
@@ -41,6 +44,15 @@ impl Active {
         }
         if self.killing && settlement.event == Event::RetryLater {
             settlement.not_before = None;
+        }
+        // What an operator wants stopped is not tried again because it failed just before.
+        if wanted_dead && settlement.event == Event::RetryLater {
+            settlement = Settlement { event: Event::Kill, not_before: None, ..settlement };
+        }
+        if let (Event::Kill, Some(words)) = (settlement.event, who_and_why) {
+            let how = settlement.message.unwrap_or_default();
+            let message = storable(format!("{words}; {how}").as_bytes(), MESSAGE_MAX);
+            settlement.message = Some(message);
         }
         self.record_end(node, &settlement, Some(&outcome.outputs), changes, now);
         true
@@ -149,8 +161,10 @@ impl Active {
             }
             // A row that we claimed and do not run: the answer to the commit was lost, and bodies
             // start only after it, so this one never did. What a dead process left behind may run
-            // on; a batch that is being stopped must not call that KILLED.
-            let event = match (ours, self.killing) {
+            // on; what is being stopped must not be called KILLED, nor started again.
+            let stopped = self.killing || row.is_wanted_dead();
+            let event = match (ours, stopped) {
+                (true, true) if row.is_wanted_dead() => Event::Kill,
                 (true, _) => Event::Orphan,
                 (false, true) => Event::LoseTrack,
                 (false, false) => settle_orphan(self.job(node)),
@@ -158,13 +172,13 @@ impl Active {
             let owner =
                 row.owner.as_ref().map_or("unknown", |o| o.0.split('-').next().unwrap_or(""));
             let message = match event {
-                Event::Orphan if ours => {
+                Event::Orphan | Event::Kill if ours => {
                     "claimed, but never started: the database was away".to_owned()
                 }
                 Event::Orphan => {
                     format!("its worker (node {owner}) died; starts again, being idempotent")
                 }
-                _ if self.killing => format!(
+                _ if stopped => format!(
                     "its worker (node {owner}) died; its body may still run on its server or host: \
                      look there before you act"
                 ),

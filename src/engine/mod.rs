@@ -1,8 +1,10 @@
 //! engine: runs. In: orders and a store. Out: rows that changed, and news of them.
 //! May name: domain, store, handler. Never: SQL, HTTP, words for people.
 //! Invariant: nothing outside the database happens before the commit that records it.
-//! `dispatcher` decides what goes next, `worker` does it, `node` says that we are alive.
+//! `dispatcher` decides what goes next, `worker` does it, `acting` does what operators say, `node`
+//! says that we are alive.
 
+pub mod acting;
 mod active;
 mod changes;
 pub mod clock;
@@ -15,7 +17,9 @@ pub mod opening;
 mod outside;
 pub mod seal;
 pub mod secret;
+pub mod standing;
 mod stopping;
+mod telling;
 mod turning;
 mod watching;
 mod worker;

@@ -1,20 +1,24 @@
 //! How a batch comes into the hands of this process: opened by an order, or resumed.
 
+use crate::domain::action::Action;
 use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, deadline, plan};
 use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::job::{Definition, JobDependency};
 use crate::domain::outcome::Outputs;
 use crate::domain::queue::{QueueEntry, QueueStatus};
-use crate::domain::rerun::{self, UnknownJobs};
+use crate::domain::refusal::{Refusal, Refusals};
+use crate::domain::rerun::{Scope, UnknownJobs};
 use crate::domain::time::Millis;
+use crate::engine::acting::{self, Deed};
 use crate::engine::active::{Active, Kept};
 use crate::engine::conditions::wanted_outputs;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::outside;
-use crate::store::{self, Tx, batch, node, queue};
+use crate::store::audit::Operator;
+use crate::store::{self, Tx, batch, node, queue, run_mode};
 use anyhow::{Context as _, Result};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// Why an order did not become a batch of this process.
 #[derive(Debug, thiserror::Error)]
@@ -132,8 +136,24 @@ impl QueueDispatcher {
             Err(error) if store::is_taken(&error) => {
                 Err(Refused::JobTaken(values.batch_no.to_string(), values.group.to_string()).into())
             }
-            other => other.map(|()| id),
-        }
+            other => other,
+        }?;
+        // Jobs on ice in every batch are left out from the start.
+        let note = "on ice in every batch, by an operator (procession job list shows it)";
+        let iced = run_mode::take_over(tx, id, note, now).await?;
+        let log = |queue_id: &QueueId| store::log::ExecutionLog {
+            queue_id: *queue_id,
+            status: QueueStatus::Skipped,
+            start_time: None,
+            end_time: None,
+            error_message: Some(note.to_owned()),
+            notified: false,
+            try_count: 0,
+            attempt: 0,
+            owner: None,
+        };
+        store::log::append(tx, &iced.iter().map(log).collect::<Vec<_>>(), now).await?;
+        Ok(id)
     }
 
     /// Goes on with a batch: one that a dead process left, where its rows say; one that ended
@@ -145,9 +165,21 @@ impl QueueDispatcher {
         unknown: UnknownJobs,
         latest: Option<&Definition>,
     ) -> Result<Resumed> {
+        self.resume_by(there, unknown, latest, None).await
+    }
+
+    /// As `resume`, and puts on record who did it.
+    pub async fn resume_by(
+        &mut self,
+        there: &Batch,
+        unknown: UnknownJobs,
+        latest: Option<&Definition>,
+        by: Option<&Operator>,
+    ) -> Result<Resumed> {
         let now = self.clock.now();
         let (no, group) = (there.values.batch_no.to_string(), there.values.group.to_string());
         let mut tx = self.db.begin().await?;
+        batch::lock(&mut tx, there.batch_id).await?;
         if let Some(owner) = &there.owner
             && let Some(holder) = node::find(&mut tx, owner).await?
             && holder.lease_until > now
@@ -165,7 +197,7 @@ impl QueueDispatcher {
         let mut again = Vec::new();
         let mut status = there.status;
         if status.is_final() {
-            again = self.start_over(&mut tx, there, unknown, now).await?;
+            again = self.start_over(&mut tx, there, unknown, by, now).await?;
             status = BatchStatus::Running;
         }
         if !batch::take_over(&mut tx, there, self.node.id(), status, now).await? {
@@ -182,47 +214,31 @@ impl QueueDispatcher {
         tx: &mut Tx,
         there: &Batch,
         unknown: UnknownJobs,
+        by: Option<&Operator>,
         now: Millis,
     ) -> Result<Vec<JobCode>> {
         let (no, group) = (there.values.batch_no.to_string(), there.values.group.to_string());
         if there.status.is_success() {
             return Err(Refused::Ended(no, group, there.status).into());
         }
-        let snapshot = batch::snapshot(tx, there.batch_id).await?;
-        let rows = queue::of_batch(tx, there.batch_id).await?;
-        let status: Vec<_> = rows.iter().map(|r| r.status).collect();
-        let nodes = rerun::from_failure(&snapshot.dag()?, &status, unknown);
-        if nodes.is_empty() {
-            let unknown: Vec<String> = rows
-                .iter()
-                .filter(|r| r.status == QueueStatus::Unknown)
-                .map(|r| r.job_code.to_string())
-                .collect();
-            return Err(Refused::OnlyUnknown(no, group, unknown.join(", ")).into());
+        let action = Action::Rerun(Scope::FromFailure, unknown);
+        let planned = match acting::plan_in(tx, there, None, action, &[], now).await {
+            Err(error) => match error.downcast_ref::<Refusals>().map(|r| r.all.as_slice()) {
+                Some([Refusal::Nothing(unknown)]) => {
+                    let unknown: Vec<&str> = unknown.iter().map(JobCode::as_str).collect();
+                    return Err(Refused::OnlyUnknown(no, group, unknown.join(", ")).into());
+                }
+                _ => return Err(error),
+            },
+            Ok(planned) => planned,
+        };
+        let nobody = Operator { actor: "an operator".to_owned(), host: String::new() };
+        let deed = Deed { action, by: by.unwrap_or(&nobody), reason: "--resume" };
+        acting::write_rows(tx, &planned, deed, now).await?;
+        if by.is_some() {
+            acting::write_audit(tx, there, &planned, deed, now).await?;
         }
-        let mut by_state: BTreeMap<_, Vec<i64>> = BTreeMap::new();
-        for node in &nodes {
-            by_state.entry(status[node.at()]).or_default().push(rows[node.at()].queue_id.0);
-        }
-        for (from, ids) in by_state {
-            queue::reset(tx, &ids, from, now).await?;
-        }
-        let logs: Vec<store::log::ExecutionLog> = nodes
-            .iter()
-            .map(|node| store::log::ExecutionLog {
-                queue_id: rows[node.at()].queue_id,
-                status: QueueStatus::Pending,
-                start_time: None,
-                end_time: None,
-                error_message: Some("started over by an operator (--resume)".to_owned()),
-                notified: false,
-                try_count: 0,
-                attempt: rows[node.at()].attempt,
-                owner: Some(self.node.id().clone()),
-            })
-            .collect();
-        store::log::append(tx, &logs, now).await?;
-        Ok(nodes.iter().map(|n| rows[n.at()].job_code.clone()).collect())
+        Ok(planned.lines.iter().map(|l| l.job_code.clone()).collect())
     }
 
     /// Reads a batch of ours from its rows into memory, replacing what memory held of it. Memory
@@ -230,7 +246,7 @@ impl QueueDispatcher {
     pub(super) async fn load(&mut self, id: BatchId) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
-        let batch = batch::get(&mut tx, id).await?;
+        let batch = batch::lock(&mut tx, id).await?;
         if batch.owner.as_ref() != Some(self.node.id()) {
             tx.rollback().await?;
             return self.let_go(&batch);
@@ -251,8 +267,15 @@ impl QueueDispatcher {
         let untold: Vec<Place> = active.in_hand().filter(untold).collect();
         untold.into_iter().for_each(|node| active.watch(node));
         self.places.extend(active.places().map(|(row, place)| (row, (id, place))));
+        // What an operator wants stopped, its row says since that was committed.
+        active.stop_bodies();
+        let news = match self.active.get(&id).filter(|a| a.batch.revision != active.batch.revision)
+        {
+            Some(before) => active.changed_since(before, now),
+            None => owed.news,
+        };
         self.active.insert(id, active);
-        self.tell(owed.news);
+        self.tell(news);
         Ok(())
     }
 
@@ -291,7 +314,7 @@ impl QueueDispatcher {
 }
 
 /// The outputs that parameters and conditions of a batch refer to.
-async fn outputs_of(
+pub(super) async fn outputs_of(
     tx: &mut Tx,
     snapshot: &Snapshot,
     rows: &[QueueEntry],
@@ -324,7 +347,7 @@ pub struct TakenOver(String, String);
 
 /// A snapshot with the present bodies and settings of the same jobs; another shape is refused,
 /// because rows and readiness were made for the old one.
-fn renewed(snapshot: &Snapshot, latest: &Definition) -> Result<Snapshot, Refused> {
+pub(super) fn renewed(snapshot: &Snapshot, latest: &Definition) -> Result<Snapshot, Refused> {
     let mut renewed = snapshot.clone();
     let mut differs = Vec::new();
     for job in &mut renewed.jobs {

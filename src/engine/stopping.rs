@@ -67,7 +67,7 @@ impl Active {
         }
         self.batch.reason = Some(reason.clone());
         changes.killing.push((id, reason));
-        changes.batches.insert(id);
+        changes.batches.insert(id, self.batch.revision);
         self.kill(changes, now);
     }
 
@@ -150,9 +150,11 @@ impl Active {
         });
     }
 
-    /// Tells every running body of a stopped batch to stop; called after the commit that says so.
+    /// Tells every running body whose row says so to stop; called after the commit that says it.
     pub(super) fn stop_bodies(&self) {
-        for stop in self.stops.values().filter(|_| self.killing) {
+        let wanted =
+            |node: Node| self.killing || self.rows[node.at()].status == QueueStatus::Killing;
+        for (_, stop) in self.stops.iter().filter(|(node, _)| wanted(**node)) {
             stop.send_if_modified(|reason| {
                 let first = reason.is_none();
                 *reason = reason.or(Some(StopReason::Killed));

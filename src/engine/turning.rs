@@ -1,33 +1,54 @@
 //! The loop around the beat: when to beat, when to rest, what to do when the database is away.
 
+use crate::domain::batch::BatchStatus;
+use crate::domain::id::BatchId;
 use crate::domain::time::Millis;
 use crate::engine::changes::Changes;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::opening::TakenOver;
+use crate::store::batch::Pulse;
 use crate::store::{self, Stale, batch};
 use anyhow::Result;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 impl QueueDispatcher {
-    /// Looks for batches of ours that an operator wants stopped.
-    pub async fn look_for_kills(&mut self) -> Result<()> {
+    /// Looks what operators did to batches of ours: those they changed are read anew, those they want
+    /// stopped are stopped.
+    pub async fn look(&mut self) -> Result<()> {
         let mut tx = self.db.read().await?;
-        let wanted = batch::kills_requested(&mut tx, self.node.id()).await?;
+        let pulses = batch::pulses(&mut tx, self.node.id()).await?;
         drop(tx);
-        let now = self.clock.now();
-        for id in wanted {
-            let Some(active) = self.active.get_mut(&id).filter(|a| !a.is_killing()) else {
-                continue;
-            };
-            let mut changes = Changes::default();
-            active.kill(&mut changes, now);
-            self.commit(&changes, now).await?;
-            if let Some(active) = self.active.get(&id) {
-                active.stop_bodies();
+        let changed = |p: &&Pulse| {
+            self.active.get(&p.batch_id).is_some_and(|a| a.batch.revision != p.revision)
+        };
+        let changed: Vec<BatchId> = pulses.iter().filter(changed).map(|p| p.batch_id).collect();
+        if !changed.is_empty() {
+            self.stale = true;
+            for id in changed {
+                self.load(id).await?;
             }
-            self.tell(changes.news);
+            self.recount();
+            self.stale = false;
         }
+        for pulse in pulses.iter().filter(|p| p.status == BatchStatus::Killing) {
+            self.stop(pulse.batch_id).await?;
+        }
+        Ok(())
+    }
+
+    async fn stop(&mut self, id: BatchId) -> Result<()> {
+        let now = self.clock.now();
+        let Some(active) = self.active.get_mut(&id).filter(|a| !a.is_killing()) else {
+            return Ok(());
+        };
+        let mut changes = Changes::default();
+        active.kill(&mut changes, now);
+        self.commit(&changes, now).await?;
+        if let Some(active) = self.active.get(&id) {
+            active.stop_bodies();
+        }
+        self.tell(changes.news);
         Ok(())
     }
 
@@ -60,7 +81,7 @@ impl QueueDispatcher {
                     heartbeat_at = now.plus(self.node.heartbeat_ms());
                 }
                 if now >= look_at && !self.stale {
-                    self.look_for_kills().await?;
+                    self.look().await?;
                     self.look_soon = true;
                     look_at = now.plus(LOOK_MS);
                 }
@@ -76,6 +97,10 @@ impl QueueDispatcher {
                 // The other batches of this process go on.
                 Err(error) if error.chain().any(|e| e.is::<TakenOver>()) => {
                     lost = lost.or(Some(error));
+                }
+                // An operator was faster; the next turn reads what is there now.
+                Err(error) if is_revised(&error) => {
+                    tracing::debug!("{error:#}");
                 }
                 Err(error) if pause.is_worth_another(&error) => {
                     tracing::warn!(error = format!("{error:#}"), "a beat failed; trying again");
@@ -105,8 +130,12 @@ impl QueueDispatcher {
     }
 }
 
-/// How often a running batch looks whether an operator wants it stopped.
+/// How often a process looks what operators did to its batches.
 const LOOK_MS: i64 = 1_000;
+
+fn is_revised(error: &anyhow::Error) -> bool {
+    error.chain().any(|e| matches!(e.downcast_ref(), Some(Stale::Revised)))
+}
 
 fn is_stale(error: &anyhow::Error) -> bool {
     error.chain().any(|e| e.is::<Stale>())

@@ -82,7 +82,7 @@ impl Active {
             if !notices.is_empty() {
                 changes.notices.push((id, Some(row.queue_id), notices));
             }
-            changes.batches.insert(id);
+            changes.batches.insert(id, self.batch.revision);
         }
         if self.watch.batch.is_some_and(|at| at <= now) && !self.readiness.is_done() {
             let notices = notice::batch_long(&self.batch, &self.snapshot.group);
@@ -90,7 +90,7 @@ impl Active {
                 changes.notices.push((id, None, notices));
             }
             changes.told.push(Told::Batch(id));
-            changes.batches.insert(id);
+            changes.batches.insert(id, self.batch.revision);
         }
     }
 }

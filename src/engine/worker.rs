@@ -4,8 +4,9 @@ use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::check::Check;
 use crate::domain::id::{JobCode, NodeId, QueueId};
 use crate::domain::job::{JobDef, Param, ParamMode, Secrecy};
-use crate::domain::outcome::{End, Outcome};
+use crate::domain::outcome::{End, Outcome, Outputs, Stream};
 use crate::domain::params::{self, BoundParam, Outside};
+use crate::domain::queue::RunMode;
 use crate::domain::secret::Mask;
 use crate::domain::time::Millis;
 use crate::engine::earlier::last_checks;
@@ -52,6 +53,8 @@ pub(super) struct Job {
     pub(super) attempt: u32,
     /// When the row was claimed.
     pub(super) began: Millis,
+    /// What an operator wants with it in place of its body.
+    pub(super) mode: Option<RunMode>,
     pub(super) def: JobDef,
     pub(super) batch: Arc<Batch>,
     /// The jobs it depends on directly.
@@ -79,6 +82,12 @@ pub(super) struct Surroundings {
 pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surroundings>) {
     let (queue_id, attempt) = (job.queue_id, job.attempt);
     let log = job.log.clone();
+    if job.mode == Some(RunMode::NoExec) {
+        log.line(Stream::System, "no-exec: an operator wants its body left out; it counts as done");
+        let what = What::Ended(Outcome::success(Outputs::default()), log.finish());
+        let _ = around.reports.send(Report { queue_id, attempt, what });
+        return;
+    }
     let outcome = match AssertUnwindSafe(run(&job, &snapshot, &around, &log)).catch_unwind().await {
         Ok(outcome) => outcome,
         Err(_) => Outcome::ended(
@@ -199,13 +208,15 @@ async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>)
         outcome = &mut body => return outcome,
         () = tokio::time::sleep(limit) => {}
     }
-    let stopping = Report { queue_id: job.queue_id, attempt: job.attempt, what: What::Stopping };
-    let _ = around.reports.send(stopping);
+    // Before the report: the dispatcher passes on what a row that says KILLING means, and must find
+    // that this one ran out of time.
     job.stopper.send_if_modified(|reason| {
         let first = reason.is_none();
         *reason = reason.or(Some(StopReason::TimedOut));
         first
     });
+    let stopping = Report { queue_id: job.queue_id, attempt: job.attempt, what: What::Stopping };
+    let _ = around.reports.send(stopping);
     let mut outcome = body.await;
     if outcome.end == End::TimedOut {
         let how = outcome.message.unwrap_or_default();

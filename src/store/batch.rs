@@ -11,7 +11,8 @@ use anyhow::{Context as _, Result, ensure};
 use std::collections::BTreeMap;
 
 const COLUMNS: &str = "batch_id, batch_no, group_code, batch_type, status, business_date, params, \
-                       owner, started_by, reason, create_time, end_time, deadline";
+                       owner, started_by, reason, create_time, end_time, deadline, revision, \
+                       is_paused";
 
 /// Writes a batch as RUNNING and owned; fails with a taken key when it exists.
 pub async fn insert(
@@ -98,6 +99,8 @@ fn batch(row: &Row) -> Result<Batch> {
         end_time: row.opt_time("end_time")?.map(Millis::from),
         reason: row.opt_text("reason")?,
         deadline: row.opt_time("deadline")?.map(Millis::from),
+        revision: row.int("revision")?,
+        is_paused: row.flag("is_paused")?,
     })
 }
 
@@ -119,10 +122,15 @@ pub async fn take_over(
     status: BatchStatus,
     now: Millis,
 ) -> Result<bool> {
+    // What paused it has ended with it.
+    let paused = if seen.status.is_final() { ", is_paused = 0" } else { "" };
+    let sql = format!(
+        "UPDATE job_batch SET owner = ?, status = ?, end_time = NULL, update_time = ?{paused} \
+         WHERE batch_id = ? AND status = ? AND COALESCE(owner, '') = ?"
+    );
     let found = tx
         .execute(
-            "UPDATE job_batch SET owner = ?, status = ?, end_time = NULL, update_time = ? \
-             WHERE batch_id = ? AND status = ? AND COALESCE(owner, '') = ?",
+            &sql,
             &[
                 owner.0.as_str().into(),
                 status.as_str().into(),
@@ -136,15 +144,64 @@ pub async fn take_over(
     Ok(found == 1)
 }
 
+/// Locks a batch's row to the end of the transaction and gives what it says: nobody else writes into
+/// the batch until then. Comes before anything else is read, because what was read earlier may be
+/// older than the lock.
+pub async fn lock(tx: &mut Tx, id: BatchId) -> Result<Batch> {
+    let lock = tx.dialect().for_update();
+    let sql = format!("SELECT batch_id FROM job_batch WHERE batch_id = ?{lock}");
+    tx.fetch_optional(&sql, &[id.0.into()]).await?;
+    get(tx, id).await
+}
+
 /// Locks a batch's row to the end of the transaction and makes sure that it is still this owner's:
 /// a process that was silent for longer than its lease must not write into what another has taken
-/// over.
-pub async fn hold(tx: &mut Tx, id: BatchId, owner: &NodeId) -> Result<()> {
+/// over. And that no operator has changed it since `revision`: what was worked out from older rows
+/// is not written.
+pub async fn hold(tx: &mut Tx, id: BatchId, owner: &NodeId, revision: i64) -> Result<()> {
     let lock = tx.dialect().for_update();
-    let sql = format!("SELECT owner FROM job_batch WHERE batch_id = ?{lock}");
+    let sql = format!("SELECT owner, revision FROM job_batch WHERE batch_id = ?{lock}");
     let row = tx.fetch_optional(&sql, &[id.0.into()]).await?;
-    let found = row.map(|r| r.opt_text("owner")).transpose()?.flatten();
+    let found = row.as_ref().map(|r| r.opt_text("owner")).transpose()?.flatten();
     ensure!(found.as_deref() == Some(owner.0.as_str()), Stale::Batch);
+    let found = row.map(|r| r.int("revision")).transpose()?;
+    ensure!(found == Some(revision), Stale::Revised);
+    Ok(())
+}
+
+/// Says that an operator has changed a batch or its rows, so that whoever dispatches it reads it
+/// anew. One that had ended is open again and nobody's. The caller holds its lock.
+pub async fn revise(tx: &mut Tx, seen: &Batch, now: Millis) -> Result<()> {
+    let reopen =
+        ", status = 'RUNNING', owner = NULL, end_time = NULL, reason = NULL, is_paused = 0";
+    let reopen = if seen.status.is_final() { reopen } else { "" };
+    let sql = format!(
+        "UPDATE job_batch SET revision = revision + 1, update_time = ?{reopen} WHERE batch_id = ?"
+    );
+    tx.execute(&sql, &[now.to_utc().into(), seen.batch_id.0.into()])
+        .await
+        .context("say that a batch was changed")?;
+    Ok(())
+}
+
+/// Whether a batch starts jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Going {
+    /// It does.
+    On,
+    /// What runs ends; nothing is started.
+    Paused,
+}
+
+/// Pauses a batch or lets it go on. The caller holds its lock.
+pub async fn set_going(tx: &mut Tx, id: BatchId, going: Going, now: Millis) -> Result<()> {
+    tx.execute(
+        "UPDATE job_batch SET is_paused = ?, revision = revision + 1, update_time = ? \
+         WHERE batch_id = ?",
+        &[(going == Going::Paused).into(), now.to_utc().into(), id.0.into()],
+    )
+    .await
+    .context("pause a batch, or let it go on")?;
     Ok(())
 }
 
@@ -196,15 +253,39 @@ pub async fn request_kill(tx: &mut Tx, id: BatchId, reason: &str, now: Millis) -
     Ok(found == 1)
 }
 
-/// Batches of a process that an operator wants stopped.
-pub async fn kills_requested(tx: &mut Tx, owner: &NodeId) -> Result<Vec<BatchId>> {
+/// What an operator may have changed about a batch, in one look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pulse {
+    /// The batch.
+    pub batch_id: BatchId,
+    /// Its state.
+    pub status: BatchStatus,
+    /// Its revision.
+    pub revision: i64,
+}
+
+/// The open batches of a process.
+pub async fn pulses(tx: &mut Tx, owner: &NodeId) -> Result<Vec<Pulse>> {
     let rows = tx
         .fetch_all(
-            "SELECT batch_id FROM job_batch WHERE status = ? AND owner = ?",
-            &[BatchStatus::Killing.as_str().into(), owner.0.as_str().into()],
+            "SELECT batch_id, status, revision FROM job_batch WHERE status IN (?, ?) AND owner = ?",
+            &[
+                BatchStatus::Running.as_str().into(),
+                BatchStatus::Killing.as_str().into(),
+                owner.0.as_str().into(),
+            ],
         )
         .await?;
-    rows.iter().map(|row| Ok(BatchId(row.int("batch_id")?))).collect()
+    let pulse = |row: &Row| -> Result<Pulse> {
+        let word = row.text("status")?;
+        Ok(Pulse {
+            batch_id: BatchId(row.int("batch_id")?),
+            status: BatchStatus::parse(&word)
+                .with_context(|| format!("job_batch.status holds {word:?}, which is no state"))?,
+            revision: row.int("revision")?,
+        })
+    };
+    rows.iter().map(pulse).collect()
 }
 
 /// Ends a batch: its result, nobody's any more; the last run of each of its jobs is noted in

@@ -3,6 +3,8 @@
 //! Invariant: a status changes only by compare-and-set, with its log row in the same transaction.
 //! One file per table family of the spec.
 
+pub mod action;
+pub mod audit;
 pub mod batch;
 mod columns;
 pub mod history;
@@ -12,6 +14,7 @@ pub mod node;
 pub mod outbox;
 pub mod outside;
 pub mod queue;
+pub mod run_mode;
 pub mod secret;
 mod shared;
 
@@ -47,6 +50,9 @@ pub enum Stale {
     /// The row of `job_batch` names another owner.
     #[error("the batch belongs to another process now")]
     Batch,
+    /// An operator changed the batch or its rows.
+    #[error("an operator has changed the batch meanwhile")]
+    Revised,
 }
 
 /// A fact about this installation, kept from the first call on; `fresh` is used when there is none.

@@ -2,7 +2,7 @@
 
 use crate::db::{Row, Value};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId, QueueId};
-use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::queue::{QueueEntry, QueueStatus, RunMode};
 use crate::domain::time::Millis;
 use crate::store::{Stale, Tx};
 use anyhow::{Context as _, Result, ensure};
@@ -46,7 +46,7 @@ pub async fn of_batch(tx: &mut Tx, batch: BatchId) -> Result<Vec<QueueEntry>> {
     let rows = tx
         .fetch_all(
             "SELECT queue_id, batch_id, job_code, status, try_count, attempt, owner, not_before, \
-             start_time, end_time, error_message, skip_kind FROM job_queue WHERE batch_id = ? ORDER BY queue_id",
+             start_time, end_time, error_message, skip_kind, run_mode, priority FROM job_queue WHERE batch_id = ? ORDER BY queue_id",
             &[batch.0.into()],
         )
         .await?;
@@ -69,7 +69,16 @@ fn entry(row: &Row) -> Result<QueueEntry> {
         start_time: row.opt_time("start_time")?.map(Millis::from),
         end_time: row.opt_time("end_time")?.map(Millis::from),
         error_message: row.opt_text("error_message")?,
+        run_mode: run_mode(row)?,
+        priority: row.opt_int("priority")?.map(i32::try_from).transpose()?,
     })
+}
+
+/// What the column `run_mode` says.
+pub(super) fn run_mode(row: &Row) -> Result<Option<RunMode>> {
+    let Some(word) = row.opt_text("run_mode")? else { return Ok(None) };
+    let mode = RunMode::parse(&word);
+    mode.map(Some).with_context(|| format!("run_mode holds {word:?}, which is no mode"))
 }
 
 /// Outputs (JSON text) of the given rows, where there are any.
@@ -114,7 +123,7 @@ pub async fn ended_well(
         .collect()
 }
 
-fn expect_all(expected: usize, found: u64) -> Result<()> {
+pub(super) fn expect_all(expected: usize, found: u64) -> Result<()> {
     let expected = expected as u64;
     ensure!(expected == found, Stale::Rows { expected, found });
     Ok(())
@@ -226,13 +235,16 @@ pub async fn settle(tx: &mut Tx, settled: &Settled, now: Millis) -> Result<()> {
     expect_all(1, found)
 }
 
-/// Starts rows over for a rerun: final → PENDING, `try_count` 0; the attempt number goes on.
+/// Starts rows over: → PENDING, `try_count` 0; the attempt number goes on. A row that never started
+/// keeps the moment before which it may not; of what an operator wanted with it only NOEXEC stays.
 pub async fn reset(tx: &mut Tx, ids: &[i64], from: QueueStatus, now: Millis) -> Result<()> {
     let found = tx
         .execute_in(
-            "UPDATE job_queue SET status = ?, try_count = 0, owner = NULL, not_before = NULL, \
-             error_message = NULL, outputs = NULL, start_time = NULL, end_time = NULL, \
+            "UPDATE job_queue SET status = ?, try_count = 0, owner = NULL, \
+             not_before = CASE WHEN start_time IS NULL THEN not_before END, \
+             run_mode = CASE WHEN run_mode = 'NOEXEC' THEN run_mode END, error_message = NULL, outputs = NULL, start_time = NULL, end_time = NULL, \
              skip_kind = NULL, update_time = ? WHERE queue_id",
+            // MySQL assigns from left to right: not_before is asked for start_time before that is gone.
             &[QueueStatus::Pending.as_str().into(), now.to_utc().into()],
             ids,
             "AND status = ?",

@@ -4,13 +4,13 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-fn procession(folder: &Path) -> Command {
+pub(crate) fn procession(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_procession"));
     command.current_dir(folder).env_remove("PROCESSION_DB").env("LANG", "C");
     command
 }
 
-fn said(folder: &Path, args: &[&str]) -> (i32, String, String) {
+pub(crate) fn said(folder: &Path, args: &[&str]) -> (i32, String, String) {
     let Output { status, stdout, stderr } =
         procession(folder).args(args).output().expect("the program runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
@@ -24,7 +24,7 @@ jobs:
   C: { type: NOOP, depends_on: [A] }
 ";
 
-fn folder(yaml: &str) -> tempfile::TempDir {
+pub(crate) fn folder(yaml: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("folder");
     std::fs::write(folder.path().join("dag.yaml"), yaml).expect("file");
     folder

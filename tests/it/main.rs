@@ -9,6 +9,7 @@ mod flow;
 mod handler;
 mod layers;
 mod migrations;
+mod operate;
 mod params;
 mod picture_node;
 mod plan;

@@ -225,7 +225,7 @@ async fn a_lapsed_lease_is_noticed_by_the_heartbeat(bench: Bench) {
     let mut tx = bench.db.begin().await.expect("begin");
     store::batch::request_kill(&mut tx, ids[0], "done", bench.clock.now()).await.expect("ask");
     tx.commit().await.expect("commit");
-    heir.look_for_kills().await.expect("look");
+    heir.look().await.expect("look");
     finish(&bench, &mut heir).await;
 }
 
@@ -263,7 +263,7 @@ jobs:
     store::batch::request_kill(&mut tx, ids[0], "stop", bench.clock.now()).await.expect("ask");
     tx.commit().await.expect("commit");
     bench.by_hand("ALTER TABLE job_execution_logs RENAME TO away").await;
-    process.look_for_kills().await.expect_err("a table is away");
+    process.look().await.expect_err("a table is away");
     bench.by_hand("ALTER TABLE away RENAME TO job_execution_logs").await;
     finish(&bench, &mut process).await;
     assert_eq!(bench.states(ids[0]).await, "RUNS=KILLED WAITS=KILLED");

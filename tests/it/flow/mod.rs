@@ -5,6 +5,7 @@ mod crash;
 mod dependencies;
 mod eta;
 mod limits;
+mod operators;
 mod retries;
 mod rules;
 
@@ -50,6 +51,8 @@ pub(super) struct Bench {
     pub(super) db: Db,
     pub(super) clock: Clock,
     pub(super) options: Options,
+    /// Its database, for bodies that run on the same server.
+    pub(super) url: String,
 }
 
 /// Runs `test` on a fresh metadata database of each dialect.
@@ -79,7 +82,7 @@ impl Bench {
             log_flush_ms: 50,
             log_max_bytes: 100_000,
         };
-        Self { db, clock: Clock::hand(START), options }
+        Self { db, clock: Clock::hand(START), options, url: scratch.url.clone() }
     }
 
     /// A new process: a dispatcher with a node of its own.

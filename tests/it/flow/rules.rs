@@ -207,7 +207,7 @@ async fn stop(
     let asked = store::batch::request_kill(&mut tx, id, "a test", bench.clock.now()).await;
     assert!(asked.expect("ask"));
     tx.commit().await.expect("commit");
-    process.look_for_kills().await.expect("look");
+    process.look().await.expect("look");
     finish(bench, process).await;
 }
 

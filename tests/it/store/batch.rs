@@ -8,6 +8,7 @@ use super::{running, write_batch};
 use procession::domain::batch::{Batch, BatchPlan, BatchStatus, plan};
 use procession::domain::id::{BatchId, NodeId};
 use procession::domain::queue::QueueStatus;
+use procession::store::batch::{Going, Pulse};
 use procession::store::{self, Tx, batch};
 use std::collections::BTreeMap;
 
@@ -49,6 +50,8 @@ pub(super) async fn a_batch_comes_back_as_it_was_planned(place: Place) {
         end_time: None,
         reason: None,
         deadline: Some(T0.plus(90_000)),
+        revision: 0,
+        is_paused: false,
     };
     assert_eq!(get(&place, id).await, expected);
     let mut tx = place.db.read().await.expect("read");
@@ -154,11 +157,15 @@ pub(super) async fn only_the_owner_holds_a_batch(place: Place) {
     let seen = get(&place, id).await;
     let before = all_of(&place, "job_batch").await;
     let mut tx = place.db.begin().await.expect("begin");
-    batch::hold(&mut tx, id, &me()).await.expect("ours");
-    assert_stale(batch::hold(&mut tx, id, &other()).await);
-    assert_stale(batch::hold(&mut tx, BatchId(404), &me()).await);
+    batch::hold(&mut tx, id, &me(), 0).await.expect("ours");
+    assert_stale(batch::hold(&mut tx, id, &other(), 0).await);
+    assert_stale(batch::hold(&mut tx, BatchId(404), &me(), 0).await);
+    assert_stale(batch::hold(&mut tx, id, &me(), 1).await);
+    batch::revise(&mut tx, &seen, later(8)).await.expect("revise");
+    assert_stale(batch::hold(&mut tx, id, &me(), 0).await);
+    batch::hold(&mut tx, id, &me(), 1).await.expect("as it is now");
     batch::finish(&mut tx, &seen, &me(), BatchStatus::Success, later(9)).await.expect("finish");
-    assert_stale(batch::hold(&mut tx, id, &me()).await);
+    assert_stale(batch::hold(&mut tx, id, &me(), 1).await);
     tx.rollback().await.expect("rollback");
     assert_eq!(all_of(&place, "job_batch").await, before);
 }
@@ -167,23 +174,54 @@ pub(super) async fn a_kill_is_asked_of_a_batch_that_runs(place: Place) {
     let (id, _) = opened(&place, &["A"]).await;
     let seen = get(&place, id).await;
     let mut tx = place.db.begin().await.expect("begin");
-    assert!(batch::kills_requested(&mut tx, &me()).await.expect("kills").is_empty());
+    let state =
+        |pulses: Vec<Pulse>| pulses.iter().map(|p| (p.batch_id, p.status)).collect::<Vec<_>>();
+    let pulses = batch::pulses(&mut tx, &me()).await.expect("pulses");
+    assert_eq!(state(pulses), [(id, BatchStatus::Running)]);
     assert!(batch::request_kill(&mut tx, id, "错了 'wrong' file", later(5)).await.expect("kill"));
     tx.commit().await.expect("commit");
     let killing = get(&place, id).await;
     assert_eq!(killing.status, BatchStatus::Killing);
     assert_eq!(killing.reason.as_deref(), Some("错了 'wrong' file"));
     let mut tx = place.db.begin().await.expect("begin");
-    assert_eq!(batch::kills_requested(&mut tx, &me()).await.expect("kills"), [id]);
-    assert!(batch::kills_requested(&mut tx, &other()).await.expect("kills").is_empty());
+    let pulses = batch::pulses(&mut tx, &me()).await.expect("pulses");
+    assert_eq!(state(pulses), [(id, BatchStatus::Killing)]);
+    assert!(batch::pulses(&mut tx, &other()).await.expect("pulses").is_empty());
     assert!(batch::request_kill(&mut tx, id, "again", later(6)).await.expect("kill"));
     batch::finish(&mut tx, &seen, &me(), BatchStatus::Killed, later(7)).await.expect("finish");
-    assert!(batch::kills_requested(&mut tx, &me()).await.expect("kills").is_empty());
+    assert!(batch::pulses(&mut tx, &me()).await.expect("pulses").is_empty());
     assert!(!batch::request_kill(&mut tx, id, "too late", later(8)).await.expect("kill"));
     tx.commit().await.expect("commit");
     assert_eq!(get(&place, id).await.reason.as_deref(), Some("again"));
     let mut tx = place.db.begin().await.expect("begin");
     assert!(!batch::request_kill(&mut tx, BatchId(404), "no such", later(8)).await.expect("kill"));
+}
+
+pub(super) async fn an_ended_batch_that_is_revised_is_open_and_nobodys(place: Place) {
+    let (id, _) = opened(&place, &["A"]).await;
+    let mut tx = place.db.begin().await.expect("begin");
+    let seen = batch::lock(&mut tx, id).await.expect("lock");
+    batch::set_going(&mut tx, id, Going::Paused, later(1)).await.expect("pause");
+    batch::request_kill(&mut tx, id, "wrong month", later(2)).await.expect("kill");
+    batch::finish(&mut tx, &seen, &me(), BatchStatus::Killed, later(3)).await.expect("finish");
+    tx.commit().await.expect("commit");
+    let ended = get(&place, id).await;
+    assert!(ended.is_paused && ended.reason.is_some() && ended.end_time.is_some());
+    let mut tx = place.db.begin().await.expect("begin");
+    batch::revise(&mut tx, &ended, later(4)).await.expect("revise");
+    tx.commit().await.expect("commit");
+    let open = get(&place, id).await;
+    let (status, revision) = (BatchStatus::Running, seen.revision + 2);
+    let expected = Batch {
+        status,
+        revision,
+        is_paused: false,
+        reason: None,
+        end_time: None,
+        owner: None,
+        ..ended
+    };
+    assert_eq!(open, expected);
 }
 
 /// Jobs A → B, C defined and in a batch, X of another group; A ran and failed, C waits for nothing

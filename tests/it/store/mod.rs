@@ -1,6 +1,7 @@
 //! What the store promises, on each database: the same functions run on SQLite, MySQL and
 //! PostgreSQL. A statement that means something else on one of them is found here.
 
+mod action;
 mod batch;
 mod definition;
 mod door;
@@ -67,6 +68,7 @@ suite! {
             taking_over_is_fenced
             only_the_owner_holds_a_batch
             a_kill_is_asked_of_a_batch_that_runs
+            an_ended_batch_that_is_revised_is_open_and_nobodys
             finishing_notes_the_last_run_of_each_job
             finishing_somebody_elses_batch_changes_nothing
             jobs_are_counted_by_state
@@ -84,6 +86,12 @@ suite! {
             outputs_are_read_by_row
             what_ended_well_is_found_over_the_batches_of_a_group
             any_message_can_be_stored;
+        action:
+            an_action_is_fenced
+            what_a_body_left_behind_stays
+            a_row_that_never_started_keeps_its_time
+            acts_are_on_record_and_found
+            standing_modes_reach_new_batches_alone;
         log:
             changes_are_logged_in_order
             lines_are_paged_over_attempts

@@ -119,14 +119,14 @@ pub(super) async fn a_held_batch_is_not_taken_over_before_the_commit(place: Plac
     let (id, _) = opened(&place, &["A"]).await;
     let mut tx = place.db.begin().await.expect("begin");
     let seen = batch::get(&mut tx, id).await.expect("batch");
-    batch::hold(&mut tx, id, &me()).await.expect("ours");
+    batch::hold(&mut tx, id, &me(), 0).await.expect("ours");
     let start = Arc::new(Barrier::new(2));
     let (db, at, theirs) = (elsewhere.clone(), start.clone(), seen.clone());
     let taking = apart(move || take(db, at, theirs));
     start.wait().await;
     // The other has its chance while we ask and write; what we hold stays ours.
     for _ in 0..50 {
-        batch::hold(&mut tx, id, &me()).await.expect("still ours");
+        batch::hold(&mut tx, id, &me(), 0).await.expect("still ours");
     }
     assert!(!taking.is_finished(), "the other waits for our commit");
     assert!(

@@ -51,6 +51,8 @@ pub(super) async fn rows_are_generated_in_order(place: Place) {
         start_time: None,
         end_time: None,
         error_message: None,
+        run_mode: None,
+        priority: None,
     };
     let found = [
         expected(0, "ignored", None),

@@ -1,0 +1,267 @@
+//! What operators do: `job hold | release | skip | …`, `batch pause | resume | rerun`. The exact list
+//! of what changes is printed before anything is written.
+
+use crate::app::{self, App};
+use crate::cli::act_args::{BatchAct, GoingArgs, How, JobAct, Jobs, Modes};
+use crate::cli::run::whoami;
+use crate::cli::{BadInput, BatchRef, Ended, Global, act_words, batch, carry, out};
+use crate::domain::action::{Action, Parents};
+use crate::domain::batch::Batch;
+use crate::domain::id::JobCode;
+use crate::domain::lang::Lang;
+use crate::domain::queue::RunMode;
+use crate::domain::rerun::Scope;
+use crate::engine::acting::{self, Acted, Command};
+use crate::engine::standing;
+use crate::store;
+use crate::store::audit::Operator;
+use crate::store::batch::Going;
+use anyhow::{Context as _, Result};
+use serde_json::json;
+use std::io::{BufRead as _, IsTerminal as _};
+
+/// What is to be done with which batch.
+struct Wish {
+    batch: Batch,
+    jobs: Vec<JobCode>,
+    action: Action,
+    how: How,
+    latest: bool,
+}
+
+pub(super) async fn on_jobs(global: &Global, app: &App, verb: JobAct) -> Result<Ended> {
+    let (action, jobs, latest) = match verb {
+        JobAct::Hold(jobs) => (Action::Hold, jobs, false),
+        JobAct::Release(jobs) => (Action::Release, jobs, false),
+        JobAct::Skip(jobs) => (Action::Skip, jobs, false),
+        JobAct::Ice(modes) => return mode(global, app, Action::Ice, modes).await,
+        JobAct::Thaw(jobs) => (Action::Thaw, jobs, false),
+        JobAct::NoExec(modes) => return mode(global, app, Action::NoExec, modes).await,
+        JobAct::Normal(modes) => return mode(global, app, Action::Normal, modes).await,
+        JobAct::ForceSuccess(jobs) => (Action::ForceSuccess, jobs, false),
+        JobAct::ForceFailure(jobs) => (Action::ForceFailure, jobs, false),
+        JobAct::Kill(jobs) => (Action::Kill, jobs, false),
+        JobAct::Priority { jobs, to } => (Action::Priority(to), jobs, false),
+        JobAct::StartNow { jobs, ignore_dependencies } => {
+            let parents = if ignore_dependencies { Parents::Ignore } else { Parents::Wait };
+            (Action::StartNow(parents), jobs, false)
+        }
+        JobAct::Rerun { jobs, far } => (far.action(Scope::These), jobs, far.latest),
+    };
+    let Jobs { batch, jobs, how } = jobs;
+    let batch = batch.find(app).await?;
+    act(global, app, Wish { batch, jobs: codes(&jobs)?, action, how, latest }).await
+}
+
+pub(super) async fn on_batch(global: &Global, app: &App, verb: BatchAct) -> Result<Ended> {
+    match verb {
+        BatchAct::Pause(going) => set_going(global, app, going, Going::Paused).await,
+        BatchAct::Resume(going) => set_going(global, app, going, Going::On).await,
+        BatchAct::Rerun { batch, from_failure, jobs, far, how } => {
+            if from_failure && (far.downstream || far.upstream) {
+                let message = "--from-failure takes what is below the failures by itself; leave out \
+                               --downstream and --upstream";
+                return Err(BadInput(message.to_owned()).into());
+            }
+            let scope = if from_failure { Scope::FromFailure } else { Scope::These };
+            let (action, latest) = (far.action(scope), far.latest);
+            let batch = batch.find(app).await?;
+            act(global, app, Wish { batch, jobs: codes(&jobs)?, action, how, latest }).await
+        }
+    }
+}
+
+fn codes(words: &[String]) -> Result<Vec<JobCode>> {
+    Ok(words.iter().map(|w| JobCode::parse(w.trim())).collect::<Result<_, _>>()?)
+}
+
+fn operator(reason: &str) -> Result<Operator> {
+    if reason.trim().is_empty() {
+        return Err(BadInput("--reason: say why; it is what others will read".to_owned()).into());
+    }
+    Ok(acting::operator_here(&whoami()))
+}
+
+/// Prints the exact list, asks where more changes than was named, writes it, and carries a batch that
+/// is open again to its end.
+async fn act(global: &Global, app: &App, wish: Wish) -> Result<Ended> {
+    let Wish { batch, jobs, action, how, latest } = &wish;
+    let by = operator(&how.reason)?;
+    let latest = if *latest { Some(app.definition().await?) } else { None };
+    let command = Command {
+        batch: batch.batch_id,
+        action: *action,
+        jobs,
+        latest: latest.as_ref(),
+        by: &by,
+        reason: how.reason.trim(),
+    };
+    let now = batch::server_now(app).await?;
+    let ahead = acting::look_ahead(&app.db, &command, now).await?;
+    if let Some(latest) = &latest {
+        let mut tx = app.db.read().await?;
+        let own = store::batch::snapshot(&mut tx, batch.batch_id).await?;
+        app::differences(&own, latest).iter().for_each(|change| out::note(&change.to_string()));
+    }
+    if !global.json {
+        out::line(&act_words::list(*action, &ahead, global.lang()));
+    }
+    if how.dry_run {
+        return dry(global, &ahead);
+    }
+    if ahead.lines.len() > jobs.len() && !how.yes && !global.json && !agreed(global.lang())? {
+        return Ok(Ended::Well);
+    }
+    let acted = acting::act(&app.db, &command, &ahead.lines, now).await?;
+    let reopened = acted.batch.status.is_final();
+    if !reopened || how.no_run {
+        return said(global, &acted);
+    }
+    carry::carry(global, app, acted.batch.batch_id).await?;
+    let view = batch::view(app, acted.batch.batch_id).await?;
+    if global.json {
+        let batch = batch::as_json(&view)?;
+        out::json(&json!({"written": true, "lines": act_words::lines(&acted), "batch": batch}))?;
+    } else {
+        batch::print(&view, global.lang());
+    }
+    Ok(if view.batch.status.is_success() { Ended::Well } else { Ended::BatchFailed })
+}
+
+fn dry(global: &Global, ahead: &Acted) -> Result<Ended> {
+    if global.json {
+        out::json(&json!({"written": false, "lines": act_words::lines(ahead)}))?;
+    } else {
+        out::note(global.lang().pick("nothing was written (--dry-run)", "未写入(--dry-run)"));
+    }
+    Ok(Ended::Well)
+}
+
+fn said(global: &Global, acted: &Acted) -> Result<Ended> {
+    if global.json {
+        let holder = acted.holder.as_ref().map(|h| json!({"host": h.host, "pid": h.pid}));
+        let lines = act_words::lines(acted);
+        out::json(&json!({"written": true, "lines": lines, "picked_up_by": holder}))?;
+    } else {
+        out::note(&act_words::who_goes_on(acted, global.lang()));
+    }
+    Ok(Ended::Well)
+}
+
+/// Asks a person; where there is none (a script, a pipe) the command itself is the answer.
+fn agreed(lang: Lang) -> Result<bool> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Ok(true);
+    }
+    out::note(lang.pick(
+        "more rows change than were named. Go on? [y/N]",
+        "受影响的行多于指定的作业。继续?[y/N]",
+    ));
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer).context("read the answer")?;
+    let yes = matches!(answer.trim(), "y" | "Y" | "yes");
+    if !yes {
+        out::note(lang.pick("nothing was written", "未写入"));
+    }
+    Ok(yes)
+}
+
+async fn mode(global: &Global, app: &App, action: Action, modes: Modes) -> Result<Ended> {
+    let Modes { words, group, every_batch, how } = modes;
+    if every_batch {
+        return in_every_batch(global, app, action, &words, &how).await;
+    }
+    let Some((batch_no, jobs)) = words.split_first().filter(|(_, jobs)| !jobs.is_empty()) else {
+        let word = action.word();
+        let message = format!(
+            "job {word}: name the batch and the jobs, as in: job {word} 202407 GL_POST; or add \
+             --every-batch"
+        );
+        return Err(BadInput(message).into());
+    };
+    let which = BatchRef { batch_no: batch_no.clone(), group };
+    let (batch, jobs) = (which.find(app).await?, codes(jobs)?);
+    act(global, app, Wish { batch, jobs, action, how, latest: false }).await
+}
+
+async fn in_every_batch(
+    global: &Global,
+    app: &App,
+    action: Action,
+    words: &[String],
+    how: &How,
+) -> Result<Ended> {
+    let by = operator(&how.reason)?;
+    let mode = match action {
+        Action::Ice => Some(RunMode::Ice),
+        Action::NoExec => Some(RunMode::NoExec),
+        Action::Hold | Action::Release | Action::Skip | Action::Thaw | Action::Normal => None,
+        Action::ForceSuccess | Action::ForceFailure | Action::Kill => None,
+        Action::Priority(_) | Action::StartNow(_) | Action::Rerun(..) => None,
+    };
+    let (jobs, defs) = (codes(words)?, app.definition().await?);
+    let unknown: Vec<&str> = jobs
+        .iter()
+        .filter(|code| defs.jobs.iter().all(|j| j.code != **code))
+        .map(JobCode::as_str)
+        .collect();
+    if !unknown.is_empty() {
+        let message = format!(
+            "there is no job {}; procession job list shows those that are",
+            unknown.join(", ")
+        );
+        return Err(BadInput(message).into());
+    }
+    let shown: Vec<&str> = jobs.iter().map(JobCode::as_str).collect();
+    let (shown, word) = (shown.join(", "), mode.map_or("normal", RunMode::as_str));
+    if !how.dry_run {
+        let now = batch::server_now(app).await?;
+        let why = (&by, how.reason.trim());
+        standing::set_standing(&app.db, &jobs, mode, why, now).await?;
+    }
+    if global.json {
+        out::json(
+            &json!({"written": !how.dry_run, "jobs": jobs, "run_mode": mode.map(RunMode::as_str)}),
+        )?;
+    } else {
+        out::line(&match global.lang() {
+            Lang::En => format!("{shown}: {word} in every batch opened from now on"),
+            Lang::Zh => format!("{shown}:此后新建的每个批次均为 {word}"),
+        });
+    }
+    Ok(Ended::Well)
+}
+
+async fn set_going(global: &Global, app: &App, going: GoingArgs, to: Going) -> Result<Ended> {
+    let by = operator(&going.reason)?;
+    let batch = going.batch.find(app).await?;
+    let no = &batch.values.batch_no;
+    let now = batch::server_now(app).await?;
+    let why = (&by, going.reason.trim());
+    if !standing::set_going(&app.db, batch.batch_id, to, why, now).await? {
+        let is = if batch.status.is_final() {
+            format!("has ended ({})", batch.status)
+        } else if to == Going::Paused {
+            "is paused already".to_owned()
+        } else {
+            "is not paused".to_owned()
+        };
+        return Err(BadInput(format!("batch {no} {is}")).into());
+    }
+    if global.json {
+        out::json(&json!({"written": true, "batch_no": no, "is_paused": to == Going::Paused}))?;
+        return Ok(Ended::Well);
+    }
+    out::line(&match (global.lang(), to) {
+        (Lang::En, Going::Paused) => {
+            format!("batch {no} is paused: what runs ends, nothing is started")
+        }
+        (Lang::En, Going::On) => format!("batch {no} goes on"),
+        (Lang::Zh, Going::Paused) => {
+            format!("批次 {no} 已暂停:正在运行的作业会结束,不再启动新作业")
+        }
+        (Lang::Zh, Going::On) => format!("批次 {no} 继续"),
+    });
+    Ok(Ended::Well)
+}

@@ -1,0 +1,163 @@
+//! The words of `job hold | release | …` and `batch pause | resume | rerun`.
+
+use crate::cli::BatchRef;
+use crate::domain::action::Action;
+use crate::domain::rerun::{Scope, UnknownJobs};
+use clap::{Args, Subcommand};
+
+/// Verbs of `job` that change jobs of a batch.
+#[derive(Subcommand)]
+pub(super) enum JobAct {
+    /// Hold waiting jobs back until they are released
+    Hold(Jobs),
+    /// Let held jobs go
+    Release(Jobs),
+    /// Go on without jobs: their children run
+    Skip(Jobs),
+    /// Take jobs for absent: children do not wait for them
+    Ice(Modes),
+    /// Take jobs off the ice; they run in their turn
+    Thaw(Jobs),
+    /// Let jobs pretend to be done: each waits its turn and ends well without its body
+    NoExec(Modes),
+    /// End ice and no-exec
+    Normal(Modes),
+    /// Declare failed jobs done; the batch goes on by itself
+    ForceSuccess(Jobs),
+    /// Declare jobs failed
+    ForceFailure(Jobs),
+    /// Stop jobs: those that run are ended on their server, those that wait never start
+    Kill(Jobs),
+    /// Let waiting jobs go earlier or later when slots are short
+    Priority {
+        #[command(flatten)]
+        jobs: Jobs,
+        /// Higher goes first; 0 is ordinary
+        #[arg(long, allow_hyphen_values = true)]
+        to: i32,
+    },
+    /// Start jobs without waiting for their time
+    StartNow {
+        #[command(flatten)]
+        jobs: Jobs,
+        /// Do not wait for their parents either
+        #[arg(long)]
+        ignore_dependencies: bool,
+    },
+    /// Start jobs over: exactly those, or with everything below or above them
+    Rerun {
+        #[command(flatten)]
+        jobs: Jobs,
+        #[command(flatten)]
+        far: Far,
+    },
+}
+
+/// Verbs of `batch` that change it.
+#[derive(Subcommand)]
+pub(super) enum BatchAct {
+    /// Start nothing more of a batch; what runs ends
+    Pause(GoingArgs),
+    /// Let a paused batch go on
+    Resume(GoingArgs),
+    /// Start jobs of a batch over: from its failures, or a chosen set
+    Rerun {
+        #[command(flatten)]
+        batch: BatchRef,
+        /// What failed and everything below it that has not succeeded
+        #[arg(long, required_unless_present = "jobs", conflicts_with = "jobs")]
+        from_failure: bool,
+        /// These jobs
+        #[arg(long, value_delimiter = ',', value_name = "A,B")]
+        jobs: Vec<String>,
+        #[command(flatten)]
+        far: Far,
+        #[command(flatten)]
+        how: How,
+    },
+}
+
+/// Jobs of a batch.
+#[derive(Args)]
+pub(super) struct Jobs {
+    #[command(flatten)]
+    pub(super) batch: BatchRef,
+    /// Job codes
+    #[arg(required = true, value_name = "JOB")]
+    pub(super) jobs: Vec<String>,
+    #[command(flatten)]
+    pub(super) how: How,
+}
+
+/// Jobs of a batch, or of every new batch.
+#[derive(Args)]
+pub(super) struct Modes {
+    /// Batch number and job codes; with --every-batch, job codes only
+    #[arg(required = true, value_names = ["BATCH", "JOB"], num_args = 1..)]
+    pub(super) words: Vec<String>,
+    /// Group, when several groups have a batch of this number
+    #[arg(long)]
+    pub(super) group: Option<String>,
+    /// In every batch that is opened from now on; `apply` does not change it
+    #[arg(long)]
+    pub(super) every_batch: bool,
+    #[command(flatten)]
+    pub(super) how: How,
+}
+
+/// How an action is done.
+#[derive(Args)]
+pub(super) struct How {
+    /// Why; stored with the job, its log and the audit log
+    #[arg(long)]
+    pub(super) reason: String,
+    /// Only print the list of what would change
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Do not ask, also when more changes than was named
+    #[arg(short, long)]
+    pub(super) yes: bool,
+    /// Leave a batch that is open again to `run --resume`
+    #[arg(long)]
+    pub(super) no_run: bool,
+}
+
+/// How far a rerun goes.
+#[derive(Args)]
+pub(super) struct Far {
+    /// With everything below them
+    #[arg(long, conflicts_with = "upstream")]
+    pub(super) downstream: bool,
+    /// With everything above them
+    #[arg(long)]
+    pub(super) upstream: bool,
+    /// With the present bodies and settings of the batch's jobs, not with those it was opened with
+    #[arg(long)]
+    pub(super) latest: bool,
+    /// Start jobs of unknown outcome over as well (look at their data first)
+    #[arg(long)]
+    pub(super) rerun_unknown: bool,
+}
+
+/// A batch that is paused or goes on.
+#[derive(Args)]
+pub(super) struct GoingArgs {
+    #[command(flatten)]
+    pub(super) batch: BatchRef,
+    /// Why; stored in the audit log
+    #[arg(long)]
+    pub(super) reason: String,
+}
+
+impl Far {
+    /// The rerun that is meant, when they say nothing else.
+    pub(super) fn action(&self, otherwise: Scope) -> Action {
+        let scope = match (self.downstream, self.upstream) {
+            (true, _) => Scope::Downstream,
+            (false, true) => Scope::Upstream,
+            (false, false) => otherwise,
+        };
+        let unknown = if self.rerun_unknown { UnknownJobs::Rerun } else { UnknownJobs::Leave };
+        Action::Rerun(scope, unknown)
+    }
+}

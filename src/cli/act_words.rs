@@ -1,0 +1,99 @@
+//! What an operator reads before and after an action: the exact list, and who goes on with it.
+
+use crate::cli::out;
+use crate::domain::action::{Action, Change};
+use crate::domain::batch::Batch;
+use crate::domain::lang::Lang;
+use crate::domain::queue::RunMode;
+use crate::domain::steps::Cause;
+use crate::engine::acting::{Acted, Line};
+use serde_json::json;
+
+/// The exact list, as a table.
+pub(super) fn list(action: Action, acted: &Acted, lang: Lang) -> String {
+    let header = match lang {
+        Lang::En => ["JOB", "NOW", "THEN", "BECAUSE"],
+        Lang::Zh => ["作业", "现在", "之后", "缘由"],
+    };
+    let because = |cause: Cause| match (lang, cause) {
+        (Lang::En, Cause::Asked) => "asked for",
+        (Lang::Zh, Cause::Asked) => "操作指定",
+        (Lang::En, Cause::Follows) => "follows",
+        (Lang::Zh, Cause::Follows) => "随之改变",
+    };
+    let rows = acted
+        .lines
+        .iter()
+        .map(|line| {
+            vec![
+                line.job_code.to_string(),
+                out::state(line.from, line.mode),
+                then(line),
+                because(line.cause).to_owned(),
+            ]
+        })
+        .collect();
+    let table = out::table(&header, rows);
+    let values = &acted.batch.values;
+    let (no, group, word) = (&values.batch_no, &values.group, action.word());
+    let count = acted.lines.len();
+    match lang {
+        Lang::En => {
+            let count = out::count(count, "row");
+            format!("{table}\n{word} in batch {no} of {group}: {count}")
+        }
+        Lang::Zh => format!("{table}\n批次 {no}(作业组 {group}){word}:{count} 行"),
+    }
+}
+
+fn then(line: &Line) -> String {
+    let (mut mode, mut more) = (line.mode, Vec::new());
+    for change in &line.changes {
+        match change {
+            Change::Mode(to) => mode = *to,
+            Change::StartOver => mode = mode.filter(|m| *m == RunMode::NoExec),
+            Change::Priority(n) => more.push(format!("priority {n}")),
+            Change::NoTime => more.push("now".to_owned()),
+            Change::State => {}
+        }
+    }
+    let state = out::state(line.to, mode);
+    if more.is_empty() { state } else { format!("{state}, {}", more.join(", ")) }
+}
+
+/// The list for scripts.
+pub(super) fn lines(acted: &Acted) -> serde_json::Value {
+    let line = |line: &Line| {
+        json!({
+            "job_code": line.job_code, "from": line.from, "to": line.to,
+            "then": then(line), "asked": line.cause == Cause::Asked,
+        })
+    };
+    json!(acted.lines.iter().map(line).collect::<Vec<_>>())
+}
+
+/// Who goes on with what was written, when this process does not.
+pub(super) fn who_goes_on(acted: &Acted, lang: Lang) -> String {
+    match &acted.holder {
+        Some(holder) => match lang {
+            Lang::En => format!(
+                "written; the process that has the batch ({}, pid {}) picks it up within a second",
+                holder.host, holder.pid
+            ),
+            Lang::Zh => {
+                format!("已写入;持有该批次的进程({},pid {})将在一秒内生效", holder.host, holder.pid)
+            }
+        },
+        None => nobody(&acted.batch, lang),
+    }
+}
+
+/// Nobody dispatches the batch; how to go on.
+pub(super) fn nobody(batch: &Batch, lang: Lang) -> String {
+    let (no, group) = (&batch.values.batch_no, &batch.values.group);
+    let how = format!("procession run --batch-no {no} --group {group} --resume");
+    match lang {
+        Lang::En => format!("written; no living process has the batch. Go on with: {how}"),
+        Lang::Zh => format!("已写入;没有存活的进程持有该批次。继续请用:{how}"),
+    }
+}

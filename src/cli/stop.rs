@@ -1,0 +1,88 @@
+//! `batch kill`: stops a batch, and waits until it has ended.
+
+use crate::app::App;
+use crate::cli::batch::{print, server_now, view};
+use crate::cli::run::whoami;
+use crate::cli::{BadInput, BatchRef, Ended, Global, out};
+use crate::domain::batch::Batch;
+use crate::domain::id::BatchId;
+use crate::domain::lang::Lang;
+use crate::domain::rerun::UnknownJobs;
+use crate::engine::acting;
+use crate::engine::opening::Refused;
+use crate::engine::standing;
+use crate::store;
+use anyhow::Result;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+pub(super) async fn kill(
+    global: &Global,
+    app: &App,
+    which: &BatchRef,
+    reason: &str,
+    no_wait: bool,
+) -> Result<Ended> {
+    let found = which.find(app).await?;
+    let no = &found.values.batch_no;
+    if found.status.is_final() {
+        return Err(BadInput(format!("batch {no} has ended already ({})", found.status)).into());
+    }
+    let now = server_now(app).await?;
+    let by = acting::operator_here(&whoami());
+    let asked = standing::stop(&app.db, found.batch_id, (&by, reason), now).await?;
+    if !asked {
+        return Err(BadInput(format!("batch {no} has just ended; nothing to stop")).into());
+    }
+    out::note(&match global.lang() {
+        Lang::En => format!("batch {no} is being stopped"),
+        Lang::Zh => format!("正在停止批次 {no}"),
+    });
+    if no_wait {
+        return Ok(Ended::Well);
+    }
+    wait_for_end(app, found.batch_id).await?;
+    let ended = view(app, found.batch_id).await?;
+    print(&ended, global.lang());
+    Ok(Ended::Well)
+}
+
+/// Waits until the process that has the batch has ended it; when there is none, ends it here.
+async fn wait_for_end(app: &App, id: BatchId) -> Result<()> {
+    loop {
+        let mut tx = app.db.read().await?;
+        let batch = store::batch::get(&mut tx, id).await?;
+        if batch.status.is_final() {
+            return Ok(());
+        }
+        let holder = match &batch.owner {
+            Some(owner) => store::node::find(&mut tx, owner).await?,
+            None => None,
+        };
+        drop(tx);
+        if holder.is_none_or(|h| h.lease_until <= app.clock.now()) {
+            end_here(app, &batch).await?;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+/// Nobody has the batch: this process takes it, only to end it.
+async fn end_here(app: &App, batch: &Batch) -> Result<()> {
+    let mut here = app.dispatcher(None).await?;
+    let ended = match here.resume(batch, UnknownJobs::Leave, None).await {
+        Ok(_) => here.run_until_done(&CancellationToken::new()).await,
+        // Somebody else was faster.
+        Err(error)
+            if matches!(
+                error.downcast_ref(),
+                Some(Refused::Owned { .. } | Refused::Hurried(..))
+            ) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(error),
+    };
+    here.leave().await?;
+    ended
+}

@@ -1,0 +1,137 @@
+//! What an operator may do to the jobs of a batch, and in which states.
+
+use crate::domain::queue::{Event, QueueStatus, RunMode};
+use crate::domain::rerun::{Scope, UnknownJobs};
+
+/// Whether a job that is started by hand waits for its parents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parents {
+    /// It does; only its time is not waited for.
+    Wait,
+    /// It does not.
+    Ignore,
+}
+
+/// What an operator does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Holds jobs back until they are released.
+    Hold,
+    /// Lets held jobs go.
+    Release,
+    /// Goes on without jobs: their children run.
+    Skip,
+    /// Takes jobs for absent: their children do not wait for them.
+    Ice,
+    /// Takes jobs off the ice.
+    Thaw,
+    /// Lets jobs pretend to be done when their turn comes.
+    NoExec,
+    /// Ends ice and no-exec.
+    Normal,
+    /// Declares jobs done.
+    ForceSuccess,
+    /// Declares jobs failed.
+    ForceFailure,
+    /// Stops jobs.
+    Kill,
+    /// Lets waiting jobs go earlier or later when slots are short.
+    Priority(i32),
+    /// Starts jobs without waiting for their time.
+    StartNow(Parents),
+    /// Starts jobs over.
+    Rerun(Scope, UnknownJobs),
+}
+
+impl Action {
+    /// Its name on the command line and in `audit_log`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Hold => "hold",
+            Self::Release => "release",
+            Self::Skip => "skip",
+            Self::Ice => "ice",
+            Self::Thaw => "thaw",
+            Self::NoExec => "no-exec",
+            Self::Normal => "normal",
+            Self::ForceSuccess => "force-success",
+            Self::ForceFailure => "force-failure",
+            Self::Kill => "kill",
+            Self::Priority(_) => "priority",
+            Self::StartNow(_) => "start-now",
+            Self::Rerun(..) => "rerun",
+        }
+    }
+
+    /// What was done, for the message that stays in the row.
+    pub fn done(self) -> &'static str {
+        match self {
+            Self::Hold => "held",
+            Self::Release => "released",
+            Self::Skip => "skipped",
+            Self::Ice => "put on ice",
+            Self::Thaw => "taken off the ice",
+            Self::NoExec => "set to no-exec",
+            Self::Normal => "set to normal",
+            Self::ForceSuccess => "forced to success",
+            Self::ForceFailure => "forced to failure",
+            Self::Kill => "killed",
+            Self::Priority(_) => "given another priority",
+            Self::StartNow(_) => "started at once",
+            Self::Rerun(..) => "started over",
+        }
+    }
+
+    /// The event it makes of the state a named job is in; `None` when it changes no state.
+    pub fn event(self, status: QueueStatus) -> Option<Event> {
+        match self {
+            Self::Hold => Some(Event::Hold),
+            Self::Release => Some(Event::Release),
+            Self::Skip | Self::Ice => Some(Event::Skip),
+            Self::Thaw | Self::Rerun(..) => Some(Event::Rerun),
+            Self::ForceSuccess => Some(Event::ForceSuccess),
+            Self::ForceFailure => Some(Event::ForceFailure),
+            Self::Kill if status == QueueStatus::Running => Some(Event::BeginKill),
+            Self::Kill => Some(Event::Kill),
+            Self::StartNow(Parents::Ignore) if status == QueueStatus::UpstreamFailed => {
+                Some(Event::Rerun)
+            }
+            Self::NoExec | Self::Normal | Self::Priority(_) | Self::StartNow(_) => None,
+        }
+    }
+
+    /// The states in which it may be done to a job that is named.
+    pub fn legal_in(self) -> impl Iterator<Item = QueueStatus> {
+        use QueueStatus as S;
+        let waits = |s: S| matches!(s, S::Pending | S::Held | S::Queued | S::RetryWait);
+        let takes = move |s: S| self.event(s).is_some_and(|event| s.after(event).is_ok());
+        S::ALL.into_iter().filter(move |s| match self {
+            Self::Thaw => *s == S::Skipped,
+            Self::Normal => waits(*s) || *s == S::Skipped,
+            Self::NoExec | Self::Priority(_) => waits(*s),
+            Self::StartNow(Parents::Wait) => waits(*s) && *s != S::Held,
+            Self::StartNow(Parents::Ignore) => {
+                waits(*s) && *s != S::Held || *s == S::UpstreamFailed
+            }
+            // It ends when its body is gone; asking twice changes nothing.
+            Self::Kill if *s == S::Killing => false,
+            Self::Hold | Self::Release | Self::Skip | Self::Ice | Self::ForceSuccess => takes(*s),
+            Self::ForceFailure | Self::Kill | Self::Rerun(..) => takes(*s),
+        })
+    }
+}
+
+/// One thing that changes in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// Its state, and nothing else.
+    State,
+    /// It goes back to PENDING, its tries are counted anew.
+    StartOver,
+    /// What is wanted with it.
+    Mode(Option<RunMode>),
+    /// How urgent it is.
+    Priority(i32),
+    /// It no longer waits for its time.
+    NoTime,
+}

@@ -1,0 +1,97 @@
+//! What operators do to whole batches, and to jobs in every batch to come.
+
+use crate::domain::action::Action;
+use crate::domain::id::{BatchId, JobCode};
+use crate::domain::queue::RunMode;
+use crate::domain::text::{MESSAGE_MAX, storable};
+use crate::domain::time::Millis;
+use crate::engine::acting::of_batch;
+use crate::store::audit::{Entry, Operator};
+use crate::store::batch::Going;
+use crate::store::{self, Db, audit, batch};
+use anyhow::{Context as _, Result};
+use serde_json::json;
+
+/// Pauses a batch, or lets it go on. `false` when it is so already.
+pub async fn set_going(
+    db: &Db,
+    id: BatchId,
+    going: Going,
+    (by, reason): (&Operator, &str),
+    now: Millis,
+) -> Result<bool> {
+    let mut tx = db.begin().await?;
+    let there = batch::lock(&mut tx, id).await?;
+    if there.status.is_final() || there.is_paused == (going == Going::Paused) {
+        tx.rollback().await?;
+        return Ok(false);
+    }
+    batch::set_going(&mut tx, id, going, now).await?;
+    let action = match going {
+        Going::Paused => "pause",
+        Going::On => "resume",
+    };
+    audit::record(&mut tx, by, &[of_batch(&there, action, reason)], now).await?;
+    tx.commit().await.context("pause a batch, or let it go on")?;
+    Ok(true)
+}
+
+/// Asks for a batch to be stopped; `false` when it is not running.
+pub async fn stop(
+    db: &Db,
+    id: BatchId,
+    (by, reason): (&Operator, &str),
+    now: Millis,
+) -> Result<bool> {
+    let mut tx = db.begin().await?;
+    let there = batch::lock(&mut tx, id).await?;
+    let asked = batch::request_kill(&mut tx, id, reason, now).await?;
+    if asked {
+        audit::record(&mut tx, by, &[of_batch(&there, "kill", reason)], now).await?;
+    }
+    tx.commit().await.context("ask for a batch to be stopped")?;
+    Ok(asked)
+}
+
+/// Sets or ends what is wanted with jobs in every new batch; gives those that do not exist, and
+/// writes nothing then.
+pub async fn set_standing(
+    db: &Db,
+    jobs: &[JobCode],
+    mode: Option<RunMode>,
+    (by, reason): (&Operator, &str),
+    now: Millis,
+) -> Result<Vec<JobCode>> {
+    let mut tx = db.begin().await?;
+    let before = store::run_mode::standing(&mut tx).await?;
+    let (mut entries, mut missing) = (Vec::new(), Vec::new());
+    for code in jobs {
+        if !store::run_mode::set_standing(&mut tx, code, mode, now).await? {
+            missing.push(code.clone());
+        }
+        let word = |mode: Option<RunMode>| mode.map(RunMode::as_str);
+        let action = match mode {
+            Some(RunMode::Ice) => Action::Ice,
+            Some(RunMode::NoExec | RunMode::NoWait) => Action::NoExec,
+            None => Action::Normal,
+        };
+        entries.push(Entry {
+            action: action.word().to_owned(),
+            group: None,
+            batch: None,
+            job: Some(code.clone()),
+            detail: Some(json!({
+                "before": {"run_mode": word(before.get(code).copied())},
+                "after": {"run_mode": word(mode)},
+            })),
+            reason: Some(storable(reason.as_bytes(), MESSAGE_MAX)),
+        });
+    }
+    if !missing.is_empty() {
+        tx.rollback().await?;
+        return Ok(missing);
+    }
+    audit::record(&mut tx, by, &entries, now).await?;
+    tx.commit().await.context("set what is wanted with jobs in every batch")?;
+    Ok(missing)
+}

@@ -1,0 +1,75 @@
+//! What operators do to rows of `job_queue`, each by compare-and-set.
+
+use crate::domain::action::Change;
+use crate::domain::queue::{QueueStatus, RunMode};
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use crate::store::queue::{expect_all, reset};
+use anyhow::{Context as _, Result};
+
+/// The same change of rows that are in the same state.
+#[derive(Clone, Copy, Debug)]
+pub struct Move<'a> {
+    /// The state they must be in.
+    pub from: QueueStatus,
+    /// The state they are in afterwards.
+    pub to: QueueStatus,
+    /// What changes.
+    pub change: Change,
+    /// Who did it and why, for a row that does not wait on.
+    pub note: Option<&'a str>,
+}
+
+/// Writes one kind of change into rows.
+pub async fn write(tx: &mut Tx, ids: &[i64], what: Move<'_>, now: Millis) -> Result<()> {
+    match what.change {
+        Change::State => state(tx, ids, what, now).await,
+        Change::StartOver => reset(tx, ids, what.from, now).await,
+        Change::Mode(mode) => {
+            set(tx, ids, "run_mode = ?", mode.map(RunMode::as_str).into(), what.to, now).await
+        }
+        Change::Priority(n) => set(tx, ids, "priority = ?", n.into(), what.to, now).await,
+        Change::NoTime => {
+            let never: Option<chrono::DateTime<chrono::Utc>> = None;
+            set(tx, ids, "not_before = ?", never.into(), what.to, now).await
+        }
+    }
+    .with_context(|| format!("write what an operator did to {} rows of job_queue", ids.len()))
+}
+
+/// What a body left behind (when it started, when it ended) stays.
+async fn state(tx: &mut Tx, ids: &[i64], what: Move<'_>, now: Millis) -> Result<()> {
+    let end = what.to.is_final().then_some(now.to_utc());
+    let found = tx
+        .execute_in(
+            "UPDATE job_queue SET status = ?, skip_kind = ?, error_message = ?, \
+             end_time = COALESCE(end_time, ?), update_time = ? WHERE queue_id",
+            &[
+                what.to.as_str().into(),
+                what.to.skip_kind().into(),
+                what.note.into(),
+                end.into(),
+                now.to_utc().into(),
+            ],
+            ids,
+            "AND status = ?",
+            &[what.from.as_str().into()],
+        )
+        .await?;
+    expect_all(ids.len(), found)
+}
+
+async fn set(
+    tx: &mut Tx,
+    ids: &[i64],
+    column: &str,
+    value: crate::db::Value,
+    status: QueueStatus,
+    now: Millis,
+) -> Result<()> {
+    let sql = format!("UPDATE job_queue SET {column}, update_time = ? WHERE queue_id");
+    let first = [value, now.to_utc().into()];
+    let last = [status.as_str().into()];
+    let found = tx.execute_in(&sql, &first, ids, "AND status = ?", &last).await?;
+    expect_all(ids.len(), found)
+}

@@ -1,0 +1,77 @@
+//! `job_def.run_mode`: what operators want with a job in every new batch. No definition file says
+//! it, so `apply` leaves it alone.
+
+use crate::domain::id::{BatchId, JobCode, QueueId};
+use crate::domain::queue::{QueueStatus, RunMode};
+use crate::domain::time::Millis;
+use crate::store::{Tx, queue};
+use anyhow::{Context as _, Result};
+use std::collections::BTreeMap;
+
+/// The jobs that have a standing mode.
+pub async fn standing(tx: &mut Tx) -> Result<BTreeMap<JobCode, RunMode>> {
+    let sql = "SELECT job_code, run_mode FROM job_def WHERE run_mode IS NOT NULL";
+    let mut modes = BTreeMap::new();
+    for row in tx.fetch_all(sql, &[]).await? {
+        if let Some(mode) = queue::run_mode(&row)? {
+            modes.insert(JobCode::parse(&row.text("job_code")?)?, mode);
+        }
+    }
+    Ok(modes)
+}
+
+/// Sets or ends the standing mode of a job; `false` when there is no such job.
+pub async fn set_standing(
+    tx: &mut Tx,
+    code: &JobCode,
+    mode: Option<RunMode>,
+    now: Millis,
+) -> Result<bool> {
+    let sql = "UPDATE job_def SET run_mode = ?, update_time = ? WHERE job_code = ?";
+    let mode = mode.map(RunMode::as_str);
+    let values = [mode.into(), now.to_utc().into(), code.as_str().into()];
+    let found = tx.execute(sql, &values).await.with_context(|| format!("write job {code}"))?;
+    Ok(found == 1)
+}
+
+/// Gives the rows of a new batch the standing modes of their jobs; those on ice are left out at
+/// once. Gives the rows that are.
+pub async fn take_over(
+    tx: &mut Tx,
+    batch: BatchId,
+    note: &str,
+    now: Millis,
+) -> Result<Vec<QueueId>> {
+    if standing(tx).await?.is_empty() {
+        return Ok(Vec::new());
+    }
+    tx.execute(
+        "UPDATE job_queue SET run_mode = \
+         (SELECT d.run_mode FROM job_def d WHERE d.job_code = job_queue.job_code) \
+         WHERE batch_id = ? AND EXISTS (SELECT 1 FROM job_def d \
+         WHERE d.job_code = job_queue.job_code AND d.run_mode IS NOT NULL)",
+        &[batch.0.into()],
+    )
+    .await
+    .context("give a batch the standing modes of its jobs")?;
+    let ice = [batch.0.into(), RunMode::Ice.as_str().into()];
+    let rows = tx
+        .fetch_all("SELECT queue_id FROM job_queue WHERE batch_id = ? AND run_mode = ?", &ice)
+        .await?;
+    let ids: Vec<i64> = rows.iter().map(|r| r.int("queue_id")).collect::<Result<_, _>>()?;
+    tx.execute(
+        "UPDATE job_queue SET status = ?, skip_kind = ?, error_message = ?, end_time = ? \
+         WHERE batch_id = ? AND run_mode = ?",
+        &[
+            QueueStatus::Skipped.as_str().into(),
+            QueueStatus::Skipped.skip_kind().into(),
+            note.into(),
+            now.to_utc().into(),
+            batch.0.into(),
+            RunMode::Ice.as_str().into(),
+        ],
+    )
+    .await
+    .context("leave out the jobs on ice")?;
+    Ok(ids.into_iter().map(QueueId).collect())
+}
