@@ -2,6 +2,9 @@
 //! May name: domain, definition, picture, store, engine, config, app. Never: SQL, a decision.
 //! Invariant: exit code 0 is success, 1 a batch that failed, 2 the user's input, 3 Procession itself.
 
+mod backfill;
+mod backfill_progress;
+mod backfill_words;
 mod batch;
 mod dag;
 mod define;
@@ -83,6 +86,8 @@ enum Verb {
     /// Batches: list, show, why, eta, kill
     #[command(subcommand)]
     Batch(batch::BatchVerb),
+    /// Run the batches of a range, 202401..202412, as one thing; list, show, stop, resume
+    Backfill(backfill::BackfillArgs),
     /// Defined jobs: list, show, stats
     #[command(subcommand)]
     Job(job::JobVerb),
@@ -168,6 +173,7 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
         Verb::Apply(args) => define::apply(&global, &args).await,
         Verb::Migrate(args) => migrate::migrate(&global, &args).await,
         Verb::Batch(verb) => batch::batch(&global, verb).await,
+        Verb::Backfill(args) => backfill::backfill(&global, args).await,
         Verb::Job(verb) => job::job(&global, verb).await,
         Verb::Logs(args) => logs::logs(&global, &args).await,
         Verb::Dag(args) => dag::dag(&global, &args).await,

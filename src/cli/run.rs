@@ -146,7 +146,7 @@ async fn store_file(app: &App, wanted: &Definition, args: &RunArgs) -> Result<()
     Ok(())
 }
 
-fn whoami() -> String {
+pub(super) fn whoami() -> String {
     let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
     user.unwrap_or_else(|_| "unknown".to_owned())
 }
@@ -162,7 +162,7 @@ pub(super) fn groups_of(defs: &Definition, order: &BatchOrder) -> Vec<GroupCode>
 
 /// The first Ctrl-C or TERM lets what runs end and starts nothing new; the second ends the program
 /// at once: what runs is then settled by whoever resumes the batch.
-async fn stop_on_signal(stop: &CancellationToken, lang: Lang) -> Infallible {
+pub(super) async fn stop_on_signal(stop: &CancellationToken, lang: Lang) -> Infallible {
     let Ok(mut terminate) = signal(SignalKind::terminate()) else {
         return std::future::pending().await;
     };

@@ -1,8 +1,9 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, id, text, lang, expr, batch_no, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, job, token, statement, params, dag, batch, readiness, slots, history, slack, timeline, eta, dry_run, rerun, why, outcome, settlement, notice.
+//! Story order: time, id, text, lang, expr, batch_no, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, job, token, statement, params, dag, batch, readiness, slots, history, slack, timeline, eta, dry_run, rerun, backfill, why, outcome, settlement, notice.
 
+pub mod backfill;
 pub mod batch;
 pub mod batch_no;
 pub mod body;

@@ -4,6 +4,7 @@
 //! `dispatcher` decides what goes next, `worker` does it, `node` says that we are alive.
 
 mod active;
+pub mod backfill;
 mod changes;
 pub mod clock;
 mod conditions;

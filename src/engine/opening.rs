@@ -105,7 +105,7 @@ impl QueueDispatcher {
         Ok(opened)
     }
 
-    async fn write_plan(
+    pub(super) async fn write_plan(
         &self,
         tx: &mut Tx,
         plan: &BatchPlan,
@@ -142,32 +142,51 @@ impl QueueDispatcher {
         latest: Option<&Definition>,
     ) -> Result<Resumed> {
         let now = self.clock.now();
-        let (no, group) = (there.values.batch_no.to_string(), there.values.group.to_string());
         let mut tx = self.db.begin().await?;
+        let again = match self.take_in(&mut tx, there, unknown, latest, now).await {
+            Ok(again) => again,
+            Err(refused) => {
+                tx.rollback().await?;
+                return Err(refused);
+            }
+        };
+        tx.commit().await.context("take the batch over")?;
+        self.load(there.batch_id).await?;
+        Ok(Resumed { batch_id: there.batch_id, again })
+    }
+
+    /// Writes that a batch is ours and goes on; `load` it once that is committed. What it gives are
+    /// the jobs that start over.
+    pub(super) async fn take_in(
+        &self,
+        tx: &mut Tx,
+        there: &Batch,
+        unknown: UnknownJobs,
+        latest: Option<&Definition>,
+        now: Millis,
+    ) -> Result<Vec<JobCode>> {
+        let (no, group) = (there.values.batch_no.to_string(), there.values.group.to_string());
         if let Some(owner) = &there.owner
-            && let Some(holder) = node::find(&mut tx, owner).await?
+            && let Some(holder) = node::find(tx, owner).await?
             && holder.lease_until > now
         {
             let (host, pid, until) = (holder.host, holder.pid, holder.lease_until);
             return Err(Refused::Owned { batch_no: no, group, host, pid, until }.into());
         }
         if let Some(latest) = latest {
-            let present = renewed(&batch::snapshot(&mut tx, there.batch_id).await?, latest)?;
-            batch::replace_snapshot(&mut tx, there.batch_id, &present).await?;
+            let present = renewed(&batch::snapshot(tx, there.batch_id).await?, latest)?;
+            batch::replace_snapshot(tx, there.batch_id, &present).await?;
         }
         let mut again = Vec::new();
         let mut status = there.status;
         if status.is_final() {
-            again = self.start_over(&mut tx, there, unknown, now).await?;
+            again = self.start_over(tx, there, unknown, now).await?;
             status = BatchStatus::Running;
         }
-        if !batch::take_over(&mut tx, there, self.node.id(), status, now).await? {
-            tx.rollback().await?;
+        if !batch::take_over(tx, there, self.node.id(), status, now).await? {
             return Err(Refused::Hurried(no, group).into());
         }
-        tx.commit().await.context("take the batch over")?;
-        self.load(there.batch_id).await?;
-        Ok(Resumed { batch_id: there.batch_id, again })
+        Ok(again)
     }
 
     async fn start_over(

@@ -1,6 +1,7 @@
 //! The loop around the beat: when to beat, when to rest, what to do when the database is away.
 
 use crate::domain::time::Millis;
+use crate::engine::backfill::BackfillTaken;
 use crate::engine::changes::Changes;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::opening::TakenOver;
@@ -49,7 +50,7 @@ impl QueueDispatcher {
         let mut heartbeat_at = self.clock.now().plus(self.node.heartbeat_ms());
         let mut look_at = self.clock.now();
         while !self.is_idle() {
-            self.draining = stop.is_cancelled();
+            self.draining = stop.is_cancelled() || self.backfill_ends();
             if self.draining && self.running() == 0 && !self.stale {
                 break;
             }
@@ -61,6 +62,7 @@ impl QueueDispatcher {
                 }
                 if now >= look_at && !self.stale {
                     self.look_for_kills().await?;
+                    self.look_for_stop().await?;
                     self.look_soon = true;
                     look_at = now.plus(LOOK_MS);
                 }
@@ -74,7 +76,9 @@ impl QueueDispatcher {
                 Ok(true) => pause = Pause::default(),
                 Ok(false) => self.rest(heartbeat_at.min(look_at), stop).await,
                 // The other batches of this process go on.
-                Err(error) if error.chain().any(|e| e.is::<TakenOver>()) => {
+                Err(error)
+                    if error.chain().any(|e| e.is::<TakenOver>() || e.is::<BackfillTaken>()) =>
+                {
                     lost = lost.or(Some(error));
                 }
                 Err(error) if pause.is_worth_another(&error) => {
@@ -84,6 +88,7 @@ impl QueueDispatcher {
                 Err(error) => return Err(error),
             }
         }
+        self.put_backfill_down().await?;
         lost.map_or(Ok(()), Err)
     }
 

@@ -3,6 +3,7 @@
 //! Invariant: a status changes only by compare-and-set, with its log row in the same transaction.
 //! One file per table family of the spec.
 
+pub mod backfill;
 pub mod batch;
 mod columns;
 pub mod history;
