@@ -169,8 +169,8 @@ async fn twelve_months_three_at_a_time_newest_first(bench: Bench) {
 async fn limits_hold_over_all_batches(bench: Bench) {
     let yaml = "
 groups: { g: { max_parallel: 2 } }
-defaults: { type: SCRIPT, interpreter: sh, script: 'true' }
-jobs: { A: {}, B: {}, C: {} }
+defaults: { type: SCRIPT, interpreter: sh }
+jobs: { A: { script: 'true' }, B: { script: 'true' }, C: { script: 'true' } }
 ";
     let mut process = bench.process().await;
     let request = request("202401..202406", 3);
@@ -315,9 +315,14 @@ async fn a_living_owner_is_refused(bench: Bench) {
     // Its lease runs out, and the late one notices that it has lost both.
     bench.clock.advance(16_000);
     second.resume_backfill(&defs(yaml), id, None, None).await.expect("dead by now");
+    second.beat().await.expect("beat");
+    assert_eq!(states(&bench, id).await.1, "202402=OPEN");
     first.heartbeat().await.expect("heartbeat");
-    let error = first.beat().await.expect_err("taken over");
-    assert!(format!("{error:#}").contains("taken over"), "{error:#}");
+    for what in ["batch 202402", "backfill 1"] {
+        let error = format!("{:#}", first.beat().await.expect_err("taken over"));
+        assert!(error.contains(what) && error.contains("taken over"), "{error}");
+    }
+    assert!(first.is_idle());
     let nowhere = BackfillId(99);
     let error = second.resume_backfill(&defs(yaml), nowhere, None, None).await.expect_err("none");
     assert!(error.to_string().contains("no backfill 99"), "{error:#}");
