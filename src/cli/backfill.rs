@@ -1,23 +1,22 @@
 //! `backfill`: runs the batches of a range as one thing; `backfill list | show | stop | resume`.
 
 use crate::app::{self, App, Apply, EmptyDatabase};
+use crate::cli::backfill_args::{HowArgs, StartArgs};
 use crate::cli::backfill_progress::watch;
 use crate::cli::backfill_words::{self as words, View};
 use crate::cli::progress::Show;
-use crate::cli::run::{stop_on_signal, whoami};
+use crate::cli::run::stop_on_signal;
 use crate::cli::{BadInput, Ended, Global, batch, out};
-use crate::domain::backfill::{BackfillStatus, OnFailure, Only, Options, Order};
-use crate::domain::batch_no::range;
-use crate::domain::id::{BackfillId, GroupCode};
+use crate::domain::backfill::BackfillStatus;
+use crate::domain::id::BackfillId;
 use crate::domain::job::Definition;
 use crate::domain::time::span_words;
 use crate::engine::backfill::{NotBackfilled, Request, Survey, survey, survey_of_nothing};
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::store;
 use anyhow::Result;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -69,69 +68,6 @@ enum BackfillVerb {
     },
 }
 
-/// How a process runs a backfill.
-#[derive(Args)]
-struct HowArgs {
-    /// Jobs at once over all batches, at most
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    max_parallel: Option<u32>,
-    /// Show no progress, only the summary
-    #[arg(short, long)]
-    quiet: bool,
-}
-
-/// Arguments that begin a backfill.
-#[derive(Args)]
-struct StartArgs {
-    /// Batch numbers: 202401..202412, 202412..202401, 2024Q1..2025Q2, a list A,B,C, or both
-    #[arg(required = true)]
-    range: Option<String>,
-    /// Definition file (YAML, JSON) or folder with job_def.csv; without it, what is stored
-    file: Option<PathBuf>,
-    /// Group whose batches are run; may be left out when there is only one
-    #[arg(long)]
-    group: Option<String>,
-    /// Batches at once
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    parallel: u32,
-    /// Oldest first or newest first [default: as the range names them]
-    #[arg(long)]
-    order: Option<OrderWord>,
-    /// Which: missing, failed, or both; what ended well is never run again
-    #[arg(long, default_value = "missing,failed", value_parser = only)]
-    only: Only,
-    /// Parameter of each batch, NAME=VALUE; may be given several times
-    #[arg(long = "param", value_name = "NAME=VALUE")]
-    params: Vec<String>,
-    /// After a batch that did not end well: open no further ones, or go on with the others
-    #[arg(long, default_value = "stop")]
-    on_failure: FailureWord,
-    /// Show the list and do nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Why; stored with the backfill
-    #[arg(long)]
-    reason: Option<String>,
-    #[command(flatten)]
-    how: HowArgs,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum OrderWord {
-    Asc,
-    Desc,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum FailureWord {
-    Stop,
-    GoOn,
-}
-
-fn only(word: &str) -> Result<Only, String> {
-    Only::parse(word).ok_or_else(|| "write missing, failed, or missing,failed".to_owned())
-}
-
 pub(super) async fn backfill(global: &Global, args: BackfillArgs) -> Result<Ended> {
     match args.verb {
         None => start(global, &args.start).await,
@@ -148,53 +84,6 @@ pub(super) async fn backfill(global: &Global, args: BackfillArgs) -> Result<Ende
         }
         Some(BackfillVerb::Resume { id, file, parallel, how }) => {
             resume(global, BackfillId(id), file.as_deref(), parallel, &how).await
-        }
-    }
-}
-
-impl StartArgs {
-    /// The request, but for a group that the definition has to say.
-    fn read(&self) -> Result<Request> {
-        let text = self.range.as_deref().unwrap_or_default();
-        let numbers = range(text).map_err(|e| BadInput(e.to_string()))?;
-        let mut params = BTreeMap::new();
-        for pair in &self.params {
-            let (name, value) =
-                pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
-                    BadInput(format!("--param {pair}: write NAME=VALUE, e.g. --param rate=7.1"))
-                })?;
-            params.insert(name.to_owned(), value.to_owned());
-        }
-        let options = Options {
-            parallel: self.parallel,
-            order: self.order.map(|order| match order {
-                OrderWord::Asc => Order::Asc,
-                OrderWord::Desc => Order::Desc,
-            }),
-            only: self.only,
-            on_failure: match self.on_failure {
-                FailureWord::Stop => OnFailure::Stop,
-                FailureWord::GoOn => OnFailure::GoOn,
-            },
-            params,
-        };
-        let group = GroupCode::parse(self.group.as_deref().unwrap_or("default"))?;
-        let (by, reason) = (whoami(), self.reason.clone());
-        Ok(Request { group, range: text.trim().to_owned(), numbers, options, by, reason })
-    }
-
-    /// The group that is meant.
-    fn group(&self, defs: &Definition, asked: GroupCode) -> Result<GroupCode> {
-        if self.group.is_some() {
-            return Ok(asked);
-        }
-        match &defs.groups[..] {
-            [one] => Ok(one.code.clone()),
-            several => {
-                let codes: Vec<&str> = several.iter().map(|g| g.code.as_str()).collect();
-                let codes = codes.join(", ");
-                Err(BadInput(format!("which group? add --group, one of: {codes}")).into())
-            }
         }
     }
 }

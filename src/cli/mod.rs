@@ -3,6 +3,7 @@
 //! Invariant: exit code 0 is success, 1 a batch that failed, 2 the user's input, 3 Procession itself.
 
 mod backfill;
+mod backfill_args;
 mod backfill_progress;
 mod backfill_words;
 mod batch;
