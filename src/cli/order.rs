@@ -37,7 +37,14 @@ impl OrderArgs {
         if let Some(json) = &self.order {
             return Ok(BatchOrder::parse(json)?);
         }
-        let params = read_params(&self.params)?;
+        let mut params = BTreeMap::new();
+        for pair in &self.params {
+            let (name, value) =
+                pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
+                    BadInput(format!("--param {pair}: write NAME=VALUE, e.g. --param rate=7.1"))
+                })?;
+            params.insert(name.to_owned(), value.to_owned());
+        }
         let batch_no = self.batch_no.as_deref().unwrap_or_default();
         Ok(BatchOrder {
             batch_no: BatchNo::parse(batch_no)?,
@@ -47,17 +54,4 @@ impl OrderArgs {
             params,
         })
     }
-}
-
-/// Parameters given as NAME=VALUE.
-pub(super) fn read_params(pairs: &[String]) -> Result<BTreeMap<String, String>> {
-    let mut params = BTreeMap::new();
-    for pair in pairs {
-        let (name, value) =
-            pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
-                BadInput(format!("--param {pair}: write NAME=VALUE, e.g. --param rate=7.1"))
-            })?;
-        params.insert(name.to_owned(), value.to_owned());
-    }
-    Ok(params)
 }
