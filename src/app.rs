@@ -213,6 +213,8 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::domain::batch::BatchError>()
             || e.is::<crate::domain::id::BadName>()
             || e.is::<crate::engine::opening::Refused>()
+            || e.is::<crate::domain::backfill::BackfillError>()
+            || e.is::<crate::engine::backfill::NotBackfilled>()
             || e.is::<crate::config::BadConfig>()
             || e.is::<ForeignJob>()
             || e.is::<crate::domain::refusal::Refusals>()

@@ -6,6 +6,10 @@ mod act;
 mod act_args;
 mod act_words;
 mod audit;
+mod backfill;
+mod backfill_args;
+mod backfill_progress;
+mod backfill_words;
 mod batch;
 mod batch_no;
 mod broken;
@@ -94,6 +98,8 @@ enum Verb {
     /// Batches: list, show, why, eta, no; kill, pause, resume, rerun
     #[command(subcommand)]
     Batch(batch::BatchVerb),
+    /// Run the batches of a range, 202401..202412, as one thing; list, show, stop, resume
+    Backfill(backfill::BackfillArgs),
     /// Jobs: list, show, stats; in a batch: hold, release, skip, ice, thaw, no-exec, normal,
     /// force-success, force-failure, kill, priority, start-now, rerun
     #[command(subcommand)]
@@ -188,6 +194,7 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
         Verb::Apply(args) => define::apply(&global, &args).await,
         Verb::Migrate(args) => migrate::migrate(&global, &args).await,
         Verb::Batch(verb) => batch::batch(&global, verb).await,
+        Verb::Backfill(args) => backfill::backfill(&global, args).await,
         Verb::Job(verb) => job::job(&global, verb).await,
         Verb::Audit(args) => audit::audit(&global, &args).await,
         Verb::Params(verb) => params::params(&global, verb).await,

@@ -154,7 +154,7 @@ impl Live {
 }
 
 /// One change as a line; `None` for those that only fill the screen.
-fn words(item: &News, show: Show) -> Option<String> {
+pub(super) fn words(item: &News, show: Show) -> Option<String> {
     let status = match show {
         Show::Live => out::coloured(item.status),
         Show::Lines | Show::Nothing => item.status.to_string(),

@@ -101,6 +101,17 @@ pub struct QueueId(pub i64);
 #[serde(transparent)]
 pub struct BatchId(pub i64);
 
+/// Key of a `backfill` row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BackfillId(pub i64);
+
+impl fmt::Display for BackfillId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
 /// One life of one process: a new one at every start, so that a restarted node is never taken
 /// for the dead one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

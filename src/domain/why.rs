@@ -126,6 +126,40 @@ pub struct Situation<'a> {
     pub dispatched: bool,
 }
 
+/// The turn of a job that is ready.
+fn turn_of(situation: Situation<'_>, node: Node) -> Turn {
+    let Situation { batch, snapshot, dag, rows, load, .. } = situation;
+    let since = ready_since(dag, rows, node).max(batch.create_time);
+    let priority = rows[node.at()].priority.unwrap_or(snapshot.jobs[node.at()].priority);
+    Turn::of(priority, since, load.ageing_ms, batch.batch_id, node)
+}
+
+/// Jobs that could start as far as their parents, other batches and the time go.
+fn ready_jobs(
+    situation: Situation<'_>,
+    gates: Gates<'_>,
+    status: &[QueueStatus],
+    now: Millis,
+) -> Vec<(Turn, JobCode, Needs)> {
+    let Situation { snapshot, rows, outside, .. } = situation;
+    let waits_outside =
+        |node: Node| outside.iter().any(|(n, waiting)| *n == node && waiting.edge.is_none());
+    let is_ready = |node: &Node| {
+        let row = &rows[node.at()];
+        matches!(row.status, QueueStatus::Pending | QueueStatus::Queued | QueueStatus::RetryWait)
+            && row.not_before.is_none_or(|at| at <= now)
+            && gates.in_the_way(*node, status).iter().all(|p| status[p.at()].is_final())
+            && !waits_outside(*node)
+    };
+    let ready = (0..rows.len()).map(|i| Node(i as u32)).filter(is_ready);
+    ready
+        .map(|node| {
+            let job = &snapshot.jobs[node.at()];
+            (turn_of(situation, node), job.code.clone(), Needs::of(job))
+        })
+        .collect()
+}
+
 /// Each job that is neither running nor done well, with the reason.
 pub fn explain(situation: Situation<'_>, now: Millis) -> Vec<(JobCode, QueueStatus, Why)> {
     let Situation { batch, snapshot, dag, rows, load, outside, dispatched } = situation;
@@ -134,28 +168,8 @@ pub fn explain(situation: Situation<'_>, now: Millis) -> Vec<(JobCode, QueueStat
     // A condition on outputs has been decided by the time its parent has ended.
     let gates = Gates { dag, rules: &rules, holds: &|_, _| true, allows: &|_| true };
     let status: Vec<QueueStatus> = rows.iter().map(|r| r.status).collect();
-    let waits_outside =
-        |node: Node| outside.iter().any(|(n, waiting)| *n == node && waiting.edge.is_none());
-    let turn = |node: Node| {
-        let since = ready_since(dag, rows, node).max(batch.create_time);
-        let priority = snapshot.jobs[node.at()].priority;
-        Turn::of(priority, since, load.ageing_ms, batch.batch_id, node)
-    };
-    let is_ready = |node: Node| {
-        let row = &rows[node.at()];
-        matches!(row.status, QueueStatus::Pending | QueueStatus::Queued | QueueStatus::RetryWait)
-            && row.not_before.is_none_or(|at| at <= now)
-            && gates.in_the_way(node, &status).iter().all(|p| status[p.at()].is_final())
-            && !waits_outside(node)
-    };
-    let ready: Vec<(Turn, JobCode, Needs)> = (0..rows.len())
-        .map(|i| Node(i as u32))
-        .filter(|node| is_ready(*node))
-        .map(|node| {
-            let job = &snapshot.jobs[node.at()];
-            (turn(node), job.code.clone(), Needs::of(job))
-        })
-        .collect();
+    let turn = |node: Node| turn_of(situation, node);
+    let ready = ready_jobs(situation, gates, &status, now);
     for (i, row) in rows.iter().enumerate() {
         let node = Node(i as u32);
         let parents = || -> Vec<(JobCode, QueueStatus)> {

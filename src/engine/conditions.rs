@@ -7,6 +7,10 @@ use crate::domain::job::{JobDef, output_of};
 use crate::domain::outcome::Outputs;
 use crate::domain::params;
 use crate::domain::trigger_rule::When;
+use crate::domain::id::QueueId;
+use crate::domain::queue::QueueEntry;
+use crate::store::{Tx, queue};
+use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
 
 /// Whether an expression holds of a job's outputs. One that cannot be answered (no such output, a
@@ -56,4 +60,28 @@ pub(super) fn wanted_outputs(snapshot: &Snapshot) -> HashSet<JobCode> {
         codes.get(code).map(|code| (*code).clone())
     });
     referred.chain(conditions).chain(named).collect()
+}
+
+/// The outputs that parameters and conditions of a batch refer to.
+pub(super) pub(super) async fn outputs_of(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    rows: &[QueueEntry],
+) -> Result<HashMap<JobCode, Outputs>> {
+    let wanted = wanted_outputs(snapshot);
+    let there: HashMap<QueueId, &JobCode> = rows
+        .iter()
+        .filter(|r| r.status.is_final() && wanted.contains(&r.job_code))
+        .map(|r| (r.queue_id, &r.job_code))
+        .collect();
+    let ids: Vec<QueueId> = there.keys().copied().collect();
+    let mut found = HashMap::new();
+    for (id, json) in queue::outputs(tx, &ids).await? {
+        if let Some(code) = there.get(&id) {
+            let outputs = serde_json::from_str(&json)
+                .with_context(|| format!("read the outputs of job {code}"))?;
+            found.insert((*code).clone(), outputs);
+        }
+    }
+    Ok(found)
 }

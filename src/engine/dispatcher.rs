@@ -16,6 +16,7 @@ use crate::domain::ready::SetAside;
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
+use crate::engine::backfill::Backfill;
 use crate::engine::changes::Changes;
 use crate::engine::clock::Clock;
 use crate::engine::node::Node;
@@ -56,6 +57,8 @@ pub struct QueueDispatcher {
     pub(super) draining: bool,
     /// Something has ended that a batch here waits for.
     pub(super) look_soon: bool,
+    /// The range whose batches are opened here, one after the other ends.
+    pub(super) backfill: Option<Backfill>,
 }
 
 /// A try that runs in this process.
@@ -102,6 +105,7 @@ impl QueueDispatcher {
             stale: false,
             draining: false,
             look_soon: false,
+            backfill: None,
         })
     }
 
@@ -110,9 +114,9 @@ impl QueueDispatcher {
         &self.results
     }
 
-    /// Whether no batch is open.
+    /// Whether no batch is open, and none is going to be.
     pub fn is_idle(&self) -> bool {
-        self.active.is_empty()
+        self.active.is_empty() && self.backfill.is_none()
     }
 
     /// When the next beat has something to do without being told: the next not-before, deadline or
@@ -138,6 +142,7 @@ impl QueueDispatcher {
         if self.stale {
             self.recover().await.context("read the open batches again after a failed beat")?;
         }
+        self.advance().await?;
         while let Ok(report) = self.reports.try_recv() {
             self.waiting.push(report);
         }

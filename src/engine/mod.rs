@@ -6,6 +6,7 @@
 
 pub mod acting;
 mod active;
+pub mod backfill;
 mod changes;
 pub mod clock;
 mod conditions;

@@ -12,7 +12,7 @@ use crate::domain::rerun::{Scope, UnknownJobs};
 use crate::domain::time::Millis;
 use crate::engine::acting::{self, Deed};
 use crate::engine::active::{Active, Kept};
-use crate::engine::conditions::wanted_outputs;
+use crate::engine::conditions::outputs_of;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::outside;
 use crate::store::audit::Operator;
@@ -113,7 +113,7 @@ impl QueueDispatcher {
         Ok(opened)
     }
 
-    async fn write_plan(
+    pub(super) async fn write_plan(
         &self,
         tx: &mut Tx,
         plan: &BatchPlan,
@@ -177,36 +177,55 @@ impl QueueDispatcher {
         by: Option<&Operator>,
     ) -> Result<Resumed> {
         let now = self.clock.now();
-        let (no, group) = (there.values.batch_no.to_string(), there.values.group.to_string());
         let mut tx = self.db.begin().await?;
-        batch::lock(&mut tx, there.batch_id).await?;
+        let again = match self.take_in(&mut tx, there, unknown, (latest, by), now).await {
+            Ok(again) => again,
+            Err(refused) => {
+                tx.rollback().await?;
+                return Err(refused);
+            }
+        };
+        tx.commit().await.context("take the batch over")?;
+        self.load(there.batch_id).await?;
+        Ok(Resumed { batch_id: there.batch_id, again })
+    }
+
+    /// Writes that a batch is ours and goes on; `load` it once that is committed. What it gives are
+    /// the jobs that start over.
+    pub(super) async fn take_in(
+        &self,
+        tx: &mut Tx,
+        there: &Batch,
+        unknown: UnknownJobs,
+        (latest, by): (Option<&Definition>, Option<&Operator>),
+        now: Millis,
+    ) -> Result<Vec<JobCode>> {
+        let (no, group) = (there.values.batch_no.to_string(), there.values.group.to_string());
+        batch::lock(tx, there.batch_id).await?;
         if let Some(owner) = &there.owner
-            && let Some(holder) = node::find(&mut tx, owner).await?
+            && let Some(holder) = node::find(tx, owner).await?
             && holder.lease_until > now
         {
             let (host, pid, until) = (holder.host, holder.pid, holder.lease_until);
             return Err(Refused::Owned { batch_no: no, group, host, pid, until }.into());
         }
         if let Some(latest) = latest {
-            let present = renewed(&batch::snapshot(&mut tx, there.batch_id).await?, latest)?;
-            batch::replace_snapshot(&mut tx, there.batch_id, &present).await?;
+            let present = renewed(&batch::snapshot(tx, there.batch_id).await?, latest)?;
+            batch::replace_snapshot(tx, there.batch_id, &present).await?;
         }
-        let group_def = batch::snapshot(&mut tx, there.batch_id).await?.group;
+        let group_def = batch::snapshot(tx, there.batch_id).await?.group;
         let deadline = there.deadline_resumed(group_def.batch_timeout_sec, now);
-        batch::set_deadline(&mut tx, there.batch_id, deadline).await?;
+        batch::set_deadline(tx, there.batch_id, deadline).await?;
         let mut again = Vec::new();
         let mut status = there.status;
         if status.is_final() {
-            again = self.start_over(&mut tx, there, unknown, by, now).await?;
+            again = self.start_over(tx, there, unknown, by, now).await?;
             status = BatchStatus::Running;
         }
-        if !batch::take_over(&mut tx, there, self.node.id(), status, now).await? {
-            tx.rollback().await?;
+        if !batch::take_over(tx, there, self.node.id(), status, now).await? {
             return Err(Refused::Hurried(no, group).into());
         }
-        tx.commit().await.context("take the batch over")?;
-        self.load(there.batch_id).await?;
-        Ok(Resumed { batch_id: there.batch_id, again })
+        Ok(again)
     }
 
     async fn start_over(
@@ -311,30 +330,6 @@ impl QueueDispatcher {
         }
         Err(TakenOver(batch.values.batch_no.to_string(), batch.values.group.to_string()).into())
     }
-}
-
-/// The outputs that parameters and conditions of a batch refer to.
-pub(super) async fn outputs_of(
-    tx: &mut Tx,
-    snapshot: &Snapshot,
-    rows: &[QueueEntry],
-) -> Result<HashMap<JobCode, Outputs>> {
-    let wanted = wanted_outputs(snapshot);
-    let there: HashMap<QueueId, &JobCode> = rows
-        .iter()
-        .filter(|r| r.status.is_final() && wanted.contains(&r.job_code))
-        .map(|r| (r.queue_id, &r.job_code))
-        .collect();
-    let ids: Vec<QueueId> = there.keys().copied().collect();
-    let mut found = HashMap::new();
-    for (id, json) in queue::outputs(tx, &ids).await? {
-        if let Some(code) = there.get(&id) {
-            let outputs = serde_json::from_str(&json)
-                .with_context(|| format!("read the outputs of job {code}"))?;
-            found.insert((*code).clone(), outputs);
-        }
-    }
-    Ok(found)
 }
 
 /// Another process has taken a batch over while this one was not heard of.

@@ -3,6 +3,7 @@
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::BatchId;
 use crate::domain::time::Millis;
+use crate::engine::backfill::BackfillTaken;
 use crate::engine::changes::Changes;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::opening::TakenOver;
@@ -70,7 +71,7 @@ impl QueueDispatcher {
         let mut heartbeat_at = self.clock.now().plus(self.node.heartbeat_ms());
         let mut look_at = self.clock.now();
         while !self.is_idle() {
-            self.draining = stop.is_cancelled();
+            self.draining = stop.is_cancelled() || self.backfill_ends();
             if self.draining && self.running() == 0 && !self.stale {
                 break;
             }
@@ -82,6 +83,7 @@ impl QueueDispatcher {
                 }
                 if now >= look_at && !self.stale {
                     self.look().await?;
+                    self.look_for_stop().await?;
                     self.look_soon = true;
                     look_at = now.plus(LOOK_MS);
                 }
@@ -95,7 +97,9 @@ impl QueueDispatcher {
                 Ok(true) => pause = Pause::default(),
                 Ok(false) => self.rest(heartbeat_at.min(look_at), stop).await,
                 // The other batches of this process go on.
-                Err(error) if error.chain().any(|e| e.is::<TakenOver>()) => {
+                Err(error)
+                    if error.chain().any(|e| e.is::<TakenOver>() || e.is::<BackfillTaken>()) =>
+                {
                     lost = lost.or(Some(error));
                 }
                 // An operator was faster; the next turn reads what is there now.
@@ -109,6 +113,7 @@ impl QueueDispatcher {
                 Err(error) => return Err(error),
             }
         }
+        self.put_backfill_down().await?;
         lost.map_or(Ok(()), Err)
     }
 

@@ -5,6 +5,7 @@
 
 pub mod action;
 pub mod audit;
+pub mod backfill;
 pub mod batch;
 mod columns;
 pub mod history;

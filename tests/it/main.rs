@@ -1,6 +1,7 @@
 //! Everything that is tested from outside, in one binary: it links once.
 
 mod azkaban;
+mod backfill;
 mod cli;
 mod connect;
 mod docs;

@@ -2,6 +2,7 @@
 //! PostgreSQL. A statement that means something else on one of them is found here.
 
 mod action;
+mod backfill;
 mod batch;
 mod definition;
 mod door;
@@ -102,6 +103,11 @@ suite! {
             good_tries_of_the_group_make_its_history
             only_the_newest_tries_and_batches_count
             jobs_that_another_group_has_under_the_number_are_named;
+        backfill:
+            a_backfill_comes_back_as_it_went_in
+            a_backfill_changes_hands_by_compare_and_set
+            a_backfill_is_shown_with_its_batches
+            the_batches_of_a_group_stand_with_who_has_them;
         others:
             mails_wait_in_the_outbox
             a_lease_is_renewed_and_found

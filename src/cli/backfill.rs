@@ -1,0 +1,340 @@
+//! `backfill`: runs the batches of a range as one thing; `backfill list | show | stop | resume`.
+
+use crate::app::{self, App, Apply, EmptyDatabase};
+use crate::cli::backfill_args::{HowArgs, StartArgs};
+use crate::cli::backfill_progress::watch;
+use crate::cli::backfill_words::{self as words, View};
+use crate::cli::progress::Show;
+use crate::cli::run::stop_on_signal;
+use crate::cli::{BadInput, Ended, Global, batch, out};
+use crate::domain::backfill::BackfillStatus;
+use crate::domain::id::BackfillId;
+use crate::domain::job::Definition;
+use crate::domain::time::span_words;
+use crate::engine::backfill::{NotBackfilled, Request, Survey, survey, survey_of_nothing};
+use crate::engine::dispatcher::QueueDispatcher;
+use crate::store;
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Arguments of `backfill`.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(super) struct BackfillArgs {
+    #[command(subcommand)]
+    verb: Option<BackfillVerb>,
+    #[command(flatten)]
+    start: StartArgs,
+}
+
+/// Verbs of `backfill`.
+#[derive(Subcommand)]
+enum BackfillVerb {
+    /// The latest backfills
+    List {
+        /// How many
+        #[arg(long, default_value_t = 20)]
+        limit: u32,
+    },
+    /// One backfill with each of its batches
+    Show {
+        /// Its number
+        id: i64,
+    },
+    /// Stop a backfill: jobs that run end, nothing new is started; it can be resumed
+    Stop {
+        /// Its number
+        id: i64,
+        /// Do not wait until it has stopped
+        #[arg(long)]
+        no_wait: bool,
+    },
+    /// Go on with a backfill that was stopped, failed, or whose process died
+    Resume {
+        /// Its number
+        id: i64,
+        /// Definition file to store first; without it, what is stored
+        file: Option<PathBuf>,
+        /// Batches at once from now on
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+        parallel: Option<u32>,
+        #[command(flatten)]
+        how: HowArgs,
+    },
+}
+
+pub(super) async fn backfill(global: &Global, args: BackfillArgs) -> Result<Ended> {
+    match args.verb {
+        None => start(global, &args.start).await,
+        Some(BackfillVerb::List { limit }) => list(global, limit).await,
+        Some(BackfillVerb::Show { id }) => {
+            let app = global.open(EmptyDatabase::Refuse).await?;
+            let view = View::of(&app, BackfillId(id)).await?;
+            show(global, &view)?;
+            Ok(Ended::Well)
+        }
+        Some(BackfillVerb::Stop { id, no_wait }) => {
+            let wait = if no_wait { Wait::No } else { Wait::Yes };
+            stop(global, BackfillId(id), wait).await
+        }
+        Some(BackfillVerb::Resume { id, file, parallel, how }) => {
+            resume(global, BackfillId(id), file.as_deref(), parallel, &how).await
+        }
+    }
+}
+
+async fn start(global: &Global, args: &StartArgs) -> Result<Ended> {
+    let mut request = args.read()?;
+    let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
+    let mut config = global.config()?;
+    config.engine.max_parallel = args.how.max_parallel.unwrap_or(config.engine.max_parallel);
+    for warning in loaded.iter().flat_map(|l| &l.warnings) {
+        out::note(&format!("warning: {warning}"));
+    }
+    let file = loaded.map(|l| l.definition);
+    if args.dry_run
+        && let Some(defs) = &file
+    {
+        let app = App::open_if_there(config).await?;
+        request.group = args.group(defs, request.group)?;
+        let survey = surveyed(app.as_ref(), defs, &request).await?;
+        return dry_run(global, &request, &survey);
+    }
+    let empty = if args.dry_run { EmptyDatabase::Refuse } else { EmptyDatabase::Prepare };
+    let app = App::open(config, empty).await?;
+    let defs = match &file {
+        Some(defs) => defs.clone(),
+        None => app.definition().await?,
+    };
+    request.group = args.group(&defs, request.group)?;
+    let survey = surveyed(Some(&app), &defs, &request).await?;
+    if args.dry_run {
+        return dry_run(global, &request, &survey);
+    }
+    if !global.json && !args.how.quiet {
+        words::print_steps(&request, &survey, global.lang());
+    }
+    survey.refusal(&request.group)?;
+    if !survey.runs() {
+        nothing(global, &request, &survey)?;
+        return Ok(Ended::Well);
+    }
+    if let (Some(defs), Some(path)) = (&file, &args.file) {
+        store_file(&app, defs, path, &args.how).await?;
+    }
+    let mut dispatcher;
+    let (jobs, job_news) = mpsc::unbounded_channel();
+    let (batches, batch_news) = mpsc::unbounded_channel();
+    dispatcher = app.dispatcher(Some(jobs)).await?;
+    let id = match dispatcher.start_backfill(&defs, &request, Some(batches)).await {
+        Ok(id) => id,
+        Err(error) => {
+            dispatcher.leave().await?;
+            return Err(error);
+        }
+    };
+    let running = Running { dispatcher, news: (job_news, batch_news), id };
+    run(global, app, running, &args.how).await
+}
+
+async fn surveyed(app: Option<&App>, defs: &Definition, request: &Request) -> Result<Survey> {
+    let Some(app) = app else {
+        let now = crate::engine::clock::Clock::system().now();
+        return survey_of_nothing(defs, request, now);
+    };
+    let now = batch::server_now(app).await?;
+    survey(&mut app.db.read().await?, defs, request, now).await
+}
+
+fn dry_run(global: &Global, request: &Request, survey: &Survey) -> Result<Ended> {
+    if global.json {
+        out::json(&words::steps_as_json(request, survey))?;
+    } else {
+        words::print_steps(request, survey, global.lang());
+    }
+    survey.refusal(&request.group).map(|()| Ended::Well)
+}
+
+fn nothing(global: &Global, request: &Request, survey: &Survey) -> Result<()> {
+    if global.json {
+        return out::json(&words::steps_as_json(request, survey));
+    }
+    out::line(global.lang().pick(
+        "Nothing to do: no batch of the range is missing or to be run again",
+        "无事可做:范围内没有缺失或需要重跑的批次",
+    ));
+    Ok(())
+}
+
+async fn store_file(app: &App, wanted: &Definition, path: &Path, how: &HowArgs) -> Result<()> {
+    let changes = app.apply(wanted, Apply::Write).await?;
+    if !changes.is_empty() && !how.quiet {
+        let (file, changes) = (path.display(), out::count(changes.len(), "change"));
+        out::note(&format!("{file}: {changes} stored (procession apply shows them)"));
+    }
+    Ok(())
+}
+
+/// A backfill about to run here, and its news.
+struct Running {
+    dispatcher: QueueDispatcher,
+    news: crate::cli::backfill_progress::AllNews,
+    id: BackfillId,
+}
+
+async fn run(global: &Global, app: App, running: Running, how: &HowArgs) -> Result<Ended> {
+    let Running { mut dispatcher, news, id } = running;
+    let lang = global.lang();
+    let show_as = match (how.quiet || global.json, out::is_terminal()) {
+        (true, _) => Show::Nothing,
+        (false, true) => Show::Live,
+        (false, false) => Show::Lines,
+    };
+    if show_as != Show::Nothing {
+        out::note(&words::begun(id, lang));
+    }
+    let done = View::of(&app, id).await?.done();
+    let stop = CancellationToken::new();
+    let work = async {
+        let ended = dispatcher.run_until_done(&stop).await;
+        // Leaving drops the dispatcher and with it the senders of news, which ends the watching.
+        let left = dispatcher.leave().await;
+        ended.and(left)
+    };
+    let watched = async { tokio::join!(work, watch(news, show_as, done, lang)) };
+    let (worked, ()) = tokio::select! {
+        both = watched => both,
+        never = stop_on_signal(&stop, lang) => match never {},
+    };
+    worked?;
+    let view = View::of(&app, id).await?;
+    show(global, &view)?;
+    app.close().await;
+    Ok(match view.row.status {
+        BackfillStatus::Success => Ended::Well,
+        BackfillStatus::Running | BackfillStatus::Stopping => Ended::BatchFailed,
+        BackfillStatus::Stopped | BackfillStatus::Failed => Ended::BatchFailed,
+    })
+}
+
+fn show(global: &Global, view: &View) -> Result<()> {
+    if global.json {
+        return out::json(&view.as_json());
+    }
+    view.print(global.lang());
+    Ok(())
+}
+
+async fn list(global: &Global, limit: u32) -> Result<Ended> {
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    let mut tx = app.db.read().await?;
+    let mut all = Vec::new();
+    for row in store::backfill::list(&mut tx, limit).await? {
+        let counts = store::backfill::counts(&mut tx, row.id).await?;
+        all.push((row, counts));
+    }
+    if global.json {
+        let documents: Vec<_> = all.iter().map(words::row_as_json).collect();
+        out::json(&json!(documents))?;
+    } else {
+        words::print_list(&all, global.lang());
+    }
+    Ok(Ended::Well)
+}
+
+async fn resume(
+    global: &Global,
+    id: BackfillId,
+    file: Option<&Path>,
+    parallel: Option<u32>,
+    how: &HowArgs,
+) -> Result<Ended> {
+    let loaded = file.map(app::load_definition).transpose()?;
+    let mut config = global.config()?;
+    config.engine.max_parallel = how.max_parallel.unwrap_or(config.engine.max_parallel);
+    let app = App::open(config, EmptyDatabase::Refuse).await?;
+    let defs = match (loaded, file) {
+        (Some(loaded), Some(path)) => {
+            store_file(&app, &loaded.definition, path, how).await?;
+            loaded.definition
+        }
+        _ => app.definition().await?,
+    };
+    let (jobs, job_news) = mpsc::unbounded_channel();
+    let (batches, batch_news) = mpsc::unbounded_channel();
+    let mut dispatcher = app.dispatcher(Some(jobs)).await?;
+    let mut waited = false;
+    loop {
+        let went = dispatcher.resume_backfill(&defs, id, parallel, Some(batches.clone())).await;
+        let Err(error) = went else { break };
+        let until = match error.downcast_ref() {
+            Some(NotBackfilled::Owned { host, pid, until, .. }) if !waited => {
+                let rest = until.since(app.clock.now());
+                out::note(&format!(
+                    "another process ({host}, pid {pid}) holds the backfill; waiting {} to see \
+                     whether it lives",
+                    span_words(rest)
+                ));
+                rest
+            }
+            _ => {
+                dispatcher.leave().await?;
+                return Err(error);
+            }
+        };
+        // A process that was killed keeps its lease until it runs out; one that lives renews it.
+        waited = true;
+        let rest = u64::try_from(until).unwrap_or(0) + 50;
+        tokio::time::sleep(Duration::from_millis(rest)).await;
+    }
+    drop(batches);
+    let running = Running { dispatcher, news: (job_news, batch_news), id };
+    run(global, app, running, how).await
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    Yes,
+    No,
+}
+
+async fn stop(global: &Global, id: BackfillId, wait: Wait) -> Result<Ended> {
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    let view = View::of(&app, id).await?;
+    let now = batch::server_now(&app).await?;
+    let mut tx = app.db.begin().await?;
+    let asked = store::backfill::request_stop(&mut tx, id, now).await?;
+    tx.commit().await?;
+    if !asked {
+        let status = view.row.status;
+        return Err(BadInput(format!("backfill {id} is {status}; there is nothing to stop")).into());
+    }
+    out::note(&words::stopping(id, global.lang()));
+    if wait == Wait::No {
+        return Ok(Ended::Well);
+    }
+    let view = loop {
+        let view = View::of(&app, id).await?;
+        if !view.row.status.is_open() {
+            break view;
+        }
+        match &view.row.owner {
+            // Its process has died: nobody else will say that it has stopped.
+            Some(owner) if !view.is_alive() => {
+                let mut tx = app.db.begin().await?;
+                let stopped = BackfillStatus::Stopped;
+                let now = app.clock.now();
+                store::backfill::finish(&mut tx, id, owner, stopped, now).await?;
+                tx.commit().await?;
+            }
+            Some(_) | None => tokio::time::sleep(Duration::from_millis(300)).await,
+        }
+    };
+    show(global, &view)?;
+    Ok(Ended::Well)
+}

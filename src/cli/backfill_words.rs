@@ -1,0 +1,311 @@
+//! A backfill in words, as a table and as JSON.
+
+use crate::app::App;
+use crate::cli::{batch, out};
+use crate::domain::backfill::{Action, BackfillStatus, EntryStatus, Found, OnFailure, Only, Step};
+use crate::domain::id::BackfillId;
+use crate::domain::lang::Lang;
+use crate::domain::queue::QueueStatus;
+use crate::domain::time::{Millis, span_words};
+use crate::engine::backfill::{NotBackfilled, Request, Survey};
+use crate::store;
+use crate::store::backfill::{Backfill, Shown, ShownBatch};
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// A backfill as it is shown.
+pub(super) struct View {
+    pub(super) row: Backfill,
+    batches: Vec<Shown>,
+    owner: Option<store::node::Node>,
+    now: Millis,
+}
+
+impl View {
+    pub(super) async fn of(app: &App, id: BackfillId) -> Result<Self> {
+        let now = batch::server_now(app).await?;
+        let mut tx = app.db.read().await?;
+        let row = store::backfill::find(&mut tx, id).await?.ok_or(NotBackfilled::NotThere(id))?;
+        let batches = store::backfill::shown(&mut tx, id).await?;
+        let owner = match &row.owner {
+            Some(owner) => store::node::find(&mut tx, owner).await?,
+            None => None,
+        };
+        Ok(Self { row, batches, owner, now })
+    }
+
+    /// Whether a living process works on it.
+    pub(super) fn is_alive(&self) -> bool {
+        self.owner.as_ref().is_some_and(|owner| owner.lease_until > self.now)
+    }
+
+    /// How many of its batches are final, of how many.
+    pub(super) fn done(&self) -> (usize, usize) {
+        let done = self.batches.iter().filter(|b| b.entry.status.is_final()).count();
+        (done, self.batches.len())
+    }
+
+    fn took(&self, batch: &ShownBatch) -> i64 {
+        batch.end_time.unwrap_or(self.now).since(batch.create_time)
+    }
+
+    pub(super) fn print(&self, lang: Lang) {
+        let header = match lang {
+            Lang::En => ["BATCH", "STATUS", "TOOK", "JOBS DONE", "NOT WELL"],
+            Lang::Zh => ["批次", "状态", "耗时", "已完成作业", "异常"],
+        };
+        let rows = self.batches.iter().map(|one| self.cells(one, lang)).collect();
+        out::line(&out::table(&header, rows));
+        self.print_end(lang);
+    }
+
+    fn cells(&self, one: &Shown, lang: Lang) -> Vec<String> {
+        let Shown { entry, batch } = one;
+        let status = match (entry.status, batch) {
+            (EntryStatus::Left, Some(batch)) => {
+                format!("{} ({})", lang.pick("left alone", "未动"), batch.status)
+            }
+            (EntryStatus::Left, None) => lang.pick("left alone", "未动").to_owned(),
+            (EntryStatus::Open, Some(batch)) => batch.status.to_string(),
+            (status, _) => status.to_string(),
+        };
+        let mut words: Vec<String> = entry.message.clone().into_iter().collect();
+        let ours = entry.status != EntryStatus::Left;
+        let (mut took, mut jobs) = ("-".to_owned(), "-".to_owned());
+        if let Some(batch) = batch.as_ref().filter(|_| ours) {
+            took = span_words(self.took(batch));
+            let (done, total) = done_of(&batch.jobs);
+            jobs = match lang {
+                Lang::En => format!("{done} of {total}"),
+                Lang::Zh => format!("{done}/{total}"),
+            };
+            words.extend(batch.failed.iter().map(|(code, status)| format!("{code} {status}")));
+        }
+        let words = out::brief(&words.join(", "), 100);
+        vec![entry.batch_no.to_string(), status, took, jobs, words]
+    }
+
+    fn print_end(&self, lang: Lang) {
+        let row = &self.row;
+        let (id, group, range, status) = (row.id, &row.group, &row.range, row.status);
+        let took = span_words(row.end_time.unwrap_or(self.now).since(row.create_time));
+        let (done, total) = self.done();
+        let mut counts: BTreeMap<EntryStatus, usize> = BTreeMap::new();
+        self.batches.iter().for_each(|b| *counts.entry(b.entry.status).or_default() += 1);
+        let counts: Vec<String> = counts.iter().map(|(s, n)| format!("{n} {s}")).collect();
+        let counts = counts.join(", ");
+        out::line(&match lang {
+            Lang::En => format!(
+                "Backfill {id} of {group}, {range}: {status} in {took}, {done} of {total} batches ({counts})"
+            ),
+            Lang::Zh => format!(
+                "补跑 {id}(作业组 {group},{range}):{status},耗时 {took},{done}/{total} 个批次({counts})"
+            ),
+        });
+        if let Some(reason) = &row.reason {
+            out::line(&format!("{}{reason}", lang.pick("Reason: ", "原因:")));
+        }
+        match (row.status, &self.owner) {
+            (BackfillStatus::Success, _) => {}
+            (BackfillStatus::Running | BackfillStatus::Stopping, Some(owner))
+                if self.is_alive() =>
+            {
+                let (host, pid) = (&owner.host, owner.pid);
+                out::line(&match lang {
+                    Lang::En => format!("In the hands of {host}, pid {pid}"),
+                    Lang::Zh => format!("由 {host} 的进程 {pid} 执行"),
+                });
+            }
+            _ => out::line(&match lang {
+                Lang::En => format!("To go on: procession backfill resume {id}"),
+                Lang::Zh => format!("继续:procession backfill resume {id}"),
+            }),
+        }
+    }
+
+    pub(super) fn as_json(&self) -> Value {
+        let mut counts: BTreeMap<EntryStatus, u64> = BTreeMap::new();
+        self.batches.iter().for_each(|b| *counts.entry(b.entry.status).or_default() += 1);
+        let mut document = row_as_json(&(self.row.clone(), counts));
+        let alive = self.owner.as_ref().filter(|_| self.is_alive());
+        document["owner"] = json!(alive.map(|o| json!({"host": o.host, "pid": o.pid})));
+        document["batches"] = self.batches.iter().map(|one| self.batch_as_json(one)).collect();
+        document
+    }
+
+    fn batch_as_json(&self, one: &Shown) -> Value {
+        let Shown { entry, batch } = one;
+        let mut document = json!({
+            "batch_no": entry.batch_no, "status": entry.status.as_str(), "message": entry.message,
+        });
+        if let Some(batch) = batch {
+            let (done, total) = done_of(&batch.jobs);
+            let failed = batch.failed.iter();
+            document["batch_status"] = json!(batch.status.as_str());
+            document["create_time"] = json!(batch.create_time.to_string());
+            document["end_time"] = json!(batch.end_time.map(|t| t.to_string()));
+            document["duration_ms"] = json!(self.took(batch));
+            document["jobs_done"] = json!(done);
+            document["jobs"] = json!(total);
+            document["failed"] = failed
+                .map(|(code, status)| json!({"job_code": code, "status": status.as_str()}))
+                .collect();
+        }
+        document
+    }
+}
+
+fn done_of(jobs: &BTreeMap<QueueStatus, u64>) -> (u64, u64) {
+    let done = jobs.iter().filter(|(status, _)| status.is_final()).map(|(_, n)| n).sum();
+    (done, jobs.values().sum())
+}
+
+/// A backfill for scripts, without its batches.
+pub(super) fn row_as_json((row, counts): &(Backfill, BTreeMap<EntryStatus, u64>)) -> Value {
+    let options = &row.options;
+    let done: u64 = counts.iter().filter(|(s, _)| s.is_final()).map(|(_, n)| n).sum();
+    json!({
+        "backfill_id": row.id, "group": row.group, "range": row.range,
+        "status": row.status.as_str(), "parallel": options.parallel, "order": options.order,
+        "only": options.only, "on_failure": options.on_failure, "params": options.params,
+        "started_by": row.started_by, "reason": row.reason,
+        "create_time": row.create_time.to_string(),
+        "end_time": row.end_time.map(|t| t.to_string()),
+        "done": done, "total": counts.values().sum::<u64>(),
+        "counts": counts.iter().map(|(s, n)| (s.as_str(), n)).collect::<BTreeMap<_, _>>(),
+    })
+}
+
+pub(super) fn print_list(all: &[(Backfill, BTreeMap<EntryStatus, u64>)], lang: Lang) {
+    let header = match lang {
+        Lang::En => ["ID", "GROUP", "RANGE", "STATUS", "BATCHES", "BEGUN", "ENDED", "BY"],
+        Lang::Zh => ["编号", "作业组", "范围", "状态", "批次", "开始", "结束", "操作人"],
+    };
+    let cells = |(row, counts): &(Backfill, BTreeMap<EntryStatus, u64>)| {
+        let words: Vec<String> = counts.iter().map(|(s, n)| format!("{n} {s}")).collect();
+        vec![
+            row.id.to_string(),
+            row.group.to_string(),
+            out::brief(&row.range, 40),
+            row.status.to_string(),
+            words.join(", "),
+            row.create_time.to_string(),
+            out::moment(row.end_time),
+            row.started_by.clone(),
+        ]
+    };
+    out::line(&out::table(&header, all.iter().map(cells).collect()));
+}
+
+pub(super) fn begun(id: BackfillId, lang: Lang) -> String {
+    match lang {
+        Lang::En => {
+            format!("backfill {id} begins; to stop it: Ctrl-C, or procession backfill stop {id}")
+        }
+        Lang::Zh => format!("补跑 {id} 开始;停止:Ctrl-C 或 procession backfill stop {id}"),
+    }
+}
+
+pub(super) fn stopping(id: BackfillId, lang: Lang) -> String {
+    match lang {
+        Lang::En => format!("backfill {id} is being stopped; jobs that run end first"),
+        Lang::Zh => format!("正在停止补跑 {id};等待正在运行的作业结束"),
+    }
+}
+
+/// The exact list of what is done.
+pub(super) fn print_steps(request: &Request, survey: &Survey, lang: Lang) {
+    let header = match lang {
+        Lang::En => ["#", "BATCH", "NOW", "ACTION"],
+        Lang::Zh => ["#", "批次", "现状", "动作"],
+    };
+    let only = request.options.only;
+    let row = |(i, step): (usize, &Step)| {
+        let (now, action) = (found_words(&step.found, lang), action_words(step, only, lang));
+        vec![(i + 1).to_string(), step.batch_no.to_string(), now, action]
+    };
+    out::line(&out::table(&header, survey.steps.iter().enumerate().map(row).collect()));
+    let (total, group) = (survey.steps.len(), &request.group);
+    let runs = survey.steps.iter().filter(|step| step.action.runs()).count();
+    let n = request.options.parallel;
+    let stops = request.options.on_failure == OnFailure::Stop;
+    let after = match (stops, lang) {
+        (true, Lang::En) => "after a failure none is opened any more",
+        (false, Lang::En) => "after a failure the others go on",
+        (true, Lang::Zh) => "失败后不再开新批次",
+        (false, Lang::Zh) => "失败后其他批次继续",
+    };
+    out::line(&match lang {
+        Lang::En => {
+            format!("{runs} of {total} batches of {group} are run, {n} at a time; {after}")
+        }
+        Lang::Zh => format!("作业组 {group}:{total} 个批次中运行 {runs} 个,同时 {n} 个;{after}"),
+    });
+}
+
+fn found_words(found: &Found, lang: Lang) -> String {
+    match found {
+        Found::Missing => lang.pick("missing", "缺失").to_owned(),
+        Found::Ended(status) => status.to_string(),
+        Found::Interrupted(status) => {
+            format!("{status}{}", lang.pick(", nobody has it", ",无进程执行"))
+        }
+        Found::Held(status, holder) => format!("{status} ({}, pid {})", holder.host, holder.pid),
+    }
+}
+
+fn action_words(step: &Step, only: Only, lang: Lang) -> String {
+    let words = match (step.action, &step.found) {
+        (Action::Open, _) => lang.pick("open", "新开"),
+        (Action::Resume, _) => lang.pick("resume from its failures", "从失败处继续"),
+        (Action::GoOn, _) => lang.pick("go on where it was left", "从中断处继续"),
+        (Action::Refuse, _) => {
+            lang.pick("refused: in the hands of a living process", "拒绝:正由其他进程执行")
+        }
+        (Action::Leave, Found::Ended(status)) if status.is_success() => {
+            lang.pick("left alone: done", "不动:已完成")
+        }
+        (Action::Leave, _) => {
+            let words = lang.pick("left alone: --only", "不动:--only");
+            return format!("{words} {}", only.as_str());
+        }
+    };
+    words.to_owned()
+}
+
+fn found_word(found: &Found) -> &'static str {
+    match found {
+        Found::Missing => "missing",
+        Found::Ended(status) | Found::Interrupted(status) | Found::Held(status, _) => {
+            status.as_str()
+        }
+    }
+}
+
+/// The list for scripts.
+pub(super) fn steps_as_json(request: &Request, survey: &Survey) -> Value {
+    let step = |step: &Step| {
+        let action = match step.action {
+            Action::Open => "open",
+            Action::Resume => "resume",
+            Action::GoOn => "go_on",
+            Action::Leave => "leave",
+            Action::Refuse => "refuse",
+        };
+        let holder = match &step.found {
+            Found::Held(_, holder) => Some(json!({"host": holder.host, "pid": holder.pid})),
+            Found::Missing | Found::Ended(_) | Found::Interrupted(_) => None,
+        };
+        json!({
+            "batch_no": step.batch_no, "now": found_word(&step.found), "action": action,
+            "owner": holder,
+        })
+    };
+    json!({
+        "group": request.group, "range": request.range, "parallel": request.options.parallel,
+        "only": request.options.only, "on_failure": request.options.on_failure,
+        "refused": survey.refused.as_ref().map(ToString::to_string),
+        "batches": survey.steps.iter().map(step).collect::<Vec<_>>(),
+    })
+}

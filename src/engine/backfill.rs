@@ -1,0 +1,382 @@
+//! A backfill in the hands of this process: begun, gone on with, stopped.
+//!
+//! It opens batches by the same dispatcher that runs them, so the limits of process, group and source
+//! hold over all of them together. What it knows is a copy of its rows, like everything in memory.
+
+mod advance;
+
+use crate::domain::backfill::{
+    Action, BackfillError, BackfillStatus, Entry, EntryStatus, Found, Holder, Need, Options, Step,
+    again, arrange, decide, needs, would_wait,
+};
+use crate::domain::batch::{BatchOrder, plan};
+use crate::domain::id::{BackfillId, BatchId, BatchNo, GroupCode, JobCode};
+use crate::domain::job::Definition;
+use crate::domain::time::Millis;
+use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::opening::Refused;
+use crate::store::backfill::{NewBackfill, Standing};
+use crate::store::{Tx, backfill, batch, node};
+use anyhow::{Context as _, Result};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use tokio::sync::mpsc;
+
+/// A request for a backfill.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The group whose batches are run.
+    pub group: GroupCode,
+    /// The range, as it was asked for.
+    pub range: String,
+    /// The batch numbers it names.
+    pub numbers: Vec<BatchNo>,
+    /// How.
+    pub options: Options,
+    /// Who asks.
+    pub by: String,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// Why a backfill is not begun or gone on with.
+#[derive(Debug, thiserror::Error)]
+pub enum NotBackfilled {
+    /// No such number.
+    #[error("there is no backfill {0}; procession backfill list shows those there are")]
+    NotThere(BackfillId),
+    /// A living process has it.
+    #[error(
+        "backfill {id} is in the hands of another process ({host}, pid {pid}), alive until at least \
+         {until}; wait for it, or stop it with: procession backfill stop {id}"
+    )]
+    Owned {
+        /// Which.
+        id: BackfillId,
+        /// Where its process is.
+        host: String,
+        /// Which process.
+        pid: i64,
+        /// When its lease ends unless it is renewed.
+        until: Millis,
+    },
+    /// Another process was faster.
+    #[error("backfill {0} has just been taken by another process; let it do its work")]
+    Hurried(BackfillId),
+    /// Nothing is left to do.
+    #[error("backfill {0} ended {1}; there is nothing left to do")]
+    Ended(BackfillId, BackfillStatus),
+}
+
+/// Another process has taken a backfill over while this one was not heard of.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "backfill {0} was taken over by another process, because this one was silent for longer than \
+     its lease"
+)]
+pub struct BackfillTaken(BackfillId);
+
+/// News of a batch of a backfill; for whoever shows progress. Losing one loses nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchNews {
+    /// When.
+    pub at: Millis,
+    /// Which batch.
+    pub batch_no: BatchNo,
+    /// What has become of it.
+    pub status: EntryStatus,
+    /// Jobs of it that are still to end, when it is opened.
+    pub jobs: u64,
+    /// How long it took, when it ended; milliseconds.
+    pub took_ms: Option<i64>,
+    /// What was said.
+    pub message: Option<String>,
+    /// How many batches of the backfill are final.
+    pub done: usize,
+    /// How many there are.
+    pub total: usize,
+}
+
+/// Where a backfill in hand is heading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    On,
+    /// An operator wants it stopped.
+    Stopping,
+    /// All that is open waits for what did not end well.
+    Hopeless,
+}
+
+/// A backfill in the hands of this process.
+pub(super) struct Backfill {
+    id: BackfillId,
+    group: GroupCode,
+    options: Options,
+    by: String,
+    defs: Definition,
+    entries: Vec<Entry>,
+    needs: Vec<Vec<Need>>,
+    /// Places of the batches that are open, each with its key.
+    open: BTreeMap<usize, BatchId>,
+    /// Something has changed since it was last asked what is next.
+    fresh: bool,
+    /// A transaction failed, so memory may differ from the rows.
+    stale: bool,
+    course: Course,
+    news: Option<mpsc::UnboundedSender<BatchNews>>,
+}
+
+/// What a backfill would do, batch by batch.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    /// One per number, in the order in which they are run.
+    pub steps: Vec<Step>,
+    /// Why it would be refused, if it would.
+    pub refused: Option<BackfillError>,
+    needs: Vec<Vec<Need>>,
+}
+
+/// Looks what there is of a range, and says what is done with it. Changes nothing.
+pub async fn survey(
+    tx: &mut Tx,
+    defs: &Definition,
+    request: &Request,
+    now: Millis,
+) -> Result<Survey> {
+    lay_out(defs, request, &backfill::standing(tx, &request.group).await?, now)
+}
+
+/// The same where there are no tables yet.
+pub fn survey_of_nothing(defs: &Definition, request: &Request, now: Millis) -> Result<Survey> {
+    lay_out(defs, request, &HashMap::new(), now)
+}
+
+fn lay_out(
+    defs: &Definition,
+    request: &Request,
+    standing: &HashMap<BatchNo, Standing>,
+    now: Millis,
+) -> Result<Survey> {
+    let options = &request.options;
+    let mut steps = Vec::new();
+    for batch_no in arrange(request.numbers.clone(), options.order)? {
+        let found = found(standing.get(&batch_no), now);
+        steps.push(Step { action: decide(&found, options.only), batch_no, found });
+    }
+    let (needs, refused) = match weigh(defs, &request.group, &steps, options, now)? {
+        Ok(needs) => (needs, None),
+        Err(refused) => (vec![Vec::new(); steps.len()], Some(refused)),
+    };
+    Ok(Survey { steps, refused, needs })
+}
+
+/// What the steps wait for of each other, or why they cannot be run so.
+fn weigh(
+    defs: &Definition,
+    group: &GroupCode,
+    steps: &[Step],
+    options: &Options,
+    now: Millis,
+) -> Result<Result<Vec<Vec<Need>>, BackfillError>> {
+    let Some(first) = steps.first() else { return Ok(Ok(Vec::new())) };
+    // Whatever is wrong with the definition is said before anything is written.
+    let planned = plan(defs, &order(group, &first.batch_no, options), now)?;
+    let externals = planned.iter().flat_map(|p| p.snapshot.externals.clone()).collect::<Vec<_>>();
+    Ok(needs(&externals, group, steps).and_then(|needs| {
+        would_wait(steps, &needs, options.parallel, options.only).map(|()| needs)
+    }))
+}
+
+fn order(group: &GroupCode, batch_no: &BatchNo, options: &Options) -> BatchOrder {
+    BatchOrder {
+        batch_no: batch_no.clone(),
+        batch_type: None,
+        group: Some(group.clone()),
+        business_date: None,
+        params: options.params.clone(),
+    }
+}
+
+fn found(there: Option<&Standing>, now: Millis) -> Found {
+    let Some(there) = there else { return Found::Missing };
+    match &there.holder {
+        _ if there.status.is_final() => Found::Ended(there.status),
+        Some(holder) if holder.until > now => Found::Held(there.status, holder.clone()),
+        Some(_) | None => Found::Interrupted(there.status),
+    }
+}
+
+impl Survey {
+    /// Whether any batch is run.
+    pub fn runs(&self) -> bool {
+        self.steps.iter().any(|step| step.action.runs())
+    }
+
+    /// The first reason why it is refused, as an error.
+    pub fn refusal(&self, group: &GroupCode) -> Result<()> {
+        for step in &self.steps {
+            if let (Action::Refuse, Found::Held(_, holder)) = (step.action, &step.found) {
+                let Holder { host, pid, until } = holder.clone();
+                let (batch_no, group) = (step.batch_no.to_string(), group.to_string());
+                return Err(Refused::Owned { batch_no, group, host, pid, until }.into());
+            }
+        }
+        self.refused.clone().map_or(Ok(()), |refused| Err(refused.into()))
+    }
+}
+
+impl QueueDispatcher {
+    /// Begins a backfill: writes it with all its batches; the beats then open them. Nothing is
+    /// written when a living process has one of them, or when one would wait for ever.
+    pub async fn start_backfill(
+        &mut self,
+        defs: &Definition,
+        request: &Request,
+        news: Option<mpsc::UnboundedSender<BatchNews>>,
+    ) -> Result<BackfillId> {
+        let now = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        let survey = survey(&mut tx, defs, request, now).await?;
+        survey.refusal(&request.group)?;
+        let entry = |step: &Step| Entry {
+            batch_no: step.batch_no.clone(),
+            status: if step.action.runs() { EntryStatus::Pending } else { EntryStatus::Left },
+            message: None,
+        };
+        let entries: Vec<Entry> = survey.steps.iter().map(entry).collect();
+        let new = NewBackfill {
+            group: &request.group,
+            range: &request.range,
+            options: &request.options,
+            started_by: &request.by,
+            reason: request.reason.as_deref(),
+        };
+        let id = backfill::insert(&mut tx, &new, &entries, self.node.id(), now).await?;
+        tx.commit().await.context("begin a backfill")?;
+        self.backfill = Some(Backfill {
+            id,
+            group: request.group.clone(),
+            options: request.options.clone(),
+            by: request.by.clone(),
+            defs: defs.clone(),
+            entries,
+            needs: survey.needs,
+            open: BTreeMap::new(),
+            fresh: true,
+            stale: false,
+            course: Course::On,
+            news,
+        });
+        Ok(id)
+    }
+
+    /// Goes on with a backfill that was stopped, that ended badly, or whose process died: batches
+    /// that were left open or did not end well have their turn again. A living process's backfill is
+    /// refused.
+    pub async fn resume_backfill(
+        &mut self,
+        defs: &Definition,
+        id: BackfillId,
+        parallel: Option<u32>,
+        news: Option<mpsc::UnboundedSender<BatchNews>>,
+    ) -> Result<()> {
+        let now = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        let there = backfill::find(&mut tx, id).await?.ok_or(NotBackfilled::NotThere(id))?;
+        if let Some(owner) = &there.owner
+            && let Some(holder) = node::find(&mut tx, owner).await?
+            && holder.lease_until > now
+        {
+            let (host, pid, until) = (holder.host, holder.pid, holder.lease_until);
+            return Err(NotBackfilled::Owned { id, host, pid, until }.into());
+        }
+        if there.status == BackfillStatus::Success {
+            return Err(NotBackfilled::Ended(id, there.status).into());
+        }
+        let mut options = there.options.clone();
+        options.parallel = parallel.unwrap_or(options.parallel);
+        if !backfill::take_over(&mut tx, &there, &options, self.node.id(), now).await? {
+            return Err(NotBackfilled::Hurried(id).into());
+        }
+        let (entries, left_open) = self.begin_again(&mut tx, &there, now).await?;
+        let standing = backfill::standing(&mut tx, &there.group).await?;
+        let steps = steps(&entries, &left_open, &standing, &options, now);
+        let needs = weigh(defs, &there.group, &steps, &options, now)??;
+        tx.commit().await.context("take the backfill over")?;
+        self.backfill = Some(Backfill {
+            id,
+            group: there.group,
+            options,
+            by: there.started_by,
+            defs: defs.clone(),
+            entries,
+            needs,
+            open: BTreeMap::new(),
+            fresh: true,
+            stale: false,
+            course: Course::On,
+            news,
+        });
+        Ok(())
+    }
+
+    /// What the batches of a backfill start from when it goes on. Those that were left open have
+    /// their turn again like the others, in the order of the range: taken over all at once they could
+    /// fill the room of the one that they wait for. Gives their places too.
+    async fn begin_again(
+        &self,
+        tx: &mut Tx,
+        there: &backfill::Backfill,
+        now: Millis,
+    ) -> Result<(Vec<Entry>, HashSet<usize>)> {
+        let mut entries = backfill::entries(tx, there.id).await?;
+        let mut left_open = HashSet::new();
+        for (place, entry) in entries.iter_mut().enumerate() {
+            let from = entry.status;
+            let to = match from {
+                EntryStatus::Open => {
+                    let no = &entry.batch_no;
+                    let batch = batch::find(tx, no, &there.group).await?;
+                    let batch = batch.with_context(|| format!("batch {no} is gone"))?;
+                    match again(EntryStatus::of(batch.status)) {
+                        EntryStatus::Open => {
+                            left_open.insert(place);
+                            EntryStatus::Pending
+                        }
+                        ended => ended,
+                    }
+                }
+                other => again(other),
+            };
+            if to != from {
+                backfill::mark(tx, there.id, place, from, to, None, now).await?;
+                (entry.status, entry.message) = (to, None);
+            }
+        }
+        Ok((entries, left_open))
+    }
+}
+
+/// The entries of a backfill that goes on as the steps they are.
+fn steps(
+    entries: &[Entry],
+    left_open: &HashSet<usize>,
+    standing: &HashMap<BatchNo, Standing>,
+    options: &Options,
+    now: Millis,
+) -> Vec<Step> {
+    let step = |(place, entry): (usize, &Entry)| {
+        let found = found(standing.get(&entry.batch_no), now);
+        let action = match entry.status {
+            EntryStatus::Pending if left_open.contains(&place) => Action::GoOn,
+            EntryStatus::Pending => decide(&found, options.only),
+            _ => Action::Leave,
+        };
+        Step { batch_no: entry.batch_no.clone(), found, action }
+    };
+    entries.iter().enumerate().map(step).collect()
+}
+
+/// Jobs of `wanted` that a batch of another group has under this number already.
+fn any_taken(wanted: &[&JobCode], taken: &[(JobCode, GroupCode)]) -> bool {
+    taken.iter().any(|(code, _)| wanted.contains(&code))
+}
