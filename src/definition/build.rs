@@ -1,14 +1,16 @@
 //! What the whole definition means: names looked up, files embedded, everything checked.
 
+use crate::definition::alias::Aliases;
 use crate::definition::check;
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job::{self, Around};
+use crate::definition::owner;
 use crate::definition::params::usable_name;
 use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob, RawParam};
 use crate::definition::source;
 use crate::domain::id::GroupCode;
-use crate::domain::job::{Definition, Group, JobKind, ParamDecl};
+use crate::domain::job::{Definition, Group, JobKind, ParamDecl, Shared};
 use std::collections::{HashMap, HashSet};
 
 /// The group of a file that defines none.
@@ -25,6 +27,9 @@ pub(crate) fn build(
     drop_doubles("source", &mut raw.sources, |s| &s.name, report);
     drop_doubles("group", &mut raw.groups, |g| &g.code, report);
     drop_doubles("job", &mut raw.jobs, |j| &j.code, report);
+    drop_doubles("owner", &mut raw.owners, |o| &o.code, report);
+    owner::check(&raw, report);
+    let owners = owner::owners(&raw.owners);
     let sources: Vec<_> =
         raw.sources.into_iter().filter_map(|s| source::source(s, files, report)).collect();
     let places: Vec<At<String>> = raw.groups.iter().map(|g| g.code.clone()).collect();
@@ -37,10 +42,15 @@ pub(crate) fn build(
     }
     let codes: Vec<GroupCode> = groups.iter().map(|g| g.code.clone()).collect();
     let written: HashSet<String> = raw.jobs.iter().map(|j| j.code.value.clone()).collect();
-    let waits = waits(&raw.jobs, raw.dependencies);
-    let around =
-        Around { defaults: &raw.defaults, kinds, sources: &sources, groups: &codes, files };
-    let jobs: Vec<_> = raw.jobs.into_iter().filter_map(|j| job::job(j, &around, report)).collect();
+    let mut waits = waits(&raw.jobs, raw.dependencies);
+    let aliases = Aliases::collect(&raw.jobs, report);
+    aliases.resolve(&mut raw.jobs, &mut waits);
+    let around = |defaults| Around { defaults, kinds, sources: &sources, groups: &codes, files };
+    let mut jobs = Vec::new();
+    for job in raw.jobs {
+        let defaults = raw.own_defaults.get(&job.code.at.file).unwrap_or(&raw.defaults);
+        jobs.extend(job::job(job, &around(defaults), report));
+    }
     let dependencies = check::dependencies(waits, &jobs, &written, report);
     check::outputs(&jobs, &dependencies, report);
     let used: HashSet<&str> = jobs.iter().map(|j| j.def.group.as_str()).collect();
@@ -49,7 +59,11 @@ pub(crate) fn build(
         report.warn(&empty.at, what, "give it one or remove it");
     }
     let jobs = jobs.into_iter().map(|j| j.def).collect();
-    Definition { sources, groups, jobs, dependencies, ..Definition::default() }
+    let shared = Shared { owners, ..Shared::default() };
+    let mut made =
+        Definition { sources, groups, jobs, dependencies, shared, ..Definition::default() };
+    aliases.settle(&mut made);
+    made
 }
 
 /// All dependencies: those of each job in its order, then those of the list of their own.
@@ -74,14 +88,15 @@ fn drop_doubles<T>(
     code: impl Fn(&T) -> &At<String>,
     report: &mut Report,
 ) {
-    let mut lines: HashMap<String, u32> = HashMap::new();
+    let mut places: HashMap<String, Place> = HashMap::new();
     items.retain(|item| {
         let code = code(item);
-        let Some(first) = lines.get(&code.value) else {
-            lines.insert(code.value.clone(), code.at.line);
+        let Some(first) = places.get(&code.value) else {
+            places.insert(code.value.clone(), code.at.clone());
             return true;
         };
-        let what = format!("{one} {} is defined twice, first on line {first}", code.value);
+        let first = first.seen_from(&code.at);
+        let what = format!("{one} {} is defined twice, first {first}", code.value);
         report.fault(&code.at, what, "rename one of the two or remove it");
         false
     });

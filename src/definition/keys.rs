@@ -1,7 +1,8 @@
 //! The keys of a definition file, and how large its numbers may be.
 
 /// A whole definition.
-pub(crate) const TOP: &[&str] = &["sources", "groups", "defaults", "jobs", "dependencies"];
+pub(crate) const TOP: &[&str] =
+    &["sources", "groups", "defaults", "jobs", "dependencies", "include", "templates", "owners"];
 /// A data source.
 pub(crate) const SOURCE: &[&str] = &[
     "name",
@@ -46,7 +47,11 @@ pub(crate) const JOB: &[&str] = &[
     "script",
     "script_file",
     "params",
+    "template",
+    "aliases",
 ];
+/// An owner.
+pub(crate) const OWNER: &[&str] = &["code", "name", "email"];
 /// A parameter of a job.
 pub(crate) const PARAM: &[&str] = &["name", "mode", "type", "value", "required", "secret"];
 /// A parameter that a group declares.

@@ -1,39 +1,52 @@
 //! definition: reads and writes what a user defines. In: text of a file. Out: a `Definition`, or every fault with its place and cure.
 //! May name: domain. Never: a database, a clock, the network.
 //! Invariant: a `Definition` that leaves this room is complete, consistent and acyclic.
-//! Story order: load (which form), node or csv (the tree), read and raw (what the user said), build,
-//! source, job, check (what it means), diff (what changed).
+//! Story order: load (which form), node or csv (the tree), include and template (one tree of many),
+//! read and raw (what the user said), build, alias, owner, source, job, check (what it means), diff
+//! (what changed), export and write (back to a file), schema (what editors know of it).
 
+mod alias;
 mod body;
 mod build;
 mod check;
 mod csv;
 mod diff;
+mod export;
 mod fault;
 mod fields;
 mod files;
+mod include;
 mod job;
 mod keys;
 mod load;
 mod near;
 mod node;
+mod owner;
 mod params;
 mod raw;
 mod read;
 mod read_params;
 mod runs_on;
+mod schema;
+mod schema_table;
 mod shape;
 mod source;
+mod template;
+mod write;
 
 pub use diff::Change;
 pub use diff::FieldChange;
 pub use diff::How;
 pub use diff::Thing;
 pub use diff::diff;
+pub use export::ExportError;
+pub use export::export;
 pub use fault::Fault;
 pub use fault::Faults;
 pub use load::Loaded;
 pub use load::load;
+pub use schema::schema;
+pub use write::Format;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Who hears of what, in which words: the rows of `email_notifications`.
 
 use crate::domain::batch::Batch;
+use crate::domain::declare::Owner;
 use crate::domain::job::{Group, JobDef};
 use crate::domain::queue::QueueStatus;
 use crate::domain::text::clip;
@@ -36,10 +37,35 @@ pub struct JobEnd<'a> {
     pub blocked: &'a [String],
 }
 
-/// The mails about a job that ended for good in a way its owners must know: to the job's
-/// addresses and the group's, each once. Both languages in one mail, English first, so that the
-/// subject stays usable as a filter.
-pub fn about(batch: &Batch, group: &Group, job: &JobDef, end: &JobEnd<'_>) -> Vec<Notice> {
+/// The addresses that hear of a job: its own and its group's, each once. Who gives none is heard for
+/// by the owner.
+fn told(group: &Group, job: &JobDef, owners: &[Owner]) -> Vec<String> {
+    let of_owner = |code: &Option<String>| -> Vec<String> {
+        let found = owners.iter().find(|o| Some(&o.code) == code.as_ref());
+        found.map_or_else(Vec::new, |o| o.email.clone())
+    };
+    let or_owner = |own: &[String], owner: &Option<String>| {
+        if own.is_empty() { of_owner(owner) } else { own.to_vec() }
+    };
+    let mut told = Vec::new();
+    let jobs = or_owner(&job.notify_email, &job.owner);
+    for address in jobs.into_iter().chain(or_owner(&group.notify_email, &group.owner)) {
+        if !told.contains(&address) {
+            told.push(address);
+        }
+    }
+    told
+}
+
+/// The mails about a job that ended for good in a way its owners must know. Both languages in one
+/// mail, English first, so that the subject stays usable as a filter.
+pub fn about(
+    batch: &Batch,
+    group: &Group,
+    job: &JobDef,
+    owners: &[Owner],
+    end: &JobEnd<'_>,
+) -> Vec<Notice> {
     let Some((kind, verb, verb_zh)) = words(end.status) else { return Vec::new() };
     let no = &batch.values.batch_no;
     let subject =
@@ -66,19 +92,9 @@ pub fn about(batch: &Batch, group: &Group, job: &JobDef, end: &JobEnd<'_>) -> Ve
         attempt = end.attempt,
         ended = end.ended,
     );
-    let mut told: Vec<&String> = Vec::new();
-    for address in job.notify_email.iter().chain(&group.notify_email) {
-        if !told.contains(&address) {
-            told.push(address);
-        }
-    }
-    told.into_iter()
-        .map(|recipient| Notice {
-            recipient: recipient.clone(),
-            subject: subject.clone(),
-            body: body.clone(),
-            kind,
-        })
+    told(group, job, owners)
+        .into_iter()
+        .map(|recipient| Notice { recipient, subject: subject.clone(), body: body.clone(), kind })
         .collect()
 }
 
@@ -142,7 +158,7 @@ mod tests {
             message: Some("ORA-00060"),
             blocked: &["TB".to_owned(), "PNL".to_owned()],
         };
-        about(&batch, &group, &job, &end)
+        about(&batch, &group, &job, &[], &end)
     }
 
     #[test]
@@ -154,6 +170,35 @@ mod tests {
         assert_eq!(sent[0].kind, "timeout");
         for part in ["12.3 s", "ORA-00060", "TB, PNL", "执行超时", "logs 202407 GL_POST"] {
             assert!(sent[0].body.contains(part), "{part} in {}", sent[0].body);
+        }
+    }
+
+    #[test]
+    fn who_gives_no_address_is_heard_for_by_the_owner() {
+        let owner = |code: &str, email: &[&str]| Owner {
+            code: code.to_owned(),
+            name: code.to_owned(),
+            email: email.iter().map(|&e| e.to_owned()).collect(),
+        };
+        let owners = [owner("gl", &["gl@b", "ops@b"]), owner("fx", &["fx@b"]), owner("mute", &[])];
+        let code = GroupCode::parse("g").expect("group");
+        let said = |list: &[&str]| list.iter().map(|&e| e.to_owned()).collect::<Vec<_>>();
+        for (job_owner, job_email, group_owner, group_email, wanted) in [
+            (None, &[][..], None, &[][..], &[][..]),
+            (Some("fx"), &[], Some("gl"), &[], &["fx@b", "gl@b", "ops@b"]),
+            (Some("fx"), &["me@b"], Some("gl"), &[], &["me@b", "gl@b", "ops@b"]),
+            (Some("gl"), &[], Some("gl"), &["ops@b"], &["gl@b", "ops@b"]),
+            (Some("free text"), &[], Some("mute"), &[], &[]),
+        ] {
+            let mut group = Group::bare(code.clone());
+            group.owner = group_owner.map(str::to_owned);
+            group.notify_email = said(group_email);
+            let job_code = JobCode::parse("A").expect("code");
+            let mut job =
+                JobDef::bare(job_code, code.clone(), JobType::parse("NOOP").expect("type"));
+            job.owner = job_owner.map(str::to_owned);
+            job.notify_email = said(job_email);
+            assert_eq!(told(&group, &job, &owners), wanted, "{job_owner:?} {group_owner:?}");
         }
     }
 

@@ -1,0 +1,184 @@
+//! The JSON Schema of definition files, from the table of keys and the job types there are; editors
+//! complete and check with it.
+
+use crate::definition::schema_table::{Form, Key, PARTS, SECTIONS, Section};
+use crate::domain::job::{BodyPart, JobKind};
+use crate::domain::source::DialectName;
+use serde_json::{Map, Value, json};
+
+/// The JSON Schema (draft 7) of a definition file.
+pub fn schema(kinds: &[JobKind]) -> Value {
+    let mut definitions = Map::new();
+    for section in SECTIONS.iter().filter(|s| !["top", "job"].contains(&s.name)) {
+        definitions.insert(section.name.to_owned(), map_of(&[section], &[], kinds));
+    }
+    let of = |name: &str| SECTIONS.iter().filter(|s| s.name == name).collect::<Vec<_>>();
+    let job: Vec<&Section> = [of("job"), of("settings")].concat();
+    let mut one = map_of(&job, &[], kinds);
+    one["allOf"] = kinds.iter().map(body_of).collect();
+    definitions.insert("job".to_owned(), one);
+    // A template is half a job, so nothing can be missing in it.
+    definitions.insert("template".to_owned(), map_of(&job, &["code"], kinds));
+    let mut top = map_of(&of("top"), &[], kinds);
+    top["$schema"] = "http://json-schema.org/draft-07/schema#".into();
+    top["title"] = "Procession definition file".into();
+    top["definitions"] = definitions.into();
+    top
+}
+
+/// Maps with the keys of these sections; null counts as absent.
+fn map_of(sections: &[&Section], without: &[&str], kinds: &[JobKind]) -> Value {
+    let mut properties = Map::new();
+    for Key(name, about, form) in sections.iter().flat_map(|s| s.keys) {
+        if !without.contains(name) {
+            let mut schema = form_of(form, kinds);
+            schema["description"] = (*about).into();
+            properties.insert((*name).to_owned(), schema);
+        }
+    }
+    json!({"type": ["object", "null"], "additionalProperties": false, "properties": properties})
+}
+
+fn form_of(form: &Form, kinds: &[JobKind]) -> Value {
+    let refer = |section: &str| json!({"$ref": format!("#/definitions/{section}")});
+    match form {
+        Form::Text => json!({"type": ["string", "number", "boolean", "null"]}),
+        Form::Int(min, max) => json!({
+            "type": ["integer", "string", "null"], "minimum": min, "maximum": max,
+            "pattern": "^[+-]?[0-9]+$"
+        }),
+        Form::Flag => json!({"enum": [
+            true, false, "true", "false", "yes", "no", "on", "off", "y", "n", 1, 0, "1", "0", null
+        ]}),
+        Form::Time => json!({
+            "type": ["string", "null"], "pattern": "^[0-9]{1,2}:[0-9]{1,2}(:[0-9]{1,2})?$"
+        }),
+        Form::Words(words) => {
+            let all: Vec<Value> =
+                words.iter().map(|w| Value::from(*w)).chain([Value::Null]).collect();
+            json!({"enum": all})
+        }
+        Form::JobType => {
+            let one = |k: &JobKind| json!({"const": k.name, "description": k.about});
+            let all: Vec<Value> = kinds.iter().map(one).chain([json!({"type": "null"})]).collect();
+            json!({"anyOf": all})
+        }
+        Form::Texts => json!({
+            "type": ["array", "string", "number", "null"],
+            "items": {"type": ["string", "number", "boolean"]}
+        }),
+        Form::NamedTexts => {
+            json!({"type": ["object", "null"], "additionalProperties": {"type": "string"}})
+        }
+        Form::Sql => {
+            let texts: Map<String, Value> = DialectName::ALL
+                .iter()
+                .map(|d| (d.to_string(), json!({"type": ["string", "null"]})))
+                .collect();
+            json!({
+                "type": ["string", "object", "null"], "properties": texts,
+                "additionalProperties": false
+            })
+        }
+        Form::List(section) => json!({"type": ["array", "null"], "items": refer(section)}),
+        Form::Mixed(section) => {
+            let one = json!({"anyOf": [{"type": ["string", "number"]}, refer(section)]});
+            json!({"anyOf": [{"type": "array", "items": one}, one]})
+        }
+        Form::By(section, key) => by(section, key, refer(section)),
+        Form::Short(section, key) => {
+            let short = json!({"type": ["string", "number", "boolean"]});
+            by(section, key, json!({"anyOf": [short, refer(section)]}))
+        }
+        Form::Map(section) => json!({"anyOf": [refer(section)]}),
+    }
+}
+
+/// Maps by name, or a list of maps that hold their name themselves.
+fn by(section: &str, key: &str, entry: Value) -> Value {
+    let inside = if section == "template" {
+        json!({"type": "object"})
+    } else {
+        json!({"$ref": format!("#/definitions/{section}")})
+    };
+    json!({"anyOf": [
+        {"type": ["object", "null"], "additionalProperties": entry},
+        {"type": "array", "items": {"allOf": [inside, {"required": [key]}]}}
+    ]})
+}
+
+/// What a job of a type must and must not have. What it must have may also come from its template.
+fn body_of(kind: &JobKind) -> Value {
+    let known = |part: &BodyPart| kind.needs.contains(part) || kind.may_have.contains(part);
+    let mut refused = Map::new();
+    let mut needed = Vec::new();
+    for (part, keys) in PARTS {
+        if !known(part) {
+            refused.extend(keys.iter().map(|key| ((*key).to_owned(), json!({"type": "null"}))));
+        }
+        // A source or an interpreter may come from the defaults.
+        let own = !["source", "interpreter", "working_dir"].contains(&keys[0]);
+        if kind.needs.contains(part) && own {
+            let any: Vec<Value> = keys.iter().map(|key| json!({"required": [key]})).collect();
+            needed.push(json!({"anyOf": any}));
+        }
+    }
+    if !known(&BodyPart::Transaction) {
+        refused.insert("transaction".to_owned(), json!({"enum": ["one", null]}));
+    }
+    needed.push(json!({"properties": refused}));
+    let is_this = json!({"type": "object", "properties": {"type": {"const": kind.name}}, "required": ["type"]});
+    let alone = json!({"not": {"required": ["template"]}});
+    let refused = needed.pop().unwrap_or_default();
+    json!({"if": is_this, "then": {"allOf": [refused, {"if": alone, "then": {"allOf": needed}}]}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// The lists of `keys.rs`, read from its text: a list that somebody adds is then found too.
+    fn lists() -> BTreeMap<String, BTreeSet<String>> {
+        let source = include_str!("keys.rs");
+        let mut found = BTreeMap::new();
+        for part in source.split("pub(crate) const ").skip(1) {
+            let Some((name, rest)) = part.split_once(": &[&str] =") else { continue };
+            let (list, _) = rest.split_once("];").expect("a list ends");
+            let keys = list.split('"').skip(1).step_by(2).map(str::to_owned).collect();
+            found.insert(name.to_lowercase(), keys);
+        }
+        assert!(found.len() > 8, "{found:?}");
+        found
+    }
+
+    #[test]
+    fn every_key_that_is_read_is_in_the_schema_and_no_other() {
+        let listed: BTreeMap<String, BTreeSet<String>> = SECTIONS
+            .iter()
+            .map(|s| (s.name.to_owned(), s.keys.iter().map(|Key(k, ..)| (*k).to_owned()).collect()))
+            .collect();
+        let read = lists();
+        for name in read.keys().chain(listed.keys()) {
+            let (read, listed) = (read.get(name), listed.get(name));
+            assert_eq!(
+                read, listed,
+                "section {name}: left is definition/keys.rs, right is definition/schema_table.rs; \
+                 add what is missing there"
+            );
+        }
+    }
+
+    #[test]
+    fn every_key_has_one_sentence_and_every_name_leads_somewhere() {
+        let schema = schema(&[]).to_string();
+        for part in schema.split("#/definitions/").skip(1) {
+            let name = part.split('"').next().unwrap_or_default();
+            let there = SECTIONS.iter().any(|s| s.name == name) || name == "template";
+            assert!(there, "{name} is not a section");
+        }
+        for Key(name, about, _) in SECTIONS.iter().flat_map(|s| s.keys) {
+            assert!(about.ends_with('.') && about.len() > 6, "{name}: {about}");
+        }
+    }
+}
