@@ -11,7 +11,8 @@ use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::rerun::UnknownJobs;
 use crate::domain::slots::Slots;
 use crate::domain::time::span_words;
-use crate::domain::why::explain;
+use crate::domain::why::{Situation, explain};
+use crate::engine;
 use crate::engine::opening::Refused;
 use crate::store;
 use anyhow::Result;
@@ -252,7 +253,19 @@ async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<Ended> {
         slots.take(&group.code, job.source.as_ref());
     }
     let dag: Dag = view.snapshot.dag()?;
-    let answers = explain(&view.batch, &view.snapshot, &dag, &view.rows, &slots, dispatched, now);
+    let mut tx = app.db.read().await?;
+    let outside = engine::outside(&mut tx, &view.batch, &view.snapshot, now).await?;
+    drop(tx);
+    let situation = Situation {
+        batch: &view.batch,
+        snapshot: &view.snapshot,
+        dag: &dag,
+        rows: &view.rows,
+        slots: &slots,
+        outside: &outside,
+        dispatched,
+    };
+    let answers = explain(situation, now);
     let lang = global.lang();
     if global.json {
         let answers: Vec<_> = answers

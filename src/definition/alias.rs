@@ -1,6 +1,7 @@
 //! Aliases: other codes by which dependencies and parameters may call a job. A definition that
 //! leaves this room names jobs by their codes alone.
 
+use crate::definition::external::Outside;
 use crate::definition::fault::Report;
 use crate::definition::raw::{RawDependency, RawJob, RawParam};
 use crate::domain::body::Items;
@@ -49,13 +50,21 @@ impl Aliases {
     }
 
     /// Puts codes in place of aliases in what jobs say of one another.
-    pub(crate) fn resolve(&self, jobs: &mut [RawJob], dependencies: &mut [RawDependency]) {
+    pub(crate) fn resolve(
+        &self,
+        jobs: &mut [RawJob],
+        dependencies: &mut [RawDependency],
+        outside: &mut [Outside],
+    ) {
         if self.0.is_empty() {
             return;
         }
         for dependency in dependencies {
             dependency.job = self.code(&dependency.job).to_owned();
             dependency.depends_on.value = self.code(&dependency.depends_on.value).to_owned();
+        }
+        for word in outside.iter_mut().filter_map(|(_, parent)| parent.job.as_mut()) {
+            word.value = self.code(&word.value).to_owned();
         }
         for job in jobs {
             let params = job.params.iter_mut().flat_map(|params| params.value.iter_mut());
@@ -86,14 +95,13 @@ impl Aliases {
         said + rest
     }
 
-    /// The same in what was made already: dependencies on other batches, and lists of items.
+    /// The same in what was made already: lists of items.
     pub(crate) fn settle(&self, defs: &mut Definition) {
         let named = |code: &mut JobCode| {
             if let Some(meant) = self.0.get(code.as_str()).and_then(|c| JobCode::parse(c).ok()) {
                 *code = meant;
             }
         };
-        defs.externals.iter_mut().filter_map(|e| e.depends_on.as_mut()).for_each(named);
         for list in defs.jobs.iter_mut().filter_map(|j| j.for_each.as_mut()) {
             match &mut list.items {
                 Items::Output(code, _) => named(code),

@@ -2,6 +2,7 @@
 
 use crate::definition::alias::Aliases;
 use crate::definition::check;
+use crate::definition::external::{self, Outside, is_external};
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job::{self, Around};
@@ -43,8 +44,9 @@ pub(crate) fn build(
     let codes: Vec<GroupCode> = groups.iter().map(|g| g.code.clone()).collect();
     let written: HashSet<String> = raw.jobs.iter().map(|j| j.code.value.clone()).collect();
     let mut waits = waits(&raw.jobs, raw.dependencies);
+    let mut outside: Vec<Outside> = raw.jobs.iter_mut().flat_map(external::take).collect();
     let aliases = Aliases::collect(&raw.jobs, report);
-    aliases.resolve(&mut raw.jobs, &mut waits);
+    aliases.resolve(&mut raw.jobs, &mut waits, &mut outside);
     let around = |defaults| Around { defaults, kinds, sources: &sources, groups: &codes, files };
     let mut jobs = Vec::new();
     for job in raw.jobs {
@@ -53,6 +55,7 @@ pub(crate) fn build(
     }
     let dependencies = check::dependencies(waits, &jobs, &written, report);
     check::outputs(&jobs, &dependencies, report);
+    let externals = external::externals(outside, &jobs, &dependencies, &codes, report);
     let used: HashSet<&str> = jobs.iter().map(|j| j.def.group.as_str()).collect();
     for empty in places.iter().filter(|g| !used.contains(g.value.as_str())) {
         let what = format!("group {} has no job", empty.value);
@@ -60,8 +63,7 @@ pub(crate) fn build(
     }
     let jobs = jobs.into_iter().map(|j| j.def).collect();
     let shared = Shared { owners, ..Shared::default() };
-    let mut made =
-        Definition { sources, groups, jobs, dependencies, shared, ..Definition::default() };
+    let mut made = Definition { sources, groups, jobs, dependencies, externals, shared };
     aliases.settle(&mut made);
     made
 }
@@ -69,12 +71,14 @@ pub(crate) fn build(
 /// All dependencies: those of each job in its order, then those of the list of their own.
 fn waits(jobs: &[RawJob], others: Vec<RawDependency>) -> Vec<RawDependency> {
     let of_job = |job: &RawJob| -> Vec<RawDependency> {
-        let each = (1..).zip(&job.depends_on);
-        each.map(|(order, depends_on)| RawDependency {
-            job: job.code.value.clone(),
-            depends_on: depends_on.job.clone(),
-            order,
-            when: depends_on.when.clone(),
+        let each = (1..).zip(&job.depends_on).filter(|(_, parent)| !is_external(parent));
+        each.filter_map(|(order, parent)| {
+            Some(RawDependency {
+                job: job.code.value.clone(),
+                depends_on: parent.job.clone()?,
+                order,
+                when: parent.when.clone(),
+            })
         })
         .collect()
     };

@@ -8,7 +8,7 @@ use crate::definition::diff::{Change, diff};
 use crate::definition::fault::Faults;
 use crate::definition::load::load;
 use crate::definition::write::{Format, Tree, text};
-use crate::domain::id::{JobCode, JobType};
+use crate::domain::id::JobCode;
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, JobKind};
 use crate::domain::trigger_rule::When;
 use serde::Serialize;

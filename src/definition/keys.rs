@@ -41,6 +41,7 @@ pub(crate) const JOB: &[&str] = &[
     "code",
     "name",
     "depends_on",
+    "if",
     "proc_name",
     "sql",
     "sql_file",
@@ -59,12 +60,14 @@ pub(crate) const DECLARED: &[&str] = &["name", "type", "value", "required", "sec
 /// An entry of `dependencies`.
 pub(crate) const DEPENDENCY: &[&str] = &["job_code", "depends_on", "dependency_order", "when"];
 /// An entry of `depends_on`.
-pub(crate) const PARENT: &[&str] = &["job", "when"];
+pub(crate) const PARENT: &[&str] = &["job", "when", "group", "batch", "missing", "wait_sec"];
 
 /// Longest a body may run: 30 days.
 pub(crate) const TIMEOUT_MAX: u32 = 30 * 24 * 3_600;
 /// Most tries after the first; a hundred failures are an incident and not bad luck.
 pub(crate) const RETRIES_MAX: u32 = 100;
+/// Longest wait for another batch: a year.
+pub(crate) const WAIT_MAX: u32 = 366 * 24 * 3_600;
 /// Longest wait between two tries: a day.
 pub(crate) const DELAY_MAX: u32 = 24 * 3_600;
 /// Highest limit of things at once.

@@ -1,6 +1,7 @@
 //! What the user said, key by key, nothing looked up yet.
 
 use crate::definition::fault::{At, Place};
+use crate::domain::external::Missing;
 use crate::domain::job::{ParamMode, ParamType, TransactionMode};
 use crate::domain::trigger_rule::TriggerRule;
 use chrono::NaiveTime;
@@ -91,6 +92,7 @@ pub(crate) struct RawJob {
     pub(crate) name: Option<At<String>>,
     pub(crate) settings: Settings,
     pub(crate) depends_on: Vec<RawParent>,
+    pub(crate) condition: Option<At<String>>,
     pub(crate) proc_name: Option<At<String>>,
     pub(crate) sql: Option<RawSql>,
     pub(crate) sql_file: Option<At<String>>,
@@ -130,8 +132,30 @@ pub(crate) struct RawParam {
 /// What a job waits for: an entry of `depends_on`.
 #[derive(Debug)]
 pub(crate) struct RawParent {
-    pub(crate) job: At<String>,
+    /// Where the entry begins.
+    pub(crate) at: Place,
+    /// None: the batch of `group` as a whole.
+    pub(crate) job: Option<At<String>>,
     pub(crate) when: Option<At<String>>,
+    pub(crate) group: Option<At<String>>,
+    pub(crate) batch: Option<At<String>>,
+    pub(crate) missing: Option<At<Missing>>,
+    pub(crate) wait_sec: Option<At<u32>>,
+}
+
+impl RawParent {
+    /// A job of the same group and batch.
+    pub(crate) fn plain(job: At<String>) -> Self {
+        Self {
+            at: job.at.clone(),
+            job: Some(job),
+            when: None,
+            group: None,
+            batch: None,
+            missing: None,
+            wait_sec: None,
+        }
+    }
 }
 
 /// `job` waits for `depends_on`.

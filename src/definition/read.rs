@@ -4,14 +4,15 @@ use crate::definition::fault::{At, Report};
 use crate::definition::fields::{Fields, named_texts, single};
 use crate::definition::include::OwnDefaults;
 use crate::definition::keys::{
-    DELAY_MAX, DEPENDENCY, GROUP, JOB, OWNER, PARALLEL_MAX, PARENT, PRIORITY_MAX, RETRIES_MAX,
-    SETTINGS, SOURCE, TIMEOUT_MAX, TOP,
+    DELAY_MAX, DEPENDENCY, GROUP, JOB, OWNER, PARALLEL_MAX, PRIORITY_MAX, RETRIES_MAX, SETTINGS,
+    SOURCE, TIMEOUT_MAX, TOP,
 };
 use crate::definition::node::{Node, Value};
 use crate::definition::raw::{
-    Raw, RawDependency, RawGroup, RawJob, RawOwner, RawParent, RawSource, RawSql, Settings,
+    Raw, RawDependency, RawGroup, RawJob, RawOwner, RawSource, RawSql, Settings,
 };
 use crate::definition::read_params::{declared, params};
+use crate::definition::read_parents::parents;
 use crate::domain::job::TransactionMode;
 use crate::domain::trigger_rule::TriggerRule;
 
@@ -213,6 +214,7 @@ pub(crate) fn job_named(
         name: fields.line("name", 255),
         settings: settings(&mut fields),
         depends_on: parents(&mut fields),
+        condition: fields.word("if"),
         proc_name: fields.line("proc_name", 255),
         sql: sql(&mut fields),
         sql_file: fields.word("sql_file"),
@@ -221,34 +223,6 @@ pub(crate) fn job_named(
         params: params(&mut fields),
         aliases: fields.texts("aliases").unwrap_or_default(),
     }
-}
-
-/// `depends_on`: codes, or maps of a code and the condition under which the edge holds.
-fn parents(fields: &mut Fields<'_>) -> Vec<RawParent> {
-    let Some(node) = fields.take("depends_on") else { return Vec::new() };
-    let whose = fields.whose.clone();
-    let items = match node.value {
-        Value::List(items) => items,
-        value @ (Value::Text(_) | Value::Map(_) | Value::Null) => {
-            vec![Node { at: node.at, value }]
-        }
-    };
-    items.into_iter().filter_map(|item| parent(&whose, item, fields.report)).collect()
-}
-
-fn parent(whose: &str, item: Node, report: &mut Report) -> Option<RawParent> {
-    if !matches!(item.value, Value::Map(_)) {
-        let job = single(&format!("{whose}: depends_on"), item, report)?;
-        return Some(RawParent { job, when: None });
-    }
-    let mut fields = Fields::open(format!("{whose}: depends_on"), item, PARENT, report);
-    let when = fields.word("when");
-    let Some(job) = fields.word("job") else {
-        let at = fields.at.clone();
-        fields.report.fault(&at, format!("{whose}: a dependency without job"), "add job: CODE");
-        return None;
-    };
-    Some(RawParent { job, when })
 }
 
 fn sql(fields: &mut Fields<'_>) -> Option<RawSql> {

@@ -126,11 +126,13 @@ fn body_of(kind: &JobKind) -> Value {
     if !known(&BodyPart::Transaction) {
         refused.insert("transaction".to_owned(), json!({"enum": ["one", null]}));
     }
-    needed.push(json!({"properties": refused}));
-    let is_this = json!({"type": "object", "properties": {"type": {"const": kind.name}}, "required": ["type"]});
-    let alone = json!({"not": {"required": ["template"]}});
-    let refused = needed.pop().unwrap_or_default();
-    json!({"if": is_this, "then": {"allOf": [refused, {"if": alone, "then": {"allOf": needed}}]}})
+    let mut then = vec![json!({"properties": refused})];
+    if !needed.is_empty() {
+        let alone = json!({"not": {"required": ["template"]}});
+        then.push(json!({"if": alone, "then": {"allOf": needed}}));
+    }
+    let is_this = json!({"properties": {"type": {"const": kind.name}}, "required": ["type"]});
+    json!({"if": is_this, "then": {"allOf": then}})
 }
 
 #[cfg(test)]

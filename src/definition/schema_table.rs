@@ -3,7 +3,9 @@
 //! A test compares the two files both ways: a key that is read and not listed here is found, and so
 //! is one that is listed and not read.
 
-use crate::definition::keys::{DELAY_MAX, PARALLEL_MAX, PRIORITY_MAX, RETRIES_MAX, TIMEOUT_MAX};
+use crate::definition::keys::{
+    DELAY_MAX, PARALLEL_MAX, PRIORITY_MAX, RETRIES_MAX, TIMEOUT_MAX, WAIT_MAX,
+};
 use crate::domain::job::BodyPart;
 
 /// A map of known keys; `name` is the list in `keys.rs` in lower case.
@@ -237,6 +239,14 @@ pub(crate) const SECTIONS: &[Section] = &[
                 "success, failure, done, skipped, or an expression on the parent's outputs.",
                 Text,
             ),
+            Key("group", "The group of another batch; its own when absent.", Text),
+            Key("batch", "Which batch, seen from this one: prev, month(-1), latest, 202407.", Text),
+            Key(
+                "missing",
+                "What to do when there is no such batch.",
+                Words(&["wait", "fail", "pass"]),
+            ),
+            Key("wait_sec", "Seconds after which waiting fails.", Int(1, WAIT_MAX as i64)),
         ],
     },
     Section {

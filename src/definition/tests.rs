@@ -98,7 +98,7 @@ const GRAPH: &[Case] = &[
     (
         "groups: {g: {}, h: {}}\ndefaults: {type: NOOP}\njobs:\n  A: {group: g}\n  B: {group: h, depends_on: [A]}\n  C: {}\n  D: {group: gg}\n",
         &[
-            "dag.yaml:5: job B of group h depends on A of group g; dependencies stay within a group",
+            "dag.yaml:5: job B of group h depends on A of group g; a bare code means the same group: write { job: CODE, group: GROUP }",
             "dag.yaml:6: job C has no group; add group: to it or to defaults, one of g, h",
             "dag.yaml:7: job D: group gg is not defined; define it under groups",
         ],
@@ -203,6 +203,118 @@ fn keys_and_values() {
         wanted.retain(|w| !found.iter().any(|f| f.contains(w)));
         assert!(wanted.is_empty(), "{text}\nmissing {wanted:#?}\nfound {found:#?}");
     }
+}
+
+/// What a job waits for.
+const WAITS: &[Case] = &[
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, depends_on: [{job: A, when: sucess}]}",
+        &["dag.yaml:3: job B: when: \"sucess\" is not a condition; did you mean success?"],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, depends_on: [{job: A, when: 'n >'}]}",
+        &[
+            "dag.yaml:3: job B: when: condition, column 4",
+            "or write success, failure, done or skipped",
+        ],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, trigger_rule: all_done, depends_on: [{job: A, when: failure}]}",
+        &[
+            "dag.yaml:3: job B: a dependency has a condition, which rule all_done ignores; remove when",
+        ],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP, trigger_rule: all_sucess}",
+        &["dag.yaml:2: job A: trigger_rule is \"all_sucess\""],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, depends_on: [{when: done}]}",
+        &["dag.yaml:3: job B: a dependency without job; add job: CODE, or group: and batch:"],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, depends_on: [{job: A, missing: pass}]}",
+        &["dag.yaml:3: job B: missing and wait_sec are for other batches; add batch:"],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, depends_on: [{job: A, batch: same}]}",
+        &[
+            "dag.yaml:3: job B depends on its own batch as if it were another; remove batch and group",
+        ],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, depends_on: [{job: A, batch: prev(x)}]}",
+        &["dag.yaml:3: job B: batch: 'prev(x)': x must be a whole number"],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, depends_on: [{job: AB, batch: prev}]}",
+        &[
+            "dag.yaml:3: job B depends on AB of group default, which has no such job; did you mean A?",
+        ],
+    ),
+    (
+        "jobs:\n  B: {type: NOOP, depends_on: [{job: B, batch: prev}, {job: B, batch: prev}]}",
+        &["dag.yaml:2: job B lists the same dependency on job B of group default twice"],
+    ),
+    (
+        "jobs:\n  B: {type: NOOP, depends_on: [{group: g2, batch: prev, when: 'n > 0'}]}",
+        &["dag.yaml:2: job B: a whole batch has no outputs to compare; name a job of it"],
+    ),
+    (
+        "groups: {g: {}, h: {}}\njobs:\n  A: {type: NOOP, group: g}\n  B: {type: NOOP, group: h, depends_on: [A]}",
+        &[
+            "dag.yaml:4: job B of group h depends on A of group g; a bare code means the same group: write { job: CODE, group: GROUP }",
+        ],
+    ),
+    (
+        "groups: {g: {}, h: {}}\njobs:\n  A: {type: NOOP, group: g, depends_on: [{group: h, job: B}]}\n  B: {type: NOOP, group: h, depends_on: [{group: g}]}",
+        &["dag.yaml:3: these jobs of several groups wait for one another in a circle: "],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, if: 'A.n > 0'}",
+        &[
+            "dag.yaml:3: job B: if asks for A.n, and A does not run before it; add A to its depends_on",
+        ],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, depends_on: [A], if: 'n > 0'}",
+        &["dag.yaml:3: job B: if asks for n, which is no output of a job; write CODE.NAME"],
+    ),
+    ("jobs:\n  A: {type: NOOP, if: 'x ='}", &["dag.yaml:2: job A: if: condition, column 4"]),
+];
+
+#[test]
+fn what_is_waited_for() {
+    for (text, wanted) in WAITS {
+        let found = faults(text);
+        assert_eq!(found.len(), 1, "{text}\n{found:#?}");
+        for fragment in *wanted {
+            assert!(found[0].contains(fragment), "{text}\nmissing {fragment}\nfound {found:#?}");
+        }
+    }
+}
+
+#[test]
+fn dependencies_of_every_form_reach_the_definition() {
+    let text = "groups: {g: {}, h: {}}\ndefaults: {type: NOOP, group: g}\njobs:\n  A: {}\n  B:\n    trigger_rule: one_success\n    if: A.n > 0\n    depends_on:\n      - A\n      - {job: C, group: h, batch: month(-1), missing: pass, wait_sec: 60}\n      - {group: h, batch: months, when: done}\n      - {job: A, batch: prev(2), when: 'n > 0'}\n  C: {group: h}\n";
+    let d = load_files("dag.yaml", &[("dag.yaml", text)]).expect("sound").definition;
+    assert_eq!(d.dependencies.len(), 1);
+    let b = &d.jobs[1];
+    assert_eq!(b.trigger_rule.as_str(), "one_success");
+    assert_eq!(b.condition.as_ref().map(ToString::to_string).as_deref(), Some("A.n > 0"));
+    let said: Vec<String> = d
+        .externals
+        .iter()
+        .map(|e| format!("{} {} {} {:?} {:?}", e.target(), e.batch, e.when, e.missing, e.wait_sec))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "job C of group h month(-1) success Pass Some(60)",
+            "group h months done Wait None",
+            "job A of group g prev(2) n > 0 Wait None",
+        ]
+    );
 }
 
 /// Bodies of the job A.

@@ -3,6 +3,7 @@
 use crate::domain::body::{ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::check::{Check, SuccessRule};
 use crate::domain::declare::{Owner, SecretSource};
+use crate::domain::expr::Expr;
 use crate::domain::external::ExternalDependency;
 use crate::domain::id::{GroupCode, JobCode, JobType, SourceName};
 use crate::domain::pool::{LockUse, Pool, PoolUse};
@@ -96,6 +97,10 @@ pub struct JobDef {
     /// How its parents together let it start.
     #[serde(default)]
     pub trigger_rule: TriggerRule,
+    /// Beyond its parents: it runs only if this holds of outputs of jobs above it (`CODE.NAME`),
+    /// else its branch is not taken.
+    #[serde(rename = "if", default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Expr>,
     /// How its retries wait, and for which errors there are any.
     #[serde(default, skip_serializing_if = "RetryPolicy::is_plain")]
     pub retry: RetryPolicy,
@@ -157,6 +162,7 @@ impl JobDef {
             tags: Vec::new(),
             aliases: Vec::new(),
             trigger_rule: TriggerRule::AllSuccess,
+            condition: None,
             retry: RetryPolicy::default(),
             pools: Vec::new(),
             locks: Vec::new(),
@@ -169,6 +175,13 @@ impl JobDef {
             for_each: None,
         }
     }
+}
+
+/// Splits `CODE.NAME` into job and output. Both may hold dots: the shortest code that `is_job` knows
+/// counts.
+pub fn output_of<'n>(name: &'n str, is_job: &dyn Fn(&str) -> bool) -> Option<(&'n str, &'n str)> {
+    let dots = name.match_indices('.').map(|(at, _)| at);
+    dots.map(|at| (&name[..at], &name[at + 1..])).find(|(code, _)| is_job(code))
 }
 
 /// `job_code` runs after `depends_on` has succeeded.

@@ -6,14 +6,15 @@ use crate::domain::expr::Expr;
 use crate::domain::id::{JobCode, NodeId, QueueId, SourceName};
 use crate::domain::job::JobDef;
 use crate::domain::outcome::Outputs;
-use crate::domain::params::{self, Reference};
 use crate::domain::queue::{Event, QueueEntry, QueueStatus};
 use crate::domain::readiness::{Gates, Readiness, Released, Rules};
 use crate::domain::slots::{ReadyList, Slots};
 use crate::domain::time::Millis;
-use crate::domain::trigger_rule::{Tally, When};
+use crate::domain::trigger_rule::Edge;
 use crate::engine::News;
 use crate::engine::changes::Changes;
+use crate::engine::conditions::{allows, holds, wanted_outputs};
+use crate::engine::outside::{self, Outside};
 use crate::handler::StopReason;
 use crate::store::log::ExecutionLog;
 use anyhow::{Context as _, Result};
@@ -27,6 +28,7 @@ pub(super) struct Active {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) dag: Dag,
     rules: Rules,
+    pub(super) outside: Outside,
     pub(super) readiness: Readiness,
     pub(super) rows: Vec<QueueEntry>,
     ready: ReadyList,
@@ -48,7 +50,7 @@ impl Active {
         batch: Batch,
         snapshot: Snapshot,
         mut rows: Vec<QueueEntry>,
-        outputs: HashMap<JobCode, Outputs>,
+        (outputs, outside): (HashMap<JobCode, Outputs>, Outside),
         me: &NodeId,
         stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
         now: Millis,
@@ -71,8 +73,11 @@ impl Active {
         let status: Vec<QueueStatus> = rows.iter().map(|r| r.status).collect();
         let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
         let holds = |parent: Node, expr: &Expr| holds(&outputs, dag.code(parent), expr);
-        let gates = Gates { dag: &dag, rules: &rules, holds: &holds };
-        let (readiness, released) = Readiness::rebuild(gates, &status, &|_| Tally::default());
+        let allows = |expr: &Expr| allows(&outputs, expr);
+        let gates = Gates { dag: &dag, rules: &rules, holds: &holds, allows: &allows };
+        let tallies = outside::tallies(&outside);
+        let heard = |node: Node| tallies.get(&node).copied().unwrap_or_default();
+        let (readiness, released) = Readiness::rebuild(gates, &status, &heard);
         let wanted = wanted_outputs(&snapshot);
         let killing = batch.status == BatchStatus::Killing;
         let mut this = Self {
@@ -80,6 +85,7 @@ impl Active {
             snapshot: Arc::new(snapshot),
             dag,
             rules,
+            outside,
             readiness,
             rows,
             ready: ReadyList::default(),
@@ -145,8 +151,24 @@ impl Active {
     pub(super) fn change(&mut self, node: Node, to: QueueStatus) -> Released {
         let (outputs, dag) = (&self.outputs, &self.dag);
         let holds = |parent: Node, expr: &Expr| holds(outputs, dag.code(parent), expr);
-        let gates = Gates { dag, rules: &self.rules, holds: &holds };
+        let allows = |expr: &Expr| allows(outputs, expr);
+        let gates = Gates { dag, rules: &self.rules, holds: &holds, allows: &allows };
         self.readiness.change(gates, node, to)
+    }
+
+    /// Something in another batch that a job waits for has spoken.
+    pub(super) fn hear(&mut self, node: Node, edge: Edge, changes: &mut Changes, now: Millis) {
+        let (outputs, dag) = (&self.outputs, &self.dag);
+        let holds = |parent: Node, expr: &Expr| holds(outputs, dag.code(parent), expr);
+        let allows = |expr: &Expr| allows(outputs, expr);
+        let gates = Gates { dag, rules: &self.rules, holds: &holds, allows: &allows };
+        let released = self.readiness.hear(gates, node, edge);
+        self.take_in(released, changes, now);
+    }
+
+    /// Whether a job still waits for another batch.
+    pub(super) fn waits_outside(&self) -> bool {
+        self.outside.iter().any(|(_, waiting)| waiting.edge.is_none())
     }
 
     fn take_in(&mut self, released: Released, changes: &mut Changes, now: Millis) {
@@ -221,7 +243,9 @@ impl Active {
 
     /// The next moment at which `wake` has something to do.
     pub(super) fn next_wake(&self) -> Option<Millis> {
-        self.timers.first().map(|(at, _)| *at)
+        let open = self.outside.iter().filter(|(_, waiting)| waiting.edge.is_none());
+        let outside = open.filter_map(|(_, waiting)| outside::deadline(&self.batch, waiting));
+        self.timers.first().map(|(at, _)| *at).into_iter().chain(outside).min()
     }
 
     /// Starts one ready job if a slot is free for it.
@@ -331,31 +355,4 @@ impl Active {
             stop.send_replace(Some(StopReason::Killed));
         }
     }
-}
-
-/// Whether an expression holds of a job's outputs. One that cannot be answered (no such output, a
-/// text compared with a number) does not hold; the log says so, because the branch below is then not
-/// taken.
-fn holds(outputs: &HashMap<JobCode, Outputs>, job: &JobCode, expr: &Expr) -> bool {
-    let found = outputs.get(job);
-    let answer = expr.eval(&|name| found.and_then(|outputs| outputs.look_up(name)));
-    answer.unwrap_or_else(|error| {
-        tracing::warn!(job.code = %job, %expr, %error, "a condition cannot be answered; taken as false");
-        false
-    })
-}
-
-/// Jobs whose outputs others refer to, in parameters or in conditions.
-pub(super) fn wanted_outputs(snapshot: &Snapshot) -> HashSet<JobCode> {
-    let all = snapshot.jobs.iter().flat_map(|j| &j.params);
-    let referred = all.filter_map(|p| params::references(p).ok()).flatten();
-    let referred = referred.filter_map(|r| match r {
-        Reference::Output(code, _) => Some(code),
-        _ => None,
-    });
-    let conditions = snapshot.dependencies.iter().filter_map(|d| match d.when {
-        When::Output(_) => Some(d.depends_on.clone()),
-        When::Success | When::Failure | When::Done | When::Skipped => None,
-    });
-    referred.chain(conditions).collect()
 }

@@ -46,6 +46,8 @@ pub struct QueueDispatcher {
     pub(super) stale: bool,
     /// Nothing new is started any more; what runs ends.
     pub(super) draining: bool,
+    /// Something has ended that a batch here waits for.
+    pub(super) look_soon: bool,
 }
 
 impl QueueDispatcher {
@@ -81,6 +83,7 @@ impl QueueDispatcher {
             results: BTreeMap::new(),
             stale: false,
             draining: false,
+            look_soon: false,
         })
     }
 
@@ -132,6 +135,7 @@ impl QueueDispatcher {
         }
         self.commit(&changes, now).await?;
         self.waiting.clear();
+        self.look_soon |= self.is_awaited(&freed);
         self.forget(freed);
         for (id, place) in starts {
             self.spawn(id, place);

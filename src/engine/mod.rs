@@ -6,10 +6,12 @@
 mod active;
 mod changes;
 pub mod clock;
+mod conditions;
 pub mod dispatcher;
 mod ending;
 mod node;
 pub mod opening;
+mod outside;
 mod turning;
 mod worker;
 
@@ -18,6 +20,7 @@ use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 
 pub use node::Node;
+pub use outside::read as outside;
 
 /// Settings of the engine.
 #[derive(Clone, Debug)]

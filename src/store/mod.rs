@@ -9,6 +9,7 @@ pub mod job;
 pub mod log;
 pub mod node;
 pub mod outbox;
+pub mod outside;
 pub mod queue;
 mod shared;
 

@@ -55,11 +55,8 @@ pub async fn of_batch(tx: &mut Tx, batch: BatchId) -> Result<Vec<QueueEntry>> {
 
 fn entry(row: &Row) -> Result<QueueEntry> {
     let word = row.text("status")?;
-    let mut status = QueueStatus::parse(&word)
+    let status = QueueStatus::stored(&word, row.opt_text("skip_kind")?.as_deref())
         .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
-    if row.opt_text("skip_kind")?.as_deref() == QueueStatus::NotTaken.skip_kind() {
-        status = QueueStatus::NotTaken;
-    }
     Ok(QueueEntry {
         queue_id: QueueId(row.int("queue_id")?),
         batch_id: BatchId(row.int("batch_id")?),

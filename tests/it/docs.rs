@@ -1,6 +1,7 @@
 //! Documents that are drawn from the program itself: compared here, written by `make docs`.
 
 use procession::domain::queue::{Event, QueueStatus};
+use procession::domain::trigger_rule::{Decision, Edge, Tally, TriggerRule, When, edge};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection, Row};
 use std::collections::BTreeMap;
@@ -37,6 +38,74 @@ fn check(path: &str, wanted: &str) {
 fn state_machine() {
     let source = std::fs::read_to_string(root("src/domain/queue.rs")).expect("source");
     check("docs/state-machine.md", &state_machine_page(&source));
+}
+
+/// The two tables by which a batch decides stand in the documents as the code has them.
+#[test]
+fn trigger_rules() {
+    let page = std::fs::read_to_string("docs/dependencies.md").expect("docs/dependencies.md");
+    for table in [edge_table(), rule_table()] {
+        assert!(page.contains(&table), "docs/dependencies.md must hold this table:\n{table}");
+    }
+}
+
+fn edge_table() -> String {
+    let expr = When::parse("n > 0").expect("expression");
+    let mut table = String::from(
+        "| parent | success | failure | done | skipped | expression true | expression false |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    for parent in QueueStatus::ALL.into_iter().filter(|s| s.is_final()) {
+        let _ = write!(table, "| `{}` |", parent.drawn_as());
+        let whens = [When::Success, When::Failure, When::Done, When::Skipped, expr.clone()];
+        let cells = whens.iter().map(|w| edge(w, parent, |_| true));
+        for cell in cells.chain([edge(&expr, parent, |_| false)]) {
+            let word = match cell.expect("the parent is final") {
+                Edge::Met => "met",
+                Edge::Failed => "failed",
+                Edge::Unmet => "not met",
+                Edge::Neutral => "neutral",
+                Edge::Lost => "lost",
+            };
+            let _ = write!(table, " {word} |");
+        }
+        table.push('\n');
+    }
+    table
+}
+
+fn rule_table() -> String {
+    let edges = [
+        ("all met", [2, 0, 0, 0, 0]),
+        ("met and failed", [1, 1, 0, 0, 0]),
+        ("met and not met", [1, 0, 1, 0, 0]),
+        ("met and neutral", [1, 0, 0, 1, 0]),
+        ("met and lost", [1, 0, 0, 0, 1]),
+        ("all failed", [0, 2, 0, 0, 0]),
+        ("failed and not met", [0, 1, 1, 0, 0]),
+        ("failed and neutral", [0, 1, 0, 1, 0]),
+        ("all not met", [0, 0, 2, 0, 0]),
+        ("not met and neutral", [0, 0, 1, 1, 0]),
+        ("all neutral", [0, 0, 0, 2, 0]),
+        ("all lost", [0, 0, 0, 0, 2]),
+    ];
+    let names = TriggerRule::ALL.map(|rule| format!(" {rule} |"));
+    let mut table = format!("| edges |{}\n|---|---|---|---|---|---|---|\n", names.concat());
+    for (name, [met, failed, unmet, neutral, lost]) in edges {
+        let tally = Tally { open: 0, met, failed, unmet, neutral, lost };
+        let _ = write!(table, "| {name} |");
+        for rule in TriggerRule::ALL {
+            let word = match tally.decide(rule) {
+                Some(Decision::Run) => "runs",
+                Some(Decision::Fail) => "UPSTREAM_FAILED",
+                Some(Decision::NotTaken) => "SKIPPED",
+                None => "waits",
+            };
+            let _ = write!(table, " {word} |");
+        }
+        table.push('\n');
+    }
+    table
 }
 
 fn state_machine_page(source: &str) -> String {

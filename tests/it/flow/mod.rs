@@ -1,6 +1,7 @@
 //! The whole engine on a scratch metadata database, beat by beat, with a clock set by hand.
 
 mod crash;
+mod dependencies;
 mod rules;
 
 use crate::util::{Scratch, with_scratch};
