@@ -2,6 +2,10 @@
 //! May name: everything. Never: SQL, words for people, a rule.
 //! Invariant: the only file that knows everybody.
 
+mod versions;
+
+pub use crate::app::versions::Authorship;
+pub use crate::app::versions::whoami;
 pub use crate::db::migrate::{Schema, known as known_schema};
 pub use crate::db::notice::layer as notice_layer;
 
@@ -10,7 +14,7 @@ use crate::db::{self, Dialect};
 use crate::definition::{self, Change, Loaded};
 use crate::domain::batch::Snapshot;
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::{Definition, JobKind, Shared};
+use crate::domain::job::{Definition, JobDef, JobKind, Shared};
 use crate::engine::News;
 use crate::engine::clock::Clock;
 use crate::engine::dispatcher::QueueDispatcher;
@@ -42,14 +46,14 @@ pub enum EmptyDatabase {
     Accept,
 }
 
-/// A job code that belongs to a group outside the file that is applied.
+/// A code or alias that belongs to a group outside the file that is applied.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "job {job} belongs to group {group} already, which this file does not define; job codes are \
-     unique over all groups: rename it here, or move it by applying a file with both groups"
+    "{name} names a job of group {group} already, which this file does not define; codes and aliases \
+     are unique over all groups: rename it here, or move it by applying a file with both groups"
 )]
 pub struct ForeignJob {
-    job: JobCode,
+    name: JobCode,
     group: GroupCode,
 }
 
@@ -94,20 +98,6 @@ impl App {
         let mut tx = self.db.read().await?;
         store::job::definition(&mut tx).await
     }
-
-    /// Makes the tables say what `wanted` says, in one transaction; gives what changed. With
-    /// `DryRun` nothing is written.
-    pub async fn apply(&self, wanted: &Definition, how: Apply) -> Result<Vec<Change>> {
-        let mut tx = self.db.begin().await?;
-        let stored = store::job::definition(&mut tx).await?;
-        refuse_foreign(&stored, wanted)?;
-        let changes = definition::diff(&its_part(&stored, wanted), wanted);
-        if how == Apply::Write && !changes.is_empty() {
-            store::job::apply(&mut tx, &stored, wanted, self.clock.now()).await?;
-            tx.commit().await.context("apply the definition")?;
-        }
-        Ok(changes)
-    }
 }
 
 /// Whether `apply` writes.
@@ -125,12 +115,18 @@ fn refuse_foreign(stored: &Definition, wanted: &Definition) -> Result<()> {
         .jobs
         .iter()
         .filter(|j| !groups.contains(&j.group))
-        .map(|j| (&j.code, &j.group))
+        .flat_map(|j| names(j).map(|name| (name, &j.group)))
         .collect();
-    match wanted.jobs.iter().find_map(|j| elsewhere.get(&j.code).map(|g| (&j.code, *g))) {
+    let mut wanted = wanted.jobs.iter().flat_map(names);
+    match wanted.find_map(|name| Some((name, *elsewhere.get(name)?))) {
         None => Ok(()),
-        Some((job, group)) => Err(ForeignJob { job: job.clone(), group: group.clone() }.into()),
+        Some((name, group)) => Err(ForeignJob { name: name.clone(), group: group.clone() }.into()),
     }
+}
+
+/// What a job may be called.
+fn names(job: &JobDef) -> impl Iterator<Item = &JobCode> {
+    std::iter::once(&job.code).chain(&job.aliases)
 }
 
 /// The part of `stored` that `wanted` speaks about: its groups with their jobs, its sources.
@@ -209,6 +205,8 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::engine::opening::Refused>()
             || e.is::<crate::config::BadConfig>()
             || e.is::<ForeignJob>()
+            || e.is::<definition::ExportError>()
+            || e.is::<crate::domain::part::NoSuchSource>()
             || matches!(e.downcast_ref::<db::Error>(), Some(db::Error::Settings(_)))
     })
 }

@@ -3,6 +3,7 @@
 //! Invariant: a status changes only by compare-and-set, with its log row in the same transaction.
 //! One file per table family of the spec.
 
+pub mod audit;
 pub mod batch;
 mod columns;
 pub mod job;
@@ -12,6 +13,7 @@ pub mod outbox;
 pub mod outside;
 pub mod queue;
 mod shared;
+pub mod version;
 
 pub use crate::db::{Db, Tx};
 
