@@ -2,6 +2,7 @@
 //! May name: everything. Never: SQL, words for people, a rule.
 //! Invariant: the only file that knows everybody.
 
+mod outlook;
 mod versions;
 
 pub use crate::app::versions::Authorship;
@@ -49,11 +50,11 @@ pub enum EmptyDatabase {
 /// A code or alias that belongs to a group outside the file that is applied.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{name} names a job of group {group} already, which this file does not define; codes and aliases \
+    "{job} names a job of group {group} already, which this file does not define; codes and aliases \
      are unique over all groups: rename it here, or move it by applying a file with both groups"
 )]
 pub struct ForeignJob {
-    name: JobCode,
+    job: JobCode,
     group: GroupCode,
 }
 
@@ -110,6 +111,11 @@ pub enum Apply {
 }
 
 fn refuse_foreign(stored: &Definition, wanted: &Definition) -> Result<()> {
+    foreign_jobs(stored, wanted).next().map_or(Ok(()), |first| Err(first.into()))
+}
+
+/// Jobs of `wanted` that belong to groups which it does not speak about.
+fn foreign_jobs(stored: &Definition, wanted: &Definition) -> impl Iterator<Item = ForeignJob> {
     let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
     let elsewhere: HashMap<&JobCode, &GroupCode> = stored
         .jobs
@@ -117,11 +123,9 @@ fn refuse_foreign(stored: &Definition, wanted: &Definition) -> Result<()> {
         .filter(|j| !groups.contains(&j.group))
         .flat_map(|j| names(j).map(|name| (name, &j.group)))
         .collect();
-    let mut wanted = wanted.jobs.iter().flat_map(names);
-    match wanted.find_map(|name| Some((name, *elsewhere.get(name)?))) {
-        None => Ok(()),
-        Some((name, group)) => Err(ForeignJob { name: name.clone(), group: group.clone() }.into()),
-    }
+    wanted.jobs.iter().flat_map(names).filter_map(move |name| {
+        elsewhere.get(name).map(|g| ForeignJob { job: name.clone(), group: (*g).clone() })
+    })
 }
 
 /// What a job may be called.

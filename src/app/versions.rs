@@ -88,7 +88,7 @@ impl App {
     }
 
     /// All versions of a group, the first one first.
-    pub async fn history(&self, group: &GroupCode) -> Result<Vec<Version>> {
+    pub async fn versions(&self, group: &GroupCode) -> Result<Vec<Version>> {
         let mut tx = self.db.read().await?;
         version::of_group(&mut tx, group).await
     }

@@ -1,7 +1,7 @@
-//! `batch list | show | why | kill`.
+//! `batch list | show | why | eta | kill`.
 
 use crate::app::{App, EmptyDatabase};
-use crate::cli::{BadInput, BatchRef, Ended, Global, out};
+use crate::cli::{BadInput, BatchRef, Ended, Global, eta, out};
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Dag;
 use crate::domain::id::BatchId;
@@ -41,6 +41,11 @@ pub(super) enum BatchVerb {
         #[command(flatten)]
         batch: BatchRef,
     },
+    /// When a running batch is expected to end, and which jobs decide that
+    Eta {
+        #[command(flatten)]
+        batch: BatchRef,
+    },
     /// Stop a batch: what waits is cancelled, what runs is ended on its server
     Kill {
         #[command(flatten)]
@@ -61,14 +66,19 @@ pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
         BatchVerb::Show { batch } => {
             let found = batch.find(&app).await?;
             let view = view(&app, found.batch_id).await?;
+            let outlook = eta::Outlook::of(&app, &view).await?;
             if global.json {
-                out::json(&as_json(&view)?)?;
+                let mut document = as_json(&view)?;
+                document["eta"] = eta::as_json(&view, &outlook)?;
+                out::json(&document)?;
             } else {
                 print(&view, global.lang());
+                eta::brief(&view, &outlook, global.lang()).iter().for_each(|line| out::line(line));
             }
             Ok(Ended::Well)
         }
         BatchVerb::Why { batch } => why(global, &app, &batch).await,
+        BatchVerb::Eta { batch } => eta::eta(global, &app, &batch).await,
         BatchVerb::Kill { batch, reason, no_wait } => {
             kill(global, &app, &batch, &reason, no_wait).await
         }
@@ -298,7 +308,8 @@ fn lang_header(lang: Lang) -> [&'static str; 3] {
     }
 }
 
-async fn server_now(app: &App) -> Result<crate::domain::time::Millis> {
+/// The present moment by the database's clock.
+pub(super) async fn server_now(app: &App) -> Result<crate::domain::time::Millis> {
     let mut tx = app.db.read().await?;
     app.clock.correct(tx.server_time().await?.into());
     Ok(app.clock.now())

@@ -1,8 +1,9 @@
 //! `check`, `apply`, `diff` and `schema`.
 
-use crate::app::{self, Apply, Authorship, EmptyDatabase};
+use crate::app::{self, App, Apply, Authorship, EmptyDatabase};
 use crate::cli::{Ended, Global, out};
 use crate::definition::{self, Change, Faults, How, Loaded};
+use crate::domain::job::Definition;
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
@@ -111,7 +112,14 @@ pub(super) async fn diff(global: &Global, args: &DiffArgs) -> Result<Ended> {
 async fn changes(global: &Global, file: &Path, how: Apply, by: &Authorship) -> Result<Vec<Change>> {
     let loaded = app::load_definition(file)?;
     warn(&loaded);
-    let app = global.open(EmptyDatabase::Prepare).await?;
+    let app = match how {
+        Apply::Write => global.open(EmptyDatabase::Prepare).await?,
+        // Asking what would change makes no database.
+        Apply::DryRun => match App::open_if_there(global.config()?).await? {
+            Some(app) => app,
+            None => return Ok(definition::diff(&Definition::default(), &loaded.definition)),
+        },
+    };
     let changes = app.apply_as(&loaded.definition, how, by).await?;
     app.close().await;
     Ok(changes)

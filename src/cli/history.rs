@@ -91,7 +91,7 @@ pub(super) async fn rollback(global: &Global, args: &RollbackArgs) -> Result<End
 
 async fn versions(app: &App, group: &str) -> Result<Vec<Version>> {
     let code = GroupCode::parse(group)?;
-    let found = app.history(&code).await?;
+    let found = app.versions(&code).await?;
     if !found.is_empty() {
         return Ok(found);
     }

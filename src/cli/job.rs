@@ -1,7 +1,7 @@
-//! `job list | show`.
+//! `job list | show | stats`.
 
 use crate::app::EmptyDatabase;
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Ended, Global, out, stats};
 use crate::domain::id::{GroupCode, JobCode, SourceName};
 use crate::domain::job::{Definition, JobDef};
 use anyhow::Result;
@@ -28,6 +28,14 @@ pub(super) enum JobVerb {
         /// Job code or alias
         code: String,
     },
+    /// How long jobs took: their last successful tries
+    Stats {
+        /// Job code; without it, all jobs
+        code: Option<String>,
+        /// Of this group only
+        #[arg(long)]
+        group: Option<String>,
+    },
 }
 
 pub(super) async fn job(global: &Global, verb: JobVerb) -> Result<Ended> {
@@ -43,6 +51,11 @@ pub(super) async fn job(global: &Global, verb: JobVerb) -> Result<Ended> {
             };
             let jobs: Vec<&JobDef> = defs.jobs.iter().filter(fits).collect();
             list(global, &defs, &jobs)
+        }
+        JobVerb::Stats { code, group } => {
+            let code = code.as_deref().map(JobCode::parse).transpose()?;
+            let group = group.as_deref().map(GroupCode::parse).transpose()?;
+            stats::stats(global, &app, &defs, code.as_ref(), group.as_ref()).await
         }
         JobVerb::Show { code } => show(global, &defs, &JobCode::parse(&code)?),
     }

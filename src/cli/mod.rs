@@ -5,15 +5,21 @@
 mod batch;
 mod dag;
 mod define;
+mod eta;
 mod export;
 mod history;
 mod job;
 mod logs;
 mod migrate;
+mod order;
 mod out;
+mod plan;
+mod plan_words;
 mod progress;
 mod resume;
 mod run;
+mod stats;
+mod watch;
 
 use crate::app::{self, App, EmptyDatabase};
 use crate::config::Config;
@@ -68,6 +74,8 @@ struct Global {
 enum Verb {
     /// Run a batch: apply FILE, open the batch, run it to its end
     Run(run::RunArgs),
+    /// Show what `run` would do, and what would be refused, without doing anything
+    Plan(plan::PlanArgs),
     /// Look for faults in a definition file; needs no database
     Check(define::CheckArgs),
     /// Store the definitions of a file; prints what changes
@@ -84,10 +92,10 @@ enum Verb {
     Schema,
     /// Make or update Procession's own tables
     Migrate(migrate::MigrateArgs),
-    /// Batches: list, show, why, kill
+    /// Batches: list, show, why, eta, kill
     #[command(subcommand)]
     Batch(batch::BatchVerb),
-    /// Defined jobs: list, show
+    /// Defined jobs: list, show, stats
     #[command(subcommand)]
     Job(job::JobVerb),
     /// What a job of a batch printed and what its database said
@@ -169,6 +177,7 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
     let global = cli.global;
     match cli.verb {
         Verb::Run(args) => run::run(&global, args).await,
+        Verb::Plan(args) => plan::plan(&global, &args).await,
         Verb::Check(args) => define::check(&global, &args),
         Verb::Apply(args) => define::apply(&global, &args).await,
         Verb::Diff(args) => define::diff(&global, &args).await,

@@ -2,19 +2,19 @@
 
 use crate::app::{self, App, Apply, EmptyDatabase};
 use crate::cli::define::By;
+use crate::cli::order::OrderArgs;
 use crate::cli::progress::{self, Show};
-use crate::cli::{BadInput, Ended, Global, batch, out, resume};
+use crate::cli::watch::Watch;
+use crate::cli::{Ended, Global, batch, out, resume};
 use crate::domain::batch::{Batch, BatchOrder, BatchStatus};
-use crate::domain::id::{BatchId, BatchNo, GroupCode};
+use crate::domain::id::{BatchId, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::lang::Lang;
 use crate::domain::rerun::UnknownJobs;
 use crate::engine::opening::Refused;
 use crate::store;
 use anyhow::{Context as _, Result};
-use chrono::NaiveDate;
 use clap::Args;
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use tokio::signal::unix::{SignalKind, signal};
@@ -26,24 +26,8 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct RunArgs {
     /// Definition file (YAML, JSON) or folder with job_def.csv; without it, what is stored
     file: Option<PathBuf>,
-    /// Batch number: 202407, 2024Q3, 2024, 20240731 or free text
-    #[arg(long, required_unless_present = "order")]
-    batch_no: Option<String>,
-    /// Run the groups of this type (monthly, quarterly, …)
-    #[arg(long = "type")]
-    batch_type: Option<String>,
-    /// Run this group only
-    #[arg(long)]
-    group: Option<String>,
-    /// Accounting day, YYYY-MM-DD [default: last day of the period that the batch number names]
-    #[arg(long)]
-    business_date: Option<NaiveDate>,
-    /// Parameter of the batch, NAME=VALUE; may be given several times
-    #[arg(long = "param", value_name = "NAME=VALUE")]
-    params: Vec<String>,
-    /// The same as JSON, as schedules hand it over: {"batchNo":"202407","type":"monthly"}
-    #[arg(long, conflicts_with_all = ["batch_no", "batch_type", "group", "business_date", "params"])]
-    order: Option<String>,
+    #[command(flatten)]
+    order: OrderArgs,
     /// Go on with a batch that exists: where a dead process left it, or from its failures
     #[arg(long)]
     resume: bool,
@@ -65,7 +49,7 @@ pub(super) struct RunArgs {
 }
 
 pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
-    let order = args.order()?;
+    let order = args.order.read()?;
     // Faults of the file come first, before any database is touched.
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
     let mut config = global.config()?;
@@ -104,6 +88,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     };
     let (total, done) = totals(&app, &ids).await?;
     announce(&app, &ids, &args, global.lang()).await?;
+    let watch = Watch::of(&app, &ids, global.lang()).await;
     let stop = CancellationToken::new();
     let work = async {
         let mut dispatcher = dispatcher;
@@ -112,8 +97,9 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
         let left = dispatcher.leave().await;
         ended.and(left.context("end this process's lease"))
     };
-    let watched =
-        async { tokio::join!(work, progress::watch(news, args.show(global), total, done)) };
+    let watched = async {
+        tokio::join!(work, progress::watch(news, args.show(global), (total, done), watch))
+    };
     let (worked, ()) = tokio::select! {
         both = watched => both,
         never = stop_on_signal(&stop, global.lang()) => match never {},
@@ -125,28 +111,6 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
 }
 
 impl RunArgs {
-    fn order(&self) -> Result<BatchOrder> {
-        if let Some(json) = &self.order {
-            return Ok(BatchOrder::parse(json)?);
-        }
-        let mut params = BTreeMap::new();
-        for pair in &self.params {
-            let (name, value) =
-                pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
-                    BadInput(format!("--param {pair}: write NAME=VALUE, e.g. --param rate=7.1"))
-                })?;
-            params.insert(name.to_owned(), value.to_owned());
-        }
-        let batch_no = self.batch_no.as_deref().unwrap_or_default();
-        Ok(BatchOrder {
-            batch_no: BatchNo::parse(batch_no)?,
-            batch_type: self.batch_type.clone(),
-            group: self.group.as_deref().map(GroupCode::parse).transpose()?,
-            business_date: self.business_date,
-            params,
-        })
-    }
-
     fn how(&self) -> resume::How {
         let unknown = if self.rerun_unknown { UnknownJobs::Rerun } else { UnknownJobs::Leave };
         resume::How { unknown, latest: self.latest }

@@ -67,6 +67,9 @@ impl Aliases {
             word.value = self.code(&word.value).to_owned();
         }
         for job in jobs {
+            if let Some(condition) = &mut job.condition {
+                condition.value = self.in_condition(&condition.value);
+            }
             let params = job.params.iter_mut().flat_map(|params| params.value.iter_mut());
             params.for_each(|param| self.resolve_param(param));
         }
@@ -95,6 +98,34 @@ impl Aliases {
         said + rest
     }
 
+    /// `ALIAS.NAME` with the code; all else, and what is quoted, as it was written.
+    fn in_condition(&self, text: &str) -> String {
+        let mut said = String::new();
+        let mut word = String::new();
+        let mut quote = None;
+        for c in text.chars() {
+            if quote.is_none() && (c.is_alphanumeric() || c == '_' || c == '.') {
+                word.push(c);
+                continue;
+            }
+            said.push_str(&self.in_name(&std::mem::take(&mut word)));
+            match quote {
+                None if c == '\'' || c == '"' => quote = Some(c),
+                Some(open) if open == c => quote = None,
+                None | Some(_) => {}
+            }
+            said.push(c);
+        }
+        said + &self.in_name(&word)
+    }
+
+    /// A code may hold dots itself, so each dot may be the one before the output's name.
+    fn in_name(&self, name: &str) -> String {
+        let meant =
+            name.match_indices('.').find_map(|(at, _)| Some((self.0.get(&name[..at])?, at)));
+        meant.map_or_else(|| name.to_owned(), |(code, at)| format!("{code}{}", &name[at..]))
+    }
+
     /// The same in what was made already: lists of items.
     pub(crate) fn settle(&self, defs: &mut Definition) {
         let named = |code: &mut JobCode| {
@@ -114,6 +145,20 @@ impl Aliases {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_name_in_a_condition_is_rewritten() {
+        let pairs = [("OLD", "GL_NEW"), ("A.B", "C")];
+        let aliases = Aliases(pairs.map(|(a, c)| (a.to_owned(), c.to_owned())).into());
+        for (text, wanted) in [
+            ("OLD.rows > 0 and A.B.x = 'OLD.x'", "GL_NEW.rows > 0 and C.x = 'OLD.x'"),
+            ("(OLD.a)>=1.5", "(GL_NEW.a)>=1.5"),
+            ("X_OLD.a > 0 or OLD = \"it''s OLD.b\"", "X_OLD.a > 0 or OLD = \"it''s OLD.b\""),
+            ("OLD.x == 'a''OLD.y' and OLD.z", "GL_NEW.x == 'a''OLD.y' and GL_NEW.z"),
+        ] {
+            assert_eq!(aliases.in_condition(text), wanted);
+        }
+    }
 
     #[test]
     fn only_a_reference_to_an_alias_is_rewritten() {

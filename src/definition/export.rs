@@ -146,7 +146,9 @@ fn by(key: &str, items: Vec<Value>) -> Value {
 fn declared(items: Vec<Value>) -> Value {
     let names: Vec<&str> = items.iter().filter_map(|i| i["name"].as_str()).collect();
     if !names.is_sorted() || names.iter().any(|name| place(name) != PLAIN) {
-        return Value::Array(items);
+        let mut list = Value::Array(items);
+        drop_taken("params", &mut list);
+        return list;
     }
     let Value::Object(mut params) = by("name", items) else { return Value::Null };
     for param in params.values_mut() {

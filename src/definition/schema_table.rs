@@ -189,6 +189,11 @@ pub(crate) const SECTIONS: &[Section] = &[
             Key("script_file", "A file with the script.", Text),
             Key("params", "Parameters, in the procedure's order.", List("param")),
             Key("template", "A template whose keys it takes where it has none of its own.", Text),
+            Key(
+                "if",
+                "Whether it runs, by outputs of jobs above it: CODE.NAME > 0; otherwise it is skipped.",
+                Text,
+            ),
             Key("aliases", "Other codes by which it may be called.", Texts),
         ],
     },

@@ -249,9 +249,9 @@ const WAITS: &[Case] = &[
         &["dag.yaml:3: job B: batch: 'prev(x)': x must be a whole number"],
     ),
     (
-        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, depends_on: [{job: AB, batch: prev}]}",
+        "jobs:\n  CLOSE: {type: NOOP}\n  B: {type: NOOP, depends_on: [{job: CLOS, batch: prev}]}",
         &[
-            "dag.yaml:3: job B depends on AB of group default, which has no such job; did you mean A?",
+            "dag.yaml:3: job B depends on CLOS of group default, which has no such job; did you mean CLOSE?",
         ],
     ),
     (

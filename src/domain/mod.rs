@@ -1,7 +1,7 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, id, text, lang, expr, batch_no, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, job, part, token, statement, params, dag, batch, readiness, slots, rerun, why, outcome, settlement, notice.
+//! Story order: time, id, text, lang, expr, batch_no, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, job, part, token, statement, params, dag, batch, readiness, slots, history, slack, timeline, eta, dry_run, rerun, why, outcome, settlement, notice.
 
 pub mod batch;
 pub mod batch_no;
@@ -9,8 +9,11 @@ pub mod body;
 pub mod check;
 pub mod dag;
 pub mod declare;
+pub mod dry_run;
+pub mod eta;
 pub mod expr;
 pub mod external;
+pub mod history;
 pub mod id;
 pub mod job;
 pub mod lang;
@@ -25,12 +28,14 @@ pub mod readiness;
 pub mod rerun;
 pub mod retry;
 pub mod settlement;
+pub mod slack;
 pub mod slots;
 pub mod source;
 pub mod sql_text;
 pub mod statement;
 pub mod text;
 pub mod time;
+pub mod timeline;
 mod token;
 pub mod trigger_rule;
 pub mod why;

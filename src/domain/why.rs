@@ -2,7 +2,7 @@
 
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::{Dag, Node};
-use crate::domain::external::{Wait, Waiting};
+use crate::domain::external::{ExternalDependency, Wait, Waiting};
 use crate::domain::id::JobCode;
 use crate::domain::lang::Lang;
 use crate::domain::queue::{QueueEntry, QueueStatus};
@@ -16,7 +16,7 @@ pub enum Why {
     /// Parents that have not succeeded, with their states.
     Parents(Vec<(JobCode, QueueStatus)>),
     /// Other batches: what is waited for, and how they stand.
-    Outside(Vec<(String, Vec<Wait>)>),
+    Outside(Vec<(ExternalDependency, Vec<Wait>)>),
     /// A moment: `schedule_time`, or the end of a retry's delay (then with the tries so far).
     Time(Millis, Option<u32>),
     /// A slot of the kind that is full.
@@ -68,10 +68,10 @@ pub fn explain(situation: Situation<'_>, now: Millis) -> Vec<(JobCode, QueueStat
             let in_the_way = gates.in_the_way(node, &status).into_iter().map(|p| &rows[p.at()]);
             in_the_way.map(|p| (p.job_code.clone(), p.status)).collect()
         };
-        let beyond: Vec<(String, Vec<Wait>)> = outside
+        let beyond: Vec<(ExternalDependency, Vec<Wait>)> = outside
             .iter()
             .filter(|(n, waiting)| *n == node && waiting.edge.is_none())
-            .map(|(_, waiting)| (waiting.external.target(), waiting.waits.clone()))
+            .map(|(_, waiting)| (waiting.external.clone(), waiting.waits.clone()))
             .collect();
         let why = match row.status {
             QueueStatus::Running if dispatched => continue,
@@ -121,9 +121,9 @@ impl Why {
         match self {
             Self::Parents(jobs) => format!("waits for {}", list(jobs, "and # more")),
             Self::Outside(waits) => {
-                let each = waits.iter().map(|(target, waits)| {
+                let each = waits.iter().map(|(external, waits)| {
                     let words: Vec<String> = waits.iter().map(wait_in_english).collect();
-                    format!("{target}: {}", words.join(", "))
+                    format!("{}: {}", external.target(), words.join(", "))
                 });
                 format!("waits for {}", each.collect::<Vec<_>>().join("; "))
             }
@@ -159,9 +159,14 @@ impl Why {
         match self {
             Self::Parents(jobs) => format!("等待 {}", list(jobs, "等另外 # 个")),
             Self::Outside(waits) => {
-                let each = waits.iter().map(|(target, waits)| {
+                let each = waits.iter().map(|(external, waits)| {
                     let words: Vec<String> = waits.iter().map(wait_in_chinese).collect();
-                    format!("{target}:{}", words.join("、"))
+                    let group = &external.group;
+                    let what = match &external.depends_on {
+                        Some(job) => format!("作业组 {group} 的作业 {job}"),
+                        None => format!("作业组 {group}"),
+                    };
+                    format!("{what}:{}", words.join("、"))
                 });
                 format!("等待其他批次:{}", each.collect::<Vec<_>>().join(";"))
             }

@@ -6,6 +6,7 @@
 pub mod audit;
 pub mod batch;
 mod columns;
+pub mod history;
 pub mod job;
 pub mod log;
 pub mod node;

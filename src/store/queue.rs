@@ -1,7 +1,7 @@
 //! `job_queue`: one job in one batch.
 
 use crate::db::{Row, Value};
-use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
+use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId, QueueId};
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
 use crate::store::{Stale, Tx};
@@ -222,4 +222,29 @@ pub async fn is_ours(tx: &mut Tx, id: QueueId, attempt: u32, owner: &NodeId) -> 
         )
         .await?;
     Ok(row.is_some())
+}
+
+/// Jobs that have a row under this batch number in a batch of another group than `group`, with that
+/// group: a batch of `group` cannot have them as well.
+pub async fn taken_elsewhere(
+    tx: &mut Tx,
+    batch_no: &BatchNo,
+    group: &GroupCode,
+) -> Result<Vec<(JobCode, GroupCode)>> {
+    let rows = tx
+        .fetch_all(
+            "SELECT q.job_code AS job_code, b.group_code AS group_code FROM job_queue q \
+             JOIN job_batch b ON b.batch_id = q.batch_id \
+             WHERE q.batch_no = ? AND b.group_code <> ? ORDER BY q.job_code",
+            &[batch_no.as_str().into(), group.as_str().into()],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok((
+                JobCode::parse(&row.text("job_code")?)?,
+                GroupCode::parse(&row.text("group_code")?)?,
+            ))
+        })
+        .collect()
 }

@@ -5,7 +5,7 @@ use crate::util::{query, with_scratch};
 use procession::app::{self, App, Apply, EmptyDatabase};
 use procession::config::Config;
 use procession::domain::batch::{Batch, BatchOrder, BatchStatus, Snapshot, plan};
-use procession::domain::id::{BatchId, BatchNo};
+use procession::domain::id::{BatchId, BatchNo, GroupCode};
 use procession::domain::job::Definition;
 use procession::domain::outcome::Outputs;
 use procession::domain::queue::{QueueEntry, QueueStatus};
@@ -59,6 +59,22 @@ examples! {
     time_out_procedure: "time-out-procedure.yaml", "202407", Failed, mysql postgres;
     netsuite_period_close: "netsuite-period-close.yaml", "202407", Success, no_database;
     csv: "csv/job_def.csv", "202407", Success, no_database;
+    quarter_of_months: "quarter-of-months.yaml", "2024Q3", Success, sqlite mysql postgres;
+}
+
+/// The group that an example's command names, when its file has several.
+fn group_of(path: &str) -> Option<&'static str> {
+    (path == "quarter-of-months.yaml").then_some("premium_quarter")
+}
+
+/// Batches of other groups that run beside an example's own, which waits for them; opened after it.
+fn beside(path: &str) -> &'static [(&'static str, &'static str)] {
+    match path {
+        "quarter-of-months.yaml" => {
+            &[("202409", "premium_month"), ("202407", "premium_month"), ("202408", "premium_month")]
+        }
+        _ => &[],
+    }
 }
 
 fn example(path: &str) -> &'static Example {
@@ -81,11 +97,11 @@ fn load(path: &str) -> Definition {
     loaded.definition
 }
 
-fn order(batch_no: &str) -> BatchOrder {
+fn order(batch_no: &str, group: Option<&str>) -> BatchOrder {
     BatchOrder {
         batch_no: BatchNo::parse(batch_no).expect("batch number"),
         batch_type: None,
-        group: None,
+        group: group.map(|g| GroupCode::parse(g).expect("group")),
         business_date: None,
         params: BTreeMap::new(),
     }
@@ -119,7 +135,7 @@ impl Ran {
 
 /// Applies a definition and runs it to its end as `procession run` does, on the metadata database
 /// `url`.
-async fn run(defs: &Definition, batch_no: &str, url: &str) -> Ran {
+async fn run(defs: &Definition, path: &str, batch_no: &str, url: &str) -> Ran {
     let empty = tempfile::NamedTempFile::new().expect("a settings file");
     let mut config = Config::load(Some(empty.path())).expect("defaults");
     config.database.url = SecretString::from(url);
@@ -130,7 +146,11 @@ async fn run(defs: &Definition, batch_no: &str, url: &str) -> Ran {
     assert_eq!(&app.definition().await.expect("stored"), defs);
 
     let mut dispatcher = app.dispatcher(None).await.expect("dispatcher");
-    let ids = dispatcher.open(defs, &order(batch_no), "test").await.expect("open a batch");
+    let order_of_it = order(batch_no, group_of(path));
+    let ids = dispatcher.open(defs, &order_of_it, "test").await.expect("open a batch");
+    for (other, group) in beside(path) {
+        dispatcher.open(defs, &order(other, Some(group)), "test").await.expect("open beside it");
+    }
     let [id] = ids[..] else { panic!("an example is one group: {ids:?}") };
     let stop = CancellationToken::new();
     let work = dispatcher.run_until_done(&stop);
@@ -173,7 +193,7 @@ async fn works(example: &'static Example, place: &'static str) {
         with_scratch(server, |data| async move {
             let mut defs = load(example.path);
             defs.sources.iter_mut().for_each(|source| source.url.clone_from(&data.url));
-            let ran = run(&defs, example.batch_no, &meta.url).await;
+            let ran = run(&defs, example.path, example.batch_no, &meta.url).await;
             let said: Vec<_> = ran.rows.iter().filter_map(|r| r.error_message.as_ref()).collect();
             assert_eq!(ran.batch.status, example.ends, "{:?} {said:?}", ran.states());
             assert_drawn(&ran);
@@ -263,6 +283,11 @@ async fn as_promised(path: &str, ran: &Ran, url: &str) {
             assert_eq!(ran.value("JOIN.branches"), "20");
             assert_eq!(ran.value("JOIN.amount"), "210");
         }
+        "quarter-of-months.yaml" => {
+            assert_eq!(ran.value("QUARTER_SUM.months"), "3");
+            // 1007 + 1008 + 1009
+            assert_eq!(ran.value("QUARTER_SUM.written"), "3024");
+        }
         "netsuite-period-close.yaml" => {
             assert_eq!((ran.rows.len(), ran.snapshot.dependencies.len()), (69, 89));
         }
@@ -333,8 +358,9 @@ fn the_readme_says_what_is_tested() {
         .collect();
     assert_eq!(rows.len(), EXAMPLES.len(), "one row for each example");
     for example in EXAMPLES {
+        let group = group_of(example.path).map_or(String::new(), |g| format!(" --group {g}"));
         let command = format!(
-            "`procession run dag-examples/{} --batch-no {}`",
+            "`procession run dag-examples/{} --batch-no {}{group}`",
             example.path, example.batch_no
         );
         let row = rows.iter().find(|cells| cells[4] == command);
@@ -359,7 +385,8 @@ fn the_readme_says_what_is_tested() {
 fn every_example_is_drawn_before_it_runs() {
     for example in EXAMPLES {
         let defs = load(example.path);
-        let plans = plan(&defs, &order(example.batch_no), Millis(0)).expect("a plan");
+        let plans = plan(&defs, &order(example.batch_no, group_of(example.path)), Millis(0))
+            .expect("a plan");
         for plan in plans {
             let dag = plan.snapshot.dag().expect("a DAG");
             let view = View::of("definition", &plan.snapshot, &dag, None);
@@ -382,7 +409,7 @@ async fn a_failure_is_mailed_to_the_addresses_of_the_example() {
         defs.groups[0].notify_email = vec!["ops@insurer.example".to_owned()];
         let job = defs.jobs.iter_mut().find(|j| j.code.as_str() == "CSV_RESERVES");
         job.expect("CSV_RESERVES").script = Some("echo no reserves >&2; exit 3".to_owned());
-        let ran = run(&defs, "202407", &meta.url).await;
+        let ran = run(&defs, "csv/job_def.csv", "202407", &meta.url).await;
         assert_eq!(ran.batch.status, BatchStatus::Failed);
         let expected = [
             "CSV_RESERVES failed actuary@insurer.example",

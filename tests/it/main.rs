@@ -9,5 +9,6 @@ mod flow;
 mod handler;
 mod layers;
 mod migrations;
+mod plan;
 mod store;
 mod util;

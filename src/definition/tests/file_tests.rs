@@ -120,7 +120,7 @@ fn faults_of_includes_name_the_file_and_the_line() {
             "b.yaml:1: the definition has an unknown key jbos; did you mean jobs?",
             "b.yaml:2: group g is defined twice, first in dag.yaml:2; rename",
             "b.yaml:4: job A is defined twice, first in dag.yaml:3; rename",
-            "b.yaml:5: job B: type NOPE does not exist; did you mean NOOP?",
+            "b.yaml:5: job B: type NOPE does not exist; types are PROC,",
             "b.yaml:8: job C depends on AA, which is not defined",
         ],
     );
@@ -292,7 +292,7 @@ fn owners_that_are_declared_are_meant() {
         &[
             "dag.yaml:2: group g: owner GL team is not defined; define it under owners",
             "dag.yaml:3: defaults: owner fx_taem is not defined; did you mean fx_team? otherwise define",
-            "dag.yaml:5: job A: owner nobody is not defined; define it under owners",
+            "dag.yaml:6: job A: owner nobody is not defined; define it under owners",
         ],
     );
     assert_faults(
@@ -349,7 +349,8 @@ fn what_is_exported_is_short_and_readable() {
     let text = export(&defs, KINDS, Format::Yaml).expect("text");
     for part in [
         "sources:\n  zeta:\n    url: sqlite:z.db\n    max_parallel: 3\n    procedures:\n      sp: |\n        SELECT 1;\n",
-        "    params: {a: \"1\"",
+        "    params:\n    - {name: z, value: \"007\"}\n    - {name: a, value: \"no\"}\n",
+        "    params:\n      a: \"1\"\n      b:\n        secret: true\n",
         "  T:\n    group: day\n    type: NOOP\n    depends_on:\n    - S\n    - {job: U, when: rows > 1}\n",
         "    - {group: month, batch: prev, missing: pass, wait_sec: 60}\n",
         "    script: |\n      #!/bin/sh\n        echo \"$x\"  \n",

@@ -2,6 +2,7 @@
 
 mod crash;
 mod dependencies;
+mod eta;
 mod rules;
 
 use crate::util::{Scratch, with_scratch};

@@ -4,6 +4,7 @@
 mod batch;
 mod definition;
 mod door;
+mod history;
 mod log;
 mod others;
 mod parallel;
@@ -85,6 +86,10 @@ suite! {
             changes_are_logged_in_order
             lines_are_paged_over_attempts
             any_line_can_be_stored;
+        history:
+            good_tries_of_the_group_make_its_history
+            only_the_newest_tries_and_batches_count
+            jobs_that_another_group_has_under_the_number_are_named;
         others:
             mails_wait_in_the_outbox
             a_lease_is_renewed_and_found
