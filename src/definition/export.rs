@@ -23,6 +23,7 @@ const FIRST: &[&str] = &[
     "hosts",
     "secrets",
     "groups",
+    "job_code",
     "code",
     "name",
     "url",

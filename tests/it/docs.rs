@@ -187,6 +187,15 @@ fn doc_of(source: &str, line: &str) -> String {
     words.join(" ")
 }
 
+// --- the schema of definition files ------------------------------------------------------------------
+
+#[test]
+fn definition_schema() {
+    let schema = procession::definition::schema(&procession::app::job_kinds());
+    let text = serde_json::to_string_pretty(&schema).expect("JSON");
+    check("docs/procession.schema.json", &(text + "\n"));
+}
+
 // --- the schema ------------------------------------------------------------------------------------
 
 #[tokio::test]

@@ -11,4 +11,5 @@ mod layers;
 mod migrations;
 mod plan;
 mod store;
+mod text;
 mod util;

@@ -10,6 +10,7 @@ mod others;
 mod parallel;
 mod queue;
 mod schema;
+mod version;
 
 use crate::util::{Scratch, with_scratch};
 use anyhow::Result;
@@ -120,6 +121,13 @@ suite! {
             a_schema_of_a_newer_binary_is_refused
             a_broken_migration_is_refused
             a_foreign_migration_is_refused;
+        version:
+            each_change_of_a_group_is_a_version
+            a_dry_run_and_a_refusal_leave_no_version
+            a_rollback_is_a_new_version_and_is_written_down
+            what_was_there_before_versions_can_be_gone_back_to
+            a_version_number_is_given_once
+            every_column_of_the_audit_log_is_kept;
     }
     on_empty {
         schema:
