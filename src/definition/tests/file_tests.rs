@@ -1,8 +1,10 @@
 //! Definitions of many files: includes, templates, aliases, owners; and the way back to a file.
 
 use super::{KINDS, assert_faults, load_files};
+use crate::definition::schema_table::{Key, SECTIONS};
 use crate::definition::{Format, Loaded, export};
 use crate::domain::job::{Definition, JobDef, ParamMode, ParamType, SqlText};
+use proptest::prelude::*;
 
 fn loaded(files: &[(&str, &str)]) -> Loaded {
     load_files(files[0].0, files).unwrap_or_else(|faults| panic!("{faults}"))
@@ -313,12 +315,13 @@ owners: {gl: {name: 总账组, email: [gl@bank.example]}, fx: }
 sources:
   zeta: {url: 'sqlite:z.db', max_parallel: 3, procedures: {sp: "SELECT 1;\nSELECT 2;\n"}}
   alpha: {url: 'mysql://u@h/d', password_env: PW}
+  omega: {url: 'postgres://u@h/d', password_file: /run/pw}
 groups:
-  month: {type: monthly, owner: gl, params: {z: 007, a: "no", m: {type: int, value: 3, required: true}}}
+  month: {name: 月结, type: monthly, owner: gl, max_parallel: 2, params: {z: 007, a: "no", m: {type: int, value: 3, required: true}}}
   day: {time_zone: Asia/Shanghai, notify_email: [a@b.c], params: {a: 1, b: {secret: true}}}
 jobs:
   Z: {group: month, type: PROC, source: zeta, proc_name: sp, owner: fx, aliases: [ZZ],
-      params: [{name: p, mode: inout, type: int, value: 1}, {name: q, mode: out}]}
+      params: [{name: p, mode: inout, type: int, value: 1}, {name: q, mode: out}, {name: t, value: x, required: true, secret: true}]}
   A: {group: month, type: SQL, source: alpha, transaction: each, depends_on: [Z],
       sql: "-- 月末\nSELECT 'it''s';\r\n", trigger_rule: none_failed, tags: [x, y]}
   P: {group: month, type: SQL, source: alpha, schedule_time: "22:30", is_active: false,
@@ -326,7 +329,7 @@ jobs:
   S: {group: day, type: SCRIPT, interpreter: sh, script: "#!/bin/sh\n  echo \"$x\"  \n",
       working_dir: /tmp/a b, timeout_sec: 5, retry_count: 2, retry_delay_sec: 9,
       depends_on: [{group: month, batch: prev, missing: pass, wait_sec: 60}, {job: A, group: month}]}
-  T: {group: day, type: NOOP, depends_on: [S, {job: U, when: 'rows > 1'}]}
+  T: {group: day, type: NOOP, if: 'S.n > 0', notify_email: x@y.z, depends_on: [S, {job: U, when: 'rows > 1'}]}
   U: {group: day, type: NOOP, name: "U: 'u' #1"}
 dependencies: [{job_code: U, depends_on: S, dependency_order: 7}]
 "##;
@@ -343,6 +346,32 @@ fn what_is_exported_is_read_as_the_same() {
     }
 }
 
+/// Keys of a file that a definition does not keep, or keeps under another name.
+const NOT_KEPT: &[&str] = &[
+    "include",
+    "templates",
+    "template",
+    "defaults",
+    "sql_file",
+    "script_file",
+    "procedures_file",
+    "code",
+];
+
+#[test]
+fn every_key_is_exported() {
+    let defs = loaded(&[("dag.yaml", RICH)]).definition;
+    let text = export(&defs, KINDS, Format::Yaml).expect("text");
+    for Key(key, ..) in SECTIONS.iter().flat_map(|s| s.keys) {
+        assert!(
+            NOT_KEPT.contains(key)
+                || text.contains(&format!("{key}: "))
+                || text.contains(&format!("{key}:\n")),
+            "no {key}: in what is exported; say it in RICH, so that its way out and back is tested"
+        );
+    }
+}
+
 #[test]
 fn what_is_exported_is_short_and_readable() {
     let defs = loaded(&[("dag.yaml", RICH)]).definition;
@@ -351,7 +380,7 @@ fn what_is_exported_is_short_and_readable() {
         "sources:\n  zeta:\n    url: sqlite:z.db\n    max_parallel: 3\n    procedures:\n      sp: |\n        SELECT 1;\n",
         "    params:\n    - {name: z, value: \"007\"}\n    - {name: a, value: \"no\"}\n",
         "    params:\n      a: \"1\"\n      b:\n        secret: true\n",
-        "  T:\n    group: day\n    type: NOOP\n    depends_on:\n    - S\n    - {job: U, when: rows > 1}\n",
+        "  T:\n    group: day\n    type: NOOP\n    depends_on:\n    - S\n    - {job: U, when: rows > 1}\n    if: S.n > 0\n",
         "    - {group: month, batch: prev, missing: pass, wait_sec: 60}\n",
         "    script: |\n      #!/bin/sh\n        echo \"$x\"  \n",
         "dependencies:\n- {job_code: U, depends_on: S, dependency_order: 7}\n",
@@ -372,4 +401,32 @@ fn what_would_not_be_accepted_is_not_exported() {
     assert!(error.contains("job Z: owner free text is not defined"), "{error}");
     let error = text(&Definition::default()).expect_err("nothing");
     assert!(error.contains("no job is defined"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_text_goes_out_and_comes_back(text: String, hard in "[ \\n\\r\\t:#'\"|>&*{}\\[\\],~\\\\a0月]{0,20}") {
+        let mut defs = loaded(&[("dag.yaml", RICH)]).definition;
+        for text in [text, hard] {
+            // What would be refused as empty, or as a reference, could not have been stored.
+            let (body, value) = (format!("{text};"), text.replace("${", "$ {"));
+            for job in &mut defs.jobs {
+                if matches!(job.sql, Some(SqlText::Same(_))) {
+                    job.sql = Some(SqlText::Same(body.clone()));
+                }
+                if job.script.is_some() {
+                    job.script = Some(body.clone());
+                }
+                if let Some(param) = job.params.iter_mut().find(|p| p.ty == ParamType::Text && p.mode == ParamMode::In) {
+                    param.value = Some(value.clone());
+                }
+            }
+            defs.sources[0].procedures.insert("sp".to_owned(), body.clone());
+            for format in [Format::Yaml, Format::Json] {
+                let said = export(&defs, KINDS, format);
+                prop_assert!(said.is_ok(), "{:?}", said.err().map(|e| e.to_string()));
+            }
+        }
+    }
 }
