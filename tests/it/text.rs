@@ -152,6 +152,48 @@ jobs:
     }
 }
 
+// --- the page about definition files -------------------------------------------------------------------
+
+/// The blocks of a page that have a file's name over them: `<!-- file: close.yaml -->`.
+fn files_of(page: &str) -> Vec<(String, String)> {
+    let parts = page.split("<!-- file: ").skip(1);
+    let file = |part: &str| -> Option<(String, String)> {
+        let (name, rest) = part.split_once(" -->")?;
+        let (_, rest) = rest.split_once("```yaml\n")?;
+        let (text, _) = rest.split_once("```")?;
+        Some((name.to_owned(), text.to_owned()))
+    };
+    parts.map(|part| file(part).expect("a block of YAML under its name")).collect()
+}
+
+#[test]
+fn what_the_page_shows_is_accepted() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/definitions.md");
+    let files = files_of(&std::fs::read_to_string(page).expect("text"));
+    let folder = tempfile::tempdir().expect("folder");
+    for (name, text) in &files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("folder");
+        std::fs::write(path, text).expect("file");
+        assert_valid(text, name);
+    }
+    let loaded = app::load_definition(&folder.path().join(&files[0].0)).expect("sound");
+    assert_eq!(loaded.warnings, []);
+    let job = |code: &str| {
+        let found = loaded.definition.jobs.iter().find(|j| j.code.as_str() == code);
+        found.unwrap_or_else(|| panic!("no {code}")).clone()
+    };
+    let params = |code: &str| {
+        let named: Vec<String> = job(code).params.into_iter().map(|p| p.name).collect();
+        named.join(" ")
+    };
+    assert_eq!(params("GL_LOAD"), "p_batch_no p_rows p_region");
+    assert_eq!((job("GL_LOAD").timeout_sec, job("GL_LOAD").retry_count), (3_600, 0));
+    assert_eq!((job("FX_LOAD").timeout_sec, job("FX_LOAD").retry_count), (60, 2));
+    let used = job("GL_POST").params[1].value.clone();
+    assert_eq!(used.as_deref(), Some("${jobs.GL_LOAD.p_rows}"));
+}
+
 // --- the verbs ---------------------------------------------------------------------------------------
 
 fn said(folder: &Path, args: &[&str]) -> (i32, String, String) {
