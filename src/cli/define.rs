@@ -39,11 +39,29 @@ pub(super) struct DiffArgs {
 #[derive(Args)]
 pub(super) struct By {
     /// Who makes the change, for `history` [default: the user]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = author)]
     author: Option<String>,
     /// What the change is for, for `history`
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = remark)]
     remark: Option<String>,
+}
+
+/// Longest remark or reason kept, in characters; MySQL's TEXT holds 65,535 bytes.
+const REMARK_MAX: usize = 10_000;
+
+fn author(word: &str) -> Result<String, String> {
+    if word.trim().is_empty() || word.chars().count() > 255 || word.contains(char::is_control) {
+        return Err("write 1 to 255 characters on one line".to_owned());
+    }
+    Ok(word.to_owned())
+}
+
+/// A text that says why.
+pub(super) fn remark(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() || text.contains('\0') || text.chars().count() > REMARK_MAX {
+        return Err(format!("write 1 to {REMARK_MAX} characters"));
+    }
+    Ok(text.to_owned())
 }
 
 impl By {

@@ -58,13 +58,14 @@ pub(super) async fn export(global: &Global, args: &ExportArgs) -> Result<Ended> 
         return Err(BadInput(message.to_owned()).into());
     }
     let moved = part::on_other_sources(part, &moves, &urls, &stored.sources)?;
-    let format = match args.format {
-        Form::Yaml => Format::Yaml,
-        Form::Json => Format::Json,
+    let format = match (args.format, global.json) {
+        (Form::Yaml, false) => Format::Yaml,
+        (Form::Json, _) | (Form::Yaml, true) => Format::Json,
     };
     let text = definition::export(&moved, &app::job_kinds(), format)?;
     match &args.out {
-        None => out::line(text.trim_end_matches('\n')),
+        // No more than the one line end that printing adds: those before it belong to a text.
+        None => out::line(text.strip_suffix('\n').unwrap_or(&text)),
         Some(file) => {
             write(file, &text)?;
             let jobs = out::count(moved.jobs.len(), "job");

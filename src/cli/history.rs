@@ -1,7 +1,7 @@
 //! `history` and `rollback`: what a group was, and what it is to be again.
 
 use crate::app::{App, Apply, EmptyDatabase};
-use crate::cli::define::{By, change_json, print_changes};
+use crate::cli::define::{By, change_json, print_changes, remark};
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::definition::{self, Change, How};
 use crate::domain::id::GroupCode;
@@ -30,7 +30,7 @@ pub(super) struct RollbackArgs {
     #[arg(long, value_name = "VERSION")]
     to: u32,
     /// Why; it is kept
-    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, value_parser = remark)]
     reason: String,
     /// Only print what would change
     #[arg(long)]

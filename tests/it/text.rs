@@ -345,7 +345,8 @@ fn a_group_has_a_history_and_can_go_back() {
         (&["history", "close", "--show", "9"], "there is no version 9; the versions are 1 to 3"),
         (&["rollback", "close", "--to", "9", "--reason", "x"], "there is no version 9"),
         (&["rollback", "close", "--to", "1"], "--reason"),
-        (&["rollback", "close", "--to", "1", "--reason", ""], "--reason"),
+        (&["rollback", "close", "--to", "1", "--reason", " "], "write 1 to 10000 characters"),
+        (&["apply", "close.yaml", "--author", "a\nb"], "write 1 to 255 characters on one line"),
     ] {
         let (code, _, error) = said(path, args);
         assert!(code == 2 && error.contains(wanted), "{args:?}: {code} {error}");
