@@ -1,7 +1,7 @@
 //! `batch list | show | why | eta | kill`.
 
 use crate::app::{App, EmptyDatabase};
-use crate::cli::{BadInput, BatchRef, Ended, Global, eta, out};
+use crate::cli::{BadInput, BatchRef, Ended, Global, broken, eta, out};
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Dag;
 use crate::domain::id::BatchId;
@@ -170,6 +170,7 @@ pub(super) fn print(view: &View, lang: Lang) {
         Lang::Zh => ["作业", "类型", "状态", "启动次数", "耗时", "结果"],
     };
     out::line(&out::table(&header, rows));
+    broken::print(view, lang);
     let took = batch.end_time.map(|end| span_words(end.since(batch.create_time)));
     let mut counts: BTreeMap<QueueStatus, usize> = BTreeMap::new();
     view.rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);

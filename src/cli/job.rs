@@ -164,6 +164,15 @@ fn body(job: &JobDef) -> Vec<(String, String)> {
         let text = format!("  {:?} {:?} {value}", param.mode, param.ty).to_lowercase();
         parts.push((format!("param {}:", param.name), text));
     }
+    for rule in &job.success {
+        let text = format!("  {}, else {}", rule.rule, rule.grade);
+        parts.push(("success rule:".to_owned(), text));
+    }
+    for check in &job.checks {
+        let place = check.source.as_ref().map_or(String::new(), |s| format!(" on {s}"));
+        let text = format!("  expects {}{place}, else {}", check.expect, check.grade);
+        parts.push((format!("check {}:", check.name), text));
+    }
     parts
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: exit code 0 is success, 1 a batch that failed or a diff that found something, 2 the user's input, 3 Procession itself.
 
 mod batch;
+mod broken;
 mod dag;
 mod define;
 mod eta;

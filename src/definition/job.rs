@@ -1,6 +1,7 @@
 //! What a job means: its body complete and fit for its type, its parameters usable.
 
 use crate::definition::body::{body, understands};
+use crate::definition::checks;
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::near::{did_you_mean, nearest};
@@ -51,6 +52,9 @@ pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Opti
     let mut uses = Vec::new();
     if let Some(params) = &raw.params {
         def.params = check_params(&whose, &params.value, calls, &mut uses, report);
+    }
+    if let Some(kind) = kind {
+        checks::set(&mut def, &whose, &raw, kind, around, report);
     }
     Some(Made { def, group_known, uses, condition: condition.map(|c| c.at) })
 }

@@ -35,6 +35,8 @@ pub(crate) const SETTINGS: &[&str] = &[
     "interpreter",
     "working_dir",
     "trigger_rule",
+    "success",
+    "checks",
 ];
 /// What only a job has.
 pub(crate) const JOB: &[&str] = &[
@@ -61,6 +63,18 @@ pub(crate) const DECLARED: &[&str] = &["name", "type", "value", "required", "sec
 pub(crate) const DEPENDENCY: &[&str] = &["job_code", "depends_on", "dependency_order", "when"];
 /// An entry of `depends_on`.
 pub(crate) const PARENT: &[&str] = &["job", "when", "group", "batch", "missing", "wait_sec"];
+/// A success rule.
+pub(crate) const RULE: &[&str] = &["rule", "else", "message"];
+/// A check.
+pub(crate) const CHECK: &[&str] = &["name", "source", "sql", "sql_file", "expect", "else"];
+/// What a check expects, beside the word `zero_rows`.
+pub(crate) const EXPECT: &[&str] = &["between", "min", "max", "equals", "drift"];
+/// The ends of `between`.
+pub(crate) const BETWEEN: &[&str] = &["min", "max"];
+/// What `drift` allows.
+pub(crate) const DRIFT: &[&str] = &["max_percent"];
+/// The other query of `equals`.
+pub(crate) const EQUALS: &[&str] = &["sql", "sql_file", "source", "tolerance"];
 
 /// Longest a body may run: 30 days.
 pub(crate) const TIMEOUT_MAX: u32 = 30 * 24 * 3_600;

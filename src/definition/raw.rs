@@ -1,6 +1,7 @@
 //! What the user said, key by key, nothing looked up yet.
 
 use crate::definition::fault::{At, Place};
+use crate::domain::check::Grade;
 use crate::domain::external::Missing;
 use crate::domain::job::{ParamMode, ParamType, TransactionMode};
 use crate::domain::trigger_rule::TriggerRule;
@@ -83,6 +84,8 @@ pub(crate) struct Settings {
     pub(crate) interpreter: Option<At<String>>,
     pub(crate) working_dir: Option<At<String>>,
     pub(crate) trigger_rule: Option<At<TriggerRule>>,
+    pub(crate) success: Option<Vec<RawRule>>,
+    pub(crate) checks: Option<Vec<RawCheck>>,
 }
 
 /// A job.
@@ -165,4 +168,38 @@ pub(crate) struct RawDependency {
     pub(crate) depends_on: At<String>,
     pub(crate) order: i32,
     pub(crate) when: Option<At<String>>,
+}
+
+/// A success rule.
+#[derive(Debug)]
+pub(crate) struct RawRule {
+    pub(crate) rule: At<String>,
+    pub(crate) grade: Option<At<Grade>>,
+    pub(crate) message: Option<At<String>>,
+}
+
+/// A query of a check.
+#[derive(Debug)]
+pub(crate) struct RawQuery {
+    pub(crate) source: Option<At<String>>,
+    pub(crate) sql: Option<RawSql>,
+    pub(crate) sql_file: Option<At<String>>,
+}
+
+/// A check.
+#[derive(Debug)]
+pub(crate) struct RawCheck {
+    pub(crate) name: At<String>,
+    pub(crate) query: RawQuery,
+    pub(crate) expect: Option<RawExpect>,
+    pub(crate) grade: Option<At<Grade>>,
+}
+
+/// What a check expects.
+#[derive(Debug)]
+pub(crate) enum RawExpect {
+    ZeroRows,
+    Between { at: Place, min: Option<At<String>>, max: Option<At<String>> },
+    Equals { at: Place, query: RawQuery, tolerance: Option<At<String>> },
+    Drift { max_percent: At<String> },
 }

@@ -11,6 +11,7 @@ use crate::definition::node::{Node, Value};
 use crate::definition::raw::{
     Raw, RawDependency, RawGroup, RawJob, RawOwner, RawSource, RawSql, Settings,
 };
+use crate::definition::read_checks::{checks, success};
 use crate::definition::read_params::{declared, params};
 use crate::definition::read_parents::parents;
 use crate::domain::job::TransactionMode;
@@ -48,7 +49,7 @@ pub(crate) fn read(root: Node, own_defaults: OwnDefaults, report: &mut Report) -
 }
 
 /// The entries of a map by code, or of a list of maps that hold their code themselves.
-fn entries(
+pub(crate) fn entries(
     one: &str,
     many: &str,
     key: &str,
@@ -82,7 +83,7 @@ fn coded(one: &str, key: &str, item: Node, report: &mut Report) -> Option<(At<St
 }
 
 /// A map by code may repeat the code inside, but not contradict it.
-fn same_code(fields: &mut Fields<'_>, key: &str, code: &At<String>) {
+pub(crate) fn same_code(fields: &mut Fields<'_>, key: &str, code: &At<String>) {
     if let Some(inner) = fields.text(key).filter(|inner| inner.value != code.value) {
         let what = format!("{} says {key}: {}", fields.whose, inner.value);
         fields.report.fault(&inner.at, what, format!("remove {key}, or make the two the same"));
@@ -143,6 +144,8 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         interpreter: fields.word("interpreter"),
         working_dir: fields.word("working_dir"),
         trigger_rule: fields.choice("trigger_rule", &rules),
+        success: success(fields),
+        checks: checks(fields),
     }
 }
 
@@ -225,7 +228,7 @@ pub(crate) fn job_named(
     }
 }
 
-fn sql(fields: &mut Fields<'_>) -> Option<RawSql> {
+pub(crate) fn sql(fields: &mut Fields<'_>) -> Option<RawSql> {
     let node = fields.take("sql")?;
     let whose = format!("{}: sql", fields.whose);
     match node.value {

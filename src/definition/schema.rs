@@ -91,6 +91,14 @@ fn form_of(form: &Form, kinds: &[JobKind]) -> Value {
             by(section, key, json!({"anyOf": [short, refer(section)]}))
         }
         Form::Map(section) => json!({"anyOf": [refer(section)]}),
+        Form::OrWord(section, words) => json!({"anyOf": [{"enum": words}, refer(section)]}),
+        Form::OrPair(section) => {
+            let pair = json!({
+                "type": "array", "minItems": 2, "maxItems": 2,
+                "items": {"type": ["string", "number", "null"]}
+            });
+            json!({"anyOf": [pair, refer(section)]})
+        }
     }
 }
 

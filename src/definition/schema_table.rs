@@ -47,14 +47,21 @@ pub(crate) enum Form {
     Short(&'static str, &'static str),
     /// One map of this section.
     Map(&'static str),
+    /// One map of this section, or one of these words.
+    OrWord(&'static str, &'static [&'static str]),
+    /// One map of this section, or a list of two values.
+    OrPair(&'static str),
 }
 
 use Form::{
-    By, Flag, Int, JobType, List, Map, Mixed, NamedTexts, Short, Sql, Text, Texts, Time, Words,
+    By, Flag, Int, JobType, List, Map, Mixed, NamedTexts, OrPair, OrWord, Short, Sql, Text, Texts,
+    Time, Words,
 };
 
 const PARALLEL: Form = Int(1, PARALLEL_MAX as i64);
 const TYPES: Form = Words(&["text", "int", "decimal", "date", "datetime", "bool"]);
+
+const GRADES: Form = Words(&["warning", "error", "fatal"]);
 
 /// The keys of jobs that belong to a part of the body; a type that does not understand the part
 /// refuses them.
@@ -170,6 +177,8 @@ pub(crate) const SECTIONS: &[Section] = &[
                     "none_failed",
                 ]),
             ),
+            Key("success", "What must hold of what the body hands back.", Mixed("rule")),
+            Key("checks", "Queries on the data it leaves, by name.", By("check", "name")),
         ],
     },
     Section {
@@ -260,6 +269,46 @@ pub(crate) const SECTIONS: &[Section] = &[
             Key("code", "Its code, as owner names it.", Text),
             Key("name", "Name for people.", Text),
             Key("email", "Where mails to it go.", Texts),
+        ],
+    },
+    Section {
+        name: "rule",
+        keys: &[
+            Key("rule", "What must be true: p_status == 0, rows_affected >= 1.", Text),
+            Key("else", "How grave it is when it is not; error when absent.", GRADES),
+            Key("message", "What to say then.", Text),
+        ],
+    },
+    Section {
+        name: "check",
+        keys: &[
+            Key("name", "Its name.", Text),
+            Key("source", "Where the query runs; the job's source when absent.", Text),
+            Key("sql", "One query; the job's parameters are bound as :name.", Sql),
+            Key("sql_file", "A file with the query.", Text),
+            Key("expect", "What its result must be.", OrWord("expect", &["zero_rows"])),
+            Key("else", "How grave it is when it is not; error when absent.", GRADES),
+        ],
+    },
+    Section {
+        name: "expect",
+        keys: &[
+            Key("between", "One value between these two, both included.", OrPair("between")),
+            Key("min", "Lowest.", Text),
+            Key("max", "Highest.", Text),
+            Key("equals", "The same one row as another query gives.", Map("equals")),
+            Key("drift", "How far the value may be from the last batch's.", Map("drift")),
+        ],
+    },
+    Section { name: "between", keys: &[Key("min", "Lowest.", Text), Key("max", "Highest.", Text)] },
+    Section { name: "drift", keys: &[Key("max_percent", "In percent of the last value.", Text)] },
+    Section {
+        name: "equals",
+        keys: &[
+            Key("sql", "The other query.", Sql),
+            Key("sql_file", "A file with the other query.", Text),
+            Key("source", "Where it runs; the check's source when absent.", Text),
+            Key("tolerance", "Numbers may differ by this much.", Text),
         ],
     },
 ];

@@ -764,3 +764,131 @@ proptest! {
         }
     }
 }
+
+// --- success rules and checks ------------------------------------------------------------------------
+
+/// What is wrong with rules and checks.
+const CHECKS: &[Case] = &[
+    (
+        "sources: {s: {url: 'sqlite:a'}}\njobs:\n  A:\n    type: SQL\n    sql: SELECT 1\n    success:\n      - rule: result_row == 0\n      - total > 1\n      - {rule: rows_affected >>= 1}\n      - {rule: result_rows == 1, else: fatel}\n      - {else: error}\n      - result_rows == 1\n      - exit_code == 0\n",
+        &[
+            "dag.yaml:7: job A: success rule: result_row is nothing that a job of type SQL hands back; did you mean result_rows? use rows_affected, result_rows or result.COLUMN",
+            "dag.yaml:8: job A: success rule: total is nothing that a job of type SQL hands back; use",
+            "dag.yaml:9: job A: success rule: condition, column 16: ",
+            "dag.yaml:10: job A: success: else is \"fatel\"; use one of warning, error, fatal",
+            "dag.yaml:11: job A: success: a rule is missing; add rule:",
+            "dag.yaml:12: job A: success rule 'result_rows == 1' is given twice; keep one",
+            "dag.yaml:13: job A: success rule: exit_code is nothing that a job of type SQL hands back; only scripts",
+        ],
+    ),
+    (
+        "sources: {s: {url: 'mysql://h/d'}}\ndefaults: {type: PROC, proc_name: p}\njobs:\n  A:\n    params: [{name: p_no, value: '1'}, {name: p_status, mode: out}]\n    success: [p_statsu == 0, p_no == 1, p_status == 0]\n  B: {type: NOOP, success: rows_affected == 1}\n  C: {type: SCRIPT, interpreter: sh, script: x, success: [rows_affected == 1, rows == 1, exit_code == 0]}\n",
+        &[
+            "dag.yaml:2: defaults has an unknown key proc_name",
+            "dag.yaml:4: job A is of type PROC and has no proc_name",
+            "dag.yaml:6: job A: success rule: p_statsu is nothing that a job of type PROC hands back; did you mean p_status?",
+            "dag.yaml:6: job A: success rule: p_no is handed to the body and does not come back; use an OUT",
+            "dag.yaml:7: job B: success rule: rows_affected is nothing that a job of type NOOP hands back; remove",
+            "dag.yaml:8: job C: success rule: rows_affected is nothing that a job of type SCRIPT hands back; use exit_code",
+        ],
+    ),
+    (
+        "sources: {s: {url: 'sqlite:a'}, t: {url: 'mysql://h/d'}}\njobs:\n  A:\n    type: NOOP\n    checks:\n      - {name: a, sql: SELECT 1, expect: zero_rows}\n      - {name: b, source: u, sql: SELECT 1, expect: zero_rows}\n      - {name: c, source: s, sql: SELECT 1, expect: {between: [5, 1]}}\n      - {name: c, source: s, sql: SELECT 1, expect: zero_rows}\n      - {name: d, source: s, sql: SELECT 1, expect: {min: ten}}\n      - {name: e, source: s, sql: SELECT 1; SELECT 2, expect: zero_rows}\n      - {name: f, source: s, sql: 'SELECT :batchno', expect: zero_rows}\n      - {name: g, source: s, sql: {mysql: SELECT 1}, expect: zero_rows}\n      - {name: h, source: s, expect: zero_rows}\n      - {name: i, source: s, sql: SELECT 1}\n      - {source: s, sql: SELECT 1, expect: zero_rows}\n",
+        &[
+            "dag.yaml:6: job A: check a has no source; add source: to the check, one of s, t",
+            "dag.yaml:7: job A: check b: source u is not defined; define it under sources",
+            "dag.yaml:8: job A: check c: min 5 is greater than max 1; exchange the two",
+            "dag.yaml:9: job A: check c is given twice; rename one of the two",
+            "dag.yaml:10: job A: check d: expect: \"ten\" is not a number; write a plain decimal",
+            "dag.yaml:11: job A: check e is 2 statements; write one query",
+            "dag.yaml:12: job A: check f: :batchno is not among the job's parameters; did you mean batch_no? otherwise declare it, or use one of :batch_no",
+            "dag.yaml:13: job A: check g has no SQL for sqlite, the dialect of source s; add the text for sqlite",
+            "dag.yaml:14: job A: check h has no sql; add sql or sql_file",
+            "dag.yaml:15: job A: check i expects nothing; add expect: use zero_rows",
+            "dag.yaml:16: a check without name; add name:",
+        ],
+    ),
+    (
+        "sources: {s: {url: 'sqlite:a'}}\ndefaults:\n  checks:\n    - {name: a, sql: SELECT 1, expect: zero-rows}\njobs:\n  A:\n    type: NOOP\n    checks:\n      a: {sql: SELECT 1, expect: {between: [1, 2, 3]}}\n      b: {sql: SELECT 1, expect: {min: 1, drift: {max_percent: 1}}}\n      c: {sql: SELECT 1, expect: {drift: {max_percent: -1}}}\n      d: {sql: SELECT 1, expect: {equals: {sql: SELECT 1, source: x, tolerance: -0.1}}}\n      e: {sql: SELECT 1, expect: {equals: {sql: SELECT 1, tolerance: -0.1}}}\n      f: {sql: SELECT 1, expect: {drift: {}}}\n      g: {sql: SELECT 1, expect: {between: [~, ~]}}\n      h: {sql: SELECT 1, expect: [1], sqll: x}\n      i: {sql_file: no.sql, expect: zero_rows}\n",
+        &[
+            "dag.yaml:4: defaults: check a: expect is \"zero-rows\"; use zero_rows",
+            "dag.yaml:9: job A: check a: expect: between is not a pair; write [min, max]",
+            "dag.yaml:10: job A: check b: expect says several things; keep one",
+            "dag.yaml:11: job A: check c: max_percent is -1; write 0 or a number above",
+            "dag.yaml:12: job A: check d: equals: source x is not defined",
+            "dag.yaml:13: job A: check e: equals: tolerance is -0.1",
+            "dag.yaml:14: job A: check f: expect: drift has no max_percent; add",
+            "dag.yaml:15: job A: check g: expect has no bound; write min, max or both",
+            "dag.yaml:16: job A: check h has an unknown key sqll",
+            "dag.yaml:16: job A: check h: expect is a list; use zero_rows",
+            "dag.yaml:17: job A: check i: sql_file no.sql does not exist",
+        ],
+    ),
+];
+
+#[test]
+fn faults_of_rules_and_checks() {
+    for (text, wanted) in CHECKS {
+        assert_faults(text, wanted);
+    }
+}
+
+const JUDGED: &str = r#"
+sources: {s: {url: "sqlite:a", procedures: {p: SELECT 1}}, t: {url: "mysql://h/d"}}
+defaults:
+  source: s
+  success: { rule: p_status == 0, else: fatal, message: the procedure says no }
+  checks: { tb: { sql: "SELECT 1 WHERE :p_rows > 0", expect: zero_rows, else: warning } }
+jobs:
+  A:
+    type: PROC
+    proc_name: p
+    params: [{name: p_status, mode: out}, {name: p_rows, mode: out}]
+  B: { type: NOOP }
+  C:
+    type: SCRIPT
+    interpreter: sh
+    script: exit 3
+    success: ["exit_code in (0, 3)", { rule: exit_code == 0, else: warning }]
+    checks:
+      - { name: a, sql: SELECT 1, expect: { between: [~, 5.00] } }
+      - { name: b, source: t, sql: "SELECT :batch_no", expect: { max: 7 } }
+      - { name: c, sql: SELECT 1, expect: { equals: { source: t, sql: SELECT 1, tolerance: 0.01 } } }
+      - { name: d, sql: { sqlite: SELECT 1, mysql: SELECT 2 }, expect: { drift: { max_percent: 10 } } }
+"#;
+
+#[test]
+fn rules_and_checks_mean_what_they_say() {
+    let loaded = load_files("dag.yaml", &[("dag.yaml", JUDGED)]).expect("sound");
+    let [a, b, c] = &loaded.definition.jobs[..] else { panic!("three jobs") };
+    let json = |value: serde_json::Result<String>| value.expect("JSON");
+    // What the defaults say and a job cannot mean is for other jobs.
+    assert_eq!(
+        json(serde_json::to_string(&a.success)),
+        r#"[{"rule":"p_status == 0","else":"fatal","message":"the procedure says no"}]"#
+    );
+    assert_eq!(
+        json(serde_json::to_string(&a.checks)),
+        r#"[{"name":"tb","sql":"SELECT 1 WHERE :p_rows > 0","expect":"zero_rows","else":"warning"}]"#
+    );
+    assert_eq!((b.success.len(), b.checks.len()), (0, 0));
+    assert_eq!(
+        json(serde_json::to_string(&c.success)),
+        r#"[{"rule":"exit_code in (0, 3)","else":"error"},{"rule":"exit_code == 0","else":"warning"}]"#
+    );
+    let checks = [
+        r#"{"name":"a","source":"s","sql":"SELECT 1","expect":{"between":{"max":"5.00"}},"else":"error"}"#,
+        r#"{"name":"b","source":"t","sql":"SELECT :batch_no","expect":{"between":{"max":"7"}},"else":"error"}"#,
+        r#"{"name":"c","source":"s","sql":"SELECT 1","expect":{"equals":{"source":"t","sql":"SELECT 1","tolerance":"0.01"}},"else":"error"}"#,
+        r#"{"name":"d","source":"s","sql":{"sqlite":"SELECT 1","mysql":"SELECT 2"},"expect":{"drift":{"max_percent":"10"}},"else":"error"}"#,
+    ];
+    assert_eq!(json(serde_json::to_string(&c.checks)), format!("[{}]", checks.join(",")));
+}
+
+#[test]
+fn rules_and_checks_that_are_written_out_are_read_back() {
+    let loaded = load_files("dag.yaml", &[("dag.yaml", JUDGED)]).expect("sound");
+    let text = serde_json::to_string(&loaded.definition).expect("JSON");
+    let again = load_files("dag.json", &[("dag.json", &text)]).expect("sound again");
+    assert_eq!(again.definition, loaded.definition);
+}

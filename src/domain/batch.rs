@@ -1,6 +1,7 @@
 //! A batch: one run of a group for one batch number.
 
 use crate::domain::batch_no::Period;
+use crate::domain::check::Check;
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::external::ExternalDependency;
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId};
@@ -326,7 +327,8 @@ fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
         }
         dependencies.push(dependency.clone());
     }
-    let used: HashSet<_> = jobs.iter().filter_map(|j| j.source.as_ref()).collect();
+    let of_checks = jobs.iter().flat_map(|j| j.checks.iter().flat_map(Check::sources));
+    let used: HashSet<_> = jobs.iter().filter_map(|j| j.source.as_ref()).chain(of_checks).collect();
     let sources = defs.sources.iter().filter(|s| used.contains(&s.name)).cloned().collect();
     let externals =
         defs.externals.iter().filter(|e| active.contains(&e.job_code)).cloned().collect();

@@ -1,7 +1,7 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, id, text, lang, expr, batch_no, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, job, part, token, statement, params, dag, batch, readiness, slots, history, slack, timeline, eta, dry_run, rerun, why, outcome, settlement, notice.
+//! Story order: time, id, text, lang, expr, batch_no, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, job, part, token, statement, params, dag, batch, readiness, slots, history, slack, timeline, eta, dry_run, rerun, why, outcome, verdict, settlement, notice.
 
 pub mod batch;
 pub mod batch_no;
@@ -38,4 +38,5 @@ pub mod time;
 pub mod timeline;
 mod token;
 pub mod trigger_rule;
+pub mod verdict;
 pub mod why;

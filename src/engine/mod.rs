@@ -8,6 +8,7 @@ mod changes;
 pub mod clock;
 mod conditions;
 pub mod dispatcher;
+mod earlier;
 mod ending;
 mod node;
 pub mod opening;

@@ -1,13 +1,15 @@
 //! Runs one try of one job: time limit, log, the body, and what became of it.
 
 use crate::domain::batch::{Batch, Snapshot};
+use crate::domain::check::Check;
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::job::JobDef;
 use crate::domain::outcome::{End, Outcome};
 use crate::domain::params::{BoundParam, ParamError};
 use crate::domain::time::Millis;
+use crate::engine::earlier::last_checks;
 use crate::handler::log::{Line, RunLog};
-use crate::handler::{self, Claim, Context, StopReason, Task};
+use crate::handler::{self, Claim, Context, StopReason, Task, checks};
 use crate::store::log::NewLine;
 use crate::store::{self, Db, queue};
 use futures_util::FutureExt as _;
@@ -90,15 +92,9 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         let message = format!("this binary knows no job type {}", job.def.job_type);
         return Outcome::ended(End::Failed, message);
     };
-    let source = snapshot.sources.iter().find(|s| Some(&s.name) == job.def.source.as_ref());
-    let task = Task {
-        queue_id: job.queue_id,
-        attempt: job.attempt,
-        job: job.def.clone(),
-        batch: job.batch.values.clone(),
-        params,
-        source: source.cloned(),
-        lock_name: job.lock_name.clone(),
+    let task = match task(job, snapshot, params, around).await {
+        Ok(task) => task,
+        Err(outcome) => return outcome,
     };
     let claim = RowClaim {
         db: around.db.clone(),
@@ -123,12 +119,44 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
     // Ends the flusher also when the handler panics. Not aborted: a cancelled transaction would
     // poison its connection.
     let ended = done.drop_guard();
-    let outcome = limited(job, around, handler.run(&task, &context)).await;
+    let work = async {
+        let outcome = handler.run(&task, &context).await;
+        checks::judged(&task, &context, outcome).await
+    };
+    let outcome = limited(job, around, Box::pin(work)).await;
     drop(ended);
     if let Err(error) = flusher.await {
         tracing::error!(%error, "the log of a try could not be stored to its end");
     }
     outcome
+}
+
+/// All that the handler is told.
+async fn task(
+    job: &Job,
+    snapshot: &Snapshot,
+    params: Vec<BoundParam>,
+    around: &Surroundings,
+) -> Result<Task, Outcome> {
+    let last_checks = last_checks(&around.db, &job.batch, &job.def).await.map_err(|error| {
+        let message =
+            format!("cannot look up what its checks found before: {error:#}; nothing was run");
+        Outcome::ended(End::Failed, message)
+    })?;
+    let source = snapshot.sources.iter().find(|s| Some(&s.name) == job.def.source.as_ref());
+    let of_checks: Vec<_> = job.def.checks.iter().flat_map(Check::sources).collect();
+    let check_sources = snapshot.sources.iter().filter(|s| of_checks.contains(&&s.name));
+    Ok(Task {
+        queue_id: job.queue_id,
+        attempt: job.attempt,
+        job: job.def.clone(),
+        batch: job.batch.values.clone(),
+        params,
+        source: source.cloned(),
+        lock_name: job.lock_name.clone(),
+        check_sources: check_sources.cloned().collect(),
+        last_checks,
+    })
 }
 
 /// Lets the body run; when its time is up, tells it to stop and waits until it has.

@@ -5,6 +5,7 @@
 
 mod address;
 mod bind;
+pub mod checks;
 mod child;
 mod dir;
 mod earlier;
@@ -25,6 +26,7 @@ use crate::domain::job::{JobDef, JobKind};
 use crate::domain::outcome::Outcome;
 use crate::domain::params::{BatchValues, BoundParam};
 use crate::domain::source::Source;
+use crate::domain::verdict::Earlier;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -67,6 +69,10 @@ pub struct Task {
     /// Name of the session lock its body takes on the data source, unique to the queue row, so
     /// that a second start waits for a first one that still lives there. At most 64 characters.
     pub lock_name: String,
+    /// The sources that its checks name, beside its own.
+    pub check_sources: Vec<Source>,
+    /// What its checks that look back found in an earlier batch, by name.
+    pub last_checks: BTreeMap<String, Earlier>,
 }
 
 /// Why a body must stop.

@@ -86,6 +86,34 @@ pub async fn outputs(tx: &mut Tx, ids: &[QueueId]) -> Result<Vec<(QueueId, Strin
     Ok(found)
 }
 
+/// Rows of a job that ended well by their own work, over all batches of a group, with the batch's
+/// number; in no order. Skipped and forced ones are not among them: nobody checked their data.
+pub async fn ended_well(
+    tx: &mut Tx,
+    group: &GroupCode,
+    job: &JobCode,
+) -> Result<Vec<(BatchNo, QueueId)>> {
+    // The number again beside the key, because (batch_no, job_code) is the key of the rows: without
+    // it every row of the group is looked at.
+    let rows = tx
+        .fetch_all(
+            "SELECT q.queue_id, q.batch_no FROM job_batch b JOIN job_queue q \
+             ON q.batch_no = b.batch_no AND q.job_code = ? AND q.batch_id = b.batch_id \
+             WHERE b.group_code = ? AND q.status IN (?, ?)",
+            &[
+                job.as_str().into(),
+                group.as_str().into(),
+                QueueStatus::Success.as_str().into(),
+                QueueStatus::Warning.as_str().into(),
+            ],
+        )
+        .await
+        .context("look for earlier batches")?;
+    rows.iter()
+        .map(|row| Ok((BatchNo::parse(&row.text("batch_no")?)?, QueueId(row.int("queue_id")?))))
+        .collect()
+}
+
 fn expect_all(expected: usize, found: u64) -> Result<()> {
     let expected = expected as u64;
     ensure!(expected == found, Stale::Rows { expected, found });

@@ -114,3 +114,32 @@ fn chinese_is_spoken_where_it_is_asked_for() {
     assert!(shown.contains("批次 202407(作业组 default):SUCCESS"), "{shown}");
     assert!(told.contains("业务日期 2024-07-31"), "{told}");
 }
+
+#[test]
+fn what_does_not_hold_is_listed_and_a_warning_is_no_failure() {
+    let folder = folder(
+        "sources: { s: { url: 'sqlite:data.db' } }\n\
+         jobs:\n  A:\n    type: SQL\n    sql: SELECT 1 AS n\n    success: { rule: result.n == 2, else: warning }\n    \
+         checks: { tb: { sql: SELECT 5, expect: zero_rows, else: warning }, ok: { sql: SELECT 5, expect: { min: 5 } } }\n",
+    );
+    let path = folder.path();
+    let (code, shown, _) = said(path, &["run", "dag.yaml", "--batch-no", "1"]);
+    assert_eq!(code, 0, "{shown}");
+    for part in ["WARNING", "warning   check 'tb' found 1 row (5); expected no row"] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    assert!(!shown.contains("'ok'"), "{shown}");
+    let (_, shown, _) = said(path, &["--lang", "zh", "batch", "show", "1"]);
+    for part in ["未通过的成功条件或检查", "警告", "success rule 'result.n == 2' does not hold"]
+    {
+        assert!(shown.contains(part), "{shown}");
+    }
+    let (_, shown, _) = said(path, &["--json", "batch", "show", "1"]);
+    let batch: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+    let outputs = &batch["jobs"][0]["outputs"];
+    assert_eq!(outputs["checks"]["tb"]["value"], "1");
+    assert_eq!(outputs["checks"]["ok"]["ok"], true);
+    assert_eq!(outputs["rules"]["result.n == 2"]["grade"], "warning");
+    let (_, shown, _) = said(path, &["job", "show", "A"]);
+    assert!(shown.contains("check ok:\n  expects a value of 5 or more, else error"), "{shown}");
+}

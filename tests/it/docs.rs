@@ -306,3 +306,17 @@ async fn indexes(db: &mut SqliteConnection, table: &str, page: &mut String) -> s
     }
     Ok(())
 }
+
+// --- examples in documents ---------------------------------------------------------------------------
+
+#[test]
+fn the_example_of_success_and_checks_is_a_definition() {
+    let page = std::fs::read_to_string(root("docs/success-and-checks.md")).expect("the page");
+    let (_, after) = page.split_once("```yaml\n").expect("an example");
+    let (yaml, _) = after.split_once("```").expect("its end");
+    let read = |_: &Path| Ok(yaml.to_owned());
+    let kinds = procession::app::job_kinds();
+    let loaded = procession::definition::load(Path::new("doc.yaml"), &read, &kinds);
+    let job = loaded.unwrap_or_else(|faults| panic!("{faults}")).definition.jobs.remove(0);
+    assert_eq!((job.success.len(), job.checks.len()), (2, 3));
+}

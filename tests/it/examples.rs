@@ -59,6 +59,7 @@ examples! {
     time_out_procedure: "time-out-procedure.yaml", "202407", Failed, mysql postgres;
     netsuite_period_close: "netsuite-period-close.yaml", "202407", Success, no_database;
     csv: "csv/job_def.csv", "202407", Success, no_database;
+    success_and_checks: "success-and-checks.yaml", "202407", Warning, sqlite mysql postgres;
     quarter_of_months: "quarter-of-months.yaml", "2024Q3", Success, sqlite mysql postgres;
 }
 
@@ -241,9 +242,10 @@ fn assert_mailed(ran: &Ran) {
     assert_eq!(ran.mails, expected);
 }
 
-/// What each example says of itself.
-async fn as_promised(path: &str, ran: &Ran, url: &str) {
+/// The state in which each job of an example ends.
+fn assert_states(path: &str, ran: &Ran) {
     let (success, timeout, upstream) = ("SUCCESS", "TIMEOUT", "UPSTREAM_FAILED");
+    let warning = "WARNING";
     match path {
         "time-out.yaml" => {
             let expected = [
@@ -264,8 +266,22 @@ async fn as_promised(path: &str, ran: &Ran, url: &str) {
             ];
             assert_eq!(ran.states(), expected.into());
         }
+        "success-and-checks.yaml" => {
+            let expected = [
+                ("DELIVERY_LOAD", success),
+                ("DELIVERY_POST", warning),
+                ("DELIVERY_REMARKS", warning),
+                ("DELIVERY_DONE", success),
+            ];
+            assert_eq!(ran.states(), expected.into());
+        }
         _ => assert!(ran.states().values().all(|s| *s == success), "{:?}", ran.states()),
     }
+}
+
+/// What each example says of itself.
+async fn as_promised(path: &str, ran: &Ran, url: &str) {
+    assert_states(path, ran);
     match path {
         "month-end-close.yaml" => as_written(&folder().join("month-end-close"), ran, url).await,
         "quarter-end-consolidation.yaml" => {
@@ -287,6 +303,19 @@ async fn as_promised(path: &str, ran: &Ran, url: &str) {
             assert_eq!(ran.value("QUARTER_SUM.months"), "3");
             // 1007 + 1008 + 1009
             assert_eq!(ran.value("QUARTER_SUM.written"), "3024");
+        }
+        "success-and-checks.yaml" => {
+            let checks = &ran.outputs["DELIVERY_POST"].checks;
+            let words = checks
+                .iter()
+                .map(|(name, f)| format!("{name}={} {}", f.value.as_deref().unwrap_or("-"), f.ok));
+            let expected = [
+                "amounts in range=0 true",
+                "as last month=3 true",
+                "ledger is the load=285, 3 true",
+                "smallest branch=75 false",
+            ];
+            assert_eq!(words.collect::<Vec<_>>(), expected);
         }
         "netsuite-period-close.yaml" => {
             assert_eq!((ran.rows.len(), ran.snapshot.dependencies.len()), (69, 89));

@@ -324,6 +324,14 @@ jobs:
       params: [{name: p, mode: inout, type: int, value: 1}, {name: q, mode: out}, {name: t, value: x, required: true, secret: true}]}
   A: {group: month, type: SQL, source: alpha, transaction: each, depends_on: [Z],
       sql: "-- 月末\nSELECT 'it''s';\r\n", trigger_rule: none_failed, tags: [x, y]}
+  R: {group: month, type: SQL, source: alpha, sql: SELECT 1,
+      success: [rows_affected > 0, {rule: result.n == 1, else: fatal, message: 不平}],
+      checks: {
+        a: {sql: SELECT 1, expect: zero_rows, else: warning},
+        b: {source: zeta, sql: {sqlite: SELECT 2}, expect: {between: [~, 1.50]}},
+        d: {sql: SELECT 2, expect: {min: 007, max: 9}},
+        c: {sql: SELECT 3, expect: {equals: {source: zeta, sql: "SELECT 4\nFROM x\n", tolerance: 0.01}}},
+        e: {sql: SELECT 5, expect: {drift: {max_percent: 10}}}}}
   P: {group: month, type: SQL, source: alpha, schedule_time: "22:30", is_active: false,
       sql: {sqlite: "SELECT 1", mysql: "\tSELECT `x`\n\n"}, priority: -3, idempotent: true}
   S: {group: day, type: SCRIPT, interpreter: sh, script: "#!/bin/sh\n  echo \"$x\"  \n",

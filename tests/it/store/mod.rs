@@ -82,6 +82,7 @@ suite! {
             a_rerun_starts_over_but_counts_on
             a_row_is_ours_only_while_it_runs_for_us
             outputs_are_read_by_row
+            what_ended_well_is_found_over_the_batches_of_a_group
             any_message_can_be_stored;
         log:
             changes_are_logged_in_order

@@ -99,6 +99,8 @@ impl Bench {
             params: Vec::new(),
             source: None,
             lock_name: format!("procession:{}:{number}", std::process::id()),
+            check_sources: Vec::new(),
+            last_checks: BTreeMap::new(),
         };
         let (stop, receiver) = watch::channel(None);
         let claim = Arc::new(Says(AtomicBool::new(true)));
@@ -169,7 +171,10 @@ impl Bench {
     /// Runs it to its end.
     pub(crate) async fn run(self) -> Ran {
         let handler = find(self.task.job.job_type.as_str()).expect("a handler");
-        let run = handler.run(&self.task, &self.ctx);
+        let run = async {
+            let outcome = handler.run(&self.task, &self.ctx).await;
+            procession::handler::checks::judged(&self.task, &self.ctx, outcome).await
+        };
         let outcome = tokio::time::timeout(Duration::from_secs(60), run).await;
         let lines = self.log.finish();
         Ran { outcome: outcome.expect("a handler must end"), lines }
