@@ -8,11 +8,13 @@ use crate::definition::diff::{Change, diff};
 use crate::definition::fault::Faults;
 use crate::definition::load::load;
 use crate::definition::write::{Format, Tree, text};
+use crate::domain::external::ExternalDependency;
 use crate::domain::id::JobCode;
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, JobKind};
 use crate::domain::trigger_rule::When;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 use std::path::Path;
 
 /// Keys that come first, in this order; others follow by name, and those of `LAST` end the map.
@@ -106,9 +108,10 @@ fn tree(defs: &Definition) -> Tree {
     top.insert("sources".to_owned(), by("name", sources));
     let groups = defs.groups.iter().map(|g| Value::Object(group(g))).collect();
     top.insert("groups".to_owned(), by("code", groups));
-    let jobs = defs.jobs.iter().map(|j| Value::Object(job(j, defs))).collect();
+    let waits = Waits::of(defs);
+    let jobs = defs.jobs.iter().map(|j| Value::Object(job(j, defs, &waits))).collect();
     top.insert("jobs".to_owned(), by("code", jobs));
-    let listed = defs.dependencies.iter().filter(|d| !is_with_job(&d.job_code, defs));
+    let listed = defs.dependencies.iter().filter(|d| !waits.is_with_job(&d.job_code));
     let listed: Vec<Value> = listed.map(|d| Value::Object(json(d))).collect();
     if !listed.is_empty() {
         top.insert("dependencies".to_owned(), Value::Array(listed));
@@ -116,9 +119,9 @@ fn tree(defs: &Definition) -> Tree {
     top.retain(|_, section| *section != Value::Object(Map::new()));
     // The order of entries is the definition's own, which a JSON map does not keep.
     let order = Order {
-        sources: defs.sources.iter().map(|s| s.name.to_string()).collect(),
-        groups: defs.groups.iter().map(|g| g.code.to_string()).collect(),
-        jobs: defs.jobs.iter().map(|j| j.code.to_string()).collect(),
+        sources: numbered(defs.sources.iter().map(|s| s.name.as_str())),
+        groups: numbered(defs.groups.iter().map(|g| g.code.as_str())),
+        jobs: numbered(defs.jobs.iter().map(|j| j.code.as_str())),
     };
     order.tree(top)
 }
@@ -172,13 +175,13 @@ fn group(group: &Group) -> Map<String, Value> {
     fields
 }
 
-fn job(job: &JobDef, defs: &Definition) -> Map<String, Value> {
+fn job(job: &JobDef, defs: &Definition, waits: &Waits<'_>) -> Map<String, Value> {
     let bare = JobDef::bare(job.code.clone(), job.group.clone(), job.job_type.clone());
     let mut fields = without(json(job), &json(&bare), &["code", "group", "type"]);
     if defs.groups.len() == 1 {
         fields.remove("group");
     }
-    let parents = parents(&job.code, defs);
+    let parents = waits.parents(&job.code);
     if !parents.is_empty() {
         fields.insert("depends_on".to_owned(), Value::Array(parents));
     }
@@ -208,53 +211,75 @@ fn drop_taken(section: &str, value: &mut Value) {
     }
 }
 
-/// Whether the dependencies of a job are numbered as a list with the job would number them.
-fn is_with_job(code: &JobCode, defs: &Definition) -> bool {
-    (1..).zip(sorted(code, defs)).all(|(order, d)| d.dependency_order == order)
+/// What each job waits for.
+struct Waits<'a> {
+    inside: HashMap<&'a JobCode, Vec<&'a JobDependency>>,
+    outside: HashMap<&'a JobCode, Vec<&'a ExternalDependency>>,
 }
 
-fn sorted<'a>(code: &JobCode, defs: &'a Definition) -> Vec<&'a JobDependency> {
-    let mut own: Vec<_> = defs.dependencies.iter().filter(|d| d.job_code == *code).collect();
-    own.sort_by_key(|d| d.dependency_order);
-    own
-}
-
-fn parents(code: &JobCode, defs: &Definition) -> Vec<Value> {
-    let own = if is_with_job(code, defs) { sorted(code, defs) } else { Vec::new() };
-    let inside = own.into_iter().map(|d| match &d.when {
-        When::Success => Value::from(d.depends_on.as_str()),
-        when => serde_json::json!({"job": d.depends_on, "when": when}),
-    });
-    let outside = defs.externals.iter().filter(|e| e.job_code == *code).map(|e| {
-        let mut fields = json(e);
-        fields.remove("job_code");
-        if let Some(job) = fields.remove("depends_on") {
-            fields.insert("job".to_owned(), job);
+impl<'a> Waits<'a> {
+    fn of(defs: &'a Definition) -> Self {
+        let mut waits = Self { inside: HashMap::new(), outside: HashMap::new() };
+        for one in &defs.dependencies {
+            waits.inside.entry(&one.job_code).or_default().push(one);
         }
-        Value::Object(fields)
-    });
-    inside.chain(outside).collect()
+        waits.inside.values_mut().for_each(|own| own.sort_by_key(|d| d.dependency_order));
+        for one in &defs.externals {
+            waits.outside.entry(&one.job_code).or_default().push(one);
+        }
+        waits
+    }
+
+    /// Whether the dependencies of a job are numbered as a list with the job would number them.
+    fn is_with_job(&self, code: &JobCode) -> bool {
+        let own = self.inside.get(code).into_iter().flatten();
+        (1..).zip(own).all(|(order, d)| d.dependency_order == order)
+    }
+
+    fn parents(&self, code: &JobCode) -> Vec<Value> {
+        let inside = self.inside.get(code).filter(|_| self.is_with_job(code));
+        let inside = inside.into_iter().flatten().map(|d| match &d.when {
+            When::Success => Value::from(d.depends_on.as_str()),
+            when => serde_json::json!({"job": d.depends_on, "when": when}),
+        });
+        let outside = self.outside.get(code).into_iter().flatten().map(|e| {
+            let mut fields = json(e);
+            fields.remove("job_code");
+            if let Some(job) = fields.remove("depends_on") {
+                fields.insert("job".to_owned(), job);
+            }
+            Value::Object(fields)
+        });
+        inside.chain(outside).collect()
+    }
+}
+
+/// Places by name.
+type Numbers = HashMap<String, usize>;
+
+fn numbered<'a>(names: impl Iterator<Item = &'a str>) -> Numbers {
+    names.enumerate().map(|(i, name)| (name.to_owned(), i)).collect()
 }
 
 /// The order of the entries of sections whose order is somebody's own.
 struct Order {
-    sources: Vec<String>,
-    groups: Vec<String>,
-    jobs: Vec<String>,
+    sources: Numbers,
+    groups: Numbers,
+    jobs: Numbers,
 }
 
 impl Order {
     fn tree(&self, top: Map<String, Value>) -> Tree {
         let section = |(key, value): (String, Value)| {
             let order = match key.as_str() {
-                "sources" => &self.sources[..],
-                "groups" => &self.groups,
-                "jobs" => &self.jobs,
-                _ => &[],
+                "sources" => Some(&self.sources),
+                "groups" => Some(&self.groups),
+                "jobs" => Some(&self.jobs),
+                _ => None,
             };
-            let value = match value {
-                Value::Object(entries) => Tree::Map(in_order(entries, order, Naming::Codes)),
-                other => nested(other),
+            let value = match (value, order) {
+                (Value::Object(entries), order) => Tree::Map(by_name(entries, order)),
+                (other, _) => nested(other),
             };
             (key, value)
         };
@@ -264,22 +289,17 @@ impl Order {
     }
 }
 
-/// What the keys of a map are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Naming {
-    /// Names that somebody chose.
-    Codes,
-    /// Words of ours.
-    Keys,
+/// Entries under names that somebody chose.
+fn by_name(entries: Map<String, Value>, order: Option<&Numbers>) -> Vec<(String, Tree)> {
+    let mut all: Vec<(String, Tree)> = entries.into_iter().map(|(k, v)| (k, nested(v))).collect();
+    all.sort_by_key(|(name, _)| order.and_then(|o| o.get(name).copied()));
+    all
 }
 
-fn in_order(entries: Map<String, Value>, order: &[String], naming: Naming) -> Vec<(String, Tree)> {
-    let named = |key: &str| order.iter().position(|o| o == key).unwrap_or(order.len());
+/// Entries under words of ours.
+fn by_key(entries: Map<String, Value>) -> Vec<(String, Tree)> {
     let mut all: Vec<(String, Tree)> = entries.into_iter().map(|(k, v)| (k, nested(v))).collect();
-    match naming {
-        Naming::Codes => all.sort_by_cached_key(|(key, _)| named(key)),
-        Naming::Keys => all.sort_by_cached_key(|(key, _)| place(key)),
-    }
+    all.sort_by_cached_key(|(key, _)| place(key));
     all
 }
 
@@ -287,7 +307,7 @@ fn nested(value: Value) -> Tree {
     match value {
         Value::String(text) => Tree::Text(text),
         Value::Array(items) => Tree::List(items.into_iter().map(nested).collect()),
-        Value::Object(fields) => Tree::Map(in_order(fields, &[], Naming::Keys)),
+        Value::Object(fields) => Tree::Map(by_key(fields)),
         plain @ (Value::Null | Value::Bool(_) | Value::Number(_)) => Tree::Plain(plain),
     }
 }

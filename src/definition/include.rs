@@ -5,6 +5,7 @@ use crate::definition::fault::{At, Place, Report};
 use crate::definition::fields::single;
 use crate::definition::files::{Files, excuse, label};
 use crate::definition::node::{self, Node, Value};
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -167,12 +168,15 @@ pub(crate) fn singular(section: &str) -> &str {
 }
 
 fn add_named(section: &str, all: &mut Entries, more: Entries, report: &mut Report) {
+    let mut places: HashMap<String, Place> =
+        all.iter().map(|(name, _)| (name.value.clone(), name.at.clone())).collect();
     for (name, node) in more {
-        let Some((first, _)) = all.iter().find(|(n, _)| n.value == name.value) else {
+        let Some(first) = places.get(&name.value) else {
+            places.insert(name.value.clone(), name.at.clone());
             all.push((name, node));
             continue;
         };
-        let (one, first) = (singular(section), first.at.seen_from(&name.at));
+        let (one, first) = (singular(section), first.seen_from(&name.at));
         let what = format!("{one} {} is defined twice, first {first}", name.value);
         report.fault(&name.at, what, "rename one of the two or remove it");
     }

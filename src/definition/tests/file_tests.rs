@@ -339,6 +339,8 @@ jobs:
       depends_on: [{group: month, batch: prev, missing: pass, wait_sec: 60}, {job: A, group: month}]}
   T: {group: day, type: NOOP, if: 'S.n > 0', notify_email: x@y.z, depends_on: [S, {job: U, when: 'rows > 1'}]}
   U: {group: day, type: NOOP, name: "U: 'u' #1"}
+  "007": {group: day, type: NOOP}
+  "NO": {group: day, type: NOOP, depends_on: ["007"], aliases: ["1e3"]}
 dependencies: [{job_code: U, depends_on: S, dependency_order: 7}]
 "##;
 
