@@ -1,7 +1,7 @@
-//! `batch list | show | why | eta | kill`.
+//! `batch list | show | why | eta | kill | no`.
 
 use crate::app::{App, EmptyDatabase};
-use crate::cli::{BadInput, BatchRef, Ended, Global, broken, eta, out};
+use crate::cli::{BadInput, BatchRef, Ended, Global, batch_no, broken, eta, out};
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Dag;
 use crate::domain::id::BatchId;
@@ -57,13 +57,18 @@ pub(super) enum BatchVerb {
         #[arg(long)]
         no_wait: bool,
     },
+    /// The batch numbers that an expression or a range means; needs no database
+    No(batch_no::NoArgs),
 }
 
 pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    // A future until it is awaited: a preview opens nothing.
+    let app = global.open(EmptyDatabase::Refuse);
     match verb {
-        BatchVerb::List { limit } => list(global, &app, limit).await,
+        BatchVerb::No(args) => batch_no::preview(global, &args),
+        BatchVerb::List { limit } => list(global, &app.await?, limit).await,
         BatchVerb::Show { batch } => {
+            let app = app.await?;
             let found = batch.find(&app).await?;
             let view = view(&app, found.batch_id).await?;
             let outlook = eta::Outlook::of(&app, &view).await?;
@@ -77,10 +82,10 @@ pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
             }
             Ok(Ended::Well)
         }
-        BatchVerb::Why { batch } => why(global, &app, &batch).await,
-        BatchVerb::Eta { batch } => eta::eta(global, &app, &batch).await,
+        BatchVerb::Why { batch } => why(global, &app.await?, &batch).await,
+        BatchVerb::Eta { batch } => eta::eta(global, &app.await?, &batch).await,
         BatchVerb::Kill { batch, reason, no_wait } => {
-            kill(global, &app, &batch, &reason, no_wait).await
+            kill(global, &app.await?, &batch, &reason, no_wait).await
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::app::EmptyDatabase;
 use crate::cli::{BadInput, Ended, Global, out, stats};
 use crate::domain::id::{GroupCode, JobCode, SourceName};
-use crate::domain::job::{Definition, JobDef};
+use crate::domain::job::{Definition, JobDef, Need, ParamMode, Secrecy};
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
@@ -160,8 +160,17 @@ fn body(job: &JobDef) -> Vec<(String, String)> {
         parts.push((format!("script ({interpreter}):"), indent(text)));
     }
     for param in &job.params {
-        let value = param.value.as_deref().unwrap_or("NULL");
-        let text = format!("  {:?} {:?} {value}", param.mode, param.ty).to_lowercase();
+        let value = param.value.as_deref().unwrap_or("(from the layers below the job)");
+        let mut text = format!("  {:?} {:?}", param.mode, param.ty).to_lowercase();
+        if param.need == Need::Required {
+            text.push_str(" required");
+        }
+        if param.secrecy == Secrecy::Secret {
+            text.push_str(" secret");
+        }
+        if param.mode != ParamMode::Out {
+            text.push_str(&format!(" {value}"));
+        }
         parts.push((format!("param {}:", param.name), text));
     }
     for rule in &job.success {

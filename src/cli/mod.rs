@@ -3,6 +3,7 @@
 //! Invariant: exit code 0 is success, 1 a batch that failed or a diff that found something, 2 the user's input, 3 Procession itself.
 
 mod batch;
+mod batch_no;
 mod broken;
 mod dag;
 mod define;
@@ -14,11 +15,13 @@ mod logs;
 mod migrate;
 mod order;
 mod out;
+mod params;
 mod plan;
 mod plan_words;
 mod progress;
 mod resume;
 mod run;
+mod secret;
 mod stats;
 mod watch;
 
@@ -93,15 +96,21 @@ enum Verb {
     Schema,
     /// Make or update Procession's own tables
     Migrate(migrate::MigrateArgs),
-    /// Batches: list, show, why, eta, kill
+    /// Batches: list, show, why, eta, kill, no
     #[command(subcommand)]
     Batch(batch::BatchVerb),
     /// Defined jobs: list, show, stats
     #[command(subcommand)]
     Job(job::JobVerb),
+    /// Parameters: which layer gives a job its values
+    #[command(subcommand)]
+    Params(params::ParamsVerb),
+    /// Secrets: sealed, stored, never shown
+    #[command(subcommand)]
+    Secret(secret::SecretVerb),
     /// What a job of a batch printed and what its database said
     Logs(logs::LogsArgs),
-    /// The DAG of a file, a group or a batch, as JSON or DOT
+    /// The DAG of a file, a group or a batch, in the shape that a front end eats
     Dag(dag::DagArgs),
 }
 
@@ -189,6 +198,8 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
         Verb::Migrate(args) => migrate::migrate(&global, &args).await,
         Verb::Batch(verb) => batch::batch(&global, verb).await,
         Verb::Job(verb) => job::job(&global, verb).await,
+        Verb::Params(verb) => params::params(&global, verb).await,
+        Verb::Secret(verb) => secret::secret(&global, verb).await,
         Verb::Logs(args) => logs::logs(&global, &args).await,
         Verb::Dag(args) => dag::dag(&global, &args).await,
     }

@@ -1,10 +1,10 @@
 //! `plan`: what `run` would do, without doing it.
 
 use crate::app::{self, App};
-use crate::cli::order::OrderArgs;
+use crate::cli::order::{self, OrderArgs};
 use crate::cli::{BadInput, Ended, Global, out, plan_words};
 use crate::definition::Change;
-use crate::domain::batch::{Batch, BatchOrder};
+use crate::domain::batch::{AskedOrder, Batch};
 use crate::domain::dry_run::{DryRun, ParamChange, Preview, dry_run, param_changes};
 use crate::domain::eta::{Forecast, of_plan};
 use crate::domain::history::History;
@@ -57,7 +57,7 @@ impl Since {
 }
 
 pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<Ended> {
-    let order = args.order.read()?;
+    let asked = args.order.read()?;
     let against = args.against_batch.as_deref().map(BatchNo::parse).transpose()?;
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
     let mut config = global.config()?;
@@ -74,8 +74,8 @@ pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<Ended> {
     }
     let file = loaded.map(|l| l.definition);
     let made = match &app {
-        Some(app) => with_tables(app, file.as_ref(), &order, against.as_ref()).await,
-        None => without_tables(file.as_ref(), &order, against.as_ref()),
+        Some(app) => with_tables(app, file.as_ref(), asked, against.as_ref()).await,
+        None => without_tables(file.as_ref(), asked, against.as_ref()),
     };
     if let Some(app) = app {
         app.close().await;
@@ -119,7 +119,7 @@ fn types() -> Vec<&'static str> {
 
 fn without_tables(
     file: Option<&Definition>,
-    order: &BatchOrder,
+    asked: AskedOrder,
     against: Option<&BatchNo>,
 ) -> Result<Made> {
     if let Some(no) = against {
@@ -127,7 +127,10 @@ fn without_tables(
         return Err(BadInput(message).into());
     }
     let now = Clock::system().now();
-    let run = dry_run(file.unwrap_or(&Definition::default()), order, &types(), now);
+    let nothing = Definition::default();
+    let defs = file.unwrap_or(&nothing);
+    let order = order::work_out(asked, defs, now)?;
+    let run = dry_run(defs, &order, &types(), now);
     let known = run.batches.iter().map(|_| (History::default(), None)).collect();
     Ok(Made { run, known, now })
 }
@@ -135,7 +138,7 @@ fn without_tables(
 async fn with_tables(
     app: &App,
     file: Option<&Definition>,
-    order: &BatchOrder,
+    asked: AskedOrder,
     against: Option<&BatchNo>,
 ) -> Result<Made> {
     let now = crate::cli::batch::server_now(app).await?;
@@ -144,7 +147,8 @@ async fn with_tables(
         None => Some(app.definition().await?),
     };
     let defs = file.or(stored.as_ref()).ok_or_else(|| BadInput("nothing to plan".to_owned()))?;
-    let mut run = dry_run(defs, order, &types(), now);
+    let order = order::work_out(asked, defs, now)?;
+    let mut run = dry_run(defs, &order, &types(), now);
     run.refusals.extend(app.refusals(file, &run.batches).await?);
     let mut known = Vec::new();
     for preview in &run.batches {
@@ -188,7 +192,7 @@ async fn since(
     });
     Ok(Some(Since {
         changes: app::differences(&snapshot, defs),
-        params: param_changes(&snapshot.jobs, &batch.values, preview),
+        params: param_changes(&snapshot, &batch.values, preview),
         took: took.collect(),
         batch,
     }))

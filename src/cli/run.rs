@@ -2,10 +2,11 @@
 
 use crate::app::{self, App, Apply, EmptyDatabase};
 use crate::cli::define::By;
-use crate::cli::order::OrderArgs;
+use crate::cli::order::{self, OrderArgs};
 use crate::cli::progress::{self, Show};
 use crate::cli::watch::Watch;
 use crate::cli::{Ended, Global, batch, out, resume};
+use crate::definition::Loaded;
 use crate::domain::batch::{Batch, BatchOrder, BatchStatus};
 use crate::domain::id::{BatchId, GroupCode};
 use crate::domain::job::Definition;
@@ -49,7 +50,7 @@ pub(super) struct RunArgs {
 }
 
 pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
-    let order = args.order.read()?;
+    let asked = args.order.read()?;
     // Faults of the file come first, before any database is touched.
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
     let mut config = global.config()?;
@@ -57,21 +58,14 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
         config.engine.max_parallel = max;
     }
     let app = App::open(config, EmptyDatabase::Prepare).await?;
-    let defs = match loaded {
+    let defs = match &loaded {
         None => app.definition().await?,
-        Some(loaded) => {
-            for warning in &loaded.warnings {
-                out::note(&format!("warning: {warning}"));
-            }
-            if !args.resume {
-                refuse_existing(&app, &loaded.definition, &order).await?;
-            }
-            if !args.resume || args.latest {
-                store_file(&app, &loaded.definition, &args).await?;
-            }
-            loaded.definition
-        }
+        Some(loaded) => loaded.definition.clone(),
     };
+    let order = order::work_out(asked, &defs, batch::server_now(&app).await?)?;
+    if let Some(loaded) = &loaded {
+        take_file(&app, loaded, &order, &args).await?;
+    }
     let (sender, news) = mpsc::unbounded_channel();
     let mut dispatcher = app.dispatcher(Some(sender)).await?;
     let opened = if args.resume {
@@ -123,6 +117,19 @@ impl RunArgs {
             (false, false) => Show::Lines,
         }
     }
+}
+
+async fn take_file(app: &App, loaded: &Loaded, order: &BatchOrder, args: &RunArgs) -> Result<()> {
+    for warning in &loaded.warnings {
+        out::note(&format!("warning: {warning}"));
+    }
+    if !args.resume {
+        refuse_existing(app, &loaded.definition, order).await?;
+    }
+    if !args.resume || args.latest {
+        store_file(app, &loaded.definition, args).await?;
+    }
+    Ok(())
 }
 
 /// Looks before the file is stored, so that a refused run changes nothing at all; `open` looks again

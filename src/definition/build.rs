@@ -2,16 +2,16 @@
 
 use crate::definition::alias::Aliases;
 use crate::definition::check;
+use crate::definition::declare;
 use crate::definition::external::{self, Outside, is_external};
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job::{self, Around};
 use crate::definition::owner;
-use crate::definition::params::usable_name;
-use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob, RawParam};
+use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob};
 use crate::definition::source;
 use crate::domain::id::GroupCode;
-use crate::domain::job::{Definition, Group, JobKind, ParamDecl, Shared};
+use crate::domain::job::{Definition, Group, JobKind, Shared};
 use std::collections::{HashMap, HashSet};
 
 /// The group of a file that defines none.
@@ -62,7 +62,12 @@ pub(crate) fn build(
         report.warn(&empty.at, what, "give it one or remove it");
     }
     let jobs = jobs.into_iter().map(|j| j.def).collect();
-    let shared = Shared { owners, ..Shared::default() };
+    let shared = Shared {
+        params: declare::decls(&raw.params, report),
+        secrets: declare::secrets(raw.secrets, report),
+        owners,
+        ..Shared::default()
+    };
     let mut made = Definition { sources, groups, jobs, dependencies, externals, shared };
     aliases.settle(&mut made);
     made
@@ -112,10 +117,7 @@ fn bare_group(code: &str) -> Option<Group> {
 
 fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
     let whose = format!("group {}", raw.code.value);
-    for name in raw.params.iter().map(|p| &p.name).filter(|n| !usable_name(&n.value)) {
-        let what = format!("{whose}: parameter {:?} has a name that cannot be used", name.value);
-        report.fault(&name.at, what, "use ASCII letters, digits and '_', the first no digit");
-    }
+    let params = declare::decls(&raw.params, report);
     if let Some(zone) = raw.time_zone.as_ref().filter(|z| z.value.parse::<chrono_tz::Tz>().is_err())
     {
         let what = format!("{whose}: time zone {:?} is not known", zone.value);
@@ -131,17 +133,7 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         notify_email: raw.notify_email.into_iter().map(|a| a.value).collect(),
         max_parallel: raw.max_parallel.map(|m| m.value),
         time_zone: raw.time_zone.map(|z| z.value),
-        params: raw.params.iter().map(declared).collect(),
+        params,
         ..Group::bare(code)
     })
-}
-
-fn declared(raw: &RawParam) -> ParamDecl {
-    ParamDecl {
-        name: raw.name.value.clone(),
-        ty: raw.ty,
-        value: raw.value.as_ref().map(|v| v.value.clone()),
-        need: raw.required.as_ref().is_some_and(|r| r.value).into(),
-        secrecy: raw.secret.as_ref().is_some_and(|s| s.value).into(),
-    }
 }

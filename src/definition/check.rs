@@ -6,7 +6,7 @@ use crate::definition::near::did_you_mean;
 use crate::definition::raw::RawDependency;
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::id::JobCode;
-use crate::domain::job::{JobDependency, output_of};
+use crate::domain::job::{JobDependency, Param, ParamMode, output_of};
 use crate::domain::trigger_rule::When;
 use std::collections::{HashMap, HashSet};
 
@@ -165,10 +165,11 @@ pub(crate) fn outputs(jobs: &[Made], dependencies: &[JobDependency], report: &mu
         parents.entry(&d.job_code).or_default().push(&d.depends_on);
     }
     let codes: HashSet<&JobCode> = jobs.iter().map(|j| &j.def.code).collect();
-    for job in jobs.iter().filter(|j| !j.uses.is_empty()) {
+    several_parents(jobs, &parents, report);
+    for job in jobs.iter().filter(|j| !j.asks.uses.is_empty()) {
         let code = &job.def.code;
         let above = above(code, &parents);
-        for At { at, value: (param, used) } in &job.uses {
+        for At { at, value: (param, used) } in &job.asks.uses {
             let head = format!("job {code}: parameter {param} uses an output of {used}");
             if !codes.contains(used) {
                 let hint = did_you_mean(used.as_str(), codes.iter().map(|c| c.as_str()));
@@ -210,6 +211,30 @@ fn condition(
             ),
         };
         report.fault(at, what, cure);
+    }
+}
+
+/// Reports parameters without a value that two parents are known to hand out.
+fn several_parents(jobs: &[Made], parents: &HashMap<&JobCode, Vec<&JobCode>>, report: &mut Report) {
+    let by_code: HashMap<&JobCode, &Made> = jobs.iter().map(|j| (&j.def.code, j)).collect();
+    for job in jobs {
+        let own = parents.get(&job.def.code).map(Vec::as_slice).unwrap_or_default();
+        for At { at, value: name } in &job.asks.takes {
+            let hands_out = |code: &&&JobCode| {
+                let params = by_code.get(**code).map(|made| &made.def.params);
+                let out = |p: &Param| p.mode != ParamMode::In && p.name == *name;
+                params.is_some_and(|params| params.iter().any(out))
+            };
+            let found: Vec<&str> = own.iter().filter(hands_out).map(|code| code.as_str()).collect();
+            if let [first, _, ..] = found[..] {
+                let what = format!(
+                    "job {}: parameter {name} has no value, and {} hand out an output of that name",
+                    job.def.code,
+                    found.join(" and ")
+                );
+                report.fault(at, what, format!("say which: value: ${{jobs.{first}.{name}}}"));
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::definition::checks;
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::near::{did_you_mean, nearest};
-use crate::definition::params::check_params;
+use crate::definition::params::{Asks, check_params};
 use crate::definition::raw::{RawJob, Settings};
 use crate::domain::expr::{Expr, ExprError};
 use crate::domain::id::{GroupCode, JobCode, JobType};
@@ -26,8 +26,8 @@ pub(crate) struct Made {
     pub(crate) def: JobDef,
     /// Whether its group is one that exists; otherwise nothing is said about it again.
     pub(crate) group_known: bool,
-    /// Outputs of other jobs that its parameters use.
-    pub(crate) uses: Vec<At<(String, JobCode)>>,
+    /// What its parameters ask of other jobs.
+    pub(crate) asks: Asks,
     /// Where its own condition stands.
     pub(crate) condition: Option<Place>,
 }
@@ -49,14 +49,14 @@ pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Opti
     let condition = raw.condition.as_ref().and_then(|text| condition(&whose, text, report));
     def.condition = condition.as_ref().map(|c| c.value.clone());
     let calls = kind.is_none_or(|k| understands(k, BodyPart::ProcName));
-    let mut uses = Vec::new();
+    let mut asks = Asks::default();
     if let Some(params) = &raw.params {
-        def.params = check_params(&whose, &params.value, calls, &mut uses, report);
+        def.params = check_params(&whose, &params.value, calls, &mut asks, report);
     }
     if let Some(kind) = kind {
         checks::set(&mut def, &whose, &raw, kind, around, report);
     }
-    Some(Made { def, group_known, uses, condition: condition.map(|c| c.at) })
+    Some(Made { def, group_known, asks, condition: condition.map(|c| c.at) })
 }
 
 fn condition(whose: &str, text: &At<String>, report: &mut Report) -> Option<At<Expr>> {

@@ -1,8 +1,18 @@
 //! The keys of a definition file, and how large its numbers may be.
 
 /// A whole definition.
-pub(crate) const TOP: &[&str] =
-    &["sources", "groups", "defaults", "jobs", "dependencies", "include", "templates", "owners"];
+pub(crate) const TOP: &[&str] = &[
+    "sources",
+    "groups",
+    "defaults",
+    "jobs",
+    "dependencies",
+    "params",
+    "secrets",
+    "include",
+    "templates",
+    "owners",
+];
 /// A data source.
 pub(crate) const SOURCE: &[&str] = &[
     "name",
@@ -57,8 +67,10 @@ pub(crate) const JOB: &[&str] = &[
 pub(crate) const OWNER: &[&str] = &["code", "name", "email"];
 /// A parameter of a job.
 pub(crate) const PARAM: &[&str] = &["name", "mode", "type", "value", "required", "secret"];
-/// A parameter that a group declares.
+/// A parameter of a group, or of all groups.
 pub(crate) const DECLARED: &[&str] = &["name", "type", "value", "required", "secret"];
+/// Where a secret comes from.
+pub(crate) const SECRET: &[&str] = &["name", "env", "file", "sealed"];
 /// An entry of `dependencies`.
 pub(crate) const DEPENDENCY: &[&str] = &["job_code", "depends_on", "dependency_order", "when"];
 /// An entry of `depends_on`.

@@ -11,6 +11,7 @@ mod build;
 mod check;
 mod checks;
 mod csv;
+mod declare;
 mod diff;
 mod export;
 mod external;
@@ -49,6 +50,7 @@ pub use fault::Fault;
 pub use fault::Faults;
 pub use load::Loaded;
 pub use load::load;
+pub(crate) use near::did_you_mean;
 pub use schema::schema;
 pub use write::Format;
 

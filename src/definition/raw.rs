@@ -21,6 +21,9 @@ pub(crate) struct Raw {
     pub(crate) jobs: Vec<RawJob>,
     /// Those that stand in a list of their own, not with their job.
     pub(crate) dependencies: Vec<RawDependency>,
+    /// Of all groups.
+    pub(crate) params: Vec<RawDecl>,
+    pub(crate) secrets: Vec<RawSecret>,
     pub(crate) owners: Vec<RawOwner>,
 }
 
@@ -61,7 +64,7 @@ pub(crate) struct RawGroup {
     pub(crate) notify_email: Vec<At<String>>,
     pub(crate) max_parallel: Option<At<u32>>,
     pub(crate) time_zone: Option<At<String>>,
-    pub(crate) params: Vec<RawParam>,
+    pub(crate) params: Vec<RawDecl>,
 }
 
 /// What a job may say itself or leave to `defaults`.
@@ -130,6 +133,27 @@ pub(crate) struct RawParam {
     pub(crate) value: Option<At<String>>,
     pub(crate) required: Option<At<bool>>,
     pub(crate) secret: Option<At<bool>>,
+}
+
+/// A parameter of a group, or of all groups.
+#[derive(Debug)]
+pub(crate) struct RawDecl {
+    /// For messages: `group month_end: parameter rate`.
+    pub(crate) whose: String,
+    pub(crate) name: At<String>,
+    pub(crate) ty: ParamType,
+    pub(crate) value: Option<At<String>>,
+    pub(crate) required: Option<At<bool>>,
+    pub(crate) secret: Option<At<bool>>,
+}
+
+/// Where a secret comes from.
+#[derive(Debug)]
+pub(crate) struct RawSecret {
+    pub(crate) name: At<String>,
+    pub(crate) env: Option<At<String>>,
+    pub(crate) file: Option<At<String>>,
+    pub(crate) sealed: Option<At<String>>,
 }
 
 /// What a job waits for: an entry of `depends_on`.

@@ -1,5 +1,6 @@
 //! Reads what the user said from the tree: every key checked for its form.
 
+use crate::definition::declare::{read_decl, read_secret};
 use crate::definition::fault::{At, Report};
 use crate::definition::fields::{Fields, named_texts, single};
 use crate::definition::include::OwnDefaults;
@@ -9,10 +10,10 @@ use crate::definition::keys::{
 };
 use crate::definition::node::{Node, Value};
 use crate::definition::raw::{
-    Raw, RawDependency, RawGroup, RawJob, RawOwner, RawSource, RawSql, Settings,
+    Raw, RawDecl, RawDependency, RawGroup, RawJob, RawOwner, RawSource, RawSql, Settings,
 };
 use crate::definition::read_checks::{checks, success};
-use crate::definition::read_params::{declared, params};
+use crate::definition::read_params::params;
 use crate::definition::read_parents::parents;
 use crate::domain::job::TransactionMode;
 use crate::domain::trigger_rule::TriggerRule;
@@ -42,10 +43,19 @@ pub(crate) fn read(root: Node, own_defaults: OwnDefaults, report: &mut Report) -
     if let Some(node) = top.take("dependencies") {
         dependencies(node, &mut raw.dependencies, top.report);
     }
+    raw.params = decls("", top.take("params"), top.report);
+    for (name, node) in entries("secret", "secrets", "name", top.take("secrets"), top.report) {
+        raw.secrets.push(read_secret(name, node, top.report));
+    }
     for (code, node) in entries("owner", "owners", "code", top.take("owners"), top.report) {
         raw.owners.push(owner(code, node, top.report));
     }
     raw
+}
+
+fn decls(whose: &str, node: Option<Node>, report: &mut Report) -> Vec<RawDecl> {
+    let all = entries("parameter", "params", "name", node, report);
+    all.into_iter().map(|(name, node)| read_decl(whose, name, node, report)).collect()
 }
 
 /// The entries of a map by code, or of a list of maps that hold their code themselves.
@@ -107,6 +117,7 @@ fn source(name: At<String>, node: Node, report: &mut Report) -> RawSource {
 fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
     let mut fields = Fields::open(format!("group {}", code.value), node, GROUP, report);
     same_code(&mut fields, "code", &code);
+    let whose = fields.whose.clone();
     RawGroup {
         code,
         name: fields.line("name", 255),
@@ -115,7 +126,7 @@ fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
         notify_email: addresses(&mut fields, "notify_email").unwrap_or_default(),
         max_parallel: fields.number("max_parallel", 1..=PARALLEL_MAX),
         time_zone: fields.word("time_zone"),
-        params: declared(&mut fields),
+        params: decls(&format!("{whose}: "), fields.take("params"), fields.report),
     }
 }
 

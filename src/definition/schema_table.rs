@@ -96,6 +96,16 @@ pub(crate) const SECTIONS: &[Section] = &[
                 "What waits for what, where it does not stand with the job.",
                 List("dependency"),
             ),
+            Key(
+                "params",
+                "Parameters of every batch of every group, by name.",
+                Short("declared", "name"),
+            ),
+            Key(
+                "secrets",
+                "Where ${secret.NAME} comes from, by name; never the value.",
+                By("secret", "name"),
+            ),
             Key("include", "Other files of this definition, relative to this one.", Texts),
             Key("templates", "What several jobs have in common, by name.", By("template", "name")),
             Key("owners", "Who answers for groups and jobs.", By("owner", "code")),
@@ -261,6 +271,15 @@ pub(crate) const SECTIONS: &[Section] = &[
                 Words(&["wait", "fail", "pass"]),
             ),
             Key("wait_sec", "Seconds after which waiting fails.", Int(1, WAIT_MAX as i64)),
+        ],
+    },
+    Section {
+        name: "secret",
+        keys: &[
+            Key("name", "Its name.", Text),
+            Key("env", "An environment variable of Procession.", Text),
+            Key("file", "The first line of a file.", Text),
+            Key("sealed", "Sealed by `procession secret`, under this name.", Text),
         ],
     },
     Section {

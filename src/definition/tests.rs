@@ -3,7 +3,10 @@
 mod file_tests;
 
 use crate::definition::{Faults, Loaded, load};
-use crate::domain::job::{BodyPart, JobKind, ParamDecl, ParamMode, SqlText, TransactionMode};
+use crate::domain::declare::SecretFrom;
+use crate::domain::job::{
+    BodyPart, JobKind, Need, ParamDecl, ParamMode, Secrecy, SqlText, TransactionMode,
+};
 use crate::domain::source::DialectName;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -120,6 +123,72 @@ fn the_graph() {
     for (text, wanted) in GRAPH {
         assert_faults(text, wanted);
     }
+}
+
+/// Declared parameters, secrets, and which parent hands a value out.
+const DECLARATIONS: &[Case] = &[
+    (
+        "params:\n  rate: {type: decimal, value: x}\n  2x: 1\n  day: {type: dat}\n  r: {value: '${params.x}'}\n  s: {secret: true, value: hunter22}\n  t: [1]\njobs: {A: {type: NOOP}}\n",
+        &[
+            "dag.yaml:2: parameter rate: \"x\" is not a decimal number such as 1234.50; change the value",
+            "dag.yaml:3: parameter \"2x\" has a name that cannot be used; use ASCII letters",
+            "dag.yaml:4: parameter day: type is \"dat\"; use one of text, int, decimal",
+            "dag.yaml:5: parameter r: ${params.x} cannot stand in a parameter of a group or of all",
+            "dag.yaml:6: parameter s is secret, and its value stands in the file for all to read; write value: \"${secret.NAME}\"",
+            "dag.yaml:7: parameter t is a list, not a map; write its keys below it: name, type, value",
+        ],
+    ),
+    (
+        "groups:\n  g:\n    params:\n      - {name: a, value: '${nope}'}\n      - {name: a, required: maybe}\n      - {value: 1}\njobs: {A: {type: NOOP, group: g}}\n",
+        &[
+            "dag.yaml:4: group g: parameter a: ${nope} is not known; use ${batch_no}",
+            "dag.yaml:5: group g: parameter a: required is \"maybe\"; use true or false",
+            "dag.yaml:5: group g: parameter a is declared twice; keep one",
+            "dag.yaml:6: a parameter without name; add name: to this parameter",
+        ],
+    ),
+    (
+        "secrets:\n  A: {env: X, file: y}\n  B: {}\n  C: {sealed: plain}\n  'a b': {env: X}\n  E: {evn: X}\n  F: X\njobs: {A: {type: NOOP}}\n",
+        &[
+            "dag.yaml:2: secret A comes from several places; keep one of env, file and sealed",
+            "dag.yaml:3: secret B comes from nowhere; write env: VARIABLE, file: PATH or sealed: TEXT",
+            "dag.yaml:4: secret C: sealed holds no sealed text; make one with: procession secret seal C",
+            "dag.yaml:5: secret \"a b\" has a name that cannot be used",
+            "dag.yaml:6: secret E has an unknown key evn; did you mean env?",
+            "dag.yaml:6: secret E comes from nowhere",
+            "dag.yaml:7: secret F is a single value, not a map; write its keys below it: name, env",
+            "dag.yaml:7: secret F comes from nowhere",
+        ],
+    ),
+    (
+        "sources: {s: {url: 'sqlite:x', procedures: {p: SELECT 1}}}\ndefaults: {type: PROC, source: s}\njobs:\n  A: {proc_name: p, params: [{name: rows, mode: out}]}\n  B: {proc_name: p, params: [{name: rows, mode: inout}]}\n  C:\n    proc_name: p\n    depends_on: [A, B]\n    params:\n      - {name: rows}\n      - {name: pw, secret: true, value: hunter22}\n      - {name: d, value: '${last_day(x)}'}\n",
+        &[
+            "dag.yaml:10: job C: parameter rows has no value, and A and B hand out an output of that name; say which: value: ${jobs.A.rows}",
+            "dag.yaml:11: job C: parameter pw is secret, and its value stands in the file",
+            "dag.yaml:12: job C: parameter d: ${last_day(x)}: \"x\" must be a whole number from -100000 to 100000; mend it",
+        ],
+    ),
+];
+
+#[test]
+fn declarations() {
+    for (text, wanted) in DECLARATIONS {
+        assert_faults(text, wanted);
+    }
+}
+
+#[test]
+fn declared_parameters_and_secrets_come_back_from_json() {
+    let text = "params:\n  region: EU\n  pw: {secret: true, value: '${secret.LEDGER}'}\ngroups:\n  g:\n    params: {day: {type: date, required: true}}\nsecrets:\n  LEDGER: {env: LEDGER_PASSWORD}\n  F: {file: /run/secrets/f}\n  S: {sealed: 'v1:AAAA'}\nsources: {s: {url: 'sqlite:x'}}\njobs:\n  A: {group: g, type: SQL, source: s, sql: SELECT 1, params: [{name: p, required: true, secret: true}]}\n";
+    let load = |name, text: &str| load_files(name, &[(name, text)]).expect("sound").definition;
+    let first = load("dag.yaml", text);
+    let job = &first.jobs[0].params[0];
+    assert_eq!((job.need, job.secrecy), (Need::Required, Secrecy::Secret));
+    assert_eq!(first.groups[0].params[0].need, Need::Required);
+    assert_eq!(first.shared.params[1].secrecy, Secrecy::Secret);
+    assert_eq!(first.shared.secrets[0].from, SecretFrom::Env("LEDGER_PASSWORD".to_owned()));
+    let json = serde_json::to_string_pretty(&first).expect("json");
+    assert_eq!(load("dag.json", &json), first, "{json}");
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! What an order would become, without becoming it: every batch with its resolved parameters, and
 //! everything that would be refused.
 
-use crate::domain::batch::{BatchError, BatchOrder, BatchPlan, plan};
+use crate::domain::batch::{BatchError, BatchOrder, BatchPlan, Snapshot, plan};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::eta::Forecast;
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::{Definition, JobDef, Param, ParamMode, ParamType, Secrecy};
-use crate::domain::params::{BatchValues, Reference, references, resolve};
+use crate::domain::job::{Definition, JobDef, Need, Param, ParamMode, ParamType};
+use crate::domain::params::{BatchValues, Outside, Reference, references, resolve, takes_upstream};
+use crate::domain::secret::Value;
 use crate::domain::time::Millis;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -103,7 +104,13 @@ fn mended(
             BatchError::Inactive { job, .. } => Some(job.clone()),
             _ => None,
         };
-        refusals.push(Refusal { group: order.group.clone(), job, reason: error.to_string() });
+        let reasons = match &error {
+            BatchError::Params { faults, .. } => faults.clone(),
+            other => vec![other.to_string()],
+        };
+        let group = order.group.clone();
+        let refusal = |reason| Refusal { group: group.clone(), job: job.clone(), reason };
+        refusals.extend(reasons.into_iter().map(refusal));
         if !take_out(&mut defs, &error) {
             return None;
         }
@@ -154,7 +161,7 @@ fn preview(plan: BatchPlan, types: &[&str], found: &mut DryRun) {
                 ),
             );
         }
-        let (shown, faults) = shown_params(job, &plan.values);
+        let (shown, faults) = shown_params(job, &plan.snapshot, &plan.values);
         faults.into_iter().for_each(|fault| refuse(job, format!("job {code}: {fault}")));
         params.push(shown);
     }
@@ -163,41 +170,59 @@ fn preview(plan: BatchPlan, types: &[&str], found: &mut DryRun) {
 
 /// The parameters of a job as they would be bound, and why some cannot be. The outputs of earlier
 /// jobs are not known before these have run; they are shown by name.
-pub fn shown_params(job: &JobDef, values: &BatchValues) -> (Vec<ShownParam>, Vec<String>) {
+pub fn shown_params(
+    job: &JobDef,
+    snapshot: &Snapshot,
+    values: &BatchValues,
+) -> (Vec<ShownParam>, Vec<String>) {
+    let parents = snapshot.parents(&job.code);
     let (mut shown, mut faults) = (Vec::new(), Vec::new());
     for param in &job.params {
-        let value = match resolved(job, param, values) {
+        let value = match resolved(job, param, (snapshot, &parents), values) {
             Ok(value) => value,
             Err(fault) => {
                 faults.push(fault);
                 None
             }
         };
-        let value = value.map(|v| shown_value(param, &v));
         shown.push(ShownParam { name: param.name.clone(), mode: param.mode, ty: param.ty, value });
     }
     (shown, faults)
 }
 
-/// The one place through which a parameter's value goes on its way to people.
-fn shown_value(param: &Param, value: &str) -> String {
-    match param.secrecy {
-        Secrecy::Open => value.to_owned(),
-        Secrecy::Secret => "(secret)".to_owned(),
-    }
-}
-
-/// One parameter's value; each on its own, so that one fault does not hide the next.
-fn resolved(job: &JobDef, param: &Param, values: &BatchValues) -> Result<Option<String>, String> {
+/// One parameter's value; each on its own, so that one fault does not hide the next. A secret is a mask.
+fn resolved(
+    job: &JobDef,
+    param: &Param,
+    (snapshot, parents): (&Snapshot, &[JobCode]),
+    values: &BatchValues,
+) -> Result<Option<String>, String> {
     let names = references(param).map_err(|e| e.to_string())?;
     let mut alone = JobDef { params: vec![param.clone()], ..job.clone() };
-    if names.iter().any(|name| matches!(name, Reference::Output(..))) {
+    // Of outputs by the parameter's own name only those are known that a parent declares.
+    let declares = |code: &JobCode| {
+        let of = snapshot.jobs.iter().filter(|j| j.code == *code).flat_map(|j| &j.params);
+        takes_upstream(param)
+            && of.filter(|p| p.mode != ParamMode::In).any(|p| p.name == param.name)
+    };
+    let refers = |name: &Reference| matches!(name, Reference::Output(..));
+    if names.iter().any(refers) || parents.iter().any(declares) {
         // Its type can be checked only when the output is there.
         alone.params[0].ty = ParamType::Text;
     }
-    let output = |code: &JobCode, name: &str| Some(format!("(output {name} of {code})"));
-    let mut bound = resolve(&alone, values, &output).map_err(|e| e.to_string())?;
-    Ok(bound.pop().and_then(|b| b.value))
+    if takes_upstream(param) && !parents.is_empty() {
+        // A parent may hand it out; only the try itself can tell.
+        alone.params[0].need = Need::Optional;
+    }
+    let output = |code: &JobCode, name: &str| {
+        let asked = Reference::Output(code.clone(), name.to_owned());
+        let known = names.contains(&asked) || declares(code);
+        known.then(|| Some(format!("(output {name} of {code})")))
+    };
+    let layers = snapshot.layers(values, parents);
+    let outside = Outside { output: &output, secret: None };
+    let mut bound = resolve(&alone, layers, outside).map_err(|e| e.to_string())?;
+    Ok(bound.pop().and_then(|b| b.value).as_ref().map(Value::shown).map(str::to_owned))
 }
 
 impl Preview {
@@ -231,14 +256,14 @@ pub struct ParamChange {
 /// Parameters of jobs that are in both batches and come to other values. The earlier ones are worked
 /// out for the new number and business date, because those differ between any two batches and would
 /// hide what has really changed.
-pub fn param_changes(old_jobs: &[JobDef], old: &BatchValues, new: &Preview) -> Vec<ParamChange> {
+pub fn param_changes(snapshot: &Snapshot, old: &BatchValues, new: &Preview) -> Vec<ParamChange> {
     let values = &new.plan.values;
     let (batch_no, business_date) = (values.batch_no.clone(), values.business_date);
     let old = BatchValues { batch_no, business_date, ..old.clone() };
     let mut found = Vec::new();
     for (job, after) in new.plan.snapshot.jobs.iter().zip(&new.params) {
-        let Some(before) = old_jobs.iter().find(|j| j.code == job.code) else { continue };
-        let (before, _) = shown_params(before, &old);
+        let Some(before) = snapshot.jobs.iter().find(|j| j.code == job.code) else { continue };
+        let (before, _) = shown_params(before, snapshot, &old);
         let names = before.iter().chain(after).map(|p| &p.name);
         let mut seen = HashSet::new();
         for name in names.filter(|n| seen.insert(n.as_str())) {

@@ -121,9 +121,36 @@ fn values_are_shown_as_they_would_be_bound() {
             ("given", Some("7.10")),
             ("rows", Some("(output rows of A)")),
             ("back", None),
-            ("pin", Some("(secret)")),
+            ("pin", Some("***")),
         ]
     );
+}
+
+#[test]
+fn a_plan_reads_all_layers_and_no_secret() {
+    let defs = defs(json!({
+        "groups": [{"code": "g", "name": "g", "params": [{"name": "region", "value": "EU"}]}],
+        "jobs": [{"code": "A", "params": [{"name": "rows", "mode": "out"}]}, {"code": "B", "params": [
+            {"name": "rows", "type": "int", "required": true},
+            {"name": "maybe", "type": "int", "required": true},
+            {"name": "region"},
+            {"name": "url", "value": "https://x:${secret.API}@y"},
+            {"name": "day", "type": "date", "value": "${last_day(-1)}"},
+        ]}],
+        "dependencies": [waits("B", "A")],
+    }));
+    let asked = order(r#"{"batchNo":"202407"}"#);
+    let found = dry_run(&defs, &asked, TYPES, Millis(0));
+    // `maybe` may come from A's result; only the try can tell.
+    assert_eq!(refused(&found), Vec::<String>::new());
+    let shown: Vec<Option<&str>> =
+        found.batches[0].params[1].iter().map(|p| p.value.as_deref()).collect();
+    let values = [Some("(output rows of A)"), None, Some("EU"), Some("***"), Some("2024-06-30")];
+    assert_eq!(shown, values);
+    let wrong = order(r#"{"batchNo":"1","params":{"day":"x","rows":"y"}}"#);
+    let refusals = refused(&dry_run(&defs, &wrong, TYPES, Millis(0)));
+    assert_eq!(refusals.len(), 2, "{refusals:?}");
+    assert!(refusals[0].contains("parameter day: \"x\" is not a date"), "{refusals:?}");
 }
 
 #[test]
@@ -167,11 +194,11 @@ fn parameters_are_compared_by_what_they_come_to() {
         &with("2", json!([{"code": "NEW", "params": [{"name": "x", "value": "1"}]}])),
         r#"{"batchNo":"202407","params":{"fx":"7.1"}}"#,
     );
-    let found = param_changes(&old.plan.snapshot.jobs, &old.plan.values, &new);
+    let found = param_changes(&old.plan.snapshot, &old.plan.values, &new);
     let said: Vec<String> = found
         .iter()
         .map(|c| format!("{}.{} {:?} {:?}", c.job_code, c.param, c.old, c.new))
         .collect();
     assert_eq!(said, [r#"A.rate Some("1") Some("2")"#, r#"A.fx Some("7.0") Some("7.1")"#]);
-    assert!(param_changes(&new.plan.snapshot.jobs, &new.plan.values, &new).is_empty());
+    assert!(param_changes(&new.plan.snapshot, &new.plan.values, &new).is_empty());
 }

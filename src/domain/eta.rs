@@ -174,6 +174,25 @@ pub fn of_plan(
     forecast(&plan.snapshot, dag, &standing, history, total, now)
 }
 
+/// The chain of jobs that decided when a batch that is over ended: the job that ended last, the parent
+/// of it that ended last, and so on back to a job without parents; in the order of running.
+pub fn decisive(dag: &Dag, ends: &[Option<Millis>]) -> Vec<Node> {
+    let end = |node: &Node| ends.get(node.at()).copied().flatten();
+    // Of two that ended in the same millisecond the first of the batch, so that a picture is stable.
+    let last = |nodes: &mut dyn Iterator<Item = Node>| -> Option<Node> {
+        let ended = nodes.filter(|n| end(n).is_some());
+        ended.max_by_key(|n| (end(n), std::cmp::Reverse(*n)))
+    };
+    let mut chain = Vec::new();
+    let mut at = last(&mut dag.in_order().iter().copied());
+    while let Some(node) = at {
+        chain.push(node);
+        at = last(&mut dag.parents(node));
+    }
+    chain.reverse();
+    chain
+}
+
 /// What each job waits for if from now on all goes well: every body succeeds, every condition on an
 /// output holds, every batch waited for is there. `None` for jobs that are over, and for those that do
 /// not run then.

@@ -250,3 +250,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_chain_that_decided_the_end_is_walked_back_by_last_parents() {
+    // D waits for B and C; C ended later, so C made D late. E ended early and decides nothing.
+    let (plan, dag) = batch("B<A C<A D<B D<C E");
+    let ends = |words: &[(&str, i64)]| -> Vec<Option<Millis>> {
+        let end = |name: &str| words.iter().find(|w| w.0 == name).map(|w| Millis(w.1));
+        plan.snapshot.jobs.iter().map(|j| end(j.code.as_str())).collect()
+    };
+    let said = |ends: &[Option<Millis>]| -> String {
+        decisive(&dag, ends).iter().map(|n| dag.code(*n).as_str()).collect::<Vec<_>>().join(" ")
+    };
+    let all = [("A", 10), ("B", 20), ("C", 30), ("D", 40), ("E", 5)];
+    assert_eq!(said(&ends(&all)), "A C D");
+    // What never ran is in no chain; nothing ran at all: no chain.
+    assert_eq!(said(&ends(&[("A", 10), ("E", 15)])), "E");
+    assert_eq!(said(&ends(&[])), "");
+}

@@ -1,6 +1,7 @@
 //! What became of one try of a body: data first, because it is stored and read back.
 
 use crate::domain::check::Finding;
+use crate::domain::secret::{MASK, Mask};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -154,11 +155,80 @@ impl Outcome {
         let (message, outputs) = (Some(message.into()), Outputs::default());
         Self { end, message, outputs, retry: Retry::Allowed }
     }
+
+    /// The same without what came back in parameters that are declared secret.
+    #[must_use]
+    pub fn without(mut self, secret_outs: &[&str]) -> Self {
+        for (name, value) in &mut self.outputs.values {
+            if secret_outs.contains(&name.as_str()) {
+                *value = value.is_some().then(|| MASK.to_owned());
+            }
+        }
+        self
+    }
+
+    /// The same without the secrets of its try, in the message and in every value it hands on: what
+    /// leaves here is stored, shown and mailed.
+    #[must_use]
+    pub fn masked(mut self, mask: &Mask) -> Self {
+        if mask.is_empty() {
+            return self;
+        }
+        let hide = |text: &mut String| {
+            if let std::borrow::Cow::Owned(masked) = mask.text(text) {
+                *text = masked;
+            }
+        };
+        self.message.iter_mut().for_each(hide);
+        self.outputs.values.values_mut().flatten().for_each(hide);
+        for set in &mut self.outputs.results {
+            set.columns.iter_mut().for_each(hide);
+            set.rows.iter_mut().flatten().flatten().for_each(hide);
+        }
+        let found = self.outputs.rules.values_mut().chain(self.outputs.checks.values_mut());
+        for finding in found {
+            finding.value.iter_mut().for_each(hide);
+            hide(&mut finding.said);
+        }
+        self
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_leave_no_outcome() {
+        let mask = Mask::of(&[secrecy::SecretString::from("hunter22")]);
+        let outputs = Outputs {
+            values: BTreeMap::from([("pw".into(), Some("hunter22".into())), ("n".into(), None)]),
+            results: vec![ResultSet {
+                columns: vec!["hunter22".into()],
+                rows: vec![vec![Some("x hunter22".into()), None]],
+                row_count: 1,
+            }],
+            checks: BTreeMap::from([(
+                "c".into(),
+                Finding {
+                    value: Some("hunter22".into()),
+                    grade: crate::domain::check::Grade::Error,
+                    ok: false,
+                    said: "it is hunter22".into(),
+                },
+            )]),
+            ..Outputs::default()
+        };
+        let outcome = Outcome { message: Some("no hunter22".into()), ..Outcome::success(outputs) };
+        let masked = outcome.clone().masked(&mask);
+        assert!(!format!("{masked:?}").contains("hunter22"), "{masked:?}");
+        assert_eq!(masked.message.as_deref(), Some("no ***"));
+        assert_eq!(masked.outputs.results[0].rows[0][0].as_deref(), Some("x ***"));
+        assert_eq!(outcome.clone().masked(&Mask::default()), outcome);
+        let without = outcome.without(&["pw"]);
+        assert_eq!(without.outputs.value("pw").as_deref(), Some("***"));
+        assert_eq!(without.outputs.look_up("n"), Some(None));
+    }
 
     #[test]
     fn children_find_values_by_name() {

@@ -40,13 +40,11 @@ fn shared_of(shared: &Shared, part: &Definition) -> Shared {
     let own = text(part);
     let hosts: Vec<_> =
         shared.hosts.iter().filter(|h| own.contains(&quoted(&h.name))).cloned().collect();
-    let secret = |all: &str, name: &str| all.contains(&format!("${{secret.{name}}}"));
+    let secret = |all: &str, name: &str| all.contains(&format!("secret.{name}"));
     let params: Vec<_> = shared
         .params
         .iter()
-        .filter(|p| {
-            own.contains(&quoted(&p.name)) || own.contains(&format!("${{params.{}}}", p.name))
-        })
+        .filter(|p| own.contains(&quoted(&p.name)) || own.contains(&format!("params.{}", p.name)))
         .cloned()
         .collect();
     let all = format!("{own}{}{}", text(&hosts), text(&params));

@@ -6,6 +6,7 @@ use crate::domain::expr::Expr;
 use crate::domain::id::{JobCode, NodeId, QueueId, SourceName};
 use crate::domain::job::JobDef;
 use crate::domain::outcome::Outputs;
+use crate::domain::params;
 use crate::domain::queue::{Event, QueueEntry, QueueStatus};
 use crate::domain::readiness::{Gates, Readiness, Released, Rules};
 use crate::domain::slots::{ReadyList, Slots};
@@ -15,6 +16,7 @@ use crate::engine::News;
 use crate::engine::changes::Changes;
 use crate::engine::conditions::{allows, holds, wanted_outputs};
 use crate::engine::outside::{self, Outside};
+use crate::engine::worker::Given;
 use crate::handler::StopReason;
 use crate::store::log::ExecutionLog;
 use anyhow::{Context as _, Result};
@@ -117,9 +119,19 @@ impl Active {
         self.rows.iter().enumerate().map(|(i, r)| (r.queue_id, Node(i as u32)))
     }
 
-    /// The output that `${jobs.CODE.NAME}` means.
-    pub(super) fn output(&self, code: &JobCode, name: &str) -> Option<String> {
-        self.outputs.get(code)?.value(name)
+    /// The jobs that the one at a place depends on directly, and the outputs of other jobs that its
+    /// parameters may ask for.
+    pub(super) fn asked_for(&self, node: Node) -> (Vec<JobCode>, Given) {
+        let of = self.dag.parents(node).map(|parent| self.dag.code(parent).clone());
+        let mut parents: Vec<JobCode> = of.collect();
+        parents.sort();
+        let asked = params::outputs_asked(self.job(node), &parents);
+        let found = asked.into_iter().filter_map(|(code, name)| {
+            let value = self.outputs.get(&code)?.look_up(&name)?;
+            Some(((code, name), value))
+        });
+        let given = found.collect();
+        (parents, given)
     }
 
     /// Keeps the switch that stops a running body.

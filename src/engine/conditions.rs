@@ -3,9 +3,9 @@
 use crate::domain::batch::Snapshot;
 use crate::domain::expr::Expr;
 use crate::domain::id::JobCode;
-use crate::domain::job::output_of;
+use crate::domain::job::{JobDef, output_of};
 use crate::domain::outcome::Outputs;
-use crate::domain::params::{self, Reference};
+use crate::domain::params;
 use crate::domain::trigger_rule::When;
 use std::collections::{HashMap, HashSet};
 
@@ -35,12 +35,15 @@ fn answer(expr: &Expr, look_up: &dyn Fn(&str) -> Option<Option<String>>) -> bool
 
 /// Jobs whose outputs others refer to, in parameters or in conditions.
 pub(super) fn wanted_outputs(snapshot: &Snapshot) -> HashSet<JobCode> {
-    let all = snapshot.jobs.iter().flat_map(|j| &j.params);
-    let referred = all.filter_map(|p| params::references(p).ok()).flatten();
-    let referred = referred.filter_map(|r| match r {
-        Reference::Output(code, _) => Some(code),
-        _ => None,
-    });
+    let mut parents: HashMap<&JobCode, Vec<JobCode>> = HashMap::new();
+    for d in &snapshot.dependencies {
+        parents.entry(&d.job_code).or_default().push(d.depends_on.clone());
+    }
+    let asked = |job: &JobDef| {
+        let parents = parents.get(&job.code).map(Vec::as_slice).unwrap_or_default();
+        params::outputs_asked(job, parents)
+    };
+    let referred = snapshot.jobs.iter().flat_map(asked).map(|(code, _)| code);
     let conditions = snapshot.dependencies.iter().filter_map(|d| match d.when {
         When::Output(_) => Some(d.depends_on.clone()),
         When::Success | When::Failure | When::Done | When::Skipped => None,

@@ -10,8 +10,7 @@
 
 use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node as Place;
-use crate::domain::id::{BatchId, JobCode, QueueId};
-use crate::domain::params;
+use crate::domain::id::{BatchId, QueueId};
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
@@ -262,12 +261,13 @@ impl QueueDispatcher {
         let (stopper, stop) = watch::channel(None);
         active.started(place, stopper.clone());
         let (row, def) = (active.row(place), active.job(place));
-        let output = |code: &JobCode, name: &str| active.output(code, name);
+        let (parents, outputs) = active.asked_for(place);
         let job = Job {
             queue_id: row.queue_id,
             attempt: row.attempt,
             began: row.start_time.unwrap_or(self.clock.now()),
-            params: params::resolve(def, &active.batch.values, &output),
+            parents,
+            outputs,
             def: def.clone(),
             batch: Arc::new(active.batch.clone()),
             lock_name: format!("procession:{}:{}", self.node.installation(), row.queue_id.0),

@@ -13,6 +13,8 @@ mod ending;
 mod node;
 pub mod opening;
 mod outside;
+pub mod seal;
+pub mod secret;
 mod turning;
 mod worker;
 

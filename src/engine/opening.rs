@@ -89,6 +89,9 @@ impl QueueDispatcher {
     ) -> Result<Vec<BatchId>> {
         let now = self.clock.now();
         let plans = plan(defs, order, now)?;
+        for warning in plans.iter().flat_map(|p| &p.warnings) {
+            tracing::warn!("{warning}");
+        }
         let mut tx = self.db.begin().await?;
         let mut opened = Vec::new();
         for plan in &plans {

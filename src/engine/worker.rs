@@ -2,18 +2,21 @@
 
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::check::Check;
-use crate::domain::id::{NodeId, QueueId};
-use crate::domain::job::JobDef;
+use crate::domain::id::{JobCode, NodeId, QueueId};
+use crate::domain::job::{JobDef, Param, ParamMode, Secrecy};
 use crate::domain::outcome::{End, Outcome};
-use crate::domain::params::{BoundParam, ParamError};
+use crate::domain::params::{self, BoundParam, Outside};
+use crate::domain::secret::Mask;
 use crate::domain::time::Millis;
 use crate::engine::earlier::last_checks;
+use crate::engine::secret;
 use crate::handler::log::{Line, RunLog};
 use crate::handler::{self, Claim, Context, StopReason, Task, checks};
 use crate::store::log::NewLine;
 use crate::store::{self, Db, queue};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +43,9 @@ pub(super) enum What {
     Ended(Outcome, Vec<Line>),
 }
 
+/// Outputs by job and name; `None` is NULL.
+pub(super) type Given = HashMap<(JobCode, String), Option<String>>;
+
 /// All that a try needs; built by the dispatcher after the commit that claims the row.
 pub(super) struct Job {
     pub(super) queue_id: QueueId,
@@ -48,7 +54,10 @@ pub(super) struct Job {
     pub(super) began: Millis,
     pub(super) def: JobDef,
     pub(super) batch: Arc<Batch>,
-    pub(super) params: Result<Vec<BoundParam>, ParamError>,
+    /// The jobs it depends on directly.
+    pub(super) parents: Vec<JobCode>,
+    /// Outputs of other jobs that its parameters may ask for.
+    pub(super) outputs: Given,
     pub(super) lock_name: String,
     pub(super) stop: watch::Receiver<Option<StopReason>>,
     /// The same switch, for the time limit.
@@ -84,10 +93,11 @@ pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surr
 }
 
 async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &RunLog) -> Outcome {
-    let params = match &job.params {
-        Ok(params) => params.clone(),
-        Err(error) => return Outcome::ended(End::Failed, error.to_string()),
+    let (params, mask) = match bind(job, snapshot, around).await {
+        Ok(bound) => bound,
+        Err(error) => return Outcome::ended(End::Failed, error),
     };
+    log.mask(mask.clone());
     let Some(handler) = handler::find(job.def.job_type.as_str()) else {
         let message = format!("this binary knows no job type {}", job.def.job_type);
         return Outcome::ended(End::Failed, message);
@@ -128,7 +138,28 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
     if let Err(error) = flusher.await {
         tracing::error!(%error, "the log of a try could not be stored to its end");
     }
-    outcome
+    let comes_back = |p: &&Param| p.mode != ParamMode::In && p.secrecy == Secrecy::Secret;
+    let secret_outs: Vec<&str> =
+        job.def.params.iter().filter(comes_back).map(|p| p.name.as_str()).collect();
+    outcome.without(&secret_outs).masked(&mask)
+}
+
+/// The parameters of a try, and what to take out of all that it says; else the sentence for the user.
+async fn bind(
+    job: &Job,
+    snapshot: &Snapshot,
+    around: &Surroundings,
+) -> Result<(Vec<BoundParam>, Mask), String> {
+    let layers = snapshot.layers(&job.batch.values, &job.parents);
+    let output =
+        |code: &JobCode, name: &str| job.outputs.get(&(code.clone(), name.to_owned())).cloned();
+    let needed = params::secrets_needed(&job.def, layers, &output).map_err(|e| e.to_string())?;
+    let secrets = secret::fetch(&around.db, &snapshot.shared.secrets, needed).await?;
+    let mask = Mask::of(secrets.values());
+    let known = |name: &str| secrets.get(name).cloned();
+    let outside = Outside { output: &output, secret: Some(&known) };
+    let bound = params::resolve(&job.def, layers, outside);
+    bound.map(|params| (params, mask)).map_err(|e| e.to_string())
 }
 
 /// All that the handler is told.

@@ -13,6 +13,7 @@ use crate::domain::id::SourceName;
 use crate::domain::job::{ParamMode, ParamType};
 use crate::domain::outcome::{Outcome, Outputs, ResultSet, Stream};
 use crate::domain::params::BoundParam;
+use crate::domain::secret::Value;
 use crate::domain::source::Source;
 use crate::domain::sql_text::SqlText;
 use crate::domain::verdict::{self, Basis};
@@ -75,7 +76,9 @@ fn params(task: &Task, outputs: &Outputs) -> Vec<BoundParam> {
     let mut params = task.params.clone();
     for param in params.iter_mut().filter(|p| p.mode != ParamMode::In) {
         if let Some(value) = outputs.values.get(&param.name) {
-            param.value.clone_from(value);
+            let hidden = param.value.as_ref().is_some_and(Value::is_secret);
+            let back = value.clone().map(Value::Open);
+            param.value = if hidden { back.map(Value::hidden) } else { back };
         }
     }
     let batch = &task.batch;
@@ -87,7 +90,8 @@ fn params(task: &Task, outputs: &Outputs) -> Vec<BoundParam> {
         ("business_date", ParamType::Date, date),
     ] {
         if params.iter().all(|p| p.name != name) {
-            params.push(BoundParam { name: name.to_owned(), mode: ParamMode::In, ty, value });
+            let (name, value) = (name.to_owned(), value.map(Value::Open));
+            params.push(BoundParam { name, mode: ParamMode::In, ty, value });
         }
     }
     params

@@ -13,6 +13,7 @@ pub mod node;
 pub mod outbox;
 pub mod outside;
 pub mod queue;
+pub mod secret;
 mod shared;
 pub mod version;
 

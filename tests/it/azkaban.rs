@@ -2,7 +2,7 @@
 
 use procession::definition::{Faults, Loaded, load};
 use procession::domain::job::JobKind;
-use procession::picture::{View, native};
+use procession::picture::{Drawn, View, Wishes, format};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{Error, ErrorKind};
@@ -190,7 +190,11 @@ fn a_period_close_of_sixty_nine_jobs_is_accepted_and_drawn() {
         shared: d.shared,
     };
     let dag = snapshot.dag().expect("acyclic");
-    let picture = native(&View::of("close", &snapshot, &dag, None), None);
+    let view = View::of("close", &snapshot, &dag, None);
+    let Drawn::Json(picture) = format("native").expect("native").draw(&view, Wishes::default())
+    else {
+        panic!("native is JSON")
+    };
     let levels = picture["nodes"].as_array().expect("nodes").iter();
     let deepest = levels.filter_map(|n| n["level"].as_u64()).max();
     assert_eq!(deepest.map(|d| d + 1), close["stats"]["depth"].as_u64());

@@ -1,7 +1,12 @@
 //! Documents that are drawn from the program itself: compared here, written by `make docs`.
 
+use procession::domain::batch_no::{BatchExpr, Period, Wanted};
+use procession::domain::id::{BatchNo, GroupCode, JobCode, JobType};
+use procession::domain::job::{JobDef, Param};
+use procession::domain::params::{BatchValues, Layers, Outside, PRECEDENCE, resolve};
 use procession::domain::queue::{Event, QueueStatus};
 use procession::domain::trigger_rule::{Decision, Edge, Tally, TriggerRule, When, edge};
+use procession::picture::FORMATS;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection, Row};
 use std::collections::BTreeMap;
@@ -194,6 +199,115 @@ fn definition_schema() {
     let schema = procession::definition::schema(&procession::app::job_kinds());
     let text = serde_json::to_string_pretty(&schema).expect("JSON");
     check("docs/procession.schema.json", &(text + "\n"));
+}
+
+// --- shapes of pictures ----------------------------------------------------------------------------
+
+/// docs/dag-formats.md lists every shape in the program's own words, with the version that is tested.
+#[test]
+fn shapes_of_pictures() {
+    let page = std::fs::read_to_string(root("docs/dag-formats.md")).expect("page");
+    let package = std::fs::read_to_string(root("tests/node/package.json")).expect("package.json");
+    let package: serde_json::Value = serde_json::from_str(&package).expect("JSON");
+    let (table, _) = page.split_once("## Which part").expect("the table comes first");
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .filter(|line| line.starts_with("| `") && !line.starts_with("| `--"))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    assert_eq!(rows.len(), FORMATS.len(), "a row per shape");
+    for (row, format) in rows.iter().zip(FORMATS) {
+        assert_eq!(row[..2], [format!("`{}`", format.name).as_str(), format.about]);
+        let versions = row[2].split(", ").filter_map(|word| word.split_once(' '));
+        for (library, version) in versions.filter(|(library, _)| *library != "Node.js") {
+            assert_eq!(package["dependencies"][library], version, "{}: {library}", format.name);
+        }
+    }
+}
+
+// --- batch numbers ---------------------------------------------------------------------------------
+
+/// The rows of the table under `heading`, without the back-ticks.
+fn table_rows(page: &str, heading: &str) -> Vec<Vec<String>> {
+    let start = page.find(heading).unwrap_or_else(|| panic!("no {heading:?}"));
+    page[start..]
+        .lines()
+        .skip_while(|line| !line.starts_with("|---"))
+        .skip(1)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| line.trim_matches('|').split('|').map(|c| c.trim().replace('`', "")).collect())
+        .collect()
+}
+
+#[test]
+fn batch_numbers() {
+    let page = std::fs::read_to_string(root("docs/batch-numbers.md")).expect("page");
+    let no = |text: &str| BatchNo::parse(text).expect("a batch number");
+    let forms = table_rows(&page, "| form | period");
+    for row in &forms {
+        let said = Period::of(&no(&row[0]))
+            .map(|p| [p.kind().to_string(), p.first_day().to_string(), p.last_day().to_string()]);
+        assert_eq!(row[1..], said.unwrap_or(["-"; 3].map(str::to_owned)), "{row:?}");
+    }
+    let days = table_rows(&page, "On a day:");
+    for row in &days {
+        let expr = BatchExpr::parse(&row[0]).expect("an expression");
+        assert_eq!(expr.at(row[1].parse().expect("a day")), Ok(no(&row[2])), "{row:?}");
+    }
+    let seen = table_rows(&page, "Seen from a batch:");
+    for row in &seen {
+        let wanted = Wanted::These(row[2].split(' ').map(no).collect());
+        let expr = BatchExpr::parse(&row[0]).expect("an expression");
+        assert_eq!(expr.from(&no(&row[1]), None), Ok(wanted), "{row:?}");
+    }
+    assert!(forms.len() == 5 && days.len() == 5 && seen.len() == 6, "a table was not found");
+    for word in procession::domain::batch_no::FORMS.split(&[' ', ','][..]) {
+        let is_form = word.contains('_') || word.contains("(n)");
+        assert!(
+            !is_form || word.starts_with('\'') || page.contains(&format!("`{word}`")),
+            "{word}"
+        );
+    }
+}
+
+// --- parameters ------------------------------------------------------------------------------------
+
+#[test]
+fn parameters() {
+    let page = std::fs::read_to_string(root("docs/parameters.md")).expect("page");
+    let layers = table_rows(&page, "## Layers");
+    let words: Vec<&str> = layers.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(words.join(" > "), PRECEDENCE);
+    assert!(page.contains(&format!("**{PRECEDENCE}**")));
+
+    let group = GroupCode::parse("month_end").expect("group");
+    let job = JobType::parse("SQL").expect("type");
+    let mut job = JobDef::bare(JobCode::parse("POST").expect("code"), group.clone(), job);
+    let (batch_no, business_date) = (BatchNo::parse("202402").expect("no"), "2024-02-29".parse());
+    let business_date = Some(business_date.expect("day"));
+    let batch = BatchValues { batch_no, group, business_date, params: BTreeMap::new() };
+    let layers = Layers { batch: &batch, parents: &[], group: &[], global: &[] };
+    let forms = table_rows(&page, "## Forms in a value");
+    let known = forms.iter().filter(|row| !row[2].is_empty());
+    let mut seen = 0;
+    for row in known {
+        let value = Some(row[0].clone());
+        job.params = vec![Param { name: "p".to_owned(), value, ..Param::default() }];
+        let outside = Outside { output: &|_, _| None, secret: None };
+        let found = resolve(&job, layers, outside).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(found[0].text(), Some(row[2].as_str()), "{row:?}");
+        seen += 1;
+    }
+    assert_eq!((seen, forms.len()), (15, 18), "rows were added or lost");
+
+    let blocks: Vec<&str> = page.split("```yaml\n").skip(1).collect();
+    let yaml = |i: usize| blocks[i].split("```").next().expect("an end").to_owned();
+    let whole = format!("{}{}", yaml(0), yaml(1));
+    let read = |_: &Path| Ok(whole.clone());
+    let loaded =
+        procession::definition::load(Path::new("dag.yaml"), &read, &procession::app::job_kinds());
+    let loaded = loaded.unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!(loaded.definition.shared.secrets.len(), 2);
 }
 
 // --- the schema ------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ use procession::domain::outcome::Outputs;
 use procession::domain::queue::{QueueEntry, QueueStatus};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
-use procession::picture::{self, JobState, View};
+use procession::picture::{self, Drawn, JobState, View, Wishes};
 use procession::store;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -206,11 +206,25 @@ async fn works(example: &'static Example, place: &'static str) {
     .await;
 }
 
+fn native(view: &View) -> serde_json::Value {
+    match picture::format("native").expect("native").draw(view, Wishes::default()) {
+        Drawn::Json(value) => value,
+        Drawn::Text(text) => panic!("not JSON: {text}"),
+    }
+}
+
+fn dot(view: &View) -> String {
+    match picture::format("dot").expect("dot").draw(view, Wishes::default()) {
+        Drawn::Json(value) => panic!("not text: {value}"),
+        Drawn::Text(text) => text,
+    }
+}
+
 fn assert_drawn(ran: &Ran) {
     let dag = ran.snapshot.dag().expect("a DAG");
     let states: Vec<JobState> = ran.rows.iter().map(JobState::from).collect();
     let view = View::of(ran.batch.values.batch_no.as_str(), &ran.snapshot, &dag, Some(&states));
-    let native = picture::native(&view, None);
+    let native = native(&view);
     assert_eq!(native["nodes"].as_array().map(Vec::len), Some(ran.snapshot.jobs.len()));
     assert_eq!(native["edges"].as_array().map(Vec::len), Some(ran.snapshot.dependencies.len()));
     let drawn: BTreeMap<&str, &str> = native["nodes"]
@@ -220,7 +234,7 @@ fn assert_drawn(ran: &Ran) {
         .map(|n| (n["code"].as_str().expect("code"), n["status"].as_str().expect("status")))
         .collect();
     assert_eq!(drawn, ran.states());
-    let dot = picture::dot(&view);
+    let dot = dot(&view);
     assert!(dot.starts_with("digraph ") && dot.trim_end().ends_with('}'), "{dot}");
     assert_eq!(dot.matches(" -> ").count(), ran.snapshot.dependencies.len(), "{dot}");
 }
@@ -419,12 +433,12 @@ fn every_example_is_drawn_before_it_runs() {
         for plan in plans {
             let dag = plan.snapshot.dag().expect("a DAG");
             let view = View::of("definition", &plan.snapshot, &dag, None);
-            let (first, second) = (picture::native(&view, None), picture::native(&view, None));
+            let (first, second) = (native(&view), native(&view));
             assert_eq!(first, second, "{}", example.path);
             assert!(first["nodes"][0].get("status").is_none(), "nothing has run");
             assert_eq!(first["nodes"].as_array().map(Vec::len), Some(dag.len()));
             for job in &plan.snapshot.jobs {
-                assert!(picture::dot(&view).contains(job.code.as_str()), "{}", job.code);
+                assert!(dot(&view).contains(job.code.as_str()), "{}", job.code);
             }
         }
     }

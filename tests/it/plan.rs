@@ -319,3 +319,20 @@ fn progress_in_lines_tells_the_expected_end() {
     let (_, _, told) = said(path, &["run", "dag.yaml", "--batch-no", "202406"]);
     assert!(told.contains("expected end in ") && told.contains("(p95 "), "{told}");
 }
+
+#[test]
+fn a_picture_shows_what_decided_the_end_and_what_is_expected() {
+    let folder = folder(CLOSE);
+    run(folder.path(), "202406");
+    let (_, ended) = json(folder.path(), &["dag", "--batch", "202406"]);
+    let critical = |picture: &Value| -> Vec<String> {
+        let nodes = picture["nodes"].as_array().expect("nodes").iter();
+        let critical = nodes.filter(|n| n["critical"] == true);
+        critical.map(|n| n["code"].as_str().expect("code").to_owned()).collect()
+    };
+    assert_eq!(critical(&ended), ["LOAD", "TAX"]);
+    let (_, planned) = json(folder.path(), &["dag", "month_end"]);
+    assert_eq!(critical(&planned), ["LOAD", "TAX"]);
+    let estimate = planned["nodes"][0]["est_sec"].as_f64().expect("an estimate");
+    assert!(estimate >= 0.05, "LOAD sleeps that long: {estimate}");
+}

@@ -311,6 +311,8 @@ fn owners_that_are_declared_are_meant() {
 
 /// Every form in which something can be said.
 const RICH: &str = r##"
+secrets: {PW: {env: PW}, K: {file: /run/k}, S: {sealed: "v1:abc"}}
+params: {rate: {type: decimal, value: 7.10, required: true}, url: 2024-07-31, base: CNY}
 owners: {gl: {name: 总账组, email: [gl@bank.example]}, fx: }
 sources:
   zeta: {url: 'sqlite:z.db', max_parallel: 3, procedures: {sp: "SELECT 1;\nSELECT 2;\n"}}
@@ -321,10 +323,10 @@ groups:
   day: {time_zone: Asia/Shanghai, notify_email: [a@b.c], params: {a: 1, b: {secret: true}}}
 jobs:
   Z: {group: month, type: PROC, source: zeta, proc_name: sp, owner: fx, aliases: [ZZ],
-      params: [{name: p, mode: inout, type: int, value: 1}, {name: q, mode: out}, {name: t, value: x, required: true, secret: true}]}
+      params: [{name: p, mode: inout, type: int, value: 1}, {name: q, mode: out}, {name: t, value: '${secret.PW}', required: true, secret: true}]}
   A: {group: month, type: SQL, source: alpha, transaction: each, depends_on: [Z],
       sql: "-- 月末\nSELECT 'it''s';\r\n", trigger_rule: none_failed, tags: [x, y]}
-  R: {group: month, type: SQL, source: alpha, sql: SELECT 1,
+  R: {group: month, type: SQL, source: alpha, sql: SELECT 1, params: [{name: v, value: x}],
       success: [rows_affected > 0, {rule: result.n == 1, else: fatal, message: 不平}],
       checks: {
         a: {sql: SELECT 1, expect: zero_rows, else: warning},
@@ -428,7 +430,7 @@ proptest! {
                 if job.script.is_some() {
                     job.script = Some(body.clone());
                 }
-                if let Some(param) = job.params.iter_mut().find(|p| p.ty == ParamType::Text && p.mode == ParamMode::In) {
+                if let Some(param) = job.params.iter_mut().find(|p| p.name == "v") {
                     param.value = Some(value.clone());
                 }
             }

@@ -10,6 +10,7 @@ mod others;
 mod parallel;
 mod queue;
 mod schema;
+mod secret;
 mod version;
 
 use crate::util::{Scratch, with_scratch};
@@ -88,6 +89,8 @@ suite! {
             changes_are_logged_in_order
             lines_are_paged_over_attempts
             any_line_can_be_stored;
+        secret:
+            secrets_are_put_listed_and_removed;
         history:
             good_tries_of_the_group_make_its_history
             only_the_newest_tries_and_batches_count

@@ -164,7 +164,12 @@ impl Bench {
         value: Option<&str>,
     ) -> Self {
         let value = value.map(str::to_owned);
-        self.task.params.push(BoundParam { name: name.to_owned(), mode, ty, value });
+        self.task.params.push(BoundParam {
+            name: name.to_owned(),
+            mode,
+            ty,
+            value: value.map(procession::domain::secret::Value::Open),
+        });
         self
     }
 
