@@ -24,6 +24,7 @@ mod run;
 mod secret;
 mod stats;
 mod watch;
+mod why;
 
 use crate::app::{self, App, EmptyDatabase};
 use crate::config::Config;

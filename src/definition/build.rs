@@ -7,6 +7,7 @@ use crate::definition::external::{self, Outside, is_external};
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job::{self, Around};
+use crate::definition::limits;
 use crate::definition::owner;
 use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob};
 use crate::definition::source;
@@ -27,12 +28,14 @@ pub(crate) fn build(
 ) -> Definition {
     drop_doubles("source", &mut raw.sources, |s| &s.name, report);
     drop_doubles("group", &mut raw.groups, |g| &g.code, report);
+    drop_doubles("pool", &mut raw.pools, |p| &p.name, report);
     drop_doubles("job", &mut raw.jobs, |j| &j.code, report);
     drop_doubles("owner", &mut raw.owners, |o| &o.code, report);
     owner::check(&raw, report);
     let owners = owner::owners(&raw.owners);
     let sources: Vec<_> =
         raw.sources.into_iter().filter_map(|s| source::source(s, files, report)).collect();
+    let pools = limits::pools(raw.pools, report);
     let places: Vec<At<String>> = raw.groups.iter().map(|g| g.code.clone()).collect();
     let mut groups: Vec<Group> = raw.groups.into_iter().filter_map(|g| group(g, report)).collect();
     if places.is_empty() {
@@ -47,7 +50,14 @@ pub(crate) fn build(
     let mut outside: Vec<Outside> = raw.jobs.iter_mut().flat_map(external::take).collect();
     let aliases = Aliases::collect(&raw.jobs, report);
     aliases.resolve(&mut raw.jobs, &mut waits, &mut outside);
-    let around = |defaults| Around { defaults, kinds, sources: &sources, groups: &codes, files };
+    let around = |defaults| Around {
+        defaults,
+        kinds,
+        sources: &sources,
+        groups: &codes,
+        pools: &pools,
+        files,
+    };
     let mut jobs = Vec::new();
     for job in raw.jobs {
         let defaults = raw.own_defaults.get(&job.code.at.file).unwrap_or(&raw.defaults);
@@ -65,6 +75,7 @@ pub(crate) fn build(
     let shared = Shared {
         params: declare::decls(&raw.params, report),
         secrets: declare::secrets(raw.secrets, report),
+        pools,
         owners,
         ..Shared::default()
     };
@@ -123,6 +134,7 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         let what = format!("{whose}: time zone {:?} is not known", zone.value);
         report.fault(&zone.at, what, "use an IANA name such as Asia/Shanghai");
     }
+    limits::group(&whose, &raw, report);
     let code = GroupCode::parse(&raw.code.value)
         .map_err(|error| report.fault(&raw.code.at, error.to_string(), ""))
         .ok()?;
@@ -134,6 +146,9 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         max_parallel: raw.max_parallel.map(|m| m.value),
         time_zone: raw.time_zone.map(|z| z.value),
         params,
+        on_failure: raw.on_failure,
+        batch_timeout_sec: raw.batch_timeout_sec.map(|t| t.value),
+        warn_after_sec: raw.warn_after_sec.map(|t| t.value),
         ..Group::bare(code)
     })
 }

@@ -9,6 +9,7 @@ pub(crate) const TOP: &[&str] = &[
     "dependencies",
     "params",
     "secrets",
+    "pools",
     "include",
     "templates",
     "owners",
@@ -24,8 +25,37 @@ pub(crate) const SOURCE: &[&str] = &[
     "procedures_file",
 ];
 /// A group.
-pub(crate) const GROUP: &[&str] =
-    &["code", "name", "type", "owner", "notify_email", "max_parallel", "time_zone", "params"];
+pub(crate) const GROUP: &[&str] = &[
+    "code",
+    "name",
+    "type",
+    "owner",
+    "notify_email",
+    "max_parallel",
+    "time_zone",
+    "params",
+    "on_failure",
+    "fail_fast",
+    "batch_timeout_sec",
+    "warn_after_sec",
+];
+/// A pool.
+pub(crate) const POOL: &[&str] = &["name", "slots"];
+/// An entry of a job's `pools`.
+pub(crate) const POOL_USE: &[&str] = &["pool", "weight"];
+/// An entry of a job's `locks`.
+pub(crate) const LOCK_USE: &[&str] = &["lock", "mode"];
+/// `retry`.
+pub(crate) const RETRY: &[&str] = &[
+    "backoff",
+    "backoff_percent",
+    "max_delay_sec",
+    "jitter",
+    "jitter_percent",
+    "on",
+    "on_sqlstate",
+    "never_on_sqlstate",
+];
 /// What `defaults` and jobs share.
 pub(crate) const SETTINGS: &[&str] = &[
     "group",
@@ -47,6 +77,10 @@ pub(crate) const SETTINGS: &[&str] = &[
     "trigger_rule",
     "success",
     "checks",
+    "retry",
+    "pools",
+    "locks",
+    "warn_after_sec",
 ];
 /// What only a job has.
 pub(crate) const JOB: &[&str] = &[
@@ -95,7 +129,7 @@ pub(crate) const RETRIES_MAX: u32 = 100;
 /// Longest wait for another batch: a year.
 pub(crate) const WAIT_MAX: u32 = 366 * 24 * 3_600;
 /// Longest wait between two tries: a day.
-pub(crate) const DELAY_MAX: u32 = 24 * 3_600;
+pub(crate) const DELAY_MAX: u32 = crate::domain::retry::LONGEST_DELAY_SEC;
 /// Highest limit of things at once.
 pub(crate) const PARALLEL_MAX: u32 = 10_000;
 /// Priorities run from minus to plus this.

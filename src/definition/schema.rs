@@ -91,6 +91,15 @@ fn form_of(form: &Form, kinds: &[JobKind]) -> Value {
             by(section, key, json!({"anyOf": [short, refer(section)]}))
         }
         Form::Map(section) => json!({"anyOf": [refer(section)]}),
+        Form::Uses(section) => {
+            let word = json!({"type": ["string", "number"]});
+            let one = json!({"anyOf": [word, refer(section)]});
+            let named = json!({"type": ["string", "number", "null"]});
+            json!({"anyOf": [
+                {"type": ["object", "null"], "additionalProperties": named},
+                {"type": "array", "items": one}, word
+            ]})
+        }
         Form::OrWord(section, words) => json!({"anyOf": [{"enum": words}, refer(section)]}),
         Form::OrPair(section) => {
             let pair = json!({

@@ -47,6 +47,8 @@ pub(crate) enum Form {
     Short(&'static str, &'static str),
     /// One map of this section.
     Map(&'static str),
+    /// What a job takes: names with single values, or a list of names or maps of this section.
+    Uses(&'static str),
     /// One map of this section, or one of these words.
     OrWord(&'static str, &'static [&'static str]),
     /// One map of this section, or a list of two values.
@@ -55,7 +57,7 @@ pub(crate) enum Form {
 
 use Form::{
     By, Flag, Int, JobType, List, Map, Mixed, NamedTexts, OrPair, OrWord, Short, Sql, Text, Texts,
-    Time, Words,
+    Time, Uses, Words,
 };
 
 const PARALLEL: Form = Int(1, PARALLEL_MAX as i64);
@@ -109,6 +111,7 @@ pub(crate) const SECTIONS: &[Section] = &[
             Key("include", "Other files of this definition, relative to this one.", Texts),
             Key("templates", "What several jobs have in common, by name.", By("template", "name")),
             Key("owners", "Who answers for groups and jobs.", By("owner", "code")),
+            Key("pools", "Slots that jobs of all groups share, by name.", Short("pool", "name")),
         ],
     },
     Section {
@@ -142,6 +145,22 @@ pub(crate) const SECTIONS: &[Section] = &[
             Key("max_parallel", "How many of its jobs may run at once.", PARALLEL),
             Key("time_zone", "IANA zone in which schedule_time is read; UTC when absent.", Text),
             Key("params", "Parameters of each of its batches, by name.", Short("declared", "name")),
+            Key(
+                "on_failure",
+                "What a final failure does to the rest of the batch.",
+                Words(&["go_on", "stop"]),
+            ),
+            Key("fail_fast", "The same as on_failure: stop.", Flag),
+            Key(
+                "batch_timeout_sec",
+                "Seconds a batch may take before it is stopped.",
+                Int(1, TIMEOUT_MAX as i64),
+            ),
+            Key(
+                "warn_after_sec",
+                "Seconds after which the owners hear that a batch still runs.",
+                Int(1, TIMEOUT_MAX as i64),
+            ),
         ],
     },
     Section {
@@ -189,6 +208,22 @@ pub(crate) const SECTIONS: &[Section] = &[
             ),
             Key("success", "What must hold of what the body hands back.", Mixed("rule")),
             Key("checks", "Queries on the data it leaves, by name.", By("check", "name")),
+            Key(
+                "retry",
+                "How the delay between tries grows, and which errors are tried again.",
+                Map("retry"),
+            ),
+            Key("pools", "Slots it takes while it runs: names, or NAME: slots.", Uses("pool_use")),
+            Key(
+                "locks",
+                "Locks it holds while it runs: names, or NAME: exclusive | shared.",
+                Uses("lock_use"),
+            ),
+            Key(
+                "warn_after_sec",
+                "Seconds after which its owners hear that it still runs.",
+                Int(1, TIMEOUT_MAX as i64),
+            ),
         ],
     },
     Section {
@@ -328,6 +363,41 @@ pub(crate) const SECTIONS: &[Section] = &[
             Key("sql_file", "A file with the other query.", Text),
             Key("source", "Where it runs; the check's source when absent.", Text),
             Key("tolerance", "Numbers may differ by this much.", Text),
+        ],
+    },
+    Section {
+        name: "pool",
+        keys: &[Key("name", "Its name.", Text), Key("slots", "How many there are.", PARALLEL)],
+    },
+    Section {
+        name: "pool_use",
+        keys: &[
+            Key("pool", "The pool.", Text),
+            Key("weight", "How many slots it takes.", PARALLEL),
+        ],
+    },
+    Section {
+        name: "lock_use",
+        keys: &[
+            Key("lock", "The lock.", Text),
+            Key(
+                "mode",
+                "Alone, or together with others that share it.",
+                Words(&["exclusive", "shared"]),
+            ),
+        ],
+    },
+    Section {
+        name: "retry",
+        keys: &[
+            Key("backoff", "The delay is multiplied by this after each try: 1.5.", Text),
+            Key("backoff_percent", "The same in percent.", Int(100, 1_000)),
+            Key("max_delay_sec", "Longest delay in seconds.", Int(1, DELAY_MAX as i64)),
+            Key("jitter", "The delay varies by up to this share of itself: 0.2.", Text),
+            Key("jitter_percent", "The same in percent.", Int(0, 100)),
+            Key("on", "Only errors of these classes are tried again.", Texts),
+            Key("on_sqlstate", "Or those with one of these SQLSTATE codes.", Texts),
+            Key("never_on_sqlstate", "Never those with one of these SQLSTATE codes.", Texts),
         ],
     },
 ];

@@ -194,6 +194,24 @@ pub struct Batch {
     pub end_time: Option<Millis>,
     /// Why it was killed, in the operator's words.
     pub reason: Option<String>,
+    /// When it is stopped if it still runs then.
+    pub deadline: Option<Millis>,
+}
+
+impl Batch {
+    /// The deadline when a person goes on with it at `now`. One that had ended gets its whole time
+    /// again. One whose process died keeps its deadline, for it is the same run; if that has passed
+    /// meanwhile it gets its whole time, or it would be stopped before it did anything.
+    pub fn deadline_resumed(&self, timeout_sec: Option<u32>, now: Millis) -> Option<Millis> {
+        let kept = self.deadline.filter(|at| !self.status.is_final() && *at > now);
+        let fresh = deadline(timeout_sec, now)?;
+        Some(kept.unwrap_or(fresh))
+    }
+}
+
+/// The deadline of a batch that is opened at `now`.
+pub fn deadline(timeout_sec: Option<u32>, now: Millis) -> Option<Millis> {
+    timeout_sec.map(|sec| now.plus(i64::from(sec) * 1_000))
 }
 
 /// A batch about to be written: what `plan` made of an order.

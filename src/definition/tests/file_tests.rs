@@ -311,6 +311,7 @@ fn owners_that_are_declared_are_meant() {
 
 /// Every form in which something can be said.
 const RICH: &str = r##"
+pools: {ORA: 4, SAP: {slots: 1}}
 secrets: {PW: {env: PW}, K: {file: /run/k}, S: {sealed: "v1:abc"}}
 params: {rate: {type: decimal, value: 7.10, required: true}, url: 2024-07-31, base: CNY}
 owners: {gl: {name: 总账组, email: [gl@bank.example]}, fx: }
@@ -319,7 +320,7 @@ sources:
   alpha: {url: 'mysql://u@h/d', password_env: PW}
   omega: {url: 'postgres://u@h/d', password_file: /run/pw}
 groups:
-  month: {name: 月结, type: monthly, owner: gl, max_parallel: 2, params: {z: 007, a: "no", m: {type: int, value: 3, required: true}}}
+  month: {name: 月结, type: monthly, owner: gl, max_parallel: 2, on_failure: stop, batch_timeout_sec: 90, warn_after_sec: 60, params: {z: 007, a: "no", m: {type: int, value: 3, required: true}}}
   day: {time_zone: Asia/Shanghai, notify_email: [a@b.c], params: {a: 1, b: {secret: true}}}
 jobs:
   Z: {group: month, type: PROC, source: zeta, proc_name: sp, owner: fx, aliases: [ZZ],
@@ -334,13 +335,15 @@ jobs:
         d: {sql: SELECT 2, expect: {min: 007, max: 9}},
         c: {sql: SELECT 3, expect: {equals: {source: zeta, sql: "SELECT 4\nFROM x\n", tolerance: 0.01}}},
         e: {sql: SELECT 5, expect: {drift: {max_percent: 10}}}}}
+  L: {group: month, type: NOOP, pools: {ORA: 2}, locks: [GL, {lock: FX, mode: shared}], retry_count: 3, retry_delay_sec: 2,
+      retry: {backoff: 1.5, max_delay_sec: 60, jitter: 0.2, on: [deadlock], on_sqlstate: ["40001"], never_on_sqlstate: ["23"]}}
   P: {group: month, type: SQL, source: alpha, schedule_time: "22:30", is_active: false,
       sql: {sqlite: "SELECT 1", mysql: "\tSELECT `x`\n\n"}, priority: -3, idempotent: true}
   S: {group: day, type: SCRIPT, interpreter: sh, script: "#!/bin/sh\n  echo \"$x\"  \n",
       working_dir: /tmp/a b, timeout_sec: 5, retry_count: 2, retry_delay_sec: 9,
       depends_on: [{group: month, batch: prev, missing: pass, wait_sec: 60}, {job: A, group: month}]}
   T: {group: day, type: NOOP, if: 'S.n > 0', notify_email: x@y.z, depends_on: [S, {job: U, when: 'rows > 1'}]}
-  U: {group: day, type: NOOP, name: "U: 'u' #1"}
+  U: {group: day, type: NOOP, name: "U: 'u' #1", timeout_sec: 60, warn_after_sec: 30}
   "007": {group: day, type: NOOP}
   "NO": {group: day, type: NOOP, depends_on: ["007"], aliases: ["1e3"]}
 dependencies: [{job_code: U, depends_on: S, dependency_order: 7}]
@@ -368,6 +371,9 @@ const NOT_KEPT: &[&str] = &[
     "script_file",
     "procedures_file",
     "code",
+    "fail_fast",
+    "backoff",
+    "jitter",
 ];
 
 #[test]

@@ -4,6 +4,8 @@ mod checks;
 mod crash;
 mod dependencies;
 mod eta;
+mod limits;
+mod retries;
 mod rules;
 
 use crate::util::{Scratch, with_scratch};
@@ -70,8 +72,13 @@ impl Bench {
         };
         let db = Db::connect(&settings).await.expect("connect");
         db.migrate().await.expect("migrate");
-        let options =
-            Options { max_parallel: 4, lease_ms: 15_000, log_flush_ms: 50, log_max_bytes: 100_000 };
+        let options = Options {
+            max_parallel: 4,
+            ageing_ms: 600_000,
+            lease_ms: 15_000,
+            log_flush_ms: 50,
+            log_max_bytes: 100_000,
+        };
         Self { db, clock: Clock::hand(START), options }
     }
 
