@@ -35,6 +35,8 @@ mod read_params;
 mod read_parents;
 mod runs_on;
 mod schema;
+mod schema_form;
+mod schema_parts;
 mod schema_table;
 mod shape;
 mod source;

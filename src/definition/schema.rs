@@ -1,18 +1,18 @@
 //! The JSON Schema of definition files, from the table of keys and the job types there are; editors
 //! complete and check with it.
 
-use crate::definition::schema_table::{Form, Key, PARTS, SECTIONS, Section};
+use crate::definition::schema_form::{Key, Section, form_of};
+use crate::definition::schema_table::sections;
 use crate::domain::job::{BodyPart, JobKind};
-use crate::domain::source::DialectName;
 use serde_json::{Map, Value, json};
 
 /// The JSON Schema (draft 7) of a definition file.
 pub fn schema(kinds: &[JobKind]) -> Value {
     let mut definitions = Map::new();
-    for section in SECTIONS.iter().filter(|s| !["top", "job"].contains(&s.name)) {
+    for section in sections().filter(|s| !["top", "job"].contains(&s.name)) {
         definitions.insert(section.name.to_owned(), map_of(&[section], &[], kinds));
     }
-    let of = |name: &str| SECTIONS.iter().filter(|s| s.name == name).collect::<Vec<_>>();
+    let of = |name: &str| sections().filter(|s| s.name == name).collect::<Vec<_>>();
     let job: Vec<&Section> = [of("job"), of("settings")].concat();
     let mut one = map_of(&job, &[], kinds);
     one["allOf"] = kinds.iter().map(body_of).collect();
@@ -39,90 +39,20 @@ fn map_of(sections: &[&Section], without: &[&str], kinds: &[JobKind]) -> Value {
     json!({"type": ["object", "null"], "additionalProperties": false, "properties": properties})
 }
 
-fn form_of(form: &Form, kinds: &[JobKind]) -> Value {
-    let refer = |section: &str| json!({"$ref": format!("#/definitions/{section}")});
-    match form {
-        Form::Text => json!({"type": ["string", "number", "boolean", "null"]}),
-        Form::Int(min, max) => json!({
-            "type": ["integer", "string", "null"], "minimum": min, "maximum": max,
-            "pattern": "^[+-]?[0-9]+$"
-        }),
-        Form::Flag => json!({"enum": [
-            true, false, "true", "false", "yes", "no", "on", "off", "y", "n", 1, 0, "1", "0", null
-        ]}),
-        Form::Time => json!({
-            "type": ["string", "null"], "pattern": "^[0-9]{1,2}:[0-9]{1,2}(:[0-9]{1,2})?$"
-        }),
-        Form::Words(words) => {
-            let all: Vec<Value> =
-                words.iter().map(|w| Value::from(*w)).chain([Value::Null]).collect();
-            json!({"enum": all})
-        }
-        Form::JobType => {
-            let one = |k: &JobKind| json!({"const": k.name, "description": k.about});
-            let all: Vec<Value> = kinds.iter().map(one).chain([json!({"type": "null"})]).collect();
-            json!({"anyOf": all})
-        }
-        Form::Texts => json!({
-            "type": ["array", "string", "number", "null"],
-            "items": {"type": ["string", "number", "boolean"]}
-        }),
-        Form::NamedTexts => {
-            json!({"type": ["object", "null"], "additionalProperties": {"type": "string"}})
-        }
-        Form::Sql => {
-            let texts: Map<String, Value> = DialectName::ALL
-                .iter()
-                .map(|d| (d.to_string(), json!({"type": ["string", "null"]})))
-                .collect();
-            json!({
-                "type": ["string", "object", "null"], "properties": texts,
-                "additionalProperties": false
-            })
-        }
-        Form::List(section) => json!({"type": ["array", "null"], "items": refer(section)}),
-        Form::Mixed(section) => {
-            let one = json!({"anyOf": [{"type": ["string", "number"]}, refer(section)]});
-            json!({"anyOf": [{"type": "array", "items": one}, one]})
-        }
-        Form::By(section, key) => by(section, key, refer(section)),
-        Form::Short(section, key) => {
-            let short = json!({"type": ["string", "number", "boolean"]});
-            by(section, key, json!({"anyOf": [short, refer(section)]}))
-        }
-        Form::Map(section) => json!({"anyOf": [refer(section)]}),
-        Form::Uses(section) => {
-            let word = json!({"type": ["string", "number"]});
-            let one = json!({"anyOf": [word, refer(section)]});
-            let named = json!({"type": ["string", "number", "null"]});
-            json!({"anyOf": [
-                {"type": ["object", "null"], "additionalProperties": named},
-                {"type": "array", "items": one}, word
-            ]})
-        }
-        Form::OrWord(section, words) => json!({"anyOf": [{"enum": words}, refer(section)]}),
-        Form::OrPair(section) => {
-            let pair = json!({
-                "type": "array", "minItems": 2, "maxItems": 2,
-                "items": {"type": ["string", "number", "null"]}
-            });
-            json!({"anyOf": [pair, refer(section)]})
-        }
-    }
-}
-
-/// Maps by name, or a list of maps that hold their name themselves.
-fn by(section: &str, key: &str, entry: Value) -> Value {
-    let inside = if section == "template" {
-        json!({"type": "object"})
-    } else {
-        json!({"$ref": format!("#/definitions/{section}")})
-    };
-    json!({"anyOf": [
-        {"type": ["object", "null"], "additionalProperties": entry},
-        {"type": "array", "items": {"allOf": [inside, {"required": [key]}]}}
-    ]})
-}
+/// The keys of jobs that belong to a part of the body; a type that does not understand the part
+/// refuses them.
+const PARTS: &[(BodyPart, &[&str])] = &[
+    (BodyPart::Source, &["source"]),
+    (BodyPart::ProcName, &["proc_name"]),
+    (BodyPart::Sql, &["sql", "sql_file"]),
+    (BodyPart::Script, &["script", "script_file"]),
+    (BodyPart::Interpreter, &["interpreter"]),
+    (BodyPart::WorkingDir, &["working_dir"]),
+    (BodyPart::Params, &["params"]),
+    (BodyPart::Http, &["http"]),
+    (BodyPart::Sensor, &["sensor"]),
+    (BodyPart::SubBatch, &["sub_batch"]),
+];
 
 /// What a job of a type must and must not have. What it must have may also come from its template.
 fn body_of(kind: &JobKind) -> Value {
@@ -173,8 +103,7 @@ mod tests {
 
     #[test]
     fn every_key_that_is_read_is_in_the_schema_and_no_other() {
-        let listed: BTreeMap<String, BTreeSet<String>> = SECTIONS
-            .iter()
+        let listed: BTreeMap<String, BTreeSet<String>> = sections()
             .map(|s| (s.name.to_owned(), s.keys.iter().map(|Key(k, ..)| (*k).to_owned()).collect()))
             .collect();
         let read = lists();
@@ -182,7 +111,7 @@ mod tests {
             let (read, listed) = (read.get(name), listed.get(name));
             assert_eq!(
                 read, listed,
-                "section {name}: left is definition/keys.rs, right is definition/schema_table.rs; \
+                "section {name}: left is definition/keys.rs, right is definition/schema_table.rs (and schema_parts.rs); \
                  add what is missing there"
             );
         }
@@ -193,10 +122,10 @@ mod tests {
         let schema = schema(&[]).to_string();
         for part in schema.split("#/definitions/").skip(1) {
             let name = part.split('"').next().unwrap_or_default();
-            let there = SECTIONS.iter().any(|s| s.name == name) || name == "template";
+            let there = sections().any(|s| s.name == name) || name == "template";
             assert!(there, "{name} is not a section");
         }
-        for Key(name, about, _) in SECTIONS.iter().flat_map(|s| s.keys) {
+        for Key(name, about, _) in sections().flat_map(|s| s.keys) {
             assert!(about.ends_with('.') && about.len() > 6, "{name}: {about}");
         }
     }

@@ -3,85 +3,18 @@
 //! A test compares the two files both ways: a key that is read and not listed here is found, and so
 //! is one that is listed and not read.
 
-use crate::definition::keys::{
-    DELAY_MAX, PARALLEL_MAX, PRIORITY_MAX, RETRIES_MAX, TIMEOUT_MAX, WAIT_MAX,
+use crate::definition::keys::{DELAY_MAX, PARALLEL_MAX, PRIORITY_MAX, RETRIES_MAX, TIMEOUT_MAX};
+use crate::definition::schema_form::Form::{
+    By, Flag, Int, JobType, List, Map, Mixed, NamedTexts, Short, Sql, Text, Texts, Time, Uses,
+    Words,
 };
-use crate::domain::job::BodyPart;
-
-/// A map of known keys; `name` is the list in `keys.rs` in lower case.
-pub(crate) struct Section {
-    pub(crate) name: &'static str,
-    pub(crate) keys: &'static [Key],
-}
-
-/// A key: its name, one sentence, and what its value may be.
-pub(crate) struct Key(pub(crate) &'static str, pub(crate) &'static str, pub(crate) Form);
-
-/// What a value may be.
-pub(crate) enum Form {
-    /// A single value.
-    Text,
-    /// A whole number.
-    Int(i64, i64),
-    /// A truth value.
-    Flag,
-    /// A time of day.
-    Time,
-    /// One of these words.
-    Words(&'static [&'static str]),
-    /// A job type.
-    JobType,
-    /// A list of single values, or one.
-    Texts,
-    /// Names and texts.
-    NamedTexts,
-    /// SQL: one text, or one per dialect.
-    Sql,
-    /// A list of maps of this section.
-    List(&'static str),
-    /// A list of single values or maps of this section, or one of either.
-    Mixed(&'static str),
-    /// Maps of this section by name, or a list of them with their names inside, under this key.
-    By(&'static str, &'static str),
-    /// The same; a single value may stand for the map.
-    Short(&'static str, &'static str),
-    /// One map of this section.
-    Map(&'static str),
-    /// What a job takes: names with single values, or a list of names or maps of this section.
-    Uses(&'static str),
-    /// One map of this section, or one of these words.
-    OrWord(&'static str, &'static [&'static str]),
-    /// One map of this section, or a list of two values.
-    OrPair(&'static str),
-}
-
-use Form::{
-    By, Flag, Int, JobType, List, Map, Mixed, NamedTexts, OrPair, OrWord, Short, Sql, Text, Texts,
-    Time, Uses, Words,
-};
+use crate::definition::schema_form::{Form, Key, Section};
+use crate::definition::schema_parts::PARTS;
 
 const PARALLEL: Form = Int(1, PARALLEL_MAX as i64);
-const TYPES: Form = Words(&["text", "int", "decimal", "date", "datetime", "bool"]);
 
-const GRADES: Form = Words(&["warning", "error", "fatal"]);
-
-/// The keys of jobs that belong to a part of the body; a type that does not understand the part
-/// refuses them.
-pub(crate) const PARTS: &[(BodyPart, &[&str])] = &[
-    (BodyPart::Source, &["source"]),
-    (BodyPart::ProcName, &["proc_name"]),
-    (BodyPart::Sql, &["sql", "sql_file"]),
-    (BodyPart::Script, &["script", "script_file"]),
-    (BodyPart::Interpreter, &["interpreter"]),
-    (BodyPart::WorkingDir, &["working_dir"]),
-    (BodyPart::Params, &["params"]),
-    (BodyPart::Http, &["http"]),
-    (BodyPart::Sensor, &["sensor"]),
-    (BodyPart::SubBatch, &["sub_batch"]),
-];
-
-/// Every map of a definition file.
-pub(crate) const SECTIONS: &[Section] = &[
+/// The maps that stand for themselves.
+const MAIN: &[Section] = &[
     Section {
         name: "top",
         keys: &[
@@ -252,63 +185,6 @@ pub(crate) const SECTIONS: &[Section] = &[
         ],
     },
     Section {
-        name: "param",
-        keys: &[
-            Key("name", "Its name: the procedure's parameter, :name in SQL.", Text),
-            Key("mode", "Which way it travels.", Words(&["in", "out", "inout"])),
-            Key("type", "What its value must be; text when absent.", TYPES),
-            Key(
-                "value",
-                "Its value; may hold ${batch_no}, ${params.NAME}, ${jobs.CODE.NAME} and the like.",
-                Text,
-            ),
-            Key("required", "Whether the job is refused without a value.", Flag),
-            Key("secret", "Whether its value is never shown.", Flag),
-        ],
-    },
-    Section {
-        name: "declared",
-        keys: &[
-            Key("name", "Its name.", Text),
-            Key("type", "What its value must be; text when absent.", TYPES),
-            Key("value", "Its value where the batch gives none.", Text),
-            Key("required", "Whether a batch without it is refused.", Flag),
-            Key("secret", "Whether its value is never shown.", Flag),
-        ],
-    },
-    Section {
-        name: "dependency",
-        keys: &[
-            Key("job_code", "The job that waits.", Text),
-            Key("depends_on", "The job it waits for.", Text),
-            Key("dependency_order", "Its place in the list, for display.", Int(0, i32::MAX as i64)),
-            Key(
-                "when",
-                "success, failure, done, skipped, or an expression on the parent's outputs.",
-                Text,
-            ),
-        ],
-    },
-    Section {
-        name: "parent",
-        keys: &[
-            Key("job", "The job it waits for.", Text),
-            Key(
-                "when",
-                "success, failure, done, skipped, or an expression on the parent's outputs.",
-                Text,
-            ),
-            Key("group", "The group of another batch; its own when absent.", Text),
-            Key("batch", "Which batch, seen from this one: prev, month(-1), latest, 202407.", Text),
-            Key(
-                "missing",
-                "What to do when there is no such batch.",
-                Words(&["wait", "fail", "pass"]),
-            ),
-            Key("wait_sec", "Seconds after which waiting fails.", Int(1, WAIT_MAX as i64)),
-        ],
-    },
-    Section {
         name: "secret",
         keys: &[
             Key("name", "Its name.", Text),
@@ -326,78 +202,12 @@ pub(crate) const SECTIONS: &[Section] = &[
         ],
     },
     Section {
-        name: "rule",
-        keys: &[
-            Key("rule", "What must be true: p_status == 0, rows_affected >= 1.", Text),
-            Key("else", "How grave it is when it is not; error when absent.", GRADES),
-            Key("message", "What to say then.", Text),
-        ],
-    },
-    Section {
-        name: "check",
-        keys: &[
-            Key("name", "Its name.", Text),
-            Key("source", "Where the query runs; the job's source when absent.", Text),
-            Key("sql", "One query; the job's parameters are bound as :name.", Sql),
-            Key("sql_file", "A file with the query.", Text),
-            Key("expect", "What its result must be.", OrWord("expect", &["zero_rows"])),
-            Key("else", "How grave it is when it is not; error when absent.", GRADES),
-        ],
-    },
-    Section {
-        name: "expect",
-        keys: &[
-            Key("between", "One value between these two, both included.", OrPair("between")),
-            Key("min", "Lowest.", Text),
-            Key("max", "Highest.", Text),
-            Key("equals", "The same one row as another query gives.", Map("equals")),
-            Key("drift", "How far the value may be from the last batch's.", Map("drift")),
-        ],
-    },
-    Section { name: "between", keys: &[Key("min", "Lowest.", Text), Key("max", "Highest.", Text)] },
-    Section { name: "drift", keys: &[Key("max_percent", "In percent of the last value.", Text)] },
-    Section {
-        name: "equals",
-        keys: &[
-            Key("sql", "The other query.", Sql),
-            Key("sql_file", "A file with the other query.", Text),
-            Key("source", "Where it runs; the check's source when absent.", Text),
-            Key("tolerance", "Numbers may differ by this much.", Text),
-        ],
-    },
-    Section {
         name: "pool",
         keys: &[Key("name", "Its name.", Text), Key("slots", "How many there are.", PARALLEL)],
     },
-    Section {
-        name: "pool_use",
-        keys: &[
-            Key("pool", "The pool.", Text),
-            Key("weight", "How many slots it takes.", PARALLEL),
-        ],
-    },
-    Section {
-        name: "lock_use",
-        keys: &[
-            Key("lock", "The lock.", Text),
-            Key(
-                "mode",
-                "Alone, or together with others that share it.",
-                Words(&["exclusive", "shared"]),
-            ),
-        ],
-    },
-    Section {
-        name: "retry",
-        keys: &[
-            Key("backoff", "The delay is multiplied by this after each try: 1.5.", Text),
-            Key("backoff_percent", "The same in percent.", Int(100, 1_000)),
-            Key("max_delay_sec", "Longest delay in seconds.", Int(1, DELAY_MAX as i64)),
-            Key("jitter", "The delay varies by up to this share of itself: 0.2.", Text),
-            Key("jitter_percent", "The same in percent.", Int(0, 100)),
-            Key("on", "Only errors of these classes are tried again.", Texts),
-            Key("on_sqlstate", "Or those with one of these SQLSTATE codes.", Texts),
-            Key("never_on_sqlstate", "Never those with one of these SQLSTATE codes.", Texts),
-        ],
-    },
 ];
+
+/// Every map of a definition file.
+pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
+    MAIN.iter().chain(PARTS)
+}

@@ -1,7 +1,8 @@
 //! Definitions of many files: includes, templates, aliases, owners; and the way back to a file.
 
 use super::{KINDS, assert_faults, load_files};
-use crate::definition::schema_table::{Key, SECTIONS};
+use crate::definition::schema_form::Key;
+use crate::definition::schema_table::sections;
 use crate::definition::{Format, Loaded, export};
 use crate::domain::job::{Definition, JobDef, ParamMode, ParamType, SqlText};
 use proptest::prelude::*;
@@ -380,7 +381,7 @@ const NOT_KEPT: &[&str] = &[
 fn every_key_is_exported() {
     let defs = loaded(&[("dag.yaml", RICH)]).definition;
     let text = export(&defs, KINDS, Format::Yaml).expect("text");
-    for Key(key, ..) in SECTIONS.iter().flat_map(|s| s.keys) {
+    for Key(key, ..) in sections().flat_map(|s| s.keys) {
         assert!(
             NOT_KEPT.contains(key)
                 || text.contains(&format!("{key}: "))
