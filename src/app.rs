@@ -3,7 +3,10 @@
 //! Invariant: the only file that knows everybody.
 
 mod outlook;
+mod versions;
 
+pub use crate::app::versions::Authorship;
+pub use crate::app::versions::whoami;
 pub use crate::db::migrate::{Schema, known as known_schema};
 pub use crate::db::notice::layer as notice_layer;
 
@@ -12,7 +15,7 @@ use crate::db::{self, Dialect};
 use crate::definition::{self, Change, Loaded};
 use crate::domain::batch::Snapshot;
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::{Definition, JobKind, Shared};
+use crate::domain::job::{Definition, JobDef, JobKind, Shared};
 use crate::engine::News;
 use crate::engine::clock::Clock;
 use crate::engine::dispatcher::QueueDispatcher;
@@ -44,11 +47,11 @@ pub enum EmptyDatabase {
     Accept,
 }
 
-/// A job code that belongs to a group outside the file that is applied.
+/// A code or alias that belongs to a group outside the file that is applied.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "job {job} belongs to group {group} already, which this file does not define; job codes are \
-     unique over all groups: rename it here, or move it by applying a file with both groups"
+    "{job} names a job of group {group} already, which this file does not define; codes and aliases \
+     are unique over all groups: rename it here, or move it by applying a file with both groups"
 )]
 pub struct ForeignJob {
     job: JobCode,
@@ -96,20 +99,6 @@ impl App {
         let mut tx = self.db.read().await?;
         store::job::definition(&mut tx).await
     }
-
-    /// Makes the tables say what `wanted` says, in one transaction; gives what changed. With
-    /// `DryRun` nothing is written.
-    pub async fn apply(&self, wanted: &Definition, how: Apply) -> Result<Vec<Change>> {
-        let mut tx = self.db.begin().await?;
-        let stored = store::job::definition(&mut tx).await?;
-        refuse_foreign(&stored, wanted)?;
-        let changes = definition::diff(&its_part(&stored, wanted), wanted);
-        if how == Apply::Write && !changes.is_empty() {
-            store::job::apply(&mut tx, &stored, wanted, self.clock.now()).await?;
-            tx.commit().await.context("apply the definition")?;
-        }
-        Ok(changes)
-    }
 }
 
 /// Whether `apply` writes.
@@ -132,11 +121,16 @@ fn foreign_jobs(stored: &Definition, wanted: &Definition) -> impl Iterator<Item 
         .jobs
         .iter()
         .filter(|j| !groups.contains(&j.group))
-        .map(|j| (&j.code, &j.group))
+        .flat_map(|j| names(j).map(|name| (name, &j.group)))
         .collect();
-    wanted.jobs.iter().filter_map(move |j| {
-        elsewhere.get(&j.code).map(|g| ForeignJob { job: j.code.clone(), group: (*g).clone() })
+    wanted.jobs.iter().flat_map(names).filter_map(move |name| {
+        elsewhere.get(name).map(|g| ForeignJob { job: name.clone(), group: (*g).clone() })
     })
+}
+
+/// What a job may be called.
+fn names(job: &JobDef) -> impl Iterator<Item = &JobCode> {
+    std::iter::once(&job.code).chain(&job.aliases)
 }
 
 /// The part of `stored` that `wanted` speaks about: its groups with their jobs, its sources.
@@ -219,6 +213,8 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<ForeignJob>()
             || e.is::<crate::domain::refusal::Refusals>()
             || e.is::<crate::engine::acting::Moved>()
+            || e.is::<definition::ExportError>()
+            || e.is::<crate::domain::part::NoSuchSource>()
             || matches!(e.downcast_ref::<db::Error>(), Some(db::Error::Settings(_)))
     })
 }

@@ -1,9 +1,9 @@
 //! What operators do: `job hold | release | skip | …`, `batch pause | resume | rerun`. The exact list
 //! of what changes is printed before anything is written.
 
+use crate::app::whoami;
 use crate::app::{self, App};
 use crate::cli::act_args::{BatchAct, GoingArgs, How, JobAct, Jobs, Modes};
-use crate::cli::run::whoami;
 use crate::cli::{BadInput, BatchRef, Ended, Global, act_words, batch, carry, out};
 use crate::domain::action::{Action, Parents};
 use crate::domain::batch::Batch;

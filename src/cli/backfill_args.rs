@@ -1,7 +1,7 @@
 //! The words that begin a backfill.
 
+use crate::app::whoami;
 use crate::cli::BadInput;
-use crate::cli::run::whoami;
 use crate::domain::backfill::{OnFailure, Only, Options, Order};
 use crate::domain::batch_no::range;
 use crate::domain::id::GroupCode;

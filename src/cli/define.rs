@@ -1,12 +1,13 @@
-//! `check` and `apply`.
+//! `check`, `apply`, `diff` and `schema`.
 
-use crate::app::{self, Apply, EmptyDatabase};
+use crate::app::{self, App, Apply, Authorship, EmptyDatabase};
 use crate::cli::{Ended, Global, out};
-use crate::definition::{Faults, Loaded};
+use crate::definition::{self, Change, Faults, How, Loaded};
+use crate::domain::job::Definition;
 use anyhow::Result;
 use clap::Args;
-use serde_json::json;
-use std::path::PathBuf;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 
 /// Arguments of `check`.
 #[derive(Args)]
@@ -23,6 +24,52 @@ pub(super) struct ApplyArgs {
     /// Only print what would change
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    by: By,
+}
+
+/// Arguments of `diff`.
+#[derive(Args)]
+pub(super) struct DiffArgs {
+    /// Definition file (YAML, JSON) or folder with job_def.csv and job_dependency.csv
+    file: PathBuf,
+}
+
+/// Who changes a definition, and why.
+#[derive(Args)]
+pub(super) struct By {
+    /// Who makes the change, for `history` [default: the user]
+    #[arg(long, value_name = "NAME", value_parser = author)]
+    author: Option<String>,
+    /// What the change is for, for `history`
+    #[arg(long, value_name = "TEXT", value_parser = remark)]
+    remark: Option<String>,
+}
+
+/// Longest remark or reason kept, in characters; MySQL's TEXT holds 65,535 bytes.
+const REMARK_MAX: usize = 10_000;
+
+fn author(word: &str) -> Result<String, String> {
+    if word.trim().is_empty() || word.chars().count() > 255 || word.contains(char::is_control) {
+        return Err("write 1 to 255 characters on one line".to_owned());
+    }
+    Ok(word.to_owned())
+}
+
+/// A text that says why.
+pub(super) fn remark(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() || text.contains('\0') || text.chars().count() > REMARK_MAX {
+        return Err(format!("write 1 to {REMARK_MAX} characters"));
+    }
+    Ok(text.to_owned())
+}
+
+impl By {
+    /// The words as the versions keep them.
+    pub(super) fn authorship(&self) -> Authorship {
+        let author = self.author.clone().unwrap_or_else(app::whoami);
+        Authorship { author, remark: self.remark.clone() }
+    }
 }
 
 pub(super) fn check(global: &Global, args: &CheckArgs) -> Result<Ended> {
@@ -68,23 +115,66 @@ fn print_faults(args: &CheckArgs, faults: &Faults) -> Result<()> {
 }
 
 pub(super) async fn apply(global: &Global, args: &ApplyArgs) -> Result<Ended> {
-    let loaded = app::load_definition(&args.file)?;
-    warn(&loaded);
-    let app = global.open(EmptyDatabase::Prepare).await?;
     let how = if args.dry_run { Apply::DryRun } else { Apply::Write };
-    let changes = app.apply(&loaded.definition, how).await?;
+    let changes = changes(global, &args.file, how, &args.by.authorship()).await?;
+    print_changes(global, &changes, how)?;
+    Ok(Ended::Well)
+}
+
+pub(super) async fn diff(global: &Global, args: &DiffArgs) -> Result<Ended> {
+    let changes = changes(global, &args.file, Apply::DryRun, &Authorship::of_user()).await?;
+    print_changes(global, &changes, Apply::DryRun)?;
+    Ok(if changes.is_empty() { Ended::Well } else { Ended::Differs })
+}
+
+async fn changes(global: &Global, file: &Path, how: Apply, by: &Authorship) -> Result<Vec<Change>> {
+    let loaded = app::load_definition(file)?;
+    warn(&loaded);
+    let app = match how {
+        Apply::Write => global.open(EmptyDatabase::Prepare).await?,
+        // Asking what would change makes no database.
+        Apply::DryRun => match App::open_if_there(global.config()?).await? {
+            Some(app) => app,
+            None => return Ok(definition::diff(&Definition::default(), &loaded.definition)),
+        },
+    };
+    let changes = app.apply_as(&loaded.definition, how, by).await?;
     app.close().await;
-    let words: Vec<String> = changes.iter().map(ToString::to_string).collect();
+    Ok(changes)
+}
+
+/// The changes, and how many they are or would be.
+pub(super) fn print_changes(global: &Global, changes: &[Change], how: Apply) -> Result<()> {
     if global.json {
-        out::json(&json!({"applied": !args.dry_run, "changes": words}))?;
-        return Ok(Ended::Well);
+        let all: Vec<Value> = changes.iter().map(change_json).collect();
+        return out::json(&json!({"applied": how == Apply::Write, "changes": all}));
     }
-    words.iter().for_each(|w| out::line(w));
-    out::line(&match (words.len(), args.dry_run) {
+    changes.iter().for_each(|change| out::line(&change.to_string()));
+    out::line(&match (changes.len(), how) {
         (0, _) => "no changes".to_owned(),
-        (n, false) => format!("{} applied", out::count(n, "change")),
-        (n, true) => format!("{} would be applied", out::count(n, "change")),
+        (n, Apply::Write) => format!("{} applied", out::count(n, "change")),
+        (n, Apply::DryRun) => format!("{} would be applied", out::count(n, "change")),
     });
+    Ok(())
+}
+
+/// A change as scripts read it, with its fields whole.
+pub(super) fn change_json(change: &Change) -> Value {
+    let (how, fields) = match &change.how {
+        How::Added => ("added", &[][..]),
+        How::Removed => ("removed", &[][..]),
+        How::Changed(fields) => ("changed", &fields[..]),
+    };
+    let fields: Vec<Value> =
+        fields.iter().map(|f| json!({"field": f.field, "old": f.old, "new": f.new})).collect();
+    json!({
+        "thing": change.thing.to_string(), "code": change.code, "how": how, "fields": fields,
+    })
+}
+
+/// The JSON Schema of definition files.
+pub(super) fn schema() -> Result<Ended> {
+    out::json(&definition::schema(&app::job_kinds()))?;
     Ok(Ended::Well)
 }
 

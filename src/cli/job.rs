@@ -19,10 +19,16 @@ pub(super) enum JobVerb {
         /// Of this group only
         #[arg(long)]
         group: Option<String>,
+        /// With this tag only
+        #[arg(long)]
+        tag: Option<String>,
+        /// Of this owner only: its own, or its group's where it has none
+        #[arg(long)]
+        owner: Option<String>,
     },
     /// One job with its dependencies and body
     Show {
-        /// Job code
+        /// Job code or alias
         code: String,
     },
     /// How long jobs took: their last successful tries
@@ -41,11 +47,15 @@ pub(super) async fn job(global: &Global, verb: JobVerb) -> Result<Ended> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     match verb {
         JobVerb::Act(verb) => act::on_jobs(global, &app, verb).await,
-        JobVerb::List { group } => {
+        JobVerb::List { group, tag, owner } => {
             let defs = app.definition().await?;
             let group = group.as_deref().map(GroupCode::parse).transpose()?;
-            let jobs: Vec<&JobDef> =
-                defs.jobs.iter().filter(|j| group.as_ref().is_none_or(|g| *g == j.group)).collect();
+            let fits = |j: &&JobDef| {
+                group.as_ref().is_none_or(|g| *g == j.group)
+                    && tag.as_ref().is_none_or(|t| j.tags.contains(t))
+                    && owner.as_ref().is_none_or(|o| owner_of(&defs, j) == Some(o))
+            };
+            let jobs: Vec<&JobDef> = defs.jobs.iter().filter(fits).collect();
             let mut tx = app.db.read().await?;
             let modes = store::run_mode::standing(&mut tx).await?;
             list(global, &defs, &jobs, &modes)
@@ -58,6 +68,12 @@ pub(super) async fn job(global: &Global, verb: JobVerb) -> Result<Ended> {
         }
         JobVerb::Show { code } => show(global, &app.definition().await?, &JobCode::parse(&code)?),
     }
+}
+
+/// Who answers for a job: its owner, else its group's.
+fn owner_of<'a>(defs: &'a Definition, job: &'a JobDef) -> Option<&'a String> {
+    let group = || defs.groups.iter().find(|g| g.code == job.group)?.owner.as_ref();
+    job.owner.as_ref().or_else(group)
 }
 
 fn parents(defs: &Definition, code: &JobCode) -> Vec<String> {
@@ -101,10 +117,11 @@ fn list(
 }
 
 fn show(global: &Global, defs: &Definition, code: &JobCode) -> Result<Ended> {
-    let Some(job) = defs.jobs.iter().find(|j| j.code == *code) else {
+    let Some(job) = defs.jobs.iter().find(|j| j.is_called(code)) else {
         let message = format!("there is no job {code}; procession job list shows those that are");
         return Err(BadInput(message).into());
     };
+    let code = &job.code;
     let children: Vec<String> = defs
         .dependencies
         .iter()
@@ -119,6 +136,12 @@ fn show(global: &Global, defs: &Definition, code: &JobCode) -> Result<Ended> {
     let dash =
         |words: Vec<String>| if words.is_empty() { "-".to_owned() } else { words.join(", ") };
     out::line(&format!("{} · {} · {} · group {}", job.code, job.name, job.job_type, job.group));
+    if !job.aliases.is_empty() {
+        let aliases = job.aliases.iter().map(ToString::to_string).collect();
+        out::line(&format!("aliases:  {}", dash(aliases)));
+    }
+    out::line(&format!("owner:    {}", owner_of(defs, job).map_or("-", String::as_str)));
+    out::line(&format!("tags:     {}", dash(job.tags.clone())));
     out::line(&format!("after:    {}", dash(parents(defs, code))));
     out::line(&format!("before:   {}", dash(children)));
     out::line(&format!(
@@ -129,7 +152,7 @@ fn show(global: &Global, defs: &Definition, code: &JobCode) -> Result<Ended> {
         job.priority,
         if job.idempotent { ", idempotent" } else { "" }
     ));
-    out::line(&format!("owners:   {}", dash(job.notify_email.clone())));
+    out::line(&format!("mails to: {}", dash(job.notify_email.clone())));
     for (part, text) in body(job) {
         out::line(&format!("{part}\n{text}"));
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 pub(super) struct LogsArgs {
     #[command(flatten)]
     batch: BatchRef,
-    /// Job code
+    /// Job code or alias
     job: String,
     /// Go on until the job has ended
     #[arg(short, long)]
@@ -31,9 +31,13 @@ const PAGE: u32 = 1_000;
 pub(super) async fn logs(global: &Global, args: &LogsArgs) -> Result<Ended> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let batch = args.batch.find(&app).await?;
-    let code = JobCode::parse(&args.job)?;
+    let mut code = JobCode::parse(&args.job)?;
     let row = {
         let mut tx = app.db.read().await?;
+        let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
+        if let Some(job) = snapshot.jobs.into_iter().find(|j| j.is_called(&code)) {
+            code = job.code;
+        }
         let rows = store::queue::of_batch(&mut tx, batch.batch_id).await?;
         rows.into_iter().find(|r| r.job_code == code)
     };

@@ -1,6 +1,6 @@
 //! cli: words in, words out. In: arguments. Out: text or JSON, and an exit code.
 //! May name: domain, definition, picture, store, engine, config, app. Never: SQL, a decision.
-//! Invariant: exit code 0 is success, 1 a batch that failed, 2 the user's input, 3 Procession itself.
+//! Invariant: exit code 0 is success, 1 a batch that failed or a diff that found something, 2 the user's input, 3 Procession itself.
 
 mod act;
 mod act_args;
@@ -17,6 +17,8 @@ mod carry;
 mod dag;
 mod define;
 mod eta;
+mod export;
+mod history;
 mod job;
 mod logs;
 mod migrate;
@@ -53,7 +55,7 @@ use tracing_subscriber::{EnvFilter, Layer as _};
 #[derive(Parser)]
 #[command(name = "procession", version, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 success · 1 the batch failed · 2 your input · 3 Procession failed"
+    after_help = "Exit codes: 0 success · 1 the batch failed, or diff found changes · 2 your input · 3 Procession failed"
 )]
 struct Cli {
     #[command(flatten)]
@@ -93,6 +95,16 @@ enum Verb {
     Check(define::CheckArgs),
     /// Store the definitions of a file; prints what changes
     Apply(define::ApplyArgs),
+    /// Print what `apply` would change; exit code 1 when something differs
+    Diff(define::DiffArgs),
+    /// Print what is stored as a definition file
+    Export(export::ExportArgs),
+    /// The versions of a group: who changed what, when
+    History(history::HistoryArgs),
+    /// Make a group what it was in an earlier version
+    Rollback(history::RollbackArgs),
+    /// Print the JSON Schema of definition files, for editors
+    Schema,
     /// Make or update Procession's own tables
     Migrate(migrate::MigrateArgs),
     /// Batches: list, show, why, eta, no; kill, pause, resume, rerun
@@ -138,6 +150,8 @@ struct BadInput(String);
 enum Ended {
     Well,
     BatchFailed,
+    /// `diff` found something.
+    Differs,
 }
 
 /// Runs the program and gives its exit code.
@@ -154,7 +168,7 @@ pub fn main() -> ExitCode {
     };
     match runtime.block_on(dispatch(cli)) {
         Ok(Ended::Well) => ExitCode::SUCCESS,
-        Ok(Ended::BatchFailed) => ExitCode::from(1),
+        Ok(Ended::BatchFailed | Ended::Differs) => ExitCode::from(1),
         Err(error) => {
             out::error(&format!("{error:#}"));
             let users = error.chain().any(|e| e.is::<BadInput>()) || app::is_users(&error);
@@ -192,6 +206,11 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
         Verb::Plan(args) => plan::plan(&global, &args).await,
         Verb::Check(args) => define::check(&global, &args),
         Verb::Apply(args) => define::apply(&global, &args).await,
+        Verb::Diff(args) => define::diff(&global, &args).await,
+        Verb::Export(args) => export::export(&global, &args).await,
+        Verb::History(args) => history::history(&global, &args).await,
+        Verb::Rollback(args) => history::rollback(&global, &args).await,
+        Verb::Schema => define::schema(),
         Verb::Migrate(args) => migrate::migrate(&global, &args).await,
         Verb::Batch(verb) => batch::batch(&global, verb).await,
         Verb::Backfill(args) => backfill::backfill(&global, args).await,

@@ -1,8 +1,9 @@
 //! `run --resume`: goes on with batches that exist.
 
+use crate::app::whoami;
 use crate::app::{self, App};
 use crate::cli::out;
-use crate::cli::run::{groups_of, whoami};
+use crate::cli::run::groups_of;
 use crate::domain::batch::{Batch, BatchOrder};
 use crate::domain::id::{BatchId, GroupCode};
 use crate::domain::job::Definition;

@@ -1,6 +1,7 @@
 //! `run`: apply a file, open a batch or go on with one, run it to its end.
 
 use crate::app::{self, App, Apply, EmptyDatabase};
+use crate::cli::define::By;
 use crate::cli::order::{self, OrderArgs};
 use crate::cli::progress::{self, Show};
 use crate::cli::watch::Watch;
@@ -44,6 +45,8 @@ pub(super) struct RunArgs {
     /// Show no progress, only the summary
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    by: By,
 }
 
 pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
@@ -68,7 +71,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     let opened = if args.resume {
         resume::resume(&app, &mut dispatcher, &defs, &order, args.how()).await
     } else {
-        dispatcher.open(&defs, &order, &whoami()).await
+        dispatcher.open(&defs, &order, &app::whoami()).await
     };
     let ids = match opened {
         Ok(ids) => ids,
@@ -142,7 +145,7 @@ async fn refuse_existing(app: &App, defs: &Definition, order: &BatchOrder) -> Re
 }
 
 async fn store_file(app: &App, wanted: &Definition, args: &RunArgs) -> Result<()> {
-    let changes = app.apply(wanted, Apply::Write).await?;
+    let changes = app.apply_as(wanted, Apply::Write, &args.by.authorship()).await?;
     if !changes.is_empty() && !args.quiet {
         let file = args.file.as_deref().map(|f| f.display().to_string()).unwrap_or_default();
         out::note(&format!(
@@ -151,12 +154,6 @@ async fn store_file(app: &App, wanted: &Definition, args: &RunArgs) -> Result<()
         ));
     }
     Ok(())
-}
-
-/// Who acts.
-pub(super) fn whoami() -> String {
-    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-    user.unwrap_or_else(|_| "unknown".to_owned())
 }
 
 /// The groups an order means.

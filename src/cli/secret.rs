@@ -1,8 +1,8 @@
 //! `secret key | set | seal | list | remove`. No verb shows a secret, and none takes one as an argument:
 //! arguments stand in process lists and in the history of shells.
 
-use crate::app::{App, EmptyDatabase};
-use crate::cli::{BadInput, Ended, Global, batch, out, run};
+use crate::app::{self, App, EmptyDatabase};
+use crate::cli::{BadInput, Ended, Global, batch, out};
 use crate::engine::seal::{self, Key};
 use crate::engine::secret::usable;
 use crate::store;
@@ -98,7 +98,7 @@ fn read(name: &str) -> Result<SecretString> {
 async fn store(app: &App, name: &str, sealed: &str) -> Result<()> {
     let now = batch::server_now(app).await?;
     let mut tx = app.db.begin().await?;
-    store::secret::put(&mut tx, name, sealed, &run::whoami(), now).await?;
+    store::secret::put(&mut tx, name, sealed, &app::whoami(), now).await?;
     tx.commit().await.context("store the secret")
 }
 

@@ -1,8 +1,8 @@
 //! `batch kill`: stops a batch, and waits until it has ended.
 
 use crate::app::App;
+use crate::app::whoami;
 use crate::cli::batch::{print, server_now, view};
-use crate::cli::run::whoami;
 use crate::cli::{BadInput, BatchRef, Ended, Global, out};
 use crate::domain::batch::Batch;
 use crate::domain::id::BatchId;

@@ -1,5 +1,6 @@
 //! What the whole definition means: names looked up, files embedded, everything checked.
 
+use crate::definition::alias::Aliases;
 use crate::definition::check;
 use crate::definition::declare;
 use crate::definition::external::{self, Outside, is_external};
@@ -7,6 +8,7 @@ use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job::{self, Around};
 use crate::definition::limits;
+use crate::definition::owner;
 use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob};
 use crate::definition::source;
 use crate::domain::id::GroupCode;
@@ -28,6 +30,9 @@ pub(crate) fn build(
     drop_doubles("group", &mut raw.groups, |g| &g.code, report);
     drop_doubles("pool", &mut raw.pools, |p| &p.name, report);
     drop_doubles("job", &mut raw.jobs, |j| &j.code, report);
+    drop_doubles("owner", &mut raw.owners, |o| &o.code, report);
+    owner::check(&raw, report);
+    let owners = owner::owners(&raw.owners);
     let sources: Vec<_> =
         raw.sources.into_iter().filter_map(|s| source::source(s, files, report)).collect();
     let pools = limits::pools(raw.pools, report);
@@ -41,17 +46,23 @@ pub(crate) fn build(
     }
     let codes: Vec<GroupCode> = groups.iter().map(|g| g.code.clone()).collect();
     let written: HashSet<String> = raw.jobs.iter().map(|j| j.code.value.clone()).collect();
-    let waits = waits(&raw.jobs, raw.dependencies);
-    let outside: Vec<Outside> = raw.jobs.iter_mut().flat_map(external::take).collect();
-    let around = Around {
-        defaults: &raw.defaults,
+    let mut waits = waits(&raw.jobs, raw.dependencies);
+    let mut outside: Vec<Outside> = raw.jobs.iter_mut().flat_map(external::take).collect();
+    let aliases = Aliases::collect(&raw.jobs, report);
+    aliases.resolve(&mut raw.jobs, &mut waits, &mut outside);
+    let around = |defaults| Around {
+        defaults,
         kinds,
         sources: &sources,
         groups: &codes,
         pools: &pools,
         files,
     };
-    let jobs: Vec<_> = raw.jobs.into_iter().filter_map(|j| job::job(j, &around, report)).collect();
+    let mut jobs = Vec::new();
+    for job in raw.jobs {
+        let defaults = raw.own_defaults.get(&job.code.at.file).unwrap_or(&raw.defaults);
+        jobs.extend(job::job(job, &around(defaults), report));
+    }
     let dependencies = check::dependencies(waits, &jobs, &written, report);
     check::outputs(&jobs, &dependencies, report);
     let externals = external::externals(outside, &jobs, &dependencies, &codes, report);
@@ -65,9 +76,12 @@ pub(crate) fn build(
         params: declare::decls(&raw.params, report),
         secrets: declare::secrets(raw.secrets, report),
         pools,
+        owners,
         ..Shared::default()
     };
-    Definition { sources, groups, jobs, dependencies, externals, shared }
+    let mut made = Definition { sources, groups, jobs, dependencies, externals, shared };
+    aliases.settle(&mut made);
+    made
 }
 
 /// All dependencies: those of each job in its order, then those of the list of their own.
@@ -94,14 +108,15 @@ fn drop_doubles<T>(
     code: impl Fn(&T) -> &At<String>,
     report: &mut Report,
 ) {
-    let mut lines: HashMap<String, u32> = HashMap::new();
+    let mut places: HashMap<String, Place> = HashMap::new();
     items.retain(|item| {
         let code = code(item);
-        let Some(first) = lines.get(&code.value) else {
-            lines.insert(code.value.clone(), code.at.line);
+        let Some(first) = places.get(&code.value) else {
+            places.insert(code.value.clone(), code.at.clone());
             return true;
         };
-        let what = format!("{one} {} is defined twice, first on line {first}", code.value);
+        let first = first.seen_from(&code.at);
+        let what = format!("{one} {} is defined twice, first {first}", code.value);
         report.fault(&code.at, what, "rename one of the two or remove it");
         false
     });

@@ -45,6 +45,9 @@ const COLUMNS: &[&str] = &[
     "owner",
     "tags",
     "params",
+    "trigger_rule",
+    "template",
+    "aliases",
 ];
 const DEPENDENCY: &[&str] = &["job_code", "depends_on", "dependency_order"];
 
@@ -95,7 +98,7 @@ fn job(mut row: Row, report: &mut Report) -> Node {
         for (key, cell) in entries {
             match key.value.as_str() {
                 "params" => *cell = list_in(cell, report),
-                "tags" => *cell = split(cell),
+                "tags" | "aliases" => *cell = split(cell),
                 _ => {}
             }
         }

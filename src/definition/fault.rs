@@ -100,6 +100,14 @@ impl Report {
         self.warnings.push(fault(at, what.into(), cure.into()));
     }
 
+    /// Takes over what another has collected; whether that held no fault.
+    pub(crate) fn absorb(&mut self, other: Self) -> bool {
+        let sound = other.faults.is_empty();
+        self.faults.extend(other.faults);
+        self.warnings.extend(other.warnings);
+        sound
+    }
+
     /// `Ok` with the warnings when there is no fault.
     pub(crate) fn finish(mut self) -> Result<Vec<Fault>, Faults> {
         let by_place = |a: &Fault, b: &Fault| (&a.file, a.line).cmp(&(&b.file, b.line));

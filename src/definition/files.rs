@@ -5,7 +5,7 @@ use crate::definition::fields;
 use crate::definition::node;
 use crate::domain::job::SqlText;
 use crate::domain::source::DialectName;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,9 +16,10 @@ const DIALECT: &str = "{dialect}";
 /// Reads a file whole.
 pub(crate) type Reader<'a> = &'a dyn Fn(&Path) -> std::io::Result<String>;
 
-/// The folder of a definition.
+/// The folder of a definition, and those of the files that it includes.
 pub(crate) struct Files<'a> {
-    pub(crate) folder: PathBuf,
+    folder: PathBuf,
+    included: HashMap<Arc<str>, PathBuf>,
     pub(crate) read: Reader<'a>,
 }
 
@@ -36,7 +37,23 @@ pub(crate) fn excuse(error: &Error) -> (String, &'static str) {
     }
 }
 
-impl Files<'_> {
+impl<'a> Files<'a> {
+    /// Files beside a definition in `folder`.
+    pub(crate) fn new(folder: PathBuf, read: Reader<'a>) -> Self {
+        Self { folder, included: HashMap::new(), read }
+    }
+
+    /// From now on, what `file` names lies beside `path`.
+    pub(crate) fn includes(&mut self, file: &Arc<str>, path: &Path) {
+        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+        self.included.insert(Arc::clone(file), folder);
+    }
+
+    /// A path as it is meant: relative to the file in which it is written.
+    pub(crate) fn beside(&self, name: &At<String>) -> PathBuf {
+        self.included.get(&name.at.file).unwrap_or(&self.folder).join(&name.value)
+    }
+
     /// The text of a file that `key` names.
     pub(crate) fn text(
         &self,
@@ -45,7 +62,7 @@ impl Files<'_> {
         name: &At<String>,
         report: &mut Report,
     ) -> Option<String> {
-        match (self.read)(&self.folder.join(&name.value)) {
+        match (self.read)(&self.beside(name)) {
             Ok(text) if text.trim().is_empty() => {
                 let what = format!("{whose}: {key} {} is empty", name.value);
                 report.fault(&name.at, what, "write something into it, or name another file");
@@ -68,7 +85,7 @@ impl Files<'_> {
         report: &mut Report,
     ) {
         let (why, cure) = excuse(error);
-        let path = self.folder.join(&name.value);
+        let path = self.beside(name);
         report.fault(&name.at, format!("{whose}: {key} {} {why}", path.display()), cure);
     }
 
@@ -87,7 +104,7 @@ impl Files<'_> {
         let mut unreadable = false;
         for dialect in DialectName::ALL {
             let one = name.with(name.value.replace(DIALECT, dialect.as_str()));
-            match (self.read)(&self.folder.join(&one.value)) {
+            match (self.read)(&self.beside(&one)) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 _ => match self.text(whose, "sql_file", &one, report) {
                     Some(text) => drop(texts.insert(dialect, text)),
@@ -113,7 +130,7 @@ impl Files<'_> {
         let Some(text) = self.text(whose, "procedures_file", name, report) else {
             return Vec::new();
         };
-        let file = label(&self.folder.join(&name.value));
+        let file = label(&self.beside(name));
         match node::parse(&file, &text, report) {
             Some(tree) => fields::named_texts(&format!("{whose}: procedures_file"), tree, report),
             None => Vec::new(),

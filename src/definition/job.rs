@@ -106,6 +106,7 @@ fn set_plain(def: &mut JobDef, raw: &RawJob, defaults: &Settings) {
     def.owner = pick(&own.owner, &defaults.owner);
     def.notify_email = texts(&own.notify_email, &defaults.notify_email);
     def.tags = texts(&own.tags, &defaults.tags);
+    def.aliases = raw.aliases.iter().filter_map(|a| JobCode::parse(&a.value).ok()).collect();
 }
 
 fn job_type<'k>(

@@ -1,8 +1,19 @@
 //! The keys of a definition file, and how large its numbers may be.
 
 /// A whole definition.
-pub(crate) const TOP: &[&str] =
-    &["sources", "groups", "defaults", "jobs", "dependencies", "params", "secrets", "pools"];
+pub(crate) const TOP: &[&str] = &[
+    "sources",
+    "groups",
+    "defaults",
+    "jobs",
+    "dependencies",
+    "params",
+    "secrets",
+    "pools",
+    "include",
+    "templates",
+    "owners",
+];
 /// A data source.
 pub(crate) const SOURCE: &[&str] = &[
     "name",
@@ -83,7 +94,11 @@ pub(crate) const JOB: &[&str] = &[
     "script",
     "script_file",
     "params",
+    "template",
+    "aliases",
 ];
+/// An owner.
+pub(crate) const OWNER: &[&str] = &["code", "name", "email"];
 /// A parameter of a job.
 pub(crate) const PARAM: &[&str] = &["name", "mode", "type", "value", "required", "secret"];
 /// A parameter of a group, or of all groups.
@@ -100,6 +115,10 @@ pub(crate) const RULE: &[&str] = &["rule", "else", "message"];
 pub(crate) const CHECK: &[&str] = &["name", "source", "sql", "sql_file", "expect", "else"];
 /// What a check expects, beside the word `zero_rows`.
 pub(crate) const EXPECT: &[&str] = &["between", "min", "max", "equals", "drift"];
+/// The ends of `between`.
+pub(crate) const BETWEEN: &[&str] = &["min", "max"];
+/// What `drift` allows.
+pub(crate) const DRIFT: &[&str] = &["max_percent"];
 /// The other query of `equals`.
 pub(crate) const EQUALS: &[&str] = &["sql", "sql_file", "source", "tolerance"];
 

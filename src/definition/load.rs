@@ -4,8 +4,11 @@ use crate::definition::build;
 use crate::definition::csv;
 use crate::definition::fault::{At, Fault, Faults, Place, Report};
 use crate::definition::files::{Files, Reader, excuse, label};
+use crate::definition::include;
+use crate::definition::keys::TOP;
 use crate::definition::node::{self, Node, Value};
 use crate::definition::read;
+use crate::definition::template;
 use crate::domain::job::{Definition, JobKind};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +18,8 @@ const JOBS_CSV: &str = "job_def.csv";
 const DEPENDENCIES_CSV: &str = "job_dependency.csv";
 /// Beside the CSV files: what a table of jobs cannot say.
 const SOURCES_YAML: &str = "sources.yaml";
-const BESIDE: &[&str] = &["sources", "groups", "defaults", "pools"];
+/// What the two tables say themselves.
+const IN_TABLES: &[&str] = &["jobs", "dependencies"];
 
 /// A definition that is sound, and what may be worth a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,10 +49,12 @@ pub fn load(
         }
         _ => (path.to_owned(), pair(&path.join(JOBS_CSV), read, &mut report)),
     };
-    let files = Files { folder, read };
+    let mut files = Files::new(folder, read);
     let definition = tree.map(|tree| {
         let whole = Place::new(&label(path), 0);
-        let raw = read::read(tree, &mut report);
+        let (tree, own_defaults) = include::gather(tree, path, &mut files, &mut report);
+        let tree = template::expand(tree, &mut report);
+        let raw = read::read(tree, own_defaults, &mut report);
         build::build(raw, &whole, &files, kinds, &mut report)
     });
     let warnings = report.finish()?;
@@ -107,10 +113,11 @@ fn pair(jobs: &Path, read: Reader<'_>, report: &mut Report) -> Option<Node> {
             None
         }
     };
-    let files = Files { folder: parent(jobs), read };
+    let files = Files::new(parent(jobs), read);
     let mut top =
         files.tree(SOURCES_YAML, report).map_or_else(Vec::new, |tree| others(tree, report));
-    if !top.iter().any(|(key, _)| key.value == "groups") {
+    // An included file may hold the groups.
+    if !top.iter().any(|(key, _)| ["groups", "include"].contains(&key.value.as_str())) {
         top.push(named("groups", groups_of(&list)));
     }
     top.push(named("jobs", list));
@@ -124,19 +131,17 @@ fn named(key: &str, node: Node) -> (At<String>, Node) {
 
 /// What `sources.yaml` says; jobs are not its business.
 fn others(tree: Node, report: &mut Report) -> Vec<(At<String>, Node)> {
+    let beside: Vec<&str> = TOP.iter().copied().filter(|k| !IN_TABLES.contains(k)).collect();
+    let cure = format!("its keys are {}", beside.join(", "));
     let Value::Map(mut entries) = tree.value else {
-        report.fault(
-            &tree.at,
-            "this file is not a map",
-            format!("its keys are {}", BESIDE.join(", ")),
-        );
+        report.fault(&tree.at, "this file is not a map", cure);
         return Vec::new();
     };
     entries.retain(|(key, _)| {
-        let fits = BESIDE.contains(&key.value.as_str());
+        let fits = beside.contains(&key.value.as_str());
         if !fits {
             let what = format!("{} is not for {SOURCES_YAML}", key.value);
-            report.fault(&key.at, what, format!("its keys are {}", BESIDE.join(", ")));
+            report.fault(&key.at, what, cure.clone());
         }
         fits
     });

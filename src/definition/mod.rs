@@ -1,9 +1,11 @@
 //! definition: reads and writes what a user defines. In: text of a file. Out: a `Definition`, or every fault with its place and cure.
 //! May name: domain. Never: a database, a clock, the network.
 //! Invariant: a `Definition` that leaves this room is complete, consistent and acyclic.
-//! Story order: load (which form), node or csv (the tree), read and raw (what the user said), build,
-//! source, job, check (what it means), diff (what changed).
+//! Story order: load (which form), node or csv (the tree), include and template (one tree of many),
+//! read and raw (what the user said), build, alias, owner, source, job, check (what it means), diff
+//! (what changed), export and write (back to a file), schema (what editors know of it).
 
+mod alias;
 mod body;
 mod build;
 mod check;
@@ -11,16 +13,19 @@ mod checks;
 mod csv;
 mod declare;
 mod diff;
+mod export;
 mod external;
 mod fault;
 mod fields;
 mod files;
+mod include;
 mod job;
 mod keys;
 mod limits;
 mod load;
 mod near;
 mod node;
+mod owner;
 mod params;
 mod raw;
 mod read;
@@ -29,19 +34,29 @@ mod read_limits;
 mod read_params;
 mod read_parents;
 mod runs_on;
+mod schema;
+mod schema_form;
+mod schema_parts;
+mod schema_table;
 mod shape;
 mod source;
+mod template;
+mod write;
 
 pub use diff::Change;
 pub use diff::FieldChange;
 pub use diff::How;
 pub use diff::Thing;
 pub use diff::diff;
+pub use export::ExportError;
+pub use export::export;
 pub use fault::Fault;
 pub use fault::Faults;
 pub use load::Loaded;
 pub use load::load;
 pub(crate) use near::did_you_mean;
+pub use schema::schema;
+pub use write::Format;
 
 #[cfg(test)]
 mod tests;

@@ -8,13 +8,18 @@ use crate::domain::pool::LockMode;
 use crate::domain::retry::RetryPolicy;
 use crate::domain::trigger_rule::TriggerRule;
 use chrono::NaiveTime;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A whole definition.
 #[derive(Debug, Default)]
 pub(crate) struct Raw {
     pub(crate) sources: Vec<RawSource>,
     pub(crate) groups: Vec<RawGroup>,
+    /// Of the file itself.
     pub(crate) defaults: Settings,
+    /// Of the files it includes; each for the jobs written there.
+    pub(crate) own_defaults: HashMap<Arc<str>, Settings>,
     pub(crate) jobs: Vec<RawJob>,
     /// Those that stand in a list of their own, not with their job.
     pub(crate) dependencies: Vec<RawDependency>,
@@ -22,6 +27,22 @@ pub(crate) struct Raw {
     pub(crate) params: Vec<RawDecl>,
     pub(crate) secrets: Vec<RawSecret>,
     pub(crate) pools: Vec<RawPool>,
+    pub(crate) owners: Vec<RawOwner>,
+}
+
+impl Raw {
+    /// The defaults of the file itself and of those it includes.
+    pub(crate) fn all_defaults(&self) -> impl Iterator<Item = &Settings> {
+        std::iter::once(&self.defaults).chain(self.own_defaults.values())
+    }
+}
+
+/// An owner.
+#[derive(Debug)]
+pub(crate) struct RawOwner {
+    pub(crate) code: At<String>,
+    pub(crate) name: Option<At<String>>,
+    pub(crate) email: Vec<At<String>>,
 }
 
 /// A data source.
@@ -104,6 +125,7 @@ pub(crate) struct RawJob {
     pub(crate) script: Option<At<String>>,
     pub(crate) script_file: Option<At<String>>,
     pub(crate) params: Option<At<Vec<RawParam>>>,
+    pub(crate) aliases: Vec<At<String>>,
 }
 
 /// SQL in the definition itself.

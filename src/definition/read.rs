@@ -3,13 +3,14 @@
 use crate::definition::declare::{read_decl, read_secret};
 use crate::definition::fault::{At, Report};
 use crate::definition::fields::{Fields, named_texts, single};
+use crate::definition::include::OwnDefaults;
 use crate::definition::keys::{
-    DELAY_MAX, DEPENDENCY, GROUP, JOB, PARALLEL_MAX, PRIORITY_MAX, RETRIES_MAX, SETTINGS, SOURCE,
-    TIMEOUT_MAX, TOP,
+    DELAY_MAX, DEPENDENCY, GROUP, JOB, OWNER, PARALLEL_MAX, PRIORITY_MAX, RETRIES_MAX, SETTINGS,
+    SOURCE, TIMEOUT_MAX, TOP,
 };
 use crate::definition::node::{Node, Value};
 use crate::definition::raw::{
-    Raw, RawDecl, RawDependency, RawGroup, RawJob, RawSource, RawSql, Settings,
+    Raw, RawDecl, RawDependency, RawGroup, RawJob, RawOwner, RawSource, RawSql, Settings,
 };
 use crate::definition::read_checks::{checks, success};
 use crate::definition::read_limits::{locks, on_failure, pool, pool_uses, retry};
@@ -19,12 +20,17 @@ use crate::domain::job::TransactionMode;
 use crate::domain::trigger_rule::TriggerRule;
 
 /// Reads the tree of a whole definition.
-pub(crate) fn read(root: Node, report: &mut Report) -> Raw {
+pub(crate) fn read(root: Node, own_defaults: OwnDefaults, report: &mut Report) -> Raw {
     let mut top = Fields::open("the definition", root, TOP, report);
     let mut raw = Raw::default();
     if let Some(node) = top.take("defaults") {
         let mut fields = Fields::open("defaults", node, SETTINGS, top.report);
         raw.defaults = settings(&mut fields);
+    }
+    for (file, node) in own_defaults {
+        let node = node.unwrap_or_else(|| Node { at: top.at.clone(), value: Value::Null });
+        let mut fields = Fields::open("defaults", node, SETTINGS, top.report);
+        raw.own_defaults.insert(file, settings(&mut fields));
     }
     for (name, node) in entries("source", "sources", "name", top.take("sources"), top.report) {
         raw.sources.push(source(name, node, top.report));
@@ -44,6 +50,9 @@ pub(crate) fn read(root: Node, report: &mut Report) -> Raw {
     raw.params = decls("", top.take("params"), top.report);
     for (name, node) in entries("secret", "secrets", "name", top.take("secrets"), top.report) {
         raw.secrets.push(read_secret(name, node, top.report));
+    }
+    for (code, node) in entries("owner", "owners", "code", top.take("owners"), top.report) {
+        raw.owners.push(owner(code, node, top.report));
     }
     raw
 }
@@ -118,7 +127,7 @@ fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
         name: fields.line("name", 255),
         batch_type: fields.line("type", 64),
         owner: fields.line("owner", 255),
-        notify_email: addresses(&mut fields).unwrap_or_default(),
+        notify_email: addresses(&mut fields, "notify_email").unwrap_or_default(),
         max_parallel: fields.number("max_parallel", 1..=PARALLEL_MAX),
         time_zone: fields.word("time_zone"),
         params: decls(&format!("{whose}: "), fields.take("params"), fields.report),
@@ -146,7 +155,7 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         idempotent: fields.flag("idempotent"),
         is_active: fields.flag("is_active"),
         schedule_time: fields.time("schedule_time"),
-        notify_email: addresses(fields),
+        notify_email: addresses(fields, "notify_email"),
         owner: fields.line("owner", 255),
         tags: tags(fields),
         transaction: fields.choice("transaction", &transactions),
@@ -162,9 +171,9 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
     }
 }
 
-/// `notify_email` as a list, or as one text separated by `;` or `,`, as spreadsheets have it.
-fn addresses(fields: &mut Fields<'_>) -> Option<Vec<At<String>>> {
-    let texts = fields.texts("notify_email")?;
+/// Addresses as a list, or as one text separated by `;` or `,`, as spreadsheets have it.
+fn addresses(fields: &mut Fields<'_>, key: &str) -> Option<Vec<At<String>>> {
+    let texts = fields.texts(key)?;
     let one_each = |text: At<String>| -> Vec<At<String>> {
         let parts = text.value.split([';', ',']).map(str::trim).filter(|p| !p.is_empty());
         parts.map(|p| text.with(p.to_owned())).collect()
@@ -175,7 +184,7 @@ fn addresses(fields: &mut Fields<'_>) -> Option<Vec<At<String>>> {
         fields.report.fault(&address.at, what, "write name@host.domain");
     }
     if let Some(one_too_many) = found.get(MOST_ADDRESSES) {
-        let what = format!("{}: notify_email has {} addresses", fields.whose, found.len());
+        let what = format!("{}: {key} has {} addresses", fields.whose, found.len());
         let cure = format!("{MOST_ADDRESSES} is the most; use a mailing list");
         fields.report.fault(&one_too_many.at, what, cure);
     }
@@ -196,9 +205,34 @@ fn tags(fields: &mut Fields<'_>) -> Option<Vec<At<String>>> {
     Some(tags)
 }
 
+fn owner(code: At<String>, node: Node, report: &mut Report) -> RawOwner {
+    let mut fields = Fields::open(format!("owner {}", code.value), node, OWNER, report);
+    same_code(&mut fields, "code", &code);
+    // What `owner` of a job may be, for that is where it is named.
+    if code.value.chars().count() > 255 || code.value.chars().any(char::is_control) {
+        let what = format!("owner {:?} is not a short line of text", code.value);
+        fields.report.fault(&code.at, what, "use at most 255 characters, no control characters");
+    }
+    RawOwner {
+        name: fields.line("name", 255),
+        email: addresses(&mut fields, "email").unwrap_or_default(),
+        code,
+    }
+}
+
 fn job(code: At<String>, node: Node, report: &mut Report) -> RawJob {
+    job_named(format!("job {}", code.value), code, node, report)
+}
+
+/// Reads a job, or a template, which has the same keys; `whose` is what faults call it.
+pub(crate) fn job_named(
+    whose: String,
+    code: At<String>,
+    node: Node,
+    report: &mut Report,
+) -> RawJob {
     let known: Vec<&str> = JOB.iter().chain(SETTINGS).copied().collect();
-    let mut fields = Fields::open(format!("job {}", code.value), node, &known, report);
+    let mut fields = Fields::open(whose, node, &known, report);
     same_code(&mut fields, "code", &code);
     RawJob {
         code,
@@ -212,6 +246,7 @@ fn job(code: At<String>, node: Node, report: &mut Report) -> RawJob {
         script: fields.word("script"),
         script_file: fields.word("script_file"),
         params: params(&mut fields),
+        aliases: fields.texts("aliases").unwrap_or_default(),
     }
 }
 

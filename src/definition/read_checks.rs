@@ -2,7 +2,7 @@
 
 use crate::definition::fault::{At, Report};
 use crate::definition::fields::{Fields, single};
-use crate::definition::keys::{CHECK, EQUALS, EXPECT, RULE};
+use crate::definition::keys::{BETWEEN, CHECK, DRIFT, EQUALS, EXPECT, RULE};
 use crate::definition::node::{Node, Value};
 use crate::definition::raw::{RawCheck, RawExpect, RawQuery, RawRule};
 use crate::definition::read::{entries, same_code, sql};
@@ -103,8 +103,7 @@ fn expect(whose: &str, node: Node, report: &mut Report) -> Option<RawExpect> {
         found.push(RawExpect::Equals { at, query, tolerance });
     }
     if let Some(node) = fields.take("drift") {
-        let mut drift =
-            Fields::open(format!("{whose}: drift"), node, &["max_percent"], fields.report);
+        let mut drift = Fields::open(format!("{whose}: drift"), node, DRIFT, fields.report);
         match drift.text("max_percent") {
             Some(max_percent) => found.push(RawExpect::Drift { max_percent }),
             None => {
@@ -130,7 +129,7 @@ fn between(whose: &str, node: Node, report: &mut Report) -> Option<RawExpect> {
     let at = node.at.clone();
     let items = match node.value {
         Value::Map(_) => {
-            let mut fields = Fields::open(whose, node, &["min", "max"], report);
+            let mut fields = Fields::open(whose, node, BETWEEN, report);
             return Some(RawExpect::Between {
                 at,
                 min: fields.text("min"),

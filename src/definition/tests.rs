@@ -1,5 +1,7 @@
 //! A table of mistakes and what the user reads; the form of every key; both file formats.
 
+mod file_tests;
+
 use crate::definition::{Faults, Loaded, load};
 use crate::domain::declare::SecretFrom;
 use crate::domain::job::{

@@ -134,6 +134,11 @@ pub struct JobDef {
 }
 
 impl JobDef {
+    /// Whether this is its code or one of its aliases.
+    pub fn is_called(&self, name: &JobCode) -> bool {
+        self.code == *name || self.aliases.contains(name)
+    }
+
     /// A job with every default of the spec and no body: what tests and readers of bare CSV start
     /// from.
     pub fn bare(code: JobCode, group: GroupCode, job_type: JobType) -> Self {

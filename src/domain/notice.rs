@@ -1,6 +1,7 @@
 //! Who hears of what, in which words: the rows of `email_notifications`.
 
 use crate::domain::batch::Batch;
+use crate::domain::declare::Owner;
 use crate::domain::job::{Group, JobDef};
 use crate::domain::queue::QueueStatus;
 use crate::domain::text::clip;
@@ -37,10 +38,35 @@ pub struct JobEnd<'a> {
     pub blocked: &'a [String],
 }
 
-/// The mails about a job that ended for good in a way its owners must know: to the job's
-/// addresses and the group's, each once. Both languages in one mail, English first, so that the
-/// subject stays usable as a filter.
-pub fn about(batch: &Batch, group: &Group, job: &JobDef, end: &JobEnd<'_>) -> Vec<Notice> {
+/// The addresses that hear of a job, or of the batch as a whole: the job's own and the group's, each
+/// once. Who gives none is heard for by the owner.
+fn told(group: &Group, job: Option<&JobDef>, owners: &[Owner]) -> Vec<String> {
+    let of_owner = |code: &Option<String>| -> Vec<String> {
+        let found = owners.iter().find(|o| Some(&o.code) == code.as_ref());
+        found.map_or_else(Vec::new, |o| o.email.clone())
+    };
+    let or_owner = |own: &[String], owner: &Option<String>| {
+        if own.is_empty() { of_owner(owner) } else { own.to_vec() }
+    };
+    let mut told = Vec::new();
+    let jobs = job.map_or_else(Vec::new, |job| or_owner(&job.notify_email, &job.owner));
+    for address in jobs.into_iter().chain(or_owner(&group.notify_email, &group.owner)) {
+        if !told.contains(&address) {
+            told.push(address);
+        }
+    }
+    told
+}
+
+/// The mails about a job that ended for good in a way its owners must know. Both languages in one
+/// mail, English first, so that the subject stays usable as a filter.
+pub fn about(
+    batch: &Batch,
+    group: &Group,
+    job: &JobDef,
+    owners: &[Owner],
+    end: &JobEnd<'_>,
+) -> Vec<Notice> {
     let Some((kind, verb, verb_zh)) = words(end.status) else { return Vec::new() };
     let no = &batch.values.batch_no;
     let subject =
@@ -67,29 +93,14 @@ pub fn about(batch: &Batch, group: &Group, job: &JobDef, end: &JobEnd<'_>) -> Ve
         attempt = end.attempt,
         ended = end.ended,
     );
-    to_each(job.notify_email.iter().chain(&group.notify_email), &subject, &body, kind)
+    to_each(told(group, Some(job), owners), &subject, &body, kind)
 }
 
-/// The same mail to each address once.
-fn to_each<'a>(
-    addresses: impl Iterator<Item = &'a String>,
-    subject: &str,
-    body: &str,
-    kind: &'static str,
-) -> Vec<Notice> {
-    let mut told: Vec<&String> = Vec::new();
-    for address in addresses {
-        if !told.contains(&address) {
-            told.push(address);
-        }
-    }
-    let notice = |recipient: &String| Notice {
-        recipient: recipient.clone(),
-        subject: subject.to_owned(),
-        body: body.to_owned(),
-        kind,
-    };
-    told.into_iter().map(notice).collect()
+/// The same mail to each address.
+fn to_each(addresses: Vec<String>, subject: &str, body: &str, kind: &'static str) -> Vec<Notice> {
+    let notice =
+        |recipient| Notice { recipient, subject: subject.to_owned(), body: body.to_owned(), kind };
+    addresses.into_iter().map(notice).collect()
 }
 
 /// The mails about a try that runs longer than its job's `warn_after_sec`.
@@ -97,6 +108,7 @@ pub fn running_long(
     batch: &Batch,
     group: &Group,
     job: &JobDef,
+    owners: &[Owner],
     attempt: u32,
     took_ms: i64,
 ) -> Vec<Notice> {
@@ -117,12 +129,11 @@ pub fn running_long(
         group = group.code,
         limit = job.timeout_sec,
     );
-    let addresses = job.notify_email.iter().chain(&group.notify_email);
-    to_each(addresses, &one_line(&subject), &body, "running_long")
+    to_each(told(group, Some(job), owners), &one_line(&subject), &body, "running_long")
 }
 
 /// The mails about a batch that runs longer than its group's `warn_after_sec`.
-pub fn batch_long(batch: &Batch, group: &Group) -> Vec<Notice> {
+pub fn batch_long(batch: &Batch, group: &Group, owners: &[Owner]) -> Vec<Notice> {
     let no = &batch.values.batch_no;
     let warn_after = group.warn_after_sec.unwrap_or_default();
     let took = span_words(i64::from(warn_after) * 1_000);
@@ -135,11 +146,11 @@ pub fn batch_long(batch: &Batch, group: &Group) -> Vec<Notice> {
         group = group.code,
         name = group.name,
     );
-    to_each(group.notify_email.iter(), &one_line(&subject), &body, "batch_long")
+    to_each(told(group, None, owners), &one_line(&subject), &body, "batch_long")
 }
 
 /// The mails about a batch that is stopped because its time is up; `reason` says so.
-pub fn batch_timeout(batch: &Batch, group: &Group, reason: &str) -> Vec<Notice> {
+pub fn batch_timeout(batch: &Batch, group: &Group, owners: &[Owner], reason: &str) -> Vec<Notice> {
     let no = &batch.values.batch_no;
     let limit = group.batch_timeout_sec.unwrap_or_default();
     let subject = format!("[Procession] batch {no} ({}) is stopped: {reason}", group.code);
@@ -151,7 +162,7 @@ pub fn batch_timeout(batch: &Batch, group: &Group, reason: &str) -> Vec<Notice> 
         group = group.code,
         name = group.name,
     );
-    to_each(group.notify_email.iter(), &one_line(&subject), &body, "batch_timeout")
+    to_each(told(group, None, owners), &one_line(&subject), &body, "batch_timeout")
 }
 
 fn words(status: QueueStatus) -> Option<(&'static str, &'static str, &'static str)> {
@@ -222,7 +233,7 @@ mod tests {
             message: Some("ORA-00060"),
             blocked: &["TB".to_owned(), "PNL".to_owned()],
         };
-        about(&batch, &group, &job, &end)
+        about(&batch, &group, &job, &[], &end)
     }
 
     #[test]
@@ -238,20 +249,51 @@ mod tests {
     }
 
     #[test]
+    fn who_gives_no_address_is_heard_for_by_the_owner() {
+        let owner = |code: &str, email: &[&str]| Owner {
+            code: code.to_owned(),
+            name: code.to_owned(),
+            email: email.iter().map(|&e| e.to_owned()).collect(),
+        };
+        let owners = [owner("gl", &["gl@b", "ops@b"]), owner("fx", &["fx@b"]), owner("mute", &[])];
+        let code = GroupCode::parse("g").expect("group");
+        let said = |list: &[&str]| list.iter().map(|&e| e.to_owned()).collect::<Vec<_>>();
+        for (job_owner, job_email, group_owner, group_email, wanted) in [
+            (None, &[][..], None, &[][..], &[][..]),
+            (Some("fx"), &[], Some("gl"), &[], &["fx@b", "gl@b", "ops@b"]),
+            (Some("fx"), &["me@b"], Some("gl"), &[], &["me@b", "gl@b", "ops@b"]),
+            (Some("gl"), &[], Some("gl"), &["ops@b"], &["gl@b", "ops@b"]),
+            (Some("free text"), &[], Some("mute"), &[], &[]),
+        ] {
+            let mut group = Group::bare(code.clone());
+            group.owner = group_owner.map(str::to_owned);
+            group.notify_email = said(group_email);
+            let job_code = JobCode::parse("A").expect("code");
+            let mut job =
+                JobDef::bare(job_code, code.clone(), JobType::parse("NOOP").expect("type"));
+            job.owner = job_owner.map(str::to_owned);
+            job.notify_email = said(job_email);
+            let of_group = told(&group, None, &owners);
+            assert!(wanted.ends_with(&of_group.iter().map(String::as_str).collect::<Vec<_>>()));
+            assert_eq!(told(&group, Some(&job), &owners), wanted, "{job_owner:?} {group_owner:?}");
+        }
+    }
+
+    #[test]
     fn what_runs_long_is_told_with_where_to_look() {
         let (batch, mut group, mut job) = setting();
         (group.warn_after_sec, group.batch_timeout_sec) = (Some(7_200), Some(9_000));
         job.warn_after_sec = Some(600);
-        let sent = running_long(&batch, &group, &job, 3, 601_000);
+        let sent = running_long(&batch, &group, &job, &[], 3, 601_000);
         assert_eq!(sent.len(), 2);
         let subject =
             "[Procession] GL_POST still runs after 10 min 01 s in batch 202407 (month_end)";
         assert_eq!((sent[0].subject.as_str(), sent[0].kind), (subject, "running_long"));
         assert!(sent[0].body.contains("logs 202407 GL_POST"), "{}", sent[0].body);
-        let sent = batch_long(&batch, &group);
+        let sent = batch_long(&batch, &group, &[]);
         let subject = "[Procession] batch 202407 (month_end) still runs after 2 h 00 min";
         assert_eq!((sent[0].subject.as_str(), sent.len()), (subject, 2));
-        let sent = batch_timeout(&batch, &group, "ran past its 9000 s");
+        let sent = batch_timeout(&batch, &group, &[], "ran past its 9000 s");
         let subject = "[Procession] batch 202407 (month_end) is stopped: ran past its 9000 s";
         assert_eq!((sent[0].subject.as_str(), sent[0].kind), (subject, "batch_timeout"));
         assert!(sent[0].body.contains("超过 9000 秒时限"), "{}", sent[0].body);

@@ -3,12 +3,12 @@
 use crate::domain::batch::Snapshot;
 use crate::domain::expr::Expr;
 use crate::domain::id::JobCode;
+use crate::domain::id::QueueId;
 use crate::domain::job::{JobDef, output_of};
 use crate::domain::outcome::Outputs;
 use crate::domain::params;
-use crate::domain::trigger_rule::When;
-use crate::domain::id::QueueId;
 use crate::domain::queue::QueueEntry;
+use crate::domain::trigger_rule::When;
 use crate::store::{Tx, queue};
 use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
@@ -63,7 +63,7 @@ pub(super) fn wanted_outputs(snapshot: &Snapshot) -> HashSet<JobCode> {
 }
 
 /// The outputs that parameters and conditions of a batch refer to.
-pub(super) pub(super) async fn outputs_of(
+pub(super) async fn outputs_of(
     tx: &mut Tx,
     snapshot: &Snapshot,
     rows: &[QueueEntry],

@@ -120,7 +120,9 @@ impl Active {
             message: row.error_message.as_deref(),
             blocked,
         };
-        let notices = notice::about(&self.batch, &self.snapshot.group, self.job(node), &end);
+        let owners = &self.snapshot.shared.owners;
+        let group = &self.snapshot.group;
+        let notices = notice::about(&self.batch, group, self.job(node), owners, &end);
         let any = !notices.is_empty();
         if any {
             changes.notices.push((self.batch.batch_id, Some(row.queue_id), notices));

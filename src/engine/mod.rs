@@ -30,6 +30,7 @@ use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 
 pub use node::Node;
+pub use node::host_name;
 pub use outside::read as outside;
 
 /// Settings of the engine.

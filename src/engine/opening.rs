@@ -5,8 +5,7 @@ use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, 
 use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::job::{Definition, JobDependency};
-use crate::domain::outcome::Outputs;
-use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::queue::QueueStatus;
 use crate::domain::refusal::{Refusal, Refusals};
 use crate::domain::rerun::{Scope, UnknownJobs};
 use crate::domain::time::Millis;

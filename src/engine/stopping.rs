@@ -60,7 +60,12 @@ impl Active {
         }
         let limit = self.snapshot.group.batch_timeout_sec.unwrap_or_default();
         let reason = format!("ran past its {limit} s");
-        let notices = notice::batch_timeout(&self.batch, &self.snapshot.group, &reason);
+        let notices = notice::batch_timeout(
+            &self.batch,
+            &self.snapshot.group,
+            &self.snapshot.shared.owners,
+            &reason,
+        );
         let id = self.batch.batch_id;
         if !notices.is_empty() {
             changes.notices.push((id, None, notices));

@@ -71,7 +71,8 @@ impl Active {
             }
             let took = now.since(row.start_time.unwrap_or(now));
             let (group, attempt) = (&self.snapshot.group, row.attempt);
-            let notices = notice::running_long(&self.batch, group, job, attempt, took);
+            let owners = &self.snapshot.shared.owners;
+            let notices = notice::running_long(&self.batch, group, job, owners, attempt, took);
             let told = match notices.len() {
                 0 => "nobody is named to hear of it".to_owned(),
                 1 => "told 1 address".to_owned(),
@@ -85,7 +86,8 @@ impl Active {
             changes.batches.insert(id, self.batch.revision);
         }
         if self.watch.batch.is_some_and(|at| at <= now) && !self.readiness.is_done() {
-            let notices = notice::batch_long(&self.batch, &self.snapshot.group);
+            let notices =
+                notice::batch_long(&self.batch, &self.snapshot.group, &self.snapshot.shared.owners);
             if !notices.is_empty() {
                 changes.notices.push((id, None, notices));
             }

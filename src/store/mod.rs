@@ -18,6 +18,7 @@ pub mod queue;
 pub mod run_mode;
 pub mod secret;
 mod shared;
+pub mod version;
 
 pub use crate::db::{Db, Tx};
 

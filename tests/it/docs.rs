@@ -192,6 +192,15 @@ fn doc_of(source: &str, line: &str) -> String {
     words.join(" ")
 }
 
+// --- the schema of definition files ------------------------------------------------------------------
+
+#[test]
+fn definition_schema() {
+    let schema = procession::definition::schema(&procession::app::job_kinds());
+    let text = serde_json::to_string_pretty(&schema).expect("JSON");
+    check("docs/procession.schema.json", &(text + "\n"));
+}
+
 // --- shapes of pictures ----------------------------------------------------------------------------
 
 /// docs/dag-formats.md lists every shape in the program's own words, with the version that is tested.

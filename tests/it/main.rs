@@ -15,4 +15,5 @@ mod params;
 mod picture_node;
 mod plan;
 mod store;
+mod text;
 mod util;

@@ -13,6 +13,7 @@ mod parallel;
 mod queue;
 mod schema;
 mod secret;
+mod version;
 
 use crate::util::{Scratch, with_scratch};
 use anyhow::Result;
@@ -138,6 +139,12 @@ suite! {
             a_schema_of_a_newer_binary_is_refused
             a_broken_migration_is_refused
             a_foreign_migration_is_refused;
+        version:
+            each_change_of_a_group_is_a_version
+            a_dry_run_and_a_refusal_leave_no_version
+            a_rollback_is_a_new_version_and_is_written_down
+            what_was_there_before_versions_can_be_gone_back_to
+            a_version_number_is_given_once;
     }
     on_empty {
         schema:

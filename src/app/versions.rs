@@ -1,0 +1,144 @@
+//! What becomes of a definition: stored, kept as a version of each group it changes, taken back.
+
+use crate::app::{App, Apply, its_part, refuse_foreign};
+use crate::definition::{self, Change};
+use crate::domain::id::GroupCode;
+use crate::domain::job::Definition;
+use crate::domain::part;
+use crate::domain::time::Millis;
+use crate::engine::host_name;
+use crate::store::version::{NewVersion, Version};
+use crate::store::{self, Tx, audit, version};
+use anyhow::{Context as _, Result};
+
+/// Who changes a definition, and what is said about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authorship {
+    /// Who.
+    pub author: String,
+    /// What is said.
+    pub remark: Option<String>,
+}
+
+impl Authorship {
+    /// The user of this process, who says nothing.
+    pub fn of_user() -> Self {
+        Self { author: whoami(), remark: None }
+    }
+}
+
+/// The user of this process, as the environment names it.
+pub fn whoami() -> String {
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    user.unwrap_or_else(|_| "unknown".to_owned())
+}
+
+impl App {
+    /// `apply_as` in the name of this process's user.
+    pub async fn apply(&self, wanted: &Definition, how: Apply) -> Result<Vec<Change>> {
+        self.apply_as(wanted, how, &Authorship::of_user()).await
+    }
+
+    /// Makes the tables say what `wanted` says, in one transaction that also writes a version of each
+    /// group that changes; gives what changed. With `DryRun` nothing is written.
+    pub async fn apply_as(
+        &self,
+        wanted: &Definition,
+        how: Apply,
+        by: &Authorship,
+    ) -> Result<Vec<Change>> {
+        let (mut tx, stored, changes) = self.compare(wanted).await?;
+        if how == Apply::Write && !changes.is_empty() {
+            write(&mut tx, &stored, wanted, by, self.clock.now()).await?;
+            tx.commit().await.context("apply the definition")?;
+        }
+        Ok(changes)
+    }
+
+    /// Makes a group what it was in an earlier version, as a new version; gives what changed.
+    pub async fn rollback(
+        &self,
+        to: &Version,
+        how: Apply,
+        by: &Authorship,
+        reason: &str,
+    ) -> Result<Vec<Change>> {
+        let (mut tx, stored, changes) = self.compare(&to.definition).await?;
+        if how == Apply::DryRun || changes.is_empty() {
+            return Ok(changes);
+        }
+        let now = self.clock.now();
+        let remark = Some(format!("rollback to version {}: {reason}", to.no));
+        let by = Authorship { author: by.author.clone(), remark };
+        write(&mut tx, &stored, &to.definition, &by, now).await?;
+        let words: Vec<String> = changes.iter().map(Change::to_string).collect();
+        let entry = audit::Entry {
+            action: "rollback".to_owned(),
+            group: Some(to.group.clone()),
+            batch: None,
+            job: None,
+            detail: Some(serde_json::json!({ "version": to.no, "changes": words })),
+            reason: Some(reason.to_owned()),
+        };
+        let operator = audit::Operator { actor: by.author.clone(), host: host_name() };
+        audit::record(&mut tx, &operator, &[entry], now).await?;
+        tx.commit().await.context("roll the group back")?;
+        Ok(changes)
+    }
+
+    /// All versions of a group, the first one first.
+    pub async fn versions(&self, group: &GroupCode) -> Result<Vec<Version>> {
+        let mut tx = self.db.read().await?;
+        version::of_group(&mut tx, group).await
+    }
+
+    /// What is stored, and what of it `wanted` would change.
+    async fn compare(&self, wanted: &Definition) -> Result<(Tx, Definition, Vec<Change>)> {
+        let mut tx = self.db.begin().await?;
+        let stored = store::job::definition(&mut tx).await?;
+        refuse_foreign(&stored, wanted)?;
+        let changes = definition::diff(&its_part(&stored, wanted), wanted);
+        Ok((tx, stored, changes))
+    }
+}
+
+async fn write(
+    tx: &mut Tx,
+    stored: &Definition,
+    wanted: &Definition,
+    by: &Authorship,
+    now: Millis,
+) -> Result<()> {
+    store::job::apply(tx, stored, wanted, now).await?;
+    let after = store::job::definition(tx).await?;
+    for group in &after.groups {
+        let (old, new) = (part::of_code(stored, &group.code), part::of_group(&after, group));
+        let same = |old: &Definition| definition::diff(old, &new).is_empty();
+        if old.as_ref().is_some_and(same) {
+            continue;
+        }
+        // A group from before versions were kept: what it was can then still be gone back to.
+        if let Some(old) = &old
+            && version::last(tx, &group.code).await? == 0
+        {
+            let remark = Some("as it was before its first change under versions");
+            let author = &by.author;
+            add(tx, &NewVersion { group: &group.code, author, remark, definition: old }, now)
+                .await?;
+        }
+        let (author, remark) = (by.author.as_str(), by.remark.as_deref());
+        add(tx, &NewVersion { group: &group.code, author, remark, definition: &new }, now).await?;
+    }
+    Ok(())
+}
+
+async fn add(tx: &mut Tx, new: &NewVersion<'_>, now: Millis) -> Result<()> {
+    match version::add(tx, new, now).await {
+        Err(error) if store::is_taken(&error) => {
+            let group = new.group;
+            Err(error
+                .context(format!("group {group} is being changed by somebody else; try again")))
+        }
+        other => other.map(drop),
+    }
+}

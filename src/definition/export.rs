@@ -1,0 +1,325 @@
+//! A definition back to the text of a file: what `apply` reads as the very same definition.
+//!
+//! It goes through the form that is stored, and leaves out what a definition takes when nothing is
+//! said; so a field added to a type is written without a word here. What comes out is read again and
+//! compared before anybody sees it.
+
+use crate::definition::diff::{Change, diff};
+use crate::definition::fault::Faults;
+use crate::definition::load::load;
+use crate::definition::write::{Format, Tree, text};
+use crate::domain::external::ExternalDependency;
+use crate::domain::id::JobCode;
+use crate::domain::job::{Definition, Group, JobDef, JobDependency, JobKind};
+use crate::domain::trigger_rule::When;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Keys that come first, in this order; others follow by name, and those of `LAST` end the map.
+const FIRST: &[&str] = &[
+    "owners",
+    "sources",
+    "pools",
+    "hosts",
+    "secrets",
+    "groups",
+    "job_code",
+    "code",
+    "name",
+    "url",
+    "group",
+    "job",
+    "type",
+    "mode",
+    "source",
+    "aliases",
+    "depends_on",
+    "trigger_rule",
+    "proc_name",
+    "value",
+];
+/// Long texts.
+const LAST: &[&str] = &["params", "procedures", "checks", "sql", "script", "jobs", "dependencies"];
+
+/// What is taken when a map inside a job or group says nothing: its key, the word, and where.
+const TAKEN: &[(&str, &str, &str)] = &[
+    ("params", "mode", "in"),
+    ("params", "type", "text"),
+    ("success", "else", "error"),
+    ("checks", "else", "error"),
+    ("http", "send", "none"),
+    ("depends_on", "when", "success"),
+    ("depends_on", "missing", "wait"),
+];
+
+/// Why a definition cannot be written as a file; `Display` is the sentence for the user.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The text would not be accepted.
+    #[error("what is stored cannot be written as one file, because it would be refused:\n{0}")]
+    Refused(Faults),
+    /// The text would mean something else. A bug of ours.
+    #[error(
+        "what is stored cannot be written as a file, because it would be read differently:\n{0}"
+    )]
+    Differs(String),
+    /// The text could not be made.
+    #[error("what is stored cannot be written as a file: {0}")]
+    Unwritable(String),
+}
+
+/// The text of a definition; reading it gives the definition again.
+pub fn export(defs: &Definition, kinds: &[JobKind], format: Format) -> Result<String, ExportError> {
+    let text = text(&tree(defs), format).map_err(ExportError::Unwritable)?;
+    let read = |_: &Path| Ok(text.clone());
+    // Where a fault would stand, said in the words of a file that nobody has written yet.
+    let name = match format {
+        Format::Yaml => "export.yaml",
+        Format::Json => "export.json",
+    };
+    let again = load(Path::new(name), &read, kinds).map_err(ExportError::Refused)?;
+    let changes = diff(defs, &again.definition);
+    if changes.is_empty() {
+        return Ok(text);
+    }
+    let words: Vec<String> = changes.iter().map(Change::to_string).collect();
+    Err(ExportError::Differs(words.join("\n")))
+}
+
+fn tree(defs: &Definition) -> Tree {
+    let shared = json(&defs.shared);
+    let mut top = Map::new();
+    for (section, items) in shared {
+        let key = if section == "owners" { "code" } else { "name" };
+        let items = match items {
+            Value::Array(items) => items,
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Object(_) => continue,
+        };
+        let named = if section == "params" { declared(items) } else { by(key, items) };
+        top.insert(section, named);
+    }
+    let sources = defs.sources.iter().map(|s| Value::Object(json(s))).collect();
+    top.insert("sources".to_owned(), by("name", sources));
+    let groups = defs.groups.iter().map(|g| Value::Object(group(g))).collect();
+    top.insert("groups".to_owned(), by("code", groups));
+    let waits = Waits::of(defs);
+    let jobs = defs.jobs.iter().map(|j| Value::Object(job(j, defs, &waits))).collect();
+    top.insert("jobs".to_owned(), by("code", jobs));
+    let listed = defs.dependencies.iter().filter(|d| !waits.is_with_job(&d.job_code));
+    let listed: Vec<Value> = listed.map(|d| Value::Object(json(d))).collect();
+    if !listed.is_empty() {
+        top.insert("dependencies".to_owned(), Value::Array(listed));
+    }
+    top.retain(|_, section| *section != Value::Object(Map::new()));
+    // The order of entries is the definition's own, which a JSON map does not keep.
+    let order = Order {
+        sources: numbered(defs.sources.iter().map(|s| s.name.as_str())),
+        groups: numbered(defs.groups.iter().map(|g| g.code.as_str())),
+        jobs: numbered(defs.jobs.iter().map(|j| j.code.as_str())),
+    };
+    order.tree(top)
+}
+
+fn json(item: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(item) {
+        Ok(Value::Object(fields)) => fields,
+        Ok(_) | Err(_) => Map::new(),
+    }
+}
+
+/// Items by their name, which then stands outside.
+fn by(key: &str, items: Vec<Value>) -> Value {
+    let mut found = Map::new();
+    for item in items {
+        let Value::Object(mut fields) = item else { continue };
+        if let Some(Value::String(name)) = fields.remove(key) {
+            found.insert(name, Value::Object(fields));
+        }
+    }
+    Value::Object(found)
+}
+
+/// Declared parameters by name, a plain text as its value alone; as a list where a map by name would
+/// not keep their order.
+fn declared(items: Vec<Value>) -> Value {
+    let names: Vec<&str> = items.iter().filter_map(|i| i["name"].as_str()).collect();
+    if !names.is_sorted() || names.iter().any(|name| place(name) != PLAIN) {
+        let mut list = Value::Array(items);
+        drop_taken("params", &mut list);
+        return list;
+    }
+    let Value::Object(mut params) = by("name", items) else { return Value::Null };
+    for param in params.values_mut() {
+        drop_taken("params", param);
+        if let Value::Object(fields) = param
+            && fields.len() == 1
+            && let Some(value) = fields.remove("value")
+        {
+            *param = value;
+        }
+    }
+    Value::Object(params)
+}
+
+fn group(group: &Group) -> Map<String, Value> {
+    let mut fields = without(json(group), &json(&Group::bare(group.code.clone())), &["code"]);
+    if let Some(Value::Array(params)) = fields.remove("params") {
+        fields.insert("params".to_owned(), declared(params));
+    }
+    fields
+}
+
+fn job(job: &JobDef, defs: &Definition, waits: &Waits<'_>) -> Map<String, Value> {
+    let bare = JobDef::bare(job.code.clone(), job.group.clone(), job.job_type.clone());
+    let mut fields = without(json(job), &json(&bare), &["code", "group", "type"]);
+    if defs.groups.len() == 1 {
+        fields.remove("group");
+    }
+    let parents = waits.parents(&job.code);
+    if !parents.is_empty() {
+        fields.insert("depends_on".to_owned(), Value::Array(parents));
+    }
+    for (key, value) in &mut fields {
+        drop_taken(key, value);
+    }
+    fields
+}
+
+/// The fields that differ from `bare`, and those of `keep`.
+fn without(
+    mut fields: Map<String, Value>,
+    bare: &Map<String, Value>,
+    keep: &[&str],
+) -> Map<String, Value> {
+    fields.retain(|key, value| keep.contains(&key.as_str()) || bare.get(key) != Some(value));
+    fields
+}
+
+fn drop_taken(section: &str, value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| drop_taken(section, item)),
+        Value::Object(fields) => fields.retain(|key, value| {
+            TAKEN.iter().all(|(s, k, word)| *s != section || k != key || value != word)
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// What each job waits for.
+struct Waits<'a> {
+    inside: HashMap<&'a JobCode, Vec<&'a JobDependency>>,
+    outside: HashMap<&'a JobCode, Vec<&'a ExternalDependency>>,
+}
+
+impl<'a> Waits<'a> {
+    fn of(defs: &'a Definition) -> Self {
+        let mut waits = Self { inside: HashMap::new(), outside: HashMap::new() };
+        for one in &defs.dependencies {
+            waits.inside.entry(&one.job_code).or_default().push(one);
+        }
+        waits.inside.values_mut().for_each(|own| own.sort_by_key(|d| d.dependency_order));
+        for one in &defs.externals {
+            waits.outside.entry(&one.job_code).or_default().push(one);
+        }
+        waits
+    }
+
+    /// Whether the dependencies of a job are numbered as a list with the job would number them.
+    fn is_with_job(&self, code: &JobCode) -> bool {
+        let own = self.inside.get(code).into_iter().flatten();
+        (1..).zip(own).all(|(order, d)| d.dependency_order == order)
+    }
+
+    fn parents(&self, code: &JobCode) -> Vec<Value> {
+        let inside = self.inside.get(code).filter(|_| self.is_with_job(code));
+        let inside = inside.into_iter().flatten().map(|d| match &d.when {
+            When::Success => Value::from(d.depends_on.as_str()),
+            when => serde_json::json!({"job": d.depends_on, "when": when}),
+        });
+        let outside = self.outside.get(code).into_iter().flatten().map(|e| {
+            let mut fields = json(e);
+            fields.remove("job_code");
+            if let Some(job) = fields.remove("depends_on") {
+                fields.insert("job".to_owned(), job);
+            }
+            Value::Object(fields)
+        });
+        inside.chain(outside).collect()
+    }
+}
+
+/// Places by name.
+type Numbers = HashMap<String, usize>;
+
+fn numbered<'a>(names: impl Iterator<Item = &'a str>) -> Numbers {
+    names.enumerate().map(|(i, name)| (name.to_owned(), i)).collect()
+}
+
+/// The order of the entries of sections whose order is somebody's own.
+struct Order {
+    sources: Numbers,
+    groups: Numbers,
+    jobs: Numbers,
+}
+
+impl Order {
+    fn tree(&self, top: Map<String, Value>) -> Tree {
+        let section = |(key, value): (String, Value)| {
+            let order = match key.as_str() {
+                "sources" => Some(&self.sources),
+                "groups" => Some(&self.groups),
+                "jobs" => Some(&self.jobs),
+                _ => None,
+            };
+            let value = match (value, order) {
+                (Value::Object(entries), order) => Tree::Map(by_name(entries, order)),
+                (other, _) => nested(other),
+            };
+            (key, value)
+        };
+        let mut all: Vec<(String, Tree)> = top.into_iter().map(section).collect();
+        all.sort_by_cached_key(|(key, _)| place(key));
+        Tree::Map(all)
+    }
+}
+
+/// Entries under names that somebody chose.
+fn by_name(entries: Map<String, Value>, order: Option<&Numbers>) -> Vec<(String, Tree)> {
+    let mut all: Vec<(String, Tree)> = entries.into_iter().map(|(k, v)| (k, nested(v))).collect();
+    all.sort_by_key(|(name, _)| order.and_then(|o| o.get(name).copied()));
+    all
+}
+
+/// Entries under words of ours.
+fn by_key(entries: Map<String, Value>) -> Vec<(String, Tree)> {
+    let mut all: Vec<(String, Tree)> = entries.into_iter().map(|(k, v)| (k, nested(v))).collect();
+    all.sort_by_cached_key(|(key, _)| place(key));
+    all
+}
+
+fn nested(value: Value) -> Tree {
+    match value {
+        Value::String(text) => Tree::Text(text),
+        Value::Array(items) => Tree::List(items.into_iter().map(nested).collect()),
+        Value::Object(fields) => Tree::Map(by_key(fields)),
+        plain @ (Value::Null | Value::Bool(_) | Value::Number(_)) => Tree::Plain(plain),
+    }
+}
+
+/// The place of a key that is in neither list.
+const PLAIN: (usize, usize) = (1, 0);
+
+fn place(key: &str) -> (usize, usize) {
+    let at = |list: &[&str]| list.iter().position(|k| *k == key);
+    match (at(FIRST), at(LAST)) {
+        (Some(first), _) => (0, first),
+        (None, None) => PLAIN,
+        (None, Some(last)) => (2, last),
+    }
+}

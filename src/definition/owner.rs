@@ -1,0 +1,41 @@
+//! Owners: who answers for jobs and groups, and whether those that are named exist.
+
+use crate::definition::fault::{At, Report};
+use crate::definition::near::did_you_mean;
+use crate::definition::raw::{Raw, RawOwner, Settings};
+use crate::domain::declare::Owner;
+
+/// The declared owners.
+pub(crate) fn owners(raw: &[RawOwner]) -> Vec<Owner> {
+    let owner = |raw: &RawOwner| Owner {
+        code: raw.code.value.clone(),
+        name: raw.name.as_ref().unwrap_or(&raw.code).value.clone(),
+        email: raw.email.iter().map(|e| e.value.clone()).collect(),
+    };
+    raw.iter().map(owner).collect()
+}
+
+/// Whoever declares owners means them: a name that is not among them is a slip. Without a section
+/// `owners` the word is free text.
+pub(crate) fn check(raw: &Raw, report: &mut Report) {
+    if raw.owners.is_empty() {
+        return;
+    }
+    let of_settings = |whose: &str, said: &Settings| Some((whose.to_owned(), said.owner.clone()?));
+    let groups = raw
+        .groups
+        .iter()
+        .filter_map(|g| Some((format!("group {}", g.code.value), g.owner.clone()?)));
+    let jobs =
+        raw.jobs.iter().filter_map(|j| of_settings(&format!("job {}", j.code.value), &j.settings));
+    let defaults = raw.all_defaults().filter_map(|d| of_settings("defaults", d));
+    let said: Vec<(String, At<String>)> = groups.chain(jobs).chain(defaults).collect();
+    for (whose, word) in said {
+        let codes = || raw.owners.iter().map(|o| o.code.value.as_str());
+        if codes().all(|code| code != word.value) {
+            let hint = did_you_mean(&word.value, codes());
+            let what = format!("{whose}: owner {} is not defined", word.value);
+            report.fault(&word.at, what, format!("{hint}define it under owners"));
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The forms that values in a definition file have, and each as JSON Schema.
+
+use crate::domain::job::JobKind;
+use crate::domain::source::DialectName;
+use serde_json::{Map, Value, json};
+
+/// A map of known keys; `name` is the list in `keys.rs` in lower case.
+pub(crate) struct Section {
+    pub(crate) name: &'static str,
+    pub(crate) keys: &'static [Key],
+}
+
+/// A key: its name, one sentence, and what its value may be.
+pub(crate) struct Key(pub(crate) &'static str, pub(crate) &'static str, pub(crate) Form);
+
+/// What a value may be.
+pub(crate) enum Form {
+    /// A single value.
+    Text,
+    /// A whole number.
+    Int(i64, i64),
+    /// A truth value.
+    Flag,
+    /// A time of day.
+    Time,
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// A job type.
+    JobType,
+    /// A list of single values, or one.
+    Texts,
+    /// Names and texts.
+    NamedTexts,
+    /// SQL: one text, or one per dialect.
+    Sql,
+    /// A list of maps of this section.
+    List(&'static str),
+    /// A list of single values or maps of this section, or one of either.
+    Mixed(&'static str),
+    /// Maps of this section by name, or a list of them with their names inside, under this key.
+    By(&'static str, &'static str),
+    /// The same; a single value may stand for the map.
+    Short(&'static str, &'static str),
+    /// One map of this section.
+    Map(&'static str),
+    /// What a job takes: names with single values, or a list of names or maps of this section.
+    Uses(&'static str),
+    /// One map of this section, or one of these words.
+    OrWord(&'static str, &'static [&'static str]),
+    /// One map of this section, or a list of two values.
+    OrPair(&'static str),
+}
+
+/// What a value of this form may be, as JSON Schema; null counts as absent.
+pub(crate) fn form_of(form: &Form, kinds: &[JobKind]) -> Value {
+    match form {
+        Form::Text => json!({"type": ["string", "number", "boolean", "null"]}),
+        Form::Int(min, max) => json!({
+            "type": ["integer", "string", "null"], "minimum": min, "maximum": max,
+            "pattern": "^[+-]?[0-9]+$"
+        }),
+        Form::Flag => json!({"enum": [
+            true, false, "true", "false", "yes", "no", "on", "off", "y", "n", 1, 0, "1", "0", null
+        ]}),
+        Form::Time => json!({
+            "type": ["string", "null"], "pattern": "^[0-9]{1,2}:[0-9]{1,2}(:[0-9]{1,2})?$"
+        }),
+        Form::Words(words) => {
+            let all: Vec<Value> =
+                words.iter().map(|w| Value::from(*w)).chain([Value::Null]).collect();
+            json!({"enum": all})
+        }
+        Form::JobType => {
+            let one = |k: &JobKind| json!({"const": k.name, "description": k.about});
+            let all: Vec<Value> = kinds.iter().map(one).chain([json!({"type": "null"})]).collect();
+            json!({"anyOf": all})
+        }
+        Form::Texts => json!({
+            "type": ["array", "string", "number", "null"],
+            "items": {"type": ["string", "number", "boolean"]}
+        }),
+        Form::NamedTexts => {
+            json!({"type": ["object", "null"], "additionalProperties": {"type": "string"}})
+        }
+        Form::Sql => {
+            let texts: Map<String, Value> = DialectName::ALL
+                .iter()
+                .map(|d| (d.to_string(), json!({"type": ["string", "null"]})))
+                .collect();
+            json!({
+                "type": ["string", "object", "null"], "properties": texts,
+                "additionalProperties": false
+            })
+        }
+        Form::List(_) | Form::Mixed(_) | Form::By(..) | Form::Short(..) => maps_of(form),
+        Form::Map(_) | Form::Uses(_) | Form::OrWord(..) | Form::OrPair(_) => maps_of(form),
+    }
+}
+
+/// The forms that hold maps of a section.
+fn maps_of(form: &Form) -> Value {
+    let refer = |section: &str| json!({"$ref": format!("#/definitions/{section}")});
+    match form {
+        Form::Text | Form::Int(..) | Form::Flag | Form::Time | Form::Words(_) => Value::Null,
+        Form::JobType | Form::Texts | Form::NamedTexts | Form::Sql => Value::Null,
+        Form::List(section) => json!({"type": ["array", "null"], "items": refer(section)}),
+        Form::Mixed(section) => {
+            let one = json!({"anyOf": [{"type": ["string", "number"]}, refer(section)]});
+            json!({"anyOf": [{"type": "array", "items": one}, one]})
+        }
+        Form::By(section, key) => by(section, key, refer(section)),
+        Form::Short(section, key) => {
+            let short = json!({"type": ["string", "number", "boolean"]});
+            by(section, key, json!({"anyOf": [short, refer(section)]}))
+        }
+        Form::Map(section) => json!({"anyOf": [refer(section)]}),
+        Form::Uses(section) => {
+            let word = json!({"type": ["string", "number"]});
+            let one = json!({"anyOf": [word, refer(section)]});
+            let named = json!({"type": ["string", "number", "null"]});
+            json!({"anyOf": [
+                {"type": ["object", "null"], "additionalProperties": named},
+                {"type": "array", "items": one}, word
+            ]})
+        }
+        Form::OrWord(section, words) => json!({"anyOf": [{"enum": words}, refer(section)]}),
+        Form::OrPair(section) => {
+            let pair = json!({
+                "type": "array", "minItems": 2, "maxItems": 2,
+                "items": {"type": ["string", "number", "null"]}
+            });
+            json!({"anyOf": [pair, refer(section)]})
+        }
+    }
+}
+
+/// Maps by name, or a list of maps that hold their name themselves.
+fn by(section: &str, key: &str, entry: Value) -> Value {
+    let inside = if section == "template" {
+        json!({"type": "object"})
+    } else {
+        json!({"$ref": format!("#/definitions/{section}")})
+    };
+    json!({"anyOf": [
+        {"type": ["object", "null"], "additionalProperties": entry},
+        {"type": "array", "items": {"allOf": [inside, {"required": [key]}]}}
+    ]})
+}

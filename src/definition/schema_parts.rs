@@ -1,0 +1,143 @@
+//! The rest of `schema_table`: maps inside jobs, groups and one another.
+
+use crate::definition::keys::{DELAY_MAX, PARALLEL_MAX, WAIT_MAX};
+use crate::definition::schema_form::Form::{
+    Flag, Int, Map, OrPair, OrWord, Sql, Text, Texts, Words,
+};
+use crate::definition::schema_form::{Form, Key, Section};
+
+const PARALLEL: Form = Int(1, PARALLEL_MAX as i64);
+const TYPES: Form = Words(&["text", "int", "decimal", "date", "datetime", "bool"]);
+const GRADES: Form = Words(&["warning", "error", "fatal"]);
+
+/// The maps that stand inside others.
+pub(crate) const PARTS: &[Section] = &[
+    Section {
+        name: "param",
+        keys: &[
+            Key("name", "Its name: the procedure's parameter, :name in SQL.", Text),
+            Key("mode", "Which way it travels.", Words(&["in", "out", "inout"])),
+            Key("type", "What its value must be; text when absent.", TYPES),
+            Key(
+                "value",
+                "Its value; may hold ${batch_no}, ${params.NAME}, ${jobs.CODE.NAME} and the like.",
+                Text,
+            ),
+            Key("required", "Whether the job is refused without a value.", Flag),
+            Key("secret", "Whether its value is never shown.", Flag),
+        ],
+    },
+    Section {
+        name: "declared",
+        keys: &[
+            Key("name", "Its name.", Text),
+            Key("type", "What its value must be; text when absent.", TYPES),
+            Key("value", "Its value where the batch gives none.", Text),
+            Key("required", "Whether a batch without it is refused.", Flag),
+            Key("secret", "Whether its value is never shown.", Flag),
+        ],
+    },
+    Section {
+        name: "dependency",
+        keys: &[
+            Key("job_code", "The job that waits.", Text),
+            Key("depends_on", "The job it waits for.", Text),
+            Key("dependency_order", "Its place in the list, for display.", Int(0, i32::MAX as i64)),
+            Key(
+                "when",
+                "success, failure, done, skipped, or an expression on the parent's outputs.",
+                Text,
+            ),
+        ],
+    },
+    Section {
+        name: "parent",
+        keys: &[
+            Key("job", "The job it waits for.", Text),
+            Key(
+                "when",
+                "success, failure, done, skipped, or an expression on the parent's outputs.",
+                Text,
+            ),
+            Key("group", "The group of another batch; its own when absent.", Text),
+            Key("batch", "Which batch, seen from this one: prev, month(-1), latest, 202407.", Text),
+            Key(
+                "missing",
+                "What to do when there is no such batch.",
+                Words(&["wait", "fail", "pass"]),
+            ),
+            Key("wait_sec", "Seconds after which waiting fails.", Int(1, WAIT_MAX as i64)),
+        ],
+    },
+    Section {
+        name: "rule",
+        keys: &[
+            Key("rule", "What must be true: p_status == 0, rows_affected >= 1.", Text),
+            Key("else", "How grave it is when it is not; error when absent.", GRADES),
+            Key("message", "What to say then.", Text),
+        ],
+    },
+    Section {
+        name: "check",
+        keys: &[
+            Key("name", "Its name.", Text),
+            Key("source", "Where the query runs; the job's source when absent.", Text),
+            Key("sql", "One query; the job's parameters are bound as :name.", Sql),
+            Key("sql_file", "A file with the query.", Text),
+            Key("expect", "What its result must be.", OrWord("expect", &["zero_rows"])),
+            Key("else", "How grave it is when it is not; error when absent.", GRADES),
+        ],
+    },
+    Section {
+        name: "expect",
+        keys: &[
+            Key("between", "One value between these two, both included.", OrPair("between")),
+            Key("min", "Lowest.", Text),
+            Key("max", "Highest.", Text),
+            Key("equals", "The same one row as another query gives.", Map("equals")),
+            Key("drift", "How far the value may be from the last batch's.", Map("drift")),
+        ],
+    },
+    Section {
+        name: "equals",
+        keys: &[
+            Key("sql", "The other query.", Sql),
+            Key("sql_file", "A file with the other query.", Text),
+            Key("source", "Where it runs; the check's source when absent.", Text),
+            Key("tolerance", "Numbers may differ by this much.", Text),
+        ],
+    },
+    Section {
+        name: "pool_use",
+        keys: &[
+            Key("pool", "The pool.", Text),
+            Key("weight", "How many slots it takes.", PARALLEL),
+        ],
+    },
+    Section {
+        name: "lock_use",
+        keys: &[
+            Key("lock", "The lock.", Text),
+            Key(
+                "mode",
+                "Alone, or together with others that share it.",
+                Words(&["exclusive", "shared"]),
+            ),
+        ],
+    },
+    Section {
+        name: "retry",
+        keys: &[
+            Key("backoff", "The delay is multiplied by this after each try: 1.5.", Text),
+            Key("backoff_percent", "The same in percent.", Int(100, 1_000)),
+            Key("max_delay_sec", "Longest delay in seconds.", Int(1, DELAY_MAX as i64)),
+            Key("jitter", "The delay varies by up to this share of itself: 0.2.", Text),
+            Key("jitter_percent", "The same in percent.", Int(0, 100)),
+            Key("on", "Only errors of these classes are tried again.", Texts),
+            Key("on_sqlstate", "Or those with one of these SQLSTATE codes.", Texts),
+            Key("never_on_sqlstate", "Never those with one of these SQLSTATE codes.", Texts),
+        ],
+    },
+    Section { name: "between", keys: &[Key("min", "Lowest.", Text), Key("max", "Highest.", Text)] },
+    Section { name: "drift", keys: &[Key("max_percent", "In percent of the last value.", Text)] },
+];

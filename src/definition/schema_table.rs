@@ -1,0 +1,213 @@
+//! What the keys of a definition file mean, for editors: one entry per key of `keys.rs`.
+//!
+//! A test compares the two files both ways: a key that is read and not listed here is found, and so
+//! is one that is listed and not read.
+
+use crate::definition::keys::{DELAY_MAX, PARALLEL_MAX, PRIORITY_MAX, RETRIES_MAX, TIMEOUT_MAX};
+use crate::definition::schema_form::Form::{
+    By, Flag, Int, JobType, List, Map, Mixed, NamedTexts, Short, Sql, Text, Texts, Time, Uses,
+    Words,
+};
+use crate::definition::schema_form::{Form, Key, Section};
+use crate::definition::schema_parts::PARTS;
+
+const PARALLEL: Form = Int(1, PARALLEL_MAX as i64);
+
+/// The maps that stand for themselves.
+const MAIN: &[Section] = &[
+    Section {
+        name: "top",
+        keys: &[
+            Key("sources", "Databases on which bodies run.", By("source", "name")),
+            Key("groups", "Pipelines: jobs that run together as a batch.", By("group", "code")),
+            Key(
+                "defaults",
+                "For every job of this file that does not say otherwise.",
+                Map("settings"),
+            ),
+            Key("jobs", "What may run.", By("job", "code")),
+            Key(
+                "dependencies",
+                "What waits for what, where it does not stand with the job.",
+                List("dependency"),
+            ),
+            Key(
+                "params",
+                "Parameters of every batch of every group, by name.",
+                Short("declared", "name"),
+            ),
+            Key(
+                "secrets",
+                "Where ${secret.NAME} comes from, by name; never the value.",
+                By("secret", "name"),
+            ),
+            Key("include", "Other files of this definition, relative to this one.", Texts),
+            Key("templates", "What several jobs have in common, by name.", By("template", "name")),
+            Key("owners", "Who answers for groups and jobs.", By("owner", "code")),
+            Key("pools", "Slots that jobs of all groups share, by name.", Short("pool", "name")),
+        ],
+    },
+    Section {
+        name: "source",
+        keys: &[
+            Key("name", "Its name.", Text),
+            Key(
+                "url",
+                "sqlite:FILE, mysql://user@host:3306/db or postgres://user@host:5432/db; never with a password.",
+                Text,
+            ),
+            Key("password_env", "Environment variable that holds the password.", Text),
+            Key("password_file", "File whose first line is the password.", Text),
+            Key("max_parallel", "How many bodies may run on it at once.", PARALLEL),
+            Key(
+                "procedures",
+                "Named SQL bodies, where the database has no procedures (SQLite).",
+                NamedTexts,
+            ),
+            Key("procedures_file", "The same map in a file of its own.", Text),
+        ],
+    },
+    Section {
+        name: "group",
+        keys: &[
+            Key("code", "Its code.", Text),
+            Key("name", "Name for people.", Text),
+            Key("type", "The batch type it answers to, such as monthly.", Text),
+            Key("owner", "Who answers for it; one of owners, where there are any.", Text),
+            Key("notify_email", "Who hears of failures of any of its jobs.", Texts),
+            Key("max_parallel", "How many of its jobs may run at once.", PARALLEL),
+            Key("time_zone", "IANA zone in which schedule_time is read; UTC when absent.", Text),
+            Key("params", "Parameters of each of its batches, by name.", Short("declared", "name")),
+            Key(
+                "on_failure",
+                "What a final failure does to the rest of the batch.",
+                Words(&["go_on", "stop"]),
+            ),
+            Key("fail_fast", "The same as on_failure: stop.", Flag),
+            Key(
+                "batch_timeout_sec",
+                "Seconds a batch may take before it is stopped.",
+                Int(1, TIMEOUT_MAX as i64),
+            ),
+            Key(
+                "warn_after_sec",
+                "Seconds after which the owners hear that a batch still runs.",
+                Int(1, TIMEOUT_MAX as i64),
+            ),
+        ],
+    },
+    Section {
+        name: "settings",
+        keys: &[
+            Key("group", "The group it belongs to.", Text),
+            Key("source", "The database its body runs on.", Text),
+            Key("type", "What kind of job it is.", JobType),
+            Key(
+                "timeout_sec",
+                "Seconds a body may run; 1800 when absent.",
+                Int(1, TIMEOUT_MAX as i64),
+            ),
+            Key("retry_count", "How many times it is tried again.", Int(0, RETRIES_MAX as i64)),
+            Key("retry_delay_sec", "Seconds between two tries.", Int(0, DELAY_MAX as i64)),
+            Key(
+                "priority",
+                "Higher goes first when slots are short.",
+                Int(-(PRIORITY_MAX as i64), PRIORITY_MAX as i64),
+            ),
+            Key("idempotent", "May be started again when the outcome of a try is not known.", Flag),
+            Key("is_active", "An inactive job is left out of batches.", Flag),
+            Key("schedule_time", "Not before this time of day, HH:MM.", Time),
+            Key("notify_email", "Who hears of its failures; without it the owner.", Texts),
+            Key("owner", "Who answers for it; one of owners, where there are any.", Text),
+            Key("tags", "Free labels.", Texts),
+            Key(
+                "transaction",
+                "How the statements of a SQL body are grouped.",
+                Words(&["one", "each", "none"]),
+            ),
+            Key("interpreter", "What runs the script, from the list in the settings.", Text),
+            Key("working_dir", "Folder the script starts in.", Text),
+            Key(
+                "trigger_rule",
+                "How its parents together let it start.",
+                Words(&[
+                    "all_success",
+                    "all_done",
+                    "one_success",
+                    "all_failed",
+                    "one_failed",
+                    "none_failed",
+                ]),
+            ),
+            Key("success", "What must hold of what the body hands back.", Mixed("rule")),
+            Key("checks", "Queries on the data it leaves, by name.", By("check", "name")),
+            Key(
+                "retry",
+                "How the delay between tries grows, and which errors are tried again.",
+                Map("retry"),
+            ),
+            Key("pools", "Slots it takes while it runs: names, or NAME: slots.", Uses("pool_use")),
+            Key(
+                "locks",
+                "Locks it holds while it runs: names, or NAME: exclusive | shared.",
+                Uses("lock_use"),
+            ),
+            Key(
+                "warn_after_sec",
+                "Seconds after which its owners hear that it still runs.",
+                Int(1, TIMEOUT_MAX as i64),
+            ),
+        ],
+    },
+    Section {
+        name: "job",
+        keys: &[
+            Key("code", "Its code.", Text),
+            Key("name", "Name for people.", Text),
+            Key(
+                "depends_on",
+                "The jobs it waits for, each by its code or an alias.",
+                Mixed("parent"),
+            ),
+            Key("proc_name", "The procedure that is called: [schema.]name.", Text),
+            Key("sql", "The statements; one text, or one per dialect.", Sql),
+            Key("sql_file", "A file with the statements; {dialect} in its name is replaced.", Text),
+            Key("script", "The text of the script.", Text),
+            Key("script_file", "A file with the script.", Text),
+            Key("params", "Parameters, in the procedure's order.", List("param")),
+            Key("template", "A template whose keys it takes where it has none of its own.", Text),
+            Key(
+                "if",
+                "Whether it runs, by outputs of jobs above it: CODE.NAME > 0; otherwise it is skipped.",
+                Text,
+            ),
+            Key("aliases", "Other codes by which it may be called.", Texts),
+        ],
+    },
+    Section {
+        name: "secret",
+        keys: &[
+            Key("name", "Its name.", Text),
+            Key("env", "An environment variable of Procession.", Text),
+            Key("file", "The first line of a file.", Text),
+            Key("sealed", "Sealed by `procession secret`, under this name.", Text),
+        ],
+    },
+    Section {
+        name: "owner",
+        keys: &[
+            Key("code", "Its code, as owner names it.", Text),
+            Key("name", "Name for people.", Text),
+            Key("email", "Where mails to it go.", Texts),
+        ],
+    },
+    Section {
+        name: "pool",
+        keys: &[Key("name", "Its name.", Text), Key("slots", "How many there are.", PARALLEL)],
+    },
+];
+
+/// Every map of a definition file.
+pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
+    MAIN.iter().chain(PARTS)
+}

@@ -1,0 +1,202 @@
+//! Templates: what several jobs have in common, written once; a job's own keys win, key by key.
+//!
+//! Keys are taken over, never text: nothing is replaced inside a value.
+
+use crate::definition::fault::{At, Report};
+use crate::definition::fields::single;
+use crate::definition::include::named;
+use crate::definition::near::did_you_mean;
+use crate::definition::node::{Node, Value};
+use crate::definition::read;
+use std::collections::{HashMap, HashSet};
+
+/// Keys of which a job has one; its own makes the template's other one void.
+const EITHER: &[[&str; 2]] = &[["sql", "sql_file"], ["script", "script_file"]];
+
+type Entries = Vec<(At<String>, Node)>;
+
+/// The tree with every job's template merged into it, and without `templates`.
+pub(crate) fn expand(tree: Node, report: &mut Report) -> Node {
+    let Value::Map(mut top) = tree.value else { return tree };
+    let section = top.iter().position(|(key, _)| key.value == "templates").map(|at| top.remove(at));
+    let written = section.map_or_else(Vec::new, |(_, node)| named("templates", node, report));
+    let templates = Templates::of(written, report);
+    if let Some((_, jobs)) = top.iter_mut().find(|(key, _)| key.value == "jobs") {
+        templates.apply(jobs, report);
+    }
+    Node { at: tree.at, value: Value::Map(top) }
+}
+
+/// Templates by name, each with all that it takes from others.
+struct Templates {
+    whole: HashMap<String, Entries>,
+    /// Those that were written, also such as could not be made whole.
+    names: Vec<At<String>>,
+}
+
+impl Templates {
+    fn of(written: Entries, report: &mut Report) -> Self {
+        let mut own = HashMap::new();
+        let mut names = Vec::new();
+        for (name, node) in written {
+            own.insert(name.value.clone(), sound(&name, node, report));
+            names.push(name);
+        }
+        let mut templates = Self { whole: HashMap::new(), names };
+        for name in templates.names.clone() {
+            templates.complete(&name, &mut own, &mut Vec::new(), report);
+        }
+        templates
+    }
+
+    /// Makes a template whole: its own keys, and what the one it names adds.
+    fn complete(
+        &mut self,
+        name: &At<String>,
+        own: &mut HashMap<String, Entries>,
+        open: &mut Vec<String>,
+        report: &mut Report,
+    ) {
+        let Some(mut entries) = own.remove(&name.value) else { return };
+        open.push(name.value.clone());
+        let whose = format!("template {}", name.value);
+        if let Some(base) = take_template(&whose, &mut entries, report) {
+            if let Some(from) = open.iter().position(|o| *o == base.value) {
+                let ring = open[from..].iter().chain([&base.value]).map(String::as_str);
+                let ring = ring.collect::<Vec<_>>().join(" -> ");
+                let what = format!("these templates extend one another in a ring: {ring}");
+                report.fault(&base.at, what, "remove one of these lines");
+            } else {
+                self.complete(&base, own, open, report);
+                if let Some(base) = self.find(&whose, &base, report) {
+                    entries = merged(entries, base);
+                }
+            }
+        }
+        open.pop();
+        self.whole.insert(name.value.clone(), entries);
+    }
+
+    fn find(&self, whose: &str, name: &At<String>, report: &mut Report) -> Option<&Entries> {
+        let found = self.whole.get(&name.value);
+        if found.is_none() && self.names.iter().all(|n| n.value != name.value) {
+            let hint = did_you_mean(&name.value, self.names.iter().map(|n| n.value.as_str()));
+            let what = format!("{whose}: template {} is not defined", name.value);
+            report.fault(&name.at, what, format!("{hint}define it under templates"));
+        }
+        found
+    }
+
+    /// Gives each job what its template says and it does not.
+    fn apply(&self, jobs: &mut Node, report: &mut Report) {
+        let each: Vec<(String, &mut Node)> = match &mut jobs.value {
+            Value::Map(entries) => entries
+                .iter_mut()
+                .map(|(code, node)| (format!("job {}", code.value), node))
+                .collect(),
+            Value::List(items) => items.iter_mut().map(|item| ("a job".to_owned(), item)).collect(),
+            Value::Null | Value::Text(_) => Vec::new(),
+        };
+        for (whose, job) in each {
+            let Value::Map(entries) = &mut job.value else { continue };
+            let Some(name) = take_template(&whose, entries, report) else { continue };
+            if let Some(base) = self.find(&whose, &name, report) {
+                *entries = merged(std::mem::take(entries), base);
+            }
+        }
+    }
+}
+
+fn take_template(whose: &str, entries: &mut Entries, report: &mut Report) -> Option<At<String>> {
+    let at = entries.iter().position(|(key, _)| key.value == "template")?;
+    let (_, node) = entries.remove(at);
+    if matches!(node.value, Value::Null) {
+        return None;
+    }
+    single(&format!("{whose}: template"), node, report)
+}
+
+/// The keys of a template that can be read. Each is tried here, so that a mistake is reported once
+/// and not by each job that takes it.
+fn sound(name: &At<String>, node: Node, report: &mut Report) -> Entries {
+    let whose = format!("template {}", name.value);
+    let entries = match node.value {
+        Value::Map(entries) => entries,
+        Value::Null => Vec::new(),
+        Value::Text(_) | Value::List(_) => {
+            let what = format!("{whose} is {}, not a map", node.value.kind());
+            report.fault(&node.at, what, "write the keys of a job below it");
+            Vec::new()
+        }
+    };
+    let fits = |(key, node): &(At<String>, Node)| {
+        if key.value == "code" {
+            let what = format!("{whose} has a code, which belongs to one job");
+            report.fault(&key.at, what, "remove it");
+            return false;
+        }
+        let mut trial = Report::default();
+        let alone = Value::Map(vec![(key.clone(), node.clone())]);
+        let alone = Node { at: node.at.clone(), value: alone };
+        read::job_named(whose.clone(), name.clone(), alone, &mut trial);
+        report.absorb(trial)
+    };
+    let mut entries = entries;
+    entries.retain(fits);
+    entries
+}
+
+/// `own`, and of `base` what `own` does not say.
+fn merged(own: Entries, base: &Entries) -> Entries {
+    let mut all: Entries =
+        own.into_iter().filter(|(_, node)| !matches!(node.value, Value::Null)).collect();
+    let said: HashSet<String> = all.iter().map(|(key, _)| key.value.clone()).collect();
+    let void = |key: &str| {
+        let other = EITHER.iter().find(|pair| pair.contains(&key));
+        other.is_some_and(|pair| pair.iter().any(|k| said.contains(*k)))
+    };
+    for (key, node) in base {
+        if key.value == "params"
+            && let Some((_, params)) = all.iter_mut().find(|(k, _)| k.value == "params")
+        {
+            merge_params(params, node);
+        } else if !said.contains(&key.value) && !void(&key.value) {
+            all.push((key.clone(), node.clone()));
+        }
+    }
+    all
+}
+
+/// Parameters by name: the template's first and in its order, each with what the job says of it.
+fn merge_params(own: &mut Node, base: &Node) {
+    let (Value::List(mine), Value::List(theirs)) = (&mut own.value, &base.value) else { return };
+    let mut mine = std::mem::take(mine);
+    let mut all = Vec::new();
+    for param in theirs {
+        let same = name_of(param)
+            .and_then(|name| mine.iter().position(|m| name_of(m) == Some(name.clone())));
+        all.push(match same {
+            Some(at) => with_rest(mine.remove(at), param),
+            None => param.clone(),
+        });
+    }
+    all.append(&mut mine);
+    own.value = Value::List(all);
+}
+
+/// Upper and lower case count as the same, as they do for the database.
+fn name_of(param: &Node) -> Option<String> {
+    let Value::Map(entries) = &param.value else { return None };
+    let (_, name) = entries.iter().find(|(key, _)| key.value == "name")?;
+    match &name.value {
+        Value::Text(name) => Some(name.to_ascii_lowercase()),
+        Value::Null | Value::List(_) | Value::Map(_) => None,
+    }
+}
+
+fn with_rest(own: Node, base: &Node) -> Node {
+    let (Value::Map(mine), Value::Map(theirs)) = (own.value, &base.value) else {
+        return base.clone();
+    };
+    Node { at: own.at, value: Value::Map(merged(mine, theirs)) }
+}

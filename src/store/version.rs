@@ -1,0 +1,85 @@
+//! `definition_version`: what was defined of a group, each time it changed.
+
+use crate::db::Row;
+use crate::domain::id::GroupCode;
+use crate::domain::job::Definition;
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+
+/// A group as it was from one moment on, with the sources and shared things it named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// The group.
+    pub group: GroupCode,
+    /// Counted from 1 within the group.
+    pub no: u32,
+    /// Who changed it.
+    pub author: String,
+    /// What was said about it.
+    pub remark: Option<String>,
+    /// When.
+    pub at: Millis,
+    /// The group, whole.
+    pub definition: Definition,
+}
+
+/// A version about to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct NewVersion<'a> {
+    /// The group.
+    pub group: &'a GroupCode,
+    /// Who changes it.
+    pub author: &'a str,
+    /// What is said about it.
+    pub remark: Option<&'a str>,
+    /// The group, whole.
+    pub definition: &'a Definition,
+}
+
+/// Writes the next version of a group and gives its number. Of two that write at once one fails, for
+/// the number is unique.
+pub async fn add(tx: &mut Tx, new: &NewVersion<'_>, now: Millis) -> Result<u32> {
+    let no = last(tx, new.group).await? + 1;
+    tx.execute(
+        "INSERT INTO definition_version \
+         (group_code, version_no, author, remark, definition, create_time) VALUES (?, ?, ?, ?, ?, ?)",
+        &[
+            new.group.as_str().into(),
+            no.into(),
+            new.author.into(),
+            new.remark.into(),
+            serde_json::to_string(new.definition)?.into(),
+            now.to_utc().into(),
+        ],
+    )
+    .await
+    .context("write definition_version")?;
+    Ok(no)
+}
+
+/// The number of the last version of a group; 0 when there is none.
+pub async fn last(tx: &mut Tx, group: &GroupCode) -> Result<u32> {
+    let sql = "SELECT MAX(version_no) AS version_no FROM definition_version WHERE group_code = ?";
+    let row = tx.fetch_optional(sql, &[group.as_str().into()]).await?;
+    let no = row.map(|r| r.opt_int("version_no")).transpose()?.flatten();
+    Ok(u32::try_from(no.unwrap_or(0))?)
+}
+
+/// All versions of a group, the first one first.
+pub async fn of_group(tx: &mut Tx, group: &GroupCode) -> Result<Vec<Version>> {
+    let sql = "SELECT * FROM definition_version WHERE group_code = ? ORDER BY version_no";
+    let rows = tx.fetch_all(sql, &[group.as_str().into()]).await?;
+    rows.iter().map(version).collect::<Result<_>>().context("read definition_version")
+}
+
+fn version(row: &Row) -> Result<Version> {
+    Ok(Version {
+        group: GroupCode::parse(&row.text("group_code")?)?,
+        no: u32::try_from(row.int("version_no")?)?,
+        author: row.text("author")?,
+        remark: row.opt_text("remark")?,
+        at: Millis::from(row.time("create_time")?),
+        definition: serde_json::from_str(&row.text("definition")?)?,
+    })
+}
