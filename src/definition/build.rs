@@ -4,11 +4,12 @@ use crate::definition::check;
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job::{self, Around};
+use crate::definition::job_kinds;
 use crate::definition::params::usable_name;
 use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob, RawParam};
 use crate::definition::source;
 use crate::domain::id::GroupCode;
-use crate::domain::job::{Definition, Group, JobKind, ParamDecl};
+use crate::domain::job::{Definition, Group, JobKind, ParamDecl, Shared};
 use std::collections::{HashMap, HashSet};
 
 /// The group of a file that defines none.
@@ -25,6 +26,7 @@ pub(crate) fn build(
     drop_doubles("source", &mut raw.sources, |s| &s.name, report);
     drop_doubles("group", &mut raw.groups, |g| &g.code, report);
     drop_doubles("job", &mut raw.jobs, |j| &j.code, report);
+    let hosts = job_kinds::hosts(std::mem::take(&mut raw.hosts), report);
     let sources: Vec<_> =
         raw.sources.into_iter().filter_map(|s| source::source(s, files, report)).collect();
     let places: Vec<At<String>> = raw.groups.iter().map(|g| g.code.clone()).collect();
@@ -38,18 +40,28 @@ pub(crate) fn build(
     let codes: Vec<GroupCode> = groups.iter().map(|g| g.code.clone()).collect();
     let written: HashSet<String> = raw.jobs.iter().map(|j| j.code.value.clone()).collect();
     let waits = waits(&raw.jobs, raw.dependencies);
-    let around =
-        Around { defaults: &raw.defaults, kinds, sources: &sources, groups: &codes, files };
+    let around = Around {
+        defaults: &raw.defaults,
+        kinds,
+        sources: &sources,
+        groups: &codes,
+        files,
+        hosts: &hosts,
+    };
+    let rings = job_kinds::Opens::of(&raw.jobs);
     let jobs: Vec<_> = raw.jobs.into_iter().filter_map(|j| job::job(j, &around, report)).collect();
     let dependencies = check::dependencies(waits, &jobs, &written, report);
     check::outputs(&jobs, &dependencies, report);
+    rings.refuse_rings(&jobs, report);
     let used: HashSet<&str> = jobs.iter().map(|j| j.def.group.as_str()).collect();
     for empty in places.iter().filter(|g| !used.contains(g.value.as_str())) {
         let what = format!("group {} has no job", empty.value);
         report.warn(&empty.at, what, "give it one or remove it");
     }
     let jobs = jobs.into_iter().map(|j| j.def).collect();
-    Definition { sources, groups, jobs, dependencies, ..Definition::default() }
+    let hosts = hosts.into_iter().map(|h| h.value).collect();
+    let shared = Shared { hosts, ..Shared::default() };
+    Definition { sources, groups, jobs, dependencies, shared, ..Definition::default() }
 }
 
 /// All dependencies: those of each job in its order, then those of the list of their own.

@@ -3,9 +3,11 @@
 use crate::definition::body::{body, understands};
 use crate::definition::fault::{At, Report};
 use crate::definition::files::Files;
+use crate::definition::job_kinds;
 use crate::definition::near::{did_you_mean, nearest};
 use crate::definition::params::check_params;
 use crate::definition::raw::{RawJob, Settings};
+use crate::domain::body::HttpHost;
 use crate::domain::id::{GroupCode, JobCode, JobType};
 use crate::domain::job::{BodyPart, DEFAULT_TIMEOUT_SEC, JobDef, JobKind};
 use crate::domain::source::Source;
@@ -17,6 +19,7 @@ pub(crate) struct Around<'a> {
     pub(crate) sources: &'a [Source],
     pub(crate) groups: &'a [GroupCode],
     pub(crate) files: &'a Files<'a>,
+    pub(crate) hosts: &'a [At<HttpHost>],
 }
 
 /// A job as the checks of the whole graph need it.
@@ -47,6 +50,7 @@ pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Opti
     if let Some(params) = &raw.params {
         def.params = check_params(&whose, &params.value, calls, &mut uses, report);
     }
+    job_kinds::check(&whose, &mut def, &raw, around, &mut uses, report);
     Some(Made { def, group_known, uses })
 }
 

@@ -1,7 +1,7 @@
 //! The keys of a definition file, and how large its numbers may be.
 
 /// A whole definition.
-pub(crate) const TOP: &[&str] = &["sources", "groups", "defaults", "jobs", "dependencies"];
+pub(crate) const TOP: &[&str] = &["sources", "groups", "defaults", "jobs", "dependencies", "hosts"];
 /// A data source.
 pub(crate) const SOURCE: &[&str] = &[
     "name",
@@ -46,7 +46,23 @@ pub(crate) const JOB: &[&str] = &[
     "script",
     "script_file",
     "params",
+    "http",
+    "sensor",
+    "sub_batch",
+    "for_each",
 ];
+/// A host that HTTP jobs may call.
+pub(crate) const HOST: &[&str] = &["name", "base_url", "headers", "max_parallel"];
+/// The call of an HTTP job.
+pub(crate) const HTTP: &[&str] = &["host", "method", "path", "headers", "send", "expect_status"];
+/// How a SENSOR job asks.
+pub(crate) const SENSOR: &[&str] = &["poll_sec"];
+/// The batch that a BATCH job opens.
+pub(crate) const SUB_BATCH: &[&str] = &["group", "batch"];
+/// The list of a fan-out.
+pub(crate) const FOR_EACH: &[&str] = &["items", "param", "output", "max_parallel"];
+/// A list that is not written down.
+pub(crate) const ITEMS: &[&str] = &["param", "output"];
 /// A parameter of a job.
 pub(crate) const PARAM: &[&str] = &["name", "mode", "type", "value", "required", "secret"];
 /// A parameter that a group declares.
@@ -62,6 +78,8 @@ pub(crate) const TIMEOUT_MAX: u32 = 30 * 24 * 3_600;
 pub(crate) const RETRIES_MAX: u32 = 100;
 /// Longest wait between two tries: a day.
 pub(crate) const DELAY_MAX: u32 = 24 * 3_600;
+/// Longest wait between two questions of a sensor: a day.
+pub(crate) const POLL_MAX: u32 = 24 * 3_600;
 /// Highest limit of things at once.
 pub(crate) const PARALLEL_MAX: u32 = 10_000;
 /// Priorities run from minus to plus this.

@@ -1,6 +1,7 @@
 //! What the user said, key by key, nothing looked up yet.
 
 use crate::definition::fault::{At, Place};
+use crate::domain::body::{ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::job::{ParamMode, ParamType, TransactionMode};
 use crate::domain::trigger_rule::TriggerRule;
 use chrono::NaiveTime;
@@ -14,6 +15,7 @@ pub(crate) struct Raw {
     pub(crate) jobs: Vec<RawJob>,
     /// Those that stand in a list of their own, not with their job.
     pub(crate) dependencies: Vec<RawDependency>,
+    pub(crate) hosts: Vec<At<HttpHost>>,
 }
 
 /// A data source.
@@ -76,6 +78,10 @@ pub(crate) struct RawJob {
     pub(crate) script: Option<At<String>>,
     pub(crate) script_file: Option<At<String>>,
     pub(crate) params: Option<At<Vec<RawParam>>>,
+    pub(crate) http: Option<At<HttpCall>>,
+    pub(crate) sensor: Option<At<Sensor>>,
+    pub(crate) sub_batch: Option<At<SubBatch>>,
+    pub(crate) for_each: Option<At<ForEach>>,
 }
 
 /// SQL in the definition itself.

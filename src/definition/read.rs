@@ -10,6 +10,7 @@ use crate::definition::node::{Node, Value};
 use crate::definition::raw::{
     Raw, RawDependency, RawGroup, RawJob, RawParent, RawSource, RawSql, Settings,
 };
+use crate::definition::read_kinds;
 use crate::definition::read_params::{declared, params};
 use crate::domain::job::TransactionMode;
 use crate::domain::trigger_rule::TriggerRule;
@@ -30,6 +31,9 @@ pub(crate) fn read(root: Node, report: &mut Report) -> Raw {
     }
     for (code, node) in entries("job", "jobs", "code", top.take("jobs"), top.report) {
         raw.jobs.push(job(code, node, top.report));
+    }
+    for (name, node) in entries("host", "hosts", "name", top.take("hosts"), top.report) {
+        raw.hosts.extend(read_kinds::host(name, node, top.report));
     }
     if let Some(node) = top.take("dependencies") {
         dependencies(node, &mut raw.dependencies, top.report);
@@ -185,6 +189,10 @@ fn job(code: At<String>, node: Node, report: &mut Report) -> RawJob {
         script: fields.word("script"),
         script_file: fields.word("script_file"),
         params: params(&mut fields),
+        http: read_kinds::http(&mut fields),
+        sensor: read_kinds::sensor(&mut fields),
+        sub_batch: read_kinds::sub_batch(&mut fields),
+        for_each: read_kinds::for_each(&mut fields),
     }
 }
 

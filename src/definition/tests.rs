@@ -14,20 +14,23 @@ const KINDS: &[JobKind] = &[
         about: "Calls a procedure.",
         needs: &[BodyPart::Source, BodyPart::ProcName],
         may_have: &[BodyPart::Params],
+        ..JobKind::PLAIN
     },
     JobKind {
         name: "SQL",
         about: "Runs statements.",
         needs: &[BodyPart::Source, BodyPart::Sql],
         may_have: &[BodyPart::Transaction, BodyPart::Params],
+        ..JobKind::PLAIN
     },
     JobKind {
         name: "SCRIPT",
         about: "Runs a script.",
         needs: &[BodyPart::Script, BodyPart::Interpreter],
         may_have: &[BodyPart::WorkingDir, BodyPart::Params],
+        ..JobKind::PLAIN
     },
-    JobKind { name: "NOOP", about: "Does nothing.", needs: &[], may_have: &[] },
+    JobKind { name: "NOOP", about: "Does nothing.", ..JobKind::PLAIN },
 ];
 
 /// A text, or a part of one, and a fragment of each fault it must give.

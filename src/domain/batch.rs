@@ -3,6 +3,8 @@
 use crate::domain::batch_no::Period;
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::external::ExternalDependency;
+use crate::domain::fan_out::{self, FanOutError, Parts};
+use crate::domain::http_call;
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId};
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, ParamDecl, Shared};
 use crate::domain::params::BatchValues;
@@ -152,6 +154,33 @@ impl Snapshot {
     }
 }
 
+impl Snapshot {
+    /// What a fan-out changes.
+    pub fn parts(&mut self) -> Parts<'_> {
+        Parts {
+            jobs: &mut self.jobs,
+            dependencies: &mut self.dependencies,
+            externals: &mut self.externals,
+            pools: &mut self.shared.pools,
+        }
+    }
+}
+
+/// The present definition with all that opening made of the one of `old`: pools of hosts, and a
+/// fan-out over the same items. What a batch goes on with, or is compared with.
+pub fn as_opened(old: &Snapshot, present: &Definition) -> Result<Definition, BatchError> {
+    let mut made = present.clone();
+    http_call::limit_hosts(&mut made.jobs, &made.shared.hosts, &mut made.shared.pools);
+    let mut parts = Parts {
+        jobs: &mut made.jobs,
+        dependencies: &mut made.dependencies,
+        externals: &mut made.externals,
+        pools: &mut made.shared.pools,
+    };
+    fan_out::expand_like(&mut parts, &old.jobs)?;
+    Ok(made)
+}
+
 /// A `job_batch` row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
@@ -218,6 +247,9 @@ pub enum BatchError {
     /// Not a DAG.
     #[error(transparent)]
     Dag(#[from] DagError),
+    /// A list that cannot become jobs.
+    #[error(transparent)]
+    FanOut(#[from] FanOutError),
 }
 
 impl BatchOrder {
@@ -273,14 +305,15 @@ fn plan_group(
     group: &Group,
     now: Millis,
 ) -> Result<BatchPlan, BatchError> {
-    let snapshot = snapshot(defs, group)?;
-    snapshot.dag()?;
+    let mut snapshot = snapshot(defs, group)?;
     let declared = |all: &[ParamDecl]| -> BTreeMap<String, String> {
         all.iter().filter_map(|p| Some((p.name.clone(), p.value.clone()?))).collect()
     };
     let mut params = declared(&snapshot.shared.params);
     params.extend(declared(&group.params));
     params.extend(order.params.clone());
+    fan_out::expand(&mut snapshot.parts(), &params)?;
+    snapshot.dag()?;
     let zone = zone_of(group)?;
     let day = day_in(now, zone);
     let not_before = snapshot
@@ -330,7 +363,9 @@ fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
     let sources = defs.sources.iter().filter(|s| used.contains(&s.name)).cloned().collect();
     let externals =
         defs.externals.iter().filter(|e| active.contains(&e.job_code)).cloned().collect();
-    let shared = defs.shared.clone();
+    let mut shared = defs.shared.clone();
+    let mut jobs = jobs;
+    http_call::limit_hosts(&mut jobs, &shared.hosts, &mut shared.pools);
     Ok(Snapshot { group: group.clone(), dependencies, sources, externals, shared, jobs })
 }
 

@@ -1,6 +1,6 @@
 //! What may run, and after what: the rows of `job_def` and `job_dependency`.
 
-use crate::domain::body::{ForEach, HttpCall, HttpHost, Sensor, SubBatch};
+use crate::domain::body::{FanOut, ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::check::{Check, SuccessRule};
 use crate::domain::declare::{Owner, SecretSource};
 use crate::domain::external::ExternalDependency;
@@ -126,6 +126,9 @@ pub struct JobDef {
     /// The list for each of whose items it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_each: Option<ForEach>,
+    /// What a fan-out made of it; only in the snapshot of a batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fan_out: Option<FanOut>,
 }
 
 impl JobDef {
@@ -167,6 +170,15 @@ impl JobDef {
             sensor: None,
             sub_batch: None,
             for_each: None,
+            fan_out: None,
+        }
+    }
+
+    /// `${item}`: what it was made for, when a fan-out made it.
+    pub fn item(&self) -> Option<&str> {
+        match &self.fan_out {
+            Some(FanOut::Item { item, .. }) => Some(item),
+            Some(FanOut::Milestone { .. }) | None => None,
         }
     }
 }
@@ -348,4 +360,38 @@ pub struct JobKind {
     pub needs: &'static [BodyPart],
     /// Parts it understands beside those; any other part is refused, for it would be ignored.
     pub may_have: &'static [BodyPart],
+    /// What it occupies while it runs.
+    pub takes: Takes,
+    /// What becomes of it when its worker dies.
+    pub after_crash: AfterCrash,
+}
+
+impl JobKind {
+    /// A kind that works itself and needs and has nothing: what others are written from.
+    pub const PLAIN: Self = Self {
+        name: "",
+        about: "",
+        needs: &[],
+        may_have: &[],
+        takes: Takes::Slots,
+        after_crash: AfterCrash::AsDeclared,
+    };
+}
+
+/// What a running job occupies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// A slot of the process, of its group, of its source.
+    Slots,
+    /// Nothing: it waits for others, and a slot that it held might be the one they need.
+    Nothing,
+}
+
+/// What becomes of a job whose worker died while it ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterCrash {
+    /// Started again if the job is declared idempotent, UNKNOWN otherwise.
+    AsDeclared,
+    /// Started again: a second start does nothing that the first did.
+    StartsAgain,
 }

@@ -37,6 +37,13 @@ pub struct BoundParam {
     pub value: Option<String>,
 }
 
+impl BoundParam {
+    /// A text of ours.
+    pub fn text(name: &str, value: Option<String>) -> Self {
+        Self { name: name.to_owned(), mode: ParamMode::In, ty: ParamType::Text, value }
+    }
+}
+
 /// Why a parameter has no usable value; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParamError {
@@ -51,7 +58,7 @@ pub enum ParamError {
     /// A name outside the closed set.
     #[error(
         "parameter {param}: ${{{name}}} is not known; use ${{batch_no}}, ${{group}}, ${{job_code}}, \
-         ${{business_date}}, ${{params.NAME}} or ${{jobs.CODE.NAME}}"
+         ${{business_date}}, ${{item}}, ${{params.NAME}} or ${{jobs.CODE.NAME}}"
     )]
     UnknownName {
         /// The parameter.
@@ -92,6 +99,8 @@ pub enum Reference {
     JobCode,
     /// `business_date`
     BusinessDate,
+    /// `item`: what a fan-out made the job for.
+    Item,
     /// `params.NAME`
     Param(String),
     /// `jobs.CODE.NAME`: an output of a job above this one.
@@ -105,6 +114,7 @@ fn reference(param: &str, name: &str) -> Result<Reference, ParamError> {
         "group" => Ok(Reference::Group),
         "job_code" => Ok(Reference::JobCode),
         "business_date" => Ok(Reference::BusinessDate),
+        "item" => Ok(Reference::Item),
         _ => {
             if let Some(key) = name.strip_prefix("params.").filter(|k| !k.is_empty()) {
                 return Ok(Reference::Param(key.to_owned()));
@@ -214,6 +224,9 @@ fn look_up(
             batch.business_date.map(|d| d.to_string()),
             "give the batch a business date (--business-date YYYY-MM-DD)".to_owned(),
         ),
+        Reference::Item => {
+            (job.item().map(str::to_owned), "only a job with for_each has one".to_owned())
+        }
         Reference::Param(key) => (
             batch.params.get(key).cloned(),
             format!("give it to the group or to the batch (--param {key}=VALUE)"),

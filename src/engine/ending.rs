@@ -2,6 +2,7 @@
 
 use crate::domain::dag::Node;
 use crate::domain::id::NodeId;
+use crate::domain::job::AfterCrash;
 use crate::domain::notice::{self, JobEnd};
 use crate::domain::outcome::{Outcome, Outputs};
 use crate::domain::queue::{Event, QueueStatus};
@@ -142,7 +143,7 @@ impl Active {
             let event = match (ours, self.killing) {
                 (true, _) => Event::Orphan,
                 (false, true) => Event::LoseTrack,
-                (false, false) => settle_orphan(self.job(node)),
+                (false, false) => settle_orphan(self.job(node), AfterCrash::AsDeclared),
             };
             let owner =
                 row.owner.as_ref().map_or("unknown", |o| o.0.split('-').next().unwrap_or(""));

@@ -15,6 +15,7 @@ impl WorkerHandler for Noop {
             about: "A milestone that does nothing and succeeds.",
             needs: &[],
             may_have: &[],
+            ..JobKind::PLAIN
         }
     }
 

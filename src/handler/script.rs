@@ -38,6 +38,7 @@ impl WorkerHandler for Script {
             about: "Runs a script with an interpreter of the allow-list.",
             needs: &[BodyPart::Script],
             may_have: &[BodyPart::Interpreter, BodyPart::WorkingDir, BodyPart::Params],
+            ..JobKind::PLAIN
         }
     }
 
