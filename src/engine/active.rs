@@ -1,10 +1,11 @@
 //! One batch that this process dispatches: what it knows of the rows, moved by events. No I/O.
 
 use crate::domain::batch::{Batch, BatchStatus, Snapshot};
+use crate::domain::body::Items;
 use crate::domain::dag::{Dag, Node};
 use crate::domain::expr::Expr;
 use crate::domain::id::{JobCode, NodeId, QueueId, SourceName};
-use crate::domain::job::JobDef;
+use crate::domain::job::{JobDef, Takes};
 use crate::domain::outcome::Outputs;
 use crate::domain::params::{self, Reference};
 use crate::domain::queue::{Event, QueueEntry, QueueStatus};
@@ -14,7 +15,8 @@ use crate::domain::time::Millis;
 use crate::domain::trigger_rule::{Tally, When};
 use crate::engine::News;
 use crate::engine::changes::Changes;
-use crate::handler::StopReason;
+use crate::engine::lists::Lists;
+use crate::handler::{self, StopReason};
 use crate::store::log::ExecutionLog;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -39,6 +41,10 @@ pub(super) struct Active {
     pub(super) outputs: HashMap<JobCode, Outputs>,
     pub(super) wanted: HashSet<JobCode>,
     pub(super) killing: bool,
+    /// Ready, and in need of no slot.
+    light: BTreeSet<Node>,
+    /// Ready, with a list that is still to become jobs, and lists that cannot, with the reason.
+    pub(super) lists: Lists,
 }
 
 impl Active {
@@ -89,6 +95,8 @@ impl Active {
             outputs,
             wanted,
             killing,
+            light: BTreeSet::new(),
+            lists: Lists::default(),
         };
         let mut changes = Changes::default();
         this.take_in(released, &mut changes, now);
@@ -233,8 +241,15 @@ impl Active {
         now: Millis,
     ) -> Option<Node> {
         let group = &self.batch.values.group;
-        let node = self.ready.pick(|source: Option<&SourceName>| slots.is_free(group, source))?;
-        slots.take(group, self.snapshot.jobs[node.at()].source.as_ref());
+        let node = match self.light.pop_first() {
+            Some(node) => node,
+            None => {
+                let is_free = |source: Option<&SourceName>| slots.is_free(group, source);
+                let node = self.ready.pick(is_free)?;
+                slots.take(group, self.snapshot.jobs[node.at()].source.as_ref());
+                node
+            }
+        };
         let row = &mut self.rows[node.at()];
         let from = row.status;
         row.status = QueueStatus::Running;
@@ -247,8 +262,15 @@ impl Active {
         Some(node)
     }
 
-    fn ready_now(&mut self, node: Node) {
+    pub(super) fn ready_now(&mut self, node: Node) {
         let job = &self.snapshot.jobs[node.at()];
+        if self.lists.is_wanted(node, job) {
+            return;
+        }
+        if handler::kind_of(job).takes == Takes::Nothing {
+            self.light.insert(node);
+            return;
+        }
         self.ready.push(job.source.as_ref(), job.priority, node);
         self.fresh.push(node);
     }
@@ -275,6 +297,8 @@ impl Active {
             }
         }
         self.ready = ReadyList::default();
+        self.light.clear();
+        self.lists = Lists::default();
         self.fresh.clear();
         self.timers.clear();
         for i in 0..self.rows.len() {
@@ -353,9 +377,13 @@ pub(super) fn wanted_outputs(snapshot: &Snapshot) -> HashSet<JobCode> {
         Reference::Output(code, _) => Some(code),
         _ => None,
     });
+    let lists = snapshot.jobs.iter().filter_map(|j| match &j.for_each.as_ref()?.items {
+        Items::Output(code, _) => Some(code.clone()),
+        Items::List(_) | Items::Param(_) => None,
+    });
     let conditions = snapshot.dependencies.iter().filter_map(|d| match d.when {
         When::Output(_) => Some(d.depends_on.clone()),
         When::Success | When::Failure | When::Done | When::Skipped => None,
     });
-    referred.chain(conditions).collect()
+    referred.chain(lists).chain(conditions).collect()
 }

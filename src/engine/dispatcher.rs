@@ -11,7 +11,7 @@
 use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, JobCode, QueueId};
-use crate::domain::params;
+use crate::domain::job::Takes;
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
@@ -26,7 +26,7 @@ use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Dispatches the batches of one process.
 pub struct QueueDispatcher {
@@ -38,6 +38,10 @@ pub struct QueueDispatcher {
     pub(super) places: HashMap<QueueId, (BatchId, Place)>,
     /// Reports that are not yet committed; kept over a failed beat.
     pub(super) waiting: Vec<Report>,
+    /// What running bodies wish of other batches, until it is done; kept over a failed beat.
+    pub(super) asks: Vec<Report>,
+    /// Who waits for the end of a batch.
+    pub(super) waiters: HashMap<BatchId, Vec<oneshot::Sender<BatchStatus>>>,
     pub(super) reports: mpsc::UnboundedReceiver<Report>,
     pub(super) around: Arc<Surroundings>,
     pub(super) news: Option<mpsc::UnboundedSender<News>>,
@@ -75,6 +79,8 @@ impl QueueDispatcher {
             active: BTreeMap::new(),
             places: HashMap::new(),
             waiting: Vec::new(),
+            asks: Vec::new(),
+            waiters: HashMap::new(),
             reports,
             around,
             news,
@@ -104,6 +110,14 @@ impl QueueDispatcher {
         self.active.values().map(|a| a.in_hand().count()).sum()
     }
 
+    /// How many of them do work of their own, and are not only waiting for something.
+    pub(super) fn working(&self) -> usize {
+        let works = |a: &Active| {
+            a.in_hand().filter(|n| handler::kind_of(a.job(*n)).takes == Takes::Slots).count()
+        };
+        self.active.values().map(works).sum()
+    }
+
     /// Waits for a report of a worker.
     pub async fn wait(&mut self) {
         if let Some(report) = self.reports.recv().await {
@@ -111,7 +125,8 @@ impl QueueDispatcher {
         }
     }
 
-    /// One turn: everything that waits, in one transaction. `true` when anything changed.
+    /// One turn: everything that waits, in one transaction. Wishes about other batches and lists that
+    /// become jobs have transactions of their own. `true` when anything changed.
     pub async fn beat(&mut self) -> Result<bool> {
         if self.stale {
             self.recover().await.context("read the open batches again after a failed beat")?;
@@ -119,6 +134,13 @@ impl QueueDispatcher {
         while let Ok(report) = self.reports.try_recv() {
             self.waiting.push(report);
         }
+        let answered = self.answer().await?;
+        let turned = self.turn().await?;
+        let listed = self.make_lists().await?;
+        Ok(answered || turned || listed)
+    }
+
+    async fn turn(&mut self) -> Result<bool> {
         let now = self.clock.now();
         let mut changes = Changes::default();
         let mut freed = Vec::new();
@@ -165,9 +187,13 @@ impl QueueDispatcher {
             let Some(active) = self.active.get_mut(&id) else { continue };
             match &mut report.what {
                 What::Stopping => active.begin_stop(place, changes, now),
+                // Was taken out before.
+                What::Asks(_) => {}
                 What::Ended(outcome, lines) => {
                     let job = active.job(place);
-                    self.slots.give_back(&active.batch.values.group, job.source.as_ref());
+                    if handler::kind_of(job).takes == Takes::Slots {
+                        self.slots.give_back(&active.batch.values.group, job.source.as_ref());
+                    }
                     freed.push((id, place));
                     let began = active.row(place).start_time.unwrap_or(now);
                     if active.end(place, report.attempt, outcome, changes, now) {
@@ -233,6 +259,10 @@ impl QueueDispatcher {
                 self.places.remove(&row);
             }
         }
+        for waiter in self.waiters.remove(&id).unwrap_or_default() {
+            // Whoever waited may have been stopped.
+            let _ = waiter.send(result);
+        }
         self.results.insert(id, result);
     }
 
@@ -246,6 +276,9 @@ impl QueueDispatcher {
         for active in self.active.values() {
             for place in active.in_hand() {
                 let job = active.job(place);
+                if handler::kind_of(job).takes == Takes::Nothing {
+                    continue;
+                }
                 self.slots.take(&active.batch.values.group, job.source.as_ref());
             }
         }
@@ -263,7 +296,7 @@ impl QueueDispatcher {
             queue_id: row.queue_id,
             attempt: row.attempt,
             began: row.start_time.unwrap_or(self.clock.now()),
-            params: params::resolve(def, &active.batch.values, &output),
+            params: active.params(place, &output),
             def: def.clone(),
             batch: Arc::new(active.batch.clone()),
             lock_name: format!("procession:{}:{}", self.node.installation(), row.queue_id.0),

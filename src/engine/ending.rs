@@ -2,7 +2,6 @@
 
 use crate::domain::dag::Node;
 use crate::domain::id::NodeId;
-use crate::domain::job::AfterCrash;
 use crate::domain::notice::{self, JobEnd};
 use crate::domain::outcome::{Outcome, Outputs};
 use crate::domain::queue::{Event, QueueStatus};
@@ -10,6 +9,7 @@ use crate::domain::settlement::{Settlement, settle, settle_orphan};
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
 use crate::engine::changes::Changes;
+use crate::handler;
 use crate::store::queue::Settled;
 
 impl Active {
@@ -140,10 +140,11 @@ impl Active {
             // A row that we claimed and do not run: the answer to the commit was lost, and bodies
             // start only after it, so this one never did. What a dead process left behind may run
             // on; a batch that is being stopped must not call that KILLED.
+            let kind = handler::kind_of(self.job(node));
             let event = match (ours, self.killing) {
                 (true, _) => Event::Orphan,
                 (false, true) => Event::LoseTrack,
-                (false, false) => settle_orphan(self.job(node), AfterCrash::AsDeclared),
+                (false, false) => settle_orphan(self.job(node), kind.after_crash),
             };
             let owner =
                 row.owner.as_ref().map_or("unknown", |o| o.0.split('-').next().unwrap_or(""));
@@ -152,7 +153,7 @@ impl Active {
                     "claimed, but never started: the database was away".to_owned()
                 }
                 Event::Orphan => {
-                    format!("its worker (node {owner}) died; starts again, being idempotent")
+                    format!("its worker (node {owner}) died; starts again, which is safe")
                 }
                 _ if self.killing => format!(
                     "its worker (node {owner}) died; its body may still run on its server or host: \

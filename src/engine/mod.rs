@@ -5,9 +5,11 @@
 
 mod active;
 mod changes;
+mod children;
 pub mod clock;
 pub mod dispatcher;
 mod ending;
+mod lists;
 mod node;
 pub mod opening;
 mod turning;

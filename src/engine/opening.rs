@@ -1,6 +1,6 @@
 //! How a batch comes into the hands of this process: opened by an order, or resumed.
 
-use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, plan};
+use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, as_opened, plan};
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::job::{Definition, JobDependency};
 use crate::domain::outcome::Outputs;
@@ -103,7 +103,7 @@ impl QueueDispatcher {
         Ok(opened)
     }
 
-    async fn write_plan(
+    pub(super) async fn write_plan(
         &self,
         tx: &mut Tx,
         plan: &BatchPlan,
@@ -253,6 +253,7 @@ impl QueueDispatcher {
             self.close(id, batch.status);
             return Ok(());
         }
+        self.waiters.remove(&id);
         if let Some(active) = self.active.remove(&id) {
             active.stop_all();
         }
@@ -294,7 +295,8 @@ pub struct TakenOver(String, String);
 
 /// A snapshot with the present bodies and settings of the same jobs; another shape is refused,
 /// because rows and readiness were made for the old one.
-fn renewed(snapshot: &Snapshot, latest: &Definition) -> Result<Snapshot, Refused> {
+fn renewed(snapshot: &Snapshot, latest: &Definition) -> Result<Snapshot> {
+    let latest = &as_opened(snapshot, latest)?;
     let mut renewed = snapshot.clone();
     let mut differs = Vec::new();
     for job in &mut renewed.jobs {
@@ -315,11 +317,12 @@ fn renewed(snapshot: &Snapshot, latest: &Definition) -> Result<Snapshot, Refused
     differs.extend(old.symmetric_difference(&new).map(|(job, on)| format!("{job} <- {on}")));
     if !differs.is_empty() {
         differs.sort();
-        return Err(Refused::OtherShape(group.to_string(), differs.join(", ")));
+        return Err(Refused::OtherShape(group.to_string(), differs.join(", ")).into());
     }
     let present = latest.groups.iter().find(|g| g.code == *group);
     renewed.group = present.cloned().unwrap_or(renewed.group);
     renewed.sources.clone_from(&latest.sources);
+    renewed.shared.clone_from(&latest.shared);
     Ok(renewed)
 }
 

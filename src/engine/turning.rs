@@ -1,5 +1,6 @@
 //! The loop around the beat: when to beat, when to rest, what to do when the database is away.
 
+use crate::domain::id::BatchId;
 use crate::domain::time::Millis;
 use crate::engine::changes::Changes;
 use crate::engine::dispatcher::QueueDispatcher;
@@ -17,17 +18,23 @@ impl QueueDispatcher {
         drop(tx);
         let now = self.clock.now();
         for id in wanted {
-            let Some(active) = self.active.get_mut(&id).filter(|a| !a.is_killing()) else {
-                continue;
-            };
-            let mut changes = Changes::default();
-            active.kill(&mut changes, now);
-            self.commit(&changes, now).await?;
-            if let Some(active) = self.active.get(&id) {
-                active.stop_bodies();
-            }
-            self.tell(changes.news);
+            self.stop_batch(id, now).await?;
         }
+        Ok(())
+    }
+
+    /// Stops a batch of ours whose row says that it is to be stopped.
+    pub(super) async fn stop_batch(&mut self, id: BatchId, now: Millis) -> Result<()> {
+        let Some(active) = self.active.get_mut(&id).filter(|a| !a.is_killing()) else {
+            return Ok(());
+        };
+        let mut changes = Changes::default();
+        active.kill(&mut changes, now);
+        self.commit(&changes, now).await?;
+        if let Some(active) = self.active.get(&id) {
+            active.stop_bodies();
+        }
+        self.tell(changes.news);
         Ok(())
     }
 
@@ -41,7 +48,8 @@ impl QueueDispatcher {
     }
 
     /// Runs until every open batch has ended, or, once `stop` is cancelled, until what runs has
-    /// ended; nothing new starts then. A database that is away or asks to try again is waited for
+    /// ended; nothing new starts then. What only waits for something is not waited for: whoever resumes
+    /// starts it again. A database that is away or asks to try again is waited for
     /// without end; any other error is given up on after some tries.
     pub async fn run_until_done(&mut self, stop: &CancellationToken) -> Result<()> {
         let mut pause = Pause::default();
@@ -50,7 +58,7 @@ impl QueueDispatcher {
         let mut look_at = self.clock.now();
         while !self.is_idle() {
             self.draining = stop.is_cancelled();
-            if self.draining && self.running() == 0 && !self.stale {
+            if self.draining && self.working() == 0 && !self.stale {
                 break;
             }
             let now = self.clock.now();

@@ -4,8 +4,9 @@ use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::job::JobDef;
 use crate::domain::outcome::{End, Outcome};
-use crate::domain::params::{BoundParam, ParamError};
+use crate::domain::params::BoundParam;
 use crate::domain::time::Millis;
+use crate::engine::children::{Ask, Children};
 use crate::handler::log::{Line, RunLog};
 use crate::handler::{self, Claim, Context, StopReason, Task};
 use crate::store::log::NewLine;
@@ -36,6 +37,8 @@ pub(super) enum What {
     Stopping,
     /// It is over; the lines are those not stored yet.
     Ended(Outcome, Vec<Line>),
+    /// It has a wish about another batch.
+    Asks(Ask),
 }
 
 /// All that a try needs; built by the dispatcher after the commit that claims the row.
@@ -46,7 +49,8 @@ pub(super) struct Job {
     pub(super) began: Millis,
     pub(super) def: JobDef,
     pub(super) batch: Arc<Batch>,
-    pub(super) params: Result<Vec<BoundParam>, ParamError>,
+    /// Or the sentence that says why there are none.
+    pub(super) params: Result<Vec<BoundParam>, String>,
     pub(super) lock_name: String,
     pub(super) stop: watch::Receiver<Option<StopReason>>,
     /// The same switch, for the time limit.
@@ -84,13 +88,15 @@ pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surr
 async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &RunLog) -> Outcome {
     let params = match &job.params {
         Ok(params) => params.clone(),
-        Err(error) => return Outcome::ended(End::Failed, error.to_string()),
+        Err(error) => return Outcome::ended(End::Failed, error),
     };
     let Some(handler) = handler::find(job.def.job_type.as_str()) else {
         let message = format!("this binary knows no job type {}", job.def.job_type);
         return Outcome::ended(End::Failed, message);
     };
     let source = snapshot.sources.iter().find(|s| Some(&s.name) == job.def.source.as_ref());
+    let called = job.def.http.as_ref().map(|call| &call.host);
+    let host = snapshot.shared.hosts.iter().find(|h| Some(&h.name) == called);
     let task = Task {
         queue_id: job.queue_id,
         attempt: job.attempt,
@@ -98,6 +104,7 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         batch: job.batch.values.clone(),
         params,
         source: source.cloned(),
+        host: host.cloned(),
         lock_name: job.lock_name.clone(),
     };
     let claim = RowClaim {
@@ -110,6 +117,7 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         log: log.clone(),
         stop: job.stop.clone(),
         claim: Arc::new(claim),
+        batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
         options: around.handlers.clone(),
     };
     let done = CancellationToken::new();

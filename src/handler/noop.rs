@@ -1,7 +1,8 @@
-//! NOOP: a milestone; does nothing, at once.
+//! NOOP: a milestone; does nothing, at once. After a fan-out it tells how the items ended.
 
+use crate::domain::body::FanOut;
 use crate::domain::job::JobKind;
-use crate::domain::outcome::{Outcome, Outputs};
+use crate::domain::outcome::{End, Outcome, Outputs};
 use crate::handler::{Context, Task, WorkerHandler};
 use futures_util::future::BoxFuture;
 
@@ -19,7 +20,22 @@ impl WorkerHandler for Noop {
         }
     }
 
-    fn run<'a>(&'a self, _task: &'a Task, _ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        Box::pin(async { Outcome::success(Outputs::default()) })
+    fn run<'a>(&'a self, task: &'a Task, _ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+        Box::pin(async {
+            match task.job.fan_out {
+                Some(FanOut::Milestone { .. }) => after_items(task),
+                Some(FanOut::Item { .. }) | None => Outcome::success(Outputs::default()),
+            }
+        })
     }
+}
+
+/// The parameters of such a milestone are what `fan_out::summary` found.
+fn after_items(task: &Task) -> Outcome {
+    let mut values: std::collections::BTreeMap<String, Option<String>> =
+        task.params.iter().map(|p| (p.name.clone(), p.value.clone())).collect();
+    let said = values.remove("said").flatten();
+    let end = if said.is_some() { End::Failed } else { End::Success };
+    let outputs = Outputs { values, ..Outputs::default() };
+    Outcome { outputs, ..Outcome { end, message: said, outputs: Outputs::default() } }
 }

@@ -125,6 +125,14 @@ impl<'a> Run<'a> {
         format!("statement {} (line {})", at + 1, self.statements[at].line)
     }
 
+    /// The only statement, with its values; more than one is a fault.
+    pub(crate) fn only(&self) -> Result<(String, Vec<crate::db::session::Arg>), Fault> {
+        match &self.statements[..] {
+            [statement] => Ok(self.bound(statement)),
+            all => Err(Fault::Said(format!("one query is wanted, and there are {}", all.len()))),
+        }
+    }
+
     fn refuse_transaction_words(&self, mode: &str) -> Result<(), Fault> {
         let name = bind::dialect_name(self.dialect);
         let found = self.statements.iter().position(|s| is_transaction_word(s, name));

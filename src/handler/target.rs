@@ -74,7 +74,13 @@ pub(crate) async fn run(task: &Task, ctx: &Context, body: &dyn Body) -> Outcome 
     settle(ended, session, &ladder, task).await
 }
 
-async fn settle(ended: Ended, mut session: Session, ladder: &Ladder<'_>, task: &Task) -> Outcome {
+/// What became of a guarded body; the session is gone afterwards.
+pub(crate) async fn settle(
+    ended: Ended,
+    mut session: Session,
+    ladder: &Ladder<'_>,
+    task: &Task,
+) -> Outcome {
     match ended {
         Ended::Own(Ok(outputs)) => {
             // Closing would free the lock as well; this only frees it sooner for certain.
@@ -179,7 +185,11 @@ async fn get_ready(
 /// Where a source is: its URL, or what `PROCESSION_SOURCE_<NAME>` says instead, and its password
 /// from the environment or a file. A relative path of SQLite begins at the program's folder. With
 /// it comes what people may be shown of the URL.
-fn target(source: &Source, task: &Task, timeout: Duration) -> Result<(Target, String), String> {
+pub(crate) fn target(
+    source: &Source,
+    task: &Task,
+    timeout: Duration,
+) -> Result<(Target, String), String> {
     let name = &source.name;
     let url = std::env::var(source.url_env()).unwrap_or_else(|_| source.url.clone());
     let Some(dialect) = DialectName::of_url(&url) else {

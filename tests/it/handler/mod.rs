@@ -1,8 +1,10 @@
 //! The handlers, each on what it is made for.
 
+mod http;
 mod orphan;
 mod proc;
 mod script;
+mod sensor;
 mod sql;
 mod stop;
 mod target;
