@@ -59,9 +59,7 @@ impl Active {
         let job = self.job(node);
         let items = match job.for_each.as_ref().map(|f| &f.items) {
             Some(Items::Output(from, name)) => {
-                let found = self.outputs.get(from).cloned().unwrap_or_default();
-                let found = found.items(name);
-                found.map_err(|why| format!("for_each: job {from}: {why}"))?
+                self.items(from, name).map_err(|why| format!("for_each: job {from}: {why}"))?
             }
             Some(Items::List(items)) => items.clone(),
             Some(Items::Param(name)) => {
@@ -73,6 +71,20 @@ impl Active {
         let mut snapshot = (*self.snapshot).clone();
         fan_out::spread(&mut snapshot.parts(), &job.code, &items).map_err(|e| e.to_string())?;
         Ok(snapshot)
+    }
+
+    /// The items that a job has found. One that handed nothing on at all has found none only when it
+    /// ended well and asked a database: a query without rows leaves nothing behind.
+    fn items(&self, from: &JobCode, name: &str) -> Result<Vec<String>, String> {
+        if let Some(found) = self.outputs.get(from) {
+            return found.items(name);
+        }
+        let asked = self.snapshot.jobs.iter().zip(&self.rows).any(|(job, row)| {
+            job.code == *from
+                && (job.sql.is_some() || job.proc_name.is_some())
+                && row.status.lets_children_run()
+        });
+        if asked { Ok(Vec::new()) } else { Err(format!("there is no output named {name}")) }
     }
 
     fn refuse_list(&mut self, node: Node, said: String) {

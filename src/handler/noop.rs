@@ -1,7 +1,7 @@
 //! NOOP: a milestone; does nothing, at once. After a fan-out it tells how the items ended.
 
 use crate::domain::body::FanOut;
-use crate::domain::job::JobKind;
+use crate::domain::job::{AfterCrash, JobKind};
 use crate::domain::outcome::{End, Outcome, Outputs};
 use crate::handler::{Context, Task, WorkerHandler};
 use futures_util::future::BoxFuture;
@@ -16,6 +16,7 @@ impl WorkerHandler for Noop {
             about: "A milestone that does nothing and succeeds.",
             needs: &[],
             may_have: &[],
+            after_crash: AfterCrash::StartsAgain,
             ..JobKind::PLAIN
         }
     }
@@ -37,5 +38,5 @@ fn after_items(task: &Task) -> Outcome {
     let said = values.remove("said").flatten();
     let end = if said.is_some() { End::Failed } else { End::Success };
     let outputs = Outputs { values, ..Outputs::default() };
-    Outcome { outputs, ..Outcome { end, message: said, outputs: Outputs::default() } }
+    Outcome { end, message: said, outputs }
 }
