@@ -101,7 +101,7 @@ async fn a_database_that_is_away_is_asked_again() {
     .await;
 }
 
-/// Whether nothing was logged yet; what was is put back as it is only looked at by its effect.
+/// Whether nothing was logged yet. The lines that are looked at are gone afterwards.
 fn log_is_empty(log: &procession::handler::log::RunLog) -> bool {
     log.drain().is_empty()
 }
