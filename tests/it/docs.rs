@@ -1,5 +1,6 @@
 //! Documents that are drawn from the program itself: compared here, written by `make docs`.
 
+use procession::domain::job::Takes;
 use procession::domain::queue::{Event, QueueStatus};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection, Row};
@@ -116,6 +117,35 @@ fn doc_of(source: &str, line: &str) -> String {
         lines[..at].iter().rev().map_while(|l| l.strip_prefix("/// ")).collect();
     words.reverse();
     words.join(" ")
+}
+
+// --- job types ---------------------------------------------------------------------------------------
+
+/// The table of job types is written by hand; each type that there is has its row, with what it needs
+/// and may have.
+#[test]
+fn every_job_type_is_documented() {
+    let page = std::fs::read_to_string(root("docs/job-types.md")).expect("docs/job-types.md");
+    for kind in procession::app::job_kinds() {
+        let row = page.lines().find(|line| line.starts_with(&format!("| {} |", kind.name)));
+        let row = row.unwrap_or_else(|| panic!("docs/job-types.md has no row for {}", kind.name));
+        let slot = match kind.takes {
+            Takes::Slots => "| yes |",
+            Takes::Nothing => "| no |",
+        };
+        assert!(row.contains(slot), "{}: {row}", kind.name);
+        for part in kind.needs.iter().chain(kind.may_have) {
+            // `ProcName` is the key `proc_name`.
+            let key: String = format!("{part:?}")
+                .chars()
+                .map(|c| {
+                    if c.is_uppercase() { format!("_{}", c.to_lowercase()) } else { c.to_string() }
+                })
+                .collect();
+            let key = format!("`{}`", key.trim_start_matches('_'));
+            assert!(row.contains(&key), "{}: {key} is missing", kind.name);
+        }
+    }
 }
 
 // --- the schema ------------------------------------------------------------------------------------

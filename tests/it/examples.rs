@@ -1,11 +1,12 @@
 //! Every example is loaded, drawn and run to its end on every database its README names, and gives
 //! the figures it promises. An example that does not work is worse than none.
 
+use crate::util::host::{Host, Reply};
 use crate::util::{query, with_scratch};
 use procession::app::{self, App, Apply, EmptyDatabase};
 use procession::config::Config;
 use procession::domain::batch::{Batch, BatchOrder, BatchStatus, Snapshot, plan};
-use procession::domain::id::{BatchId, BatchNo};
+use procession::domain::id::{BatchId, BatchNo, GroupCode};
 use procession::domain::job::Definition;
 use procession::domain::outcome::Outputs;
 use procession::domain::queue::{QueueEntry, QueueStatus};
@@ -58,6 +59,10 @@ examples! {
     time_out: "time-out.yaml", "202407", Failed, no_database;
     time_out_procedure: "time-out-procedure.yaml", "202407", Failed, mysql postgres;
     netsuite_period_close: "netsuite-period-close.yaml", "202407", Success, no_database;
+    sensor_wait: "sensor-wait.yaml", "202407", Success, sqlite mysql postgres;
+    sub_batch: "sub-batch.yaml", "202407", Success, no_database;
+    for_each: "for-each.yaml", "202407", Success, no_database;
+    http_call: "http-call.yaml", "202407", Success, no_database;
     csv: "csv/job_def.csv", "202407", Success, no_database;
 }
 
@@ -79,6 +84,16 @@ fn load(path: &str) -> Definition {
     let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     assert!(warnings.is_empty(), "{path}: {warnings:?}");
     loaded.definition
+}
+
+/// The group to run, where an example has several and one opens the other's batch.
+fn group_of(path: &str) -> Option<&'static str> {
+    (path == "sub-batch.yaml").then_some("region_close")
+}
+
+fn order_of(path: &str, batch_no: &str) -> BatchOrder {
+    let group = group_of(path).map(|code| GroupCode::parse(code).expect("group"));
+    BatchOrder { group, ..order(batch_no) }
 }
 
 fn order(batch_no: &str) -> BatchOrder {
@@ -119,7 +134,7 @@ impl Ran {
 
 /// Applies a definition and runs it to its end as `procession run` does, on the metadata database
 /// `url`.
-async fn run(defs: &Definition, batch_no: &str, url: &str) -> Ran {
+async fn run(defs: &Definition, order: &BatchOrder, url: &str) -> Ran {
     let empty = tempfile::NamedTempFile::new().expect("a settings file");
     let mut config = Config::load(Some(empty.path())).expect("defaults");
     config.database.url = SecretString::from(url);
@@ -130,7 +145,7 @@ async fn run(defs: &Definition, batch_no: &str, url: &str) -> Ran {
     assert_eq!(&app.definition().await.expect("stored"), defs);
 
     let mut dispatcher = app.dispatcher(None).await.expect("dispatcher");
-    let ids = dispatcher.open(defs, &order(batch_no), "test").await.expect("open a batch");
+    let ids = dispatcher.open(defs, order, "test").await.expect("open a batch");
     let [id] = ids[..] else { panic!("an example is one group: {ids:?}") };
     let stop = CancellationToken::new();
     let work = dispatcher.run_until_done(&stop);
@@ -173,7 +188,11 @@ async fn works(example: &'static Example, place: &'static str) {
         with_scratch(server, |data| async move {
             let mut defs = load(example.path);
             defs.sources.iter_mut().for_each(|source| source.url.clone_from(&data.url));
-            let ran = run(&defs, example.batch_no, &meta.url).await;
+            let answer = |_: &str| Reply::text(200, r#"{"rows": 12}"#);
+            let host = Host::start(answer).await;
+            defs.shared.hosts.iter_mut().for_each(|h| h.base_url.clone_from(&host.url));
+            let order = order_of(example.path, example.batch_no);
+            let ran = run(&defs, &order, &meta.url).await;
             let said: Vec<_> = ran.rows.iter().filter_map(|r| r.error_message.as_ref()).collect();
             assert_eq!(ran.batch.status, example.ends, "{:?} {said:?}", ran.states());
             assert_drawn(&ran);
@@ -263,6 +282,14 @@ async fn as_promised(path: &str, ran: &Ran, url: &str) {
             assert_eq!(ran.value("JOIN.branches"), "20");
             assert_eq!(ran.value("JOIN.amount"), "210");
         }
+        "sensor-wait.yaml" => assert_eq!(ran.value("ARRIVAL_WAIT.row_cnt"), "1200"),
+        "sub-batch.yaml" => assert_eq!(ran.value("REGION_REPORT.branch_batch"), "202406"),
+        "http-call.yaml" => assert_eq!(ran.value("CALL_NEIGHBOUR.rows"), "12"),
+        "for-each.yaml" => {
+            assert_eq!(ran.value("LIST_DONE.branches"), "4");
+            assert_eq!(ran.value("LIST_REGIONS.items"), "north,south");
+            assert_eq!(ran.rows.len(), 5 + 3 + 2 + 4);
+        }
         "netsuite-period-close.yaml" => {
             assert_eq!((ran.rows.len(), ran.snapshot.dependencies.len()), (69, 89));
         }
@@ -333,8 +360,9 @@ fn the_readme_says_what_is_tested() {
         .collect();
     assert_eq!(rows.len(), EXAMPLES.len(), "one row for each example");
     for example in EXAMPLES {
+        let group = group_of(example.path).map_or(String::new(), |g| format!(" --group {g}"));
         let command = format!(
-            "`procession run dag-examples/{} --batch-no {}`",
+            "`procession run dag-examples/{} --batch-no {}{group}`",
             example.path, example.batch_no
         );
         let row = rows.iter().find(|cells| cells[4] == command);
@@ -359,7 +387,8 @@ fn the_readme_says_what_is_tested() {
 fn every_example_is_drawn_before_it_runs() {
     for example in EXAMPLES {
         let defs = load(example.path);
-        let plans = plan(&defs, &order(example.batch_no), Millis(0)).expect("a plan");
+        let plans =
+            plan(&defs, &order_of(example.path, example.batch_no), Millis(0)).expect("a plan");
         for plan in plans {
             let dag = plan.snapshot.dag().expect("a DAG");
             let view = View::of("definition", &plan.snapshot, &dag, None);
@@ -382,7 +411,7 @@ async fn a_failure_is_mailed_to_the_addresses_of_the_example() {
         defs.groups[0].notify_email = vec!["ops@insurer.example".to_owned()];
         let job = defs.jobs.iter_mut().find(|j| j.code.as_str() == "CSV_RESERVES");
         job.expect("CSV_RESERVES").script = Some("echo no reserves >&2; exit 3".to_owned());
-        let ran = run(&defs, "202407", &meta.url).await;
+        let ran = run(&defs, &order("202407"), &meta.url).await;
         assert_eq!(ran.batch.status, BatchStatus::Failed);
         let expected = [
             "CSV_RESERVES failed actuary@insurer.example",
