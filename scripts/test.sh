@@ -23,6 +23,9 @@ if ! command -v cc >/dev/null; then
     fi
 fi
 
+# Pictures are read by the libraries that are to read them, in Node.js.
+scripts/test-node.sh
+
 # Servers that `make servers` left running are used and stay; others live as long as this run.
 state=.test-servers
 if [ ! -d "$state" ]; then

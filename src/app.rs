@@ -2,6 +2,8 @@
 //! May name: everything. Never: SQL, words for people, a rule.
 //! Invariant: the only file that knows everybody.
 
+mod outlook;
+
 pub use crate::db::migrate::{Schema, known as known_schema};
 pub use crate::db::notice::layer as notice_layer;
 
@@ -120,6 +122,11 @@ pub enum Apply {
 }
 
 fn refuse_foreign(stored: &Definition, wanted: &Definition) -> Result<()> {
+    foreign_jobs(stored, wanted).next().map_or(Ok(()), |first| Err(first.into()))
+}
+
+/// Jobs of `wanted` that belong to groups which it does not speak about.
+fn foreign_jobs(stored: &Definition, wanted: &Definition) -> impl Iterator<Item = ForeignJob> {
     let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
     let elsewhere: HashMap<&JobCode, &GroupCode> = stored
         .jobs
@@ -127,10 +134,9 @@ fn refuse_foreign(stored: &Definition, wanted: &Definition) -> Result<()> {
         .filter(|j| !groups.contains(&j.group))
         .map(|j| (&j.code, &j.group))
         .collect();
-    match wanted.jobs.iter().find_map(|j| elsewhere.get(&j.code).map(|g| (&j.code, *g))) {
-        None => Ok(()),
-        Some((job, group)) => Err(ForeignJob { job: job.clone(), group: group.clone() }.into()),
-    }
+    wanted.jobs.iter().filter_map(move |j| {
+        elsewhere.get(&j.code).map(|g| ForeignJob { job: j.code.clone(), group: (*g).clone() })
+    })
 }
 
 /// The part of `stored` that `wanted` speaks about: its groups with their jobs, its sources.

@@ -1,7 +1,7 @@
-//! `batch list | show | why | kill`.
+//! `batch list | show | why | eta | kill | no`.
 
 use crate::app::{App, EmptyDatabase};
-use crate::cli::{BadInput, BatchRef, Ended, Global, out};
+use crate::cli::{BadInput, BatchRef, Ended, Global, batch_no, broken, eta, out};
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Dag;
 use crate::domain::id::BatchId;
@@ -11,7 +11,8 @@ use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::rerun::UnknownJobs;
 use crate::domain::slots::Slots;
 use crate::domain::time::span_words;
-use crate::domain::why::explain;
+use crate::domain::why::{Situation, explain};
+use crate::engine;
 use crate::engine::opening::Refused;
 use crate::store;
 use anyhow::Result;
@@ -40,6 +41,11 @@ pub(super) enum BatchVerb {
         #[command(flatten)]
         batch: BatchRef,
     },
+    /// When a running batch is expected to end, and which jobs decide that
+    Eta {
+        #[command(flatten)]
+        batch: BatchRef,
+    },
     /// Stop a batch: what waits is cancelled, what runs is ended on its server
     Kill {
         #[command(flatten)]
@@ -51,25 +57,35 @@ pub(super) enum BatchVerb {
         #[arg(long)]
         no_wait: bool,
     },
+    /// The batch numbers that an expression or a range means; needs no database
+    No(batch_no::NoArgs),
 }
 
 pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    // A future until it is awaited: a preview opens nothing.
+    let app = global.open(EmptyDatabase::Refuse);
     match verb {
-        BatchVerb::List { limit } => list(global, &app, limit).await,
+        BatchVerb::No(args) => batch_no::preview(global, &args),
+        BatchVerb::List { limit } => list(global, &app.await?, limit).await,
         BatchVerb::Show { batch } => {
+            let app = app.await?;
             let found = batch.find(&app).await?;
             let view = view(&app, found.batch_id).await?;
+            let outlook = eta::Outlook::of(&app, &view).await?;
             if global.json {
-                out::json(&as_json(&view)?)?;
+                let mut document = as_json(&view)?;
+                document["eta"] = eta::as_json(&view, &outlook)?;
+                out::json(&document)?;
             } else {
                 print(&view, global.lang());
+                eta::brief(&view, &outlook, global.lang()).iter().for_each(|line| out::line(line));
             }
             Ok(Ended::Well)
         }
-        BatchVerb::Why { batch } => why(global, &app, &batch).await,
+        BatchVerb::Why { batch } => why(global, &app.await?, &batch).await,
+        BatchVerb::Eta { batch } => eta::eta(global, &app.await?, &batch).await,
         BatchVerb::Kill { batch, reason, no_wait } => {
-            kill(global, &app, &batch, &reason, no_wait).await
+            kill(global, &app.await?, &batch, &reason, no_wait).await
         }
     }
 }
@@ -159,6 +175,7 @@ pub(super) fn print(view: &View, lang: Lang) {
         Lang::Zh => ["作业", "类型", "状态", "启动次数", "耗时", "结果"],
     };
     out::line(&out::table(&header, rows));
+    broken::print(view, lang);
     let took = batch.end_time.map(|end| span_words(end.since(batch.create_time)));
     let mut counts: BTreeMap<QueueStatus, usize> = BTreeMap::new();
     view.rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);
@@ -252,7 +269,19 @@ async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<Ended> {
         slots.take(&group.code, job.source.as_ref());
     }
     let dag: Dag = view.snapshot.dag()?;
-    let answers = explain(&view.batch, &view.snapshot, &dag, &view.rows, &slots, dispatched, now);
+    let mut tx = app.db.read().await?;
+    let outside = engine::outside(&mut tx, &view.batch, &view.snapshot, now).await?;
+    drop(tx);
+    let situation = Situation {
+        batch: &view.batch,
+        snapshot: &view.snapshot,
+        dag: &dag,
+        rows: &view.rows,
+        slots: &slots,
+        outside: &outside,
+        dispatched,
+    };
+    let answers = explain(situation, now);
     let lang = global.lang();
     if global.json {
         let answers: Vec<_> = answers
@@ -285,7 +314,8 @@ fn lang_header(lang: Lang) -> [&'static str; 3] {
     }
 }
 
-async fn server_now(app: &App) -> Result<crate::domain::time::Millis> {
+/// The present moment by the database's clock.
+pub(super) async fn server_now(app: &App) -> Result<crate::domain::time::Millis> {
     let mut tx = app.db.read().await?;
     app.clock.correct(tx.server_time().await?.into());
     Ok(app.clock.now())

@@ -1,9 +1,9 @@
-//! `job list | show`.
+//! `job list | show | stats`.
 
 use crate::app::EmptyDatabase;
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Ended, Global, out, stats};
 use crate::domain::id::{GroupCode, JobCode, SourceName};
-use crate::domain::job::{Definition, JobDef};
+use crate::domain::job::{Definition, JobDef, Need, ParamMode, Secrecy};
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
@@ -22,6 +22,14 @@ pub(super) enum JobVerb {
         /// Job code
         code: String,
     },
+    /// How long jobs took: their last successful tries
+    Stats {
+        /// Job code; without it, all jobs
+        code: Option<String>,
+        /// Of this group only
+        #[arg(long)]
+        group: Option<String>,
+    },
 }
 
 pub(super) async fn job(global: &Global, verb: JobVerb) -> Result<Ended> {
@@ -33,6 +41,11 @@ pub(super) async fn job(global: &Global, verb: JobVerb) -> Result<Ended> {
             let jobs: Vec<&JobDef> =
                 defs.jobs.iter().filter(|j| group.as_ref().is_none_or(|g| *g == j.group)).collect();
             list(global, &defs, &jobs)
+        }
+        JobVerb::Stats { code, group } => {
+            let code = code.as_deref().map(JobCode::parse).transpose()?;
+            let group = group.as_deref().map(GroupCode::parse).transpose()?;
+            stats::stats(global, &app, &defs, code.as_ref(), group.as_ref()).await
         }
         JobVerb::Show { code } => show(global, &defs, &JobCode::parse(&code)?),
     }
@@ -124,9 +137,27 @@ fn body(job: &JobDef) -> Vec<(String, String)> {
         parts.push((format!("script ({interpreter}):"), indent(text)));
     }
     for param in &job.params {
-        let value = param.value.as_deref().unwrap_or("NULL");
-        let text = format!("  {:?} {:?} {value}", param.mode, param.ty).to_lowercase();
+        let value = param.value.as_deref().unwrap_or("(from the layers below the job)");
+        let mut text = format!("  {:?} {:?}", param.mode, param.ty).to_lowercase();
+        if param.need == Need::Required {
+            text.push_str(" required");
+        }
+        if param.secrecy == Secrecy::Secret {
+            text.push_str(" secret");
+        }
+        if param.mode != ParamMode::Out {
+            text.push_str(&format!(" {value}"));
+        }
         parts.push((format!("param {}:", param.name), text));
+    }
+    for rule in &job.success {
+        let text = format!("  {}, else {}", rule.rule, rule.grade);
+        parts.push(("success rule:".to_owned(), text));
+    }
+    for check in &job.checks {
+        let place = check.source.as_ref().map_or(String::new(), |s| format!(" on {s}"));
+        let text = format!("  expects {}{place}, else {}", check.expect, check.grade);
+        parts.push((format!("check {}:", check.name), text));
     }
     parts
 }

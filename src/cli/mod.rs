@@ -3,15 +3,25 @@
 //! Invariant: exit code 0 is success, 1 a batch that failed, 2 the user's input, 3 Procession itself.
 
 mod batch;
+mod batch_no;
+mod broken;
 mod dag;
 mod define;
+mod eta;
 mod job;
 mod logs;
 mod migrate;
+mod order;
 mod out;
+mod params;
+mod plan;
+mod plan_words;
 mod progress;
 mod resume;
 mod run;
+mod secret;
+mod stats;
+mod watch;
 
 use crate::app::{self, App, EmptyDatabase};
 use crate::config::Config;
@@ -66,21 +76,29 @@ struct Global {
 enum Verb {
     /// Run a batch: apply FILE, open the batch, run it to its end
     Run(run::RunArgs),
+    /// Show what `run` would do, and what would be refused, without doing anything
+    Plan(plan::PlanArgs),
     /// Look for faults in a definition file; needs no database
     Check(define::CheckArgs),
     /// Store the definitions of a file; prints what changes
     Apply(define::ApplyArgs),
     /// Make or update Procession's own tables
     Migrate(migrate::MigrateArgs),
-    /// Batches: list, show, why, kill
+    /// Batches: list, show, why, eta, kill, no
     #[command(subcommand)]
     Batch(batch::BatchVerb),
-    /// Defined jobs: list, show
+    /// Defined jobs: list, show, stats
     #[command(subcommand)]
     Job(job::JobVerb),
+    /// Parameters: which layer gives a job its values
+    #[command(subcommand)]
+    Params(params::ParamsVerb),
+    /// Secrets: sealed, stored, never shown
+    #[command(subcommand)]
+    Secret(secret::SecretVerb),
     /// What a job of a batch printed and what its database said
     Logs(logs::LogsArgs),
-    /// The DAG of a file, a group or a batch, as JSON or DOT
+    /// The DAG of a file, a group or a batch, in the shape that a front end eats
     Dag(dag::DagArgs),
 }
 
@@ -155,11 +173,14 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
     let global = cli.global;
     match cli.verb {
         Verb::Run(args) => run::run(&global, args).await,
+        Verb::Plan(args) => plan::plan(&global, &args).await,
         Verb::Check(args) => define::check(&global, &args),
         Verb::Apply(args) => define::apply(&global, &args).await,
         Verb::Migrate(args) => migrate::migrate(&global, &args).await,
         Verb::Batch(verb) => batch::batch(&global, verb).await,
         Verb::Job(verb) => job::job(&global, verb).await,
+        Verb::Params(verb) => params::params(&global, verb).await,
+        Verb::Secret(verb) => secret::secret(&global, verb).await,
         Verb::Logs(args) => logs::logs(&global, &args).await,
         Verb::Dag(args) => dag::dag(&global, &args).await,
     }

@@ -1,6 +1,7 @@
 //! Live progress of a run: a bar and the running jobs on a terminal, plain lines elsewhere.
 
 use crate::cli::out;
+use crate::cli::watch::Watch;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::span_words;
 use crate::engine::News;
@@ -20,30 +21,48 @@ pub(super) enum Show {
     Nothing,
 }
 
-/// Shows news until the sender is gone. `done` of `total` jobs are final already.
+/// Shows news until the sender is gone. `done` of `total` jobs are final already; `expected` says
+/// when all will be.
 pub(super) async fn watch(
     mut news: mpsc::UnboundedReceiver<News>,
     show: Show,
-    total: u64,
-    done: u64,
+    (total, done): (u64, u64),
+    mut expected: Watch,
 ) {
     match show {
         Show::Nothing => while news.recv().await.is_some() {},
         Show::Lines => {
+            expected.line().iter().for_each(|text| out::note(text));
             while let Some(item) = news.recv().await {
                 if let Some(text) = words(&item, Show::Lines) {
                     out::note(&format!("{} {text}", item.at));
                 }
+                expected.take(&item);
+                expected.line().iter().for_each(|text| out::note(text));
             }
         }
-        Show::Live => {
-            let mut live = Live::new(total, done);
-            while let Some(item) = news.recv().await {
-                live.take(&item);
-            }
-            live.bar.finish_and_clear();
+        Show::Live => live(news, Live::new(total, done), expected).await,
+    }
+}
+
+/// What is expected is worked out anew once a second and not at each change, because it costs a walk
+/// over the whole batch; and also when nothing changes, because a job that runs on and on makes the
+/// end later.
+async fn live(mut news: mpsc::UnboundedReceiver<News>, mut live: Live, mut expected: Watch) {
+    let mut second = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        tokio::select! {
+            item = news.recv() => match item {
+                Some(item) => {
+                    expected.take(&item);
+                    live.take(&item);
+                }
+                None => break,
+            },
+            _ = second.tick() => live.say(expected.words()),
         }
     }
+    live.bar.finish_and_clear();
 }
 
 struct Live {
@@ -51,6 +70,7 @@ struct Live {
     bar: ProgressBar,
     running: HashMap<String, ProgressBar>,
     failed: u64,
+    expected: Option<String>,
 }
 
 impl Live {
@@ -62,7 +82,18 @@ impl Live {
             ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
         bar.enable_steady_tick(Duration::from_millis(200));
-        Self { lines, bar, running: HashMap::new(), failed: 0 }
+        Self { lines, bar, running: HashMap::new(), failed: 0, expected: None }
+    }
+
+    fn say(&mut self, expected: Option<String>) {
+        self.expected = expected;
+        self.tell();
+    }
+
+    fn tell(&self) {
+        let failed = (self.failed > 0).then(|| format!("{} not well", self.failed));
+        let words: Vec<String> = failed.into_iter().chain(self.expected.clone()).collect();
+        self.bar.set_message(words.join("  "));
     }
 
     fn take(&mut self, item: &News) {
@@ -100,7 +131,7 @@ impl Live {
             self.bar.inc(1);
             if item.status.blocks_children() {
                 self.failed += 1;
-                self.bar.set_message(format!("{} not well", self.failed));
+                self.tell();
             }
         }
         if let Some(text) = words(item, Show::Live) {

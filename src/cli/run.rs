@@ -1,19 +1,20 @@
 //! `run`: apply a file, open a batch or go on with one, run it to its end.
 
 use crate::app::{self, App, Apply, EmptyDatabase};
+use crate::cli::order::{self, OrderArgs};
 use crate::cli::progress::{self, Show};
-use crate::cli::{BadInput, Ended, Global, batch, out, resume};
+use crate::cli::watch::Watch;
+use crate::cli::{Ended, Global, batch, out, resume};
+use crate::definition::Loaded;
 use crate::domain::batch::{Batch, BatchOrder, BatchStatus};
-use crate::domain::id::{BatchId, BatchNo, GroupCode};
+use crate::domain::id::{BatchId, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::lang::Lang;
 use crate::domain::rerun::UnknownJobs;
 use crate::engine::opening::Refused;
 use crate::store;
 use anyhow::{Context as _, Result};
-use chrono::NaiveDate;
 use clap::Args;
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use tokio::signal::unix::{SignalKind, signal};
@@ -25,24 +26,8 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct RunArgs {
     /// Definition file (YAML, JSON) or folder with job_def.csv; without it, what is stored
     file: Option<PathBuf>,
-    /// Batch number: 202407, 2024Q3, 2024, 20240731 or free text
-    #[arg(long, required_unless_present = "order")]
-    batch_no: Option<String>,
-    /// Run the groups of this type (monthly, quarterly, …)
-    #[arg(long = "type")]
-    batch_type: Option<String>,
-    /// Run this group only
-    #[arg(long)]
-    group: Option<String>,
-    /// Accounting day, YYYY-MM-DD [default: last day of the period that the batch number names]
-    #[arg(long)]
-    business_date: Option<NaiveDate>,
-    /// Parameter of the batch, NAME=VALUE; may be given several times
-    #[arg(long = "param", value_name = "NAME=VALUE")]
-    params: Vec<String>,
-    /// The same as JSON, as schedules hand it over: {"batchNo":"202407","type":"monthly"}
-    #[arg(long, conflicts_with_all = ["batch_no", "batch_type", "group", "business_date", "params"])]
-    order: Option<String>,
+    #[command(flatten)]
+    order: OrderArgs,
     /// Go on with a batch that exists: where a dead process left it, or from its failures
     #[arg(long)]
     resume: bool,
@@ -62,7 +47,7 @@ pub(super) struct RunArgs {
 }
 
 pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
-    let order = args.order()?;
+    let asked = args.order.read()?;
     // Faults of the file come first, before any database is touched.
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
     let mut config = global.config()?;
@@ -70,21 +55,14 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
         config.engine.max_parallel = max;
     }
     let app = App::open(config, EmptyDatabase::Prepare).await?;
-    let defs = match loaded {
+    let defs = match &loaded {
         None => app.definition().await?,
-        Some(loaded) => {
-            for warning in &loaded.warnings {
-                out::note(&format!("warning: {warning}"));
-            }
-            if !args.resume {
-                refuse_existing(&app, &loaded.definition, &order).await?;
-            }
-            if !args.resume || args.latest {
-                store_file(&app, &loaded.definition, &args).await?;
-            }
-            loaded.definition
-        }
+        Some(loaded) => loaded.definition.clone(),
     };
+    let order = order::work_out(asked, &defs, batch::server_now(&app).await?)?;
+    if let Some(loaded) = &loaded {
+        take_file(&app, loaded, &order, &args).await?;
+    }
     let (sender, news) = mpsc::unbounded_channel();
     let mut dispatcher = app.dispatcher(Some(sender)).await?;
     let opened = if args.resume {
@@ -101,6 +79,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     };
     let (total, done) = totals(&app, &ids).await?;
     announce(&app, &ids, &args, global.lang()).await?;
+    let watch = Watch::of(&app, &ids, global.lang()).await;
     let stop = CancellationToken::new();
     let work = async {
         let mut dispatcher = dispatcher;
@@ -109,8 +88,9 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
         let left = dispatcher.leave().await;
         ended.and(left.context("end this process's lease"))
     };
-    let watched =
-        async { tokio::join!(work, progress::watch(news, args.show(global), total, done)) };
+    let watched = async {
+        tokio::join!(work, progress::watch(news, args.show(global), (total, done), watch))
+    };
     let (worked, ()) = tokio::select! {
         both = watched => both,
         never = stop_on_signal(&stop, global.lang()) => match never {},
@@ -122,28 +102,6 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
 }
 
 impl RunArgs {
-    fn order(&self) -> Result<BatchOrder> {
-        if let Some(json) = &self.order {
-            return Ok(BatchOrder::parse(json)?);
-        }
-        let mut params = BTreeMap::new();
-        for pair in &self.params {
-            let (name, value) =
-                pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
-                    BadInput(format!("--param {pair}: write NAME=VALUE, e.g. --param rate=7.1"))
-                })?;
-            params.insert(name.to_owned(), value.to_owned());
-        }
-        let batch_no = self.batch_no.as_deref().unwrap_or_default();
-        Ok(BatchOrder {
-            batch_no: BatchNo::parse(batch_no)?,
-            batch_type: self.batch_type.clone(),
-            group: self.group.as_deref().map(GroupCode::parse).transpose()?,
-            business_date: self.business_date,
-            params,
-        })
-    }
-
     fn how(&self) -> resume::How {
         let unknown = if self.rerun_unknown { UnknownJobs::Rerun } else { UnknownJobs::Leave };
         resume::How { unknown, latest: self.latest }
@@ -156,6 +114,19 @@ impl RunArgs {
             (false, false) => Show::Lines,
         }
     }
+}
+
+async fn take_file(app: &App, loaded: &Loaded, order: &BatchOrder, args: &RunArgs) -> Result<()> {
+    for warning in &loaded.warnings {
+        out::note(&format!("warning: {warning}"));
+    }
+    if !args.resume {
+        refuse_existing(app, &loaded.definition, order).await?;
+    }
+    if !args.resume || args.latest {
+        store_file(app, &loaded.definition, args).await?;
+    }
+    Ok(())
 }
 
 /// Looks before the file is stored, so that a refused run changes nothing at all; `open` looks again
@@ -182,7 +153,7 @@ async fn store_file(app: &App, wanted: &Definition, args: &RunArgs) -> Result<()
     Ok(())
 }
 
-fn whoami() -> String {
+pub(super) fn whoami() -> String {
     let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
     user.unwrap_or_else(|_| "unknown".to_owned())
 }

@@ -28,6 +28,22 @@ pub struct Settings {
     pub may_create: bool,
 }
 
+impl Settings {
+    /// Whether the database is a SQLite file that is not there yet, or is and is empty: nothing can
+    /// be known from it, and connecting would write to it.
+    pub fn is_new_file(&self) -> bool {
+        let url = self.url.expose_secret();
+        if Dialect::of_url(url) != Some(Dialect::Sqlite) {
+            return false;
+        }
+        let Ok(options) = SqliteConnectOptions::from_str(url) else { return false };
+        match std::fs::metadata(options.get_filename()) {
+            Ok(found) => found.is_file() && found.len() == 0,
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        }
+    }
+}
+
 impl Db {
     /// Connects. What the user can mend is `Error::Settings`; each error says where, without the
     /// password.

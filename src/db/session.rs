@@ -206,6 +206,19 @@ impl Session {
         self.run(&wait, &[]).await.map(|_| ())
     }
 
+    /// Lets nothing be changed on this session from now on, by a transaction that may only read.
+    pub async fn only_read(&mut self) -> Result<(), SessionError> {
+        match self.dialect() {
+            Dialect::Sqlite => self.run("PRAGMA query_only = ON", &[]).await.map(|_| ()),
+            Dialect::Mysql => {
+                // For the transactions after this one as well: DDL ends the one it is in.
+                self.run("SET SESSION TRANSACTION READ ONLY", &[]).await?;
+                self.run("START TRANSACTION READ ONLY", &[]).await.map(|_| ())
+            }
+            Dialect::Postgres => self.run("BEGIN READ ONLY", &[]).await.map(|_| ()),
+        }
+    }
+
     /// Commits; not when the brake is on.
     pub async fn commit(&mut self) -> Result<(), SessionError> {
         self.run("COMMIT", &[]).await.map(|_| ())

@@ -153,8 +153,19 @@ fn both(
 }
 
 fn sql(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> Option<SqlText> {
-    both(whose, raw.sql.as_ref().map(RawSql::at), &raw.sql_file, "sql", report);
-    match &raw.sql {
+    sql_text(whose, raw.sql.as_ref(), &raw.sql_file, files, report)
+}
+
+/// The text of `sql` or `sql_file`.
+pub(crate) fn sql_text(
+    whose: &str,
+    sql: Option<&RawSql>,
+    file: &Option<At<String>>,
+    files: &Files<'_>,
+    report: &mut Report,
+) -> Option<SqlText> {
+    both(whose, sql.map(RawSql::at), file, "sql", report);
+    match sql {
         Some(RawSql::Same(text)) => Some(SqlText::Same(text.value.clone())),
         Some(RawSql::Per(_, texts)) => {
             let mut known = BTreeMap::new();
@@ -169,7 +180,7 @@ fn sql(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> Opt
             }
             Some(SqlText::Per(known))
         }
-        None => files.sql(whose, raw.sql_file.as_ref()?, report),
+        None => files.sql(whose, file.as_ref()?, report),
     }
 }
 

@@ -1,15 +1,16 @@
 //! What the whole definition means: names looked up, files embedded, everything checked.
 
 use crate::definition::check;
+use crate::definition::declare;
+use crate::definition::external::{self, Outside, is_external};
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job::{self, Around};
 use crate::definition::job_kinds;
-use crate::definition::params::usable_name;
-use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob, RawParam};
+use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob};
 use crate::definition::source;
 use crate::domain::id::GroupCode;
-use crate::domain::job::{Definition, Group, JobKind, ParamDecl, Shared};
+use crate::domain::job::{Definition, Group, JobKind, Shared};
 use std::collections::{HashMap, HashSet};
 
 /// The group of a file that defines none.
@@ -40,6 +41,7 @@ pub(crate) fn build(
     let codes: Vec<GroupCode> = groups.iter().map(|g| g.code.clone()).collect();
     let written: HashSet<String> = raw.jobs.iter().map(|j| j.code.value.clone()).collect();
     let waits = waits(&raw.jobs, raw.dependencies);
+    let outside: Vec<Outside> = raw.jobs.iter_mut().flat_map(external::take).collect();
     let around = Around {
         defaults: &raw.defaults,
         kinds,
@@ -53,26 +55,33 @@ pub(crate) fn build(
     let dependencies = check::dependencies(waits, &jobs, &written, report);
     check::outputs(&jobs, &dependencies, report);
     rings.refuse_rings(&jobs, report);
+    let externals = external::externals(outside, &jobs, &dependencies, &codes, report);
     let used: HashSet<&str> = jobs.iter().map(|j| j.def.group.as_str()).collect();
     for empty in places.iter().filter(|g| !used.contains(g.value.as_str())) {
         let what = format!("group {} has no job", empty.value);
         report.warn(&empty.at, what, "give it one or remove it");
     }
     let jobs = jobs.into_iter().map(|j| j.def).collect();
-    let hosts = hosts.into_iter().map(|h| h.value).collect();
-    let shared = Shared { hosts, ..Shared::default() };
-    Definition { sources, groups, jobs, dependencies, shared, ..Definition::default() }
+    let shared = Shared {
+        params: declare::decls(&raw.params, report),
+        secrets: declare::secrets(raw.secrets, report),
+        hosts: hosts.into_iter().map(|h| h.value).collect(),
+        ..Shared::default()
+    };
+    Definition { sources, groups, jobs, dependencies, externals, shared }
 }
 
 /// All dependencies: those of each job in its order, then those of the list of their own.
 fn waits(jobs: &[RawJob], others: Vec<RawDependency>) -> Vec<RawDependency> {
     let of_job = |job: &RawJob| -> Vec<RawDependency> {
-        let each = (1..).zip(&job.depends_on);
-        each.map(|(order, depends_on)| RawDependency {
-            job: job.code.value.clone(),
-            depends_on: depends_on.job.clone(),
-            order,
-            when: depends_on.when.clone(),
+        let each = (1..).zip(&job.depends_on).filter(|(_, parent)| !is_external(parent));
+        each.filter_map(|(order, parent)| {
+            Some(RawDependency {
+                job: job.code.value.clone(),
+                depends_on: parent.job.clone()?,
+                order,
+                when: parent.when.clone(),
+            })
         })
         .collect()
     };
@@ -105,10 +114,7 @@ fn bare_group(code: &str) -> Option<Group> {
 
 fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
     let whose = format!("group {}", raw.code.value);
-    for name in raw.params.iter().map(|p| &p.name).filter(|n| !usable_name(&n.value)) {
-        let what = format!("{whose}: parameter {:?} has a name that cannot be used", name.value);
-        report.fault(&name.at, what, "use ASCII letters, digits and '_', the first no digit");
-    }
+    let params = declare::decls(&raw.params, report);
     if let Some(zone) = raw.time_zone.as_ref().filter(|z| z.value.parse::<chrono_tz::Tz>().is_err())
     {
         let what = format!("{whose}: time zone {:?} is not known", zone.value);
@@ -124,17 +130,7 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         notify_email: raw.notify_email.into_iter().map(|a| a.value).collect(),
         max_parallel: raw.max_parallel.map(|m| m.value),
         time_zone: raw.time_zone.map(|z| z.value),
-        params: raw.params.iter().map(declared).collect(),
+        params,
         ..Group::bare(code)
     })
-}
-
-fn declared(raw: &RawParam) -> ParamDecl {
-    ParamDecl {
-        name: raw.name.value.clone(),
-        ty: raw.ty,
-        value: raw.value.as_ref().map(|v| v.value.clone()),
-        need: raw.required.as_ref().is_some_and(|r| r.value).into(),
-        secrecy: raw.secret.as_ref().is_some_and(|s| s.value).into(),
-    }
 }

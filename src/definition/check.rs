@@ -6,7 +6,7 @@ use crate::definition::near::did_you_mean;
 use crate::definition::raw::RawDependency;
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::id::JobCode;
-use crate::domain::job::JobDependency;
+use crate::domain::job::{JobDependency, Param, ParamMode, output_of};
 use crate::domain::trigger_rule::When;
 use std::collections::{HashMap, HashSet};
 
@@ -70,13 +70,25 @@ pub(crate) fn dependencies(
 
 /// The condition of an edge; one that cannot be read, or that the job's rule would ignore, is in the
 /// report.
-fn when(job: &Made, text: Option<&At<String>>, report: &mut Report) -> When {
+pub(crate) fn when(job: &Made, text: Option<&At<String>>, report: &mut Report) -> When {
     let Some(text) = text else { return When::Success };
     let (code, rule) = (&job.def.code, job.def.trigger_rule);
     if !rule.takes_conditions() {
         let what = format!("job {code}: a dependency has a condition, which rule {rule} ignores");
         let cure = "remove when, or use trigger_rule all_success or one_success";
         report.fault(&text.at, what, cure);
+    }
+    const WORDS: [&str; 4] = ["success", "failure", "done", "skipped"];
+    let word = text.value.trim();
+    let is_name = word.chars().all(|c| c.is_alphanumeric() || c == '_');
+    if is_name && !WORDS.contains(&word) {
+        // As an expression it would be an output of that name, true or false; far more likely it is
+        // one of the four, misspelt, and the branch would silently never be taken.
+        let what = format!("job {code}: when: {word:?} is not a condition");
+        let hint = did_you_mean(word, WORDS);
+        let cure = format!("{hint}write success, failure, done, skipped, or {word} == true");
+        report.fault(&text.at, what, cure);
+        return When::Success;
     }
     When::parse(&text.value).unwrap_or_else(|error| {
         let what = format!("job {code}: when: {}", error.what());
@@ -104,8 +116,7 @@ fn fits<'a>(
             "job {code} of group {} depends on {other} of group {}",
             job.def.group, parent.def.group
         );
-        let cure =
-            "dependencies stay within a group: move one of the two jobs, or remove the dependency";
+        let cure = "a bare code means the same group: write { job: CODE, group: GROUP }, or move one of the two jobs";
         return Err((what, cure.to_owned()));
     }
     Ok(())
@@ -154,10 +165,11 @@ pub(crate) fn outputs(jobs: &[Made], dependencies: &[JobDependency], report: &mu
         parents.entry(&d.job_code).or_default().push(&d.depends_on);
     }
     let codes: HashSet<&JobCode> = jobs.iter().map(|j| &j.def.code).collect();
-    for job in jobs.iter().filter(|j| !j.uses.is_empty()) {
+    several_parents(jobs, &parents, report);
+    for job in jobs.iter().filter(|j| !j.asks.uses.is_empty()) {
         let code = &job.def.code;
         let above = above(code, &parents);
-        for At { at, value: (param, used) } in &job.uses {
+        for At { at, value: (param, used) } in &job.asks.uses {
             let head = format!("job {code}: parameter {param} uses an output of {used}");
             if !codes.contains(used) {
                 let hint = did_you_mean(used.as_str(), codes.iter().map(|c| c.as_str()));
@@ -166,6 +178,61 @@ pub(crate) fn outputs(jobs: &[Made], dependencies: &[JobDependency], report: &mu
             } else if !above.contains(used) {
                 let what = format!("{head}, which does not run before it");
                 report.fault(at, what, format!("add {used} to its depends_on"));
+            }
+        }
+    }
+    for job in jobs.iter().filter(|j| j.condition.is_some()) {
+        condition(job, &codes, &above(&job.def.code, &parents), report);
+    }
+}
+
+/// Every name of a job's own condition is an output of a job above it.
+fn condition(
+    job: &Made,
+    codes: &HashSet<&JobCode>,
+    above: &HashSet<&JobCode>,
+    report: &mut Report,
+) {
+    let (Some(at), Some(expr)) = (&job.condition, &job.def.condition) else { return };
+    let head = format!("job {}: if", job.def.code);
+    let is = |all: &HashSet<&JobCode>, code: &str| all.iter().any(|c| c.as_str() == code);
+    for name in expr.names() {
+        if output_of(name, &|code| is(above, code)).is_some() {
+            continue;
+        }
+        let (what, cure) = match output_of(name, &|code| is(codes, code)) {
+            Some((code, _)) => (
+                format!("{head} asks for {name}, and {code} does not run before it"),
+                format!("add {code} to its depends_on"),
+            ),
+            None => (
+                format!("{head} asks for {name}, which is no output of a job"),
+                "write CODE.NAME, the code that of a job above it".to_owned(),
+            ),
+        };
+        report.fault(at, what, cure);
+    }
+}
+
+/// Reports parameters without a value that two parents are known to hand out.
+fn several_parents(jobs: &[Made], parents: &HashMap<&JobCode, Vec<&JobCode>>, report: &mut Report) {
+    let by_code: HashMap<&JobCode, &Made> = jobs.iter().map(|j| (&j.def.code, j)).collect();
+    for job in jobs {
+        let own = parents.get(&job.def.code).map(Vec::as_slice).unwrap_or_default();
+        for At { at, value: name } in &job.asks.takes {
+            let hands_out = |code: &&&JobCode| {
+                let params = by_code.get(**code).map(|made| &made.def.params);
+                let out = |p: &Param| p.mode != ParamMode::In && p.name == *name;
+                params.is_some_and(|params| params.iter().any(out))
+            };
+            let found: Vec<&str> = own.iter().filter(hands_out).map(|code| code.as_str()).collect();
+            if let [first, _, ..] = found[..] {
+                let what = format!(
+                    "job {}: parameter {name} has no value, and {} hand out an output of that name",
+                    job.def.code,
+                    found.join(" and ")
+                );
+                report.fault(at, what, format!("say which: value: ${{jobs.{first}.{name}}}"));
             }
         }
     }

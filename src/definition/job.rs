@@ -1,13 +1,15 @@
 //! What a job means: its body complete and fit for its type, its parameters usable.
 
 use crate::definition::body::{body, understands};
-use crate::definition::fault::{At, Report};
+use crate::definition::checks;
+use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job_kinds;
 use crate::definition::near::{did_you_mean, nearest};
-use crate::definition::params::check_params;
+use crate::definition::params::{Asks, check_params};
 use crate::definition::raw::{RawJob, Settings};
 use crate::domain::body::HttpHost;
+use crate::domain::expr::{Expr, ExprError};
 use crate::domain::id::{GroupCode, JobCode, JobType};
 use crate::domain::job::{BodyPart, DEFAULT_TIMEOUT_SEC, JobDef, JobKind};
 use crate::domain::source::Source;
@@ -27,8 +29,10 @@ pub(crate) struct Made {
     pub(crate) def: JobDef,
     /// Whether its group is one that exists; otherwise nothing is said about it again.
     pub(crate) group_known: bool,
-    /// Outputs of other jobs that its parameters use.
-    pub(crate) uses: Vec<At<(String, JobCode)>>,
+    /// What its parameters ask of other jobs.
+    pub(crate) asks: Asks,
+    /// Where its own condition stands.
+    pub(crate) condition: Option<Place>,
 }
 
 /// Makes a job. What it lacks is in the report; the job is made all the same where it can be, so
@@ -45,13 +49,26 @@ pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Opti
     if let Some(kind) = kind {
         body(&mut def, &whose, &raw, kind, around, report);
     }
+    let condition = raw.condition.as_ref().and_then(|text| condition(&whose, text, report));
+    def.condition = condition.as_ref().map(|c| c.value.clone());
     let calls = kind.is_none_or(|k| understands(k, BodyPart::ProcName));
-    let mut uses = Vec::new();
+    let mut asks = Asks::default();
     if let Some(params) = &raw.params {
-        def.params = check_params(&whose, &params.value, calls, &mut uses, report);
+        def.params = check_params(&whose, &params.value, calls, &mut asks, report);
     }
-    job_kinds::check(&whose, &mut def, &raw, around, &mut uses, report);
-    Some(Made { def, group_known, uses })
+    if let Some(kind) = kind {
+        checks::set(&mut def, &whose, &raw, kind, around, report);
+    }
+    job_kinds::check(&whose, &mut def, &raw, around, &mut asks.uses, report);
+    Some(Made { def, group_known, asks, condition: condition.map(|c| c.at) })
+}
+
+fn condition(whose: &str, text: &At<String>, report: &mut Report) -> Option<At<Expr>> {
+    let read = Expr::parse(&text.value);
+    let said = |error: ExprError| {
+        report.fault(&text.at, format!("{whose}: if: {}", error.what()), error.cure());
+    };
+    read.map_err(said).ok().map(|expr| text.with(expr))
 }
 
 /// The job's own word, else the default's.

@@ -36,10 +36,18 @@ pub(crate) fn hosts(raw: Vec<At<HttpHost>>, report: &mut Report) -> Vec<At<HttpH
         }
         let headers: Vec<(&String, &String)> = host.headers.iter().collect();
         check_headers(&whose, &headers, at, report);
-        for (name, text) in headers.iter().filter(|(_, text)| !text.contains("${")) {
-            if http_call::names(text).is_ok_and(|names| !names.is_empty()) {
-                let what = format!("{whose}: header {name} uses a parameter");
-                report.fault(at, what, "write that header in the http of the job");
+        for (name, text) in headers {
+            let head = format!("{whose}: header {name}");
+            match http_call::header_names(text) {
+                Ok(names) if names.is_empty() => {}
+                Ok(_) => {
+                    let cure = "write that header in the http of the job";
+                    report.fault(at, format!("{head} uses a parameter"), cure);
+                }
+                Err(fault) => {
+                    let cure = "a header of a host is plain text and ${secret.NAME}";
+                    report.fault(at, format!("{head} {fault}"), cure);
+                }
             }
         }
     }
@@ -110,11 +118,16 @@ fn check_call(
     }
     let headers: Vec<(&String, &String)> = call.headers.iter().collect();
     check_headers(whose, &headers, at, report);
-    let header = |(name, text): &(&String, &String)| (format!("header {name}"), (*text).clone());
-    // `${secret.NAME}` has braces of its own.
-    let plain = headers.iter().filter(|(_, text)| !text.contains("${")).map(header);
-    for (place, text) in std::iter::once(("path".to_owned(), call.path.clone())).chain(plain) {
-        match http_call::names(&text) {
+    let in_path = http_call::names(&call.path);
+    let in_path = in_path.map(|names| names.into_iter().map(str::to_owned).collect());
+    let mut places: Vec<(String, Result<Vec<String>, String>)> = vec![("path".to_owned(), in_path)];
+    places.extend(
+        headers
+            .iter()
+            .map(|(name, text)| (format!("header {name}"), http_call::header_names(text))),
+    );
+    for (place, names) in places {
+        match names {
             Ok(names) => {
                 for name in names.into_iter().filter(|n| def.params.iter().all(|p| p.name != *n)) {
                     let what =

@@ -1,7 +1,8 @@
 //! The keys of a definition file, and how large its numbers may be.
 
 /// A whole definition.
-pub(crate) const TOP: &[&str] = &["sources", "groups", "defaults", "jobs", "dependencies", "hosts"];
+pub(crate) const TOP: &[&str] =
+    &["sources", "groups", "defaults", "jobs", "dependencies", "params", "secrets", "hosts"];
 /// A data source.
 pub(crate) const SOURCE: &[&str] = &[
     "name",
@@ -34,12 +35,15 @@ pub(crate) const SETTINGS: &[&str] = &[
     "interpreter",
     "working_dir",
     "trigger_rule",
+    "success",
+    "checks",
 ];
 /// What only a job has.
 pub(crate) const JOB: &[&str] = &[
     "code",
     "name",
     "depends_on",
+    "if",
     "proc_name",
     "sql",
     "sql_file",
@@ -65,17 +69,29 @@ pub(crate) const FOR_EACH: &[&str] = &["items", "param", "output", "max_parallel
 pub(crate) const ITEMS: &[&str] = &["param", "output"];
 /// A parameter of a job.
 pub(crate) const PARAM: &[&str] = &["name", "mode", "type", "value", "required", "secret"];
-/// A parameter that a group declares.
+/// A parameter of a group, or of all groups.
 pub(crate) const DECLARED: &[&str] = &["name", "type", "value", "required", "secret"];
+/// Where a secret comes from.
+pub(crate) const SECRET: &[&str] = &["name", "env", "file", "sealed"];
 /// An entry of `dependencies`.
 pub(crate) const DEPENDENCY: &[&str] = &["job_code", "depends_on", "dependency_order", "when"];
 /// An entry of `depends_on`.
-pub(crate) const PARENT: &[&str] = &["job", "when"];
+pub(crate) const PARENT: &[&str] = &["job", "when", "group", "batch", "missing", "wait_sec"];
+/// A success rule.
+pub(crate) const RULE: &[&str] = &["rule", "else", "message"];
+/// A check.
+pub(crate) const CHECK: &[&str] = &["name", "source", "sql", "sql_file", "expect", "else"];
+/// What a check expects, beside the word `zero_rows`.
+pub(crate) const EXPECT: &[&str] = &["between", "min", "max", "equals", "drift"];
+/// The other query of `equals`.
+pub(crate) const EQUALS: &[&str] = &["sql", "sql_file", "source", "tolerance"];
 
 /// Longest a body may run: 30 days.
 pub(crate) const TIMEOUT_MAX: u32 = 30 * 24 * 3_600;
 /// Most tries after the first; a hundred failures are an incident and not bad luck.
 pub(crate) const RETRIES_MAX: u32 = 100;
+/// Longest wait for another batch: a year.
+pub(crate) const WAIT_MAX: u32 = 366 * 24 * 3_600;
 /// Longest wait between two tries: a day.
 pub(crate) const DELAY_MAX: u32 = 24 * 3_600;
 /// Longest wait between two questions of a sensor: a day.

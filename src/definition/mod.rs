@@ -7,8 +7,11 @@
 mod body;
 mod build;
 mod check;
+mod checks;
 mod csv;
+mod declare;
 mod diff;
+mod external;
 mod fault;
 mod fields;
 mod files;
@@ -21,8 +24,10 @@ mod node;
 mod params;
 mod raw;
 mod read;
+mod read_checks;
 mod read_kinds;
 mod read_params;
+mod read_parents;
 mod runs_on;
 mod shape;
 mod source;
@@ -36,6 +41,7 @@ pub use fault::Fault;
 pub use fault::Faults;
 pub use load::Loaded;
 pub use load::load;
+pub(crate) use near::did_you_mean;
 
 #[cfg(test)]
 mod tests;

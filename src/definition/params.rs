@@ -1,11 +1,21 @@
 //! Parameters of a job: names that can be bound, values that can be worked out.
 
+use crate::definition::declare::literal_secret;
 use crate::definition::fault::{At, Report};
 use crate::definition::raw::RawParam;
 use crate::domain::id::JobCode;
-use crate::domain::job::{Param, ParamMode};
-use crate::domain::params::{ParamError, Reference, check_literal, references};
+use crate::domain::job::{Need, Param, ParamMode, ParamType, Secrecy};
+use crate::domain::params::{ParamError, Reference, check_literal, references, takes_upstream};
 use std::collections::HashSet;
+
+/// What the parameters of a job ask of other jobs.
+#[derive(Default)]
+pub(crate) struct Asks {
+    /// Outputs by job: `${jobs.CODE.NAME}`.
+    pub(crate) uses: Vec<At<(String, JobCode)>>,
+    /// Parameters without a value of their own, which a parent's output may give.
+    pub(crate) takes: Vec<At<String>>,
+}
 
 /// Whether a word can name a parameter, of a procedure, in SQL and in the environment.
 pub(crate) fn usable_name(word: &str) -> bool {
@@ -13,12 +23,24 @@ pub(crate) fn usable_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && word.chars().all(fits)
 }
 
+/// The words for types.
+pub(crate) fn param_types() -> [(&'static str, ParamType); 6] {
+    [
+        ("text", ParamType::Text),
+        ("int", ParamType::Int),
+        ("decimal", ParamType::Decimal),
+        ("date", ParamType::Date),
+        ("datetime", ParamType::Datetime),
+        ("bool", ParamType::Bool),
+    ]
+}
+
 /// Makes the parameters of a job; `calls` says whether its body can hand values back.
 pub(crate) fn check_params(
     whose: &str,
     raw: &[RawParam],
     calls: bool,
-    uses: &mut Vec<At<(String, JobCode)>>,
+    asks: &mut Asks,
     report: &mut Report,
 ) -> Vec<Param> {
     let mut seen = HashSet::new();
@@ -40,10 +62,14 @@ pub(crate) fn check_params(
                 mode: param.mode.as_ref().map_or(ParamMode::In, |m| m.value),
                 ty: param.ty,
                 value: param.value.as_ref().map(|v| v.value.clone()),
-                need: param.required.as_ref().is_some_and(|r| r.value).into(),
-                secrecy: param.secret.as_ref().is_some_and(|s| s.value).into(),
+                need: Need::from(param.required.as_ref().is_some_and(|r| r.value)),
+                secrecy: Secrecy::from(param.secret.as_ref().is_some_and(|s| s.value)),
             };
-            check_value(whose, &made, param, uses, report);
+            check_value(whose, &made, param, &mut asks.uses, report);
+            literal_secret(&name, made.secrecy, param.value.as_ref(), report);
+            if takes_upstream(&made) {
+                asks.takes.push(param.name.clone());
+            }
             made
         })
         .collect()
@@ -94,10 +120,13 @@ fn check_value(
 }
 
 /// What to do, where the sentence of the error does not say it already.
-fn cure_of(error: &ParamError) -> &'static str {
+pub(crate) fn cure_of(error: &ParamError) -> &'static str {
     match error {
         ParamError::Unclosed { .. } => "close it with '}'",
         ParamError::WrongType { .. } => "change the value or the type",
+        ParamError::WrongFunction { .. } => "mend it, or write another name",
         ParamError::UnknownName { .. } | ParamError::NoValue { .. } => "",
+        ParamError::NotHere { .. } | ParamError::SeveralParents { .. } => "",
+        ParamError::Missing { .. } => "",
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::definition::fault::{At, Place};
 use crate::domain::body::{ForEach, HttpCall, HttpHost, Sensor, SubBatch};
+use crate::domain::check::Grade;
+use crate::domain::external::Missing;
 use crate::domain::job::{ParamMode, ParamType, TransactionMode};
 use crate::domain::trigger_rule::TriggerRule;
 use chrono::NaiveTime;
@@ -16,6 +18,9 @@ pub(crate) struct Raw {
     /// Those that stand in a list of their own, not with their job.
     pub(crate) dependencies: Vec<RawDependency>,
     pub(crate) hosts: Vec<At<HttpHost>>,
+    /// Of all groups.
+    pub(crate) params: Vec<RawDecl>,
+    pub(crate) secrets: Vec<RawSecret>,
 }
 
 /// A data source.
@@ -40,7 +45,7 @@ pub(crate) struct RawGroup {
     pub(crate) notify_email: Vec<At<String>>,
     pub(crate) max_parallel: Option<At<u32>>,
     pub(crate) time_zone: Option<At<String>>,
-    pub(crate) params: Vec<RawParam>,
+    pub(crate) params: Vec<RawDecl>,
 }
 
 /// What a job may say itself or leave to `defaults`.
@@ -63,6 +68,8 @@ pub(crate) struct Settings {
     pub(crate) interpreter: Option<At<String>>,
     pub(crate) working_dir: Option<At<String>>,
     pub(crate) trigger_rule: Option<At<TriggerRule>>,
+    pub(crate) success: Option<Vec<RawRule>>,
+    pub(crate) checks: Option<Vec<RawCheck>>,
 }
 
 /// A job.
@@ -72,6 +79,7 @@ pub(crate) struct RawJob {
     pub(crate) name: Option<At<String>>,
     pub(crate) settings: Settings,
     pub(crate) depends_on: Vec<RawParent>,
+    pub(crate) condition: Option<At<String>>,
     pub(crate) proc_name: Option<At<String>>,
     pub(crate) sql: Option<RawSql>,
     pub(crate) sql_file: Option<At<String>>,
@@ -111,11 +119,54 @@ pub(crate) struct RawParam {
     pub(crate) secret: Option<At<bool>>,
 }
 
+/// A parameter of a group, or of all groups.
+#[derive(Debug)]
+pub(crate) struct RawDecl {
+    /// For messages: `group month_end: parameter rate`.
+    pub(crate) whose: String,
+    pub(crate) name: At<String>,
+    pub(crate) ty: ParamType,
+    pub(crate) value: Option<At<String>>,
+    pub(crate) required: Option<At<bool>>,
+    pub(crate) secret: Option<At<bool>>,
+}
+
+/// Where a secret comes from.
+#[derive(Debug)]
+pub(crate) struct RawSecret {
+    pub(crate) name: At<String>,
+    pub(crate) env: Option<At<String>>,
+    pub(crate) file: Option<At<String>>,
+    pub(crate) sealed: Option<At<String>>,
+}
+
 /// What a job waits for: an entry of `depends_on`.
 #[derive(Debug)]
 pub(crate) struct RawParent {
-    pub(crate) job: At<String>,
+    /// Where the entry begins.
+    pub(crate) at: Place,
+    /// None: the batch of `group` as a whole.
+    pub(crate) job: Option<At<String>>,
     pub(crate) when: Option<At<String>>,
+    pub(crate) group: Option<At<String>>,
+    pub(crate) batch: Option<At<String>>,
+    pub(crate) missing: Option<At<Missing>>,
+    pub(crate) wait_sec: Option<At<u32>>,
+}
+
+impl RawParent {
+    /// A job of the same group and batch.
+    pub(crate) fn plain(job: At<String>) -> Self {
+        Self {
+            at: job.at.clone(),
+            job: Some(job),
+            when: None,
+            group: None,
+            batch: None,
+            missing: None,
+            wait_sec: None,
+        }
+    }
 }
 
 /// `job` waits for `depends_on`.
@@ -125,4 +176,38 @@ pub(crate) struct RawDependency {
     pub(crate) depends_on: At<String>,
     pub(crate) order: i32,
     pub(crate) when: Option<At<String>>,
+}
+
+/// A success rule.
+#[derive(Debug)]
+pub(crate) struct RawRule {
+    pub(crate) rule: At<String>,
+    pub(crate) grade: Option<At<Grade>>,
+    pub(crate) message: Option<At<String>>,
+}
+
+/// A query of a check.
+#[derive(Debug)]
+pub(crate) struct RawQuery {
+    pub(crate) source: Option<At<String>>,
+    pub(crate) sql: Option<RawSql>,
+    pub(crate) sql_file: Option<At<String>>,
+}
+
+/// A check.
+#[derive(Debug)]
+pub(crate) struct RawCheck {
+    pub(crate) name: At<String>,
+    pub(crate) query: RawQuery,
+    pub(crate) expect: Option<RawExpect>,
+    pub(crate) grade: Option<At<Grade>>,
+}
+
+/// What a check expects.
+#[derive(Debug)]
+pub(crate) enum RawExpect {
+    ZeroRows,
+    Between { at: Place, min: Option<At<String>>, max: Option<At<String>> },
+    Equals { at: Place, query: RawQuery, tolerance: Option<At<String>> },
+    Drift { max_percent: At<String> },
 }

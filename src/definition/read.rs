@@ -1,17 +1,20 @@
 //! Reads what the user said from the tree: every key checked for its form.
 
+use crate::definition::declare::{read_decl, read_secret};
 use crate::definition::fault::{At, Report};
 use crate::definition::fields::{Fields, named_texts, single};
 use crate::definition::keys::{
-    DELAY_MAX, DEPENDENCY, GROUP, JOB, PARALLEL_MAX, PARENT, PRIORITY_MAX, RETRIES_MAX, SETTINGS,
-    SOURCE, TIMEOUT_MAX, TOP,
+    DELAY_MAX, DEPENDENCY, GROUP, JOB, PARALLEL_MAX, PRIORITY_MAX, RETRIES_MAX, SETTINGS, SOURCE,
+    TIMEOUT_MAX, TOP,
 };
 use crate::definition::node::{Node, Value};
 use crate::definition::raw::{
-    Raw, RawDependency, RawGroup, RawJob, RawParent, RawSource, RawSql, Settings,
+    Raw, RawDecl, RawDependency, RawGroup, RawJob, RawSource, RawSql, Settings,
 };
+use crate::definition::read_checks::{checks, success};
 use crate::definition::read_kinds;
-use crate::definition::read_params::{declared, params};
+use crate::definition::read_params::params;
+use crate::definition::read_parents::parents;
 use crate::domain::job::TransactionMode;
 use crate::domain::trigger_rule::TriggerRule;
 
@@ -38,11 +41,20 @@ pub(crate) fn read(root: Node, report: &mut Report) -> Raw {
     if let Some(node) = top.take("dependencies") {
         dependencies(node, &mut raw.dependencies, top.report);
     }
+    raw.params = decls("", top.take("params"), top.report);
+    for (name, node) in entries("secret", "secrets", "name", top.take("secrets"), top.report) {
+        raw.secrets.push(read_secret(name, node, top.report));
+    }
     raw
 }
 
+fn decls(whose: &str, node: Option<Node>, report: &mut Report) -> Vec<RawDecl> {
+    let all = entries("parameter", "params", "name", node, report);
+    all.into_iter().map(|(name, node)| read_decl(whose, name, node, report)).collect()
+}
+
 /// The entries of a map by code, or of a list of maps that hold their code themselves.
-fn entries(
+pub(crate) fn entries(
     one: &str,
     many: &str,
     key: &str,
@@ -76,7 +88,7 @@ fn coded(one: &str, key: &str, item: Node, report: &mut Report) -> Option<(At<St
 }
 
 /// A map by code may repeat the code inside, but not contradict it.
-fn same_code(fields: &mut Fields<'_>, key: &str, code: &At<String>) {
+pub(crate) fn same_code(fields: &mut Fields<'_>, key: &str, code: &At<String>) {
     if let Some(inner) = fields.text(key).filter(|inner| inner.value != code.value) {
         let what = format!("{} says {key}: {}", fields.whose, inner.value);
         fields.report.fault(&inner.at, what, format!("remove {key}, or make the two the same"));
@@ -100,6 +112,7 @@ fn source(name: At<String>, node: Node, report: &mut Report) -> RawSource {
 fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
     let mut fields = Fields::open(format!("group {}", code.value), node, GROUP, report);
     same_code(&mut fields, "code", &code);
+    let whose = fields.whose.clone();
     RawGroup {
         code,
         name: fields.line("name", 255),
@@ -108,7 +121,7 @@ fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
         notify_email: addresses(&mut fields).unwrap_or_default(),
         max_parallel: fields.number("max_parallel", 1..=PARALLEL_MAX),
         time_zone: fields.word("time_zone"),
-        params: declared(&mut fields),
+        params: decls(&format!("{whose}: "), fields.take("params"), fields.report),
     }
 }
 
@@ -137,6 +150,8 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         interpreter: fields.word("interpreter"),
         working_dir: fields.word("working_dir"),
         trigger_rule: fields.choice("trigger_rule", &rules),
+        success: success(fields),
+        checks: checks(fields),
     }
 }
 
@@ -183,6 +198,7 @@ fn job(code: At<String>, node: Node, report: &mut Report) -> RawJob {
         name: fields.line("name", 255),
         settings: settings(&mut fields),
         depends_on: parents(&mut fields),
+        condition: fields.word("if"),
         proc_name: fields.line("proc_name", 255),
         sql: sql(&mut fields),
         sql_file: fields.word("sql_file"),
@@ -196,35 +212,7 @@ fn job(code: At<String>, node: Node, report: &mut Report) -> RawJob {
     }
 }
 
-/// `depends_on`: codes, or maps of a code and the condition under which the edge holds.
-fn parents(fields: &mut Fields<'_>) -> Vec<RawParent> {
-    let Some(node) = fields.take("depends_on") else { return Vec::new() };
-    let whose = fields.whose.clone();
-    let items = match node.value {
-        Value::List(items) => items,
-        value @ (Value::Text(_) | Value::Map(_) | Value::Null) => {
-            vec![Node { at: node.at, value }]
-        }
-    };
-    items.into_iter().filter_map(|item| parent(&whose, item, fields.report)).collect()
-}
-
-fn parent(whose: &str, item: Node, report: &mut Report) -> Option<RawParent> {
-    if !matches!(item.value, Value::Map(_)) {
-        let job = single(&format!("{whose}: depends_on"), item, report)?;
-        return Some(RawParent { job, when: None });
-    }
-    let mut fields = Fields::open(format!("{whose}: depends_on"), item, PARENT, report);
-    let when = fields.word("when");
-    let Some(job) = fields.word("job") else {
-        let at = fields.at.clone();
-        fields.report.fault(&at, format!("{whose}: a dependency without job"), "add job: CODE");
-        return None;
-    };
-    Some(RawParent { job, when })
-}
-
-fn sql(fields: &mut Fields<'_>) -> Option<RawSql> {
+pub(crate) fn sql(fields: &mut Fields<'_>) -> Option<RawSql> {
     let node = fields.take("sql")?;
     let whose = format!("{}: sql", fields.whose);
     match node.value {

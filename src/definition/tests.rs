@@ -1,7 +1,10 @@
 //! A table of mistakes and what the user reads; the form of every key; both file formats.
 
 use crate::definition::{Faults, Loaded, load};
-use crate::domain::job::{BodyPart, JobKind, ParamDecl, ParamMode, SqlText, TransactionMode};
+use crate::domain::declare::SecretFrom;
+use crate::domain::job::{
+    BodyPart, JobKind, Need, ParamDecl, ParamMode, Secrecy, SqlText, TransactionMode,
+};
 use crate::domain::source::DialectName;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -122,7 +125,7 @@ const GRAPH: &[Case] = &[
     (
         "groups: {g: {}, h: {}}\ndefaults: {type: NOOP}\njobs:\n  A: {group: g}\n  B: {group: h, depends_on: [A]}\n  C: {}\n  D: {group: gg}\n",
         &[
-            "dag.yaml:5: job B of group h depends on A of group g; dependencies stay within a group",
+            "dag.yaml:5: job B of group h depends on A of group g; a bare code means the same group: write { job: CODE, group: GROUP }",
             "dag.yaml:6: job C has no group; add group: to it or to defaults, one of g, h",
             "dag.yaml:7: job D: group gg is not defined; define it under groups",
         ],
@@ -142,6 +145,72 @@ fn the_graph() {
     for (text, wanted) in GRAPH {
         assert_faults(text, wanted);
     }
+}
+
+/// Declared parameters, secrets, and which parent hands a value out.
+const DECLARATIONS: &[Case] = &[
+    (
+        "params:\n  rate: {type: decimal, value: x}\n  2x: 1\n  day: {type: dat}\n  r: {value: '${params.x}'}\n  s: {secret: true, value: hunter22}\n  t: [1]\njobs: {A: {type: NOOP}}\n",
+        &[
+            "dag.yaml:2: parameter rate: \"x\" is not a decimal number such as 1234.50; change the value",
+            "dag.yaml:3: parameter \"2x\" has a name that cannot be used; use ASCII letters",
+            "dag.yaml:4: parameter day: type is \"dat\"; use one of text, int, decimal",
+            "dag.yaml:5: parameter r: ${params.x} cannot stand in a parameter of a group or of all",
+            "dag.yaml:6: parameter s is secret, and its value stands in the file for all to read; write value: \"${secret.NAME}\"",
+            "dag.yaml:7: parameter t is a list, not a map; write its keys below it: name, type, value",
+        ],
+    ),
+    (
+        "groups:\n  g:\n    params:\n      - {name: a, value: '${nope}'}\n      - {name: a, required: maybe}\n      - {value: 1}\njobs: {A: {type: NOOP, group: g}}\n",
+        &[
+            "dag.yaml:4: group g: parameter a: ${nope} is not known; use ${batch_no}",
+            "dag.yaml:5: group g: parameter a: required is \"maybe\"; use true or false",
+            "dag.yaml:5: group g: parameter a is declared twice; keep one",
+            "dag.yaml:6: a parameter without name; add name: to this parameter",
+        ],
+    ),
+    (
+        "secrets:\n  A: {env: X, file: y}\n  B: {}\n  C: {sealed: plain}\n  'a b': {env: X}\n  E: {evn: X}\n  F: X\njobs: {A: {type: NOOP}}\n",
+        &[
+            "dag.yaml:2: secret A comes from several places; keep one of env, file and sealed",
+            "dag.yaml:3: secret B comes from nowhere; write env: VARIABLE, file: PATH or sealed: TEXT",
+            "dag.yaml:4: secret C: sealed holds no sealed text; make one with: procession secret seal C",
+            "dag.yaml:5: secret \"a b\" has a name that cannot be used",
+            "dag.yaml:6: secret E has an unknown key evn; did you mean env?",
+            "dag.yaml:6: secret E comes from nowhere",
+            "dag.yaml:7: secret F is a single value, not a map; write its keys below it: name, env",
+            "dag.yaml:7: secret F comes from nowhere",
+        ],
+    ),
+    (
+        "sources: {s: {url: 'sqlite:x', procedures: {p: SELECT 1}}}\ndefaults: {type: PROC, source: s}\njobs:\n  A: {proc_name: p, params: [{name: rows, mode: out}]}\n  B: {proc_name: p, params: [{name: rows, mode: inout}]}\n  C:\n    proc_name: p\n    depends_on: [A, B]\n    params:\n      - {name: rows}\n      - {name: pw, secret: true, value: hunter22}\n      - {name: d, value: '${last_day(x)}'}\n",
+        &[
+            "dag.yaml:10: job C: parameter rows has no value, and A and B hand out an output of that name; say which: value: ${jobs.A.rows}",
+            "dag.yaml:11: job C: parameter pw is secret, and its value stands in the file",
+            "dag.yaml:12: job C: parameter d: ${last_day(x)}: \"x\" must be a whole number from -100000 to 100000; mend it",
+        ],
+    ),
+];
+
+#[test]
+fn declarations() {
+    for (text, wanted) in DECLARATIONS {
+        assert_faults(text, wanted);
+    }
+}
+
+#[test]
+fn declared_parameters_and_secrets_come_back_from_json() {
+    let text = "params:\n  region: EU\n  pw: {secret: true, value: '${secret.LEDGER}'}\ngroups:\n  g:\n    params: {day: {type: date, required: true}}\nsecrets:\n  LEDGER: {env: LEDGER_PASSWORD}\n  F: {file: /run/secrets/f}\n  S: {sealed: 'v1:AAAA'}\nsources: {s: {url: 'sqlite:x'}}\njobs:\n  A: {group: g, type: SQL, source: s, sql: SELECT 1, params: [{name: p, required: true, secret: true}]}\n";
+    let load = |name, text: &str| load_files(name, &[(name, text)]).expect("sound").definition;
+    let first = load("dag.yaml", text);
+    let job = &first.jobs[0].params[0];
+    assert_eq!((job.need, job.secrecy), (Need::Required, Secrecy::Secret));
+    assert_eq!(first.groups[0].params[0].need, Need::Required);
+    assert_eq!(first.shared.params[1].secrecy, Secrecy::Secret);
+    assert_eq!(first.shared.secrets[0].from, SecretFrom::Env("LEDGER_PASSWORD".to_owned()));
+    let json = serde_json::to_string_pretty(&first).expect("json");
+    assert_eq!(load("dag.json", &json), first, "{json}");
 }
 
 #[test]
@@ -227,6 +296,118 @@ fn keys_and_values() {
         wanted.retain(|w| !found.iter().any(|f| f.contains(w)));
         assert!(wanted.is_empty(), "{text}\nmissing {wanted:#?}\nfound {found:#?}");
     }
+}
+
+/// What a job waits for.
+const WAITS: &[Case] = &[
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, depends_on: [{job: A, when: sucess}]}",
+        &["dag.yaml:3: job B: when: \"sucess\" is not a condition; did you mean success?"],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, depends_on: [{job: A, when: 'n >'}]}",
+        &[
+            "dag.yaml:3: job B: when: condition, column 4",
+            "or write success, failure, done or skipped",
+        ],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, trigger_rule: all_done, depends_on: [{job: A, when: failure}]}",
+        &[
+            "dag.yaml:3: job B: a dependency has a condition, which rule all_done ignores; remove when",
+        ],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP, trigger_rule: all_sucess}",
+        &["dag.yaml:2: job A: trigger_rule is \"all_sucess\""],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, depends_on: [{when: done}]}",
+        &["dag.yaml:3: job B: a dependency without job; add job: CODE, or group: and batch:"],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, depends_on: [{job: A, missing: pass}]}",
+        &["dag.yaml:3: job B: missing and wait_sec are for other batches; add batch:"],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, depends_on: [{job: A, batch: same}]}",
+        &[
+            "dag.yaml:3: job B depends on its own batch as if it were another; remove batch and group",
+        ],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, depends_on: [{job: A, batch: prev(x)}]}",
+        &["dag.yaml:3: job B: batch: 'prev(x)': x must be a whole number"],
+    ),
+    (
+        "jobs:\n  CLOSE: {type: NOOP}\n  B: {type: NOOP, depends_on: [{job: CLOS, batch: prev}]}",
+        &[
+            "dag.yaml:3: job B depends on CLOS of group default, which has no such job; did you mean CLOSE?",
+        ],
+    ),
+    (
+        "jobs:\n  B: {type: NOOP, depends_on: [{job: B, batch: prev}, {job: B, batch: prev}]}",
+        &["dag.yaml:2: job B lists the same dependency on job B of group default twice"],
+    ),
+    (
+        "jobs:\n  B: {type: NOOP, depends_on: [{group: g2, batch: prev, when: 'n > 0'}]}",
+        &["dag.yaml:2: job B: a whole batch has no outputs to compare; name a job of it"],
+    ),
+    (
+        "groups: {g: {}, h: {}}\njobs:\n  A: {type: NOOP, group: g}\n  B: {type: NOOP, group: h, depends_on: [A]}",
+        &[
+            "dag.yaml:4: job B of group h depends on A of group g; a bare code means the same group: write { job: CODE, group: GROUP }",
+        ],
+    ),
+    (
+        "groups: {g: {}, h: {}}\njobs:\n  A: {type: NOOP, group: g, depends_on: [{group: h, job: B}]}\n  B: {type: NOOP, group: h, depends_on: [{group: g}]}",
+        &["dag.yaml:3: these jobs of several groups wait for one another in a circle: "],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, if: 'A.n > 0'}",
+        &[
+            "dag.yaml:3: job B: if asks for A.n, and A does not run before it; add A to its depends_on",
+        ],
+    ),
+    (
+        "jobs:\n  A: {type: NOOP}\n  B: {type: NOOP, depends_on: [A], if: 'n > 0'}",
+        &["dag.yaml:3: job B: if asks for n, which is no output of a job; write CODE.NAME"],
+    ),
+    ("jobs:\n  A: {type: NOOP, if: 'x ='}", &["dag.yaml:2: job A: if: condition, column 4"]),
+];
+
+#[test]
+fn what_is_waited_for() {
+    for (text, wanted) in WAITS {
+        let found = faults(text);
+        assert_eq!(found.len(), 1, "{text}\n{found:#?}");
+        for fragment in *wanted {
+            assert!(found[0].contains(fragment), "{text}\nmissing {fragment}\nfound {found:#?}");
+        }
+    }
+}
+
+#[test]
+fn dependencies_of_every_form_reach_the_definition() {
+    let text = "groups: {g: {}, h: {}}\ndefaults: {type: NOOP, group: g}\njobs:\n  A: {}\n  B:\n    trigger_rule: one_success\n    if: A.n > 0\n    depends_on:\n      - A\n      - {job: C, group: h, batch: month(-1), missing: pass, wait_sec: 60}\n      - {group: h, batch: months, when: done}\n      - {job: A, batch: prev(2), when: 'n > 0'}\n  C: {group: h}\n";
+    let d = load_files("dag.yaml", &[("dag.yaml", text)]).expect("sound").definition;
+    assert_eq!(d.dependencies.len(), 1);
+    let b = &d.jobs[1];
+    assert_eq!(b.trigger_rule.as_str(), "one_success");
+    assert_eq!(b.condition.as_ref().map(ToString::to_string).as_deref(), Some("A.n > 0"));
+    let said: Vec<String> = d
+        .externals
+        .iter()
+        .map(|e| format!("{} {} {} {:?} {:?}", e.target(), e.batch, e.when, e.missing, e.wait_sec))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "job C of group h month(-1) success Pass Some(60)",
+            "group h months done Wait None",
+            "job A of group g prev(2) n > 0 Wait None",
+        ]
+    );
 }
 
 /// Bodies of the job A.
@@ -794,4 +975,132 @@ proptest! {
             prop_assert!(faults.as_slice().iter().all(|f| f.file == "a.yaml"));
         }
     }
+}
+
+// --- success rules and checks ------------------------------------------------------------------------
+
+/// What is wrong with rules and checks.
+const CHECKS: &[Case] = &[
+    (
+        "sources: {s: {url: 'sqlite:a'}}\njobs:\n  A:\n    type: SQL\n    sql: SELECT 1\n    success:\n      - rule: result_row == 0\n      - total > 1\n      - {rule: rows_affected >>= 1}\n      - {rule: result_rows == 1, else: fatel}\n      - {else: error}\n      - result_rows == 1\n      - exit_code == 0\n",
+        &[
+            "dag.yaml:7: job A: success rule: result_row is nothing that a job of type SQL hands back; did you mean result_rows? use rows_affected, result_rows or result.COLUMN",
+            "dag.yaml:8: job A: success rule: total is nothing that a job of type SQL hands back; use",
+            "dag.yaml:9: job A: success rule: condition, column 16: ",
+            "dag.yaml:10: job A: success: else is \"fatel\"; use one of warning, error, fatal",
+            "dag.yaml:11: job A: success: a rule is missing; add rule:",
+            "dag.yaml:12: job A: success rule 'result_rows == 1' is given twice; keep one",
+            "dag.yaml:13: job A: success rule: exit_code is nothing that a job of type SQL hands back; only scripts",
+        ],
+    ),
+    (
+        "sources: {s: {url: 'mysql://h/d'}}\ndefaults: {type: PROC, proc_name: p}\njobs:\n  A:\n    params: [{name: p_no, value: '1'}, {name: p_status, mode: out}]\n    success: [p_statsu == 0, p_no == 1, p_status == 0]\n  B: {type: NOOP, success: rows_affected == 1}\n  C: {type: SCRIPT, interpreter: sh, script: x, success: [rows_affected == 1, rows == 1, exit_code == 0]}\n",
+        &[
+            "dag.yaml:2: defaults has an unknown key proc_name",
+            "dag.yaml:4: job A is of type PROC and has no proc_name",
+            "dag.yaml:6: job A: success rule: p_statsu is nothing that a job of type PROC hands back; did you mean p_status?",
+            "dag.yaml:6: job A: success rule: p_no is handed to the body and does not come back; use an OUT",
+            "dag.yaml:7: job B: success rule: rows_affected is nothing that a job of type NOOP hands back; remove",
+            "dag.yaml:8: job C: success rule: rows_affected is nothing that a job of type SCRIPT hands back; use exit_code",
+        ],
+    ),
+    (
+        "sources: {s: {url: 'sqlite:a'}, t: {url: 'mysql://h/d'}}\njobs:\n  A:\n    type: NOOP\n    checks:\n      - {name: a, sql: SELECT 1, expect: zero_rows}\n      - {name: b, source: u, sql: SELECT 1, expect: zero_rows}\n      - {name: c, source: s, sql: SELECT 1, expect: {between: [5, 1]}}\n      - {name: c, source: s, sql: SELECT 1, expect: zero_rows}\n      - {name: d, source: s, sql: SELECT 1, expect: {min: ten}}\n      - {name: e, source: s, sql: SELECT 1; SELECT 2, expect: zero_rows}\n      - {name: f, source: s, sql: 'SELECT :batchno', expect: zero_rows}\n      - {name: g, source: s, sql: {mysql: SELECT 1}, expect: zero_rows}\n      - {name: h, source: s, expect: zero_rows}\n      - {name: i, source: s, sql: SELECT 1}\n      - {source: s, sql: SELECT 1, expect: zero_rows}\n",
+        &[
+            "dag.yaml:6: job A: check a has no source; add source: to the check, one of s, t",
+            "dag.yaml:7: job A: check b: source u is not defined; define it under sources",
+            "dag.yaml:8: job A: check c: min 5 is greater than max 1; exchange the two",
+            "dag.yaml:9: job A: check c is given twice; rename one of the two",
+            "dag.yaml:10: job A: check d: expect: \"ten\" is not a number; write a plain decimal",
+            "dag.yaml:11: job A: check e is 2 statements; write one query",
+            "dag.yaml:12: job A: check f: :batchno is not among the job's parameters; did you mean batch_no? otherwise declare it, or use one of :batch_no",
+            "dag.yaml:13: job A: check g has no SQL for sqlite, the dialect of source s; add the text for sqlite",
+            "dag.yaml:14: job A: check h has no sql; add sql or sql_file",
+            "dag.yaml:15: job A: check i expects nothing; add expect: use zero_rows",
+            "dag.yaml:16: a check without name; add name:",
+        ],
+    ),
+    (
+        "sources: {s: {url: 'sqlite:a'}}\ndefaults:\n  checks:\n    - {name: a, sql: SELECT 1, expect: zero-rows}\njobs:\n  A:\n    type: NOOP\n    checks:\n      a: {sql: SELECT 1, expect: {between: [1, 2, 3]}}\n      b: {sql: SELECT 1, expect: {min: 1, drift: {max_percent: 1}}}\n      c: {sql: SELECT 1, expect: {drift: {max_percent: -1}}}\n      d: {sql: SELECT 1, expect: {equals: {sql: SELECT 1, source: x, tolerance: -0.1}}}\n      e: {sql: SELECT 1, expect: {equals: {sql: SELECT 1, tolerance: -0.1}}}\n      f: {sql: SELECT 1, expect: {drift: {}}}\n      g: {sql: SELECT 1, expect: {between: [~, ~]}}\n      h: {sql: SELECT 1, expect: [1], sqll: x}\n      i: {sql_file: no.sql, expect: zero_rows}\n",
+        &[
+            "dag.yaml:4: defaults: check a: expect is \"zero-rows\"; use zero_rows",
+            "dag.yaml:9: job A: check a: expect: between is not a pair; write [min, max]",
+            "dag.yaml:10: job A: check b: expect says several things; keep one",
+            "dag.yaml:11: job A: check c: max_percent is -1; write 0 or a number above",
+            "dag.yaml:12: job A: check d: equals: source x is not defined",
+            "dag.yaml:13: job A: check e: equals: tolerance is -0.1",
+            "dag.yaml:14: job A: check f: expect: drift has no max_percent; add",
+            "dag.yaml:15: job A: check g: expect has no bound; write min, max or both",
+            "dag.yaml:16: job A: check h has an unknown key sqll",
+            "dag.yaml:16: job A: check h: expect is a list; use zero_rows",
+            "dag.yaml:17: job A: check i: sql_file no.sql does not exist",
+        ],
+    ),
+];
+
+#[test]
+fn faults_of_rules_and_checks() {
+    for (text, wanted) in CHECKS {
+        assert_faults(text, wanted);
+    }
+}
+
+const JUDGED: &str = r#"
+sources: {s: {url: "sqlite:a", procedures: {p: SELECT 1}}, t: {url: "mysql://h/d"}}
+defaults:
+  source: s
+  success: { rule: p_status == 0, else: fatal, message: the procedure says no }
+  checks: { tb: { sql: "SELECT 1 WHERE :p_rows > 0", expect: zero_rows, else: warning } }
+jobs:
+  A:
+    type: PROC
+    proc_name: p
+    params: [{name: p_status, mode: out}, {name: p_rows, mode: out}]
+  B: { type: NOOP }
+  C:
+    type: SCRIPT
+    interpreter: sh
+    script: exit 3
+    success: ["exit_code in (0, 3)", { rule: exit_code == 0, else: warning }]
+    checks:
+      - { name: a, sql: SELECT 1, expect: { between: [~, 5.00] } }
+      - { name: b, source: t, sql: "SELECT :batch_no", expect: { max: 7 } }
+      - { name: c, sql: SELECT 1, expect: { equals: { source: t, sql: SELECT 1, tolerance: 0.01 } } }
+      - { name: d, sql: { sqlite: SELECT 1, mysql: SELECT 2 }, expect: { drift: { max_percent: 10 } } }
+"#;
+
+#[test]
+fn rules_and_checks_mean_what_they_say() {
+    let loaded = load_files("dag.yaml", &[("dag.yaml", JUDGED)]).expect("sound");
+    let [a, b, c] = &loaded.definition.jobs[..] else { panic!("three jobs") };
+    let json = |value: serde_json::Result<String>| value.expect("JSON");
+    // What the defaults say and a job cannot mean is for other jobs.
+    assert_eq!(
+        json(serde_json::to_string(&a.success)),
+        r#"[{"rule":"p_status == 0","else":"fatal","message":"the procedure says no"}]"#
+    );
+    assert_eq!(
+        json(serde_json::to_string(&a.checks)),
+        r#"[{"name":"tb","sql":"SELECT 1 WHERE :p_rows > 0","expect":"zero_rows","else":"warning"}]"#
+    );
+    assert_eq!((b.success.len(), b.checks.len()), (0, 0));
+    assert_eq!(
+        json(serde_json::to_string(&c.success)),
+        r#"[{"rule":"exit_code in (0, 3)","else":"error"},{"rule":"exit_code == 0","else":"warning"}]"#
+    );
+    let checks = [
+        r#"{"name":"a","source":"s","sql":"SELECT 1","expect":{"between":{"max":"5.00"}},"else":"error"}"#,
+        r#"{"name":"b","source":"t","sql":"SELECT :batch_no","expect":{"between":{"max":"7"}},"else":"error"}"#,
+        r#"{"name":"c","source":"s","sql":"SELECT 1","expect":{"equals":{"source":"t","sql":"SELECT 1","tolerance":"0.01"}},"else":"error"}"#,
+        r#"{"name":"d","source":"s","sql":{"sqlite":"SELECT 1","mysql":"SELECT 2"},"expect":{"drift":{"max_percent":"10"}},"else":"error"}"#,
+    ];
+    assert_eq!(json(serde_json::to_string(&c.checks)), format!("[{}]", checks.join(",")));
+}
+
+#[test]
+fn rules_and_checks_that_are_written_out_are_read_back() {
+    let loaded = load_files("dag.yaml", &[("dag.yaml", JUDGED)]).expect("sound");
+    let text = serde_json::to_string(&loaded.definition).expect("JSON");
+    let again = load_files("dag.json", &[("dag.json", &text)]).expect("sound again");
+    assert_eq!(again.definition, loaded.definition);
 }

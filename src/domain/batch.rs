@@ -1,13 +1,20 @@
 //! A batch: one run of a group for one batch number.
 
-use crate::domain::batch_no::Period;
+mod asked;
+mod error;
+
+pub use error::BatchError;
+
+use crate::domain::batch_no::{BatchExpr, Period};
+use crate::domain::check::Check;
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::external::ExternalDependency;
-use crate::domain::fan_out::{self, FanOutError, Parts};
+use crate::domain::fan_out::{self, Parts};
 use crate::domain::http_call;
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId};
-use crate::domain::job::{Definition, Group, JobDef, JobDependency, ParamDecl, Shared};
-use crate::domain::params::BatchValues;
+use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
+use crate::domain::order_params::{self, Declared, Findings};
+use crate::domain::params::{BatchValues, Layers};
 use crate::domain::queue::QueueStatus;
 use crate::domain::source::Source;
 use crate::domain::time::{Millis, at_wall_clock, day_in};
@@ -20,9 +27,9 @@ use std::collections::{BTreeMap, HashSet};
 /// `{"batchNo":"202407","type":"monthly"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct BatchOrder {
+pub struct BatchOrder<N = BatchNo> {
     /// The batch number.
-    pub batch_no: BatchNo,
+    pub batch_no: N,
     /// Which groups: those of this type.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub batch_type: Option<String>,
@@ -36,6 +43,9 @@ pub struct BatchOrder {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
 }
+
+/// An order as it is written: its batch number may be an expression, `month(-1)`.
+pub type AskedOrder = BatchOrder<BatchExpr>;
 
 /// State of a `job_batch` row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -152,6 +162,17 @@ impl Snapshot {
         let codes: Vec<JobCode> = self.jobs.iter().map(|j| j.code.clone()).collect();
         Dag::build(&codes, &self.dependencies)
     }
+
+    /// The jobs that `job` depends on directly.
+    pub fn parents(&self, job: &JobCode) -> Vec<JobCode> {
+        let own = self.dependencies.iter().filter(|d| d.job_code == *job);
+        own.map(|d| d.depends_on.clone()).collect()
+    }
+
+    /// The layers around the parameters of a job with these parents.
+    pub fn layers<'a>(&'a self, batch: &'a BatchValues, parents: &'a [JobCode]) -> Layers<'a> {
+        Layers { batch, parents, group: &self.group.params, global: &self.shared.params }
+    }
 }
 
 impl Snapshot {
@@ -213,47 +234,14 @@ pub struct BatchPlan {
     pub batch_type: Option<String>,
     /// What it runs.
     pub snapshot: Snapshot,
+    /// What is worth a word about the order, and no reason to refuse it.
+    pub warnings: Vec<String>,
     /// Parallel to `snapshot.jobs`: not before this moment.
     pub not_before: Vec<Option<Millis>>,
 }
 
-/// Why an order cannot become a batch; `Display` is the sentence for the user.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BatchError {
-    /// The JSON of the order is wrong.
-    #[error(
-        "the batch parameters are not usable: {0}; expected {{\"batchNo\":\"202407\",\"type\":\"monthly\"}}"
-    )]
-    BadOrder(String),
-    /// Neither type nor group finds anything.
-    #[error("no group {0}; groups that exist: {1}")]
-    NoGroup(String, String),
-    /// A group has nothing to run.
-    #[error("group {0} has no active job; nothing to run")]
-    Empty(GroupCode),
-    /// An active job waits for an inactive one.
-    #[error(
-        "job {job} depends on {inactive}, which is not active; activate it, or remove the dependency"
-    )]
-    Inactive {
-        /// The job that waits.
-        job: JobCode,
-        /// The job that is off.
-        inactive: JobCode,
-    },
-    /// The group's zone is not in the IANA table.
-    #[error("group {0}: time zone {1:?} is not known; use an IANA name such as Asia/Shanghai")]
-    BadZone(GroupCode, String),
-    /// Not a DAG.
-    #[error(transparent)]
-    Dag(#[from] DagError),
-    /// A list that cannot become jobs.
-    #[error(transparent)]
-    FanOut(#[from] FanOutError),
-}
-
 impl BatchOrder {
-    /// Reads the JSON parameters of `queueDispatcherHandler`.
+    /// Reads the JSON parameters of `queueDispatcherHandler`, with a batch number that is one.
     pub fn parse(json: &str) -> Result<Self, BatchError> {
         serde_json::from_str(json).map_err(|e| BatchError::BadOrder(e.to_string()))
     }
@@ -272,18 +260,22 @@ pub fn plan(
     order: &BatchOrder,
     now: Millis,
 ) -> Result<Vec<BatchPlan>, BatchError> {
-    let wanted = |g: &&Group| {
-        order.group.as_ref().is_none_or(|code| *code == g.code)
-            && order.batch_type.as_ref().is_none_or(|t| g.batch_type.as_ref() == Some(t))
-    };
-    let groups: Vec<&Group> = defs.groups.iter().filter(wanted).collect();
+    let groups = groups_of(defs, order);
     if groups.is_empty() {
         return Err(no_group(defs, order));
     }
     groups.into_iter().map(|group| plan_group(defs, order, group, now)).collect()
 }
 
-fn no_group(defs: &Definition, order: &BatchOrder) -> BatchError {
+fn groups_of<'a, N>(defs: &'a Definition, order: &BatchOrder<N>) -> Vec<&'a Group> {
+    let wanted = |g: &&Group| {
+        order.group.as_ref().is_none_or(|code| *code == g.code)
+            && order.batch_type.as_ref().is_none_or(|t| g.batch_type.as_ref() == Some(t))
+    };
+    defs.groups.iter().filter(wanted).collect()
+}
+
+fn no_group<N>(defs: &Definition, order: &BatchOrder<N>) -> BatchError {
     let words = match (&order.group, &order.batch_type) {
         (Some(code), Some(ty)) => format!("{code} of type {ty}"),
         (Some(code), None) => code.to_string(),
@@ -306,13 +298,22 @@ fn plan_group(
     now: Millis,
 ) -> Result<BatchPlan, BatchError> {
     let mut snapshot = snapshot(defs, group)?;
-    let declared = |all: &[ParamDecl]| -> BTreeMap<String, String> {
-        all.iter().filter_map(|p| Some((p.name.clone(), p.value.clone()?))).collect()
+    let Snapshot { jobs, dependencies, shared, .. } = &snapshot;
+    let (group_code, global) = (&group.code, &shared.params);
+    let declared = Declared { group_code, group: &group.params, global, jobs, dependencies };
+    let Findings { faults, warnings } = order_params::check(&order.params, declared);
+    if !faults.is_empty() {
+        return Err(BatchError::Params { group: group.code.clone(), faults });
+    }
+    let values = BatchValues {
+        batch_no: order.batch_no.clone(),
+        group: group.code.clone(),
+        business_date: order.business_date.or_else(|| implied_business_date(&order.batch_no)),
+        params: order.params.clone(),
     };
-    let mut params = declared(&snapshot.shared.params);
-    params.extend(declared(&group.params));
-    params.extend(order.params.clone());
-    fan_out::expand(&mut snapshot.parts(), &params)?;
+    let global = snapshot.shared.params.clone();
+    let layers = Layers { batch: &values, parents: &[], group: &group.params, global: &global };
+    fan_out::expand(&mut snapshot.parts(), layers)?;
     snapshot.dag()?;
     let zone = zone_of(group)?;
     let day = day_in(now, zone);
@@ -322,12 +323,8 @@ fn plan_group(
         .map(|j| j.schedule_time.map(|t| at_wall_clock(day, t, zone)))
         .collect();
     Ok(BatchPlan {
-        values: BatchValues {
-            batch_no: order.batch_no.clone(),
-            group: group.code.clone(),
-            business_date: order.business_date.or_else(|| implied_business_date(&order.batch_no)),
-            params,
-        },
+        values,
+        warnings,
         batch_type: order.batch_type.clone().or_else(|| group.batch_type.clone()),
         snapshot,
         not_before,
@@ -359,7 +356,8 @@ fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
         }
         dependencies.push(dependency.clone());
     }
-    let used: HashSet<_> = jobs.iter().filter_map(|j| j.source.as_ref()).collect();
+    let of_checks = jobs.iter().flat_map(|j| j.checks.iter().flat_map(Check::sources));
+    let used: HashSet<_> = jobs.iter().filter_map(|j| j.source.as_ref()).chain(of_checks).collect();
     let sources = defs.sources.iter().filter(|s| used.contains(&s.name)).cloned().collect();
     let externals =
         defs.externals.iter().filter(|e| active.contains(&e.job_code)).cloned().collect();
@@ -370,12 +368,13 @@ fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::domain::id::JobType;
+    use crate::domain::job::{ParamDecl, ParamType};
     use crate::domain::trigger_rule::When;
 
-    fn defs() -> Definition {
+    pub(in crate::domain::batch) fn defs() -> Definition {
         let group = |code: &str, ty: &str| Group {
             batch_type: Some(ty.to_owned()),
             time_zone: Some("Asia/Shanghai".to_owned()),
@@ -429,6 +428,25 @@ mod tests {
             none.to_string(),
             "no group of type daily; groups that exist: month_end (monthly), quarter_end (quarterly)"
         );
+    }
+
+    #[test]
+    fn parameters_that_do_not_fit_are_refused_together() {
+        let mut defs = defs();
+        let int = |name: &str| ParamDecl { ty: ParamType::Int, ..ParamDecl::plain(name, "1") };
+        defs.groups[0].params = vec![int("a"), int("b")];
+        let json = r#"{"batchNo":"1","group":"month_end","params":{"a":"x","b":"y","c":"z"}}"#;
+        let error = plan(&defs, &order(json), Millis(0)).expect_err("types").to_string();
+        assert_eq!(
+            error,
+            "the parameters of this batch of group month_end are not usable:\n  \
+             parameter a: \"x\" is not a whole number (int)\n  \
+             parameter b: \"y\" is not a whole number (int)"
+        );
+        let json = r#"{"batchNo":"1","group":"month_end","params":{"c":"z"}}"#;
+        let plans = plan(&defs, &order(json), Millis(0)).expect("fits");
+        assert!(plans[0].warnings[0].starts_with("parameter c is not declared by group month_end"));
+        assert_eq!(plans[0].values.params.len(), 1, "a batch keeps its own parameters only");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! What makes a body that ended without an error a success: rules on its outputs, checks on the data.
 
-use crate::domain::expr::Expr;
+use crate::domain::expr::{self, Expr};
 use crate::domain::id::SourceName;
 use crate::domain::sql_text::SqlText;
+use bigdecimal::BigDecimal;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// How grave it is when a rule or check does not hold.
 #[derive(
@@ -18,6 +20,26 @@ pub enum Grade {
     Error,
     /// The job failed and is not tried again.
     Fatal,
+}
+
+impl Grade {
+    /// Every grade, the mildest first.
+    pub const ALL: [Self; 3] = [Self::Warning, Self::Error, Self::Fatal];
+
+    /// The word in a definition.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Fatal => "fatal",
+        }
+    }
+}
+
+impl fmt::Display for Grade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
 }
 
 /// `rule` must be true of the outputs of the body.
@@ -81,4 +103,104 @@ pub enum Expect {
         /// In percent of the last value.
         max_percent: String,
     },
+}
+
+impl Check {
+    /// The sources that its queries name, beside the job's own.
+    pub fn sources(&self) -> impl Iterator<Item = &SourceName> {
+        let other = match &self.expect {
+            Expect::Equals { source, .. } => source.as_ref(),
+            Expect::ZeroRows | Expect::Between { .. } | Expect::Drift { .. } => None,
+        };
+        self.source.iter().chain(other)
+    }
+
+    /// Whether it compares with an earlier batch.
+    pub fn looks_back(&self) -> bool {
+        matches!(self.expect, Expect::Drift { .. })
+    }
+}
+
+/// In words: `no row`, `a value between 1 and 5`.
+impl fmt::Display for Expect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ZeroRows => f.write_str("no row"),
+            Self::Between { min: Some(min), max: Some(max) } => {
+                write!(f, "a value between {min} and {max}")
+            }
+            Self::Between { min: Some(min), max: None } => write!(f, "a value of {min} or more"),
+            Self::Between { min: None, max: Some(max) } => write!(f, "a value of {max} or less"),
+            Self::Between { min: None, max: None } => f.write_str("a value"),
+            Self::Equals { source, tolerance, .. } => {
+                f.write_str("the same row as the other query")?;
+                source.iter().try_for_each(|s| write!(f, " on {s}"))?;
+                tolerance.iter().try_for_each(|t| write!(f, ", within {t}"))
+            }
+            Self::Drift { max_percent } => {
+                write!(f, "a value within {max_percent} % of the last batch's")
+            }
+        }
+    }
+}
+
+/// What a success rule or a check found; kept with the outputs of its try.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The value that was judged, as text; none when there was none, or NULL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// How grave it is when it does not hold; at least `error` when it could not be answered.
+    pub grade: Grade,
+    /// Whether it holds.
+    pub ok: bool,
+    /// What was found and what was expected, as a sentence.
+    pub said: String,
+}
+
+/// Largest exponent that is read; a double ends at 308, and reading `1e1000000000` would fill the
+/// memory with zeros.
+const EXPONENT_MAX: i32 = 400;
+
+/// An exact decimal: `-12.50`, and `1e+20` as databases write doubles.
+pub fn decimal(text: &str) -> Option<BigDecimal> {
+    let (digits, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let exponent: i32 = exponent.parse().ok().filter(|e: &i32| e.abs() <= EXPONENT_MAX)?;
+    let (digits, scale) = expr::number(digits)?.into_bigint_and_exponent();
+    Some(BigDecimal::new(digits, scale - i64::from(exponent)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_of_every_database_are_read() {
+        for (text, plain) in [
+            ("-12.50", Some("-12.50")),
+            ("+7", Some("7")),
+            ("1e+3", Some("1000")),
+            ("1.5E-2", Some("0.015")),
+            ("12345678901234567890.123456789", Some("12345678901234567890.123456789")),
+            ("", None),
+            ("NaN", None),
+            ("Infinity", None),
+            ("1e401", None),
+            ("1e1000000000", None),
+            ("1,000", None),
+            (" 1", None),
+            ("0x1F", None),
+        ] {
+            assert_eq!(decimal(text).map(|d| d.to_plain_string()).as_deref(), plain, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_check_is_stored_as_it_is_written() {
+        let json = r#"{"name":"tb","source":"ledger","sql":"SELECT 1","expect":{"between":{"min":"1"}},"else":"fatal"}"#;
+        let check: Check = serde_json::from_str(json).expect("a check");
+        assert_eq!(serde_json::to_string(&check).expect("JSON"), json);
+        assert_eq!(check.expect.to_string(), "a value of 1 or more");
+        assert_eq!(serde_json::to_string(&Expect::ZeroRows).expect("JSON"), "\"zero_rows\"");
+    }
 }

@@ -379,7 +379,7 @@ fn truth(value: &Value) -> Option<bool> {
 }
 
 /// A plain decimal, `-12.50`: no exponent, no separators, no blanks.
-fn number(text: &str) -> Option<BigDecimal> {
+pub(crate) fn number(text: &str) -> Option<BigDecimal> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
     let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());

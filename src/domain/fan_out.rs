@@ -6,12 +6,12 @@
 use crate::domain::body::{FanOut, Items};
 use crate::domain::external::ExternalDependency;
 use crate::domain::id::{JobCode, JobType};
-use crate::domain::job::{JobDef, JobDependency};
-use crate::domain::params::BoundParam;
+use crate::domain::job::{JobDef, JobDependency, Param};
+use crate::domain::params::{BoundParam, Layers, Outside, resolve};
 use crate::domain::pool::{Pool, PoolUse};
 use crate::domain::queue::QueueStatus;
 use crate::domain::trigger_rule::TriggerRule;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 /// Items of one job, at most: a longer list is data, and one job with a loop in it is better at that.
 pub const ITEMS_MAX: usize = 1_000;
@@ -53,6 +53,9 @@ pub enum FanOutError {
          group or to the batch (--param {1}=A,B)"
     )]
     NoParam(JobCode, String),
+    /// Its value cannot be worked out, or not be shown.
+    #[error("job {0}: for_each: {1}")]
+    BadParam(JobCode, String),
 }
 
 /// The parts of a batch's graph that a fan-out changes.
@@ -69,7 +72,7 @@ pub struct Parts<'a> {
 }
 
 /// Makes many of every job whose list is known when the batch is opened.
-pub fn expand(parts: &mut Parts<'_>, params: &BTreeMap<String, String>) -> Result<(), FanOutError> {
+pub fn expand(parts: &mut Parts<'_>, layers: Layers<'_>) -> Result<(), FanOutError> {
     let lists: Vec<(JobCode, Items)> = parts
         .jobs
         .iter()
@@ -79,14 +82,33 @@ pub fn expand(parts: &mut Parts<'_>, params: &BTreeMap<String, String>) -> Resul
         match items {
             Items::List(items) => spread(parts, &code, &items)?,
             Items::Param(name) => {
-                let text = params.get(&name);
-                let text = text.ok_or_else(|| FanOutError::NoParam(code.clone(), name.clone()))?;
-                spread(parts, &code, &Items::split(text))?;
+                let items = given(&name, layers, &code)?;
+                spread(parts, &code, &items)?;
             }
             Items::Output(..) => {}
         }
     }
     Ok(())
+}
+
+/// The list that a parameter of the batch, its group or all groups holds.
+fn given(name: &str, layers: Layers<'_>, code: &JobCode) -> Result<Vec<String>, FanOutError> {
+    let noop = JobType::parse("NOOP").expect("a word of capital letters is the name of a type");
+    let mut asks = JobDef::bare(code.clone(), layers.batch.group.clone(), noop);
+    asks.params = vec![Param { name: name.to_owned(), ..Param::default() }];
+    let outside = Outside { output: &|_, _| None, secret: None };
+    let found = resolve(&asks, layers, outside)
+        .map_err(|error| FanOutError::BadParam(code.clone(), error.to_string()))?;
+    let value = found.into_iter().find_map(|param| param.value);
+    match value {
+        None => Err(FanOutError::NoParam(code.clone(), name.to_owned())),
+        // The items become codes, which everybody sees.
+        Some(value) if value.is_secret() => {
+            let said = format!("parameter {name} is secret, and the codes of jobs are not");
+            Err(FanOutError::BadParam(code.clone(), said))
+        }
+        Some(value) => Ok(Items::split(value.expose())),
+    }
 }
 
 /// Makes of a present definition what `old` was made of an earlier one: the same items, so that a
@@ -137,9 +159,9 @@ fn milestone(whole: &JobDef, items: &[String]) -> JobDef {
     let noop = JobType::parse("NOOP").expect("a word of capital letters is the name of a type");
     let bare = JobDef::bare(whole.code.clone(), whole.group.clone(), noop);
     // Without items nothing stands before it but what stood before the job.
-    let (trigger_rule, schedule_time) = match items {
-        [] => (whole.trigger_rule, whole.schedule_time),
-        _ => (TriggerRule::AllDone, None),
+    let (trigger_rule, schedule_time, condition) = match items {
+        [] => (whole.trigger_rule, whole.schedule_time, whole.condition.clone()),
+        _ => (TriggerRule::AllDone, None, None),
     };
     JobDef {
         name: whole.name.clone(),
@@ -150,6 +172,7 @@ fn milestone(whole: &JobDef, items: &[String]) -> JobDef {
         aliases: whole.aliases.clone(),
         trigger_rule,
         schedule_time,
+        condition,
         fan_out: Some(FanOut::Milestone { items: items.to_vec() }),
         ..bare
     }
@@ -220,7 +243,7 @@ pub fn summary<'a>(
         ("said", (!bad.is_empty()).then_some(said)),
     ]
     .into_iter()
-    .map(|(name, value)| BoundParam::text(name, value))
+    .map(|(name, value)| BoundParam::open(name, value))
     .collect()
 }
 
@@ -229,7 +252,9 @@ mod tests {
     use super::*;
     use crate::domain::body::ForEach;
     use crate::domain::dag::Dag;
-    use crate::domain::id::GroupCode;
+    use crate::domain::id::{BatchNo, GroupCode};
+    use crate::domain::job::ParamDecl;
+    use crate::domain::params::BatchValues;
     use crate::domain::trigger_rule::When;
 
     fn code(word: &str) -> JobCode {
@@ -268,6 +293,14 @@ mod tests {
 
         fn expand(&mut self, params: &[(&str, &str)]) -> Result<(), String> {
             let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            let batch = BatchValues {
+                batch_no: BatchNo::parse("202407").expect("number"),
+                group: GroupCode::parse("g").expect("group"),
+                business_date: None,
+                params: params.iter().map(own).collect(),
+            };
+            let declared = [ParamDecl::plain("months", "${batch_no}, ${batch(-1)}")];
+            let layers = Layers { batch: &batch, parents: &[], group: &declared, global: &[] };
             let mut externals = Vec::new();
             let mut parts = Parts {
                 jobs: &mut self.jobs,
@@ -275,7 +308,7 @@ mod tests {
                 externals: &mut externals,
                 pools: &mut self.pools,
             };
-            expand(&mut parts, &params.iter().map(own).collect()).map_err(|e| e.to_string())
+            expand(&mut parts, layers).map_err(|e| e.to_string())
         }
 
         fn edges(&self) -> Vec<String> {
@@ -313,6 +346,14 @@ mod tests {
         let before = graph.clone();
         graph.expand(&[("branches", "X")]).expect("nothing to do");
         assert_eq!(graph.jobs, before.jobs);
+    }
+
+    #[test]
+    fn a_group_may_declare_the_list() {
+        let mut graph = Graph::new(Items::Param("months".to_owned()), None);
+        graph.expand(&[]).expect("fits");
+        let codes: Vec<&str> = graph.jobs[3..].iter().map(|j| j.code.as_str()).collect();
+        assert_eq!(codes, ["LOAD.202407", "LOAD.202406"]);
     }
 
     #[test]
@@ -373,7 +414,7 @@ mod tests {
         let ends = [QueueStatus::Success, QueueStatus::Timeout, QueueStatus::Skipped];
         let items = ["SH".to_owned(), "BJ".to_owned(), "GZ".to_owned()];
         let summary = summary(&items, graph.jobs[3..].iter().zip(ends));
-        let values: Vec<Option<&str>> = summary.iter().map(|p| p.value.as_deref()).collect();
+        let values: Vec<Option<&str>> = summary.iter().map(BoundParam::text).collect();
         let said = "1 of 3 items did not end well: BJ (TIMEOUT)";
         assert_eq!(values, [Some("SH,BJ,GZ"), Some("BJ"), Some("3"), Some(said)]);
     }

@@ -4,8 +4,11 @@ use crate::domain::body::{HttpBody, HttpCall, HttpHost};
 use crate::domain::job::{JobDef, ParamType};
 use crate::domain::params::BoundParam;
 use crate::domain::pool::{Pool, PoolUse};
+use crate::domain::reference::{self, Piece, Reference};
 use bigdecimal::BigDecimal;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use secrecy::{ExposeSecret as _, SecretString};
+use std::collections::BTreeSet;
 use url::Url;
 
 /// Methods a call may have.
@@ -116,7 +119,7 @@ fn filled(
         let (name, tail) = after.split_once('}').unwrap_or((after, ""));
         let param = params.iter().find(|p| p.name == name);
         let param = param.ok_or_else(|| format!("{{{name}}} is not among the job's parameters"))?;
-        let value = param.value.as_deref().ok_or_else(|| format!("{{{name}}} has no value"))?;
+        let value = param.text().ok_or_else(|| format!("{{{name}}} has no value"))?;
         made.push_str(before);
         made.push_str(&written(value)?);
         rest = tail;
@@ -144,19 +147,63 @@ pub fn url(base: &Url, call: &HttpCall, params: &[BoundParam]) -> Result<Url, St
 }
 
 /// The value of a header of a call. A line break in it would begin a header of somebody else's.
-pub fn header(text: &str, params: &[BoundParam]) -> Result<String, String> {
-    let value = filled(text, params, |value| Ok(value.to_owned()))?;
+pub fn header(
+    text: &str,
+    params: &[BoundParam],
+    secret: &dyn Fn(&str) -> Option<SecretString>,
+) -> Result<String, String> {
+    let mut value = String::new();
+    for piece in header_pieces(text)? {
+        match piece {
+            Piece::Text(text) => value.push_str(&filled(&text, params, |v| Ok(v.to_owned()))?),
+            Piece::Name(_, Reference::Secret(name)) => {
+                let found = secret(&name).ok_or_else(|| format!("has no secret {name}"))?;
+                value.push_str(found.expose_secret());
+            }
+            Piece::Name(name, _) => return Err(format!("holds ${{{name}}}, which is no secret")),
+        }
+    }
     if value.chars().any(|c| c.is_control() && c != '\t') {
         return Err("holds a line break or another control character".to_owned());
     }
     Ok(value)
 }
 
+fn header_pieces(text: &str) -> Result<Vec<Piece>, String> {
+    reference::pieces(text).map_err(|_| "holds a ${…} that is not ${secret.NAME}".to_owned())
+}
+
+/// What is wrong with the value of a header, as it is written; else the names in its `{…}`.
+pub fn header_names(text: &str) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    for piece in header_pieces(text)? {
+        match piece {
+            Piece::Text(text) => found.extend(names(&text)?.into_iter().map(str::to_owned)),
+            Piece::Name(_, Reference::Secret(_)) => {}
+            Piece::Name(name, _) => return Err(format!("holds ${{{name}}}, which is no secret")),
+        }
+    }
+    Ok(found)
+}
+
+/// The secrets that the headers of a call ask for.
+pub fn secrets(call: Option<&HttpCall>, host: Option<&HttpHost>) -> BTreeSet<String> {
+    let of_call = call.into_iter().flat_map(|call| call.headers.values());
+    let texts = of_call.chain(host.into_iter().flat_map(|host| host.headers.values()));
+    let pieces = texts.flat_map(|text| reference::pieces(text).unwrap_or_default());
+    let secret = |piece| match piece {
+        Piece::Name(_, Reference::Secret(name)) => Some(name),
+        Piece::Name(..) | Piece::Text(_) => None,
+    };
+    pieces.filter_map(secret).collect()
+}
+
 /// The parameters that no path and no header uses: those that travel in the body.
 fn in_body<'a>(call: &HttpCall, params: &'a [BoundParam]) -> Vec<&'a BoundParam> {
-    let texts = std::iter::once(&call.path).chain(call.headers.values());
-    let used: Vec<&str> = texts.flat_map(|text| names(text).unwrap_or_default()).collect();
-    params.iter().filter(|p| !used.contains(&p.name.as_str())).collect()
+    let mut used: Vec<String> =
+        names(&call.path).unwrap_or_default().into_iter().map(str::to_owned).collect();
+    used.extend(call.headers.values().flat_map(|text| header_names(text).unwrap_or_default()));
+    params.iter().filter(|p| !used.contains(&p.name)).collect()
 }
 
 /// Content type and text of the body; none when the call sends none.
@@ -172,7 +219,7 @@ pub fn body(call: &HttpCall, params: &[BoundParam]) -> Option<(&'static str, Str
         HttpBody::Form => {
             let mut form = url::form_urlencoded::Serializer::new(String::new());
             for param in params {
-                form.append_pair(&param.name, param.value.as_deref().unwrap_or_default());
+                form.append_pair(&param.name, param.text().unwrap_or_default());
             }
             Some(("application/x-www-form-urlencoded", form.finish()))
         }
@@ -185,7 +232,7 @@ fn quoted(text: &str) -> String {
 
 /// A value as JSON, with every digit: serde's own numbers would round a decimal.
 fn json(param: &BoundParam) -> String {
-    let Some(text) = &param.value else { return "null".to_owned() };
+    let Some(text) = param.text() else { return "null".to_owned() };
     match param.ty {
         ParamType::Int => text.parse::<i64>().map_or_else(|_| quoted(text), |n| n.to_string()),
         ParamType::Decimal => {
@@ -216,7 +263,7 @@ mod tests {
     }
 
     fn param(name: &str, ty: ParamType, value: Option<&str>) -> BoundParam {
-        BoundParam { ty, ..BoundParam::text(name, value.map(str::to_owned)) }
+        BoundParam { ty, ..BoundParam::open(name, value.map(str::to_owned)) }
     }
 
     fn made(base_url: &str, path: &str, value: &str) -> Result<String, String> {
@@ -296,7 +343,20 @@ mod tests {
             param("b", ParamType::Text, Some("{a}")),
             param("c", ParamType::Int, Some("3")),
         ];
+        let secret = |name: &str| (name == "T").then(|| SecretString::from("gehe{c}im"));
+        let header = |text: &str, params: &[BoundParam]| header(text, params, &secret);
         assert!(header("{a}", &params).is_err());
+        assert_eq!(header("Bearer ${secret.T}{c}", &params), Ok("Bearer gehe{c}im3".to_owned()));
+        assert_eq!(header("${secret.U}", &params), Err("has no secret U".to_owned()));
+        assert_eq!(
+            header("${batch_no}", &params),
+            Err("holds ${batch_no}, which is no secret".to_owned())
+        );
+        let call = HttpCall {
+            headers: [("A".to_owned(), "x${secret.T}".to_owned())].into(),
+            ..call("/", HttpBody::None)
+        };
+        assert_eq!(secrets(Some(&call), None), ["T".to_owned()].into());
         assert_eq!(
             header("v-{b}{c}", &params),
             Ok("v-{a}3".to_owned()),

@@ -3,6 +3,7 @@
 use crate::domain::body::{FanOut, ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::check::{Check, SuccessRule};
 use crate::domain::declare::{Owner, SecretSource};
+use crate::domain::expr::Expr;
 use crate::domain::external::ExternalDependency;
 use crate::domain::id::{GroupCode, JobCode, JobType, SourceName};
 use crate::domain::pool::{LockUse, Pool, PoolUse};
@@ -11,6 +12,7 @@ use crate::domain::trigger_rule::{TriggerRule, When};
 use chrono::NaiveTime;
 use serde::{Deserialize, Serialize};
 
+pub use crate::domain::job_kind::{AfterCrash, BodyPart, JobKind, Takes};
 pub use crate::domain::param::{Need, Param, ParamDecl, ParamMode, ParamType, Secrecy};
 pub use crate::domain::sql_text::SqlText;
 
@@ -96,6 +98,10 @@ pub struct JobDef {
     /// How its parents together let it start.
     #[serde(default)]
     pub trigger_rule: TriggerRule,
+    /// Beyond its parents: it runs only if this holds of outputs of jobs above it (`CODE.NAME`),
+    /// else its branch is not taken.
+    #[serde(rename = "if", default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Expr>,
     /// How its retries wait, and for which errors there are any.
     #[serde(default, skip_serializing_if = "RetryPolicy::is_plain")]
     pub retry: RetryPolicy,
@@ -160,6 +166,7 @@ impl JobDef {
             tags: Vec::new(),
             aliases: Vec::new(),
             trigger_rule: TriggerRule::AllSuccess,
+            condition: None,
             retry: RetryPolicy::default(),
             pools: Vec::new(),
             locks: Vec::new(),
@@ -181,6 +188,13 @@ impl JobDef {
             Some(FanOut::Milestone { .. }) | None => None,
         }
     }
+}
+
+/// Splits `CODE.NAME` into job and output. Both may hold dots: the shortest code that `is_job` knows
+/// counts.
+pub fn output_of<'n>(name: &'n str, is_job: &dyn Fn(&str) -> bool) -> Option<(&'n str, &'n str)> {
+    let dots = name.match_indices('.').map(|(at, _)| at);
+    dots.map(|at| (&name[..at], &name[at + 1..])).find(|(code, _)| is_job(code))
 }
 
 /// `job_code` runs after `depends_on` has succeeded.
@@ -319,79 +333,4 @@ pub struct Shared {
     /// Parameters of every batch of every group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<ParamDecl>,
-}
-
-/// A part of a job's body that a job type needs or may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyPart {
-    /// `source`
-    Source,
-    /// `proc_name`
-    ProcName,
-    /// `sql` or `sql_file`
-    Sql,
-    /// `transaction`
-    Transaction,
-    /// `script` or `script_file`
-    Script,
-    /// `interpreter`
-    Interpreter,
-    /// `working_dir`
-    WorkingDir,
-    /// `params`
-    Params,
-    /// `http`
-    Http,
-    /// `sensor`
-    Sensor,
-    /// `sub_batch`
-    SubBatch,
-}
-
-/// What `check` knows of a job type: each handler gives its own, so a new type is one file there
-/// and nothing here.
-#[derive(Clone, Copy, Debug)]
-pub struct JobKind {
-    /// `PROC`
-    pub name: &'static str,
-    /// One sentence for people.
-    pub about: &'static str,
-    /// Parts without which it cannot run.
-    pub needs: &'static [BodyPart],
-    /// Parts it understands beside those; any other part is refused, for it would be ignored.
-    pub may_have: &'static [BodyPart],
-    /// What it occupies while it runs.
-    pub takes: Takes,
-    /// What becomes of it when its worker dies.
-    pub after_crash: AfterCrash,
-}
-
-impl JobKind {
-    /// A kind that works itself and needs and has nothing: what others are written from.
-    pub const PLAIN: Self = Self {
-        name: "",
-        about: "",
-        needs: &[],
-        may_have: &[],
-        takes: Takes::Slots,
-        after_crash: AfterCrash::AsDeclared,
-    };
-}
-
-/// What a running job occupies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
-    /// A slot of the process, of its group, of its source.
-    Slots,
-    /// Nothing: it waits for others, and a slot that it held might be the one they need.
-    Nothing,
-}
-
-/// What becomes of a job whose worker died while it ran.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AfterCrash {
-    /// Started again if the job is declared idempotent, UNKNOWN otherwise.
-    AsDeclared,
-    /// Started again: a second start does nothing that the first did.
-    StartsAgain,
 }

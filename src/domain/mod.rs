@@ -1,7 +1,7 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, id, text, lang, expr, batch_no, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, job, token, statement, params, dag, http_call, fan_out, batch, readiness, slots, rerun, why, outcome, settlement, notice.
+//! Story order: time, id, text, lang, secret, expr, batch_no, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, job_kind, job, token, statement, params, order_params, dag, http_call, fan_out, batch, readiness, slots, history, slack, timeline, eta, dry_run, rerun, why, outcome, verdict, settlement, notice.
 
 pub mod batch;
 pub mod batch_no;
@@ -9,29 +9,39 @@ pub mod body;
 pub mod check;
 pub mod dag;
 pub mod declare;
+pub mod dry_run;
+pub mod eta;
 pub mod expr;
 pub mod external;
 pub mod fan_out;
+pub mod history;
 pub mod http_call;
 pub mod id;
 pub mod job;
+pub mod job_kind;
 pub mod lang;
 pub mod notice;
+pub mod order_params;
 pub mod outcome;
 pub mod param;
 pub mod params;
 pub mod pool;
 pub mod queue;
 pub mod readiness;
+pub mod reference;
 pub mod rerun;
 pub mod retry;
+pub mod secret;
 pub mod settlement;
+pub mod slack;
 pub mod slots;
 pub mod source;
 pub mod sql_text;
 pub mod statement;
 pub mod text;
 pub mod time;
+pub mod timeline;
 mod token;
 pub mod trigger_rule;
+pub mod verdict;
 pub mod why;

@@ -1,6 +1,8 @@
 //! What became of one try of a body: data first, because it is stored and read back.
 
 use crate::domain::body::Items;
+use crate::domain::check::Finding;
+use crate::domain::secret::{MASK, Mask};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -48,22 +50,39 @@ pub struct Outputs {
     /// Rows changed by all statements together, where the database says.
     #[serde(default)]
     pub rows_affected: u64,
+    /// How a script ended by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// What its success rules found, by rule.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rules: BTreeMap<String, Finding>,
+    /// What its checks found, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub checks: BTreeMap<String, Finding>,
 }
 
 impl Outputs {
-    /// The value a child means by `${jobs.CODE.NAME}`: an OUT value, else `rows_affected`, else
-    /// the column of that name in the last result set that has exactly one row.
+    /// The value a child means by `${jobs.CODE.NAME}`: a script's `exit_code`, else an OUT value,
+    /// else `rows_affected` or `result_rows` (rows of the last result set), else the column of
+    /// that name in the last result set that has exactly one row.
     pub fn value(&self, name: &str) -> Option<String> {
         self.look_up(name).flatten()
     }
 
     /// As `value`, telling a name that is not there (`None`) from one that is NULL (`Some(None)`).
     pub fn look_up(&self, name: &str) -> Option<Option<String>> {
+        // Before the values: a script must not hide how it ended by printing another code.
+        if let Some(code) = self.exit_code.filter(|_| name == "exit_code") {
+            return Some(Some(code.to_string()));
+        }
         if let Some(value) = self.values.get(name) {
             return Some(value.clone());
         }
         if name == "rows_affected" {
             return Some(Some(self.rows_affected.to_string()));
+        }
+        if name == "result_rows" {
+            return Some(Some(self.results.last().map_or(0, |r| r.row_count).to_string()));
         }
         let name = name.strip_prefix("result.").unwrap_or(name);
         let only_row = self.results.iter().rev().find(|r| r.row_count == 1)?;
@@ -91,7 +110,13 @@ impl Outputs {
         match self.look_up(name) {
             Some(value) => Ok(Items::split(&value.unwrap_or_default())),
             // A result set without rows is not kept, so its column has no name any more.
-            None if self.results.is_empty() && self.values.is_empty() => Ok(Vec::new()),
+            // A script, which has an exit code, was to say the name.
+            None if self.results.is_empty()
+                && self.values.is_empty()
+                && self.exit_code.is_none() =>
+            {
+                Ok(Vec::new())
+            }
             None => Err(format!("there is no output named {name}")),
         }
     }
@@ -128,6 +153,16 @@ impl Stream {
     }
 }
 
+/// Whether a failure may be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Retry {
+    /// As often as its job allows.
+    #[default]
+    Allowed,
+    /// Never: something whose grade is fatal does not hold.
+    Never,
+}
+
 /// One try's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
@@ -137,23 +172,95 @@ pub struct Outcome {
     pub message: Option<String>,
     /// What it hands on.
     pub outputs: Outputs,
+    /// Whether it may be tried again, when it failed.
+    pub retry: Retry,
 }
 
 impl Outcome {
     /// Ended well.
     pub fn success(outputs: Outputs) -> Self {
-        Self { end: End::Success, message: None, outputs }
+        Self { end: End::Success, message: None, outputs, retry: Retry::Allowed }
     }
 
     /// Ended any other way, with the reason.
     pub fn ended(end: End, message: impl Into<String>) -> Self {
-        Self { end, message: Some(message.into()), outputs: Outputs::default() }
+        let (message, outputs) = (Some(message.into()), Outputs::default());
+        Self { end, message, outputs, retry: Retry::Allowed }
+    }
+
+    /// The same without what came back in parameters that are declared secret.
+    #[must_use]
+    pub fn without(mut self, secret_outs: &[&str]) -> Self {
+        for (name, value) in &mut self.outputs.values {
+            if secret_outs.contains(&name.as_str()) {
+                *value = value.is_some().then(|| MASK.to_owned());
+            }
+        }
+        self
+    }
+
+    /// The same without the secrets of its try, in the message and in every value it hands on: what
+    /// leaves here is stored, shown and mailed.
+    #[must_use]
+    pub fn masked(mut self, mask: &Mask) -> Self {
+        if mask.is_empty() {
+            return self;
+        }
+        let hide = |text: &mut String| {
+            if let std::borrow::Cow::Owned(masked) = mask.text(text) {
+                *text = masked;
+            }
+        };
+        self.message.iter_mut().for_each(hide);
+        self.outputs.values.values_mut().flatten().for_each(hide);
+        for set in &mut self.outputs.results {
+            set.columns.iter_mut().for_each(hide);
+            set.rows.iter_mut().flatten().flatten().for_each(hide);
+        }
+        let found = self.outputs.rules.values_mut().chain(self.outputs.checks.values_mut());
+        for finding in found {
+            finding.value.iter_mut().for_each(hide);
+            hide(&mut finding.said);
+        }
+        self
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_leave_no_outcome() {
+        let mask = Mask::of(&[secrecy::SecretString::from("hunter22")]);
+        let outputs = Outputs {
+            values: BTreeMap::from([("pw".into(), Some("hunter22".into())), ("n".into(), None)]),
+            results: vec![ResultSet {
+                columns: vec!["hunter22".into()],
+                rows: vec![vec![Some("x hunter22".into()), None]],
+                row_count: 1,
+            }],
+            checks: BTreeMap::from([(
+                "c".into(),
+                Finding {
+                    value: Some("hunter22".into()),
+                    grade: crate::domain::check::Grade::Error,
+                    ok: false,
+                    said: "it is hunter22".into(),
+                },
+            )]),
+            ..Outputs::default()
+        };
+        let outcome = Outcome { message: Some("no hunter22".into()), ..Outcome::success(outputs) };
+        let masked = outcome.clone().masked(&mask);
+        assert!(!format!("{masked:?}").contains("hunter22"), "{masked:?}");
+        assert_eq!(masked.message.as_deref(), Some("no ***"));
+        assert_eq!(masked.outputs.results[0].rows[0][0].as_deref(), Some("x ***"));
+        assert_eq!(outcome.clone().masked(&Mask::default()), outcome);
+        let without = outcome.without(&["pw"]);
+        assert_eq!(without.outputs.value("pw").as_deref(), Some("***"));
+        assert_eq!(without.outputs.look_up("n"), Some(None));
+    }
 
     #[test]
     fn children_find_values_by_name() {
@@ -165,12 +272,26 @@ mod tests {
                 row_count: 1,
             }],
             rows_affected: 7,
+            ..Outputs::default()
         };
         assert_eq!(outputs.value("p_rows").as_deref(), Some("3"));
         assert_eq!(outputs.value("gone"), None);
         assert_eq!(outputs.value("rows_affected").as_deref(), Some("7"));
         assert_eq!(outputs.value("total").as_deref(), Some("9.50"));
         assert_eq!(outputs.value("other"), None);
+        assert_eq!(outputs.value("result_rows").as_deref(), Some("1"));
+        assert_eq!(outputs.look_up("exit_code"), None);
+    }
+
+    #[test]
+    fn a_script_cannot_hide_its_exit_code() {
+        let outputs = Outputs {
+            values: BTreeMap::from([("exit_code".into(), Some("0".into()))]),
+            exit_code: Some(3),
+            ..Outputs::default()
+        };
+        assert_eq!(outputs.value("exit_code").as_deref(), Some("3"));
+        assert_eq!(outputs.value("result_rows").as_deref(), Some("0"));
     }
 
     #[test]

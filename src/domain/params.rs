@@ -1,14 +1,27 @@
-//! Parameters: one closed set of `${…}` names, replaced in values that are then bound.
+//! Parameters: which layer a value comes from, and what the `${…}` in it become.
 //!
 //! There is no template engine, no nesting and no code: the text of a parameter's value is the
 //! only place where `${…}` means anything, and what comes out of it reaches SQL as a bound value
 //! and a script as an environment variable, never as text of either.
 
+mod fault;
+mod work;
+
+pub use fault::{ParamError, check_text};
+
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
-use crate::domain::job::{JobDef, Param, ParamMode, ParamType};
-use chrono::{NaiveDate, NaiveDateTime};
+use crate::domain::job::{JobDef, Param, ParamDecl, ParamMode, ParamType};
+use crate::domain::reference::{self, BadReference, Piece};
+use crate::domain::secret::Value;
+use chrono::NaiveDate;
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use work::Work;
+
+pub use crate::domain::reference::Reference;
 
 /// Values that the jobs of one batch share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,12 +33,12 @@ pub struct BatchValues {
     /// `${business_date}`, `YYYY-MM-DD`; none when the batch number does not imply one and none
     /// was given.
     pub business_date: Option<NaiveDate>,
-    /// `${params.NAME}`: the group's parameters overlaid by the batch's own.
+    /// The batch's own parameters; those of the group and of all groups stand in its snapshot.
     pub params: BTreeMap<String, String>,
 }
 
 /// A parameter with its value worked out, ready to be bound.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BoundParam {
     /// Name, as in the definition.
     pub name: String,
@@ -34,292 +47,211 @@ pub struct BoundParam {
     /// Its type.
     pub ty: ParamType,
     /// Its text; `None` is NULL.
-    pub value: Option<String>,
+    pub value: Option<Value>,
 }
 
 impl BoundParam {
-    /// A text of ours.
-    pub fn text(name: &str, value: Option<String>) -> Self {
+    /// A text of ours, that may be shown.
+    pub fn open(name: &str, value: Option<String>) -> Self {
+        let value = value.map(Value::Open);
         Self { name: name.to_owned(), mode: ParamMode::In, ty: ParamType::Text, value }
+    }
+
+    /// Its text, secret or not, for whoever binds it.
+    pub fn text(&self) -> Option<&str> {
+        self.value.as_ref().map(Value::expose)
     }
 }
 
-/// Why a parameter has no usable value; `Display` is the sentence for the user.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ParamError {
-    /// `${` without `}`.
-    #[error("parameter {param}: '${{' without '}}' in {text:?}")]
-    Unclosed {
-        /// The parameter.
-        param: String,
-        /// Its text.
-        text: String,
-    },
-    /// A name outside the closed set.
-    #[error(
-        "parameter {param}: ${{{name}}} is not known; use ${{batch_no}}, ${{group}}, ${{job_code}}, \
-         ${{business_date}}, ${{item}}, ${{params.NAME}} or ${{jobs.CODE.NAME}}"
-    )]
-    UnknownName {
-        /// The parameter.
-        param: String,
-        /// The name in its text.
-        name: String,
-    },
-    /// A known name that has no value in this batch.
-    #[error("parameter {param}: ${{{name}}} has no value in this batch; {cure}")]
-    NoValue {
-        /// The parameter.
-        param: String,
-        /// The name in its text.
-        name: String,
-        /// What to do about it.
-        cure: String,
-    },
-    /// The text is not of the declared type.
-    #[error("parameter {param}: {text:?} is not {expected}")]
-    WrongType {
-        /// The parameter.
-        param: String,
-        /// Its text.
-        text: String,
-        /// The type in words, with its form.
-        expected: &'static str,
-    },
-}
-
-/// A name between `${` and `}`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reference {
-    /// `batch_no`
-    BatchNo,
-    /// `group`
+/// Where a value comes from, strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layer {
+    /// The batch's own parameter: `--param`, the order.
+    Batch,
+    /// The job's own `value`.
+    Job,
+    /// An output of that name of a direct parent.
+    Upstream,
+    /// The group's parameter.
     Group,
-    /// `job_code`
-    JobCode,
-    /// `business_date`
-    BusinessDate,
-    /// `item`: what a fan-out made the job for.
-    Item,
-    /// `params.NAME`
-    Param(String),
-    /// `jobs.CODE.NAME`: an output of a job above this one.
-    Output(JobCode, String),
+    /// The parameter of all groups.
+    Global,
 }
 
-fn reference(param: &str, name: &str) -> Result<Reference, ParamError> {
-    let unknown = || ParamError::UnknownName { param: param.to_owned(), name: name.to_owned() };
-    match name {
-        "batch_no" => Ok(Reference::BatchNo),
-        "group" => Ok(Reference::Group),
-        "job_code" => Ok(Reference::JobCode),
-        "business_date" => Ok(Reference::BusinessDate),
-        "item" => Ok(Reference::Item),
-        _ => {
-            if let Some(key) = name.strip_prefix("params.").filter(|k| !k.is_empty()) {
-                return Ok(Reference::Param(key.to_owned()));
-            }
-            // A job code may hold dots itself, an output's name may not.
-            let (code, output) =
-                name.strip_prefix("jobs.").and_then(|r| r.rsplit_once('.')).ok_or_else(unknown)?;
-            let code = JobCode::parse(code).map_err(|_| unknown())?;
-            Ok(Reference::Output(code, output.to_owned()))
+/// The order of the layers, for people.
+pub const PRECEDENCE: &str = "batch > job > upstream outputs > group > global";
+
+impl Layer {
+    /// Every layer, strongest first.
+    pub const ALL: [Self; 5] = [Self::Batch, Self::Job, Self::Upstream, Self::Group, Self::Global];
+
+    /// The word in `PRECEDENCE`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Batch => "batch",
+            Self::Job => "job",
+            Self::Upstream => "upstream outputs",
+            Self::Group => "group",
+            Self::Global => "global",
         }
     }
 }
 
-enum Piece {
-    Text(String),
-    Name(String, Reference),
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The layers around the parameters of one job.
+#[derive(Clone, Copy, Debug)]
+pub struct Layers<'a> {
+    /// The batch, with its own parameters.
+    pub batch: &'a BatchValues,
+    /// Jobs that this one depends on directly.
+    pub parents: &'a [JobCode],
+    /// What the group declares.
+    pub group: &'a [ParamDecl],
+    /// What is declared for all groups.
+    pub global: &'a [ParamDecl],
+}
+
+/// An output of a job: `None` when it has none of that name, `Some(None)` when it is NULL.
+pub type OutputOf<'a> = &'a dyn Fn(&JobCode, &str) -> Option<Option<String>>;
+/// A secret by its name.
+pub type SecretOf<'a> = &'a dyn Fn(&str) -> Option<SecretString>;
+
+/// What parameters ask of the world.
+#[derive(Clone, Copy)]
+pub struct Outside<'a> {
+    /// Outputs of other jobs.
+    pub output: OutputOf<'a>,
+    /// Secrets. Without them, values that hold one are masked and not checked for their type.
+    pub secret: Option<SecretOf<'a>>,
+}
+
+/// A parameter that was worked out, and the layer that gave its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The parameter.
+    pub param: BoundParam,
+    /// Where its value comes from; none: no layer has one.
+    pub layer: Option<Layer>,
 }
 
 fn pieces(param: &str, text: &str) -> Result<Vec<Piece>, ParamError> {
-    let mut found = Vec::new();
-    let mut rest = text;
-    while let Some(start) = rest.find("${") {
-        if start > 0 {
-            found.push(Piece::Text(rest[..start].to_owned()));
-        }
-        let after = &rest[start + 2..];
-        let end = after.find('}').ok_or_else(|| ParamError::Unclosed {
-            param: param.to_owned(),
-            text: text.to_owned(),
-        })?;
-        let name = after[..end].trim();
-        found.push(Piece::Name(name.to_owned(), reference(param, name)?));
-        rest = &after[end + 1..];
-    }
-    if !rest.is_empty() {
-        found.push(Piece::Text(rest.to_owned()));
-    }
-    Ok(found)
+    let param = param.to_owned();
+    reference::pieces(text).map_err(|bad| match bad {
+        BadReference::Unclosed => ParamError::Unclosed { param, text: text.to_owned() },
+        BadReference::Unknown(name) => ParamError::UnknownName { param, name },
+        BadReference::Wrong(name, said) => ParamError::WrongFunction { param, name, said },
+    })
+}
+
+fn references_in(param: &str, text: &str) -> Result<Vec<(String, Reference)>, ParamError> {
+    let named = |piece| match piece {
+        Piece::Name(name, reference) => Some((name, reference)),
+        Piece::Text(_) => None,
+    };
+    Ok(pieces(param, text)?.into_iter().filter_map(named).collect())
 }
 
 /// The names a parameter's value refers to; what `check` looks at without any batch.
 pub fn references(param: &Param) -> Result<Vec<Reference>, ParamError> {
-    let pieces = pieces(&param.name, param.value.as_deref().unwrap_or_default())?;
-    Ok(pieces
-        .into_iter()
-        .filter_map(|p| match p {
-            Piece::Name(_, reference) => Some(reference),
-            Piece::Text(_) => None,
-        })
-        .collect())
+    let found = references_in(&param.name, param.value.as_deref().unwrap_or_default())?;
+    Ok(found.into_iter().map(|(_, reference)| reference).collect())
 }
 
 /// Checks a value that refers to nothing against the declared type; values with `${…}` can only
 /// be checked when they are known.
 pub fn check_literal(param: &Param) -> Result<(), ParamError> {
     match &param.value {
-        Some(text) if references(param)?.is_empty() => check_type(&param.name, param.ty, text),
+        Some(text) if references(param)?.is_empty() => check_text(&param.name, param.ty, text),
         _ => Ok(()),
     }
 }
 
-/// Works out every parameter of `job`. `output` answers for `${jobs.CODE.NAME}`.
-pub fn resolve(
-    job: &JobDef,
-    batch: &BatchValues,
-    output: &dyn Fn(&JobCode, &str) -> Option<String>,
-) -> Result<Vec<BoundParam>, ParamError> {
-    job.params.iter().map(|param| resolve_one(param, job, batch, output)).collect()
+/// Checks the value that a group, or the definition for all groups, declares.
+pub fn check_declared(decl: &ParamDecl) -> Result<(), ParamError> {
+    let Some(text) = &decl.value else { return Ok(()) };
+    let found = references_in(&decl.name, text)?;
+    if let Some((name, _)) = found.iter().find(|(_, r)| !may_be_declared(r)) {
+        return Err(ParamError::NotHere { param: decl.name.clone(), name: name.clone() });
+    }
+    if found.is_empty() { check_text(&decl.name, decl.ty, text) } else { Ok(()) }
 }
 
-fn resolve_one(
-    param: &Param,
+fn may_be_declared(reference: &Reference) -> bool {
+    match reference {
+        Reference::BatchNo | Reference::Batch(_) | Reference::Group => true,
+        Reference::Date(_) | Reference::Format(..) | Reference::Secret(_) => true,
+        Reference::JobCode | Reference::Item => false,
+        Reference::Param(_) | Reference::Output(..) => false,
+    }
+}
+
+/// Whether the text of a value holds a secret, so that the value is one.
+pub fn names_a_secret(text: &str) -> bool {
+    let found = reference::pieces(text).unwrap_or_default();
+    found.iter().any(|piece| matches!(piece, Piece::Name(_, Reference::Secret(_))))
+}
+
+/// Works out every parameter of `job`.
+pub fn resolve(
     job: &JobDef,
-    batch: &BatchValues,
-    output: &dyn Fn(&JobCode, &str) -> Option<String>,
-) -> Result<BoundParam, ParamError> {
-    let mut bound =
-        BoundParam { name: param.name.clone(), mode: param.mode, ty: param.ty, value: None };
-    let Some(text) = &param.value else { return Ok(bound) };
-    let mut value = String::new();
-    for piece in pieces(&param.name, text)? {
-        match piece {
-            Piece::Text(text) => value.push_str(&text),
-            Piece::Name(name, reference) => {
-                value.push_str(&look_up(&param.name, name, &reference, job, batch, output)?);
+    layers: Layers<'_>,
+    outside: Outside<'_>,
+) -> Result<Vec<BoundParam>, ParamError> {
+    resolve_each(job, layers, outside).into_iter().map(|r| r.map(|r| r.param)).collect()
+}
+
+/// Works out every parameter of `job` by itself, with the layer it comes from.
+pub fn resolve_each(
+    job: &JobDef,
+    layers: Layers<'_>,
+    outside: Outside<'_>,
+) -> Vec<Result<Resolved, ParamError>> {
+    let work = Work { job, layers, outside };
+    job.params.iter().map(|param| work.resolve(param)).collect()
+}
+
+/// The secrets that `job` needs, by name; found by working its parameters out without any.
+pub fn secrets_needed(
+    job: &JobDef,
+    layers: Layers<'_>,
+    output: OutputOf<'_>,
+) -> Result<BTreeSet<String>, ParamError> {
+    let work = Work { job, layers, outside: Outside { output, secret: None } };
+    let mut names = BTreeSet::new();
+    for param in &job.params {
+        let asked = RefCell::new(BTreeSet::new());
+        work.find(param, &asked)?;
+        names.append(&mut asked.into_inner());
+    }
+    Ok(names)
+}
+
+/// Outputs of other jobs that the parameters of `job` may ask for.
+pub fn outputs_asked(job: &JobDef, parents: &[JobCode]) -> Vec<(JobCode, String)> {
+    let mut asked = Vec::new();
+    for param in &job.params {
+        if takes_upstream(param) {
+            asked.extend(parents.iter().map(|parent| (parent.clone(), param.name.clone())));
+        }
+        for reference in references(param).unwrap_or_default() {
+            if let Reference::Output(code, name) = reference {
+                asked.push((code, name));
             }
         }
     }
-    check_type(&param.name, param.ty, &value)?;
-    bound.value = Some(value);
-    Ok(bound)
+    asked
 }
 
-fn look_up(
-    param: &str,
-    name: String,
-    reference: &Reference,
-    job: &JobDef,
-    batch: &BatchValues,
-    output: &dyn Fn(&JobCode, &str) -> Option<String>,
-) -> Result<String, ParamError> {
-    let (value, cure) = match reference {
-        Reference::BatchNo => (Some(batch.batch_no.to_string()), String::new()),
-        Reference::Group => (Some(batch.group.to_string()), String::new()),
-        Reference::JobCode => (Some(job.code.to_string()), String::new()),
-        Reference::BusinessDate => (
-            batch.business_date.map(|d| d.to_string()),
-            "give the batch a business date (--business-date YYYY-MM-DD)".to_owned(),
-        ),
-        Reference::Item => {
-            (job.item().map(str::to_owned), "only a job with for_each has one".to_owned())
-        }
-        Reference::Param(key) => (
-            batch.params.get(key).cloned(),
-            format!("give it to the group or to the batch (--param {key}=VALUE)"),
-        ),
-        Reference::Output(code, key) => {
-            (output(code, key), format!("job {code} ended without an output named {key}"))
-        }
-    };
-    value.ok_or(ParamError::NoValue { param: param.to_owned(), name, cure })
-}
-
-fn check_type(param: &str, ty: ParamType, text: &str) -> Result<(), ParamError> {
-    let (fits, expected) = match ty {
-        ParamType::Text => (true, "text"),
-        ParamType::Int => (text.parse::<i64>().is_ok(), "a whole number (int)"),
-        ParamType::Decimal => (is_decimal(text), "a decimal number such as 1234.50"),
-        ParamType::Date => (text.parse::<NaiveDate>().is_ok(), "a date (YYYY-MM-DD)"),
-        ParamType::Datetime => (
-            NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f").is_ok(),
-            "a date and time (YYYY-MM-DD HH:MM:SS)",
-        ),
-        ParamType::Bool => (matches!(text, "true" | "false"), "true or false"),
-    };
-    if fits {
-        return Ok(());
-    }
-    Err(ParamError::WrongType { param: param.to_owned(), text: text.to_owned(), expected })
-}
-
-fn is_decimal(text: &str) -> bool {
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
-    let numeric = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    numeric(whole) && numeric(fraction)
+/// Whether a parameter may take its value from an output of a parent.
+pub fn takes_upstream(param: &Param) -> bool {
+    param.mode != ParamMode::Out && param.value.is_none()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::id::JobType;
-
-    fn resolved(ty: ParamType, text: &str) -> Result<Option<String>, String> {
-        let code = |c| JobCode::parse(c).expect("code");
-        let group = GroupCode::parse("month_end").expect("group");
-        let mut job =
-            JobDef::bare(code("GL"), group.clone(), JobType::parse("PROC").expect("type"));
-        job.params =
-            vec![Param { name: "p".into(), ty, value: Some(text.to_owned()), ..Param::default() }];
-        let batch = BatchValues {
-            batch_no: BatchNo::parse("202407").expect("no"),
-            group,
-            business_date: "2024-07-31".parse().ok(),
-            params: BTreeMap::from([
-                ("rate".to_owned(), "7.10".to_owned()),
-                ("trick".to_owned(), "${batch_no}".to_owned()),
-            ]),
-        };
-        let output = |code: &JobCode, name: &str| {
-            (code.as_str() == "FX.LOAD" && name == "rows").then(|| "12".to_owned())
-        };
-        resolve(&job, &batch, &output).map(|p| p[0].value.clone()).map_err(|e| e.to_string())
-    }
-
-    #[test]
-    fn the_closed_set_of_names() {
-        for (ty, text, value) in [
-            (ParamType::Text, "plain $ {} }", "plain $ {} }"),
-            (ParamType::Text, "${batch_no}/${group}/${job_code}", "202407/month_end/GL"),
-            (ParamType::Date, "${business_date}", "2024-07-31"),
-            (ParamType::Decimal, "${params.rate}", "7.10"),
-            (ParamType::Int, "${jobs.FX.LOAD.rows}", "12"),
-            // What comes out of a name is not looked at again.
-            (ParamType::Text, "${params.trick}", "${batch_no}"),
-        ] {
-            assert_eq!(resolved(ty, text), Ok(Some(value.to_owned())), "{text}");
-        }
-    }
-
-    #[test]
-    fn faults_say_what_to_do() {
-        for (ty, text, said) in [
-            (ParamType::Text, "${batch_no", "without '}'"),
-            (ParamType::Text, "${env.HOME}", "is not known; use ${batch_no}"),
-            (ParamType::Text, "${params.fx}", "--param fx=VALUE"),
-            (ParamType::Text, "${jobs.FX.LOAD.cols}", "ended without an output named cols"),
-            (ParamType::Int, "12.5", "is not a whole number"),
-            (ParamType::Decimal, "1e5", "is not a decimal number"),
-            (ParamType::Decimal, ".", "is not a decimal number"),
-            (ParamType::Date, "31.07.2024", "YYYY-MM-DD"),
-            (ParamType::Bool, "yes", "true or false"),
-        ] {
-            let error = resolved(ty, text).expect_err(text);
-            assert!(error.contains(said), "{text}: {error}");
-        }
-    }
-}
+mod tests;

@@ -89,6 +89,14 @@ impl QueueStatus {
         Self::ALL.into_iter().find(|s| s.as_str() == word)
     }
 
+    /// The state that the columns `status` and `skip_kind` mean together.
+    pub fn stored(word: &str, skip_kind: Option<&str>) -> Option<Self> {
+        match Self::parse(word) {
+            Some(Self::Skipped) if skip_kind == Self::NotTaken.skip_kind() => Some(Self::NotTaken),
+            status => status,
+        }
+    }
+
     /// What the state machine's picture calls it, where the column's word serves two.
     pub fn drawn_as(self) -> &'static str {
         match self {

@@ -8,7 +8,7 @@ use crate::domain::expr::Expr;
 use crate::domain::job::{JobDef, JobDependency};
 use crate::domain::queue::QueueStatus;
 use crate::domain::trigger_rule::{Decision, Edge, Tally, TriggerRule, When, edge};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// What one event set free.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct Rules {
     /// Parallel to the dependencies the DAG was built from; empty when all ask for success, which
     /// spares a batch of a million edges as many conditions.
     whens: Vec<When>,
+    /// Conditions of jobs that have one.
+    ifs: HashMap<Node, Expr>,
 }
 
 const SUCCESS: &When = &When::Success;
@@ -39,6 +41,10 @@ impl Rules {
         Self {
             rules: jobs.iter().map(|j| j.trigger_rule).collect(),
             whens: whens.iter().map(|d| d.when.clone()).collect(),
+            ifs: (0..)
+                .zip(jobs)
+                .filter_map(|(i, j)| Some((Node(i), j.condition.clone()?)))
+                .collect(),
         }
     }
 
@@ -62,6 +68,8 @@ pub struct Gates<'a> {
     pub rules: &'a Rules,
     /// Whether an expression holds of the outputs of a job that ended well.
     pub holds: &'a dyn Fn(Node, &Expr) -> bool,
+    /// Whether a job's own condition holds of the outputs of the batch.
+    pub allows: &'a dyn Fn(&Expr) -> bool,
 }
 
 impl Gates<'_> {
@@ -173,7 +181,9 @@ impl Readiness {
     fn decide(&mut self, gates: Gates<'_>, node: Node, freed: &mut Released) {
         let was = self.status[node.at()];
         let Some(decision) = self.tally[node.at()].decide(gates.rules.of_job(node)) else { return };
+        let barred = self.rules_out(gates, node, was);
         let to = match decision {
+            Decision::Run if barred => QueueStatus::NotTaken,
             Decision::Run => {
                 let waits = matches!(
                     was,
@@ -191,6 +201,14 @@ impl Readiness {
             self.set(node, to);
             freed.left.push((node, was, to));
         }
+    }
+
+    /// Whether a job that is about to be let go has a condition that does not hold. Asked once, when
+    /// its parents let it go; a job that waits for its next try is past it.
+    fn rules_out(&self, gates: Gates<'_>, node: Node, was: QueueStatus) -> bool {
+        let waits = matches!(was, QueueStatus::Pending | QueueStatus::Held);
+        let asked = waits && !self.released[node.at()];
+        asked && gates.rules.ifs.get(&node).is_some_and(|expr| !(gates.allows)(expr))
     }
 
     /// All states, in the order of the batch.
@@ -260,7 +278,7 @@ mod tests {
 
     impl Graph {
         fn gates(&self) -> Gates<'_> {
-            Gates { dag: &self.dag, rules: &self.rules, holds: &never }
+            Gates { dag: &self.dag, rules: &self.rules, holds: &never, allows: &|_| true }
         }
 
         fn rebuild(&self, status: &[QueueStatus]) -> (Readiness, Released) {

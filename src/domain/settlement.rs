@@ -1,7 +1,7 @@
 //! What an outcome means for the row: done, tried again, or given up.
 
 use crate::domain::job::{AfterCrash, JobDef};
-use crate::domain::outcome::{End, Outcome};
+use crate::domain::outcome::{End, Outcome, Retry};
 use crate::domain::queue::Event;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
@@ -35,7 +35,7 @@ pub fn settle(job: &JobDef, try_count: u32, outcome: &Outcome, now: Millis) -> S
         message: message.clone(),
         tell_owners: false,
     };
-    let may_retry = try_count < job.retry_count;
+    let may_retry = outcome.retry == Retry::Allowed && try_count < job.retry_count;
     let give_up = |event| Settlement { tell_owners: true, try_count: try_count + 1, ..done(event) };
     let retry = || Settlement {
         try_count: try_count + 1,
@@ -102,7 +102,7 @@ mod tests {
             (End::Unknown, 0, 1, true, E::RetryLater, false),
             (End::Unknown, 1, 1, true, E::LoseTrack, true),
         ] {
-            let outcome = Outcome { end: end.clone(), message: None, outputs: Outputs::default() };
+            let outcome = Outcome { end: end.clone(), ..Outcome::success(Outputs::default()) };
             let settled = settle(&job(allowed, idempotent), tries, &outcome, Millis(1_000));
             assert_eq!(
                 (settled.event, settled.tell_owners),
@@ -115,6 +115,13 @@ mod tests {
         assert_eq!(settle_orphan(&job(0, true), AfterCrash::AsDeclared), E::Orphan);
         assert_eq!(settle_orphan(&job(0, false), AfterCrash::AsDeclared), E::LoseTrack);
         assert_eq!(settle_orphan(&job(0, false), AfterCrash::StartsAgain), E::Orphan);
+    }
+
+    #[test]
+    fn what_is_fatal_is_never_tried_again() {
+        let fatal = Outcome { retry: Retry::Never, ..Outcome::ended(End::Failed, "no") };
+        let settled = settle(&job(5, true), 0, &fatal, Millis(0));
+        assert_eq!((settled.event, settled.tell_owners), (Event::Fail, true));
     }
 
     proptest! {

@@ -2,9 +2,11 @@
 
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::{Dag, Node};
+use crate::domain::external::{ExternalDependency, Wait, Waiting};
 use crate::domain::id::JobCode;
 use crate::domain::lang::Lang;
 use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::readiness::{Gates, Rules};
 use crate::domain::slots::{Full, FullKind, Slots};
 use crate::domain::time::{Millis, span_words};
 
@@ -13,6 +15,8 @@ use crate::domain::time::{Millis, span_words};
 pub enum Why {
     /// Parents that have not succeeded, with their states.
     Parents(Vec<(JobCode, QueueStatus)>),
+    /// Other batches: what is waited for, and how they stand.
+    Outside(Vec<(ExternalDependency, Vec<Wait>)>),
     /// A moment: `schedule_time`, or the end of a retry's delay (then with the tries so far).
     Time(Millis, Option<u32>),
     /// A slot of the kind that is full.
@@ -31,44 +35,67 @@ pub enum Why {
     NoProcess,
 }
 
-/// Each job that is neither running nor done well, with the reason. `dispatched` says whether a
-/// living process has the batch.
-pub fn explain(
-    batch: &Batch,
-    snapshot: &Snapshot,
-    dag: &Dag,
-    rows: &[QueueEntry],
-    slots: &Slots,
-    dispatched: bool,
-    now: Millis,
-) -> Vec<(JobCode, QueueStatus, Why)> {
+/// All that an answer is taken from.
+#[derive(Clone, Copy)]
+pub struct Situation<'a> {
+    /// The batch.
+    pub batch: &'a Batch,
+    /// What it runs.
+    pub snapshot: &'a Snapshot,
+    /// Its graph.
+    pub dag: &'a Dag,
+    /// Its rows, in the order of the snapshot's jobs.
+    pub rows: &'a [QueueEntry],
+    /// Slots in use.
+    pub slots: &'a Slots,
+    /// What its jobs wait for in other batches.
+    pub outside: &'a [(Node, Waiting)],
+    /// Whether a living process has the batch.
+    pub dispatched: bool,
+}
+
+/// Each job that is neither running nor done well, with the reason.
+pub fn explain(situation: Situation<'_>, now: Millis) -> Vec<(JobCode, QueueStatus, Why)> {
+    let Situation { batch, snapshot, dag, rows, slots, outside, dispatched } = situation;
     let mut answers = Vec::new();
+    let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
+    // A condition on outputs has been decided by the time its parent has ended.
+    let gates = Gates { dag, rules: &rules, holds: &|_, _| true, allows: &|_| true };
+    let status: Vec<QueueStatus> = rows.iter().map(|r| r.status).collect();
     for (i, row) in rows.iter().enumerate() {
         let node = Node(i as u32);
-        let parents = |blocking: fn(QueueStatus) -> bool| -> Vec<(JobCode, QueueStatus)> {
-            dag.parents(node)
-                .map(|p| &rows[p.at()])
-                .filter(|p| blocking(p.status))
-                .map(|p| (p.job_code.clone(), p.status))
-                .collect()
+        let parents = || -> Vec<(JobCode, QueueStatus)> {
+            let in_the_way = gates.in_the_way(node, &status).into_iter().map(|p| &rows[p.at()]);
+            in_the_way.map(|p| (p.job_code.clone(), p.status)).collect()
         };
+        let beyond: Vec<(ExternalDependency, Vec<Wait>)> = outside
+            .iter()
+            .filter(|(n, waiting)| *n == node && waiting.edge.is_none())
+            .map(|(_, waiting)| (waiting.external.clone(), waiting.waits.clone()))
+            .collect();
         let why = match row.status {
             QueueStatus::Running if dispatched => continue,
             QueueStatus::Success | QueueStatus::Warning => continue,
-            QueueStatus::Forced | QueueStatus::Skipped => continue,
+            QueueStatus::Forced | QueueStatus::Skipped | QueueStatus::NotTaken => continue,
             QueueStatus::Held => Why::Held,
             QueueStatus::Killing => Why::Stopping,
-            QueueStatus::UpstreamFailed => Why::Upstream(parents(QueueStatus::blocks_children)),
+            QueueStatus::UpstreamFailed => {
+                let mut failed = parents();
+                failed.retain(|(_, status)| status.is_final());
+                Why::Upstream(failed)
+            }
             ended if ended.is_final() => {
                 Why::Ended(ended, row.error_message.clone().unwrap_or_default())
             }
             _ if !dispatched => Why::NoProcess,
             _ => {
-                let open = parents(|s| !s.lets_children_run());
+                let mut open = parents();
+                open.retain(|(_, status)| !status.is_final());
                 let source = snapshot.jobs[i].source.as_ref();
                 let tries = (row.status == QueueStatus::RetryWait).then_some(row.try_count);
                 match (open.is_empty(), row.not_before.filter(|at| *at > now)) {
                     (false, _) => Why::Parents(open),
+                    (true, _) if !beyond.is_empty() => Why::Outside(beyond),
                     (true, Some(at)) => Why::Time(at, tries),
                     (true, None) => slots
                         .what_is_full(&batch.values.group, source)
@@ -93,6 +120,13 @@ impl Why {
     fn in_english(&self, now: Millis) -> String {
         match self {
             Self::Parents(jobs) => format!("waits for {}", list(jobs, "and # more")),
+            Self::Outside(waits) => {
+                let each = waits.iter().map(|(external, waits)| {
+                    let words: Vec<String> = waits.iter().map(wait_in_english).collect();
+                    format!("{}: {}", external.target(), words.join(", "))
+                });
+                format!("waits for {}", each.collect::<Vec<_>>().join("; "))
+            }
             Self::Time(at, None) => format!("not before {at} (in {})", span_words(at.since(now))),
             Self::Time(at, Some(tries)) => {
                 format!("failed {tries} times; next try at {at} (in {})", span_words(at.since(now)))
@@ -124,6 +158,18 @@ impl Why {
     fn in_chinese(&self, now: Millis) -> String {
         match self {
             Self::Parents(jobs) => format!("等待 {}", list(jobs, "等另外 # 个")),
+            Self::Outside(waits) => {
+                let each = waits.iter().map(|(external, waits)| {
+                    let words: Vec<String> = waits.iter().map(wait_in_chinese).collect();
+                    let group = &external.group;
+                    let what = match &external.depends_on {
+                        Some(job) => format!("作业组 {group} 的作业 {job}"),
+                        None => format!("作业组 {group}"),
+                    };
+                    format!("{what}:{}", words.join("、"))
+                });
+                format!("等待其他批次:{}", each.collect::<Vec<_>>().join(";"))
+            }
             Self::Time(at, None) => format!("最早 {at} 开始(还有 {})", span_words(at.since(now))),
             Self::Time(at, Some(tries)) => {
                 format!("已失败 {tries} 次;{at} 重试(还有 {})", span_words(at.since(now)))
@@ -147,6 +193,28 @@ impl Why {
                 "没有存活的进程在调度此批次;继续请用:procession run --resume".to_owned()
             }
         }
+    }
+}
+
+fn wait_in_english(wait: &Wait) -> String {
+    match wait {
+        Wait::NotThere(no) => format!("batch {no} is not there yet"),
+        Wait::NotYet(no, status) if status.is_final() => {
+            format!("batch {no} ended {status} (run it again or force it)")
+        }
+        Wait::NotYet(no, status) => format!("batch {no} is {status}"),
+        Wait::NoneYet => "no batch is there yet".to_owned(),
+    }
+}
+
+fn wait_in_chinese(wait: &Wait) -> String {
+    match wait {
+        Wait::NotThere(no) => format!("批次 {no} 尚不存在"),
+        Wait::NotYet(no, status) if status.is_final() => {
+            format!("批次 {no} 已结束 {status}(请重跑或强制成功)")
+        }
+        Wait::NotYet(no, status) => format!("批次 {no} 为 {status}"),
+        Wait::NoneYet => "尚无批次".to_owned(),
     }
 }
 
@@ -236,7 +304,16 @@ mod tests {
         let mut slots = Slots::new(1);
         slots.take(&group, None);
         let dag = snapshot.dag().expect("dag");
-        explain(&batch, &snapshot, &dag, &rows, &slots, dispatched, Millis(2_000))
+        let situation = Situation {
+            batch: &batch,
+            snapshot: &snapshot,
+            dag: &dag,
+            rows: &rows,
+            slots: &slots,
+            outside: &[],
+            dispatched,
+        };
+        explain(situation, Millis(2_000))
             .into_iter()
             .map(|(code, _, why)| format!("{code}: {}", why.words(Lang::En, Millis(2_000))))
             .collect()

@@ -1,21 +1,23 @@
 //! One batch that this process dispatches: what it knows of the rows, moved by events. No I/O.
 
 use crate::domain::batch::{Batch, BatchStatus, Snapshot};
-use crate::domain::body::Items;
 use crate::domain::dag::{Dag, Node};
 use crate::domain::expr::Expr;
 use crate::domain::id::{JobCode, NodeId, QueueId, SourceName};
 use crate::domain::job::{JobDef, Takes};
 use crate::domain::outcome::Outputs;
-use crate::domain::params::{self, Reference};
+use crate::domain::params;
 use crate::domain::queue::{Event, QueueEntry, QueueStatus};
 use crate::domain::readiness::{Gates, Readiness, Released, Rules};
 use crate::domain::slots::{ReadyList, Slots};
 use crate::domain::time::Millis;
-use crate::domain::trigger_rule::{Tally, When};
+use crate::domain::trigger_rule::Edge;
 use crate::engine::News;
 use crate::engine::changes::Changes;
+use crate::engine::conditions::{allows, holds, wanted_outputs};
 use crate::engine::lists::Lists;
+use crate::engine::outside::{self, Outside};
+use crate::engine::worker::Given;
 use crate::handler::{self, StopReason};
 use crate::store::log::ExecutionLog;
 use anyhow::{Context as _, Result};
@@ -29,6 +31,7 @@ pub(super) struct Active {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) dag: Dag,
     rules: Rules,
+    pub(super) outside: Outside,
     pub(super) readiness: Readiness,
     pub(super) rows: Vec<QueueEntry>,
     ready: ReadyList,
@@ -54,7 +57,7 @@ impl Active {
         batch: Batch,
         snapshot: Snapshot,
         mut rows: Vec<QueueEntry>,
-        outputs: HashMap<JobCode, Outputs>,
+        (outputs, outside): (HashMap<JobCode, Outputs>, Outside),
         me: &NodeId,
         stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
         now: Millis,
@@ -77,8 +80,11 @@ impl Active {
         let status: Vec<QueueStatus> = rows.iter().map(|r| r.status).collect();
         let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
         let holds = |parent: Node, expr: &Expr| holds(&outputs, dag.code(parent), expr);
-        let gates = Gates { dag: &dag, rules: &rules, holds: &holds };
-        let (readiness, released) = Readiness::rebuild(gates, &status, &|_| Tally::default());
+        let allows = |expr: &Expr| allows(&outputs, expr);
+        let gates = Gates { dag: &dag, rules: &rules, holds: &holds, allows: &allows };
+        let tallies = outside::tallies(&outside);
+        let heard = |node: Node| tallies.get(&node).copied().unwrap_or_default();
+        let (readiness, released) = Readiness::rebuild(gates, &status, &heard);
         let wanted = wanted_outputs(&snapshot);
         let killing = batch.status == BatchStatus::Killing;
         let mut this = Self {
@@ -86,6 +92,7 @@ impl Active {
             snapshot: Arc::new(snapshot),
             dag,
             rules,
+            outside,
             readiness,
             rows,
             ready: ReadyList::default(),
@@ -119,9 +126,19 @@ impl Active {
         self.rows.iter().enumerate().map(|(i, r)| (r.queue_id, Node(i as u32)))
     }
 
-    /// The output that `${jobs.CODE.NAME}` means.
-    pub(super) fn output(&self, code: &JobCode, name: &str) -> Option<String> {
-        self.outputs.get(code)?.value(name)
+    /// The jobs that the one at a place depends on directly, and the outputs of other jobs that its
+    /// parameters may ask for.
+    pub(super) fn asked_for(&self, node: Node) -> (Vec<JobCode>, Given) {
+        let of = self.dag.parents(node).map(|parent| self.dag.code(parent).clone());
+        let mut parents: Vec<JobCode> = of.collect();
+        parents.sort();
+        let asked = params::outputs_asked(self.job(node), &parents);
+        let found = asked.into_iter().filter_map(|(code, name)| {
+            let value = self.outputs.get(&code)?.look_up(&name)?;
+            Some(((code, name), value))
+        });
+        let given = found.collect();
+        (parents, given)
     }
 
     /// Keeps the switch that stops a running body.
@@ -153,8 +170,24 @@ impl Active {
     pub(super) fn change(&mut self, node: Node, to: QueueStatus) -> Released {
         let (outputs, dag) = (&self.outputs, &self.dag);
         let holds = |parent: Node, expr: &Expr| holds(outputs, dag.code(parent), expr);
-        let gates = Gates { dag, rules: &self.rules, holds: &holds };
+        let allows = |expr: &Expr| allows(outputs, expr);
+        let gates = Gates { dag, rules: &self.rules, holds: &holds, allows: &allows };
         self.readiness.change(gates, node, to)
+    }
+
+    /// Something in another batch that a job waits for has spoken.
+    pub(super) fn hear(&mut self, node: Node, edge: Edge, changes: &mut Changes, now: Millis) {
+        let (outputs, dag) = (&self.outputs, &self.dag);
+        let holds = |parent: Node, expr: &Expr| holds(outputs, dag.code(parent), expr);
+        let allows = |expr: &Expr| allows(outputs, expr);
+        let gates = Gates { dag, rules: &self.rules, holds: &holds, allows: &allows };
+        let released = self.readiness.hear(gates, node, edge);
+        self.take_in(released, changes, now);
+    }
+
+    /// Whether a job still waits for another batch.
+    pub(super) fn waits_outside(&self) -> bool {
+        self.outside.iter().any(|(_, waiting)| waiting.edge.is_none())
     }
 
     fn take_in(&mut self, released: Released, changes: &mut Changes, now: Millis) {
@@ -229,7 +262,9 @@ impl Active {
 
     /// The next moment at which `wake` has something to do.
     pub(super) fn next_wake(&self) -> Option<Millis> {
-        self.timers.first().map(|(at, _)| *at)
+        let open = self.outside.iter().filter(|(_, waiting)| waiting.edge.is_none());
+        let outside = open.filter_map(|(_, waiting)| outside::deadline(&self.batch, waiting));
+        self.timers.first().map(|(at, _)| *at).into_iter().chain(outside).min()
     }
 
     /// Starts one ready job if a slot is free for it.
@@ -355,35 +390,4 @@ impl Active {
             stop.send_replace(Some(StopReason::Killed));
         }
     }
-}
-
-/// Whether an expression holds of a job's outputs. One that cannot be answered (no such output, a
-/// text compared with a number) does not hold; the log says so, because the branch below is then not
-/// taken.
-fn holds(outputs: &HashMap<JobCode, Outputs>, job: &JobCode, expr: &Expr) -> bool {
-    let found = outputs.get(job);
-    let answer = expr.eval(&|name| found.and_then(|outputs| outputs.look_up(name)));
-    answer.unwrap_or_else(|error| {
-        tracing::warn!(job.code = %job, %expr, %error, "a condition cannot be answered; taken as false");
-        false
-    })
-}
-
-/// Jobs whose outputs others refer to, in parameters or in conditions.
-pub(super) fn wanted_outputs(snapshot: &Snapshot) -> HashSet<JobCode> {
-    let all = snapshot.jobs.iter().flat_map(|j| &j.params);
-    let referred = all.filter_map(|p| params::references(p).ok()).flatten();
-    let referred = referred.filter_map(|r| match r {
-        Reference::Output(code, _) => Some(code),
-        _ => None,
-    });
-    let lists = snapshot.jobs.iter().filter_map(|j| match &j.for_each.as_ref()?.items {
-        Items::Output(code, _) => Some(code.clone()),
-        Items::List(_) | Items::Param(_) => None,
-    });
-    let conditions = snapshot.dependencies.iter().filter_map(|d| match d.when {
-        When::Output(_) => Some(d.depends_on.clone()),
-        When::Success | When::Failure | When::Done | When::Skipped => None,
-    });
-    referred.chain(lists).chain(conditions).collect()
 }

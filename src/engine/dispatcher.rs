@@ -10,7 +10,7 @@
 
 use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node as Place;
-use crate::domain::id::{BatchId, JobCode, QueueId};
+use crate::domain::id::{BatchId, QueueId};
 use crate::domain::job::Takes;
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
@@ -50,6 +50,8 @@ pub struct QueueDispatcher {
     pub(super) stale: bool,
     /// Nothing new is started any more; what runs ends.
     pub(super) draining: bool,
+    /// Something has ended that a batch here waits for.
+    pub(super) look_soon: bool,
 }
 
 impl QueueDispatcher {
@@ -87,6 +89,7 @@ impl QueueDispatcher {
             results: BTreeMap::new(),
             stale: false,
             draining: false,
+            look_soon: false,
         })
     }
 
@@ -154,6 +157,7 @@ impl QueueDispatcher {
         }
         self.commit(&changes, now).await?;
         self.waiting.clear();
+        self.look_soon |= self.is_awaited(&freed);
         self.forget(freed);
         for (id, place) in starts {
             self.spawn(id, place);
@@ -291,12 +295,14 @@ impl QueueDispatcher {
         let (stopper, stop) = watch::channel(None);
         active.started(place, stopper.clone());
         let (row, def) = (active.row(place), active.job(place));
-        let output = |code: &JobCode, name: &str| active.output(code, name);
+        let (parents, outputs) = active.asked_for(place);
         let job = Job {
             queue_id: row.queue_id,
             attempt: row.attempt,
             began: row.start_time.unwrap_or(self.clock.now()),
-            params: active.params(place, &output),
+            parents,
+            outputs,
+            fixed: active.fixed_params(place),
             def: def.clone(),
             batch: Arc::new(active.batch.clone()),
             lock_name: format!("procession:{}:{}", self.node.installation(), row.queue_id.0),

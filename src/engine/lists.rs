@@ -10,7 +10,7 @@ use crate::domain::dag::Node;
 use crate::domain::fan_out;
 use crate::domain::id::{BatchId, JobCode};
 use crate::domain::job::JobDef;
-use crate::domain::params::{self, BoundParam};
+use crate::domain::params::BoundParam;
 use crate::engine::active::Active;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::store::{self, batch, queue};
@@ -37,21 +37,19 @@ impl Lists {
 }
 
 impl Active {
-    /// The parameters of a job that starts, or why there are none.
-    pub(super) fn params(
-        &self,
-        node: Node,
-        output: &dyn Fn(&JobCode, &str) -> Option<String>,
-    ) -> Result<Vec<BoundParam>, String> {
-        let job = self.job(node);
+    /// The parameters of a job that starts, where nothing has to be asked for them: what a milestone
+    /// tells of its items, or why a list makes no jobs.
+    pub(super) fn fixed_params(&self, node: Node) -> Option<Result<Vec<BoundParam>, String>> {
         if let Some(said) = self.lists.refused.get(&node) {
-            return Err(said.clone());
+            return Some(Err(said.clone()));
         }
-        if let Some(FanOut::Milestone { items }) = &job.fan_out {
-            let parents = self.dag.parents(node).map(|p| (self.job(p), self.row(p).status));
-            return Ok(fan_out::summary(items, parents));
+        match &self.job(node).fan_out {
+            Some(FanOut::Milestone { items }) => {
+                let parents = self.dag.parents(node).map(|p| (self.job(p), self.row(p).status));
+                Some(Ok(fan_out::summary(items, parents)))
+            }
+            Some(FanOut::Item { .. }) | None => None,
         }
-        params::resolve(job, &self.batch.values, output).map_err(|error| error.to_string())
     }
 
     /// The snapshot with a job made many, or why it cannot be.
@@ -61,12 +59,8 @@ impl Active {
             Some(Items::Output(from, name)) => {
                 self.items(from, name).map_err(|why| format!("for_each: job {from}: {why}"))?
             }
-            Some(Items::List(items)) => items.clone(),
-            Some(Items::Param(name)) => {
-                let text = self.batch.values.params.get(name).map_or("", String::as_str);
-                Items::split(text)
-            }
-            None => Vec::new(),
+            // Worked out when the batch was opened.
+            Some(Items::List(_) | Items::Param(_)) | None => Vec::new(),
         };
         let mut snapshot = (*self.snapshot).clone();
         fan_out::spread(&mut snapshot.parts(), &job.code, &items).map_err(|e| e.to_string())?;

@@ -7,11 +7,16 @@ mod active;
 mod changes;
 mod children;
 pub mod clock;
+mod conditions;
 pub mod dispatcher;
+mod earlier;
 mod ending;
 mod lists;
 mod node;
 pub mod opening;
+mod outside;
+pub mod seal;
+pub mod secret;
 mod turning;
 mod worker;
 
@@ -20,6 +25,7 @@ use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 
 pub use node::Node;
+pub use outside::read as outside;
 
 /// Settings of the engine.
 #[derive(Clone, Debug)]

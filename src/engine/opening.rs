@@ -7,8 +7,10 @@ use crate::domain::outcome::Outputs;
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::rerun::{self, UnknownJobs};
 use crate::domain::time::Millis;
-use crate::engine::active::{Active, wanted_outputs};
+use crate::engine::active::Active;
+use crate::engine::conditions::wanted_outputs;
 use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::outside;
 use crate::store::{self, Tx, batch, node, queue};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -87,6 +89,9 @@ impl QueueDispatcher {
     ) -> Result<Vec<BatchId>> {
         let now = self.clock.now();
         let plans = plan(defs, order, now)?;
+        for warning in plans.iter().flat_map(|p| &p.warnings) {
+            tracing::warn!("{warning}");
+        }
         let mut tx = self.db.begin().await?;
         let mut opened = Vec::new();
         for plan in &plans {
@@ -230,8 +235,9 @@ impl QueueDispatcher {
         let snapshot = batch::snapshot(&mut tx, id).await?;
         let rows = queue::of_batch(&mut tx, id).await?;
         let outputs = outputs_of(&mut tx, &snapshot, &rows).await?;
+        let outside = outside::read(&mut tx, &batch, &snapshot, now).await?;
         let (active, owed) =
-            Active::rebuild(batch, snapshot, rows, outputs, self.node.id(), stops, now)?;
+            Active::rebuild(batch, snapshot, rows, (outputs, outside), self.node.id(), stops, now)?;
         owed.write(&mut tx, self.node.id(), now).await?;
         tx.commit().await.context("read a batch from its rows")?;
         let group = &active.snapshot.group;

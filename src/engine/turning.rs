@@ -69,7 +69,12 @@ impl QueueDispatcher {
                 }
                 if now >= look_at && !self.stale {
                     self.look_for_kills().await?;
+                    self.look_soon = true;
                     look_at = now.plus(LOOK_MS);
+                }
+                if self.look_soon && !self.stale {
+                    self.look_outside().await?;
+                    self.look_soon = false;
                 }
                 self.beat().await
             };

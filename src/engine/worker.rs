@@ -1,18 +1,26 @@
 //! Runs one try of one job: time limit, log, the body, and what became of it.
 
 use crate::domain::batch::{Batch, Snapshot};
-use crate::domain::id::{NodeId, QueueId};
-use crate::domain::job::JobDef;
+use crate::domain::body::HttpHost;
+use crate::domain::check::Check;
+use crate::domain::http_call;
+use crate::domain::id::{JobCode, NodeId, QueueId};
+use crate::domain::job::{JobDef, Param, ParamMode, Secrecy};
 use crate::domain::outcome::{End, Outcome};
-use crate::domain::params::BoundParam;
+use crate::domain::params::{self, BoundParam, Outside};
+use crate::domain::secret::Mask;
 use crate::domain::time::Millis;
 use crate::engine::children::{Ask, Children};
+use crate::engine::earlier::last_checks;
+use crate::engine::secret;
 use crate::handler::log::{Line, RunLog};
-use crate::handler::{self, Claim, Context, StopReason, Task};
+use crate::handler::{self, Claim, Context, StopReason, Task, checks};
 use crate::store::log::NewLine;
 use crate::store::{self, Db, queue};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use secrecy::SecretString;
+use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +49,12 @@ pub(super) enum What {
     Asks(Ask),
 }
 
+/// Outputs by job and name; `None` is NULL.
+pub(super) type Given = HashMap<(JobCode, String), Option<String>>;
+
+/// Secrets by name.
+type Secrets = BTreeMap<String, SecretString>;
+
 /// All that a try needs; built by the dispatcher after the commit that claims the row.
 pub(super) struct Job {
     pub(super) queue_id: QueueId,
@@ -49,8 +63,13 @@ pub(super) struct Job {
     pub(super) began: Millis,
     pub(super) def: JobDef,
     pub(super) batch: Arc<Batch>,
-    /// Or the sentence that says why there are none.
-    pub(super) params: Result<Vec<BoundParam>, String>,
+    /// The jobs it depends on directly.
+    pub(super) parents: Vec<JobCode>,
+    /// Outputs of other jobs that its parameters may ask for.
+    pub(super) outputs: Given,
+    /// Its parameters when nothing has to be asked for them, or the sentence that says why there are
+    /// none.
+    pub(super) fixed: Option<Result<Vec<BoundParam>, String>>,
     pub(super) lock_name: String,
     pub(super) stop: watch::Receiver<Option<StopReason>>,
     /// The same switch, for the time limit.
@@ -86,26 +105,18 @@ pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surr
 }
 
 async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &RunLog) -> Outcome {
-    let params = match &job.params {
-        Ok(params) => params.clone(),
+    let (params, secrets, mask) = match bind(job, snapshot, around).await {
+        Ok(bound) => bound,
         Err(error) => return Outcome::ended(End::Failed, error),
     };
+    log.mask(mask.clone());
     let Some(handler) = handler::find(job.def.job_type.as_str()) else {
         let message = format!("this binary knows no job type {}", job.def.job_type);
         return Outcome::ended(End::Failed, message);
     };
-    let source = snapshot.sources.iter().find(|s| Some(&s.name) == job.def.source.as_ref());
-    let called = job.def.http.as_ref().map(|call| &call.host);
-    let host = snapshot.shared.hosts.iter().find(|h| Some(&h.name) == called);
-    let task = Task {
-        queue_id: job.queue_id,
-        attempt: job.attempt,
-        job: job.def.clone(),
-        batch: job.batch.values.clone(),
-        params,
-        source: source.cloned(),
-        host: host.cloned(),
-        lock_name: job.lock_name.clone(),
+    let task = match task(job, snapshot, (params, secrets), around).await {
+        Ok(task) => task,
+        Err(outcome) => return outcome,
     };
     let claim = RowClaim {
         db: around.db.clone(),
@@ -131,12 +142,77 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
     // Ends the flusher also when the handler panics. Not aborted: a cancelled transaction would
     // poison its connection.
     let ended = done.drop_guard();
-    let outcome = limited(job, around, handler.run(&task, &context)).await;
+    let work = async {
+        let outcome = handler.run(&task, &context).await;
+        checks::judged(&task, &context, outcome).await
+    };
+    let outcome = limited(job, around, Box::pin(work)).await;
     drop(ended);
     if let Err(error) = flusher.await {
         tracing::error!(%error, "the log of a try could not be stored to its end");
     }
-    outcome
+    let comes_back = |p: &&Param| p.mode != ParamMode::In && p.secrecy == Secrecy::Secret;
+    let secret_outs: Vec<&str> =
+        job.def.params.iter().filter(comes_back).map(|p| p.name.as_str()).collect();
+    outcome.without(&secret_outs).masked(&mask)
+}
+
+/// The parameters of a try, and what to take out of all that it says; else the sentence for the user.
+async fn bind(
+    job: &Job,
+    snapshot: &Snapshot,
+    around: &Surroundings,
+) -> Result<(Vec<BoundParam>, Secrets, Mask), String> {
+    if let Some(fixed) = &job.fixed {
+        return fixed.clone().map(|params| (params, Secrets::new(), Mask::default()));
+    }
+    let layers = snapshot.layers(&job.batch.values, &job.parents);
+    let output =
+        |code: &JobCode, name: &str| job.outputs.get(&(code.clone(), name.to_owned())).cloned();
+    let mut needed =
+        params::secrets_needed(&job.def, layers, &output).map_err(|e| e.to_string())?;
+    needed.extend(http_call::secrets(job.def.http.as_ref(), host(job, snapshot)));
+    let secrets = secret::fetch(&around.db, &snapshot.shared.secrets, needed).await?;
+    let mask = Mask::of(secrets.values());
+    let known = |name: &str| secrets.get(name).cloned();
+    let outside = Outside { output: &output, secret: Some(&known) };
+    let bound = params::resolve(&job.def, layers, outside);
+    bound.map(|params| (params, secrets.clone(), mask)).map_err(|e| e.to_string())
+}
+
+fn host<'a>(job: &Job, snapshot: &'a Snapshot) -> Option<&'a HttpHost> {
+    let name = &job.def.http.as_ref()?.host;
+    snapshot.shared.hosts.iter().find(|host| host.name == *name)
+}
+
+/// All that the handler is told.
+async fn task(
+    job: &Job,
+    snapshot: &Snapshot,
+    (params, secrets): (Vec<BoundParam>, Secrets),
+    around: &Surroundings,
+) -> Result<Task, Outcome> {
+    let last_checks = last_checks(&around.db, &job.batch, &job.def).await.map_err(|error| {
+        let message =
+            format!("cannot look up what its checks found before: {error:#}; nothing was run");
+        Outcome::ended(End::Failed, message)
+    })?;
+    let source = snapshot.sources.iter().find(|s| Some(&s.name) == job.def.source.as_ref());
+    let of_checks: Vec<_> = job.def.checks.iter().flat_map(Check::sources).collect();
+    let check_sources = snapshot.sources.iter().filter(|s| of_checks.contains(&&s.name));
+    Ok(Task {
+        queue_id: job.queue_id,
+        attempt: job.attempt,
+        job: job.def.clone(),
+        batch: job.batch.values.clone(),
+        params,
+        source: source.cloned(),
+        host: host(job, snapshot).cloned(),
+        secrets,
+        lock_name: job.lock_name.clone(),
+        check_sources: check_sources.cloned().collect(),
+        last_checks,
+    })
 }
 
 /// Lets the body run; when its time is up, tells it to stop and waits until it has.

@@ -7,7 +7,9 @@ use crate::domain::batch::{BatchOrder, BatchStatus};
 use crate::domain::id::BatchId;
 use crate::domain::job::{AfterCrash, BodyPart, JobKind, Takes};
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
+use crate::domain::params::BoundParam;
 use crate::domain::queue::QueueStatus;
+use crate::domain::secret::Value;
 use crate::handler::target::end_of;
 use crate::handler::{BatchEnd, Context, StopReason, Task, WorkerHandler};
 use futures_util::future::BoxFuture;
@@ -83,7 +85,15 @@ fn order(task: &Task) -> Result<BatchOrder, String> {
     let batch_no = sub.batch.one_from(&own.batch_no, own.business_date);
     let batch_no = batch_no.map_err(|error| format!("sub_batch: {error}"))?;
     let business_date = own.business_date.filter(|_| batch_no == own.batch_no);
-    let given = task.params.iter().filter_map(|p| Some((p.name.clone(), p.value.clone()?)));
+    let hidden = |p: &&BoundParam| p.value.as_ref().is_some_and(Value::is_secret);
+    if let Some(param) = task.params.iter().find(hidden) {
+        return Err(format!(
+            "parameter {} is secret, and the parameters of a batch are stored as they are; let the \
+             jobs of group {} ask for it themselves: ${{secret.NAME}}",
+            param.name, sub.group
+        ));
+    }
+    let given = task.params.iter().filter_map(|p| Some((p.name.clone(), p.text()?.to_owned())));
     Ok(BatchOrder {
         batch_no,
         batch_type: None,
@@ -130,5 +140,6 @@ fn outcome(
             None,
         ) => (End::Failed, Some(said)),
     };
-    Outcome { end, message, outputs }
+    let message: Option<String> = message;
+    Outcome { message, outputs, ..Outcome::ended(end, "") }
 }

@@ -36,10 +36,10 @@ pub(crate) fn cast(ty: ParamType) -> &'static str {
 /// A parameter as the dialect should get it: text with a cast on PostgreSQL, numbers as numbers
 /// elsewhere, because MySQL compares text with numbers as floating point.
 pub(crate) fn arg(param: &BoundParam, dialect: Dialect) -> Arg {
-    let Some(text) = &param.value else {
+    let Some(text) = param.text() else {
         return Arg::Null;
     };
-    let as_text = || Arg::Text(text.clone());
+    let as_text = || Arg::Text(text.to_owned());
     if dialect == Dialect::Postgres {
         return as_text();
     }

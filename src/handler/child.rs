@@ -57,8 +57,8 @@ fn environment(task: &Task, options: &Options) -> BTreeMap<String, String> {
     let mut vars: BTreeMap<String, String> =
         inherited.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect();
     for param in task.params.iter().filter(|p| p.mode != ParamMode::Out) {
-        if let Some(value) = &param.value {
-            vars.insert(format!("PROCESSION_PARAM_{}", upper(&param.name)), value.clone());
+        if let Some(text) = param.text() {
+            vars.insert(format!("PROCESSION_PARAM_{}", upper(&param.name)), text.to_owned());
         }
     }
     let mut tell = |name: &str, value: String| vars.insert(name.to_owned(), value);

@@ -7,7 +7,6 @@
 use crate::domain::http_call;
 use crate::domain::job::{BodyPart, JobKind};
 use crate::domain::outcome::{End, Outcome, Stream};
-use crate::domain::params::BoundParam;
 use crate::domain::time::span_words;
 use crate::handler::http_answer::Answer;
 use crate::handler::stopwatch::Stopwatch;
@@ -96,10 +95,9 @@ impl<'a> Call<'a> {
         for (name, text) in host.headers.iter().chain(&call.headers) {
             let key = HeaderName::from_bytes(name.as_bytes());
             let key = key.map_err(|_| format!("{name:?} is not the name of a header"))?;
-            let value = header_value(text, &task.params);
+            let value = header_value(text, task);
             headers.insert(key, value.map_err(|fault| format!("header {name} {fault}"))?);
         }
-        let own = |text: &str| header_value(text, &[]);
         let body = http_call::body(call, &task.params).map(|(kind, text)| {
             let kind = HeaderValue::from_static(kind);
             headers.entry(CONTENT_TYPE).or_insert(kind);
@@ -107,7 +105,8 @@ impl<'a> Call<'a> {
         });
         // The same for every try and every start of this row, and for no other row of any database.
         let key = task.lock_name.trim_start_matches("procession:");
-        headers.insert(HeaderName::from_static("idempotency-key"), own(key)?);
+        let key = HeaderValue::from_str(key).map_err(|_| "the key of this row is no header")?;
+        headers.insert(HeaderName::from_static("idempotency-key"), key);
         let name = format!("{method} {} {}", host.name, call.path);
         Ok(Self { task, name, method, url, headers, body })
     }
@@ -151,8 +150,9 @@ impl<'a> Call<'a> {
 }
 
 /// The one place where the value of a header is made. It is never shown.
-fn header_value(text: &str, params: &[BoundParam]) -> Result<HeaderValue, String> {
-    let text = http_call::header(text, params)?;
+fn header_value(text: &str, task: &Task) -> Result<HeaderValue, String> {
+    let secret = |name: &str| task.secrets.get(name).cloned();
+    let text = http_call::header(text, &task.params, &secret)?;
     let value = HeaderValue::from_bytes(text.as_bytes());
     let mut value = value.map_err(|_| "holds characters that no header may have".to_owned())?;
     value.set_sensitive(true);

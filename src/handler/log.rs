@@ -1,6 +1,7 @@
 //! The log of one try while it runs: bounded in memory, whatever a body prints.
 
 use crate::domain::outcome::Stream;
+use crate::domain::secret::{Cut, Mask};
 use crate::domain::text::{LINE_MAX, storable};
 use crate::handler::stopwatch::Stopwatch;
 use std::collections::VecDeque;
@@ -31,6 +32,9 @@ pub struct RunLog {
 #[derive(Debug)]
 struct Buffer {
     since: Stopwatch,
+    mask: Mask,
+    /// Streams whose last line was so long that it was cut there.
+    cut: Vec<Stream>,
     head_left: usize,
     tail_max: usize,
     tail_bytes: usize,
@@ -40,12 +44,35 @@ struct Buffer {
     tail: VecDeque<Line>,
 }
 
+impl Buffer {
+    /// A line without secrets; before it is made storable, because that may cut it once more. Of a
+    /// line that came in pieces (`handler::lines`), also without what the cut left of a secret.
+    fn masked(&mut self, stream: Stream, line: &[u8]) -> String {
+        let text = String::from_utf8_lossy(line);
+        let before = self.cut.contains(&stream);
+        self.cut.retain(|cut| *cut != stream);
+        // A piece ends before a character that does not fit whole, at most 3 bytes early.
+        let after = line.len() + 3 >= LINE_MAX;
+        if after {
+            self.cut.push(stream);
+        }
+        match (before, after) {
+            (false, false) => self.mask.text(&text).into_owned(),
+            (true, false) => self.mask.piece(&text, Cut::Before),
+            (false, true) => self.mask.piece(&text, Cut::After),
+            (true, true) => self.mask.piece(&text, Cut::Both),
+        }
+    }
+}
+
 impl RunLog {
     /// An empty log that keeps about `max_bytes` of text.
     pub fn new(max_bytes: usize) -> Self {
         let tail_max = max_bytes / 4;
         let buffer = Buffer {
             since: Stopwatch::start(),
+            mask: Mask::default(),
+            cut: Vec::new(),
             head_left: max_bytes - tail_max,
             tail_max,
             tail_bytes: 0,
@@ -57,10 +84,21 @@ impl RunLog {
         Self { inner: Arc::new(Mutex::new(buffer)) }
     }
 
-    /// Adds one line of bytes of any kind; long lines are cut, unstorable characters replaced.
+    /// Takes these secrets out of every line that comes from now on.
+    pub fn mask(&self, mask: Mask) {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).mask = mask;
+    }
+
+    /// Adds one line of bytes of any kind; secrets are masked, long lines cut, unstorable characters
+    /// replaced.
     pub fn bytes(&self, stream: Stream, line: &[u8]) {
-        let text = storable(line.trim_ascii_end(), LINE_MAX);
         let mut buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = line.trim_ascii_end();
+        let text = if buffer.mask.is_empty() {
+            storable(line, LINE_MAX)
+        } else {
+            storable(buffer.masked(stream, line).as_bytes(), LINE_MAX)
+        };
         let at_ms = buffer.since.ms();
         let line = Line { number: buffer.next, at_ms, stream, text };
         buffer.next += 1;
@@ -128,6 +166,23 @@ mod tests {
         assert_eq!(lines.last().map(|l| l.number), Some(100_000));
         assert!(lines.iter().any(|l| l.stream == Stream::System && l.text.contains("left out")));
         assert!(lines.windows(2).all(|w| w[0].number < w[1].number), "numbers must be unique");
+    }
+
+    #[test]
+    fn secrets_are_masked_before_a_line_is_cut() {
+        let log = RunLog::new(40_000);
+        log.mask(Mask::of(&[secrecy::SecretString::from("hunter22")]));
+        log.line(Stream::Stdout, "pw hunter22 and hunter22");
+        log.line(Stream::Database, format!("{}hunter22", "x".repeat(LINE_MAX - 44)));
+        let mut lines = crate::handler::lines::Lines::default();
+        let long = format!("{}hunter22 and more\n", "x".repeat(LINE_MAX - 4));
+        lines.feed(long.as_bytes(), |line| log.bytes(Stream::Stderr, line));
+        let lines = log.finish();
+        assert_eq!(lines.len(), 4);
+        assert!(lines[2].text.ends_with("x***"), "{}", &lines[2].text[LINE_MAX - 20..]);
+        assert_eq!(lines[3].text, "*** and more");
+        assert_eq!(lines[0].text, "pw *** and ***");
+        assert!(!lines[1].text.contains("hun"), "{}", lines[1].text);
     }
 
     #[test]

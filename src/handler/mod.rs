@@ -6,6 +6,7 @@
 mod address;
 mod batch;
 mod bind;
+pub mod checks;
 mod child;
 mod dir;
 mod earlier;
@@ -32,7 +33,9 @@ use crate::domain::outcome::Outcome;
 use crate::domain::params::{BatchValues, BoundParam};
 use crate::domain::queue::QueueStatus;
 use crate::domain::source::Source;
+use crate::domain::verdict::Earlier;
 use futures_util::future::BoxFuture;
+use secrecy::SecretString;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -85,9 +88,15 @@ pub struct Task {
     pub source: Option<Source>,
     /// The host it calls.
     pub host: Option<HttpHost>,
+    /// Secrets that its headers name.
+    pub secrets: BTreeMap<String, SecretString>,
     /// Name of the session lock its body takes on the data source, unique to the queue row, so
     /// that a second start waits for a first one that still lives there. At most 64 characters.
     pub lock_name: String,
+    /// The sources that its checks name, beside its own.
+    pub check_sources: Vec<Source>,
+    /// What its checks that look back found in an earlier batch, by name.
+    pub last_checks: BTreeMap<String, Earlier>,
 }
 
 /// Why a body must stop.

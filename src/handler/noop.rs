@@ -34,9 +34,11 @@ impl WorkerHandler for Noop {
 /// The parameters of such a milestone are what `fan_out::summary` found.
 fn after_items(task: &Task) -> Outcome {
     let mut values: std::collections::BTreeMap<String, Option<String>> =
-        task.params.iter().map(|p| (p.name.clone(), p.value.clone())).collect();
+        task.params.iter().map(|p| (p.name.clone(), p.text().map(str::to_owned))).collect();
     let said = values.remove("said").flatten();
-    let end = if said.is_some() { End::Failed } else { End::Success };
     let outputs = Outputs { values, ..Outputs::default() };
-    Outcome { end, message: said, outputs }
+    match said {
+        None => Outcome::success(outputs),
+        Some(said) => Outcome { outputs, ..Outcome::ended(End::Failed, said) },
+    }
 }

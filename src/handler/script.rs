@@ -216,7 +216,7 @@ async fn confirm(family: &Family, pid: i32, reason: StopReason, ctx: &Context) -
 
 fn settle(status: ExitStatus, reader: &mut Reader<'_>) -> Outcome {
     let values = std::mem::take(&mut reader.values);
-    let outputs = Outputs { values, ..Outputs::default() };
+    let outputs = Outputs { values, exit_code: status.code(), ..Outputs::default() };
     if status.success() {
         return Outcome::success(outputs);
     }
@@ -229,5 +229,5 @@ fn settle(status: ExitStatus, reader: &mut Reader<'_>) -> Outcome {
         (None, None) => "ended without an exit code".to_owned(),
     };
     let last = reader.last_error.as_deref().map_or(String::new(), |line| format!(": {line}"));
-    Outcome { end: End::Failed, message: Some(how + &last), outputs }
+    Outcome { outputs, ..Outcome::ended(End::Failed, how + &last) }
 }

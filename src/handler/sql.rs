@@ -178,6 +178,19 @@ impl<'a> Run<'a> {
         fault
     }
 
+    /// Runs the one query that the text is, saying nothing of it in the log.
+    pub(crate) async fn query(&self, session: &mut Session) -> Result<Outputs, Fault> {
+        let [statement] = &self.statements[..] else {
+            let count = self.statements.len();
+            return Err(Fault::Said(format!("it must be one query, and is {count} statements")));
+        };
+        let (text, args) = self.bound(statement);
+        let mut results = bind::results();
+        let ran = session.run_into(&text, &args, &mut results).await;
+        ran.map_err(|error| Fault::At("query".to_owned(), error))?;
+        Ok(bind::outputs(results))
+    }
+
     /// Runs the statements one after the other and says what each did.
     async fn each(&self, session: &mut Session) -> Result<Outputs, Fault> {
         let mut results = bind::results();

@@ -1,57 +1,75 @@
 //! DOT text for Graphviz.
 
-use crate::domain::queue::QueueStatus;
-use crate::domain::time::span_words;
-use crate::picture::{Item, JobState, View};
+use crate::picture::Scene;
+use crate::picture::formats::Drawn;
+use crate::picture::measure::Lines;
+use crate::picture::paint::fill;
+use crate::picture::view::{Item, ItemKind, Link, SUCCESS};
 use std::fmt::Write;
 
-/// The picture as a DOT digraph, from left to right, the group as a cluster, states as colours.
-pub fn dot(view: &View) -> String {
+/// A DOT digraph: groups as clusters, states as colours, the critical path in bold, what belongs to
+/// other batches dashed.
+pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
     let mut out = String::new();
     // Writing to a String cannot fail; fmt::Error is a formality.
-    let _ = draw(view, &mut out);
-    out
+    let _ = write(scene, &mut out);
+    Drawn::Text(out)
 }
 
-fn draw(view: &View, out: &mut String) -> std::fmt::Result {
+fn write(scene: &Scene<'_>, out: &mut String) -> std::fmt::Result {
+    let view = scene.view;
     writeln!(out, "digraph {} {{", quoted(&view.title))?;
-    writeln!(out, "  rankdir=LR;")?;
+    writeln!(out, "  rankdir={};", scene.wishes.direction.word())?;
     writeln!(out, "  node [shape=box, style=\"rounded,filled\", fillcolor=\"#ffffff\"];")?;
-    writeln!(out, "  subgraph {} {{", quoted(&format!("cluster_{}", view.group.code)))?;
-    writeln!(out, "    label={};", quoted(&view.group.label))?;
-    for item in &view.nodes {
-        let colour = item.state.as_ref().map_or("#ffffff", |s| colour(s.status));
-        writeln!(
-            out,
-            "    {} [label={}, fillcolor=\"{colour}\"];",
-            quoted(&item.code),
-            quoted(&label(item))
-        )?;
-    }
-    writeln!(out, "  }}")?;
-    for (source, target) in &view.edges {
-        writeln!(out, "  {} -> {};", quoted(source), quoted(target))?;
+    inside(scene, None, 1, out)?;
+    for (link, critical) in view.edges.iter().zip(&scene.critical_edges) {
+        let ends = (&view.nodes[link.source].code, &view.nodes[link.target].code);
+        writeln!(out, "  {} -> {}{};", quoted(ends.0), quoted(ends.1), style(link, *critical))?;
     }
     writeln!(out, "}}")
 }
 
-/// Code, name where it says more, state and time taken, a line each.
-fn label(item: &Item) -> String {
-    let mut lines = vec![item.code.clone()];
-    if item.name != item.code {
-        lines.push(item.name.clone());
+/// Clusters and nodes that stand directly in a group, or in none.
+fn inside(
+    scene: &Scene<'_>,
+    group: Option<&str>,
+    depth: usize,
+    out: &mut String,
+) -> std::fmt::Result {
+    let view = scene.view;
+    let pad = "  ".repeat(depth);
+    for cluster in view.groups.iter().filter(|g| g.parent.as_deref() == group) {
+        writeln!(out, "{pad}subgraph {} {{", quoted(&format!("cluster_{}", cluster.id)))?;
+        writeln!(out, "{pad}  label={};", quoted(&cluster.label))?;
+        inside(scene, Some(&cluster.id), depth + 1, out)?;
+        writeln!(out, "{pad}}}")?;
     }
-    if let Some(state) = &item.state {
-        lines.push(state_words(state));
+    for item in view.nodes.iter().filter(|item| item.group.as_deref() == group) {
+        let lines: Vec<String> = Lines::of(item).all().map(str::to_owned).collect();
+        let colour = fill(item.state.as_ref().map(|s| s.status));
+        let (code, label) = (quoted(&item.code), quoted(&lines.join("\n")));
+        writeln!(out, "{pad}{code} [label={label}, fillcolor=\"{colour}\"{}];", extra(item))?;
     }
-    lines.join("\n")
+    Ok(())
 }
 
-fn state_words(state: &JobState) -> String {
-    let took = state.start.zip(state.end).filter(|(start, end)| end >= start);
-    let took = took.map(|(start, end)| format!(" {}", span_words(end.since(start))));
-    let again = if state.attempt > 1 { format!(" (try {})", state.attempt) } else { String::new() };
-    format!("{}{}{again}", state.status, took.unwrap_or_default())
+fn extra(item: &Item) -> &'static str {
+    match (item.kind, item.timing.critical) {
+        (ItemKind::External, _) => ", style=\"rounded,filled,dashed\"",
+        (ItemKind::Job | ItemKind::Group | ItemKind::Tag, Some(true)) => ", penwidth=3",
+        (ItemKind::Job | ItemKind::Group | ItemKind::Tag, _) => "",
+    }
+}
+
+fn style(link: &Link, critical: bool) -> String {
+    let mut words = Vec::new();
+    if link.condition != SUCCESS {
+        words.push(format!("label={}", quoted(&link.condition)));
+    }
+    if critical {
+        words.push("penwidth=3".to_owned());
+    }
+    if words.is_empty() { String::new() } else { format!(" [{}]", words.join(", ")) }
 }
 
 /// A DOT string: whatever it holds, it stays one string. A backslash is doubled, for DOT reads
@@ -72,22 +90,4 @@ fn quoted(text: &str) -> String {
     }
     out.push('"');
     out
-}
-
-/// Fill colours light enough for black text: green done, yellow look, red wrong, blue at work,
-/// grey not yet or not at all.
-fn colour(status: QueueStatus) -> &'static str {
-    match status {
-        QueueStatus::Success => "#b7e4b7",
-        QueueStatus::Warning | QueueStatus::Forced => "#f6e58d",
-        QueueStatus::Failed | QueueStatus::Timeout => "#f5a3a3",
-        QueueStatus::Killed | QueueStatus::Killing => "#e0b0d5",
-        QueueStatus::Unknown => "#f0932b",
-        QueueStatus::UpstreamFailed => "#f8d7d7",
-        QueueStatus::Running => "#a9d3f5",
-        QueueStatus::Queued | QueueStatus::RetryWait => "#d6eaf8",
-        QueueStatus::Held => "#d7ccc8",
-        QueueStatus::Skipped | QueueStatus::NotTaken => "#e0e0e0",
-        QueueStatus::Pending => "#f5f5f5",
-    }
 }

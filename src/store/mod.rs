@@ -5,11 +5,14 @@
 
 pub mod batch;
 mod columns;
+pub mod history;
 pub mod job;
 pub mod log;
 pub mod node;
 pub mod outbox;
+pub mod outside;
 pub mod queue;
+pub mod secret;
 mod shared;
 
 pub use crate::db::{Db, Tx};

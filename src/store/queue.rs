@@ -1,7 +1,7 @@
 //! `job_queue`: one job in one batch.
 
 use crate::db::{Row, Value};
-use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
+use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId, QueueId};
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
 use crate::store::{Stale, Tx};
@@ -55,11 +55,8 @@ pub async fn of_batch(tx: &mut Tx, batch: BatchId) -> Result<Vec<QueueEntry>> {
 
 fn entry(row: &Row) -> Result<QueueEntry> {
     let word = row.text("status")?;
-    let mut status = QueueStatus::parse(&word)
+    let status = QueueStatus::stored(&word, row.opt_text("skip_kind")?.as_deref())
         .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
-    if row.opt_text("skip_kind")?.as_deref() == QueueStatus::NotTaken.skip_kind() {
-        status = QueueStatus::NotTaken;
-    }
     Ok(QueueEntry {
         queue_id: QueueId(row.int("queue_id")?),
         batch_id: BatchId(row.int("batch_id")?),
@@ -87,6 +84,34 @@ pub async fn outputs(tx: &mut Tx, ids: &[QueueId]) -> Result<Vec<(QueueId, Strin
         }
     }
     Ok(found)
+}
+
+/// Rows of a job that ended well by their own work, over all batches of a group, with the batch's
+/// number; in no order. Skipped and forced ones are not among them: nobody checked their data.
+pub async fn ended_well(
+    tx: &mut Tx,
+    group: &GroupCode,
+    job: &JobCode,
+) -> Result<Vec<(BatchNo, QueueId)>> {
+    // The number again beside the key, because (batch_no, job_code) is the key of the rows: without
+    // it every row of the group is looked at.
+    let rows = tx
+        .fetch_all(
+            "SELECT q.queue_id, q.batch_no FROM job_batch b JOIN job_queue q \
+             ON q.batch_no = b.batch_no AND q.job_code = ? AND q.batch_id = b.batch_id \
+             WHERE b.group_code = ? AND q.status IN (?, ?)",
+            &[
+                job.as_str().into(),
+                group.as_str().into(),
+                QueueStatus::Success.as_str().into(),
+                QueueStatus::Warning.as_str().into(),
+            ],
+        )
+        .await
+        .context("look for earlier batches")?;
+    rows.iter()
+        .map(|row| Ok((BatchNo::parse(&row.text("batch_no")?)?, QueueId(row.int("queue_id")?))))
+        .collect()
 }
 
 fn expect_all(expected: usize, found: u64) -> Result<()> {
@@ -225,4 +250,29 @@ pub async fn is_ours(tx: &mut Tx, id: QueueId, attempt: u32, owner: &NodeId) -> 
         )
         .await?;
     Ok(row.is_some())
+}
+
+/// Jobs that have a row under this batch number in a batch of another group than `group`, with that
+/// group: a batch of `group` cannot have them as well.
+pub async fn taken_elsewhere(
+    tx: &mut Tx,
+    batch_no: &BatchNo,
+    group: &GroupCode,
+) -> Result<Vec<(JobCode, GroupCode)>> {
+    let rows = tx
+        .fetch_all(
+            "SELECT q.job_code AS job_code, b.group_code AS group_code FROM job_queue q \
+             JOIN job_batch b ON b.batch_id = q.batch_id \
+             WHERE q.batch_no = ? AND b.group_code <> ? ORDER BY q.job_code",
+            &[batch_no.as_str().into(), group.as_str().into()],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok((
+                JobCode::parse(&row.text("job_code")?)?,
+                GroupCode::parse(&row.text("group_code")?)?,
+            ))
+        })
+        .collect()
 }

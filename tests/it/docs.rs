@@ -1,7 +1,12 @@
 //! Documents that are drawn from the program itself: compared here, written by `make docs`.
 
-use procession::domain::job::Takes;
+use procession::domain::batch_no::{BatchExpr, Period, Wanted};
+use procession::domain::id::{BatchNo, GroupCode, JobCode, JobType};
+use procession::domain::job::{JobDef, Param, Takes};
+use procession::domain::params::{BatchValues, Layers, Outside, PRECEDENCE, resolve};
 use procession::domain::queue::{Event, QueueStatus};
+use procession::domain::trigger_rule::{Decision, Edge, Tally, TriggerRule, When, edge};
+use procession::picture::FORMATS;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection, Row};
 use std::collections::BTreeMap;
@@ -38,6 +43,74 @@ fn check(path: &str, wanted: &str) {
 fn state_machine() {
     let source = std::fs::read_to_string(root("src/domain/queue.rs")).expect("source");
     check("docs/state-machine.md", &state_machine_page(&source));
+}
+
+/// The two tables by which a batch decides stand in the documents as the code has them.
+#[test]
+fn trigger_rules() {
+    let page = std::fs::read_to_string("docs/dependencies.md").expect("docs/dependencies.md");
+    for table in [edge_table(), rule_table()] {
+        assert!(page.contains(&table), "docs/dependencies.md must hold this table:\n{table}");
+    }
+}
+
+fn edge_table() -> String {
+    let expr = When::parse("n > 0").expect("expression");
+    let mut table = String::from(
+        "| parent | success | failure | done | skipped | expression true | expression false |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    for parent in QueueStatus::ALL.into_iter().filter(|s| s.is_final()) {
+        let _ = write!(table, "| `{}` |", parent.drawn_as());
+        let whens = [When::Success, When::Failure, When::Done, When::Skipped, expr.clone()];
+        let cells = whens.iter().map(|w| edge(w, parent, |_| true));
+        for cell in cells.chain([edge(&expr, parent, |_| false)]) {
+            let word = match cell.expect("the parent is final") {
+                Edge::Met => "met",
+                Edge::Failed => "failed",
+                Edge::Unmet => "not met",
+                Edge::Neutral => "neutral",
+                Edge::Lost => "lost",
+            };
+            let _ = write!(table, " {word} |");
+        }
+        table.push('\n');
+    }
+    table
+}
+
+fn rule_table() -> String {
+    let edges = [
+        ("all met", [2, 0, 0, 0, 0]),
+        ("met and failed", [1, 1, 0, 0, 0]),
+        ("met and not met", [1, 0, 1, 0, 0]),
+        ("met and neutral", [1, 0, 0, 1, 0]),
+        ("met and lost", [1, 0, 0, 0, 1]),
+        ("all failed", [0, 2, 0, 0, 0]),
+        ("failed and not met", [0, 1, 1, 0, 0]),
+        ("failed and neutral", [0, 1, 0, 1, 0]),
+        ("all not met", [0, 0, 2, 0, 0]),
+        ("not met and neutral", [0, 0, 1, 1, 0]),
+        ("all neutral", [0, 0, 0, 2, 0]),
+        ("all lost", [0, 0, 0, 0, 2]),
+    ];
+    let names = TriggerRule::ALL.map(|rule| format!(" {rule} |"));
+    let mut table = format!("| edges |{}\n|---|---|---|---|---|---|---|\n", names.concat());
+    for (name, [met, failed, unmet, neutral, lost]) in edges {
+        let tally = Tally { open: 0, met, failed, unmet, neutral, lost };
+        let _ = write!(table, "| {name} |");
+        for rule in TriggerRule::ALL {
+            let word = match tally.decide(rule) {
+                Some(Decision::Run) => "runs",
+                Some(Decision::Fail) => "UPSTREAM_FAILED",
+                Some(Decision::NotTaken) => "SKIPPED",
+                None => "waits",
+            };
+            let _ = write!(table, " {word} |");
+        }
+        table.push('\n');
+    }
+    table
 }
 
 fn state_machine_page(source: &str) -> String {
@@ -146,6 +219,115 @@ fn every_job_type_is_documented() {
             assert!(row.contains(&key), "{}: {key} is missing", kind.name);
         }
     }
+}
+
+// --- shapes of pictures ----------------------------------------------------------------------------
+
+/// docs/dag-formats.md lists every shape in the program's own words, with the version that is tested.
+#[test]
+fn shapes_of_pictures() {
+    let page = std::fs::read_to_string(root("docs/dag-formats.md")).expect("page");
+    let package = std::fs::read_to_string(root("tests/node/package.json")).expect("package.json");
+    let package: serde_json::Value = serde_json::from_str(&package).expect("JSON");
+    let (table, _) = page.split_once("## Which part").expect("the table comes first");
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .filter(|line| line.starts_with("| `") && !line.starts_with("| `--"))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    assert_eq!(rows.len(), FORMATS.len(), "a row per shape");
+    for (row, format) in rows.iter().zip(FORMATS) {
+        assert_eq!(row[..2], [format!("`{}`", format.name).as_str(), format.about]);
+        let versions = row[2].split(", ").filter_map(|word| word.split_once(' '));
+        for (library, version) in versions.filter(|(library, _)| *library != "Node.js") {
+            assert_eq!(package["dependencies"][library], version, "{}: {library}", format.name);
+        }
+    }
+}
+
+// --- batch numbers ---------------------------------------------------------------------------------
+
+/// The rows of the table under `heading`, without the back-ticks.
+fn table_rows(page: &str, heading: &str) -> Vec<Vec<String>> {
+    let start = page.find(heading).unwrap_or_else(|| panic!("no {heading:?}"));
+    page[start..]
+        .lines()
+        .skip_while(|line| !line.starts_with("|---"))
+        .skip(1)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| line.trim_matches('|').split('|').map(|c| c.trim().replace('`', "")).collect())
+        .collect()
+}
+
+#[test]
+fn batch_numbers() {
+    let page = std::fs::read_to_string(root("docs/batch-numbers.md")).expect("page");
+    let no = |text: &str| BatchNo::parse(text).expect("a batch number");
+    let forms = table_rows(&page, "| form | period");
+    for row in &forms {
+        let said = Period::of(&no(&row[0]))
+            .map(|p| [p.kind().to_string(), p.first_day().to_string(), p.last_day().to_string()]);
+        assert_eq!(row[1..], said.unwrap_or(["-"; 3].map(str::to_owned)), "{row:?}");
+    }
+    let days = table_rows(&page, "On a day:");
+    for row in &days {
+        let expr = BatchExpr::parse(&row[0]).expect("an expression");
+        assert_eq!(expr.at(row[1].parse().expect("a day")), Ok(no(&row[2])), "{row:?}");
+    }
+    let seen = table_rows(&page, "Seen from a batch:");
+    for row in &seen {
+        let wanted = Wanted::These(row[2].split(' ').map(no).collect());
+        let expr = BatchExpr::parse(&row[0]).expect("an expression");
+        assert_eq!(expr.from(&no(&row[1]), None), Ok(wanted), "{row:?}");
+    }
+    assert!(forms.len() == 5 && days.len() == 5 && seen.len() == 6, "a table was not found");
+    for word in procession::domain::batch_no::FORMS.split(&[' ', ','][..]) {
+        let is_form = word.contains('_') || word.contains("(n)");
+        assert!(
+            !is_form || word.starts_with('\'') || page.contains(&format!("`{word}`")),
+            "{word}"
+        );
+    }
+}
+
+// --- parameters ------------------------------------------------------------------------------------
+
+#[test]
+fn parameters() {
+    let page = std::fs::read_to_string(root("docs/parameters.md")).expect("page");
+    let layers = table_rows(&page, "## Layers");
+    let words: Vec<&str> = layers.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(words.join(" > "), PRECEDENCE);
+    assert!(page.contains(&format!("**{PRECEDENCE}**")));
+
+    let group = GroupCode::parse("month_end").expect("group");
+    let job = JobType::parse("SQL").expect("type");
+    let mut job = JobDef::bare(JobCode::parse("POST").expect("code"), group.clone(), job);
+    let (batch_no, business_date) = (BatchNo::parse("202402").expect("no"), "2024-02-29".parse());
+    let business_date = Some(business_date.expect("day"));
+    let batch = BatchValues { batch_no, group, business_date, params: BTreeMap::new() };
+    let layers = Layers { batch: &batch, parents: &[], group: &[], global: &[] };
+    let forms = table_rows(&page, "## Forms in a value");
+    let known = forms.iter().filter(|row| !row[2].is_empty());
+    let mut seen = 0;
+    for row in known {
+        let value = Some(row[0].clone());
+        job.params = vec![Param { name: "p".to_owned(), value, ..Param::default() }];
+        let outside = Outside { output: &|_, _| None, secret: None };
+        let found = resolve(&job, layers, outside).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(found[0].text(), Some(row[2].as_str()), "{row:?}");
+        seen += 1;
+    }
+    assert_eq!((seen, forms.len()), (15, 18), "rows were added or lost");
+
+    let blocks: Vec<&str> = page.split("```yaml\n").skip(1).collect();
+    let yaml = |i: usize| blocks[i].split("```").next().expect("an end").to_owned();
+    let whole = format!("{}{}", yaml(0), yaml(1));
+    let read = |_: &Path| Ok(whole.clone());
+    let loaded =
+        procession::definition::load(Path::new("dag.yaml"), &read, &procession::app::job_kinds());
+    let loaded = loaded.unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!(loaded.definition.shared.secrets.len(), 2);
 }
 
 // --- the schema ------------------------------------------------------------------------------------
@@ -257,4 +439,18 @@ async fn indexes(db: &mut SqliteConnection, table: &str, page: &mut String) -> s
         let _ = write!(page, "\n{}", lines.concat());
     }
     Ok(())
+}
+
+// --- examples in documents ---------------------------------------------------------------------------
+
+#[test]
+fn the_example_of_success_and_checks_is_a_definition() {
+    let page = std::fs::read_to_string(root("docs/success-and-checks.md")).expect("the page");
+    let (_, after) = page.split_once("```yaml\n").expect("an example");
+    let (yaml, _) = after.split_once("```").expect("its end");
+    let read = |_: &Path| Ok(yaml.to_owned());
+    let kinds = procession::app::job_kinds();
+    let loaded = procession::definition::load(Path::new("doc.yaml"), &read, &kinds);
+    let job = loaded.unwrap_or_else(|faults| panic!("{faults}")).definition.jobs.remove(0);
+    assert_eq!((job.success.len(), job.checks.len()), (2, 3));
 }

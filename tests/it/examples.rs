@@ -12,7 +12,7 @@ use procession::domain::outcome::Outputs;
 use procession::domain::queue::{QueueEntry, QueueStatus};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
-use procession::picture::{self, JobState, View};
+use procession::picture::{self, Drawn, JobState, View, Wishes};
 use procession::store;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -64,6 +64,27 @@ examples! {
     for_each: "for-each.yaml", "202407", Success, no_database;
     http_call: "http-call.yaml", "202407", Success, no_database;
     csv: "csv/job_def.csv", "202407", Success, no_database;
+    success_and_checks: "success-and-checks.yaml", "202407", Warning, sqlite mysql postgres;
+    quarter_of_months: "quarter-of-months.yaml", "2024Q3", Success, sqlite mysql postgres;
+}
+
+/// The group that an example's command names, when its file has several.
+fn group_of(path: &str) -> Option<&'static str> {
+    match path {
+        "quarter-of-months.yaml" => Some("premium_quarter"),
+        "sub-batch.yaml" => Some("region_close"),
+        _ => None,
+    }
+}
+
+/// Batches of other groups that run beside an example's own, which waits for them; opened after it.
+fn beside(path: &str) -> &'static [(&'static str, &'static str)] {
+    match path {
+        "quarter-of-months.yaml" => {
+            &[("202409", "premium_month"), ("202407", "premium_month"), ("202408", "premium_month")]
+        }
+        _ => &[],
+    }
 }
 
 fn example(path: &str) -> &'static Example {
@@ -86,21 +107,11 @@ fn load(path: &str) -> Definition {
     loaded.definition
 }
 
-/// The group to run, where an example has several and one opens the other's batch.
-fn group_of(path: &str) -> Option<&'static str> {
-    (path == "sub-batch.yaml").then_some("region_close")
-}
-
-fn order_of(path: &str, batch_no: &str) -> BatchOrder {
-    let group = group_of(path).map(|code| GroupCode::parse(code).expect("group"));
-    BatchOrder { group, ..order(batch_no) }
-}
-
-fn order(batch_no: &str) -> BatchOrder {
+fn order(batch_no: &str, group: Option<&str>) -> BatchOrder {
     BatchOrder {
         batch_no: BatchNo::parse(batch_no).expect("batch number"),
         batch_type: None,
-        group: None,
+        group: group.map(|g| GroupCode::parse(g).expect("group")),
         business_date: None,
         params: BTreeMap::new(),
     }
@@ -134,7 +145,7 @@ impl Ran {
 
 /// Applies a definition and runs it to its end as `procession run` does, on the metadata database
 /// `url`.
-async fn run(defs: &Definition, order: &BatchOrder, url: &str) -> Ran {
+async fn run(defs: &Definition, path: &str, batch_no: &str, url: &str) -> Ran {
     let empty = tempfile::NamedTempFile::new().expect("a settings file");
     let mut config = Config::load(Some(empty.path())).expect("defaults");
     config.database.url = SecretString::from(url);
@@ -145,7 +156,11 @@ async fn run(defs: &Definition, order: &BatchOrder, url: &str) -> Ran {
     assert_eq!(&app.definition().await.expect("stored"), defs);
 
     let mut dispatcher = app.dispatcher(None).await.expect("dispatcher");
-    let ids = dispatcher.open(defs, order, "test").await.expect("open a batch");
+    let order_of_it = order(batch_no, group_of(path));
+    let ids = dispatcher.open(defs, &order_of_it, "test").await.expect("open a batch");
+    for (other, group) in beside(path) {
+        dispatcher.open(defs, &order(other, Some(group)), "test").await.expect("open beside it");
+    }
     let [id] = ids[..] else { panic!("an example is one group: {ids:?}") };
     let stop = CancellationToken::new();
     let work = dispatcher.run_until_done(&stop);
@@ -191,8 +206,7 @@ async fn works(example: &'static Example, place: &'static str) {
             let answer = |_: &str| Reply::text(200, r#"{"rows": 12}"#);
             let host = Host::start(answer).await;
             defs.shared.hosts.iter_mut().for_each(|h| h.base_url.clone_from(&host.url));
-            let order = order_of(example.path, example.batch_no);
-            let ran = run(&defs, &order, &meta.url).await;
+            let ran = run(&defs, example.path, example.batch_no, &meta.url).await;
             let said: Vec<_> = ran.rows.iter().filter_map(|r| r.error_message.as_ref()).collect();
             assert_eq!(ran.batch.status, example.ends, "{:?} {said:?}", ran.states());
             assert_drawn(&ran);
@@ -204,11 +218,25 @@ async fn works(example: &'static Example, place: &'static str) {
     .await;
 }
 
+fn native(view: &View) -> serde_json::Value {
+    match picture::format("native").expect("native").draw(view, Wishes::default()) {
+        Drawn::Json(value) => value,
+        Drawn::Text(text) => panic!("not JSON: {text}"),
+    }
+}
+
+fn dot(view: &View) -> String {
+    match picture::format("dot").expect("dot").draw(view, Wishes::default()) {
+        Drawn::Json(value) => panic!("not text: {value}"),
+        Drawn::Text(text) => text,
+    }
+}
+
 fn assert_drawn(ran: &Ran) {
     let dag = ran.snapshot.dag().expect("a DAG");
     let states: Vec<JobState> = ran.rows.iter().map(JobState::from).collect();
     let view = View::of(ran.batch.values.batch_no.as_str(), &ran.snapshot, &dag, Some(&states));
-    let native = picture::native(&view, None);
+    let native = native(&view);
     assert_eq!(native["nodes"].as_array().map(Vec::len), Some(ran.snapshot.jobs.len()));
     assert_eq!(native["edges"].as_array().map(Vec::len), Some(ran.snapshot.dependencies.len()));
     let drawn: BTreeMap<&str, &str> = native["nodes"]
@@ -218,7 +246,7 @@ fn assert_drawn(ran: &Ran) {
         .map(|n| (n["code"].as_str().expect("code"), n["status"].as_str().expect("status")))
         .collect();
     assert_eq!(drawn, ran.states());
-    let dot = picture::dot(&view);
+    let dot = dot(&view);
     assert!(dot.starts_with("digraph ") && dot.trim_end().ends_with('}'), "{dot}");
     assert_eq!(dot.matches(" -> ").count(), ran.snapshot.dependencies.len(), "{dot}");
 }
@@ -240,9 +268,10 @@ fn assert_mailed(ran: &Ran) {
     assert_eq!(ran.mails, expected);
 }
 
-/// What each example says of itself.
-async fn as_promised(path: &str, ran: &Ran, url: &str) {
+/// The state in which each job of an example ends.
+fn assert_states(path: &str, ran: &Ran) {
     let (success, timeout, upstream) = ("SUCCESS", "TIMEOUT", "UPSTREAM_FAILED");
+    let warning = "WARNING";
     match path {
         "time-out.yaml" => {
             let expected = [
@@ -263,8 +292,22 @@ async fn as_promised(path: &str, ran: &Ran, url: &str) {
             ];
             assert_eq!(ran.states(), expected.into());
         }
+        "success-and-checks.yaml" => {
+            let expected = [
+                ("DELIVERY_LOAD", success),
+                ("DELIVERY_POST", warning),
+                ("DELIVERY_REMARKS", warning),
+                ("DELIVERY_DONE", success),
+            ];
+            assert_eq!(ran.states(), expected.into());
+        }
         _ => assert!(ran.states().values().all(|s| *s == success), "{:?}", ran.states()),
     }
+}
+
+/// What each example says of itself.
+async fn as_promised(path: &str, ran: &Ran, url: &str) {
+    assert_states(path, ran);
     match path {
         "month-end-close.yaml" => as_written(&folder().join("month-end-close"), ran, url).await,
         "quarter-end-consolidation.yaml" => {
@@ -289,6 +332,24 @@ async fn as_promised(path: &str, ran: &Ran, url: &str) {
             assert_eq!(ran.value("LIST_DONE.branches"), "4");
             assert_eq!(ran.value("LIST_REGIONS.items"), "north,south");
             assert_eq!(ran.rows.len(), 5 + 3 + 2 + 4);
+        }
+        "quarter-of-months.yaml" => {
+            assert_eq!(ran.value("QUARTER_SUM.months"), "3");
+            // 1007 + 1008 + 1009
+            assert_eq!(ran.value("QUARTER_SUM.written"), "3024");
+        }
+        "success-and-checks.yaml" => {
+            let checks = &ran.outputs["DELIVERY_POST"].checks;
+            let words = checks
+                .iter()
+                .map(|(name, f)| format!("{name}={} {}", f.value.as_deref().unwrap_or("-"), f.ok));
+            let expected = [
+                "amounts in range=0 true",
+                "as last month=3 true",
+                "ledger is the load=285, 3 true",
+                "smallest branch=75 false",
+            ];
+            assert_eq!(words.collect::<Vec<_>>(), expected);
         }
         "netsuite-period-close.yaml" => {
             assert_eq!((ran.rows.len(), ran.snapshot.dependencies.len()), (69, 89));
@@ -387,17 +448,17 @@ fn the_readme_says_what_is_tested() {
 fn every_example_is_drawn_before_it_runs() {
     for example in EXAMPLES {
         let defs = load(example.path);
-        let plans =
-            plan(&defs, &order_of(example.path, example.batch_no), Millis(0)).expect("a plan");
+        let plans = plan(&defs, &order(example.batch_no, group_of(example.path)), Millis(0))
+            .expect("a plan");
         for plan in plans {
             let dag = plan.snapshot.dag().expect("a DAG");
             let view = View::of("definition", &plan.snapshot, &dag, None);
-            let (first, second) = (picture::native(&view, None), picture::native(&view, None));
+            let (first, second) = (native(&view), native(&view));
             assert_eq!(first, second, "{}", example.path);
             assert!(first["nodes"][0].get("status").is_none(), "nothing has run");
             assert_eq!(first["nodes"].as_array().map(Vec::len), Some(dag.len()));
             for job in &plan.snapshot.jobs {
-                assert!(picture::dot(&view).contains(job.code.as_str()), "{}", job.code);
+                assert!(dot(&view).contains(job.code.as_str()), "{}", job.code);
             }
         }
     }
@@ -411,7 +472,7 @@ async fn a_failure_is_mailed_to_the_addresses_of_the_example() {
         defs.groups[0].notify_email = vec!["ops@insurer.example".to_owned()];
         let job = defs.jobs.iter_mut().find(|j| j.code.as_str() == "CSV_RESERVES");
         job.expect("CSV_RESERVES").script = Some("echo no reserves >&2; exit 3".to_owned());
-        let ran = run(&defs, &order("202407"), &meta.url).await;
+        let ran = run(&defs, "csv/job_def.csv", "202407", &meta.url).await;
         assert_eq!(ran.batch.status, BatchStatus::Failed);
         let expected = [
             "CSV_RESERVES failed actuary@insurer.example",

@@ -9,5 +9,8 @@ mod flow;
 mod handler;
 mod layers;
 mod migrations;
+mod params;
+mod picture_node;
+mod plan;
 mod store;
 mod util;

@@ -210,16 +210,17 @@ impl BatchExpr {
         base: &BatchNo,
         business_date: Option<NaiveDate>,
     ) -> Result<BatchNo, BatchExprError> {
+        match self.from(base, business_date)? {
+            Wanted::These(mut one) if one.len() == 1 && self.gives_one() => Ok(one.remove(0)),
+            Wanted::These(_) | Wanted::LatestUpTo(_) => Err(BatchExprError::NotOne(self.clone())),
+        }
+    }
+
+    /// Whether it always gives exactly one batch number.
+    pub fn gives_one(&self) -> bool {
         match self {
-            Self::Literal(_) | Self::Same | Self::Shift(_) | Self::Period(..) => {
-                match self.from(base, business_date)? {
-                    Wanted::These(mut one) if one.len() == 1 => Ok(one.remove(0)),
-                    Wanted::These(_) | Wanted::LatestUpTo(_) => {
-                        Err(BatchExprError::NotOne(self.clone()))
-                    }
-                }
-            }
-            Self::Months | Self::Of(..) | Self::Latest => Err(BatchExprError::NotOne(self.clone())),
+            Self::Literal(_) | Self::Same | Self::Shift(_) | Self::Period(..) => true,
+            Self::Months | Self::Of(..) | Self::Latest => false,
         }
     }
 

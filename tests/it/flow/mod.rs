@@ -1,7 +1,10 @@
 //! The whole engine on a scratch metadata database, beat by beat, with a clock set by hand.
 
+mod checks;
 mod children;
 mod crash;
+mod dependencies;
+mod eta;
 mod lists;
 mod rules;
 

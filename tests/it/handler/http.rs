@@ -24,7 +24,8 @@ async fn a_call_carries_parameters_and_hands_fields_on() {
         .param("amount", IN, ParamType::Decimal, Some("1234.50"))
         .param("who", IN, ParamType::Text, Some("月"));
     let registered = bench.task.host.as_mut().expect("a host");
-    registered.headers.insert("Authorization".to_owned(), "Bearer geheim".to_owned());
+    registered.headers.insert("Authorization".to_owned(), "Bearer ${secret.TOKEN}".to_owned());
+    bench.task.secrets.insert("TOKEN".to_owned(), "geheim".to_owned().into());
     let headers = [("X-Branch".to_owned(), "b-{who}".to_owned())];
     (call(&mut bench).headers, call(&mut bench).send) = (headers.into(), HttpBody::Json);
     let key = bench.task.lock_name.replace("procession:", "");

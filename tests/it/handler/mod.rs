@@ -1,5 +1,6 @@
 //! The handlers, each on what it is made for.
 
+mod checks;
 mod http;
 mod orphan;
 mod proc;

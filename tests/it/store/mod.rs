@@ -4,11 +4,13 @@
 mod batch;
 mod definition;
 mod door;
+mod history;
 mod log;
 mod others;
 mod parallel;
 mod queue;
 mod schema;
+mod secret;
 
 use crate::util::{Scratch, with_scratch};
 use anyhow::Result;
@@ -80,11 +82,18 @@ suite! {
             a_rerun_starts_over_but_counts_on
             a_row_is_ours_only_while_it_runs_for_us
             outputs_are_read_by_row
+            what_ended_well_is_found_over_the_batches_of_a_group
             any_message_can_be_stored;
         log:
             changes_are_logged_in_order
             lines_are_paged_over_attempts
             any_line_can_be_stored;
+        secret:
+            secrets_are_put_listed_and_removed;
+        history:
+            good_tries_of_the_group_make_its_history
+            only_the_newest_tries_and_batches_count
+            jobs_that_another_group_has_under_the_number_are_named;
         others:
             mails_wait_in_the_outbox
             a_lease_is_renewed_and_found

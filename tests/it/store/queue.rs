@@ -1,7 +1,9 @@
 //! `store::queue`: a row changes only for who saw it as it is.
 
 use super::write_batch;
-use super::{Place, T0, all_of, assert_stale, chain, code, later, me, opened, other, running};
+use super::{
+    Place, T0, all_of, assert_stale, chain, code, group_code, later, me, no, opened, other, running,
+};
 use procession::domain::id::{BatchId, QueueId};
 use procession::domain::queue::{QueueEntry, QueueStatus};
 use procession::domain::text::{MESSAGE_MAX, storable};
@@ -322,4 +324,32 @@ pub(super) async fn any_message_can_be_stored(place: Place) {
         .await
         .expect("settle");
     assert_eq!(rows_of(&place, id).await[0].error_message.as_ref(), Some(&message));
+}
+
+pub(super) async fn what_ended_well_is_found_over_the_batches_of_a_group(place: Place) {
+    let mut tx = place.db.begin().await.expect("begin");
+    let mut expected = Vec::new();
+    for (batch_no, of, to) in [
+        ("202405", "month_end", QueueStatus::Success),
+        ("202406", "month_end", QueueStatus::Warning),
+        ("202407", "month_end", QueueStatus::Failed),
+        ("202408", "month_end", QueueStatus::Forced),
+        ("202409", "month_end", QueueStatus::Skipped),
+        ("202410", "other", QueueStatus::Success),
+    ] {
+        let id = write_batch(&mut tx, &chain(of, &["A", "B"]), batch_no).await.expect("batch");
+        let rows = queue::of_batch(&mut tx, id).await.expect("rows");
+        let ids: Vec<i64> = rows.iter().map(|r| r.queue_id.0).collect();
+        queue::transition(&mut tx, &ids, QueueStatus::Pending, to, later(10)).await.expect("end");
+        if matches!(to, QueueStatus::Success | QueueStatus::Warning) && of == "month_end" {
+            expected.push((no(batch_no), rows[0].queue_id));
+        }
+    }
+    tx.commit().await.expect("commit");
+    let mut tx = place.db.read().await.expect("read");
+    let of = group_code("month_end");
+    let mut found = queue::ended_well(&mut tx, &of, &code("A")).await.expect("found");
+    found.sort_by_key(|(_, row)| row.0);
+    assert_eq!(found, expected);
+    assert!(queue::ended_well(&mut tx, &of, &code("a")).await.expect("none").is_empty());
 }

@@ -116,7 +116,10 @@ impl Bench {
             params: Vec::new(),
             source: None,
             host: None,
+            secrets: BTreeMap::new(),
             lock_name: format!("procession:{}:{number}", std::process::id()),
+            check_sources: Vec::new(),
+            last_checks: BTreeMap::new(),
         };
         let (stop, receiver) = watch::channel(None);
         let claim = Arc::new(Says(AtomicBool::new(true)));
@@ -209,14 +212,22 @@ impl Bench {
         value: Option<&str>,
     ) -> Self {
         let value = value.map(str::to_owned);
-        self.task.params.push(BoundParam { name: name.to_owned(), mode, ty, value });
+        self.task.params.push(BoundParam {
+            name: name.to_owned(),
+            mode,
+            ty,
+            value: value.map(procession::domain::secret::Value::Open),
+        });
         self
     }
 
     /// Runs it to its end.
     pub(crate) async fn run(self) -> Ran {
         let handler = find(self.task.job.job_type.as_str()).expect("a handler");
-        let run = handler.run(&self.task, &self.ctx);
+        let run = async {
+            let outcome = handler.run(&self.task, &self.ctx).await;
+            procession::handler::checks::judged(&self.task, &self.ctx, outcome).await
+        };
         let outcome = tokio::time::timeout(Duration::from_secs(60), run).await;
         let lines = self.log.finish();
         Ran { outcome: outcome.expect("a handler must end"), lines }

@@ -1,0 +1,31 @@
+//! The rules and checks of a batch that do not hold.
+
+use crate::cli::batch::View;
+use crate::cli::out;
+use crate::domain::check::Grade;
+use crate::domain::lang::Lang;
+
+/// A table of them; nothing when all hold.
+pub(super) fn print(view: &View, lang: Lang) {
+    let mut rows = Vec::new();
+    for row in &view.rows {
+        let Some(outputs) = view.outputs.get(&row.queue_id.0) else { continue };
+        let findings = outputs.rules.values().chain(outputs.checks.values());
+        rows.extend(findings.filter(|finding| !finding.ok).map(|finding| {
+            let grade = match finding.grade {
+                Grade::Warning => lang.pick("warning", "警告"),
+                Grade::Error => lang.pick("error", "错误"),
+                Grade::Fatal => lang.pick("fatal", "致命"),
+            };
+            vec![row.job_code.to_string(), grade.to_owned(), out::brief(&finding.said, 160)]
+        }));
+    }
+    if rows.is_empty() {
+        return;
+    }
+    let header = match lang {
+        Lang::En => ["JOB", "GRADE", "RULE OR CHECK THAT DOES NOT HOLD"],
+        Lang::Zh => ["作业", "级别", "未通过的成功条件或检查"],
+    };
+    out::line(&out::table(&header, rows));
+}

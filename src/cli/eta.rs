@@ -1,0 +1,271 @@
+//! `batch eta`, and the same in short for `batch show`.
+
+use crate::app::App;
+use crate::cli::batch::{self, View};
+use crate::cli::{BatchRef, Ended, Global, out};
+use crate::domain::batch::{BatchStatus, Snapshot};
+use crate::domain::dag::Node;
+use crate::domain::eta::Forecast;
+use crate::domain::history::Basis;
+use crate::domain::lang::Lang;
+use crate::domain::queue::QueueStatus;
+use crate::domain::time::{Millis, span_words};
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+
+/// Open jobs that are shown beside the critical path: those with the least slack.
+const NEAR: usize = 5;
+
+/// What can be said of a batch's end.
+pub(super) enum Outlook {
+    /// It has ended, or is being stopped.
+    Over,
+    /// No job of it has a history.
+    Unknown,
+    /// A forecast.
+    Expected {
+        forecast: Forecast,
+        /// Whether a living process dispatches it; else the figures hold if one did from now on.
+        dispatched: bool,
+    },
+}
+
+impl Outlook {
+    pub(super) async fn of(app: &App, view: &View) -> Result<Self> {
+        if view.batch.status != BatchStatus::Running {
+            return Ok(Self::Over);
+        }
+        let now = batch::server_now(app).await?;
+        let dispatched = view.owner.as_ref().is_some_and(|o| o.lease_until > now);
+        let forecast = app.forecast(&view.snapshot, &view.rows, now).await?;
+        Ok(forecast.map_or(Self::Unknown, |forecast| Self::Expected { forecast, dispatched }))
+    }
+}
+
+pub(super) async fn eta(global: &Global, app: &App, which: &BatchRef) -> Result<Ended> {
+    let found = which.find(app).await?;
+    let view = batch::view(app, found.batch_id).await?;
+    let outlook = Outlook::of(app, &view).await?;
+    if global.json {
+        out::json(&as_json(&view, &outlook)?)?;
+        return Ok(Ended::Well);
+    }
+    let lang = global.lang();
+    let (no, group, status) =
+        (&view.batch.values.batch_no, &view.batch.values.group, view.batch.status);
+    let done = view.rows.iter().filter(|r| r.status.is_final()).count();
+    let all = view.rows.len();
+    out::line(&match lang {
+        Lang::En => format!("Batch {no} of {group}: {status}, {done} of {all} jobs are over"),
+        Lang::Zh => format!("批次 {no}(作业组 {group}):{status},{all} 个作业中已结束 {done} 个"),
+    });
+    match &outlook {
+        Outlook::Over => out::line(lang.pick("Nothing is left to expect", "没有可预计的内容")),
+        Outlook::Unknown | Outlook::Expected { .. } => {
+            brief(&view, &outlook, lang).iter().for_each(|line| out::line(line));
+        }
+    }
+    if let Outlook::Expected { forecast, .. } = &outlook {
+        out::line(&table(&view, forecast, lang));
+    }
+    Ok(Ended::Well)
+}
+
+/// The expected end in a few lines; none when the batch is over.
+pub(super) fn brief(view: &View, outlook: &Outlook, lang: Lang) -> Vec<String> {
+    match outlook {
+        Outlook::Over => Vec::new(),
+        Outlook::Unknown => vec![no_history(lang).to_owned()],
+        Outlook::Expected { forecast, dispatched } => {
+            let mut lines = vec![end_words(forecast, lang)];
+            if !dispatched {
+                lines.push(
+                    lang.pick(
+                        "No living process dispatches this batch; the figures hold if it is resumed now",
+                        "没有存活的进程在调度此批次;以上按现在恢复运行估算",
+                    )
+                    .to_owned(),
+                );
+            }
+            lines.push(path_words(&view.snapshot, forecast, lang));
+            lines.extend(reservations(&view.snapshot, forecast, lang));
+            lines
+        }
+    }
+}
+
+pub(super) fn no_history(lang: Lang) -> &'static str {
+    lang.pick(
+        "No job has a history yet, so nothing can be expected; it begins with the first run",
+        "尚无作业的历史耗时,无法预计;首次运行后即有",
+    )
+}
+
+fn end_words(forecast: &Forecast, lang: Lang) -> String {
+    let (end, bad) = (forecast.end, forecast.bad_end);
+    let (left, bad_left) = (span_words(forecast.remaining()), span_words(forecast.bad_remaining()));
+    let mut words = match lang {
+        Lang::En => format!("Expected end: {end}, in {left} (p95: {bad}, in {bad_left})"),
+        Lang::Zh => format!("预计结束:{end},还需 {left}(p95:{bad},还需 {bad_left})"),
+    };
+    if forecast.bound < forecast.end {
+        let bound = span_words(forecast.bound.since(forecast.now));
+        words.push_str(&match lang {
+            Lang::En => format!("; with slots for all it would be in {bound}"),
+            Lang::Zh => format!(";若并发名额不限则还需 {bound}"),
+        });
+    }
+    words
+}
+
+/// The critical path as one line.
+pub(super) fn path_words(snapshot: &Snapshot, forecast: &Forecast, lang: Lang) -> String {
+    let codes: Vec<&str> =
+        forecast.path.iter().map(|n| snapshot.jobs[n.at()].code.as_str()).collect();
+    format!("{}{}", lang.pick("Critical path: ", "关键路径:"), codes.join(" -> "))
+}
+
+/// What the figures rest on besides history.
+pub(super) fn reservations(snapshot: &Snapshot, forecast: &Forecast, lang: Lang) -> Vec<String> {
+    let codes = |nodes: &[Node]| {
+        let all: Vec<&str> = nodes.iter().map(|n| snapshot.jobs[n.at()].code.as_str()).collect();
+        out::brief(&all.join(", "), 200)
+    };
+    let mut lines = Vec::new();
+    if let Some(first) = forecast.assumed.first() {
+        let (number, open) = (forecast.assumed.len(), forecast.open);
+        let taken = span_words(forecast.jobs[first.at()].estimate.p50);
+        let codes = codes(&forecast.assumed);
+        lines.push(match lang {
+            Lang::En => format!(
+                "Without history: {number} of {open} open jobs ({codes}); each is taken as {taken}, \
+                 the median of the others"
+            ),
+            Lang::Zh => format!(
+                "无历史耗时:未结束的 {open} 个作业中有 {number} 个({codes});各按其余作业的中位数 {taken} 计"
+            ),
+        });
+    }
+    if !forecast.held.is_empty() {
+        let (number, codes) = (forecast.held.len(), codes(&forecast.held));
+        lines.push(match lang {
+            Lang::En => format!("Held: {number} ({codes}); taken as if they were released now"),
+            Lang::Zh => format!("已挂起:{number} 个({codes});按现在释放估算"),
+        });
+    }
+    let waits: Vec<Node> = (0..)
+        .zip(&snapshot.jobs)
+        .filter(|(i, job)| {
+            let open = forecast.jobs.get(*i as usize).is_some_and(|j| j.slack.is_some());
+            open && snapshot.externals.iter().any(|e| e.job_code == job.code)
+        })
+        .map(|(i, _)| Node(i))
+        .collect();
+    if !waits.is_empty() {
+        let (number, codes) = (waits.len(), codes(&waits));
+        lines.push(match lang {
+            Lang::En => format!(
+                "Waits for other batches: {number} ({codes}); taken as if those had ended well now"
+            ),
+            Lang::Zh => format!("等待其他批次:{number} 个({codes});按其现在已成功结束估算"),
+        });
+    }
+    if !forecast.left_out.is_empty() {
+        let (number, codes) = (forecast.left_out.len(), codes(&forecast.left_out));
+        lines.push(match lang {
+            Lang::En => format!("Not counted: {number} ({codes}); not to run if all goes well"),
+            Lang::Zh => format!("未计入:{number} 个({codes});一切顺利则不会运行"),
+        });
+    }
+    lines
+}
+
+/// The critical path and the jobs next to it.
+fn table(view: &View, forecast: &Forecast, lang: Lang) -> String {
+    let on_path: HashSet<usize> = forecast.path.iter().map(|n| n.at()).collect();
+    let mut near: Vec<usize> = (0..forecast.jobs.len())
+        .filter(|i| forecast.jobs[*i].slack.is_some() && !on_path.contains(i))
+        .collect();
+    near.sort_by_key(|i| (forecast.jobs[*i].slack, *i));
+    let path = forecast.path.iter().map(|n| n.at());
+    let rows = path.chain(near.into_iter().take(NEAR)).map(|i| {
+        let (job, row) = (&forecast.jobs[i], &view.rows[i]);
+        let assumed = if job.estimate.basis == Basis::Assumed { "?" } else { "" };
+        vec![
+            row.job_code.to_string(),
+            row.status.to_string(),
+            from_now(job.start, forecast.now, lang),
+            from_now(job.end, forecast.now, lang),
+            format!("{}{assumed}", span_words(job.estimate.p50)),
+            format!("{}{assumed}", span_words(job.estimate.p95)),
+            job.slack.map(span_words).unwrap_or_default(),
+        ]
+    });
+    let header = match lang {
+        Lang::En => ["JOB", "STATUS", "STARTS", "ENDS", "P50", "P95", "SLACK"],
+        Lang::Zh => ["作业", "状态", "开始", "结束", "P50", "P95", "余量"],
+    };
+    out::table(&header, rows.collect())
+}
+
+fn from_now(at: Option<Millis>, now: Millis, lang: Lang) -> String {
+    let Some(at) = at else { return "-".to_owned() };
+    let span = span_words(at.since(now).abs());
+    match (lang, at < now) {
+        (Lang::En, true) => format!("{span} ago"),
+        (Lang::En, false) => format!("in {span}"),
+        (Lang::Zh, true) => format!("{span}前"),
+        (Lang::Zh, false) => format!("{span}后"),
+    }
+}
+
+/// The outlook for scripts; `null` in place of what is not known.
+pub(super) fn as_json(view: &View, outlook: &Outlook) -> Result<Value> {
+    let batch = &view.batch;
+    let mut document = json!({
+        "batch_no": batch.values.batch_no, "group": batch.values.group,
+        "status": batch.status.as_str(), "end_time": batch.end_time.map(|t| t.to_string()),
+        "expected": null,
+    });
+    if let Outlook::Expected { forecast, dispatched } = outlook {
+        let states: Vec<QueueStatus> = view.rows.iter().map(|r| r.status).collect();
+        document["dispatched"] = json!(dispatched);
+        document["expected"] = forecast_json(&view.snapshot, forecast, Some(&states))?;
+    }
+    Ok(document)
+}
+
+/// A forecast for scripts. Moments are RFC 3339, lengths of time milliseconds.
+pub(super) fn forecast_json(
+    snapshot: &Snapshot,
+    forecast: &Forecast,
+    states: Option<&[QueueStatus]>,
+) -> Result<Value> {
+    let codes = |nodes: &[Node]| -> Vec<&str> {
+        nodes.iter().map(|n| snapshot.jobs[n.at()].code.as_str()).collect()
+    };
+    let jobs: Vec<Value> = snapshot
+        .jobs
+        .iter()
+        .zip(&forecast.jobs)
+        .enumerate()
+        .map(|(i, (def, job))| {
+            json!({
+                "job_code": def.code, "status": states.map(|s| s[i].as_str()),
+                "p50_ms": job.estimate.p50, "p95_ms": job.estimate.p95,
+                "basis": job.estimate.basis, "critical": job.critical, "slack_ms": job.slack,
+                "start": job.start.map(|t| t.to_string()), "end": job.end.map(|t| t.to_string()),
+                "turn": job.turn,
+            })
+        })
+        .collect();
+    Ok(json!({
+        "now": forecast.now.to_string(), "open_jobs": forecast.open,
+        "end": forecast.end.to_string(), "remaining_ms": forecast.remaining(),
+        "end_p95": forecast.bad_end.to_string(), "remaining_p95_ms": forecast.bad_remaining(),
+        "end_of_critical_path": forecast.bound.to_string(),
+        "critical_path": codes(&forecast.path), "without_history": codes(&forecast.assumed),
+        "held": codes(&forecast.held), "not_counted": codes(&forecast.left_out), "jobs": jobs,
+    }))
+}

@@ -1,0 +1,199 @@
+//! `plan`: what `run` would do, without doing it.
+
+use crate::app::{self, App};
+use crate::cli::order::{self, OrderArgs};
+use crate::cli::{BadInput, Ended, Global, out, plan_words};
+use crate::definition::Change;
+use crate::domain::batch::{AskedOrder, Batch};
+use crate::domain::dry_run::{DryRun, ParamChange, Preview, dry_run, param_changes};
+use crate::domain::eta::{Forecast, of_plan};
+use crate::domain::history::History;
+use crate::domain::id::{BatchNo, JobCode};
+use crate::domain::job::Definition;
+use crate::domain::time::Millis;
+use crate::engine::clock::Clock;
+use crate::store;
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Arguments of `plan`.
+#[derive(Args)]
+pub(super) struct PlanArgs {
+    /// Definition file (YAML, JSON) or folder with job_def.csv; without it, what is stored
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    order: OrderArgs,
+    /// Show also what has changed since this batch: definition, parameters, durations
+    #[arg(long, value_name = "BATCH_NO")]
+    against_batch: Option<String>,
+    /// Jobs at once, at most
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    max_parallel: Option<u32>,
+}
+
+/// One batch of the plan with what is expected of it.
+pub(super) struct Planned {
+    pub(super) preview: Preview,
+    pub(super) forecast: Option<Forecast>,
+    pub(super) since: Option<Since>,
+}
+
+/// What has changed since an earlier batch of the group.
+pub(super) struct Since {
+    pub(super) batch: Batch,
+    pub(super) changes: Vec<Change>,
+    pub(super) params: Vec<ParamChange>,
+    /// How long jobs took then and are expected to take now, where that is known of both.
+    pub(super) took: Vec<(JobCode, i64, i64)>,
+}
+
+impl Since {
+    /// How long the batch took, if it has ended.
+    pub(super) fn took_in_all(&self) -> Option<i64> {
+        Some(self.batch.end_time?.since(self.batch.create_time))
+    }
+}
+
+pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<Ended> {
+    let asked = args.order.read()?;
+    let against = args.against_batch.as_deref().map(BatchNo::parse).transpose()?;
+    let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
+    let mut config = global.config()?;
+    config.engine.max_parallel = args.max_parallel.unwrap_or(config.engine.max_parallel);
+    let total = config.engine.max_parallel;
+    // What is stored and what was run before is asked of a database that is there; a file can be
+    // planned before there is one.
+    let app = match &loaded {
+        None => Some(App::open(config, app::EmptyDatabase::Refuse).await?),
+        Some(_) => App::open_if_there(config).await?,
+    };
+    for warning in loaded.iter().flat_map(|l| &l.warnings) {
+        out::note(&format!("warning: {warning}"));
+    }
+    let file = loaded.map(|l| l.definition);
+    let made = match &app {
+        Some(app) => with_tables(app, file.as_ref(), asked, against.as_ref()).await,
+        None => without_tables(file.as_ref(), asked, against.as_ref()),
+    };
+    if let Some(app) = app {
+        app.close().await;
+    }
+    let (planned, refusals) = made?.expected(total);
+    if global.json {
+        let batches: Result<Vec<_>> = planned.iter().map(plan_words::as_json).collect();
+        out::json(&json!({"batches": batches?, "refused": refusals}))?;
+    } else {
+        planned.iter().for_each(|one| plan_words::print(one, total, global.lang()));
+        plan_words::print_refusals(&refusals, global.lang());
+    }
+    if refusals.is_empty() {
+        return Ok(Ended::Well);
+    }
+    let things = out::count(refusals.len(), "reason");
+    Err(BadInput(format!("this order would be refused, for {things}")).into())
+}
+
+/// A dry run with what the tables say of each of its batches.
+struct Made {
+    run: DryRun,
+    known: Vec<(History, Option<Since>)>,
+    now: Millis,
+}
+
+impl Made {
+    fn expected(self, total: u32) -> (Vec<Planned>, Vec<crate::domain::dry_run::Refusal>) {
+        let Self { run, known, now } = self;
+        let planned = run.batches.into_iter().zip(known).map(|(preview, (history, since))| {
+            let forecast = of_plan(&preview.plan, &preview.dag, &history, total, now);
+            Planned { preview, forecast, since }
+        });
+        (planned.collect(), run.refusals)
+    }
+}
+
+fn types() -> Vec<&'static str> {
+    app::job_kinds().iter().map(|k| k.name).collect()
+}
+
+fn without_tables(
+    file: Option<&Definition>,
+    asked: AskedOrder,
+    against: Option<&BatchNo>,
+) -> Result<Made> {
+    if let Some(no) = against {
+        let message = format!("there is no batch {no} to compare with: there is no database yet");
+        return Err(BadInput(message).into());
+    }
+    let now = Clock::system().now();
+    let nothing = Definition::default();
+    let defs = file.unwrap_or(&nothing);
+    let order = order::work_out(asked, defs, now)?;
+    let run = dry_run(defs, &order, &types(), now);
+    let known = run.batches.iter().map(|_| (History::default(), None)).collect();
+    Ok(Made { run, known, now })
+}
+
+async fn with_tables(
+    app: &App,
+    file: Option<&Definition>,
+    asked: AskedOrder,
+    against: Option<&BatchNo>,
+) -> Result<Made> {
+    let now = crate::cli::batch::server_now(app).await?;
+    let stored = match file {
+        Some(_) => None,
+        None => Some(app.definition().await?),
+    };
+    let defs = file.or(stored.as_ref()).ok_or_else(|| BadInput("nothing to plan".to_owned()))?;
+    let order = order::work_out(asked, defs, now)?;
+    let mut run = dry_run(defs, &order, &types(), now);
+    run.refusals.extend(app.refusals(file, &run.batches).await?);
+    let mut known = Vec::new();
+    for preview in &run.batches {
+        let history = app.history(&preview.plan.values.group).await?;
+        let since = match against {
+            Some(no) => since(app, defs, preview, &history, no).await?,
+            None => None,
+        };
+        known.push((history, since));
+    }
+    if let Some(no) = against.filter(|_| known.iter().all(|(_, since)| since.is_none())) {
+        let groups: Vec<String> =
+            run.batches.iter().map(|p| p.plan.values.group.to_string()).collect();
+        let message = format!(
+            "there is no batch {no} of {} to compare with; procession batch list shows those that are",
+            if groups.is_empty() { "these groups".to_owned() } else { groups.join(", ") }
+        );
+        return Err(BadInput(message).into());
+    }
+    Ok(Made { run, known, now })
+}
+
+async fn since(
+    app: &App,
+    defs: &Definition,
+    preview: &Preview,
+    history: &History,
+    no: &BatchNo,
+) -> Result<Option<Since>> {
+    let mut tx = app.db.read().await?;
+    let Some(batch) = store::batch::find(&mut tx, no, &preview.plan.values.group).await? else {
+        return Ok(None);
+    };
+    let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
+    let rows = store::queue::of_batch(&mut tx, batch.batch_id).await?;
+    let took = rows.iter().filter(|r| r.status.is_final()).filter_map(|row| {
+        let took = row.end_time?.since(row.start_time?);
+        let planned = preview.plan.snapshot.jobs.iter().any(|j| j.code == row.job_code);
+        let expected = history.get(&row.job_code).filter(|_| planned)?.p50;
+        Some((row.job_code.clone(), took, expected))
+    });
+    Ok(Some(Since {
+        changes: app::differences(&snapshot, defs),
+        params: param_changes(&snapshot, &batch.values, preview),
+        took: took.collect(),
+        batch,
+    }))
+}

@@ -1,0 +1,286 @@
+//! A plan as people and scripts read it.
+
+use crate::cli::eta::{forecast_json, no_history, path_words, reservations};
+use crate::cli::out;
+use crate::cli::plan::{Planned, Since};
+use crate::definition::{Change, How};
+use crate::domain::dag::Node;
+use crate::domain::dry_run::{ParamChange, Refusal};
+use crate::domain::history::Basis;
+use crate::domain::id::{JobCode, SourceName};
+use crate::domain::job::{JobDef, ParamMode};
+use crate::domain::lang::Lang;
+use crate::domain::time::span_words;
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// A job's duration is shown as changed from a fifth of what it took, and half a second, on.
+const NOTABLE_PERCENT: i64 = 20;
+const NOTABLE_MS: i64 = 500;
+
+/// One batch of a plan.
+pub(super) fn print(planned: &Planned, total: u32, lang: Lang) {
+    out::line(&headline(planned, total, lang));
+    out::line(&jobs(planned, lang));
+    match &planned.forecast {
+        None => out::line(no_history(lang)),
+        Some(forecast) => {
+            let (p50, p95) =
+                (span_words(forecast.remaining()), span_words(forecast.bad_remaining()));
+            let bound = span_words(forecast.bound.since(forecast.now));
+            out::line(&match lang {
+                Lang::En => format!(
+                    "Expected duration: {p50} (p95 {p95}); the critical path alone takes {bound}"
+                ),
+                Lang::Zh => format!("预计耗时:{p50}(p95 {p95});仅关键路径需 {bound}"),
+            });
+            let snapshot = &planned.preview.plan.snapshot;
+            out::line(&path_words(snapshot, forecast, lang));
+            reservations(snapshot, forecast, lang).iter().for_each(|line| out::line(line));
+        }
+    }
+    if let Some(table) = params(planned, lang) {
+        out::line(lang.pick("\nParameters", "\n参数"));
+        out::line(&table);
+    }
+    if let Some(since) = &planned.since {
+        print_since(planned, since, lang);
+    }
+}
+
+fn headline(planned: &Planned, total: u32, lang: Lang) -> String {
+    let plan = &planned.preview.plan;
+    let (no, group) = (&plan.values.batch_no, &plan.values.group);
+    let kind = plan.batch_type.as_ref().map(|t| format!(" ({t})")).unwrap_or_default();
+    let jobs = plan.snapshot.jobs.len();
+    let waves = planned.preview.waves(None).len();
+    let mut limits = vec![total.to_string()];
+    limits.extend(plan.snapshot.group.max_parallel.map(|n| format!("{group} {n}")));
+    let sources = plan.snapshot.sources.iter();
+    limits.extend(sources.filter_map(|s| s.max_parallel.map(|n| format!("{} {n}", s.name))));
+    let limits = limits.join(", ");
+    match lang {
+        Lang::En => {
+            let date = plan.values.business_date.map(|d| format!(", business date {d}"));
+            format!(
+                "Plan of batch {no} of group {group}{kind}{}: {} in {}; at once at most: {limits}",
+                date.unwrap_or_default(),
+                out::count(jobs, "job"),
+                out::count(waves, "wave"),
+            )
+        }
+        Lang::Zh => {
+            let date = plan.values.business_date.map(|d| format!(",业务日期 {d}"));
+            format!(
+                "批次 {no} 的计划(作业组 {group}{kind}){}:{jobs} 个作业,{waves} 层;最大并发:{limits}",
+                date.unwrap_or_default(),
+            )
+        }
+    }
+}
+
+/// The jobs by wave, in the order in which they would start.
+fn jobs(planned: &Planned, lang: Lang) -> String {
+    let (plan, forecast) = (&planned.preview.plan, planned.forecast.as_ref());
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (wave, nodes) in planned.preview.waves(forecast).into_iter().enumerate() {
+        for node in nodes {
+            let job = &plan.snapshot.jobs[node.at()];
+            let mut row = vec![
+                wave.to_string(),
+                job.code.to_string(),
+                job.job_type.to_string(),
+                job.source.as_ref().map_or("-", SourceName::as_str).to_owned(),
+                format!("{} s", job.timeout_sec),
+            ];
+            row.extend(expected(planned, node, lang));
+            rows.push(row);
+        }
+    }
+    let header = match lang {
+        Lang::En => [
+            "WAVE",
+            "JOB",
+            "TYPE",
+            "SOURCE",
+            "TIMEOUT",
+            "STARTS",
+            "ENDS",
+            "P50",
+            "SLACK",
+            "NOT BEFORE",
+        ],
+        Lang::Zh => ["层", "作业", "类型", "数据源", "超时", "开始", "结束", "P50", "余量", "最早"],
+    };
+    // What is said of no job needs no column.
+    let said: Vec<usize> =
+        (0..header.len()).filter(|c| rows.iter().any(|row| row[*c] != "-")).collect();
+    let header: Vec<&str> = said.iter().map(|c| header[*c]).collect();
+    let rows = rows.iter().map(|row| said.iter().map(|c| row[*c].clone()).collect()).collect();
+    out::table(&header, rows)
+}
+
+fn expected(planned: &Planned, node: Node, lang: Lang) -> [String; 5] {
+    let not_before = out::moment(planned.preview.plan.not_before[node.at()]);
+    let dash = || "-".to_owned();
+    let Some(forecast) = &planned.forecast else {
+        return [dash(), dash(), dash(), dash(), not_before];
+    };
+    let job = &forecast.jobs[node.at()];
+    let from_start =
+        |at: Option<crate::domain::time::Millis>| match at.map(|at| at.since(forecast.now)) {
+            Some(ms) => format!("+{}", span_words(ms)),
+            None => dash(),
+        };
+    let assumed = if job.estimate.basis == Basis::Assumed { "?" } else { "" };
+    let slack = if job.critical {
+        lang.pick("critical", "关键").to_owned()
+    } else {
+        job.slack.map_or_else(dash, span_words)
+    };
+    let p50 = format!("{}{assumed}", span_words(job.estimate.p50));
+    [from_start(job.start), from_start(job.end), p50, slack, not_before]
+}
+
+fn params(planned: &Planned, lang: Lang) -> Option<String> {
+    let jobs = planned.preview.plan.snapshot.jobs.iter().zip(&planned.preview.params);
+    let rows: Vec<Vec<String>> = jobs
+        .flat_map(|(job, params)| {
+            let given = params.iter().filter(|p| p.mode != ParamMode::Out);
+            given.map(|p| {
+                let value = p.value.clone().unwrap_or_else(|| "NULL".to_owned());
+                vec![job.code.to_string(), p.name.clone(), value]
+            })
+        })
+        .collect();
+    let header = match lang {
+        Lang::En => ["JOB", "PARAMETER", "VALUE"],
+        Lang::Zh => ["作业", "参数", "值"],
+    };
+    (!rows.is_empty()).then(|| out::table(&header, rows))
+}
+
+fn print_since(planned: &Planned, since: &Since, lang: Lang) {
+    let (no, status) = (&since.batch.values.batch_no, since.batch.status);
+    let took = since.took_in_all().map(span_words);
+    out::line(&match (lang, took) {
+        (Lang::En, Some(took)) => format!("\nSince batch {no} ({status} in {took})"),
+        (Lang::En, None) => format!("\nSince batch {no} ({status})"),
+        (Lang::Zh, Some(took)) => format!("\n自批次 {no}({status},耗时 {took})以来"),
+        (Lang::Zh, None) => format!("\n自批次 {no}({status})以来"),
+    });
+    let mut lines: Vec<String> = since.changes.iter().map(|c| format!("  {c}")).collect();
+    lines.extend(since.params.iter().map(|c| param_line(c, lang)));
+    lines.extend(notable(since).map(|(code, took, expected)| {
+        let (took, expected) = (span_words(took), span_words(expected));
+        match lang {
+            Lang::En => format!("  ~ duration of {code}: took {took}, p50 now {expected}"),
+            Lang::Zh => format!("  ~ {code} 耗时:当时 {took},现 p50 {expected}"),
+        }
+    }));
+    if let (Some(took), Some(forecast)) = (since.took_in_all(), &planned.forecast) {
+        let (took, expected) = (span_words(took), span_words(forecast.remaining()));
+        lines.push(match lang {
+            Lang::En => format!("  duration in all: took {took}, expected {expected}"),
+            Lang::Zh => format!("  总耗时:当时 {took},预计 {expected}"),
+        });
+    }
+    if since.changes.is_empty() && since.params.is_empty() {
+        let text = lang.pick("  no change of definition or parameters", "  定义与参数均无变化");
+        lines.insert(0, text.to_owned());
+    }
+    lines.iter().for_each(|line| out::line(line));
+}
+
+fn param_line(change: &ParamChange, lang: Lang) -> String {
+    let ParamChange { job_code, param, .. } = change;
+    let value = |v: &Option<String>| v.clone().unwrap_or_else(|| "NULL".to_owned());
+    let (old, new) = (value(&change.old), value(&change.new));
+    match lang {
+        Lang::En => format!("  ~ parameter {param} of {job_code}: {old} -> {new}"),
+        Lang::Zh => format!("  ~ {job_code} 的参数 {param}:{old} -> {new}"),
+    }
+}
+
+/// The jobs whose duration then is far from what is expected now.
+fn notable(since: &Since) -> impl Iterator<Item = (&JobCode, i64, i64)> {
+    since.took.iter().map(|(code, took, expected)| (code, *took, *expected)).filter(
+        |(_, took, expected)| {
+            let apart = (took - expected).abs();
+            apart >= NOTABLE_MS && apart * 100 >= took * NOTABLE_PERCENT
+        },
+    )
+}
+
+/// What stands in the way.
+pub(super) fn print_refusals(refusals: &[Refusal], lang: Lang) {
+    if refusals.is_empty() {
+        return;
+    }
+    out::line(lang.pick("\nWould be refused", "\n将被拒绝"));
+    for refusal in refusals {
+        let group = refusal.group.as_ref().map(|g| format!("{g}: ")).unwrap_or_default();
+        out::line(&format!("  {group}{refusal}"));
+    }
+}
+
+/// One batch of a plan for scripts.
+pub(super) fn as_json(planned: &Planned) -> Result<Value> {
+    let preview = &planned.preview;
+    let plan = &preview.plan;
+    let codes = |nodes: &[Node]| -> Vec<&JobCode> {
+        nodes.iter().map(|n| &plan.snapshot.jobs[n.at()].code).collect()
+    };
+    let waves = preview.waves(planned.forecast.as_ref());
+    let mut parents: HashMap<&JobCode, Vec<&JobCode>> = HashMap::new();
+    for dependency in &plan.snapshot.dependencies {
+        parents.entry(&dependency.job_code).or_default().push(&dependency.depends_on);
+    }
+    let job = |(i, job): (usize, &JobDef)| {
+        json!({
+            "job_code": job.code, "job_name": job.name, "job_type": job.job_type,
+            "wave": preview.dag.level(Node(i as u32)), "source": job.source,
+            "depends_on": parents.get(&job.code).map_or(&[][..], Vec::as_slice),
+            "priority": job.priority, "timeout_sec": job.timeout_sec,
+            "retry_count": job.retry_count, "idempotent": job.idempotent,
+            "not_before": plan.not_before[i].map(|t| t.to_string()),
+            "params": preview.params[i],
+        })
+    };
+    let jobs: Vec<Value> = plan.snapshot.jobs.iter().enumerate().map(job).collect();
+    let expected = planned.forecast.as_ref().map(|f| forecast_json(&plan.snapshot, f, None));
+    Ok(json!({
+        "batch_no": plan.values.batch_no, "group": plan.values.group, "type": plan.batch_type,
+        "business_date": plan.values.business_date,
+        "waves": waves.iter().map(|w| codes(w)).collect::<Vec<_>>(), "jobs": jobs,
+        "expected": expected.transpose()?, "since": planned.since.as_ref().map(since_json),
+    }))
+}
+
+fn since_json(since: &Since) -> Value {
+    let took: Vec<Value> = since
+        .took
+        .iter()
+        .map(
+            |(code, took, expected)| json!({"job_code": code, "took_ms": took, "p50_ms": expected}),
+        )
+        .collect();
+    json!({
+        "batch_no": since.batch.values.batch_no, "status": since.batch.status.as_str(),
+        "took_ms": since.took_in_all(), "changes": since.changes.iter().map(change_json).collect::<Vec<_>>(),
+        "params": since.params, "durations": took,
+    })
+}
+
+fn change_json(change: &Change) -> Value {
+    let (how, fields) = match &change.how {
+        How::Added => ("added", Vec::new()),
+        How::Removed => ("removed", Vec::new()),
+        How::Changed(fields) => {
+            let field = |f: &crate::definition::FieldChange| json!({"field": f.field, "old": f.old, "new": f.new});
+            ("changed", fields.iter().map(field).collect())
+        }
+    };
+    json!({"thing": change.thing.to_string(), "code": change.code, "how": how, "fields": fields})
+}

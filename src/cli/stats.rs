@@ -1,0 +1,81 @@
+//! `job stats`: how long jobs took.
+
+use crate::app::App;
+use crate::cli::{BadInput, Ended, Global, out};
+use crate::domain::history::Durations;
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::{Definition, JobDef};
+use crate::domain::lang::Lang;
+use crate::domain::time::span_words;
+use anyhow::Result;
+use serde_json::json;
+
+pub(super) async fn stats(
+    global: &Global,
+    app: &App,
+    defs: &Definition,
+    code: Option<&JobCode>,
+    group: Option<&GroupCode>,
+) -> Result<Ended> {
+    let wanted: Vec<&JobDef> = defs
+        .jobs
+        .iter()
+        .filter(|j| code.is_none_or(|c| *c == j.code) && group.is_none_or(|g| *g == j.group))
+        .collect();
+    if wanted.is_empty() {
+        return Err(BadInput(nothing(code, group)).into());
+    }
+    let mut found: Vec<(&JobDef, Option<Durations>)> = Vec::new();
+    for group in &defs.groups {
+        let jobs: Vec<&JobDef> = wanted.iter().filter(|j| j.group == group.code).copied().collect();
+        if !jobs.is_empty() {
+            let history = app.history(&group.code).await?;
+            found.extend(jobs.into_iter().map(|job| (job, history.get(&job.code).copied())));
+        }
+    }
+    if global.json {
+        let documents: Vec<_> = found
+            .iter()
+            .map(|(job, of)| {
+                json!({
+                    "job_code": job.code, "group": job.group, "tries": of.map_or(0, |d| d.tries),
+                    "p50_ms": of.map(|d| d.p50), "p95_ms": of.map(|d| d.p95),
+                    "last_ms": of.map(|d| d.last), "drift_percent": of.and_then(|d| d.drift()),
+                })
+            })
+            .collect();
+        out::json(&json!(documents))?;
+        return Ok(Ended::Well);
+    }
+    let rows = found.iter().map(|(job, of)| row(job, of.as_ref())).collect();
+    let header = match global.lang() {
+        Lang::En => ["JOB", "GROUP", "TRIES", "P50", "P95", "LAST", "DRIFT"],
+        Lang::Zh => ["作业", "作业组", "次数", "P50", "P95", "最近", "偏离"],
+    };
+    out::line(&out::table(&header, rows));
+    Ok(Ended::Well)
+}
+
+fn row(job: &JobDef, of: Option<&Durations>) -> Vec<String> {
+    let span = |of: Option<i64>| of.map_or_else(|| "-".to_owned(), span_words);
+    let drift = of.and_then(Durations::drift);
+    vec![
+        job.code.to_string(),
+        job.group.to_string(),
+        of.map_or(0, |d| d.tries).to_string(),
+        span(of.map(|d| d.p50)),
+        span(of.map(|d| d.p95)),
+        span(of.map(|d| d.last)),
+        drift.map_or_else(|| "-".to_owned(), |percent| format!("{percent:+} %")),
+    ]
+}
+
+fn nothing(code: Option<&JobCode>, group: Option<&GroupCode>) -> String {
+    let what = match (code, group) {
+        (Some(code), Some(group)) => format!("job {code} in group {group}"),
+        (Some(code), None) => format!("job {code}"),
+        (None, Some(group)) => format!("job in group {group}"),
+        (None, None) => "job".to_owned(),
+    };
+    format!("there is no {what}; procession job list shows those that are")
+}

@@ -1,0 +1,123 @@
+//! What a running `run` says of its end.
+
+use crate::app::App;
+use crate::domain::batch::Snapshot;
+use crate::domain::dag::Dag;
+use crate::domain::eta::{Forecast, Standing, forecast};
+use crate::domain::history::History;
+use crate::domain::id::{BatchId, BatchNo, JobCode};
+use crate::domain::lang::Lang;
+use crate::domain::queue::QueueStatus;
+use crate::domain::time::{Millis, span_words};
+use crate::engine::News;
+use crate::engine::clock::Clock;
+use crate::store;
+use anyhow::Result;
+use std::collections::HashMap;
+
+/// Plain progress repeats the expected end after so many milliseconds at the earliest.
+const LINE_EVERY_MS: i64 = 60_000;
+
+/// What the batches of a running `run` are expected to do, kept up to date by its news.
+pub(super) struct Watch {
+    batches: Vec<Watched>,
+    clock: Clock,
+    total: u32,
+    lang: Lang,
+    said: Option<Millis>,
+}
+
+struct Watched {
+    batch_no: BatchNo,
+    snapshot: Snapshot,
+    dag: Dag,
+    places: HashMap<JobCode, usize>,
+    standing: Vec<Standing>,
+    history: History,
+}
+
+impl Watch {
+    /// Reads what it needs. Whoever runs a batch can do without a forecast of it, so a fault here is
+    /// logged and the run goes on.
+    pub(super) async fn of(app: &App, ids: &[BatchId], lang: Lang) -> Self {
+        let (clock, total) = (app.clock.clone(), app.config.engine.max_parallel);
+        let mut watch = Self { batches: Vec::new(), clock, total, lang, said: None };
+        for id in ids {
+            match Watched::read(app, *id).await {
+                Ok(one) => watch.batches.push(one),
+                Err(error) => {
+                    tracing::warn!(error = format!("{error:#}"), "no forecast of the batch's end");
+                }
+            }
+        }
+        watch
+    }
+
+    /// Takes a change in.
+    pub(super) fn take(&mut self, item: &News) {
+        for batch in &mut self.batches {
+            batch.take(item);
+        }
+    }
+
+    /// When all is expected to have ended; `None` when that is not known.
+    pub(super) fn words(&mut self) -> Option<String> {
+        let now = self.clock.now();
+        let forecasts: Option<Vec<Forecast>> =
+            self.batches.iter().map(|b| b.forecast(self.total, now)).collect();
+        let forecasts = forecasts.filter(|f| f.iter().any(|f| f.open > 0))?;
+        let left = forecasts.iter().map(Forecast::remaining).max()?;
+        let bad = forecasts.iter().map(Forecast::bad_remaining).max()?;
+        let (left, bad) = (span_words(left), span_words(bad));
+        Some(match self.lang {
+            Lang::En => format!("expected end in {left} (p95 {bad})"),
+            Lang::Zh => format!("预计 {left}后结束(p95 {bad})"),
+        })
+    }
+
+    /// The same as a line with its time, when it is time to say it again.
+    pub(super) fn line(&mut self) -> Option<String> {
+        let now = self.clock.now();
+        if self.said.is_some_and(|said| now.since(said) < LINE_EVERY_MS) {
+            return None;
+        }
+        self.said = Some(now);
+        self.words().map(|words| format!("{now} {words}"))
+    }
+}
+
+impl Watched {
+    async fn read(app: &App, id: BatchId) -> Result<Self> {
+        let mut tx = app.db.read().await?;
+        let batch = store::batch::get(&mut tx, id).await?;
+        let snapshot = store::batch::snapshot(&mut tx, id).await?;
+        let rows = store::queue::of_batch(&mut tx, id).await?;
+        let history = store::history::of_group(&mut tx, &batch.values.group).await?;
+        let standing = rows.iter().map(Standing::from).collect();
+        let dag = snapshot.dag()?;
+        let places = snapshot.jobs.iter().enumerate().map(|(i, j)| (j.code.clone(), i)).collect();
+        Ok(Self { batch_no: batch.values.batch_no, snapshot, dag, places, standing, history })
+    }
+
+    fn take(&mut self, item: &News) {
+        if item.batch_no != self.batch_no || item.group != self.snapshot.group.code {
+            return;
+        }
+        let Some(place) = self.places.get(&item.job_code) else { return };
+        let standing = &mut self.standing[*place];
+        standing.status = item.status;
+        standing.not_before = item.not_before;
+        match item.status {
+            QueueStatus::Running => (standing.start, standing.end) = (Some(item.at), None),
+            status if status.is_final() => standing.end = Some(item.at),
+            _ => {}
+        }
+        if matches!(item.status, QueueStatus::Success | QueueStatus::Warning) {
+            item.took_ms.iter().for_each(|ms| self.history.learn(&item.job_code, *ms));
+        }
+    }
+
+    fn forecast(&self, total: u32, now: Millis) -> Option<Forecast> {
+        forecast(&self.snapshot, &self.dag, &self.standing, &self.history, total, now)
+    }
+}

@@ -1,0 +1,197 @@
+//! How long jobs took: what the last good tries of each say about the next one.
+
+use crate::domain::id::JobCode;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// How many tries of a job are looked at. Twenty month-ends are more than a year and a half; what
+/// is older ran on other machines and other data.
+pub const TRIES: usize = 20;
+/// No try counts for longer than this, a hundred years in milliseconds: a clock that was wrong once
+/// must not overflow a sum.
+const LONGEST: i64 = 100 * 365 * 86_400_000;
+
+/// How long one job took: its last `TRIES` successful tries, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Durations {
+    /// How many tries are counted.
+    pub tries: usize,
+    /// Half of them took no longer.
+    pub p50: i64,
+    /// Nineteen of twenty took no longer; with fewer than twenty tries this is the longest.
+    pub p95: i64,
+    /// The newest.
+    pub last: i64,
+}
+
+/// The nearest-rank percentile of sorted values: the smallest of them that at least `percent` in a
+/// hundred do not exceed. It is always a value that really occurred; nothing is interpolated.
+pub fn percentile(sorted: &[i64], percent: usize) -> Option<i64> {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied()
+}
+
+impl Durations {
+    /// What tries say, newest first; `None` when there are none.
+    pub fn of(newest_first: &[i64]) -> Option<Self> {
+        let mut sorted: Vec<i64> =
+            newest_first.iter().take(TRIES).map(|ms| (*ms).clamp(0, LONGEST)).collect();
+        let last = *sorted.first()?;
+        sorted.sort_unstable();
+        let at = |percent| percentile(&sorted, percent);
+        Some(Self { tries: sorted.len(), p50: at(50)?, p95: at(95)?, last })
+    }
+
+    /// By how many percent the newest try was longer than the median; negative when it was
+    /// shorter, `None` when the median is zero and there is nothing to compare with.
+    pub fn drift(&self) -> Option<i64> {
+        (self.p50 > 0).then(|| (self.last - self.p50).saturating_mul(100) / self.p50)
+    }
+}
+
+/// Where an estimate comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// The job's own tries.
+    History,
+    /// It has none: the median of the other jobs of the batch that have.
+    Assumed,
+}
+
+/// How long a job is expected to take, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Estimate {
+    /// Ordinarily.
+    pub p50: i64,
+    /// In a bad case; never less than `p50`.
+    pub p95: i64,
+    /// Where both come from.
+    pub basis: Basis,
+}
+
+/// Durations by job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    of: BTreeMap<JobCode, Durations>,
+}
+
+impl History {
+    /// From tries of any jobs; those of one job newest first.
+    pub fn of(tries: impl IntoIterator<Item = (JobCode, i64)>) -> Self {
+        let mut by_job: BTreeMap<JobCode, Vec<i64>> = BTreeMap::new();
+        for (code, ms) in tries {
+            by_job.entry(code).or_default().push(ms);
+        }
+        let of = by_job.into_iter().filter_map(|(code, ms)| Some((code, Durations::of(&ms)?)));
+        Self { of: of.collect() }
+    }
+
+    /// What is known of a job.
+    pub fn get(&self, code: &JobCode) -> Option<&Durations> {
+        self.of.get(code)
+    }
+
+    /// Takes a try of a job in that has none yet: the first run of a batch learns from itself.
+    pub fn learn(&mut self, code: &JobCode, ms: i64) {
+        if let Some(durations) = Durations::of(&[ms]) {
+            self.of.entry(code.clone()).or_insert(durations);
+        }
+    }
+
+    /// An estimate for each of `jobs`. A job without history gets the median of those that have
+    /// one, marked as assumed; when none of them has, nothing can be said about any.
+    pub fn estimates<'a>(
+        &self,
+        jobs: impl Iterator<Item = &'a JobCode> + Clone,
+    ) -> Option<Vec<Estimate>> {
+        let median = |of: fn(&Durations) -> i64| {
+            let mut known: Vec<i64> =
+                jobs.clone().filter_map(|code| self.get(code)).map(of).collect();
+            known.sort_unstable();
+            percentile(&known, 50)
+        };
+        let (p50, p95) = (median(|d| d.p50)?, median(|d| d.p95)?);
+        let estimate = |code| match self.get(code) {
+            Some(d) => Estimate { p50: d.p50, p95: d.p95, basis: Basis::History },
+            None => Estimate { p50, p95, basis: Basis::Assumed },
+        };
+        Some(jobs.map(estimate).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn code(word: &str) -> JobCode {
+        JobCode::parse(word).expect("code")
+    }
+
+    #[test]
+    fn the_nearest_rank_is_a_value_that_occurred() {
+        let to = |n: i64| -> Vec<i64> { (1..=n).collect() };
+        for (sorted, percent, expected) in [
+            (to(0), 50, None),
+            (to(1), 50, Some(1)),
+            (to(1), 95, Some(1)),
+            (to(2), 50, Some(1)),
+            (to(3), 50, Some(2)),
+            (to(4), 50, Some(2)),
+            (to(19), 95, Some(19)),
+            (to(20), 95, Some(19)),
+            (to(20), 50, Some(10)),
+            (to(20), 100, Some(20)),
+            (to(20), 0, Some(1)),
+        ] {
+            assert_eq!(percentile(&sorted, percent), expected, "{sorted:?} {percent}");
+        }
+    }
+
+    #[test]
+    fn only_the_newest_tries_count() {
+        let mut tries = vec![300, 100, 200];
+        let few = Durations::of(&tries).expect("three");
+        assert_eq!((few.tries, few.p50, few.p95, few.last), (3, 200, 300, 300));
+        assert_eq!(few.drift(), Some(50));
+        tries.extend([100; 17]);
+        tries.extend([9_000_000; 50]);
+        let many = Durations::of(&tries).expect("many");
+        assert_eq!((many.tries, many.p50, many.p95), (TRIES, 100, 200));
+        assert_eq!(Durations::of(&[]), None);
+        assert_eq!(Durations::of(&[5, 0, 0]).expect("three").drift(), None);
+        // A clock that ran backwards, and one that was a thousand years ahead.
+        let odd = Durations::of(&[-5, i64::MAX]).expect("two");
+        assert_eq!((odd.p50, odd.p95), (0, LONGEST));
+    }
+
+    #[test]
+    fn what_is_not_known_is_marked() {
+        let history = History::of([(code("A"), 10), (code("B"), 30), (code("C"), 20)]);
+        let jobs = [code("A"), code("NEW"), code("B"), code("C")];
+        let estimates = history.estimates(jobs.iter()).expect("three are known");
+        let shown: Vec<(i64, Basis)> = estimates.iter().map(|e| (e.p50, e.basis)).collect();
+        let (history_, assumed) = (Basis::History, Basis::Assumed);
+        assert_eq!(shown, [(10, history_), (20, assumed), (30, history_), (20, history_)]);
+        assert_eq!(history.estimates([code("X"), code("Y")].iter()), None);
+        let mut history = history;
+        history.learn(&code("A"), 999);
+        history.learn(&code("X"), 70);
+        let known = |c| history.get(&code(c)).map(|d| d.p50);
+        assert_eq!((known("A"), known("X")), (Some(10), Some(70)));
+    }
+
+    proptest! {
+        #[test]
+        fn percentiles_keep_their_order(tries in prop::collection::vec(any::<i64>(), 1..60)) {
+            let found = Durations::of(&tries).expect("some");
+            prop_assert!(0 <= found.p50 && found.p50 <= found.p95 && found.p95 <= LONGEST);
+            let kept: Vec<i64> = tries.iter().take(TRIES).map(|t| (*t).clamp(0, LONGEST)).collect();
+            let not_above = |limit| kept.iter().filter(|t| **t <= limit).count() * 100;
+            prop_assert!(not_above(found.p50) >= 50 * kept.len());
+            prop_assert!(not_above(found.p95) >= 95 * kept.len());
+            prop_assert!(kept.contains(&found.p50) && kept.contains(&found.p95));
+        }
+    }
+}

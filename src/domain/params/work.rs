@@ -1,0 +1,181 @@
+//! Works out one parameter: the first layer that has a value, and the `${…}` in it.
+
+use super::fault::{ParamError, check_type};
+use super::{BoundParam, Layer, Layers, Outside, Resolved, pieces};
+use crate::domain::id::JobCode;
+use crate::domain::job::{JobDef, Need, Param, ParamMode, Secrecy};
+use crate::domain::reference::{Piece, Reference};
+use crate::domain::secret::{BY_NAME, Value};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+/// What is known while the parameters of one job are worked out.
+pub(super) struct Work<'a> {
+    pub(super) job: &'a JobDef,
+    pub(super) layers: Layers<'a>,
+    pub(super) outside: Outside<'a>,
+}
+
+/// Names of secrets that were asked for on the way.
+pub(super) type Asked<'a> = &'a RefCell<BTreeSet<String>>;
+
+impl Work<'_> {
+    pub(super) fn resolve(&self, param: &Param) -> Result<Resolved, ParamError> {
+        let (layer, value) = self.find(param, &RefCell::default())?;
+        if let Some(value) = &value {
+            // Without the secrets there is only a mask to look at.
+            if self.outside.secret.is_some() || !value.is_secret() {
+                check_type(&param.name, param.ty, value)?;
+            }
+        } else if param.need == Need::Required && param.mode != ParamMode::Out {
+            return Err(ParamError::Missing { param: param.name.clone() });
+        }
+        let Param { name, mode, ty, .. } = param.clone();
+        Ok(Resolved { param: BoundParam { name, mode, ty, value }, layer })
+    }
+
+    /// The first layer with a value, and the value.
+    pub(super) fn find(
+        &self,
+        param: &Param,
+        asked: Asked<'_>,
+    ) -> Result<(Option<Layer>, Option<Value>), ParamError> {
+        let (layer, value) = self.first(param, asked)?;
+        let decls = self.layers.group.iter().chain(self.layers.global);
+        let mut secrecy = decls.filter(|d| d.name == param.name).map(|d| d.secrecy);
+        let hidden = param.secrecy == Secrecy::Secret || secrecy.any(|s| s == Secrecy::Secret);
+        Ok((layer, if hidden { value.map(Value::hidden) } else { value }))
+    }
+
+    fn first(
+        &self,
+        param: &Param,
+        asked: Asked<'_>,
+    ) -> Result<(Option<Layer>, Option<Value>), ParamError> {
+        let name = param.name.as_str();
+        let own = || param.value.as_deref().map(|text| self.expand(name, text, asked)).transpose();
+        if param.mode == ParamMode::Out {
+            return Ok((param.value.as_ref().map(|_| Layer::Job), own()?));
+        }
+        if let Some(text) = self.layers.batch.params.get(name) {
+            return Ok((Some(Layer::Batch), Some(self.given(name, text, asked)?)));
+        }
+        if let Some(value) = own()? {
+            return Ok((Some(Layer::Job), Some(value)));
+        }
+        if let Some(value) = self.upstream(name)? {
+            return Ok((Some(Layer::Upstream), value.map(Value::Open)));
+        }
+        Ok(match self.declared(name, asked)? {
+            Some((layer, value)) => (Some(layer), Some(value)),
+            None => (None, None),
+        })
+    }
+
+    /// A value of the batch: it comes from outside, so nothing in it is looked at but the name of a
+    /// secret, which was checked when the batch was opened.
+    fn given(&self, param: &str, text: &str, asked: Asked<'_>) -> Result<Value, ParamError> {
+        match text.strip_prefix(BY_NAME) {
+            Some(secret) => self.secret(param, secret, asked),
+            None => Ok(Value::from(text)),
+        }
+    }
+
+    fn upstream(&self, name: &str) -> Result<Option<Option<String>>, ParamError> {
+        let has = |code: &JobCode| Some((code.to_string(), (self.outside.output)(code, name)?));
+        let mut found: Vec<_> = self.layers.parents.iter().filter_map(has).collect();
+        if found.len() > 1 {
+            let parents = found.into_iter().map(|(code, _)| code).collect();
+            return Err(ParamError::SeveralParents { param: name.to_owned(), parents });
+        }
+        Ok(found.pop().map(|(_, value)| value))
+    }
+
+    fn declared(&self, name: &str, asked: Asked<'_>) -> Result<Option<(Layer, Value)>, ParamError> {
+        let layers = [(Layer::Group, self.layers.group), (Layer::Global, self.layers.global)];
+        for (layer, decls) in layers {
+            let Some(decl) = decls.iter().find(|d| d.name == name) else { continue };
+            let Some(text) = &decl.value else { continue };
+            let value = self.expand(name, text, asked)?;
+            let hidden = decl.secrecy == Secrecy::Secret;
+            return Ok(Some((layer, if hidden { value.hidden() } else { value })));
+        }
+        Ok(None)
+    }
+
+    fn secret(&self, param: &str, name: &str, asked: Asked<'_>) -> Result<Value, ParamError> {
+        asked.borrow_mut().insert(name.to_owned());
+        let Some(secrets) = self.outside.secret else { return Ok(Value::from("***").hidden()) };
+        secrets(name).map(Value::Secret).ok_or_else(|| ParamError::NoValue {
+            param: param.to_owned(),
+            name: format!("secret.{name}"),
+            cure: format!("define it under secrets:, or store it: procession secret set {name}"),
+        })
+    }
+
+    fn expand(&self, param: &str, text: &str, asked: Asked<'_>) -> Result<Value, ParamError> {
+        let mut whole = String::new();
+        let mut hidden = false;
+        for piece in pieces(param, text)? {
+            match piece {
+                Piece::Text(text) => whole.push_str(&text),
+                Piece::Name(name, reference) => {
+                    let value = self.look_up(param, name, &reference, asked)?;
+                    hidden |= value.is_secret();
+                    whole.push_str(value.expose());
+                }
+            }
+        }
+        let value = Value::Open(whole);
+        Ok(if hidden { value.hidden() } else { value })
+    }
+
+    fn look_up(
+        &self,
+        param: &str,
+        name: String,
+        reference: &Reference,
+        asked: Asked<'_>,
+    ) -> Result<Value, ParamError> {
+        let batch = self.layers.batch;
+        let (no, date) = (&batch.batch_no, batch.business_date);
+        let found: Result<String, String> = match reference {
+            Reference::BatchNo => Ok(no.to_string()),
+            Reference::Batch(expr) => {
+                expr.one_from(no, date).map(|no| no.to_string()).map_err(|e| e.to_string())
+            }
+            Reference::Group => Ok(batch.group.to_string()),
+            Reference::JobCode => Ok(self.job.code.to_string()),
+            Reference::Item => {
+                let item = self.job.item().map(str::to_owned);
+                item.ok_or_else(|| "only a job with for_each has one".to_owned())
+            }
+            Reference::Date(expr) => expr.of(no, date).map(|d| d.to_string()),
+            Reference::Format(expr, format) => expr.of(no, date).map(|d| format.write(d)),
+            Reference::Secret(secret) => return self.secret(param, secret, asked),
+            Reference::Param(key) => match self.param(key, asked)? {
+                Some(value) => return Ok(value),
+                None => Err(format!("give it to the group or to the batch (--param {key}=VALUE)")),
+            },
+            Reference::Output(code, key) => (self.outside.output)(code, key)
+                .flatten()
+                .ok_or_else(|| format!("job {code} ended without an output named {key}")),
+        };
+        found.map(Value::Open).map_err(|cure| ParamError::NoValue {
+            param: param.to_owned(),
+            name,
+            cure,
+        })
+    }
+
+    /// `${params.KEY}`: the batch's, else the group's, else that of all groups.
+    fn param(&self, key: &str, asked: Asked<'_>) -> Result<Option<Value>, ParamError> {
+        let decls = self.layers.group.iter().chain(self.layers.global);
+        let hidden = decls.clone().any(|d| d.name == key && d.secrecy == Secrecy::Secret);
+        let value = match self.layers.batch.params.get(key) {
+            Some(text) => Some(self.given(key, text, asked)?),
+            None => self.declared(key, asked)?.map(|(_, value)| value),
+        };
+        Ok(if hidden { value.map(Value::hidden) } else { value })
+    }
+}

@@ -1,0 +1,242 @@
+//! Texts that are never shown, and how they are kept out of what is shown.
+
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt;
+
+/// What stands where a secret was.
+pub const MASK: &str = "***";
+/// Fewest characters of a secret: a shorter one would be masked inside ordinary words, or not at all.
+pub const SHORTEST: usize = 4;
+/// How a batch's parameter names a secret instead of holding it: `--param pw=@secret:LEDGER`.
+pub const BY_NAME: &str = "@secret:";
+
+/// A value that knows whether it may be shown. Whoever needs the text itself says `expose`.
+#[derive(Clone)]
+pub enum Value {
+    /// It may.
+    Open(String),
+    /// Never.
+    Secret(SecretString),
+}
+
+impl Value {
+    /// The text itself.
+    pub fn expose(&self) -> &str {
+        match self {
+            Self::Open(text) => text,
+            Self::Secret(text) => text.expose_secret(),
+        }
+    }
+
+    /// The text, or the mask of a secret.
+    pub fn shown(&self) -> &str {
+        match self {
+            Self::Open(text) => text,
+            Self::Secret(_) => MASK,
+        }
+    }
+
+    /// The same text as a secret.
+    pub fn hidden(self) -> Self {
+        match self {
+            Self::Open(text) => Self::Secret(SecretString::from(text)),
+            Self::Secret(text) => Self::Secret(text),
+        }
+    }
+
+    /// Whether it is never shown.
+    pub fn is_secret(&self) -> bool {
+        matches!(self, Self::Secret(_))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Open(text.to_owned())
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.shown(), f)
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_secret() == other.is_secret() && self.expose() == other.expose()
+    }
+}
+
+impl Eq for Value {}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.shown())
+    }
+}
+
+/// The texts to take out of whatever one try prints, raises or hands on.
+#[derive(Clone, Debug, Default)]
+pub struct Mask {
+    /// Longest first, so that a secret within another leaves nothing of the longer one.
+    texts: Vec<SecretString>,
+}
+
+impl Mask {
+    /// A mask over these secrets: each as it is, its lines (a log comes line by line), and as JSON and
+    /// URLs write it.
+    pub fn of<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) -> Self {
+        let mut texts: Vec<String> = Vec::new();
+        for secret in secrets {
+            let text = secret.expose_secret();
+            texts.push(text.to_owned());
+            texts.extend(text.lines().map(|line| line.trim().to_owned()));
+            let json = serde_json::to_string(text).unwrap_or_default();
+            texts.push(json.trim_matches('"').to_owned());
+            let plus: String = url::form_urlencoded::byte_serialize(text.as_bytes()).collect();
+            texts.push(plus.replace('+', "%20"));
+            texts.push(plus);
+        }
+        texts.retain(|text| text.chars().count() >= SHORTEST);
+        texts.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        texts.dedup();
+        Self { texts: texts.into_iter().map(SecretString::from).collect() }
+    }
+
+    /// Whether there is nothing to take out.
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    /// `text` without the secrets.
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut masked = Cow::Borrowed(text);
+        for secret in &self.texts {
+            if masked.contains(secret.expose_secret()) {
+                masked = Cow::Owned(masked.replace(secret.expose_secret(), MASK));
+            }
+        }
+        masked
+    }
+
+    /// A piece of a line that was too long, without the secrets: also without the part of one that the
+    /// cut before it or after it left here.
+    pub fn piece(&self, text: &str, cut: Cut) -> String {
+        let mut rest = self.text(text).into_owned();
+        let (before, after) = match cut {
+            Cut::Before => (true, false),
+            Cut::After => (false, true),
+            Cut::Both => (true, true),
+        };
+        let part = |long: &str, fits: &dyn Fn(&str) -> bool, from: End| {
+            let cuts = long.char_indices().map(|(at, _)| at).filter(|at| *at > 0);
+            let parts = cuts.map(|at| match from {
+                End::Start => long[..at].to_owned(),
+                End::Finish => long[at..].to_owned(),
+            });
+            parts.filter(|p| p.chars().count() >= SHORTEST && fits(p)).max_by_key(String::len)
+        };
+        for secret in &self.texts {
+            let secret = secret.expose_secret();
+            let head = part(secret, &|p| before && rest.starts_with(p), End::Finish);
+            if let Some(head) = head {
+                rest.replace_range(..head.len(), MASK);
+            }
+            let tail = part(secret, &|p| after && rest.ends_with(p), End::Start);
+            if let Some(tail) = tail {
+                rest.truncate(rest.len() - tail.len());
+                rest.push_str(MASK);
+            }
+        }
+        rest
+    }
+}
+
+/// Where a line that was too long was cut, seen from one of its pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// It is the last piece.
+    Before,
+    /// It is the first piece.
+    After,
+    /// It is one between.
+    Both,
+}
+
+/// An end of a secret.
+#[derive(Clone, Copy)]
+enum End {
+    Start,
+    Finish,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_secret_value_is_not_shown() {
+        let secret = Value::from("hunter22").hidden();
+        assert_eq!(format!("{secret:?}"), "\"***\"");
+        assert_eq!(serde_json::to_string(&secret).expect("json"), "\"***\"");
+        assert_eq!((secret.shown(), secret.expose()), ("***", "hunter22"));
+        let open = Value::from("x");
+        assert_eq!(format!("{open:?}"), "\"x\"");
+        assert_ne!(open, Value::from("x").hidden());
+        assert_eq!(secret.clone().hidden(), secret);
+    }
+
+    #[test]
+    fn secrets_are_taken_out_in_every_spelling() {
+        let secrets =
+            ["pa ss\"w/d", "pa ss", "BEGIN\nline-two\nEND", "abc"].map(SecretString::from);
+        let mask = Mask::of(&secrets);
+        for (text, masked) in [
+            ("it is pa ss\"w/d.", "it is ***."),
+            ("{\"x\":\"pa ss\\\"w/d\"}", "{\"x\":\"***\"}"),
+            ("?x=pa+ss%22w%2Fd&y", "?x=***&y"),
+            ("?x=pa%20ss%22w%2Fd", "?x=***"),
+            ("only pa ss here", "only *** here"),
+            ("a line: line-two", "a line: ***"),
+            // Shorter than can be masked; such a secret is refused before it comes here.
+            ("abc END", "abc END"),
+            ("pa ss\"w/dpa ss", "******"),
+        ] {
+            assert_eq!(mask.text(text), masked, "{text}");
+        }
+        assert!(Mask::of(&[]).is_empty() && !mask.is_empty());
+        assert!(!format!("{mask:?}").contains("pa ss"));
+    }
+
+    #[test]
+    fn a_secret_that_a_cut_goes_through_is_taken_out_on_both_sides() {
+        let mask = Mask::of(&[SecretString::from("hunter22-é")]);
+        for (text, cut, masked) in [
+            ("x hunter", Cut::After, "x ***"),
+            ("x hunt", Cut::After, "x ***"),
+            ("er22-é y", Cut::Before, "*** y"),
+            ("er22-é hunt", Cut::Both, "*** ***"),
+            ("hunter22-é hunter", Cut::After, "*** ***"),
+            // Three characters are no secret, and without a cut there a part is only a word.
+            ("x hun", Cut::After, "x hun"),
+            ("x hunter", Cut::Before, "x hunter"),
+        ] {
+            assert_eq!(mask.piece(text, cut), masked, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_of_a_secret_is_left(
+            secret in "[a-z]{4,12}", before in "[A-Z ]{0,20}", after in "[A-Z ]{0,20}"
+        ) {
+            let mask = Mask::of(&[SecretString::from(secret.clone())]);
+            let masked = mask.text(&format!("{before}{secret}{after}")).into_owned();
+            prop_assert_eq!(masked, format!("{before}***{after}"));
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The critical path: how late each open job may end without making the batch later.
+//!
+//! Forward and backward pass over what is left of each job, by dependency alone; slots are the
+//! business of `timeline`. Costs time in the order of jobs plus dependencies.
+
+use crate::domain::dag::{Dag, Node};
+use crate::domain::time::Millis;
+use std::cmp::Reverse;
+
+/// What an open job waits for before it can have a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// All its open parents.
+    AfterAll,
+    /// The first of its open parents.
+    AfterFirst,
+    /// No parent any more, open or not.
+    Ready,
+    /// It runs.
+    Running,
+}
+
+/// What is left of an open job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// What it waits for.
+    pub stage: Stage,
+    /// It does not start, or go on, before this moment.
+    pub from: Millis,
+    /// So long it still takes, in milliseconds; never negative.
+    pub ms: i64,
+    /// So much longer in a bad case.
+    pub spread: i64,
+}
+
+/// The two passes over a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passes {
+    /// The earliest moment at which all can have ended.
+    pub end: Millis,
+    /// Parallel to the jobs: how many milliseconds later each may end; `None` for those that are
+    /// over.
+    pub slack: Vec<Option<i64>>,
+    /// The jobs that decide `end`, in the order in which they run; each starts when the one before
+    /// it ends. The first may wait for a moment, its not-before.
+    pub path: Vec<Node>,
+}
+
+/// Slack and critical path of the open jobs; `left` runs parallel to the jobs of `dag`, with `None`
+/// for those that are over.
+pub fn passes(dag: &Dag, left: &[Option<Left>], now: Millis) -> Passes {
+    let (mut start, mut finish) = (vec![now; dag.len()], vec![now; dag.len()]);
+    for &node in dag.in_order() {
+        let Some(job) = left[node.at()] else { continue };
+        let ends = awaited(dag, left, node).map(|p| finish[p.at()]);
+        let ready = if job.stage == Stage::AfterFirst { ends.min() } else { ends.max() };
+        let ready = ready.unwrap_or(now);
+        start[node.at()] = ready.max(job.from).max(now);
+        finish[node.at()] = start[node.at()].plus(job.ms);
+    }
+    let end = finish.iter().copied().max().unwrap_or(now);
+    let mut latest_end = vec![end; dag.len()];
+    let mut slack = vec![None; dag.len()];
+    for &node in dag.in_order().iter().rev() {
+        let Some(job) = left[node.at()] else { continue };
+        for child in dag.children(node) {
+            let Some(below) = left[child.at()] else { continue };
+            let counts = match below.stage {
+                Stage::AfterAll => true,
+                // Of several, only the one that let it start.
+                Stage::AfterFirst => finish[node.at()] <= start[child.at()],
+                Stage::Ready | Stage::Running => false,
+            };
+            if counts {
+                let latest = latest_end[child.at()].plus(-below.ms);
+                latest_end[node.at()] = latest_end[node.at()].min(latest);
+            }
+        }
+        slack[node.at()] = Some(latest_end[node.at()].plus(-job.ms).since(start[node.at()]));
+    }
+    let path = path(dag, left, (&start, &finish), end);
+    Passes { end, slack, path }
+}
+
+/// The open parents that a job waits for.
+fn awaited<'a>(
+    dag: &'a Dag,
+    left: &'a [Option<Left>],
+    node: Node,
+) -> impl Iterator<Item = Node> + 'a {
+    let waits =
+        left[node.at()].is_some_and(|l| matches!(l.stage, Stage::AfterAll | Stage::AfterFirst));
+    dag.parents(node).filter(move |p| waits && left[p.at()].is_some())
+}
+
+/// From the last job back along the parents that each waited for. Among equals the deepest, then
+/// the first by code, so that the path does not depend on the order of the definition.
+fn path(
+    dag: &Dag,
+    left: &[Option<Left>],
+    (start, finish): (&[Millis], &[Millis]),
+    end: Millis,
+) -> Vec<Node> {
+    let best = |nodes: &mut dyn Iterator<Item = Node>, ends: Millis| {
+        nodes
+            .filter(|n| left[n.at()].is_some() && finish[n.at()] == ends)
+            .min_by_key(|n| (Reverse(dag.level(*n)), dag.code(*n)))
+    };
+    let mut found = Vec::new();
+    let mut next = best(&mut dag.in_order().iter().copied(), end);
+    while let Some(node) = next {
+        found.push(node);
+        next = best(&mut awaited(dag, left, node), start[node.at()]);
+    }
+    found.reverse();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::JobCode;
+    use crate::domain::job::JobDependency;
+    use proptest::prelude::*;
+
+    const NOW: Millis = Millis(1_000);
+
+    fn dag(order: &[usize], pairs: &[(usize, usize)]) -> Dag {
+        let code = |i: usize| JobCode::parse(&format!("J{i}")).expect("code");
+        let jobs: Vec<JobCode> = order.iter().map(|i| code(*i)).collect();
+        let edge =
+            |(child, parent): &(usize, usize)| JobDependency::plain(code(*child), code(*parent), 0);
+        let edges: Vec<JobDependency> = pairs.iter().map(edge).collect();
+        Dag::build(&jobs, &edges).expect("acyclic")
+    }
+
+    fn left(ms: i64) -> Option<Left> {
+        Some(Left { stage: Stage::AfterAll, from: NOW, ms, spread: 0 })
+    }
+
+    fn codes(dag: &Dag, path: &[Node]) -> Vec<String> {
+        path.iter().map(|n| dag.code(*n).to_string()).collect()
+    }
+
+    #[test]
+    fn the_longest_chain_has_no_slack() {
+        // J0 -> J1 -> J3 and J0 -> J2 -> J3; J2 is shorter than J1 by 30; J4 stands alone.
+        let dag = dag(&[0, 1, 2, 3, 4], &[(1, 0), (2, 0), (3, 1), (3, 2)]);
+        let found = passes(&dag, &[left(10), left(50), left(20), left(5), left(1)], NOW);
+        assert_eq!(found.end, NOW.plus(65));
+        assert_eq!(found.slack, [Some(0), Some(0), Some(30), Some(0), Some(64)]);
+        assert_eq!(codes(&dag, &found.path), ["J0", "J1", "J3"]);
+        // J0 and J1 are over: what is left of the other branch is now what counts.
+        let found = passes(&dag, &[None, None, left(20), left(5), left(1)], NOW);
+        assert_eq!(
+            (found.end, codes(&dag, &found.path)),
+            (NOW.plus(25), vec!["J2".into(), "J3".into()])
+        );
+        assert_eq!(found.slack, [None, None, Some(0), Some(0), Some(24)]);
+    }
+
+    #[test]
+    fn the_first_of_several_is_enough_where_a_rule_says_so() {
+        // J2 after J0 or J1, whichever ends first; J3 after J2.
+        let dag = dag(&[0, 1, 2, 3], &[(2, 0), (2, 1), (3, 2)]);
+        let first = left(5).map(|l| Left { stage: Stage::AfterFirst, ..l });
+        let found = passes(&dag, &[left(10), left(30), first, left(50)], NOW);
+        assert_eq!(
+            (found.end, codes(&dag, &found.path)),
+            (NOW.plus(65), ["J0", "J2", "J3"].map(String::from).to_vec())
+        );
+        assert_eq!(found.slack, [Some(0), Some(35), Some(0), Some(0)]);
+        // Once it is ready, no parent counts.
+        let ready = left(5).map(|l| Left { stage: Stage::Ready, ..l });
+        let found = passes(&dag, &[None, left(30), ready, left(50)], NOW);
+        assert_eq!((found.end, found.slack[1]), (NOW.plus(55), Some(25)));
+    }
+
+    #[test]
+    fn a_time_of_day_cuts_the_path() {
+        let dag = dag(&[0, 1], &[(1, 0)]);
+        let late = left(5).map(|l| Left { from: NOW.plus(500), ..l });
+        let found = passes(&dag, &[left(10), late], NOW);
+        assert_eq!(found.slack, [Some(490), Some(0)]);
+        assert_eq!((found.end, codes(&dag, &found.path)), (NOW.plus(505), vec!["J1".into()]));
+    }
+
+    #[test]
+    fn nothing_left_ends_now() {
+        let dag = dag(&[0], &[]);
+        let found = passes(&dag, &[None], NOW);
+        assert_eq!((found.end, found.slack, found.path), (NOW, vec![None], vec![]));
+    }
+
+    type Case = (Vec<(usize, usize)>, Vec<Option<(i64, i64)>>, Vec<usize>);
+
+    fn cases() -> impl Strategy<Value = Case> {
+        let pairs = prop::collection::hash_set((0usize..9, 0usize..9), 0..25).prop_map(|raw| {
+            let down = raw.into_iter().filter(|(a, b)| a != b).map(|(a, b)| (a.max(b), a.min(b)));
+            down.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+        });
+        let works = prop::collection::vec(prop::option::weighted(0.8, (0i64..100, 0i64..50)), 9);
+        (pairs, works, Just((0..9).collect::<Vec<usize>>()).prop_shuffle())
+    }
+
+    fn lefts(works: &[Option<(i64, i64)>]) -> Vec<Option<Left>> {
+        let job = |w: &Option<(i64, i64)>| {
+            w.and_then(|(ms, wait)| left(ms).map(|l| Left { from: NOW.plus(wait), ..l }))
+        };
+        works.iter().map(job).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn slack_is_what_the_words_say((pairs, works, _) in cases()) {
+            let order: Vec<usize> = (0..9).collect();
+            let (dag, left) = (dag(&order, &pairs), lefts(&works));
+            let found = passes(&dag, &left, NOW);
+            for node in found.path.iter() {
+                prop_assert_eq!(found.slack[node.at()], Some(0));
+            }
+            for i in 0..9 {
+                let (Some(job), Some(slack)) = (left[i], found.slack[i]) else {
+                    prop_assert!(left[i].is_none() && found.slack[i].is_none());
+                    continue;
+                };
+                prop_assert!(slack >= 0);
+                let with = |more: i64| {
+                    let mut longer = left.clone();
+                    longer[i] = Some(Left { ms: job.ms + more, ..job });
+                    passes(&dag, &longer, NOW).end
+                };
+                // So much longer changes nothing, one more does.
+                prop_assert_eq!(with(slack), found.end);
+                prop_assert_eq!(with(slack + 1), found.end.plus(1));
+            }
+            // The path explains the end: it starts now or at a not-before, and has no gap.
+            if let Some(first) = found.path.first() {
+                let total: i64 = found.path.iter().filter_map(|n| left[n.at()]).map(|l| l.ms).sum();
+                let begins = left[first.at()].map_or(NOW, |l| l.from);
+                prop_assert_eq!(begins.plus(total), found.end);
+                for pair in found.path.windows(2) {
+                    prop_assert!(dag.parents(pair[1]).any(|p| p == pair[0]));
+                }
+            }
+        }
+
+        #[test]
+        fn the_order_of_the_definition_does_not_matter((pairs, works, shuffled) in cases()) {
+            let order: Vec<usize> = (0..9).collect();
+            let one = dag(&order, &pairs);
+            let two = dag(&shuffled, &pairs);
+            let moved: Vec<_> = shuffled.iter().map(|i| works[*i]).collect();
+            let (a, b) = (passes(&one, &lefts(&works), NOW), passes(&two, &lefts(&moved), NOW));
+            prop_assert_eq!(a.end, b.end);
+            prop_assert_eq!(codes(&one, &a.path), codes(&two, &b.path));
+            for (place, i) in shuffled.iter().enumerate() {
+                prop_assert_eq!(a.slack[*i], b.slack[place]);
+            }
+        }
+    }
+}

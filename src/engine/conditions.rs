@@ -1,0 +1,64 @@
+//! Conditions on outputs, answered from those that memory keeps.
+
+use crate::domain::batch::Snapshot;
+use crate::domain::body::Items;
+use crate::domain::expr::Expr;
+use crate::domain::id::JobCode;
+use crate::domain::job::{JobDef, output_of};
+use crate::domain::outcome::Outputs;
+use crate::domain::params;
+use crate::domain::trigger_rule::When;
+use std::collections::{HashMap, HashSet};
+
+/// Whether an expression holds of a job's outputs. One that cannot be answered (no such output, a
+/// text compared with a number) does not hold; the log says so, because the branch below is then not
+/// taken.
+pub(super) fn holds(outputs: &HashMap<JobCode, Outputs>, job: &JobCode, expr: &Expr) -> bool {
+    let found = outputs.get(job);
+    answer(expr, &|name| found.and_then(|outputs| outputs.look_up(name)))
+}
+
+/// Whether a job's own condition holds of outputs `CODE.NAME`.
+pub(super) fn allows(outputs: &HashMap<JobCode, Outputs>, expr: &Expr) -> bool {
+    let of = |code: &str| outputs.iter().find(|(job, _)| job.as_str() == code).map(|(_, o)| o);
+    answer(expr, &|name| {
+        let (code, output) = output_of(name, &|code| of(code).is_some())?;
+        of(code)?.look_up(output)
+    })
+}
+
+fn answer(expr: &Expr, look_up: &dyn Fn(&str) -> Option<Option<String>>) -> bool {
+    expr.eval(look_up).unwrap_or_else(|error| {
+        tracing::warn!(%expr, %error, "a condition cannot be answered; taken as false");
+        false
+    })
+}
+
+/// Jobs whose outputs others refer to, in parameters or in conditions.
+pub(super) fn wanted_outputs(snapshot: &Snapshot) -> HashSet<JobCode> {
+    let mut parents: HashMap<&JobCode, Vec<JobCode>> = HashMap::new();
+    for d in &snapshot.dependencies {
+        parents.entry(&d.job_code).or_default().push(d.depends_on.clone());
+    }
+    let asked = |job: &JobDef| {
+        let parents = parents.get(&job.code).map(Vec::as_slice).unwrap_or_default();
+        params::outputs_asked(job, parents)
+    };
+    let referred = snapshot.jobs.iter().flat_map(asked).map(|(code, _)| code);
+    let lists = snapshot.jobs.iter().filter_map(|j| match &j.for_each.as_ref()?.items {
+        Items::Output(code, _) => Some(code.clone()),
+        Items::List(_) | Items::Param(_) => None,
+    });
+    let conditions = snapshot.dependencies.iter().filter_map(|d| match d.when {
+        When::Output(_) => Some(d.depends_on.clone()),
+        When::Success | When::Failure | When::Done | When::Skipped => None,
+    });
+    let codes: HashMap<&str, &JobCode> =
+        snapshot.jobs.iter().map(|j| (j.code.as_str(), &j.code)).collect();
+    let named = snapshot.jobs.iter().filter_map(|j| j.condition.as_ref()).flat_map(Expr::names);
+    let named = named.filter_map(|name| {
+        let (code, _) = output_of(name, &|code| codes.contains_key(code))?;
+        codes.get(code).map(|code| (*code).clone())
+    });
+    referred.chain(lists).chain(conditions).chain(named).collect()
+}

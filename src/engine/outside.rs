@@ -1,0 +1,122 @@
+//! What jobs wait for in other batches: worked out when a batch is read, looked at again while it runs.
+
+use crate::domain::batch::{Batch, Snapshot};
+use crate::domain::dag::Node;
+use crate::domain::external::{Expired, Waiting, judge};
+use crate::domain::id::BatchId;
+use crate::domain::time::Millis;
+use crate::domain::trigger_rule::Tally;
+use crate::engine::changes::Changes;
+use crate::engine::dispatcher::QueueDispatcher;
+use crate::store::{self, Tx};
+use anyhow::{Context as _, Result};
+use std::collections::HashMap;
+
+/// The dependencies of one batch on others, each with the job that waits.
+pub(super) type Outside = Vec<(Node, Waiting)>;
+
+/// Reads how the batches stand that this one's jobs wait for.
+pub async fn read(tx: &mut Tx, batch: &Batch, snapshot: &Snapshot, now: Millis) -> Result<Outside> {
+    if snapshot.externals.is_empty() {
+        return Ok(Vec::new());
+    }
+    let places: HashMap<_, _> =
+        (0..).zip(&snapshot.jobs).map(|(i, job)| (&job.code, Node(i))).collect();
+    let mut outside = Vec::new();
+    for external in &snapshot.externals {
+        let Some(node) = places.get(&external.job_code) else { continue };
+        let values = &batch.values;
+        let wanted = external.batch.from(&values.batch_no, values.business_date);
+        let wanted = wanted.with_context(|| {
+            format!("job {}: which batch of {} it waits for", external.job_code, external.target())
+        })?;
+        let mut waiting =
+            Waiting { external: external.clone(), wanted, edge: None, waits: Vec::new() };
+        look(tx, batch, &mut waiting, now).await?;
+        outside.push((*node, waiting));
+    }
+    Ok(outside)
+}
+
+/// Looks at one again. `true` when it has spoken.
+async fn look(tx: &mut Tx, batch: &Batch, waiting: &mut Waiting, now: Millis) -> Result<bool> {
+    let external = &waiting.external;
+    let seen = store::outside::seen(tx, external, &waiting.wanted, batch.batch_id).await?;
+    let expired = match deadline(batch, waiting) {
+        Some(at) if at <= now => Expired::Yes,
+        Some(_) | None => Expired::No,
+    };
+    match judge(external, &seen, expired) {
+        Ok(edge) => waiting.edge = Some(edge),
+        Err(waits) => waiting.waits = waits,
+    }
+    Ok(waiting.edge.is_some())
+}
+
+/// When waiting is over.
+pub(super) fn deadline(batch: &Batch, waiting: &Waiting) -> Option<Millis> {
+    let limit = waiting.external.wait_sec?;
+    Some(batch.create_time.plus(i64::from(limit) * 1_000))
+}
+
+/// What the edges from outside say of each job that has any, to begin its tally with.
+pub(super) fn tallies(outside: &Outside) -> HashMap<Node, Tally> {
+    let mut tallies: HashMap<Node, Tally> = HashMap::new();
+    for (node, waiting) in outside {
+        let tally = tallies.entry(*node).or_default();
+        tally.open += 1;
+        if let Some(edge) = waiting.edge {
+            tally.add(edge);
+        }
+    }
+    tallies
+}
+
+impl QueueDispatcher {
+    /// Whether a job that has just ended here is one that another batch of this process waits for; it
+    /// then need not wait for the next look.
+    pub(super) fn is_awaited(&self, ended: &[(BatchId, Node)]) -> bool {
+        let waiting = || self.active.values().filter(|a| a.waits_outside());
+        if waiting().next().is_none() {
+            return false;
+        }
+        ended.iter().filter_map(|(id, node)| Some((self.active.get(id)?, *node))).any(
+            |(a, node)| {
+                let (group, code) = (&a.batch.values.group, &a.job(node).code);
+                waiting().flat_map(|w| &w.outside).any(|(_, w)| {
+                    let external = &w.external;
+                    external.group == *group
+                        && external.depends_on.as_ref().is_none_or(|on| on == code)
+                })
+            },
+        )
+    }
+
+    /// Looks at the batches that jobs here still wait for. Costs a few reads per open dependency,
+    /// none when there is none.
+    pub async fn look_outside(&mut self) -> Result<()> {
+        let open: Vec<BatchId> =
+            self.active.iter().filter(|(_, a)| a.waits_outside()).map(|(id, _)| *id).collect();
+        for id in open {
+            let now = self.clock.now();
+            let Some(active) = self.active.get_mut(&id) else { continue };
+            let mut heard = Vec::new();
+            let mut tx = self.db.read().await?;
+            for (node, waiting) in active.outside.iter_mut().filter(|(_, w)| w.edge.is_none()) {
+                if look(&mut tx, &active.batch, waiting, now).await? {
+                    heard.push((*node, waiting.edge));
+                }
+            }
+            drop(tx);
+            let mut changes = Changes::default();
+            for (node, edge) in heard.into_iter().filter_map(|(n, e)| Some((n, e?))) {
+                active.hear(node, edge, &mut changes, now);
+            }
+            if !changes.is_empty() {
+                self.commit(&changes, now).await?;
+                self.tell(changes.news);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! After a body: judges its success rules on its outputs and runs its checks, each query on a
+//! fresh session that may only read.
+//!
+//! A body in one transaction is committed by then, so a check that fails undoes nothing. The checks
+//! belong to the time of the try and are stopped like its body. They take no session lock: they
+//! change nothing, so an orphan of theirs is in nobody's way.
+
+use crate::db::fault::{DatabaseError, SessionError};
+use crate::db::notice;
+use crate::db::session::{Session, Target};
+use crate::domain::check::{Check, Expect, Finding, Grade};
+use crate::domain::id::SourceName;
+use crate::domain::job::{ParamMode, ParamType};
+use crate::domain::outcome::{Outcome, Outputs, ResultSet, Stream};
+use crate::domain::params::BoundParam;
+use crate::domain::secret::Value;
+use crate::domain::source::Source;
+use crate::domain::sql_text::SqlText;
+use crate::domain::verdict::{self, Basis};
+use crate::handler::ladder::{Ended, Ladder};
+use crate::handler::target::{Fault, end_of, target};
+use crate::handler::{Context, StopReason, Task, address, bind, sql};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Why a query gave no result.
+enum Trouble {
+    /// The check could not be run.
+    Said(String),
+    /// The try was stopped.
+    Stopped(StopReason, String),
+}
+
+/// Judges the outcome of a task's body: what its rules and checks say becomes its end, its message
+/// and part of its outputs. A body that did not end by itself is left as it is.
+pub async fn judged(task: &Task, ctx: &Context, mut outcome: Outcome) -> Outcome {
+    let job = &task.job;
+    let has_any = !job.success.is_empty() || !job.checks.is_empty();
+    if !has_any || !verdict::is_judged(&job.success, &outcome) {
+        return outcome;
+    }
+    let mut findings = verdict::judge(&job.success, &outcome.outputs);
+    findings.iter().for_each(|(_, finding)| tell(ctx, finding));
+    outcome.outputs.rules = findings.iter().cloned().collect();
+    if findings.iter().any(|(_, f)| !f.ok && f.grade >= Grade::Error) {
+        if !job.checks.is_empty() {
+            ctx.log.line(Stream::System, "its checks are not run, because it is no success");
+        }
+        return verdict::graded(outcome, &findings);
+    }
+    let params = params(task, &outcome.outputs);
+    for check in &job.checks {
+        let finding = match look(task, ctx, check, &params).await {
+            Ok(finding) => finding,
+            Err(Trouble::Said(why)) => verdict::unanswered(check, &why),
+            Err(Trouble::Stopped(reason, said)) => {
+                outcome.end = end_of(reason);
+                outcome.message = Some(format!("check '{}': {said}", check.name));
+                return outcome;
+            }
+        };
+        tell(ctx, &finding);
+        outcome.outputs.checks.insert(check.name.clone(), finding.clone());
+        findings.push((check.name.clone(), finding));
+    }
+    verdict::graded(outcome, &findings)
+}
+
+fn tell(ctx: &Context, finding: &Finding) {
+    let verdict = if finding.ok { "ok".to_owned() } else { format!("broken ({})", finding.grade) };
+    ctx.log.line(Stream::System, format!("{}: {verdict}", finding.said));
+}
+
+/// The job's parameters, those that came back with what came back, and what every batch has.
+fn params(task: &Task, outputs: &Outputs) -> Vec<BoundParam> {
+    let mut params = task.params.clone();
+    for param in params.iter_mut().filter(|p| p.mode != ParamMode::In) {
+        if let Some(value) = outputs.values.get(&param.name) {
+            let hidden = param.value.as_ref().is_some_and(Value::is_secret);
+            let back = value.clone().map(Value::Open);
+            param.value = if hidden { back.map(Value::hidden) } else { back };
+        }
+    }
+    let batch = &task.batch;
+    let date = batch.business_date.map(|d| d.to_string());
+    for (name, ty, value) in [
+        ("batch_no", ParamType::Text, Some(batch.batch_no.to_string())),
+        ("group", ParamType::Text, Some(batch.group.to_string())),
+        ("job_code", ParamType::Text, Some(task.job.code.to_string())),
+        ("business_date", ParamType::Date, date),
+    ] {
+        if params.iter().all(|p| p.name != name) {
+            let (name, value) = (name.to_owned(), value.map(Value::Open));
+            params.push(BoundParam { name, mode: ParamMode::In, ty, value });
+        }
+    }
+    params
+}
+
+async fn look(
+    task: &Task,
+    ctx: &Context,
+    check: &Check,
+    params: &[BoundParam],
+) -> Result<Finding, Trouble> {
+    let own = source(task, check.source.as_ref())?;
+    let found = ask(task, ctx, own, &check.sql, params).await?;
+    let other = match &check.expect {
+        Expect::Equals { source: there, sql, .. } => {
+            let there = source(task, there.as_ref().or(check.source.as_ref()))?;
+            Some(ask(task, ctx, there, sql, params).await?)
+        }
+        Expect::ZeroRows | Expect::Between { .. } | Expect::Drift { .. } => None,
+    };
+    let basis = Basis { other: other.as_ref(), last: task.last_checks.get(&check.name) };
+    Ok(verdict::compare(check, &found, basis))
+}
+
+/// The source of that name, or the job's own.
+fn source<'a>(task: &'a Task, name: Option<&SourceName>) -> Result<&'a Source, Trouble> {
+    let found = match name {
+        Some(name) => {
+            task.check_sources.iter().chain(&task.source).find(|source| source.name == *name)
+        }
+        None => task.source.as_ref(),
+    };
+    found.ok_or_else(|| {
+        let said = name.map_or("it names no data source".to_owned(), |name| {
+            format!("source '{name}' is not in the batch's definition")
+        });
+        Trouble::Said(said)
+    })
+}
+
+/// Runs one query on a session of its own and gives its result.
+async fn ask(
+    task: &Task,
+    ctx: &Context,
+    source: &Source,
+    sql: &SqlText,
+    params: &[BoundParam],
+) -> Result<ResultSet, Trouble> {
+    let (target, at) = target(source, task, ctx.options.connect_timeout).map_err(Trouble::Said)?;
+    let mut session = open(ctx, source, (&target, &at)).await?;
+    let ladder = Ladder::new(&session, &target, &task.lock_name, ctx);
+    let log = ctx.log.clone();
+    let sink: notice::Sink =
+        Arc::new(move |word, text| log.line(Stream::Database, format!("{word}: {text}")));
+    let work = query(&mut session, sql, params, ctx);
+    match ladder.guard(notice::scope(sink, work)).await {
+        Ended::Own(result) => {
+            session.close().await;
+            let outputs = result.map_err(|fault| Trouble::Said(words(fault)))?;
+            Ok(outputs.results.into_iter().next_back().unwrap_or_default())
+        }
+        Ended::Stopped(reason) => {
+            session.close().await;
+            let is_gone = ladder.confirm(Duration::from_secs(1)).await;
+            Err(stopped(reason, is_gone, &ladder))
+        }
+        Ended::LeftBehind(reason, is_gone) => {
+            drop(session);
+            Err(stopped(reason, is_gone, &ladder))
+        }
+    }
+}
+
+async fn open(
+    ctx: &Context,
+    source: &Source,
+    (target, at): (&Target, &str),
+) -> Result<Session, Trouble> {
+    tokio::select! {
+        biased;
+        reason = ctx.stopped() => {
+            Err(Trouble::Stopped(reason, "stopped before it was sent".to_owned()))
+        }
+        opened = Session::open(target) => opened.map_err(|error| {
+            let why = address::opening(error.to_string());
+            Trouble::Said(format!("cannot connect to source '{}' at {at}: {why}", source.name))
+        }),
+    }
+}
+
+async fn query(
+    session: &mut Session,
+    sql: &SqlText,
+    params: &[BoundParam],
+    ctx: &Context,
+) -> Result<Outputs, Fault> {
+    let dialect = bind::dialect_name(session.dialect());
+    let text =
+        sql.of(dialect).ok_or_else(|| Fault::Said(format!("it has no SQL for {dialect}")))?;
+    session.only_read().await.map_err(|e| Fault::At("before its query".to_owned(), e))?;
+    sql::Run::new(text, params, session, &ctx.log)?.query(session).await
+}
+
+fn words(fault: Fault) -> String {
+    match fault {
+        Fault::Said(said) => said,
+        Fault::At(_, SessionError::Database(error)) if is_change(&error) => {
+            format!(
+                "{error}; a check may only read, what changes data belongs in the body of a job"
+            )
+        }
+        Fault::At(_, error) => error.to_string(),
+    }
+}
+
+/// Whether the server refused a change: 25006 of PostgreSQL, 1792 of MySQL, 8 of SQLite.
+fn is_change(error: &DatabaseError) -> bool {
+    let code = error.code.as_deref();
+    match error.number {
+        Some(number) => number == 1792,
+        None => code == Some("25006") || code == Some("8"),
+    }
+}
+
+/// What became of the body is known, so the end is what was asked for, whatever is left of a query
+/// that changes nothing.
+fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> Trouble {
+    let said = if is_gone {
+        "stopped on the server; the body had ended well".to_owned()
+    } else {
+        let name = ladder.name();
+        format!("{name} may still run its query on the server; the body had ended well")
+    };
+    Trouble::Stopped(reason, said)
+}

@@ -1,0 +1,62 @@
+//! Cytoscape.js: what `cy.json({ elements })` and `cytoscape({ elements })` take.
+
+use crate::picture::Scene;
+use crate::picture::facts::{class, group_id, labelled, link_facts, link_id};
+use crate::picture::formats::Drawn;
+use crate::picture::view::{Cluster, Item};
+use serde_json::{Value, json};
+
+/// `{elements: {nodes, edges}}`, all that is ours in `data`; positions are of the middle.
+pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
+    let view = scene.view;
+    let mut nodes = Vec::with_capacity(view.nodes.len());
+    if scene.framed() {
+        nodes.extend(view.groups.iter().map(frame));
+    }
+    nodes.extend((0..view.nodes.len()).map(|i| node(scene, i)));
+    let edges: Vec<Value> = view
+        .edges
+        .iter()
+        .enumerate()
+        .map(|(i, link)| {
+            let mut data = link_facts(link, scene.critical_edges[i]);
+            data.insert("id".to_owned(), json!(link_id(view, link)));
+            data.insert("source".to_owned(), json!(view.nodes[link.source].code));
+            data.insert("target".to_owned(), json!(view.nodes[link.target].code));
+            json!({ "data": data })
+        })
+        .collect();
+    Drawn::Json(json!({ "elements": { "nodes": nodes, "edges": edges } }))
+}
+
+fn frame(cluster: &Cluster) -> Value {
+    let mut data = json!({ "id": group_id(&cluster.id), "label": cluster.label });
+    if let Some(outer) = &cluster.parent {
+        data["parent"] = json!(group_id(outer));
+    }
+    json!({ "data": data, "classes": "group" })
+}
+
+fn node(scene: &Scene<'_>, i: usize) -> Value {
+    let item = &scene.view.nodes[i];
+    let mut data = labelled(i, item);
+    data.insert("id".to_owned(), json!(item.code));
+    if let Some(outer) = scene.frame_of(i) {
+        data.insert("parent".to_owned(), json!(group_id(outer)));
+    }
+    let mut node = json!({ "data": data });
+    if let Some(layout) = &scene.layout {
+        let (x, y) = layout.boxes[i].centre();
+        node["position"] = json!({ "x": x, "y": y });
+    }
+    let classes = classes(item);
+    if !classes.is_empty() {
+        node["classes"] = json!(classes.join(" "));
+    }
+    node
+}
+
+fn classes(item: &Item) -> Vec<String> {
+    let critical = (item.timing.critical == Some(true)).then(|| "critical".to_owned());
+    class(item).into_iter().chain(critical).collect()
+}

@@ -1,0 +1,70 @@
+//! The Eclipse Layout Kernel: what `elk.layout` of elkjs takes.
+
+use crate::picture::Scene;
+use crate::picture::facts::{group_id, labelled, link_facts, link_id};
+use crate::picture::formats::{Direction, Drawn};
+use serde_json::{Value, json};
+
+/// `{id: "root", layoutOptions, children, edges}`, groups as nodes with children of their own. What
+/// is ours is in `data`, which ELK hands back untouched.
+pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
+    let view = scene.view;
+    let direction = match scene.wishes.direction {
+        Direction::Lr => "RIGHT",
+        Direction::Tb => "DOWN",
+    };
+    let children = if scene.framed() {
+        inside(scene, None)
+    } else {
+        (0..view.nodes.len()).map(|i| node(scene, i)).collect()
+    };
+    let edges: Vec<Value> = view
+        .edges
+        .iter()
+        .enumerate()
+        .map(|(i, link)| {
+            json!({
+                "id": link_id(view, link),
+                "sources": [view.nodes[link.source].code],
+                "targets": [view.nodes[link.target].code],
+                "data": link_facts(link, scene.critical_edges[i]),
+            })
+        })
+        .collect();
+    Drawn::Json(json!({
+        "id": "root",
+        "layoutOptions": {
+            "elk.algorithm": "layered",
+            "elk.direction": direction,
+            "elk.hierarchyHandling": "INCLUDE_CHILDREN",
+        },
+        "children": children,
+        "edges": edges,
+    }))
+}
+
+/// Frames and nodes that stand directly in a group, or in none.
+fn inside(scene: &Scene<'_>, group: Option<&str>) -> Vec<Value> {
+    let view = scene.view;
+    let frames = view.groups.iter().filter(|g| g.parent.as_deref() == group).map(|g| {
+        json!({
+            "id": group_id(&g.id),
+            "labels": [{ "text": g.label }],
+            "layoutOptions": { "elk.padding": "[top=40,left=20,bottom=20,right=20]" },
+            "children": inside(scene, Some(&g.id)),
+        })
+    });
+    let here = (0..view.nodes.len()).filter(|i| view.nodes[*i].group.as_deref() == group);
+    frames.chain(here.map(|i| node(scene, i))).collect()
+}
+
+fn node(scene: &Scene<'_>, i: usize) -> Value {
+    let item = &scene.view.nodes[i];
+    json!({
+        "id": item.code,
+        "width": scene.sizes[i].w,
+        "height": scene.sizes[i].h,
+        "labels": [{ "text": item.name }],
+        "data": labelled(i, item),
+    })
+}

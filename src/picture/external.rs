@@ -1,0 +1,88 @@
+//! Jobs of other batches, for which jobs of this one wait.
+
+use crate::domain::external::ExternalDependency;
+use crate::domain::id::JobCode;
+use crate::picture::view::{Item, ItemKind, JobState, Link, LinkKind, Timing, View};
+use std::collections::{BTreeMap, HashMap};
+
+/// A job of this batch waits for another batch, or for one job of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct External {
+    /// The batch waited for, or the words that choose it where it is not known yet.
+    pub batch: String,
+    /// Its group.
+    pub group: String,
+    /// The job waited for; `None`: the batch as a whole.
+    pub job: Option<String>,
+    /// How it stands, where that is known.
+    pub state: Option<JobState>,
+    /// The job that waits.
+    pub child: JobCode,
+    /// What must have become of it.
+    pub condition: String,
+}
+
+impl From<&ExternalDependency> for External {
+    fn from(dependency: &ExternalDependency) -> Self {
+        Self {
+            batch: dependency.batch.to_string(),
+            group: dependency.group.to_string(),
+            job: dependency.depends_on.as_ref().map(ToString::to_string),
+            state: None,
+            child: dependency.job_code.clone(),
+            condition: dependency.when.to_string(),
+        }
+    }
+}
+
+impl External {
+    /// `202406/month_end/GL_CLOSE`. No job code holds a `/`, so none can be taken for it.
+    fn id(&self) -> String {
+        match &self.job {
+            Some(job) => format!("{}/{}/{job}", self.batch, self.group),
+            None => format!("{}/{}", self.batch, self.group),
+        }
+    }
+
+    fn item(&self) -> Item {
+        Item {
+            code: self.id(),
+            name: format!("{} {}", self.batch, self.job.as_ref().unwrap_or(&self.group)),
+            kind: ItemKind::External,
+            job_type: String::new(),
+            source: None,
+            group: None,
+            tags: vec![],
+            level: 0,
+            state: self.state.clone(),
+            timing: Timing::default(),
+            members: BTreeMap::new(),
+        }
+    }
+}
+
+impl View {
+    /// The same with what its jobs wait for in other batches, a node each however many wait for it.
+    /// One whose child is not drawn is not drawn either.
+    pub fn with_external(mut self, externals: &[External]) -> Self {
+        let codes = self.nodes.iter().enumerate();
+        let mut at: HashMap<String, usize> = codes.map(|(i, n)| (n.code.clone(), i)).collect();
+        for external in externals {
+            let Some(&child) = at.get(external.child.as_str()) else { continue };
+            let source = *at.entry(external.id()).or_insert_with(|| {
+                self.nodes.push(external.item());
+                self.nodes.len() - 1
+            });
+            if self.edges.iter().any(|e| (e.source, e.target) == (source, child)) {
+                continue;
+            }
+            self.edges.push(Link {
+                source,
+                target: child,
+                kind: LinkKind::External,
+                condition: external.condition.clone(),
+            });
+        }
+        self.sorted()
+    }
+}

@@ -1,0 +1,134 @@
+//! What a JSON shape says of a job, an arrow and a group beside where they are: the same keys in
+//! every shape.
+
+use crate::domain::queue::QueueStatus;
+use crate::domain::time::Millis;
+use crate::picture::view::{Item, ItemKind, Link, LinkKind, Subject, View};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Facts of a node, without its id: `code, name, type, kind, group, level, order, …`. What is not
+/// known has no key, but for `start` and `end` of a job that has a state.
+pub(super) fn facts(order: usize, item: &Item) -> Map<String, Value> {
+    let mut facts = Map::new();
+    let mut put = |key: &str, value: Value| drop(facts.insert(key.to_owned(), value));
+    put("code", json!(item.code));
+    put("name", json!(item.name));
+    put("kind", json!(item.kind.word()));
+    put("level", json!(item.level));
+    put("order", json!(order));
+    if !item.job_type.is_empty() {
+        put("type", json!(item.job_type));
+    }
+    if let Some(group) = &item.group {
+        put("group", json!(group));
+    }
+    if let Some(source) = &item.source {
+        put("source", json!(source));
+    }
+    if !item.tags.is_empty() {
+        put("tags", json!(item.tags));
+    }
+    if let Some(state) = &item.state {
+        let moment = |at: Option<Millis>| at.map(|at| at.to_string());
+        put("status", json!(state.status.as_str()));
+        if let Some(kind) = state.status.skip_kind() {
+            put("skip_kind", json!(kind));
+        }
+        put("attempt", json!(state.attempt));
+        put("start", json!(moment(state.start)));
+        put("end", json!(moment(state.end)));
+    }
+    let took = item.state.as_ref().and_then(|state| state.took());
+    let times = [
+        ("duration_sec", took),
+        ("est_sec", item.timing.est_ms),
+        ("slack_sec", item.timing.slack_ms),
+    ];
+    for (key, ms) in times {
+        if let Some(ms) = ms {
+            put(key, seconds(ms));
+        }
+    }
+    if let Some(critical) = item.timing.critical {
+        put("critical", json!(critical));
+    }
+    if !item.members.is_empty() {
+        let word = |status: &Option<QueueStatus>| status.map_or("DEFINED", QueueStatus::as_str);
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for (status, number) in &item.members {
+            *counts.entry(word(status)).or_default() += number;
+        }
+        put("jobs", json!(item.members.values().sum::<usize>()));
+        put("statuses", json!(counts));
+    }
+    facts
+}
+
+/// The same with `label`, which is what libraries show: the name for people.
+pub(super) fn labelled(order: usize, item: &Item) -> Map<String, Value> {
+    let mut facts = facts(order, item);
+    facts.insert("label".to_owned(), json!(item.name));
+    facts
+}
+
+/// `12` or `12.345`: whole seconds stay whole numbers.
+fn seconds(ms: i64) -> Value {
+    if ms % 1_000 == 0 { json!(ms / 1_000) } else { json!(ms as f64 / 1_000.0) }
+}
+
+/// Id of an arrow. No code holds a `>`, so none is taken for a node.
+pub(super) fn link_id(view: &View, link: &Link) -> String {
+    format!("{}->{}", view.nodes[link.source].code, view.nodes[link.target].code)
+}
+
+/// Facts of an arrow, without its id and ends.
+pub(super) fn link_facts(link: &Link, critical: bool) -> Map<String, Value> {
+    let mut facts = Map::new();
+    facts.insert("kind".to_owned(), json!(link.kind.word()));
+    facts.insert("condition".to_owned(), json!(link.condition));
+    if critical {
+        facts.insert("critical".to_owned(), json!(true));
+    }
+    facts
+}
+
+/// Id of a group where groups are nodes like jobs: a job may have the code of its group, but none
+/// has a `/` in its code.
+pub(super) fn group_id(group: &str) -> String {
+    format!("group/{group}")
+}
+
+/// The state as a CSS class: `success`, `upstream_failed`.
+pub(super) fn class(item: &Item) -> Option<String> {
+    item.state.as_ref().map(|s| s.status.as_str().to_lowercase())
+}
+
+impl ItemKind {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Job => "job",
+            Self::External => "external",
+            Self::Group => "group",
+            Self::Tag => "tag",
+        }
+    }
+}
+
+impl LinkKind {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Dependency => "dependency",
+            Self::External => "external",
+        }
+    }
+}
+
+impl Subject {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Batch => "batch",
+            Self::Definition => "definition",
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The neighbourhood of one job.
+
+use crate::picture::view::View;
+
+impl View {
+    /// Only the job `code`, what it waits for within `up` steps and what waits for it within `down`;
+    /// `None` for a number is all the way. `None` when there is no such job.
+    pub fn focus(&self, code: &str, up: Option<u32>, down: Option<u32>) -> Option<Self> {
+        let at = self.nodes.iter().position(|item| item.code == code)?;
+        let mut keep = vec![false; self.nodes.len()];
+        reach(at, &self.parents(), up, &mut keep);
+        reach(at, &self.children(), down, &mut keep);
+        Some(self.only(&keep))
+    }
+}
+
+fn reach(from: usize, next: &[Vec<usize>], steps: Option<u32>, keep: &mut [bool]) {
+    let mut seen = vec![false; next.len()];
+    seen[from] = true;
+    let mut wave = vec![from];
+    let mut step = 0;
+    while !wave.is_empty() {
+        wave.iter().for_each(|at| keep[*at] = true);
+        if steps.is_some_and(|most| step >= most) {
+            return;
+        }
+        step += 1;
+        let mut further = Vec::new();
+        for &to in wave.iter().flat_map(|at| &next[*at]) {
+            if !std::mem::replace(&mut seen[to], true) {
+                further.push(to);
+            }
+        }
+        wave = further;
+    }
+}

@@ -1,0 +1,155 @@
+//! Every shape of picture, and what is common to drawing them.
+
+use crate::domain::lang::Lang;
+use crate::domain::time::Millis;
+use crate::picture::layout::{Layout, layered};
+use crate::picture::measure::{Size, sizes};
+use crate::picture::view::View;
+use crate::picture::{
+    cytoscape, d3, d3dag, dagre, dot, echarts, elk, g6, jgf, mermaid, native, reactflow, svg, tree,
+    x6,
+};
+use serde_json::Value;
+
+/// A shape of picture: one file in this folder and one line in `FORMATS`.
+#[derive(Debug)]
+pub struct Format {
+    /// The word after `--format`.
+    pub name: &'static str,
+    /// What it is for, in a sentence.
+    pub about: &'static str,
+    positions: Positions,
+    draw: fn(&Scene<'_>) -> Drawn,
+}
+
+/// Whether a shape says where things are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Positions {
+    /// It is nothing without them.
+    Needed,
+    /// It has a place for them.
+    Welcome,
+    /// Its reader works them out.
+    Unused,
+}
+
+/// Every shape, in the order in which people are told of them.
+#[rustfmt::skip]
+pub const FORMATS: &[Format] = &[
+    Format { name: "native", about: "Procession's own JSON, of which the others are made", positions: Positions::Welcome, draw: native::draw },
+    Format { name: "reactflow", about: "React Flow: nodes, edges and viewport, with positions", positions: Positions::Welcome, draw: reactflow::draw },
+    Format { name: "cytoscape", about: "Cytoscape.js: elements of a graph", positions: Positions::Welcome, draw: cytoscape::draw },
+    Format { name: "g6", about: "AntV G6, version 5: nodes, edges and combos", positions: Positions::Welcome, draw: g6::draw },
+    Format { name: "x6", about: "AntV X6: nodes with ports, and edges between the ports", positions: Positions::Welcome, draw: x6::draw },
+    Format { name: "d3dag", about: "d3-dag, for graphStratify: a list of ids with parentIds", positions: Positions::Unused, draw: d3dag::stratify },
+    Format { name: "d3dag-connect", about: "d3-dag, for graphConnect: a list of pairs of ids", positions: Positions::Unused, draw: d3dag::connect },
+    Format { name: "d3", about: "D3 force layout: nodes and links", positions: Positions::Welcome, draw: d3::draw },
+    Format { name: "tree", about: "D3 hierarchy: a tree; what comes a second time is only named", positions: Positions::Unused, draw: tree::draw },
+    Format { name: "elk", about: "ELK and elkjs: a graph to be laid out there", positions: Positions::Unused, draw: elk::draw },
+    Format { name: "dagre", about: "dagre: what graphlib's json.read reads", positions: Positions::Unused, draw: dagre::draw },
+    Format { name: "jgf", about: "JSON Graph Format, version 2", positions: Positions::Welcome, draw: jgf::draw },
+    Format { name: "echarts", about: "Apache ECharts: an option with a graph series", positions: Positions::Welcome, draw: echarts::draw },
+    Format { name: "dot", about: "Graphviz DOT text", positions: Positions::Unused, draw: dot::draw },
+    Format { name: "mermaid", about: "Mermaid flowchart text, for Markdown pages", positions: Positions::Unused, draw: mermaid::draw },
+    Format { name: "svg", about: "A drawing that stands by itself, for reports and browsers", positions: Positions::Needed, draw: svg::draw },
+];
+
+/// The shape of this name.
+pub fn format(name: &str) -> Option<&'static Format> {
+    FORMATS.iter().find(|f| f.name == name)
+}
+
+/// A finished picture.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Drawn {
+    /// A JSON document.
+    Json(Value),
+    /// Text in a language of its own.
+    Text(String),
+}
+
+/// Where the arrows run to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Direction {
+    /// From left to right.
+    #[default]
+    Lr,
+    /// From top to bottom.
+    Tb,
+}
+
+impl Direction {
+    /// The two letters that dagre, Graphviz and Mermaid know it by.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Lr => "LR",
+            Self::Tb => "TB",
+        }
+    }
+}
+
+/// Whether positions are worked out here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Placing {
+    /// In layers, as the arrows run.
+    #[default]
+    Layered,
+    /// Not at all: the front end does it.
+    None,
+}
+
+/// How a picture is to be drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Wishes {
+    /// Whether positions are worked out here.
+    pub placing: Placing,
+    /// Where the arrows run to.
+    pub direction: Direction,
+    /// Language of what is written around the jobs.
+    pub lang: Lang,
+    /// The moment the picture shows. Nothing here knows the time; without it two pictures of one
+    /// state are equal.
+    pub generated_at: Option<Millis>,
+}
+
+/// What a shape is drawn from.
+#[derive(Debug)]
+pub(super) struct Scene<'a> {
+    pub(super) view: &'a View,
+    pub(super) wishes: Wishes,
+    pub(super) sizes: Vec<Size>,
+    pub(super) layout: Option<Layout>,
+    pub(super) critical_edges: Vec<bool>,
+}
+
+impl Format {
+    /// Draws the picture.
+    pub fn draw(&self, view: &View, wishes: Wishes) -> Drawn {
+        let sizes = sizes(view);
+        let placed = match (self.positions, wishes.placing) {
+            (Positions::Needed, _) | (Positions::Welcome, Placing::Layered) => true,
+            (Positions::Welcome, Placing::None) | (Positions::Unused, _) => false,
+        };
+        let layout = placed.then(|| layered(view, &sizes, wishes.direction));
+        let critical_edges = view.critical_edges();
+        (self.draw)(&Scene { view, wishes, sizes, layout, critical_edges })
+    }
+
+    /// Whether it cannot be drawn without positions.
+    pub fn needs_positions(&self) -> bool {
+        self.positions == Positions::Needed
+    }
+}
+
+impl Scene<'_> {
+    /// Whether groups are drawn as frames. A single frame around everything says nothing, and
+    /// costs every front end a level of nesting.
+    pub(super) fn framed(&self) -> bool {
+        self.view.groups.len() > 1
+    }
+
+    /// The frame that node `i` stands in.
+    pub(super) fn frame_of(&self, i: usize) -> Option<&str> {
+        self.view.nodes[i].group.as_deref().filter(|_| self.framed())
+    }
+}

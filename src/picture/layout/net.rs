@@ -1,0 +1,96 @@
+//! Nodes in layers, with long arrows cut into one step per layer.
+
+use crate::picture::view::View;
+
+/// A vertex is a node of the view, or a step of a long arrow on its way through a layer.
+#[derive(Clone, Debug)]
+pub(super) struct Net {
+    /// Vertices of each layer, in order.
+    pub(super) layers: Vec<Vec<usize>>,
+    /// Neighbours of each vertex in the layer before.
+    pub(super) before: Vec<Vec<usize>>,
+    /// Neighbours of each vertex in the layer after.
+    pub(super) after: Vec<Vec<usize>>,
+    /// Which node of the view a vertex is; `None` for a step.
+    pub(super) node: Vec<Option<usize>>,
+    /// Long arrows: their place in the view, and for each layer between its vertex.
+    steps: Vec<(usize, Vec<(usize, usize)>)>,
+}
+
+impl Net {
+    /// The net of some nodes of `view`. The number of steps is limited to twice that of nodes and
+    /// arrows: where 2,000 jobs run in a chain and every tenth waits for the first, they would be
+    /// half a million. The longest arrows go without, and are drawn in one bend.
+    pub(super) fn of(view: &View, nodes: &[usize], ranks: &[usize]) -> Self {
+        let layers = nodes.iter().map(|n| ranks[*n] + 1).max().unwrap_or(0);
+        let mut net = Self {
+            layers: vec![Vec::new(); layers],
+            before: Vec::new(),
+            after: Vec::new(),
+            node: Vec::new(),
+            steps: Vec::new(),
+        };
+        let mut vertex = vec![None; view.nodes.len()];
+        for node in nodes {
+            vertex[*node] = Some(net.add(Some(*node), ranks[*node]));
+        }
+        let inside = |i: &usize| {
+            let edge = &view.edges[*i];
+            vertex[edge.source].is_some() && vertex[edge.target].is_some()
+        };
+        let mut edges: Vec<usize> = (0..view.edges.len()).filter(inside).collect();
+        let mut left = 1_000 + 2 * (nodes.len() + edges.len());
+        edges.sort_by_key(|i| {
+            let edge = &view.edges[*i];
+            (ranks[edge.target] - ranks[edge.source], *i)
+        });
+        for i in edges {
+            let edge = &view.edges[i];
+            let (Some(source), Some(target)) = (vertex[edge.source], vertex[edge.target]) else {
+                continue;
+            };
+            let between = ranks[edge.source] + 1..ranks[edge.target];
+            if between.len() > left {
+                continue;
+            }
+            left -= between.len();
+            let mut way = Vec::with_capacity(between.len());
+            let mut from = source;
+            for rank in between {
+                let step = net.add(None, rank);
+                net.join(from, step);
+                way.push((rank, step));
+                from = step;
+            }
+            net.join(from, target);
+            net.steps.push((i, way));
+        }
+        net
+    }
+
+    fn add(&mut self, node: Option<usize>, rank: usize) -> usize {
+        let vertex = self.node.len();
+        self.node.push(node);
+        self.before.push(Vec::new());
+        self.after.push(Vec::new());
+        self.layers[rank].push(vertex);
+        vertex
+    }
+
+    fn join(&mut self, from: usize, to: usize) {
+        self.after[from].push(to);
+        self.before[to].push(from);
+    }
+
+    /// Writes the places of the vertices to the nodes and arrows of the view.
+    pub(super) fn put(&self, places: &[f64], centres: &mut [f64], ways: &mut [Vec<(usize, f64)>]) {
+        for (node, place) in self.node.iter().zip(places) {
+            if let Some(node) = node {
+                centres[*node] = *place;
+            }
+        }
+        for (edge, way) in &self.steps {
+            ways[*edge] = way.iter().map(|(rank, step)| (*rank, places[*step])).collect();
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! How large a job's box is: its lines of text, and how wide they will be on a screen.
+
+use crate::domain::time::span_words;
+use crate::picture::view::{Item, ItemKind, JobState, View};
+use unicode_width::UnicodeWidthChar as _;
+
+/// Height of a line of text in a box.
+pub(super) const LINE: f64 = 16.0;
+/// Room left and right of the text in a box.
+pub(super) const PAD: f64 = 12.0;
+const NARROWEST: f64 = 120.0;
+/// A code is what one looks for, and is cut only beyond this; a name may be cut earlier.
+const WIDEST: f64 = 340.0;
+const WIDEST_NAME: f64 = 260.0;
+
+/// What is written in a box: `code` in bold, the others below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Lines {
+    pub(super) head: String,
+    pub(super) name: Option<String>,
+    pub(super) state: Option<String>,
+}
+
+impl Lines {
+    pub(super) fn of(item: &Item) -> Self {
+        let stands_for_others = match item.kind {
+            ItemKind::Job => false,
+            ItemKind::External | ItemKind::Group | ItemKind::Tag => true,
+        };
+        let (head, name) = if stands_for_others {
+            (item.name.clone(), count_words(item))
+        } else {
+            (item.code.clone(), (item.name != item.code).then(|| item.name.clone()))
+        };
+        Self { head, name, state: state_line(item) }
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &str> {
+        let below = [&self.name, &self.state].into_iter().flatten().map(String::as_str);
+        std::iter::once(self.head.as_str()).chain(below)
+    }
+}
+
+fn count_words(item: &Item) -> Option<String> {
+    match item.members.values().sum::<usize>() {
+        0 => None,
+        1 => Some("1 job".to_owned()),
+        jobs => Some(format!("{jobs} jobs")),
+    }
+}
+
+/// State, time taken and number of tries; before the end, what is expected.
+fn state_line(item: &Item) -> Option<String> {
+    let expected = item.timing.est_ms.map(|ms| format!("≈ {}", span_words(ms)));
+    let Some(state) = &item.state else { return expected };
+    let expected = expected.filter(|_| !state.status.is_final());
+    let words = state_words(state);
+    Some(expected.map_or_else(|| words.clone(), |expected| format!("{words} {expected}")))
+}
+
+fn state_words(state: &JobState) -> String {
+    let took = state.took().map(|ms| format!(" {}", span_words(ms)));
+    let again = if state.attempt > 1 { format!(" (try {})", state.attempt) } else { String::new() };
+    format!("{}{}{again}", state.status, took.unwrap_or_default())
+}
+
+/// A width and a height.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Size {
+    pub(super) w: f64,
+    pub(super) h: f64,
+}
+
+/// The boxes of a view: as wide as their text within limits, all of the same height.
+pub(super) fn sizes(view: &View) -> Vec<Size> {
+    let lines: Vec<Lines> = view.nodes.iter().map(Lines::of).collect();
+    let most = lines.iter().map(|l| l.all().count()).max().unwrap_or(1);
+    let height = 12.0 + LINE * most as f64;
+    let size = |lines: &Lines| {
+        let head = width(&lines.head, 12.5);
+        let rest = lines.all().skip(1).map(|line| width(line, 11.0));
+        let rest = rest.fold(0.0, f64::max).min(WIDEST_NAME - 2.0 * PAD);
+        let widest = head.max(rest) + 2.0 * PAD;
+        Size { w: (widest / 4.0).ceil().clamp(NARROWEST / 4.0, WIDEST / 4.0) * 4.0, h: height }
+    };
+    lines.iter().map(size).collect()
+}
+
+/// About how wide `text` is in a sans-serif font of `size` pixels; Chinese characters are as wide
+/// as they are high.
+pub(super) fn width(text: &str, size: f64) -> f64 {
+    text.chars().map(|c| em(c) * size).sum()
+}
+
+fn em(c: char) -> f64 {
+    match (c.width(), c) {
+        (None | Some(0), _) => 0.0,
+        (Some(1), 'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ') => 0.32,
+        (Some(1), 'f' | 'r' | 't' | '(' | ')' | '[' | ']' | '/' | '-') => 0.42,
+        (Some(1), 'm' | 'w' | 'M' | 'W' | '@' | '%') => 0.92,
+        (Some(1), 'A'..='Z') => 0.71,
+        (Some(1), _) => 0.6,
+        (Some(_), _) => 1.05,
+    }
+}
+
+/// As much of `text` as fits into `room` pixels; a cut end is shown.
+pub(super) fn clipped(text: &str, size: f64, room: f64) -> String {
+    if width(text, size) <= room {
+        return text.to_owned();
+    }
+    let mut left = room - size;
+    let fits = text.chars().take_while(|c| {
+        left -= em(*c) * size;
+        left >= 0.0
+    });
+    let mut cut: String = fits.collect();
+    cut.push('…');
+    cut
+}

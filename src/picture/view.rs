@@ -1,0 +1,330 @@
+//! A DAG ready to be drawn: what every shape of picture is made of.
+
+use crate::domain::batch::Snapshot;
+use crate::domain::dag::{Dag, Node};
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::JobDef;
+use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::time::Millis;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Where a job of a batch stands, as a picture shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobState {
+    /// Its state.
+    pub status: QueueStatus,
+    /// Start of the present or last try.
+    pub start: Option<Millis>,
+    /// End of the last try.
+    pub end: Option<Millis>,
+    /// Which start this is, counted from 1; 0 before the first.
+    pub attempt: u32,
+}
+
+impl From<&QueueEntry> for JobState {
+    fn from(entry: &QueueEntry) -> Self {
+        Self {
+            status: entry.status,
+            start: entry.start_time,
+            end: entry.end_time,
+            attempt: entry.attempt,
+        }
+    }
+}
+
+impl JobState {
+    /// Milliseconds of the last try that ended; `None` while the present one runs.
+    pub(super) fn took(&self) -> Option<i64> {
+        let (start, end) = self.start.zip(self.end)?;
+        (end >= start).then(|| end.since(start))
+    }
+}
+
+/// What a forecast says of a job; every part may be unknown.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Timing {
+    /// How long it is expected to run, in milliseconds.
+    pub est_ms: Option<i64>,
+    /// How much later it could end without delaying the batch, in milliseconds.
+    pub slack_ms: Option<i64>,
+    /// It lies on the critical path.
+    pub critical: Option<bool>,
+}
+
+/// A DAG ready to be drawn: what every shape of picture is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    pub(super) title: String,
+    pub(super) subject: Subject,
+    pub(super) groups: Vec<Cluster>,
+    pub(super) nodes: Vec<Item>,
+    pub(super) edges: Vec<Link>,
+}
+
+/// What is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// A batch: jobs have states.
+    Batch,
+    /// What is defined: nothing has run.
+    Definition,
+}
+
+/// A frame around jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cluster {
+    pub(super) id: String,
+    pub(super) label: String,
+    pub(super) parent: Option<String>,
+}
+
+/// What a node of the picture stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ItemKind {
+    /// A job.
+    Job,
+    /// A job of another batch, for which one of this batch waits.
+    External,
+    /// All jobs of a group.
+    Group,
+    /// Jobs that share a tag.
+    Tag,
+}
+
+/// A node of the picture: a job, or what stands for several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) code: String,
+    pub(super) name: String,
+    pub(super) kind: ItemKind,
+    pub(super) job_type: String,
+    pub(super) source: Option<String>,
+    pub(super) group: Option<String>,
+    pub(super) tags: Vec<String>,
+    pub(super) level: u32,
+    pub(super) state: Option<JobState>,
+    pub(super) timing: Timing,
+    /// For a node that stands for several jobs: how many are in which state, or in none.
+    pub(super) members: BTreeMap<Option<QueueStatus>, usize>,
+}
+
+/// What an arrow means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum LinkKind {
+    /// A dependency within the batch.
+    Dependency,
+    /// A dependency on another batch.
+    External,
+}
+
+/// An arrow: places in `View::nodes`, and when the target may go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) source: usize,
+    pub(super) target: usize,
+    pub(super) kind: LinkKind,
+    pub(super) condition: String,
+}
+
+/// The condition of a dependency that says nothing else.
+pub(super) const SUCCESS: &str = "success";
+
+impl View {
+    /// The jobs of `snapshot` as `dag` orders them. `title` is the batch number, or the group's
+    /// code when no batch is meant; `statuses`, where there is a batch, run parallel to the jobs.
+    pub fn of(title: &str, snapshot: &Snapshot, dag: &Dag, statuses: Option<&[JobState]>) -> Self {
+        let places: HashMap<&str, usize> =
+            snapshot.jobs.iter().enumerate().map(|(i, j)| (j.code.as_str(), i)).collect();
+        let group = snapshot.group.code.to_string();
+        let mut nodes: Vec<Item> = Vec::with_capacity(dag.len());
+        let mut edges = Vec::new();
+        for node in dag.in_order() {
+            let place = places.get(dag.code(*node).as_str()).copied();
+            let state = place.and_then(|i| statuses?.get(i).cloned());
+            nodes.push(item(*node, dag, place.and_then(|i| snapshot.jobs.get(i)), state, &group));
+            edges.extend(dag.children(*node).map(|child| (node.at(), child.at())));
+        }
+        let mut at = vec![0; dag.len()];
+        for (i, node) in dag.in_order().iter().enumerate() {
+            at[node.at()] = i;
+        }
+        let link = |(source, target): (usize, usize)| Link {
+            source: at[source],
+            target: at[target],
+            kind: LinkKind::Dependency,
+            condition: SUCCESS.to_owned(),
+        };
+        let view = Self {
+            title: title.to_owned(),
+            subject: if statuses.is_some() { Subject::Batch } else { Subject::Definition },
+            groups: vec![Cluster { id: group, label: snapshot.group.name.clone(), parent: None }],
+            edges: edges.into_iter().map(link).collect(),
+            nodes,
+        };
+        let conditions = snapshot
+            .dependencies
+            .iter()
+            .map(|d| ((d.depends_on.clone(), d.job_code.clone()), d.when.to_string()));
+        view.conditioned(&conditions.collect()).sorted()
+    }
+
+    /// Several pictures in one, a frame each. Their job codes differ, as those of one definition do.
+    pub fn join(title: &str, views: Vec<Self>) -> Self {
+        let mut all = Self {
+            title: title.to_owned(),
+            subject: Subject::Definition,
+            groups: vec![],
+            nodes: vec![],
+            edges: vec![],
+        };
+        let mut shared: HashMap<String, usize> = HashMap::new();
+        for view in views {
+            if view.subject == Subject::Batch {
+                all.subject = Subject::Batch;
+            }
+            // What jobs of several groups wait for in another batch is one node.
+            let mut at = Vec::with_capacity(view.nodes.len());
+            for item in view.nodes {
+                let next = all.nodes.len();
+                let place = match item.kind {
+                    ItemKind::External => *shared.entry(item.code.clone()).or_insert(next),
+                    ItemKind::Job | ItemKind::Group | ItemKind::Tag => next,
+                };
+                at.push(place);
+                if place == next {
+                    all.nodes.push(item);
+                }
+            }
+            let moved = |e: Link| Link { source: at[e.source], target: at[e.target], ..e };
+            all.edges.extend(view.edges.into_iter().map(moved));
+            all.groups.extend(view.groups);
+        }
+        all.sorted()
+    }
+
+    /// The same with what a forecast says of each job; jobs it does not name keep what they have.
+    pub fn timed(mut self, timings: &BTreeMap<JobCode, Timing>) -> Self {
+        let of: HashMap<&str, &Timing> = timings.iter().map(|(c, t)| (c.as_str(), t)).collect();
+        for item in self.nodes.iter_mut().filter(|item| item.kind == ItemKind::Job) {
+            if let Some(timing) = of.get(item.code.as_str()) {
+                item.timing = (*timing).clone();
+            }
+        }
+        self
+    }
+
+    /// The same with other conditions, by parent and child.
+    pub fn conditioned(mut self, conditions: &BTreeMap<(JobCode, JobCode), String>) -> Self {
+        let of: HashMap<(&str, &str), &String> =
+            conditions.iter().map(|((p, c), text)| ((p.as_str(), c.as_str()), text)).collect();
+        for edge in &mut self.edges {
+            let ends =
+                (self.nodes[edge.source].code.as_str(), self.nodes[edge.target].code.as_str());
+            if let Some(text) = of.get(&ends) {
+                edge.condition = (*text).clone();
+            }
+        }
+        self
+    }
+
+    /// The same with a further frame around the frames of some groups. `id` is no group's code.
+    pub fn framed(mut self, id: &str, label: &str, inner: &[GroupCode]) -> Self {
+        for group in &mut self.groups {
+            if inner.iter().any(|code| code.as_str() == group.id) {
+                group.parent = Some(id.to_owned());
+            }
+        }
+        self.groups.push(Cluster { id: id.to_owned(), label: label.to_owned(), parent: None });
+        self
+    }
+
+    /// Codes of the jobs, for hints about slips of the finger.
+    pub fn codes(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().filter(|i| i.kind == ItemKind::Job).map(|i| i.code.as_str())
+    }
+
+    /// Nodes by wave and code, which is an order of running too and does not change with the order
+    /// in which jobs happen to be written; arrows by the codes of their ends.
+    pub(super) fn sorted(mut self) -> Self {
+        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
+        order.sort_by(|a, b| {
+            let key = |i: &usize| (self.nodes[*i].level, &self.nodes[*i].code);
+            key(a).cmp(&key(b))
+        });
+        let mut at = vec![0; order.len()];
+        for (new, old) in order.iter().enumerate() {
+            at[*old] = new;
+        }
+        let mut nodes: Vec<Option<Item>> = self.nodes.into_iter().map(Some).collect();
+        self.nodes = order.iter().filter_map(|old| nodes[*old].take()).collect();
+        for edge in &mut self.edges {
+            (edge.source, edge.target) = (at[edge.source], at[edge.target]);
+        }
+        let nodes = &self.nodes;
+        self.edges.sort_by(|a, b| {
+            let key = |e: &Link| (e.source, e.target);
+            let codes = |e: &Link| (nodes[e.source].code.as_str(), nodes[e.target].code.as_str());
+            codes(a).cmp(&codes(b)).then(key(a).cmp(&key(b)))
+        });
+        self
+    }
+
+    /// Only the nodes for which `keep` holds, the arrows between them, and the groups still needed.
+    pub(super) fn only(&self, keep: &[bool]) -> Self {
+        let mut at = vec![usize::MAX; self.nodes.len()];
+        let mut nodes = Vec::new();
+        for (i, item) in self.nodes.iter().enumerate().filter(|(i, _)| keep[*i]) {
+            at[i] = nodes.len();
+            nodes.push(item.clone());
+        }
+        let edges = self.edges.iter().filter(|e| keep[e.source] && keep[e.target]);
+        let edges = edges
+            .map(|e| Link { source: at[e.source], target: at[e.target], ..e.clone() })
+            .collect();
+        let mut view = Self { nodes, edges, ..self.without_content() };
+        view.groups = needed(&self.groups, &view.nodes);
+        view
+    }
+
+    pub(super) fn without_content(&self) -> Self {
+        Self {
+            title: self.title.clone(),
+            subject: self.subject,
+            groups: self.groups.clone(),
+            nodes: vec![],
+            edges: vec![],
+        }
+    }
+}
+
+/// Groups that hold a node, and the groups around them.
+pub(super) fn needed(groups: &[Cluster], nodes: &[Item]) -> Vec<Cluster> {
+    let mut ids: BTreeSet<&str> = nodes.iter().filter_map(|n| n.group.as_deref()).collect();
+    // A parent may have a parent; each turn adds a generation.
+    for _ in groups {
+        let more: Vec<&str> = groups
+            .iter()
+            .filter(|g| ids.contains(g.id.as_str()))
+            .filter_map(|g| g.parent.as_deref())
+            .collect();
+        ids.extend(more);
+    }
+    groups.iter().filter(|g| ids.contains(g.id.as_str())).cloned().collect()
+}
+
+fn item(node: Node, dag: &Dag, job: Option<&JobDef>, state: Option<JobState>, group: &str) -> Item {
+    let code = dag.code(node).to_string();
+    Item {
+        name: job.map_or_else(|| code.clone(), |j| j.name.clone()),
+        kind: ItemKind::Job,
+        job_type: job.map_or_else(String::new, |j| j.job_type.to_string()),
+        source: job.and_then(|j| j.source.as_ref().map(ToString::to_string)),
+        group: Some(group.to_owned()),
+        tags: job.map_or_else(Vec::new, |j| j.tags.clone()),
+        level: dag.level(node),
+        code,
+        state,
+        timing: Timing::default(),
+        members: BTreeMap::new(),
+    }
+}

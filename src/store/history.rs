@@ -1,0 +1,45 @@
+//! How long jobs took, read from `job_execution_logs`.
+
+use crate::domain::history::{History, TRIES};
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::queue::QueueStatus;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+
+/// How many of a group's latest batches are looked at. A job that failed in half of them still has
+/// its `TRIES` successes, and the cost does not grow with the years.
+const BATCHES: u32 = 40;
+
+/// The durations of the last successful tries of each job of a group. Tries that were followed by
+/// another, failed, were forced or were left out do not count; those of a batch that still runs do.
+pub async fn of_group(tx: &mut Tx, group: &GroupCode) -> Result<History> {
+    // A row with a run mode only pretended to run.
+    // By way of the batches, because their rows and logs are found by indexes; by job code it was a
+    // walk over all of job_queue.
+    let rows = tx
+        .fetch_all(
+            "SELECT t.job_code AS job_code, t.duration AS duration FROM \
+             (SELECT q.job_code AS job_code, l.duration AS duration, \
+             ROW_NUMBER() OVER (PARTITION BY q.job_code ORDER BY l.log_id DESC) AS place \
+             FROM (SELECT batch_id FROM job_batch WHERE group_code = ? \
+             ORDER BY batch_id DESC LIMIT ?) b \
+             JOIN job_queue q ON q.batch_id = b.batch_id \
+             JOIN job_execution_logs l ON l.queue_id = q.queue_id \
+             WHERE l.status IN (?, ?) AND l.duration IS NOT NULL AND q.run_mode IS NULL) t \
+             WHERE t.place <= ? ORDER BY t.job_code, t.place",
+            &[
+                group.as_str().into(),
+                BATCHES.into(),
+                QueueStatus::Success.as_str().into(),
+                QueueStatus::Warning.as_str().into(),
+                i64::try_from(TRIES).unwrap_or(i64::MAX).into(),
+            ],
+        )
+        .await
+        .with_context(|| format!("read the durations of group {group}"))?;
+    let tries: Result<Vec<(JobCode, i64)>> = rows
+        .iter()
+        .map(|row| Ok((JobCode::parse(&row.text("job_code")?)?, row.int("duration")?)))
+        .collect();
+    Ok(History::of(tries?))
+}
