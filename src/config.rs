@@ -55,6 +55,8 @@ pub struct Engine {
     /// Jobs at once.
     pub max_parallel: u32,
     /// Seconds.
+    pub ageing_sec: u32,
+    /// Seconds.
     pub lease_sec: u32,
 }
 
@@ -130,6 +132,7 @@ impl Config {
             ("database.max_connections", u64::from(self.database.max_connections)),
             ("engine.max_parallel", self.engine.max_parallel.into()),
             ("engine.lease_sec", self.engine.lease_sec.into()),
+            ("engine.ageing_sec", self.engine.ageing_sec.into()),
             ("log.flush_ms", self.log.flush_ms),
         ];
         for (key, value) in at_least_one {
@@ -165,6 +168,7 @@ impl Config {
     pub fn engine(&self) -> engine::Options {
         engine::Options {
             max_parallel: self.engine.max_parallel,
+            ageing_ms: i64::from(self.engine.ageing_sec) * 1_000,
             lease_ms: i64::from(self.engine.lease_sec) * 1_000,
             log_flush_ms: self.log.flush_ms,
             log_max_bytes: self.log.max_bytes_per_try,

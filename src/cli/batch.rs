@@ -1,18 +1,14 @@
 //! `batch list | show | why | eta | kill | no`.
 
 use crate::app::{App, EmptyDatabase};
-use crate::cli::{BadInput, BatchRef, Ended, Global, batch_no, broken, eta, out};
+use crate::cli::{BadInput, BatchRef, Ended, Global, batch_no, broken, eta, out, why};
 use crate::domain::batch::{Batch, Snapshot};
-use crate::domain::dag::Dag;
 use crate::domain::id::BatchId;
 use crate::domain::lang::Lang;
 use crate::domain::outcome::Outputs;
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::rerun::UnknownJobs;
-use crate::domain::slots::Slots;
 use crate::domain::time::span_words;
-use crate::domain::why::{Situation, explain};
-use crate::engine;
 use crate::engine::opening::Refused;
 use crate::store;
 use anyhow::Result;
@@ -82,7 +78,7 @@ pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
             }
             Ok(Ended::Well)
         }
-        BatchVerb::Why { batch } => why(global, &app.await?, &batch).await,
+        BatchVerb::Why { batch } => why::why(global, &app.await?, &batch).await,
         BatchVerb::Eta { batch } => eta::eta(global, &app.await?, &batch).await,
         BatchVerb::Kill { batch, reason, no_wait } => {
             kill(global, &app.await?, &batch, &reason, no_wait).await
@@ -250,68 +246,6 @@ pub(super) fn as_json(view: &View) -> Result<serde_json::Value> {
         "end_time": batch.end_time.map(|t| t.to_string()),
         "jobs": jobs,
     }))
-}
-
-async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<Ended> {
-    let found = which.find(app).await?;
-    let view = view(app, found.batch_id).await?;
-    let now = server_now(app).await?;
-    let dispatched = view.owner.as_ref().is_some_and(|o| o.lease_until > now);
-    let mut slots = Slots::new(app.config.engine.max_parallel);
-    let group = &view.snapshot.group;
-    slots.limit_group(&group.code, group.max_parallel);
-    for source in &view.snapshot.sources {
-        slots.limit_source(&source.name, source.max_parallel);
-    }
-    let running = |s: QueueStatus| matches!(s, QueueStatus::Running | QueueStatus::Killing);
-    for (row, job) in view.rows.iter().zip(&view.snapshot.jobs).filter(|(r, _)| running(r.status)) {
-        debug_assert_eq!(row.job_code, job.code);
-        slots.take(&group.code, job.source.as_ref());
-    }
-    let dag: Dag = view.snapshot.dag()?;
-    let mut tx = app.db.read().await?;
-    let outside = engine::outside(&mut tx, &view.batch, &view.snapshot, now).await?;
-    drop(tx);
-    let situation = Situation {
-        batch: &view.batch,
-        snapshot: &view.snapshot,
-        dag: &dag,
-        rows: &view.rows,
-        slots: &slots,
-        outside: &outside,
-        dispatched,
-    };
-    let answers = explain(situation, now);
-    let lang = global.lang();
-    if global.json {
-        let answers: Vec<_> = answers
-            .iter()
-            .map(|(code, status, why)| json!({"job_code": code, "status": status, "why": why.words(lang, now)}))
-            .collect();
-        out::json(&json!(answers))?;
-    } else if answers.is_empty() {
-        let (no, status) = (&view.batch.values.batch_no, view.batch.status);
-        out::line(&match lang {
-            Lang::En => format!("Nothing waits: batch {no} is {status}"),
-            Lang::Zh => format!("没有作业在等待:批次 {no} 为 {status}"),
-        });
-    } else {
-        let rows = answers
-            .iter()
-            .map(|(code, status, why)| {
-                vec![code.to_string(), status.to_string(), why.words(lang, now)]
-            })
-            .collect();
-        out::line(&out::table(&lang_header(lang), rows));
-    }
-    Ok(Ended::Well)
-}
-
-fn lang_header(lang: Lang) -> [&'static str; 3] {
-    match lang {
-        Lang::En => ["JOB", "STATUS", "WHY"],
-        Lang::Zh => ["作业", "状态", "原因"],
-    }
 }
 
 /// The present moment by the database's clock.

@@ -22,6 +22,7 @@ mod run;
 mod secret;
 mod stats;
 mod watch;
+mod why;
 
 use crate::app::{self, App, EmptyDatabase};
 use crate::config::Config;

@@ -20,6 +20,41 @@ pub enum SessionError {
     Braked,
 }
 
+/// What kind of error a server gave, as far as it matters whether trying again may help.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// Chosen as a deadlock's victim.
+    Deadlock,
+    /// A lock was not granted in time, or not at once where that was asked.
+    LockWait,
+    /// A transaction met another and cannot be put in a row with it.
+    Serialization,
+    /// Nobody is at the other end, or it lets nobody in now.
+    Lost,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+impl SessionError {
+    /// What kind of error it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Database(error) => error.kind,
+            Self::Lost(_) => Kind::Lost,
+            Self::Braked => Kind::Other,
+        }
+    }
+
+    /// The server's SQLSTATE.
+    pub fn sqlstate(&self) -> Option<&str> {
+        match self {
+            Self::Database(error) => error.sqlstate(),
+            Self::Lost(_) | Self::Braked => None,
+        }
+    }
+}
+
 /// An error as the server gave it, every field of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatabaseError {
@@ -32,9 +67,52 @@ pub struct DatabaseError {
     /// PostgreSQL's further fields that say something: `DETAIL`, `HINT`, `WHERE` (the PL/pgSQL
     /// stack with its lines), `POSITION`, `CONSTRAINT`.
     pub more: Vec<(&'static str, String)>,
+    /// What kind it is.
+    pub kind: Kind,
+}
+
+/// PostgreSQL by SQLSTATE. 57P01 to 57P03: going down, crashed, starting; 53300: no connection left.
+fn kind_of_postgres(code: &str) -> Kind {
+    match code {
+        "40P01" => Kind::Deadlock,
+        "55P03" => Kind::LockWait,
+        "40001" => Kind::Serialization,
+        "57P01" | "57P02" | "57P03" | "53300" => Kind::Lost,
+        other if other.starts_with("08") => Kind::Lost,
+        _ => Kind::Other,
+    }
+}
+
+/// MySQL and MariaDB by number, because one SQLSTATE serves many: 1213 deadlock (also 1614 in XA, 3058
+/// between user locks), 1205 lock wait, 3572 NOWAIT, 1020 changed since read (MariaDB's snapshot
+/// isolation), 1040 and 1203 no connection left.
+fn kind_of_mysql(number: u16, code: Option<&str>) -> Kind {
+    match number {
+        1213 | 1614 | 3058 => Kind::Deadlock,
+        1205 | 3572 => Kind::LockWait,
+        1020 => Kind::Serialization,
+        1040 | 1203 => Kind::Lost,
+        // A procedure's own SIGNAL SQLSTATE '40001' (1644).
+        _ if code == Some("40001") => Kind::Deadlock,
+        _ if code.is_some_and(|c| c.starts_with("08")) => Kind::Lost,
+        _ => Kind::Other,
+    }
+}
+
+/// SQLite by the low byte of its result code: 5 BUSY, 6 LOCKED.
+fn kind_of_sqlite(code: Option<&str>) -> Kind {
+    match code.and_then(|c| c.parse::<i32>().ok()).map(|c| c & 0xff) {
+        Some(5 | 6) => Kind::LockWait,
+        _ => Kind::Other,
+    }
 }
 
 impl DatabaseError {
+    /// SQLSTATE, where the server gave one; SQLite's codes are shorter.
+    pub fn sqlstate(&self) -> Option<&str> {
+        self.code.as_deref().filter(|code| code.len() == 5)
+    }
+
     /// Whether SQLite said that somebody else holds the file.
     pub(crate) fn is_sqlite_busy(&self) -> bool {
         let code = self.code.as_deref().and_then(|c| c.parse::<i32>().ok());
@@ -78,6 +156,7 @@ impl From<sqlx::Error> for SessionError {
                 number: Some(my.number()),
                 message: my.message().to_owned(),
                 more: Vec::new(),
+                kind: kind_of_mysql(my.number(), my.code()),
             };
             return match MYSQL_FATAL.contains(&my.number()) {
                 true => Self::Lost(error.to_string()),
@@ -89,6 +168,7 @@ impl From<sqlx::Error> for SessionError {
             number: None,
             message: boxed.message().to_owned(),
             more: Vec::new(),
+            kind: kind_of_sqlite(boxed.code().as_deref()),
         })
     }
 }
@@ -112,5 +192,60 @@ fn of_postgres(pg: &PgDatabaseError) -> DatabaseError {
         number: None,
         message: pg.message().to_owned(),
         more: more.into_iter().filter_map(|(name, text)| Some((name, text?))).collect(),
+        kind: kind_of_postgres(pg.code()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_have_a_kind_by_their_code() {
+        for (code, kind) in [
+            ("40P01", Kind::Deadlock),
+            ("40001", Kind::Serialization),
+            ("55P03", Kind::LockWait),
+            ("57P01", Kind::Lost),
+            ("08006", Kind::Lost),
+            ("53300", Kind::Lost),
+            ("57014", Kind::Other),
+            ("23505", Kind::Other),
+            ("42601", Kind::Other),
+        ] {
+            assert_eq!(kind_of_postgres(code), kind, "{code}");
+        }
+        for (number, code, kind) in [
+            (1213, "40001", Kind::Deadlock),
+            (1644, "40001", Kind::Deadlock),
+            (1205, "HY000", Kind::LockWait),
+            (3572, "HY000", Kind::LockWait),
+            (1020, "HY000", Kind::Serialization),
+            (1040, "08004", Kind::Lost),
+            (1042, "08S01", Kind::Lost),
+            (1064, "42000", Kind::Other),
+            (1062, "23000", Kind::Other),
+        ] {
+            assert_eq!(kind_of_mysql(number, Some(code)), kind, "{number}");
+        }
+        for (code, kind) in [
+            ("5", Kind::LockWait),
+            ("6", Kind::LockWait),
+            ("261", Kind::LockWait),
+            ("517", Kind::LockWait),
+            ("262", Kind::LockWait),
+            ("1", Kind::Other),
+            ("2067", Kind::Other),
+        ] {
+            assert_eq!(kind_of_sqlite(Some(code)), kind, "{code}");
+        }
+    }
+
+    #[test]
+    fn only_servers_have_a_sqlstate() {
+        let of = |code: &str| DatabaseError { code: Some(code.to_owned()), ..Default::default() };
+        assert_eq!(of("40001").sqlstate(), Some("40001"));
+        assert_eq!(of("2067").sqlstate(), None);
+        assert_eq!(SessionError::Lost("gone".to_owned()).kind(), Kind::Lost);
     }
 }

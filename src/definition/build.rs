@@ -7,6 +7,7 @@ use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job::{self, Around};
 use crate::definition::job_kinds;
+use crate::definition::limits;
 use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob};
 use crate::definition::source;
 use crate::domain::id::GroupCode;
@@ -26,10 +27,12 @@ pub(crate) fn build(
 ) -> Definition {
     drop_doubles("source", &mut raw.sources, |s| &s.name, report);
     drop_doubles("group", &mut raw.groups, |g| &g.code, report);
+    drop_doubles("pool", &mut raw.pools, |p| &p.name, report);
     drop_doubles("job", &mut raw.jobs, |j| &j.code, report);
     let hosts = job_kinds::hosts(std::mem::take(&mut raw.hosts), report);
     let sources: Vec<_> =
         raw.sources.into_iter().filter_map(|s| source::source(s, files, report)).collect();
+    let pools = limits::pools(raw.pools, report);
     let places: Vec<At<String>> = raw.groups.iter().map(|g| g.code.clone()).collect();
     let mut groups: Vec<Group> = raw.groups.into_iter().filter_map(|g| group(g, report)).collect();
     if places.is_empty() {
@@ -47,6 +50,7 @@ pub(crate) fn build(
         kinds,
         sources: &sources,
         groups: &codes,
+        pools: &pools,
         files,
         hosts: &hosts,
     };
@@ -66,6 +70,7 @@ pub(crate) fn build(
         params: declare::decls(&raw.params, report),
         secrets: declare::secrets(raw.secrets, report),
         hosts: hosts.into_iter().map(|h| h.value).collect(),
+        pools,
         ..Shared::default()
     };
     Definition { sources, groups, jobs, dependencies, externals, shared }
@@ -120,6 +125,7 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         let what = format!("{whose}: time zone {:?} is not known", zone.value);
         report.fault(&zone.at, what, "use an IANA name such as Asia/Shanghai");
     }
+    limits::group(&whose, &raw, report);
     let code = GroupCode::parse(&raw.code.value)
         .map_err(|error| report.fault(&raw.code.at, error.to_string(), ""))
         .ok()?;
@@ -131,6 +137,9 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         max_parallel: raw.max_parallel.map(|m| m.value),
         time_zone: raw.time_zone.map(|z| z.value),
         params,
+        on_failure: raw.on_failure,
+        batch_timeout_sec: raw.batch_timeout_sec.map(|t| t.value),
+        warn_after_sec: raw.warn_after_sec.map(|t| t.value),
         ..Group::bare(code)
     })
 }

@@ -60,6 +60,11 @@ impl<'r> Fields<'r> {
         Some(self.entries.swap_remove(at).1)
     }
 
+    /// Whether a key is not among those left.
+    pub(crate) fn is_without(&self, key: &str) -> bool {
+        self.entries.iter().all(|(k, _)| k.value != key)
+    }
+
     /// A single value as text.
     pub(crate) fn text(&mut self, key: &str) -> Option<At<String>> {
         let node = self.take(key)?;

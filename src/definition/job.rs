@@ -5,6 +5,7 @@ use crate::definition::checks;
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job_kinds;
+use crate::definition::limits;
 use crate::definition::near::{did_you_mean, nearest};
 use crate::definition::params::{Asks, check_params};
 use crate::definition::raw::{RawJob, Settings};
@@ -12,6 +13,7 @@ use crate::domain::body::HttpHost;
 use crate::domain::expr::{Expr, ExprError};
 use crate::domain::id::{GroupCode, JobCode, JobType};
 use crate::domain::job::{BodyPart, DEFAULT_TIMEOUT_SEC, JobDef, JobKind};
+use crate::domain::pool::Pool;
 use crate::domain::source::Source;
 
 /// What surrounds a job while it is made.
@@ -20,6 +22,7 @@ pub(crate) struct Around<'a> {
     pub(crate) kinds: &'a [JobKind],
     pub(crate) sources: &'a [Source],
     pub(crate) groups: &'a [GroupCode],
+    pub(crate) pools: &'a [Pool],
     pub(crate) files: &'a Files<'a>,
     pub(crate) hosts: &'a [At<HttpHost>],
 }
@@ -46,6 +49,7 @@ pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Opti
     let (group, group_known) = group(&whose, &raw, around, report);
     let mut def = JobDef::bare(code, group?, job_type?);
     set_plain(&mut def, &raw, around.defaults);
+    limits::job(&mut def, &whose, &raw, around, report);
     if let Some(kind) = kind {
         body(&mut def, &whose, &raw, kind, around, report);
     }

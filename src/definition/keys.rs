@@ -1,8 +1,17 @@
 //! The keys of a definition file, and how large its numbers may be.
 
 /// A whole definition.
-pub(crate) const TOP: &[&str] =
-    &["sources", "groups", "defaults", "jobs", "dependencies", "params", "secrets", "hosts"];
+pub(crate) const TOP: &[&str] = &[
+    "sources",
+    "groups",
+    "defaults",
+    "jobs",
+    "dependencies",
+    "params",
+    "secrets",
+    "pools",
+    "hosts",
+];
 /// A data source.
 pub(crate) const SOURCE: &[&str] = &[
     "name",
@@ -14,8 +23,37 @@ pub(crate) const SOURCE: &[&str] = &[
     "procedures_file",
 ];
 /// A group.
-pub(crate) const GROUP: &[&str] =
-    &["code", "name", "type", "owner", "notify_email", "max_parallel", "time_zone", "params"];
+pub(crate) const GROUP: &[&str] = &[
+    "code",
+    "name",
+    "type",
+    "owner",
+    "notify_email",
+    "max_parallel",
+    "time_zone",
+    "params",
+    "on_failure",
+    "fail_fast",
+    "batch_timeout_sec",
+    "warn_after_sec",
+];
+/// A pool.
+pub(crate) const POOL: &[&str] = &["name", "slots"];
+/// An entry of a job's `pools`.
+pub(crate) const POOL_USE: &[&str] = &["pool", "weight"];
+/// An entry of a job's `locks`.
+pub(crate) const LOCK_USE: &[&str] = &["lock", "mode"];
+/// `retry`.
+pub(crate) const RETRY: &[&str] = &[
+    "backoff",
+    "backoff_percent",
+    "max_delay_sec",
+    "jitter",
+    "jitter_percent",
+    "on",
+    "on_sqlstate",
+    "never_on_sqlstate",
+];
 /// What `defaults` and jobs share.
 pub(crate) const SETTINGS: &[&str] = &[
     "group",
@@ -37,6 +75,10 @@ pub(crate) const SETTINGS: &[&str] = &[
     "trigger_rule",
     "success",
     "checks",
+    "retry",
+    "pools",
+    "locks",
+    "warn_after_sec",
 ];
 /// What only a job has.
 pub(crate) const JOB: &[&str] = &[
@@ -93,7 +135,7 @@ pub(crate) const RETRIES_MAX: u32 = 100;
 /// Longest wait for another batch: a year.
 pub(crate) const WAIT_MAX: u32 = 366 * 24 * 3_600;
 /// Longest wait between two tries: a day.
-pub(crate) const DELAY_MAX: u32 = 24 * 3_600;
+pub(crate) const DELAY_MAX: u32 = crate::domain::retry::LONGEST_DELAY_SEC;
 /// Longest wait between two questions of a sensor: a day.
 pub(crate) const POLL_MAX: u32 = 24 * 3_600;
 /// Highest limit of things at once.

@@ -15,7 +15,7 @@ const JOBS_CSV: &str = "job_def.csv";
 const DEPENDENCIES_CSV: &str = "job_dependency.csv";
 /// Beside the CSV files: what a table of jobs cannot say.
 const SOURCES_YAML: &str = "sources.yaml";
-const BESIDE: &[&str] = &["sources", "groups", "defaults", "hosts"];
+const BESIDE: &[&str] = &["sources", "groups", "defaults", "pools", "hosts"];
 
 /// A definition that is sound, and what may be worth a look.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,9 @@ use crate::definition::fault::{At, Place};
 use crate::domain::body::{ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::check::Grade;
 use crate::domain::external::Missing;
-use crate::domain::job::{ParamMode, ParamType, TransactionMode};
+use crate::domain::job::{OnFailure, ParamMode, ParamType, TransactionMode};
+use crate::domain::pool::LockMode;
+use crate::domain::retry::RetryPolicy;
 use crate::domain::trigger_rule::TriggerRule;
 use chrono::NaiveTime;
 
@@ -21,6 +23,7 @@ pub(crate) struct Raw {
     /// Of all groups.
     pub(crate) params: Vec<RawDecl>,
     pub(crate) secrets: Vec<RawSecret>,
+    pub(crate) pools: Vec<RawPool>,
 }
 
 /// A data source.
@@ -46,7 +49,20 @@ pub(crate) struct RawGroup {
     pub(crate) max_parallel: Option<At<u32>>,
     pub(crate) time_zone: Option<At<String>>,
     pub(crate) params: Vec<RawDecl>,
+    pub(crate) on_failure: OnFailure,
+    pub(crate) batch_timeout_sec: Option<At<u32>>,
+    pub(crate) warn_after_sec: Option<At<u32>>,
 }
+
+/// A pool.
+#[derive(Debug)]
+pub(crate) struct RawPool {
+    pub(crate) name: At<String>,
+    pub(crate) slots: u32,
+}
+
+/// Pools or locks that a job uses, and how.
+pub(crate) type Uses<T> = Vec<(At<String>, At<T>)>;
 
 /// What a job may say itself or leave to `defaults`.
 #[derive(Debug, Default)]
@@ -70,6 +86,10 @@ pub(crate) struct Settings {
     pub(crate) trigger_rule: Option<At<TriggerRule>>,
     pub(crate) success: Option<Vec<RawRule>>,
     pub(crate) checks: Option<Vec<RawCheck>>,
+    pub(crate) retry: Option<At<RetryPolicy>>,
+    pub(crate) pools: Option<Uses<u32>>,
+    pub(crate) locks: Option<Uses<LockMode>>,
+    pub(crate) warn_after_sec: Option<At<u32>>,
 }
 
 /// A job.

@@ -13,6 +13,7 @@ use crate::definition::raw::{
 };
 use crate::definition::read_checks::{checks, success};
 use crate::definition::read_kinds;
+use crate::definition::read_limits::{locks, on_failure, pool, pool_uses, retry};
 use crate::definition::read_params::params;
 use crate::definition::read_parents::parents;
 use crate::domain::job::TransactionMode;
@@ -28,6 +29,9 @@ pub(crate) fn read(root: Node, report: &mut Report) -> Raw {
     }
     for (name, node) in entries("source", "sources", "name", top.take("sources"), top.report) {
         raw.sources.push(source(name, node, top.report));
+    }
+    for (name, node) in entries("pool", "pools", "name", top.take("pools"), top.report) {
+        raw.pools.extend(pool(name, node, top.report));
     }
     for (code, node) in entries("group", "groups", "code", top.take("groups"), top.report) {
         raw.groups.push(group(code, node, top.report));
@@ -122,6 +126,9 @@ fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
         max_parallel: fields.number("max_parallel", 1..=PARALLEL_MAX),
         time_zone: fields.word("time_zone"),
         params: decls(&format!("{whose}: "), fields.take("params"), fields.report),
+        on_failure: on_failure(&mut fields),
+        batch_timeout_sec: fields.number("batch_timeout_sec", 1..=TIMEOUT_MAX),
+        warn_after_sec: fields.number("warn_after_sec", 1..=TIMEOUT_MAX),
     }
 }
 
@@ -152,6 +159,10 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         trigger_rule: fields.choice("trigger_rule", &rules),
         success: success(fields),
         checks: checks(fields),
+        retry: retry(fields),
+        pools: pool_uses(fields),
+        locks: locks(fields),
+        warn_after_sec: fields.number("warn_after_sec", 1..=TIMEOUT_MAX),
     }
 }
 

@@ -10,7 +10,6 @@ use crate::domain::check::Check;
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::external::ExternalDependency;
 use crate::domain::fan_out::{self, Parts};
-use crate::domain::http_call;
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId};
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
 use crate::domain::order_params::{self, Declared, Findings};
@@ -187,11 +186,10 @@ impl Snapshot {
     }
 }
 
-/// The present definition with all that opening made of the one of `old`: pools of hosts, and a
-/// fan-out over the same items. What a batch goes on with, or is compared with.
+/// The present definition with all that opening made of the one of `old`: a fan-out over the
+/// same items. What a batch goes on with, or is compared with.
 pub fn as_opened(old: &Snapshot, present: &Definition) -> Result<Definition, BatchError> {
     let mut made = present.clone();
-    http_call::limit_hosts(&mut made.jobs, &made.shared.hosts, &mut made.shared.pools);
     let mut parts = Parts {
         jobs: &mut made.jobs,
         dependencies: &mut made.dependencies,
@@ -223,6 +221,24 @@ pub struct Batch {
     pub end_time: Option<Millis>,
     /// Why it was killed, in the operator's words.
     pub reason: Option<String>,
+    /// When it is stopped if it still runs then.
+    pub deadline: Option<Millis>,
+}
+
+impl Batch {
+    /// The deadline when a person goes on with it at `now`. One that had ended gets its whole time
+    /// again. One whose process died keeps its deadline, for it is the same run; if that has passed
+    /// meanwhile it gets its whole time, or it would be stopped before it did anything.
+    pub fn deadline_resumed(&self, timeout_sec: Option<u32>, now: Millis) -> Option<Millis> {
+        let kept = self.deadline.filter(|at| !self.status.is_final() && *at > now);
+        let fresh = deadline(timeout_sec, now)?;
+        Some(kept.unwrap_or(fresh))
+    }
+}
+
+/// The deadline of a batch that is opened at `now`.
+pub fn deadline(timeout_sec: Option<u32>, now: Millis) -> Option<Millis> {
+    timeout_sec.map(|sec| now.plus(i64::from(sec) * 1_000))
 }
 
 /// A batch about to be written: what `plan` made of an order.
@@ -361,9 +377,7 @@ fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
     let sources = defs.sources.iter().filter(|s| used.contains(&s.name)).cloned().collect();
     let externals =
         defs.externals.iter().filter(|e| active.contains(&e.job_code)).cloned().collect();
-    let mut shared = defs.shared.clone();
-    let mut jobs = jobs;
-    http_call::limit_hosts(&mut jobs, &shared.hosts, &mut shared.pools);
+    let shared = defs.shared.clone();
     Ok(Snapshot { group: group.clone(), dependencies, sources, externals, shared, jobs })
 }
 

@@ -8,7 +8,7 @@ use crate::domain::id::JobCode;
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::readiness::Rules;
 use crate::domain::slack::{Left, Stage, passes};
-use crate::domain::slots::Slots;
+use crate::domain::slots::{Needs, Slots};
 use crate::domain::time::Millis;
 use crate::domain::timeline::{Open, play};
 use crate::domain::trigger_rule::{Decision, Tally, TriggerRule, edge};
@@ -94,13 +94,10 @@ impl Forecast {
     }
 }
 
-/// The limits of a batch, with nothing in use: `total` jobs at once, those of its group and sources.
+/// The limits of a batch, with nothing in use: `total` jobs at once, those of its group, sources and pools.
 pub fn limits(snapshot: &Snapshot, total: u32) -> Slots {
     let mut slots = Slots::new(total);
-    slots.limit_group(&snapshot.group.code, snapshot.group.max_parallel);
-    for source in &snapshot.sources {
-        slots.limit_source(&source.name, source.max_parallel);
-    }
+    slots.limit_as(snapshot);
     slots
 }
 
@@ -120,12 +117,12 @@ pub fn forecast(
     let open: Vec<Option<Open>> = jobs
         .map(|(((job, standing), estimate), stage)| {
             let left = left(standing, estimate, (*stage)?, now);
-            Some(Open { left, priority: job.priority, source: job.source.clone() })
+            Some(Open { left, priority: job.priority, needs: Needs::of(job) })
         })
         .collect();
     let left: Vec<Option<Left>> = open.iter().map(|o| o.as_ref().map(|o| o.left)).collect();
     let passes = passes(dag, &left, now);
-    let timeline = play(dag, &open, &snapshot.group.code, limits(snapshot, total), now);
+    let timeline = play(dag, &open, limits(snapshot, total), now);
     let expected = |i: usize| Expected {
         estimate: estimates[i],
         // A job that waits to be tried again has a start behind it that is not the one meant here.

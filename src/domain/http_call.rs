@@ -1,9 +1,8 @@
 //! What an HTTP job sends: its URL, which stays below the registered one, its headers and its body.
 
 use crate::domain::body::{HttpBody, HttpCall, HttpHost};
-use crate::domain::job::{JobDef, ParamType};
+use crate::domain::job::ParamType;
 use crate::domain::params::BoundParam;
-use crate::domain::pool::{Pool, PoolUse};
 use crate::domain::reference::{self, Piece, Reference};
 use bigdecimal::BigDecimal;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -39,20 +38,6 @@ impl HttpHost {
 /// Whether a call can be made again without harm when nobody knows what became of the first.
 pub fn is_safe(method: &str) -> bool {
     matches!(method, "GET" | "HEAD")
-}
-
-/// Makes the limit of a host a pool that its jobs take slots from, named `http:HOST`.
-pub fn limit_hosts(jobs: &mut [JobDef], hosts: &[HttpHost], pools: &mut Vec<Pool>) {
-    for host in hosts {
-        let Some(slots) = host.max_parallel else { continue };
-        let name = format!("http:{}", host.name);
-        for job in jobs.iter_mut() {
-            if job.http.as_ref().is_some_and(|call| call.host == host.name) {
-                job.pools.push(PoolUse { pool: name.clone(), weight: 1 });
-            }
-        }
-        pools.push(Pool { name, slots });
-    }
 }
 
 /// Reads the URL of a host. An error holds nothing of the URL, which may hold a secret where none may
@@ -246,7 +231,6 @@ fn json(param: &BoundParam) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::{GroupCode, JobCode, JobType};
     use crate::domain::params::BoundParam;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
@@ -381,24 +365,5 @@ mod tests {
         let (_, text) = body(&call("/x/{id}", HttpBody::Form), &params[2..4]).expect("a body");
         assert_eq!(text, "t=O%22Brien%0A%E6%9C%88&f=true");
         assert_eq!(body(&call("/", HttpBody::None), &params), None);
-    }
-
-    #[test]
-    fn a_limited_host_is_a_pool() {
-        let host = |name: &str, max_parallel| HttpHost {
-            name: name.to_owned(),
-            base_url: "https://h".to_owned(),
-            headers: BTreeMap::new(),
-            max_parallel,
-        };
-        let group = GroupCode::parse("g").expect("group");
-        let code = JobCode::parse("A").expect("code");
-        let mut job = JobDef::bare(code, group, JobType::parse("HTTP").expect("type"));
-        job.http = Some(call("/", HttpBody::None));
-        let (mut jobs, mut pools) = ([job], Vec::new());
-        limit_hosts(&mut jobs, &[host("core", Some(2)), host("other", None)], &mut pools);
-        assert_eq!(pools, [Pool { name: "http:core".to_owned(), slots: 2 }]);
-        assert_eq!(jobs[0].pools, [PoolUse { pool: "http:core".to_owned(), weight: 1 }]);
-        assert_eq!(host("core-bank", None).url_env(), "PROCESSION_HOST_CORE_BANK");
     }
 }

@@ -1,7 +1,7 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, id, text, lang, secret, expr, batch_no, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, job_kind, job, token, statement, params, order_params, dag, http_call, fan_out, batch, readiness, slots, history, slack, timeline, eta, dry_run, rerun, why, outcome, verdict, settlement, notice.
+//! Story order: time, id, text, lang, secret, expr, batch_no, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, job_kind, job, token, statement, params, order_params, dag, http_call, fan_out, batch, readiness, slots, ready, history, slack, timeline, eta, dry_run, rerun, why, outcome, verdict, settlement, notice.
 
 pub mod batch;
 pub mod batch_no;
@@ -28,6 +28,7 @@ pub mod params;
 pub mod pool;
 pub mod queue;
 pub mod readiness;
+pub mod ready;
 pub mod reference;
 pub mod rerun;
 pub mod retry;

@@ -15,7 +15,8 @@ pub struct Notice {
     pub subject: String,
     /// Plain text.
     pub body: String,
-    /// What happened: the job's final state in lower case.
+    /// What happened: the job's final state in lower case, `running_long`, `batch_long` or
+    /// `batch_timeout`.
     pub kind: &'static str,
 }
 
@@ -66,20 +67,91 @@ pub fn about(batch: &Batch, group: &Group, job: &JobDef, end: &JobEnd<'_>) -> Ve
         attempt = end.attempt,
         ended = end.ended,
     );
+    to_each(job.notify_email.iter().chain(&group.notify_email), &subject, &body, kind)
+}
+
+/// The same mail to each address once.
+fn to_each<'a>(
+    addresses: impl Iterator<Item = &'a String>,
+    subject: &str,
+    body: &str,
+    kind: &'static str,
+) -> Vec<Notice> {
     let mut told: Vec<&String> = Vec::new();
-    for address in job.notify_email.iter().chain(&group.notify_email) {
+    for address in addresses {
         if !told.contains(&address) {
             told.push(address);
         }
     }
-    told.into_iter()
-        .map(|recipient| Notice {
-            recipient: recipient.clone(),
-            subject: subject.clone(),
-            body: body.clone(),
-            kind,
-        })
-        .collect()
+    let notice = |recipient: &String| Notice {
+        recipient: recipient.clone(),
+        subject: subject.to_owned(),
+        body: body.to_owned(),
+        kind,
+    };
+    told.into_iter().map(notice).collect()
+}
+
+/// The mails about a try that runs longer than its job's `warn_after_sec`.
+pub fn running_long(
+    batch: &Batch,
+    group: &Group,
+    job: &JobDef,
+    attempt: u32,
+    took_ms: i64,
+) -> Vec<Notice> {
+    let (no, took) = (&batch.values.batch_no, span_words(took_ms));
+    let warn_after = job.warn_after_sec.unwrap_or_default();
+    let subject =
+        format!("[Procession] {} still runs after {took} in batch {no} ({})", job.code, group.code);
+    let body = format!(
+        "Job {code} ({name}) has run for {took}; its owners are told after {warn_after} s.\n\
+         作业 {code} 已运行 {took},超过提醒时限 {warn_after} 秒。\n\n\
+         It is not stopped before its time limit of {limit} s. / 超时时限为 {limit} 秒,此前不会停止。\n\n\
+         Batch / 批次:        {no} ({group})\n\
+         Attempt / 次数:      {attempt}\n\n\
+         Look / 查看:         procession batch show {no} --group {group}\n\
+         Log / 日志:          procession logs {no} {code}\n",
+        code = job.code,
+        name = job.name,
+        group = group.code,
+        limit = job.timeout_sec,
+    );
+    let addresses = job.notify_email.iter().chain(&group.notify_email);
+    to_each(addresses, &one_line(&subject), &body, "running_long")
+}
+
+/// The mails about a batch that runs longer than its group's `warn_after_sec`.
+pub fn batch_long(batch: &Batch, group: &Group) -> Vec<Notice> {
+    let no = &batch.values.batch_no;
+    let warn_after = group.warn_after_sec.unwrap_or_default();
+    let took = span_words(i64::from(warn_after) * 1_000);
+    let subject = format!("[Procession] batch {no} ({}) still runs after {took}", group.code);
+    let body = format!(
+        "Batch {no} of group {group} ({name}) still runs, {took} after it was opened or resumed.\n\
+         批次 {no}(作业组 {group})启动或恢复 {took} 后仍未结束。\n\n\
+         Why / 原因:          procession batch why {no} --group {group}\n\
+         Look / 查看:         procession batch show {no} --group {group}\n",
+        group = group.code,
+        name = group.name,
+    );
+    to_each(group.notify_email.iter(), &one_line(&subject), &body, "batch_long")
+}
+
+/// The mails about a batch that is stopped because its time is up; `reason` says so.
+pub fn batch_timeout(batch: &Batch, group: &Group, reason: &str) -> Vec<Notice> {
+    let no = &batch.values.batch_no;
+    let limit = group.batch_timeout_sec.unwrap_or_default();
+    let subject = format!("[Procession] batch {no} ({}) is stopped: {reason}", group.code);
+    let body = format!(
+        "Batch {no} of group {group} ({name}) {reason} and is being stopped.\n\
+         批次 {no}(作业组 {group})超过 {limit} 秒时限,正在停止。\n\n\
+         Look / 查看:         procession batch show {no} --group {group}\n\
+         Go on / 继续:        procession run DEFINITION --batch-no {no} --resume\n",
+        group = group.code,
+        name = group.name,
+    );
+    to_each(group.notify_email.iter(), &one_line(&subject), &body, "batch_timeout")
 }
 
 fn words(status: QueueStatus) -> Option<(&'static str, &'static str, &'static str)> {
@@ -104,7 +176,7 @@ mod tests {
     use crate::domain::params::BatchValues;
     use std::collections::BTreeMap;
 
-    fn notices(status: QueueStatus) -> Vec<Notice> {
+    fn setting() -> (Batch, Group, JobDef) {
         let code = GroupCode::parse("month_end").expect("group");
         let group = Group {
             name: "Month end".into(),
@@ -133,7 +205,13 @@ mod tests {
             create_time: Millis(0),
             end_time: None,
             reason: None,
+            deadline: None,
         };
+        (batch, group, job)
+    }
+
+    fn notices(status: QueueStatus) -> Vec<Notice> {
+        let (batch, group, job) = setting();
         let end = JobEnd {
             status,
             attempt: 3,
@@ -155,6 +233,26 @@ mod tests {
         for part in ["12.3 s", "ORA-00060", "TB, PNL", "执行超时", "logs 202407 GL_POST"] {
             assert!(sent[0].body.contains(part), "{part} in {}", sent[0].body);
         }
+    }
+
+    #[test]
+    fn what_runs_long_is_told_with_where_to_look() {
+        let (batch, mut group, mut job) = setting();
+        (group.warn_after_sec, group.batch_timeout_sec) = (Some(7_200), Some(9_000));
+        job.warn_after_sec = Some(600);
+        let sent = running_long(&batch, &group, &job, 3, 601_000);
+        assert_eq!(sent.len(), 2);
+        let subject =
+            "[Procession] GL_POST still runs after 10 min 01 s in batch 202407 (month_end)";
+        assert_eq!((sent[0].subject.as_str(), sent[0].kind), (subject, "running_long"));
+        assert!(sent[0].body.contains("logs 202407 GL_POST"), "{}", sent[0].body);
+        let sent = batch_long(&batch, &group);
+        let subject = "[Procession] batch 202407 (month_end) still runs after 2 h 00 min";
+        assert_eq!((sent[0].subject.as_str(), sent.len()), (subject, 2));
+        let sent = batch_timeout(&batch, &group, "ran past its 9000 s");
+        let subject = "[Procession] batch 202407 (month_end) is stopped: ran past its 9000 s";
+        assert_eq!((sent[0].subject.as_str(), sent[0].kind), (subject, "batch_timeout"));
+        assert!(sent[0].body.contains("超过 9000 秒时限"), "{}", sent[0].body);
     }
 
     #[test]

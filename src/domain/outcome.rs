@@ -2,6 +2,7 @@
 
 use crate::domain::body::Items;
 use crate::domain::check::Finding;
+use crate::domain::retry::ErrorClass;
 use crate::domain::secret::{MASK, Mask};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ pub enum End {
     Failed,
     /// The body ran past its time and is proven gone.
     TimedOut,
-    /// The body was stopped because an operator asked, and is proven gone.
+    /// The body was stopped because an operator or its batch's deadline wanted it, and is proven gone.
     Killed,
     /// Whether the body took effect cannot be learnt: the connection broke while it ran, or it was
     /// stopped and its server session could not be confirmed gone.
@@ -163,6 +164,15 @@ pub enum Retry {
     Never,
 }
 
+/// What kind of error it was, for rules about which are tried again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorInfo {
+    /// Its class.
+    pub class: ErrorClass,
+    /// SQLSTATE, where a server gave one.
+    pub sqlstate: Option<String>,
+}
+
 /// One try's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
@@ -174,18 +184,20 @@ pub struct Outcome {
     pub outputs: Outputs,
     /// Whether it may be tried again, when it failed.
     pub retry: Retry,
+    /// What kind of error it was, when it is known.
+    pub error: Option<ErrorInfo>,
 }
 
 impl Outcome {
     /// Ended well.
     pub fn success(outputs: Outputs) -> Self {
-        Self { end: End::Success, message: None, outputs, retry: Retry::Allowed }
+        Self { end: End::Success, message: None, outputs, retry: Retry::Allowed, error: None }
     }
 
     /// Ended any other way, with the reason.
     pub fn ended(end: End, message: impl Into<String>) -> Self {
         let (message, outputs) = (Some(message.into()), Outputs::default());
-        Self { end, message, outputs, retry: Retry::Allowed }
+        Self { end, message, outputs, retry: Retry::Allowed, error: None }
     }
 
     /// The same without what came back in parameters that are declared secret.
@@ -223,6 +235,12 @@ impl Outcome {
             hide(&mut finding.said);
         }
         self
+    }
+
+    /// With the kind of its error.
+    pub fn of_class(self, class: ErrorClass, sqlstate: Option<&str>) -> Self {
+        let sqlstate = sqlstate.map(str::to_owned);
+        Self { error: Some(ErrorInfo { class, sqlstate }), ..self }
     }
 }
 

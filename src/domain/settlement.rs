@@ -3,6 +3,7 @@
 use crate::domain::job::{AfterCrash, JobDef};
 use crate::domain::outcome::{End, Outcome, Retry};
 use crate::domain::queue::Event;
+use crate::domain::retry::ErrorClass;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 
@@ -21,12 +22,34 @@ pub struct Settlement {
     pub tell_owners: bool,
 }
 
-/// Judges the outcome of a try of `job` that has failed `try_count` times before, at `now`.
+/// What is known of a try beside its outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Try {
+    /// Failed tries before it.
+    pub failed_before: u32,
+    /// Any number, the same for the same try; varies the delay.
+    pub roll: u64,
+    /// Whether another may follow.
+    pub retries: Retries,
+}
+
+/// Whether tries are made again at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retries {
+    /// As the job says.
+    AsDefined,
+    /// None: the batch stops at a failure that is there already.
+    Stopped,
+}
+
+/// Judges the outcome of a try of `job` at `now`.
 ///
-/// A failure or time-out is tried again while `try_count < retry_count`. An unknown outcome is
-/// tried again only if the job is declared idempotent, because its effect may already be there. A
-/// body that an operator stopped is never tried again by itself.
-pub fn settle(job: &JobDef, try_count: u32, outcome: &Outcome, now: Millis) -> Settlement {
+/// A failure or time-out is tried again while `failed_before < retry_count`, if its class and SQLSTATE
+/// are among those that the job's retry policy names. An unknown outcome is tried again only if the
+/// job is declared idempotent as well, because its effect may already be there. A body that an
+/// operator stopped is never tried again by itself.
+pub fn settle(job: &JobDef, this: Try, outcome: &Outcome, now: Millis) -> Settlement {
+    let try_count = this.failed_before;
     let message = outcome.message.as_ref().map(|m| storable(m.as_bytes(), MESSAGE_MAX));
     let done = |event| Settlement {
         event,
@@ -35,11 +58,11 @@ pub fn settle(job: &JobDef, try_count: u32, outcome: &Outcome, now: Millis) -> S
         message: message.clone(),
         tell_owners: false,
     };
-    let may_retry = outcome.retry == Retry::Allowed && try_count < job.retry_count;
+    let may_retry = may_retry(job, this, outcome);
     let give_up = |event| Settlement { tell_owners: true, try_count: try_count + 1, ..done(event) };
     let retry = || Settlement {
         try_count: try_count + 1,
-        not_before: Some(now.plus(i64::from(job.retry_delay_sec) * 1_000)),
+        not_before: Some(now.plus(delay_ms(job, this))),
         ..done(Event::RetryLater)
     };
     match outcome.end {
@@ -53,6 +76,23 @@ pub fn settle(job: &JobDef, try_count: u32, outcome: &Outcome, now: Millis) -> S
         End::Unknown if job.idempotent && may_retry => retry(),
         End::Unknown => give_up(Event::LoseTrack),
     }
+}
+
+fn may_retry(job: &JobDef, this: Try, outcome: &Outcome) -> bool {
+    let (class, sqlstate) = match (&outcome.end, &outcome.error) {
+        (End::TimedOut, _) => (ErrorClass::Timeout, None),
+        (_, Some(error)) => (error.class, error.sqlstate.as_deref()),
+        (_, None) => (ErrorClass::Other, None),
+    };
+    outcome.retry == Retry::Allowed
+        && this.retries == Retries::AsDefined
+        && this.failed_before < job.retry_count
+        && job.retry.may_retry(class, sqlstate)
+}
+
+fn delay_ms(job: &JobDef, this: Try) -> i64 {
+    let delay = job.retry.delay_ms(job.retry_delay_sec, this.failed_before + 1, this.roll);
+    i64::try_from(delay).unwrap_or(i64::MAX)
 }
 
 /// What becomes of a row whose worker died while it ran. A lost worker is not the job's fault, so
@@ -70,6 +110,7 @@ mod tests {
     use super::*;
     use crate::domain::id::{GroupCode, JobCode, JobType};
     use crate::domain::outcome::Outputs;
+    use crate::domain::retry::RetryPolicy;
     use proptest::prelude::*;
 
     fn job(retry_count: u32, idempotent: bool) -> JobDef {
@@ -82,6 +123,10 @@ mod tests {
         job.retry_delay_sec = 30;
         job.idempotent = idempotent;
         job
+    }
+
+    fn after(failed_before: u32) -> Try {
+        Try { failed_before, roll: 7, retries: Retries::AsDefined }
     }
 
     #[test]
@@ -103,7 +148,7 @@ mod tests {
             (End::Unknown, 1, 1, true, E::LoseTrack, true),
         ] {
             let outcome = Outcome { end: end.clone(), ..Outcome::success(Outputs::default()) };
-            let settled = settle(&job(allowed, idempotent), tries, &outcome, Millis(1_000));
+            let settled = settle(&job(allowed, idempotent), after(tries), &outcome, Millis(1_000));
             assert_eq!(
                 (settled.event, settled.tell_owners),
                 (event, told),
@@ -120,8 +165,48 @@ mod tests {
     #[test]
     fn what_is_fatal_is_never_tried_again() {
         let fatal = Outcome { retry: Retry::Never, ..Outcome::ended(End::Failed, "no") };
-        let settled = settle(&job(5, true), 0, &fatal, Millis(0));
+        let settled = settle(&job(5, true), after(0), &fatal, Millis(0));
         assert_eq!((settled.event, settled.tell_owners), (Event::Fail, true));
+    }
+
+    #[test]
+    fn only_errors_of_the_named_classes_are_tried_again() {
+        use ErrorClass as C;
+        let mut job = job(5, true);
+        job.retry = RetryPolicy {
+            on: vec![C::Deadlock, C::Timeout],
+            on_sqlstate: vec!["55P03".to_owned()],
+            backoff_percent: Some(200),
+            ..RetryPolicy::default()
+        };
+        let failed = |end| Outcome::ended(end, "no");
+        for (outcome, event) in [
+            (failed(End::Failed), Event::Fail),
+            (failed(End::Failed).of_class(C::Deadlock, Some("40001")), Event::RetryLater),
+            (failed(End::Failed).of_class(C::LockWait, Some("55P03")), Event::RetryLater),
+            (failed(End::Failed).of_class(C::LockWait, None), Event::Fail),
+            (failed(End::TimedOut), Event::RetryLater),
+            (failed(End::Unknown).of_class(C::ConnectionLost, None), Event::LoseTrack),
+        ] {
+            let settled = settle(&job, after(2), &outcome, Millis(0));
+            assert_eq!(settled.event, event, "{outcome:?}");
+            let third = (event == Event::RetryLater).then_some(Millis(120_000));
+            assert_eq!(settled.not_before, third, "30 s, doubled twice");
+        }
+    }
+
+    #[test]
+    fn nothing_is_tried_again_once_the_batch_stops() {
+        let stopped = Try { retries: Retries::Stopped, ..after(0) };
+        for (end, event) in [
+            (End::Success, Event::Succeed),
+            (End::Failed, Event::Fail),
+            (End::TimedOut, Event::TimeOut),
+            (End::Unknown, Event::LoseTrack),
+        ] {
+            let settled = settle(&job(5, true), stopped, &Outcome::ended(end, "no"), Millis(0));
+            assert_eq!(settled.event, event);
+        }
     }
 
     proptest! {
@@ -134,7 +219,7 @@ mod tests {
             for end in ends {
                 starts += 1;
                 let end = [End::Failed, End::TimedOut, End::Unknown][end as usize].clone();
-                let settled = settle(&job, tries, &Outcome::ended(end, "no"), Millis(0));
+                let settled = settle(&job, after(tries), &Outcome::ended(end, "no"), Millis(0));
                 tries = settled.try_count;
                 if settled.event != Event::RetryLater { break; }
             }

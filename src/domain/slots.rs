@@ -1,183 +1,270 @@
-//! Who goes next when more jobs are ready than may run: slots per source, per group and in total.
+//! What running jobs take and give back: slots in total, of a group, a source, a host and of
+//! pools, and locks.
 
-use crate::domain::dag::Node;
+use crate::domain::batch::Snapshot;
 use crate::domain::id::{GroupCode, SourceName};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::domain::job::JobDef;
+use crate::domain::pool::LockMode;
+use std::collections::HashMap;
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Slot {
-    limit: Option<u32>,
-    used: u32,
+/// Something of which there is a limited amount.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resource {
+    /// Slots of the process.
+    Total,
+    /// Those of a group.
+    Group(GroupCode),
+    /// Those of a data source.
+    Source(SourceName),
+    /// Those of a host that HTTP jobs call.
+    Host(String),
+    /// Those of a pool.
+    Pool(String),
+    /// A lock: whoever holds it exclusively takes all of it, whoever shares it takes one part.
+    Lock(String),
 }
 
-impl Slot {
-    fn is_free(self) -> bool {
-        self.limit.is_none_or(|limit| self.used < limit)
+/// Parts of a lock: more than there can be jobs that share it.
+const LOCK_PARTS: u32 = u32::MAX;
+
+/// What a job takes while it runs; worked out once per job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Needs(Vec<(Resource, u32)>);
+
+impl Needs {
+    /// Nothing: a job that only waits.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// What `job` takes: one slot in total, of its group, source and host, the weights of its pools,
+    /// its locks.
+    pub fn of(job: &JobDef) -> Self {
+        let mut all = vec![(Resource::Total, 1), (Resource::Group(job.group.clone()), 1)];
+        all.extend(job.source.clone().map(|s| (Resource::Source(s), 1)));
+        all.extend(job.http.as_ref().map(|call| (Resource::Host(call.host.clone()), 1)));
+        all.extend(job.pools.iter().map(|p| (Resource::Pool(p.pool.clone()), p.weight)));
+        all.extend(job.locks.iter().map(|l| {
+            let parts = match l.mode {
+                LockMode::Exclusive => LOCK_PARTS,
+                LockMode::Shared => 1,
+            };
+            (Resource::Lock(l.lock.clone()), parts)
+        }));
+        Self(all)
+    }
+
+    /// Each resource with the amount.
+    pub fn each(&self) -> impl Iterator<Item = (&Resource, u32)> {
+        self.0.iter().map(|(what, amount)| (what, *amount))
+    }
+
+    /// How much of `what` is among it.
+    pub fn amount_of(&self, what: &Resource) -> u32 {
+        self.0.iter().find(|(w, _)| w == what).map_or(0, |(_, amount)| *amount)
     }
 }
 
-/// Which limit is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FullKind {
-    /// That of a data source.
-    Source,
-    /// That of a group.
-    Group,
-    /// That of the process.
-    Total,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Slot {
+    limit: Option<u32>,
+    used: u64,
 }
 
 /// A limit that is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Full {
-    /// Which.
-    pub kind: FullKind,
-    /// Of which source or group; empty for the total.
-    pub name: String,
+    /// Of what.
+    pub what: Resource,
     /// Slots in use.
-    pub used: u32,
+    pub used: u64,
     /// Slots there are.
     pub limit: u32,
+    /// Slots that the job needs.
+    pub needed: u32,
 }
 
 /// Slots in use and their limits.
 #[derive(Clone, Debug)]
 pub struct Slots {
-    total: Slot,
-    sources: HashMap<SourceName, Slot>,
-    groups: HashMap<GroupCode, Slot>,
+    slots: HashMap<Resource, Slot>,
 }
 
 impl Slots {
     /// `total` jobs at most run at once.
     pub fn new(total: u32) -> Self {
-        Self {
-            total: Slot { limit: Some(total), used: 0 },
-            sources: HashMap::new(),
-            groups: HashMap::new(),
+        let total = Slot { limit: Some(total), used: 0 };
+        Self { slots: HashMap::from([(Resource::Total, total)]) }
+    }
+
+    /// Sets a limit; with several batches the last word counts.
+    pub fn limit(&mut self, what: Resource, limit: Option<u32>) {
+        self.slots.entry(what).or_default().limit = limit;
+    }
+
+    /// Sets the limits that a batch's definition names.
+    pub fn limit_as(&mut self, snapshot: &Snapshot) {
+        let group = &snapshot.group;
+        self.limit(Resource::Group(group.code.clone()), group.max_parallel);
+        for source in &snapshot.sources {
+            self.limit(Resource::Source(source.name.clone()), source.max_parallel);
+        }
+        for host in &snapshot.shared.hosts {
+            self.limit(Resource::Host(host.name.clone()), host.max_parallel);
+        }
+        for pool in &snapshot.shared.pools {
+            self.limit(Resource::Pool(pool.name.clone()), Some(pool.slots));
         }
     }
 
-    /// Sets the limit of a source; with several batches the last word counts.
-    pub fn limit_source(&mut self, source: &SourceName, limit: Option<u32>) {
-        self.sources.entry(source.clone()).or_default().limit = limit;
+    fn slot(&self, what: &Resource) -> Slot {
+        let mut slot = self.slots.get(what).copied().unwrap_or_default();
+        if matches!(what, Resource::Lock(_)) {
+            slot.limit = Some(LOCK_PARTS);
+        }
+        slot
     }
 
-    /// Sets the limit of a group.
-    pub fn limit_group(&mut self, group: &GroupCode, limit: Option<u32>) {
-        self.groups.entry(group.clone()).or_default().limit = limit;
+    /// Whether `amount` more of `what` may be taken while `aside` is kept for others. Who needs more
+    /// than there is (the pool was made smaller since) needs all of it, or would wait for ever.
+    pub fn has_room(&self, what: &Resource, amount: u32, aside: u64) -> bool {
+        let slot = self.slot(what);
+        slot.limit.is_none_or(|limit| {
+            slot.used + aside + u64::from(amount.min(limit)) <= u64::from(limit)
+        })
     }
 
-    /// Whether a job of this group on this source could start now.
-    pub fn is_free(&self, group: &GroupCode, source: Option<&SourceName>) -> bool {
-        self.total.is_free()
-            && self.groups.get(group).is_none_or(|s| s.is_free())
-            && source.and_then(|s| self.sources.get(s)).is_none_or(|s| s.is_free())
+    /// Whether a job with these needs could start now.
+    pub fn is_free(&self, needs: &Needs) -> bool {
+        needs.each().all(|(what, amount)| self.has_room(what, amount, 0))
     }
 
-    /// Takes a slot of each kind.
-    pub fn take(&mut self, group: &GroupCode, source: Option<&SourceName>) {
-        self.total.used += 1;
-        self.groups.entry(group.clone()).or_default().used += 1;
-        if let Some(source) = source {
-            self.sources.entry(source.clone()).or_default().used += 1;
+    /// Takes all that a job needs.
+    pub fn take(&mut self, needs: &Needs) {
+        for (what, amount) in needs.each() {
+            match self.slots.get_mut(what) {
+                Some(slot) => slot.used += u64::from(amount),
+                None => self.slots.entry(what.clone()).or_default().used = amount.into(),
+            }
         }
     }
 
-    /// Gives them back.
-    pub fn give_back(&mut self, group: &GroupCode, source: Option<&SourceName>) {
-        let less = |slot: &mut Slot| slot.used = slot.used.saturating_sub(1);
-        less(&mut self.total);
-        self.groups.get_mut(group).map(less);
-        source.and_then(|s| self.sources.get_mut(s)).map(less);
+    /// Gives it back.
+    pub fn give_back(&mut self, needs: &Needs) {
+        for (what, amount) in needs.each() {
+            if let Some(slot) = self.slots.get_mut(what) {
+                slot.used = slot.used.saturating_sub(amount.into());
+            }
+        }
     }
 
     /// Gives everything back; limits stay.
     pub fn clear(&mut self) {
-        self.total.used = 0;
-        self.sources.values_mut().chain(self.groups.values_mut()).for_each(|slot| slot.used = 0);
+        self.slots.values_mut().for_each(|slot| slot.used = 0);
     }
 
-    /// What a ready job waits for; `None` when a slot is free.
-    pub fn what_is_full(&self, group: &GroupCode, source: Option<&SourceName>) -> Option<Full> {
-        let full = |kind, name: &str, slot: Slot| Full {
-            kind,
-            name: name.to_owned(),
-            used: slot.used,
-            limit: slot.limit.unwrap_or_default(),
+    /// What a ready job waits for; `None` when it could start. What is its own comes first: a lock
+    /// or a pool says more than "in total".
+    pub fn what_is_full(&self, needs: &Needs) -> Option<Full> {
+        let full = |(what, needed): (&Resource, u32)| {
+            let slot = self.slot(what);
+            let limit = slot.limit.filter(|_| !self.has_room(what, needed, 0))?;
+            Some(Full { what: what.clone(), used: slot.used, limit, needed })
         };
-        if let Some(name) = source
-            && let Some(slot) = self.sources.get(name).filter(|s| !s.is_free())
-        {
-            return Some(full(FullKind::Source, name.as_str(), *slot));
-        }
-        if let Some(slot) = self.groups.get(group).filter(|s| !s.is_free()) {
-            return Some(full(FullKind::Group, group.as_str(), *slot));
-        }
-        (!self.total.is_free()).then(|| full(FullKind::Total, "", self.total))
-    }
-}
-
-/// Ready jobs of one batch, in a lane per source, so that a full source costs nothing and blocks
-/// nobody else: higher priority first, then the order of the batch.
-#[derive(Clone, Debug, Default)]
-pub struct ReadyList {
-    lanes: BTreeMap<Option<SourceName>, BTreeSet<(Reverse<i32>, Node)>>,
-}
-
-impl ReadyList {
-    /// Adds a ready job.
-    pub fn push(&mut self, source: Option<&SourceName>, priority: i32, node: Node) {
-        self.lanes.entry(source.cloned()).or_default().insert((Reverse(priority), node));
-    }
-
-    /// Takes the best job whose lane is free. Costs the number of sources, not of jobs.
-    pub fn pick(&mut self, is_free: impl Fn(Option<&SourceName>) -> bool) -> Option<Node> {
-        let best = self
-            .lanes
-            .iter()
-            .filter(|(source, _)| is_free(source.as_ref()))
-            .filter_map(|(source, lane)| lane.first().map(|first| (*first, source)))
-            .min()?;
-        let (first, source) = (best.0, best.1.clone());
-        self.lanes.get_mut(&source)?.remove(&first);
-        Some(first.1)
+        needs.0.iter().rev().find_map(|(what, amount)| full((what, *amount)))
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::domain::id::{JobCode, JobType};
+    use crate::domain::pool::{LockUse, PoolUse};
+    use proptest::prelude::*;
 
-    fn source(word: &str) -> SourceName {
-        SourceName::parse(word).expect("source")
+    /// A job that uses pools and locks.
+    pub(crate) fn user(pools: &[(&str, u32)], locks: &[(&str, LockMode)]) -> JobDef {
+        let mut job = JobDef::bare(
+            JobCode::parse("J").expect("code"),
+            GroupCode::parse("g").expect("group"),
+            JobType::parse("NOOP").expect("type"),
+        );
+        let pool = |(pool, weight): &(&str, u32)| PoolUse { pool: (*pool).into(), weight: *weight };
+        job.pools = pools.iter().map(pool).collect();
+        let lock = |(lock, mode): &(&str, LockMode)| LockUse { lock: (*lock).into(), mode: *mode };
+        job.locks = locks.iter().map(lock).collect();
+        job
     }
 
     #[test]
-    fn a_full_source_blocks_nobody_else() {
-        let group = GroupCode::parse("g").expect("group");
-        let (slow, fast) = (source("slow"), source("fast"));
-        let mut slots = Slots::new(3);
-        slots.limit_source(&slow, Some(1));
-        let mut ready = ReadyList::default();
-        for node in 0..3 {
-            ready.push(Some(&slow), 9, Node(node));
+    fn a_lock_is_held_alone_or_shared() {
+        let [alone, shared] = [LockMode::Exclusive, LockMode::Shared]
+            .map(|mode| Needs::of(&user(&[], &[("GL", mode)])));
+        let other = Needs::of(&user(&[], &[("AP", LockMode::Exclusive)]));
+        let mut slots = Slots::new(9);
+        slots.take(&shared);
+        assert!(slots.is_free(&shared) && slots.is_free(&other) && !slots.is_free(&alone));
+        slots.take(&shared);
+        slots.give_back(&shared);
+        assert!(!slots.is_free(&alone), "one of the two is left");
+        slots.give_back(&shared);
+        slots.take(&alone);
+        assert!(!slots.is_free(&shared) && !slots.is_free(&alone) && slots.is_free(&other));
+        let full = slots.what_is_full(&shared).expect("full");
+        assert_eq!(full.what, Resource::Lock("GL".into()));
+    }
+
+    #[test]
+    fn a_weight_above_a_pool_that_shrank_takes_all_of_it() {
+        let (heavy, light) =
+            (Needs::of(&user(&[("P", 4)], &[])), Needs::of(&user(&[("P", 1)], &[])));
+        let mut slots = Slots::new(9);
+        slots.limit(Resource::Pool("P".into()), Some(2));
+        assert!(slots.is_free(&heavy));
+        slots.take(&light);
+        assert!(slots.is_free(&light) && !slots.is_free(&heavy));
+        slots.give_back(&light);
+        slots.take(&heavy);
+        assert!(!slots.is_free(&light));
+        slots.give_back(&heavy);
+        assert!(slots.is_free(&heavy));
+    }
+
+    #[test]
+    fn what_is_full_names_the_narrowest() {
+        let mut slots = Slots::new(1);
+        slots.limit(Resource::Pool("P".into()), Some(4));
+        let needs = Needs::of(&user(&[("P", 3)], &[]));
+        slots.take(&needs);
+        let full = slots.what_is_full(&needs).expect("full");
+        let pool = Resource::Pool("P".into());
+        assert_eq!(full, Full { what: pool, used: 3, limit: 4, needed: 3 });
+        let full = slots.what_is_full(&Needs::of(&user(&[], &[]))).expect("full");
+        assert_eq!((full.what, full.used, full.limit), (Resource::Total, 1, 1));
+        assert_eq!(slots.what_is_full(&Needs::none()), None);
+    }
+
+    proptest! {
+        /// Giving back what was taken leaves everything as it was, in whatever order.
+        #[test]
+        fn giving_back_undoes_taking(
+            weights in prop::collection::vec((0usize..3, 1u32..5, prop::bool::ANY), 1..8),
+            order in prop::collection::vec(0usize..8, 8),
+        ) {
+            let names = ["P", "Q", "R"];
+            let all: Vec<Needs> = weights.iter().map(|(pool, weight, alone)| {
+                let mode = if *alone { LockMode::Exclusive } else { LockMode::Shared };
+                Needs::of(&user(&[(names[*pool], *weight)], &[(names[*pool], mode)]))
+            }).collect();
+            let mut slots = Slots::new(100);
+            all.iter().for_each(|needs| slots.take(needs));
+            let mut left: Vec<&Needs> = all.iter().collect();
+            for pick in order {
+                if left.is_empty() { break; }
+                slots.give_back(left.remove(pick % left.len()));
+            }
+            left.into_iter().for_each(|needs| slots.give_back(needs));
+            prop_assert!(slots.slots.values().all(|slot| slot.used == 0));
         }
-        ready.push(Some(&fast), 0, Node(3));
-        ready.push(None, 1, Node(4));
-        let mut order = Vec::new();
-        while let Some(node) = ready.pick(|s| slots.is_free(&group, s)) {
-            let lane = [&slow, &slow, &slow, &fast].get(node.at()).copied();
-            slots.take(&group, lane);
-            order.push(node.0);
-        }
-        assert_eq!(order, [0, 4, 3]);
-        let full = slots.what_is_full(&group, Some(&slow)).expect("full");
-        assert_eq!((full.kind, full.used, full.limit), (FullKind::Source, 1, 1));
-        let full = slots.what_is_full(&group, None).expect("full");
-        assert_eq!((full.kind, full.used, full.limit), (FullKind::Total, 3, 3));
-        slots.give_back(&group, Some(&slow));
-        assert_eq!(ready.pick(|s| slots.is_free(&group, s)), Some(Node(1)));
     }
 }

@@ -1,12 +1,13 @@
 //! When each open job is expected to run, with the slots that there are.
 //!
 //! The dispatcher's own rule played forward: whenever a slot is free, the best ready job takes it.
-//! Costs n log n for n jobs, their dependencies, and the number of sources per start.
+//! Costs n log n for n jobs, their dependencies, and the number of different needs per start.
 
 use crate::domain::dag::{Dag, Node};
-use crate::domain::id::{GroupCode, SourceName};
+use crate::domain::id::BatchId;
+use crate::domain::ready::{ReadyList, SetAside};
 use crate::domain::slack::{Left, Stage};
-use crate::domain::slots::{ReadyList, Slots};
+use crate::domain::slots::{Needs, Slots};
 use crate::domain::time::Millis;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,9 +19,12 @@ pub struct Open {
     pub left: Left,
     /// Higher goes first.
     pub priority: i32,
-    /// The source whose slot it takes.
-    pub source: Option<SourceName>,
+    /// What it takes while it runs.
+    pub needs: Needs,
 }
+
+/// Milliseconds of waiting that count as one point of priority: the default of `engine.ageing_sec`.
+const AGEING_MS: i64 = 600_000;
 
 /// When a job is expected to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,20 +50,14 @@ pub struct Timeline {
 
 /// Plays the batch forward from `now`. `jobs` runs parallel to the jobs of `dag`, with `None` for
 /// those that are over; `slots` holds the limits with nothing in use.
-pub fn play(
-    dag: &Dag,
-    jobs: &[Option<Open>],
-    group: &GroupCode,
-    slots: Slots,
-    now: Millis,
-) -> Timeline {
+pub fn play(dag: &Dag, jobs: &[Option<Open>], slots: Slots, now: Millis) -> Timeline {
     let open = |n: &Node| jobs[n.at()].is_some();
+    let needs = jobs.iter().map(|job| job.as_ref().map_or(Needs::none(), |j| j.needs.clone()));
     let mut play = Play {
         dag,
         jobs,
-        group,
         slots,
-        ready: ReadyList::default(),
+        ready: ReadyList::new(BatchId(0), needs, AGEING_MS),
         ends: BinaryHeap::new(),
         wakes: BinaryHeap::new(),
         waits_for: vec![0; dag.len()],
@@ -90,7 +88,6 @@ pub fn play(
 struct Play<'a> {
     dag: &'a Dag,
     jobs: &'a [Option<Open>],
-    group: &'a GroupCode,
     slots: Slots,
     ready: ReadyList,
     ends: BinaryHeap<Reverse<(Millis, Node)>>,
@@ -133,22 +130,21 @@ impl Play<'_> {
     /// Starts what slots allow. A limit of zero would stop the play for ever; definitions refuse
     /// it, and here the job starts all the same when nothing else moves.
     fn fill(&mut self, at: Millis, freed_by: u128) {
-        let (slots, group) = (&self.slots, self.group);
         let stuck = self.ends.is_empty() && self.wakes.is_empty();
-        let mut next = self.ready.pick(|source| slots.is_free(group, source));
+        let mut aside = SetAside::default();
+        let mut next = self.ready.pick(&self.slots, &mut aside);
         if next.is_none() && stuck {
-            next = self.ready.pick(|_| true);
+            next = self.ready.pick(&Slots::new(u32::MAX), &mut SetAside::default());
         }
         while let Some(node) = next {
             self.start(node, at, freed_by);
-            let slots = &self.slots;
-            next = self.ready.pick(|source| slots.is_free(group, source));
+            next = self.ready.pick(&self.slots, &mut aside);
         }
     }
 
     fn start(&mut self, node: Node, at: Millis, freed_by: u128) {
         let Some(job) = &self.jobs[node.at()] else { return };
-        self.slots.take(self.group, job.source.as_ref());
+        self.slots.take(&job.needs);
         let end = at.plus(job.left.ms);
         self.runs[node.at()] = Some(Run { start: at, end, turn: self.turn });
         self.turn += 1;
@@ -161,8 +157,9 @@ impl Play<'_> {
     }
 
     fn end(&mut self, node: Node, at: Millis) {
-        let source = self.jobs[node.at()].as_ref().and_then(|j| j.source.as_ref());
-        self.slots.give_back(self.group, source);
+        if let Some(job) = &self.jobs[node.at()] {
+            self.slots.give_back(&job.needs);
+        }
         let dag = self.dag;
         for child in dag.children(node).filter(|c| self.jobs[c.at()].is_some()) {
             let waits = &mut self.waits_for[child.at()];
@@ -194,7 +191,7 @@ impl Play<'_> {
     fn push(&mut self, node: Node, at: Millis) {
         self.since[node.at()] = at;
         if let Some(job) = &self.jobs[node.at()] {
-            self.ready.push(job.source.as_ref(), job.priority, node);
+            self.ready.push(node, job.priority, at);
         }
     }
 }
@@ -206,9 +203,10 @@ fn root(square: u128) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::JobCode;
-    use crate::domain::job::JobDependency;
+    use crate::domain::id::{GroupCode, JobCode, JobType, SourceName};
+    use crate::domain::job::{JobDef, JobDependency};
     use crate::domain::slack::passes;
+    use crate::domain::slots::Resource;
     use proptest::prelude::*;
 
     const NOW: Millis = Millis(1_000);
@@ -225,15 +223,19 @@ mod tests {
 
     fn open(ms: i64, spread: i64, wait: i64) -> Option<Open> {
         let left = Left { stage: Stage::AfterAll, from: NOW.plus(wait), ms, spread };
-        Some(Open { left, priority: 0, source: None })
+        Some(Open { left, priority: 0, needs: needs_of(None) })
     }
 
-    fn group() -> GroupCode {
-        GroupCode::parse("g").expect("group")
+    fn needs_of(source: Option<&str>) -> Needs {
+        let code = |word: &str| JobCode::parse(word).expect("code");
+        let group = GroupCode::parse("g").expect("group");
+        let mut job = JobDef::bare(code("J"), group, JobType::parse("NOOP").expect("type"));
+        job.source = source.map(|name| SourceName::parse(name).expect("source"));
+        Needs::of(&job)
     }
 
     fn played(dag: &Dag, jobs: &[Option<Open>], slots: u32) -> Timeline {
-        play(dag, jobs, &group(), Slots::new(slots), NOW)
+        play(dag, jobs, Slots::new(slots), NOW)
     }
 
     /// `J0 0-10`, … in the order of starting.
@@ -287,12 +289,12 @@ mod tests {
         let source = SourceName::parse("slow").expect("source");
         let mut jobs = vec![None; SIZE];
         for (place, job) in jobs.iter_mut().enumerate().take(4) {
-            let source = (place < 3).then(|| source.clone());
-            *job = open(10, 0, 0).map(|open| Open { source, ..open });
+            let needs = needs_of((place < 3).then_some("slow"));
+            *job = open(10, 0, 0).map(|open| Open { needs, ..open });
         }
         let mut slots = Slots::new(9);
-        slots.limit_source(&source, Some(1));
-        let timeline = play(&dag(&[]), &jobs, &group(), slots, NOW);
+        slots.limit(Resource::Source(source), Some(1));
+        let timeline = play(&dag(&[]), &jobs, slots, NOW);
         assert_eq!(shown(&timeline), ["J0 0-10", "J3 0-10", "J1 10-20", "J2 20-30"]);
     }
 
@@ -339,7 +341,7 @@ mod tests {
             .collect();
         let dag = Dag::build(&jobs, &edges).expect("acyclic");
         let open: Vec<Option<Open>> = (0..5_000i64).map(|i| open(i % 7 + 1, 1, 0)).collect();
-        let timeline = play(&dag, &open, &group(), Slots::new(8), NOW);
+        let timeline = play(&dag, &open, Slots::new(8), NOW);
         assert!(timeline.runs.iter().all(Option::is_some));
         let work: i64 = (0..5_000i64).map(|i| i % 7 + 1).sum();
         assert!(timeline.end.since(NOW) >= work / 8);

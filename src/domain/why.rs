@@ -7,7 +7,8 @@ use crate::domain::id::JobCode;
 use crate::domain::lang::Lang;
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::readiness::{Gates, Rules};
-use crate::domain::slots::{Full, FullKind, Slots};
+use crate::domain::ready::Turn;
+use crate::domain::slots::{Full, Needs, Resource, Slots};
 use crate::domain::time::{Millis, span_words};
 
 /// What a job waits for.
@@ -19,8 +20,10 @@ pub enum Why {
     Outside(Vec<(ExternalDependency, Vec<Wait>)>),
     /// A moment: `schedule_time`, or the end of a retry's delay (then with the tries so far).
     Time(Millis, Option<u32>),
-    /// A slot of the kind that is full.
-    Slot(Full),
+    /// What is full, and who holds it.
+    Slot(Full, Vec<String>),
+    /// Room that is kept for a job whose turn is before; that job.
+    KeptFor(Resource, JobCode),
     /// Nothing but the next turn of the process that dispatches the batch.
     NextTurn,
     /// An operator's release.
@@ -35,6 +38,73 @@ pub enum Why {
     NoProcess,
 }
 
+/// What runs in the process that dispatches a batch, in all its batches.
+#[derive(Clone, Debug)]
+pub struct Load {
+    slots: Slots,
+    running: Vec<(String, Needs)>,
+    ageing_ms: i64,
+}
+
+impl Load {
+    /// Nothing runs yet; `total` and `ageing_ms` are the settings of the process.
+    pub fn new(total: u32, ageing_ms: i64) -> Self {
+        Self { slots: Slots::new(total), running: Vec::new(), ageing_ms }
+    }
+
+    /// Counts the running jobs of a batch. A job of another batch than the one that is asked about is
+    /// called by its batch number too.
+    pub fn add(&mut self, batch: &Batch, snapshot: &Snapshot, rows: &[QueueEntry], whose: Whose) {
+        self.slots.limit_as(snapshot);
+        let runs = |s: QueueStatus| matches!(s, QueueStatus::Running | QueueStatus::Killing);
+        for row in rows.iter().filter(|r| runs(r.status)) {
+            let Some(job) = snapshot.jobs.iter().find(|j| j.code == row.job_code) else { continue };
+            let name = match whose {
+                Whose::This => job.code.to_string(),
+                Whose::Other => format!("{}@{}", job.code, batch.values.batch_no),
+            };
+            let needs = Needs::of(job);
+            self.slots.take(&needs);
+            self.running.push((name, needs));
+        }
+    }
+
+    fn holders(&self, what: &Resource) -> Vec<String> {
+        let holding = self.running.iter().filter(|(_, needs)| needs.amount_of(what) > 0);
+        holding.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Why a job that could start as far as its parents and the time go does not. `ready` are all
+    /// such jobs.
+    fn why(&self, turn: Turn, needs: &Needs, ready: &[(Turn, JobCode, Needs)]) -> Why {
+        if let Some(full) = self.slots.what_is_full(needs) {
+            let holders = self.holders(&full.what);
+            return Why::Slot(full, holders);
+        }
+        let before = ready.iter().filter(|(t, ..)| *t < turn);
+        for (_, code, others) in before.filter(|(_, _, n)| !self.slots.is_free(n)) {
+            let kept = others.each().find(|(what, amount)| {
+                let ours = needs.amount_of(what);
+                let matters = ours > 0 && **what != Resource::Total;
+                matters && !self.slots.has_room(what, ours, u64::from(*amount))
+            });
+            if let Some((what, _)) = kept {
+                return Why::KeptFor(what.clone(), code.clone());
+            }
+        }
+        Why::NextTurn
+    }
+}
+
+/// Whether a batch is the one that is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// It is.
+    This,
+    /// Another of the same process.
+    Other,
+}
+
 /// All that an answer is taken from.
 #[derive(Clone, Copy)]
 pub struct Situation<'a> {
@@ -46,8 +116,8 @@ pub struct Situation<'a> {
     pub dag: &'a Dag,
     /// Its rows, in the order of the snapshot's jobs.
     pub rows: &'a [QueueEntry],
-    /// Slots in use.
-    pub slots: &'a Slots,
+    /// What runs in the process.
+    pub load: &'a Load,
     /// What its jobs wait for in other batches.
     pub outside: &'a [(Node, Waiting)],
     /// Whether a living process has the batch.
@@ -56,12 +126,34 @@ pub struct Situation<'a> {
 
 /// Each job that is neither running nor done well, with the reason.
 pub fn explain(situation: Situation<'_>, now: Millis) -> Vec<(JobCode, QueueStatus, Why)> {
-    let Situation { batch, snapshot, dag, rows, slots, outside, dispatched } = situation;
+    let Situation { batch, snapshot, dag, rows, load, outside, dispatched } = situation;
     let mut answers = Vec::new();
     let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
     // A condition on outputs has been decided by the time its parent has ended.
     let gates = Gates { dag, rules: &rules, holds: &|_, _| true, allows: &|_| true };
     let status: Vec<QueueStatus> = rows.iter().map(|r| r.status).collect();
+    let waits_outside =
+        |node: Node| outside.iter().any(|(n, waiting)| *n == node && waiting.edge.is_none());
+    let turn = |node: Node| {
+        let since = ready_since(dag, rows, node).max(batch.create_time);
+        let priority = snapshot.jobs[node.at()].priority;
+        Turn::of(priority, since, load.ageing_ms, batch.batch_id, node)
+    };
+    let is_ready = |node: Node| {
+        let row = &rows[node.at()];
+        matches!(row.status, QueueStatus::Pending | QueueStatus::Queued | QueueStatus::RetryWait)
+            && row.not_before.is_none_or(|at| at <= now)
+            && gates.in_the_way(node, &status).iter().all(|p| status[p.at()].is_final())
+            && !waits_outside(node)
+    };
+    let ready: Vec<(Turn, JobCode, Needs)> = (0..rows.len())
+        .map(|i| Node(i as u32))
+        .filter(|node| is_ready(*node))
+        .map(|node| {
+            let job = &snapshot.jobs[node.at()];
+            (turn(node), job.code.clone(), Needs::of(job))
+        })
+        .collect();
     for (i, row) in rows.iter().enumerate() {
         let node = Node(i as u32);
         let parents = || -> Vec<(JobCode, QueueStatus)> {
@@ -91,21 +183,24 @@ pub fn explain(situation: Situation<'_>, now: Millis) -> Vec<(JobCode, QueueStat
             _ => {
                 let mut open = parents();
                 open.retain(|(_, status)| !status.is_final());
-                let source = snapshot.jobs[i].source.as_ref();
                 let tries = (row.status == QueueStatus::RetryWait).then_some(row.try_count);
                 match (open.is_empty(), row.not_before.filter(|at| *at > now)) {
                     (false, _) => Why::Parents(open),
                     (true, _) if !beyond.is_empty() => Why::Outside(beyond),
                     (true, Some(at)) => Why::Time(at, tries),
-                    (true, None) => slots
-                        .what_is_full(&batch.values.group, source)
-                        .map_or(Why::NextTurn, Why::Slot),
+                    (true, None) => load.why(turn(node), &Needs::of(&snapshot.jobs[i]), &ready),
                 }
             }
         };
         answers.push((row.job_code.clone(), row.status, why));
     }
     answers
+}
+
+/// Since when a job could start, as far as the rows tell: its own time, the last end of a parent.
+pub fn ready_since(dag: &Dag, rows: &[QueueEntry], node: Node) -> Millis {
+    let parents = dag.parents(node).filter_map(|p| rows[p.at()].end_time);
+    parents.chain(rows[node.at()].not_before).max().unwrap_or_default()
 }
 
 impl Why {
@@ -131,14 +226,35 @@ impl Why {
             Self::Time(at, Some(tries)) => {
                 format!("failed {tries} times; next try at {at} (in {})", span_words(at.since(now)))
             }
-            Self::Slot(full) => {
-                let Full { kind, name, used, limit } = full;
-                let which = match kind {
-                    FullKind::Source => format!("on source {name}"),
-                    FullKind::Group => format!("of group {name}"),
-                    FullKind::Total => "in total".to_owned(),
+            Self::Slot(full, holders) => {
+                let holders = match names(holders, "and # more") {
+                    none if none.is_empty() => none,
+                    some => format!(", held by {some}"),
                 };
-                format!("ready; waits for a slot {which} ({used} of {limit} in use)")
+                let Full { what, used, limit, needed } = full;
+                let slots = if *needed > 1 { format!("{needed} slots") } else { "a slot".into() };
+                let which = match what {
+                    Resource::Lock(lock) => {
+                        return format!("ready; waits for lock {lock}{holders}");
+                    }
+                    Resource::Source(name) => format!("on source {name}"),
+                    Resource::Group(name) => format!("of group {name}"),
+                    Resource::Host(name) => format!("on host {name}"),
+                    Resource::Pool(name) => format!("of pool {name}"),
+                    Resource::Total => "in total".to_owned(),
+                };
+                format!("ready; waits for {slots} {which} ({used} of {limit} in use{holders})")
+            }
+            Self::KeptFor(what, job) => {
+                let which = match what {
+                    Resource::Lock(name) => format!("lock {name}"),
+                    Resource::Source(name) => format!("room on source {name}"),
+                    Resource::Group(name) => format!("room in group {name}"),
+                    Resource::Host(name) => format!("room on host {name}"),
+                    Resource::Pool(name) => format!("room in pool {name}"),
+                    Resource::Total => "a slot".to_owned(),
+                };
+                format!("ready; {which} is kept for {job}, whose turn is before")
             }
             Self::NextTurn => "ready; starts at the next turn".to_owned(),
             Self::Held => "held by an operator".to_owned(),
@@ -174,14 +290,22 @@ impl Why {
             Self::Time(at, Some(tries)) => {
                 format!("已失败 {tries} 次;{at} 重试(还有 {})", span_words(at.since(now)))
             }
-            Self::Slot(full) => {
-                let Full { kind, name, used, limit } = full;
-                let which = match kind {
-                    FullKind::Source => format!("数据源 {name} 的"),
-                    FullKind::Group => format!("作业组 {name} 的"),
-                    FullKind::Total => "总".to_owned(),
+            Self::Slot(full, holders) => {
+                let holders = match names(holders, "等另外 # 个") {
+                    none if none.is_empty() => none,
+                    some => format!(",占用者:{some}"),
                 };
-                format!("已就绪;等待{which}并发名额(已用 {used}/{limit})")
+                let Full { what, used, limit, needed } = full;
+                let slots = if *needed > 1 { format!(" {needed} 个") } else { String::new() };
+                let which = match what {
+                    Resource::Lock(lock) => return format!("已就绪;等待锁 {lock}{holders}"),
+                    Resource::Total => "总".to_owned(),
+                    other => format!("{}的", in_chinese(other)),
+                };
+                format!("已就绪;等待{which}{slots}并发名额(已用 {used}/{limit}{holders})")
+            }
+            Self::KeptFor(what, job) => {
+                format!("已就绪;{}的名额留给排在前面的 {job}", in_chinese(what))
             }
             Self::NextTurn => "已就绪;下一轮即开始".to_owned(),
             Self::Held => "被操作员挂起".to_owned(),
@@ -218,6 +342,25 @@ fn wait_in_chinese(wait: &Wait) -> String {
     }
 }
 
+fn in_chinese(what: &Resource) -> String {
+    match what {
+        Resource::Total => "总并发".to_owned(),
+        Resource::Group(name) => format!("作业组 {name} "),
+        Resource::Source(name) => format!("数据源 {name} "),
+        Resource::Host(name) => format!("主机 {name} "),
+        Resource::Pool(name) => format!("资源池 {name} "),
+        Resource::Lock(name) => format!("锁 {name} "),
+    }
+}
+
+fn names(all: &[String], more: &str) -> String {
+    let mut words: Vec<String> = all.iter().take(5).cloned().collect();
+    if all.len() > 5 {
+        words.push(more.replace('#', &(all.len() - 5).to_string()));
+    }
+    words.join(", ")
+}
+
 fn list(jobs: &[(JobCode, QueueStatus)], more: &str) -> String {
     let shown = jobs.iter().take(5);
     let mut words: Vec<String> = shown.map(|(code, status)| format!("{code} ({status})")).collect();
@@ -234,6 +377,7 @@ mod tests {
     use crate::domain::id::{BatchId, BatchNo, GroupCode, JobType, QueueId};
     use crate::domain::job::{Group, JobDef, JobDependency};
     use crate::domain::params::BatchValues;
+    use crate::domain::pool::{LockMode, LockUse, Pool, PoolUse};
     use crate::domain::trigger_rule::When;
     use std::collections::BTreeMap;
 
@@ -257,6 +401,7 @@ mod tests {
             create_time: Millis(0),
             end_time: None,
             reason: None,
+            deadline: None,
         }
     }
 
@@ -301,15 +446,15 @@ mod tests {
             shared: crate::domain::job::Shared::default(),
         };
         let batch = batch_of(&group);
-        let mut slots = Slots::new(1);
-        slots.take(&group, None);
+        let mut load = Load::new(1, 600_000);
+        load.add(&batch, &snapshot, &rows, Whose::This);
         let dag = snapshot.dag().expect("dag");
         let situation = Situation {
             batch: &batch,
             snapshot: &snapshot,
             dag: &dag,
             rows: &rows,
-            slots: &slots,
+            load: &load,
             outside: &[],
             dispatched,
         };
@@ -320,13 +465,94 @@ mod tests {
     }
 
     #[test]
+    fn a_full_pool_is_named_with_who_holds_it() {
+        let group = GroupCode::parse("g").expect("group");
+        let pool = |weight| PoolUse { pool: "ORA_DW".into(), weight };
+        let lock = LockUse { lock: "GL_LEDGER".into(), mode: LockMode::Exclusive };
+        let mut jobs = Vec::new();
+        for (i, weight) in [1, 4, 1, 0, 0].into_iter().enumerate() {
+            let code = JobCode::parse(&format!("J{i}")).expect("code");
+            let mut job = JobDef::bare(code, group.clone(), JobType::parse("NOOP").expect("type"));
+            job.pools.extend((weight > 0).then(|| pool(weight)));
+            job.locks.extend((weight == 0).then(|| lock.clone()));
+            jobs.push(job);
+        }
+        let mut snapshot = bare_snapshot(&group, jobs);
+        snapshot.shared.pools = vec![Pool { name: "ORA_DW".into(), slots: 4 }];
+        let states = [0, 1, 1, 0, 1].map(|s| [QueueStatus::Running, QueueStatus::Queued][s]);
+        let rows: Vec<QueueEntry> =
+            snapshot.jobs.iter().zip(states).map(|(j, s)| bare_row(&j.code, s)).collect();
+        let batch = batch_of(&group);
+        let mut load = Load::new(9, 600_000);
+        load.add(&batch, &snapshot, &rows[..4], Whose::This);
+        load.add(&batch, &snapshot, &rows[3..], Whose::Other);
+        let dag = snapshot.dag().expect("dag");
+        let all = explain(
+            Situation {
+                batch: &batch,
+                snapshot: &snapshot,
+                dag: &dag,
+                rows: &rows,
+                load: &load,
+                outside: &[],
+                dispatched: true,
+            },
+            Millis(0),
+        );
+        let words = |lang| all.iter().map(|(_, _, w)| w.words(lang, Millis(0))).collect::<Vec<_>>();
+        assert_eq!(
+            words(Lang::En),
+            [
+                "ready; waits for 4 slots of pool ORA_DW (1 of 4 in use, held by J0)",
+                "ready; room in pool ORA_DW is kept for J1, whose turn is before",
+                "ready; waits for lock GL_LEDGER, held by J3, J3@1",
+            ]
+        );
+        assert_eq!(
+            words(Lang::Zh),
+            [
+                "已就绪;等待资源池 ORA_DW 的 4 个并发名额(已用 1/4,占用者:J0)",
+                "已就绪;资源池 ORA_DW 的名额留给排在前面的 J1",
+                "已就绪;等待锁 GL_LEDGER,占用者:J3, J3@1",
+            ]
+        );
+    }
+
+    fn bare_snapshot(group: &GroupCode, jobs: Vec<JobDef>) -> Snapshot {
+        Snapshot {
+            group: group_of(group),
+            jobs,
+            dependencies: vec![],
+            sources: vec![],
+            externals: vec![],
+            shared: crate::domain::job::Shared::default(),
+        }
+    }
+
+    fn bare_row(code: &JobCode, status: QueueStatus) -> QueueEntry {
+        QueueEntry {
+            queue_id: QueueId(1),
+            batch_id: BatchId(1),
+            job_code: code.clone(),
+            status,
+            try_count: 0,
+            attempt: 0,
+            owner: None,
+            not_before: None,
+            start_time: None,
+            end_time: None,
+            error_message: None,
+        }
+    }
+
+    #[test]
     fn every_job_that_does_not_run_has_a_reason() {
         assert_eq!(
             answers(true),
             [
                 "J1: waits for J0 (RUNNING)",
                 "J2: failed 2 times; next try at 1970-01-01T00:00:05.000Z (in 3.0 s)",
-                "J3: ready; waits for a slot in total (1 of 1 in use)",
+                "J3: ready; waits for a slot in total (1 of 1 in use, held by J0)",
                 "J4: ended FAILED: exit code 3",
                 "J5: will not run: J4 (FAILED) ended badly",
             ]

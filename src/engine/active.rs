@@ -3,20 +3,24 @@
 use crate::domain::batch::{Batch, BatchStatus, Snapshot};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::expr::Expr;
-use crate::domain::id::{JobCode, NodeId, QueueId, SourceName};
+use crate::domain::id::{JobCode, NodeId, QueueId};
 use crate::domain::job::{JobDef, Takes};
 use crate::domain::outcome::Outputs;
 use crate::domain::params;
-use crate::domain::queue::{Event, QueueEntry, QueueStatus};
+use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::readiness::{Gates, Readiness, Released, Rules};
-use crate::domain::slots::{ReadyList, Slots};
+use crate::domain::ready::{ReadyList, SetAside};
+use crate::domain::slots::{Needs, Slots};
 use crate::domain::time::Millis;
 use crate::domain::trigger_rule::Edge;
+use crate::domain::why::ready_since;
 use crate::engine::News;
 use crate::engine::changes::Changes;
 use crate::engine::conditions::{allows, holds, wanted_outputs};
 use crate::engine::lists::Lists;
 use crate::engine::outside::{self, Outside};
+use crate::engine::stopping::Stopped;
+use crate::engine::watching::Watch;
 use crate::engine::worker::Given;
 use crate::handler::{self, StopReason};
 use crate::store::log::ExecutionLog;
@@ -44,10 +48,22 @@ pub(super) struct Active {
     pub(super) outputs: HashMap<JobCode, Outputs>,
     pub(super) wanted: HashSet<JobCode>,
     pub(super) killing: bool,
-    /// Ready, and in need of no slot.
-    light: BTreeSet<Node>,
     /// Ready, with a list that is still to become jobs, and lists that cannot, with the reason.
     pub(super) lists: Lists,
+    pub(super) stopped: Option<Stopped>,
+    pub(super) watch: Watch,
+    /// When this process got the batch; waiting is counted from here.
+    pub(super) since: Millis,
+}
+
+/// What a rebuild takes over from memory, because rows do not say it.
+pub(super) struct Kept {
+    pub(super) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
+    pub(super) since: Millis,
+    /// When the owners hear that the batch still runs.
+    pub(super) warn_at: Option<Millis>,
+    /// How long a job waits for a point of priority.
+    pub(super) ageing_ms: i64,
 }
 
 impl Active {
@@ -59,7 +75,7 @@ impl Active {
         mut rows: Vec<QueueEntry>,
         (outputs, outside): (HashMap<JobCode, Outputs>, Outside),
         me: &NodeId,
-        stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
+        kept: Kept,
         now: Millis,
     ) -> Result<(Self, Changes)> {
         let dag = snapshot.dag()?;
@@ -86,6 +102,8 @@ impl Active {
         let heard = |node: Node| tallies.get(&node).copied().unwrap_or_default();
         let (readiness, released) = Readiness::rebuild(gates, &status, &heard);
         let wanted = wanted_outputs(&snapshot);
+        let needs = snapshot.jobs.iter().map(needs);
+        let ready = ReadyList::new(batch.batch_id, needs, kept.ageing_ms);
         let killing = batch.status == BatchStatus::Killing;
         let mut this = Self {
             batch,
@@ -95,16 +113,19 @@ impl Active {
             outside,
             readiness,
             rows,
-            ready: ReadyList::default(),
+            ready,
             fresh: Vec::new(),
             timers: BTreeSet::new(),
-            stops,
+            stops: kept.stops,
             outputs,
             wanted,
             killing,
-            light: BTreeSet::new(),
             lists: Lists::default(),
+            stopped: None,
+            watch: Watch::of(kept.warn_at),
+            since: kept.since,
         };
+        this.find_stop();
         let mut changes = Changes::default();
         this.take_in(released, &mut changes, now);
         this.adopt_orphans(me, &mut changes, now);
@@ -204,11 +225,11 @@ impl Active {
             Some(at) if at > now => {
                 self.timers.insert((at, node));
             }
-            _ => self.ready_now(node),
+            _ => self.ready_now(node, now),
         }
     }
 
-    fn move_row(
+    pub(super) fn move_row(
         &mut self,
         node: Node,
         from: QueueStatus,
@@ -256,35 +277,46 @@ impl Active {
     pub(super) fn wake(&mut self, now: Millis) {
         while let Some(&(at, node)) = self.timers.first().filter(|(at, _)| *at <= now) {
             self.timers.remove(&(at, node));
-            self.ready_now(node);
+            self.ready_now(node, now);
         }
     }
 
-    /// The next moment at which `wake` has something to do.
+    /// The next moment at which a beat has something to do without being told.
     pub(super) fn next_wake(&self) -> Option<Millis> {
         let open = self.outside.iter().filter(|(_, waiting)| waiting.edge.is_none());
         let outside = open.filter_map(|(_, waiting)| outside::deadline(&self.batch, waiting));
-        self.timers.first().map(|(at, _)| *at).into_iter().chain(outside).min()
+        let timer = self.timers.first().map(|(at, _)| *at).into_iter().chain(outside);
+        timer.chain(self.deadline()).chain(self.next_long()).min()
     }
 
-    /// Starts one ready job if a slot is free for it.
+    /// What a job takes while it runs.
+    pub(super) fn needs(&self, node: Node) -> &Needs {
+        self.ready.needs(node)
+    }
+
+    /// Keeps what its first ready jobs need, before any batch picks.
+    pub(super) fn set_aside(&mut self, slots: &Slots, aside: &mut SetAside) {
+        self.ready.set_aside(slots, aside);
+    }
+
+    /// Nothing of the batch waits for a slot or a time any more.
+    pub(super) fn forget_waiting(&mut self) {
+        self.ready.clear();
+        self.lists = Lists::default();
+        self.fresh.clear();
+        self.timers.clear();
+    }
+
+    /// Starts one ready job if there is room for it.
     pub(super) fn pick(
         &mut self,
-        slots: &mut Slots,
+        (slots, aside): (&mut Slots, &mut SetAside),
         me: &NodeId,
         changes: &mut Changes,
         now: Millis,
     ) -> Option<Node> {
-        let group = &self.batch.values.group;
-        let node = match self.light.pop_first() {
-            Some(node) => node,
-            None => {
-                let is_free = |source: Option<&SourceName>| slots.is_free(group, source);
-                let node = self.ready.pick(is_free)?;
-                slots.take(group, self.snapshot.jobs[node.at()].source.as_ref());
-                node
-            }
-        };
+        let node = self.ready.pick(slots, aside)?;
+        slots.take(self.ready.needs(node));
         let row = &mut self.rows[node.at()];
         let from = row.status;
         row.status = QueueStatus::Running;
@@ -293,20 +325,17 @@ impl Active {
         (row.start_time, row.end_time, row.error_message) = (Some(now), None, None);
         changes.claimed.entry(from).or_default().push(row.queue_id.0);
         self.change(node, QueueStatus::Running);
+        self.watch(node);
         self.log(node, false, changes, now);
         Some(node)
     }
 
-    pub(super) fn ready_now(&mut self, node: Node) {
-        let job = &self.snapshot.jobs[node.at()];
-        if self.lists.is_wanted(node, job) {
+    pub(super) fn ready_now(&mut self, node: Node, now: Millis) {
+        if self.lists.is_wanted(node, &self.snapshot.jobs[node.at()]) {
             return;
         }
-        if handler::kind_of(job).takes == Takes::Nothing {
-            self.light.insert(node);
-            return;
-        }
-        self.ready.push(job.source.as_ref(), job.priority, node);
+        let since = ready_since(&self.dag, &self.rows, node).max(self.since).min(now);
+        self.ready.push(node, self.snapshot.jobs[node.at()].priority, since);
         self.fresh.push(node);
     }
 
@@ -318,48 +347,6 @@ impl Active {
                 self.change(node, QueueStatus::Queued);
                 self.move_row(node, QueueStatus::Pending, QueueStatus::Queued, changes, now);
             }
-        }
-    }
-
-    /// An operator wants the batch stopped: what waits is killed now, what runs is told to stop.
-    pub(super) fn kill(&mut self, changes: &mut Changes, now: Millis) {
-        if !self.killing {
-            self.killing = true;
-            self.batch.status = BatchStatus::Killing;
-            let running: Vec<Node> = self.stops.keys().copied().collect();
-            for node in running {
-                self.begin_stop(node, changes, now);
-            }
-        }
-        self.ready = ReadyList::default();
-        self.light.clear();
-        self.lists = Lists::default();
-        self.fresh.clear();
-        self.timers.clear();
-        for i in 0..self.rows.len() {
-            let (node, from) = (Node(i as u32), self.rows[i].status);
-            if !matches!(from, QueueStatus::Running | QueueStatus::Killing)
-                && let Ok(to) = from.after(Event::Kill)
-            {
-                self.change(node, to);
-                self.move_row(node, from, to, changes, now);
-            }
-        }
-    }
-
-    /// Whether the batch is being stopped.
-    pub(super) fn is_killing(&self) -> bool {
-        self.killing
-    }
-
-    /// Tells every running body of a stopped batch to stop; called after the commit that says so.
-    pub(super) fn stop_bodies(&self) {
-        for stop in self.stops.values().filter(|_| self.killing) {
-            stop.send_if_modified(|reason| {
-                let first = reason.is_none();
-                *reason = reason.or(Some(StopReason::Killed));
-                first
-            });
         }
     }
 
@@ -383,11 +370,12 @@ impl Active {
     pub(super) fn forget(&mut self, node: Node) {
         self.stops.remove(&node);
     }
+}
 
-    /// Tells every running body to stop, because the batch is not ours any more.
-    pub(super) fn stop_all(&self) {
-        for stop in self.stops.values() {
-            stop.send_replace(Some(StopReason::Killed));
-        }
+/// What a job takes while it runs; one that only waits for others takes nothing they could need.
+fn needs(job: &JobDef) -> Needs {
+    match handler::kind_of(job).takes {
+        Takes::Slots => Needs::of(job),
+        Takes::Nothing => Needs::none(),
     }
 }

@@ -6,6 +6,7 @@ use crate::domain::notice::Notice;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::engine::News;
+use crate::engine::watching::Told;
 use crate::store::log::NewLine;
 use crate::store::queue::Settled;
 use crate::store::{self, Tx, batch, outbox, queue};
@@ -24,9 +25,15 @@ pub(super) struct Changes {
     /// One per change, in story order.
     pub(super) logs: Vec<store::log::ExecutionLog>,
     /// Mails to the owners.
-    pub(super) notices: Vec<(BatchId, QueueId, Vec<Notice>)>,
+    pub(super) notices: Vec<(BatchId, Option<QueueId>, Vec<Notice>)>,
     /// Last lines of bodies that ended.
     pub(super) lines: Vec<(QueueId, u32, Vec<NewLine>)>,
+    /// What rows that only change state say of it.
+    pub(super) said: BTreeMap<String, Vec<i64>>,
+    /// Batches that are stopped, and why.
+    pub(super) killing: Vec<(BatchId, String)>,
+    /// What owners are told of that runs long.
+    pub(super) told: Vec<Told>,
     /// Batches that end.
     pub(super) finished: Vec<(Batch, BatchStatus)>,
     /// Batches that any of this belongs to.
@@ -41,6 +48,8 @@ impl Changes {
             && self.moved.is_empty()
             && self.claimed.is_empty()
             && self.finished.is_empty()
+            && self.killing.is_empty()
+            && self.told.is_empty()
     }
 
     /// Writes everything; the caller commits. In story order, because a row may take two steps in
@@ -54,6 +63,12 @@ impl Changes {
         }
         for ((from, to), ids) in &self.moved {
             queue::transition(tx, ids, *from, *to, now).await?;
+        }
+        for (message, ids) in &self.said {
+            queue::say(tx, ids, message).await?;
+        }
+        for (batch, reason) in &self.killing {
+            batch::request_kill(tx, *batch, reason, now).await?;
         }
         for (from, ids) in &self.claimed {
             queue::claim(tx, ids, *from, owner, now).await?;

@@ -12,15 +12,19 @@ use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::job::Takes;
+use crate::domain::outcome::Stream;
+use crate::domain::ready::SetAside;
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
 use crate::engine::changes::Changes;
 use crate::engine::clock::Clock;
 use crate::engine::node::Node;
+use crate::engine::watching::Told;
 use crate::engine::worker::{Job, Report, Surroundings, What, dated, run_task};
 use crate::engine::{News, Options};
 use crate::handler;
+use crate::handler::log::RunLog;
 use crate::store::Db;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, HashMap};
@@ -36,6 +40,11 @@ pub struct QueueDispatcher {
     pub(super) slots: Slots,
     pub(super) active: BTreeMap<BatchId, Active>,
     pub(super) places: HashMap<QueueId, (BatchId, Place)>,
+    /// Logs of the tries that run here, by row.
+    pub(super) bodies: HashMap<QueueId, Body>,
+    /// The batch that started a job last; the next one has the first choice.
+    last_served: Option<BatchId>,
+    pub(super) ageing_ms: i64,
     /// Reports that are not yet committed; kept over a failed beat.
     pub(super) waiting: Vec<Report>,
     /// What running bodies wish of other batches, until it is done; kept over a failed beat.
@@ -52,6 +61,13 @@ pub struct QueueDispatcher {
     pub(super) draining: bool,
     /// Something has ended that a batch here waits for.
     pub(super) look_soon: bool,
+}
+
+/// A try that runs in this process.
+pub(super) struct Body {
+    log: RunLog,
+    /// Whether its owners were told that it runs long.
+    pub(super) is_told: bool,
 }
 
 impl QueueDispatcher {
@@ -80,6 +96,9 @@ impl QueueDispatcher {
             slots: Slots::new(options.max_parallel),
             active: BTreeMap::new(),
             places: HashMap::new(),
+            bodies: HashMap::new(),
+            last_served: None,
+            ageing_ms: options.ageing_ms,
             waiting: Vec::new(),
             asks: Vec::new(),
             waiters: HashMap::new(),
@@ -103,7 +122,8 @@ impl QueueDispatcher {
         self.active.is_empty()
     }
 
-    /// When the next beat has something to do without being told: the next not-before.
+    /// When the next beat has something to do without being told: the next not-before, deadline or
+    /// warning.
     pub fn next_wake(&self) -> Option<Millis> {
         self.active.values().filter_map(Active::next_wake).min()
     }
@@ -165,6 +185,7 @@ impl QueueDispatcher {
         for active in self.active.values() {
             active.stop_bodies();
         }
+        self.note_told(&changes.told);
         for (batch, result) in &changes.finished {
             self.close(batch.batch_id, *result);
         }
@@ -194,10 +215,7 @@ impl QueueDispatcher {
                 // Was taken out before.
                 What::Asks(_) => {}
                 What::Ended(outcome, lines) => {
-                    let job = active.job(place);
-                    if handler::kind_of(job).takes == Takes::Slots {
-                        self.slots.give_back(&active.batch.values.group, job.source.as_ref());
-                    }
+                    self.slots.give_back(active.needs(place));
                     freed.push((id, place));
                     let began = active.row(place).start_time.unwrap_or(now);
                     if active.end(place, report.attempt, outcome, changes, now) {
@@ -215,20 +233,36 @@ impl QueueDispatcher {
         }
         for active in self.active.values_mut() {
             active.wake(now);
+            active.tell_long(changes, now);
+            active.stop_overdue(changes, now);
             if active.is_killing() {
                 active.kill(changes, now);
             }
         }
     }
 
-    /// Fills free slots, one job of each batch in turn so that none starves another.
+    /// Fills free slots, one job of each batch in turn so that none starves another; what a job of
+    /// any of them needs is kept from those that come after it.
     fn claim(&mut self, changes: &mut Changes, now: Millis) -> Vec<(BatchId, Place)> {
         let mut starts = Vec::new();
+        // Slots come free one by one; whoever is asked first each time would get all of them.
+        let mut order: Vec<BatchId> = self.active.keys().copied().collect();
+        let next = order.iter().position(|id| self.last_served.is_none_or(|last| *id > last));
+        order.rotate_left(next.unwrap_or(0));
         while !self.draining {
             let before = starts.len();
-            for (id, active) in &mut self.active {
-                if let Some(place) = active.pick(&mut self.slots, self.node.id(), changes, now) {
+            let mut aside = SetAside::default();
+            if order.len() > 1 {
+                for active in self.active.values_mut() {
+                    active.set_aside(&self.slots, &mut aside);
+                }
+            }
+            for id in &order {
+                let Some(active) = self.active.get_mut(id) else { continue };
+                let room = (&mut self.slots, &mut aside);
+                if let Some(place) = active.pick(room, self.node.id(), changes, now) {
                     starts.push((*id, place));
+                    self.last_served = Some(*id);
                 }
             }
             if starts.len() == before {
@@ -252,6 +286,7 @@ impl QueueDispatcher {
     fn forget(&mut self, freed: Vec<(BatchId, Place)>) {
         for (id, place) in freed {
             if let Some(active) = self.active.get_mut(&id) {
+                self.bodies.remove(&active.row(place).queue_id);
                 active.forget(place);
             }
         }
@@ -279,11 +314,7 @@ impl QueueDispatcher {
         self.slots.clear();
         for active in self.active.values() {
             for place in active.in_hand() {
-                let job = active.job(place);
-                if handler::kind_of(job).takes == Takes::Nothing {
-                    continue;
-                }
-                self.slots.take(&active.batch.values.group, job.source.as_ref());
+                self.slots.take(active.needs(place));
             }
         }
         self.stale = false;
@@ -308,8 +339,29 @@ impl QueueDispatcher {
             lock_name: format!("procession:{}:{}", self.node.installation(), row.queue_id.0),
             stop,
             stopper,
+            log: RunLog::new(self.around.log_max_bytes),
         };
+        self.bodies.insert(job.queue_id, Body { log: job.log.clone(), is_told: false });
         tokio::spawn(run_task(job, active.snapshot.clone(), self.around.clone()));
+    }
+
+    /// What owners were told is committed: they do not hear it again, and the log of the try says it.
+    fn note_told(&mut self, told: &[Told]) {
+        for told in told {
+            match told {
+                Told::Job(row, said) => {
+                    if let Some(body) = self.bodies.get_mut(row) {
+                        body.is_told = true;
+                        body.log.line(Stream::System, said);
+                    }
+                }
+                Told::Batch(id) => {
+                    if let Some(active) = self.active.get_mut(id) {
+                        active.watch.batch = None;
+                    }
+                }
+            }
+        }
     }
 
     pub(super) fn tell(&self, news: Vec<News>) {

@@ -5,10 +5,12 @@ use crate::domain::id::NodeId;
 use crate::domain::notice::{self, JobEnd};
 use crate::domain::outcome::{Outcome, Outputs};
 use crate::domain::queue::{Event, QueueStatus};
-use crate::domain::settlement::{Settlement, settle, settle_orphan};
+use crate::domain::retry::roll;
+use crate::domain::settlement::{Settlement, Try, settle, settle_orphan};
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
 use crate::engine::changes::Changes;
+use crate::engine::stopping::stops_the_rest;
 use crate::handler;
 use crate::store::queue::Settled;
 
@@ -28,7 +30,12 @@ impl Active {
         if !runs || row.attempt != attempt {
             return false;
         }
-        let mut settlement = settle(self.job(node), row.try_count, outcome, now);
+        let this = Try {
+            failed_before: row.try_count,
+            roll: roll(row.queue_id.0, row.attempt),
+            retries: self.retries(row.start_time),
+        };
+        let mut settlement = settle(self.job(node), this, outcome, now);
         // A stop that raced with another ending: the row never said KILLING.
         if settlement.event == Event::Kill && row.status == QueueStatus::Running {
             self.begin_stop(node, changes, now);
@@ -54,6 +61,7 @@ impl Active {
                 "an outcome that the state machine does not allow; the row is left as it is");
             return;
         };
+        self.unwatch(node);
         let row = &mut self.rows[node.at()];
         (row.try_count, row.not_before) = (settlement.try_count, settlement.not_before);
         (row.error_message, row.end_time) = (settlement.message.clone(), Some(now));
@@ -73,10 +81,13 @@ impl Active {
         if let Some(outputs) = outputs.filter(|_| self.wanted.contains(&row.job_code)) {
             self.outputs.insert(row.job_code.clone(), outputs.clone());
         }
-        let blocked = self.set(node, to, changes, now);
+        let mut blocked = self.set(node, to, changes, now);
+        if stops_the_rest(to) {
+            blocked.extend(self.stop_at_failure(node, changes, now));
+        }
         let told = settlement.tell_owners && self.tell(node, to, &blocked, changes, now);
         self.log(node, told, changes, now);
-        if to == QueueStatus::RetryWait {
+        if to == QueueStatus::RetryWait && !self.leave_if_stopped(node, changes, now) {
             self.ready_at(node, now);
         }
     }
@@ -101,7 +112,7 @@ impl Active {
         let notices = notice::about(&self.batch, &self.snapshot.group, self.job(node), &end);
         let any = !notices.is_empty();
         if any {
-            changes.notices.push((self.batch.batch_id, row.queue_id, notices));
+            changes.notices.push((self.batch.batch_id, Some(row.queue_id), notices));
         }
         any
     }

@@ -11,6 +11,7 @@ use crate::domain::fan_out;
 use crate::domain::id::{BatchId, JobCode};
 use crate::domain::job::JobDef;
 use crate::domain::params::BoundParam;
+use crate::domain::time::Millis;
 use crate::engine::active::Active;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::store::{self, batch, queue};
@@ -81,9 +82,9 @@ impl Active {
         if asked { Ok(Vec::new()) } else { Err(format!("there is no output named {name}")) }
     }
 
-    fn refuse_list(&mut self, node: Node, said: String) {
+    fn refuse_list(&mut self, node: Node, said: String, now: Millis) {
         self.lists.refused.insert(node, said);
-        self.ready_now(node);
+        self.ready_now(node, now);
     }
 }
 
@@ -100,10 +101,11 @@ impl QueueDispatcher {
                 Err(said) => Ok(Err(said)),
             };
             let refused = done.with_context(|| format!("make jobs of the list of {code}"))?.err();
+            let now = self.clock.now();
             if let Some(active) = self.active.get_mut(&id) {
                 active.lists.wanted.remove(&node);
                 if let Some(said) = refused {
-                    active.refuse_list(node, said);
+                    active.refuse_list(node, said, now);
                 }
             }
         }

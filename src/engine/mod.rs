@@ -17,7 +17,9 @@ pub mod opening;
 mod outside;
 pub mod seal;
 pub mod secret;
+mod stopping;
 mod turning;
+mod watching;
 mod worker;
 
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
@@ -32,6 +34,8 @@ pub use outside::read as outside;
 pub struct Options {
     /// Jobs that run at once in this process, at most.
     pub max_parallel: u32,
+    /// Waiting that counts as much as one point of priority.
+    pub ageing_ms: i64,
     /// How long a process may be silent before others may take over what it owns.
     pub lease_ms: i64,
     /// How often a running body's new log lines are stored.

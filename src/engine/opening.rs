@@ -1,13 +1,16 @@
 //! How a batch comes into the hands of this process: opened by an order, or resumed.
 
-use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, as_opened, plan};
+use crate::domain::batch::{
+    Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, as_opened, deadline, plan,
+};
+use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::job::{Definition, JobDependency};
 use crate::domain::outcome::Outputs;
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::rerun::{self, UnknownJobs};
 use crate::domain::time::Millis;
-use crate::engine::active::Active;
+use crate::engine::active::{Active, Kept};
 use crate::engine::conditions::wanted_outputs;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::outside;
@@ -158,6 +161,9 @@ impl QueueDispatcher {
             let present = renewed(&batch::snapshot(&mut tx, there.batch_id).await?, latest)?;
             batch::replace_snapshot(&mut tx, there.batch_id, &present).await?;
         }
+        let group_def = batch::snapshot(&mut tx, there.batch_id).await?.group;
+        let deadline = there.deadline_resumed(group_def.batch_timeout_sec, now);
+        batch::set_deadline(&mut tx, there.batch_id, deadline).await?;
         let mut again = Vec::new();
         let mut status = there.status;
         if status.is_final() {
@@ -224,7 +230,6 @@ impl QueueDispatcher {
     /// Reads a batch of ours from its rows into memory, replacing what memory held of it. Memory
     /// changes only when all of it has been read and what the rows were owed is committed.
     pub(super) async fn load(&mut self, id: BatchId) -> Result<()> {
-        let stops = self.active.get(&id).map(|a| a.stops.clone()).unwrap_or_default();
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         let batch = batch::get(&mut tx, id).await?;
@@ -236,19 +241,40 @@ impl QueueDispatcher {
         let rows = queue::of_batch(&mut tx, id).await?;
         let outputs = outputs_of(&mut tx, &snapshot, &rows).await?;
         let outside = outside::read(&mut tx, &batch, &snapshot, now).await?;
-        let (active, owed) =
-            Active::rebuild(batch, snapshot, rows, (outputs, outside), self.node.id(), stops, now)?;
+        let kept = self.kept(id, &snapshot, now);
+        let (mut active, owed) =
+            Active::rebuild(batch, snapshot, rows, (outputs, outside), self.node.id(), kept, now)?;
         owed.write(&mut tx, self.node.id(), now).await?;
         tx.commit().await.context("read a batch from its rows")?;
-        let group = &active.snapshot.group;
-        self.slots.limit_group(&group.code, group.max_parallel);
-        for source in &active.snapshot.sources {
-            self.slots.limit_source(&source.name, source.max_parallel);
-        }
+        self.slots.limit_as(&active.snapshot);
+        let untold = |node: &Place| {
+            self.bodies.get(&active.row(*node).queue_id).is_some_and(|body| !body.is_told)
+        };
+        let untold: Vec<Place> = active.in_hand().filter(untold).collect();
+        untold.into_iter().for_each(|node| active.watch(node));
         self.places.extend(active.places().map(|(row, place)| (row, (id, place))));
         self.active.insert(id, active);
         self.tell(owed.news);
         Ok(())
+    }
+
+    /// What memory knows of a batch beyond its rows; of one that is new to this process, nothing yet.
+    fn kept(&self, id: BatchId, snapshot: &Snapshot, now: Millis) -> Kept {
+        let ageing_ms = self.ageing_ms;
+        match self.active.get(&id) {
+            Some(there) => Kept {
+                stops: there.stops.clone(),
+                since: there.since,
+                warn_at: there.watch.batch,
+                ageing_ms,
+            },
+            None => Kept {
+                stops: HashMap::new(),
+                since: now,
+                warn_at: deadline(snapshot.group.warn_after_sec, now),
+                ageing_ms,
+            },
+        }
     }
 
     /// A batch that is not ours any more: its bodies here are stopped, because whoever has it now

@@ -74,6 +74,7 @@ pub(super) struct Job {
     pub(super) stop: watch::Receiver<Option<StopReason>>,
     /// The same switch, for the time limit.
     pub(super) stopper: watch::Sender<Option<StopReason>>,
+    pub(super) log: RunLog,
 }
 
 /// What all tries of this process share.
@@ -89,7 +90,7 @@ pub(super) struct Surroundings {
 /// Runs a try to its end and reports it. Never fails: whatever goes wrong is an outcome.
 pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surroundings>) {
     let (queue_id, attempt) = (job.queue_id, job.attempt);
-    let log = RunLog::new(around.log_max_bytes);
+    let log = job.log.clone();
     let outcome = match AssertUnwindSafe(run(&job, &snapshot, &around, &log)).catch_unwind().await {
         Ok(outcome) => outcome,
         Err(_) => Outcome::ended(

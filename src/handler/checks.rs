@@ -198,6 +198,7 @@ async fn query(
 fn words(fault: Fault) -> String {
     match fault {
         Fault::Said(said) => said,
+        Fault::Before(what, error) => format!("{what}: {error}"),
         Fault::At(_, SessionError::Database(error)) if is_change(&error) => {
             format!(
                 "{error}; a check may only read, what changes data belongs in the body of a job"

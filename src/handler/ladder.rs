@@ -83,7 +83,7 @@ impl<'a> Ladder<'a> {
         };
         self.say(match reason {
             StopReason::TimedOut => "its time is up: stopping it on the server",
-            StopReason::Killed => "an operator asked to stop it: stopping it on the server",
+            StopReason::Killed => "it is to stop: stopping it on the server",
         });
         self.brake.pull();
         tokio::select! {

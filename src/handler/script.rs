@@ -7,6 +7,7 @@
 
 use crate::domain::job::{BodyPart, JobKind};
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
+use crate::domain::retry::ErrorClass;
 use crate::handler::child::{self, Reader};
 use crate::handler::dir::Dir;
 use crate::handler::earlier;
@@ -155,7 +156,7 @@ async fn wait(
         Stream::System,
         match reason {
             StopReason::TimedOut => "its time is up: TERM sent to its process group",
-            StopReason::Killed => "an operator asked to stop it: TERM sent to its process group",
+            StopReason::Killed => "it is to stop: TERM sent to its process group",
         },
     );
     family.signal(Signal::SIGTERM);
@@ -201,7 +202,7 @@ async fn confirm(family: &Family, pid: i32, reason: StopReason, ctx: &Context) -
             ctx.log.line(Stream::System, line);
             let said = match reason {
                 StopReason::TimedOut => "stopped with all that it started",
-                StopReason::Killed => "stopped with all that it started, as an operator asked",
+                StopReason::Killed => "stopped with all that it started, as was asked",
             };
             return Outcome::ended(end_of(reason), said);
         };
@@ -229,5 +230,6 @@ fn settle(status: ExitStatus, reader: &mut Reader<'_>) -> Outcome {
         (None, None) => "ended without an exit code".to_owned(),
     };
     let last = reader.last_error.as_deref().map_or(String::new(), |line| format!(": {line}"));
-    Outcome { outputs, ..Outcome::ended(End::Failed, how + &last) }
+    let failed = Outcome::ended(End::Failed, how + &last).of_class(ErrorClass::ExitCode, None);
+    Outcome { outputs, ..failed }
 }

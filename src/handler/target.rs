@@ -1,11 +1,12 @@
 //! Runs a body on a data source: connect, lock, ask whether the row is still ours, run, and when
 //! it must stop, stop it on the server and prove it.
 
-use crate::db::fault::SessionError;
+use crate::db::fault::{Kind, SessionError};
 use crate::db::notice;
 use crate::db::session::{Session, Target};
 use crate::domain::id::SourceName;
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
+use crate::domain::retry::ErrorClass;
 use crate::domain::source::{DialectName, Source};
 use crate::handler::address;
 use crate::handler::ladder::{Ended, Ladder};
@@ -28,6 +29,8 @@ pub(crate) trait Body: Sync {
 pub(crate) enum Fault {
     /// A reason of ours, found before anything took effect or after all of it was undone.
     Said(String),
+    /// An error of a question we asked before the body began: nothing has taken effect.
+    Before(String, SessionError),
     /// A statement of the body failed: which one, and how.
     At(String, SessionError),
 }
@@ -38,10 +41,23 @@ impl Fault {
         match error {
             SessionError::Braked => Self::At(what.to_owned(), error),
             SessionError::Database(_) | SessionError::Lost(_) => {
-                Self::Said(format!("{what}: {error}; nothing was run"))
+                Self::Before(what.to_owned(), error)
             }
         }
     }
+}
+
+/// The outcome with the kind of its error, the one place where the servers' kinds get the names that
+/// definitions know.
+fn classed(outcome: Outcome, error: &SessionError) -> Outcome {
+    let class = match error.kind() {
+        Kind::Deadlock => ErrorClass::Deadlock,
+        Kind::LockWait => ErrorClass::LockWait,
+        Kind::Serialization => ErrorClass::Serialization,
+        Kind::Lost => ErrorClass::ConnectionLost,
+        Kind::Other => ErrorClass::Other,
+    };
+    outcome.of_class(class, error.sqlstate())
 }
 
 /// Runs `body` on the task's data source.
@@ -92,16 +108,21 @@ pub(crate) async fn settle(
             session.close().await;
             Outcome::ended(End::Failed, said)
         }
+        Ended::Own(Err(Fault::Before(what, error))) => {
+            session.close().await;
+            let said = format!("{what}: {error}; nothing was run");
+            classed(Outcome::ended(End::Failed, said), &error)
+        }
         Ended::Own(Err(Fault::At(place, SessionError::Lost(why)))) => {
             drop(session);
             ladder.tell_what_became().await;
             let said =
                 format!("{place}: connection lost ({why}); whether it took effect is not known");
-            Outcome::ended(End::Unknown, said)
+            Outcome::ended(End::Unknown, said).of_class(ErrorClass::ConnectionLost, None)
         }
         Ended::Own(Err(Fault::At(place, error))) => {
             session.close().await;
-            Outcome::ended(End::Failed, format!("{place}: {error}"))
+            classed(Outcome::ended(End::Failed, format!("{place}: {error}")), &error)
         }
         Ended::Stopped(reason) => {
             session.close().await;
@@ -122,7 +143,7 @@ fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> Outcome {
     }
     let said = match reason {
         StopReason::TimedOut => "stopped on the server",
-        StopReason::Killed => "stopped on the server as an operator asked",
+        StopReason::Killed => "stopped on the server, as was asked",
     };
     Outcome::ended(end_of(reason), said)
 }
@@ -146,18 +167,16 @@ async fn get_ready(
     let failed = |said: String| Outcome::ended(End::Failed, format!("{said}; nothing was run"));
     let mut session = Session::open(target).await.map_err(|e| {
         let why = address::opening(e.to_string());
-        failed(format!("cannot connect to source '{source}' at {at}: {why}"))
+        classed(failed(format!("cannot connect to source '{source}' at {at}: {why}")), &e)
     })?;
     let who = session.id().map_or(String::new(), |id| format!(", session {}", id.number));
     let dialect = session.dialect().as_str();
     ctx.log.line(Stream::System, format!("connected to source '{source}' ({dialect}{who})"));
     let since = Stopwatch::start();
     let mut pause = Duration::from_millis(50);
-    while !session
-        .try_lock(&task.lock_name)
-        .await
-        .map_err(|e| failed(format!("cannot take the session lock on '{source}': {e}")))?
-    {
+    while !session.try_lock(&task.lock_name).await.map_err(|e| {
+        classed(failed(format!("cannot take the session lock on '{source}': {e}")), &e)
+    })? {
         if pause == Duration::from_millis(50) {
             let said = "waits for an earlier start of this job that still runs on the server";
             ctx.log.line(Stream::System, said);

@@ -1,7 +1,7 @@
 //! `job_batch`: one run of a group for one batch number.
 
 use crate::db::Row;
-use crate::domain::batch::{Batch, BatchPlan, BatchStatus, Snapshot};
+use crate::domain::batch::{Batch, BatchPlan, BatchStatus, Snapshot, deadline};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, NodeId, QueueId};
 use crate::domain::params::BatchValues;
 use crate::domain::queue::QueueStatus;
@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use std::collections::BTreeMap;
 
 const COLUMNS: &str = "batch_id, batch_no, group_code, batch_type, status, business_date, params, \
-                       owner, started_by, reason, create_time, end_time";
+                       owner, started_by, reason, create_time, end_time, deadline";
 
 /// Writes a batch as RUNNING and owned; fails with a taken key when it exists.
 pub async fn insert(
@@ -25,8 +25,8 @@ pub async fn insert(
     let id = tx
         .insert_id(
             "INSERT INTO job_batch (batch_no, group_code, batch_type, status, business_date, params, \
-             snapshot, owner, started_by, create_time, update_time) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             snapshot, owner, started_by, create_time, update_time, deadline) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             "batch_id",
             &[
                 values.batch_no.as_str().into(),
@@ -40,6 +40,7 @@ pub async fn insert(
                 started_by.into(),
                 now.to_utc().into(),
                 now.to_utc().into(),
+                deadline(plan.snapshot.group.batch_timeout_sec, now).map(Millis::to_utc).into(),
             ],
         )
         .await
@@ -96,6 +97,7 @@ fn batch(row: &Row) -> Result<Batch> {
         create_time: row.time("create_time")?.into(),
         end_time: row.opt_time("end_time")?.map(Millis::from),
         reason: row.opt_text("reason")?,
+        deadline: row.opt_time("deadline")?.map(Millis::from),
     })
 }
 
@@ -144,6 +146,24 @@ pub async fn hold(tx: &mut Tx, id: BatchId, owner: &NodeId) -> Result<()> {
     let found = row.map(|r| r.opt_text("owner")).transpose()?.flatten();
     ensure!(found.as_deref() == Some(owner.0.as_str()), Stale::Batch);
     Ok(())
+}
+
+/// Sets when a batch is stopped if it still runs then.
+pub async fn set_deadline(tx: &mut Tx, id: BatchId, deadline: Option<Millis>) -> Result<()> {
+    tx.execute(
+        "UPDATE job_batch SET deadline = ? WHERE batch_id = ?",
+        &[deadline.map(Millis::to_utc).into(), id.0.into()],
+    )
+    .await
+    .context("set the deadline of a batch")?;
+    Ok(())
+}
+
+/// The open batches of a process.
+pub async fn of_owner(tx: &mut Tx, owner: &NodeId) -> Result<Vec<Batch>> {
+    let sql = format!("SELECT {COLUMNS} FROM job_batch WHERE owner = ? ORDER BY batch_id");
+    let rows = tx.fetch_all(&sql, &[owner.0.as_str().into()]).await?;
+    rows.iter().map(batch).collect()
 }
 
 /// Replaces the definition a batch goes on with.

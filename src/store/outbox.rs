@@ -6,11 +6,11 @@ use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-/// Puts notices about one job of one batch into the outbox.
+/// Puts notices about a batch, or one job of it, into the outbox.
 pub async fn enqueue(
     tx: &mut Tx,
     batch: BatchId,
-    queue_id: QueueId,
+    queue_id: impl Into<Option<QueueId>>,
     notices: &[Notice],
     now: Millis,
 ) -> Result<()> {
@@ -27,6 +27,7 @@ pub async fn enqueue(
         "queue_id",
         "batch_id",
     ];
+    let queue_id = queue_id.into().map(|id| id.0);
     let rows = notices.iter().map(|notice| {
         vec![
             notice.recipient.as_str().into(),
@@ -38,7 +39,7 @@ pub async fn enqueue(
             notice.kind.into(),
             0i64.into(),
             true.into(),
-            queue_id.0.into(),
+            queue_id.into(),
             batch.0.into(),
         ]
     });

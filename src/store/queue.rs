@@ -142,6 +142,13 @@ pub async fn transition(
     expect_all(ids.len(), found)
 }
 
+/// Writes into rows what is to be said of the state they have just been given.
+pub async fn say(tx: &mut Tx, ids: &[i64], message: &str) -> Result<()> {
+    let sql = "UPDATE job_queue SET error_message = ? WHERE queue_id";
+    let found = tx.execute_in(sql, &[message.into()], ids, "", &[]).await?;
+    expect_all(ids.len(), found)
+}
+
 /// Gives rows to a process: `from` → RUNNING, a new attempt, started now.
 pub async fn claim(
     tx: &mut Tx,

@@ -56,6 +56,7 @@ examples! {
     fan_out_fan_in: "fan-out-fan-in.yaml", "202407", Success, sqlite mysql postgres;
     script_pipeline: "script-pipeline.yaml", "202407", Success, no_database;
     retry_that_succeeds: "retry-that-succeeds.yaml", "202407", Success, no_database;
+    pools_and_locks: "pools-and-locks.yaml", "202407", Success, sqlite mysql postgres;
     time_out: "time-out.yaml", "202407", Failed, no_database;
     time_out_procedure: "time-out-procedure.yaml", "202407", Failed, mysql postgres;
     netsuite_period_close: "netsuite-period-close.yaml", "202407", Success, no_database;
@@ -81,7 +82,7 @@ fn group_of(path: &str) -> Option<&'static str> {
 fn beside(path: &str) -> &'static [(&'static str, &'static str)] {
     match path {
         "quarter-of-months.yaml" => {
-            &[("202409", "premium_month"), ("202407", "premium_month"), ("202408", "premium_month")]
+            &[("202407", "premium_month"), ("202408", "premium_month"), ("202409", "premium_month")]
         }
         _ => &[],
     }
@@ -318,6 +319,11 @@ async fn as_promised(path: &str, ran: &Ran, url: &str) {
             assert_eq!(starts, [("FETCH_RATES", 3), ("RATES_READY", 1), ("STORE_RATES", 1)]);
             assert_eq!((ran.rows[0].attempt, ran.rows[0].try_count), (3, 2));
             assert_eq!(ran.value("FETCH_RATES.usd_cny"), "7.1346");
+        }
+        "pools-and-locks.yaml" => {
+            assert_eq!(ran.starts["POOL_RATES"], 3);
+            assert_eq!(ran.value("POOL_REPORT_BALANCE.balance"), "130");
+            assert_eq!(ran.value("POOL_REPORT_LOADS.loads"), "3");
         }
         "script-pipeline.yaml" => assert_eq!(ran.value("REPORT.total"), "2940607"),
         "time-out.yaml" => assert_eq!(ran.value("OTHER_EXTRACT.rows"), "42"),

@@ -5,7 +5,9 @@ mod children;
 mod crash;
 mod dependencies;
 mod eta;
+mod limits;
 mod lists;
+mod retries;
 mod rules;
 
 use crate::util::{Scratch, with_scratch};
@@ -73,8 +75,13 @@ impl Bench {
         };
         let db = Db::connect(&settings).await.expect("connect");
         db.migrate().await.expect("migrate");
-        let options =
-            Options { max_parallel: 4, lease_ms: 15_000, log_flush_ms: 50, log_max_bytes: 100_000 };
+        let options = Options {
+            max_parallel: 4,
+            ageing_ms: 600_000,
+            lease_ms: 15_000,
+            log_flush_ms: 50,
+            log_max_bytes: 100_000,
+        };
         Self { db, clock: Clock::hand(START), options }
     }
 

@@ -29,6 +29,7 @@ fn full_plan() -> BatchPlan {
     ]);
     let mut defs = chain("quarter", &["A", "B"]);
     defs.groups[0].batch_type = Some("quarterly".to_owned());
+    defs.groups[0].batch_timeout_sec = Some(90);
     plan(&defs, &order, T0).expect("plan").remove(0)
 }
 
@@ -47,6 +48,7 @@ pub(super) async fn a_batch_comes_back_as_it_was_planned(place: Place) {
         create_time: T0,
         end_time: None,
         reason: None,
+        deadline: Some(T0.plus(90_000)),
     };
     assert_eq!(get(&place, id).await, expected);
     let mut tx = place.db.read().await.expect("read");

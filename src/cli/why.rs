@@ -1,0 +1,82 @@
+//! `batch why`: what each job waits for.
+
+use crate::app::App;
+use crate::cli::batch::{View, server_now, view};
+use crate::cli::{BatchRef, Ended, Global, out};
+use crate::domain::lang::Lang;
+use crate::domain::why::{Load, Situation, Whose, explain};
+use crate::engine;
+use crate::store;
+use anyhow::Result;
+use serde_json::json;
+
+pub(super) async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<Ended> {
+    let found = which.find(app).await?;
+    let view = view(app, found.batch_id).await?;
+    let now = server_now(app).await?;
+    let dispatched = view.owner.as_ref().is_some_and(|o| o.lease_until > now);
+    let load = load_of_process(app, &view).await?;
+    let dag = view.snapshot.dag()?;
+    let mut tx = app.db.read().await?;
+    let outside = engine::outside(&mut tx, &view.batch, &view.snapshot, now).await?;
+    drop(tx);
+    let situation = Situation {
+        batch: &view.batch,
+        snapshot: &view.snapshot,
+        dag: &dag,
+        rows: &view.rows,
+        load: &load,
+        outside: &outside,
+        dispatched,
+    };
+    let answers = explain(situation, now);
+    let lang = global.lang();
+    if global.json {
+        let answers: Vec<_> = answers
+            .iter()
+            .map(|(code, status, why)| json!({"job_code": code, "status": status, "why": why.words(lang, now)}))
+            .collect();
+        out::json(&json!(answers))?;
+    } else if answers.is_empty() {
+        let (no, status) = (&view.batch.values.batch_no, view.batch.status);
+        out::line(&match lang {
+            Lang::En => format!("Nothing waits: batch {no} is {status}"),
+            Lang::Zh => format!("没有作业在等待:批次 {no} 为 {status}"),
+        });
+    } else {
+        let rows = answers
+            .iter()
+            .map(|(code, status, why)| {
+                vec![code.to_string(), status.to_string(), why.words(lang, now)]
+            })
+            .collect();
+        out::line(&out::table(&lang_header(lang), rows));
+    }
+    Ok(Ended::Well)
+}
+
+/// What runs in the process that has the batch: its own jobs and those of the other batches there,
+/// which share the limits.
+async fn load_of_process(app: &App, view: &View) -> Result<Load> {
+    let engine = app.config.engine();
+    let mut load = Load::new(engine.max_parallel, engine.ageing_ms);
+    if let Some(owner) = &view.batch.owner {
+        let mut tx = app.db.read().await?;
+        for other in store::batch::of_owner(&mut tx, owner).await? {
+            if other.batch_id != view.batch.batch_id {
+                let snapshot = store::batch::snapshot(&mut tx, other.batch_id).await?;
+                let rows = store::queue::of_batch(&mut tx, other.batch_id).await?;
+                load.add(&other, &snapshot, &rows, Whose::Other);
+            }
+        }
+    }
+    load.add(&view.batch, &view.snapshot, &view.rows, Whose::This);
+    Ok(load)
+}
+
+fn lang_header(lang: Lang) -> [&'static str; 3] {
+    match lang {
+        Lang::En => ["JOB", "STATUS", "WHY"],
+        Lang::Zh => ["作业", "状态", "原因"],
+    }
+}
