@@ -13,7 +13,7 @@ pub use crate::db::notice::layer as notice_layer;
 use crate::config::Config;
 use crate::db::{self, Dialect};
 use crate::definition::{self, Change, Loaded};
-use crate::domain::batch::Snapshot;
+use crate::domain::batch::{Snapshot, as_opened};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, JobDef, JobKind, Shared};
 use crate::engine::News;
@@ -184,7 +184,9 @@ pub fn differences(snapshot: &Snapshot, defs: &Definition) -> Vec<Change> {
         externals: snapshot.externals.clone(),
         shared: snapshot.shared.clone(),
     };
-    let mut present = its_part(defs, &own);
+    // A list that no longer makes the same jobs is a difference too, and shown as it stands.
+    let present = as_opened(snapshot, defs).unwrap_or_else(|_| defs.clone());
+    let mut present = its_part(&present, &own);
     present.jobs.retain(|j| j.is_active);
     definition::diff(&own, &present)
 }

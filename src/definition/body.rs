@@ -5,6 +5,7 @@ use crate::definition::files::Files;
 use crate::definition::job::{Around, pick};
 use crate::definition::raw::{RawJob, RawSql, Settings};
 use crate::definition::runs_on::{check_dialect, check_procedure, source};
+use crate::domain::body::Sensor;
 use crate::domain::job::{BodyPart, JobDef, JobKind, SqlText, TransactionMode};
 use crate::domain::source::DialectName;
 use std::collections::BTreeMap;
@@ -71,6 +72,9 @@ fn refuse_foreign_parts(
         (BodyPart::Interpreter, "interpreter", place(&own.interpreter)),
         (BodyPart::WorkingDir, "working_dir", place(&own.working_dir)),
         (BodyPart::Params, "params", raw.params.as_ref().map(|p| p.at.clone())),
+        (BodyPart::Http, "http", raw.http.as_ref().map(|h| h.at.clone())),
+        (BodyPart::Sensor, "sensor", raw.sensor.as_ref().map(|s| s.at.clone())),
+        (BodyPart::SubBatch, "sub_batch", raw.sub_batch.as_ref().map(|s| s.at.clone())),
     ];
     for (part, key, at) in said {
         let Some(at) = at.filter(|_| !understands(kind, part)) else {
@@ -117,6 +121,21 @@ fn set_body(
     }
     if understands(kind, BodyPart::WorkingDir) {
         def.working_dir = pick(&own.working_dir, &defaults.working_dir);
+    }
+    set_kinds(def, raw, kind);
+}
+
+fn set_kinds(def: &mut JobDef, raw: &RawJob, kind: &JobKind) {
+    let value = |part| understands(kind, part);
+    if value(BodyPart::Http) {
+        def.http = raw.http.as_ref().map(|h| h.value.clone());
+    }
+    if value(BodyPart::Sensor) {
+        let asked = raw.sensor.as_ref().map(|s| s.value.clone());
+        def.sensor = asked.or(Some(Sensor { poll_sec: Sensor::POLL_SEC }));
+    }
+    if value(BodyPart::SubBatch) {
+        def.sub_batch = raw.sub_batch.as_ref().map(|s| s.value.clone());
     }
 }
 
@@ -197,9 +216,9 @@ fn require_parts(
             BodyPart::WorkingDir => def.working_dir.is_some(),
             BodyPart::Params => raw.params.is_some(),
             BodyPart::Transaction => true,
-            BodyPart::Http => def.http.is_some(),
+            BodyPart::Http => raw.http.is_some(),
             BodyPart::Sensor => def.sensor.is_some(),
-            BodyPart::SubBatch => def.sub_batch.is_some(),
+            BodyPart::SubBatch => raw.sub_batch.is_some(),
         };
         if !there {
             let what = format!("{whose} is of type {} and has no {}", kind.name, word(*part));

@@ -7,6 +7,7 @@ use crate::definition::external::{self, Outside, is_external};
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job::{self, Around};
+use crate::definition::job_kinds;
 use crate::definition::limits;
 use crate::definition::owner;
 use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob};
@@ -33,6 +34,7 @@ pub(crate) fn build(
     drop_doubles("owner", &mut raw.owners, |o| &o.code, report);
     owner::check(&raw, report);
     let owners = owner::owners(&raw.owners);
+    let hosts = job_kinds::hosts(std::mem::take(&mut raw.hosts), report);
     let sources: Vec<_> =
         raw.sources.into_iter().filter_map(|s| source::source(s, files, report)).collect();
     let pools = limits::pools(raw.pools, report);
@@ -57,7 +59,9 @@ pub(crate) fn build(
         groups: &codes,
         pools: &pools,
         files,
+        hosts: &hosts,
     };
+    let rings = job_kinds::Opens::of(&raw.jobs);
     let mut jobs = Vec::new();
     for job in raw.jobs {
         let defaults = raw.own_defaults.get(&job.code.at.file).unwrap_or(&raw.defaults);
@@ -65,6 +69,7 @@ pub(crate) fn build(
     }
     let dependencies = check::dependencies(waits, &jobs, &written, report);
     check::outputs(&jobs, &dependencies, report);
+    rings.refuse_rings(&jobs, report);
     let externals = external::externals(outside, &jobs, &dependencies, &codes, report);
     let used: HashSet<&str> = jobs.iter().map(|j| j.def.group.as_str()).collect();
     for empty in places.iter().filter(|g| !used.contains(g.value.as_str())) {
@@ -75,6 +80,7 @@ pub(crate) fn build(
     let shared = Shared {
         params: declare::decls(&raw.params, report),
         secrets: declare::secrets(raw.secrets, report),
+        hosts: hosts.into_iter().map(|h| h.value).collect(),
         pools,
         owners,
         ..Shared::default()

@@ -4,10 +4,12 @@ use crate::definition::body::{body, understands};
 use crate::definition::checks;
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
+use crate::definition::job_kinds;
 use crate::definition::limits;
 use crate::definition::near::{did_you_mean, nearest};
 use crate::definition::params::{Asks, check_params};
 use crate::definition::raw::{RawJob, Settings};
+use crate::domain::body::HttpHost;
 use crate::domain::expr::{Expr, ExprError};
 use crate::domain::id::{GroupCode, JobCode, JobType};
 use crate::domain::job::{BodyPart, DEFAULT_TIMEOUT_SEC, JobDef, JobKind};
@@ -22,6 +24,7 @@ pub(crate) struct Around<'a> {
     pub(crate) groups: &'a [GroupCode],
     pub(crate) pools: &'a [Pool],
     pub(crate) files: &'a Files<'a>,
+    pub(crate) hosts: &'a [At<HttpHost>],
 }
 
 /// A job as the checks of the whole graph need it.
@@ -60,6 +63,7 @@ pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Opti
     if let Some(kind) = kind {
         checks::set(&mut def, &whose, &raw, kind, around, report);
     }
+    job_kinds::check(&whose, &mut def, &raw, around, &mut asks.uses, report);
     Some(Made { def, group_known, asks, condition: condition.map(|c| c.at) })
 }
 

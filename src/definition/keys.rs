@@ -13,6 +13,7 @@ pub(crate) const TOP: &[&str] = &[
     "include",
     "templates",
     "owners",
+    "hosts",
 ];
 /// A data source.
 pub(crate) const SOURCE: &[&str] = &[
@@ -96,9 +97,25 @@ pub(crate) const JOB: &[&str] = &[
     "params",
     "template",
     "aliases",
+    "http",
+    "sensor",
+    "sub_batch",
+    "for_each",
 ];
 /// An owner.
 pub(crate) const OWNER: &[&str] = &["code", "name", "email"];
+/// A host that HTTP jobs may call.
+pub(crate) const HOST: &[&str] = &["name", "base_url", "headers", "max_parallel"];
+/// The call of an HTTP job.
+pub(crate) const HTTP: &[&str] = &["host", "method", "path", "headers", "send", "expect_status"];
+/// How a SENSOR job asks.
+pub(crate) const SENSOR: &[&str] = &["poll_sec"];
+/// The batch that a BATCH job opens.
+pub(crate) const SUB_BATCH: &[&str] = &["group", "batch"];
+/// The list of a fan-out.
+pub(crate) const FOR_EACH: &[&str] = &["items", "param", "output", "max_parallel"];
+/// A list that is not written down.
+pub(crate) const ITEMS: &[&str] = &["param", "output"];
 /// A parameter of a job.
 pub(crate) const PARAM: &[&str] = &["name", "mode", "type", "value", "required", "secret"];
 /// A parameter of a group, or of all groups.
@@ -130,6 +147,8 @@ pub(crate) const RETRIES_MAX: u32 = 100;
 pub(crate) const WAIT_MAX: u32 = 366 * 24 * 3_600;
 /// Longest wait between two tries: a day.
 pub(crate) const DELAY_MAX: u32 = crate::domain::retry::LONGEST_DELAY_SEC;
+/// Longest wait between two questions of a sensor: a day.
+pub(crate) const POLL_MAX: u32 = 24 * 3_600;
 /// Highest limit of things at once.
 pub(crate) const PARALLEL_MAX: u32 = 10_000;
 /// Priorities run from minus to plus this.

@@ -138,7 +138,7 @@ mod tests {
     use crate::domain::retry::ErrorClass;
     use std::path::Path;
 
-    const NOOP: JobKind = JobKind { name: "NOOP", about: "", needs: &[], may_have: &[] };
+    const NOOP: JobKind = JobKind { name: "NOOP", about: "", ..JobKind::PLAIN };
 
     fn read(text: &str) -> Result<Loaded, Vec<String>> {
         let text = text.to_owned();

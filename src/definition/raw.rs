@@ -1,6 +1,7 @@
 //! What the user said, key by key, nothing looked up yet.
 
 use crate::definition::fault::{At, Place};
+use crate::domain::body::{ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::check::Grade;
 use crate::domain::external::Missing;
 use crate::domain::job::{OnFailure, ParamMode, ParamType, TransactionMode};
@@ -23,6 +24,7 @@ pub(crate) struct Raw {
     pub(crate) jobs: Vec<RawJob>,
     /// Those that stand in a list of their own, not with their job.
     pub(crate) dependencies: Vec<RawDependency>,
+    pub(crate) hosts: Vec<At<HttpHost>>,
     /// Of all groups.
     pub(crate) params: Vec<RawDecl>,
     pub(crate) secrets: Vec<RawSecret>,
@@ -126,6 +128,10 @@ pub(crate) struct RawJob {
     pub(crate) script_file: Option<At<String>>,
     pub(crate) params: Option<At<Vec<RawParam>>>,
     pub(crate) aliases: Vec<At<String>>,
+    pub(crate) http: Option<At<HttpCall>>,
+    pub(crate) sensor: Option<At<Sensor>>,
+    pub(crate) sub_batch: Option<At<SubBatch>>,
+    pub(crate) for_each: Option<At<ForEach>>,
 }
 
 /// SQL in the definition itself.

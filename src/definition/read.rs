@@ -13,6 +13,7 @@ use crate::definition::raw::{
     Raw, RawDecl, RawDependency, RawGroup, RawJob, RawOwner, RawSource, RawSql, Settings,
 };
 use crate::definition::read_checks::{checks, success};
+use crate::definition::read_kinds;
 use crate::definition::read_limits::{locks, on_failure, pool, pool_uses, retry};
 use crate::definition::read_params::params;
 use crate::definition::read_parents::parents;
@@ -43,6 +44,9 @@ pub(crate) fn read(root: Node, own_defaults: OwnDefaults, report: &mut Report) -
     }
     for (code, node) in entries("job", "jobs", "code", top.take("jobs"), top.report) {
         raw.jobs.push(job(code, node, top.report));
+    }
+    for (name, node) in entries("host", "hosts", "name", top.take("hosts"), top.report) {
+        raw.hosts.extend(read_kinds::host(name, node, top.report));
     }
     if let Some(node) = top.take("dependencies") {
         dependencies(node, &mut raw.dependencies, top.report);
@@ -247,6 +251,10 @@ pub(crate) fn job_named(
         script_file: fields.word("script_file"),
         params: params(&mut fields),
         aliases: fields.texts("aliases").unwrap_or_default(),
+        http: read_kinds::http(&mut fields),
+        sensor: read_kinds::sensor(&mut fields),
+        sub_batch: read_kinds::sub_batch(&mut fields),
+        for_each: read_kinds::for_each(&mut fields),
     }
 }
 

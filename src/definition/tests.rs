@@ -19,20 +19,44 @@ const KINDS: &[JobKind] = &[
         about: "Calls a procedure.",
         needs: &[BodyPart::Source, BodyPart::ProcName],
         may_have: &[BodyPart::Params],
+        ..JobKind::PLAIN
     },
     JobKind {
         name: "SQL",
         about: "Runs statements.",
         needs: &[BodyPart::Source, BodyPart::Sql],
         may_have: &[BodyPart::Transaction, BodyPart::Params],
+        ..JobKind::PLAIN
     },
     JobKind {
         name: "SCRIPT",
         about: "Runs a script.",
         needs: &[BodyPart::Script, BodyPart::Interpreter],
         may_have: &[BodyPart::WorkingDir, BodyPart::Params],
+        ..JobKind::PLAIN
     },
-    JobKind { name: "NOOP", about: "Does nothing.", needs: &[], may_have: &[] },
+    JobKind { name: "NOOP", about: "Does nothing.", ..JobKind::PLAIN },
+    JobKind {
+        name: "HTTP",
+        about: "Calls a host.",
+        needs: &[BodyPart::Http],
+        may_have: &[BodyPart::Params],
+        ..JobKind::PLAIN
+    },
+    JobKind {
+        name: "SENSOR",
+        about: "Asks until it is true.",
+        needs: &[BodyPart::Source, BodyPart::Sql],
+        may_have: &[BodyPart::Sensor, BodyPart::Params],
+        ..JobKind::PLAIN
+    },
+    JobKind {
+        name: "BATCH",
+        about: "Opens a batch.",
+        needs: &[BodyPart::SubBatch],
+        may_have: &[BodyPart::Params],
+        ..JobKind::PLAIN
+    },
 ];
 
 /// A text, or a part of one, and a fragment of each fault it must give.
@@ -94,7 +118,7 @@ const GRAPH: &[Case] = &[
         "jobs:\n  A: {type: NOOP}\n  A: {type: NOPE}\n  B: {type: NOOPS}\n",
         &[
             "dag.yaml:3: A is defined twice in the same map",
-            "dag.yaml:4: job B: type NOOPS does not exist; did you mean NOOP? types are PROC, SQL, SCRIPT, NOOP",
+            "dag.yaml:4: job B: type NOOPS does not exist; did you mean NOOP? types are PROC, SQL, SCRIPT, NOOP, HTTP, SENSOR, BATCH",
         ],
     ),
     ("jobs: {}\n", &["dag.yaml: no job is defined; add jobs:"]),
@@ -434,7 +458,7 @@ const BODIES: &[Case] = &[
     (
         "{type: SCRIPT, script: x, interpreter: sh, source: led, sql: y}",
         &[
-            "job A is of type SCRIPT, which has no source; remove source, or change the type to PROC or SQL",
+            "job A is of type SCRIPT, which has no source; remove source, or change the type to PROC or SQL or SENSOR",
             "which has no sql; remove sql, or change the type to SQL",
         ],
     ),
@@ -471,6 +495,127 @@ fn texts_fit_their_columns_and_a_line() {
         &format!("jobs:\n  A: {{ type: NOOP, notify_email: [{}] }}\n", many.join(", ")),
         &["notify_email has 51 addresses; 50 is the most"],
     );
+}
+
+/// Hosts, calls, sensors, sub-batches and lists.
+const KINDS_FAULTS: &[Case] = &[
+    (
+        "hosts:\n  a: ftp://h\n  b: {base_url: 'https://u:geheim@h'}\n  c: {base_url: https://h, headers: {Host: x, 'a b': y, T: \"x\\ny\", P: '{p}'}}\n  A: https://h\n  d e: https://h\n  f: {}\njobs: {A: {type: NOOP}}\n",
+        &[
+            "dag.yaml:2: host a: base_url has to begin with https:// or http://; write base_url",
+            "dag.yaml:3: host b: base_url holds a user or a password",
+            "dag.yaml:4: host c: header Host is set by Procession itself; remove it",
+            "dag.yaml:4: host c: header T holds a line break",
+            "dag.yaml:4: host c: \"a b\" is not the name of a header",
+            "dag.yaml:4: host c: header P uses a parameter",
+            "dag.yaml:5: host A is defined twice (upper and lower case",
+            "dag.yaml:6: host d e has a name that cannot be used",
+            "dag.yaml:7: host f has no base_url; add base_url: https://host",
+        ],
+    ),
+    (
+        "hosts: {core: https://h}\ndefaults: {type: HTTP}\njobs:\n  A:\n    http: {host: cor, path: /x}\n  B:\n    http: {host: core, path: '/{p}/../x', method: FETCH, send: xml, expect_status: [20, x]}\n  C:\n    http: {host: core}\n  D:\n    http: {host: core, path: '/{q', headers: {X: '{r}', Idempotency-Key: k}}\n  E:\n    http: {host: core, path: /, send: json}\n  F: {}\n  G: {type: NOOP, http: {host: core, path: /}}\n",
+        &[
+            "dag.yaml:5: job A: host cor is not defined; did you mean core? otherwise define it under hosts",
+            "dag.yaml:7: job B: http: method is \"FETCH\"; use one of GET, HEAD, POST",
+            "dag.yaml:7: job B: http: send is \"xml\"; use one of none, json, form",
+            "dag.yaml:7: job B: http: expect_status has \"20\"; use statuses from 200 to 599",
+            "dag.yaml:7: job B: http: expect_status has \"x\"",
+            "dag.yaml:7: job B: path leads above the host's own URL",
+            "dag.yaml:7: job B: path uses {p}, which is no parameter of it; add it to params",
+            "dag.yaml:9: job C: http without host or path",
+            "dag.yaml:11: job D: header Idempotency-Key is set by Procession itself",
+            "dag.yaml:11: job D: path has a '{' or '}' that is not part of {name}",
+            "dag.yaml:11: job D: header X uses {r}, which is no parameter",
+            "dag.yaml:13: job E: http: GET sends no body; remove send, or use method: POST",
+            "is of type HTTP and has no http; add http",
+            "dag.yaml:14: job F is of type HTTP and has no http",
+            "dag.yaml:15: job G is of type NOOP, which has no http; remove http, or change the type to HTTP",
+        ],
+    ),
+    (
+        "sources: {s: {url: 'sqlite:x'}}\njobs:\n  A: {type: SENSOR, source: s}\n  B: {type: SENSOR, source: s, sensor: {poll_sec: 0}, sql: 'SELECT 1; SELECT 2'}\n  C: {type: SQL, source: s, sql: SELECT 1, sensor: {}}\n  D: {type: SENSOR, source: s, sql: SELECT 1, transaction: each}\n",
+        &[
+            "dag.yaml:3: job A is of type SENSOR and has no sql or sql_file",
+            "dag.yaml:4: job B: sensor: poll_sec is \"0\"; use a whole number from 1 to 86400",
+            "dag.yaml:4: job B: a sensor asks one query, and its sql has 2 statements; write one SELECT",
+            "dag.yaml:5: job C is of type SQL, which has no sensor; remove sensor, or change the type to SENSOR",
+            "dag.yaml:6: job D is of type SENSOR, which has no transaction",
+        ],
+    ),
+    (
+        "groups: {a: , b: , c: }\ndefaults: {type: BATCH}\njobs:\n  A: {group: a, sub_batch: {group: b}}\n  B: {group: b, sub_batch: {group: c, batch: months}}\n  C: {group: c, sub_batch: {group: a, batch: prev}}\n  D: {group: a, sub_batch: {group: a, batch: prevv}}\n  E: {group: a, sub_batch: {}}\n  F: {group: a}\n",
+        &[
+            "dag.yaml:4: job A: batches would open one another in a ring: a -> b -> c -> a; remove one",
+            "dag.yaml:5: job B: sub_batch: batch months does not give one batch number; write same,",
+            "dag.yaml:7: job D: batches would open one another in a ring: a -> a",
+            "dag.yaml:8: job E: sub_batch names no group",
+            "dag.yaml:8: job E is of type BATCH and has no sub_batch",
+            "dag.yaml:9: job F is of type BATCH and has no sub_batch; add sub_batch",
+        ],
+    ),
+    (
+        "defaults: {type: NOOP}\njobs:\n  A: {for_each: [x, x]}\n  B: {for_each: {param: 'a b', output: A.x}}\n  C: {for_each: {output: A.x}}\n  D: {for_each: {output: A}}\n  E: {for_each: {max_parallel: 0}}\n  F: {for_each: text}\n  G: {for_each: {items: [a], param: b}}\n  H: {type: HTTP, params: [{name: p, value: '${item}'}], http: {host: h, path: /}}\nhosts: {h: https://h}\n",
+        &[
+            "dag.yaml:3: job A: for_each makes job A.x of item \"x\", and there is one of that code already",
+            "dag.yaml:4: job B: for_each has both param and output; keep one of the two",
+            "dag.yaml:4: job B: for_each: \"a b\" is not the name of a parameter",
+            "dag.yaml:5: job C: parameter for_each uses an output of A, which does not run before it; add A",
+            "dag.yaml:6: job D: for_each: output: \"A\" is not JOB.name; write output: JOB.name",
+            "dag.yaml:6: job D: for_each has 0 lists; write one of items: [A, B], param: NAME or output",
+            "dag.yaml:7: job E: for_each: max_parallel is \"0\"",
+            "dag.yaml:7: job E: for_each has 0 lists",
+            "dag.yaml:8: job F: for_each is a single value, not a map",
+            "dag.yaml:8: job F: for_each has 0 lists",
+            "dag.yaml:9: job G: for_each has 2 lists",
+            "dag.yaml:10: job H: parameter p uses ${item} without a list; add for_each to the job",
+        ],
+    ),
+];
+
+#[test]
+fn further_kinds_of_jobs() {
+    let mut odd = Vec::new();
+    for (text, wanted) in KINDS_FAULTS {
+        let mut found = faults(text);
+        for part in *wanted {
+            match found.iter().position(|fault| fault.contains(part)) {
+                Some(at) => drop(found.remove(at)),
+                None => odd.push(format!("missing: {part}")),
+            }
+        }
+        odd.extend(found.into_iter().map(|fault| format!("unwanted: {fault}")));
+    }
+    assert!(odd.is_empty(), "{odd:#?}");
+}
+
+#[test]
+fn what_the_further_kinds_mean_round_trips_as_json() {
+    let text = "
+hosts:
+  plain: https://h
+  core: { base_url: https://h/api, headers: { Authorization: 'Bearer ${secret.TOKEN}' }, max_parallel: 2 }
+sources: { s: { url: 'sqlite:x' } }
+groups: { g: {}, other: {} }
+defaults: { group: g }
+jobs:
+  FIND: { type: NOOP }
+  CALL: { type: HTTP, http: { host: core, method: post, path: '/x/{a}', send: json, expect_status: [200, 404] }, params: [{ name: a, value: '${item}' }], for_each: [x, y] }
+  ASK: { type: SENSOR, source: s, sql: SELECT 1 }
+  SUB: { type: BATCH, sub_batch: { group: other, batch: 'month(-1)' }, for_each: { param: p, max_parallel: 3 } }
+  MANY: { type: NOOP, depends_on: [FIND], for_each: { output: FIND.rows } }
+  O: { type: NOOP, group: other }
+";
+    let first = load_files("dag.yaml", &[("dag.yaml", text)]).unwrap_or_else(|f| panic!("{f}"));
+    let job = |code: &str| {
+        first.definition.jobs.iter().find(|j| j.code.as_str() == code).expect("job").clone()
+    };
+    assert_eq!(job("CALL").http.expect("call").method, "POST");
+    assert_eq!(job("ASK").sensor.expect("sensor").poll_sec, 30);
+    assert_eq!(job("SUB").sub_batch.expect("batch").batch.to_string(), "month(-1)");
+    let json = serde_json::to_string(&first.definition).expect("JSON");
+    let again = load_files("dag.json", &[("dag.json", &json)]).unwrap_or_else(|f| panic!("{f}"));
+    assert_eq!(again.definition, first.definition);
 }
 
 /// Parameters of the job A, which waits for B and not for X.

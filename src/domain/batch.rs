@@ -9,6 +9,7 @@ use crate::domain::batch_no::{BatchExpr, Period};
 use crate::domain::check::Check;
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::external::ExternalDependency;
+use crate::domain::fan_out::{self, Parts};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId};
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
 use crate::domain::order_params::{self, Declared, Findings};
@@ -173,6 +174,32 @@ impl Snapshot {
     }
 }
 
+impl Snapshot {
+    /// What a fan-out changes.
+    pub fn parts(&mut self) -> Parts<'_> {
+        Parts {
+            jobs: &mut self.jobs,
+            dependencies: &mut self.dependencies,
+            externals: &mut self.externals,
+            pools: &mut self.shared.pools,
+        }
+    }
+}
+
+/// The present definition with all that opening made of the one of `old`: a fan-out over the
+/// same items. What a batch goes on with, or is compared with.
+pub fn as_opened(old: &Snapshot, present: &Definition) -> Result<Definition, BatchError> {
+    let mut made = present.clone();
+    let mut parts = Parts {
+        jobs: &mut made.jobs,
+        dependencies: &mut made.dependencies,
+        externals: &mut made.externals,
+        pools: &mut made.shared.pools,
+    };
+    fan_out::expand_like(&mut parts, &old.jobs)?;
+    Ok(made)
+}
+
 /// A `job_batch` row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
@@ -291,8 +318,7 @@ fn plan_group(
     group: &Group,
     now: Millis,
 ) -> Result<BatchPlan, BatchError> {
-    let snapshot = snapshot(defs, group)?;
-    snapshot.dag()?;
+    let mut snapshot = snapshot(defs, group)?;
     let Snapshot { jobs, dependencies, shared, .. } = &snapshot;
     let (group_code, global) = (&group.code, &shared.params);
     let declared = Declared { group_code, group: &group.params, global, jobs, dependencies };
@@ -300,6 +326,16 @@ fn plan_group(
     if !faults.is_empty() {
         return Err(BatchError::Params { group: group.code.clone(), faults });
     }
+    let values = BatchValues {
+        batch_no: order.batch_no.clone(),
+        group: group.code.clone(),
+        business_date: order.business_date.or_else(|| implied_business_date(&order.batch_no)),
+        params: order.params.clone(),
+    };
+    let global = snapshot.shared.params.clone();
+    let layers = Layers { batch: &values, parents: &[], group: &group.params, global: &global };
+    fan_out::expand(&mut snapshot.parts(), layers)?;
+    snapshot.dag()?;
     let zone = zone_of(group)?;
     let day = day_in(now, zone);
     let not_before = snapshot
@@ -308,12 +344,7 @@ fn plan_group(
         .map(|j| j.schedule_time.map(|t| at_wall_clock(day, t, zone)))
         .collect();
     Ok(BatchPlan {
-        values: BatchValues {
-            batch_no: order.batch_no.clone(),
-            group: group.code.clone(),
-            business_date: order.business_date.or_else(|| implied_business_date(&order.batch_no)),
-            params: order.params.clone(),
-        },
+        values,
         warnings,
         batch_type: order.batch_type.clone().or_else(|| group.batch_type.clone()),
         snapshot,

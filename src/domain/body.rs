@@ -2,6 +2,7 @@
 
 use crate::domain::batch_no::BatchExpr;
 use crate::domain::id::{GroupCode, JobCode};
+use bigdecimal::{BigDecimal, Zero as _};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -60,6 +61,21 @@ pub struct Sensor {
     pub poll_sec: u32,
 }
 
+impl Sensor {
+    /// Seconds between two questions when the definition does not say.
+    pub const POLL_SEC: u32 = 30;
+
+    /// Whether the first column of the one row says yes: a number that is not 0, or a text other than
+    /// nothing, `f` and `false`. NULL says no.
+    pub fn is_true(value: Option<&str>) -> bool {
+        let text = value.unwrap_or_default().trim();
+        if let Ok(number) = text.parse::<BigDecimal>() {
+            return !number.is_zero();
+        }
+        !["", "f", "false"].contains(&text.to_ascii_lowercase().as_str())
+    }
+}
+
 /// Another batch, opened and waited for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubBatch {
@@ -82,7 +98,7 @@ pub struct ForEach {
 
 /// A list; each item is `${item}` in the parameters of its job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(try_from = "ItemsForm", into = "ItemsForm")]
 pub enum Items {
     /// As written.
     List(Vec<String>),
@@ -90,4 +106,98 @@ pub enum Items {
     Param(String),
     /// An output of a job above: items separated by commas, or the first column of its only result set.
     Output(JobCode, String),
+}
+
+/// The form of a list in files and tables.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum ItemsForm {
+    List(Vec<String>),
+    Param { param: String },
+    Output { output: String },
+}
+
+impl From<Items> for ItemsForm {
+    fn from(items: Items) -> Self {
+        match items {
+            Items::List(list) => Self::List(list),
+            Items::Param(param) => Self::Param { param },
+            Items::Output(job, name) => Self::Output { output: format!("{job}.{name}") },
+        }
+    }
+}
+
+impl TryFrom<ItemsForm> for Items {
+    type Error = String;
+    fn try_from(form: ItemsForm) -> Result<Self, String> {
+        match form {
+            ItemsForm::List(list) => Ok(Self::List(list)),
+            ItemsForm::Param { param } => Ok(Self::Param(param)),
+            ItemsForm::Output { output } => Self::output(&output),
+        }
+    }
+}
+
+impl Items {
+    /// The items of a text, separated by commas.
+    pub fn split(text: &str) -> Vec<String> {
+        text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// Reads `JOB.name`; a job code may hold dots itself, an output's name may not.
+    pub fn output(text: &str) -> Result<Self, String> {
+        let parts = text.rsplit_once('.').filter(|(_, name)| !name.is_empty());
+        let (job, name) = parts.ok_or_else(|| format!("{text:?} is not JOB.name"))?;
+        let job = JobCode::parse(job).map_err(|error| error.to_string())?;
+        Ok(Self::Output(job, name.to_owned()))
+    }
+}
+
+/// What a fan-out made of a job, in the snapshot of a batch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FanOut {
+    /// One of many.
+    Item {
+        /// The job it was made from, now the milestone after it.
+        of: JobCode,
+        /// Its `${item}`.
+        item: String,
+    },
+    /// What comes after all of them, under the code of the job they were made from.
+    Milestone {
+        /// Their items, in order.
+        items: Vec<String>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_sensor_takes_for_yes() {
+        for yes in ["1", "-1", "0.01", "1e2", "t", "true", "TRUE", "yes", "no", "READY", " 7 "] {
+            assert!(Sensor::is_true(Some(yes)), "{yes:?}");
+        }
+        for no in ["0", "0.00", "-0", "0e5", "", "  ", "f", "false", "FALSE"] {
+            assert!(!Sensor::is_true(Some(no)), "{no:?}");
+        }
+        assert!(!Sensor::is_true(None), "NULL");
+    }
+
+    #[test]
+    fn lists_are_stored_in_the_form_of_files() {
+        for (items, form) in [
+            (Items::List(vec!["SH".into(), "BJ".into()]), r#"["SH","BJ"]"#),
+            (Items::Param("branches".into()), r#"{"param":"branches"}"#),
+            (Items::output("FX.LOAD.rows").expect("JOB.name"), r#"{"output":"FX.LOAD.rows"}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&items).expect("JSON"), form);
+            assert_eq!(serde_json::from_str::<Items>(form).expect(form), items);
+        }
+        for bad in ["LOAD", "LOAD.", ".rows", "A B.rows"] {
+            assert!(Items::output(bad).is_err(), "{bad}");
+        }
+    }
 }

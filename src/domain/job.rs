@@ -1,6 +1,6 @@
 //! What may run, and after what: the rows of `job_def` and `job_dependency`.
 
-use crate::domain::body::{ForEach, HttpCall, HttpHost, Sensor, SubBatch};
+use crate::domain::body::{FanOut, ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::check::{Check, SuccessRule};
 use crate::domain::declare::{Owner, SecretSource};
 use crate::domain::expr::Expr;
@@ -12,6 +12,7 @@ use crate::domain::trigger_rule::{TriggerRule, When};
 use chrono::NaiveTime;
 use serde::{Deserialize, Serialize};
 
+pub use crate::domain::job_kind::{AfterCrash, BodyPart, JobKind, Takes};
 pub use crate::domain::param::{Need, Param, ParamDecl, ParamMode, ParamType, Secrecy};
 pub use crate::domain::sql_text::SqlText;
 
@@ -131,6 +132,9 @@ pub struct JobDef {
     /// The list for each of whose items it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_each: Option<ForEach>,
+    /// What a fan-out made of it; only in the snapshot of a batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fan_out: Option<FanOut>,
 }
 
 impl JobDef {
@@ -178,6 +182,15 @@ impl JobDef {
             sensor: None,
             sub_batch: None,
             for_each: None,
+            fan_out: None,
+        }
+    }
+
+    /// `${item}`: what it was made for, when a fan-out made it.
+    pub fn item(&self) -> Option<&str> {
+        match &self.fan_out {
+            Some(FanOut::Item { item, .. }) => Some(item),
+            Some(FanOut::Milestone { .. }) | None => None,
         }
     }
 }
@@ -325,45 +338,4 @@ pub struct Shared {
     /// Parameters of every batch of every group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<ParamDecl>,
-}
-
-/// A part of a job's body that a job type needs or may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyPart {
-    /// `source`
-    Source,
-    /// `proc_name`
-    ProcName,
-    /// `sql` or `sql_file`
-    Sql,
-    /// `transaction`
-    Transaction,
-    /// `script` or `script_file`
-    Script,
-    /// `interpreter`
-    Interpreter,
-    /// `working_dir`
-    WorkingDir,
-    /// `params`
-    Params,
-    /// `http`
-    Http,
-    /// `sensor`
-    Sensor,
-    /// `sub_batch`
-    SubBatch,
-}
-
-/// What `check` knows of a job type: each handler gives its own, so a new type is one file there
-/// and nothing here.
-#[derive(Clone, Copy, Debug)]
-pub struct JobKind {
-    /// `PROC`
-    pub name: &'static str,
-    /// One sentence for people.
-    pub about: &'static str,
-    /// Parts without which it cannot run.
-    pub needs: &'static [BodyPart],
-    /// Parts it understands beside those; any other part is refused, for it would be ignored.
-    pub may_have: &'static [BodyPart],
 }

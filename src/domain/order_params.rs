@@ -1,5 +1,6 @@
 //! The parameters of an order against what is declared: every fault at once, before a row is written.
 
+use crate::domain::body::Items;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{JobDef, JobDependency, Need, Param, ParamDecl, ParamMode, Secrecy};
 use crate::domain::params::{ParamError, Reference, check_text, references};
@@ -101,6 +102,12 @@ impl<'a> Declared<'a> {
                 p.name == name || refers.contains(&Reference::Param(name.to_owned()))
             })
         };
+        let listed = |name: &str| {
+            let items = |job: &'a JobDef| job.for_each.as_ref().map(|list| &list.items);
+            let lists = self.jobs.iter().filter_map(items);
+            lists.into_iter().any(|items| matches!(items, Items::Param(param) if param == name))
+        };
+        let used = |name: &str| used(name) || listed(name);
         for name in given.keys().filter(|n| !declared.contains(&n.as_str()) && !used(n)) {
             found.warnings.push(format!(
                 "parameter {name} is not declared by group {} and no job of it asks for it; declared \

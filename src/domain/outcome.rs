@@ -1,5 +1,6 @@
 //! What became of one try of a body: data first, because it is stored and read back.
 
+use crate::domain::body::Items;
 use crate::domain::check::Finding;
 use crate::domain::retry::ErrorClass;
 use crate::domain::secret::{MASK, Mask};
@@ -88,6 +89,37 @@ impl Outputs {
         let only_row = self.results.iter().rev().find(|r| r.row_count == 1)?;
         let column = only_row.columns.iter().position(|c| c == name)?;
         only_row.rows.first()?.get(column).cloned()
+    }
+
+    /// The items that `for_each: {output: JOB.name}` means: the first column of the only result set,
+    /// when it has that name, an item per row; else the value of that name, its items separated by
+    /// commas. NULL, and a query without rows, make no items.
+    pub fn items(&self, name: &str) -> Result<Vec<String>, String> {
+        if !self.values.contains_key(name)
+            && let [set] = &self.results[..]
+            && set.columns.first().is_some_and(|column| column == name)
+        {
+            if set.row_count > set.rows.len() as u64 {
+                return Err(format!(
+                    "{name} has {} rows, of which {ROWS_KEPT} are kept; give the items as one text, \
+                     separated by commas",
+                    set.row_count
+                ));
+            }
+            return Ok(set.rows.iter().filter_map(|row| row.first()?.clone()).collect());
+        }
+        match self.look_up(name) {
+            Some(value) => Ok(Items::split(&value.unwrap_or_default())),
+            // A result set without rows is not kept, so its column has no name any more.
+            // A script, which has an exit code, was to say the name.
+            None if self.results.is_empty()
+                && self.values.is_empty()
+                && self.exit_code.is_none() =>
+            {
+                Ok(Vec::new())
+            }
+            None => Err(format!("there is no output named {name}")),
+        }
     }
 
     /// Nothing to hand on.
@@ -278,5 +310,41 @@ mod tests {
         };
         assert_eq!(outputs.value("exit_code").as_deref(), Some("3"));
         assert_eq!(outputs.value("result_rows").as_deref(), Some("0"));
+    }
+
+    #[test]
+    fn lists_of_items() {
+        let set = |rows: &[&str], count| Outputs {
+            results: vec![ResultSet {
+                columns: vec!["branch".into(), "n".into()],
+                rows: rows.iter().map(|r| vec![Some((*r).to_owned()), None]).collect(),
+                row_count: count,
+            }],
+            ..Outputs::default()
+        };
+        let text = |value: Option<&str>| Outputs {
+            values: BTreeMap::from([("branch".to_owned(), value.map(str::to_owned))]),
+            ..Outputs::default()
+        };
+        let many: &[&str] = &["x"; ROWS_KEPT];
+        for (outputs, items) in [
+            (set(&["SH", "BJ"], 2), Ok(vec!["SH", "BJ"])),
+            (set(&["S,H"], 1), Ok(vec!["S,H"])),
+            (text(Some(" SH, BJ,,")), Ok(vec!["SH", "BJ"])),
+            (text(Some("")), Ok(vec![])),
+            (text(None), Ok(vec![])),
+            (Outputs::default(), Ok(vec![])),
+            (set(many, 250), Err("branch has 250 rows, of which 100 are kept")),
+        ] {
+            match (outputs.items("branch"), items) {
+                (Ok(found), Ok(wanted)) => assert_eq!(found, wanted),
+                (Err(said), Err(wanted)) => assert!(said.starts_with(wanted), "{said}"),
+                (found, wanted) => panic!("{found:?}, not {wanted:?}"),
+            }
+        }
+        assert_eq!(
+            set(&["SH"], 1).items("other"),
+            Err("there is no output named other".to_owned())
+        );
     }
 }

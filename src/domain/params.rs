@@ -51,6 +51,12 @@ pub struct BoundParam {
 }
 
 impl BoundParam {
+    /// A text of ours, that may be shown.
+    pub fn open(name: &str, value: Option<String>) -> Self {
+        let value = value.map(Value::Open);
+        Self { name: name.to_owned(), mode: ParamMode::In, ty: ParamType::Text, value }
+    }
+
     /// Its text, secret or not, for whoever binds it.
     pub fn text(&self) -> Option<&str> {
         self.value.as_ref().map(Value::expose)
@@ -180,7 +186,8 @@ fn may_be_declared(reference: &Reference) -> bool {
     match reference {
         Reference::BatchNo | Reference::Batch(_) | Reference::Group => true,
         Reference::Date(_) | Reference::Format(..) | Reference::Secret(_) => true,
-        Reference::JobCode | Reference::Param(_) | Reference::Output(..) => false,
+        Reference::JobCode | Reference::Item => false,
+        Reference::Param(_) | Reference::Output(..) => false,
     }
 }
 

@@ -6,7 +6,7 @@ use crate::domain::id::{BatchNo, JobCode};
 use chrono::{Datelike as _, NaiveDate};
 
 /// Every form, for messages.
-pub const FORMS: &str = "${batch_no}, ${batch(-1)}, ${group}, ${job_code}, ${business_date}, \
+pub const FORMS: &str = "${batch_no}, ${batch(-1)}, ${group}, ${job_code}, ${item}, ${business_date}, \
      ${first_day}, ${last_day}, ${add_days(DATE, n)}, ${add_months(DATE, n)}, \
      ${format(DATE, %Y%m%d)}, ${params.NAME}, ${jobs.CODE.NAME} or ${secret.NAME}";
 
@@ -26,6 +26,8 @@ pub enum Reference {
     Group,
     /// `job_code`
     JobCode,
+    /// `item`: what a fan-out made the job for.
+    Item,
     /// `business_date`, `first_day(-1)`, `add_months(last_day, 1)`
     Date(DateExpr),
     /// `format(last_day, %Y%m%d)`
@@ -103,6 +105,7 @@ fn reference(name: &str) -> Result<Reference, BadReference> {
         "batch_no" => return Ok(Reference::BatchNo),
         "group" => return Ok(Reference::Group),
         "job_code" => return Ok(Reference::JobCode),
+        "item" => return Ok(Reference::Item),
         _ => {}
     }
     let some = |key: &&str| !key.is_empty();

@@ -1,6 +1,6 @@
 //! What an outcome means for the row: done, tried again, or given up.
 
-use crate::domain::job::JobDef;
+use crate::domain::job::{AfterCrash, JobDef};
 use crate::domain::outcome::{End, Outcome, Retry};
 use crate::domain::queue::Event;
 use crate::domain::retry::ErrorClass;
@@ -97,8 +97,12 @@ fn delay_ms(job: &JobDef, this: Try) -> i64 {
 
 /// What becomes of a row whose worker died while it ran. A lost worker is not the job's fault, so
 /// no try is charged.
-pub fn settle_orphan(job: &JobDef) -> Event {
-    if job.idempotent { Event::Orphan } else { Event::LoseTrack }
+pub fn settle_orphan(job: &JobDef, after_crash: AfterCrash) -> Event {
+    match after_crash {
+        AfterCrash::StartsAgain => Event::Orphan,
+        AfterCrash::AsDeclared if job.idempotent => Event::Orphan,
+        AfterCrash::AsDeclared => Event::LoseTrack,
+    }
 }
 
 #[cfg(test)]
@@ -153,8 +157,9 @@ mod tests {
             let later = (event == E::RetryLater).then_some(Millis(31_000));
             assert_eq!(settled.not_before, later);
         }
-        assert_eq!(settle_orphan(&job(0, true)), E::Orphan);
-        assert_eq!(settle_orphan(&job(0, false)), E::LoseTrack);
+        assert_eq!(settle_orphan(&job(0, true), AfterCrash::AsDeclared), E::Orphan);
+        assert_eq!(settle_orphan(&job(0, false), AfterCrash::AsDeclared), E::LoseTrack);
+        assert_eq!(settle_orphan(&job(0, false), AfterCrash::StartsAgain), E::Orphan);
     }
 
     #[test]

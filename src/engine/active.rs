@@ -4,7 +4,7 @@ use crate::domain::batch::{Batch, BatchStatus, Snapshot};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::expr::Expr;
 use crate::domain::id::{JobCode, NodeId, QueueId};
-use crate::domain::job::JobDef;
+use crate::domain::job::{JobDef, Takes};
 use crate::domain::outcome::Outputs;
 use crate::domain::params;
 use crate::domain::queue::{QueueEntry, QueueStatus};
@@ -16,11 +16,12 @@ use crate::domain::trigger_rule::Edge;
 use crate::domain::why::ready_since;
 use crate::engine::changes::Changes;
 use crate::engine::conditions::{allows, holds, wanted_outputs};
+use crate::engine::lists::Lists;
 use crate::engine::outside::{self, Outside};
 use crate::engine::stopping::Stopped;
 use crate::engine::watching::Watch;
 use crate::engine::worker::Given;
-use crate::handler::StopReason;
+use crate::handler::{self, StopReason};
 use crate::store::log::ExecutionLog;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -46,6 +47,8 @@ pub(super) struct Active {
     pub(super) outputs: HashMap<JobCode, Outputs>,
     pub(super) wanted: HashSet<JobCode>,
     pub(super) killing: bool,
+    /// Ready, with a list that is still to become jobs, and lists that cannot, with the reason.
+    pub(super) lists: Lists,
     pub(super) stopped: Option<Stopped>,
     pub(super) watch: Watch,
     /// When this process got the batch; waiting is counted from here.
@@ -99,7 +102,7 @@ impl Active {
         let heard = |node: Node| tallies.get(&node).copied().unwrap_or_default();
         let (readiness, released) = Readiness::rebuild(gates, &status, &heard);
         let wanted = wanted_outputs(&snapshot);
-        let needs = snapshot.jobs.iter().map(Needs::of);
+        let needs = snapshot.jobs.iter().map(needs);
         let ready = ReadyList::new(batch.batch_id, needs, kept.ageing_ms);
         let killing = batch.status == BatchStatus::Killing;
         let mut this = Self {
@@ -117,6 +120,7 @@ impl Active {
             outputs,
             wanted,
             killing,
+            lists: Lists::default(),
             stopped: None,
             watch: Watch::of(kept.warn_at),
             since: kept.since,
@@ -288,6 +292,7 @@ impl Active {
     /// Nothing of the batch waits for a slot or a time any more.
     pub(super) fn forget_waiting(&mut self) {
         self.ready.clear();
+        self.lists = Lists::default();
         self.fresh.clear();
         self.timers.clear();
     }
@@ -318,7 +323,10 @@ impl Active {
         Some(node)
     }
 
-    fn ready_now(&mut self, node: Node, now: Millis) {
+    pub(super) fn ready_now(&mut self, node: Node, now: Millis) {
+        if self.lists.is_wanted(node, &self.snapshot.jobs[node.at()]) {
+            return;
+        }
         let since = ready_since(&self.dag, &self.rows, node).max(self.since).min(now);
         let row = &self.rows[node.at()];
         let priority = row.priority.unwrap_or(self.snapshot.jobs[node.at()].priority);
@@ -360,5 +368,13 @@ impl Active {
     /// The body of a job is gone and its end is committed.
     pub(super) fn forget(&mut self, node: Node) {
         self.stops.remove(&node);
+    }
+}
+
+/// What a job takes while it runs; one that only waits for others takes nothing they could need.
+fn needs(job: &JobDef) -> Needs {
+    match handler::kind_of(job).takes {
+        Takes::Slots => Needs::of(job),
+        Takes::Nothing => Needs::none(),
     }
 }

@@ -1,6 +1,7 @@
 //! Conditions on outputs, answered from those that memory keeps.
 
 use crate::domain::batch::Snapshot;
+use crate::domain::body::Items;
 use crate::domain::expr::Expr;
 use crate::domain::id::JobCode;
 use crate::domain::id::QueueId;
@@ -48,6 +49,10 @@ pub(super) fn wanted_outputs(snapshot: &Snapshot) -> HashSet<JobCode> {
         params::outputs_asked(job, parents)
     };
     let referred = snapshot.jobs.iter().flat_map(asked).map(|(code, _)| code);
+    let lists = snapshot.jobs.iter().filter_map(|j| match &j.for_each.as_ref()?.items {
+        Items::Output(code, _) => Some(code.clone()),
+        Items::List(_) | Items::Param(_) => None,
+    });
     let conditions = snapshot.dependencies.iter().filter_map(|d| match d.when {
         When::Output(_) => Some(d.depends_on.clone()),
         When::Success | When::Failure | When::Done | When::Skipped => None,
@@ -59,7 +64,7 @@ pub(super) fn wanted_outputs(snapshot: &Snapshot) -> HashSet<JobCode> {
         let (code, _) = output_of(name, &|code| codes.contains_key(code))?;
         codes.get(code).map(|code| (*code).clone())
     });
-    referred.chain(conditions).chain(named).collect()
+    referred.chain(lists).chain(conditions).chain(named).collect()
 }
 
 /// The outputs that parameters and conditions of a batch refer to.

@@ -11,6 +11,7 @@
 use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, QueueId};
+use crate::domain::job::Takes;
 use crate::domain::outcome::Stream;
 use crate::domain::ready::SetAside;
 use crate::domain::slots::Slots;
@@ -30,7 +31,7 @@ use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Dispatches the batches of one process.
 pub struct QueueDispatcher {
@@ -47,6 +48,10 @@ pub struct QueueDispatcher {
     pub(super) ageing_ms: i64,
     /// Reports that are not yet committed; kept over a failed beat.
     pub(super) waiting: Vec<Report>,
+    /// What running bodies wish of other batches, until it is done; kept over a failed beat.
+    pub(super) asks: Vec<Report>,
+    /// Who waits for the end of a batch.
+    pub(super) waiters: HashMap<BatchId, Vec<oneshot::Sender<BatchStatus>>>,
     pub(super) reports: mpsc::UnboundedReceiver<Report>,
     pub(super) around: Arc<Surroundings>,
     pub(super) news: Option<mpsc::UnboundedSender<News>>,
@@ -98,6 +103,8 @@ impl QueueDispatcher {
             last_served: None,
             ageing_ms: options.ageing_ms,
             waiting: Vec::new(),
+            asks: Vec::new(),
+            waiters: HashMap::new(),
             reports,
             around,
             news,
@@ -130,6 +137,14 @@ impl QueueDispatcher {
         self.active.values().map(|a| a.in_hand().count()).sum()
     }
 
+    /// How many of them do work of their own, and are not only waiting for something.
+    pub(super) fn working(&self) -> usize {
+        let works = |a: &Active| {
+            a.in_hand().filter(|n| handler::kind_of(a.job(*n)).takes == Takes::Slots).count()
+        };
+        self.active.values().map(works).sum()
+    }
+
     /// Waits for a report of a worker.
     pub async fn wait(&mut self) {
         if let Some(report) = self.reports.recv().await {
@@ -137,7 +152,8 @@ impl QueueDispatcher {
         }
     }
 
-    /// One turn: everything that waits, in one transaction. `true` when anything changed.
+    /// One turn: everything that waits, in one transaction. Wishes about other batches and lists that
+    /// become jobs have transactions of their own. `true` when anything changed.
     pub async fn beat(&mut self) -> Result<bool> {
         if self.stale {
             self.recover().await.context("read the open batches again after a failed beat")?;
@@ -146,6 +162,13 @@ impl QueueDispatcher {
         while let Ok(report) = self.reports.try_recv() {
             self.waiting.push(report);
         }
+        let answered = self.answer().await?;
+        let turned = self.turn().await?;
+        let listed = self.make_lists().await?;
+        Ok(answered || turned || listed)
+    }
+
+    async fn turn(&mut self) -> Result<bool> {
         let now = self.clock.now();
         let mut changes = Changes::default();
         let mut freed = Vec::new();
@@ -194,6 +217,8 @@ impl QueueDispatcher {
             let Some(active) = self.active.get_mut(&id) else { continue };
             match &mut report.what {
                 What::Stopping => active.begin_stop(place, changes, now),
+                // Was taken out before.
+                What::Asks(_) => {}
                 What::Ended(outcome, lines) => {
                     self.slots.give_back(active.needs(place));
                     freed.push((id, place));
@@ -280,6 +305,10 @@ impl QueueDispatcher {
                 self.places.remove(&row);
             }
         }
+        for waiter in self.waiters.remove(&id).unwrap_or_default() {
+            // Whoever waited may have been stopped.
+            let _ = waiter.send(result);
+        }
         self.results.insert(id, result);
     }
 
@@ -317,6 +346,7 @@ impl QueueDispatcher {
             mode: row.run_mode,
             parents,
             outputs,
+            fixed: active.fixed_params(place),
             def: def.clone(),
             batch: Arc::new(active.batch.clone()),
             lock_name: format!("procession:{}:{}", self.node.installation(), row.queue_id.0),

@@ -12,6 +12,7 @@ use crate::domain::time::Millis;
 use crate::engine::active::Active;
 use crate::engine::changes::Changes;
 use crate::engine::stopping::stops_the_rest;
+use crate::handler;
 use crate::store::queue::Settled;
 
 impl Active {
@@ -165,11 +166,12 @@ impl Active {
             // start only after it, so this one never did. What a dead process left behind may run
             // on; what is being stopped must not be called KILLED, nor started again.
             let stopped = self.killing || row.is_wanted_dead();
+            let kind = handler::kind_of(self.job(node));
             let event = match (ours, stopped) {
                 (true, true) if row.is_wanted_dead() => Event::Kill,
                 (true, _) => Event::Orphan,
                 (false, true) => Event::LoseTrack,
-                (false, false) => settle_orphan(self.job(node)),
+                (false, false) => settle_orphan(self.job(node), kind.after_crash),
             };
             let owner =
                 row.owner.as_ref().map_or("unknown", |o| o.0.split('-').next().unwrap_or(""));
@@ -178,7 +180,7 @@ impl Active {
                     "claimed, but never started: the database was away".to_owned()
                 }
                 Event::Orphan => {
-                    format!("its worker (node {owner}) died; starts again, being idempotent")
+                    format!("its worker (node {owner}) died; starts again, which is safe")
                 }
                 _ if stopped => format!(
                     "its worker (node {owner}) died; its body may still run on its server or host: \

@@ -1,7 +1,9 @@
 //! How a batch comes into the hands of this process: opened by an order, or resumed.
 
 use crate::domain::action::Action;
-use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, deadline, plan};
+use crate::domain::batch::{
+    Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, as_opened, deadline, plan,
+};
 use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::job::{Definition, JobDependency};
@@ -324,6 +326,7 @@ impl QueueDispatcher {
             self.close(id, batch.status);
             return Ok(());
         }
+        self.waiters.remove(&id);
         if let Some(active) = self.active.remove(&id) {
             active.stop_all();
         }
@@ -341,7 +344,8 @@ pub struct TakenOver(String, String);
 
 /// A snapshot with the present bodies and settings of the same jobs; another shape is refused,
 /// because rows and readiness were made for the old one.
-pub(super) fn renewed(snapshot: &Snapshot, latest: &Definition) -> Result<Snapshot, Refused> {
+pub(super) fn renewed(snapshot: &Snapshot, latest: &Definition) -> Result<Snapshot> {
+    let latest = &as_opened(snapshot, latest)?;
     let mut renewed = snapshot.clone();
     let mut differs = Vec::new();
     for job in &mut renewed.jobs {
@@ -362,7 +366,7 @@ pub(super) fn renewed(snapshot: &Snapshot, latest: &Definition) -> Result<Snapsh
     differs.extend(old.symmetric_difference(&new).map(|(job, on)| format!("{job} <- {on}")));
     if !differs.is_empty() {
         differs.sort();
-        return Err(Refused::OtherShape(group.to_string(), differs.join(", ")));
+        return Err(Refused::OtherShape(group.to_string(), differs.join(", ")).into());
     }
     let present = latest.groups.iter().find(|g| g.code == *group);
     renewed.group = present.cloned().unwrap_or(renewed.group);

@@ -33,13 +33,13 @@ impl QueueDispatcher {
             self.stale = false;
         }
         for pulse in pulses.iter().filter(|p| p.status == BatchStatus::Killing) {
-            self.stop(pulse.batch_id).await?;
+            self.stop_batch(pulse.batch_id, self.clock.now()).await?;
         }
         Ok(())
     }
 
-    async fn stop(&mut self, id: BatchId) -> Result<()> {
-        let now = self.clock.now();
+    /// Stops a batch of ours whose row says that it is to be stopped.
+    pub(super) async fn stop_batch(&mut self, id: BatchId, now: Millis) -> Result<()> {
         let Some(active) = self.active.get_mut(&id).filter(|a| !a.is_killing()) else {
             return Ok(());
         };
@@ -63,7 +63,8 @@ impl QueueDispatcher {
     }
 
     /// Runs until every open batch has ended, or, once `stop` is cancelled, until what runs has
-    /// ended; nothing new starts then. A database that is away or asks to try again is waited for
+    /// ended; nothing new starts then. What only waits for something is not waited for: whoever resumes
+    /// starts it again. A database that is away or asks to try again is waited for
     /// without end; any other error is given up on after some tries.
     pub async fn run_until_done(&mut self, stop: &CancellationToken) -> Result<()> {
         let mut pause = Pause::default();
@@ -72,7 +73,7 @@ impl QueueDispatcher {
         let mut look_at = self.clock.now();
         while !self.is_idle() {
             self.draining = stop.is_cancelled() || self.backfill_ends();
-            if self.draining && self.running() == 0 && !self.stale {
+            if self.draining && self.working() == 0 && !self.stale {
                 break;
             }
             let now = self.clock.now();

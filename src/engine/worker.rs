@@ -1,7 +1,9 @@
 //! Runs one try of one job: time limit, log, the body, and what became of it.
 
 use crate::domain::batch::{Batch, Snapshot};
+use crate::domain::body::HttpHost;
 use crate::domain::check::Check;
+use crate::domain::http_call;
 use crate::domain::id::{JobCode, NodeId, QueueId};
 use crate::domain::job::{JobDef, Param, ParamMode, Secrecy};
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
@@ -9,6 +11,7 @@ use crate::domain::params::{self, BoundParam, Outside};
 use crate::domain::queue::RunMode;
 use crate::domain::secret::Mask;
 use crate::domain::time::Millis;
+use crate::engine::children::{Ask, Children};
 use crate::engine::earlier::last_checks;
 use crate::engine::secret;
 use crate::handler::log::{Line, RunLog};
@@ -17,7 +20,8 @@ use crate::store::log::NewLine;
 use crate::store::{self, Db, queue};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use std::collections::HashMap;
+use secrecy::SecretString;
+use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,10 +46,15 @@ pub(super) enum What {
     Stopping,
     /// It is over; the lines are those not stored yet.
     Ended(Outcome, Vec<Line>),
+    /// It has a wish about another batch.
+    Asks(Ask),
 }
 
 /// Outputs by job and name; `None` is NULL.
 pub(super) type Given = HashMap<(JobCode, String), Option<String>>;
+
+/// Secrets by name.
+type Secrets = BTreeMap<String, SecretString>;
 
 /// All that a try needs; built by the dispatcher after the commit that claims the row.
 pub(super) struct Job {
@@ -61,6 +70,9 @@ pub(super) struct Job {
     pub(super) parents: Vec<JobCode>,
     /// Outputs of other jobs that its parameters may ask for.
     pub(super) outputs: Given,
+    /// Its parameters when nothing has to be asked for them, or the sentence that says why there are
+    /// none.
+    pub(super) fixed: Option<Result<Vec<BoundParam>, String>>,
     pub(super) lock_name: String,
     pub(super) stop: watch::Receiver<Option<StopReason>>,
     /// The same switch, for the time limit.
@@ -103,7 +115,7 @@ pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surr
 }
 
 async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &RunLog) -> Outcome {
-    let (params, mask) = match bind(job, snapshot, around).await {
+    let (params, secrets, mask) = match bind(job, snapshot, around).await {
         Ok(bound) => bound,
         Err(error) => return Outcome::ended(End::Failed, error),
     };
@@ -112,7 +124,7 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         let message = format!("this binary knows no job type {}", job.def.job_type);
         return Outcome::ended(End::Failed, message);
     };
-    let task = match task(job, snapshot, params, around).await {
+    let task = match task(job, snapshot, (params, secrets), around).await {
         Ok(task) => task,
         Err(outcome) => return outcome,
     };
@@ -126,6 +138,7 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         log: log.clone(),
         stop: job.stop.clone(),
         claim: Arc::new(claim),
+        batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
         options: around.handlers.clone(),
     };
     let done = CancellationToken::new();
@@ -159,24 +172,34 @@ async fn bind(
     job: &Job,
     snapshot: &Snapshot,
     around: &Surroundings,
-) -> Result<(Vec<BoundParam>, Mask), String> {
+) -> Result<(Vec<BoundParam>, Secrets, Mask), String> {
+    if let Some(fixed) = &job.fixed {
+        return fixed.clone().map(|params| (params, Secrets::new(), Mask::default()));
+    }
     let layers = snapshot.layers(&job.batch.values, &job.parents);
     let output =
         |code: &JobCode, name: &str| job.outputs.get(&(code.clone(), name.to_owned())).cloned();
-    let needed = params::secrets_needed(&job.def, layers, &output).map_err(|e| e.to_string())?;
+    let mut needed =
+        params::secrets_needed(&job.def, layers, &output).map_err(|e| e.to_string())?;
+    needed.extend(http_call::secrets(job.def.http.as_ref(), host(job, snapshot)));
     let secrets = secret::fetch(&around.db, &snapshot.shared.secrets, needed).await?;
     let mask = Mask::of(secrets.values());
     let known = |name: &str| secrets.get(name).cloned();
     let outside = Outside { output: &output, secret: Some(&known) };
     let bound = params::resolve(&job.def, layers, outside);
-    bound.map(|params| (params, mask)).map_err(|e| e.to_string())
+    bound.map(|params| (params, secrets.clone(), mask)).map_err(|e| e.to_string())
+}
+
+fn host<'a>(job: &Job, snapshot: &'a Snapshot) -> Option<&'a HttpHost> {
+    let name = &job.def.http.as_ref()?.host;
+    snapshot.shared.hosts.iter().find(|host| host.name == *name)
 }
 
 /// All that the handler is told.
 async fn task(
     job: &Job,
     snapshot: &Snapshot,
-    params: Vec<BoundParam>,
+    (params, secrets): (Vec<BoundParam>, Secrets),
     around: &Surroundings,
 ) -> Result<Task, Outcome> {
     let last_checks = last_checks(&around.db, &job.batch, &job.def).await.map_err(|error| {
@@ -194,6 +217,8 @@ async fn task(
         batch: job.batch.values.clone(),
         params,
         source: source.cloned(),
+        host: host(job, snapshot).cloned(),
+        secrets,
         lock_name: job.lock_name.clone(),
         check_sources: check_sources.cloned().collect(),
         last_checks,

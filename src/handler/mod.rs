@@ -4,42 +4,62 @@
 //! A new job type is one file here and one line in `HANDLERS`.
 
 mod address;
+mod batch;
 mod bind;
 pub mod checks;
 mod child;
 mod dir;
 mod earlier;
 mod family;
+mod http;
+mod http_answer;
 mod ladder;
 mod lines;
 pub mod log;
 mod noop;
 mod proc;
 mod script;
+mod sensor;
 mod signature;
 mod sql;
 mod stopwatch;
 mod target;
 
-use crate::domain::id::QueueId;
+use crate::domain::batch::{BatchOrder, BatchStatus};
+use crate::domain::body::HttpHost;
+use crate::domain::id::{BatchId, QueueId};
 use crate::domain::job::{JobDef, JobKind};
 use crate::domain::outcome::Outcome;
 use crate::domain::params::{BatchValues, BoundParam};
+use crate::domain::queue::QueueStatus;
 use crate::domain::source::Source;
 use crate::domain::verdict::Earlier;
 use futures_util::future::BoxFuture;
+use secrecy::SecretString;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::watch;
 
 /// Every job type, in the order in which documents list them.
-pub static HANDLERS: &[&dyn WorkerHandler] =
-    &[&proc::Proc, &sql::Sql, &script::Script, &noop::Noop];
+pub static HANDLERS: &[&dyn WorkerHandler] = &[
+    &proc::Proc,
+    &sql::Sql,
+    &script::Script,
+    &noop::Noop,
+    &http::Http,
+    &sensor::SqlSensor,
+    &batch::SubBatch,
+];
 
 /// The handler of a job type.
 pub fn find(job_type: &str) -> Option<&'static dyn WorkerHandler> {
     HANDLERS.iter().copied().find(|h| h.kind().name == job_type)
+}
+
+/// What is known of a job's type; of one that this binary does not have, only that it is plain.
+pub fn kind_of(job: &JobDef) -> JobKind {
+    find(job.job_type.as_str()).map_or(JobKind::PLAIN, |handler| handler.kind())
 }
 
 /// Code for one job type.
@@ -66,6 +86,10 @@ pub struct Task {
     pub params: Vec<BoundParam>,
     /// Its data source.
     pub source: Option<Source>,
+    /// The host it calls.
+    pub host: Option<HttpHost>,
+    /// Secrets that its headers name.
+    pub secrets: BTreeMap<String, SecretString>,
     /// Name of the session lock its body takes on the data source, unique to the queue row, so
     /// that a second start waits for a first one that still lives there. At most 64 characters.
     pub lock_name: String,
@@ -91,6 +115,29 @@ pub trait Claim: Send + Sync {
     fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>>;
 }
 
+/// How another batch ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchEnd {
+    /// Its result.
+    pub status: BatchStatus,
+    /// How many of its jobs are in each state.
+    pub counts: Vec<(QueueStatus, u64)>,
+    /// Its jobs that did not end well, each with its state.
+    pub failed: Vec<String>,
+}
+
+/// Opens and watches another batch for a job. Errors are sentences for the user.
+pub trait Batches: Send + Sync {
+    /// Opens a batch, or goes on with the one that this row opened before.
+    fn open(&self, order: BatchOrder) -> BoxFuture<'_, Result<BatchId, String>>;
+
+    /// Returns when the batch has ended.
+    fn ended(&self, id: BatchId) -> BoxFuture<'_, Result<BatchEnd, String>>;
+
+    /// Has the batch stopped; it ends when its jobs have.
+    fn kill(&self, id: BatchId, reason: String);
+}
+
 /// What surrounds a try.
 pub struct Context {
     /// Where its lines go.
@@ -99,11 +146,22 @@ pub struct Context {
     pub stop: watch::Receiver<Option<StopReason>>,
     /// Whether the row is still ours.
     pub claim: std::sync::Arc<dyn Claim>,
+    /// Other batches.
+    pub batches: std::sync::Arc<dyn Batches>,
     /// Settings.
     pub options: std::sync::Arc<Options>,
 }
 
 impl Context {
+    /// Asks for the claim; an error is the reason why nothing may be run.
+    pub(crate) async fn claimed(&self) -> Result<(), String> {
+        match self.claim.still_ours().await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("the row belongs to another start by now; nothing was run".to_owned()),
+            Err(e) => Err(format!("cannot ask whether the row is still ours: {e:#}")),
+        }
+    }
+
     /// Returns when the body must stop, with the reason; never, when nobody asks.
     pub async fn stopped(&self) -> StopReason {
         let mut stop = self.stop.clone();

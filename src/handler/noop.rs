@@ -1,7 +1,8 @@
-//! NOOP: a milestone; does nothing, at once.
+//! NOOP: a milestone; does nothing, at once. After a fan-out it tells how the items ended.
 
-use crate::domain::job::JobKind;
-use crate::domain::outcome::{Outcome, Outputs};
+use crate::domain::body::FanOut;
+use crate::domain::job::{AfterCrash, JobKind};
+use crate::domain::outcome::{End, Outcome, Outputs};
 use crate::handler::{Context, Task, WorkerHandler};
 use futures_util::future::BoxFuture;
 
@@ -15,10 +16,29 @@ impl WorkerHandler for Noop {
             about: "A milestone that does nothing and succeeds.",
             needs: &[],
             may_have: &[],
+            after_crash: AfterCrash::StartsAgain,
+            ..JobKind::PLAIN
         }
     }
 
-    fn run<'a>(&'a self, _task: &'a Task, _ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        Box::pin(async { Outcome::success(Outputs::default()) })
+    fn run<'a>(&'a self, task: &'a Task, _ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+        Box::pin(async {
+            match task.job.fan_out {
+                Some(FanOut::Milestone { .. }) => after_items(task),
+                Some(FanOut::Item { .. }) | None => Outcome::success(Outputs::default()),
+            }
+        })
+    }
+}
+
+/// The parameters of such a milestone are what `fan_out::summary` found.
+fn after_items(task: &Task) -> Outcome {
+    let mut values: std::collections::BTreeMap<String, Option<String>> =
+        task.params.iter().map(|p| (p.name.clone(), p.text().map(str::to_owned))).collect();
+    let said = values.remove("said").flatten();
+    let outputs = Outputs { values, ..Outputs::default() };
+    match said {
+        None => Outcome::success(outputs),
+        Some(said) => Outcome { outputs, ..Outcome::ended(End::Failed, said) },
     }
 }

@@ -34,6 +34,7 @@ impl WorkerHandler for Proc {
             about: "Calls a stored procedure on a data source.",
             needs: &[BodyPart::Source, BodyPart::ProcName],
             may_have: &[BodyPart::Params],
+            ..JobKind::PLAIN
         }
     }
 

@@ -39,6 +39,7 @@ impl WorkerHandler for Script {
             about: "Runs a script with an interpreter of the allow-list.",
             needs: &[BodyPart::Script],
             may_have: &[BodyPart::Interpreter, BodyPart::WorkingDir, BodyPart::Params],
+            ..JobKind::PLAIN
         }
     }
 
@@ -78,16 +79,8 @@ async fn start(task: &Task, ctx: &Context) -> Result<Outcome, String> {
 
 /// Asks for the claim; again when an earlier start had to end first, which may have taken long.
 async fn get_ready(task: &Task, ctx: &Context) -> Result<(), String> {
-    claim(ctx).await?;
-    if earlier::wait(task, ctx).await? { claim(ctx).await } else { Ok(()) }
-}
-
-async fn claim(ctx: &Context) -> Result<(), String> {
-    match ctx.claim.still_ours().await {
-        Ok(true) => Ok(()),
-        Ok(false) => Err("the row belongs to another start by now; nothing was run".to_owned()),
-        Err(e) => Err(format!("cannot ask whether the row is still ours: {e:#}")),
-    }
+    ctx.claimed().await?;
+    if earlier::wait(task, ctx).await? { ctx.claimed().await } else { Ok(()) }
 }
 
 /// Kills the family when the handler is dropped in the middle: nobody else would.

@@ -22,6 +22,7 @@ impl WorkerHandler for Sql {
             about: "Runs SQL statements on a data source, one after the other.",
             needs: &[BodyPart::Source, BodyPart::Sql],
             may_have: &[BodyPart::Transaction, BodyPart::Params],
+            ..JobKind::PLAIN
         }
     }
 
@@ -122,6 +123,14 @@ impl<'a> Run<'a> {
     /// `statement 3 (line 14)`
     fn place(&self, at: usize) -> String {
         format!("statement {} (line {})", at + 1, self.statements[at].line)
+    }
+
+    /// The only statement, with its values; more than one is a fault.
+    pub(crate) fn only(&self) -> Result<(String, Vec<crate::db::session::Arg>), Fault> {
+        match &self.statements[..] {
+            [statement] => Ok(self.bound(statement)),
+            all => Err(Fault::Said(format!("one query is wanted, and there are {}", all.len()))),
+        }
     }
 
     fn refuse_transaction_words(&self, mode: &str) -> Result<(), Fault> {

@@ -90,7 +90,13 @@ pub(crate) async fn run(task: &Task, ctx: &Context, body: &dyn Body) -> Outcome 
     settle(ended, session, &ladder, task).await
 }
 
-async fn settle(ended: Ended, mut session: Session, ladder: &Ladder<'_>, task: &Task) -> Outcome {
+/// What became of a guarded body; the session is gone afterwards.
+pub(crate) async fn settle(
+    ended: Ended,
+    mut session: Session,
+    ladder: &Ladder<'_>,
+    task: &Task,
+) -> Outcome {
     match ended {
         Ended::Own(Ok(outputs)) => {
             // Closing would free the lock as well; this only frees it sooner for certain.

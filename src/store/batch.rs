@@ -2,7 +2,7 @@
 
 use crate::db::Row;
 use crate::domain::batch::{Batch, BatchPlan, BatchStatus, Snapshot, deadline};
-use crate::domain::id::{BatchId, BatchNo, GroupCode, NodeId};
+use crate::domain::id::{BatchId, BatchNo, GroupCode, NodeId, QueueId};
 use crate::domain::params::BatchValues;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
@@ -330,6 +330,32 @@ pub async fn finish(
     )
     .await?;
     Ok(true)
+}
+
+/// Notes which row of another batch opened this one.
+pub async fn set_parent(tx: &mut Tx, id: BatchId, parent: QueueId) -> Result<()> {
+    tx.execute(
+        "UPDATE job_batch SET parent_queue_id = ? WHERE batch_id = ?",
+        &[parent.0.into(), id.0.into()],
+    )
+    .await
+    .context("note the parent of a batch")?;
+    Ok(())
+}
+
+/// The row of another batch that opened this one.
+pub async fn parent_of(tx: &mut Tx, id: BatchId) -> Result<Option<QueueId>> {
+    let sql = "SELECT parent_queue_id FROM job_batch WHERE batch_id = ?";
+    let row = tx.fetch_optional(sql, &[id.0.into()]).await?;
+    Ok(row.map(|r| r.opt_int("parent_queue_id")).transpose()?.flatten().map(QueueId))
+}
+
+/// The batch of a queue row.
+pub async fn of_entry(tx: &mut Tx, row: QueueId) -> Result<Batch> {
+    let sql = "SELECT batch_id FROM job_queue WHERE queue_id = ?";
+    let found = tx.fetch_optional(sql, &[row.0.into()]).await?;
+    let found = found.with_context(|| format!("row {} is gone from job_queue", row.0))?;
+    get(tx, BatchId(found.int("batch_id")?)).await
 }
 
 /// How many jobs of a batch are in each state.

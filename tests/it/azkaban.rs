@@ -12,8 +12,7 @@ const FLOWS: &str = include_str!("../data/05_azkaban_validation_fixtures.json");
 const CLOSE: &str = include_str!("../data/01_netsuite_period_close.json");
 
 /// The flows test the graph and not the bodies, so every node becomes a milestone.
-const KINDS: &[JobKind] =
-    &[JobKind { name: "NOOP", about: "Does nothing.", needs: &[], may_have: &[] }];
+const KINDS: &[JobKind] = &[JobKind { name: "NOOP", about: "Does nothing.", ..JobKind::PLAIN }];
 
 /// What our sentence must hold for each of upstream's reasons to refuse a flow; those about conditions
 /// have no reason in the fixtures and go by their case.

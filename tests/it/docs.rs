@@ -2,7 +2,7 @@
 
 use procession::domain::batch_no::{BatchExpr, Period, Wanted};
 use procession::domain::id::{BatchNo, GroupCode, JobCode, JobType};
-use procession::domain::job::{JobDef, Param};
+use procession::domain::job::{JobDef, Param, Takes};
 use procession::domain::params::{BatchValues, Layers, Outside, PRECEDENCE, resolve};
 use procession::domain::queue::{Event, QueueStatus};
 use procession::domain::trigger_rule::{Decision, Edge, Tally, TriggerRule, When, edge};
@@ -199,6 +199,35 @@ fn definition_schema() {
     let schema = procession::definition::schema(&procession::app::job_kinds());
     let text = serde_json::to_string_pretty(&schema).expect("JSON");
     check("docs/procession.schema.json", &(text + "\n"));
+}
+
+// --- job types ---------------------------------------------------------------------------------------
+
+/// The table of job types is written by hand; each type that there is has its row, with what it needs
+/// and may have.
+#[test]
+fn every_job_type_is_documented() {
+    let page = std::fs::read_to_string(root("docs/job-types.md")).expect("docs/job-types.md");
+    for kind in procession::app::job_kinds() {
+        let row = page.lines().find(|line| line.starts_with(&format!("| {} |", kind.name)));
+        let row = row.unwrap_or_else(|| panic!("docs/job-types.md has no row for {}", kind.name));
+        let slot = match kind.takes {
+            Takes::Slots => "| yes |",
+            Takes::Nothing => "| no |",
+        };
+        assert!(row.contains(slot), "{}: {row}", kind.name);
+        for part in kind.needs.iter().chain(kind.may_have) {
+            // `ProcName` is the key `proc_name`.
+            let key: String = format!("{part:?}")
+                .chars()
+                .map(|c| {
+                    if c.is_uppercase() { format!("_{}", c.to_lowercase()) } else { c.to_string() }
+                })
+                .collect();
+            let key = format!("`{}`", key.trim_start_matches('_'));
+            assert!(row.contains(&key), "{}: {key} is missing", kind.name);
+        }
+    }
 }
 
 // --- shapes of pictures ----------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 //! Every example is loaded, drawn and run to its end on every database its README names, and gives
 //! the figures it promises. An example that does not work is worse than none.
 
+use crate::util::host::{Host, Reply};
 use crate::util::{query, with_scratch};
 use procession::app::{self, App, Apply, EmptyDatabase};
 use procession::config::Config;
@@ -59,6 +60,10 @@ examples! {
     time_out: "time-out.yaml", "202407", Failed, no_database;
     time_out_procedure: "time-out-procedure.yaml", "202407", Failed, mysql postgres;
     netsuite_period_close: "netsuite-period-close.yaml", "202407", Success, no_database;
+    sensor_wait: "sensor-wait.yaml", "202407", Success, sqlite mysql postgres;
+    sub_batch: "sub-batch.yaml", "202407", Success, no_database;
+    for_each: "for-each.yaml", "202407", Success, no_database;
+    http_call: "http-call.yaml", "202407", Success, no_database;
     csv: "csv/job_def.csv", "202407", Success, no_database;
     success_and_checks: "success-and-checks.yaml", "202407", Warning, sqlite mysql postgres;
     quarter_of_months: "quarter-of-months.yaml", "2024Q3", Success, sqlite mysql postgres;
@@ -66,7 +71,11 @@ examples! {
 
 /// The group that an example's command names, when its file has several.
 fn group_of(path: &str) -> Option<&'static str> {
-    (path == "quarter-of-months.yaml").then_some("premium_quarter")
+    match path {
+        "quarter-of-months.yaml" => Some("premium_quarter"),
+        "sub-batch.yaml" => Some("region_close"),
+        _ => None,
+    }
 }
 
 /// Batches of other groups that run beside an example's own, which waits for them; opened after it.
@@ -195,6 +204,9 @@ async fn works(example: &'static Example, place: &'static str) {
         with_scratch(server, |data| async move {
             let mut defs = load(example.path);
             defs.sources.iter_mut().for_each(|source| source.url.clone_from(&data.url));
+            let answer = |_: &str| Reply::text(200, r#"{"rows": 12}"#);
+            let host = Host::start(answer).await;
+            defs.shared.hosts.iter_mut().for_each(|h| h.base_url.clone_from(&host.url));
             let ran = run(&defs, example.path, example.batch_no, &meta.url).await;
             let said: Vec<_> = ran.rows.iter().filter_map(|r| r.error_message.as_ref()).collect();
             assert_eq!(ran.batch.status, example.ends, "{:?} {said:?}", ran.states());
@@ -318,6 +330,14 @@ async fn as_promised(path: &str, ran: &Ran, url: &str) {
         "fan-out-fan-in.yaml" => {
             assert_eq!(ran.value("JOIN.branches"), "20");
             assert_eq!(ran.value("JOIN.amount"), "210");
+        }
+        "sensor-wait.yaml" => assert_eq!(ran.value("ARRIVAL_WAIT.row_cnt"), "1200"),
+        "sub-batch.yaml" => assert_eq!(ran.value("REGION_REPORT.branch_batch"), "202406"),
+        "http-call.yaml" => assert_eq!(ran.value("CALL_NEIGHBOUR.rows"), "12"),
+        "for-each.yaml" => {
+            assert_eq!(ran.value("LIST_DONE.branches"), "4");
+            assert_eq!(ran.value("LIST_REGIONS.items"), "north,south");
+            assert_eq!(ran.rows.len(), 5 + 3 + 2 + 4);
         }
         "quarter-of-months.yaml" => {
             assert_eq!(ran.value("QUARTER_SUM.months"), "3");

@@ -2,6 +2,7 @@
 
 use crate::domain::batch_no::{BatchExpr, BatchExprError};
 use crate::domain::dag::DagError;
+use crate::domain::fan_out::FanOutError;
 use crate::domain::id::{GroupCode, JobCode};
 
 /// Why an order cannot become a batch; `Display` is the sentence for the user.
@@ -58,4 +59,7 @@ pub enum BatchError {
     /// Not a DAG.
     #[error(transparent)]
     Dag(#[from] DagError),
+    /// A list that cannot become jobs.
+    #[error(transparent)]
+    FanOut(#[from] FanOutError),
 }

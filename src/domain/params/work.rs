@@ -146,6 +146,10 @@ impl Work<'_> {
             }
             Reference::Group => Ok(batch.group.to_string()),
             Reference::JobCode => Ok(self.job.code.to_string()),
+            Reference::Item => {
+                let item = self.job.item().map(str::to_owned);
+                item.ok_or_else(|| "only a job with for_each has one".to_owned())
+            }
             Reference::Date(expr) => expr.of(no, date).map(|d| d.to_string()),
             Reference::Format(expr, format) => expr.of(no, date).map(|d| format.write(d)),
             Reference::Secret(secret) => return self.secret(param, secret, asked),

@@ -2,10 +2,12 @@
 
 mod backfill;
 mod checks;
+mod children;
 mod crash;
 mod dependencies;
 mod eta;
 mod limits;
+mod lists;
 mod operators;
 mod retries;
 mod rules;
@@ -13,9 +15,10 @@ mod rules;
 use crate::util::{Scratch, with_scratch};
 use procession::db::{Db, Settings};
 use procession::definition;
-use procession::domain::batch::BatchOrder;
-use procession::domain::id::BatchId;
+use procession::domain::batch::{Batch, BatchOrder};
+use procession::domain::id::{BatchId, BatchNo, GroupCode};
 use procession::domain::job::Definition;
+use procession::domain::outcome::Outputs;
 use procession::domain::queue::QueueEntry;
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
@@ -120,6 +123,38 @@ impl Bench {
         let mut tx = self.db.read().await.expect("read");
         let changes = store::log::of_entry(&mut tx, row.queue_id).await.expect("logs");
         changes.iter().map(|c| format!("{}#{}", c.log.status, c.log.attempt)).collect()
+    }
+
+    /// Stores a definition, as `apply` does.
+    pub(super) async fn apply(&self, defs: &Definition) {
+        let mut tx = self.db.begin().await.expect("begin");
+        let stored = store::job::definition(&mut tx).await.expect("stored");
+        store::job::apply(&mut tx, &stored, defs, self.clock.now()).await.expect("apply");
+        tx.commit().await.expect("commit");
+    }
+
+    /// The batch of a group under number 202407.
+    pub(super) async fn batch(&self, group: &str) -> Batch {
+        self.batch_of("202407", group).await.expect("the batch")
+    }
+
+    /// The batch of a number and group.
+    pub(super) async fn batch_of(&self, no: &str, group: &str) -> Option<Batch> {
+        let no = BatchNo::parse(no).expect("number");
+        let group = GroupCode::parse(group).expect("group");
+        let mut tx = self.db.read().await.expect("read");
+        store::batch::find(&mut tx, &no, &group).await.expect("find")
+    }
+
+    /// What the job of a row handed on.
+    pub(super) async fn outputs(&self, id: BatchId, code: &str) -> Outputs {
+        let rows = self.rows(id).await;
+        let row = rows.iter().find(|r| r.job_code.as_str() == code).expect("job");
+        let mut tx = self.db.read().await.expect("read");
+        let found = store::queue::outputs(&mut tx, &[row.queue_id]).await.expect("outputs");
+        found
+            .first()
+            .map_or_else(Outputs::default, |(_, json)| serde_json::from_str(json).expect("JSON"))
     }
 
     /// Runs a statement by hand, as an operator might.

@@ -1,9 +1,11 @@
 //! The handlers, each on what it is made for.
 
 mod checks;
+mod http;
 mod orphan;
 mod proc;
 mod script;
+mod sensor;
 mod sql;
 mod stop;
 mod target;

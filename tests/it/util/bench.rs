@@ -4,13 +4,15 @@ use crate::util::Scratch;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use procession::db::notice;
-use procession::domain::id::{BatchNo, GroupCode, JobCode, JobType, QueueId, SourceName};
+use procession::domain::batch::BatchOrder;
+use procession::domain::body::{HttpBody, HttpCall, HttpHost, Sensor};
+use procession::domain::id::{BatchId, BatchNo, GroupCode, JobCode, JobType, QueueId, SourceName};
 use procession::domain::job::{JobDef, ParamMode, ParamType, SqlText};
 use procession::domain::outcome::{Outcome, Stream};
 use procession::domain::params::{BatchValues, BoundParam};
 use procession::domain::source::Source;
 use procession::handler::log::{Line, RunLog};
-use procession::handler::{Claim, Context, Options, StopReason, Task, find};
+use procession::handler::{BatchEnd, Batches, Claim, Context, Options, StopReason, Task, find};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Once};
@@ -26,6 +28,21 @@ impl Claim for Says {
     fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
         async { Ok(self.0.load(Ordering::SeqCst)) }.boxed()
     }
+}
+
+/// Knows no other batch.
+struct NoBatches;
+
+impl Batches for NoBatches {
+    fn open(&self, _order: BatchOrder) -> BoxFuture<'_, Result<BatchId, String>> {
+        async { Err("this test has one task and no batches".to_owned()) }.boxed()
+    }
+
+    fn ended(&self, _id: BatchId) -> BoxFuture<'_, Result<BatchEnd, String>> {
+        async { Err("this test has one task and no batches".to_owned()) }.boxed()
+    }
+
+    fn kill(&self, _id: BatchId, _reason: String) {}
 }
 
 /// One task with what surrounds it.
@@ -98,6 +115,8 @@ impl Bench {
             batch,
             params: Vec::new(),
             source: None,
+            host: None,
+            secrets: BTreeMap::new(),
             lock_name: format!("procession:{}:{number}", std::process::id()),
             check_sources: Vec::new(),
             last_checks: BTreeMap::new(),
@@ -116,6 +135,7 @@ impl Bench {
             log: log.clone(),
             stop: receiver,
             claim: claim.clone(),
+            batches: Arc::new(NoBatches),
             options: Arc::new(options),
         };
         Self { task, ctx, claim, stop, log }
@@ -145,6 +165,34 @@ impl Bench {
     pub(crate) fn sql(db: &Scratch, text: &str) -> Self {
         let mut bench = Self::on("SQL", &db.url);
         bench.task.job.sql = Some(SqlText::Same(text.to_owned()));
+        bench
+    }
+
+    /// A SENSOR task that asks again at once.
+    pub(crate) fn sensor(db: &Scratch, text: &str) -> Self {
+        let mut bench = Self::on("SENSOR", &db.url);
+        bench.task.job.sql = Some(SqlText::Same(text.to_owned()));
+        bench.task.job.sensor = Some(Sensor { poll_sec: 0 });
+        bench
+    }
+
+    /// An HTTP task that calls `base_url`, registered as `core`.
+    pub(crate) fn http(base_url: &str, method: &str, path: &str) -> Self {
+        let mut bench = Self::new("HTTP");
+        bench.task.host = Some(HttpHost {
+            name: "core".to_owned(),
+            base_url: base_url.to_owned(),
+            headers: BTreeMap::new(),
+            max_parallel: None,
+        });
+        bench.task.job.http = Some(HttpCall {
+            host: "core".to_owned(),
+            method: method.to_owned(),
+            path: path.to_owned(),
+            headers: BTreeMap::new(),
+            send: HttpBody::None,
+            expect_status: Vec::new(),
+        });
         bench
     }
 

@@ -1,0 +1,201 @@
+//! Reads what the further job types are described by: hosts, calls, sensors, sub-batches, lists.
+
+use crate::definition::fault::{At, Report};
+use crate::definition::fields::{Fields, single};
+use crate::definition::keys::{
+    FOR_EACH, HOST, HTTP, ITEMS, PARALLEL_MAX, POLL_MAX, SENSOR, SUB_BATCH,
+};
+use crate::definition::node::{Node, Value};
+use crate::domain::batch_no::BatchExpr;
+use crate::domain::body::{ForEach, HttpBody, HttpCall, HttpHost, Items, Sensor, SubBatch};
+use crate::domain::http_call::METHODS;
+use crate::domain::id::GroupCode;
+
+/// `NAME: https://…`, or a map with `base_url`.
+pub(crate) fn host(name: At<String>, node: Node, report: &mut Report) -> Option<At<HttpHost>> {
+    let whose = format!("host {}", name.value);
+    let bare = |base_url: String| HttpHost {
+        name: name.value.clone(),
+        base_url,
+        headers: Default::default(),
+        max_parallel: None,
+    };
+    if let Value::Text(url) = node.value {
+        return Some(At::new(&node.at, bare(url)));
+    }
+    let mut fields = Fields::open(whose, node, HOST, report);
+    let at = fields.at.clone();
+    if let Some(inner) = fields.text("name").filter(|inner| inner.value != name.value) {
+        let what = format!("{} says name: {}", fields.whose, inner.value);
+        fields.report.fault(&inner.at, what, "remove name, or make the two the same");
+    }
+    let headers = fields.named_texts("headers");
+    let max_parallel = fields.number("max_parallel", 1..=PARALLEL_MAX).map(|m| m.value);
+    let Some(url) = fields.word("base_url") else {
+        let what = format!("{} has no base_url", fields.whose);
+        fields.report.fault(&name.at, what, "add base_url: https://host");
+        return None;
+    };
+    let headers = headers.into_iter().map(|(key, text)| (key.value, text.value)).collect();
+    Some(At::new(&at, HttpHost { headers, max_parallel, ..bare(url.value) }))
+}
+
+/// `http: {host, method, path, …}`.
+pub(crate) fn http(fields: &mut Fields<'_>) -> Option<At<HttpCall>> {
+    let node = fields.take("http")?;
+    let at = node.at.clone();
+    let mut fields = Fields::open(format!("{}: http", fields.whose), node, HTTP, fields.report);
+    let methods = METHODS.map(|method| (method, method));
+    let bodies = [("none", HttpBody::None), ("json", HttpBody::Json), ("form", HttpBody::Form)];
+    let method = fields.text("method").map(|m| m.with(m.value.trim().to_uppercase()));
+    let method = method.unwrap_or_else(|| At::new(&at, "GET".to_owned()));
+    if !METHODS.contains(&method.value.as_str()) {
+        let what = format!("{}: method is {:?}", fields.whose, method.value);
+        let known = methods.map(|(word, _)| word).join(", ");
+        fields.report.fault(&method.at, what, format!("use one of {known}"));
+    }
+    let send = fields.choice("send", &bodies);
+    if let Some(send) = send.as_ref().filter(|s| s.value != HttpBody::None)
+        && matches!(method.value.as_str(), "GET" | "HEAD")
+    {
+        let what = format!("{}: {} sends no body", fields.whose, method.value);
+        fields.report.fault(&send.at, what, "remove send, or use method: POST");
+    }
+    let expect_status = statuses(&mut fields);
+    let headers = fields.named_texts("headers");
+    let (host, path) = (fields.word("host"), fields.text("path"));
+    let (Some(host), Some(path)) = (host, path) else {
+        let what = format!("{} without host or path", fields.whose);
+        fields.report.fault(&at, what, "write http: { host: NAME, path: /… }");
+        return None;
+    };
+    Some(At::new(
+        &at,
+        HttpCall {
+            host: host.value,
+            method: method.value,
+            path: path.value,
+            headers: headers.into_iter().map(|(key, text)| (key.value, text.value)).collect(),
+            send: send.map_or(HttpBody::None, |s| s.value),
+            expect_status,
+        },
+    ))
+}
+
+fn statuses(fields: &mut Fields<'_>) -> Vec<u16> {
+    let texts = fields.texts("expect_status").unwrap_or_default();
+    let whose = fields.whose.clone();
+    let mut one = |text: At<String>| {
+        let status = text.value.trim().parse::<u16>().ok().filter(|s| (200..=599).contains(s));
+        if status.is_none() {
+            let what = format!("{whose}: expect_status has {:?}", text.value);
+            fields.report.fault(&text.at, what, "use statuses from 200 to 599, such as [200, 404]");
+        }
+        status
+    };
+    texts.into_iter().filter_map(&mut one).collect()
+}
+
+/// `sensor: {poll_sec: 30}`.
+pub(crate) fn sensor(fields: &mut Fields<'_>) -> Option<At<Sensor>> {
+    let node = fields.take("sensor")?;
+    let at = node.at.clone();
+    let mut fields = Fields::open(format!("{}: sensor", fields.whose), node, SENSOR, fields.report);
+    let poll = fields.number("poll_sec", 1..=POLL_MAX);
+    Some(At::new(&at, Sensor { poll_sec: poll.map_or(Sensor::POLL_SEC, |p| p.value) }))
+}
+
+/// `sub_batch: {group, batch}`.
+pub(crate) fn sub_batch(fields: &mut Fields<'_>) -> Option<At<SubBatch>> {
+    let node = fields.take("sub_batch")?;
+    let at = node.at.clone();
+    let whose = format!("{}: sub_batch", fields.whose);
+    let mut fields = Fields::open(whose, node, SUB_BATCH, fields.report);
+    let batch = fields.word("batch").map(|text| {
+        let read = BatchExpr::parse(&text.value);
+        let several =
+            |e: &BatchExpr| matches!(e, BatchExpr::Months | BatchExpr::Of(..) | BatchExpr::Latest);
+        match read {
+            Ok(expr) if !several(&expr) => expr,
+            Ok(expr) => {
+                let what = format!("{}: batch {expr} does not give one batch number", fields.whose);
+                let cure = "write same, prev(n), next(n), month(n) or a batch number; for several, \
+                            add for_each";
+                fields.report.fault(&text.at, what, cure);
+                BatchExpr::Same
+            }
+            Err(error) => {
+                fields.report.fault(&text.at, format!("{}: batch: {error}", fields.whose), "");
+                BatchExpr::Same
+            }
+        }
+    });
+    let Some(group) = fields.word("group") else {
+        let what = format!("{} names no group", fields.whose);
+        fields.report.fault(&at, what, "add group: the code of the group to run");
+        return None;
+    };
+    let code = GroupCode::parse(&group.value)
+        .map_err(|error| fields.report.fault(&group.at, error.to_string(), ""))
+        .ok()?;
+    let batch = batch.unwrap_or(BatchExpr::Same);
+    Some(At::new(&group.at, SubBatch { group: code, batch }))
+}
+
+/// `for_each: [A, B]`, or a map with `items`, `param` or `output`.
+pub(crate) fn for_each(fields: &mut Fields<'_>) -> Option<At<ForEach>> {
+    let node = fields.take("for_each")?;
+    let (at, whose) = (node.at.clone(), format!("{}: for_each", fields.whose));
+    if let Value::List(list) = node.value {
+        let items = Items::List(texts(&whose, list, fields.report));
+        return Some(At::new(&at, ForEach { items, max_parallel: None }));
+    }
+    let mut fields = Fields::open(whose, node, FOR_EACH, fields.report);
+    let max_parallel = fields.number("max_parallel", 1..=PARALLEL_MAX).map(|m| m.value);
+    let listed = fields.take("items");
+    let mut found: Vec<Items> = named(&mut fields).into_iter().collect();
+    match listed {
+        None => {}
+        Some(Node { value: Value::List(list), .. }) => {
+            found.push(Items::List(texts(&fields.whose, list, fields.report)));
+        }
+        Some(node @ Node { value: Value::Map(_), .. }) => {
+            let whose = format!("{}: items", fields.whose);
+            found.extend(named(&mut Fields::open(whose, node, ITEMS, fields.report)));
+        }
+        Some(node) => {
+            let what = format!("{}: items is a single value, not a list", fields.whose);
+            fields.report.fault(&node.at, what, "write items: [A, B]");
+            return None;
+        }
+    }
+    if found.len() != 1 {
+        let what = format!("{} has {} lists", fields.whose, found.len());
+        let cure = "write one of items: [A, B], param: NAME or output: JOB.name";
+        fields.report.fault(&at, what, cure);
+    }
+    Some(At::new(&at, ForEach { items: found.into_iter().next()?, max_parallel }))
+}
+
+fn named(fields: &mut Fields<'_>) -> Option<Items> {
+    let (param, output) = (fields.word("param"), fields.word("output"));
+    if let (Some(_), Some(output)) = (&param, &output) {
+        let what = format!("{} has both param and output", fields.whose);
+        fields.report.fault(&output.at, what, "keep one of the two");
+    }
+    if let Some(param) = param {
+        return Some(Items::Param(param.value));
+    }
+    let output = output?;
+    Items::output(&output.value)
+        .map_err(|error| {
+            let what = format!("{}: output: {error}", fields.whose);
+            fields.report.fault(&output.at, what, "write output: JOB.name");
+        })
+        .ok()
+}
+
+fn texts(whose: &str, list: Vec<Node>, report: &mut Report) -> Vec<String> {
+    let one = |node| single(whose, node, report).map(|text| text.value);
+    list.into_iter().filter_map(one).collect()
+}

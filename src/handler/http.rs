@@ -1,0 +1,247 @@
+//! HTTP: one call of a registered host.
+//!
+//! Nothing is sent anywhere else: redirects are an answer like another, proxies are not asked, and the
+//! URL stays below the host's own. A call that was sent and whose answer never came is UNKNOWN, for
+//! the host may have done it; a GET or HEAD is not, for asking again does no harm.
+
+use crate::domain::http_call;
+use crate::domain::job::{BodyPart, JobKind};
+use crate::domain::outcome::{End, Outcome, Stream};
+use crate::domain::time::span_words;
+use crate::handler::http_answer::Answer;
+use crate::handler::stopwatch::Stopwatch;
+use crate::handler::target::end_of;
+use crate::handler::{Context, StopReason, Task, WorkerHandler};
+use futures_util::future::BoxFuture;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Method, Request, redirect, retry};
+use rustls::{ClientConfig, RootCertStore};
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tower::util::MapResponseLayer;
+use url::Url;
+
+/// The HTTP handler.
+pub(crate) struct Http;
+
+impl WorkerHandler for Http {
+    fn kind(&self) -> JobKind {
+        JobKind {
+            name: "HTTP",
+            about: "Calls a registered host over HTTP.",
+            needs: &[BodyPart::Http],
+            may_have: &[BodyPart::Params],
+            ..JobKind::PLAIN
+        }
+    }
+
+    fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            match start(task, ctx).await {
+                Ok(outcome) => outcome,
+                Err(said) => Outcome::ended(End::Failed, format!("{said}; nothing was sent")),
+            }
+        })
+    }
+}
+
+async fn start(task: &Task, ctx: &Context) -> Result<Outcome, String> {
+    let call = Call::of(task)?;
+    let sent = Arc::new(AtomicBool::new(false));
+    let client = client(&call.url, ctx.options.connect_timeout, &sent).await?;
+    tokio::select! {
+        biased;
+        reason = ctx.stopped() => {
+            return Ok(Outcome::ended(end_of(reason), "stopped before it began"));
+        }
+        claimed = ctx.claimed() => claimed?,
+    }
+    ctx.log.line(Stream::System, &call.name);
+    let outcome = tokio::select! {
+        biased;
+        reason = ctx.stopped() => call.stopped(reason, sent.load(Ordering::SeqCst)),
+        outcome = exchange(&client, &call, ctx, &sent) => outcome,
+    };
+    Ok(outcome)
+}
+
+/// A call with everything worked out.
+struct Call<'a> {
+    task: &'a Task,
+    /// `POST core /loads/{branch}`: what people are shown, without values, for those may be secret.
+    name: String,
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    body: Option<String>,
+}
+
+impl<'a> Call<'a> {
+    fn of(task: &'a Task) -> Result<Self, String> {
+        let call = task.job.http.as_ref().ok_or("the job has no call")?;
+        let host = task.host.as_ref().filter(|host| host.name == call.host);
+        let host = host.ok_or_else(|| format!("host {} is not registered", call.host))?;
+        let (text, whose) = match std::env::var(host.url_env()) {
+            Ok(text) => (text, host.url_env()),
+            Err(_) => (host.base_url.clone(), format!("host {}: base_url", host.name)),
+        };
+        let base = http_call::base(&text).map_err(|fault| format!("{whose} {fault}"))?;
+        let url = http_call::url(&base, call, &task.params)?;
+        let method = Method::from_bytes(call.method.as_bytes());
+        let method = method.map_err(|_| format!("{:?} is no method", call.method))?;
+        let mut headers = HeaderMap::new();
+        for (name, text) in host.headers.iter().chain(&call.headers) {
+            let key = HeaderName::from_bytes(name.as_bytes());
+            let key = key.map_err(|_| format!("{name:?} is not the name of a header"))?;
+            let value = header_value(text, task);
+            headers.insert(key, value.map_err(|fault| format!("header {name} {fault}"))?);
+        }
+        let body = http_call::body(call, &task.params).map(|(kind, text)| {
+            let kind = HeaderValue::from_static(kind);
+            headers.entry(CONTENT_TYPE).or_insert(kind);
+            text
+        });
+        // The same for every try and every start of this row, and for no other row of any database.
+        let key = task.lock_name.trim_start_matches("procession:");
+        let key = HeaderValue::from_str(key).map_err(|_| "the key of this row is no header")?;
+        headers.insert(HeaderName::from_static("idempotency-key"), key);
+        let name = format!("{method} {} {}", host.name, call.path);
+        Ok(Self { task, name, method, url, headers, body })
+    }
+
+    fn request(&self) -> Request {
+        let mut request = Request::new(self.method.clone(), self.url.clone());
+        *request.headers_mut() = self.headers.clone();
+        *request.body_mut() = self.body.clone().map(Into::into);
+        request
+    }
+
+    /// The end of a call that was left: whether the host did it is known only when it never heard of
+    /// it, or when doing it twice is no harm.
+    fn left(&self, end: End, was_sent: bool, said: &str) -> Outcome {
+        if was_sent && !http_call::is_safe(self.method.as_str()) {
+            let said = format!("{}: {said}; whether it took effect is not known", self.name);
+            return Outcome::ended(End::Unknown, said);
+        }
+        Outcome::ended(end, format!("{}: {said}", self.name))
+    }
+
+    fn stopped(&self, reason: StopReason, was_sent: bool) -> Outcome {
+        let when = if was_sent { "after it was sent" } else { "before it was sent" };
+        self.left(end_of(reason), was_sent, &format!("the call was given up {when}"))
+    }
+
+    /// The one place where a lost connection becomes an outcome.
+    fn lost(&self, error: reqwest::Error, was_sent: bool) -> Outcome {
+        let what = if error.is_connect() || !was_sent {
+            "cannot connect"
+        } else {
+            "the connection was lost before the whole answer came"
+        };
+        self.left(End::Failed, was_sent, &format!("{what}: {}", chain(error)))
+    }
+
+    fn expects(&self, status: u16) -> bool {
+        let expected = self.task.job.http.as_ref().map_or(&[][..], |call| &call.expect_status);
+        if expected.is_empty() { (200..300).contains(&status) } else { expected.contains(&status) }
+    }
+}
+
+/// The one place where the value of a header is made. It is never shown.
+fn header_value(text: &str, task: &Task) -> Result<HeaderValue, String> {
+    let secret = |name: &str| task.secrets.get(name).cloned();
+    let text = http_call::header(text, &task.params, &secret)?;
+    let value = HeaderValue::from_bytes(text.as_bytes());
+    let mut value = value.map_err(|_| "holds characters that no header may have".to_owned())?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// An error with its causes, without the URL, in which a parameter may be secret.
+fn chain(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words = format!("{words}: {error}");
+        cause = error.source();
+    }
+    words
+}
+
+async fn exchange(client: &Client, call: &Call<'_>, ctx: &Context, sent: &AtomicBool) -> Outcome {
+    let since = Stopwatch::start();
+    let was_sent = || sent.load(Ordering::SeqCst);
+    let mut response = match client.execute(call.request()).await {
+        Ok(response) => response,
+        Err(error) => return call.lost(error, was_sent()),
+    };
+    let status = response.status();
+    let mut answer = Answer::new(status.as_u16());
+    while !answer.is_full() {
+        match response.chunk().await {
+            Ok(Some(bytes)) => answer.take(&bytes),
+            Ok(None) => break,
+            Err(error) => return call.lost(error, was_sent()),
+        }
+    }
+    let line = format!("answered {status} in {}, {} bytes", span_words(since.ms()), answer.size());
+    ctx.log.line(Stream::System, line);
+    let first = answer.show(&ctx.log);
+    let outputs = answer.outputs();
+    if call.expects(status.as_u16()) {
+        return Outcome::success(outputs);
+    }
+    let hint = if status.is_redirection() { " (redirects are not followed)" } else { "" };
+    let first = if first.is_empty() { first } else { format!(": {first}") };
+    let said = format!("{} answered {status}{hint}{first}", call.name);
+    Outcome { outputs, ..Outcome::ended(End::Failed, said) }
+}
+
+/// A client for one call: no pool, so that no connection of an earlier call can be found dead, and
+/// none of the ways in which a client goes somewhere else or calls twice.
+async fn client(url: &Url, timeout: Duration, sent: &Arc<AtomicBool>) -> Result<Client, String> {
+    let is_https = url.scheme() == "https";
+    let tls = tokio::task::spawn_blocking(move || tls(is_https)).await;
+    let tls = tls.map_err(|error| format!("cannot prepare TLS: {error}"))??;
+    let sent = sent.clone();
+    // TCP and TLS stand: from here on the request may be on its way.
+    let connected = MapResponseLayer::new(move |connection| {
+        sent.store(true, Ordering::SeqCst);
+        connection
+    });
+    Client::builder()
+        .tls_backend_preconfigured(tls)
+        .connector_layer(connected)
+        .connect_timeout(timeout)
+        .redirect(redirect::Policy::none())
+        .retry(retry::never())
+        .no_proxy()
+        .referer(false)
+        .http1_only()
+        .pool_max_idle_per_host(0)
+        .user_agent(concat!("procession/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| format!("cannot make an HTTP client: {}", chain(error)))
+}
+
+/// TLS as this program does it everywhere: rustls on ring, with the roots of the machine.
+fn tls(is_needed: bool) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    if is_needed {
+        let found = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(found.certs);
+        if roots.is_empty() {
+            return Err("this machine has no certificates of authorities to trust; install \
+                        ca-certificates, or name a file in SSL_CERT_FILE"
+                .to_owned());
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("cannot prepare TLS: {error}"))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}

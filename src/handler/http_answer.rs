@@ -1,0 +1,142 @@
+//! What a host answered: bounded in memory, whatever it sends.
+
+use crate::domain::outcome::{Outputs, Stream};
+use crate::domain::text::storable;
+use crate::handler::lines::Lines;
+use crate::handler::log::RunLog;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// Bytes of an answer that are read; the connection is closed on what follows.
+const READ: usize = 1024 * 1024;
+/// Bytes of it that are kept as the output `body` and shown in the log.
+const KEPT: usize = 64 * 1024;
+/// Fields of a JSON answer that become outputs.
+const FIELDS: usize = 200;
+/// Characters of a message's share of the answer.
+const SHOWN: usize = 200;
+
+/// An answer while it comes in.
+pub(crate) struct Answer {
+    status: u16,
+    bytes: Vec<u8>,
+    is_cut: bool,
+}
+
+impl Answer {
+    pub(crate) fn new(status: u16) -> Self {
+        Self { status, bytes: Vec::new(), is_cut: false }
+    }
+
+    /// Takes what has come; what is too much is left out.
+    pub(crate) fn take(&mut self, bytes: &[u8]) {
+        let room = READ - self.bytes.len();
+        self.is_cut |= bytes.len() > room;
+        self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    /// Nothing more is wanted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Bytes read.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn kept(&self) -> &[u8] {
+        &self.bytes[..self.bytes.len().min(KEPT)]
+    }
+
+    /// Writes the answer to the log; gives its beginning, for a message.
+    pub(crate) fn show(&self, log: &RunLog) -> String {
+        let mut lines = Lines::default();
+        lines.feed(self.kept(), |line| log.bytes(Stream::Stdout, line));
+        lines.finish(|line| log.bytes(Stream::Stdout, line));
+        if self.is_cut {
+            log.line(Stream::System, format!("the answer is longer; {READ} bytes of it were read"));
+        }
+        let text = String::from_utf8_lossy(&self.kept()[..self.kept().len().min(4 * SHOWN)]);
+        let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        first.chars().take(SHOWN).collect()
+    }
+
+    /// `status`, the beginning of the body, and the plain fields of a JSON object. A field that is
+    /// called like one of the two is handed on as `json_status` or `json_body`.
+    pub(crate) fn outputs(&self) -> Outputs {
+        let mut values = BTreeMap::new();
+        for (name, value) in self.fields() {
+            let taken = matches!(name.as_str(), "status" | "body");
+            values.insert(if taken { format!("json_{name}") } else { name }, value);
+        }
+        values.insert("status".to_owned(), Some(self.status.to_string()));
+        if !self.bytes.is_empty() {
+            values.insert("body".to_owned(), Some(storable(self.kept(), KEPT)));
+        }
+        Outputs { values, ..Outputs::default() }
+    }
+
+    /// Numbers keep every digit, which they would lose as floating point.
+    fn fields(&self) -> Vec<(String, Option<String>)> {
+        let object: Result<BTreeMap<String, Box<RawValue>>, _> =
+            serde_json::from_slice(&self.bytes);
+        let plain = |(name, raw): (String, Box<RawValue>)| {
+            let value = match raw.get().as_bytes().first()? {
+                b'{' | b'[' => return None,
+                b'n' => None,
+                b'"' => {
+                    let text: String = serde_json::from_str(raw.get()).ok()?;
+                    Some(storable(text.as_bytes(), KEPT))
+                }
+                _ => Some(raw.get().to_owned()),
+            };
+            Some((storable(name.as_bytes(), SHOWN), value))
+        };
+        object.unwrap_or_default().into_iter().filter_map(plain).take(FIELDS).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(bytes: &[u8]) -> BTreeMap<String, Option<String>> {
+        let mut answer = Answer::new(200);
+        answer.take(bytes);
+        answer.outputs().values
+    }
+
+    #[test]
+    fn plain_fields_are_handed_on_with_every_digit() {
+        let body = br#"{"amount": 12345678901234567.10, "id": "A\u00e91", "ok": true, "none": null,
+            "deep": {"x": 1}, "list": [1], "status": "queued"}"#;
+        let values = answered(body);
+        let value = |name: &str| values.get(name).map(|v| v.as_deref().unwrap_or("NULL"));
+        assert_eq!(value("amount"), Some("12345678901234567.10"));
+        assert_eq!(
+            (value("id"), value("ok"), value("none")),
+            (Some("Aé1"), Some("true"), Some("NULL"))
+        );
+        assert_eq!((value("status"), value("json_status")), (Some("200"), Some("queued")));
+        assert_eq!((value("deep"), value("list")), (None, None));
+        assert_eq!(answered(b"[1]").len(), 2);
+        assert_eq!(answered(b"").len(), 1);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut answer = Answer::new(200);
+        let chunk = vec![b'x'; 300_000];
+        for _ in 0..3 {
+            answer.take(&chunk);
+            assert!(!answer.is_full());
+        }
+        answer.take(&chunk);
+        assert!(answer.is_full());
+        answer.take(&chunk);
+        assert_eq!(answer.size(), READ);
+        let body = answer.outputs().values["body"].clone().expect("a body");
+        assert_eq!(body.len(), KEPT);
+    }
+}

@@ -1,0 +1,175 @@
+//! SENSOR: asks a query again and again until it says yes.
+//!
+//! Between two questions it holds no connection and no slot. Its session may only read, so a second
+//! start after a crash does no harm. A database that is away is an answer like another: not yet.
+
+use crate::db::fault::{DatabaseError, SessionError};
+use crate::db::results::Results;
+use crate::db::session::{Session, Target};
+use crate::domain::body::Sensor;
+use crate::domain::job::{AfterCrash, BodyPart, JobKind, Takes};
+use crate::domain::outcome::{End, Outcome, Outputs, Stream};
+use crate::domain::source::DialectName;
+use crate::domain::time::span_words;
+use crate::handler::ladder::{Ended, Ladder};
+use crate::handler::sql::Run;
+use crate::handler::stopwatch::Stopwatch;
+use crate::handler::target::{self, Fault, end_of};
+use crate::handler::{Context, Task, WorkerHandler, address, bind};
+use futures_util::future::BoxFuture;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// The SENSOR handler.
+pub(crate) struct SqlSensor;
+
+/// One line for so many questions with the same answer: at 30 s one in ten minutes.
+const REPEAT: u32 = 20;
+
+impl WorkerHandler for SqlSensor {
+    fn kind(&self) -> JobKind {
+        JobKind {
+            name: "SENSOR",
+            about: "Asks a query on a data source until it says yes.",
+            needs: &[BodyPart::Source, BodyPart::Sql],
+            may_have: &[BodyPart::Sensor, BodyPart::Params],
+            takes: Takes::Nothing,
+            after_crash: AfterCrash::StartsAgain,
+        }
+    }
+
+    fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            match watch(task, ctx).await {
+                Ok(outcome) => outcome,
+                Err(said) => Outcome::ended(End::Failed, said),
+            }
+        })
+    }
+}
+
+/// What one question came to.
+enum Asked {
+    /// Yes, with what the query gave.
+    Yes(Outputs),
+    /// Not yet, and why.
+    NotYet(String),
+    /// No further question makes sense.
+    Over(Outcome),
+}
+
+async fn watch(task: &Task, ctx: &Context) -> Result<Outcome, String> {
+    let source = task.source.as_ref().ok_or("the job names no data source")?;
+    let at = target::target(source, task, ctx.options.connect_timeout)?;
+    ctx.claimed().await?;
+    let poll = task.job.sensor.as_ref().map_or(Sensor::POLL_SEC, |s| s.poll_sec);
+    let pause = Duration::from_secs(poll.into());
+    let (since, mut last, mut polls) = (Stopwatch::start(), String::new(), 0_u32);
+    loop {
+        polls += 1;
+        match ask(task, ctx, (&at.0, &at.1)).await {
+            Asked::Over(outcome) => return Ok(outcome),
+            Asked::Yes(mut outputs) => {
+                let waited = since.ms();
+                let line = format!("yes, after {polls} questions in {}", span_words(waited));
+                ctx.log.line(Stream::System, line);
+                outputs.values.insert("polls".to_owned(), Some(polls.to_string()));
+                return Ok(Outcome::success(outputs));
+            }
+            Asked::NotYet(why) => {
+                if why != last || polls % REPEAT == 0 {
+                    ctx.log.line(Stream::System, format!("question {polls}: {why}"));
+                    last = why;
+                }
+            }
+        }
+        tokio::select! {
+            biased;
+            reason = ctx.stopped() => {
+                let said = format!("it had not said yes after {polls} questions; the last answer: {last}");
+                return Ok(Outcome::ended(end_of(reason), said));
+            }
+            () = sleep(pause) => {}
+        }
+    }
+}
+
+async fn ask(task: &Task, ctx: &Context, (target, at): (&Target, &str)) -> Asked {
+    let opened = tokio::select! {
+        biased;
+        reason = ctx.stopped() => {
+            return Asked::Over(Outcome::ended(end_of(reason), "stopped while it connected"));
+        }
+        opened = Session::open(target) => opened,
+    };
+    let mut session = match opened {
+        Ok(session) => session,
+        Err(error) => {
+            let why = address::opening(error.to_string());
+            return Asked::NotYet(format!("the database at {at} is away: {why}"));
+        }
+    };
+    let ladder = Ladder::new(&session, target, &task.lock_name, ctx);
+    match ladder.guard(query(&mut session, task, ctx)).await {
+        Ended::Own(Ok(outputs)) => {
+            session.close().await;
+            judge(outputs)
+        }
+        Ended::Own(Err(Fault::At(_, SessionError::Lost(why)))) => {
+            Asked::NotYet(format!("the database went away: {why}"))
+        }
+        Ended::Own(Err(Fault::At(_, SessionError::Database(error)))) if will_pass(&error) => {
+            session.close().await;
+            Asked::NotYet(format!("the database cannot answer now: {error}"))
+        }
+        ended => Asked::Over(target::settle(ended, session, &ladder, task).await),
+    }
+}
+
+async fn query(session: &mut Session, task: &Task, ctx: &Context) -> Result<Outputs, Fault> {
+    let dialect = bind::dialect_name(session.dialect());
+    let read_only = match dialect {
+        DialectName::Sqlite => "PRAGMA query_only = ON",
+        DialectName::Mysql => "SET SESSION TRANSACTION READ ONLY",
+        DialectName::Postgres => "SET default_transaction_read_only = on",
+    };
+    let at = |e| Fault::At("making the session read-only".to_owned(), e);
+    session.run(read_only, &[]).await.map_err(at)?;
+    let text = task.job.sql.as_ref().and_then(|sql| sql.of(dialect));
+    let text = text.ok_or_else(|| Fault::Said(format!("the job has no SQL for {dialect}")))?;
+    let (sql, args) = Run::new(text, &task.params, session, &ctx.log)?.only()?;
+    let mut results: Results = bind::results();
+    let at = |e| Fault::At("the query".to_owned(), e);
+    session.run_into(&sql, &args, &mut results).await.map_err(at)?;
+    Ok(bind::outputs(results))
+}
+
+fn judge(outputs: Outputs) -> Asked {
+    let Some(set) = outputs.results.first() else { return Asked::NotYet("no row".to_owned()) };
+    if set.row_count != 1 {
+        let said = format!(
+            "the query gave {} rows; a sensor asks for one: SELECT COUNT(*) … or SELECT EXISTS (…)",
+            set.row_count
+        );
+        return Asked::Over(Outcome::ended(End::Failed, said));
+    }
+    let value = set.rows.first().and_then(|row| row.first()).and_then(Option::as_deref);
+    if Sensor::is_true(value) {
+        return Asked::Yes(outputs);
+    }
+    Asked::NotYet(format!(
+        "the answer is {}",
+        value.map_or("NULL".to_owned(), |v| format!("{v:?}"))
+    ))
+}
+
+/// An error that says more about the moment than about the query: too many connections, a shutdown,
+/// a lock, a deadlock.
+fn will_pass(error: &DatabaseError) -> bool {
+    let class = error.code.as_deref().and_then(|code| code.get(..2));
+    let by_class = class.is_some_and(|class| ["08", "40", "53", "57"].contains(&class));
+    let by_number = error.number.is_some_and(|n| [1040, 1203, 1205, 1213].contains(&n));
+    // SQLite's codes are numbers of their own, so 40 is no class there.
+    let is_state = error.code.as_deref().is_some_and(|code| code.len() == 5);
+    (by_class && is_state) || by_number || error.is_sqlite_busy()
+}
