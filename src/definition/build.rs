@@ -27,11 +27,7 @@ pub(crate) fn build(
     kinds: &[JobKind],
     report: &mut Report,
 ) -> Definition {
-    drop_doubles("source", &mut raw.sources, |s| &s.name, report);
-    drop_doubles("group", &mut raw.groups, |g| &g.code, report);
-    drop_doubles("pool", &mut raw.pools, |p| &p.name, report);
-    drop_doubles("job", &mut raw.jobs, |j| &j.code, report);
-    drop_doubles("owner", &mut raw.owners, |o| &o.code, report);
+    each_once(&mut raw, report);
     owner::check(&raw, report);
     let owners = owner::owners(&raw.owners);
     let hosts = job_kinds::hosts(std::mem::take(&mut raw.hosts), report);
@@ -83,11 +79,19 @@ pub(crate) fn build(
         hosts: hosts.into_iter().map(|h| h.value).collect(),
         pools,
         owners,
-        ..Shared::default()
     };
     let mut made = Definition { sources, groups, jobs, dependencies, externals, shared };
     aliases.settle(&mut made);
     made
+}
+
+/// Of what a list holds twice under one name only the first is kept.
+fn each_once(raw: &mut Raw, report: &mut Report) {
+    drop_doubles("source", &mut raw.sources, |s| &s.name, report);
+    drop_doubles("group", &mut raw.groups, |g| &g.code, report);
+    drop_doubles("pool", &mut raw.pools, |p| &p.name, report);
+    drop_doubles("job", &mut raw.jobs, |j| &j.code, report);
+    drop_doubles("owner", &mut raw.owners, |o| &o.code, report);
 }
 
 /// All dependencies: those of each job in its order, then those of the list of their own.

@@ -49,6 +49,8 @@ pub(crate) enum Form {
     OrWord(&'static str, &'static [&'static str]),
     /// One map of this section, or a list of two values.
     OrPair(&'static str),
+    /// One map of this section, or a list of values.
+    OrTexts(&'static str),
 }
 
 /// What a value of this form may be, as JSON Schema; null counts as absent.
@@ -93,7 +95,8 @@ pub(crate) fn form_of(form: &Form, kinds: &[JobKind]) -> Value {
             })
         }
         Form::List(_) | Form::Mixed(_) | Form::By(..) | Form::Short(..) => maps_of(form),
-        Form::Map(_) | Form::Uses(_) | Form::OrWord(..) | Form::OrPair(_) => maps_of(form),
+        Form::Map(_) | Form::Uses(_) | Form::OrWord(..) => maps_of(form),
+        Form::OrPair(_) | Form::OrTexts(_) => maps_of(form),
     }
 }
 
@@ -124,6 +127,11 @@ fn maps_of(form: &Form) -> Value {
             ]})
         }
         Form::OrWord(section, words) => json!({"anyOf": [{"enum": words}, refer(section)]}),
+        Form::OrTexts(section) => {
+            let texts =
+                json!({"type": "array", "items": {"type": ["string", "number", "boolean"]}});
+            json!({"anyOf": [texts, refer(section)]})
+        }
         Form::OrPair(section) => {
             let pair = json!({
                 "type": "array", "minItems": 2, "maxItems": 2,

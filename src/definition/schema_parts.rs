@@ -1,10 +1,11 @@
 //! The rest of `schema_table`: maps inside jobs, groups and one another.
 
-use crate::definition::keys::{DELAY_MAX, PARALLEL_MAX, WAIT_MAX};
+use crate::definition::keys::{DELAY_MAX, PARALLEL_MAX, POLL_MAX, WAIT_MAX};
 use crate::definition::schema_form::Form::{
-    Flag, Int, Map, OrPair, OrWord, Sql, Text, Texts, Words,
+    Flag, Int, Map, NamedTexts, OrPair, OrTexts, OrWord, Sql, Text, Texts, Words,
 };
 use crate::definition::schema_form::{Form, Key, Section};
+use crate::domain::http_call::METHODS;
 
 const PARALLEL: Form = Int(1, PARALLEL_MAX as i64);
 const TYPES: Form = Words(&["text", "int", "decimal", "date", "datetime", "bool"]);
@@ -136,6 +137,53 @@ pub(crate) const PARTS: &[Section] = &[
             Key("on", "Only errors of these classes are tried again.", Texts),
             Key("on_sqlstate", "Or those with one of these SQLSTATE codes.", Texts),
             Key("never_on_sqlstate", "Never those with one of these SQLSTATE codes.", Texts),
+        ],
+    },
+    Section {
+        name: "host",
+        keys: &[
+            Key("name", "Its name.", Text),
+            Key("base_url", "https://host[:port][/path]; every call stays below it.", Text),
+            Key("headers", "Headers of every call; a value may be ${secret.NAME}.", NamedTexts),
+            Key("max_parallel", "How many calls at once.", PARALLEL),
+        ],
+    },
+    Section {
+        name: "http",
+        keys: &[
+            Key("host", "One of hosts.", Text),
+            Key("method", "GET when absent.", Words(&METHODS)),
+            Key("path", "Path and query; {name} is the parameter, escaped.", Text),
+            Key("headers", "Headers; {name} as in the path.", NamedTexts),
+            Key("send", "How the parameters travel in the body.", Words(&["none", "json", "form"])),
+            Key("expect_status", "Statuses that are a success; 200 to 299 when absent.", Texts),
+        ],
+    },
+    Section {
+        name: "sensor",
+        keys: &[Key("poll_sec", "Seconds between two questions.", Int(1, POLL_MAX as i64))],
+    },
+    Section {
+        name: "sub_batch",
+        keys: &[
+            Key("group", "The group whose batch it opens.", Text),
+            Key("batch", "Its number, seen from this batch; same when absent.", Text),
+        ],
+    },
+    Section {
+        name: "for_each",
+        keys: &[
+            Key("items", "The items, or where they come from.", OrTexts("items")),
+            Key("param", "A parameter that holds them, separated by commas.", Text),
+            Key("output", "JOB.name: an output of a job above that holds them.", Text),
+            Key("max_parallel", "How many of them run at once.", PARALLEL),
+        ],
+    },
+    Section {
+        name: "items",
+        keys: &[
+            Key("param", "A parameter that holds them, separated by commas.", Text),
+            Key("output", "JOB.name: an output of a job above that holds them.", Text),
         ],
     },
     Section { name: "between", keys: &[Key("min", "Lowest.", Text), Key("max", "Highest.", Text)] },

@@ -5,8 +5,8 @@
 
 use crate::definition::keys::{DELAY_MAX, PARALLEL_MAX, PRIORITY_MAX, RETRIES_MAX, TIMEOUT_MAX};
 use crate::definition::schema_form::Form::{
-    By, Flag, Int, JobType, List, Map, Mixed, NamedTexts, Short, Sql, Text, Texts, Time, Uses,
-    Words,
+    By, Flag, Int, JobType, List, Map, Mixed, NamedTexts, OrTexts, Short, Sql, Text, Texts, Time,
+    Uses, Words,
 };
 use crate::definition::schema_form::{Form, Key, Section};
 use crate::definition::schema_parts::PARTS;
@@ -45,6 +45,7 @@ const MAIN: &[Section] = &[
             Key("templates", "What several jobs have in common, by name.", By("template", "name")),
             Key("owners", "Who answers for groups and jobs.", By("owner", "code")),
             Key("pools", "Slots that jobs of all groups share, by name.", Short("pool", "name")),
+            Key("hosts", "Hosts that HTTP jobs may call, by name.", Short("host", "name")),
         ],
     },
     Section {
@@ -182,6 +183,10 @@ const MAIN: &[Section] = &[
                 Text,
             ),
             Key("aliases", "Other codes by which it may be called.", Texts),
+            Key("http", "The call of an HTTP job.", Map("http")),
+            Key("sensor", "How a SENSOR job asks.", Map("sensor")),
+            Key("sub_batch", "The batch that a BATCH job opens and waits for.", Map("sub_batch")),
+            Key("for_each", "The list for each of whose items it runs.", OrTexts("for_each")),
         ],
     },
     Section {

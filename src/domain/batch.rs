@@ -172,9 +172,7 @@ impl Snapshot {
     pub fn layers<'a>(&'a self, batch: &'a BatchValues, parents: &'a [JobCode]) -> Layers<'a> {
         Layers { batch, parents, group: &self.group.params, global: &self.shared.params }
     }
-}
 
-impl Snapshot {
     /// What a fan-out changes.
     pub fn parts(&mut self) -> Parts<'_> {
         Parts {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use url::Url;
 
 /// Methods a call may have.
-pub const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+pub static METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
 /// Headers that are not the definition's to set: they say where a message begins, ends and goes, and
 /// which start it belongs to.

@@ -192,7 +192,7 @@ fn every_reason_is_told_at_once() {
     .expect("file");
     let (_, shown) = json(path, &["plan", "other.yaml", "--batch-no", "202407"]);
     let reason = shown["refused"][0]["reason"].as_str().expect("a reason").to_owned();
-    assert!(reason.contains("job TAX belongs to group month_end already"), "{reason}");
+    assert!(reason.contains("TAX names a job of group month_end already"), "{reason}");
     let (code, shown) = json(path, &["plan", "--batch-no", "1", "--group", "nobody"]);
     let reason = shown["refused"][0]["reason"].as_str().expect("a reason").to_owned();
     assert!(code == 2 && reason.contains("no group nobody; groups that exist"), "{reason}");

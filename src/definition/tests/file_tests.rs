@@ -315,6 +315,7 @@ const RICH: &str = r##"
 pools: {ORA: 4, SAP: {slots: 1}}
 secrets: {PW: {env: PW}, K: {file: /run/k}, S: {sealed: "v1:abc"}}
 params: {rate: {type: decimal, value: 7.10, required: true}, url: 2024-07-31, base: CNY}
+hosts: {api: {base_url: 'https://api.bank.example/v1', headers: {Authorization: 'Bearer ${secret.PW}'}, max_parallel: 2}, bare: 'https://bare.bank.example'}
 owners: {gl: {name: 总账组, email: [gl@bank.example]}, fx: }
 sources:
   zeta: {url: 'sqlite:z.db', max_parallel: 3, procedures: {sp: "SELECT 1;\nSELECT 2;\n"}}
@@ -347,6 +348,13 @@ jobs:
   U: {group: day, type: NOOP, name: "U: 'u' #1", timeout_sec: 60, warn_after_sec: 30}
   "007": {group: day, type: NOOP}
   "NO": {group: day, type: NOOP, depends_on: ["007"], aliases: ["1e3"]}
+  H: {group: day, type: HTTP, params: [{name: a, value: x}],
+      http: {host: api, method: POST, path: '/post/{a}', headers: {X-Who: '{a}'}, send: json, expect_status: [200, 202]}}
+  W: {group: day, type: SENSOR, source: zeta, sql: SELECT 1, sensor: {poll_sec: 5}}
+  B: {group: day, type: BATCH, sub_batch: {group: month, batch: prev}}
+  E: {group: day, type: NOOP, for_each: [SH, "007"]}
+  F: {group: day, type: NOOP, depends_on: [S], for_each: {output: S.list, max_parallel: 2}}
+  G: {group: day, type: NOOP, for_each: {items: {param: a}}}
 dependencies: [{job_code: U, depends_on: S, dependency_order: 7}]
 "##;
 
@@ -431,7 +439,8 @@ proptest! {
             // What would be refused as empty, or as a reference, could not have been stored.
             let (body, value) = (format!("{text};"), text.replace("${", "$ {"));
             for job in &mut defs.jobs {
-                if matches!(job.sql, Some(SqlText::Same(_))) {
+                // A sensor asks one query; any text would not be one.
+                if matches!(job.sql, Some(SqlText::Same(_))) && job.sensor.is_none() {
                     job.sql = Some(SqlText::Same(body.clone()));
                 }
                 if job.script.is_some() {

@@ -300,7 +300,8 @@ jobs:
     assert_eq!(there.reason.as_deref(), Some("ran past its 600 s"));
     finish(&bench, &mut process).await;
     assert_eq!(process.results()[&ids[0]], BatchStatus::Killed);
-    assert_eq!(bench.states(ids[0]).await, "RUNS=KILLED BELOW=KILLED LATER=KILLED");
+    let said = bench.rows(ids[0]).await[0].error_message.clone();
+    assert_eq!(bench.states(ids[0]).await, "RUNS=KILLED BELOW=KILLED LATER=KILLED", "{said:?}");
     let told = "SELECT COUNT(*) AS n FROM email_notifications WHERE type = 'batch_timeout'";
     assert_eq!(bench.number(told).await, 2, "each owner once");
     // Who goes on with it means it: it gets its whole time again.

@@ -165,7 +165,7 @@ fn extras(job: &mut JobDef) {
     }));
     job.sensor = from_json(json!({"poll_sec": 5}));
     job.sub_batch = from_json(json!({"group": "other", "batch": "same"}));
-    job.for_each = from_json(json!({"items": {"list": ["SH", "BJ"]}, "max_parallel": 2}));
+    job.for_each = from_json(json!({"items": ["SH", "BJ"], "max_parallel": 2}));
 }
 
 pub(super) async fn definition_comes_back_as_it_went_in(place: Place) {
