@@ -79,6 +79,11 @@ pub fn plan(action: Action, named: &[Node], scene: Scene<'_>) -> Result<Vec<Step
     };
     let mut steps = asked.map_err(|all| Refusals::of(scene.batch, all))?;
     steps.sort_by_key(|s| s.node);
+    if let Some(swept) = swept(&steps, scene) {
+        steps.extend(swept);
+        steps.sort_by_key(|s| s.node);
+        return Ok(steps);
+    }
     let follows = consequences(action, &steps, scene);
     steps.extend(follows.into_iter().map(|(node, from)| Step {
         node,
@@ -89,6 +94,31 @@ pub fn plan(action: Action, named: &[Node], scene: Scene<'_>) -> Result<Vec<Step
     }));
     steps.sort_by_key(|s| s.node);
     Ok(steps)
+}
+
+/// In a group that stops at a failure, a job that is made to fail stops the rest as one that failed by
+/// itself does: nothing that waits is started any more.
+fn swept(steps: &[Step], scene: Scene<'_>) -> Option<Vec<Step>> {
+    let fails = |s: &Step| matches!(s.to, QueueStatus::Failed | QueueStatus::Killed);
+    if scene.on_failure == OnFailure::GoOn || !steps.iter().any(fails) {
+        return None;
+    }
+    let waits = |status| {
+        matches!(
+            status,
+            QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued | QueueStatus::RetryWait
+        )
+    };
+    let rest = (0..)
+        .map(Node)
+        .zip(scene.rows)
+        .filter(|(node, row)| waits(row.status) && !steps.iter().any(|step| step.node == *node));
+    let all = rest.filter_map(|(node, row)| {
+        let to = row.status.after(Event::FailUpstream).ok()?;
+        let changes = vec![Change::State];
+        Some(Step { node, from: row.status, to, changes, cause: Cause::Follows })
+    });
+    Some(all.collect())
 }
 
 /// The same thing done to each named job.

@@ -235,6 +235,20 @@ fn a_failure_that_stopped_the_whole_batch_lets_it_go_again() {
 }
 
 #[test]
+fn a_job_that_is_made_to_fail_stops_the_rest_where_a_failure_does() {
+    use QueueStatus as S;
+    let states = [S::Pending, S::Queued, S::RetryWait, S::Held, S::Running, S::Success];
+    let mut stage = plain(&states, &[(3, 0)]);
+    assert_eq!(stage.said(Action::ForceFailure, &[0]), "J0 PENDING>FAILED");
+    stage.on_failure = OnFailure::Stop;
+    let swept =
+        "J1 QUEUED>UPSTREAM_FAILED* J2 RETRY_WAIT>UPSTREAM_FAILED* J3 HELD>UPSTREAM_FAILED*";
+    assert_eq!(stage.said(Action::ForceFailure, &[0]), format!("J0 PENDING>FAILED {swept}"));
+    assert_eq!(stage.said(Action::Kill, &[0]), format!("J0 PENDING>KILLED {swept}"));
+    assert_eq!(stage.said(Action::Hold, &[0]), "J0 PENDING>HELD");
+}
+
+#[test]
 fn a_rerun_is_exactly_its_set() {
     use QueueStatus as S;
     // J0 → J1 → J2, J1 → J3, J4 apart.
