@@ -218,11 +218,7 @@ impl Outcome {
         if mask.is_empty() {
             return self;
         }
-        let hide = |text: &mut String| {
-            if let std::borrow::Cow::Owned(masked) = mask.text(text) {
-                *text = masked;
-            }
-        };
+        let hide = |text: &mut String| *text = mask.remnants(text);
         self.message.iter_mut().for_each(hide);
         self.outputs.values.values_mut().flatten().for_each(hide);
         for set in &mut self.outputs.results {

@@ -85,6 +85,25 @@ pub struct Mask {
     texts: Vec<SecretString>,
 }
 
+/// Characters of a secret in a row that are taken for a part of it.
+const RUN: usize = 12;
+
+/// A text without beginnings of a short secret at its end or before an ellipsis.
+fn without_beginning(text: &str, secret: &str, starts: &[usize]) -> String {
+    let mut rest = text.to_owned();
+    for at in starts.iter().skip(SHORTEST).rev() {
+        let head = &secret[..*at];
+        for mark in ["…", " …", "..."] {
+            rest = rest.replace(&format!("{head}{mark}"), &format!("{MASK}{mark}"));
+        }
+        if rest.ends_with(head) {
+            rest.truncate(rest.len() - head.len());
+            rest.push_str(MASK);
+        }
+    }
+    rest
+}
+
 impl Mask {
     /// A mask over these secrets: each as it is, its lines (a log comes line by line), and as JSON and
     /// URLs write it.
@@ -120,6 +139,37 @@ impl Mask {
             }
         }
         masked
+    }
+
+    /// `text` without the secrets and without what is left of one where somebody cut the text before it
+    /// came here: a database that quotes 64 characters of a value, a server's answer kept in part.
+    /// Twelve characters of a secret in a row are taken for a part of it; of a shorter secret, a
+    /// beginning that stands at the end of the text or before an ellipsis.
+    pub fn remnants(&self, text: &str) -> String {
+        let mut rest = self.text(text).into_owned();
+        for secret in &self.texts {
+            let secret = secret.expose_secret();
+            let starts: Vec<usize> = secret.char_indices().map(|(at, _)| at).collect();
+            for (i, at) in starts.iter().enumerate() {
+                let Some(end) = starts
+                    .get(i + RUN)
+                    .copied()
+                    .or_else(|| (i + RUN == starts.len()).then_some(secret.len()))
+                else {
+                    break;
+                };
+                while let Some(found) = rest.find(&secret[*at..end]) {
+                    let same = rest[found..].chars().zip(secret[*at..].chars());
+                    let run: usize =
+                        same.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+                    rest.replace_range(found..found + run, MASK);
+                }
+            }
+            if starts.len() < RUN {
+                rest = without_beginning(&rest, secret, &starts);
+            }
+        }
+        rest
     }
 
     /// A piece of a line that was too long, without the secrets: also without the part of one that the
@@ -188,6 +238,32 @@ mod tests {
         assert_eq!(format!("{open:?}"), "\"x\"");
         assert_ne!(open, Value::from("x").hidden());
         assert_eq!(secret.clone().hidden(), secret);
+    }
+
+    #[test]
+    fn what_a_cut_left_of_a_secret_is_taken_out_too() {
+        let long = "Sup3rSecret-abcdefghijklmnopqrstuvwxyz-0123456789-end";
+        let mask = Mask::of(&[SecretString::from(long), SecretString::from("hunter22")]);
+        for (text, masked) in [
+            // A server's answer kept to its first characters.
+            (format!("HTTP 500: yyy{}", &long[..50]), "HTTP 500: yyy***".to_owned()),
+            (
+                format!("found '{} … [42 bytes more]'", &long[..30]),
+                "found '*** … [42 bytes more]'".to_owned(),
+            ),
+            (
+                format!("Duplicate entry '{}...'", &long[..30]),
+                "Duplicate entry '***...'".to_owned(),
+            ),
+            (format!("line 1: ...{}", &long[20..40]), "line 1: ...***".to_owned()),
+            (format!("{0} and {0}", &long[3..20]), "*** and ***".to_owned()),
+            ("it ends in hunter".to_owned(), "it ends in ***".to_owned()),
+            ("hunt… and hunter2...".to_owned(), "***… and ***...".to_owned()),
+            // Too little of it to be told from any other word.
+            ("a hunter; Sup3rSecre".to_owned(), "a hunter; Sup3rSecre".to_owned()),
+        ] {
+            assert_eq!(mask.remnants(&text), masked);
+        }
     }
 
     #[test]

@@ -57,6 +57,11 @@ impl Buffer {
             self.cut.push(stream);
         }
         match (before, after) {
+            // What a database quotes or we say of a value may have been cut before it came here; what a
+            // script prints has not, and may be a gigabyte.
+            (false, false) if matches!(stream, Stream::Database | Stream::System) => {
+                self.mask.remnants(&text)
+            }
             (false, false) => self.mask.text(&text).into_owned(),
             (true, false) => self.mask.piece(&text, Cut::Before),
             (false, true) => self.mask.piece(&text, Cut::After),
