@@ -175,7 +175,7 @@ async fn store_file(app: &App, wanted: &Definition, path: &Path, how: &HowArgs) 
     let changes = app.apply(wanted, Apply::Write).await?;
     if !changes.is_empty() && !how.quiet {
         let (file, changes) = (path.display(), out::count(changes.len(), "change"));
-        out::note(&format!("{file}: {changes} stored (procession apply shows them)"));
+        out::note(&format!("{file}: {changes} stored (procession history GROUP shows them)"));
     }
     Ok(())
 }

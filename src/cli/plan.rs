@@ -159,7 +159,8 @@ async fn with_tables(
         };
         known.push((history, since));
     }
-    if let Some(no) = against.filter(|_| known.iter().all(|(_, since)| since.is_none())) {
+    let nowhere = !known.is_empty() && known.iter().all(|(_, since)| since.is_none());
+    if let Some(no) = against.filter(|_| nowhere) {
         let groups: Vec<String> =
             run.batches.iter().map(|p| p.plan.values.group.to_string()).collect();
         let message = format!(

@@ -149,7 +149,7 @@ async fn store_file(app: &App, wanted: &Definition, args: &RunArgs) -> Result<()
     if !changes.is_empty() && !args.quiet {
         let file = args.file.as_deref().map(|f| f.display().to_string()).unwrap_or_default();
         out::note(&format!(
-            "{file}: {} stored (procession apply shows them)",
+            "{file}: {} stored (procession history GROUP shows them)",
             out::count(changes.len(), "change")
         ));
     }

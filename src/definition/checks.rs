@@ -9,7 +9,7 @@ use crate::domain::check::{Check, Expect, SuccessRule, decimal};
 use crate::domain::expr::Expr;
 use crate::domain::job::{BodyPart, JobDef, JobKind, ParamMode, SqlText};
 use crate::domain::source::{DialectName, Source};
-use crate::domain::statement::{bind_names, split, unfit};
+use crate::domain::statement::{bind_names, is_question, split, unfit};
 use crate::domain::verdict::EXIT_CODE;
 use std::collections::HashSet;
 
@@ -259,6 +259,15 @@ impl Maker<'_> {
         };
         if let Some(why) = unfit(statement, dialect) {
             report.fault(at, format!("{whose}: {why}"), "");
+            return None;
+        }
+        if !is_question(statement, dialect) {
+            let what = format!("{whose} is no question");
+            report.fault(
+                at,
+                what,
+                "a check only reads: write SELECT, WITH, VALUES or SHOW, without INTO a file",
+            );
             return None;
         }
         let known = || self.def.params.iter().map(|p| p.name.as_str()).chain(GIVEN);

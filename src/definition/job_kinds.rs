@@ -14,7 +14,7 @@ use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{BodyPart, JobDef};
 use crate::domain::params::{Reference, references};
 use crate::domain::source::DialectName;
-use crate::domain::statement::split;
+use crate::domain::statement::{is_question, split};
 use std::collections::{BTreeMap, HashSet};
 
 /// The hosts, each once and with a URL that a call can stay below.
@@ -148,9 +148,15 @@ fn check_query(whose: &str, def: &JobDef, raw: &RawJob, around: &Around<'_>, rep
     let source = around.sources.iter().find(|s| Some(&s.name) == def.source.as_ref());
     let dialect = source.and_then(|s| DialectName::of_url(&s.url));
     let (Some(sql), Some(dialect)) = (&def.sql, dialect) else { return };
-    let count = sql.of(dialect).map_or(1, |text| split(text, dialect).len());
+    let statements = sql.of(dialect).map(|text| split(text, dialect)).unwrap_or_default();
+    let at = raw.sql.as_ref().map(RawSql::at).or(raw.sql_file.as_ref().map(|f| &f.at));
+    let count = if sql.of(dialect).is_some() { statements.len() } else { 1 };
+    if statements.len() == 1 && !is_question(&statements[0], dialect) {
+        let what = format!("{whose}: the sql of a sensor is no question");
+        let cure = "write SELECT, WITH, VALUES or SHOW, without INTO a file";
+        report.fault(at.unwrap_or(&raw.code.at), what, cure);
+    }
     if count != 1 {
-        let at = raw.sql.as_ref().map(RawSql::at).or(raw.sql_file.as_ref().map(|f| &f.at));
         let what = format!("{whose}: a sensor asks one query, and its sql has {count} statements");
         let cure = "write one SELECT that gives one row, such as SELECT COUNT(*) FROM …";
         report.fault(at.unwrap_or(&raw.code.at), what, cure);

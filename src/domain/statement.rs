@@ -209,6 +209,20 @@ fn delimiter_line(sql: &str, at: usize, dialect: DialectName) -> Option<(&str, u
     Some((name, at + line.len()))
 }
 
+/// Whether a statement is a question: it begins as one that gives rows, and writes no file on the
+/// server. Whether a function that it calls changes something only the server's read-only session can
+/// tell.
+pub fn is_question(statement: &Statement, dialect: DialectName) -> bool {
+    const FIRST: [&str; 6] = ["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN"];
+    let words = words(&statement.text, dialect, usize::MAX);
+    let is = |word: &&str, other: &str| word.eq_ignore_ascii_case(other);
+    let asks = words.first().is_some_and(|word| FIRST.iter().any(|first| is(&word, first)));
+    let files = words
+        .windows(2)
+        .any(|pair| is(&pair[0], "INTO") && (is(&pair[1], "OUTFILE") || is(&pair[1], "DUMPFILE")));
+    asks && !files
+}
+
 /// What makes a statement unfit to be sent, if anything: the sentence for the user.
 ///
 /// `COPY … FROM STDIN` makes sqlx's connection hang for ever after its error.

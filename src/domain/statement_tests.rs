@@ -241,3 +241,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_question_gives_rows_and_writes_nothing() {
+    for (sql, asks) in [
+        ("SELECT 1", true),
+        ("/* why */ (select 1)", true),
+        ("WITH t AS (SELECT 1) SELECT * FROM t", true),
+        ("VALUES (1)", true),
+        ("SHOW TABLES", true),
+        ("call wr()", false),
+        ("COMMIT", false),
+        ("begin read write", false),
+        ("INSERT INTO t VALUES (1)", false),
+        ("set global max_connections = 151", false),
+        ("select 1 into outfile '/tmp/x'", false),
+        ("copy (select 1) to '/tmp/x'", false),
+        ("attach database 'x' as y", false),
+        ("pragma query_only = 0", false),
+    ] {
+        let statements = split(sql, DialectName::Mysql);
+        assert_eq!(is_question(&statements[0], DialectName::Mysql), asks, "{sql}");
+    }
+}

@@ -190,7 +190,11 @@ pub fn explain(situation: Situation<'_>, now: Millis) -> Vec<(JobCode, QueueStat
             QueueStatus::UpstreamFailed => {
                 let mut failed = parents();
                 failed.retain(|(_, status)| status.is_final());
-                Why::Upstream(failed)
+                match &row.error_message {
+                    // What lies beyond the batch stopped it; only the row says what.
+                    Some(said) if failed.is_empty() => Why::Ended(row.status, said.clone()),
+                    Some(_) | None => Why::Upstream(failed),
+                }
             }
             ended if ended.is_final() => {
                 Why::Ended(ended, row.error_message.clone().unwrap_or_default())

@@ -213,6 +213,13 @@ impl Active {
 
     fn take_in(&mut self, released: Released, changes: &mut Changes, now: Millis) {
         for (node, from, to) in released.left {
+            if to == QueueStatus::UpstreamFailed
+                && let Some(said) = outside::reason(&self.outside, node)
+            {
+                let row = &mut self.rows[node.at()];
+                changes.said.entry(said.clone()).or_default().push(row.queue_id.0);
+                row.error_message = Some(said);
+            }
             self.move_row(node, from, to, changes, now);
         }
         for node in released.ready {

@@ -5,6 +5,7 @@ use crate::domain::batch::{
     Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, as_opened, deadline, plan,
 };
 use crate::domain::dag::Node as Place;
+use crate::domain::external::ExternalDependency;
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::job::{Definition, JobDependency};
 use crate::domain::queue::QueueStatus;
@@ -364,12 +365,23 @@ pub(super) fn renewed(snapshot: &Snapshot, latest: &Definition) -> Result<Snapsh
     };
     let (old, new) = (edges(&snapshot.dependencies), edges(&latest.dependencies));
     differs.extend(old.symmetric_difference(&new).map(|(job, on)| format!("{job} <- {on}")));
+    let outside = |all: &[ExternalDependency]| -> Vec<ExternalDependency> {
+        all.iter().filter(|e| codes.contains(&e.job_code)).cloned().collect()
+    };
+    let (old, new) = (outside(&snapshot.externals), outside(&latest.externals));
+    let changed =
+        old.iter().filter(|e| !new.contains(e)).chain(new.iter().filter(|e| !old.contains(e)));
+    differs
+        .extend(changed.map(|e| format!("{} <- {} in batch {}", e.job_code, e.target(), e.batch)));
     if !differs.is_empty() {
         differs.sort();
         return Err(Refused::OtherShape(group.to_string(), differs.join(", ")).into());
     }
     let present = latest.groups.iter().find(|g| g.code == *group);
     renewed.group = present.cloned().unwrap_or(renewed.group);
+    // The same edges, with the present conditions.
+    let ours = latest.dependencies.iter().filter(|d| codes.contains(&d.job_code));
+    renewed.dependencies = ours.cloned().collect();
     renewed.sources.clone_from(&latest.sources);
     renewed.shared.clone_from(&latest.shared);
     Ok(renewed)

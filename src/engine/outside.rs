@@ -2,10 +2,10 @@
 
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Node;
-use crate::domain::external::{Expired, Waiting, judge};
+use crate::domain::external::{Expired, Missing, Waiting, judge};
 use crate::domain::id::BatchId;
 use crate::domain::time::Millis;
-use crate::domain::trigger_rule::Tally;
+use crate::domain::trigger_rule::{Edge, Tally};
 use crate::engine::changes::Changes;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::store::{self, Tx};
@@ -57,6 +57,28 @@ async fn look(tx: &mut Tx, batch: &Batch, waiting: &mut Waiting, now: Millis) ->
 pub(super) fn deadline(batch: &Batch, waiting: &Waiting) -> Option<Millis> {
     let limit = waiting.external.wait_sec?;
     Some(batch.create_time.plus(i64::from(limit) * 1_000))
+}
+
+/// Why a job that waits for other batches is given up, when it is one of them that failed.
+pub(super) fn reason(outside: &Outside, node: Node) -> Option<String> {
+    let failed = outside.iter().filter(|(n, _)| *n == node).map(|(_, waiting)| waiting);
+    let failed = failed.filter(|w| matches!(w.edge, Some(Edge::Failed | Edge::Lost)));
+    let said: Vec<String> = failed
+        .map(|waiting| {
+            let external = &waiting.external;
+            let what = format!("{} in batch {}", external.target(), external.batch);
+            match external.missing {
+                Missing::Wait => {
+                    let seconds = external.wait_sec.unwrap_or_default();
+                    format!("{what} had not ended well after {seconds} s (wait_sec)")
+                }
+                Missing::Fail => format!("{what} is not there, or ended badly (missing: fail)"),
+                Missing::Pass => format!("{what} ended badly"),
+            }
+        })
+        .collect();
+    let cure = "run that batch, then this one again with --resume";
+    (!said.is_empty()).then(|| format!("not started: {}; {cure}", said.join("; ")))
 }
 
 /// What the edges from outside say of each job that has any, to begin its tally with.

@@ -115,8 +115,15 @@ impl Active {
         let (from, id) = (row.status, row.queue_id);
         changes.said.entry(said.clone()).or_default().push(id.0);
         self.rows[node.at()].error_message = Some(said);
-        self.change(node, to);
+        let released = self.change(node, to);
         self.move_row(node, from, to, changes, now);
+        // What hangs below is given up with it, or would have its turn now; nothing has.
+        for (below, from, to) in released.left {
+            self.move_row(below, from, to, changes, now);
+        }
+        for below in released.ready {
+            self.leave(below, changes, now);
+        }
         true
     }
 

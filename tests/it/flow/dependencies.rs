@@ -185,6 +185,8 @@ async fn a_batch_that_is_not_there_waits_fails_or_passes(bench: Bench) {
     assert_eq!(bench.states(first).await, "OPENING=SUCCESS CLOSE=SUCCESS");
     let (no_march, result) = run(&bench, &own_predecessor("fail"), "202404", "month").await;
     assert_eq!(bench.states(no_march).await, "OPENING=UPSTREAM_FAILED CLOSE=UPSTREAM_FAILED");
+    let said = bench.rows(no_march).await[0].error_message.clone().expect("a reason");
+    assert!(said.contains("job CLOSE of group month in batch prev is not there"), "{said}");
     assert_eq!(result, BatchStatus::Failed);
 
     let mut process = bench.process().await;
@@ -214,6 +216,8 @@ jobs:
     bench.clock.advance(1);
     settle(&mut process).await;
     assert_eq!(bench.states(id).await, "OPENING=UPSTREAM_FAILED CLOSE=UPSTREAM_FAILED");
+    let said = bench.rows(id).await[0].error_message.clone().expect("a reason");
+    assert!(said.contains("had not ended well after 60 s (wait_sec)"), "{said}");
 }
 
 async fn the_latest_batch_up_to_this_one_is_found(bench: Bench) {
