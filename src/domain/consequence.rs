@@ -45,9 +45,11 @@ pub fn follow(
     };
     let waits = |s: QueueStatus| matches!(s, QueueStatus::Queued | QueueStatus::RetryWait);
     let closed = |s: QueueStatus| matches!(s, QueueStatus::UpstreamFailed | QueueStatus::NotTaken);
+    // A list that failed with one of its items is counted again when that item is another.
+    let counted = |n: &Node| gates.rules.is_milestone(*n) && status[n.at()] == QueueStatus::Failed;
     let may_change = |node: &Node| {
         let status = status[node.at()];
-        waits(status) || closed(status) && decided == Decided::Anew
+        waits(status) || closed(status) && decided == Decided::Anew || counted(node)
     };
     let candidates: Vec<Node> = looked_at
         .into_iter()

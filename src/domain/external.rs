@@ -2,6 +2,7 @@
 
 use crate::domain::batch_no::{BatchExpr, Wanted};
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
+use crate::domain::lang::Lang;
 use crate::domain::queue::QueueStatus;
 use crate::domain::trigger_rule::{Edge, When, edge};
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,38 @@ pub enum Wait {
     NotYet(BatchNo, QueueStatus),
     /// No batch is that old or older (`latest`).
     NoneYet,
+}
+
+impl Wait {
+    /// What is waited for, as a part of a sentence.
+    pub fn words(&self, lang: Lang) -> String {
+        match lang {
+            Lang::En => wait_in_english(self),
+            Lang::Zh => wait_in_chinese(self),
+        }
+    }
+}
+
+fn wait_in_english(wait: &Wait) -> String {
+    match wait {
+        Wait::NotThere(no) => format!("batch {no} is not there yet"),
+        Wait::NotYet(no, status) if status.is_final() => {
+            format!("batch {no} ended {status} (run it again or force it)")
+        }
+        Wait::NotYet(no, status) => format!("batch {no} is {status}"),
+        Wait::NoneYet => "no batch is there yet".to_owned(),
+    }
+}
+
+fn wait_in_chinese(wait: &Wait) -> String {
+    match wait {
+        Wait::NotThere(no) => format!("批次 {no} 尚不存在"),
+        Wait::NotYet(no, status) if status.is_final() => {
+            format!("批次 {no} 已结束 {status}(请重跑或强制成功)")
+        }
+        Wait::NotYet(no, status) => format!("批次 {no} 为 {status}"),
+        Wait::NoneYet => "尚无批次".to_owned(),
+    }
 }
 
 /// One batch that is waited for, as it stands.

@@ -3,12 +3,13 @@
 //! The cost of an event is the job's own edges, never the size of the batch; a batch of 10,000
 //! waiting jobs costs nothing while they wait. Rebuilt from rows at start.
 
+use crate::domain::body::FanOut;
 use crate::domain::dag::{Dag, Node};
 use crate::domain::expr::Expr;
 use crate::domain::job::{JobDef, JobDependency};
 use crate::domain::queue::{QueueStatus, RunMode};
 use crate::domain::trigger_rule::{Decision, Edge, Tally, TriggerRule, When, edge};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// What one event set free.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub struct Rules {
     modes: Vec<Option<RunMode>>,
     /// Conditions of jobs that have one.
     ifs: HashMap<Node, Expr>,
+    /// Jobs that only give account of the items of their list.
+    milestones: HashSet<Node>,
 }
 
 const SUCCESS: &When = &When::Success;
@@ -44,6 +47,11 @@ impl Rules {
             rules: jobs.iter().map(|j| j.trigger_rule).collect(),
             whens: whens.iter().map(|d| d.when.clone()).collect(),
             modes: Vec::new(),
+            milestones: (0..)
+                .zip(jobs)
+                .filter(|(_, j)| matches!(j.fan_out, Some(FanOut::Milestone { .. })))
+                .map(|(i, _)| Node(i))
+                .collect(),
             ifs: (0..)
                 .zip(jobs)
                 .filter_map(|(i, j)| Some((Node(i), j.condition.clone()?)))
@@ -73,6 +81,11 @@ impl Rules {
     /// The rule of a job.
     pub fn of_job(&self, node: Node) -> TriggerRule {
         self.rules.get(node.at()).copied().unwrap_or_default()
+    }
+
+    /// Whether a job only gives account of the items of its list.
+    pub fn is_milestone(&self, node: Node) -> bool {
+        self.milestones.contains(&node)
     }
 
     /// The condition of a dependency.

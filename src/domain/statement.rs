@@ -216,7 +216,7 @@ pub fn is_question(statement: &Statement, dialect: DialectName) -> bool {
     const FIRST: [&str; 6] = ["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN"];
     let words = words(&statement.text, dialect, usize::MAX);
     let is = |word: &&str, other: &str| word.eq_ignore_ascii_case(other);
-    let asks = words.first().is_some_and(|word| FIRST.iter().any(|first| is(&word, first)));
+    let asks = words.first().is_some_and(|word| FIRST.iter().any(|first| is(word, first)));
     let files = words
         .windows(2)
         .any(|pair| is(&pair[0], "INTO") && (is(&pair[1], "OUTFILE") || is(&pair[1], "DUMPFILE")));

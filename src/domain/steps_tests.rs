@@ -1,6 +1,7 @@
 //! Every cell of (state × action), and what follows from it.
 
 use super::*;
+use crate::domain::body::FanOut;
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, JobType, QueueId};
 use crate::domain::job::{JobDef, JobDependency};
 use crate::domain::params::BatchValues;
@@ -246,6 +247,25 @@ fn a_job_that_is_made_to_fail_stops_the_rest_where_a_failure_does() {
     assert_eq!(stage.said(Action::ForceFailure, &[0]), format!("J0 PENDING>FAILED {swept}"));
     assert_eq!(stage.said(Action::Kill, &[0]), format!("J0 PENDING>KILLED {swept}"));
     assert_eq!(stage.said(Action::Hold, &[0]), "J0 PENDING>HELD");
+}
+
+#[test]
+fn a_list_is_counted_again_when_one_of_its_items_is_declared_done() {
+    use QueueStatus as S;
+    // J0 an item, J1 the milestone of its list, J2 below it.
+    let edges = [(1, 0), (2, 1)];
+    let mut stage = plain(&[S::Failed, S::Failed, S::UpstreamFailed], &edges);
+    assert_eq!(stage.said(Action::ForceSuccess, &[0]), "J0 FAILED>FORCED", "a job of its own");
+    let group = GroupCode::parse("g").expect("group");
+    let job = |row: &QueueEntry| {
+        let kind = JobType::parse("NOOP").expect("type");
+        JobDef::bare(row.job_code.clone(), group.clone(), kind)
+    };
+    let mut jobs: Vec<JobDef> = stage.rows.iter().map(job).collect();
+    jobs[1].fan_out = Some(FanOut::Milestone { items: vec!["a".to_owned()] });
+    stage.rules = Rules::of(&jobs, &[]);
+    let counted = "J0 FAILED>FORCED J1 FAILED>PENDING* J2 UPSTREAM_FAILED>PENDING*";
+    assert_eq!(stage.said(Action::ForceSuccess, &[0]), counted);
 }
 
 #[test]

@@ -238,7 +238,7 @@ impl Why {
             Self::Parents(jobs) => format!("waits for {}", list(jobs, "and # more")),
             Self::Outside(waits) => {
                 let each = waits.iter().map(|(external, waits)| {
-                    let words: Vec<String> = waits.iter().map(wait_in_english).collect();
+                    let words: Vec<String> = waits.iter().map(|w| w.words(Lang::En)).collect();
                     format!("{}: {}", external.target(), words.join(", "))
                 });
                 format!("waits for {}", each.collect::<Vec<_>>().join("; "))
@@ -298,7 +298,7 @@ impl Why {
             Self::Parents(jobs) => format!("等待 {}", list(jobs, "等另外 # 个")),
             Self::Outside(waits) => {
                 let each = waits.iter().map(|(external, waits)| {
-                    let words: Vec<String> = waits.iter().map(wait_in_chinese).collect();
+                    let words: Vec<String> = waits.iter().map(|w| w.words(Lang::Zh)).collect();
                     let group = &external.group;
                     let what = match &external.depends_on {
                         Some(job) => format!("作业组 {group} 的作业 {job}"),
@@ -340,28 +340,6 @@ impl Why {
             }
             Self::Paused => "已就绪;批次已被操作员暂停".to_owned(),
         }
-    }
-}
-
-fn wait_in_english(wait: &Wait) -> String {
-    match wait {
-        Wait::NotThere(no) => format!("batch {no} is not there yet"),
-        Wait::NotYet(no, status) if status.is_final() => {
-            format!("batch {no} ended {status} (run it again or force it)")
-        }
-        Wait::NotYet(no, status) => format!("batch {no} is {status}"),
-        Wait::NoneYet => "no batch is there yet".to_owned(),
-    }
-}
-
-fn wait_in_chinese(wait: &Wait) -> String {
-    match wait {
-        Wait::NotThere(no) => format!("批次 {no} 尚不存在"),
-        Wait::NotYet(no, status) if status.is_final() => {
-            format!("批次 {no} 已结束 {status}(请重跑或强制成功)")
-        }
-        Wait::NotYet(no, status) => format!("批次 {no} 为 {status}"),
-        Wait::NoneYet => "尚无批次".to_owned(),
     }
 }
 

@@ -1,13 +1,10 @@
 //! How a batch comes into the hands of this process: opened by an order, or resumed.
 
 use crate::domain::action::Action;
-use crate::domain::batch::{
-    Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, as_opened, deadline, plan,
-};
+use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, deadline, plan};
 use crate::domain::dag::Node as Place;
-use crate::domain::external::ExternalDependency;
 use crate::domain::id::{BatchId, JobCode, QueueId};
-use crate::domain::job::{Definition, JobDependency};
+use crate::domain::job::Definition;
 use crate::domain::queue::QueueStatus;
 use crate::domain::refusal::{Refusal, Refusals};
 use crate::domain::rerun::{Scope, UnknownJobs};
@@ -17,10 +14,11 @@ use crate::engine::active::{Active, Kept};
 use crate::engine::conditions::outputs_of;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::outside;
+use crate::engine::renewing::renewed;
 use crate::store::audit::Operator;
 use crate::store::{self, Tx, batch, node, queue, run_mode};
 use anyhow::{Context as _, Result};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Why an order did not become a batch of this process.
 #[derive(Debug, thiserror::Error)]
@@ -342,50 +340,6 @@ impl QueueDispatcher {
      longer than its lease; its jobs here were stopped"
 )]
 pub struct TakenOver(String, String);
-
-/// A snapshot with the present bodies and settings of the same jobs; another shape is refused,
-/// because rows and readiness were made for the old one.
-pub(super) fn renewed(snapshot: &Snapshot, latest: &Definition) -> Result<Snapshot> {
-    let latest = &as_opened(snapshot, latest)?;
-    let mut renewed = snapshot.clone();
-    let mut differs = Vec::new();
-    for job in &mut renewed.jobs {
-        match latest.jobs.iter().find(|j| j.code == job.code && j.is_active) {
-            Some(present) => *job = present.clone(),
-            None => differs.push(format!("- {}", job.code)),
-        }
-    }
-    let codes: HashSet<&JobCode> = snapshot.jobs.iter().map(|j| &j.code).collect();
-    let group = &snapshot.group.code;
-    let added = latest.jobs.iter().filter(|j| j.group == *group && j.is_active);
-    differs.extend(added.filter(|j| !codes.contains(&j.code)).map(|j| format!("+ {}", j.code)));
-    let edges = |all: &[JobDependency]| -> HashSet<(JobCode, JobCode)> {
-        let ours = all.iter().filter(|d| codes.contains(&d.job_code));
-        ours.map(|d| (d.job_code.clone(), d.depends_on.clone())).collect()
-    };
-    let (old, new) = (edges(&snapshot.dependencies), edges(&latest.dependencies));
-    differs.extend(old.symmetric_difference(&new).map(|(job, on)| format!("{job} <- {on}")));
-    let outside = |all: &[ExternalDependency]| -> Vec<ExternalDependency> {
-        all.iter().filter(|e| codes.contains(&e.job_code)).cloned().collect()
-    };
-    let (old, new) = (outside(&snapshot.externals), outside(&latest.externals));
-    let changed =
-        old.iter().filter(|e| !new.contains(e)).chain(new.iter().filter(|e| !old.contains(e)));
-    differs
-        .extend(changed.map(|e| format!("{} <- {} in batch {}", e.job_code, e.target(), e.batch)));
-    if !differs.is_empty() {
-        differs.sort();
-        return Err(Refused::OtherShape(group.to_string(), differs.join(", ")).into());
-    }
-    let present = latest.groups.iter().find(|g| g.code == *group);
-    renewed.group = present.cloned().unwrap_or(renewed.group);
-    // The same edges, with the present conditions.
-    let ours = latest.dependencies.iter().filter(|d| codes.contains(&d.job_code));
-    renewed.dependencies = ours.cloned().collect();
-    renewed.sources.clone_from(&latest.sources);
-    renewed.shared.clone_from(&latest.shared);
-    Ok(renewed)
-}
 
 impl Refused {
     /// The refusal of a batch that is there already.

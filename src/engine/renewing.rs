@@ -1,0 +1,53 @@
+//! What a batch goes on with when it takes over the present definition.
+
+use crate::domain::batch::{Snapshot, as_opened};
+use crate::domain::external::ExternalDependency;
+use crate::domain::id::JobCode;
+use crate::domain::job::{Definition, JobDependency};
+use crate::engine::opening::Refused;
+use anyhow::Result;
+use std::collections::HashSet;
+
+/// A snapshot with the present bodies and settings of the same jobs; another shape is refused,
+/// because rows and readiness were made for the old one.
+pub(super) fn renewed(snapshot: &Snapshot, latest: &Definition) -> Result<Snapshot> {
+    let latest = &as_opened(snapshot, latest)?;
+    let mut renewed = snapshot.clone();
+    let mut differs = Vec::new();
+    for job in &mut renewed.jobs {
+        match latest.jobs.iter().find(|j| j.code == job.code && j.is_active) {
+            Some(present) => *job = present.clone(),
+            None => differs.push(format!("- {}", job.code)),
+        }
+    }
+    let codes: HashSet<&JobCode> = snapshot.jobs.iter().map(|j| &j.code).collect();
+    let group = &snapshot.group.code;
+    let added = latest.jobs.iter().filter(|j| j.group == *group && j.is_active);
+    differs.extend(added.filter(|j| !codes.contains(&j.code)).map(|j| format!("+ {}", j.code)));
+    let edges = |all: &[JobDependency]| -> HashSet<(JobCode, JobCode)> {
+        let ours = all.iter().filter(|d| codes.contains(&d.job_code));
+        ours.map(|d| (d.job_code.clone(), d.depends_on.clone())).collect()
+    };
+    let (old, new) = (edges(&snapshot.dependencies), edges(&latest.dependencies));
+    differs.extend(old.symmetric_difference(&new).map(|(job, on)| format!("{job} <- {on}")));
+    let outside = |all: &[ExternalDependency]| -> Vec<ExternalDependency> {
+        all.iter().filter(|e| codes.contains(&e.job_code)).cloned().collect()
+    };
+    let (old, new) = (outside(&snapshot.externals), outside(&latest.externals));
+    let changed =
+        old.iter().filter(|e| !new.contains(e)).chain(new.iter().filter(|e| !old.contains(e)));
+    differs
+        .extend(changed.map(|e| format!("{} <- {} in batch {}", e.job_code, e.target(), e.batch)));
+    if !differs.is_empty() {
+        differs.sort();
+        return Err(Refused::OtherShape(group.to_string(), differs.join(", ")).into());
+    }
+    let present = latest.groups.iter().find(|g| g.code == *group);
+    renewed.group = present.cloned().unwrap_or(renewed.group);
+    // The same edges, with the present conditions.
+    let ours = latest.dependencies.iter().filter(|d| codes.contains(&d.job_code));
+    renewed.dependencies = ours.cloned().collect();
+    renewed.sources.clone_from(&latest.sources);
+    renewed.shared.clone_from(&latest.shared);
+    Ok(renewed)
+}
