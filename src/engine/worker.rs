@@ -129,6 +129,7 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         Err(outcome) => return outcome,
     };
     let claim = RowClaim {
+        stop: job.stop.clone(),
         db: around.db.clone(),
         queue_id: job.queue_id,
         attempt: job.attempt,
@@ -157,6 +158,7 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         checks::judged(&task, &context, outcome).await
     };
     let outcome = limited(job, around, Box::pin(work)).await;
+    let outcome = stopped_before(outcome, &job.stop);
     drop(ended);
     if let Err(error) = flusher.await {
         tracing::error!(%error, "the log of a try could not be stored to its end");
@@ -295,8 +297,24 @@ async fn store_lines(
     Ok(())
 }
 
+/// How long after the row says so a stop may take to reach the body.
+const STOP_COMES: Duration = Duration::from_secs(2);
+
+/// What a body that found its row gone says when the reason is that it is to be stopped: it was
+/// stopped before it began, and has not failed.
+fn stopped_before(outcome: Outcome, stop: &watch::Receiver<Option<StopReason>>) -> Outcome {
+    let is_gone = outcome.message.as_ref().is_some_and(|m| m.starts_with(handler::NOT_OURS));
+    let end = match (*stop.borrow(), is_gone) {
+        (Some(StopReason::TimedOut), true) => End::TimedOut,
+        (Some(StopReason::Killed), true) => End::Killed,
+        (Some(_), false) | (None, _) => return outcome,
+    };
+    Outcome::ended(end, "stopped before it began")
+}
+
 /// Asks the row itself whether it is still ours.
 struct RowClaim {
+    stop: watch::Receiver<Option<StopReason>>,
     db: Db,
     queue_id: QueueId,
     attempt: u32,
@@ -307,7 +325,16 @@ impl Claim for RowClaim {
     fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
         Box::pin(async move {
             let mut tx = self.db.read().await?;
-            queue::is_ours(&mut tx, self.queue_id, self.attempt, &self.owner).await
+            let ours = queue::is_ours(&mut tx, self.queue_id, self.attempt, &self.owner).await?;
+            drop(tx);
+            if !ours {
+                // A row that is KILLING says so before its stop is sent, which comes right after
+                // that commit.
+                let mut stop = self.stop.clone();
+                let told = stop.wait_for(Option::is_some);
+                let _in_time = tokio::time::timeout(STOP_COMES, told).await;
+            }
+            Ok(ours)
         })
     }
 }

@@ -115,6 +115,9 @@ pub trait Claim: Send + Sync {
     fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>>;
 }
 
+/// How a body says that its row is not its own any more, so that nothing was run.
+pub const NOT_OURS: &str = "the row belongs to another start by now";
+
 /// How another batch ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchEnd {
@@ -157,7 +160,7 @@ impl Context {
     pub(crate) async fn claimed(&self) -> Result<(), String> {
         match self.claim.still_ours().await {
             Ok(true) => Ok(()),
-            Ok(false) => Err("the row belongs to another start by now; nothing was run".to_owned()),
+            Ok(false) => Err(format!("{NOT_OURS}; nothing was run")),
             Err(e) => Err(format!("cannot ask whether the row is still ours: {e:#}")),
         }
     }

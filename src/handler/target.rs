@@ -11,7 +11,7 @@ use crate::domain::source::{DialectName, Source};
 use crate::handler::address;
 use crate::handler::ladder::{Ended, Ladder};
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::{Context, StopReason, Task};
+use crate::handler::{Context, NOT_OURS, StopReason, Task};
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use std::sync::Arc;
@@ -192,7 +192,7 @@ async fn get_ready(
         Ok(true) => Ok(session),
         Ok(false) => {
             session.close().await;
-            Err(failed("the row belongs to another start by now".to_owned()))
+            Err(failed(NOT_OURS.to_owned()))
         }
         Err(error) => {
             session.close().await;
