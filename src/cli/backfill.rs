@@ -5,7 +5,7 @@ use crate::cli::backfill_args::{HowArgs, StartArgs};
 use crate::cli::backfill_progress::watch;
 use crate::cli::backfill_words::{self as words, View};
 use crate::cli::progress::Show;
-use crate::cli::run::stop_on_signal;
+use crate::cli::run::to_the_end;
 use crate::cli::{BadInput, Ended, Global, batch, out};
 use crate::domain::backfill::BackfillStatus;
 use crate::domain::id::BackfillId;
@@ -20,7 +20,6 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 /// Arguments of `backfill`.
 #[derive(Args)]
@@ -188,30 +187,14 @@ struct Running {
 }
 
 async fn run(global: &Global, app: App, running: Running, how: &HowArgs) -> Result<Ended> {
-    let Running { mut dispatcher, news, id } = running;
+    let Running { dispatcher, news, id } = running;
     let lang = global.lang();
-    let show_as = match (how.quiet || global.json, out::is_terminal()) {
-        (true, _) => Show::Nothing,
-        (false, true) => Show::Live,
-        (false, false) => Show::Lines,
-    };
+    let show_as = if how.quiet || global.json { Show::Nothing } else { Show::here() };
     if show_as != Show::Nothing {
         out::note(&words::begun(id, lang));
     }
     let done = View::of(&app, id).await?.done();
-    let stop = CancellationToken::new();
-    let work = async {
-        let ended = dispatcher.run_until_done(&stop).await;
-        // Leaving drops the dispatcher and with it the senders of news, which ends the watching.
-        let left = dispatcher.leave().await;
-        ended.and(left)
-    };
-    let watched = async { tokio::join!(work, watch(news, show_as, done, lang)) };
-    let (worked, ()) = tokio::select! {
-        both = watched => both,
-        never = stop_on_signal(&stop, lang) => match never {},
-    };
-    worked?;
+    to_the_end(dispatcher, watch(news, show_as, done, lang), lang).await?;
     let view = View::of(&app, id).await?;
     show(global, &view)?;
     app.close().await;

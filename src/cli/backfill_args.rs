@@ -2,6 +2,7 @@
 
 use crate::app::whoami;
 use crate::cli::BadInput;
+use crate::cli::order::pairs;
 use crate::domain::backfill::{OnFailure, Only, Options, Order};
 use crate::domain::batch_no::range;
 use crate::domain::id::GroupCode;
@@ -9,7 +10,6 @@ use crate::domain::job::Definition;
 use crate::engine::backfill::Request;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// How a process runs a backfill.
@@ -80,14 +80,7 @@ impl StartArgs {
     pub(super) fn read(&self) -> Result<Request> {
         let text = self.range.as_deref().unwrap_or_default();
         let numbers = range(text).map_err(|e| BadInput(e.to_string()))?;
-        let mut params = BTreeMap::new();
-        for pair in &self.params {
-            let named = pair.split_once('=').filter(|(name, _)| !name.is_empty());
-            let (name, value) = named.ok_or_else(|| {
-                BadInput("--param: write NAME=VALUE, e.g. --param rate=7.1".to_owned())
-            })?;
-            params.insert(name.to_owned(), value.to_owned());
-        }
+        let params = pairs(&self.params)?;
         let options = Options {
             parallel: self.parallel,
             order: self.order.map(|order| match order {

@@ -21,6 +21,13 @@ pub(super) enum Show {
     Nothing,
 }
 
+impl Show {
+    /// What fits where the words go: a bar where somebody looks, lines in a log.
+    pub(super) fn here() -> Self {
+        if out::is_terminal() { Self::Live } else { Self::Lines }
+    }
+}
+
 /// Shows news until the sender is gone. `done` of `total` jobs are final already; `expected` says
 /// when all will be.
 pub(super) async fn watch(

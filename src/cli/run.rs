@@ -12,6 +12,7 @@ use crate::domain::id::{BatchId, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::lang::Lang;
 use crate::domain::rerun::UnknownJobs;
+use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::opening::Refused;
 use crate::store;
 use anyhow::{Context as _, Result};
@@ -82,40 +83,41 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     };
     let (total, done) = totals(&app, &ids).await?;
     announce(&app, &ids, &args, global.lang()).await?;
-    let watch = Watch::of(&app, &ids, global.lang()).await;
-    let stop = CancellationToken::new();
-    let work = async {
-        let mut dispatcher = dispatcher;
-        let ended = dispatcher.run_until_done(&stop).await;
-        // Leaving drops the dispatcher and with it the sender of news, which ends the watching.
-        let left = dispatcher.leave().await;
-        ended.and(left.context("end this process's lease"))
-    };
-    let watched = async {
-        tokio::join!(work, progress::watch(news, args.show(global), (total, done), watch))
-    };
-    let (worked, ()) = tokio::select! {
-        both = watched => both,
-        never = stop_on_signal(&stop, global.lang()) => match never {},
-    };
-    worked?;
+    let expected = Watch::of(&app, &ids, global.lang()).await;
+    let show = if args.quiet || global.json { Show::Nothing } else { Show::here() };
+    let shown = progress::watch(news, show, (total, done), expected);
+    to_the_end(dispatcher, shown, global.lang()).await?;
     let ended = summarise(global, &app, &ids).await;
     app.close().await;
     ended
+}
+
+/// Lets a dispatcher run until its batches have ended, or, after a signal, until what runs has ended,
+/// while `shown` tells of it. `shown` ends when the senders of news are dropped.
+pub(super) async fn to_the_end(
+    mut dispatcher: QueueDispatcher,
+    shown: impl Future<Output = ()>,
+    lang: Lang,
+) -> Result<()> {
+    let stop = CancellationToken::new();
+    let work = async {
+        let ended = dispatcher.run_until_done(&stop).await;
+        // Leaving drops the dispatcher and with it the senders of news.
+        let left = dispatcher.leave().await;
+        ended.and(left.context("end this process's lease"))
+    };
+    let watched = async { tokio::join!(work, shown) };
+    let (worked, ()) = tokio::select! {
+        both = watched => both,
+        never = stop_on_signal(&stop, lang) => match never {},
+    };
+    worked
 }
 
 impl RunArgs {
     fn how(&self) -> resume::How {
         let unknown = if self.rerun_unknown { UnknownJobs::Rerun } else { UnknownJobs::Leave };
         resume::How { unknown, latest: self.latest }
-    }
-
-    fn show(&self, global: &Global) -> Show {
-        match (self.quiet || global.json, out::is_terminal()) {
-            (true, _) => Show::Nothing,
-            (false, true) => Show::Live,
-            (false, false) => Show::Lines,
-        }
     }
 }
 

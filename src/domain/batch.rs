@@ -2,8 +2,10 @@
 
 mod asked;
 mod error;
+mod status;
 
 pub use error::BatchError;
+pub use status::BatchStatus;
 
 use crate::domain::batch_no::{BatchExpr, Period};
 use crate::domain::check::Check;
@@ -14,7 +16,6 @@ use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId};
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
 use crate::domain::order_params::{self, Declared, Findings};
 use crate::domain::params::{BatchValues, Layers};
-use crate::domain::queue::QueueStatus;
 use crate::domain::source::Source;
 use crate::domain::time::{Millis, at_wall_clock, day_in};
 use chrono::NaiveDate;
@@ -45,95 +46,6 @@ pub struct BatchOrder<N = BatchNo> {
 
 /// An order as it is written: its batch number may be an expression, `month(-1)`.
 pub type AskedOrder = BatchOrder<BatchExpr>;
-
-/// State of a `job_batch` row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum BatchStatus {
-    /// Jobs are open.
-    Running,
-    /// Being stopped by an operator.
-    Killing,
-    /// Every job succeeded.
-    Success,
-    /// Every job counts as success, some with warnings, forced or skipped.
-    Warning,
-    /// A job failed, timed out or has an unknown outcome.
-    Failed,
-    /// Stopped by an operator.
-    Killed,
-}
-
-impl BatchStatus {
-    /// Every state.
-    pub const ALL: [Self; 6] =
-        [Self::Running, Self::Killing, Self::Success, Self::Warning, Self::Failed, Self::Killed];
-
-    /// The word in the `status` column.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "RUNNING",
-            Self::Killing => "KILLING",
-            Self::Success => "SUCCESS",
-            Self::Warning => "WARNING",
-            Self::Failed => "FAILED",
-            Self::Killed => "KILLED",
-        }
-    }
-
-    /// The state a column's word means.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|s| s.as_str() == word)
-    }
-
-    /// Nothing more happens by itself.
-    pub fn is_final(self) -> bool {
-        !matches!(self, Self::Running | Self::Killing)
-    }
-
-    /// The batch did what it was for.
-    pub fn is_success(self) -> bool {
-        matches!(self, Self::Success | Self::Warning)
-    }
-
-    /// The result of a batch whose jobs are all final.
-    pub fn of(jobs: impl Iterator<Item = QueueStatus>) -> Self {
-        jobs.fold(Self::Success, |result, job| result.max_severity(Self::of_job(job)))
-    }
-
-    fn of_job(job: QueueStatus) -> Self {
-        match job {
-            // A branch that was not taken is as planned as one that was.
-            QueueStatus::Success | QueueStatus::NotTaken => Self::Success,
-            QueueStatus::Warning | QueueStatus::Forced | QueueStatus::Skipped => Self::Warning,
-            QueueStatus::Killed => Self::Killed,
-            QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::UpstreamFailed => {
-                Self::Failed
-            }
-            QueueStatus::Unknown => Self::Failed,
-            QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued => Self::Running,
-            QueueStatus::Running | QueueStatus::RetryWait | QueueStatus::Killing => Self::Running,
-        }
-    }
-
-    fn max_severity(self, other: Self) -> Self {
-        let rank = |s: Self| match s {
-            Self::Success => 0,
-            Self::Warning => 1,
-            Self::Failed => 2,
-            Self::Killed => 3,
-            Self::Killing => 4,
-            Self::Running => 5,
-        };
-        if rank(other) > rank(self) { other } else { self }
-    }
-}
-
-impl std::fmt::Display for BatchStatus {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
-    }
-}
 
 /// The definition a batch runs from its first moment to its last, whatever is applied meanwhile;
 /// kept in `job_batch.snapshot` as JSON.
@@ -515,7 +427,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_result_keeps_the_worst() {
-        use QueueStatus as Q;
+        use crate::domain::queue::QueueStatus as Q;
         for (jobs, result) in [
             (vec![Q::Success, Q::Success], BatchStatus::Success),
             (vec![Q::Success, Q::Forced], BatchStatus::Warning),

@@ -141,11 +141,6 @@ impl Dag {
         edges.map(|e| (Node(e.source().index() as u32), *e.weight() as usize))
     }
 
-    /// How many jobs this one waits for.
-    pub fn parent_count(&self, node: Node) -> u32 {
-        self.parents(node).count() as u32
-    }
-
     /// Jobs that this one waits for, directly.
     pub fn parents(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
         self.graph

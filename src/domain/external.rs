@@ -112,26 +112,6 @@ pub struct Waiting {
     pub waits: Vec<Wait>,
 }
 
-/// The state of a batch in the words of a job, for conditions on whole batches.
-pub fn as_job(status: BatchWord) -> QueueStatus {
-    match status {
-        BatchWord::Open => QueueStatus::Running,
-        BatchWord::Well => QueueStatus::Success,
-        BatchWord::Badly => QueueStatus::Failed,
-    }
-}
-
-/// How a batch stands, as far as who waits for it cares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BatchWord {
-    /// Not ended.
-    Open,
-    /// Ended SUCCESS or WARNING.
-    Well,
-    /// Ended any other way.
-    Badly,
-}
-
 /// What a dependency on other batches says, given each of them as it stands; `expired` when
 /// `wait_sec` is over. Gives what it still waits for while it says nothing.
 ///

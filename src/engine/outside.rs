@@ -2,7 +2,7 @@
 
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Node;
-use crate::domain::external::{Expired, Missing, Waiting, judge};
+use crate::domain::external::{Expired, Missing, Wait, Waiting, judge};
 use crate::domain::id::BatchId;
 use crate::domain::time::Millis;
 use crate::domain::trigger_rule::{Edge, Tally};
@@ -32,25 +32,36 @@ pub async fn read(tx: &mut Tx, batch: &Batch, snapshot: &Snapshot, now: Millis) 
         })?;
         let mut waiting =
             Waiting { external: external.clone(), wanted, edge: None, waits: Vec::new() };
-        look(tx, batch, &mut waiting, now).await?;
+        let said = look(tx, batch, &waiting, now).await?;
+        keep(&mut waiting, said);
         outside.push((*node, waiting));
     }
     Ok(outside)
 }
 
-/// Looks at one again. `true` when it has spoken.
-async fn look(tx: &mut Tx, batch: &Batch, waiting: &mut Waiting, now: Millis) -> Result<bool> {
+/// What one says now, or what it waits for.
+async fn look(
+    tx: &mut Tx,
+    batch: &Batch,
+    waiting: &Waiting,
+    now: Millis,
+) -> Result<Result<Edge, Vec<Wait>>> {
     let external = &waiting.external;
     let seen = store::outside::seen(tx, external, &waiting.wanted, batch.batch_id).await?;
     let expired = match deadline(batch, waiting) {
         Some(at) if at <= now => Expired::Yes,
         Some(_) | None => Expired::No,
     };
-    match judge(external, &seen, expired) {
+    Ok(judge(external, &seen, expired))
+}
+
+/// Keeps what was seen; gives the edge when it has spoken.
+fn keep(waiting: &mut Waiting, said: Result<Edge, Vec<Wait>>) -> Option<Edge> {
+    match said {
         Ok(edge) => waiting.edge = Some(edge),
         Err(waits) => waiting.waits = waits,
     }
-    Ok(waiting.edge.is_some())
+    waiting.edge
 }
 
 /// When waiting is over.
@@ -122,16 +133,21 @@ impl QueueDispatcher {
         for id in open {
             let now = self.clock.now();
             let Some(active) = self.active.get_mut(&id) else { continue };
-            let mut heard = Vec::new();
+            // All are read before any is kept: one that an error kept from being counted would not
+            // be asked again, and its job would wait for ever.
+            let mut said = Vec::new();
             let mut tx = self.db.read().await?;
-            for (node, waiting) in active.outside.iter_mut().filter(|(_, w)| w.edge.is_none()) {
-                if look(&mut tx, &active.batch, waiting, now).await? {
-                    heard.push((*node, waiting.edge));
-                }
+            for (_, waiting) in active.outside.iter().filter(|(_, w)| w.edge.is_none()) {
+                said.push(look(&mut tx, &active.batch, waiting, now).await?);
             }
             drop(tx);
+            let open = active.outside.iter_mut().filter(|(_, w)| w.edge.is_none());
+            let heard: Vec<(Node, Edge)> = open
+                .zip(said)
+                .filter_map(|((node, waiting), said)| Some((*node, keep(waiting, said)?)))
+                .collect();
             let mut changes = Changes::default();
-            for (node, edge) in heard.into_iter().filter_map(|(n, e)| Some((n, e?))) {
+            for (node, edge) in heard {
                 active.hear(node, edge, &mut changes, now);
             }
             if !changes.is_empty() {

@@ -2,7 +2,7 @@
 
 use crate::domain::batch::BatchStatus;
 use crate::domain::batch_no::{Wanted, latest_up_to};
-use crate::domain::external::{BatchWord, ExternalDependency, Seen, as_job};
+use crate::domain::external::{ExternalDependency, Seen};
 use crate::domain::id::{BatchId, BatchNo, GroupCode};
 use crate::domain::outcome::Outputs;
 use crate::domain::queue::QueueStatus;
@@ -63,7 +63,7 @@ async fn one(tx: &mut Tx, external: &ExternalDependency, batch_no: BatchNo) -> R
         let word = row.text("status")?;
         let status = BatchStatus::parse(&word)
             .with_context(|| format!("job_batch.status holds {word:?}, which is no state"))?;
-        return Ok(Seen { batch_no, status: Some(as_job(word_of(status))), holds: false });
+        return Ok(Seen { batch_no, status: Some(status.as_job()), holds: false });
     };
     let row = tx
         .fetch_optional(
@@ -85,12 +85,4 @@ async fn one(tx: &mut Tx, external: &ExternalDependency, batch_no: BatchNo) -> R
         When::Success | When::Failure | When::Done | When::Skipped => false,
     };
     Ok(Seen { batch_no, status: Some(status), holds })
-}
-
-fn word_of(status: BatchStatus) -> BatchWord {
-    match status {
-        BatchStatus::Running | BatchStatus::Killing => BatchWord::Open,
-        BatchStatus::Success | BatchStatus::Warning => BatchWord::Well,
-        BatchStatus::Failed | BatchStatus::Killed => BatchWord::Badly,
-    }
 }

@@ -265,7 +265,28 @@ jobs:
     assert_eq!(bench.states(quarter).await, "SUM=SUCCESS");
 }
 
+async fn an_answer_read_before_an_error_is_not_lost(bench: Bench) {
+    let yaml = "
+groups: { month: {}, sum: {} }
+jobs:
+  CLOSE: { type: NOOP, group: month }
+  A: { type: NOOP, group: sum, depends_on: [{ group: month, batch: '202407' }] }
+  B: { type: NOOP, group: sum, depends_on: [{ group: month, job: CLOSE, batch: '202407' }] }
+";
+    let mut process = bench.process().await;
+    let id = open(&mut process, yaml, "2024Q3", "sum").await;
+    settle(&mut process).await;
+    run(&bench, yaml, "202407", "month").await;
+    // The batch of A can be read, the job of B cannot: the look fails between the two.
+    bench.by_hand("ALTER TABLE job_queue RENAME TO job_queue_away").await;
+    process.look_outside().await.expect_err("no job_queue");
+    bench.by_hand("ALTER TABLE job_queue_away RENAME TO job_queue").await;
+    settle(&mut process).await;
+    assert_eq!(bench.states(id).await, "A=SUCCESS B=SUCCESS");
+}
+
 on_each_database! {
+    an_answer_read_before_an_error_is_not_lost
     each_trigger_rule_decides_its_job
     a_branch_not_taken_skips_what_hangs_on_it_alone
     branches_are_the_same_after_a_crash
