@@ -46,6 +46,8 @@ pub struct Database {
     pub max_connections: u32,
     /// Seconds.
     pub connect_timeout_sec: u64,
+    /// Seconds.
+    pub statement_timeout_sec: u64,
 }
 
 /// `[engine]`
@@ -58,6 +60,8 @@ pub struct Engine {
     pub ageing_sec: u32,
     /// Seconds.
     pub lease_sec: u32,
+    /// Dead workers.
+    pub park_after: u32,
 }
 
 /// `[log]`
@@ -78,6 +82,8 @@ pub struct Stop {
     pub grace_sec: u64,
     /// Seconds.
     pub confirm_sec: u64,
+    /// Seconds.
+    pub drain_sec: u32,
 }
 
 /// `[source]`
@@ -86,6 +92,12 @@ pub struct Stop {
 pub struct Sources {
     /// Seconds.
     pub connect_timeout_sec: u64,
+    /// Seconds.
+    pub away_sec: u64,
+    /// Seconds.
+    pub idle_sec: u64,
+    /// Seconds.
+    pub look_sec: u64,
 }
 
 /// `[script]`
@@ -94,6 +106,8 @@ pub struct Sources {
 pub struct Script {
     /// Names of variables.
     pub inherit_env: Vec<String>,
+    /// Processes of one script; 0 is no limit.
+    pub max_processes: u32,
     /// Name to absolute path.
     pub interpreters: BTreeMap<String, PathBuf>,
 }
@@ -134,6 +148,10 @@ impl Config {
             ("engine.lease_sec", self.engine.lease_sec.into()),
             ("engine.ageing_sec", self.engine.ageing_sec.into()),
             ("log.flush_ms", self.log.flush_ms),
+            ("engine.park_after", self.engine.park_after.into()),
+            ("database.statement_timeout_sec", self.database.statement_timeout_sec),
+            ("source.idle_sec", self.source.idle_sec),
+            ("source.look_sec", self.source.look_sec),
         ];
         for (key, value) in at_least_one {
             anyhow::ensure!(value >= 1, "{key} is {value}; it must be 1 or more");
@@ -160,6 +178,7 @@ impl Config {
             password: self.database.password.clone(),
             max_connections: self.database.max_connections,
             connect_timeout: Duration::from_secs(self.database.connect_timeout_sec),
+            statement_timeout: Duration::from_secs(self.database.statement_timeout_sec),
             may_create: false,
         }
     }
@@ -172,6 +191,8 @@ impl Config {
             lease_ms: i64::from(self.engine.lease_sec) * 1_000,
             log_flush_ms: self.log.flush_ms,
             log_max_bytes: self.log.max_bytes_per_try,
+            park_after: self.engine.park_after,
+            drain_ms: i64::from(self.stop.drain_sec) * 1_000,
         }
     }
 
@@ -183,6 +204,12 @@ impl Config {
             kill_grace: Duration::from_secs(self.stop.grace_sec),
             kill_confirm: Duration::from_secs(self.stop.confirm_sec),
             connect_timeout: Duration::from_secs(self.source.connect_timeout_sec),
+            away: Duration::from_secs(self.source.away_sec),
+            idle: Duration::from_secs(self.source.idle_sec),
+            look_every: Duration::from_secs(self.source.look_sec),
+            script_lease: Duration::from_secs(self.engine.lease_sec.into()),
+            keeper: std::env::current_exe().ok(),
+            script_processes: (self.script.max_processes > 0).then_some(self.script.max_processes),
         }
     }
 }

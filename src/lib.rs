@@ -13,6 +13,9 @@
 //!                       domain                  DECIDE: types and pure rules
 //! ```
 
+#[macro_use]
+pub mod failpoint;
+
 // Story order: what is decided, read, drawn, remembered, done, run, wired, said.
 pub mod domain;
 

@@ -156,6 +156,7 @@ enum Ended {
 
 /// Runs the program and gives its exit code.
 pub fn main() -> ExitCode {
+    failpoint_setup!();
     let cli = Cli::parse();
     hide_environment();
     start_log(cli.global.verbose);

@@ -24,6 +24,8 @@ pub struct Settings {
     pub max_connections: u32,
     /// How long to try to connect.
     pub connect_timeout: Duration,
+    /// How long one statement may be without an answer before its connection is given up.
+    pub statement_timeout: Duration,
     /// Whether a SQLite file that is not there may be made; else it is an error.
     pub may_create: bool,
 }

@@ -26,6 +26,15 @@ static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../migrations/postgres/0002_rules_and_actions.sql"),
         ],
     ),
+    (
+        3,
+        "trust",
+        [
+            include_str!("../../migrations/sqlite/0003_trust.sql"),
+            include_str!("../../migrations/mysql/0003_trust.sql"),
+            include_str!("../../migrations/postgres/0003_trust.sql"),
+        ],
+    ),
 ];
 
 /// How the schema stands to this binary.

@@ -142,6 +142,7 @@ impl Tx {
     /// Runs a statement; gives the number of rows it found (MySQL too counts found rows, not
     /// changed ones), which is what a compare-and-set asks for.
     pub async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64> {
+        failpoint_or!("db.statement", Error::TryAgain("a failpoint says so".to_owned()));
         let sql = AssertSqlSafe(self.dialect().placeholders(sql).into_owned());
         Ok(
             on!(self, conn => row::bind(sqlx::query(sql), values).execute(conn).await?.rows_affected()),

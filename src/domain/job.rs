@@ -9,6 +9,7 @@ use crate::domain::id::{GroupCode, JobCode, JobType, SourceName};
 use crate::domain::pool::{LockUse, Pool, PoolUse};
 use crate::domain::retry::RetryPolicy;
 use crate::domain::trigger_rule::{TriggerRule, When};
+use crate::domain::tx_class::{OnUnknown, TxClass};
 use chrono::NaiveTime;
 use serde::{Deserialize, Serialize};
 
@@ -81,6 +82,12 @@ pub struct JobDef {
     pub priority: i32,
     /// May be started again when the outcome of a try could not be learnt.
     pub idempotent: bool,
+    /// What ties its effect to the record that it happened.
+    #[serde(default, skip_serializing_if = "TxClass::is_none")]
+    pub tx: TxClass,
+    /// What is done when its outcome cannot be learnt; `when_unknown` has the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_unknown: Option<OnUnknown>,
     /// An inactive job is left out of batches.
     pub is_active: bool,
     /// Addresses that hear of a final failure or time-out.
@@ -165,6 +172,8 @@ impl JobDef {
             retry_delay_sec: 0,
             priority: 0,
             idempotent: false,
+            tx: TxClass::None,
+            on_unknown: None,
             is_active: true,
             notify_email: Vec::new(),
             owner: None,
@@ -184,6 +193,13 @@ impl JobDef {
             for_each: None,
             fan_out: None,
         }
+    }
+
+    /// What is done when the outcome of a try cannot be learnt: what it says itself, else another
+    /// try if it is idempotent. Of no weight where the outcome can be looked up.
+    pub fn when_unknown(&self) -> OnUnknown {
+        let default = if self.idempotent { OnUnknown::Retry } else { OnUnknown::Hold };
+        self.on_unknown.unwrap_or(default)
     }
 
     /// `${item}`: what it was made for, when a fan-out made it.

@@ -23,6 +23,8 @@ pub enum End {
     TimedOut,
     /// The body was stopped because an operator or its batch's deadline wanted it, and is proven gone.
     Killed,
+    /// The body was stopped because this process leaves, or lost its lease, and is proven gone.
+    Returned,
     /// Whether the body took effect cannot be learnt: the connection broke while it ran, or it was
     /// stopped and its server session could not be confirmed gone.
     Unknown,
@@ -164,6 +166,16 @@ pub enum Retry {
     Never,
 }
 
+/// How far a try came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Reach {
+    /// Nothing of the body was sent, and nothing was learnt of an earlier try.
+    Before,
+    /// The body was sent, or what became of an earlier try was looked up.
+    #[default]
+    Body,
+}
+
 /// What kind of error it was, for rules about which are tried again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorInfo {
@@ -186,18 +198,36 @@ pub struct Outcome {
     pub retry: Retry,
     /// What kind of error it was, when it is known.
     pub error: Option<ErrorInfo>,
+    /// How far it came.
+    pub reach: Reach,
+    /// Its row says so already: that was written in the transaction of its body.
+    pub is_recorded: bool,
 }
 
 impl Outcome {
     /// Ended well.
     pub fn success(outputs: Outputs) -> Self {
-        Self { end: End::Success, message: None, outputs, retry: Retry::Allowed, error: None }
+        Self {
+            end: End::Success,
+            message: None,
+            outputs,
+            retry: Retry::Allowed,
+            error: None,
+            reach: Reach::Body,
+            is_recorded: false,
+        }
     }
 
     /// Ended any other way, with the reason.
     pub fn ended(end: End, message: impl Into<String>) -> Self {
         let (message, outputs) = (Some(message.into()), Outputs::default());
-        Self { end, message, outputs, retry: Retry::Allowed, error: None }
+        Self { end, message, ..Self::success(outputs) }
+    }
+
+    /// The same of a try that ended before anything of its body was sent.
+    #[must_use]
+    pub fn before_it_began(self) -> Self {
+        Self { reach: Reach::Before, ..self }
     }
 
     /// The same without what came back in parameters that are declared secret.

@@ -169,6 +169,8 @@ pub enum Event {
     LoseTrack,
     /// Its worker died and its body may be started again.
     Orphan,
+    /// Its worker died each time it ran; it is held until an operator lets it go.
+    Park,
     /// Its body is being stopped, on time-out or by an operator.
     BeginKill,
     /// It was stopped, or need not start any more.
@@ -195,7 +197,7 @@ pub enum Event {
 
 impl Event {
     /// Every event, in story order.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Enqueue,
         Self::Claim,
         Self::Succeed,
@@ -205,6 +207,7 @@ impl Event {
         Self::TimeOut,
         Self::LoseTrack,
         Self::Orphan,
+        Self::Park,
         Self::BeginKill,
         Self::Kill,
         Self::FailUpstream,
@@ -245,7 +248,10 @@ impl QueueStatus {
             (S::Running | S::Killing, Event::Fail) => S::Failed,
             (S::Running | S::Killing, Event::TimeOut) => S::Timeout,
             (S::Running | S::Killing, Event::LoseTrack) => S::Unknown,
+            // Stopped before it could be looked up what became of an earlier try.
+            (S::RetryWait, Event::LoseTrack) => S::Unknown,
             (S::Running | S::Killing, Event::Orphan) => S::RetryWait,
+            (S::Running | S::Killing, Event::Park) => S::Held,
             (S::Running, Event::BeginKill) => S::Killing,
 
             (S::Killing, Event::Kill) => S::Killed,
@@ -342,6 +348,15 @@ pub struct QueueEntry {
     pub run_mode: Option<RunMode>,
     /// An operator's priority for it in this batch; its definition's otherwise.
     pub priority: Option<i32>,
+    /// Which run this is, counted from 1: what its idempotency key ends with. A rerun begins the next,
+    /// but not of a job whose outcome is unknown, for what became of it is found by its key.
+    pub run_no: u32,
+    /// How many workers in a row died while it ran.
+    pub crash_count: u32,
+    /// Tries in a row whose outcome is open and will be looked up by the next; 0 when none is.
+    pub unresolved: u32,
+    /// What its running try waits for before its body, in words.
+    pub waits_on: Option<String>,
 }
 
 impl QueueEntry {

@@ -1,11 +1,12 @@
 //! What an outcome means for the row: done, tried again, or given up.
 
 use crate::domain::job::{AfterCrash, JobDef};
-use crate::domain::outcome::{End, Outcome, Retry};
+use crate::domain::outcome::{End, Outcome, Reach, Retry};
 use crate::domain::queue::Event;
 use crate::domain::retry::ErrorClass;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
+use crate::domain::tx_class::OnUnknown;
 
 /// The change an outcome makes to its queue row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Settlement {
     pub message: Option<String>,
     /// Whether the owners are told: after a final failure, time-out or unknown outcome.
     pub tell_owners: bool,
+    /// Tries in a row whose outcome is open, afterwards.
+    pub unresolved: u32,
 }
 
 /// What is known of a try beside its outcome.
@@ -31,6 +34,8 @@ pub struct Try {
     pub roll: u64,
     /// Whether another may follow.
     pub retries: Retries,
+    /// Tries in a row before it whose outcome is open.
+    pub unresolved: u32,
 }
 
 /// Whether tries are made again at all.
@@ -48,6 +53,10 @@ pub enum Retries {
 /// are among those that the job's retry policy names. An unknown outcome is tried again only if the
 /// job is declared idempotent as well, because its effect may already be there. A body that an
 /// operator stopped is never tried again by itself.
+///
+/// Of a job that is recorded (`tx: same`, `tx: ledger`) an unknown outcome is never final: the next try
+/// looks it up before it does anything, so that is tried until it is known. Nor is the end of a try
+/// that could not look. Neither, nor a try that was handed back, is charged to the job.
 pub fn settle(job: &JobDef, this: Try, outcome: &Outcome, now: Millis) -> Settlement {
     let try_count = this.failed_before;
     let message = outcome.message.as_ref().map(|m| storable(m.as_bytes(), MESSAGE_MAX));
@@ -57,7 +66,26 @@ pub fn settle(job: &JobDef, this: Try, outcome: &Outcome, now: Millis) -> Settle
         not_before: None,
         message: message.clone(),
         tell_owners: false,
+        unresolved: 0,
     };
+    let look_again = || {
+        let unresolved = this.unresolved + 1;
+        let delay = i64::from(LOOK_AGAIN_MS << (unresolved - 1).min(6)).min(LOOK_AGAIN_MAX_MS);
+        let not_before = Some(now.plus(delay));
+        Settlement { not_before, unresolved, ..done(Event::RetryLater) }
+    };
+    let return_it = || Settlement { not_before: Some(now), ..done(Event::RetryLater) };
+    if this.unresolved > 0 && outcome.reach == Reach::Before {
+        return match outcome.end {
+            // Whoever wants it dead is told that nobody knows what became of it.
+            End::Killed => Settlement {
+                unresolved: this.unresolved,
+                tell_owners: true,
+                ..done(Event::LoseTrack)
+            },
+            _ => look_again(),
+        };
+    }
     let may_retry = may_retry(job, this, outcome);
     let give_up = |event| Settlement { tell_owners: true, try_count: try_count + 1, ..done(event) };
     let retry = || Settlement {
@@ -73,10 +101,21 @@ pub fn settle(job: &JobDef, this: Try, outcome: &Outcome, now: Millis) -> Settle
         End::TimedOut if may_retry => retry(),
         End::TimedOut => give_up(Event::TimeOut),
         End::Killed => done(Event::Kill),
-        End::Unknown if job.idempotent && may_retry => retry(),
-        End::Unknown => give_up(Event::LoseTrack),
+        End::Returned if outcome.reach == Reach::Before || job.tx.is_recorded() => return_it(),
+        End::Unknown if job.tx.is_recorded() && this.retries == Retries::AsDefined => look_again(),
+        End::Returned | End::Unknown => match job.when_unknown() {
+            OnUnknown::Retry if outcome.end == End::Returned => return_it(),
+            OnUnknown::Retry if may_retry => retry(),
+            OnUnknown::Retry | OnUnknown::Hold => give_up(Event::LoseTrack),
+            OnUnknown::Fail => give_up(Event::Fail),
+        },
     }
 }
+
+/// Milliseconds before an outcome that could not be looked up is looked up again; doubled each time.
+const LOOK_AGAIN_MS: u32 = 1_000;
+/// Milliseconds between two looks, at most.
+const LOOK_AGAIN_MAX_MS: i64 = 60_000;
 
 fn may_retry(job: &JobDef, this: Try, outcome: &Outcome) -> bool {
     let (class, sqlstate) = match (&outcome.end, &outcome.error) {
@@ -95,13 +134,22 @@ fn delay_ms(job: &JobDef, this: Try) -> i64 {
     i64::try_from(delay).unwrap_or(i64::MAX)
 }
 
-/// What becomes of a row whose worker died while it ran. A lost worker is not the job's fault, so
-/// no try is charged.
-pub fn settle_orphan(job: &JobDef, after_crash: AfterCrash) -> Event {
-    match after_crash {
-        AfterCrash::StartsAgain => Event::Orphan,
-        AfterCrash::AsDeclared if job.idempotent => Event::Orphan,
-        AfterCrash::AsDeclared => Event::LoseTrack,
+/// What becomes of a row whose worker died while it ran, the `crashes`-th in a row. A lost worker is
+/// not the job's fault, so no try is charged; but a job that is to start again is parked when
+/// `park_after` workers have died of it (or beside it: nobody can tell).
+pub fn settle_orphan(
+    job: &JobDef,
+    after_crash: AfterCrash,
+    crashes: u32,
+    park_after: u32,
+) -> Event {
+    let again = if crashes >= park_after { Event::Park } else { Event::Orphan };
+    match (after_crash, job.when_unknown()) {
+        (AfterCrash::StartsAgain, _) => Event::Orphan,
+        (AfterCrash::AsDeclared, _) if job.tx.is_recorded() => again,
+        (AfterCrash::AsDeclared, OnUnknown::Retry) => again,
+        (AfterCrash::AsDeclared, OnUnknown::Hold) => Event::LoseTrack,
+        (AfterCrash::AsDeclared, OnUnknown::Fail) => Event::Fail,
     }
 }
 
@@ -111,6 +159,7 @@ mod tests {
     use crate::domain::id::{GroupCode, JobCode, JobType};
     use crate::domain::outcome::Outputs;
     use crate::domain::retry::RetryPolicy;
+    use crate::domain::tx_class::TxClass;
     use proptest::prelude::*;
 
     fn job(retry_count: u32, idempotent: bool) -> JobDef {
@@ -126,7 +175,7 @@ mod tests {
     }
 
     fn after(failed_before: u32) -> Try {
-        Try { failed_before, roll: 7, retries: Retries::AsDefined }
+        Try { failed_before, roll: 7, retries: Retries::AsDefined, unresolved: 0 }
     }
 
     #[test]
@@ -157,9 +206,73 @@ mod tests {
             let later = (event == E::RetryLater).then_some(Millis(31_000));
             assert_eq!(settled.not_before, later);
         }
-        assert_eq!(settle_orphan(&job(0, true), AfterCrash::AsDeclared), E::Orphan);
-        assert_eq!(settle_orphan(&job(0, false), AfterCrash::AsDeclared), E::LoseTrack);
-        assert_eq!(settle_orphan(&job(0, false), AfterCrash::StartsAgain), E::Orphan);
+    }
+
+    /// A job of a class, idempotent or not, with a policy.
+    fn classed(tx: TxClass, idempotent: bool, on_unknown: Option<OnUnknown>) -> JobDef {
+        JobDef { tx, on_unknown, ..job(1, idempotent) }
+    }
+
+    #[test]
+    fn what_becomes_of_a_job_whose_worker_died() {
+        use {AfterCrash as A, Event as E, OnUnknown as O, TxClass as T};
+        for (job, after_crash, first, third) in [
+            (classed(T::None, true, None), A::AsDeclared, E::Orphan, E::Park),
+            (classed(T::None, false, None), A::AsDeclared, E::LoseTrack, E::LoseTrack),
+            (classed(T::None, false, None), A::StartsAgain, E::Orphan, E::Orphan),
+            (classed(T::None, true, Some(O::Hold)), A::AsDeclared, E::LoseTrack, E::LoseTrack),
+            (classed(T::None, false, Some(O::Fail)), A::AsDeclared, E::Fail, E::Fail),
+            (classed(T::Ledger, false, None), A::AsDeclared, E::Orphan, E::Park),
+            (classed(T::Same, false, Some(O::Fail)), A::AsDeclared, E::Orphan, E::Park),
+        ] {
+            assert_eq!(settle_orphan(&job, after_crash, 1, 3), first, "{job:?}");
+            assert_eq!(settle_orphan(&job, after_crash, 3, 3), third, "{job:?}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_outcome_is_never_guessed() {
+        use {End as D, Event as E, OnUnknown as O, Reach as R, TxClass as T};
+        // (class, idempotent, policy, open tries before, end, reach) -> (event, open tries after, charged)
+        for (tx, idempotent, policy, open, end, reach, event, after, charged) in [
+            (T::None, false, None, 0, D::Unknown, R::Body, E::LoseTrack, 0, 1),
+            (T::None, false, Some(O::Fail), 0, D::Unknown, R::Body, E::Fail, 0, 1),
+            (T::None, true, None, 0, D::Unknown, R::Body, E::RetryLater, 0, 1),
+            (T::Ledger, false, None, 0, D::Unknown, R::Body, E::RetryLater, 1, 0),
+            (T::Same, false, Some(O::Fail), 4, D::Unknown, R::Body, E::RetryLater, 5, 0),
+            // Could not look: neither a failure nor a time-out of the job.
+            (T::Ledger, false, None, 1, D::Failed, R::Before, E::RetryLater, 2, 0),
+            (T::Ledger, false, None, 1, D::TimedOut, R::Before, E::RetryLater, 2, 0),
+            (T::Ledger, false, None, 1, D::Killed, R::Before, E::LoseTrack, 1, 0),
+            // Looked, and ran.
+            (T::Ledger, false, None, 1, D::Failed, R::Body, E::RetryLater, 0, 1),
+            (T::Ledger, false, None, 1, D::Success, R::Body, E::Succeed, 0, 0),
+            // Handed back.
+            (T::None, false, None, 0, D::Returned, R::Before, E::RetryLater, 0, 0),
+            (T::None, false, None, 0, D::Returned, R::Body, E::LoseTrack, 0, 1),
+            (T::None, true, None, 0, D::Returned, R::Body, E::RetryLater, 0, 0),
+            (T::Ledger, false, None, 0, D::Returned, R::Body, E::RetryLater, 0, 0),
+        ] {
+            let job = classed(tx, idempotent, policy);
+            let this = Try { unresolved: open, ..self::after(0) };
+            let outcome = Outcome { reach, ..Outcome::ended(end, "no") };
+            let settled = settle(&job, this, &outcome, Millis(0));
+            let found = (settled.event, settled.unresolved, settled.try_count);
+            assert_eq!(found, (event, after, charged), "{outcome:?} of {tx:?}");
+        }
+    }
+
+    #[test]
+    fn looks_come_slower_and_slower() {
+        let job = classed(TxClass::Ledger, false, None);
+        let delays: Vec<_> = [0, 1, 5, 6, 99]
+            .map(|unresolved| {
+                let this = Try { unresolved, ..after(0) };
+                settle(&job, this, &Outcome::ended(End::Unknown, "no"), Millis(0)).not_before
+            })
+            .into();
+        let expected = [1_000, 2_000, 32_000, 60_000, 60_000].map(|ms| Some(Millis(ms)));
+        assert_eq!(delays, expected);
     }
 
     #[test]

@@ -46,6 +46,10 @@ fn stage(jobs: &[(TriggerRule, QueueStatus)], edges: &[(usize, usize)]) -> Stage
         error_message: None,
         run_mode: None,
         priority: None,
+        run_no: 1,
+        crash_count: 0,
+        unresolved: 0,
+        waits_on: None,
     };
     Stage {
         batch: Batch {

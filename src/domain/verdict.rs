@@ -34,7 +34,7 @@ pub fn is_judged(rules: &[SuccessRule], outcome: &Outcome) -> bool {
             outcome.outputs.exit_code.is_some()
                 && rules.iter().any(|r| r.rule.names().contains(&EXIT_CODE))
         }
-        End::TimedOut | End::Killed | End::Unknown => false,
+        End::TimedOut | End::Killed | End::Returned | End::Unknown => false,
     }
 }
 

@@ -379,7 +379,6 @@ mod tests {
     use crate::domain::job::{Group, JobDef, JobDependency};
     use crate::domain::params::BatchValues;
     use crate::domain::pool::{LockMode, LockUse, Pool, PoolUse};
-    use crate::domain::trigger_rule::When;
     use std::collections::BTreeMap;
 
     fn group_of(code: &GroupCode) -> Group {
@@ -422,11 +421,8 @@ mod tests {
             JobDef::bare(code, group.clone(), JobType::parse("NOOP").expect("type"))
         };
         let jobs: Vec<JobDef> = (0..states.len()).map(job).collect();
-        let edge = |c: usize, p: usize| JobDependency {
-            job_code: jobs[c].code.clone(),
-            depends_on: jobs[p].code.clone(),
-            dependency_order: 0,
-            when: When::Success,
+        let edge = |c: usize, p: usize| {
+            JobDependency::plain(jobs[c].code.clone(), jobs[p].code.clone(), 0)
         };
         let dependencies = vec![edge(1, 0), edge(5, 4)];
         let row = |i: usize| QueueEntry {
@@ -443,6 +439,10 @@ mod tests {
             error_message: (i == 4).then(|| "exit code 3".to_owned()),
             run_mode: None,
             priority: None,
+            run_no: 1,
+            crash_count: 0,
+            unresolved: 0,
+            waits_on: None,
         };
         let rows: Vec<QueueEntry> = (0..states.len()).map(row).collect();
         let group_def = group_of(&group);
@@ -553,6 +553,10 @@ mod tests {
             error_message: None,
             run_mode: None,
             priority: None,
+            run_no: 1,
+            crash_count: 0,
+            unresolved: 0,
+            waits_on: None,
         }
     }
 

@@ -63,6 +63,8 @@ pub(super) struct Kept {
     pub(super) warn_at: Option<Millis>,
     /// How long a job waits for a point of priority.
     pub(super) ageing_ms: i64,
+    /// A job is parked when so many workers in a row have died while it ran.
+    pub(super) park_after: u32,
 }
 
 impl Active {
@@ -128,7 +130,7 @@ impl Active {
         this.find_stop();
         let mut changes = Changes::default();
         this.take_in(released, &mut changes, now);
-        this.adopt_orphans(me, &mut changes, now);
+        this.adopt_orphans(me, kept.park_after, &mut changes, now);
         Ok((this, changes))
     }
 

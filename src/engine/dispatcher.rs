@@ -16,6 +16,7 @@ use crate::domain::outcome::Stream;
 use crate::domain::ready::SetAside;
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
+use crate::domain::tx_class::IdemKey;
 use crate::engine::active::Active;
 use crate::engine::backfill::Backfill;
 use crate::engine::changes::Changes;
@@ -46,6 +47,10 @@ pub struct QueueDispatcher {
     /// The batch that started a job last; the next one has the first choice.
     last_served: Option<BatchId>,
     pub(super) ageing_ms: i64,
+    /// A job is parked when so many workers in a row have died while it ran.
+    pub(super) park_after: u32,
+    /// Tells running bodies that the lease was renewed.
+    pub(super) pulse: watch::Sender<u64>,
     /// Reports that are not yet committed; kept over a failed beat.
     pub(super) waiting: Vec<Report>,
     /// What running bodies wish of other batches, until it is done; kept over a failed beat.
@@ -84,11 +89,13 @@ impl QueueDispatcher {
     ) -> Result<Self> {
         let node = Node::join(&db, &clock, options.lease_ms).await?;
         let (sender, reports) = mpsc::unbounded_channel();
+        let (pulse, beats) = watch::channel(0);
         let around = Arc::new(Surroundings {
             db: db.clone(),
             owner: node.id().clone(),
             reports: sender,
             handlers: Arc::new(handlers),
+            pulse: beats,
             log_flush: Duration::from_millis(options.log_flush_ms),
             log_max_bytes: options.log_max_bytes,
         });
@@ -102,6 +109,8 @@ impl QueueDispatcher {
             bodies: HashMap::new(),
             last_served: None,
             ageing_ms: options.ageing_ms,
+            park_after: options.park_after,
+            pulse,
             waiting: Vec::new(),
             asks: Vec::new(),
             waiters: HashMap::new(),
@@ -204,7 +213,19 @@ impl QueueDispatcher {
         self.stale = true;
         let mut tx = self.db.begin().await?;
         changes.write(&mut tx, self.node.id(), now).await?;
+        if !changes.settled.is_empty() {
+            failpoint!("complete.before_commit");
+        }
+        if !changes.claimed.is_empty() {
+            failpoint!("claim.before");
+        }
         tx.commit().await?;
+        if !changes.settled.is_empty() {
+            failpoint!("complete.after_commit");
+        }
+        if !changes.claimed.is_empty() {
+            failpoint!("claim.after");
+        }
         self.stale = false;
         Ok(())
     }
@@ -350,6 +371,13 @@ impl QueueDispatcher {
             def: def.clone(),
             batch: Arc::new(active.batch.clone()),
             lock_name: format!("procession:{}:{}", self.node.installation(), row.queue_id.0),
+            idem_key: IdemKey::of(
+                self.node.installation(),
+                &active.batch.values.batch_no,
+                &row.job_code,
+                row.run_no,
+            ),
+            is_unresolved: row.unresolved > 0,
             stop,
             stopper,
             log: RunLog::new(self.around.log_max_bytes),

@@ -37,6 +37,7 @@ impl Active {
             failed_before: row.try_count,
             roll: roll(row.queue_id.0, row.attempt),
             retries: self.retries(row.start_time),
+            unresolved: row.unresolved,
         };
         let mut settlement = settle(self.job(node), this, outcome, now);
         // A stop that raced with another ending: the row never said KILLING.
@@ -77,6 +78,7 @@ impl Active {
         let row = &mut self.rows[node.at()];
         (row.try_count, row.not_before) = (settlement.try_count, settlement.not_before);
         (row.error_message, row.end_time) = (settlement.message.clone(), Some(now));
+        (row.unresolved, row.waits_on) = (settlement.unresolved, None);
         let row = &self.rows[node.at()];
         let outputs = outputs.filter(|o| !o.is_empty());
         changes.settled.push(Settled {
@@ -89,6 +91,8 @@ impl Active {
             not_before: settlement.not_before,
             error_message: settlement.message.clone(),
             outputs: outputs.and_then(|o| serde_json::to_string(o).ok()),
+            crash_count: row.crash_count,
+            unresolved: row.unresolved,
         });
         if let Some(outputs) = outputs.filter(|_| self.wanted.contains(&row.job_code)) {
             self.outputs.insert(row.job_code.clone(), outputs.clone());
@@ -148,13 +152,21 @@ impl Active {
             not_before: None,
             error_message: None,
             outputs: None,
+            crash_count: row.crash_count,
+            unresolved: row.unresolved,
         });
         self.change(node, QueueStatus::Killing);
         self.log(node, false, changes, now);
     }
 
     /// Settles what a dead process left running, and what we claimed and never started.
-    pub(super) fn adopt_orphans(&mut self, me: &NodeId, changes: &mut Changes, now: Millis) {
+    pub(super) fn adopt_orphans(
+        &mut self,
+        me: &NodeId,
+        park_after: u32,
+        changes: &mut Changes,
+        now: Millis,
+    ) {
         for i in 0..self.rows.len() {
             let (node, row) = (Node(i as u32), &self.rows[i]);
             let runs = matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
@@ -171,7 +183,9 @@ impl Active {
                 (true, true) if row.is_wanted_dead() => Event::Kill,
                 (true, _) => Event::Orphan,
                 (false, true) => Event::LoseTrack,
-                (false, false) => settle_orphan(self.job(node), kind.after_crash),
+                (false, false) => {
+                    settle_orphan(self.job(node), kind.after_crash, row.crash_count + 1, park_after)
+                }
             };
             let owner =
                 row.owner.as_ref().map_or("unknown", |o| o.0.split('-').next().unwrap_or(""));
@@ -198,6 +212,7 @@ impl Active {
                 not_before: Some(now),
                 message: Some(message),
                 tell_owners: event == Event::LoseTrack,
+                unresolved: 0,
             };
             self.record_end(node, &settlement, None, changes, now);
         }

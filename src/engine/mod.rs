@@ -49,6 +49,10 @@ pub struct Options {
     pub log_flush_ms: u64,
     /// Bytes of log kept per try.
     pub log_max_bytes: usize,
+    /// A job is parked when so many workers in a row have died while it ran.
+    pub park_after: u32,
+    /// How long a process that leaves waits for what runs before it hands back what may be.
+    pub drain_ms: i64,
 }
 
 /// News of a change that is committed; for whoever shows progress. Losing one loses nothing.

@@ -300,19 +300,21 @@ impl QueueDispatcher {
 
     /// What memory knows of a batch beyond its rows; of one that is new to this process, nothing yet.
     fn kept(&self, id: BatchId, snapshot: &Snapshot, now: Millis) -> Kept {
-        let ageing_ms = self.ageing_ms;
+        let (ageing_ms, park_after) = (self.ageing_ms, self.park_after);
         match self.active.get(&id) {
             Some(there) => Kept {
                 stops: there.stops.clone(),
                 since: there.since,
                 warn_at: there.watch.batch,
                 ageing_ms,
+                park_after,
             },
             None => Kept {
                 stops: HashMap::new(),
                 since: now,
                 warn_at: deadline(snapshot.group.warn_after_sec, now),
                 ageing_ms,
+                park_after,
             },
         }
     }

@@ -59,6 +59,7 @@ impl QueueDispatcher {
         if !self.node.beat(&self.db, &self.clock).await? {
             self.stale = true;
         }
+        self.pulse.send_modify(|beats| *beats += 1);
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use crate::domain::params::{self, BoundParam, Outside};
 use crate::domain::queue::RunMode;
 use crate::domain::secret::Mask;
 use crate::domain::time::Millis;
+use crate::domain::tx_class::IdemKey;
 use crate::engine::children::{Ask, Children};
 use crate::engine::earlier::last_checks;
 use crate::engine::secret;
@@ -74,6 +75,9 @@ pub(super) struct Job {
     /// none.
     pub(super) fixed: Option<Result<Vec<BoundParam>, String>>,
     pub(super) lock_name: String,
+    pub(super) idem_key: IdemKey,
+    /// The outcome of an earlier try is open.
+    pub(super) is_unresolved: bool,
     pub(super) stop: watch::Receiver<Option<StopReason>>,
     /// The same switch, for the time limit.
     pub(super) stopper: watch::Sender<Option<StopReason>>,
@@ -86,6 +90,8 @@ pub(super) struct Surroundings {
     pub(super) owner: NodeId,
     pub(super) reports: mpsc::UnboundedSender<Report>,
     pub(super) handlers: Arc<handler::Options>,
+    /// Counts the renewals of this process's lease.
+    pub(super) pulse: watch::Receiver<u64>,
     pub(super) log_flush: Duration,
     pub(super) log_max_bytes: usize,
 }
@@ -140,6 +146,7 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         stop: job.stop.clone(),
         claim: Arc::new(claim),
         batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
+        pulse: around.pulse.clone(),
         options: around.handlers.clone(),
     };
     let done = CancellationToken::new();
@@ -221,6 +228,8 @@ async fn task(
         source: source.cloned(),
         host: host(job, snapshot).cloned(),
         secrets,
+        idem_key: job.idem_key.to_string(),
+        is_unresolved: job.is_unresolved,
         lock_name: job.lock_name.clone(),
         check_sources: check_sources.cloned().collect(),
         last_checks,
@@ -307,9 +316,10 @@ fn stopped_before(outcome: Outcome, stop: &watch::Receiver<Option<StopReason>>) 
     let end = match (*stop.borrow(), is_gone) {
         (Some(StopReason::TimedOut), true) => End::TimedOut,
         (Some(StopReason::Killed), true) => End::Killed,
+        (Some(StopReason::HandedBack | StopReason::Fenced), true) => End::Returned,
         (Some(_), false) | (None, _) => return outcome,
     };
-    Outcome::ended(end, "stopped before it began")
+    Outcome::ended(end, "stopped before it began").before_it_began()
 }
 
 /// Asks the row itself whether it is still ours.
@@ -336,5 +346,25 @@ impl Claim for RowClaim {
             }
             Ok(ours)
         })
+    }
+
+    fn waits_on(&self, what: Option<String>) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Err(error) = self.write_waits_on(what.as_deref()).await {
+                tracing::warn!(
+                    queue_id = self.queue_id.0,
+                    "cannot say what it waits for: {error:#}"
+                );
+            }
+        })
+    }
+}
+
+impl RowClaim {
+    async fn write_waits_on(&self, what: Option<&str>) -> anyhow::Result<()> {
+        let mut tx = self.db.begin().await?;
+        queue::set_waits_on(&mut tx, self.queue_id, self.attempt, &self.owner, what).await?;
+        tx.commit().await?;
+        Ok(())
     }
 }

@@ -64,6 +64,11 @@ async fn open_and_wait(task: &Task, ctx: &Context) -> Result<Outcome, String> {
             let said = match why {
                 StopReason::TimedOut => format!("job {} ran out of time", task.job.code),
                 StopReason::Killed => format!("job {}, which opened it, was stopped", task.job.code),
+                // It is a batch of its own; the next try finds it where it is.
+                StopReason::HandedBack | StopReason::Fenced => {
+                    let said = format!("{name} goes on; this process does not wait for it any more");
+                    return Ok(Outcome::ended(End::Returned, said).before_it_began());
+                }
             };
             ctx.log.line(Stream::System, format!("{name} is being stopped: {said}"));
             ctx.batches.kill(id, said);

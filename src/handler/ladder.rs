@@ -84,6 +84,8 @@ impl<'a> Ladder<'a> {
         self.say(match reason {
             StopReason::TimedOut => "its time is up: stopping it on the server",
             StopReason::Killed => "it is to stop: stopping it on the server",
+            StopReason::HandedBack => "this process leaves: stopping it on the server",
+            StopReason::Fenced => "this process lost its lease: stopping it on the server",
         });
         self.brake.pull();
         tokio::select! {

@@ -90,6 +90,10 @@ pub struct Task {
     pub host: Option<HttpHost>,
     /// Secrets that its headers name.
     pub secrets: BTreeMap<String, SecretString>,
+    /// The idempotency key of its run, the same for every try.
+    pub idem_key: String,
+    /// The outcome of an earlier try is open; whatever is done, it is looked up first.
+    pub is_unresolved: bool,
     /// Name of the session lock its body takes on the data source, unique to the queue row, so
     /// that a second start waits for a first one that still lives there. At most 64 characters.
     pub lock_name: String,
@@ -106,6 +110,11 @@ pub enum StopReason {
     TimedOut,
     /// An operator wants it stopped.
     Killed,
+    /// This process leaves and hands it back.
+    HandedBack,
+    /// This process could not renew its lease, so another may take the row over any moment: nothing
+    /// here may outlive that moment, so there is no grace.
+    Fenced,
 }
 
 /// Asks whether the row still belongs to this try; the question a body asks after it has gained
@@ -113,6 +122,10 @@ pub enum StopReason {
 pub trait Claim: Send + Sync {
     /// Whether the row is still ours, by the database's word.
     fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>>;
+
+    /// Says in the row what the try waits for before its body, for whoever asks why nothing happens;
+    /// `None` when it waits no longer. A row that cannot be written is only logged.
+    fn waits_on(&self, what: Option<String>) -> BoxFuture<'_, ()>;
 }
 
 /// How a body says that its row is not its own any more, so that nothing was run.
@@ -151,6 +164,8 @@ pub struct Context {
     pub claim: std::sync::Arc<dyn Claim>,
     /// Other batches.
     pub batches: std::sync::Arc<dyn Batches>,
+    /// Counts the renewals of this process's lease, for bodies that watch over themselves.
+    pub pulse: watch::Receiver<u64>,
     /// Settings.
     pub options: std::sync::Arc<Options>,
 }
@@ -193,6 +208,20 @@ pub struct Options {
     pub kill_confirm: Duration,
     /// How long opening a connection may take.
     pub connect_timeout: Duration,
+    /// How long a try waits for a data source that is away before it fails.
+    pub away: Duration,
+    /// How long a session on a data source may sit idle before the server ends it, so that a worker
+    /// which is stalled does not hold its session lock for ever.
+    pub idle: Duration,
+    /// How often it is looked whether a body's session still lives on its server.
+    pub look_every: Duration,
+    /// How long a script may run on without a renewal of this process's lease.
+    pub script_lease: Duration,
+    /// The program that keeps scripts (`procession script-keeper`); without one, a script outlives a
+    /// worker that is killed.
+    pub keeper: Option<PathBuf>,
+    /// Processes that one script may have at once, where the system can limit them.
+    pub script_processes: Option<u32>,
 }
 
 #[cfg(test)]

@@ -157,6 +157,8 @@ async fn wait(
         match reason {
             StopReason::TimedOut => "its time is up: TERM sent to its process group",
             StopReason::Killed => "it is to stop: TERM sent to its process group",
+            StopReason::HandedBack => "this process leaves: TERM sent to its process group",
+            StopReason::Fenced => "this process lost its lease: TERM sent to its process group",
         },
     );
     family.signal(Signal::SIGTERM);
@@ -203,6 +205,10 @@ async fn confirm(family: &Family, pid: i32, reason: StopReason, ctx: &Context) -
             let said = match reason {
                 StopReason::TimedOut => "stopped with all that it started",
                 StopReason::Killed => "stopped with all that it started, as was asked",
+                StopReason::HandedBack => "stopped with all that it started, to be handed back",
+                StopReason::Fenced => {
+                    "stopped with all that it started, because this process lost its lease"
+                }
             };
             return Outcome::ended(end_of(reason), said);
         };

@@ -144,6 +144,8 @@ fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> Outcome {
     let said = match reason {
         StopReason::TimedOut => "stopped on the server",
         StopReason::Killed => "stopped on the server, as was asked",
+        StopReason::HandedBack => "stopped on the server, to be handed back",
+        StopReason::Fenced => "stopped on the server, because this process lost its lease",
     };
     Outcome::ended(end_of(reason), said)
 }
@@ -153,6 +155,7 @@ pub(crate) fn end_of(reason: StopReason) -> End {
     match reason {
         StopReason::TimedOut => End::TimedOut,
         StopReason::Killed => End::Killed,
+        StopReason::HandedBack | StopReason::Fenced => End::Returned,
     }
 }
 

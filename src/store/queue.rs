@@ -46,7 +46,8 @@ pub async fn of_batch(tx: &mut Tx, batch: BatchId) -> Result<Vec<QueueEntry>> {
     let rows = tx
         .fetch_all(
             "SELECT queue_id, batch_id, job_code, status, try_count, attempt, owner, not_before, \
-             start_time, end_time, error_message, skip_kind, run_mode, priority FROM job_queue WHERE batch_id = ? ORDER BY queue_id",
+             start_time, end_time, error_message, skip_kind, run_mode, priority, \
+             run_no, crash_count, unresolved, waits_on FROM job_queue WHERE batch_id = ? ORDER BY queue_id",
             &[batch.0.into()],
         )
         .await?;
@@ -71,6 +72,10 @@ fn entry(row: &Row) -> Result<QueueEntry> {
         error_message: row.opt_text("error_message")?,
         run_mode: run_mode(row)?,
         priority: row.opt_int("priority")?.map(i32::try_from).transpose()?,
+        run_no: u32::try_from(row.int("run_no")?)?,
+        crash_count: u32::try_from(row.int("crash_count")?)?,
+        unresolved: u32::try_from(row.int("unresolved")?)?,
+        waits_on: row.opt_text("waits_on")?,
     })
 }
 
@@ -169,7 +174,8 @@ pub async fn claim(
     let found = tx
         .execute_in(
             "UPDATE job_queue SET status = ?, owner = ?, attempt = attempt + 1, start_time = ?, \
-             end_time = NULL, error_message = NULL, outputs = NULL, update_time = ? WHERE queue_id",
+             end_time = NULL, error_message = NULL, outputs = NULL, waits_on = NULL, update_time = ? \
+             WHERE queue_id",
             &[
                 QueueStatus::Running.as_str().into(),
                 owner.0.as_str().into(),
@@ -205,17 +211,23 @@ pub struct Settled {
     pub error_message: Option<String>,
     /// Outputs as JSON text.
     pub outputs: Option<String>,
+    /// How many workers in a row have died while it ran.
+    pub crash_count: u32,
+    /// Tries in a row whose outcome is open.
+    pub unresolved: u32,
 }
 
 /// Records the end of a try. Accepted only for the current attempt, owner and state.
 pub async fn settle(tx: &mut Tx, settled: &Settled, now: Millis) -> Result<()> {
     let ended = (settled.to != QueueStatus::Killing).then_some(now.to_utc());
-    let values: [Value; 11] = [
+    let values: [Value; 13] = [
         settled.to.as_str().into(),
         settled.try_count.into(),
         settled.not_before.map(Millis::to_utc).into(),
         settled.error_message.as_deref().into(),
         settled.outputs.as_deref().into(),
+        settled.crash_count.into(),
+        settled.unresolved.into(),
         ended.into(),
         now.to_utc().into(),
         settled.queue_id.0.into(),
@@ -226,7 +238,8 @@ pub async fn settle(tx: &mut Tx, settled: &Settled, now: Millis) -> Result<()> {
     let found = tx
         .execute(
             "UPDATE job_queue SET status = ?, try_count = ?, not_before = ?, error_message = ?, \
-             outputs = ?, end_time = ?, update_time = ? \
+             outputs = ?, crash_count = ?, unresolved = ?, waits_on = NULL, end_time = ?, \
+             update_time = ? \
              WHERE queue_id = ? AND attempt = ? AND owner = ? AND status = ?",
             &values,
         )
@@ -235,12 +248,15 @@ pub async fn settle(tx: &mut Tx, settled: &Settled, now: Millis) -> Result<()> {
     expect_all(1, found)
 }
 
-/// Starts rows over: → PENDING, `try_count` 0; the attempt number goes on. A row that never started
+/// Starts rows over: → PENDING, `try_count` 0; the attempt number goes on, and the next run begins
+/// unless what became of this one is open: it will be found by its key. A row that never started
 /// keeps the moment before which it may not; of what an operator wanted with it only NOEXEC stays.
 pub async fn reset(tx: &mut Tx, ids: &[i64], from: QueueStatus, now: Millis) -> Result<()> {
     let found = tx
         .execute_in(
-            "UPDATE job_queue SET status = ?, try_count = 0, owner = NULL, \
+            "UPDATE job_queue SET \
+             run_no = CASE WHEN status = 'UNKNOWN' OR unresolved > 0 THEN run_no ELSE run_no + 1 END, \
+             status = ?, try_count = 0, crash_count = 0, owner = NULL, waits_on = NULL, \
              not_before = CASE WHEN start_time IS NULL THEN not_before END, \
              run_mode = CASE WHEN run_mode = 'NOEXEC' THEN run_mode END, error_message = NULL, outputs = NULL, start_time = NULL, end_time = NULL, \
              skip_kind = NULL, update_time = ? WHERE queue_id",
@@ -269,6 +285,24 @@ pub async fn is_ours(tx: &mut Tx, id: QueueId, attempt: u32, owner: &NodeId) -> 
         )
         .await?;
     Ok(row.is_some())
+}
+
+/// Says what a running try waits for before its body; nothing happens to a row that is not its any
+/// more.
+pub async fn set_waits_on(
+    tx: &mut Tx,
+    id: QueueId,
+    attempt: u32,
+    owner: &NodeId,
+    what: Option<&str>,
+) -> Result<()> {
+    tx.execute(
+        "UPDATE job_queue SET waits_on = ? WHERE queue_id = ? AND attempt = ? AND owner = ?",
+        &[what.into(), id.0.into(), attempt.into(), owner.0.as_str().into()],
+    )
+    .await
+    .context("say what a try waits for")?;
+    Ok(())
 }
 
 /// Jobs that have a row under this batch number in a batch of another group than `group`, with that

@@ -21,6 +21,7 @@ fn settings(url: &str) -> Settings {
         password: None,
         max_connections: 1,
         connect_timeout: Duration::from_secs(5),
+        statement_timeout: Duration::from_secs(30),
         may_create: true,
     }
 }

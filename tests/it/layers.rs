@@ -28,6 +28,7 @@ const fn room(
 /// makes the table free of circles. Rooms that are planned and not built have their place already.
 #[rustfmt::skip]
 const ROOMS: &[Room] = &[
+    room("failpoint", &[], "places where a test breaks the program; every room may have one"),
     room("domain", &[], "rules that need nobody can be tested with plain values"),
     room("db", &[], "the SQL door serves any tables"),
     room("wire", &[], "message shapes of another system are plain data"),

@@ -75,6 +75,7 @@ impl Bench {
             password: None,
             max_connections: 4,
             connect_timeout: Duration::from_secs(10),
+            statement_timeout: Duration::from_secs(30),
             may_create: true,
         };
         let db = Db::connect(&settings).await.expect("connect");
@@ -85,6 +86,8 @@ impl Bench {
             lease_ms: 15_000,
             log_flush_ms: 50,
             log_max_bytes: 100_000,
+            park_after: 3,
+            drain_ms: 60_000,
         };
         Self { db, clock: Clock::hand(START), options, url: scratch.url.clone() }
     }
@@ -97,6 +100,12 @@ impl Bench {
             kill_grace: Duration::from_millis(500),
             kill_confirm: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(10),
+            away: Duration::ZERO,
+            idle: Duration::from_secs(60),
+            look_every: Duration::from_secs(5),
+            script_lease: Duration::from_secs(60),
+            keeper: None,
+            script_processes: None,
         };
         let (db, clock) = (self.db.clone(), self.clock.clone());
         QueueDispatcher::start(db, clock, &self.options, handlers, None).await.expect("start")

@@ -67,6 +67,8 @@ pub(super) async fn what_a_body_left_behind_stays(place: Place) {
         not_before: None,
         error_message: Some("no rate".to_owned()),
         outputs: None,
+        crash_count: 0,
+        unresolved: 0,
     };
     committed(&place, async |tx| queue::settle(tx, &failed, later(40)).await).await.expect("fail");
     let forced = what(QueueStatus::Failed, QueueStatus::Forced, Change::State);

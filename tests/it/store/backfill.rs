@@ -132,6 +132,8 @@ pub(super) async fn a_backfill_is_shown_with_its_batches(place: Place) {
             not_before: None,
             error_message: None,
             outputs: None,
+            crash_count: 0,
+            unresolved: 0,
         };
         store::queue::settle(&mut tx, &settled, later(3)).await.expect("settle");
     }

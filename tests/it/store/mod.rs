@@ -185,6 +185,7 @@ fn settings(url: &str) -> Settings {
         password: None,
         max_connections: 4,
         connect_timeout: Duration::from_secs(20),
+        statement_timeout: Duration::from_secs(30),
         may_create: true,
     }
 }

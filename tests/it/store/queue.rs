@@ -53,6 +53,10 @@ pub(super) async fn rows_are_generated_in_order(place: Place) {
         error_message: None,
         run_mode: None,
         priority: None,
+        run_no: 1,
+        crash_count: 0,
+        unresolved: 0,
+        waits_on: None,
     };
     let found = [
         expected(0, "ignored", None),
@@ -135,6 +139,8 @@ pub(super) async fn a_claim_is_fenced(place: Place) {
         try_count: 1,
         error_message: Some("no".to_owned()),
         outputs: Some("{}".to_owned()),
+        crash_count: 0,
+        unresolved: 0,
         not_before: Some(later(30)),
         ..ended(row.queue_id)
     };
@@ -166,6 +172,8 @@ fn ended(queue_id: QueueId) -> Settled {
         not_before: None,
         error_message: None,
         outputs: None,
+        crash_count: 0,
+        unresolved: 0,
     }
 }
 

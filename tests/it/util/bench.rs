@@ -28,6 +28,10 @@ impl Claim for Says {
     fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
         async { Ok(self.0.load(Ordering::SeqCst)) }.boxed()
     }
+
+    fn waits_on(&self, _what: Option<String>) -> BoxFuture<'_, ()> {
+        async {}.boxed()
+    }
 }
 
 /// Knows no other batch.
@@ -117,6 +121,8 @@ impl Bench {
             source: None,
             host: None,
             secrets: BTreeMap::new(),
+            idem_key: format!("{}/202407/GL/{number}", std::process::id()),
+            is_unresolved: false,
             lock_name: format!("procession:{}:{number}", std::process::id()),
             check_sources: Vec::new(),
             last_checks: BTreeMap::new(),
@@ -130,12 +136,19 @@ impl Bench {
             kill_grace: Duration::from_secs(1),
             kill_confirm: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(10),
+            away: Duration::ZERO,
+            idle: Duration::from_secs(60),
+            look_every: Duration::from_secs(5),
+            script_lease: Duration::from_secs(60),
+            keeper: None,
+            script_processes: None,
         };
         let ctx = Context {
             log: log.clone(),
             stop: receiver,
             claim: claim.clone(),
             batches: Arc::new(NoBatches),
+            pulse: watch::channel(0).1,
             options: Arc::new(options),
         };
         Self { task, ctx, claim, stop, log }

@@ -1,0 +1,49 @@
+//! failpoint: stops, stalls and fails at named places. In: what `FAILPOINTS` says. Out: a crash, a wait or an error.
+//! May name: nothing of ours. Never: a place in a binary that was built without the feature.
+//! Invariant: without the feature `failpoints` nothing of this is compiled, not even the names.
+//! `FAILPOINTS='claim.after=return(abort);complete.before_commit=1*sleep(10000)'`: `return(abort)` ends
+//! the process on the spot, as `kill -9` would (a panic would unwind, which a crash does not);
+//! `return(error)` makes a place that can fail do so; `sleep(ms)` stalls the thread.
+
+/// A named place at which a test may end or stall the process.
+macro_rules! failpoint {
+    ($name:literal) => {
+        #[cfg(feature = "failpoints")]
+        let _no_error_is_possible_here = $crate::failpoint::hit($name);
+    };
+}
+
+/// A named place at which a test may also have the function return `$error`.
+macro_rules! failpoint_or {
+    ($name:literal, $error:expr) => {
+        #[cfg(feature = "failpoints")]
+        if $crate::failpoint::hit($name) {
+            return Err($error);
+        }
+    };
+}
+
+/// Reads `FAILPOINTS` for as long as the function that says so runs.
+macro_rules! failpoint_setup {
+    () => {
+        #[cfg(feature = "failpoints")]
+        let _as_long_as_this_lives = $crate::failpoint::setup();
+    };
+}
+
+/// Whether the place is to fail.
+#[cfg(feature = "failpoints")]
+pub(crate) fn hit(name: &str) -> bool {
+    let asked = fail::eval(name, |word| match word.as_deref() {
+        Some("abort") => std::process::abort(),
+        Some("error") => true,
+        _ => false,
+    });
+    asked.unwrap_or(false)
+}
+
+/// Reads `FAILPOINTS`; keep what it gives for as long as the program runs.
+#[cfg(feature = "failpoints")]
+pub(crate) fn setup() -> impl Sized {
+    fail::FailScenario::setup()
+}
