@@ -16,14 +16,13 @@ use crate::domain::outcome::Stream;
 use crate::domain::ready::SetAside;
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
-use crate::domain::tx_class::IdemKey;
 use crate::engine::active::Active;
 use crate::engine::backfill::Backfill;
 use crate::engine::changes::Changes;
 use crate::engine::clock::Clock;
 use crate::engine::node::Node;
 use crate::engine::watching::Told;
-use crate::engine::worker::{Job, Report, Surroundings, What, dated, run_task};
+use crate::engine::worker::{Report, Surroundings, What, dated};
 use crate::engine::{News, Options};
 use crate::handler;
 use crate::handler::log::RunLog;
@@ -73,7 +72,7 @@ pub struct QueueDispatcher {
 
 /// A try that runs in this process.
 pub(super) struct Body {
-    log: RunLog,
+    pub(super) log: RunLog,
     /// Whether its owners were told that it runs long.
     pub(super) is_told: bool,
 }
@@ -352,38 +351,6 @@ impl QueueDispatcher {
                 self.slots.take(active.needs(place));
             }
         }
-    }
-
-    fn spawn(&mut self, id: BatchId, place: Place) {
-        let Some(active) = self.active.get_mut(&id) else { return };
-        let (stopper, stop) = watch::channel(None);
-        active.started(place, stopper.clone());
-        let (row, def) = (active.row(place), active.job(place));
-        let (parents, outputs) = active.asked_for(place);
-        let job = Job {
-            queue_id: row.queue_id,
-            attempt: row.attempt,
-            began: row.start_time.unwrap_or(self.clock.now()),
-            mode: row.run_mode,
-            parents,
-            outputs,
-            fixed: active.fixed_params(place),
-            def: def.clone(),
-            batch: Arc::new(active.batch.clone()),
-            lock_name: format!("procession:{}:{}", self.node.installation(), row.queue_id.0),
-            idem_key: IdemKey::of(
-                self.node.installation(),
-                &active.batch.values.batch_no,
-                &row.job_code,
-                row.run_no,
-            ),
-            is_unresolved: row.unresolved > 0,
-            stop,
-            stopper,
-            log: RunLog::new(self.around.log_max_bytes),
-        };
-        self.bodies.insert(job.queue_id, Body { log: job.log.clone(), is_told: false });
-        tokio::spawn(run_task(job, active.snapshot.clone(), self.around.clone()));
     }
 
     /// What owners were told is committed: they do not hear it again, and the log of the try says it.

@@ -22,6 +22,7 @@ mod renewing;
 pub mod seal;
 pub mod secret;
 pub mod standing;
+mod starting;
 mod stopping;
 mod telling;
 mod turning;

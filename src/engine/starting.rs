@@ -1,0 +1,45 @@
+//! A claimed row becomes a try: all that the worker needs is put together, after the commit.
+
+use crate::domain::dag::Node as Place;
+use crate::domain::id::BatchId;
+use crate::domain::tx_class::IdemKey;
+use crate::engine::dispatcher::{Body, QueueDispatcher};
+use crate::engine::worker::{Job, run_task};
+use crate::handler::log::RunLog;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+impl QueueDispatcher {
+    /// Starts the body of a row whose claim is committed.
+    pub(super) fn spawn(&mut self, id: BatchId, place: Place) {
+        let Some(active) = self.active.get_mut(&id) else { return };
+        let (stopper, stop) = watch::channel(None);
+        active.started(place, stopper.clone());
+        let (row, def) = (active.row(place), active.job(place));
+        let (parents, outputs) = active.asked_for(place);
+        let job = Job {
+            queue_id: row.queue_id,
+            attempt: row.attempt,
+            began: row.start_time.unwrap_or(self.clock.now()),
+            mode: row.run_mode,
+            parents,
+            outputs,
+            fixed: active.fixed_params(place),
+            def: def.clone(),
+            batch: Arc::new(active.batch.clone()),
+            lock_name: format!("procession:{}:{}", self.node.installation(), row.queue_id.0),
+            idem_key: IdemKey::of(
+                self.node.installation(),
+                &active.batch.values.batch_no,
+                &row.job_code,
+                row.run_no,
+            ),
+            is_unresolved: row.unresolved > 0,
+            stop,
+            stopper,
+            log: RunLog::new(self.around.log_max_bytes),
+        };
+        self.bodies.insert(job.queue_id, Body { log: job.log.clone(), is_told: false });
+        tokio::spawn(run_task(job, active.snapshot.clone(), self.around.clone()));
+    }
+}
