@@ -113,6 +113,23 @@ impl DatabaseError {
         self.code.as_deref().filter(|code| code.len() == 5)
     }
 
+    /// Whether the statement named a table that is not there, or that this user may not see.
+    pub fn is_missing_table(&self) -> bool {
+        let is_sqlites = self.number.is_none() && self.message.starts_with("no such table");
+        self.number == Some(1146) || self.code.as_deref() == Some("42P01") || is_sqlites
+    }
+
+    /// Whether MySQL knows no savepoint of that name.
+    pub fn is_no_savepoint(&self) -> bool {
+        self.number == Some(1305)
+    }
+
+    /// Whether PostgreSQL refused a COMMIT or ROLLBACK inside a routine, because the transaction is
+    /// its caller's.
+    pub fn is_end_refused(&self) -> bool {
+        self.number.is_none() && self.code.as_deref() == Some("2D000")
+    }
+
     /// Whether SQLite said that somebody else holds the file.
     pub(crate) fn is_sqlite_busy(&self) -> bool {
         let code = self.code.as_deref().and_then(|c| c.parse::<i32>().ok());

@@ -29,6 +29,8 @@ impl Rows {
 pub struct Results {
     rows_kept: usize,
     sets_kept: usize,
+    /// Longest value that is kept.
+    cell_kept: usize,
     is_open: bool,
     /// The result sets that are kept, in their order.
     pub sets: Vec<Rows>,
@@ -43,7 +45,12 @@ pub struct Results {
 impl Results {
     /// Keeps so many rows per set, and so many sets.
     pub fn keeping(rows: usize, sets: usize) -> Self {
-        Self { rows_kept: rows, sets_kept: sets, ..Self::default() }
+        Self { rows_kept: rows, sets_kept: sets, cell_kept: CELL_MAX, ..Self::default() }
+    }
+
+    /// Keeps so many rows of one set, and every value to its end: for rows that we wrote ourselves.
+    pub fn uncut(rows: usize) -> Self {
+        Self { cell_kept: usize::MAX, ..Self::keeping(rows, 1) }
     }
 
     /// Takes a row; `columns` and `values` are asked for only when they are kept.
@@ -69,7 +76,8 @@ impl Results {
         };
         set.count += 1;
         if set.rows.len() < self.rows_kept {
-            set.rows.push(values().into_iter().map(|v| v.map(clip)).collect());
+            let most = self.cell_kept;
+            set.rows.push(values().into_iter().map(|v| v.map(|v| clip(v, most))).collect());
         }
     }
 
@@ -80,9 +88,9 @@ impl Results {
     }
 }
 
-fn clip(mut text: String) -> String {
-    if text.len() > CELL_MAX {
-        text.truncate(text.floor_char_boundary(CELL_MAX));
+fn clip(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most));
         text.push('…');
     }
     text

@@ -4,8 +4,10 @@
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::results::{Results, Rows};
+use crate::db::row::Value;
 use crate::db::wire::{SQLITE_BUSY, Wire};
 use bigdecimal::BigDecimal;
+use chrono::SubsecRound as _;
 use secrecy::SecretString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,6 +82,7 @@ pub struct Session {
     wire: Wire,
     id: Option<SessionId>,
     brake: Brake,
+    facts: Vec<(&'static str, String)>,
 }
 
 /// How long saying good-bye may take.
@@ -97,7 +100,7 @@ impl Session {
     async fn connect(target: &Target) -> Result<Self, SessionError> {
         let brake = Brake::default();
         let wire = Wire::connect(target, &brake).await?;
-        let mut session = Self { wire, id: None, brake };
+        let mut session = Self { wire, id: None, brake, facts: Vec::new() };
         session.prepare().await?;
         Ok(session)
     }
@@ -181,6 +184,43 @@ impl Session {
         Ok(self.run(sql, args).await?.sets.into_iter().next().unwrap_or_default())
     }
 
+    /// Runs a statement with `?` for every value, as `Tx::execute` does in the metadata store; gives
+    /// the number of rows it found.
+    pub async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, SessionError> {
+        let (text, args) = with_args(self.dialect(), sql, values);
+        Ok(self.run(&text, &args).await?.rows_affected)
+    }
+
+    /// A query with `?` for every value.
+    pub async fn ask(
+        &mut self,
+        sql: &str,
+        values: &[Value],
+        into: &mut Results,
+    ) -> Result<(), SessionError> {
+        let (text, args) = with_args(self.dialect(), sql, values);
+        self.run_into(&text, &args, into).await
+    }
+
+    /// Whether a statement on this session, also inside a procedure, said COMMIT or began a
+    /// transaction, which commits the one before; only MySQL counts them. Of no use after a `commit`
+    /// or `begin` of ours.
+    pub async fn has_committed(&mut self) -> Result<bool, SessionError> {
+        if self.dialect() != Dialect::Mysql {
+            return Ok(false);
+        }
+        let sql = "SHOW SESSION STATUS WHERE Variable_name IN ('Com_commit', 'Com_begin')";
+        let counts = self.rows(sql, &[]).await?.rows;
+        Ok(counts.iter().any(|row| row.get(1).cloned().flatten().is_some_and(|n| n != "0")))
+    }
+
+    /// What a body may ask its session for, by names that follow `procession`: variables
+    /// `@procession_NAME` on MySQL, settings `procession.NAME` on PostgreSQL; SQLite has none. They
+    /// are set by the statement that takes the lock, so that they cost no journey of their own.
+    pub fn introduce(&mut self, facts: Vec<(&'static str, String)>) {
+        self.facts = facts;
+    }
+
     /// Opens a transaction. On SQLite one that may write, at once: a deferred one that has read
     /// cannot wait for another writer (242 of 1,600 went through).
     pub async fn begin(&mut self) -> Result<(), SessionError> {
@@ -244,14 +284,26 @@ impl Session {
     /// Tries to take a lock that the server holds for this session until it ends. SQLite needs
     /// none: its bodies die with our process.
     pub async fn try_lock(&mut self, name: &str) -> Result<bool, SessionError> {
-        let (sql, yes) = match self.dialect() {
+        let (mut sql, yes) = match self.dialect() {
             Dialect::Sqlite => return Ok(true),
-            Dialect::Mysql => ("SELECT GET_LOCK(?, 0)", "1"),
+            Dialect::Mysql => ("SELECT GET_LOCK(?, 0)".to_owned(), "1"),
             Dialect::Postgres => {
-                ("SELECT pg_catalog.pg_try_advisory_lock(hashtextextended($1::text, 0))", "true")
+                let lock = "SELECT pg_catalog.pg_try_advisory_lock(hashtextextended($1::text, 0))";
+                (lock.to_owned(), "true")
             }
         };
-        let answer = self.rows(sql, &[Arg::Text(name.to_owned())]).await?;
+        let mut args = vec![Arg::Text(name.to_owned())];
+        for (fact, value) in &self.facts {
+            args.push(Arg::Text(value.clone()));
+            sql.push_str(&match self.dialect() {
+                Dialect::Sqlite | Dialect::Mysql => format!(", @procession_{fact} := ?"),
+                Dialect::Postgres => format!(
+                    ", pg_catalog.set_config('procession.{fact}', ${}::text, false)",
+                    args.len()
+                ),
+            });
+        }
+        let answer = self.rows(&sql, &args).await?;
         Ok(answer.first(0) == Some(yes))
     }
 
@@ -299,4 +351,37 @@ impl Session {
     pub async fn close(self) {
         let _the_server_will_notice = tokio::time::timeout(CLOSE_TIME, self.wire.close()).await;
     }
+}
+
+/// A statement of the house as a session sends it. PostgreSQL is told each type, because there every
+/// argument is text; MySQL gets times as text in UTC, which a DATETIME takes as it is whatever the
+/// session's time zone.
+fn with_args(dialect: Dialect, sql: &str, values: &[Value]) -> (String, Vec<Arg>) {
+    let arg = |value: &Value| match value {
+        Value::Int(number) => number.map_or(Arg::Null, Arg::Int),
+        Value::Text(text) => text.clone().map_or(Arg::Null, Arg::Text),
+        Value::Time(at) => at.map_or(Arg::Null, |at| {
+            let at = at.trunc_subsecs(3);
+            Arg::Text(match dialect {
+                Dialect::Mysql => at.format("%Y-%m-%d %H:%M:%S%.3f").to_string(),
+                Dialect::Sqlite | Dialect::Postgres => at.to_rfc3339(),
+            })
+        }),
+    };
+    let args = values.iter().map(arg).collect();
+    if dialect != Dialect::Postgres {
+        return (sql.to_owned(), args);
+    }
+    let mut text = String::with_capacity(sql.len() + 16 * values.len());
+    let mut pieces = sql.split('?');
+    text.push_str(pieces.next().unwrap_or_default());
+    for (at, piece) in pieces.enumerate() {
+        let ty = match values.get(at) {
+            Some(Value::Int(_)) => "bigint",
+            Some(Value::Time(_)) => "timestamptz",
+            Some(Value::Text(_)) | None => "text",
+        };
+        text.push_str(&format!("${}::text::{ty}{piece}", at + 1));
+    }
+    (text, args)
 }

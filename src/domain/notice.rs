@@ -17,7 +17,7 @@ pub struct Notice {
     /// Plain text.
     pub body: String,
     /// What happened: the job's final state in lower case, `running_long`, `batch_long` or
-    /// `batch_timeout`.
+    /// `batch_timeout`, or `tx_breach`.
     pub kind: &'static str,
 }
 
@@ -130,6 +130,32 @@ pub fn running_long(
         limit = job.timeout_sec,
     );
     to_each(told(group, Some(job), owners), &one_line(&subject), &body, "running_long")
+}
+
+/// The mails about a job that was seen to end its transaction by itself although its class forbids it.
+/// They come beside those about its end: this must be mended however it ended.
+pub fn caught(
+    batch: &Batch,
+    group: &Group,
+    job: &JobDef,
+    owners: &[Owner],
+    said: &str,
+) -> Vec<Notice> {
+    let (code, no, tx) = (&job.code, &batch.values.batch_no, job.tx.as_str());
+    let subject =
+        format!("[Procession] {code} is not started again: it commits by itself (tx: {tx})");
+    let body = format!(
+        "Job {code} ({name}) is declared tx: {tx} and ended its transaction by itself.\n\
+         作业 {code} 声明为 tx: {tx},却自行结束了事务。\n\n\
+         It is refused until it is mended or declared tx: none.\n\
+         修复该作业或改为 tx: none 之前,不会再次启动。\n\n\
+         Batch / 批次:        {no} ({group})\n\
+         Seen / 发现:         {said}\n\n\
+         Then / 处理后:       procession job trust {code}\n",
+        name = job.name,
+        group = group.code,
+    );
+    to_each(told(group, Some(job), owners), &one_line(&subject), &body, "tx_breach")
 }
 
 /// The mails about a batch that runs longer than its group's `warn_after_sec`.

@@ -202,6 +202,9 @@ pub struct Outcome {
     pub reach: Reach,
     /// Its row says so already: that was written in the transaction of its body.
     pub is_recorded: bool,
+    /// How a body that is declared to be one transaction was seen to end it by itself; its job is
+    /// marked, and refused until somebody trusts it again.
+    pub breach: Option<String>,
 }
 
 impl Outcome {
@@ -215,6 +218,7 @@ impl Outcome {
             error: None,
             reach: Reach::Body,
             is_recorded: false,
+            breach: None,
         }
     }
 
@@ -228,6 +232,19 @@ impl Outcome {
     #[must_use]
     pub fn before_it_began(self) -> Self {
         Self { reach: Reach::Before, ..self }
+    }
+
+    /// The same, as something that trying again cannot mend.
+    #[must_use]
+    pub fn for_good(self) -> Self {
+        Self { retry: Retry::Never, ..self }
+    }
+
+    /// The same of a body that ended its transaction by itself: the message says so too.
+    #[must_use]
+    pub fn caught(mut self, said: &str) -> Self {
+        let message = self.message.take().map_or(said.to_owned(), |own| format!("{own}; {said}"));
+        Self { breach: Some(said.to_owned()), message: Some(message), ..self }.for_good()
     }
 
     /// The same without what came back in parameters that are declared secret.
@@ -250,6 +267,7 @@ impl Outcome {
         }
         let hide = |text: &mut String| *text = mask.remnants(text);
         self.message.iter_mut().for_each(hide);
+        self.breach.iter_mut().for_each(hide);
         self.outputs.values.values_mut().flatten().for_each(hide);
         for set in &mut self.outputs.results {
             set.columns.iter_mut().for_each(hide);

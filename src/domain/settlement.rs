@@ -55,8 +55,8 @@ pub enum Retries {
 /// operator stopped is never tried again by itself.
 ///
 /// Of a job that is recorded (`tx: same`, `tx: ledger`) an unknown outcome is never final: the next try
-/// looks it up before it does anything, so that is tried until it is known. Nor is the end of a try
-/// that could not look. Neither, nor a try that was handed back, is charged to the job.
+/// looks it up before it does anything, so that is tried until it is known; only what no look can answer
+/// (`Retry::Never`) is settled as of any other job. Nor is the end of a try that could not look. Neither, nor a try that was handed back, is charged to the job.
 pub fn settle(job: &JobDef, this: Try, outcome: &Outcome, now: Millis) -> Settlement {
     let try_count = this.failed_before;
     let message = outcome.message.as_ref().map(|m| storable(m.as_bytes(), MESSAGE_MAX));
@@ -102,7 +102,7 @@ pub fn settle(job: &JobDef, this: Try, outcome: &Outcome, now: Millis) -> Settle
         End::TimedOut => give_up(Event::TimeOut),
         End::Killed => done(Event::Kill),
         End::Returned if outcome.reach == Reach::Before || job.tx.is_recorded() => return_it(),
-        End::Unknown if job.tx.is_recorded() && this.retries == Retries::AsDefined => look_again(),
+        End::Unknown if can_be_looked_up(job, this, outcome) => look_again(),
         End::Returned | End::Unknown => match job.when_unknown() {
             OnUnknown::Retry if outcome.end == End::Returned => return_it(),
             OnUnknown::Retry if may_retry => retry(),
@@ -116,6 +116,13 @@ pub fn settle(job: &JobDef, this: Try, outcome: &Outcome, now: Millis) -> Settle
 const LOOK_AGAIN_MS: u32 = 1_000;
 /// Milliseconds between two looks, at most.
 const LOOK_AGAIN_MAX_MS: i64 = 60_000;
+
+/// Whether the next try can learn what became of this one: its record was not found contradicting
+/// itself.
+fn can_be_looked_up(job: &JobDef, this: Try, outcome: &Outcome) -> bool {
+    let is_worth_it = outcome.retry == Retry::Allowed && this.retries == Retries::AsDefined;
+    job.tx.is_recorded() && is_worth_it
+}
 
 fn may_retry(job: &JobDef, this: Try, outcome: &Outcome) -> bool {
     let (class, sqlstate) = match (&outcome.end, &outcome.error) {
@@ -259,6 +266,23 @@ mod tests {
             let settled = settle(&job, this, &outcome, Millis(0));
             let found = (settled.event, settled.unresolved, settled.try_count);
             assert_eq!(found, (event, after, charged), "{outcome:?} of {tx:?}");
+        }
+    }
+
+    #[test]
+    fn what_no_look_can_answer_is_settled_as_of_any_other_job() {
+        use {Event as E, OnUnknown as O, TxClass as T};
+        for (tx, policy, event) in [
+            (T::Ledger, None, E::LoseTrack),
+            (T::Same, Some(O::Hold), E::LoseTrack),
+            (T::Ledger, Some(O::Fail), E::Fail),
+            // Trying again would find the same record again.
+            (T::Ledger, Some(O::Retry), E::LoseTrack),
+        ] {
+            let outcome = Outcome::ended(End::Unknown, "no").caught("it committed by itself");
+            let settled = settle(&classed(tx, true, policy), after(0), &outcome, Millis(0));
+            assert_eq!((settled.event, settled.tell_owners), (event, true), "{tx:?} {policy:?}");
+            assert_eq!(settled.unresolved, 0);
         }
     }
 

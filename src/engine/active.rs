@@ -43,6 +43,8 @@ pub(super) struct Active {
     /// Ready but for the time: retries with a delay, `schedule_time`.
     timers: BTreeSet<(Millis, Node)>,
     pub(super) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
+    /// Bodies here whose rows have ended and that have not reported yet.
+    pub(super) awaited: HashSet<Node>,
     /// Outputs that some other job's parameters refer to; all others stay in the database.
     pub(super) outputs: HashMap<JobCode, Outputs>,
     pub(super) wanted: HashSet<JobCode>,
@@ -119,6 +121,7 @@ impl Active {
             fresh: Vec::new(),
             timers: BTreeSet::new(),
             stops: kept.stops,
+            awaited: HashSet::new(),
             outputs,
             wanted,
             killing,
@@ -127,6 +130,7 @@ impl Active {
             watch: Watch::of(kept.warn_at),
             since: kept.since,
         };
+        this.await_reports();
         this.find_stop();
         let mut changes = Changes::default();
         this.take_in(released, &mut changes, now);
@@ -357,9 +361,16 @@ impl Active {
         }
     }
 
+    /// A body of ours may have ended its row by itself and be about to say so; the batch is not closed
+    /// before, because closing forgets whose lines and slots those are.
+    fn await_reports(&mut self) {
+        let ended = |node: &&Node| self.rows[node.at()].status.is_final();
+        self.awaited = self.stops.keys().filter(ended).copied().collect();
+    }
+
     /// The result, once every job is final.
     pub(super) fn result(&self) -> Option<BatchStatus> {
-        if !self.readiness.is_done() {
+        if !self.readiness.is_done() || !self.awaited.is_empty() {
             return None;
         }
         if self.killing {

@@ -7,9 +7,10 @@ use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::engine::News;
 use crate::engine::watching::Told;
+use crate::store::breach::Breach;
 use crate::store::log::NewLine;
 use crate::store::queue::Settled;
-use crate::store::{self, Tx, batch, outbox, queue};
+use crate::store::{self, Tx, batch, breach, outbox, queue};
 use anyhow::{Result, ensure};
 use std::collections::BTreeMap;
 
@@ -24,6 +25,8 @@ pub(super) struct Changes {
     pub(super) claimed: BTreeMap<QueueStatus, Vec<i64>>,
     /// One per change, in story order.
     pub(super) logs: Vec<store::log::ExecutionLog>,
+    /// Jobs that were caught ending their transaction by themselves.
+    pub(super) breaches: Vec<Breach>,
     /// Mails to the owners.
     pub(super) notices: Vec<(BatchId, Option<QueueId>, Vec<Notice>)>,
     /// Last lines of bodies that ended.
@@ -50,6 +53,8 @@ impl Changes {
             && self.finished.is_empty()
             && self.killing.is_empty()
             && self.told.is_empty()
+            // A body that wrote its end itself leaves only news and lines.
+            && self.news.is_empty()
     }
 
     /// Writes everything; the caller commits. In story order, because a row may take two steps in
@@ -76,6 +81,9 @@ impl Changes {
         store::log::append(tx, &self.logs, now).await?;
         for (queue_id, attempt, lines) in &self.lines {
             store::log::append_lines(tx, *queue_id, *attempt, lines).await?;
+        }
+        for breach in &self.breaches {
+            breach::mark(tx, breach, now).await?;
         }
         for (batch, queue_id, notices) in &self.notices {
             outbox::enqueue(tx, *batch, *queue_id, notices, now).await?;

@@ -91,6 +91,8 @@ impl QueueDispatcher {
         let (pulse, beats) = watch::channel(0);
         let around = Arc::new(Surroundings {
             db: db.clone(),
+            clock: clock.clone(),
+            installation: node.installation().to_owned(),
             owner: node.id().clone(),
             reports: sender,
             handlers: Arc::new(handlers),
@@ -232,10 +234,16 @@ impl QueueDispatcher {
     /// Takes the workers' reports in. Slots are freed here, so that the same transaction that
     /// ends a job starts the next.
     fn absorb(&mut self, changes: &mut Changes, freed: &mut Vec<(BatchId, Place)>, now: Millis) {
+        let ended_itself = |r: &Report| {
+            matches!(&r.what, What::Ended(outcome, _) if outcome.is_recorded).then_some(r.queue_id)
+        };
+        let ended: Vec<QueueId> = self.waiting.iter().filter_map(ended_itself).collect();
         for report in &mut self.waiting {
             let Some(&(id, place)) = self.places.get(&report.queue_id) else { continue };
             let Some(active) = self.active.get_mut(&id) else { continue };
             match &mut report.what {
+                // The row says that it has ended.
+                What::Stopping if ended.contains(&report.queue_id) => {}
                 What::Stopping => active.begin_stop(place, changes, now),
                 // Was taken out before.
                 What::Asks(_) => {}

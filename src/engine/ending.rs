@@ -11,8 +11,10 @@ use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
 use crate::engine::changes::Changes;
+use crate::engine::recording::{columns_of, state_of};
 use crate::engine::stopping::stops_the_rest;
 use crate::handler;
+use crate::store::breach::Breach;
 use crate::store::queue::Settled;
 
 impl Active {
@@ -26,11 +28,17 @@ impl Active {
         changes: &mut Changes,
         now: Millis,
     ) -> bool {
+        self.awaited.remove(&node);
         let row = &self.rows[node.at()];
         let runs = matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
+        if row.attempt == attempt && outcome.is_recorded {
+            self.take_recorded(node, outcome, changes, now);
+            return true;
+        }
         if !runs || row.attempt != attempt {
             return false;
         }
+        self.mark(node, outcome, changes);
         let wanted_dead = row.is_wanted_dead();
         let who_and_why = row.error_message.clone().filter(|_| wanted_dead);
         let this = Try {
@@ -58,6 +66,42 @@ impl Active {
         }
         self.record_end(node, &settlement, Some(&outcome.outputs), changes, now);
         true
+    }
+
+    /// A body has written its end itself, so row and log say so already; memory follows. When the row
+    /// was read anew since, memory knows as well, and only the lines are still owed.
+    fn take_recorded(&mut self, node: Node, outcome: &Outcome, changes: &mut Changes, now: Millis) {
+        let row = &mut self.rows[node.at()];
+        if matches!(row.status, QueueStatus::Running | QueueStatus::Killing) {
+            (row.not_before, row.end_time) = (None, Some(now));
+            (row.error_message, _) = columns_of(outcome);
+            (row.crash_count, row.unresolved, row.waits_on) = (0, 0, None);
+            if self.wanted.contains(&row.job_code) {
+                self.outputs.insert(row.job_code.clone(), outcome.outputs.clone());
+            }
+            self.unwatch(node);
+            self.set(node, state_of(outcome), changes, now);
+        }
+        changes.batches.insert(self.batch.batch_id, self.batch.revision);
+        changes.news.push(self.news(node, now));
+    }
+
+    /// A body that ended its transaction by itself: its job is marked and its owners hear of it.
+    fn mark(&self, node: Node, outcome: &Outcome, changes: &mut Changes) {
+        let Some(said) = &outcome.breach else { return };
+        let (row, job) = (self.row(node), self.job(node));
+        let (owners, group) = (&self.snapshot.shared.owners, &self.snapshot.group);
+        let notices = notice::caught(&self.batch, group, job, owners, said);
+        if !notices.is_empty() {
+            changes.notices.push((self.batch.batch_id, Some(row.queue_id), notices));
+        }
+        changes.breaches.push(Breach {
+            job_code: row.job_code.clone(),
+            batch_no: self.batch.values.batch_no.clone(),
+            queue_id: row.queue_id,
+            attempt: row.attempt,
+            said: storable(said.as_bytes(), MESSAGE_MAX),
+        });
     }
 
     fn record_end(

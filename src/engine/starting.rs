@@ -20,6 +20,7 @@ impl QueueDispatcher {
         let job = Job {
             queue_id: row.queue_id,
             attempt: row.attempt,
+            try_count: row.try_count,
             began: row.start_time.unwrap_or(self.clock.now()),
             mode: row.run_mode,
             parents,

@@ -13,7 +13,9 @@ use crate::domain::secret::Mask;
 use crate::domain::time::Millis;
 use crate::domain::tx_class::IdemKey;
 use crate::engine::children::{Ask, Children};
+use crate::engine::clock::Clock;
 use crate::engine::earlier::last_checks;
+use crate::engine::recording::{Recording, refuse_marked};
 use crate::engine::secret;
 use crate::handler::log::{Line, RunLog};
 use crate::handler::{self, Claim, Context, StopReason, Task, checks};
@@ -61,6 +63,8 @@ type Secrets = BTreeMap<String, SecretString>;
 pub(super) struct Job {
     pub(super) queue_id: QueueId,
     pub(super) attempt: u32,
+    /// Failed tries before it.
+    pub(super) try_count: u32,
     /// When the row was claimed.
     pub(super) began: Millis,
     /// What an operator wants with it in place of its body.
@@ -84,9 +88,20 @@ pub(super) struct Job {
     pub(super) log: RunLog,
 }
 
+impl Job {
+    /// OUT parameters that are declared secret.
+    pub(super) fn secret_outs(&self) -> Vec<String> {
+        let comes_back = |p: &&Param| p.mode != ParamMode::In && p.secrecy == Secrecy::Secret;
+        self.def.params.iter().filter(comes_back).map(|p| p.name.clone()).collect()
+    }
+}
+
 /// What all tries of this process share.
 pub(super) struct Surroundings {
     pub(super) db: Db,
+    pub(super) clock: Clock,
+    /// How the name of this installation begins.
+    pub(super) installation: String,
     pub(super) owner: NodeId,
     pub(super) reports: mpsc::UnboundedSender<Report>,
     pub(super) handlers: Arc<handler::Options>,
@@ -145,6 +160,7 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         log: log.clone(),
         stop: job.stop.clone(),
         claim: Arc::new(claim),
+        record: Arc::new(Recording::of(job, around, mask.clone())),
         batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
         pulse: around.pulse.clone(),
         options: around.handlers.clone(),
@@ -170,9 +186,8 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
     if let Err(error) = flusher.await {
         tracing::error!(%error, "the log of a try could not be stored to its end");
     }
-    let comes_back = |p: &&Param| p.mode != ParamMode::In && p.secrecy == Secrecy::Secret;
-    let secret_outs: Vec<&str> =
-        job.def.params.iter().filter(comes_back).map(|p| p.name.as_str()).collect();
+    let secret_outs = job.secret_outs();
+    let secret_outs: Vec<&str> = secret_outs.iter().map(String::as_str).collect();
     outcome.without(&secret_outs).masked(&mask)
 }
 
@@ -211,6 +226,7 @@ async fn task(
     (params, secrets): (Vec<BoundParam>, Secrets),
     around: &Surroundings,
 ) -> Result<Task, Outcome> {
+    refuse_marked(job, around).await?;
     let last_checks = last_checks(&around.db, &job.batch, &job.def).await.map_err(|error| {
         let message =
             format!("cannot look up what its checks found before: {error:#}; nothing was run");

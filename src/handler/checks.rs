@@ -39,9 +39,7 @@ pub async fn judged(task: &Task, ctx: &Context, mut outcome: Outcome) -> Outcome
     if !has_any || !verdict::is_judged(&job.success, &outcome) {
         return outcome;
     }
-    let mut findings = verdict::judge(&job.success, &outcome.outputs);
-    findings.iter().for_each(|(_, finding)| tell(ctx, finding));
-    outcome.outputs.rules = findings.iter().cloned().collect();
+    let mut findings = rules(task, ctx, &mut outcome);
     if findings.iter().any(|(_, f)| !f.ok && f.grade >= Grade::Error) {
         if !job.checks.is_empty() {
             ctx.log.line(Stream::System, "its checks are not run, because it is no success");
@@ -63,6 +61,29 @@ pub async fn judged(task: &Task, ctx: &Context, mut outcome: Outcome) -> Outcome
         outcome.outputs.checks.insert(check.name.clone(), finding.clone());
         findings.push((check.name.clone(), finding));
     }
+    verdict::graded(outcome, &findings)
+}
+
+/// What the rules found. Those of a recorded body were asked before its commit, and what they found
+/// came with its outputs.
+fn rules(task: &Task, ctx: &Context, outcome: &mut Outcome) -> Vec<(String, Finding)> {
+    let before = &outcome.outputs.rules;
+    if !before.is_empty() {
+        return before.clone().into_iter().collect();
+    }
+    let findings = verdict::judge(&task.job.success, &outcome.outputs);
+    findings.iter().for_each(|(_, finding)| tell(ctx, finding));
+    outcome.outputs.rules = findings.iter().cloned().collect();
+    findings
+}
+
+/// The outcome of a body that ended well, as its rules alone see it; asked before a commit, so that a
+/// body whose rules do not hold is undone.
+pub(crate) fn ruled(task: &Task, ctx: &Context, mut outcome: Outcome) -> Outcome {
+    if task.job.success.is_empty() {
+        return outcome;
+    }
+    let findings = rules(task, ctx, &mut outcome);
     verdict::graded(outcome, &findings)
 }
 
@@ -199,6 +220,7 @@ fn words(fault: Fault) -> String {
     match fault {
         Fault::Said(said) => said,
         Fault::Before(what, error) => format!("{what}: {error}"),
+        Fault::Known(outcome) => outcome.message.unwrap_or_default(),
         Fault::At(_, SessionError::Database(error)) if is_change(&error) => {
             format!(
                 "{error}; a check may only read, what changes data belongs in the body of a job"

@@ -6,6 +6,7 @@
 mod address;
 mod batch;
 mod bind;
+mod book;
 pub mod checks;
 mod child;
 mod dir;
@@ -14,9 +15,11 @@ mod family;
 mod http;
 mod http_answer;
 mod ladder;
+mod ledger;
 mod lines;
 pub mod log;
 mod noop;
+mod once;
 mod proc;
 mod script;
 mod sensor;
@@ -25,14 +28,16 @@ mod sql;
 mod stopwatch;
 mod target;
 
+use crate::db;
 use crate::domain::batch::{BatchOrder, BatchStatus};
 use crate::domain::body::HttpHost;
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::job::{JobDef, JobKind};
-use crate::domain::outcome::Outcome;
+use crate::domain::outcome::{Outcome, Outputs};
 use crate::domain::params::{BatchValues, BoundParam};
 use crate::domain::queue::QueueStatus;
 use crate::domain::source::Source;
+use crate::domain::time::Millis;
 use crate::domain::verdict::Earlier;
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
@@ -128,6 +133,32 @@ pub trait Claim: Send + Sync {
     fn waits_on(&self, what: Option<String>) -> BoxFuture<'_, ()>;
 }
 
+/// A statement with `?` for its values.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// Its text.
+    pub sql: String,
+    /// Its values.
+    pub values: Vec<db::Value>,
+}
+
+/// What the transaction of a recorded body needs of Procession.
+pub trait Record: Send + Sync {
+    /// The time.
+    fn now(&self) -> Millis;
+
+    /// A body's outputs without what nobody may read afterwards.
+    fn storable(&self, outputs: &Outputs) -> Outputs;
+
+    /// A question that only Procession's own database answers so: its text, and how the one value
+    /// begins.
+    fn home(&self) -> (String, String);
+
+    /// The statements that end the row as `outcome` says; each must find exactly one row, else it
+    /// belongs to another start by now.
+    fn end(&self, outcome: &Outcome) -> Vec<Write>;
+}
+
 /// How a body says that its row is not its own any more, so that nothing was run.
 pub const NOT_OURS: &str = "the row belongs to another start by now";
 
@@ -162,6 +193,8 @@ pub struct Context {
     pub stop: watch::Receiver<Option<StopReason>>,
     /// Whether the row is still ours.
     pub claim: std::sync::Arc<dyn Claim>,
+    /// What is written with its effect, when it is recorded.
+    pub record: std::sync::Arc<dyn Record>,
     /// Other batches.
     pub batches: std::sync::Arc<dyn Batches>,
     /// Counts the renewals of this process's lease, for bodies that watch over themselves.

@@ -51,32 +51,49 @@ struct Call<'a> {
 impl Body for Call<'_> {
     fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>> {
         Box::pin(async move {
-            let name = self.task.job.proc_name.as_deref().unwrap_or_default();
             if session.dialect() == Dialect::Sqlite {
-                return self.named_body(name, session).await;
+                let (run, take) = self.named_body(session)?;
+                return run.in_one_transaction(session, take).await;
             }
-            let routine = self.look_up(name, session).await?;
-            let slots = arrange(&routine, &self.task.params).map_err(Fault::Said)?;
-            let start = Stopwatch::start();
-            let outputs = match session.dialect() {
-                Dialect::Postgres => self.postgres(&routine, &slots, session).await?,
-                Dialect::Mysql | Dialect::Sqlite => self.mysql(&routine, &slots, session).await?,
-            };
+            let outputs = self.call(session).await?;
             refuse_open_transaction(session).await?;
-            let took = start.ms();
-            let line = format!(
-                "{} rows changed, {} result sets in {}",
-                outputs.rows_affected,
-                outputs.results.len(),
-                span_words(took)
-            );
-            self.log.line(Stream::System, line);
             Ok(outputs)
+        })
+    }
+
+    fn run_inside<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>> {
+        Box::pin(async move {
+            if session.dialect() == Dialect::Sqlite {
+                let (run, take) = self.named_body(session)?;
+                return run.inside(session, take).await;
+            }
+            self.call(session).await
         })
     }
 }
 
 impl Call<'_> {
+    /// Looks the procedure up and calls it, on a server that has procedures.
+    async fn call(&self, session: &mut Session) -> Result<Outputs, Fault> {
+        let name = self.task.job.proc_name.as_deref().unwrap_or_default();
+        let routine = self.look_up(name, session).await?;
+        let slots = arrange(&routine, &self.task.params).map_err(Fault::Said)?;
+        let start = Stopwatch::start();
+        let outputs = match session.dialect() {
+            Dialect::Postgres => self.postgres(&routine, &slots, session).await?,
+            Dialect::Mysql | Dialect::Sqlite => self.mysql(&routine, &slots, session).await?,
+        };
+        let took = start.ms();
+        let line = format!(
+            "{} rows changed, {} result sets in {}",
+            outputs.rows_affected,
+            outputs.results.len(),
+            span_words(took)
+        );
+        self.log.line(Stream::System, line);
+        Ok(outputs)
+    }
+
     /// The routine that the job means, or why there is none, with the signatures there are.
     async fn look_up(&self, name: &str, session: &mut Session) -> Result<Routine, Fault> {
         let dialect = session.dialect();
@@ -144,7 +161,7 @@ impl Call<'_> {
         Ok(outputs)
     }
 
-    /// Outside any transaction block, so that the procedure may COMMIT.
+    /// A procedure may COMMIT only outside of a transaction block, so a recorded one may not.
     async fn postgres(
         &self,
         routine: &Routine,
@@ -183,8 +200,16 @@ impl Call<'_> {
         Ok(Outputs { values, rows_affected: results.rows_affected, ..Outputs::default() })
     }
 
-    /// SQLite has no procedures; a body of that name in the data source stands in.
-    async fn named_body(&self, name: &str, session: &mut Session) -> Result<Outputs, Fault> {
+    /// SQLite has no procedures; a body of that name in the data source stands in. With it comes what
+    /// takes its OUT values.
+    fn named_body<'a>(
+        &'a self,
+        session: &Session,
+    ) -> Result<
+        (sql::Run<'a>, impl FnOnce(&mut Outputs) -> Result<(), String> + Send + use<'a>),
+        Fault,
+    > {
+        let name = self.task.job.proc_name.as_deref().unwrap_or_default();
         let procedures = self.task.source.as_ref().map(|s| &s.procedures);
         let text = procedures.and_then(|p| p.get(name)).ok_or_else(|| {
             let known = procedures.map_or(String::new(), |p| {
@@ -198,7 +223,7 @@ impl Call<'_> {
         let params = &self.task.params;
         self.log.line(Stream::System, format!("runs the body '{name}' of the data source"));
         let run = sql::Run::new(text, params, session, self.log)?;
-        let take = |outputs: &mut Outputs| {
+        let take = move |outputs: &mut Outputs| {
             for param in params.iter().filter(|p| p.mode != ParamMode::In) {
                 let value = column_of_last_row(outputs, &param.name);
                 let value = value.ok_or_else(|| {
@@ -212,7 +237,7 @@ impl Call<'_> {
             }
             Ok(())
         };
-        run.in_one_transaction(session, take).await
+        Ok((run, take))
     }
 }
 

@@ -39,13 +39,8 @@ struct SqlBody<'a> {
 impl Body for SqlBody<'_> {
     fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>> {
         Box::pin(async move {
-            let job = &self.task.job;
-            let dialect = bind::dialect_name(session.dialect());
-            let text = job.sql.as_ref().and_then(|sql| sql.of(dialect));
-            let text =
-                text.ok_or_else(|| Fault::Said(format!("the job has no SQL for {dialect}")))?;
-            let run = Run::new(text, &self.task.params, session, self.log)?;
-            match job.transaction {
+            let run = self.statements(session)?;
+            match self.task.job.transaction {
                 TransactionMode::One => run.in_one_transaction(session, |_| Ok(())).await,
                 TransactionMode::Each => {
                     run.refuse_transaction_words("each")?;
@@ -58,6 +53,25 @@ impl Body for SqlBody<'_> {
                 }
             }
         })
+    }
+
+    fn run_inside<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>> {
+        Box::pin(async move {
+            if self.task.job.transaction != TransactionMode::One {
+                let tx = self.task.job.tx.as_str();
+                return Err(Fault::Said(format!("tx: {tx} needs transaction: one")));
+            }
+            self.statements(session)?.inside(session, |_| Ok(())).await
+        })
+    }
+}
+
+impl SqlBody<'_> {
+    fn statements(&self, session: &Session) -> Result<Run<'_>, Fault> {
+        let dialect = bind::dialect_name(session.dialect());
+        let text = self.task.job.sql.as_ref().and_then(|sql| sql.of(dialect));
+        let text = text.ok_or_else(|| Fault::Said(format!("the job has no SQL for {dialect}")))?;
+        Run::new(text, &self.task.params, session, self.log)
     }
 }
 
@@ -153,20 +167,25 @@ impl<'a> Run<'a> {
     ) -> Result<Outputs, Fault> {
         self.refuse_transaction_words("one")?;
         session.begin().await.map_err(|e| Fault::before("opening the transaction", e))?;
-        let done = match self.each(session).await {
-            Ok(mut outputs) => match check(&mut outputs) {
-                Ok(()) => Ok(outputs),
-                Err(said) => Err(Fault::Said(said)),
-            },
-            Err(fault) => Err(fault),
-        };
-        match done {
+        match self.inside(session, check).await {
             Ok(outputs) => match session.commit().await {
                 Ok(()) => Ok(outputs),
                 Err(error) => Err(self.undo(session, Fault::At("COMMIT".to_owned(), error)).await),
             },
             Err(fault) => Err(self.undo(session, fault).await),
         }
+    }
+
+    /// Runs all statements in the transaction that is open; `check` looks at the outputs.
+    pub(crate) async fn inside(
+        &self,
+        session: &mut Session,
+        check: impl FnOnce(&mut Outputs) -> Result<(), String> + Send,
+    ) -> Result<Outputs, Fault> {
+        self.refuse_transaction_words("one")?;
+        let mut outputs = self.each(session).await?;
+        check(&mut outputs).map_err(Fault::Said)?;
+        Ok(outputs)
     }
 
     /// Rolls back after a fault; a connection that cannot even do that rolls back by its end.

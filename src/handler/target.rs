@@ -10,6 +10,7 @@ use crate::domain::retry::ErrorClass;
 use crate::domain::source::{DialectName, Source};
 use crate::handler::address;
 use crate::handler::ladder::{Ended, Ladder};
+use crate::handler::ledger;
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::{Context, NOT_OURS, StopReason, Task};
 use futures_util::future::BoxFuture;
@@ -22,6 +23,9 @@ use tokio::time::sleep;
 pub(crate) trait Body: Sync {
     /// Runs it; the session is closed afterwards.
     fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>>;
+
+    /// Runs it inside a transaction that is open, and leaves that open.
+    fn run_inside<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>>;
 }
 
 /// Why a body did not end well.
@@ -33,6 +37,8 @@ pub(crate) enum Fault {
     Before(String, SessionError),
     /// A statement of the body failed: which one, and how.
     At(String, SessionError),
+    /// All that is to be said of the try, which may even have ended well.
+    Known(Box<Outcome>),
 }
 
 impl Fault {
@@ -49,7 +55,7 @@ impl Fault {
 
 /// The outcome with the kind of its error, the one place where the servers' kinds get the names that
 /// definitions know.
-fn classed(outcome: Outcome, error: &SessionError) -> Outcome {
+pub(crate) fn classed(outcome: Outcome, error: &SessionError) -> Outcome {
     let class = match error.kind() {
         Kind::Deadlock => ErrorClass::Deadlock,
         Kind::LockWait => ErrorClass::LockWait,
@@ -86,8 +92,50 @@ pub(crate) async fn run(task: &Task, ctx: &Context, body: &dyn Body) -> Outcome 
     let log = ctx.log.clone();
     let sink: notice::Sink =
         Arc::new(move |word, text| log.line(Stream::Database, format!("{word}: {text}")));
-    let ended = ladder.guard(notice::scope(sink, body.run(&mut session))).await;
+    if task.job.tx.is_recorded() {
+        let work = ledger::run(task, ctx, body, &mut session);
+        let ended = ladder.guard(notice::scope(sink, work)).await;
+        let outcome = settle(ended, session, &ladder, task).await;
+        return ledger::after_stop(task, ctx, &target, outcome).await;
+    }
+    let ended = ladder.guard(notice::scope(sink, under_way(body.run(&mut session)))).await;
     settle(ended, session, &ladder, task).await
+}
+
+/// Runs a body between the places at which a test breaks the program.
+pub(crate) async fn under_way<T>(body: impl Future<Output = T>) -> T {
+    failpoint!("body.before");
+    let done = sent(body).await;
+    failpoint!("body.after");
+    done
+}
+
+/// Of a body that is slow enough, the place at which it is on its server and has not answered.
+#[cfg(feature = "failpoints")]
+async fn sent<T>(body: impl Future<Output = T>) -> T {
+    let mut body = std::pin::pin!(body);
+    tokio::select! {
+        biased;
+        done = &mut body => return done,
+        () = sleep(Duration::from_millis(20)) => {}
+    }
+    failpoint!("body.sent");
+    body.await
+}
+
+#[cfg(not(feature = "failpoints"))]
+async fn sent<T>(body: impl Future<Output = T>) -> T {
+    body.await
+}
+
+/// What a body may ask its session for.
+fn facts(task: &Task) -> Vec<(&'static str, String)> {
+    vec![
+        ("idem_key", task.idem_key.clone()),
+        ("batch_no", task.batch.batch_no.to_string()),
+        ("job_code", task.job.code.to_string()),
+        ("attempt", task.attempt.to_string()),
+    ]
 }
 
 /// What became of a guarded body; the session is gone afterwards.
@@ -103,6 +151,10 @@ pub(crate) async fn settle(
             let _closing_frees_it_too = session.unlock(&task.lock_name).await;
             session.close().await;
             Outcome::success(outputs)
+        }
+        Ended::Own(Err(Fault::Known(outcome))) => {
+            session.close().await;
+            *outcome
         }
         Ended::Own(Err(Fault::Said(said))) => {
             session.close().await;
@@ -175,6 +227,7 @@ async fn get_ready(
     let who = session.id().map_or(String::new(), |id| format!(", session {}", id.number));
     let dialect = session.dialect().as_str();
     ctx.log.line(Stream::System, format!("connected to source '{source}' ({dialect}{who})"));
+    session.introduce(facts(task));
     let since = Stopwatch::start();
     let mut pause = Duration::from_millis(50);
     while !session.try_lock(&task.lock_name).await.map_err(|e| {

@@ -31,38 +31,49 @@ pub struct ExecutionLog {
     pub owner: Option<NodeId>,
 }
 
+const COLUMNS: [&str; 11] = [
+    "queue_id",
+    "start_time",
+    "end_time",
+    "status",
+    "error_message",
+    "duration",
+    "notify_status",
+    "retry_count",
+    "attempt",
+    "owner",
+    "log_time",
+];
+
+fn values(log: &ExecutionLog, now: Millis) -> Vec<Value> {
+    let duration = log.start_time.zip(log.end_time).map(|(s, e)| e.since(s));
+    vec![
+        log.queue_id.0.into(),
+        log.start_time.map(Millis::to_utc).into(),
+        log.end_time.map(Millis::to_utc).into(),
+        log.status.as_str().into(),
+        log.error_message.as_deref().into(),
+        duration.into(),
+        if log.notified { "NOTIFIED" } else { "UNNOTIFIED" }.into(),
+        log.try_count.into(),
+        log.attempt.into(),
+        log.owner.as_ref().map(|o| o.0.as_str()).into(),
+        now.to_utc().into(),
+    ]
+}
+
 /// Adds rows, in order.
 pub async fn append(tx: &mut Tx, logs: &[ExecutionLog], now: Millis) -> Result<()> {
-    let columns = [
-        "queue_id",
-        "start_time",
-        "end_time",
-        "status",
-        "error_message",
-        "duration",
-        "notify_status",
-        "retry_count",
-        "attempt",
-        "owner",
-        "log_time",
-    ];
-    let rows = logs.iter().map(|log| {
-        let duration = log.start_time.zip(log.end_time).map(|(s, e)| e.since(s));
-        vec![
-            log.queue_id.0.into(),
-            log.start_time.map(Millis::to_utc).into(),
-            log.end_time.map(Millis::to_utc).into(),
-            log.status.as_str().into(),
-            log.error_message.as_deref().into(),
-            duration.into(),
-            if log.notified { "NOTIFIED" } else { "UNNOTIFIED" }.into(),
-            log.try_count.into(),
-            log.attempt.into(),
-            log.owner.as_ref().map(|o| o.0.as_str()).into(),
-            now.to_utc().into(),
-        ]
-    });
-    tx.insert_many("job_execution_logs", &columns, rows).await.context("write job_execution_logs")
+    let rows = logs.iter().map(|log| values(log, now));
+    tx.insert_many("job_execution_logs", &COLUMNS, rows).await.context("write job_execution_logs")
+}
+
+/// One row that a body writes itself, in its own transaction on this database: the statement and its
+/// values.
+pub fn append_within(log: &ExecutionLog, now: Millis) -> (String, Vec<Value>) {
+    let marks = ["?"; COLUMNS.len()].join(", ");
+    let columns = COLUMNS.join(", ");
+    (format!("INSERT INTO job_execution_logs ({columns}) VALUES ({marks})"), values(log, now))
 }
 
 /// A stored change of status with its time.

@@ -7,6 +7,7 @@ pub mod action;
 pub mod audit;
 pub mod backfill;
 pub mod batch;
+pub mod breach;
 mod columns;
 pub mod history;
 pub mod job;
@@ -56,6 +57,9 @@ pub enum Stale {
     #[error("an operator has changed the batch meanwhile")]
     Revised,
 }
+
+/// Where any session on this database finds the name of its installation; one row, one value.
+pub const INSTALLATION: &str = "SELECT value FROM procession_meta WHERE name = 'installation'";
 
 /// A fact about this installation, kept from the first call on; `fresh` is used when there is none.
 pub async fn meta(tx: &mut Tx, name: &str, fresh: &str) -> anyhow::Result<String> {

@@ -248,6 +248,33 @@ pub async fn settle(tx: &mut Tx, settled: &Settled, now: Millis) -> Result<()> {
     expect_all(1, found)
 }
 
+/// The end of a try whose body writes it itself, in its own transaction on this database: the
+/// statement and its values, which must find one row. Accepted only for the current attempt and
+/// owner, as `settle` is; a row that is being stopped has ended well all the same.
+pub fn end_within(
+    (queue_id, attempt, owner): (QueueId, u32, &NodeId),
+    to: QueueStatus,
+    (message, outputs): (Option<&str>, Option<&str>),
+    now: Millis,
+) -> (String, Vec<Value>) {
+    let sql = "UPDATE job_queue SET status = ?, error_message = ?, outputs = ?, not_before = NULL, \
+               crash_count = 0, unresolved = 0, waits_on = NULL, end_time = ?, update_time = ? \
+               WHERE queue_id = ? AND attempt = ? AND owner = ? AND status IN (?, ?)";
+    let values = vec![
+        to.as_str().into(),
+        message.into(),
+        outputs.into(),
+        now.to_utc().into(),
+        now.to_utc().into(),
+        queue_id.0.into(),
+        attempt.into(),
+        owner.0.as_str().into(),
+        QueueStatus::Running.as_str().into(),
+        QueueStatus::Killing.as_str().into(),
+    ];
+    (sql.to_owned(), values)
+}
+
 /// Starts rows over: → PENDING, `try_count` 0; the attempt number goes on, and the next run begins
 /// unless what became of this one is open: it will be found by its key. A row that never started
 /// keeps the moment before which it may not; of what an operator wanted with it only NOEXEC stays.

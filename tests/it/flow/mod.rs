@@ -6,6 +6,7 @@ mod children;
 mod crash;
 mod dependencies;
 mod eta;
+mod ledger;
 mod limits;
 mod lists;
 mod operators;

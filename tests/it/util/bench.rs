@@ -8,11 +8,14 @@ use procession::domain::batch::BatchOrder;
 use procession::domain::body::{HttpBody, HttpCall, HttpHost, Sensor};
 use procession::domain::id::{BatchId, BatchNo, GroupCode, JobCode, JobType, QueueId, SourceName};
 use procession::domain::job::{JobDef, ParamMode, ParamType, SqlText};
-use procession::domain::outcome::{Outcome, Stream};
+use procession::domain::outcome::{Outcome, Outputs, Stream};
 use procession::domain::params::{BatchValues, BoundParam};
 use procession::domain::source::Source;
+use procession::domain::time::Millis;
 use procession::handler::log::{Line, RunLog};
-use procession::handler::{BatchEnd, Batches, Claim, Context, Options, StopReason, Task, find};
+use procession::handler::{
+    BatchEnd, Batches, Claim, Context, Options, Record, StopReason, Task, Write, find,
+};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Once};
@@ -31,6 +34,29 @@ impl Claim for Says {
 
     fn waits_on(&self, _what: Option<String>) -> BoxFuture<'_, ()> {
         async {}.boxed()
+    }
+}
+
+/// Records as the test says: `home` is asked as it stands, and the row needs no end.
+pub(crate) struct Recorded {
+    pub(crate) home: (String, String),
+}
+
+impl Record for Recorded {
+    fn now(&self) -> Millis {
+        Millis(1_722_470_400_000)
+    }
+
+    fn storable(&self, outputs: &Outputs) -> Outputs {
+        outputs.clone()
+    }
+
+    fn home(&self) -> (String, String) {
+        self.home.clone()
+    }
+
+    fn end(&self, _outcome: &Outcome) -> Vec<Write> {
+        Vec::new()
     }
 }
 
@@ -147,6 +173,7 @@ impl Bench {
             log: log.clone(),
             stop: receiver,
             claim: claim.clone(),
+            record: Arc::new(Recorded { home: ("SELECT 'away'".to_owned(), "home".to_owned()) }),
             batches: Arc::new(NoBatches),
             pulse: watch::channel(0).1,
             options: Arc::new(options),

@@ -80,6 +80,18 @@ pub(crate) async fn query(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
     done.sets.into_iter().next().map(|set| set.rows).unwrap_or_default()
 }
 
+/// A table as the migrations make it, for data sources that have it as well.
+pub(crate) fn migrated(dialect: DialectName, table: &str) -> String {
+    let text = match dialect {
+        DialectName::Sqlite => include_str!("../../../migrations/sqlite/0003_trust.sql"),
+        DialectName::Mysql => include_str!("../../../migrations/mysql/0003_trust.sql"),
+        DialectName::Postgres => include_str!("../../../migrations/postgres/0003_trust.sql"),
+    };
+    let head = format!("CREATE TABLE {table} (");
+    let statements = text.split(';').filter_map(|s| s.find(&head).map(|at| s[at..].to_owned()));
+    statements.last().unwrap_or_else(|| panic!("no migration makes {table}"))
+}
+
 impl Scratch {
     /// Runs statements, each on its own.
     pub(crate) async fn setup(&self, statements: &[&str]) {

@@ -1,0 +1,218 @@
+//! Runs a body exactly once: in one transaction with a record of it, `tx: same` and `tx: ledger`.
+//!
+//! On the body's one connection, under its session lock: read the key; if nothing is written under
+//! it, open a transaction, write the key as `open`, run the body, write it as `done`, and for class
+//! `same` end the row of `job_queue` too; commit. Whatever breaks in between, the next try reads the
+//! key and knows: whoever has the lock is alone, and the orphan before it is gone.
+//!
+//! A key that is `open` outside of its own transaction proves that the body ended that transaction.
+//! Such a body cannot be run exactly once, so its job is marked and refused from then on.
+
+use crate::db::fault::{Kind, SessionError};
+use crate::db::session::{Session, Target};
+use crate::domain::outcome::{End, Outcome, Outputs, Reach, Stream};
+use crate::domain::tx_class::TxClass;
+use crate::handler::book::{self, Found};
+use crate::handler::once::Once;
+use crate::handler::target::{Body, Fault, classed};
+use crate::handler::{Context, Task};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// How often a transaction that was rolled back for another's sake is run once more within one try.
+const AGAIN: u32 = 5;
+/// Before the first time; doubled each time, and varied.
+const PAUSE_MS: u64 = 50;
+/// Between two times, at most.
+const PAUSE_MAX_MS: u64 = 2_000;
+
+/// Runs `body` on a session that holds its lock and whose claim was asked for.
+pub(crate) async fn run(
+    task: &Task,
+    ctx: &Context,
+    body: &dyn Body,
+    session: &mut Session,
+) -> Result<Outputs, Fault> {
+    let desk = Desk { task, ctx };
+    if task.job.tx == TxClass::Same {
+        desk.ask_home(session).await?;
+    }
+    match book::read(session, task).await.map_err(|e| desk.unread(&e))? {
+        Found::Nothing => {}
+        Found::Done { attempt, outputs } => return Err(known(desk.resolved(attempt, outputs))),
+        Found::Open { attempt } => return Err(known(desk.torn(attempt))),
+    }
+    let once = Once { desk, body };
+    let mut again = 0;
+    loop {
+        let fault = match once.run(session).await {
+            Ok(outcome) => return Err(known(outcome)),
+            Err(fault) => fault,
+        };
+        let Some(words) = victim(&fault).filter(|_| again < AGAIN) else { return Err(fault) };
+        again += 1;
+        let pause = Duration::from_millis(pause_ms(again));
+        let ms = pause.as_millis();
+        desk.say(format!("{words}: rolled back; runs once more in {ms} ms ({again} of {AGAIN})"));
+        tokio::select! {
+            biased;
+            _ = ctx.stopped() => {
+                let place = "between two runs of its transaction".to_owned();
+                return Err(Fault::At(place, SessionError::Braked));
+            }
+            () = sleep(pause) => {}
+        }
+    }
+}
+
+/// What a stop really ended: the body may have committed before it arrived. Asked on a connection of
+/// its own, once the body's is gone.
+pub(crate) async fn after_stop(
+    task: &Task,
+    ctx: &Context,
+    target: &Target,
+    outcome: Outcome,
+) -> Outcome {
+    let was_stopped = matches!(outcome.end, End::TimedOut | End::Killed | End::Returned);
+    if !was_stopped || outcome.reach == Reach::Before {
+        return outcome;
+    }
+    let found = async {
+        let mut session = Session::open(target).await?;
+        let found = book::read(&mut session, task).await;
+        session.close().await;
+        found
+    };
+    let desk = Desk { task, ctx };
+    match found.await {
+        Ok(Found::Nothing) => outcome,
+        Ok(Found::Done { attempt, outputs }) => {
+            desk.say("it had ended by itself before the stop reached it");
+            desk.resolved(attempt, outputs)
+        }
+        Ok(Found::Open { attempt }) => desk.torn(attempt),
+        Err(error) => {
+            let said = outcome.message.unwrap_or_default();
+            let said = format!("{said}; whether it took effect could not be looked up: {error}");
+            Outcome::ended(End::Unknown, said)
+        }
+    }
+}
+
+/// An outcome in the place of a fault, because all that is known of the try is in it.
+pub(crate) fn known(outcome: Outcome) -> Fault {
+    Fault::Known(Box::new(outcome))
+}
+
+/// How to say that the server rolled a transaction back for the sake of another.
+fn victim(fault: &Fault) -> Option<&'static str> {
+    let (Fault::At(_, error) | Fault::Before(_, error)) = fault else { return None };
+    match error.kind() {
+        Kind::Deadlock => Some("a deadlock's victim"),
+        Kind::Serialization => Some("a serialization failure"),
+        Kind::LockWait => Some("a lock was not granted in time"),
+        Kind::Lost | Kind::Other => None,
+    }
+}
+
+fn pause_ms(again: u32) -> u64 {
+    let base = (PAUSE_MS << (again - 1)).min(PAUSE_MAX_MS);
+    base / 2 + u64::from(uuid::Uuid::new_v4().as_bytes()[0]) * base / 512
+}
+
+/// A recorded task, and what is said of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Desk<'a> {
+    pub(crate) task: &'a Task,
+    pub(crate) ctx: &'a Context,
+}
+
+impl Desk<'_> {
+    pub(crate) fn say(self, text: impl AsRef<str>) {
+        self.ctx.log.line(Stream::System, text);
+    }
+
+    /// Class `same` ends the row in the body's transaction, unless checks have a say after it.
+    pub(crate) fn ends_row(self) -> bool {
+        self.task.job.tx == TxClass::Same && self.task.job.checks.is_empty()
+    }
+
+    /// A try that took effect, by the ledger's word. Its row says so as well only if that was this
+    /// very try: an older one belongs to a claim that is gone.
+    pub(crate) fn resolved(self, attempt: u32, outputs: Outputs) -> Outcome {
+        self.say(format!("took effect in try {attempt} (ledger); not run again"));
+        let is_recorded = self.ends_row() && attempt == self.task.attempt;
+        Outcome { is_recorded, ..Outcome::success(outputs) }
+    }
+
+    /// A try that committed before it was done.
+    fn torn(self, attempt: u32) -> Outcome {
+        let said = format!(
+            "try {attempt} committed before it was done ({} is open in procession_ledger)",
+            self.task.idem_key
+        );
+        Outcome::ended(End::Unknown, "how much of its work is done is not known").caught(&said)
+    }
+
+    /// Why the key could not be read: nothing of the body was sent and nothing was learnt.
+    fn unread(self, error: &SessionError) -> Fault {
+        let source = self.source_name();
+        let outcome = match error {
+            SessionError::Database(e) if e.is_missing_table() => Outcome::ended(
+                End::Failed,
+                format!(
+                    "source '{source}' has no procession_ledger; run: procession source prepare \
+                     {source}; nothing was run"
+                ),
+            )
+            .for_good(),
+            SessionError::Braked => {
+                return Fault::At("reading procession_ledger".to_owned(), error.clone());
+            }
+            SessionError::Database(_) | SessionError::Lost(_) => {
+                let said = format!(
+                    "cannot read procession_ledger in source '{source}': {error}; nothing was run"
+                );
+                classed(Outcome::ended(End::Failed, said), error)
+            }
+        };
+        known(outcome.before_it_began())
+    }
+
+    fn source_name(self) -> String {
+        self.task.source.as_ref().map_or(String::new(), |s| s.name.to_string())
+    }
+
+    /// Class `same` needs a session on Procession's own database, and asks it for what no other
+    /// would answer.
+    async fn ask_home(self, session: &mut Session) -> Result<(), Fault> {
+        let (sql, answer) = self.ctx.record.home();
+        let is_home = match session.rows(&sql, &[]).await {
+            Ok(found) => found.first(0).is_some_and(|name| name.starts_with(&answer)),
+            Err(SessionError::Database(_)) => false,
+            Err(error) => return Err(self.unread(&error)),
+        };
+        if is_home {
+            return Ok(());
+        }
+        let said = format!(
+            "tx: same needs a source on Procession's own database; source '{}' is another; use \
+             tx: ledger; nothing was run",
+            self.source_name()
+        );
+        Err(known(Outcome::ended(End::Failed, said).for_good().before_it_began()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_end_at_two_seconds() {
+        for (again, least, most) in [(1, 25, 50), (2, 50, 100), (5, 400, 800), (9, 1_000, 2_000)] {
+            let ms = pause_ms(again);
+            assert!((least..=most).contains(&ms), "{again}: {ms}");
+        }
+    }
+}

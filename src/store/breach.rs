@@ -1,0 +1,64 @@
+//! `tx_breach`: jobs that ended their transaction by themselves although they are declared `same` or
+//! `ledger`; they are not started until somebody trusts them again.
+
+use crate::domain::id::{BatchNo, JobCode, QueueId};
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+
+/// What was seen of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach {
+    /// The job.
+    pub job_code: JobCode,
+    /// The batch in which it was seen.
+    pub batch_no: BatchNo,
+    /// The row.
+    pub queue_id: QueueId,
+    /// The try.
+    pub attempt: u32,
+    /// What was seen.
+    pub said: String,
+}
+
+/// Marks a job; what was seen last counts.
+pub async fn mark(tx: &mut Tx, breach: &Breach, now: Millis) -> Result<()> {
+    clear(tx, &breach.job_code).await?;
+    tx.execute(
+        "INSERT INTO tx_breach (job_code, batch_no, queue_id, attempt, said, create_time) \
+         VALUES (?, ?, ?, ?, ?, ?)",
+        &[
+            breach.job_code.as_str().into(),
+            breach.batch_no.as_str().into(),
+            breach.queue_id.0.into(),
+            breach.attempt.into(),
+            breach.said.as_str().into(),
+            now.to_utc().into(),
+        ],
+    )
+    .await
+    .context("mark a job that commits by itself")?;
+    Ok(())
+}
+
+/// What is held against a job.
+pub async fn of_job(tx: &mut Tx, job: &JobCode) -> Result<Option<Breach>> {
+    let sql = "SELECT batch_no, queue_id, attempt, said FROM tx_breach WHERE job_code = ?";
+    let row = tx.fetch_optional(sql, &[job.as_str().into()]).await.context("look for a mark")?;
+    row.map(|row| {
+        Ok(Breach {
+            job_code: job.clone(),
+            batch_no: BatchNo::parse(&row.text("batch_no")?)?,
+            queue_id: QueueId(row.int("queue_id")?),
+            attempt: u32::try_from(row.int("attempt")?)?,
+            said: row.text("said")?,
+        })
+    })
+    .transpose()
+}
+
+/// Takes a mark away; whether there was one.
+pub async fn clear(tx: &mut Tx, job: &JobCode) -> Result<bool> {
+    let sql = "DELETE FROM tx_breach WHERE job_code = ?";
+    Ok(tx.execute(sql, &[job.as_str().into()]).await.context("trust a job again")? > 0)
+}

@@ -1,0 +1,1 @@
+//! Classes `same` and `ledger` in whole batches.
