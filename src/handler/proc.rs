@@ -52,8 +52,8 @@ impl Body for Call<'_> {
     fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>> {
         Box::pin(async move {
             if session.dialect() == Dialect::Sqlite {
-                let (run, take) = self.named_body(session)?;
-                return run.in_one_transaction(session, take).await;
+                let run = self.named_body(session)?;
+                return run.in_one_transaction(session, |outputs| self.take_outs(outputs)).await;
             }
             let outputs = self.call(session).await?;
             refuse_open_transaction(session).await?;
@@ -64,8 +64,8 @@ impl Body for Call<'_> {
     fn run_inside<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>> {
         Box::pin(async move {
             if session.dialect() == Dialect::Sqlite {
-                let (run, take) = self.named_body(session)?;
-                return run.inside(session, take).await;
+                let run = self.named_body(session)?;
+                return run.inside(session, |outputs| self.take_outs(outputs)).await;
             }
             self.call(session).await
         })
@@ -200,15 +200,8 @@ impl Call<'_> {
         Ok(Outputs { values, rows_affected: results.rows_affected, ..Outputs::default() })
     }
 
-    /// SQLite has no procedures; a body of that name in the data source stands in. With it comes what
-    /// takes its OUT values.
-    fn named_body<'a>(
-        &'a self,
-        session: &Session,
-    ) -> Result<
-        (sql::Run<'a>, impl FnOnce(&mut Outputs) -> Result<(), String> + Send + use<'a>),
-        Fault,
-    > {
+    /// SQLite has no procedures; a body of that name in the data source stands in.
+    fn named_body(&self, session: &Session) -> Result<sql::Run<'_>, Fault> {
         let name = self.task.job.proc_name.as_deref().unwrap_or_default();
         let procedures = self.task.source.as_ref().map(|s| &s.procedures);
         let text = procedures.and_then(|p| p.get(name)).ok_or_else(|| {
@@ -220,24 +213,24 @@ impl Call<'_> {
                  `procedures`; it has: {known}"
             ))
         })?;
-        let params = &self.task.params;
         self.log.line(Stream::System, format!("runs the body '{name}' of the data source"));
-        let run = sql::Run::new(text, params, session, self.log)?;
-        let take = move |outputs: &mut Outputs| {
-            for param in params.iter().filter(|p| p.mode != ParamMode::In) {
-                let value = column_of_last_row(outputs, &param.name);
-                let value = value.ok_or_else(|| {
-                    format!(
-                        "the body '{name}' gives no {0}: its last result set of one row should \
-                         have a column {0}",
-                        param.name
-                    )
-                })?;
-                outputs.values.insert(param.name.clone(), value);
-            }
-            Ok(())
-        };
-        Ok((run, take))
+        sql::Run::new(text, &self.task.params, session, self.log)
+    }
+
+    /// The OUT values of such a body.
+    fn take_outs(&self, outputs: &mut Outputs) -> Result<(), String> {
+        for param in self.task.params.iter().filter(|p| p.mode != ParamMode::In) {
+            let value = column_of_last_row(outputs, &param.name).ok_or_else(|| {
+                format!(
+                    "the body '{}' gives no {1}: its last result set of one row should have a \
+                     column {1}",
+                    self.task.job.proc_name.as_deref().unwrap_or_default(),
+                    param.name
+                )
+            })?;
+            outputs.values.insert(param.name.clone(), value);
+        }
+        Ok(())
     }
 }
 

@@ -88,8 +88,8 @@ pub(crate) fn migrated(dialect: DialectName, table: &str) -> String {
         DialectName::Postgres => include_str!("../../../migrations/postgres/0003_trust.sql"),
     };
     let head = format!("CREATE TABLE {table} (");
-    let statements = text.split(';').filter_map(|s| s.find(&head).map(|at| s[at..].to_owned()));
-    statements.last().unwrap_or_else(|| panic!("no migration makes {table}"))
+    let mut statements = text.split(';').filter_map(|s| s.find(&head).map(|at| s[at..].to_owned()));
+    statements.next().unwrap_or_else(|| panic!("no migration makes {table}"))
 }
 
 impl Scratch {
