@@ -151,7 +151,8 @@ pub fn caught(
          修复该作业或改为 tx: none 之前,不会再次启动。\n\n\
          Batch / 批次:        {no} ({group})\n\
          Seen / 发现:         {said}\n\n\
-         Then / 处理后:       procession job trust {code}\n",
+         Then / 处理后:       procession job trust {mended}\n",
+        mended = job.defined_as(),
         name = job.name,
         group = group.code,
     );

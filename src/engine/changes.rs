@@ -83,7 +83,8 @@ impl Changes {
             store::log::append_lines(tx, *queue_id, *attempt, lines).await?;
         }
         for breach in &self.breaches {
-            breach::mark(tx, breach, now).await?;
+            let (job, no) = (&breach.job_code, &breach.batch_no);
+            breach::mark(tx, job, no, breach.queue_id, breach.attempt, &breach.said, now).await?;
         }
         for (batch, queue_id, notices) in &self.notices {
             outbox::enqueue(tx, *batch, *queue_id, notices, now).await?;

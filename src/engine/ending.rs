@@ -38,7 +38,7 @@ impl Active {
         if !runs || row.attempt != attempt {
             return false;
         }
-        self.mark(node, outcome, changes);
+        self.mark(node, outcome, changes, now);
         let wanted_dead = row.is_wanted_dead();
         let who_and_why = row.error_message.clone().filter(|_| wanted_dead);
         let this = Try {
@@ -87,7 +87,7 @@ impl Active {
     }
 
     /// A body that ended its transaction by itself: its job is marked and its owners hear of it.
-    fn mark(&self, node: Node, outcome: &Outcome, changes: &mut Changes) {
+    fn mark(&self, node: Node, outcome: &Outcome, changes: &mut Changes, now: Millis) {
         let Some(said) = &outcome.breach else { return };
         let (row, job) = (self.row(node), self.job(node));
         let (owners, group) = (&self.snapshot.shared.owners, &self.snapshot.group);
@@ -96,11 +96,12 @@ impl Active {
             changes.notices.push((self.batch.batch_id, Some(row.queue_id), notices));
         }
         changes.breaches.push(Breach {
-            job_code: row.job_code.clone(),
+            job_code: job.defined_as().clone(),
             batch_no: self.batch.values.batch_no.clone(),
             queue_id: row.queue_id,
             attempt: row.attempt,
             said: storable(said.as_bytes(), MESSAGE_MAX),
+            at: now,
         });
     }
 

@@ -98,7 +98,7 @@ pub(super) async fn refuse_marked(job: &Job, around: &Surroundings) -> Result<()
     if !job.def.tx.is_recorded() {
         return Ok(());
     }
-    let code = &job.def.code;
+    let code = job.def.defined_as();
     let found = async {
         let mut tx = around.db.read().await?;
         breach::of_job(&mut tx, code).await

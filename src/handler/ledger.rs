@@ -49,7 +49,9 @@ pub(crate) async fn run(
             Ok(outcome) => return Err(known(outcome)),
             Err(fault) => fault,
         };
-        let Some(words) = victim(&fault).filter(|_| again < AGAIN) else { return Err(fault) };
+        let Some(words) = victim(&fault).filter(|_| again < AGAIN) else {
+            return Err(looked(fault));
+        };
         again += 1;
         let pause = Duration::from_millis(pause_ms(again));
         let ms = pause.as_millis();
@@ -102,6 +104,18 @@ pub(crate) async fn after_stop(
 /// An outcome in the place of a fault, because all that is known of the try is in it.
 pub(crate) fn known(outcome: Outcome) -> Fault {
     Fault::Known(Box::new(outcome))
+}
+
+/// A question before the body failed, as of a try that knows what became of those before it: that it
+/// did not run is all there is to say, and nothing is left to be looked up.
+fn looked(fault: Fault) -> Fault {
+    match fault {
+        Fault::Before(what, error) => {
+            let said = format!("{what}: {error}; nothing was run");
+            known(classed(Outcome::ended(End::Failed, said), &error))
+        }
+        other => other,
+    }
 }
 
 /// How to say that the server rolled a transaction back for the sake of another.

@@ -129,7 +129,7 @@ async fn sent<T>(body: impl Future<Output = T>) -> T {
 }
 
 /// What a body may ask its session for.
-fn facts(task: &Task) -> Vec<(&'static str, String)> {
+pub(crate) fn facts(task: &Task) -> Vec<(&'static str, String)> {
     vec![
         ("idem_key", task.idem_key.clone()),
         ("batch_no", task.batch.batch_no.to_string()),

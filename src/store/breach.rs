@@ -19,20 +19,30 @@ pub struct Breach {
     pub attempt: u32,
     /// What was seen.
     pub said: String,
+    /// When.
+    pub at: Millis,
 }
 
 /// Marks a job; what was seen last counts.
-pub async fn mark(tx: &mut Tx, breach: &Breach, now: Millis) -> Result<()> {
-    clear(tx, &breach.job_code).await?;
+pub async fn mark(
+    tx: &mut Tx,
+    job: &JobCode,
+    batch_no: &BatchNo,
+    queue_id: QueueId,
+    attempt: u32,
+    said: &str,
+    now: Millis,
+) -> Result<()> {
+    clear(tx, job).await?;
     tx.execute(
         "INSERT INTO tx_breach (job_code, batch_no, queue_id, attempt, said, create_time) \
          VALUES (?, ?, ?, ?, ?, ?)",
         &[
-            breach.job_code.as_str().into(),
-            breach.batch_no.as_str().into(),
-            breach.queue_id.0.into(),
-            breach.attempt.into(),
-            breach.said.as_str().into(),
+            job.as_str().into(),
+            batch_no.as_str().into(),
+            queue_id.0.into(),
+            attempt.into(),
+            said.into(),
             now.to_utc().into(),
         ],
     )
@@ -43,7 +53,8 @@ pub async fn mark(tx: &mut Tx, breach: &Breach, now: Millis) -> Result<()> {
 
 /// What is held against a job.
 pub async fn of_job(tx: &mut Tx, job: &JobCode) -> Result<Option<Breach>> {
-    let sql = "SELECT batch_no, queue_id, attempt, said FROM tx_breach WHERE job_code = ?";
+    let sql =
+        "SELECT batch_no, queue_id, attempt, said, create_time FROM tx_breach WHERE job_code = ?";
     let row = tx.fetch_optional(sql, &[job.as_str().into()]).await.context("look for a mark")?;
     row.map(|row| {
         Ok(Breach {
@@ -52,6 +63,7 @@ pub async fn of_job(tx: &mut Tx, job: &JobCode) -> Result<Option<Breach>> {
             queue_id: QueueId(row.int("queue_id")?),
             attempt: u32::try_from(row.int("attempt")?)?,
             said: row.text("said")?,
+            at: row.time("create_time")?.into(),
         })
     })
     .transpose()
