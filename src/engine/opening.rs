@@ -15,10 +15,14 @@ use crate::engine::conditions::outputs_of;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::outside;
 use crate::engine::renewing::renewed;
+use crate::engine::turning::is_stale;
 use crate::store::audit::Operator;
 use crate::store::{self, Tx, batch, node, queue, run_mode};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
+
+/// How often rows that change while they are taken over are read once more.
+const READ_AGAIN: u32 = 5;
 
 /// Why an order did not become a batch of this process.
 #[derive(Debug, thiserror::Error)]
@@ -186,7 +190,7 @@ impl QueueDispatcher {
             }
         };
         tx.commit().await.context("take the batch over")?;
-        self.load(there.batch_id).await?;
+        self.load_taken(there.batch_id).await?;
         Ok(Resumed { batch_id: there.batch_id, again })
     }
 
@@ -258,6 +262,18 @@ impl QueueDispatcher {
             acting::write_audit(tx, there, &planned, deed, now).await?;
         }
         Ok(planned.lines.iter().map(|l| l.job_code.clone()).collect())
+    }
+
+    /// Reads a batch that was just taken over. A body of class `same` that its last owner left behind may
+    /// end its row in between, or meet us over it; then the rows are read once more.
+    async fn load_taken(&mut self, id: BatchId) -> Result<()> {
+        for _ in 0..READ_AGAIN {
+            match self.load(id).await {
+                Err(error) if store::is_transient(&error) || is_stale(&error) => {}
+                other => return other,
+            }
+        }
+        self.load(id).await
     }
 
     /// Reads a batch of ours from its rows into memory, replacing what memory held of it. Memory

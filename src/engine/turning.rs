@@ -144,7 +144,7 @@ fn is_revised(error: &anyhow::Error) -> bool {
     error.chain().any(|e| matches!(e.downcast_ref(), Some(Stale::Revised)))
 }
 
-fn is_stale(error: &anyhow::Error) -> bool {
+pub(super) fn is_stale(error: &anyhow::Error) -> bool {
     error.chain().any(|e| e.is::<Stale>())
 }
 
