@@ -2,3 +2,8 @@
 //! on purpose, and judges that read what is left.
 //!
 //! Runs with `make test` in its short form, with `make chaos` in its long one.
+
+mod judge;
+mod judge_tests;
+mod spoils;
+mod time_tests;
