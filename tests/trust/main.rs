@@ -7,3 +7,6 @@ mod judge;
 mod judge_tests;
 mod spoils;
 mod time_tests;
+mod model;
+mod model_steps;
+mod model_tests;
