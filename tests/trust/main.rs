@@ -10,3 +10,6 @@ mod time_tests;
 mod model;
 mod model_steps;
 mod model_tests;
+mod proxy;
+mod proxy_tests;
+mod targets;
