@@ -13,3 +13,6 @@ mod model_tests;
 mod proxy;
 mod proxy_tests;
 mod targets;
+mod nodes;
+mod servers;
+mod tools_tests;
