@@ -16,3 +16,6 @@ mod targets;
 mod nodes;
 mod servers;
 mod tools_tests;
+mod oracle;
+mod oracle_tests;
+mod records;
