@@ -19,3 +19,8 @@ mod tools_tests;
 mod oracle;
 mod oracle_tests;
 mod records;
+mod chaos;
+mod chaos_tests;
+mod dice;
+mod nemesis;
+mod workload;

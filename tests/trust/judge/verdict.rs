@@ -1,6 +1,7 @@
 //! What the judges found, as a table that a person can read.
 
 use super::{Answer, Class, Name, Phase, Records};
+use comfy_table::{LineStyle, Table, TableStyle};
 use procession::domain::queue::QueueStatus;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -143,7 +144,9 @@ impl Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = comfy_table::Table::new();
+        let rule = LineStyle::none().fill('─').junction('─');
+        let mut table = Table::new();
+        table.load_style(TableStyle::new().header_separator(rule).bottom_border(rule));
         let counted = ["jobs", "effects", "again", "recovered", "unknown", "parked", "blocked"];
         let head = ["class"].into_iter().chain(counted).chain(Crime::ALL.map(Crime::as_str));
         table.set_header(head);
