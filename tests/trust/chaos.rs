@@ -176,12 +176,7 @@ fn run_each(mut numbers: VecDeque<String>) -> Next {
 }
 
 /// Opens batches as there is room for them; says whether each call had an answer.
-async fn open(
-    stage: &Stage,
-    plan: &Plan,
-    numbers: &[String],
-    wanted: &Mutex<Vec<Wanted>>,
-) {
+async fn open(stage: &Stage, plan: &Plan, numbers: &[String], wanted: &Mutex<Vec<Wanted>>) {
     for number in numbers {
         let mut answer = Answer::Came;
         if stage.way == Way::Serve {
@@ -242,7 +237,8 @@ pub(crate) async fn run(plan: &Plan) -> Report {
     history.effects.extend(oracle::effects(&stage.home).await);
     history.effects.extend(oracle::effects_in(&stage.fx_file));
     let said = workers.iter().map(Worker::said).collect::<Vec<_>>().join("\n");
-    let left = rows(&stage.home, "SELECT batch_no, status FROM job_batch WHERE end_time IS NULL").await;
+    let left =
+        rows(&stage.home, "SELECT batch_no, status FROM job_batch WHERE end_time IS NULL").await;
     let said = if is_drained { said } else { format!("still open: {left:?}\n{said}") };
     let starts = workers.iter().map(Worker::starts).sum();
     Report { verdict: judged(&history), troubles, starts, ran, drained, said }
@@ -278,7 +274,12 @@ impl std::fmt::Display for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let troubles: Vec<String> =
             self.troubles.iter().map(|(what, count)| format!("{what:?} {count}")).collect();
-        writeln!(f, "ran {:.1} s, drained in {:.1} s", self.ran.as_secs_f32(), self.drained.as_secs_f32())?;
+        writeln!(
+            f,
+            "ran {:.1} s, drained in {:.1} s",
+            self.ran.as_secs_f32(),
+            self.drained.as_secs_f32()
+        )?;
         writeln!(f, "{} lives of two workers; trouble: {}", self.starts, troubles.join(", "))?;
         write!(f, "{}", self.verdict)
     }

@@ -11,7 +11,7 @@ mod rows;
 pub(crate) mod time;
 mod verdict;
 
-pub(crate) use verdict::{Crime, Judge, Violation, Verdict};
+pub(crate) use verdict::{Crime, Judge, Verdict, Violation};
 
 use procession::domain::queue::QueueStatus;
 use std::collections::BTreeMap;

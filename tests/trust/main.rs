@@ -3,24 +3,25 @@
 //!
 //! Runs with `make test` in its short form, with `make chaos` in its long one.
 
-mod judge;
-mod judge_tests;
-mod spoils;
-mod time_tests;
-mod model;
-mod model_steps;
-mod model_tests;
-mod proxy;
-mod proxy_tests;
-mod targets;
-mod nodes;
-mod servers;
-mod tools_tests;
-mod oracle;
-mod oracle_tests;
-mod records;
 mod chaos;
 mod chaos_tests;
 mod dice;
+mod judge;
+mod judge_tests;
+mod model;
+mod model_state;
+mod model_steps;
+mod model_tests;
 mod nemesis;
+mod nodes;
+mod oracle;
+mod oracle_tests;
+mod proxy;
+mod proxy_tests;
+mod records;
+mod servers;
+mod spoils;
+mod targets;
+mod time_tests;
+mod tools_tests;
 mod workload;

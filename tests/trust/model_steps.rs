@@ -1,6 +1,7 @@
 //! The steps of the model: what nodes do, what befalls them, what the target does by itself.
 
-use crate::model::{Act, Kind, LEASE, Mutant, Phase, Protocol, State, Status, Step, Task};
+use crate::model::{Kind, LEASE, Mutant, Protocol};
+use crate::model_state::{Act, Phase, State, Status, Step, Task};
 
 impl Protocol {
     /// A step of a node that is up and not stopped.
@@ -40,12 +41,18 @@ impl Protocol {
                 node.task?;
                 // Others may have taken over what it was about to begin.
                 let is_waiting = matches!(node.task?.step, Step::Preparing(_));
-                if self.kind == Kind::Script && node.lease == 0 && is_waiting && !self.is(Mutant::NoLapse) {
+                if self.kind == Kind::Script
+                    && node.lease == 0
+                    && is_waiting
+                    && !self.is(Mutant::NoLapse)
+                {
                     self.give_up(s, n)?;
                 }
                 s.nodes[at].lease = LEASE;
                 // The keeper hears of the renewal and lets its script live as much longer.
-                if self.kind == Kind::Script && let Some(own) = Self::session(s, n) {
+                if self.kind == Kind::Script
+                    && let Some(own) = Self::session(s, n)
+                {
                     let deadline = self.deadline(LEASE);
                     s.sessions[own].deadline = deadline;
                 }

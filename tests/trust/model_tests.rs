@@ -7,7 +7,6 @@ use stateright::{Checker, HasDiscoveries, Model};
 fn the_protocol_holds_for_every_kind_of_body() {
     for kind in [Kind::Recorded, Kind::Once, Kind::Repeat, Kind::Script] {
         let checker = Protocol { kind, mutant: None }.checker().threads(2).spawn_bfs().join();
-        println!("{kind:?}: {} states", checker.unique_state_count());
         checker.assert_properties();
         assert!(checker.unique_state_count() > 1_000, "{kind:?} is hardly a model");
     }
@@ -19,10 +18,12 @@ fn refuted(kind: Kind, mutant: Mutant, property: &'static str) {
     let until = HasDiscoveries::AnyFailures;
     let checker = protocol.checker().threads(2).finish_when(until).spawn_bfs().join();
     let found = checker.discoveries();
-    let broken: Vec<&str> =
-        found.keys().copied().filter(|name| checker.discovery_classification(name).to_string() == "counterexample").collect();
+    let broken: Vec<&str> = found
+        .keys()
+        .copied()
+        .filter(|name| checker.discovery_classification(name).to_string() == "counterexample")
+        .collect();
     assert!(found.contains_key(property), "{mutant:?} of {kind:?} breaks {broken:?}");
-    println!("{mutant:?} of {kind:?}: {property}: {:?}", found[property].clone().into_actions());
 }
 
 #[test]

@@ -121,7 +121,8 @@ impl Nemesis<'_> {
             Trouble::CallCut => self.cut("call", Moment::Forwarded).await,
             Trouble::BlackHole => self.while_healed_later(Orders::black_hole()).await,
             Trouble::OneWay => {
-                self.while_healed_later(Orders { silent: vec![Way::ToClient], ..Orders::pass() }).await;
+                self.while_healed_later(Orders { silent: vec![Way::ToClient], ..Orders::pass() })
+                    .await;
             }
             Trouble::Slow => {
                 let latency = Duration::from_millis(200);

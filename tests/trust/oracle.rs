@@ -162,7 +162,11 @@ impl Job<'_> {
                 vec![note("CALL", 'B'), format!("DO SLEEP({seconds})"), note("CALL", 'E')]
             }
             DialectName::Postgres => {
-                vec![note("SELECT", 'B'), format!("SELECT pg_sleep({seconds})"), note("SELECT", 'E')]
+                vec![
+                    note("SELECT", 'B'),
+                    format!("SELECT pg_sleep({seconds})"),
+                    note("SELECT", 'E'),
+                ]
             }
             DialectName::Sqlite => {
                 let key = match self.keys {

@@ -31,7 +31,8 @@ async fn undisturbed(dialect: DialectName, url: String) {
     house.write("dag.yaml", &yaml);
     let (code, _, told) = house.said(&["run", "dag.yaml", "--batch-no", "1", "-q"]);
     assert_eq!(code, 0, "{told}\n{yaml}");
-    let mut history = records::read(&format!("sqlite:{}", dir.path().join("meta.db").display())).await;
+    let mut history =
+        records::read(&format!("sqlite:{}", dir.path().join("meta.db").display())).await;
     history.wanted = wanted;
     history.effects = oracle::effects(&url).await;
     history.effects.extend(oracle::effects_in(&fx_file));

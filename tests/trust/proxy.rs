@@ -260,7 +260,9 @@ impl Line {
             tokio::time::sleep(delay(&orders, size)).await;
             let piece = &buffer[..size];
             let cut = match (way, &orders) {
-                (Way::ToServer, Orders { cut: Some(cut), .. }) => self.met(turn, cut, &mut seen, piece),
+                (Way::ToServer, Orders { cut: Some(cut), .. }) => {
+                    self.met(turn, cut, &mut seen, piece)
+                }
                 (Way::ToClient, Orders { cut: Some((_, _, end)), .. }) if swallow.load(SeqCst) => {
                     return Broken { end: *end, whom: Whom::Client };
                 }

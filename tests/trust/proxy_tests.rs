@@ -39,7 +39,8 @@ async fn connect(proxy: &Proxy) -> TcpStream {
 async fn said(stream: &mut TcpStream, text: &str) -> std::io::Result<String> {
     stream.write_all(text.as_bytes()).await?;
     let mut buffer = vec![0; text.len()];
-    let size = timeout(Duration::from_secs(20), stream.read(&mut buffer)).await.expect("an answer")?;
+    let size =
+        timeout(Duration::from_secs(20), stream.read(&mut buffer)).await.expect("an answer")?;
     Ok(String::from_utf8_lossy(&buffer[..size]).into_owned())
 }
 

@@ -7,7 +7,8 @@ use procession::domain::queue::QueueStatus;
 /// Queue rows, log rows and mails of everything that is there.
 pub(crate) async fn read(url: &str) -> History {
     let mut history = History::default();
-    let queue = "SELECT queue_id, batch_no, job_code, status, skip_kind, attempt, run_no FROM job_queue";
+    let queue =
+        "SELECT queue_id, batch_no, job_code, status, skip_kind, attempt, run_no FROM job_queue";
     for row in rows(url, queue).await {
         history.rows.push(QueueRow {
             queue_id: number(&row, 0),

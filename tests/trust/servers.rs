@@ -35,7 +35,8 @@ pub(crate) struct Server {
 }
 
 fn script() -> Command {
-    let mut script = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/test-servers.sh"));
+    let mut script =
+        Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/test-servers.sh"));
     script.stdin(Stdio::null());
     script
 }
@@ -63,7 +64,8 @@ impl Server {
         let (_, url) = line.split_once('=').expect("export NAME=URL");
         let data = std::fs::read_to_string(folder.join("data")).expect("the data folder's name");
         let pid = pid_of(dialect, Path::new(data.trim()));
-        let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).expect("a command line");
+        let command =
+            std::fs::read_to_string(format!("/proc/{pid}/cmdline")).expect("a command line");
         let command = command.split_terminator('\0').map(str::to_owned).collect();
         Self { dialect, url: url.replace('\\', ""), state, command, child: None, pid }
     }

@@ -52,15 +52,29 @@ impl Workload {
             }
             parents.sort();
             parents.dedup();
-            let takes_ms = dice.pick(&[(12, 0), (6, 40), (3, 200), (1, 900)]);
+            let takes_ms = match (class, place.keys) {
+                // Longer than a lease, so that a body whose worker was killed meets the next try.
+                (Class::Script | Class::ScriptRepeat, Keys::Given) => {
+                    dice.pick(&[(8, 0), (4, 200), (2, 5_000)])
+                }
+                _ => dice.pick(&[(12, 0), (6, 40), (3, 200), (1, 900)]),
+            };
             let dialect = match class {
                 Class::Same => place.home_dialect,
                 _ => place.target_dialect,
             };
             let (body, fx_file, keys) = (dice.between(0, 2), place.fx_file, place.keys);
             let (code_, parents_) = (&code, &parents);
-            let job =
-                Job { code: code_, class, dialect, body, takes_ms, parents: parents_, fx_file, keys };
+            let job = Job {
+                code: code_,
+                class,
+                dialect,
+                body,
+                takes_ms,
+                parents: parents_,
+                fx_file,
+                keys,
+            };
             yaml.push_str(&job.yaml());
             jobs.push((code, class, parents));
         }
@@ -92,7 +106,9 @@ fn class(dice: &mut Dice, keys: Keys) -> Class {
             (1, C::Script),
             (2, C::ScriptRepeat),
         ]),
-        Keys::Made => dice.pick(&[(3, C::Once), (4, C::Repeat), (1, C::Script), (2, C::ScriptRepeat)]),
+        Keys::Made => {
+            dice.pick(&[(3, C::Once), (4, C::Repeat), (1, C::Script), (2, C::ScriptRepeat)])
+        }
     }
 }
 

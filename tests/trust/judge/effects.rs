@@ -47,7 +47,8 @@ fn of_job(records: &Records<'_>, job: &Wanted, status: QueueStatus, found: &mut 
                 report(Crime::Doubled, format!("{} effects of one key", ends.len()));
             }
             if begins.len() > 1 + job.failing {
-                let said = format!("{} starts, of which one was not to be tried again", begins.len());
+                let said =
+                    format!("{} starts, of which one was not to be tried again", begins.len());
                 report(Crime::Doubled, said);
             }
         }

@@ -39,6 +39,7 @@ pub(super) fn judge(records: &Records<'_>) -> Vec<Violation> {
 }
 
 fn begins(begin: &Effect, end: &Effect) -> bool {
-    begin.phase == Phase::Begin && (&begin.key, &begin.life) == (&end.key, &end.life)
+    begin.phase == Phase::Begin
+        && (&begin.key, &begin.life) == (&end.key, &end.life)
         && begin.attempt == end.attempt
 }

@@ -40,9 +40,8 @@ fn overlapping(records: &Records<'_>, wanted: &Wanted) -> Option<String> {
     let lives: Vec<_> = begins.iter().map(|b| (&b.life, life(records, &wanted.name, b))).collect();
     lives.windows(2).find_map(|two| {
         let [(one, (_, until)), (other, (from, _))] = two else { return None };
-        (from < until).then(|| {
-            format!("life {other} began {} µs before life {one} ended", until - from)
-        })
+        (from < until)
+            .then(|| format!("life {other} began {} µs before life {one} ended", until - from))
     })
 }
 
