@@ -17,6 +17,7 @@ chaos: ## the long run with kills, stalls, cuts and restarts; SEED=, DB=, EFFECT
 
 check: ## format and lints, no tests
 	cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
 	cargo clippy --all-targets --all-features -- -D warnings
 
 ci: ## all that must hold before a change goes in: check, then test
