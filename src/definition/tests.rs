@@ -18,14 +18,14 @@ const KINDS: &[JobKind] = &[
         name: "PROC",
         about: "Calls a procedure.",
         needs: &[BodyPart::Source, BodyPart::ProcName],
-        may_have: &[BodyPart::Params],
+        may_have: &[BodyPart::Tx, BodyPart::Params],
         ..JobKind::PLAIN
     },
     JobKind {
         name: "SQL",
         about: "Runs statements.",
         needs: &[BodyPart::Source, BodyPart::Sql],
-        may_have: &[BodyPart::Transaction, BodyPart::Params],
+        may_have: &[BodyPart::Transaction, BodyPart::Tx, BodyPart::Params],
         ..JobKind::PLAIN
     },
     JobKind {
