@@ -7,6 +7,7 @@ pub mod action;
 pub mod audit;
 pub mod backfill;
 pub mod batch;
+pub mod breach;
 mod columns;
 pub mod history;
 pub mod job;
