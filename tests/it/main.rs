@@ -14,6 +14,7 @@ mod operate;
 mod params;
 mod picture_node;
 mod plan;
+mod source;
 mod store;
 mod text;
 mod util;
