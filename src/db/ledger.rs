@@ -271,7 +271,7 @@ fn fault(rows: &[Vec<&str>], dialect: usize) -> Option<String> {
         if ty != types[dialect] {
             return Some(format!("its column {name} is {ty} and not {}", types[dialect]));
         }
-        // SQLite takes NULL in a key that does not say NOT NULL.
+        // SQLite takes NULL even in a key, unless it says NOT NULL.
         if may_be_null != *null {
             let must = if *null == "no" { "must not" } else { "must" };
             return Some(format!("its column {name} {must} take NULL"));

@@ -59,10 +59,12 @@ fn breaks(statement: &Statement, dialect: DialectName) -> Option<String> {
 
 /// Ends that every mode of `transaction` takes for an ordinary statement.
 fn ends(words: &[&str], dialect: DialectName) -> bool {
-    match (dialect, words) {
-        (DialectName::Postgres, ["ABORT", ..] | ["PREPARE", "TRANSACTION", ..]) => true,
-        (DialectName::Mysql, ["XA", ..]) => true,
-        _ => false,
+    match dialect {
+        DialectName::Postgres => {
+            matches!(words, ["ABORT", ..] | ["PREPARE", "TRANSACTION", ..])
+        }
+        DialectName::Mysql => matches!(words, ["XA", ..]),
+        DialectName::Sqlite => false,
     }
 }
 

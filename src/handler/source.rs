@@ -89,7 +89,8 @@ async fn open(source: &Source, options: &Options) -> Result<(Session, Target), S
     Ok((session, target))
 }
 
-/// Asks a source all that bodies will need of it. Changes nothing there.
+/// Asks a source all that bodies will need of it. Changes nothing there, but that SQLite makes a file
+/// that is missing, as it would for a body.
 pub async fn check(source: &Source, options: &Options) -> Result<Checked, SourceFault> {
     let (mut session, target) = open(source, options).await?;
     let said = |what: &'static str| move |error: SessionError| failed(source, what, &error);

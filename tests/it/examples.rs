@@ -313,6 +313,14 @@ fn assert_states(path: &str, ran: &Ran) {
     }
 }
 
+/// What `exactly-once.yaml` leaves behind.
+async fn posted_once(ran: &Ran, url: &str) {
+    assert_eq!(ran.value("GL_CHECK.postings"), "1");
+    let keys = query(url, "SELECT idem_key FROM gl_posting").await;
+    let key = keys[0][0].as_deref().unwrap_or_default();
+    assert!(keys.len() == 1 && key.ends_with("/202407/GL_POST/1"), "{keys:?}");
+}
+
 /// What each example says of itself.
 async fn as_promised(path: &str, ran: &Ran, url: &str) {
     assert_states(path, ran);
@@ -340,12 +348,7 @@ async fn as_promised(path: &str, ran: &Ran, url: &str) {
         }
         "sensor-wait.yaml" => assert_eq!(ran.value("ARRIVAL_WAIT.row_cnt"), "1200"),
         "sub-batch.yaml" => assert_eq!(ran.value("REGION_REPORT.branch_batch"), "202406"),
-        "exactly-once.yaml" => {
-            assert_eq!(ran.value("GL_CHECK.postings"), "1");
-            let keys = query(url, "SELECT idem_key FROM gl_posting").await;
-            let key = keys[0][0].as_deref().unwrap_or_default();
-            assert!(keys.len() == 1 && key.ends_with("/202407/GL_POST/1"), "{keys:?}");
-        }
+        "exactly-once.yaml" => posted_once(ran, url).await,
         "http-call.yaml" => assert_eq!(ran.value("CALL_NEIGHBOUR.rows"), "12"),
         "for-each.yaml" => {
             assert_eq!(ran.value("LIST_DONE.branches"), "4");

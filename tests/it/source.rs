@@ -152,63 +152,62 @@ fn json(folder: &Path, args: &[&str]) -> (i32, serde_json::Value) {
     (code, serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}{error}")))
 }
 
+fn is_looked_at(path: &Path) {
+    let (code, list) = json(path, &["source", "list", "--json"]);
+    assert_eq!((code, &list[0]["name"]), (0, &"ledger-db".into()));
+    assert_eq!(
+        list[0]["jobs"][0],
+        serde_json::json!({"job_code": "A", "tx": "ledger", "idempotent": false})
+    );
+    assert_eq!(list[1]["jobs"].as_array().map(Vec::len), Some(1));
+    let (_, text, _) = said(path, &["source", "list"]);
+    assert!(text.contains("1 ledger, 1 none"), "{text}");
+
+    let (code, text, error) = said(path, &["source", "check"]);
+    assert_eq!(code, 2, "{text}{error}");
+    assert!(text.contains("→ procession source prepare ledger-db"), "{text}");
+    assert!(error.contains("1 of 2 sources cannot be used as its jobs need"), "{error}");
+    let (code, found) = json(path, &["source", "check", "ledger-db", "--json"]);
+    let words = |key: &str| found[0][key].clone();
+    assert_eq!((code, words("ledger")), (2, "absent".into()));
+    assert_eq!(
+        (words("session_lock"), words("stops_sessions")),
+        (true.into(), true.into()),
+        "{found}"
+    );
+}
+
+fn is_prepared(path: &Path, dialect: DialectName) {
+    let (code, text, _) = said(path, &["source", "prepare", "--dry-run"]);
+    assert!(code == 0 && text.contains("CREATE TABLE procession_ledger ("), "{text}");
+    assert!(!text.contains("idle"), "no job there needs one: {text}");
+    assert_eq!(text.contains("GRANT SELECT, INSERT, UPDATE"), dialect != DialectName::Sqlite);
+    let (code, made) = json(path, &["source", "prepare", "--json"]);
+    assert_eq!((code, &made[0]["ledger"]), (0, &"made".into()), "the dry run made nothing");
+    let (code, made) = json(path, &["source", "prepare", "--json"]);
+    assert_eq!((code, &made[0]["ledger"]), (0, &"was_there".into()));
+    let (code, found) = json(path, &["source", "check", "--json"]);
+    assert_eq!(
+        (code, &found[0]["ledger"], &found[0]["ok"]),
+        (0, &"there".into(), &true.into()),
+        "{found}"
+    );
+    let (code, text, _) =
+        said(path, &["source", "prune", "ledger-db", "--older-than", "400d", "--dry-run"]);
+    assert!(code == 0 && text.contains("0 rows"), "{text}");
+    assert_eq!(said(path, &["source", "prune", "ledger-db", "--older-than", "3d"]).0, 2);
+    assert_eq!(said(path, &["source", "prune", "idle", "--older-than", "400d"]).0, 2, "no ledger");
+    assert_eq!(said(path, &["source", "check", "nobody"]).0, 2);
+}
+
 async fn a_source_is_checked_and_prepared(dialect: DialectName) {
     with_scratch(dialect, |db| async move {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().to_owned();
         define(&path, &db.url);
         tokio::task::spawn_blocking(move || {
-            let path = path.as_path();
-            let (code, list) = json(path, &["source", "list", "--json"]);
-            assert_eq!((code, &list[0]["name"]), (0, &"ledger-db".into()));
-            assert_eq!(
-                list[0]["jobs"][0],
-                serde_json::json!({"job_code": "A", "tx": "ledger", "idempotent": false})
-            );
-            assert_eq!(list[1]["jobs"].as_array().map(Vec::len), Some(1));
-            let (_, text, _) = said(path, &["source", "list"]);
-            assert!(text.contains("1 ledger, 1 none"), "{text}");
-
-            let (code, text, error) = said(path, &["source", "check"]);
-            assert_eq!(code, 2, "{text}{error}");
-            assert!(text.contains("→ procession source prepare ledger-db"), "{text}");
-            assert!(error.contains("1 of 2 sources cannot be used as its jobs need"), "{error}");
-            let (code, found) = json(path, &["source", "check", "ledger-db", "--json"]);
-            let words = |key: &str| found[0][key].clone();
-            assert_eq!((code, words("ledger")), (2, "absent".into()));
-            assert_eq!(
-                (words("session_lock"), words("stops_sessions")),
-                (true.into(), true.into()),
-                "{found}"
-            );
-
-            let (code, text, _) = said(path, &["source", "prepare", "--dry-run"]);
-            assert!(code == 0 && text.contains("CREATE TABLE procession_ledger ("), "{text}");
-            assert!(!text.contains("idle"), "no job there needs one: {text}");
-            assert_eq!(
-                text.contains("GRANT SELECT, INSERT, UPDATE"),
-                dialect != DialectName::Sqlite
-            );
-            let (code, made) = json(path, &["source", "prepare", "--json"]);
-            assert_eq!((code, &made[0]["ledger"]), (0, &"made".into()), "the dry run made nothing");
-            let (code, made) = json(path, &["source", "prepare", "--json"]);
-            assert_eq!((code, &made[0]["ledger"]), (0, &"was_there".into()));
-            let (code, found) = json(path, &["source", "check", "--json"]);
-            assert_eq!(
-                (code, &found[0]["ledger"], &found[0]["ok"]),
-                (0, &"there".into(), &true.into()),
-                "{found}"
-            );
-            let (code, text, _) =
-                said(path, &["source", "prune", "ledger-db", "--older-than", "400d", "--dry-run"]);
-            assert!(code == 0 && text.contains("0 rows"), "{text}");
-            assert_eq!(said(path, &["source", "prune", "ledger-db", "--older-than", "3d"]).0, 2);
-            assert_eq!(
-                said(path, &["source", "prune", "idle", "--older-than", "400d"]).0,
-                2,
-                "no ledger"
-            );
-            assert_eq!(said(path, &["source", "check", "nobody"]).0, 2);
+            is_looked_at(&path);
+            is_prepared(&path, dialect);
         })
         .await
         .expect("checked");
