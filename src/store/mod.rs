@@ -61,6 +61,18 @@ pub enum Stale {
 /// Where any session on this database finds the name of its installation; one row, one value.
 pub const INSTALLATION: &str = "SELECT value FROM procession_meta WHERE name = 'installation'";
 
+/// Characters of the installation's name that locks and idempotency keys have.
+pub const INSTALLATION_CHARS: usize = 12;
+
+/// The name of this installation as locks and idempotency keys have it; none before the first
+/// process has joined.
+pub async fn installation(tx: &mut Tx) -> anyhow::Result<Option<String>> {
+    let sql = "SELECT value FROM procession_meta WHERE name = ?";
+    let row = tx.fetch_optional(sql, &["installation".into()]).await?;
+    let name = row.map(|row| row.text("value")).transpose()?;
+    Ok(name.map(|name| name.chars().take(INSTALLATION_CHARS).collect()))
+}
+
 /// A fact about this installation, kept from the first call on; `fresh` is used when there is none.
 pub async fn meta(tx: &mut Tx, name: &str, fresh: &str) -> anyhow::Result<String> {
     let read = "SELECT value FROM procession_meta WHERE name = ?";

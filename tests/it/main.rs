@@ -15,6 +15,7 @@ mod operate;
 mod params;
 mod picture_node;
 mod plan;
+mod source;
 mod store;
 mod text;
 mod util;
