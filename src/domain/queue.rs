@@ -173,6 +173,8 @@ pub enum Event {
     Park,
     /// Its body is being stopped, on time-out or by an operator.
     BeginKill,
+    /// An operator has its body, which could not be proven gone, ended once more.
+    KillAgain,
     /// It was stopped, or need not start any more.
     Kill,
     /// Something above it failed.
@@ -197,7 +199,7 @@ pub enum Event {
 
 impl Event {
     /// Every event, in story order.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Enqueue,
         Self::Claim,
         Self::Succeed,
@@ -209,6 +211,7 @@ impl Event {
         Self::Orphan,
         Self::Park,
         Self::BeginKill,
+        Self::KillAgain,
         Self::Kill,
         Self::FailUpstream,
         Self::LeaveOut,
@@ -249,10 +252,11 @@ impl QueueStatus {
             (S::Running | S::Killing, Event::TimeOut) => S::Timeout,
             (S::Running | S::Killing, Event::LoseTrack) => S::Unknown,
             // Stopped before it could be looked up what became of an earlier try.
-            (S::RetryWait, Event::LoseTrack) => S::Unknown,
+            (S::Pending | S::Held | S::Queued | S::RetryWait, Event::LoseTrack) => S::Unknown,
             (S::Running | S::Killing, Event::Orphan) => S::RetryWait,
             (S::Running | S::Killing, Event::Park) => S::Held,
             (S::Running, Event::BeginKill) => S::Killing,
+            (S::Unknown, Event::KillAgain) => S::Killing,
 
             (S::Killing, Event::Kill) => S::Killed,
             (S::Pending | S::Held | S::Queued | S::RetryWait, Event::Kill) => S::Killed,
@@ -319,6 +323,12 @@ impl std::fmt::Display for RunMode {
     }
 }
 
+/// How a try says that its body was to be stopped and could not be proven gone.
+pub const KILL_UNCONFIRMED: &str = "kill unconfirmed";
+
+/// What a row says that was stopped while the outcome of an earlier try was open.
+pub const NOT_LOOKED_UP: &str = "stopped before it could be looked up what became of an earlier try; a rerun looks it up";
+
 /// A `job_queue` row as the dispatcher knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueEntry {
@@ -370,6 +380,31 @@ impl QueueEntry {
     pub fn is_wanted_dead(&self) -> bool {
         self.status == QueueStatus::Killing && self.error_message.is_some()
     }
+
+    /// Whether it waits while the outcome of an earlier try is open: who stops it now cannot say that
+    /// it did nothing.
+    pub fn waits_unresolved(&self) -> bool {
+        let waits = matches!(
+            self.status,
+            QueueStatus::Pending
+                | QueueStatus::Held
+                | QueueStatus::Queued
+                | QueueStatus::RetryWait
+        );
+        waits && self.unresolved > 0
+    }
+
+    /// Whether it is held because its workers died, and not by an operator, whose hold says so.
+    pub fn is_parked(&self) -> bool {
+        let said = self.error_message.as_deref().unwrap_or_default();
+        self.status == QueueStatus::Held && self.crash_count > 0 && !said.starts_with("held by ")
+    }
+
+    /// Whether its body was to be stopped and could not be proven gone.
+    pub fn may_still_run(&self) -> bool {
+        let said = self.error_message.as_deref().unwrap_or_default();
+        self.status == QueueStatus::Unknown && said.contains(KILL_UNCONFIRMED)
+    }
 }
 
 #[cfg(test)]
@@ -388,7 +423,13 @@ mod tests {
 
     #[test]
     fn final_is_final_but_for_an_operator() {
-        let operator = [Event::Skip, Event::ForceSuccess, Event::ForceFailure, Event::Rerun];
+        let operator = [
+            Event::Skip,
+            Event::ForceSuccess,
+            Event::ForceFailure,
+            Event::Rerun,
+            Event::KillAgain,
+        ];
         for status in QueueStatus::ALL.into_iter().filter(|s| s.is_final()) {
             for event in Event::ALL.into_iter().filter(|e| !operator.contains(e)) {
                 assert!(status.after(event).is_err(), "{status} must not take {event:?}");

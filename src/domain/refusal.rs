@@ -21,6 +21,8 @@ pub enum Refusal {
     NoTime(JobCode),
     /// Its effect may be there already.
     Unknown(JobCode),
+    /// Nothing of it is left that could be ended.
+    NothingRuns(JobCode),
     /// The batch has ended, so nobody would start the job.
     Over(JobCode, BatchStatus),
     /// Nothing failed; these are UNKNOWN.
@@ -96,6 +98,11 @@ impl Refusal {
                 f,
                 "{code} is UNKNOWN: its effect may be there already. Look at its data, then: \
                  --rerun-unknown, or force-success"
+            ),
+            Self::NothingRuns(code) => write!(
+                f,
+                "{code} is UNKNOWN, and nothing of it is known to run still. Look at its data, then: \
+                 procession job force-success, force-failure or rerun --rerun-unknown"
             ),
             Self::Over(code, status) => write!(
                 f,
