@@ -97,8 +97,12 @@ impl Action {
                 QueueStatus::Killing => None,
                 QueueStatus::Unknown => Some(Event::KillAgain),
                 QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued => Some(Event::Kill),
-                QueueStatus::RetryWait | QueueStatus::Success | QueueStatus::Warning => Some(Event::Kill),
-                QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::Killed => Some(Event::Kill),
+                QueueStatus::RetryWait | QueueStatus::Success | QueueStatus::Warning => {
+                    Some(Event::Kill)
+                }
+                QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::Killed => {
+                    Some(Event::Kill)
+                }
                 QueueStatus::Skipped | QueueStatus::NotTaken => Some(Event::Kill),
                 QueueStatus::UpstreamFailed | QueueStatus::Forced => Some(Event::Kill),
             },

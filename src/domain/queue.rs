@@ -327,7 +327,8 @@ impl std::fmt::Display for RunMode {
 pub const KILL_UNCONFIRMED: &str = "kill unconfirmed";
 
 /// What a row says that was stopped while the outcome of an earlier try was open.
-pub const NOT_LOOKED_UP: &str = "stopped before it could be looked up what became of an earlier try; a rerun looks it up";
+pub const NOT_LOOKED_UP: &str =
+    "stopped before it could be looked up what became of an earlier try; a rerun looks it up";
 
 /// A `job_queue` row as the dispatcher knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -386,10 +387,7 @@ impl QueueEntry {
     pub fn waits_unresolved(&self) -> bool {
         let waits = matches!(
             self.status,
-            QueueStatus::Pending
-                | QueueStatus::Held
-                | QueueStatus::Queued
-                | QueueStatus::RetryWait
+            QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued | QueueStatus::RetryWait
         );
         waits && self.unresolved > 0
     }
@@ -423,13 +421,8 @@ mod tests {
 
     #[test]
     fn final_is_final_but_for_an_operator() {
-        let operator = [
-            Event::Skip,
-            Event::ForceSuccess,
-            Event::ForceFailure,
-            Event::Rerun,
-            Event::KillAgain,
-        ];
+        let operator =
+            [Event::Skip, Event::ForceSuccess, Event::ForceFailure, Event::Rerun, Event::KillAgain];
         for status in QueueStatus::ALL.into_iter().filter(|s| s.is_final()) {
             for event in Event::ALL.into_iter().filter(|e| !operator.contains(e)) {
                 assert!(status.after(event).is_err(), "{status} must not take {event:?}");

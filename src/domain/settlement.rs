@@ -138,12 +138,16 @@ fn delay_ms(job: &JobDef, this: Try) -> i64 {
 }
 
 /// As `settled`, for a try that is to be stopped for good, by an operator or with its batch: it is not
-/// made again. What it did is not known if that was still to be looked up.
-pub fn stopped(settled: Settlement) -> Settlement {
+/// made again. What it did is not known if nobody could tell, or if that was still to be looked up.
+pub fn stopped(settled: Settlement, end: &End) -> Settlement {
     match (settled.event, settled.unresolved) {
+        (Event::RetryLater, 0) if *end == End::Unknown => {
+            Settlement { event: Event::LoseTrack, not_before: None, tell_owners: true, ..settled }
+        }
         (Event::RetryLater, 0) => Settlement { event: Event::Kill, not_before: None, ..settled },
         (Event::RetryLater, 1..) => {
-            let last = settled.message.map_or_else(String::new, |said| format!("; it said: {said}"));
+            let last =
+                settled.message.map_or_else(String::new, |said| format!("; it said: {said}"));
             Settlement {
                 event: Event::LoseTrack,
                 not_before: None,
@@ -342,6 +346,36 @@ mod tests {
             let settled = settle(&job(5, true), stopped, &Outcome::ended(end, "no"), Millis(0));
             assert_eq!(settled.event, event);
         }
+    }
+
+    #[test]
+    fn what_is_to_stop_is_not_tried_again_and_not_called_harmless() {
+        use {End as D, Event as E, TxClass as T};
+        for (tx, idempotent, open, end, event, after) in [
+            (T::None, false, 0, D::Failed, E::Kill, 0),
+            (T::None, true, 0, D::Unknown, E::LoseTrack, 0),
+            (T::Ledger, false, 0, D::Unknown, E::LoseTrack, 1),
+            (T::Ledger, false, 1, D::Failed, E::Kill, 0),
+            (T::Ledger, false, 0, D::Success, E::Succeed, 0),
+            (T::Ledger, false, 0, D::Killed, E::Kill, 0),
+        ] {
+            let job = classed(tx, idempotent, None);
+            let this = Try { unresolved: open, ..self::after(0) };
+            let outcome = Outcome::ended(end, "no");
+            let settled = stopped(settle(&job, this, &outcome, Millis(0)), &outcome.end);
+            assert_eq!(
+                (settled.event, settled.unresolved),
+                (event, after),
+                "{outcome:?} of {tx:?}"
+            );
+            assert_eq!(settled.not_before, None);
+            assert_eq!(settled.tell_owners, event == E::LoseTrack);
+        }
+        // Nor is a recorded job whose outcome is open when nothing is tried again any more.
+        let stopped = Try { retries: Retries::Stopped, ..after(0) };
+        let job = classed(T::Ledger, false, Some(OnUnknown::Fail));
+        let settled = settle(&job, stopped, &Outcome::ended(End::Unknown, "no"), Millis(0));
+        assert_eq!((settled.event, settled.unresolved), (E::Fail, 1));
     }
 
     proptest! {

@@ -99,9 +99,8 @@ pub fn plan(action: Action, named: &[Node], scene: Scene<'_>) -> Result<Vec<Step
 /// In a group that stops at a failure, a job that is made to fail stops the rest as one that failed by
 /// itself does: nothing that waits is started any more.
 fn swept(steps: &[Step], scene: Scene<'_>) -> Option<Vec<Step>> {
-    let fails = |s: &Step| {
-        matches!(s.to, QueueStatus::Failed | QueueStatus::Killed | QueueStatus::Unknown)
-    };
+    let fails =
+        |s: &Step| matches!(s.to, QueueStatus::Failed | QueueStatus::Killed | QueueStatus::Unknown);
     if scene.on_failure == OnFailure::GoOn || !steps.iter().any(fails) {
         return None;
     }

@@ -23,7 +23,7 @@ use crate::engine::clock::Clock;
 use crate::engine::late::Late;
 use crate::engine::node::Node;
 use crate::engine::watching::Told;
-use crate::engine::worker::{Job, Report, Surroundings, What, dated};
+use crate::engine::worker::{Report, Surroundings, What, dated};
 use crate::engine::{News, Options};
 use crate::handler;
 use crate::handler::log::RunLog;
@@ -54,7 +54,7 @@ pub struct QueueDispatcher {
     /// Reports that are not yet committed; kept over a failed beat.
     pub(super) waiting: Vec<Report>,
     /// Tries whose end is in memory while the answer to its commit is awaited.
-    heard: HashSet<(QueueId, u32)>,
+    pub(super) heard: HashSet<(QueueId, u32)>,
     /// Results that no row took, to be kept as evidence.
     pub(super) late: Vec<Late>,
     /// What running bodies wish of other batches, until it is done; kept over a failed beat.
@@ -80,13 +80,6 @@ pub(super) struct Body {
     pub(super) log: RunLog,
     /// Whether its owners were told that it runs long.
     pub(super) is_told: bool,
-}
-
-impl Body {
-    /// What is kept of a try that starts now.
-    pub(super) fn of(job: &Job) -> Self {
-        Self { log: job.log.clone(), is_told: false }
-    }
 }
 
 impl QueueDispatcher {
@@ -317,19 +310,6 @@ impl QueueDispatcher {
             active.queue_the_rest(changes, now);
         }
         starts
-    }
-
-    /// What has been reported so far is in the rows; what no row took is evidence.
-    fn settled(&mut self) {
-        for report in std::mem::take(&mut self.waiting) {
-            let Report { queue_id, attempt, what: What::Ended(outcome, lines) } = report else {
-                continue;
-            };
-            if !self.heard.contains(&(queue_id, attempt)) {
-                self.late.push(Late { queue_id, attempt, outcome, lines });
-            }
-        }
-        self.heard.clear();
     }
 
     fn finish(&self, changes: &mut Changes) {

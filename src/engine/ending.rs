@@ -38,18 +38,15 @@ impl Active {
             unresolved: row.unresolved,
         };
         let mut settlement = settle(self.job(node), this, outcome, now);
+        // What is to stop is not tried again because it failed just before.
+        if wanted_dead || self.killing {
+            settlement = stopped(settlement, &outcome.end);
+        }
         // A stop that raced with another ending: the row never said KILLING.
         if settlement.event == Event::Kill && row.status == QueueStatus::Running {
             self.begin_stop(node, changes, now);
         }
-        if self.killing && settlement.event == Event::RetryLater {
-            settlement.not_before = None;
-        }
-        // What an operator wants stopped is not tried again because it failed just before.
-        if wanted_dead {
-            settlement = stopped(settlement);
-        }
-        if let (Event::Kill, Some(words)) = (settlement.event, who_and_why) {
+        if let (Event::Kill | Event::LoseTrack, Some(words)) = (settlement.event, who_and_why) {
             let how = settlement.message.unwrap_or_default();
             let message = storable(format!("{words}; {how}").as_bytes(), MESSAGE_MAX);
             settlement.message = Some(message);

@@ -11,7 +11,7 @@ use crate::domain::queue::QueueStatus;
 use crate::domain::text::{LINE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::dispatcher::QueueDispatcher;
-use crate::engine::worker::dated;
+use crate::engine::worker::{Report, What, dated};
 use crate::handler::log::Line;
 use crate::store::log::NewLine;
 use crate::store::{self, Db, log, queue};
@@ -28,6 +28,19 @@ pub(super) struct Late {
 }
 
 impl QueueDispatcher {
+    /// What has been reported so far is in the rows; what no row took is evidence.
+    pub(super) fn settled(&mut self) {
+        for report in std::mem::take(&mut self.waiting) {
+            let Report { queue_id, attempt, what: What::Ended(outcome, lines) } = report else {
+                continue;
+            };
+            if !self.heard.contains(&(queue_id, attempt)) {
+                self.late.push(Late { queue_id, attempt, outcome, lines });
+            }
+        }
+        self.heard.clear();
+    }
+
     /// Keeps the late results of this beat as evidence. Not in the beat's own transaction: that
     /// belongs to batches of ours, and these may be anybody's. A database that is away is waited for.
     pub(super) async fn keep_late(&mut self) {

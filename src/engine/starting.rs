@@ -51,7 +51,7 @@ impl QueueDispatcher {
             stopper,
             log: RunLog::new(self.around.log_max_bytes),
         };
-        self.bodies.insert(job.queue_id, Body::of(&job));
+        self.bodies.insert(job.queue_id, Body { log: job.log.clone(), is_told: false });
         Some((job, active.snapshot.clone()))
     }
 }

@@ -334,12 +334,7 @@ async fn is_in(
         .fetch_optional(
             "SELECT queue_id FROM job_queue \
              WHERE queue_id = ? AND attempt = ? AND owner = ? AND status = ?",
-            &[
-                id.0.into(),
-                attempt.into(),
-                owner.0.as_str().into(),
-                status.as_str().into(),
-            ],
+            &[id.0.into(), attempt.into(), owner.0.as_str().into(), status.as_str().into()],
         )
         .await?;
     Ok(row.is_some())
