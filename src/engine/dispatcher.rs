@@ -100,6 +100,7 @@ impl QueueDispatcher {
             reports: sender,
             handlers: Arc::new(handlers),
             pulse: beats,
+            watchers: Arc::default(),
             log_flush: Duration::from_millis(options.log_flush_ms),
             log_max_bytes: options.log_max_bytes,
         });

@@ -2,6 +2,7 @@
 //! about when a job is due. The only file here that reads a clock, and it is tokio's, which a test
 //! can pause.
 
+use crate::domain::time::Millis;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -24,4 +25,9 @@ impl Stopwatch {
     pub(crate) fn ms(self) -> i64 {
         i64::try_from(self.0.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
+}
+
+/// The time of day of this machine, for a sentence to people and nothing else.
+pub(crate) fn now() -> Millis {
+    Millis::from(chrono::Utc::now())
 }
