@@ -4,13 +4,14 @@
 use crate::domain::batch::Snapshot;
 use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, NodeId, QueueId};
+use crate::domain::job::AfterCrash;
 use crate::domain::outcome::{End, Outcome, Stream};
 use crate::domain::queue::KILL_UNCONFIRMED;
 use crate::engine::children::Children;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::worker::{Job, Report, Surroundings, What, dated};
 use crate::handler::log::Line;
-use crate::handler::{Claim, Context, StopReason, Task};
+use crate::handler::{self, Claim, Context, StopReason, Task};
 use crate::store::{self, Db, queue};
 use anyhow::Context as _;
 use futures_util::FutureExt as _;
@@ -99,11 +100,23 @@ async fn ended(
     if let Err(why) = context.claimed().await {
         return unconfirmed(&why);
     }
-    let outcome = handler::end_orphan(&task, &context).await;
-    match (outcome.end.clone(), reason) {
-        (End::Killed, StopReason::TimedOut) => Outcome { end: End::TimedOut, ..outcome },
-        _ => outcome,
+    let starts_again = handler::kind_of(&job.def).after_crash == AfterCrash::StartsAgain;
+    if starts_again && job.def.sub_batch.is_none() {
+        return Outcome::ended(
+            end_of(reason),
+            "its worker died; it only asked, nothing of it is left",
+        );
     }
+    let outcome = handler::end_orphan(&task, &context).await;
+    match outcome.end {
+        End::Killed => Outcome { end: end_of(reason), ..outcome },
+        End::Success | End::Warning | End::Failed => outcome,
+        End::TimedOut | End::Returned | End::Unknown => outcome,
+    }
+}
+
+fn end_of(reason: StopReason) -> End {
+    if reason == StopReason::TimedOut { End::TimedOut } else { End::Killed }
 }
 
 fn unconfirmed(why: &str) -> Outcome {
@@ -143,6 +156,7 @@ fn context(job: &Job, around: &Arc<Surroundings>) -> Context {
         claim: Arc::new(claim),
         batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
         pulse: around.pulse.clone(),
+        watchers: around.watchers.clone(),
         options: around.handlers.clone(),
     }
 }
@@ -166,12 +180,5 @@ impl Claim for ToEnd {
     fn waits_on(&self, _what: Option<String>) -> BoxFuture<'_, ()> {
         // It waits for nothing but the end of what it ends, and its row says KILLING.
         Box::pin(async {})
-    }
-}
-
-mod handler {
-    use super::*;
-    pub(super) async fn end_orphan(_task: &Task, _ctx: &Context) -> Outcome {
-        unconfirmed("TODO")
     }
 }
