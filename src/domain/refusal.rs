@@ -67,6 +67,9 @@ impl fmt::Display for Refusals {
     }
 }
 
+const NOTHING_RUNS: &str = "is UNKNOWN, and nothing of it is known to run still. Look at its data, then: \
+                            procession job force-success, force-failure or rerun --rerun-unknown";
+
 impl Refusal {
     fn say(&self, f: &mut fmt::Formatter<'_>, no: &BatchNo, group: &GroupCode) -> fmt::Result {
         match self {
@@ -94,15 +97,11 @@ impl Refusal {
                 "{code} waits for no moment; procession batch why {no} --group {group} says what it \
                  waits for"
             ),
+            Self::NothingRuns(code) => write!(f, "{code} {NOTHING_RUNS}"),
             Self::Unknown(code) => write!(
                 f,
                 "{code} is UNKNOWN: its effect may be there already. Look at its data, then: \
                  --rerun-unknown, or force-success"
-            ),
-            Self::NothingRuns(code) => write!(
-                f,
-                "{code} is UNKNOWN, and nothing of it is known to run still. Look at its data, then: \
-                 procession job force-success, force-failure or rerun --rerun-unknown"
             ),
             Self::Over(code, status) => write!(
                 f,

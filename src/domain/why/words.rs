@@ -53,36 +53,8 @@ impl Why {
             Self::Time(at, Some(tries)) => {
                 format!("failed {tries} times; next try at {at} (in {})", span_words(at.since(now)))
             }
-            Self::Slot(full, holders) => {
-                let holders = match names(holders, "and # more") {
-                    none if none.is_empty() => none,
-                    some => format!(", held by {some}"),
-                };
-                let Full { what, used, limit, needed } = full;
-                let slots = if *needed > 1 { format!("{needed} slots") } else { "a slot".into() };
-                let which = match what {
-                    Resource::Lock(lock) => {
-                        return format!("ready; waits for lock {lock}{holders}");
-                    }
-                    Resource::Source(name) => format!("on source {name}"),
-                    Resource::Group(name) => format!("of group {name}"),
-                    Resource::Host(name) => format!("on host {name}"),
-                    Resource::Pool(name) => format!("of pool {name}"),
-                    Resource::Total => "in total".to_owned(),
-                };
-                format!("ready; waits for {slots} {which} ({used} of {limit} in use{holders})")
-            }
-            Self::KeptFor(what, job) => {
-                let which = match what {
-                    Resource::Lock(name) => format!("lock {name}"),
-                    Resource::Source(name) => format!("room on source {name}"),
-                    Resource::Group(name) => format!("room in group {name}"),
-                    Resource::Host(name) => format!("room on host {name}"),
-                    Resource::Pool(name) => format!("room in pool {name}"),
-                    Resource::Total => "a slot".to_owned(),
-                };
-                format!("ready; {which} is kept for {job}, whose turn is before")
-            }
+            Self::Slot(full, holders) => slot(full, holders),
+            Self::KeptFor(what, job) => kept_for(what, job),
             Self::NextTurn => "ready; starts at the next turn".to_owned(),
             Self::Held(None) => "held by an operator".to_owned(),
             Self::Held(Some(said)) => said.clone(),
@@ -92,36 +64,12 @@ impl Why {
             ),
             Self::Runs(attempt, since) => format!("runs (start {attempt}{})", since_words(*since)),
             Self::BeforeBody(what) => format!("waits before its body: {what}"),
-            Self::Open(attempt, ledger, next) => format!(
-                "what became of try {attempt} is open; looked up by the next one ({}): {}",
-                match ledger {
-                    Ledger::Source(name) => format!("ledger of source '{name}'"),
-                    Ledger::Metadata => "ledger of the metadata database".to_owned(),
-                    Ledger::Gone => "it has no ledger any more".to_owned(),
-                },
-                next.in_english(now)
-            ),
+            Self::Open(attempt, ledger, next) => open(*attempt, ledger, &next.in_english(now)),
             Self::Stopping { attempt, since, who } => {
                 let who = who.as_ref().map_or_else(String::new, |who| format!("; {who}"));
                 format!("is being stopped (start {attempt}{}){who}", since_words(*since))
             }
-            Self::Unknown(cure, job, said) => format!(
-                "ended UNKNOWN: {said}{}{}",
-                if said.is_empty() { "" } else { "; " },
-                match cure {
-                    Cure::LookUp => format!(
-                        "a rerun looks it up in its ledger: procession job rerun {job} \
-                         --rerun-unknown --reason WHY"
-                    ),
-                    Cure::KillAgain => format!(
-                        "end it there by hand, or once more: procession job kill {job} --reason WHY"
-                    ),
-                    Cure::LookAtData => format!(
-                        "look at its data, then: procession job force-success {job} --reason WHY, or \
-                         job rerun {job} --rerun-unknown --reason WHY"
-                    ),
-                }
-            ),
+            Self::Unknown(cure, job, said) => unknown(*cure, job, said),
             Self::Upstream(jobs) => {
                 format!("will not run: {} ended badly", list(jobs, "and # more"))
             }
@@ -154,20 +102,7 @@ impl Why {
             Self::Time(at, Some(tries)) => {
                 format!("已失败 {tries} 次;{at} 重试(还有 {})", span_words(at.since(now)))
             }
-            Self::Slot(full, holders) => {
-                let holders = match names(holders, "等另外 # 个") {
-                    none if none.is_empty() => none,
-                    some => format!(",占用者:{some}"),
-                };
-                let Full { what, used, limit, needed } = full;
-                let slots = if *needed > 1 { format!(" {needed} 个") } else { String::new() };
-                let which = match what {
-                    Resource::Lock(lock) => return format!("已就绪;等待锁 {lock}{holders}"),
-                    Resource::Total => "总".to_owned(),
-                    other => format!("{}的", in_chinese(other)),
-                };
-                format!("已就绪;等待{which}{slots}并发名额(已用 {used}/{limit}{holders})")
-            }
+            Self::Slot(full, holders) => slot_zh(full, holders),
             Self::KeptFor(what, job) => {
                 format!("已就绪;{}的名额留给排在前面的 {job}", in_chinese(what))
             }
@@ -180,35 +115,12 @@ impl Why {
             ),
             Self::Runs(attempt, since) => format!("运行中(第 {attempt} 次{})", since_zh(*since)),
             Self::BeforeBody(what) => format!("执行前等待:{what}"),
-            Self::Open(attempt, ledger, next) => format!(
-                "第 {attempt} 次的结果待查,由下一次查询({}):{}",
-                match ledger {
-                    Ledger::Source(name) => format!("数据源 {name} 的账本"),
-                    Ledger::Metadata => "元数据库的账本".to_owned(),
-                    Ledger::Gone => "已无账本".to_owned(),
-                },
-                next.in_chinese(now)
-            ),
+            Self::Open(attempt, ledger, next) => open_zh(*attempt, ledger, &next.in_chinese(now)),
             Self::Stopping { attempt, since, who } => {
                 let who = who.as_ref().map_or_else(String::new, |who| format!(";{who}"));
                 format!("正在停止(第 {attempt} 次{}){who}", since_zh(*since))
             }
-            Self::Unknown(cure, job, said) => format!(
-                "结果未知:{said}{}{}",
-                if said.is_empty() { "" } else { ";" },
-                match cure {
-                    Cure::LookUp => format!(
-                        "重跑会先查账本:procession job rerun {job} --rerun-unknown --reason 原因"
-                    ),
-                    Cure::KillAgain => format!(
-                        "请在服务器上手工结束,或再次停止:procession job kill {job} --reason 原因"
-                    ),
-                    Cure::LookAtData => format!(
-                        "核对数据后执行:procession job force-success {job} --reason 原因,或 \
-                         job rerun {job} --rerun-unknown --reason 原因"
-                    ),
-                }
-            ),
+            Self::Unknown(cure, job, said) => unknown_zh(*cure, job, said),
             Self::Upstream(jobs) => format!("不会运行:{} 未成功", list(jobs, "等另外 # 个")),
             Self::Ended(status, message) if message.is_empty() => format!("已结束 {status}"),
             Self::Ended(status, message) => format!("已结束 {status}:{message}"),
@@ -218,6 +130,105 @@ impl Why {
             Self::Paused => "已就绪;批次已被操作员暂停".to_owned(),
         }
     }
+}
+
+fn slot(full: &Full, holders: &[String]) -> String {
+    let holders = match names(holders, "and # more") {
+        none if none.is_empty() => none,
+        some => format!(", held by {some}"),
+    };
+    let Full { what, used, limit, needed } = full;
+    let slots = if *needed > 1 { format!("{needed} slots") } else { "a slot".into() };
+    let which = match what {
+        Resource::Lock(lock) => {
+            return format!("ready; waits for lock {lock}{holders}");
+        }
+        Resource::Source(name) => format!("on source {name}"),
+        Resource::Group(name) => format!("of group {name}"),
+        Resource::Host(name) => format!("on host {name}"),
+        Resource::Pool(name) => format!("of pool {name}"),
+        Resource::Total => "in total".to_owned(),
+    };
+    format!("ready; waits for {slots} {which} ({used} of {limit} in use{holders})")
+}
+
+fn kept_for(what: &Resource, job: &JobCode) -> String {
+    let which = match what {
+        Resource::Lock(name) => format!("lock {name}"),
+        Resource::Source(name) => format!("room on source {name}"),
+        Resource::Group(name) => format!("room in group {name}"),
+        Resource::Host(name) => format!("room on host {name}"),
+        Resource::Pool(name) => format!("room in pool {name}"),
+        Resource::Total => "a slot".to_owned(),
+    };
+    format!("ready; {which} is kept for {job}, whose turn is before")
+}
+
+fn open(attempt: u32, ledger: &Ledger, next: &str) -> String {
+    let place = match ledger {
+        Ledger::Source(name) => format!("ledger of source '{name}'"),
+        Ledger::Metadata => "ledger of the metadata database".to_owned(),
+        Ledger::Gone => "it has no ledger any more".to_owned(),
+    };
+    format!("what became of try {attempt} is open; looked up by the next one ({place}): {next}")
+}
+
+fn unknown(cure: Cure, job: &str, said: &str) -> String {
+    let what_helps = match cure {
+        Cure::LookUp => format!(
+            "a rerun looks it up in its ledger: procession job rerun {job} --rerun-unknown --reason WHY"
+        ),
+        Cure::KillAgain => {
+            format!("end it there by hand, or once more: procession job kill {job} --reason WHY")
+        }
+        Cure::LookAtData => format!(
+            "look at its data, then: procession job force-success {job} --reason WHY, or job rerun \
+             {job} --rerun-unknown --reason WHY"
+        ),
+    };
+    let said = if said.is_empty() { String::new() } else { format!("{said}; ") };
+    format!("ended UNKNOWN: {said}{what_helps}")
+}
+
+fn slot_zh(full: &Full, holders: &[String]) -> String {
+    let holders = match names(holders, "等另外 # 个") {
+        none if none.is_empty() => none,
+        some => format!(",占用者:{some}"),
+    };
+    let Full { what, used, limit, needed } = full;
+    let slots = if *needed > 1 { format!(" {needed} 个") } else { String::new() };
+    let which = match what {
+        Resource::Lock(lock) => return format!("已就绪;等待锁 {lock}{holders}"),
+        Resource::Total => "总".to_owned(),
+        other => format!("{}的", in_chinese(other)),
+    };
+    format!("已就绪;等待{which}{slots}并发名额(已用 {used}/{limit}{holders})")
+}
+
+fn open_zh(attempt: u32, ledger: &Ledger, next: &str) -> String {
+    let place = match ledger {
+        Ledger::Source(name) => format!("数据源 {name} 的账本"),
+        Ledger::Metadata => "元数据库的账本".to_owned(),
+        Ledger::Gone => "已无账本".to_owned(),
+    };
+    format!("第 {attempt} 次的结果待查,由下一次查询({place}):{next}")
+}
+
+fn unknown_zh(cure: Cure, job: &str, said: &str) -> String {
+    let what_helps = match cure {
+        Cure::LookUp => {
+            format!("重跑会先查账本:procession job rerun {job} --rerun-unknown --reason 原因")
+        }
+        Cure::KillAgain => {
+            format!("请在服务器上手工结束,或再次停止:procession job kill {job} --reason 原因")
+        }
+        Cure::LookAtData => format!(
+            "核对数据后执行:procession job force-success {job} --reason 原因,或 job rerun {job} \
+             --rerun-unknown --reason 原因"
+        ),
+    };
+    let said = if said.is_empty() { String::new() } else { format!("{said};") };
+    format!("结果未知:{said}{what_helps}")
 }
 
 fn since_words(since: Option<Millis>) -> String {
