@@ -585,86 +585,63 @@ mod tests {
         job
     }
 
+    /// A row of try 2, changed.
+    fn crashed(status: QueueStatus, set: impl Fn(&mut QueueEntry)) -> QueueEntry {
+        let mut row = bare_row(&lone_job(TxClass::None).code, status);
+        row.attempt = 2;
+        set(&mut row);
+        row
+    }
+
+    fn saying(status: QueueStatus, said: &str, crash_count: u32) -> QueueEntry {
+        crashed(status, |r| {
+            (r.error_message, r.crash_count) = (Some(said.to_owned()), crash_count);
+        })
+    }
+
+    #[track_caller]
+    fn says(row: QueueEntry, tx: TxClass, english: &str, chinese: &str) {
+        let why = about(row, lone_job(tx), true).expect("a reason");
+        let (en, zh) = (why.words(Lang::En, Millis(2_000)), why.words(Lang::Zh, Millis(2_000)));
+        assert!(en.contains(english), "{en} lacks {english}");
+        assert!(zh.contains(chinese), "{zh} lacks {chinese}");
+    }
+
     #[test]
-    fn after_a_crash_the_reason_says_what_is_looked_up_and_what_helps() {
+    fn after_a_crash_the_reason_says_what_is_looked_up() {
+        let waits = crashed(QueueStatus::Running, |r| r.waits_on = Some("session 42".into()));
+        let english = "waits before its body: session 42";
+        says(waits, TxClass::None, english, "执行前等待:session 42");
+        let open = crashed(QueueStatus::RetryWait, |r| {
+            (r.unresolved, r.not_before) = (1, Some(Millis(5_000)));
+        });
+        let english = "what became of try 2 is open; looked up by the next one (ledger of source \
+                       'dw'): not before 1970-01-01T00:00:05.000Z (in 3.0 s)";
+        let chinese = "第 2 次的结果待查,由下一次查询(数据源 dw 的账本)";
+        says(open.clone(), TxClass::Ledger, english, chinese);
+        says(open, TxClass::Same, "(ledger of the metadata database)", "元数据库的账本");
+    }
+
+    #[test]
+    fn after_a_crash_the_reason_says_what_helps() {
         use QueueStatus as S;
         let (ledger, none) = (TxClass::Ledger, TxClass::None);
-        let row = |status, set: &dyn Fn(&mut QueueEntry)| {
-            let mut row = bare_row(&lone_job(none).code, status);
-            row.attempt = 2;
-            set(&mut row);
-            row
-        };
-        let said =
-            |text: &'static str| move |r: &mut QueueEntry| r.error_message = Some(text.into());
-        let open = |r: &mut QueueEntry| (r.unresolved, r.not_before) = (1, Some(Millis(5_000)));
-        for (row, tx, english, chinese) in [
-            (
-                row(S::Running, &|r| r.waits_on = Some("an earlier start (session 42)".into())),
-                none,
-                "waits before its body: an earlier start (session 42)",
-                "执行前等待:an earlier start (session 42)",
-            ),
-            (
-                row(S::RetryWait, &open),
-                ledger,
-                "what became of try 2 is open; looked up by the next one (ledger of source 'dw'): not \
-                 before 1970-01-01T00:00:05.000Z (in 3.0 s)",
-                "第 2 次的结果待查,由下一次查询(数据源 dw 的账本)",
-            ),
-            (
-                row(S::RetryWait, &open),
-                TxClass::Same,
-                "(ledger of the metadata database)",
-                "元数据库的账本",
-            ),
-            (
-                row(S::Held, &|r| {
-                    said("3 workers in a row died while it ran; parked.")(r);
-                    r.crash_count = 3;
-                }),
-                none,
-                "parked: 3 workers in a row died while it ran; look at it, then: procession job \
-                 release 1 J --group g --reason WHY",
-                "已停放:连续 3 个进程在运行它时中断",
-            ),
-            (
-                row(S::Held, &|r| {
-                    said("held by li: rates are late")(r);
-                    r.crash_count = 1;
-                }),
-                none,
-                "held by li: rates are late",
-                "被操作员挂起:held by li",
-            ),
-            (
-                row(S::Unknown, &said("cut")),
-                ledger,
-                "cut; a rerun looks it up in its ledger",
-                "先查账本",
-            ),
-            (row(S::Unknown, &said("cut")), none, "cut; look at its data, then", "核对数据"),
-            (
-                row(
-                    S::Unknown,
-                    &said("killed by li: x; kill unconfirmed: session 4 may still run"),
-                ),
-                ledger,
-                "or once more: procession job kill 1 J --group g",
-                "再次停止",
-            ),
-            (
-                row(S::Killing, &said("killed by li: x")),
-                none,
-                "is being stopped (start 2, since 1970-01-01T00:00:01.000Z); killed by li: x",
-                "正在停止(第 2 次,自 1970-01-01T00:00:01.000Z 起);killed by li: x",
-            ),
-        ] {
-            let why = about(row, lone_job(tx), true).expect("a reason");
-            let (en, zh) = (why.words(Lang::En, Millis(2_000)), why.words(Lang::Zh, Millis(2_000)));
-            assert!(en.contains(english), "{en} lacks {english}");
-            assert!(zh.contains(chinese), "{zh} lacks {chinese}");
-        }
+        let parked = saying(S::Held, "3 workers in a row died while it ran; parked.", 3);
+        let english = "parked: 3 workers in a row died while it ran; look at it, then: procession job \
+                       release 1 J --group g --reason WHY";
+        says(parked, none, english, "已停放:连续 3 个进程在运行它时中断");
+        let held = saying(S::Held, "held by li: rates are late", 1);
+        says(held, none, "held by li: rates are late", "被操作员挂起:held by li");
+        let lost = saying(S::Unknown, "cut", 0);
+        says(lost.clone(), ledger, "cut; a rerun looks it up in its ledger", "先查账本");
+        says(lost, none, "cut; look at its data, then", "核对数据");
+        let lives = saying(S::Unknown, "killed by li: x; kill unconfirmed: session 4", 0);
+        let english = "or once more: procession job kill 1 J --group g";
+        says(lives, ledger, english, "再次停止");
+        let stops = saying(S::Killing, "killed by li: x", 0);
+        let english = "being stopped (start 2, since 1970-01-01T00:00:01.000Z); killed by li: x";
+        let chinese = "正在停止(第 2 次,自 1970-01-01T00:00:01.000Z 起);killed by li: x";
+        says(stops, none, english, chinese);
     }
 
     proptest! {
