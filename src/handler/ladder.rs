@@ -156,8 +156,11 @@ impl<'a> Ladder<'a> {
         if was_braked || was_sent { Ended::Stopped(reason) } else { Ended::Own(done) }
     }
 
-    /// Cancels until the grace is over (once, when there is none), then ends the session; whether it is gone. The body's
-    /// future is polled beside this and usually ends first.
+    /// Cancels until the grace is over, then ends the session; whether it is gone. The body's future is
+    /// polled beside this and usually ends first.
+    ///
+    /// Without a grace nothing is cancelled at all: a cancel that is swallowed lets a procedure go on to
+    /// its next statement (MariaDB's `DO SLEEP (30); INSERT …` inserted), the end of its session never.
     pub(crate) async fn climb(&self, grace: Duration) -> bool {
         let Some(id) = &self.id else {
             // SQLite looks at the brake every thousand steps; only waiting for a lock is longer.
@@ -166,7 +169,7 @@ impl<'a> Ladder<'a> {
         };
         let start = Stopwatch::start();
         let (mut control, mut sent, mut is_said) = (None, 0_u32, false);
-        loop {
+        while start.elapsed() < grace {
             if let Some(open) = self.connected(&mut control).await {
                 // Said before it is sent: the body may end, and this future with it, at once.
                 self.was_sent.store(true, Ordering::SeqCst);
@@ -179,9 +182,6 @@ impl<'a> Ladder<'a> {
                     Ok(Err(error)) => self.complain(&mut control, "cancel", &error).await,
                     Err(_) => self.forget(&mut control),
                 }
-            }
-            if start.elapsed() + REPEAT > grace {
-                break;
             }
             sleep(REPEAT).await;
         }

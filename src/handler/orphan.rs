@@ -10,6 +10,7 @@ use crate::domain::source::Source;
 use crate::handler::away::{Away, Trouble, Whose};
 use crate::handler::ladder::Ladder;
 use crate::handler::{Context, NOTHING_RUNS, StopReason, Task, UNCONFIRMED, link, target};
+use std::time::Duration;
 
 /// Who may hold the lock one after the other before we give up: the orphan, and perhaps a try that
 /// was waiting for it and leaves when it learns that its row is not its own.
@@ -63,8 +64,9 @@ async fn climb(task: &Task, ctx: &Context) -> Outcome {
         let number = holder.id.number;
         let said = format!("its worker died; session {number} still runs it: {}", holder.state);
         ctx.log.line(Stream::System, said);
+        // No grace: nobody is left to hear how it ended.
         let ladder = Ladder::of_orphan(&session, holder.id, &target, &task.lock_name, ctx);
-        let is_gone = ladder.climb(ctx.options.kill_grace).await;
+        let is_gone = ladder.climb(Duration::ZERO).await;
         session.close().await;
         if !is_gone {
             return Outcome::ended(End::Unknown, ladder.unconfirmed());

@@ -3,14 +3,16 @@
 use crate::util::bench::Bench;
 use crate::util::cut::{Flow, Relay, When, Whom};
 use crate::util::{Scratch, query, session, with_scratch};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use procession::domain::job::SqlText;
 use procession::domain::outcome::{End, Reach, Stream};
 use procession::domain::retry::ErrorClass;
 use procession::domain::source::DialectName;
-use procession::handler::{NOTHING_RUNS, StopReason, UNCONFIRMED};
+use procession::handler::{Claim, NOTHING_RUNS, StopReason, UNCONFIRMED};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -31,8 +33,8 @@ fn class(outcome: &procession::domain::outcome::Outcome) -> Option<ErrorClass> {
     outcome.error.as_ref().map(|e| e.class)
 }
 
-/// Milliseconds between two beats of `t`'s clock, and a procedure `body` that writes B, works for
-/// `secs`, and writes E, each for good at once.
+/// A table `fx` and a procedure `body` that writes B, works for `secs`, and writes E, each for good at
+/// once.
 async fn two_effects(db: &Scratch, secs: f32) {
     match db.dialect {
         DialectName::Postgres => {
@@ -246,6 +248,67 @@ async fn who_waits_and_who_asks_are_not_idle() {
 }
 
 #[tokio::test]
+async fn the_session_of_a_body_has_the_limit() {
+    on_servers(|db| async move {
+        let (sql, limit) = match db.dialect {
+            DialectName::Postgres => (
+                "SELECT current_setting('idle_session_timeout') || ' ' || \
+                 current_setting('idle_in_transaction_session_timeout') || ' ' || \
+                 current_setting('tcp_keepalives_count') AS l",
+                "7s 7s 3",
+            ),
+            _ => ("SELECT CONCAT(@@wait_timeout, ' ', @@idle_transaction_timeout) AS l", "7 7"),
+        };
+        let ran = Bench::sql(&db, sql).set(|o| o.idle = Duration::from_millis(6_500)).run().await;
+        let found = ran.value("l").replace("6500ms", "7s");
+        assert_eq!(found, limit);
+    })
+    .await;
+}
+
+/// A claim that is not answered at first, then with an error, and then well.
+#[derive(Default)]
+struct SlowClaim(AtomicU32);
+
+impl Claim for SlowClaim {
+    fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
+        async {
+            match self.0.fetch_add(1, Ordering::SeqCst) {
+                0 | 1 => std::future::pending().await,
+                2 => Err(anyhow::anyhow!("our own database is away")),
+                _ => Ok(true),
+            }
+        }
+        .boxed()
+    }
+
+    fn waits_on(&self, _what: Option<String>) -> BoxFuture<'_, ()> {
+        async {}.boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_is_slow_to_be_answered_does_not_cost_the_lock() {
+    on_servers(|db| async move {
+        let mut bench = Bench::sql(&db, "SELECT 1").set(|o| {
+            (o.idle, o.away) = (Duration::from_secs(1), Duration::from_secs(20));
+        });
+        bench.ctx.claim = Arc::new(SlowClaim::default());
+        let ran = bench.run().await;
+        assert_eq!(ran.outcome.end, End::Success, "{}", ran.text());
+        let connected =
+            ran.of(Stream::System).iter().filter(|l| l.starts_with("connected")).count();
+        assert_eq!(connected, 1, "{}", ran.text());
+        let mut bench = Bench::sql(&db, "SELECT 1").set(|o| o.idle = Duration::from_secs(1));
+        bench.ctx.claim = Arc::new(SlowClaim::default());
+        let ran = bench.run().await;
+        assert!(ran.message().starts_with("cannot ask whether the row is"), "{}", ran.message());
+        assert_eq!((ran.outcome.end.clone(), ran.outcome.reach), (End::Failed, Reach::Before));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_long_body_is_left_alone_and_its_watcher_is_shared() {
     on_servers(|db| async move {
         let relay = Relay::before(&db.url).await;
@@ -260,10 +323,12 @@ async fn a_long_body_is_left_alone_and_its_watcher_is_shared() {
         let (one, two) = tokio::join!(one.run(), two.run());
         assert_eq!(one.outcome.end, End::Success, "{}", one.text());
         assert_eq!(two.outcome.end, End::Success, "{}", two.text());
-        assert_eq!(relay.accepted(), 3, "two bodies and one who looks after both");
+        // Some fourteen looks each; who ends in the middle of one takes the connection along.
+        let so_far = relay.accepted();
+        assert!((3..=4).contains(&so_far), "two bodies and one who looks after both: {so_far}");
         let quick = Bench::sql(&db, "SELECT 1").at(&relay.url(&db.url)).run().await;
         assert_eq!(quick.outcome.end, End::Success);
-        assert_eq!(relay.accepted(), 4, "a body that ends soon costs nothing");
+        assert_eq!(relay.accepted(), so_far + 1, "a body that ends soon costs nothing");
     })
     .await;
 }
@@ -324,9 +389,7 @@ async fn a_second_try_waits_for_the_orphan_of_a_connection_that_was_cut_in_the_m
         assert!(said.ends_with(&format!("(session {orphan})")), "{said}, not {orphan}");
         assert_eq!(again.outcome.end, End::Success, "{}", again.text());
         assert_eq!(effects(&db).await, "B1 E1 B2 E2", "one after the other");
-        // Kept for whoever measures: how long the second try waited.
-        let waited = again.text();
-        assert!(waited.contains("the earlier start is gone after "), "{waited}");
+        assert!(again.text().contains("the earlier start is gone after "), "{}", again.text());
     })
     .await;
 }
