@@ -3,6 +3,7 @@
 mod azkaban;
 mod backfill;
 mod cli;
+mod conformance;
 mod connect;
 mod docs;
 mod examples;
