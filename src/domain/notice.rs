@@ -16,7 +16,7 @@ pub struct Notice {
     pub subject: String,
     /// Plain text.
     pub body: String,
-    /// What happened: the job's final state in lower case, `running_long`, `batch_long` or
+    /// What happened: the job's final state in lower case, `parked`, `running_long`, `batch_long` or
     /// `batch_timeout`.
     pub kind: &'static str,
 }
@@ -170,6 +170,8 @@ fn words(status: QueueStatus) -> Option<(&'static str, &'static str, &'static st
         QueueStatus::Failed => Some(("failed", "failed", "执行失败")),
         QueueStatus::Timeout => Some(("timeout", "timed out", "执行超时")),
         QueueStatus::Unknown => Some(("unknown", "has an unknown outcome", "结果未知")),
+        // Only a job that was parked is told of; what an operator holds back, he knows.
+        QueueStatus::Held => Some(("parked", "is parked", "已停放,等待人工处理")),
         _ => None,
     }
 }

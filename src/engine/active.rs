@@ -43,6 +43,8 @@ pub(super) struct Active {
     /// Ready but for the time: retries with a delay, `schedule_time`.
     timers: BTreeSet<(Millis, Node)>,
     pub(super) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
+    /// What dead processes left running and is to be ended, once the rows say that it is ours.
+    pub(super) to_end: Vec<(Node, StopReason)>,
     /// Outputs that some other job's parameters refer to; all others stay in the database.
     pub(super) outputs: HashMap<JobCode, Outputs>,
     pub(super) wanted: HashSet<JobCode>,
@@ -119,6 +121,7 @@ impl Active {
             fresh: Vec::new(),
             timers: BTreeSet::new(),
             stops: kept.stops,
+            to_end: Vec::new(),
             outputs,
             wanted,
             killing,

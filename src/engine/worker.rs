@@ -92,6 +92,8 @@ pub(super) struct Surroundings {
     pub(super) handlers: Arc<handler::Options>,
     /// Counts the renewals of this process's lease.
     pub(super) pulse: watch::Receiver<u64>,
+    /// Second connections to data sources.
+    pub(super) watchers: Arc<handler::watch::Watchers>,
     pub(super) log_flush: Duration,
     pub(super) log_max_bytes: usize,
 }
@@ -147,6 +149,7 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         claim: Arc::new(claim),
         batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
         pulse: around.pulse.clone(),
+        watchers: around.watchers.clone(),
         options: around.handlers.clone(),
     };
     let done = CancellationToken::new();

@@ -51,6 +51,10 @@ impl WorkerHandler for Script {
             }
         })
     }
+
+    fn end_orphan<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+        Box::pin(earlier::end(task, ctx))
+    }
 }
 
 async fn start(task: &Task, ctx: &Context) -> Result<Outcome, String> {

@@ -9,6 +9,7 @@ mod eta;
 mod limits;
 mod lists;
 mod operators;
+mod recovery;
 mod retries;
 mod rules;
 

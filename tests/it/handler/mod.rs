@@ -2,6 +2,7 @@
 
 mod checks;
 mod http;
+mod link;
 mod orphan;
 mod proc;
 mod script;

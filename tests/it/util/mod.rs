@@ -1,6 +1,7 @@
 //! Scratch databases on the servers the environment names, and a bench to run one task on.
 
 pub(crate) mod bench;
+pub(crate) mod cut;
 pub(crate) mod host;
 
 use futures_util::FutureExt;
