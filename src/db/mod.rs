@@ -10,6 +10,7 @@ pub mod dialect;
 mod error;
 pub mod fault;
 pub mod holder;
+pub mod ledger;
 pub mod migrate;
 pub mod notice;
 pub mod opening;
