@@ -148,8 +148,9 @@ impl<DB: Driver> Pool<DB> {
     pub(in crate::db) async fn begin(&self, sql: &'static str) -> Result<Lent<DB>> {
         let mut first = self.acquire().await?;
         match first.say(sql).await {
-            Err(Error::Lost(why)) if first.state == State::Gone => {
-                tracing::debug!(why, "a connection was gone; taking another");
+            Err(error) if first.state == State::Gone && error.is_transient() => {
+                tracing::debug!(%error, "a connection was gone; taking another");
+                drop(first);
                 let mut second = self.acquire().await?;
                 second.say(sql).await.map(|()| second)
             }
