@@ -18,6 +18,7 @@ mod lists;
 mod node;
 pub mod opening;
 mod outside;
+mod patience;
 mod renewing;
 pub mod seal;
 pub mod secret;

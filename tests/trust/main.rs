@@ -3,3 +3,7 @@
 //!
 //! Runs with `make test` in its short form, with `make chaos` in its long one.
 mod p05;
+
+#[path = "../it/util/mod.rs"]
+#[expect(dead_code, reason = "shared with the other test binary, which uses all of it")]
+mod util;

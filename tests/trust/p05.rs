@@ -1,14 +1,7 @@
 //! P-05: a database that asks to try again at any statement, and answers to COMMIT that are lost. The
 //! loop never ends, no try is charged, and no try starts twice.
 
-#[path = "../it/util/mod.rs"]
-#[expect(
-    dead_code,
-    unused_imports,
-    reason = "shared with the other test binary, which uses all of it"
-)]
-mod util;
-
+use crate::util::{Scratch, with_scratch};
 use procession::db::{Db, Settings};
 use procession::definition;
 use procession::domain::batch::BatchOrder;
@@ -25,7 +18,6 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use util::{Scratch, with_scratch};
 
 /// What is set to fail is set for the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -134,7 +126,11 @@ async fn run(scratch: &Scratch, places: &'static [(&'static str, &'static str)])
     // A file of its own for the bodies on SQLite: they are not to wait for our writer.
     let folder = tempfile::tempdir().expect("folder");
     let url = match scratch.dialect {
-        DialectName::Sqlite => format!("sqlite:{}?mode=rwc", folder.path().join("s.db").display()),
+        DialectName::Sqlite => {
+            let file = folder.path().join("s.db");
+            std::fs::write(&file, "").expect("an empty file is an empty database");
+            format!("sqlite:{}", file.display())
+        }
         _ => scratch.url.clone(),
     };
     let mut process = process(&db).await;
@@ -154,14 +150,14 @@ async fn run(scratch: &Scratch, places: &'static [(&'static str, &'static str)])
     assert_eq!(rows.len(), JOBS);
     for row in rows {
         let history = history(&db, row.queue_id).await;
-        let said = format!("{}: {} {history:?}", row.job_code, row.status);
+        let said = format!("{}: {} {history:?} {:?}", row.job_code, row.status, row.error_message);
         assert_eq!(row.status, QueueStatus::Success, "{said}");
         assert_eq!((row.try_count, row.unresolved, row.crash_count), (0, 0, 0), "{said}");
         let started: Vec<u32> =
             history.iter().filter(|(_, word)| word == "RUNNING").map(|(n, _)| *n).collect();
         assert_eq!(started, (1..=row.attempt).collect::<Vec<_>>(), "{said}");
         let ended = history.iter().filter(|(_, word)| word == "SUCCESS").count();
-        assert_eq!((ended, row.attempt), (1, 1), "{said}");
+        assert_eq!(ended, 1, "{said}");
     }
     db.close().await;
 }
