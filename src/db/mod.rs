@@ -9,6 +9,7 @@ mod decode;
 pub mod dialect;
 mod error;
 pub mod fault;
+mod lent;
 pub mod migrate;
 pub mod notice;
 mod pool;
@@ -23,7 +24,8 @@ pub use dialect::Dialect;
 pub use error::Error;
 pub use row::{Row, Value};
 
-use pool::{Lent, Pool};
+use lent::Lent;
+use pool::Pool;
 use sqlx::{AssertSqlSafe, MySql, Postgres, Sqlite};
 use std::sync::Arc;
 

@@ -6,15 +6,16 @@
 //! connection when it is taken and again when it comes back. And that second ping has no end when the
 //! network swallows it, while the place in the pool stays taken.
 
-use crate::db::error::{self, Fate};
+use crate::db::error;
+use crate::db::lent::{Lent, Loan};
 use crate::db::{Error, Result};
 use futures_util::future::BoxFuture;
 use sqlx::{ConnectOptions, Connection, Database, Executor as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::error::Elapsed;
+use tokio::time::Instant;
 
 /// A driver, as far as the pool has to know it.
 pub(in crate::db) trait Driver: Database {
@@ -73,8 +74,9 @@ pub(in crate::db) struct Plan<DB: Database> {
 /// Connections to one database; clones share them.
 pub(in crate::db) struct Pool<DB: Driver>(Arc<Home<DB>>);
 
-struct Home<DB: Driver> {
-    plan: Plan<DB>,
+/// What a pool and its connections on loan share.
+pub(in crate::db) struct Home<DB: Driver> {
+    pub(in crate::db) plan: Plan<DB>,
     places: Arc<Semaphore>,
     /// The one used last is taken first: it is warm, and the others may grow old.
     idle: Mutex<Vec<Idle<DB>>>,
@@ -89,8 +91,9 @@ struct Idle<DB: Driver> {
     since: Instant,
 }
 
+/// When a connection was made.
 #[derive(Clone, Copy)]
-struct Birth {
+pub(in crate::db) struct Birth {
     /// `losses` when it began to be made.
     losses: u64,
     at: Instant,
@@ -101,8 +104,6 @@ struct Birth {
 const WARM: Duration = Duration::from_secs(5);
 /// How long an older one may take to answer a ping.
 const PING: Duration = Duration::from_secs(2);
-/// How long the undoing behind a dropped transaction may take before its connection is dropped.
-const UNDO: Duration = Duration::from_secs(5);
 /// A connection is not used for longer, because sessions of servers grow with what they cache.
 const OLD: Duration = Duration::from_secs(30 * 60);
 /// The first pause between two tries to connect, and the longest.
@@ -148,7 +149,7 @@ impl<DB: Driver> Pool<DB> {
     pub(in crate::db) async fn begin(&self, sql: &'static str) -> Result<Lent<DB>> {
         let mut first = self.acquire().await?;
         match first.say(sql).await {
-            Err(error) if first.state == State::Gone && error.is_transient() => {
+            Err(error) if first.is_gone() && error.is_transient() => {
                 tracing::debug!(%error, "a connection was gone; taking another");
                 drop(first);
                 let mut second = self.acquire().await?;
@@ -198,11 +199,7 @@ impl<DB: Driver> Home<DB> {
         birth: Birth,
         place: OwnedSemaphorePermit,
     ) -> Lent<DB> {
-        Lent {
-            loan: Some(Loan { conn, birth, place }),
-            home: Arc::clone(self),
-            state: State::Clean,
-        }
+        Lent::new(Loan { conn, birth, place }, Arc::clone(self))
     }
 
     async fn is_fit(&self, idle: &mut Idle<DB>) -> bool {
@@ -226,7 +223,13 @@ impl<DB: Driver> Home<DB> {
         }
     }
 
-    fn lose(&self) {
+    /// Takes a connection back on which nothing is open.
+    pub(in crate::db) fn take_back(&self, conn: DB::Connection, birth: Birth) {
+        self.idle().push(Idle { conn, birth, since: Instant::now() });
+    }
+
+    /// Hands nothing out again that was made before now.
+    pub(in crate::db) fn lose(&self) {
         self.losses.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -263,176 +266,5 @@ fn is_not_yet(error: &sqlx::Error) -> bool {
         ),
         sqlx::Error::Database(error) => error::is_of_the_moment(error.as_ref()),
         _ => false,
-    }
-}
-
-/// What is known of a connection on loan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// No transaction is open.
-    Clean,
-    /// A transaction is open and all of its statements were answered.
-    Open,
-    /// A statement of the transaction failed: it can only be undone.
-    Failed,
-    /// A statement was sent and not answered. Dropped now, the connection is dropped.
-    Asked,
-    /// The connection is not to be used again.
-    Gone,
-}
-
-struct Loan<DB: Driver> {
-    conn: DB::Connection,
-    birth: Birth,
-    place: OwnedSemaphorePermit,
-}
-
-/// A connection on loan. Dropped in the middle of an operation, it is dropped and never handed on;
-/// dropped in a transaction, that is undone first.
-pub(in crate::db) struct Lent<DB: Driver> {
-    /// There until it is dropped.
-    loan: Option<Loan<DB>>,
-    home: Arc<Home<DB>>,
-    state: State,
-}
-
-impl<DB: Driver> std::fmt::Debug for Lent<DB> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("connection")
-    }
-}
-
-impl<DB: Driver> Lent<DB> {
-    /// The connection, and how long its answer may take. Whoever asks something of it hands the
-    /// answer to `answered`; until then the connection's state is unknown.
-    pub(in crate::db) fn ask(&mut self) -> Result<(Duration, &mut DB::Connection)> {
-        if self.state == State::Failed {
-            // MySQL has undone the whole transaction after a deadlock, and what follows would
-            // commit by itself; after a lock wait it would commit a half.
-            return Err(Error::Database(
-                "a statement of this transaction failed; it can only be undone".to_owned(),
-            ));
-        }
-        let loan = self.loan.as_mut().ok_or(Error::Missing("the connection"))?;
-        self.state = State::Asked;
-        Ok((self.home.plan.limit, &mut loan.conn))
-    }
-
-    /// Takes the answer in, and what it says about the connection.
-    pub(in crate::db) fn answered<T>(
-        &mut self,
-        answer: std::result::Result<sqlx::Result<T>, Elapsed>,
-    ) -> Result<T> {
-        match answer {
-            Ok(Ok(value)) => {
-                self.state = State::Open;
-                Ok(value)
-            }
-            Ok(Err(error)) => {
-                self.state = match error::fate(&error) {
-                    Fate::Stays => State::Failed,
-                    Fate::Goes => State::Gone,
-                    Fate::AllGo => {
-                        self.home.lose();
-                        State::Gone
-                    }
-                };
-                Err(error.into())
-            }
-            Err(_) => {
-                self.home.lose();
-                let Plan { limit, shown, .. } = &self.home.plan;
-                Err(Error::Lost(format!("{shown}: no answer within {limit:?}")))
-            }
-        }
-    }
-
-    /// Runs a statement that gives nothing.
-    pub(in crate::db) async fn say(&mut self, sql: &'static str) -> Result<()> {
-        let (limit, conn) = self.ask()?;
-        let answer = tokio::time::timeout(limit, DB::say(conn, sql)).await;
-        self.answered(answer)
-    }
-
-    /// Makes the transaction durable. When the connection is lost, whether it is stays open:
-    /// PostgreSQL may say that it goes down after it has committed.
-    pub(in crate::db) async fn commit(mut self) -> Result<()> {
-        failpoint_or!("db.commit.before", self.lost_by_a_failpoint());
-        match self.say("COMMIT").await {
-            Ok(()) => {}
-            Err(Error::TryAgain(said)) if self.state == State::Gone && self.is_server() => {
-                return Err(Error::Lost(format!("in the middle of COMMIT: {said}")));
-            }
-            Err(error) => return Err(error),
-        }
-        failpoint_or!("db.commit.after", self.lost_by_a_failpoint());
-        self.state = State::Clean;
-        Ok(())
-    }
-
-    fn is_server(&self) -> bool {
-        self.home.plan.end == End::Server
-    }
-
-    #[cfg(feature = "failpoints")]
-    fn lost_by_a_failpoint(&mut self) -> Error {
-        self.state = State::Gone;
-        Error::Lost("a failpoint says so".to_owned())
-    }
-
-    /// Undoes the transaction, and waits until it is undone.
-    pub(in crate::db) async fn rollback(mut self) -> Result<()> {
-        if self.state == State::Failed {
-            self.state = State::Open;
-        }
-        self.say("ROLLBACK").await?;
-        self.state = State::Clean;
-        Ok(())
-    }
-
-    /// The connection, for longer work without a time limit; until `done` is called its state is
-    /// unknown.
-    pub(in crate::db) fn raw(&mut self) -> Result<&mut DB::Connection> {
-        self.ask().map(|(_, conn)| conn)
-    }
-
-    /// Says that nothing is open on it.
-    pub(in crate::db) fn done(mut self) {
-        self.state = State::Clean;
-    }
-}
-
-impl<DB: Driver> Drop for Lent<DB> {
-    fn drop(&mut self) {
-        let Some(loan) = self.loan.take() else { return };
-        let home = Arc::clone(&self.home);
-        match self.state {
-            State::Clean => loan.give_back(&home),
-            State::Open | State::Failed => loan.undo(home),
-            State::Asked | State::Gone if home.plan.end == End::Memory => loan.undo(home),
-            // The server ends the session, and with it the transaction, when it sees that the
-            // connection is closed.
-            State::Asked | State::Gone => {}
-        }
-    }
-}
-
-impl<DB: Driver> Loan<DB> {
-    fn give_back(self, home: &Home<DB>) {
-        home.idle().push(Idle { conn: self.conn, birth: self.birth, since: Instant::now() });
-        // Only now: whoever waits for the place is to find it.
-        drop(self.place);
-    }
-
-    /// Undoes what is open and gives the connection back, behind the back of whoever dropped it.
-    /// `close` waits for it, because it keeps its place meanwhile.
-    fn undo(mut self, home: Arc<Home<DB>>) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move {
-            let undone = tokio::time::timeout(UNDO, DB::say(&mut self.conn, "ROLLBACK")).await;
-            if matches!(undone, Ok(Ok(()))) || home.plan.end == End::Memory {
-                self.give_back(&home);
-            }
-        });
     }
 }
