@@ -21,6 +21,7 @@ mod node;
 pub mod opening;
 mod orphans;
 mod outside;
+mod patience;
 mod renewing;
 pub mod seal;
 pub mod secret;

@@ -14,6 +14,7 @@ use crate::domain::time::Millis;
 use crate::domain::tx_class::IdemKey;
 use crate::engine::children::{Ask, Children};
 use crate::engine::earlier::last_checks;
+use crate::engine::patience::answered;
 use crate::engine::secret;
 use crate::handler::log::{Line, RunLog};
 use crate::handler::{self, Claim, Context, StopReason, Task, checks};
@@ -160,8 +161,7 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         job.began,
         done.clone(),
     ));
-    // Ends the flusher also when the handler panics. Not aborted: a cancelled transaction would
-    // poison its connection.
+    // Ends the flusher also when the handler panics. Not aborted: the last lines would be missing.
     let ended = done.drop_guard();
     let work = async {
         let outcome = handler.run(&task, &context).await;
@@ -195,7 +195,7 @@ async fn bind(
     let mut needed =
         params::secrets_needed(&job.def, layers, &output).map_err(|e| e.to_string())?;
     needed.extend(http_call::secrets(job.def.http.as_ref(), host(job, snapshot)));
-    let secrets = secret::fetch(&around.db, &snapshot.shared.secrets, needed).await?;
+    let secrets = secret::fetch(&around.db, &snapshot.shared.secrets, needed, &job.stop).await?;
     let mask = Mask::of(secrets.values());
     let known = |name: &str| secrets.get(name).cloned();
     let outside = Outside { output: &output, secret: Some(&known) };
@@ -215,7 +215,8 @@ async fn task(
     (params, secrets): (Vec<BoundParam>, Secrets),
     around: &Surroundings,
 ) -> Result<Task, Outcome> {
-    let last_checks = last_checks(&around.db, &job.batch, &job.def).await.map_err(|error| {
+    let look = || last_checks(&around.db, &job.batch, &job.def);
+    let last_checks = answered(&job.stop, look).await.map_err(|error| {
         let message =
             format!("cannot look up what its checks found before: {error:#}; nothing was run");
         Outcome::ended(End::Failed, message)
@@ -338,9 +339,7 @@ struct RowClaim {
 impl Claim for RowClaim {
     fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
         Box::pin(async move {
-            let mut tx = self.db.read().await?;
-            let ours = queue::is_ours(&mut tx, self.queue_id, self.attempt, &self.owner).await?;
-            drop(tx);
+            let ours = answered(&self.stop, || self.read_ours()).await?;
             if !ours {
                 // A row that is KILLING says so before its stop is sent, which comes right after
                 // that commit.
@@ -365,6 +364,11 @@ impl Claim for RowClaim {
 }
 
 impl RowClaim {
+    async fn read_ours(&self) -> anyhow::Result<bool> {
+        let mut tx = self.db.read().await?;
+        queue::is_ours(&mut tx, self.queue_id, self.attempt, &self.owner).await
+    }
+
     async fn write_waits_on(&self, what: Option<&str>) -> anyhow::Result<()> {
         let mut tx = self.db.begin().await?;
         queue::set_waits_on(&mut tx, self.queue_id, self.attempt, &self.owner, what).await?;

@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod cut;
 pub(crate) mod host;
+pub(crate) mod relay;
 
 use futures_util::FutureExt;
 use procession::db::session::{Session, Target};
