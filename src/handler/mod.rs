@@ -4,16 +4,22 @@
 //! A new job type is one file here and one line in `HANDLERS`.
 
 mod address;
+mod alone;
 mod batch;
 mod bind;
 pub mod checks;
 mod child;
 mod dir;
 mod earlier;
+mod ending;
 mod family;
 mod http;
 mod http_answer;
+#[cfg(target_os = "linux")]
+pub mod keeper;
+mod kept;
 mod ladder;
+pub mod leash;
 mod lines;
 pub mod log;
 mod noop;
