@@ -105,7 +105,7 @@ pub(crate) fn below(all: &[Process], roots: &BTreeSet<i32>, except: i32) -> BTre
 }
 
 /// What earlier tries of `run` than `attempt` left here: whoever carries the cookie of one, and what
-/// descends from those; never this process and what it started.
+/// descends from those. Never this process, though it may have been started by such a script.
 pub(crate) fn earlier(all: &[Process], run: &str, attempt: u32) -> BTreeSet<i32> {
     let start = format!("{COOKIE}={run}:");
     let is_earlier = |entry: &[u8]| {
@@ -115,9 +115,7 @@ pub(crate) fn earlier(all: &[Process], run: &str, attempt: u32) -> BTreeSet<i32>
     let own = i32::try_from(std::process::id()).unwrap_or(0);
     let carries = |p: &&Process| p.is_living && p.pid != own && has_variable(p.pid, is_earlier);
     let carriers: BTreeSet<i32> = all.iter().filter(carries).map(|p| p.pid).collect();
-    let ours = below(all, &BTreeSet::from([own]), 0);
-    let all_below = below(all, &carriers, own);
-    all_below.union(&carriers).copied().filter(|pid| !ours.contains(pid)).collect()
+    below(all, &carriers, own).union(&carriers).copied().collect()
 }
 
 /// Ends a tree whose members start others meanwhile.

@@ -63,12 +63,15 @@ impl Kept {
         let first = tokio::select! {
             biased;
             reason = ctx.stopped() => return Err(NoStart::Stopped(reason)),
-            said = kept.heard() => said,
+            said = timeout(ctx.options.kill_confirm, kept.heard()) => said.ok().flatten(),
         };
         match first {
             Some(Said::Ready) => {}
             Some(Said::Unfit(why)) => return Err(NoStart::Unfit(why)),
-            _ => return Err(NoStart::Unfit(format!("{} is none", program.display()))),
+            _ => {
+                let _it_has_ended = kept.keeper.start_kill();
+                return Err(NoStart::Unfit(format!("{} is none", program.display())));
+            }
         }
         // From here on the script may run, whatever we hear.
         kept.tell(Told::Alive);
