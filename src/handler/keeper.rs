@@ -12,6 +12,7 @@
 use crate::handler::ending::Fate;
 use crate::handler::family::{Hunt, Process, below, pids, processes};
 use crate::handler::leash::{Order, Said, Told};
+use crate::handler::stopwatch::Stopwatch;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_child_subreaper, set_name};
@@ -28,7 +29,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Processes left behind that are named, at most; what the leash takes without being read is bounded.
 const NAMED: usize = 50;
@@ -97,7 +98,10 @@ fn say(mut leash: &UnixStream, said: &Said) {
 struct Keeper {
     leash: UnixStream,
     lease: Duration,
-    deadline: Instant,
+    /// Since the last renewal, or the start.
+    since: Stopwatch,
+    /// How long that may be.
+    time: Duration,
     script: Child,
     /// Its process group.
     group: i32,
@@ -141,9 +145,8 @@ impl Keeper {
         }
         say(&leash, &Said::Started(group));
         // The worker's last renewal may be a third of a lease old already.
-        let deadline = Instant::now() + order.lease * 2 / 3;
-        let lease = order.lease;
-        Ok(Self { leash, lease, deadline, script, group, has_ended: false, births_and_deaths })
+        let (lease, since, time) = (order.lease, Stopwatch::start(), order.lease * 2 / 3);
+        Ok(Self { leash, lease, since, time, script, group, has_ended: false, births_and_deaths })
     }
 
     fn watch(&mut self) {
@@ -164,7 +167,7 @@ impl Keeper {
             self.reap();
             // Before the leash is read: a byte that came in time for a keeper that was not there to
             // read it (a frozen machine) renews nothing.
-            let left = self.deadline.saturating_duration_since(Instant::now());
+            let left = self.time.saturating_sub(self.since.elapsed());
             if left.is_zero() {
                 return Over::Lapsed;
             }
@@ -174,9 +177,9 @@ impl Keeper {
             let mut words = [0; 64];
             match self.leash.read(&mut words) {
                 Ok(0) => return Over::LetGo,
-                Ok(_) if Instant::now() >= self.deadline => return Over::Lapsed,
+                Ok(_) if self.since.elapsed() >= self.time => return Over::Lapsed,
                 Ok(count) if words[..count].contains(&(Told::Spare as u8)) => return Over::Spared,
-                Ok(_) => self.deadline = Instant::now() + self.lease,
+                Ok(_) => (self.since, self.time) = (Stopwatch::start(), self.lease),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return Over::LetGo,
             }
@@ -235,6 +238,9 @@ impl Keeper {
 
     /// Ends everything, however long it takes: done when the kernel knows no child of ours.
     fn end_all(&mut self) {
+        if !self.reap() {
+            return;
+        }
         let (mut hunt, own) = (Hunt::default(), own());
         let all_of_it = |all: &[Process]| below(all, &BTreeSet::from([own]), 0);
         hunt.freeze(&all_of_it);
@@ -252,6 +258,9 @@ impl Keeper {
 
     /// Ends what is in the script's group still, and names what left it.
     fn tidy(&mut self) {
+        if !self.reap() {
+            return;
+        }
         let (mut hunt, own, group) = (Hunt::default(), own(), self.group);
         let tree = |all: &[Process]| below(all, &BTreeSet::from([own]), 0);
         let grouped = |all: &[Process]| -> BTreeSet<i32> {

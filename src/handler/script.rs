@@ -106,7 +106,7 @@ async fn get_ready(task: &Task, ctx: &Context) -> Result<(), String> {
 /// Who watches over a script.
 enum Runner {
     Kept(Box<Kept>),
-    Alone(Alone),
+    Alone(Box<Alone>),
 }
 
 impl Runner {
@@ -121,7 +121,8 @@ impl Runner {
                 Err(other) => return Err(other),
             }
         }
-        Alone::start(plan, run).map(Self::Alone).map_err(NoStart::Failed)
+        let alone = Alone::start(plan, run).map_err(NoStart::Failed)?;
+        Ok(Self::Alone(Box::new(alone)))
     }
 
     fn pid(&self) -> i32 {

@@ -4,7 +4,16 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A figure for the record; a test's own output is shown only when it fails.
+macro_rules! report {
+    ($($text:tt)*) => {
+        std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($text)*)))
+            .expect("standard error")
+    };
+}
 
 /// Longest wait for something that must come; far more than it needs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,15 +36,16 @@ impl House {
         let text = format!("[script]\ninherit_env = [\"PATH\", \"P13\", \"HERE\"]\n{settings}");
         fs::write(dir.path().join("procession.toml"), text).expect("settings");
         let indented: String = script.lines().map(|line| format!("      {line}\n")).collect();
-        let yaml =
-            format!("groups: {{ p13: {{}} }}\ndefaults: {{ group: p13 }}\njobs:\n  S:\n    type: SCRIPT\n{job}    script: |\n{indented}");
+        let yaml = format!(
+            "groups: {{ p13: {{}} }}\ndefaults: {{ group: p13 }}\njobs:\n  S:\n    type: SCRIPT\n{job}    script: |\n{indented}"
+        );
         fs::write(dir.path().join("p13.yaml"), yaml).expect("a definition");
         let program = env!("CARGO_BIN_EXE_procession").into();
         Self { dir, program, user: None, mark }
     }
 
     /// As a user who is not root, with a copy of the program where that user can read it.
-    fn as_user(mut self, user: &'static str) -> Self {
+    fn of_user(mut self, user: &'static str) -> Self {
         let copy = self.dir.path().join("procession");
         fs::copy(&self.program, &copy).expect("a copy");
         self.program = copy;
@@ -217,7 +227,7 @@ fn a_gigabyte_of_anything_leaves_memory_flat_and_the_end_recorded() {
     let kept = fs::metadata(house.path("procession.db")).expect("the database").len();
     assert!(kept < 20 * cap, "the database has {kept} bytes for {megabytes} MB printed");
     let grown = loud.saturating_sub(quiet) / 1024;
-    println!("{megabytes} MB printed: peak {loud} KiB, {quiet} KiB without; grown by {grown} MiB");
+    report!("{megabytes} MB printed: peak {loud} KiB, {quiet} KiB without; grown by {grown} MiB");
     assert!(grown <= 64, "memory grew by {grown} MiB");
 }
 
@@ -274,7 +284,7 @@ fn a_killed_worker_takes_its_tree_with_it() {
     let since = Instant::now();
     running.signal("-KILL");
     until("the end of its tree", || living(&pids).is_empty());
-    println!("all {} were gone {:?} after kill -9", pids.len(), since.elapsed());
+    report!("all {} were gone {:?} after kill -9", pids.len(), since.elapsed());
     // The keeper too, once it has seen them all go.
     until("the end of its keeper", || house.marked().is_empty());
 }
@@ -337,11 +347,9 @@ fn a_fork_bomb_stays_below_its_limit_and_is_ended() {
     let runuser = Command::new("runuser").args(["-u", "nobody", "--", "true"]).status();
     let house = match (is_root, runuser.is_ok_and(|status| status.success())) {
         (false, _) => house,
-        (true, true) => house.as_user("nobody"),
+        (true, true) => house.of_user("nobody"),
         (true, false) => {
-            println!(
-                "root is not bound by RLIMIT_NPROC and there is no runuser: no bomb is thrown"
-            );
+            report!("root is not bound by RLIMIT_NPROC and there is no runuser: no bomb is thrown");
             return;
         }
     };
@@ -366,7 +374,7 @@ fn a_fork_bomb_stays_below_its_limit_and_is_ended() {
         watch.join().expect("a watch")
     });
     let output = running.end();
-    println!("{before} threads of the user before, {most} at most, limit {LIMIT} more");
+    report!("{before} threads of the user before, {most} at most, limit {LIMIT} more");
     assert!(most <= before + LIMIT + 40, "{most} threads, {before} before");
     assert!(house.state().contains("TIMEOUT"), "{}\n{}", said(&output), house.log());
     assert!(!house.log().contains("without a keeper"), "{}", house.log());
