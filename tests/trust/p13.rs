@@ -117,6 +117,18 @@ impl House {
     }
 }
 
+impl Drop for House {
+    /// A test that fails must leave nothing on the machine either.
+    fn drop(&mut self) {
+        let names = ["cleared", "twice", "grandchild", "closed", "plain", "script"];
+        let read = |name| fs::read_to_string(self.path(name)).ok()?.trim().parse().ok();
+        for pid in names.into_iter().filter_map(read).chain(self.marked()).filter(|p| is_alive(*p))
+        {
+            let _gone = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+        }
+    }
+}
+
 /// The program at work; killed when the test ends early.
 struct Running {
     child: Option<Child>,
