@@ -37,7 +37,7 @@ impl Node {
             host: host_name(),
             lease_ms,
             lease_until: now.plus(lease_ms),
-            installation: installation.chars().take(12).collect(),
+            installation: installation.chars().take(store::INSTALLATION_CHARS).collect(),
         };
         let row = node::Node {
             node_id: this.id.clone(),
