@@ -4,6 +4,7 @@
 //! A new job type is one file here and one line in `HANDLERS`.
 
 mod address;
+mod alone;
 mod away;
 mod batch;
 mod bind;
@@ -11,10 +12,15 @@ pub mod checks;
 mod child;
 mod dir;
 mod earlier;
+mod ending;
 mod family;
 mod http;
 mod http_answer;
+#[cfg(target_os = "linux")]
+pub mod keeper;
+mod kept;
 mod ladder;
+pub mod leash;
 mod lines;
 mod link;
 pub mod log;

@@ -17,6 +17,7 @@ mod nodes;
 mod oracle;
 mod oracle_tests;
 mod p05;
+mod p13;
 mod proxy;
 mod proxy_tests;
 mod records;

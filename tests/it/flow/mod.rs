@@ -105,7 +105,7 @@ impl Bench {
             idle: Duration::from_secs(60),
             look_every: Duration::from_secs(5),
             script_lease: Duration::from_secs(60),
-            keeper: None,
+            keeper: Some(env!("CARGO_BIN_EXE_procession").into()),
             script_processes: None,
         };
         let (db, clock) = (self.db.clone(), self.clock.clone());

@@ -152,7 +152,7 @@ impl Bench {
             idle: Duration::from_secs(60),
             look_every: Duration::from_secs(5),
             script_lease: Duration::from_secs(60),
-            keeper: None,
+            keeper: Some(env!("CARGO_BIN_EXE_procession").into()),
             script_processes: None,
         };
         let ctx = Context {
@@ -227,6 +227,19 @@ impl Bench {
         let mut bench = Self::new("SCRIPT");
         bench.task.job.script = Some(text.to_owned());
         bench
+    }
+
+    /// Without a keeper for scripts.
+    pub(crate) fn alone(self) -> Self {
+        self.options(|options| options.keeper = None)
+    }
+
+    /// With other settings.
+    pub(crate) fn options(mut self, change: impl FnOnce(&mut Options)) -> Self {
+        let mut options = (*self.ctx.options).clone();
+        change(&mut options);
+        self.ctx.options = Arc::new(options);
+        self
     }
 
     /// With one more parameter.
