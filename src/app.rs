@@ -10,6 +10,9 @@ pub use crate::app::versions::Authorship;
 pub use crate::app::versions::whoami;
 pub use crate::db::migrate::{Schema, known as known_schema};
 pub use crate::db::notice::layer as notice_layer;
+#[cfg(target_os = "linux")]
+pub use crate::handler::keeper::keep as keep_script;
+pub use crate::handler::leash::WORD as KEEPER;
 
 use crate::config::Config;
 use crate::db::{self, Dialect};

@@ -207,8 +207,10 @@ impl Config {
             away: Duration::from_secs(self.source.away_sec),
             idle: Duration::from_secs(self.source.idle_sec),
             look_every: Duration::from_secs(self.source.look_sec),
-            script_lease: Duration::from_secs(self.engine.lease_sec.into()),
-            keeper: std::env::current_exe().ok(),
+            // A tenth less than what others wait for, so that they find nothing.
+            script_lease: Duration::from_millis(u64::from(self.engine.lease_sec) * 900),
+            // This very program, also when another has been installed in its place since.
+            keeper: cfg!(target_os = "linux").then(|| PathBuf::from("/proc/self/exe")),
             script_processes: (self.script.max_processes > 0).then_some(self.script.max_processes),
         }
     }

@@ -21,6 +21,8 @@ mod eta;
 mod export;
 mod history;
 mod job;
+#[cfg(target_os = "linux")]
+mod keeper;
 mod logs;
 mod migrate;
 mod order;
@@ -163,6 +165,10 @@ enum Ended {
 
 /// Runs the program and gives its exit code.
 pub fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if let Some(code) = keeper::asked() {
+        return code;
+    }
     failpoint_setup!();
     let cli = Cli::parse();
     hide_environment();

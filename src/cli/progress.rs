@@ -6,7 +6,7 @@ use crate::domain::queue::QueueStatus;
 use crate::domain::time::span_words;
 use crate::engine::News;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -79,6 +79,8 @@ struct Live {
     /// Jobs that were counted as over; an operator may start one over.
     over: HashSet<String>,
     failed: u64,
+    /// Jobs that wait for an operator's release, and this run with them.
+    held: BTreeSet<String>,
     expected: Option<String>,
 }
 
@@ -97,6 +99,7 @@ impl Live {
             running: HashMap::new(),
             over: HashSet::new(),
             failed: 0,
+            held: BTreeSet::new(),
             expected: None,
         }
     }
@@ -108,12 +111,23 @@ impl Live {
 
     fn tell(&self) {
         let failed = (self.failed > 0).then(|| format!("{} not well", self.failed));
-        let words: Vec<String> = failed.into_iter().chain(self.expected.clone()).collect();
+        let held: Vec<&str> = self.held.iter().take(3).map(String::as_str).collect();
+        let held = (!held.is_empty()).then(|| format!("waits for release of {}", held.join(", ")));
+        let words: Vec<String> =
+            failed.into_iter().chain(held).chain(self.expected.clone()).collect();
         self.bar.set_message(words.join("  "));
     }
 
     fn take(&mut self, item: &News) {
         let code = item.job_code.to_string();
+        let was = self.held.len();
+        match item.status {
+            QueueStatus::Held => drop(self.held.insert(code.clone())),
+            _ => drop(self.held.remove(&code)),
+        }
+        if self.held.len() != was {
+            self.tell();
+        }
         match item.status {
             QueueStatus::Running => {
                 let spinner = self.lines.insert_before(&self.bar, ProgressBar::new_spinner());
@@ -181,6 +195,11 @@ pub(super) fn words(item: &News, show: Show) -> Option<String> {
             let delay = item.not_before.map_or(0, |at| at.since(item.at));
             let next = span_words(delay);
             Some(format!("{code} {status}{took}  next try in {next}: {}", out::brief(message, 300)))
+        }
+        // The run does not end before somebody lets it go.
+        QueueStatus::Held => {
+            let said = out::brief(message, 300);
+            Some(format!("{code} {status}: {said}; this run waits until it is released"))
         }
         _ if message.is_empty() => Some(format!("{code} {status}{took}")),
         _ => Some(format!("{code} {status}{took}: {}", out::brief(message, 300))),

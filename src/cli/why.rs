@@ -3,12 +3,16 @@
 use crate::app::App;
 use crate::cli::batch::{View, server_now, view};
 use crate::cli::{BatchRef, Ended, Global, out};
+use crate::domain::id::QueueId;
 use crate::domain::lang::Lang;
+use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::time::Millis;
 use crate::domain::why::{Load, Situation, Whose, explain};
 use crate::engine;
-use crate::store;
+use crate::store::{self, Tx};
 use anyhow::Result;
 use serde_json::json;
+use std::collections::HashMap;
 
 pub(super) async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<Ended> {
     let found = which.find(app).await?;
@@ -19,6 +23,7 @@ pub(super) async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<
     let dag = view.snapshot.dag()?;
     let mut tx = app.db.read().await?;
     let outside = engine::outside(&mut tx, &view.batch, &view.snapshot, now).await?;
+    let stops = stops(&mut tx, &view.rows).await?;
     drop(tx);
     let situation = Situation {
         batch: &view.batch,
@@ -28,13 +33,17 @@ pub(super) async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<
         load: &load,
         outside: &outside,
         dispatched,
+        stopping_since: &|row| stops.get(&row.queue_id).copied(),
     };
     let answers = explain(situation, now);
     let lang = global.lang();
     if global.json {
         let answers: Vec<_> = answers
             .iter()
-            .map(|(code, status, why)| json!({"job_code": code, "status": status, "why": why.words(lang, now)}))
+            .map(|(code, status, why)| {
+                let words = why.words(lang, now);
+                json!({"job_code": code, "status": status, "kind": why.kind(), "why": words})
+            })
             .collect();
         out::json(&json!(answers))?;
     } else if answers.is_empty() {
@@ -53,6 +62,18 @@ pub(super) async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<
         out::line(&out::table(&lang_header(lang), rows));
     }
     Ok(Ended::Well)
+}
+
+/// Since when jobs that are being stopped are.
+async fn stops(tx: &mut Tx, rows: &[QueueEntry]) -> Result<HashMap<QueueId, Millis>> {
+    let mut since = HashMap::new();
+    for row in rows.iter().filter(|r| r.status == QueueStatus::Killing) {
+        let changes = store::log::of_entry(tx, row.queue_id).await?;
+        let of_try = changes.iter().filter(|c| c.log.attempt == row.attempt);
+        let stopping = of_try.filter(|c| c.log.status == QueueStatus::Killing).map(|c| c.at);
+        since.extend(stopping.min().map(|at| (row.queue_id, at)));
+    }
+    Ok(since)
 }
 
 /// What runs in the process that has the batch: its own jobs and those of the other batches there,

@@ -1,12 +1,14 @@
 //! Opens the metadata database with the settings that our promises need, and looks whether the
 //! server keeps them.
 
+use crate::db::pool::{End, Plan, Pool};
 use crate::db::{Db, Dialect, Error, Pools, Result, Tx};
+use futures_util::future::BoxFuture;
 use secrecy::{ExposeSecret, SecretString};
-use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlPoolOptions};
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
+use sqlx::mysql::{MySqlConnectOptions, MySqlConnection};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions as _, Executor as _};
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
@@ -138,21 +140,24 @@ async fn sqlite(url: &str, settings: &Settings) -> Result<Pools> {
         ));
     }
     let said = |error| Error::of_file(error, Path::new(&file), may_create);
-    let writer = SqlitePoolOptions::new()
-        .max_connections(1)
-        .acquire_timeout(settings.connect_timeout)
-        .connect_with(options.clone())
-        .await
-        .map_err(said)?;
+    let first = options.connect().await.map_err(said)?;
+    let end = if in_memory { End::Memory } else { End::File };
+    let plan = |most, options| Plan {
+        end,
+        options,
+        prepare: None,
+        most,
+        patience: settings.connect_timeout,
+        limit: settings.statement_timeout,
+        shown: file.display().to_string(),
+    };
+    let writer = Pool::new(plan(1, options.clone()), first);
     if in_memory {
         return Ok(Pools::Sqlite { reader: writer.clone(), writer });
     }
-    let reader = SqlitePoolOptions::new()
-        .max_connections(settings.max_connections.max(1))
-        .acquire_timeout(settings.connect_timeout)
-        .connect_with(options.create_if_missing(false).read_only(true))
-        .await
-        .map_err(said)?;
+    let options = options.create_if_missing(false).read_only(true);
+    let first = options.connect().await.map_err(said)?;
+    let reader = Pool::new(plan(settings.max_connections.max(1), options), first);
     Ok(Pools::Sqlite { writer, reader })
 }
 
@@ -169,22 +174,36 @@ async fn mysql(url: &str, shown: &str, settings: &Settings) -> Result<Pools> {
     let once = || async {
         let mut conn = options.connect().await?;
         prepare_mysql(&mut conn).await?;
-        conn.close().await
+        Ok(conn)
     };
-    probe(settings.connect_timeout, shown, &database, once).await?;
-    let pool = MySqlPoolOptions::new()
-        .max_connections(settings.max_connections.max(1))
-        .acquire_timeout(settings.connect_timeout)
-        .after_connect(|conn, _| Box::pin(prepare_mysql(conn)))
-        .connect_lazy_with(options);
-    Ok(Pools::Mysql(pool))
+    let first = probe(settings.connect_timeout, shown, &database, once).await?;
+    let plan = Plan {
+        end: End::Server,
+        options,
+        prepare: Some(mysql_session),
+        most: settings.max_connections.max(1),
+        patience: settings.connect_timeout,
+        limit: settings.statement_timeout,
+        shown: shown.to_owned(),
+    };
+    Ok(Pools::Mysql(Pool::new(plan, first)))
+}
+
+fn mysql_session(conn: &mut MySqlConnection) -> BoxFuture<'_, sqlx::Result<()>> {
+    Box::pin(prepare_mysql(conn))
 }
 
 async fn prepare_mysql(conn: &mut MySqlConnection) -> sqlx::Result<()> {
     // REPEATABLE READ takes its snapshot at the first plain SELECT and then shows old rows after a
     // lock was gained.
     conn.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await?;
-    conn.execute("SET SESSION innodb_lock_wait_timeout = 10").await?;
+    // The server lets go of a session, and of the rows it has locked, when nothing more is heard of
+    // us. Only MariaDB knows `idle_transaction_timeout`, and only it reads such a comment.
+    conn.execute(
+        "SET SESSION innodb_lock_wait_timeout = 10, wait_timeout = 60 \
+         /*M! , idle_transaction_timeout = 30 */",
+    )
+    .await?;
     Ok(())
 }
 
@@ -192,27 +211,60 @@ async fn postgres(url: &str, shown: &str, settings: &Settings) -> Result<Pools> 
     let mut options = PgConnectOptions::from_str(url)
         .map_err(|error| Error::of_server(error, shown, ""))?
         .application_name("procession")
-        .options([("lock_timeout", "10s"), ("idle_in_transaction_session_timeout", "30s")])
+        .options(POSTGRES_SESSION)
         .disable_statement_logging();
     if let Some(password) = &settings.password {
         options = options.password(password.expose_secret());
     }
     let database = options.get_database().unwrap_or_default().to_owned();
-    let once = || async { options.connect().await?.close().await };
-    probe(settings.connect_timeout, shown, &database, once).await?;
-    let pool = PgPoolOptions::new()
-        .max_connections(settings.max_connections.max(1))
-        .acquire_timeout(settings.connect_timeout)
-        .connect_lazy_with(options);
-    Ok(Pools::Postgres(pool))
+    let once = || async {
+        let mut conn = options.connect().await?;
+        prepare_postgres(&mut conn).await?;
+        Ok(conn)
+    };
+    let first = probe(settings.connect_timeout, shown, &database, once).await?;
+    let plan = Plan {
+        end: End::Server,
+        options,
+        prepare: Some(postgres_session),
+        most: settings.max_connections.max(1),
+        patience: settings.connect_timeout,
+        limit: settings.statement_timeout,
+        shown: shown.to_owned(),
+    };
+    Ok(Pools::Postgres(Pool::new(plan, first)))
 }
 
-/// Connects once outside the pool, which tries a refused connection again in silence and at last
-/// says no more than that it timed out. A server that starts or is full is asked again.
-async fn probe<F, Fut>(limit: Duration, shown: &str, database: &str, once: F) -> Result<()>
+/// So that the server lets go of a session, and of the rows it has locked, soon after the peer is
+/// gone: 30 s when we fell silent in a transaction, 25 s when our machine is no longer there.
+const POSTGRES_SESSION: [(&str, &str); 6] = [
+    ("lock_timeout", "10s"),
+    ("idle_in_transaction_session_timeout", "30s"),
+    ("tcp_user_timeout", "25s"),
+    ("tcp_keepalives_idle", "10"),
+    ("tcp_keepalives_interval", "5"),
+    ("tcp_keepalives_count", "3"),
+];
+
+fn postgres_session(conn: &mut PgConnection) -> BoxFuture<'_, sqlx::Result<()>> {
+    Box::pin(prepare_postgres(conn))
+}
+
+/// A statement whose client is gone is ended. Not a connect option, and no error when it is refused:
+/// PostgreSQL 13 does not know it, and some systems cannot do it.
+async fn prepare_postgres(conn: &mut PgConnection) -> sqlx::Result<()> {
+    match conn.execute("SET client_connection_check_interval = '5s'").await {
+        Ok(_) | Err(sqlx::Error::Database(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes the first connection, outside the pool, which tries a refused connection again in silence and
+/// at last says no more than that there was none. A server that starts or is full is asked again.
+async fn probe<C, F, Fut>(limit: Duration, shown: &str, database: &str, once: F) -> Result<C>
 where
     F: Fn() -> Fut,
-    Fut: Future<Output = sqlx::Result<()>>,
+    Fut: Future<Output = sqlx::Result<C>>,
 {
     let mut last = None;
     let tries = async {

@@ -4,6 +4,7 @@
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
+use crate::db::opening::NoSession;
 use crate::db::session::{Arg, Session, SessionId, Target};
 
 /// A connection for stopping others.
@@ -12,12 +13,25 @@ pub struct Control {
     session: Session,
 }
 
+/// What was seen of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// It lives.
+    There,
+    /// The server has no such session.
+    NotThere,
+    /// The server has been started anew since, which ended it.
+    Restarted,
+    /// Another server answered, which knows nothing of it; with both names.
+    OtherServer(String),
+}
+
 /// Clocks are read twice to learn when a server started; so far apart the answers may be.
 const START_JITTER: i64 = 5;
 
 impl Control {
     /// Connects; `None` for SQLite, whose statements are stopped by the session's brake.
-    pub async fn open(target: &Target) -> Result<Option<Self>, SessionError> {
+    pub async fn open(target: &Target) -> Result<Option<Self>, NoSession> {
         let target = Target { label: "control".to_owned(), ..target.clone() };
         let session = Session::open(&target).await?;
         Ok((session.dialect() != Dialect::Sqlite).then_some(Self { session }))
@@ -57,40 +71,56 @@ impl Control {
         Ok(answer.first(0) == Some("true"))
     }
 
-    /// Whether session `id` still lives on the server: in the process list, or (because MariaDB's
-    /// list hides from a user without the PROCESS privilege a session of its own that runs
-    /// somebody else's SQL SECURITY DEFINER procedure) still the holder of lock `lock_name`.
+    /// Whether session `id` still lives on the server; an error when another server answered.
     pub async fn is_alive(
         &mut self,
         id: &SessionId,
         lock_name: &str,
     ) -> Result<bool, SessionError> {
-        if !self.is_same_server(id)? {
-            return Ok(false);
+        match self.look(id, lock_name).await? {
+            Sight::There => Ok(true),
+            Sight::NotThere | Sight::Restarted => Ok(false),
+            Sight::OtherServer(said) => Err(SessionError::Lost(said)),
+        }
+    }
+
+    /// Looks for session `id`: in the process list, or (because MariaDB's list hides from a user
+    /// without the PROCESS privilege a session of its own that runs somebody else's SQL SECURITY
+    /// DEFINER procedure) as the holder of lock `lock_name`.
+    pub async fn look(&mut self, id: &SessionId, lock_name: &str) -> Result<Sight, SessionError> {
+        match self.is_same_server(id) {
+            Ok(true) => {}
+            Ok(false) => return Ok(Sight::Restarted),
+            Err(said) => return Ok(Sight::OtherServer(said.to_string())),
         }
         let (_, start) = id.stamp.split_once('@').unwrap_or_default();
-        let (sql, arg, yes) = match self.session.dialect() {
+        let (sql, arg) = match self.session.dialect() {
             Dialect::Mysql => (
                 format!(
-                    "SELECT EXISTS (SELECT 1 FROM information_schema.processlist WHERE id = {0}) \
-                     OR COALESCE(IS_USED_LOCK(?) = {0}, 0)",
+                    "SELECT CASE WHEN EXISTS \
+                     (SELECT 1 FROM information_schema.processlist WHERE id = {0}) \
+                     OR COALESCE(IS_USED_LOCK(?) = {0}, 0) THEN 'there' ELSE 'gone' END",
                     id.number
                 ),
                 lock_name,
-                "1",
             ),
             Dialect::Sqlite | Dialect::Postgres => (
                 format!(
-                    "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_stat_activity \
-                     WHERE pid = {} AND extract(epoch FROM backend_start)::text = $1::text)",
+                    "SELECT CASE WHEN EXISTS (SELECT 1 FROM pg_catalog.pg_stat_activity \
+                     WHERE pid = {} AND extract(epoch FROM backend_start)::text = $1::text) THEN 'there' \
+                     WHEN extract(epoch FROM pg_catalog.pg_postmaster_start_time()) > $1::text::numeric \
+                     THEN 'restarted' ELSE 'gone' END",
                     id.number
                 ),
                 start,
-                "true",
             ),
         };
         let answer = self.session.rows(&sql, &[Arg::Text(arg.to_owned())]).await?;
-        Ok(answer.first(0) == Some(yes))
+        Ok(match answer.first(0) {
+            Some("there") => Sight::There,
+            Some("restarted") => Sight::Restarted,
+            _ => Sight::NotThere,
+        })
     }
 
     /// Whether our server is the one that `id` lives on: `false` when that server has started anew

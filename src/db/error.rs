@@ -9,8 +9,8 @@ pub enum Error {
     /// A unique key is taken.
     #[error("a row with this key exists already ({0})")]
     Unique(String),
-    /// A deadlock, serialization failure, lock wait time-out or busy database: the whole
-    /// transaction is to be tried again.
+    /// A deadlock, serialization failure, lock wait time-out or busy database, or one that has no
+    /// space, goes down or starts: the whole transaction is to be tried again, until it works.
     #[error("the database asks to try again: {0}")]
     TryAgain(String),
     /// The database said something else.
@@ -56,8 +56,10 @@ impl Error {
         };
         let said = format!("{shown}: the server said: {}", error.message());
         let code = error.code().unwrap_or_default();
+        if is_of_the_moment(error.as_ref()) {
+            return Self::TryAgain(said);
+        }
         let (cure, name) = match (&*code, mysql_number(error.as_ref())) {
-            (_, 1040 | 1203) | ("53300" | "57P03", _) => return Self::TryAgain(said),
             (_, 1049) => {
                 ("create it: CREATE DATABASE", format!("`{}`", database.replace('`', "``")))
             }
@@ -127,25 +129,137 @@ impl From<sqlx::Error> for Error {
                 Self::Column { column, cause: "is not in the result".to_owned() }
             }
             sqlx::Error::Configuration(cause) => Self::Settings(cause.to_string()),
-            other => Self::Lost(chain(&other)),
+            error if is_lost(&error) => Self::Lost(chain(&error)),
+            // Its own doing, such as a value that cannot be sent: the same again gives the same.
+            other => Self::Database(chain(&other)),
         }
     }
 }
 
+/// Whether it is the connection that failed, and not what was asked.
+fn is_lost(error: &sqlx::Error) -> bool {
+    use sqlx::Error::{BeginFailed, Io, PoolTimedOut, Protocol, Tls, WorkerCrashed};
+    matches!(error, Io(_) | Tls(_) | Protocol(_) | WorkerCrashed | BeginFailed | PoolTimedOut)
+}
+
+/// What becomes of a connection on which an error was said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It goes on.
+    Stays,
+    /// It is not used again.
+    Goes,
+    /// Nor is any other that was made before: the server goes down, or another has become the one
+    /// that may be written to.
+    AllGo,
+}
+
+/// What becomes of the connection on which `error` was said.
+pub(super) fn fate(error: &sqlx::Error) -> Fate {
+    match error {
+        sqlx::Error::Database(error) => judged(error.as_ref()).1,
+        error if is_lost(error) => Fate::AllGo,
+        _ => Fate::Goes,
+    }
+}
+
+/// Whether the same may work a little later.
+pub(super) fn is_of_the_moment(error: &dyn sqlx::error::DatabaseError) -> bool {
+    judged(error).0 == Kind::Again
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The same may work a little later.
+    Again,
+    /// The connection is gone; whether the statement took effect is open.
+    Lost,
+    /// It will be the same the next time.
+    Final,
+}
+
 fn of_database(error: &dyn sqlx::error::DatabaseError) -> Error {
     let said = error.message().to_owned();
-    if error.is_unique_violation() {
-        return Error::Unique(said);
+    match judged(error).0 {
+        _ if error.is_unique_violation() => Error::Unique(said),
+        Kind::Again => Error::TryAgain(said),
+        Kind::Lost => Error::Lost(said),
+        Kind::Final => Error::Database(said),
     }
-    let code = error.code().unwrap_or_default().into_owned();
-    let number = mysql_number(error);
-    // PostgreSQL: serialization failure, deadlock, lock time-out, and its ways of going down.
-    // MySQL: 1205 lock wait, 1213 deadlock, 1053 shutdown. SQLite: 5 busy, 6 locked, 517 snapshot.
-    let again = matches!(code.as_str(), "40001" | "40P01" | "55P03" | "57P01" | "57P02" | "57P03")
-        || matches!(number, 1205 | 1213 | 1053)
-        || (error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some()
-            && matches!(code.as_str(), "5" | "6" | "261" | "517"));
-    if again { Error::TryAgain(said) } else { Error::Database(said) }
+}
+
+fn judged(error: &dyn sqlx::error::DatabaseError) -> (Kind, Fate) {
+    let code = error.code().unwrap_or_default();
+    if let Some(error) = error.try_downcast_ref::<sqlx::postgres::PgDatabaseError>() {
+        let (kind, fate) = of_postgres(&code);
+        let ends = !matches!(error.severity(), sqlx::postgres::PgSeverity::Error);
+        return (kind, if ends { Fate::AllGo } else { fate });
+    }
+    match mysql_number(error) {
+        0 => of_sqlite(code.parse().unwrap_or_default()),
+        number => of_mysql(number, error.message()),
+    }
+}
+
+fn of_postgres(code: &str) -> (Kind, Fate) {
+    match code {
+        // Serialization, deadlock, lock time-out, cancelled by an administrator; disk, memory and
+        // connections used up.
+        "40001" | "40P01" | "55P03" | "57014" | "53100" | "53200" | "53300" => {
+            (Kind::Again, Fate::Stays)
+        }
+        // Goes down, crashed, starts; ended for being idle; read-only after a fail-over.
+        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25006" => (Kind::Again, Fate::AllGo),
+        _ if code.starts_with("08") => (Kind::Lost, Fate::AllGo),
+        _ => (Kind::Final, Fate::Stays),
+    }
+}
+
+fn of_mysql(number: u16, said: &str) -> (Kind, Fate) {
+    // As the server writes the operating system's error: no space, and over the quota.
+    let has_no_space = || {
+        ["rrcode: 28 ", "rrno: 28 ", "rror 28 ", "rrcode: 122 ", "rrno: 122 ", "rror 122 "]
+            .iter()
+            .any(|words| said.replace('"', " ").contains(words))
+    };
+    match number {
+        // Lock wait, deadlock, row changed meanwhile, lock table full; connections, memory used up;
+        // ended by an administrator or a time limit.
+        1205 | 1213 | 1020 | 1206 | 1040 | 1203 | 1226 | 1037 | 1038 | 1041 | 1317 | 1969
+        | 3024 => (Kind::Again, Fate::Stays),
+        // Disk full, table full.
+        20 | 1021 | 1114 => (Kind::Again, Fate::Stays),
+        // Writing, making or extending a file, in the storage engine, at COMMIT.
+        1 | 3 | 1004 | 1005 | 1026 | 1030 | 1180 if has_no_space() => (Kind::Again, Fate::Stays),
+        // Shutdown; a Galera node that is not ready; read-only, as after a fail-over.
+        1053 | 1836 => (Kind::Again, Fate::AllGo),
+        1047 if said.contains("WSREP") => (Kind::Again, Fate::AllGo),
+        1290 if said.contains("read-only") || said.contains("read_only") => {
+            (Kind::Again, Fate::AllGo)
+        }
+        // Aborted, network trouble, killed, closed for being idle.
+        1152 | 1158..=1161 | 1184 | 1927 | 3169 | 4031 => (Kind::Lost, Fate::AllGo),
+        // It does not say whether it committed.
+        1180 => (Kind::Lost, Fate::Goes),
+        _ => (Kind::Final, Fate::Stays),
+    }
+}
+
+fn of_sqlite(code: i32) -> (Kind, Fate) {
+    // The low byte is the kind. 7 NOMEM, 9 INTERRUPT, 10 IOERR and 13 FULL may have undone the
+    // transaction, and the connection is then not where the next one expects it.
+    match code & 0xff {
+        5 | 6 => (Kind::Again, Fate::Stays),
+        7 | 9 | 13 => (Kind::Again, Fate::Goes),
+        // Writing, truncating, syncing file or folder, making or growing the shared memory: what no
+        // space or a quota may be called where it is not called FULL.
+        10 => match code >> 8 {
+            3..=6 | 19..=21 => (Kind::Again, Fate::Goes),
+            _ => (Kind::Final, Fate::Goes),
+        },
+        11 | 26 => (Kind::Final, Fate::Goes),
+        _ => (Kind::Final, Fate::Stays),
+    }
 }
 
 fn mysql_number(error: &dyn sqlx::error::DatabaseError) -> u16 {
@@ -164,4 +278,112 @@ fn chain(error: &dyn StdError) -> String {
         cause = next.source();
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fate, Kind, of_mysql, of_postgres, of_sqlite};
+
+    const AGAIN: (Kind, Fate) = (Kind::Again, Fate::Stays);
+    const AGAIN_ANEW: (Kind, Fate) = (Kind::Again, Fate::Goes);
+    const AGAIN_ELSEWHERE: (Kind, Fate) = (Kind::Again, Fate::AllGo);
+    const LOST: (Kind, Fate) = (Kind::Lost, Fate::AllGo);
+    const FINAL: (Kind, Fate) = (Kind::Final, Fate::Stays);
+
+    #[test]
+    fn what_postgres_says_has_its_class() {
+        for (code, class) in [
+            ("40001", AGAIN),
+            ("40P01", AGAIN),
+            ("55P03", AGAIN),
+            ("53100", AGAIN),
+            ("53200", AGAIN),
+            ("53300", AGAIN),
+            ("57014", AGAIN),
+            ("57P01", AGAIN_ELSEWHERE),
+            ("57P02", AGAIN_ELSEWHERE),
+            ("57P03", AGAIN_ELSEWHERE),
+            ("25P03", AGAIN_ELSEWHERE),
+            ("25006", AGAIN_ELSEWHERE),
+            ("08006", LOST),
+            ("08P01", LOST),
+            ("25P02", FINAL),
+            ("42P01", FINAL),
+            ("28P01", FINAL),
+            ("3D000", FINAL),
+            ("", FINAL),
+        ] {
+            assert_eq!(of_postgres(code), class, "{code}");
+        }
+    }
+
+    #[test]
+    fn what_mysql_says_has_its_class() {
+        let no_space = "No space left on device";
+        for (number, said, class) in [
+            (1205, "Lock wait timeout exceeded; try restarting transaction".to_owned(), AGAIN),
+            (1213, "Deadlock found when trying to get lock".to_owned(), AGAIN),
+            (1040, "Too many connections".to_owned(), AGAIN),
+            (1203, "User u already has more than 'max_user_connections'".to_owned(), AGAIN),
+            (1021, "Disk full (/tmp); waiting for someone to free some space...".to_owned(), AGAIN),
+            (1114, "The table 'job_queue' is full".to_owned(), AGAIN),
+            (1030, format!("Got error 28 \"{no_space}\" from storage engine InnoDB"), AGAIN),
+            (1030, "Got error 28 from storage engine".to_owned(), AGAIN),
+            (
+                1030,
+                "Got error 168 \"Unknown (generic) error\" from storage engine".to_owned(),
+                FINAL,
+            ),
+            (1026, format!("Error writing file '/x' (errno: 28 \"{no_space}\")"), AGAIN),
+            (3, format!("Error writing file '/tmp/x' (Errcode: 28 \"{no_space}\")"), AGAIN),
+            (3, format!("Error writing file '/tmp/x' (errno: 28 - {no_space})"), AGAIN),
+            (3, "Error writing file '/x' (Errcode: 122 \"Disk quota exceeded\")".to_owned(), AGAIN),
+            (3, "Error writing file '/x' (Errcode: 5 \"Input/output error\")".to_owned(), FINAL),
+            (1290, "running with the --read-only option so it cannot".to_owned(), AGAIN_ELSEWHERE),
+            (1290, "running with the --skip-grant-tables option".to_owned(), FINAL),
+            (1836, "Running in read-only mode".to_owned(), AGAIN_ELSEWHERE),
+            (1053, "Server shutdown in progress".to_owned(), AGAIN_ELSEWHERE),
+            (
+                1047,
+                "WSREP has not yet prepared node for application use".to_owned(),
+                AGAIN_ELSEWHERE,
+            ),
+            (1047, "Unknown command".to_owned(), FINAL),
+            (1927, "Connection was killed".to_owned(), LOST),
+            (4031, "The client was disconnected by the server".to_owned(), LOST),
+            (1146, "Table 'x.job_queue' doesn't exist".to_owned(), FINAL),
+            (1064, "You have an error in your SQL syntax".to_owned(), FINAL),
+            (1045, "Access denied".to_owned(), FINAL),
+        ] {
+            assert_eq!(of_mysql(number, &said), class, "{number} {said}");
+        }
+    }
+
+    #[test]
+    fn what_sqlite_says_has_its_class() {
+        for (code, class) in [
+            (5, AGAIN),
+            (517, AGAIN),
+            (261, AGAIN),
+            (6, AGAIN),
+            (262, AGAIN),
+            (13, AGAIN_ANEW),
+            (7, AGAIN_ANEW),
+            // IOERR_WRITE, _FSYNC, _DIR_FSYNC, _TRUNCATE, _SHMSIZE.
+            (778, AGAIN_ANEW),
+            (1034, AGAIN_ANEW),
+            (1290, AGAIN_ANEW),
+            (1546, AGAIN_ANEW),
+            (4874, AGAIN_ANEW),
+            // IOERR_READ, _SHORT_READ, CORRUPT.
+            (266, (Kind::Final, Fate::Goes)),
+            (522, (Kind::Final, Fate::Goes)),
+            (11, (Kind::Final, Fate::Goes)),
+            (1, FINAL),
+            (787, FINAL),
+            (8, FINAL),
+        ] {
+            assert_eq!(of_sqlite(code), class, "{code}");
+        }
+    }
 }

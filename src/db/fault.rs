@@ -46,6 +46,11 @@ impl SessionError {
         }
     }
 
+    /// A server's word why it lets nobody in.
+    pub(crate) fn refusal(said: &dyn sqlx::error::DatabaseError) -> Self {
+        Self::Database(read(said).0)
+    }
+
     /// The server's SQLSTATE.
     pub fn sqlstate(&self) -> Option<&str> {
         match self {
@@ -85,13 +90,13 @@ fn kind_of_postgres(code: &str) -> Kind {
 
 /// MySQL and MariaDB by number, because one SQLSTATE serves many: 1213 deadlock (also 1614 in XA, 3058
 /// between user locks), 1205 lock wait, 3572 NOWAIT, 1020 changed since read (MariaDB's snapshot
-/// isolation), 1040 and 1203 no connection left.
+/// isolation), 1040, 1203 and 1226 no connection left.
 fn kind_of_mysql(number: u16, code: Option<&str>) -> Kind {
     match number {
         1213 | 1614 | 3058 => Kind::Deadlock,
         1205 | 3572 => Kind::LockWait,
         1020 => Kind::Serialization,
-        1040 | 1203 => Kind::Lost,
+        1040 | 1203 | 1226 => Kind::Lost,
         // A procedure's own SIGNAL SQLSTATE '40001' (1644).
         _ if code == Some("40001") => Kind::Deadlock,
         _ if code.is_some_and(|c| c.starts_with("08")) => Kind::Lost,
@@ -159,35 +164,43 @@ impl From<sqlx::Error> for SessionError {
         let sqlx::Error::Database(boxed) = error else {
             return Self::Lost(error.to_string());
         };
-        if let Some(pg) = boxed.try_downcast_ref::<PgDatabaseError>() {
-            let error = of_postgres(pg);
-            // 57P01 and its like arrive as errors, but nobody is left at the other end.
-            return match pg.severity() {
-                PgSeverity::Fatal | PgSeverity::Panic => Self::Lost(error.to_string()),
-                _ => Self::Database(error),
-            };
+        match read(&*boxed) {
+            (error, Link::Gone) => Self::Lost(error.to_string()),
+            (error, Link::Usable) => Self::Database(error),
         }
-        if let Some(my) = boxed.try_downcast_ref::<MySqlDatabaseError>() {
-            let error = DatabaseError {
-                code: my.code().map(str::to_owned),
-                number: Some(my.number()),
-                message: my.message().to_owned(),
-                more: Vec::new(),
-                kind: kind_of_mysql(my.number(), my.code()),
-            };
-            return match MYSQL_FATAL.contains(&my.number()) {
-                true => Self::Lost(error.to_string()),
-                false => Self::Database(error),
-            };
-        }
-        Self::Database(DatabaseError {
-            code: boxed.code().map(|c| c.into_owned()),
-            number: None,
-            message: boxed.message().to_owned(),
-            more: Vec::new(),
-            kind: kind_of_sqlite(boxed.code().as_deref()),
-        })
     }
+}
+
+/// Whether a connection can be used on after an error of the server.
+enum Link {
+    Usable,
+    Gone,
+}
+
+fn read(error: &dyn sqlx::error::DatabaseError) -> (DatabaseError, Link) {
+    if let Some(pg) = error.try_downcast_ref::<PgDatabaseError>() {
+        // 57P01 and its like arrive as errors, but nobody is left at the other end.
+        let link = match pg.severity() {
+            PgSeverity::Fatal | PgSeverity::Panic => Link::Gone,
+            _ => Link::Usable,
+        };
+        return (of_postgres(pg), link);
+    }
+    if let Some(my) = error.try_downcast_ref::<MySqlDatabaseError>() {
+        let link = if MYSQL_FATAL.contains(&my.number()) { Link::Gone } else { Link::Usable };
+        let error = DatabaseError {
+            code: my.code().map(str::to_owned),
+            number: Some(my.number()),
+            message: my.message().to_owned(),
+            more: Vec::new(),
+            kind: kind_of_mysql(my.number(), my.code()),
+        };
+        return (error, link);
+    }
+    let code = error.code().map(|c| c.into_owned());
+    let kind = kind_of_sqlite(code.as_deref());
+    let message = error.message().to_owned();
+    (DatabaseError { code, message, kind, ..DatabaseError::default() }, Link::Usable)
 }
 
 /// The fields one by one: sqlx's own `Display` ends in "at line N", a line of the *server's* C

@@ -1,8 +1,9 @@
 //! Brings the schema to the version this binary knows, and refuses one that is behind or ahead.
 
+use crate::db::pool::{Driver, Pool};
 use crate::db::{Db, Dialect, Error, Pools, Result};
 use sqlx::migrate::{AppliedMigration, Migrate, MigrateError, Migration, MigrationType, Migrator};
-use sqlx::{AssertSqlSafe, MySqlPool, PgConnection, PgPool, SqlSafeStr, SqlitePool};
+use sqlx::{AssertSqlSafe, Connection as _, MySql, PgConnection, Postgres, SqlSafeStr, Sqlite};
 
 // `run_direct` below and not `run`: a future with sqlx's `run` in it cannot move between threads.
 
@@ -99,20 +100,24 @@ impl Db {
 
     /// In one transaction that has the write lock from the start: sqlx locks nothing on SQLite, and
     /// the second of two new processes would find half of the tables there.
-    async fn on_sqlite(&self, writer: &SqlitePool) -> Result<Vec<i64>> {
-        let mut tx = writer.begin_with("BEGIN IMMEDIATE").await?;
+    async fn on_sqlite(&self, writer: &Pool<Sqlite>) -> Result<Vec<i64>> {
+        let mut lent = writer.acquire().await?;
+        let mut tx = lent.raw()?.begin_with("BEGIN IMMEDIATE").await?;
         let sql = "SELECT name FROM sqlite_master";
         let there = sqlx::query_scalar(sql).fetch_all(&mut *tx).await?;
         let applied = self.apply(&mut *tx, there).await?;
         tx.commit().await?;
+        lent.done();
         Ok(applied)
     }
 
     /// Under a lock of ours: sqlx waits for its own without end, which MariaDB does not do (its
-    /// `GET_LOCK(name, -1)` gives up at once and says so to nobody).
-    async fn on_mysql(&self, pool: &MySqlPool) -> Result<Vec<i64>> {
+    /// `GET_LOCK(name, -1)` gives up at once and says so to nobody). A session that failed is closed
+    /// with whatever it holds.
+    async fn on_mysql(&self, pool: &Pool<MySql>) -> Result<Vec<i64>> {
         const NAME: &str = "CONCAT('procession:', SHA1(DATABASE()))";
-        let mut conn = pool.acquire().await?;
+        let mut lent = pool.acquire().await?;
+        let conn = lent.raw()?;
         let lock = AssertSqlSafe(format!("SELECT COALESCE(GET_LOCK({NAME}, 600), 0) = 1"));
         if !sqlx::query_scalar::<_, bool>(lock).fetch_one(&mut *conn).await? {
             return Err(Error::TryAgain(
@@ -122,24 +127,22 @@ impl Db {
         let sql = "SELECT CAST(table_name AS CHAR) FROM information_schema.tables \
                    WHERE table_schema = DATABASE()";
         let ran = match sqlx::query_scalar(sql).fetch_all(&mut *conn).await {
-            Ok(there) => self.apply(&mut *conn, there).await,
-            Err(error) => Err(error.into()),
+            Ok(there) => self.apply(&mut *conn, there).await?,
+            Err(error) => return Err(error.into()),
         };
         let unlock = AssertSqlSafe(format!("DO RELEASE_LOCK({NAME})"));
         sqlx::query(unlock).execute(&mut *conn).await?;
-        ran
+        lent.done();
+        Ok(ran)
     }
 
     /// Under sqlx's own lock, which counts how often a session took it. A session that failed is
     /// closed, because it may hold the lock.
-    async fn on_postgres(&self, pool: &PgPool) -> Result<Vec<i64>> {
-        let mut conn = pool.acquire().await?;
-        let ran = self.locked_on_postgres(&mut conn).await;
-        if ran.is_err() {
-            // The server ends the session, and with it the lock, even if the good-bye is lost.
-            let _lost = conn.close().await;
-        }
-        ran
+    async fn on_postgres(&self, pool: &Pool<Postgres>) -> Result<Vec<i64>> {
+        let mut lent = pool.acquire().await?;
+        let applied = self.locked_on_postgres(lent.raw()?).await?;
+        lent.done();
+        Ok(applied)
     }
 
     async fn locked_on_postgres(&self, conn: &mut PgConnection) -> Result<Vec<i64>> {
@@ -201,24 +204,14 @@ impl Db {
             return Ok(Schema::Behind(0));
         }
         drop(tx);
-        self.compare().await.map_err(of_migration)
+        self.compare().await
     }
 
-    async fn compare(&self) -> std::result::Result<Schema, MigrateError> {
-        let table = APPLIED;
+    async fn compare(&self) -> Result<Schema> {
         let (dirty, applied) = match &self.pools {
-            Pools::Sqlite { reader, .. } => {
-                let mut conn = reader.acquire().await?;
-                (conn.dirty_version(table).await?, conn.list_applied_migrations(table).await?)
-            }
-            Pools::Mysql(pool) => {
-                let mut conn = pool.acquire().await?;
-                (conn.dirty_version(table).await?, conn.list_applied_migrations(table).await?)
-            }
-            Pools::Postgres(pool) => {
-                let mut conn = pool.acquire().await?;
-                (conn.dirty_version(table).await?, conn.list_applied_migrations(table).await?)
-            }
+            Pools::Sqlite { reader, .. } => look(reader).await?,
+            Pools::Mysql(pool) => look(pool).await?,
+            Pools::Postgres(pool) => look(pool).await?,
         };
         let last = applied.iter().map(|m| m.version).max().unwrap_or(0);
         let ours = migrator(self.dialect());
@@ -269,6 +262,24 @@ impl Db {
             ),
         })
     }
+}
+
+/// The migration that broke off, and those that were applied.
+async fn look<DB>(pool: &Pool<DB>) -> Result<(Option<i64>, Vec<AppliedMigration>)>
+where
+    DB: Driver,
+    DB::Connection: Migrate,
+{
+    let mut lent = pool.acquire().await?;
+    let (limit, conn) = lent.ask()?;
+    let both = async {
+        let dirty = conn.dirty_version(APPLIED).await?;
+        Ok((dirty, conn.list_applied_migrations(APPLIED).await?))
+    };
+    let late = |_| Error::Lost(format!("no answer within {limit:?}"));
+    let both = tokio::time::timeout(limit, both).await.map_err(late)?.map_err(of_migration)?;
+    lent.done();
+    Ok(both)
 }
 
 /// `text` as one word of a shell.

@@ -9,9 +9,14 @@ mod decode;
 pub mod dialect;
 mod error;
 pub mod fault;
+pub mod holder;
+mod house;
 pub mod ledger;
+mod lent;
 pub mod migrate;
 pub mod notice;
+pub mod opening;
+mod pool;
 pub mod results;
 pub mod routine;
 mod row;
@@ -23,7 +28,9 @@ pub use dialect::Dialect;
 pub use error::Error;
 pub use row::{Row, Value};
 
-use sqlx::{AssertSqlSafe, MySql, MySqlPool, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
+use lent::Lent;
+use pool::Pool;
+use sqlx::{AssertSqlSafe, MySql, Postgres, Sqlite};
 use std::sync::Arc;
 
 /// What a statement gives back, or why it did not.
@@ -42,14 +49,15 @@ enum Pools {
     /// One writer, because SQLite has one: with eight, 1,358 of 1,600 transactions failed with
     /// "database is locked"; with one, none. Readers go on during a write (WAL).
     Sqlite {
-        writer: SqlitePool,
-        reader: SqlitePool,
+        writer: Pool<Sqlite>,
+        reader: Pool<Sqlite>,
     },
-    Mysql(MySqlPool),
-    Postgres(PgPool),
+    Mysql(Pool<MySql>),
+    Postgres(Pool<Postgres>),
 }
 
-/// An open transaction; dropped without `commit`, it is undone.
+/// An open transaction; dropped without `commit`, it is undone. After a statement that failed it can
+/// only be undone, on every database as on PostgreSQL.
 #[derive(Debug)]
 pub struct Tx {
     inner: TxInner,
@@ -57,29 +65,26 @@ pub struct Tx {
 
 #[derive(Debug)]
 enum TxInner {
-    Sqlite(Transaction<'static, Sqlite>),
-    Mysql(Transaction<'static, MySql>),
-    Postgres(Transaction<'static, Postgres>),
+    Sqlite(Lent<Sqlite>),
+    Mysql(Lent<MySql>),
+    Postgres(Lent<Postgres>),
 }
 
-/// Runs one body for whichever driver is behind the transaction; type-checked for each.
+/// Asks the driver that is behind the transaction, and waits for its answer as long as a statement
+/// may take; type-checked for each.
 macro_rules! on {
-    ($tx:expr, $conn:ident => $body:expr) => {
+    ($tx:expr, $conn:ident => $question:expr) => {
         match &mut $tx.inner {
-            TxInner::Sqlite(tx) => {
-                let $conn = &mut **tx;
-                $body
-            }
-            TxInner::Mysql(tx) => {
-                let $conn = &mut **tx;
-                $body
-            }
-            TxInner::Postgres(tx) => {
-                let $conn = &mut **tx;
-                $body
-            }
+            TxInner::Sqlite(lent) => on!(lent; $conn => $question),
+            TxInner::Mysql(lent) => on!(lent; $conn => $question),
+            TxInner::Postgres(lent) => on!(lent; $conn => $question),
         }
     };
+    ($lent:expr; $conn:ident => $question:expr) => {{
+        let (limit, $conn) = $lent.ask()?;
+        let answer = tokio::time::timeout(limit, $question).await;
+        $lent.answered(answer)?
+    }};
 }
 
 impl Db {
@@ -94,15 +99,13 @@ impl Db {
 
     /// Opens a transaction that may write. On SQLite it takes the write lock at once (`BEGIN
     /// IMMEDIATE`): a deferred one that reads first fails at its first write when another wrote
-    /// meanwhile. Never put a time-out or `select!` around this call: a cancelled `begin` hands a
-    /// PostgreSQL connection with an open transaction back to the pool (sqlx issue 4385).
+    /// meanwhile. This and every other call of the door may be dropped at any point, by a time-out
+    /// or a `select!`: a connection with a question in flight is closed and never handed on.
     pub async fn begin(&self) -> Result<Tx> {
         let inner = match &self.pools {
-            Pools::Sqlite { writer, .. } => {
-                TxInner::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?)
-            }
-            Pools::Mysql(pool) => TxInner::Mysql(pool.begin().await?),
-            Pools::Postgres(pool) => TxInner::Postgres(pool.begin().await?),
+            Pools::Sqlite { writer, .. } => TxInner::Sqlite(writer.begin("BEGIN IMMEDIATE").await?),
+            Pools::Mysql(pool) => TxInner::Mysql(pool.begin("BEGIN").await?),
+            Pools::Postgres(pool) => TxInner::Postgres(pool.begin("BEGIN").await?),
         };
         Ok(Tx { inner })
     }
@@ -111,7 +114,7 @@ impl Db {
     pub async fn read(&self) -> Result<Tx> {
         match &self.pools {
             Pools::Sqlite { reader, .. } => {
-                Ok(Tx { inner: TxInner::Sqlite(reader.begin().await?) })
+                Ok(Tx { inner: TxInner::Sqlite(reader.begin("BEGIN").await?) })
             }
             Pools::Mysql(_) | Pools::Postgres(_) => self.begin().await,
         }
@@ -145,20 +148,19 @@ impl Tx {
     pub async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64> {
         failpoint_or!("db.statement", Error::TryAgain("a failpoint says so".to_owned()));
         let sql = AssertSqlSafe(self.dialect().placeholders(sql).into_owned());
-        Ok(
-            on!(self, conn => row::bind(sqlx::query(sql), values).execute(conn).await?.rows_affected()),
-        )
+        Ok(on!(self, conn => async {
+            row::bind(sqlx::query(sql), values).execute(conn).await.map(|done| done.rows_affected())
+        }))
     }
 
     /// All rows of a query.
     pub async fn fetch_all(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
+        failpoint_or!("db.statement", Error::TryAgain("a failpoint says so".to_owned()));
         let sql = AssertSqlSafe(self.dialect().placeholders(sql).into_owned());
-        Ok(on!(self, conn => row::bind(sqlx::query(sql), values)
-            .fetch_all(conn)
-            .await?
-            .into_iter()
-            .map(Row::from)
-            .collect()))
+        Ok(on!(self, conn => async {
+            let rows = row::bind(sqlx::query(sql), values).fetch_all(conn).await?;
+            Ok(rows.into_iter().map(Row::from).collect())
+        }))
     }
 
     /// The first row of a query, if there is one.
@@ -240,23 +242,21 @@ impl Tx {
         Ok(found)
     }
 
-    /// Makes everything since `begin` durable.
+    /// Makes everything since `begin` durable. After `Error::Lost` that is open: look what is there.
     pub async fn commit(self) -> Result<()> {
         match self.inner {
-            TxInner::Sqlite(tx) => tx.commit().await?,
-            TxInner::Mysql(tx) => tx.commit().await?,
-            TxInner::Postgres(tx) => tx.commit().await?,
+            TxInner::Sqlite(lent) => lent.commit().await,
+            TxInner::Mysql(lent) => lent.commit().await,
+            TxInner::Postgres(lent) => lent.commit().await,
         }
-        Ok(())
     }
 
     /// Undoes everything since `begin`, and waits until it is undone.
     pub async fn rollback(self) -> Result<()> {
         match self.inner {
-            TxInner::Sqlite(tx) => tx.rollback().await?,
-            TxInner::Mysql(tx) => tx.rollback().await?,
-            TxInner::Postgres(tx) => tx.rollback().await?,
+            TxInner::Sqlite(lent) => lent.rollback().await,
+            TxInner::Mysql(lent) => lent.rollback().await,
+            TxInner::Postgres(lent) => lent.rollback().await,
         }
-        Ok(())
     }
 }

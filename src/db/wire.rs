@@ -3,6 +3,7 @@
 use crate::db::decode::{self, Format};
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
+use crate::db::opening::{Hope, NoSession};
 use crate::db::results::Results;
 use crate::db::session::{Arg, Brake, Target};
 use bigdecimal::{BigDecimal, ToPrimitive};
@@ -32,7 +33,7 @@ pub(crate) enum Wire {
 
 impl Wire {
     /// Connects by the URL's scheme.
-    pub(crate) async fn connect(target: &Target, brake: &Brake) -> Result<Self, SessionError> {
+    pub(crate) async fn connect(target: &Target, brake: &Brake) -> Result<Self, NoSession> {
         let url = target.url.as_str();
         match url.split_once(':').map_or("", |(scheme, _)| scheme) {
             "sqlite" => Ok(Self::Sqlite(connect_sqlite(url, brake).await?)),
@@ -40,7 +41,7 @@ impl Wire {
             "postgres" | "postgresql" => Ok(Self::Postgres(connect_postgres(target).await?)),
             _ => {
                 let said = "the URL must begin with sqlite:, mysql:// or postgres://";
-                Err(SessionError::Lost(said.to_owned()))
+                Err(NoSession { error: SessionError::Lost(said.to_owned()), hope: Hope::None })
             }
         }
     }
@@ -173,7 +174,7 @@ fn counts_changes(sql: &str, dialect: Dialect) -> bool {
     }
 }
 
-async fn connect_sqlite(url: &str, brake: &Brake) -> Result<SqliteConnection, SessionError> {
+async fn connect_sqlite(url: &str, brake: &Brake) -> Result<SqliteConnection, NoSession> {
     let mut conn = SqliteConnectOptions::from_str(url)?
         .create_if_missing(!url.contains("mode="))
         .busy_timeout(SQLITE_BUSY)
@@ -187,7 +188,7 @@ async fn connect_sqlite(url: &str, brake: &Brake) -> Result<SqliteConnection, Se
     Ok(conn)
 }
 
-async fn connect_mysql(target: &Target) -> Result<MySqlConnection, SessionError> {
+async fn connect_mysql(target: &Target) -> Result<MySqlConnection, NoSession> {
     let mut options = MySqlConnectOptions::from_str(&target.url)?
         .timezone(None::<String>)
         .pipes_as_concat(false)
@@ -203,7 +204,7 @@ async fn connect_mysql(target: &Target) -> Result<MySqlConnection, SessionError>
     Ok(options.connect().await?)
 }
 
-async fn connect_postgres(target: &Target) -> Result<PgConnection, SessionError> {
+async fn connect_postgres(target: &Target) -> Result<PgConnection, NoSession> {
     let label: String = format!("procession:{}", target.label).chars().take(60).collect();
     let mut options = PgConnectOptions::from_str(&target.url)?
         .application_name(&label)

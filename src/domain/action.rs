@@ -91,8 +91,21 @@ impl Action {
             Self::Thaw | Self::Rerun(..) => Some(Event::Rerun),
             Self::ForceSuccess => Some(Event::ForceSuccess),
             Self::ForceFailure => Some(Event::ForceFailure),
-            Self::Kill if status == QueueStatus::Running => Some(Event::BeginKill),
-            Self::Kill => Some(Event::Kill),
+            Self::Kill => match status {
+                QueueStatus::Running => Some(Event::BeginKill),
+                // It is being stopped already; that somebody wants it is written once more.
+                QueueStatus::Killing => None,
+                QueueStatus::Unknown => Some(Event::KillAgain),
+                QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued => Some(Event::Kill),
+                QueueStatus::RetryWait | QueueStatus::Success | QueueStatus::Warning => {
+                    Some(Event::Kill)
+                }
+                QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::Killed => {
+                    Some(Event::Kill)
+                }
+                QueueStatus::Skipped | QueueStatus::NotTaken => Some(Event::Kill),
+                QueueStatus::UpstreamFailed | QueueStatus::Forced => Some(Event::Kill),
+            },
             Self::StartNow(Parents::Ignore) if status == QueueStatus::UpstreamFailed => {
                 Some(Event::Rerun)
             }
@@ -113,8 +126,7 @@ impl Action {
             Self::StartNow(Parents::Ignore) => {
                 waits(*s) && *s != S::Held || *s == S::UpstreamFailed
             }
-            // It ends when its body is gone; asking twice changes nothing.
-            Self::Kill if *s == S::Killing => false,
+            Self::Kill if *s == S::Killing => true,
             Self::Hold | Self::Release | Self::Skip | Self::Ice | Self::ForceSuccess => takes(*s),
             Self::ForceFailure | Self::Kill | Self::Rerun(..) => takes(*s),
         })

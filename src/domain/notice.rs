@@ -16,8 +16,8 @@ pub struct Notice {
     pub subject: String,
     /// Plain text.
     pub body: String,
-    /// What happened: the job's final state in lower case, `running_long`, `batch_long` or
-    /// `batch_timeout`, or `tx_breach`.
+    /// What happened: the job's final state in lower case, `parked`, `running_long`, `batch_long`,
+    /// `batch_timeout` or `tx_breach`.
     pub kind: &'static str,
 }
 
@@ -197,6 +197,8 @@ fn words(status: QueueStatus) -> Option<(&'static str, &'static str, &'static st
         QueueStatus::Failed => Some(("failed", "failed", "执行失败")),
         QueueStatus::Timeout => Some(("timeout", "timed out", "执行超时")),
         QueueStatus::Unknown => Some(("unknown", "has an unknown outcome", "结果未知")),
+        // Only a job that was parked is told of; what an operator holds back, he knows.
+        QueueStatus::Held => Some(("parked", "is parked", "已停放,等待人工处理")),
         _ => None,
     }
 }

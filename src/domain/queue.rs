@@ -1,7 +1,9 @@
 //! One job in one batch (`job_queue`), its states and the legal ways between them.
 
-use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
-use crate::domain::time::Millis;
+mod entry;
+
+pub use entry::{KILL_UNCONFIRMED, NOT_LOOKED_UP, QueueEntry};
+
 use serde::{Serialize, Serializer};
 
 /// State of a `job_queue` row.
@@ -173,6 +175,8 @@ pub enum Event {
     Park,
     /// Its body is being stopped, on time-out or by an operator.
     BeginKill,
+    /// An operator has its body, which could not be proven gone, ended once more.
+    KillAgain,
     /// It was stopped, or need not start any more.
     Kill,
     /// Something above it failed.
@@ -197,7 +201,7 @@ pub enum Event {
 
 impl Event {
     /// Every event, in story order.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Enqueue,
         Self::Claim,
         Self::Succeed,
@@ -209,6 +213,7 @@ impl Event {
         Self::Orphan,
         Self::Park,
         Self::BeginKill,
+        Self::KillAgain,
         Self::Kill,
         Self::FailUpstream,
         Self::LeaveOut,
@@ -249,10 +254,11 @@ impl QueueStatus {
             (S::Running | S::Killing, Event::TimeOut) => S::Timeout,
             (S::Running | S::Killing, Event::LoseTrack) => S::Unknown,
             // Stopped before it could be looked up what became of an earlier try.
-            (S::RetryWait, Event::LoseTrack) => S::Unknown,
+            (S::Pending | S::Held | S::Queued | S::RetryWait, Event::LoseTrack) => S::Unknown,
             (S::Running | S::Killing, Event::Orphan) => S::RetryWait,
             (S::Running | S::Killing, Event::Park) => S::Held,
             (S::Running, Event::BeginKill) => S::Killing,
+            (S::Unknown, Event::KillAgain) => S::Killing,
 
             (S::Killing, Event::Kill) => S::Killed,
             (S::Pending | S::Held | S::Queued | S::RetryWait, Event::Kill) => S::Killed,
@@ -319,59 +325,6 @@ impl std::fmt::Display for RunMode {
     }
 }
 
-/// A `job_queue` row as the dispatcher knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueEntry {
-    /// Key of the row.
-    pub queue_id: QueueId,
-    /// Its batch.
-    pub batch_id: BatchId,
-    /// Its job.
-    pub job_code: JobCode,
-    /// Its state.
-    pub status: QueueStatus,
-    /// Failed tries of the present run; a rerun starts it at 0 again.
-    pub try_count: u32,
-    /// Starts ever, over all runs; numbers the tries in the logs and is never reset.
-    pub attempt: u32,
-    /// The process that holds it while it runs.
-    pub owner: Option<NodeId>,
-    /// It is not started before this moment.
-    pub not_before: Option<Millis>,
-    /// Start of the present or last try.
-    pub start_time: Option<Millis>,
-    /// End of the last try.
-    pub end_time: Option<Millis>,
-    /// What the last try said, when it did not end well; or who changed the row by hand, and why.
-    pub error_message: Option<String>,
-    /// What an operator wants with it in place of running it.
-    pub run_mode: Option<RunMode>,
-    /// An operator's priority for it in this batch; its definition's otherwise.
-    pub priority: Option<i32>,
-    /// Which run this is, counted from 1: what its idempotency key ends with. A rerun begins the next,
-    /// but not of a job whose outcome is unknown, for what became of it is found by its key.
-    pub run_no: u32,
-    /// How many workers in a row died while it ran.
-    pub crash_count: u32,
-    /// Tries in a row whose outcome is open and will be looked up by the next; 0 when none is.
-    pub unresolved: u32,
-    /// What its running try waits for before its body, in words.
-    pub waits_on: Option<String>,
-}
-
-impl QueueEntry {
-    /// Whether it is treated as absent.
-    pub fn is_on_ice(&self) -> bool {
-        self.status == QueueStatus::Skipped && self.run_mode == Some(RunMode::Ice)
-    }
-
-    /// Whether an operator wants its running body stopped: nobody else leaves a message in a row
-    /// that is being stopped.
-    pub fn is_wanted_dead(&self) -> bool {
-        self.status == QueueStatus::Killing && self.error_message.is_some()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -388,7 +341,8 @@ mod tests {
 
     #[test]
     fn final_is_final_but_for_an_operator() {
-        let operator = [Event::Skip, Event::ForceSuccess, Event::ForceFailure, Event::Rerun];
+        let operator =
+            [Event::Skip, Event::ForceSuccess, Event::ForceFailure, Event::Rerun, Event::KillAgain];
         for status in QueueStatus::ALL.into_iter().filter(|s| s.is_final()) {
             for event in Event::ALL.into_iter().filter(|e| !operator.contains(e)) {
                 assert!(status.after(event).is_err(), "{status} must not take {event:?}");

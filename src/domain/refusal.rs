@@ -21,6 +21,8 @@ pub enum Refusal {
     NoTime(JobCode),
     /// Its effect may be there already.
     Unknown(JobCode),
+    /// Nothing of it is left that could be ended.
+    NothingRuns(JobCode),
     /// The batch has ended, so nobody would start the job.
     Over(JobCode, BatchStatus),
     /// Nothing failed; these are UNKNOWN.
@@ -65,6 +67,9 @@ impl fmt::Display for Refusals {
     }
 }
 
+const NOTHING_RUNS: &str = "is UNKNOWN, and nothing of it is known to run still. Look at its data, then: \
+                            procession job force-success, force-failure or rerun --rerun-unknown";
+
 impl Refusal {
     fn say(&self, f: &mut fmt::Formatter<'_>, no: &BatchNo, group: &GroupCode) -> fmt::Result {
         match self {
@@ -92,6 +97,7 @@ impl Refusal {
                 "{code} waits for no moment; procession batch why {no} --group {group} says what it \
                  waits for"
             ),
+            Self::NothingRuns(code) => write!(f, "{code} {NOTHING_RUNS}"),
             Self::Unknown(code) => write!(
                 f,
                 "{code} is UNKNOWN: its effect may be there already. Look at its data, then: \

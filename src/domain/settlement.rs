@@ -2,7 +2,7 @@
 
 use crate::domain::job::{AfterCrash, JobDef};
 use crate::domain::outcome::{End, Outcome, Reach, Retry};
-use crate::domain::queue::Event;
+use crate::domain::queue::{Event, NOT_LOOKED_UP};
 use crate::domain::retry::ErrorClass;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
@@ -88,6 +88,9 @@ pub fn settle(job: &JobDef, this: Try, outcome: &Outcome, now: Millis) -> Settle
     }
     let may_retry = may_retry(job, this, outcome);
     let give_up = |event| Settlement { tell_owners: true, try_count: try_count + 1, ..done(event) };
+    // Of a job that is recorded a rerun looks it up.
+    let open = this.unresolved + u32::from(job.tx.is_recorded());
+    let leave_open = |event| Settlement { unresolved: open, ..give_up(event) };
     let retry = || Settlement {
         try_count: try_count + 1,
         not_before: Some(now.plus(delay_ms(job, this))),
@@ -106,8 +109,8 @@ pub fn settle(job: &JobDef, this: Try, outcome: &Outcome, now: Millis) -> Settle
         End::Returned | End::Unknown => match job.when_unknown() {
             OnUnknown::Retry if outcome.end == End::Returned => return_it(),
             OnUnknown::Retry if may_retry => retry(),
-            OnUnknown::Retry | OnUnknown::Hold => give_up(Event::LoseTrack),
-            OnUnknown::Fail => give_up(Event::Fail),
+            OnUnknown::Retry | OnUnknown::Hold => leave_open(Event::LoseTrack),
+            OnUnknown::Fail => leave_open(Event::Fail),
         },
     }
 }
@@ -139,6 +142,29 @@ fn may_retry(job: &JobDef, this: Try, outcome: &Outcome) -> bool {
 fn delay_ms(job: &JobDef, this: Try) -> i64 {
     let delay = job.retry.delay_ms(job.retry_delay_sec, this.failed_before + 1, this.roll);
     i64::try_from(delay).unwrap_or(i64::MAX)
+}
+
+/// As `settled`, for a try that is to be stopped for good, by an operator or with its batch: it is not
+/// made again. What it did is not known if nobody could tell, or if that was still to be looked up.
+pub fn stopped(settled: Settlement, end: &End) -> Settlement {
+    match (settled.event, settled.unresolved) {
+        (Event::RetryLater, 0) if *end == End::Unknown => {
+            Settlement { event: Event::LoseTrack, not_before: None, tell_owners: true, ..settled }
+        }
+        (Event::RetryLater, 0) => Settlement { event: Event::Kill, not_before: None, ..settled },
+        (Event::RetryLater, 1..) => {
+            let last =
+                settled.message.map_or_else(String::new, |said| format!("; it said: {said}"));
+            Settlement {
+                event: Event::LoseTrack,
+                not_before: None,
+                message: Some(storable(format!("{NOT_LOOKED_UP}{last}").as_bytes(), MESSAGE_MAX)),
+                tell_owners: true,
+                ..settled
+            }
+        }
+        _ => settled,
+    }
 }
 
 /// What becomes of a row whose worker died while it ran, the `crashes`-th in a row. A lost worker is
@@ -344,6 +370,36 @@ mod tests {
             let settled = settle(&job(5, true), stopped, &Outcome::ended(end, "no"), Millis(0));
             assert_eq!(settled.event, event);
         }
+    }
+
+    #[test]
+    fn what_is_to_stop_is_not_tried_again_and_not_called_harmless() {
+        use {End as D, Event as E, TxClass as T};
+        for (tx, idempotent, open, end, event, after) in [
+            (T::None, false, 0, D::Failed, E::Kill, 0),
+            (T::None, true, 0, D::Unknown, E::LoseTrack, 0),
+            (T::Ledger, false, 0, D::Unknown, E::LoseTrack, 1),
+            (T::Ledger, false, 1, D::Failed, E::Kill, 0),
+            (T::Ledger, false, 0, D::Success, E::Succeed, 0),
+            (T::Ledger, false, 0, D::Killed, E::Kill, 0),
+        ] {
+            let job = classed(tx, idempotent, None);
+            let this = Try { unresolved: open, ..self::after(0) };
+            let outcome = Outcome::ended(end, "no");
+            let settled = stopped(settle(&job, this, &outcome, Millis(0)), &outcome.end);
+            assert_eq!(
+                (settled.event, settled.unresolved),
+                (event, after),
+                "{outcome:?} of {tx:?}"
+            );
+            assert_eq!(settled.not_before, None);
+            assert_eq!(settled.tell_owners, event == E::LoseTrack);
+        }
+        // Nor is a recorded job whose outcome is open when nothing is tried again any more.
+        let stopped = Try { retries: Retries::Stopped, ..after(0) };
+        let job = classed(T::Ledger, false, Some(OnUnknown::Fail));
+        let settled = settle(&job, stopped, &Outcome::ended(End::Unknown, "no"), Millis(0));
+        assert_eq!((settled.event, settled.unresolved), (E::Fail, 1));
     }
 
     proptest! {

@@ -99,7 +99,8 @@ pub fn plan(action: Action, named: &[Node], scene: Scene<'_>) -> Result<Vec<Step
 /// In a group that stops at a failure, a job that is made to fail stops the rest as one that failed by
 /// itself does: nothing that waits is started any more.
 fn swept(steps: &[Step], scene: Scene<'_>) -> Option<Vec<Step>> {
-    let fails = |s: &Step| matches!(s.to, QueueStatus::Failed | QueueStatus::Killed);
+    let fails =
+        |s: &Step| matches!(s.to, QueueStatus::Failed | QueueStatus::Killed | QueueStatus::Unknown);
     if scene.on_failure == OnFailure::GoOn || !steps.iter().any(fails) {
         return None;
     }
@@ -114,7 +115,9 @@ fn swept(steps: &[Step], scene: Scene<'_>) -> Option<Vec<Step>> {
         .zip(scene.rows)
         .filter(|(node, row)| waits(row.status) && !steps.iter().any(|step| step.node == *node));
     let all = rest.filter_map(|(node, row)| {
-        let to = row.status.after(Event::FailUpstream).ok()?;
+        let open = row.waits_unresolved();
+        let event = if open { Event::LoseTrack } else { Event::FailUpstream };
+        let to = row.status.after(event).ok()?;
         let changes = vec![Change::State];
         Some(Step { node, from: row.status, to, changes, cause: Cause::Follows })
     });
@@ -143,6 +146,8 @@ fn one(action: Action, node: Node, scene: Scene<'_>) -> Result<Step, Refusal> {
     let to = event.map_or(Ok(from), |event| from.after(event));
     let to = to.map_err(|_| Refusal::State(code, from, action))?;
     let state = match (event, from == to) {
+        // It is being stopped already: only who wants it is written.
+        (None, true) if action == Action::Kill => Some(Change::State),
         (_, true) => None,
         (Some(Event::Rerun | Event::Recall), false) => Some(Change::StartOver),
         (_, false) => Some(Change::State),
@@ -168,6 +173,8 @@ fn refusal(action: Action, row: &QueueEntry, batch: &Batch) -> Option<Refusal> {
     let pretends = matches!(action, Action::NoExec | Action::StartNow(Parents::Ignore));
     if !action.legal_in().any(|s| s == from) {
         Some(Refusal::State(code, from, action))
+    } else if action == Action::Kill && from == QueueStatus::Unknown && !row.may_still_run() {
+        Some(Refusal::NothingRuns(code))
     } else if action == Action::Thaw && !row.is_on_ice() {
         Some(Refusal::NotOnIce(code, from))
     } else if action == Action::Normal && mode.is_none() {
@@ -189,6 +196,8 @@ fn event(action: Action, row: &QueueEntry) -> Option<Event> {
     let other_mode = matches!(action, Action::Normal | Action::NoExec);
     if action == Action::Normal && row.is_on_ice() {
         Some(Event::Rerun)
+    } else if action == Action::Kill && row.waits_unresolved() {
+        Some(Event::LoseTrack)
     } else if other_mode && waits_for_slot && row.run_mode == Some(RunMode::NoWait) {
         // It may have been ready only because it waited for nobody.
         Some(Event::Recall)

@@ -144,7 +144,7 @@ fn every_cell_of_the_action_table() {
         (S::Queued,         ". H . S S = . F K = = = . ."),
         (S::RetryWait,      ". H . S S = . F K = = = . ."),
         (S::Running,        ". . . . . . . . k . . . . ."),
-        (S::Killing,        ". . . . . . . . . . . . . ."),
+        (S::Killing,        ". . . . . . . . = . . . . ."),
         (S::Success,        ". . . . . . . . . . . . P P"),
         (S::Warning,        ". . . . . . . . . . . . P P"),
         (S::Failed,         ". . . S S . O . . . . . P P"),
@@ -202,6 +202,29 @@ fn a_refusal_says_what_to_do() {
     assert!(stopping.said(failure, &[]).contains("nothing to start over"));
     stopping.batch.status = BatchStatus::Killing;
     assert!(stopping.said(Action::Hold, &[0]).contains("is being stopped"));
+}
+
+#[test]
+fn a_kill_says_what_is_known_of_the_body() {
+    use QueueStatus as S;
+    let mut stage = plain(&[S::RetryWait, S::Held, S::Killing, S::Unknown, S::Unknown], &[]);
+    for row in &mut stage.rows[..2] {
+        row.unresolved = 1;
+    }
+    stage.rows[3].error_message = Some("kill unconfirmed: session 4 may still run".to_owned());
+    let list = "J0 RETRY_WAIT>UNKNOWN\nJ1 HELD>UNKNOWN\nJ2 KILLING>KILLING\nJ3 UNKNOWN>KILLING";
+    let steps = stage.plan(Action::Kill, &[0, 1, 2, 3]).expect("allowed");
+    let words = steps.iter().map(|s| format!("J{} {}>{}", s.node.0, s.from, s.to));
+    assert_eq!(words.collect::<Vec<_>>().join("\n"), list);
+    assert_eq!(steps[2].changes, [Change::State], "who wants it is written once more");
+    let refused = stage.said(Action::Kill, &[4]);
+    assert!(refused.contains("nothing of it is known to run still"), "{refused}");
+    // A batch that stops at failures stops all the same, and calls nothing harmless.
+    let mut stops = plain(&[S::Pending, S::RetryWait], &[]);
+    stops.on_failure = OnFailure::Stop;
+    stops.rows[1].unresolved = 1;
+    let swept = stops.plan(Action::Kill, &[0]).expect("allowed");
+    assert_eq!((swept[1].to, swept[1].cause), (S::Unknown, Cause::Follows));
 }
 
 #[test]

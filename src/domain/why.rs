@@ -1,15 +1,17 @@
 //! Why a job of a batch is not running: one answer for each, from the rows alone.
 
+mod words;
+
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::external::{ExternalDependency, Wait, Waiting};
-use crate::domain::id::JobCode;
-use crate::domain::lang::Lang;
+use crate::domain::id::{JobCode, SourceName};
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::readiness::{Gates, Rules};
 use crate::domain::ready::Turn;
 use crate::domain::slots::{Full, Needs, Resource, Slots};
-use crate::domain::time::{Millis, span_words};
+use crate::domain::time::Millis;
+use crate::domain::tx_class::TxClass;
 
 /// What a job waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,18 +28,58 @@ pub enum Why {
     KeptFor(Resource, JobCode),
     /// Nothing but the next turn of the process that dispatches the batch.
     NextTurn,
-    /// An operator's release.
-    Held,
+    /// An operator's release; who held it and why.
+    Held(Option<String>),
+    /// An operator's release: so many workers in a row died while it ran. With what names the job on
+    /// a command line.
+    Parked(u32, String),
+    /// Its body runs: which start, since when.
+    Runs(u32, Option<Millis>),
+    /// Something before its body may begin, in words.
+    BeforeBody(String),
+    /// What became of this try of it is looked up by the next one, in a ledger; and what that waits for.
+    Open(u32, Ledger, Box<Why>),
     /// Its body is being stopped.
-    Stopping,
+    Stopping {
+        /// Which start.
+        attempt: u32,
+        /// Since when.
+        since: Option<Millis>,
+        /// The operator who wants it, and why.
+        who: Option<String>,
+    },
     /// It will never run in this batch: something above it ended badly; those jobs.
     Upstream(Vec<(JobCode, QueueStatus)>),
     /// It ended badly itself; what it said.
     Ended(QueueStatus, String),
+    /// Nobody can tell what it did: what helps, what names it on a command line, what it said.
+    Unknown(Cure, String, String),
     /// Nobody dispatches the batch.
     NoProcess,
     /// The batch is paused.
     Paused,
+}
+
+/// Where it is written whether a try took effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ledger {
+    /// In the job's data source.
+    Source(SourceName),
+    /// With the rows of the batch.
+    Metadata,
+    /// Nowhere: the job's class was changed meanwhile.
+    Gone,
+}
+
+/// What helps against an unknown outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cure {
+    /// To start it over: it is looked up first.
+    LookUp,
+    /// To end what may still run.
+    KillAgain,
+    /// To look at its data.
+    LookAtData,
 }
 
 /// What runs in the process that dispatches a batch, in all its batches.
@@ -124,6 +166,8 @@ pub struct Situation<'a> {
     pub outside: &'a [(Node, Waiting)],
     /// Whether a living process has the batch.
     pub dispatched: bool,
+    /// Since when a job that is being stopped is.
+    pub stopping_since: &'a dyn Fn(&QueueEntry) -> Option<Millis>,
 }
 
 /// The turn of a job that is ready.
@@ -160,62 +204,132 @@ fn ready_jobs(
         .collect()
 }
 
-/// Each job that is neither running nor done well, with the reason.
+/// Each job that is not done well, with the reason: whatever is not final has one.
 pub fn explain(situation: Situation<'_>, now: Millis) -> Vec<(JobCode, QueueStatus, Why)> {
-    let Situation { batch, snapshot, dag, rows, load, outside, dispatched } = situation;
-    let mut answers = Vec::new();
+    let Situation { snapshot, dag, rows, .. } = situation;
     let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
     // A condition on outputs has been decided by the time its parent has ended.
     let gates = Gates { dag, rules: &rules, holds: &|_, _| true, allows: &|_| true };
     let status: Vec<QueueStatus> = rows.iter().map(|r| r.status).collect();
-    let turn = |node: Node| turn_of(situation, node);
     let ready = ready_jobs(situation, gates, &status, now);
-    for (i, row) in rows.iter().enumerate() {
-        let node = Node(i as u32);
-        let parents = || -> Vec<(JobCode, QueueStatus)> {
-            let in_the_way = gates.in_the_way(node, &status).into_iter().map(|p| &rows[p.at()]);
-            in_the_way.map(|p| (p.job_code.clone(), p.status)).collect()
-        };
+    let question = Question { situation, gates, status: &status, ready: &ready, now };
+    let all = (0..).map(Node).zip(rows);
+    all.filter_map(|(node, row)| Some((row.job_code.clone(), row.status, question.about(node)?)))
+        .collect()
+}
+
+/// All that the answer about one job is taken from.
+struct Question<'a> {
+    situation: Situation<'a>,
+    gates: Gates<'a>,
+    status: &'a [QueueStatus],
+    ready: &'a [(Turn, JobCode, Needs)],
+    now: Millis,
+}
+
+impl Question<'_> {
+    fn about(&self, node: Node) -> Option<Why> {
+        let row = &self.situation.rows[node.at()];
+        let dispatched = self.situation.dispatched;
+        Some(match row.status {
+            QueueStatus::Success | QueueStatus::Warning => return None,
+            QueueStatus::Forced | QueueStatus::Skipped | QueueStatus::NotTaken => return None,
+            QueueStatus::Held if row.is_parked() => Why::Parked(row.crash_count, self.named(node)),
+            QueueStatus::Held => Why::Held(row.error_message.clone()),
+            QueueStatus::UpstreamFailed => self.upstream(node),
+            QueueStatus::Unknown => {
+                let said = row.error_message.clone().unwrap_or_default();
+                Why::Unknown(self.cure(node), self.named(node), said)
+            }
+            QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::Killed => {
+                Why::Ended(row.status, row.error_message.clone().unwrap_or_default())
+            }
+            QueueStatus::Running | QueueStatus::Killing if !dispatched => Why::NoProcess,
+            QueueStatus::Running => match &row.waits_on {
+                Some(what) => Why::BeforeBody(what.clone()),
+                None => Why::Runs(row.attempt, row.start_time),
+            },
+            QueueStatus::Killing => Why::Stopping {
+                attempt: row.attempt,
+                since: (self.situation.stopping_since)(row),
+                who: row.error_message.clone(),
+            },
+            QueueStatus::Pending | QueueStatus::Queued | QueueStatus::RetryWait => {
+                let next = if dispatched { self.next(node) } else { Why::NoProcess };
+                if row.waits_unresolved() {
+                    return Some(Why::Open(row.attempt, self.ledger(node), Box::new(next)));
+                }
+                next
+            }
+        })
+    }
+
+    /// What a job that waits is waiting for.
+    fn next(&self, node: Node) -> Why {
+        let Situation { batch, snapshot, rows, load, outside, .. } = self.situation;
+        let row = &rows[node.at()];
         let beyond: Vec<(ExternalDependency, Vec<Wait>)> = outside
             .iter()
             .filter(|(n, waiting)| *n == node && waiting.edge.is_none())
             .map(|(_, waiting)| (waiting.external.clone(), waiting.waits.clone()))
             .collect();
-        let why = match row.status {
-            QueueStatus::Running if dispatched => continue,
-            QueueStatus::Success | QueueStatus::Warning => continue,
-            QueueStatus::Forced | QueueStatus::Skipped | QueueStatus::NotTaken => continue,
-            QueueStatus::Held => Why::Held,
-            QueueStatus::Killing => Why::Stopping,
-            QueueStatus::UpstreamFailed => {
-                let mut failed = parents();
-                failed.retain(|(_, status)| status.is_final());
-                match &row.error_message {
-                    // What lies beyond the batch stopped it; only the row says what.
-                    Some(said) if failed.is_empty() => Why::Ended(row.status, said.clone()),
-                    Some(_) | None => Why::Upstream(failed),
-                }
+        let mut open = self.parents(node);
+        open.retain(|(_, status)| !status.is_final());
+        let failed = row.status == QueueStatus::RetryWait && row.unresolved == 0;
+        match (open.is_empty(), row.not_before.filter(|at| *at > self.now)) {
+            (false, _) => Why::Parents(open),
+            (true, _) if !beyond.is_empty() => Why::Outside(beyond),
+            (true, Some(at)) => Why::Time(at, failed.then_some(row.try_count)),
+            (true, None) if batch.is_paused => Why::Paused,
+            (true, None) => {
+                let needs = Needs::of(&snapshot.jobs[node.at()]);
+                load.why(turn_of(self.situation, node), &needs, self.ready)
             }
-            ended if ended.is_final() => {
-                Why::Ended(ended, row.error_message.clone().unwrap_or_default())
-            }
-            _ if !dispatched => Why::NoProcess,
-            _ => {
-                let mut open = parents();
-                open.retain(|(_, status)| !status.is_final());
-                let tries = (row.status == QueueStatus::RetryWait).then_some(row.try_count);
-                match (open.is_empty(), row.not_before.filter(|at| *at > now)) {
-                    (false, _) => Why::Parents(open),
-                    (true, _) if !beyond.is_empty() => Why::Outside(beyond),
-                    (true, Some(at)) => Why::Time(at, tries),
-                    (true, None) if batch.is_paused => Why::Paused,
-                    (true, None) => load.why(turn(node), &Needs::of(&snapshot.jobs[i]), &ready),
-                }
-            }
-        };
-        answers.push((row.job_code.clone(), row.status, why));
+        }
     }
-    answers
+
+    fn parents(&self, node: Node) -> Vec<(JobCode, QueueStatus)> {
+        let in_the_way = self.gates.in_the_way(node, self.status).into_iter();
+        let rows = in_the_way.map(|p| &self.situation.rows[p.at()]);
+        rows.map(|p| (p.job_code.clone(), p.status)).collect()
+    }
+
+    fn upstream(&self, node: Node) -> Why {
+        let row = &self.situation.rows[node.at()];
+        let mut failed = self.parents(node);
+        failed.retain(|(_, status)| status.is_final());
+        match &row.error_message {
+            // What lies beyond the batch stopped it; only the row says what.
+            Some(said) if failed.is_empty() => Why::Ended(row.status, said.clone()),
+            Some(_) | None => Why::Upstream(failed),
+        }
+    }
+
+    fn ledger(&self, node: Node) -> Ledger {
+        let job = &self.situation.snapshot.jobs[node.at()];
+        match (job.tx, &job.source) {
+            (TxClass::Same, _) => Ledger::Metadata,
+            (TxClass::Ledger, Some(source)) => Ledger::Source(source.clone()),
+            (TxClass::Ledger, None) | (TxClass::None, _) => Ledger::Gone,
+        }
+    }
+
+    fn cure(&self, node: Node) -> Cure {
+        if self.situation.rows[node.at()].may_still_run() {
+            Cure::KillAgain
+        } else if self.situation.snapshot.jobs[node.at()].tx.is_recorded() {
+            Cure::LookUp
+        } else {
+            Cure::LookAtData
+        }
+    }
+
+    /// `202407 GL_POST --group month_end`
+    fn named(&self, node: Node) -> String {
+        let values = &self.situation.batch.values;
+        let code = &self.situation.rows[node.at()].job_code;
+        format!("{} {code} --group {}", values.batch_no, values.group)
+    }
 }
 
 /// Since when a job could start, as far as the rows tell: its own time, the last end of a parent.
@@ -224,161 +338,16 @@ pub fn ready_since(dag: &Dag, rows: &[QueueEntry], node: Node) -> Millis {
     parents.chain(rows[node.at()].not_before).max().unwrap_or_default()
 }
 
-impl Why {
-    /// The reason as a sentence; `now` only turns moments into "in 12.0 s".
-    pub fn words(&self, lang: Lang, now: Millis) -> String {
-        match lang {
-            Lang::En => self.in_english(now),
-            Lang::Zh => self.in_chinese(now),
-        }
-    }
-
-    fn in_english(&self, now: Millis) -> String {
-        match self {
-            Self::Parents(jobs) => format!("waits for {}", list(jobs, "and # more")),
-            Self::Outside(waits) => {
-                let each = waits.iter().map(|(external, waits)| {
-                    let words: Vec<String> = waits.iter().map(|w| w.words(Lang::En)).collect();
-                    format!("{}: {}", external.target(), words.join(", "))
-                });
-                format!("waits for {}", each.collect::<Vec<_>>().join("; "))
-            }
-            Self::Time(at, None) => format!("not before {at} (in {})", span_words(at.since(now))),
-            Self::Time(at, Some(tries)) => {
-                format!("failed {tries} times; next try at {at} (in {})", span_words(at.since(now)))
-            }
-            Self::Slot(full, holders) => {
-                let holders = match names(holders, "and # more") {
-                    none if none.is_empty() => none,
-                    some => format!(", held by {some}"),
-                };
-                let Full { what, used, limit, needed } = full;
-                let slots = if *needed > 1 { format!("{needed} slots") } else { "a slot".into() };
-                let which = match what {
-                    Resource::Lock(lock) => {
-                        return format!("ready; waits for lock {lock}{holders}");
-                    }
-                    Resource::Source(name) => format!("on source {name}"),
-                    Resource::Group(name) => format!("of group {name}"),
-                    Resource::Host(name) => format!("on host {name}"),
-                    Resource::Pool(name) => format!("of pool {name}"),
-                    Resource::Total => "in total".to_owned(),
-                };
-                format!("ready; waits for {slots} {which} ({used} of {limit} in use{holders})")
-            }
-            Self::KeptFor(what, job) => {
-                let which = match what {
-                    Resource::Lock(name) => format!("lock {name}"),
-                    Resource::Source(name) => format!("room on source {name}"),
-                    Resource::Group(name) => format!("room in group {name}"),
-                    Resource::Host(name) => format!("room on host {name}"),
-                    Resource::Pool(name) => format!("room in pool {name}"),
-                    Resource::Total => "a slot".to_owned(),
-                };
-                format!("ready; {which} is kept for {job}, whose turn is before")
-            }
-            Self::NextTurn => "ready; starts at the next turn".to_owned(),
-            Self::Held => "held by an operator".to_owned(),
-            Self::Stopping => "is being stopped".to_owned(),
-            Self::Upstream(jobs) => {
-                format!("will not run: {} ended badly", list(jobs, "and # more"))
-            }
-            Self::Ended(status, message) if message.is_empty() => format!("ended {status}"),
-            Self::Ended(status, message) => format!("ended {status}: {message}"),
-            Self::NoProcess => {
-                "no living process dispatches this batch; go on with: procession run --resume"
-                    .to_owned()
-            }
-            Self::Paused => "ready; the batch is paused by an operator".to_owned(),
-        }
-    }
-
-    fn in_chinese(&self, now: Millis) -> String {
-        match self {
-            Self::Parents(jobs) => format!("等待 {}", list(jobs, "等另外 # 个")),
-            Self::Outside(waits) => {
-                let each = waits.iter().map(|(external, waits)| {
-                    let words: Vec<String> = waits.iter().map(|w| w.words(Lang::Zh)).collect();
-                    let group = &external.group;
-                    let what = match &external.depends_on {
-                        Some(job) => format!("作业组 {group} 的作业 {job}"),
-                        None => format!("作业组 {group}"),
-                    };
-                    format!("{what}:{}", words.join("、"))
-                });
-                format!("等待其他批次:{}", each.collect::<Vec<_>>().join(";"))
-            }
-            Self::Time(at, None) => format!("最早 {at} 开始(还有 {})", span_words(at.since(now))),
-            Self::Time(at, Some(tries)) => {
-                format!("已失败 {tries} 次;{at} 重试(还有 {})", span_words(at.since(now)))
-            }
-            Self::Slot(full, holders) => {
-                let holders = match names(holders, "等另外 # 个") {
-                    none if none.is_empty() => none,
-                    some => format!(",占用者:{some}"),
-                };
-                let Full { what, used, limit, needed } = full;
-                let slots = if *needed > 1 { format!(" {needed} 个") } else { String::new() };
-                let which = match what {
-                    Resource::Lock(lock) => return format!("已就绪;等待锁 {lock}{holders}"),
-                    Resource::Total => "总".to_owned(),
-                    other => format!("{}的", in_chinese(other)),
-                };
-                format!("已就绪;等待{which}{slots}并发名额(已用 {used}/{limit}{holders})")
-            }
-            Self::KeptFor(what, job) => {
-                format!("已就绪;{}的名额留给排在前面的 {job}", in_chinese(what))
-            }
-            Self::NextTurn => "已就绪;下一轮即开始".to_owned(),
-            Self::Held => "被操作员挂起".to_owned(),
-            Self::Stopping => "正在停止".to_owned(),
-            Self::Upstream(jobs) => format!("不会运行:{} 未成功", list(jobs, "等另外 # 个")),
-            Self::Ended(status, message) if message.is_empty() => format!("已结束 {status}"),
-            Self::Ended(status, message) => format!("已结束 {status}:{message}"),
-            Self::NoProcess => {
-                "没有存活的进程在调度此批次;继续请用:procession run --resume".to_owned()
-            }
-            Self::Paused => "已就绪;批次已被操作员暂停".to_owned(),
-        }
-    }
-}
-
-fn in_chinese(what: &Resource) -> String {
-    match what {
-        Resource::Total => "总并发".to_owned(),
-        Resource::Group(name) => format!("作业组 {name} "),
-        Resource::Source(name) => format!("数据源 {name} "),
-        Resource::Host(name) => format!("主机 {name} "),
-        Resource::Pool(name) => format!("资源池 {name} "),
-        Resource::Lock(name) => format!("锁 {name} "),
-    }
-}
-
-fn names(all: &[String], more: &str) -> String {
-    let mut words: Vec<String> = all.iter().take(5).cloned().collect();
-    if all.len() > 5 {
-        words.push(more.replace('#', &(all.len() - 5).to_string()));
-    }
-    words.join(", ")
-}
-
-fn list(jobs: &[(JobCode, QueueStatus)], more: &str) -> String {
-    let shown = jobs.iter().take(5);
-    let mut words: Vec<String> = shown.map(|(code, status)| format!("{code} ({status})")).collect();
-    if jobs.len() > 5 {
-        words.push(more.replace('#', &(jobs.len() - 5).to_string()));
-    }
-    words.join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::batch::BatchStatus;
     use crate::domain::id::{BatchId, BatchNo, GroupCode, JobType, QueueId};
     use crate::domain::job::{Group, JobDef, JobDependency};
+    use crate::domain::lang::Lang;
     use crate::domain::params::BatchValues;
     use crate::domain::pool::{LockMode, LockUse, Pool, PoolUse};
+    use proptest::prelude::*;
     use std::collections::BTreeMap;
 
     fn group_of(code: &GroupCode) -> Group {
@@ -466,6 +435,7 @@ mod tests {
             load: &load,
             outside: &[],
             dispatched,
+            stopping_since: &|_| None,
         };
         explain(situation, Millis(2_000))
             .into_iter()
@@ -505,10 +475,15 @@ mod tests {
                 load: &load,
                 outside: &[],
                 dispatched: true,
+                stopping_since: &|_| None,
             },
             Millis(0),
         );
-        let words = |lang| all.iter().map(|(_, _, w)| w.words(lang, Millis(0))).collect::<Vec<_>>();
+        let waits = |w: &&(JobCode, QueueStatus, Why)| w.1 == QueueStatus::Queued;
+        let words = |lang| {
+            let all = all.iter().filter(waits);
+            all.map(|(_, _, w)| w.words(lang, Millis(0))).collect::<Vec<_>>()
+        };
         assert_eq!(
             words(Lang::En),
             [
@@ -561,10 +536,11 @@ mod tests {
     }
 
     #[test]
-    fn every_job_that_does_not_run_has_a_reason() {
+    fn every_job_that_is_not_done_has_a_reason() {
         assert_eq!(
             answers(true),
             [
+                "J0: runs (start 2)",
                 "J1: waits for J0 (RUNNING)",
                 "J2: failed 2 times; next try at 1970-01-01T00:00:05.000Z (in 3.0 s)",
                 "J3: ready; waits for a slot in total (1 of 1 in use, held by J0)",
@@ -572,10 +548,124 @@ mod tests {
                 "J5: will not run: J4 (FAILED) ended badly",
             ]
         );
-        let held = Why::Held.words(Lang::Zh, Millis(0));
+        let held = Why::Held(None).words(Lang::Zh, Millis(0));
         assert_eq!(held, "被操作员挂起");
         assert!(answers(false)[0].contains("J0: no living process"));
         let paused = answers_of(true, true);
-        assert_eq!(paused[2], "J3: ready; the batch is paused by an operator");
+        assert_eq!(paused[3], "J3: ready; the batch is paused by an operator");
+    }
+
+    /// The answer about the only job of a batch.
+    fn about(row: QueueEntry, job: JobDef, dispatched: bool) -> Option<Why> {
+        let group = job.group.clone();
+        let batch = batch_of(&group);
+        let snapshot = bare_snapshot(&group, vec![job]);
+        let dag = snapshot.dag().expect("dag");
+        let rows = [row];
+        let load = Load::new(1, 600_000);
+        let situation = Situation {
+            batch: &batch,
+            snapshot: &snapshot,
+            dag: &dag,
+            rows: &rows,
+            load: &load,
+            outside: &[],
+            dispatched,
+            stopping_since: &|_| Some(Millis(1_000)),
+        };
+        explain(situation, Millis(2_000)).pop().map(|(_, _, why)| why)
+    }
+
+    fn lone_job(tx: TxClass) -> JobDef {
+        let code = |c| JobCode::parse(c).expect("code");
+        let group = GroupCode::parse("g").expect("group");
+        let mut job = JobDef::bare(code("J"), group, JobType::parse("PROC").expect("type"));
+        job.tx = tx;
+        job.source = Some(SourceName::parse("dw").expect("source"));
+        job
+    }
+
+    /// A row of try 2, changed.
+    fn crashed(status: QueueStatus, set: impl Fn(&mut QueueEntry)) -> QueueEntry {
+        let mut row = bare_row(&lone_job(TxClass::None).code, status);
+        row.attempt = 2;
+        set(&mut row);
+        row
+    }
+
+    fn saying(status: QueueStatus, said: &str, crash_count: u32) -> QueueEntry {
+        crashed(status, |r| {
+            (r.error_message, r.crash_count) = (Some(said.to_owned()), crash_count);
+        })
+    }
+
+    #[track_caller]
+    fn says(row: QueueEntry, tx: TxClass, english: &str, chinese: &str) {
+        let why = about(row, lone_job(tx), true).expect("a reason");
+        let (en, zh) = (why.words(Lang::En, Millis(2_000)), why.words(Lang::Zh, Millis(2_000)));
+        assert!(en.contains(english), "{en} lacks {english}");
+        assert!(zh.contains(chinese), "{zh} lacks {chinese}");
+    }
+
+    #[test]
+    fn after_a_crash_the_reason_says_what_is_looked_up() {
+        let waits = crashed(QueueStatus::Running, |r| r.waits_on = Some("session 42".into()));
+        let english = "waits before its body: session 42";
+        says(waits, TxClass::None, english, "执行前等待:session 42");
+        let open = crashed(QueueStatus::RetryWait, |r| {
+            (r.unresolved, r.not_before) = (1, Some(Millis(5_000)));
+        });
+        let english = "what became of try 2 is open; looked up by the next one (ledger of source \
+                       'dw'): not before 1970-01-01T00:00:05.000Z (in 3.0 s)";
+        let chinese = "第 2 次的结果待查,由下一次查询(数据源 dw 的账本)";
+        says(open.clone(), TxClass::Ledger, english, chinese);
+        says(open, TxClass::Same, "(ledger of the metadata database)", "元数据库的账本");
+    }
+
+    #[test]
+    fn after_a_crash_the_reason_says_what_helps() {
+        use QueueStatus as S;
+        let (ledger, none) = (TxClass::Ledger, TxClass::None);
+        let parked = saying(S::Held, "3 workers in a row died while it ran; parked.", 3);
+        let english = "parked: 3 workers in a row died while it ran; look at it, then: procession job \
+                       release 1 J --group g --reason WHY";
+        says(parked, none, english, "已停放:连续 3 个进程在运行它时中断");
+        let held = saying(S::Held, "held by li: rates are late", 1);
+        says(held, none, "held by li: rates are late", "被操作员挂起:held by li");
+        let lost = saying(S::Unknown, "cut", 0);
+        says(lost.clone(), ledger, "cut; a rerun looks it up in its ledger", "先查账本");
+        says(lost, none, "cut; look at its data, then", "核对数据");
+        let lives = saying(S::Unknown, "killed by li: x; kill unconfirmed: session 4", 0);
+        let english = "or once more: procession job kill 1 J --group g";
+        says(lives, ledger, english, "再次停止");
+        let stops = saying(S::Killing, "killed by li: x", 0);
+        let english = "being stopped (start 2, since 1970-01-01T00:00:01.000Z); killed by li: x";
+        let chinese = "正在停止(第 2 次,自 1970-01-01T00:00:01.000Z 起);killed by li: x";
+        says(stops, none, english, chinese);
+    }
+
+    proptest! {
+        /// Whatever is not final has a reason, in both languages, whatever else its row says.
+        #[test]
+        fn every_row_that_is_not_final_has_a_reason(
+            status in prop::sample::select(QueueStatus::ALL.to_vec()),
+            (crash_count, unresolved, attempt) in (0u32..4, 0u32..3, 0u32..3),
+            said in prop::option::of("held by li|kill unconfirmed|parked"),
+            waits_on in prop::option::of("x"),
+            not_before in prop::option::of(0i64..5_000),
+            tx in prop::sample::select(vec![TxClass::Same, TxClass::Ledger, TxClass::None]),
+            dispatched: bool,
+        ) {
+            let job = lone_job(tx);
+            let mut row = bare_row(&job.code, status);
+            (row.crash_count, row.unresolved, row.attempt) = (crash_count, unresolved, attempt);
+            (row.error_message, row.waits_on) = (said, waits_on);
+            row.not_before = not_before.map(Millis);
+            let why = about(row, job, dispatched);
+            prop_assert!(status.is_final() || why.is_some(), "{} has no reason", status);
+            for words in why.iter().flat_map(|w| [Lang::En, Lang::Zh].map(|l| w.words(l, Millis(0)))) {
+                prop_assert!(!words.is_empty());
+            }
+        }
     }
 }

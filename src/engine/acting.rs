@@ -8,7 +8,7 @@ use crate::domain::dag::Node as Place;
 use crate::domain::expr::Expr;
 use crate::domain::id::{BatchId, JobCode};
 use crate::domain::job::Definition;
-use crate::domain::queue::{QueueEntry, QueueStatus, RunMode};
+use crate::domain::queue::{NOT_LOOKED_UP, QueueEntry, QueueStatus, RunMode};
 use crate::domain::readiness::Rules;
 use crate::domain::refusal::{Refusal, Refusals};
 use crate::domain::steps::{self, Cause, Scene, Step};
@@ -250,8 +250,8 @@ pub(super) async fn write_rows(
     }
     for ((from, to, _, change), ids) in &same {
         // A row that waits says nothing but that it waits, unless it is held.
-        let note = (*to != QueueStatus::Pending).then_some(words.as_str());
-        let what = Move { from: *from, to: *to, change: *change, note };
+        let note = (*to != QueueStatus::Pending).then(|| said_of(*to, &words));
+        let what = Move { from: *from, to: *to, change: *change, note: note.as_deref() };
         store::action::write(tx, ids, what, now).await?;
     }
     let logs: Vec<ExecutionLog> = planned
@@ -263,10 +263,18 @@ pub(super) async fn write_rows(
     store::log::append(tx, &logs, now).await
 }
 
+/// What a row says that was changed by an operator.
+fn said_of(to: QueueStatus, words: &str) -> String {
+    if to == QueueStatus::Unknown {
+        return storable(format!("{words}; {NOT_LOOKED_UP}").as_bytes(), MESSAGE_MAX);
+    }
+    words.to_owned()
+}
+
 fn log(row: &QueueEntry, step: &Step, words: &str) -> ExecutionLog {
     let over = step.changes.contains(&Change::StartOver);
     let message = match step.cause {
-        Cause::Asked => words.to_owned(),
+        Cause::Asked => said_of(step.to, words),
         Cause::Follows => format!("waits again, because another job was {words}"),
     };
     ExecutionLog {

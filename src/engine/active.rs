@@ -45,6 +45,8 @@ pub(super) struct Active {
     pub(super) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
     /// Bodies here whose rows have ended and that have not reported yet.
     pub(super) awaited: HashSet<Node>,
+    /// What dead processes left running and is to be ended, once the rows say that it is ours.
+    pub(super) to_end: Vec<(Node, StopReason)>,
     /// Outputs that some other job's parameters refer to; all others stay in the database.
     pub(super) outputs: HashMap<JobCode, Outputs>,
     pub(super) wanted: HashSet<JobCode>,
@@ -122,6 +124,7 @@ impl Active {
             timers: BTreeSet::new(),
             stops: kept.stops,
             awaited: HashSet::new(),
+            to_end: Vec::new(),
             outputs,
             wanted,
             killing,
@@ -359,13 +362,6 @@ impl Active {
                 self.move_row(node, QueueStatus::Pending, QueueStatus::Queued, changes, now);
             }
         }
-    }
-
-    /// A body of ours may have ended its row by itself and be about to say so; the batch is not closed
-    /// before, because closing forgets whose lines and slots those are.
-    fn await_reports(&mut self) {
-        let ended = |node: &&Node| self.rows[node.at()].status.is_final();
-        self.awaited = self.stops.keys().filter(ended).copied().collect();
     }
 
     /// The result, once every job is final.

@@ -9,7 +9,7 @@ use crate::engine::News;
 use crate::engine::watching::Told;
 use crate::store::breach::Breach;
 use crate::store::log::NewLine;
-use crate::store::queue::Settled;
+use crate::store::queue::{Adopted, Settled};
 use crate::store::{self, Tx, batch, breach, outbox, queue};
 use anyhow::{Result, ensure};
 use std::collections::BTreeMap;
@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 /// Changes of one beat, over all batches.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
+    /// Rows of dead processes that are ours now, to be ended.
+    pub(super) adopted: Vec<Adopted>,
     /// Tries that ended or are being stopped.
     pub(super) settled: Vec<Settled>,
     /// Rows that only change state, by (from, to).
@@ -48,6 +50,7 @@ pub(super) struct Changes {
 impl Changes {
     pub(super) fn is_empty(&self) -> bool {
         self.settled.is_empty()
+            && self.adopted.is_empty()
             && self.moved.is_empty()
             && self.claimed.is_empty()
             && self.finished.is_empty()
@@ -62,6 +65,9 @@ impl Changes {
     pub(super) async fn write(&self, tx: &mut Tx, owner: &NodeId, now: Millis) -> Result<()> {
         for (id, revision) in &self.batches {
             batch::hold(tx, *id, owner, *revision).await?;
+        }
+        for adopted in &self.adopted {
+            queue::adopt(tx, adopted, owner, now).await?;
         }
         for settled in &self.settled {
             queue::settle(tx, settled, now).await?;

@@ -20,7 +20,9 @@ use crate::engine::active::Active;
 use crate::engine::backfill::Backfill;
 use crate::engine::changes::Changes;
 use crate::engine::clock::Clock;
+use crate::engine::late::Late;
 use crate::engine::node::Node;
+use crate::engine::recording::recorded;
 use crate::engine::watching::Told;
 use crate::engine::worker::{Report, Surroundings, What, dated};
 use crate::engine::{News, Options};
@@ -28,7 +30,7 @@ use crate::handler;
 use crate::handler::log::RunLog;
 use crate::store::Db;
 use anyhow::{Context as _, Result};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -52,6 +54,10 @@ pub struct QueueDispatcher {
     pub(super) pulse: watch::Sender<u64>,
     /// Reports that are not yet committed; kept over a failed beat.
     pub(super) waiting: Vec<Report>,
+    /// Tries whose end is in memory while the answer to its commit is awaited.
+    pub(super) heard: HashSet<(QueueId, u32)>,
+    /// Results that no row took, to be kept as evidence.
+    pub(super) late: Vec<Late>,
     /// What running bodies wish of other batches, until it is done; kept over a failed beat.
     pub(super) asks: Vec<Report>,
     /// Who waits for the end of a batch.
@@ -97,6 +103,7 @@ impl QueueDispatcher {
             reports: sender,
             handlers: Arc::new(handlers),
             pulse: beats,
+            watchers: Arc::default(),
             log_flush: Duration::from_millis(options.log_flush_ms),
             log_max_bytes: options.log_max_bytes,
         });
@@ -113,6 +120,8 @@ impl QueueDispatcher {
             park_after: options.park_after,
             pulse,
             waiting: Vec::new(),
+            heard: HashSet::new(),
+            late: Vec::new(),
             asks: Vec::new(),
             waiters: HashMap::new(),
             reports,
@@ -174,6 +183,7 @@ impl QueueDispatcher {
         }
         let answered = self.answer().await?;
         let turned = self.turn().await?;
+        self.keep_late().await;
         let listed = self.make_lists().await?;
         Ok(answered || turned || listed)
     }
@@ -186,12 +196,12 @@ impl QueueDispatcher {
         let starts = self.claim(&mut changes, now);
         self.finish(&mut changes);
         if changes.is_empty() {
-            self.waiting.clear();
+            self.settled();
             self.forget(freed);
             return Ok(false);
         }
         self.commit(&changes, now).await?;
-        self.waiting.clear();
+        self.settled();
         self.look_soon |= self.is_awaited(&freed);
         self.forget(freed);
         for (id, place) in starts {
@@ -231,35 +241,35 @@ impl QueueDispatcher {
         Ok(())
     }
 
-    /// Takes the workers' reports in. Slots are freed here, so that the same transaction that
+    /// Takes the workers' reports in; a row that has ended by itself is not stopped any more. Slots are freed here, so that the same transaction that
     /// ends a job starts the next.
     fn absorb(&mut self, changes: &mut Changes, freed: &mut Vec<(BatchId, Place)>, now: Millis) {
-        let ended_itself = |r: &Report| {
-            matches!(&r.what, What::Ended(outcome, _) if outcome.is_recorded).then_some(r.queue_id)
-        };
-        let ended: Vec<QueueId> = self.waiting.iter().filter_map(ended_itself).collect();
-        for report in &mut self.waiting {
-            let Some(&(id, place)) = self.places.get(&report.queue_id) else { continue };
-            let Some(active) = self.active.get_mut(&id) else { continue };
-            match &mut report.what {
-                // The row says that it has ended.
+        let ended: Vec<_> = self.waiting.iter().filter_map(recorded).collect();
+        for report in &self.waiting {
+            let place = self.places.get(&report.queue_id);
+            let Some((id, place, active)) =
+                place.and_then(|&(id, place)| Some((id, place, self.active.get_mut(&id)?)))
+            else {
+                // Heard, but the batch was lost before it was committed.
+                self.heard.remove(&(report.queue_id, report.attempt));
+                continue;
+            };
+            match &report.what {
                 What::Stopping if ended.contains(&report.queue_id) => {}
                 What::Stopping => active.begin_stop(place, changes, now),
                 // Was taken out before.
                 What::Asks(_) => {}
                 What::Ended(outcome, lines) => {
-                    self.slots.give_back(active.needs(place));
-                    freed.push((id, place));
+                    // A late end of another start must not free what runs here now.
+                    if active.row(place).attempt == report.attempt {
+                        self.slots.give_back(active.needs(place));
+                        freed.push((id, place));
+                    }
                     let began = active.row(place).start_time.unwrap_or(now);
                     if active.end(place, report.attempt, outcome, changes, now) {
+                        self.heard.insert((report.queue_id, report.attempt));
                         let lines = lines.iter().map(|l| dated(l.clone(), began)).collect();
                         changes.lines.push((report.queue_id, report.attempt, lines));
-                    } else {
-                        tracing::warn!(
-                            queue_id = report.queue_id.0,
-                            report.attempt,
-                            "a result that came late or was written already; the row stays as it is"
-                        );
                     }
                 }
             }

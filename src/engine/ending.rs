@@ -1,19 +1,17 @@
 //! How a try ends in memory: judged, recorded, told. No I/O.
 
 use crate::domain::dag::Node;
-use crate::domain::id::NodeId;
 use crate::domain::notice::{self, JobEnd};
-use crate::domain::outcome::{Outcome, Outputs};
+use crate::domain::outcome::{End, Outcome, Outputs};
 use crate::domain::queue::{Event, QueueStatus};
 use crate::domain::retry::roll;
-use crate::domain::settlement::{Settlement, Try, settle, settle_orphan};
+use crate::domain::settlement::{Settlement, Try, settle, stopped};
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
 use crate::engine::changes::Changes;
 use crate::engine::recording::{columns_of, state_of};
 use crate::engine::stopping::stops_the_rest;
-use crate::handler;
 use crate::store::breach::Breach;
 use crate::store::queue::Settled;
 
@@ -48,24 +46,31 @@ impl Active {
             unresolved: row.unresolved,
         };
         let mut settlement = settle(self.job(node), this, outcome, now);
+        // What is to stop is not tried again because it failed just before.
+        if wanted_dead || self.killing {
+            settlement = stopped(settlement, &outcome.end);
+        }
         // A stop that raced with another ending: the row never said KILLING.
         if settlement.event == Event::Kill && row.status == QueueStatus::Running {
             self.begin_stop(node, changes, now);
         }
-        if self.killing && settlement.event == Event::RetryLater {
-            settlement.not_before = None;
-        }
-        // What an operator wants stopped is not tried again because it failed just before.
-        if wanted_dead && settlement.event == Event::RetryLater {
-            settlement = Settlement { event: Event::Kill, not_before: None, ..settlement };
-        }
-        if let (Event::Kill, Some(words)) = (settlement.event, who_and_why) {
+        if let (Event::Kill | Event::LoseTrack, Some(words)) = (settlement.event, who_and_why) {
             let how = settlement.message.unwrap_or_default();
             let message = storable(format!("{words}; {how}").as_bytes(), MESSAGE_MAX);
             settlement.message = Some(message);
         }
+        if outcome.end != End::Returned {
+            self.rows[node.at()].crash_count = 0;
+        }
         self.record_end(node, &settlement, Some(&outcome.outputs), changes, now);
         true
+    }
+
+    /// A body of ours may have ended its row by itself and be about to say so; the batch is not closed
+    /// before, because closing forgets whose lines and slots those are.
+    pub(super) fn await_reports(&mut self) {
+        let ended = |node: &&Node| self.rows[node.at()].status.is_final();
+        self.awaited = self.stops.keys().filter(ended).copied().collect();
     }
 
     /// A body has written its end itself, so row and log say so already; memory follows. When the row
@@ -105,7 +110,7 @@ impl Active {
         });
     }
 
-    fn record_end(
+    pub(super) fn record_end(
         &mut self,
         node: Node,
         settlement: &Settlement,
@@ -153,7 +158,7 @@ impl Active {
         }
     }
 
-    fn tell(
+    pub(super) fn tell(
         &self,
         node: Node,
         status: QueueStatus,
@@ -202,64 +207,5 @@ impl Active {
         });
         self.change(node, QueueStatus::Killing);
         self.log(node, false, changes, now);
-    }
-
-    /// Settles what a dead process left running, and what we claimed and never started.
-    pub(super) fn adopt_orphans(
-        &mut self,
-        me: &NodeId,
-        park_after: u32,
-        changes: &mut Changes,
-        now: Millis,
-    ) {
-        for i in 0..self.rows.len() {
-            let (node, row) = (Node(i as u32), &self.rows[i]);
-            let runs = matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
-            let ours = row.owner.as_ref() == Some(me);
-            if !runs || (ours && self.stops.contains_key(&node)) {
-                continue;
-            }
-            // A row that we claimed and do not run: the answer to the commit was lost, and bodies
-            // start only after it, so this one never did. What a dead process left behind may run
-            // on; what is being stopped must not be called KILLED, nor started again.
-            let stopped = self.killing || row.is_wanted_dead();
-            let kind = handler::kind_of(self.job(node));
-            let event = match (ours, stopped) {
-                (true, true) if row.is_wanted_dead() => Event::Kill,
-                (true, _) => Event::Orphan,
-                (false, true) => Event::LoseTrack,
-                (false, false) => {
-                    settle_orphan(self.job(node), kind.after_crash, row.crash_count + 1, park_after)
-                }
-            };
-            let owner =
-                row.owner.as_ref().map_or("unknown", |o| o.0.split('-').next().unwrap_or(""));
-            let message = match event {
-                Event::Orphan | Event::Kill if ours => {
-                    "claimed, but never started: the database was away".to_owned()
-                }
-                Event::Orphan => {
-                    format!("its worker (node {owner}) died; starts again, which is safe")
-                }
-                _ if stopped => format!(
-                    "its worker (node {owner}) died; its body may still run on its server or host: \
-                     look there before you act"
-                ),
-                _ => format!(
-                    "its worker (node {owner}) died while it ran; whether it took effect is not known. \
-                     Look at its data, then: procession run … --resume --rerun-unknown, or declare \
-                     the job idempotent"
-                ),
-            };
-            let settlement = Settlement {
-                event,
-                try_count: row.try_count,
-                not_before: Some(now),
-                message: Some(message),
-                tell_owners: event == Event::LoseTrack,
-                unresolved: 0,
-            };
-            self.record_end(node, &settlement, None, changes, now);
-        }
     }
 }

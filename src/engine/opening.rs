@@ -190,6 +190,7 @@ impl QueueDispatcher {
             }
         };
         tx.commit().await.context("take the batch over")?;
+        failpoint!("recover.step");
         self.load_taken(there.batch_id).await?;
         Ok(Resumed { batch_id: there.batch_id, again })
     }
@@ -294,7 +295,9 @@ impl QueueDispatcher {
         let (mut active, owed) =
             Active::rebuild(batch, snapshot, rows, (outputs, outside), self.node.id(), kept, now)?;
         owed.write(&mut tx, self.node.id(), now).await?;
+        failpoint!("recover.step");
         tx.commit().await.context("read a batch from its rows")?;
+        failpoint!("recover.step");
         self.slots.limit_as(&active.snapshot);
         let untold = |node: &Place| {
             self.bodies.get(&active.row(*node).queue_id).is_some_and(|body| !body.is_told)
@@ -311,6 +314,7 @@ impl QueueDispatcher {
         };
         self.active.insert(id, active);
         self.tell(news);
+        self.end_orphans(id);
         Ok(())
     }
 

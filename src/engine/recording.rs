@@ -8,10 +8,10 @@ use crate::domain::secret::Mask;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
-use crate::engine::worker::{Job, Surroundings};
+use crate::engine::worker::{Job, Report, Surroundings, What};
 use crate::handler::{Record, Write};
 use crate::store::log::{ExecutionLog, append_within};
-use crate::store::{self, breach, queue};
+use crate::store::{self, breach, within};
 
 /// One try, as far as its record goes.
 pub(super) struct Recording {
@@ -41,6 +41,12 @@ impl Recording {
             mask,
         }
     }
+}
+
+/// The row of a report whose body wrote its end itself.
+pub(super) fn recorded(report: &Report) -> Option<QueueId> {
+    let is_so = matches!(&report.what, What::Ended(outcome, _) if outcome.is_recorded);
+    is_so.then_some(report.queue_id)
 }
 
 /// The state of a row whose body wrote its end itself.
@@ -87,7 +93,7 @@ impl Record for Recording {
             owner: Some(self.owner.clone()),
         };
         let said = (message.as_deref(), outputs.as_deref());
-        let row = queue::end_within((self.queue_id, self.attempt, &self.owner), status, said, now);
+        let row = within::end_within((self.queue_id, self.attempt, &self.owner), status, said, now);
         let write = |(sql, values)| Write { sql, values };
         vec![write(row), write(append_within(&log, now))]
     }

@@ -2,10 +2,13 @@
 
 use crate::domain::declare::{SecretFrom, SecretSource};
 use crate::domain::secret::SHORTEST;
+use crate::engine::patience::answered;
 use crate::engine::seal::Key;
+use crate::handler::StopReason;
 use crate::store::{self, Db};
 use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::{BTreeMap, BTreeSet};
+use tokio::sync::watch;
 
 /// The secrets of these names; else the sentence for the user, which says what is missing and where it
 /// was looked for.
@@ -13,6 +16,7 @@ pub(super) async fn fetch(
     db: &Db,
     sources: &[SecretSource],
     names: BTreeSet<String>,
+    stop: &watch::Receiver<Option<StopReason>>,
 ) -> Result<BTreeMap<String, SecretString>, String> {
     let mut found = BTreeMap::new();
     for name in names {
@@ -21,7 +25,7 @@ pub(super) async fn fetch(
             Some(SecretFrom::Env(variable)) => from_environment(&name, variable)?,
             Some(SecretFrom::File(path)) => from_file(&name, path).await?,
             Some(SecretFrom::Sealed(text)) => open(&name, text)?,
-            None => open(&name, &stored(db, &name).await?)?,
+            None => open(&name, &stored(db, &name, stop).await?)?,
         };
         usable(&name, &secret)?;
         found.insert(name, secret);
@@ -50,12 +54,18 @@ async fn from_file(name: &str, path: &str) -> Result<SecretString, String> {
     Ok(SecretString::from(line))
 }
 
-async fn stored(db: &Db, name: &str) -> Result<String, String> {
-    let read = async {
+async fn stored(
+    db: &Db,
+    name: &str,
+    stop: &watch::Receiver<Option<StopReason>>,
+) -> Result<String, String> {
+    let read = || async {
         let mut tx = db.read().await?;
         store::secret::sealed(&mut tx, name).await
     };
-    let found = read.await.map_err(|error| format!("secret {name} cannot be read: {error:#}"))?;
+    let found = answered(stop, read)
+        .await
+        .map_err(|error| format!("secret {name} cannot be read: {error:#}"))?;
     found.ok_or_else(|| {
         format!(
             "secret {name} is not known; define it under secrets: in the definition, or store it: \

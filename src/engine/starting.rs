@@ -1,5 +1,6 @@
 //! A claimed row becomes a try: all that the worker needs is put together, after the commit.
 
+use crate::domain::batch::Snapshot;
 use crate::domain::dag::Node as Place;
 use crate::domain::id::BatchId;
 use crate::domain::tx_class::IdemKey;
@@ -12,7 +13,18 @@ use tokio::sync::watch;
 impl QueueDispatcher {
     /// Starts the body of a row whose claim is committed.
     pub(super) fn spawn(&mut self, id: BatchId, place: Place) {
-        let Some(active) = self.active.get_mut(&id) else { return };
+        if let Some((job, snapshot)) = self.put_together(id, place) {
+            tokio::spawn(run_task(job, snapshot, self.around.clone()));
+        }
+    }
+
+    /// What a task about a row needs, with its switch and its log kept here.
+    pub(super) fn put_together(
+        &mut self,
+        id: BatchId,
+        place: Place,
+    ) -> Option<(Job, Arc<Snapshot>)> {
+        let active = self.active.get_mut(&id)?;
         let (stopper, stop) = watch::channel(None);
         active.started(place, stopper.clone());
         let (row, def) = (active.row(place), active.job(place));
@@ -41,6 +53,6 @@ impl QueueDispatcher {
             log: RunLog::new(self.around.log_max_bytes),
         };
         self.bodies.insert(job.queue_id, Body { log: job.log.clone(), is_told: false });
-        tokio::spawn(run_task(job, active.snapshot.clone(), self.around.clone()));
+        Some((job, active.snapshot.clone()))
     }
 }

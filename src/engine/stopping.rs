@@ -5,7 +5,8 @@ use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node;
 use crate::domain::job::OnFailure;
 use crate::domain::notice;
-use crate::domain::queue::{Event, QueueStatus};
+use crate::domain::queue::{Event, NOT_LOOKED_UP, QueueStatus};
+use crate::domain::readiness::Released;
 use crate::domain::settlement::Retries;
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
@@ -34,7 +35,9 @@ impl Active {
         self.forget_waiting();
         for i in 0..self.rows.len() {
             let (node, from) = (Node(i as u32), self.rows[i].status);
-            if !matches!(from, QueueStatus::Running | QueueStatus::Killing)
+            if self.rows[i].waits_unresolved() {
+                self.lose_track(node, changes, now);
+            } else if !matches!(from, QueueStatus::Running | QueueStatus::Killing)
                 && let Ok(to) = from.after(Event::Kill)
             {
                 self.change(node, to);
@@ -99,6 +102,11 @@ impl Active {
     /// Leaves a job that waits as it is, because the batch has stopped at a failure.
     fn leave(&mut self, node: Node, changes: &mut Changes, now: Millis) -> bool {
         let row = &self.rows[node.at()];
+        if self.stopped.is_some() && row.waits_unresolved() {
+            let released = self.lose_track(node, changes, now);
+            self.leave_with(released, changes, now);
+            return true;
+        }
         let runs = matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
         let (Some(stopped), Ok(to), false) =
             (&self.stopped, row.status.after(Event::FailUpstream), runs)
@@ -117,14 +125,33 @@ impl Active {
         self.rows[node.at()].error_message = Some(said);
         let released = self.change(node, to);
         self.move_row(node, from, to, changes, now);
-        // What hangs below is given up with it, or would have its turn now; nothing has.
+        self.leave_with(released, changes, now);
+        true
+    }
+
+    /// What hangs below a job that is left is given up with it, or would have its turn now; nothing
+    /// has.
+    fn leave_with(&mut self, released: Released, changes: &mut Changes, now: Millis) {
         for (below, from, to) in released.left {
             self.move_row(below, from, to, changes, now);
         }
         for below in released.ready {
             self.leave(below, changes, now);
         }
-        true
+    }
+
+    /// A job that waits is stopped while the outcome of an earlier try is open: nobody may say that it
+    /// did nothing.
+    fn lose_track(&mut self, node: Node, changes: &mut Changes, now: Millis) -> Released {
+        let (from, to) = (self.row(node).status, QueueStatus::Unknown);
+        let row = &mut self.rows[node.at()];
+        (row.status, row.error_message) = (to, Some(NOT_LOOKED_UP.to_owned()));
+        let id = row.queue_id.0;
+        changes.said.entry(NOT_LOOKED_UP.to_owned()).or_default().push(id);
+        changes.moved.entry((from, to)).or_default().push(id);
+        let told = self.tell(node, to, &[], changes, now);
+        self.log(node, told, changes, now);
+        self.change(node, to)
     }
 
     /// Whether a try that started then may be followed by another. A job that an operator started

@@ -15,6 +15,7 @@ use crate::domain::tx_class::IdemKey;
 use crate::engine::children::{Ask, Children};
 use crate::engine::clock::Clock;
 use crate::engine::earlier::last_checks;
+use crate::engine::patience::answered;
 use crate::engine::recording::{Recording, refuse_marked};
 use crate::engine::secret;
 use crate::handler::log::{Line, RunLog};
@@ -107,6 +108,8 @@ pub(super) struct Surroundings {
     pub(super) handlers: Arc<handler::Options>,
     /// Counts the renewals of this process's lease.
     pub(super) pulse: watch::Receiver<u64>,
+    /// Second connections to data sources.
+    pub(super) watchers: Arc<handler::watch::Watchers>,
     pub(super) log_flush: Duration,
     pub(super) log_max_bytes: usize,
 }
@@ -163,6 +166,7 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         record: Arc::new(Recording::of(job, around, mask.clone())),
         batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
         pulse: around.pulse.clone(),
+        watchers: around.watchers.clone(),
         options: around.handlers.clone(),
     };
     let done = CancellationToken::new();
@@ -173,8 +177,7 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         job.began,
         done.clone(),
     ));
-    // Ends the flusher also when the handler panics. Not aborted: a cancelled transaction would
-    // poison its connection.
+    // Ends the flusher also when the handler panics. Not aborted: the last lines would be missing.
     let ended = done.drop_guard();
     let work = async {
         let outcome = handler.run(&task, &context).await;
@@ -207,7 +210,7 @@ async fn bind(
     let mut needed =
         params::secrets_needed(&job.def, layers, &output).map_err(|e| e.to_string())?;
     needed.extend(http_call::secrets(job.def.http.as_ref(), host(job, snapshot)));
-    let secrets = secret::fetch(&around.db, &snapshot.shared.secrets, needed).await?;
+    let secrets = secret::fetch(&around.db, &snapshot.shared.secrets, needed, &job.stop).await?;
     let mask = Mask::of(secrets.values());
     let known = |name: &str| secrets.get(name).cloned();
     let outside = Outside { output: &output, secret: Some(&known) };
@@ -228,7 +231,8 @@ async fn task(
     around: &Surroundings,
 ) -> Result<Task, Outcome> {
     refuse_marked(job, around).await?;
-    let last_checks = last_checks(&around.db, &job.batch, &job.def).await.map_err(|error| {
+    let look = || last_checks(&around.db, &job.batch, &job.def);
+    let last_checks = answered(&job.stop, look).await.map_err(|error| {
         let message =
             format!("cannot look up what its checks found before: {error:#}; nothing was run");
         Outcome::ended(End::Failed, message)
@@ -351,9 +355,7 @@ struct RowClaim {
 impl Claim for RowClaim {
     fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
         Box::pin(async move {
-            let mut tx = self.db.read().await?;
-            let ours = queue::is_ours(&mut tx, self.queue_id, self.attempt, &self.owner).await?;
-            drop(tx);
+            let ours = answered(&self.stop, || self.read_ours()).await?;
             if !ours {
                 // A row that is KILLING says so before its stop is sent, which comes right after
                 // that commit.
@@ -378,6 +380,11 @@ impl Claim for RowClaim {
 }
 
 impl RowClaim {
+    async fn read_ours(&self) -> anyhow::Result<bool> {
+        let mut tx = self.db.read().await?;
+        queue::is_ours(&mut tx, self.queue_id, self.attempt, &self.owner).await
+    }
+
     async fn write_waits_on(&self, what: Option<&str>) -> anyhow::Result<()> {
         let mut tx = self.db.begin().await?;
         queue::set_waits_on(&mut tx, self.queue_id, self.attempt, &self.owner, what).await?;

@@ -1,4 +1,4 @@
-//! The child process of a script: its command line, environment and what it prints.
+//! What a script is started with, and what it prints.
 
 use crate::domain::job::ParamMode;
 use crate::domain::outcome::Stream;
@@ -9,10 +9,9 @@ use crate::handler::lines::Lines;
 use crate::handler::log::RunLog;
 use crate::handler::{Options, Task};
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{ChildStderr, ChildStdout, Command};
+use tokio::process::{ChildStderr, ChildStdout};
 
 /// Most `::output` lines that are kept.
 const VALUES_MAX: usize = 1_000;
@@ -24,8 +23,20 @@ pub(crate) fn run_name(task: &Task) -> String {
     format!("{}:{}", task.lock_name, task.attempt)
 }
 
-/// The command for a task's script, which is written to `dir`.
-pub(crate) fn command(task: &Task, options: &Options, dir: &Dir) -> Result<Command, String> {
+/// What is to be started for a task.
+pub(crate) struct Plan {
+    /// By its absolute path.
+    pub(crate) interpreter: PathBuf,
+    /// The script.
+    pub(crate) file: PathBuf,
+    /// Where it works.
+    pub(crate) folder: PathBuf,
+    /// All it sees of the environment.
+    pub(crate) variables: BTreeMap<String, String>,
+}
+
+/// The plan for a task's script, which is written to `dir`.
+pub(crate) fn plan(task: &Task, options: &Options, dir: &Dir) -> Result<Plan, String> {
     let script = task.job.script.as_deref().ok_or("the job has no script")?;
     let word = task.job.interpreter.as_deref().unwrap_or("sh");
     let interpreter = options.interpreters.get(word).ok_or_else(|| {
@@ -37,17 +48,9 @@ pub(crate) fn command(task: &Task, options: &Options, dir: &Dir) -> Result<Comma
     }
     let file = dir.path().join("script");
     std::fs::write(&file, script).map_err(|e| format!("cannot write the script: {e}"))?;
-    let mut command = Command::new(interpreter);
-    command
-        .arg(&file)
-        .current_dir(task.job.working_dir.as_deref().map_or(dir.path(), Path::new))
-        .env_clear()
-        .envs(environment(task, options))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
-    Ok(command)
+    let folder = task.job.working_dir.as_deref().map_or(dir.path(), Path::new).to_owned();
+    let variables = environment(task, options);
+    Ok(Plan { interpreter: interpreter.clone(), file, folder, variables })
 }
 
 /// Everything a script sees: what the options let through, and what we tell it. Our own
@@ -67,6 +70,7 @@ fn environment(task: &Task, options: &Options) -> BTreeMap<String, String> {
     tell("PROCESSION_GROUP", task.batch.group.to_string());
     tell("PROCESSION_ATTEMPT", task.attempt.to_string());
     tell("PROCESSION_QUEUE_ID", task.queue_id.0.to_string());
+    tell("PROCESSION_IDEM_KEY", task.idem_key.clone());
     if let Some(day) = task.batch.business_date {
         tell("PROCESSION_BUSINESS_DATE", day.to_string());
     }
@@ -81,6 +85,9 @@ fn upper(name: &str) -> String {
     };
     name.chars().map(shell).collect()
 }
+
+/// What a script prints to: standard output and standard error.
+pub(crate) type Pipes = (Option<ChildStdout>, Option<ChildStderr>);
 
 /// Reads what a script prints: to the log, and `::output name=value` lines to `values`.
 pub(crate) struct Reader<'a> {
@@ -99,7 +106,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads both pipes until both are closed. May be dropped and followed by `finish`.
-    pub(crate) async fn read(&mut self, pipes: (Option<ChildStdout>, Option<ChildStderr>)) {
+    pub(crate) async fn read(&mut self, pipes: Pipes) {
         let (mut out, mut err) = pipes;
         let (mut out_chunk, mut err_chunk) = (vec![0; CHUNK], vec![0; CHUNK]);
         while out.is_some() || err.is_some() {

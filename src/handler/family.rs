@@ -1,11 +1,12 @@
 //! Finds the processes of a script and ends them, those that left its group included.
 //!
 //! A group alone misses what called `setsid` or forked twice; those still carry the cookie in the
-//! environment they were started with. What cleared its environment *and* left the group is not
-//! found: only a cgroup would hold that, which needs rights we do not ask for.
+//! environment they were started with. What cleared its environment *and* left the group is found
+//! only from above, by its keeper: it stays below that, whatever it does.
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 /// The environment variable that marks the processes of one try.
@@ -65,18 +66,118 @@ impl Family {
     }
 }
 
-/// A living process of a try of `run` before `attempt`.
-pub(crate) fn earlier(run: &str, attempt: u32) -> Option<Member> {
+/// One process, as the system's table had it.
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    /// Its number.
+    pub(crate) pid: i32,
+    parent: i32,
+    /// Its group.
+    pub(crate) group: i32,
+    /// Its name.
+    pub(crate) name: String,
+    /// When it started, in ticks since boot: with its number, its name for good.
+    started: u64,
+    /// It runs; a zombie does not.
+    pub(crate) is_living: bool,
+}
+
+/// All processes of the system that can be seen.
+pub(crate) fn processes() -> Vec<Process> {
+    pids().into_iter().filter_map(process).collect()
+}
+
+/// What descends from one of `roots`, without them, and without `except` and what descends from that.
+pub(crate) fn below(all: &[Process], roots: &BTreeSet<i32>, except: i32) -> BTreeSet<i32> {
+    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    for process in all {
+        children.entry(process.parent).or_default().push(process.pid);
+    }
+    let (mut found, mut open) = (BTreeSet::new(), Vec::from_iter(roots.iter().copied()));
+    while let Some(pid) = open.pop() {
+        for child in children.get(&pid).into_iter().flatten() {
+            if *child != except && found.insert(*child) {
+                open.push(*child);
+            }
+        }
+    }
+    found
+}
+
+/// What earlier tries of `run` than `attempt` left here: whoever carries the cookie of one, and what
+/// descends from those. Never this process, though it may have been started by such a script.
+pub(crate) fn earlier(all: &[Process], run: &str, attempt: u32) -> BTreeSet<i32> {
     let start = format!("{COOKIE}={run}:");
     let is_earlier = |entry: &[u8]| {
         let number = entry.strip_prefix(start.as_bytes()).and_then(|n| str::from_utf8(n).ok());
         number.and_then(|n| n.parse::<u32>().ok()).is_some_and(|n| n < attempt)
     };
-    pids().into_iter().find_map(|pid| {
-        let is_one = has_variable(pid, is_earlier);
-        let (name, _) = is_one.then(|| living(pid))??;
-        Some(Member { pid, name, is_in_group: false })
-    })
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    let carries = |p: &&Process| p.is_living && p.pid != own && has_variable(p.pid, is_earlier);
+    let carriers: BTreeSet<i32> = all.iter().filter(carries).map(|p| p.pid).collect();
+    below(all, &carriers, own).union(&carriers).copied().collect()
+}
+
+/// Ends a tree whose members start others meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct Hunt {
+    seen: BTreeMap<i32, Process>,
+}
+
+impl Hunt {
+    /// Looks of `freeze`, at most. Two are enough for anything but a fork bomb without a limit.
+    const LOOKS: usize = 50;
+
+    /// Stops (SIGSTOP) whatever `find` picks until it picks nobody new. What is killed makes room
+    /// for what a fork bomb wants to start next; what is stopped does not, and starts nothing.
+    pub(crate) fn freeze(&mut self, find: &impl Fn(&[Process]) -> BTreeSet<i32>) {
+        for _ in 0..Self::LOOKS {
+            let all = processes();
+            let found = find(&all);
+            let is_new = |p: &&Process| p.is_living && !self.seen.contains_key(&p.pid);
+            let fresh: Vec<Process> =
+                all.iter().filter(|p| found.contains(&p.pid)).filter(is_new).cloned().collect();
+            if fresh.is_empty() {
+                return;
+            }
+            send(&all, &found, Signal::SIGSTOP);
+            self.seen.extend(fresh.into_iter().map(|p| (p.pid, p)));
+        }
+    }
+
+    /// KILLs what was stopped, and what `find` picks now; whether anybody was there to be killed.
+    pub(crate) fn strike(&mut self, find: &impl Fn(&[Process]) -> BTreeSet<i32>) -> bool {
+        let all = processes();
+        let mut found = find(&all);
+        let is_same = |p: &&Process| self.seen.get(&p.pid).is_some_and(|s| s.started == p.started);
+        found.extend(all.iter().filter(is_same).map(|p| p.pid));
+        send(&all, &found, Signal::SIGKILL);
+        let mut living =
+            all.into_iter().filter(|p| p.is_living && found.contains(&p.pid)).peekable();
+        let is_anybody = living.peek().is_some();
+        self.seen.extend(living.map(|p| (p.pid, p)));
+        is_anybody
+    }
+
+    /// All that were found living.
+    pub(crate) fn found(&self) -> impl Iterator<Item = &Process> {
+        self.seen.values()
+    }
+}
+
+/// Sends a signal to these; to a group at once when it is wholly theirs, for a child that is being
+/// born cannot slip through that.
+fn send(all: &[Process], to: &BTreeSet<i32>, signal: Signal) {
+    let others: BTreeSet<i32> =
+        all.iter().filter(|p| !to.contains(&p.pid)).map(|p| p.group).collect();
+    let groups: BTreeSet<i32> =
+        all.iter().filter(|p| to.contains(&p.pid)).map(|p| p.group).collect();
+    for group in groups.difference(&others).filter(|group| **group > 1) {
+        let _nobody_is_left = killpg(Pid::from_raw(*group), signal);
+    }
+    for process in all.iter().filter(|p| to.contains(&p.pid) && others.contains(&p.group)) {
+        let _gone_by_itself = kill(Pid::from_raw(process.pid), signal);
+    }
 }
 
 /// The numbers of all processes.
@@ -87,27 +188,65 @@ pub(crate) fn pids() -> Vec<i32> {
 
 /// Name and group of a process; `None` when there is none or it is a zombie.
 fn living(pid: i32) -> Option<(String, i32)> {
+    process(pid).filter(|p| p.is_living).map(|p| (p.name, p.group))
+}
+
+fn process(pid: i32) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // `pid (name) state ppid group …`; the name may hold anything, also `)`.
     let (head, tail) = stat.rsplit_once(')')?;
-    let mut fields = tail.split_ascii_whitespace();
-    let (state, _parent, group) = (fields.next()?, fields.next()?, fields.next()?);
-    if matches!(state, "Z" | "X") {
-        return None;
-    }
-    let name = head.split_once('(').map_or("", |(_, name)| name).to_owned();
-    Some((name, group.parse().ok()?))
+    let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
+    Some(Process {
+        pid,
+        parent: fields.get(1)?.parse().ok()?,
+        group: fields.get(2)?.parse().ok()?,
+        name: head.split_once('(').map_or("", |(_, name)| name).to_owned(),
+        // The 22nd field; the state, which comes behind the name, is the third.
+        started: fields.get(19)?.parse().ok()?,
+        is_living: !matches!(*fields.first()?, "Z" | "X"),
+    })
 }
 
 /// When a process started, in the kernel's ticks since boot: with its number, its name for good.
 pub(crate) fn started(pid: i32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The 22nd field; the state, which comes behind the name, is the third.
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+    process(pid).map(|p| p.started)
 }
 
 /// Whether the environment a process was started with has such an entry.
 fn has_variable(pid: i32, is_it: impl Fn(&[u8]) -> bool) -> bool {
     let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     environ.split(|b| *b == 0).any(is_it)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: i32, parent: i32) -> Process {
+        Process { pid, parent, group: pid, name: String::new(), started: 0, is_living: true }
+    }
+
+    #[test]
+    fn a_tree_is_all_that_descends_whatever_the_order_of_numbers() {
+        // 1 ─ 10 ┬ 30 ─ 5
+        //        └ 20 ─ 40       1 ─ 11 ─ 12
+        let pairs = [(1, 0), (10, 1), (30, 10), (5, 30), (20, 10), (40, 20), (11, 1), (12, 11)];
+        let all: Vec<Process> = pairs.map(|(pid, parent)| process(pid, parent)).into();
+        let of = |roots: &[i32], except| -> Vec<i32> {
+            below(&all, &roots.iter().copied().collect(), except).into_iter().collect()
+        };
+        assert_eq!(of(&[10], 0), [5, 20, 30, 40]);
+        assert_eq!(of(&[10], 20), [5, 30]);
+        assert_eq!(of(&[30, 11], 0), [5, 12]);
+        assert_eq!(of(&[40, 99], 0), Vec::<i32>::new());
+    }
+
+    #[test]
+    fn this_process_is_in_the_table_with_its_parent() {
+        let own = i32::try_from(std::process::id()).expect("a number");
+        let all = processes();
+        let this = all.iter().find(|p| p.pid == own).expect("this process");
+        assert!(this.is_living && this.started > 0, "{this:?}");
+        assert!(below(&all, &BTreeSet::from([this.parent]), 0).contains(&own));
+    }
 }

@@ -12,10 +12,12 @@ use crate::db::session::{Brake, Session, SessionId, Target};
 use crate::domain::outcome::{Outputs, Stream};
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::target::Fault;
-use crate::handler::{Context, StopReason};
+use crate::handler::watch::Watched;
+use crate::handler::{Context, StopReason, UNCONFIRMED};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -43,6 +45,8 @@ pub(crate) struct Ladder<'a> {
     id: Option<SessionId>,
     brake: Brake,
     was_sent: AtomicBool,
+    /// What keeps us from asking the server, while something does.
+    trouble: Mutex<Option<String>>,
 }
 
 impl<'a> Ladder<'a> {
@@ -61,7 +65,19 @@ impl<'a> Ladder<'a> {
             id: session.id().cloned(),
             brake: session.brake(),
             was_sent: AtomicBool::new(false),
+            trouble: Mutex::new(None),
         }
+    }
+
+    /// A ladder for session `id`, which is not ours but was found by `session`.
+    pub(crate) fn of_orphan(
+        session: &Session,
+        id: SessionId,
+        target: &'a Target,
+        lock_name: &'a str,
+        ctx: &'a Context,
+    ) -> Self {
+        Self { id: Some(id), ..Self::new(session, target, lock_name, ctx) }
     }
 
     /// `session 42`
@@ -69,13 +85,21 @@ impl<'a> Ladder<'a> {
         self.id.as_ref().map_or("the session".to_owned(), |id| format!("session {}", id.number))
     }
 
+    /// How an outcome says that it could not be seen to go.
+    pub(crate) fn unconfirmed(&self) -> String {
+        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = trouble.as_ref().map_or(String::new(), |trouble| format!(" ({trouble})"));
+        format!("{UNCONFIRMED}: {} may still run on the server{why}", self.name())
+    }
+
     fn say(&self, text: impl AsRef<str>) {
         self.ctx.log.line(Stream::System, text);
     }
 
-    /// Runs `work` to its end, or stops it when the context says so.
+    /// Runs `work` to its end, or stops it when the context says so. When its connection turns out to
+    /// be dead, it is dropped and ends as any lost connection.
     pub(crate) async fn guard(&self, work: impl Future<Output = Result<Outputs, Fault>>) -> Ended {
-        let mut work = pin!(work);
+        let mut work = pin!(self.watched(work));
         let reason = tokio::select! {
             biased;
             done = &mut work => return Ended::Own(done),
@@ -91,7 +115,33 @@ impl<'a> Ladder<'a> {
         tokio::select! {
             biased;
             done = &mut work => self.judge(done, reason),
-            gone = self.climb() => Ended::LeftBehind(reason, gone),
+            gone = self.climb(self.grace(reason)) => Ended::LeftBehind(reason, gone),
+        }
+    }
+
+    async fn watched(
+        &self,
+        work: impl Future<Output = Result<Outputs, Fault>>,
+    ) -> Result<Outputs, Fault> {
+        let Some(id) = &self.id else { return work.await };
+        let watched = Watched { target: self.target, id, lock_name: self.lock_name };
+        tokio::select! {
+            biased;
+            done = work => done,
+            why = self.ctx.watchers.dead(watched, self.ctx.options.look_every) => {
+                self.say(format!("gives the connection of {} up: {why}", self.name()));
+                Err(Fault::At("while it ran".to_owned(), SessionError::Lost(why)))
+            }
+        }
+    }
+
+    /// Nothing may outlive the moment at which another takes the row of a process that lost its lease.
+    fn grace(&self, reason: StopReason) -> Duration {
+        match reason {
+            StopReason::TimedOut | StopReason::Killed | StopReason::HandedBack => {
+                self.ctx.options.kill_grace
+            }
+            StopReason::Fenced => Duration::ZERO,
         }
     }
 
@@ -106,17 +156,20 @@ impl<'a> Ladder<'a> {
         if was_braked || was_sent { Ended::Stopped(reason) } else { Ended::Own(done) }
     }
 
-    /// Cancels until the grace is over, then ends the session; whether it is gone. The body's
-    /// future is polled beside this and usually ends first.
-    async fn climb(&self) -> bool {
+    /// Cancels until the grace is over, then ends the session; whether it is gone. The body's future is
+    /// polled beside this and usually ends first.
+    ///
+    /// Without a grace nothing is cancelled at all: a cancel that is swallowed lets a procedure go on to
+    /// its next statement (MariaDB's `DO SLEEP (30); INSERT …` inserted), the end of its session never.
+    pub(crate) async fn climb(&self, grace: Duration) -> bool {
         let Some(id) = &self.id else {
             // SQLite looks at the brake every thousand steps; only waiting for a lock is longer.
-            sleep(self.ctx.options.kill_grace + self.ctx.options.kill_confirm).await;
+            sleep(grace + self.ctx.options.kill_confirm).await;
             return false;
         };
         let start = Stopwatch::start();
         let (mut control, mut sent, mut is_said) = (None, 0_u32, false);
-        while start.elapsed() < self.ctx.options.kill_grace {
+        while start.elapsed() < grace {
             if let Some(open) = self.connected(&mut control).await {
                 // Said before it is sent: the body may end, and this future with it, at once.
                 self.was_sent.store(true, Ordering::SeqCst);
@@ -127,12 +180,15 @@ impl<'a> Ladder<'a> {
                     Ok(Ok(true)) => sent += 1,
                     Ok(Ok(false)) => return self.confirm(Duration::ZERO).await,
                     Ok(Err(error)) => self.complain(&mut control, "cancel", &error).await,
-                    Err(_) => control = None,
+                    Err(_) => self.forget(&mut control),
                 }
             }
             sleep(REPEAT).await;
         }
-        self.say(format!("still runs after {sent} cancels: ending its session"));
+        match grace.is_zero() {
+            true => self.say("there is no time to wait: ending its session"),
+            false => self.say(format!("still runs after {sent} cancels: ending its session")),
+        }
         self.confirm(Duration::ZERO).await
     }
 
@@ -175,7 +231,7 @@ impl<'a> Ladder<'a> {
                         }
                     }
                     Ok(Err(error)) => self.complain(&mut control, "look for it", &error).await,
-                    Err(_) => control = None,
+                    Err(_) => self.forget(&mut control),
                 }
             }
             sleep(LOOK).await;
@@ -193,7 +249,7 @@ impl<'a> Ladder<'a> {
         match timeout(self.target.timeout, open.terminate(id)).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => self.complain(control, "end its session", &error).await,
-            Err(_) => *control = None,
+            Err(_) => self.forget(control),
         }
     }
 
@@ -201,11 +257,33 @@ impl<'a> Ladder<'a> {
     async fn connected<'c>(&self, control: &'c mut Option<Control>) -> Option<&'c mut Control> {
         if control.is_none() {
             match Control::open(self.target).await {
-                Ok(open) => *control = open,
-                Err(error) => self.say(format!("no second connection to stop it: {error}")),
+                Ok(open) => {
+                    self.is_well();
+                    *control = open;
+                }
+                Err(error) => self.stumble(format!("no second connection to stop it: {error}")),
             }
         }
         control.as_mut()
+    }
+
+    /// Writes down what keeps us from asking, once for as long as it stays the same: it is met every 50
+    /// ms.
+    fn stumble(&self, said: String) {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        if trouble.as_ref() != Some(&said) {
+            self.say(&said);
+            *trouble = Some(said);
+        }
+    }
+
+    fn forget(&self, control: &mut Option<Control>) {
+        self.stumble(format!("the server did not answer within {:?}", self.target.timeout));
+        *control = None;
+    }
+
+    fn is_well(&self) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Error 1095 on MariaDB: the body runs a SQL SECURITY DEFINER procedure of somebody else, and
@@ -218,7 +296,7 @@ impl<'a> Ladder<'a> {
             }
             _ => "",
         };
-        self.say(format!("could not {what}: {error}{hint}"));
+        self.stumble(format!("could not {what}: {error}{hint}"));
         if !matches!(error, SessionError::Database(_)) {
             *control = None;
         }
@@ -235,7 +313,7 @@ impl<'a> Ladder<'a> {
             match timeout(self.target.timeout, open.is_alive(id, self.lock_name)).await {
                 Ok(Ok(answer)) => is_alive = Some(answer),
                 Ok(Err(error)) => self.complain(&mut control, "look for it", &error).await,
-                Err(_) => control = None,
+                Err(_) => self.forget(&mut control),
             }
             if is_alive == Some(false) {
                 break;

@@ -79,14 +79,8 @@ pub(crate) async fn after_stop(
     if !was_stopped || outcome.reach == Reach::Before {
         return outcome;
     }
-    let found = async {
-        let mut session = Session::open(target).await?;
-        let found = book::read(&mut session, task).await;
-        session.close().await;
-        found
-    };
     let desk = Desk { task, ctx };
-    match found.await {
+    match look(task, target).await {
         Ok(Found::Nothing) => outcome,
         Ok(Found::Done { attempt, outputs }) => {
             desk.say("it had ended by itself before the stop reached it");
@@ -99,6 +93,39 @@ pub(crate) async fn after_stop(
             Outcome::ended(End::Unknown, said)
         }
     }
+}
+
+/// What became of a try whose worker died and of which nothing runs any more, as `outcome` says: what
+/// has not taken effect by now never will.
+pub(crate) async fn after_orphan(
+    task: &Task,
+    ctx: &Context,
+    target: &Target,
+    outcome: Outcome,
+) -> Outcome {
+    let desk = Desk { task, ctx };
+    match look(task, target).await {
+        Ok(Found::Nothing) => {
+            Outcome::ended(End::Killed, "its worker died; nothing of it took effect (ledger)")
+        }
+        // The row is to be ended by whoever asks, whatever class it is.
+        Ok(Found::Done { attempt, outputs }) => {
+            Outcome { is_recorded: false, ..desk.resolved(attempt, outputs) }
+        }
+        Ok(Found::Open { attempt }) => desk.torn(attempt),
+        Err(error) => {
+            desk.say(format!("what it left could not be looked up: {error}"));
+            outcome
+        }
+    }
+}
+
+/// Reads the key on a connection of its own.
+async fn look(task: &Task, target: &Target) -> Result<Found, SessionError> {
+    let mut session = Session::open(target).await.map_err(SessionError::from)?;
+    let found = book::read(&mut session, task).await;
+    session.close().await;
+    found
 }
 
 /// An outcome in the place of a fault, because all that is known of the try is in it.

@@ -4,6 +4,8 @@
 //! A new job type is one file here and one line in `HANDLERS`.
 
 mod address;
+mod alone;
+mod away;
 mod batch;
 mod bind;
 mod book;
@@ -11,15 +13,22 @@ pub mod checks;
 mod child;
 mod dir;
 mod earlier;
+mod ending;
 mod family;
 mod http;
 mod http_answer;
+#[cfg(target_os = "linux")]
+pub mod keeper;
+mod kept;
 mod ladder;
+pub mod leash;
 mod ledger;
 mod lines;
+mod link;
 pub mod log;
 mod noop;
 mod once;
+mod orphan;
 mod proc;
 mod script;
 mod sensor;
@@ -28,13 +37,14 @@ pub mod source;
 mod sql;
 mod stopwatch;
 mod target;
+pub mod watch;
 
 use crate::db;
 use crate::domain::batch::{BatchOrder, BatchStatus};
 use crate::domain::body::HttpHost;
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::job::{JobDef, JobKind};
-use crate::domain::outcome::{Outcome, Outputs};
+use crate::domain::outcome::{End, Outcome, Outputs};
 use crate::domain::params::{BatchValues, BoundParam};
 use crate::domain::queue::QueueStatus;
 use crate::domain::source::Source;
@@ -45,7 +55,6 @@ use secrecy::SecretString;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::sync::watch;
 
 /// Every job type, in the order in which documents list them.
 pub static HANDLERS: &[&dyn WorkerHandler] = &[
@@ -75,6 +84,29 @@ pub trait WorkerHandler: Send + Sync {
 
     /// Runs one try of one job to its end.
     fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome>;
+
+    /// Ends what a try left running whose worker died, see `end_orphan`.
+    fn end_orphan<'a>(&'a self, _: &'a Task, _: &'a Context) -> BoxFuture<'a, Outcome> {
+        let said = "its worker died; what became of it is not known";
+        Box::pin(std::future::ready(Outcome::ended(End::Unknown, said)))
+    }
+}
+
+/// Ends what the last try of `task` left running, whose worker died while the row was to be stopped.
+/// `task.attempt` is that try's number; `ctx.claim` is not asked.
+///
+/// `Killed`: it ran, was ended, and is proven gone. `Unknown` with a message that starts with
+/// `NOTHING_RUNS`: there is nothing of it to be ended, so whoever keeps a ledger may look there.
+/// `Unknown` with `UNCONFIRMED`: it may still run; asking again is right. Any other `Unknown`: this
+/// type of job leaves nothing that could be found.
+pub async fn end_orphan(task: &Task, ctx: &Context) -> Outcome {
+    match find(task.job.job_type.as_str()) {
+        Some(handler) => handler.end_orphan(task, ctx).await,
+        None => {
+            let said = format!("this binary knows no job type {}", task.job.job_type);
+            Outcome::ended(End::Unknown, said)
+        }
+    }
 }
 
 /// One try of one job, with everything it needs worked out.
@@ -163,6 +195,12 @@ pub trait Record: Send + Sync {
 /// How a body says that its row is not its own any more, so that nothing was run.
 pub const NOT_OURS: &str = "the row belongs to another start by now";
 
+/// How an outcome says that what was to be stopped could not be seen to go, so that it may still run.
+pub const UNCONFIRMED: &str = "kill unconfirmed";
+
+/// How an outcome says that nothing of a dead worker's try is left to be ended.
+pub const NOTHING_RUNS: &str = "its worker died; nothing of it runs";
+
 /// How another batch ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchEnd {
@@ -191,7 +229,7 @@ pub struct Context {
     /// Where its lines go.
     pub log: log::RunLog,
     /// Turns from `None` to a reason when the body must stop.
-    pub stop: watch::Receiver<Option<StopReason>>,
+    pub stop: tokio::sync::watch::Receiver<Option<StopReason>>,
     /// Whether the row is still ours.
     pub claim: std::sync::Arc<dyn Claim>,
     /// What is written with its effect, when it is recorded.
@@ -199,7 +237,9 @@ pub struct Context {
     /// Other batches.
     pub batches: std::sync::Arc<dyn Batches>,
     /// Counts the renewals of this process's lease, for bodies that watch over themselves.
-    pub pulse: watch::Receiver<u64>,
+    pub pulse: tokio::sync::watch::Receiver<u64>,
+    /// Second connections, over which bodies are looked after.
+    pub watchers: std::sync::Arc<watch::Watchers>,
     /// Settings.
     pub options: std::sync::Arc<Options>,
 }

@@ -20,7 +20,7 @@ use crate::handler::signature::{Slot, arrange, choose, parse_name};
 use crate::handler::sql::{self, log_warnings, refuse_open_transaction};
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::target::{self, Body, Fault};
-use crate::handler::{Context, Task, WorkerHandler, bind};
+use crate::handler::{Context, Task, WorkerHandler, bind, orphan};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 
@@ -40,6 +40,10 @@ impl WorkerHandler for Proc {
 
     fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
         Box::pin(async move { target::run(task, ctx, &Call { task, log: &ctx.log }).await })
+    }
+
+    fn end_orphan<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+        Box::pin(orphan::end(task, ctx))
     }
 }
 

@@ -4,6 +4,7 @@
 //! start after a crash does no harm. A database that is away is an answer like another: not yet.
 
 use crate::db::fault::{DatabaseError, SessionError};
+use crate::db::opening::Hope;
 use crate::db::results::Results;
 use crate::db::session::{Session, Target};
 use crate::domain::body::Sensor;
@@ -107,11 +108,7 @@ async fn ask(task: &Task, ctx: &Context, (target, at): (&Target, &str)) -> Asked
         Err(error) => {
             let why = address::opening(error.to_string());
             // A wrong name or password does not mend itself, and asking on locks accounts.
-            let is_refused = match &error {
-                SessionError::Database(error) => !will_pass(error),
-                SessionError::Lost(said) => REFUSALS.iter().any(|code| said.contains(code)),
-                SessionError::Braked => false,
-            };
+            let is_refused = error.hope == Hope::None;
             if is_refused {
                 let said = format!("the database at {at} lets nobody in: {why}");
                 return Asked::Over(Outcome::ended(End::Failed, said));
@@ -172,9 +169,6 @@ fn judge(outputs: Outputs) -> Asked {
         value.map_or("NULL".to_owned(), |v| format!("{v:?}"))
     ))
 }
-
-/// PostgreSQL's words, in an error of opening, for a wrong user, password or database.
-const REFUSALS: [&str; 3] = ["28000", "28P01", "3D000"];
 
 /// An error that says more about the moment than about the query: too many connections, a shutdown,
 /// a lock, a deadlock.

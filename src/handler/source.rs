@@ -116,7 +116,7 @@ async fn lock(session: &mut Session, target: &Target, name: &str) -> Result<(), 
     if !session.try_lock(name).await.map_err(words)? {
         return Err("another session holds the lock of this check; try again".to_owned());
     }
-    let mut other = Session::open(target).await.map_err(words)?;
+    let mut other = Session::open(target).await.map_err(|none| none.to_string())?;
     let got = other.try_lock(name).await.map_err(words);
     other.close().await;
     if got? {
@@ -139,7 +139,9 @@ async fn stops(
         session.close().await;
         return Ok(());
     };
-    let Some(mut control) = Control::open(target).await.map_err(words)? else { return Ok(()) };
+    let Some(mut control) = Control::open(target).await.map_err(|none| none.to_string())? else {
+        return Ok(());
+    };
     let ended = async {
         if !control.is_alive(&id, lock_name).await.map_err(words)? {
             return Err(

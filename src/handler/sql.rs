@@ -9,7 +9,7 @@ use crate::domain::time::span_words;
 use crate::handler::log::RunLog;
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::target::{self, Body, Fault};
-use crate::handler::{Context, Task, WorkerHandler, bind};
+use crate::handler::{Context, Task, WorkerHandler, bind, orphan};
 use futures_util::future::BoxFuture;
 
 /// The SQL handler.
@@ -28,6 +28,10 @@ impl WorkerHandler for Sql {
 
     fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
         Box::pin(async move { target::run(task, ctx, &SqlBody { task, log: &ctx.log }).await })
+    }
+
+    fn end_orphan<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+        Box::pin(orphan::end(task, ctx))
     }
 }
 

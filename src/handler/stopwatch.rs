@@ -1,7 +1,8 @@
 //! How long something takes: for deadlines of a kill and for lines of a log, never for a decision
-//! about when a job is due. The only file here that reads a clock, and it is tokio's, which a test
-//! can pause.
+//! about when a job is due. The only file here that reads a clock: tokio's, which a test can pause, and
+//! the time of day for sentences to people.
 
+use crate::domain::time::Millis;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -24,4 +25,10 @@ impl Stopwatch {
     pub(crate) fn ms(self) -> i64 {
         i64::try_from(self.0.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
+}
+
+/// The time of day of this machine, for a sentence to people and nothing else.
+#[expect(clippy::disallowed_methods, reason = "people are told a moment; nothing is decided by it")]
+pub(crate) fn now() -> Millis {
+    Millis::from(chrono::Utc::now())
 }

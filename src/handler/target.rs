@@ -4,20 +4,18 @@
 use crate::db::fault::{Kind, SessionError};
 use crate::db::notice;
 use crate::db::session::{Session, Target};
-use crate::domain::id::SourceName;
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
 use crate::domain::retry::ErrorClass;
 use crate::domain::source::{DialectName, Source};
 use crate::handler::address;
 use crate::handler::ladder::{Ended, Ladder};
 use crate::handler::ledger;
-use crate::handler::stopwatch::Stopwatch;
-use crate::handler::{Context, NOT_OURS, StopReason, Task};
+use crate::handler::link::get_ready;
+use crate::handler::{Context, StopReason, Task};
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::sleep;
 
 /// What a handler does with an open session.
 pub(crate) trait Body: Sync {
@@ -73,15 +71,17 @@ pub(crate) fn classed(outcome: Outcome, error: &SessionError) -> Outcome {
 /// lives; so who has the lock is alone, and who is alone asks whether it is still wanted.
 pub(crate) async fn run(task: &Task, ctx: &Context, body: &dyn Body) -> Outcome {
     let Some(source) = &task.source else {
-        return Outcome::ended(End::Failed, "the job names no data source");
+        return Outcome::ended(End::Failed, "the job names no data source").before_it_began();
     };
     let (target, at) = match target(source, task, ctx.options.connect_timeout) {
         Ok(found) => found,
-        Err(said) => return Outcome::ended(End::Failed, said),
+        Err(said) => return Outcome::ended(End::Failed, said).before_it_began(),
     };
     let ready = tokio::select! {
         biased;
-        reason = ctx.stopped() => Err(Outcome::ended(end_of(reason), "stopped before it began")),
+        reason = ctx.stopped() => {
+            Err(Outcome::ended(end_of(reason), "stopped before it began").before_it_began())
+        }
         ready = get_ready(task, ctx, &source.name, (&target, &at)) => ready,
     };
     let mut session = match ready {
@@ -117,7 +117,7 @@ async fn sent<T>(body: impl Future<Output = T>) -> T {
     tokio::select! {
         biased;
         done = &mut body => return done,
-        () = sleep(Duration::from_millis(20)) => {}
+        () = tokio::time::sleep(Duration::from_millis(20)) => {}
     }
     failpoint!("body.sent");
     body.await
@@ -163,7 +163,7 @@ pub(crate) async fn settle(
         Ended::Own(Err(Fault::Before(what, error))) => {
             session.close().await;
             let said = format!("{what}: {error}; nothing was run");
-            classed(Outcome::ended(End::Failed, said), &error)
+            classed(Outcome::ended(End::Failed, said).before_it_began(), &error)
         }
         Ended::Own(Err(Fault::At(place, SessionError::Lost(why)))) => {
             drop(session);
@@ -190,8 +190,7 @@ pub(crate) async fn settle(
 
 fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> Outcome {
     if !is_gone {
-        let said = format!("kill unconfirmed: {} may still run on the server", ladder.name());
-        return Outcome::ended(End::Unknown, said);
+        return Outcome::ended(End::Unknown, ladder.unconfirmed());
     }
     let said = match reason {
         StopReason::TimedOut => "stopped on the server",
@@ -208,52 +207,6 @@ pub(crate) fn end_of(reason: StopReason) -> End {
         StopReason::TimedOut => End::TimedOut,
         StopReason::Killed => End::Killed,
         StopReason::HandedBack | StopReason::Fenced => End::Returned,
-    }
-}
-
-/// Connects, waits for the lock, asks for the claim. Nothing of the body has been sent when this
-/// fails, so every failure may be tried again.
-async fn get_ready(
-    task: &Task,
-    ctx: &Context,
-    source: &SourceName,
-    (target, at): (&Target, &str),
-) -> Result<Session, Outcome> {
-    let failed = |said: String| Outcome::ended(End::Failed, format!("{said}; nothing was run"));
-    let mut session = Session::open(target).await.map_err(|e| {
-        let why = address::opening(e.to_string());
-        classed(failed(format!("cannot connect to source '{source}' at {at}: {why}")), &e)
-    })?;
-    let who = session.id().map_or(String::new(), |id| format!(", session {}", id.number));
-    let dialect = session.dialect().as_str();
-    ctx.log.line(Stream::System, format!("connected to source '{source}' ({dialect}{who})"));
-    session.introduce(facts(task));
-    let since = Stopwatch::start();
-    let mut pause = Duration::from_millis(50);
-    while !session.try_lock(&task.lock_name).await.map_err(|e| {
-        classed(failed(format!("cannot take the session lock on '{source}': {e}")), &e)
-    })? {
-        if pause == Duration::from_millis(50) {
-            let said = "waits for an earlier start of this job that still runs on the server";
-            ctx.log.line(Stream::System, said);
-        }
-        sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_secs(1));
-    }
-    if pause > Duration::from_millis(50) {
-        let waited = since.elapsed().as_secs_f64();
-        ctx.log.line(Stream::System, format!("the earlier start is gone after {waited:.1} s"));
-    }
-    match ctx.claim.still_ours().await {
-        Ok(true) => Ok(session),
-        Ok(false) => {
-            session.close().await;
-            Err(failed(NOT_OURS.to_owned()))
-        }
-        Err(error) => {
-            session.close().await;
-            Err(failed(format!("cannot ask whether the row is still ours: {error:#}")))
-        }
     }
 }
 

@@ -40,10 +40,15 @@ pub async fn write(tx: &mut Tx, ids: &[i64], what: Move<'_>, now: Millis) -> Res
 /// What a body left behind (when it started, when it ended) stays.
 async fn state(tx: &mut Tx, ids: &[i64], what: Move<'_>, now: Millis) -> Result<()> {
     let end = what.to.is_final().then_some(now.to_utc());
+    // Somebody has looked at it: workers that died of it are counted anew.
+    let looked_at = if what.from == QueueStatus::Held { ", crash_count = 0" } else { "" };
+    let sql = format!(
+        "UPDATE job_queue SET status = ?, skip_kind = ?, error_message = ?, \
+         end_time = COALESCE(end_time, ?), update_time = ?{looked_at} WHERE queue_id"
+    );
     let found = tx
         .execute_in(
-            "UPDATE job_queue SET status = ?, skip_kind = ?, error_message = ?, \
-             end_time = COALESCE(end_time, ?), update_time = ? WHERE queue_id",
+            &sql,
             &[
                 what.to.as_str().into(),
                 what.to.skip_kind().into(),

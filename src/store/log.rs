@@ -160,6 +160,35 @@ pub async fn append_lines(
     tx.insert_many("job_log_line", &columns, rows).await.context("write job_log_line")
 }
 
+/// Adds lines after all that a try has printed so far, whoever stored them.
+pub async fn append_after(
+    tx: &mut Tx,
+    queue_id: QueueId,
+    attempt: u32,
+    lines: &[NewLine],
+) -> Result<()> {
+    let last = last_line(tx, queue_id, attempt).await?.map_or(0, |(number, _)| number);
+    let number = |(at, line): (u64, &NewLine)| (last + at, line.1, line.2, line.3.clone());
+    let lines: Vec<NewLine> = (1..).zip(lines).map(number).collect();
+    append_lines(tx, queue_id, attempt, &lines).await
+}
+
+/// The last line of a try: its number and text.
+pub async fn last_line(
+    tx: &mut Tx,
+    queue_id: QueueId,
+    attempt: u32,
+) -> Result<Option<(u64, String)>> {
+    let row = tx
+        .fetch_optional(
+            "SELECT line_no, line_text FROM job_log_line WHERE queue_id = ? AND attempt = ? \
+             ORDER BY line_no DESC LIMIT 1",
+            &[queue_id.0.into(), attempt.into()],
+        )
+        .await?;
+    row.map(|row| Ok((u64::try_from(row.int("line_no")?)?, row.text("line_text")?))).transpose()
+}
+
 /// At most `limit` lines of a row after (`attempt`, `line_no`), oldest first.
 pub async fn lines_after(
     tx: &mut Tx,

@@ -20,6 +20,7 @@ pub mod run_mode;
 pub mod secret;
 mod shared;
 pub mod version;
+pub mod within;
 
 pub use crate::db::{Db, Tx};
 

@@ -248,31 +248,43 @@ pub async fn settle(tx: &mut Tx, settled: &Settled, now: Millis) -> Result<()> {
     expect_all(1, found)
 }
 
-/// The end of a try whose body writes it itself, in its own transaction on this database: the
-/// statement and its values, which must find one row. Accepted only for the current attempt and
-/// owner, as `settle` is; a row that is being stopped has ended well all the same.
-pub fn end_within(
-    (queue_id, attempt, owner): (QueueId, u32, &NodeId),
-    to: QueueStatus,
-    (message, outputs): (Option<&str>, Option<&str>),
-    now: Millis,
-) -> (String, Vec<Value>) {
-    let sql = "UPDATE job_queue SET status = ?, error_message = ?, outputs = ?, not_before = NULL, \
-               crash_count = 0, unresolved = 0, waits_on = NULL, end_time = ?, update_time = ? \
-               WHERE queue_id = ? AND attempt = ? AND owner = ? AND status IN (?, ?)";
-    let values = vec![
-        to.as_str().into(),
-        message.into(),
-        outputs.into(),
-        now.to_utc().into(),
-        now.to_utc().into(),
-        queue_id.0.into(),
-        attempt.into(),
-        owner.0.as_str().into(),
-        QueueStatus::Running.as_str().into(),
-        QueueStatus::Killing.as_str().into(),
-    ];
-    (sql.to_owned(), values)
+/// A row of a dead process that another takes over, only to end what is left of its body.
+#[derive(Clone, Debug)]
+pub struct Adopted {
+    /// The row.
+    pub queue_id: QueueId,
+    /// Its try, which stays what it is.
+    pub attempt: u32,
+    /// The state it was in.
+    pub from: QueueStatus,
+    /// The dead process.
+    pub owner: Option<NodeId>,
+    /// How many workers in a row have died while it ran, this one counted.
+    pub crash_count: u32,
+}
+
+/// Makes a row this process's and KILLING. From then on nothing that the dead process may still
+/// report is accepted.
+pub async fn adopt(tx: &mut Tx, adopted: &Adopted, by: &NodeId, now: Millis) -> Result<()> {
+    let found = tx
+        .execute(
+            "UPDATE job_queue SET status = ?, owner = ?, crash_count = ?, waits_on = NULL, \
+             update_time = ? \
+             WHERE queue_id = ? AND attempt = ? AND COALESCE(owner, '') = ? AND status = ?",
+            &[
+                QueueStatus::Killing.as_str().into(),
+                by.0.as_str().into(),
+                adopted.crash_count.into(),
+                now.to_utc().into(),
+                adopted.queue_id.0.into(),
+                adopted.attempt.into(),
+                adopted.owner.as_ref().map_or("", |o| o.0.as_str()).into(),
+                adopted.from.as_str().into(),
+            ],
+        )
+        .await
+        .with_context(|| format!("take over queue row {}", adopted.queue_id.0))?;
+    expect_all(1, found)
 }
 
 /// Starts rows over: → PENDING, `try_count` 0; the attempt number goes on, and the next run begins
@@ -299,19 +311,46 @@ pub async fn reset(tx: &mut Tx, ids: &[i64], from: QueueStatus, now: Millis) -> 
 
 /// Whether a row still belongs to this attempt of this process and is to run.
 pub async fn is_ours(tx: &mut Tx, id: QueueId, attempt: u32, owner: &NodeId) -> Result<bool> {
+    is_in(tx, id, (attempt, owner), QueueStatus::Running).await
+}
+
+/// Whether a row still belongs to this attempt of this process and is to be ended.
+pub async fn is_ours_to_end(
+    tx: &mut Tx,
+    id: QueueId,
+    attempt: u32,
+    owner: &NodeId,
+) -> Result<bool> {
+    is_in(tx, id, (attempt, owner), QueueStatus::Killing).await
+}
+
+async fn is_in(
+    tx: &mut Tx,
+    id: QueueId,
+    (attempt, owner): (u32, &NodeId),
+    status: QueueStatus,
+) -> Result<bool> {
     let row = tx
         .fetch_optional(
             "SELECT queue_id FROM job_queue \
              WHERE queue_id = ? AND attempt = ? AND owner = ? AND status = ?",
-            &[
-                id.0.into(),
-                attempt.into(),
-                owner.0.as_str().into(),
-                QueueStatus::Running.as_str().into(),
-            ],
+            &[id.0.into(), attempt.into(), owner.0.as_str().into(), status.as_str().into()],
         )
         .await?;
     Ok(row.is_some())
+}
+
+/// To which try of which process a row belongs, and its state.
+pub async fn whose(tx: &mut Tx, id: QueueId) -> Result<Option<(u32, Option<NodeId>, QueueStatus)>> {
+    let sql = "SELECT attempt, owner, status FROM job_queue WHERE queue_id = ?";
+    let row = tx.fetch_optional(sql, &[id.0.into()]).await?;
+    let read = |row: Row| {
+        let word = row.text("status")?;
+        let status = QueueStatus::parse(&word)
+            .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
+        Ok((u32::try_from(row.int("attempt")?)?, row.opt_text("owner")?.map(NodeId), status))
+    };
+    row.map(read).transpose()
 }
 
 /// Says what a running try waits for before its body; nothing happens to a row that is not its any

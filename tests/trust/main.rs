@@ -16,6 +16,8 @@ mod nemesis;
 mod nodes;
 mod oracle;
 mod oracle_tests;
+mod p05;
+mod p13;
 mod proxy;
 mod proxy_tests;
 mod records;
@@ -25,3 +27,7 @@ mod targets;
 mod time_tests;
 mod tools_tests;
 mod workload;
+
+#[path = "../it/util/mod.rs"]
+#[expect(dead_code, reason = "shared with the other test binary, which uses all of it")]
+mod util;

@@ -170,36 +170,6 @@ async fn a_database_that_fails_for_a_while(bench: Bench) {
     each_try_ran_once(folder.path());
 }
 
-/// The process of a batch was killed and an operator stops the batch: what it left behind may run on,
-/// so its row says UNKNOWN and not KILLED.
-async fn a_kill_after_a_crash_claims_nothing(bench: Bench) {
-    let yaml = "
-defaults: { type: SCRIPT, interpreter: sh, idempotent: true }
-jobs:
-  RAN: { script: 'sleep 60' }
-  WAITS: { depends_on: [RAN], script: 'exit 0' }
-";
-    let mut first = bench.process().await;
-    let ids = first.open(&defs(yaml), &order(), "test").await.expect("open");
-    first.beat().await.expect("beat");
-    drop(first);
-    let mut tx = bench.db.begin().await.expect("begin");
-    let asked = store::batch::request_kill(&mut tx, ids[0], "wrong month", bench.clock.now()).await;
-    assert!(asked.expect("ask"));
-    tx.commit().await.expect("commit");
-    bench.clock.advance(16_000);
-    let mut tx = bench.db.read().await.expect("read");
-    let there = store::batch::get(&mut tx, ids[0]).await.expect("batch");
-    drop(tx);
-    let mut second = bench.process().await;
-    second.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
-    finish(&bench, &mut second).await;
-    assert_eq!(second.results()[&ids[0]], BatchStatus::Killed);
-    assert_eq!(bench.states(ids[0]).await, "RAN=UNKNOWN WAITS=UPSTREAM_FAILED");
-    let message = bench.rows(ids[0]).await[0].error_message.clone().expect("message");
-    assert!(message.contains("may still run"), "{message}");
-}
-
 /// A lease that ran out is noticed at the next heartbeat, not when a body happens to end.
 async fn a_lapsed_lease_is_noticed_by_the_heartbeat(bench: Bench) {
     let yaml =
@@ -275,7 +245,6 @@ on_each_database! {
     a_stalled_process_writes_nothing
     a_stalled_process_claims_nothing
     a_kill_outlives_a_failing_database
-    a_kill_after_a_crash_claims_nothing
     a_lapsed_lease_is_noticed_by_the_heartbeat
     a_database_that_fails_for_a_while
 }

@@ -10,6 +10,7 @@ mod ledger;
 mod limits;
 mod lists;
 mod operators;
+mod recovery;
 mod retries;
 mod rules;
 
@@ -105,7 +106,7 @@ impl Bench {
             idle: Duration::from_secs(60),
             look_every: Duration::from_secs(5),
             script_lease: Duration::from_secs(60),
-            keeper: None,
+            keeper: Some(env!("CARGO_BIN_EXE_procession").into()),
             script_processes: None,
         };
         let (db, clock) = (self.db.clone(), self.clock.clone());

@@ -3,6 +3,7 @@
 mod checks;
 mod http;
 mod ledger;
+mod link;
 mod orphan;
 mod proc;
 mod script;

@@ -1,22 +1,27 @@
 //! What a killed worker leaves on its host: scripts that run on, and their folders.
 
 use crate::util::bench::Bench;
-use procession::domain::outcome::{End, Stream};
+use procession::domain::outcome::End;
 use procession::handler::StopReason;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-const WAITS: &str = "waits for an earlier start of this job that still runs here (process ";
+const ENDED: &str = " of an earlier start still ran here: killed";
 
 /// A process that carries the cookie of try `attempt`, in a group of its own.
 struct Orphan(Child);
 
 impl Orphan {
     fn start(lock_name: &str, attempt: u32) -> Self {
+        Self::of(lock_name, attempt, "sleep 300; :")
+    }
+
+    /// One that runs this in a shell.
+    fn of(lock_name: &str, attempt: u32, text: &str) -> Self {
         let child = Command::new("/bin/sh")
-            .args(["-c", "sleep 300; :"])
+            .args(["-c", text])
             .env("PROCESSION_RUN", format!("{lock_name}:{attempt}"))
             .stdout(Stdio::null())
             .process_group(0)
@@ -24,11 +29,8 @@ impl Orphan {
         Self(child.expect("an orphan"))
     }
 
-    /// Ends its whole group; the zombie is not waited for at once, as nobody may do so in life.
-    fn end(&self) {
-        let group = format!("-{}", self.0.id());
-        let ended = Command::new("kill").args(["-KILL", "--", &group]).status();
-        assert!(ended.expect("kill").success());
+    fn is_alive(&mut self) -> bool {
+        self.0.try_wait().expect("a child").is_none()
     }
 }
 
@@ -48,79 +50,77 @@ fn second_start() -> (Bench, tempfile::TempDir) {
     (bench, dir)
 }
 
-/// Returns when the log has said that it waits.
-async fn waiting(log: procession::handler::log::RunLog) -> String {
-    for _ in 0..1_000 {
-        let lines = log.drain();
-        if let Some(line) = lines.iter().find(|l| l.text.starts_with(WAITS)) {
-            return line.text.clone();
-        }
+#[tokio::test]
+async fn a_second_start_ends_what_the_first_left_running() {
+    let (bench, dir) = second_start();
+    let mut orphan = Orphan::start(&bench.task.lock_name, 1);
+    let second = bench.run().await;
+    assert_eq!(second.outcome.end, End::Success, "{}", second.message());
+    assert!(dir.path().join("ran").exists() && !orphan.is_alive());
+    let text = second.text();
+    assert!(text.contains(ENDED) && text.contains("the earlier start is gone after "), "{text}");
+    let (ended, began) = (text.find(ENDED), text.find("started as process"));
+    assert!(ended < began, "both starts ran: {text}");
+}
+
+#[tokio::test]
+async fn it_ends_what_descends_from_it_too_whatever_that_did_to_hide() {
+    let (bench, dir) = second_start();
+    let file = dir.path().join("pid");
+    let hidden = format!(
+        "trap '' TERM; env -i setsid sh -c 'trap \"\" TERM; echo $$ > {0}.new; mv {0}.new {0}; \
+         sleep 300; :' & sleep 301; :",
+        file.display()
+    );
+    let mut orphan = Orphan::of(&bench.task.lock_name, 1, &hidden);
+    while !file.exists() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("it did not wait");
-}
-
-#[tokio::test]
-async fn a_second_start_waits_for_what_the_first_left_running() {
-    let (bench, dir) = second_start();
-    let orphan = Orphan::start(&bench.task.lock_name, 1);
-    let ran = dir.path().join("ran");
-    let log = bench.ctx.log.clone();
-    let end_it = async {
-        let line = waiting(log).await;
-        assert!(line.contains("sh)") || line.contains("sleep)"), "{line}");
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        assert!(!ran.exists(), "both starts run");
-        orphan.end();
-    };
-    let (second, ()) = tokio::join!(bench.run(), end_it);
+    let second = bench.run().await;
     assert_eq!(second.outcome.end, End::Success, "{}", second.message());
-    assert!(ran.exists());
-    let text = second.text();
-    assert!(text.contains("the earlier start is gone after "), "{text}");
-    assert!(!text.contains(WAITS), "it is said once: {text}");
+    let pid = std::fs::read_to_string(&file).expect("its number");
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    assert!(stat.is_empty() || stat.contains(") Z "), "{stat}: {}", second.text());
+    assert!(!orphan.is_alive());
 }
 
 #[tokio::test]
-async fn the_claim_is_asked_again_after_the_wait() {
+async fn who_has_lost_the_claim_ends_nothing() {
     let (bench, dir) = second_start();
-    let orphan = Orphan::start(&bench.task.lock_name, 1);
-    let (log, claim) = (bench.ctx.log.clone(), bench.claim.clone());
-    let end_it = async {
-        waiting(log).await;
-        claim.0.store(false, Ordering::SeqCst);
-        orphan.end();
-    };
-    let (second, ()) = tokio::join!(bench.run(), end_it);
+    let mut orphan = Orphan::start(&bench.task.lock_name, 1);
+    bench.claim.0.store(false, Ordering::SeqCst);
+    let second = bench.run().await;
     assert_eq!(second.outcome.end, End::Failed);
     assert!(second.message().contains("belongs to another start"), "{}", second.message());
     assert!(!dir.path().join("ran").exists());
+    assert!(orphan.is_alive(), "that start may be the one that counts");
 }
 
 #[tokio::test]
-async fn a_stop_while_waiting_starts_nothing() {
+async fn a_stop_before_it_begins_starts_and_ends_nothing() {
     for (reason, end) in [(StopReason::Killed, End::Killed), (StopReason::TimedOut, End::TimedOut)]
     {
         let (bench, dir) = second_start();
         let mut orphan = Orphan::start(&bench.task.lock_name, 1);
-        let log = bench.ctx.log.clone();
-        let ran = bench.stop_when(reason, async { drop(waiting(log).await) }).await;
+        bench.stop.send_replace(Some(reason));
+        let ran = bench.run().await;
         assert_eq!((ran.outcome.end.clone(), ran.message()), (end, "stopped before it began"));
         assert!(!dir.path().join("ran").exists() && !ran.text().contains("started as process"));
-        assert!(orphan.0.try_wait().expect("a child").is_none(), "the orphan is not ours to end");
+        assert!(orphan.is_alive());
     }
 }
 
 #[tokio::test]
-async fn other_rows_and_the_own_try_are_not_waited_for() {
+async fn other_rows_and_the_own_try_are_left_alone() {
     let (bench, dir) = second_start();
     let name = bench.task.lock_name.clone();
-    let _others =
+    let mut others =
         [Orphan::start(&name, 2), Orphan::start(&format!("{name}1"), 1), Orphan::start("x", 1)];
     let ran = bench.run().await;
     assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
     assert!(dir.path().join("ran").exists());
-    assert!(!ran.of(Stream::System).iter().any(|l| l.starts_with(WAITS)), "{}", ran.text());
+    assert!(!ran.text().contains(ENDED), "{}", ran.text());
+    assert!(others.iter_mut().all(Orphan::is_alive));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn the_first_script_of_a_process_sweeps_what_a_killed_one_left() {
     std::fs::write(left.join("script"), "secret").expect("a script");
     // A process of its own, for ours may have run its first script long ago.
     let ran = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "handler::orphan::other_rows_and_the_own_try_are_not_waited_for"])
+        .args(["--exact", "handler::orphan::other_rows_and_the_own_try_are_left_alone"])
         .env("TMPDIR", temp.path())
         .output()
         .expect("a run");

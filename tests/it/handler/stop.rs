@@ -167,6 +167,39 @@ async fn postgres_bodies_are_stopped_whatever_they_catch() {
 }
 
 #[tokio::test]
+async fn a_process_that_lost_its_lease_does_not_wait_for_a_body_to_obey() {
+    let catching = "CREATE PROCEDURE body () LANGUAGE plpgsql AS $$ BEGIN FOR i IN 1..60 LOOP \
+                    INSERT INTO t VALUES (i); COMMIT; BEGIN PERFORM pg_sleep(1); \
+                    EXCEPTION WHEN query_canceled THEN INSERT INTO t VALUES (-i); END; END LOOP; END $$";
+    let sleeping = "CREATE PROCEDURE body () BEGIN INSERT INTO t VALUES (1); DO SLEEP(30); \
+                    INSERT INTO t VALUES (-1); END";
+    for (dialect, body) in [(DialectName::Postgres, catching), (DialectName::Mysql, sleeping)] {
+        with_scratch(dialect, |db| async move {
+            db.setup(&["CREATE TABLE t (a INT)", body]).await;
+            let bench = Bench::proc(&db, "body").set(|o| o.kill_grace = Duration::from_secs(60));
+            let ready =
+                db.wait_for("SELECT CASE WHEN COUNT(*) > 0 THEN 'go' ELSE 'no' END FROM t", "go");
+            let stop = bench.stop.clone();
+            let (ran, start) = tokio::join!(bench.run(), async {
+                ready.await;
+                stop.send_replace(Some(StopReason::Fenced));
+                Instant::now()
+            });
+            assert_eq!(ran.outcome.end, End::Returned, "{}", ran.text());
+            assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+            assert!(ran.text().contains("this process lost its lease"), "{}", ran.text());
+            let is_ended =
+                |l: &str| l.contains("pg_terminate_backend") || l.contains("KILL CONNECTION");
+            assert!(is_ended(&ran.text()), "{}", ran.text());
+            assert!(!db.is_listed(&ran.session()).await, "{}", ran.text());
+            // A cancel would have let it go on to what stands behind the sleep.
+            assert_eq!(db.value("SELECT COUNT(*) FROM t WHERE a < 0").await, "0");
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
 async fn sqlite_is_stopped_by_the_brake() {
     with_scratch(DialectName::Sqlite, |db| async move {
         db.setup(&["PRAGMA journal_mode = WAL", "CREATE TABLE t (a INT)"]).await;

@@ -9,6 +9,7 @@ mod definition;
 mod door;
 mod history;
 mod log;
+mod lost;
 mod others;
 mod parallel;
 mod queue;
@@ -133,6 +134,11 @@ suite! {
             only_committed_rows_are_read
             errors_are_told_apart
             the_servers_clock_and_version_are_known;
+        lost:
+            what_is_dropped_half_way_leaves_nothing_behind
+            a_transaction_of_which_a_statement_failed_can_only_be_undone
+            what_passes_with_time_is_told_from_what_does_not
+            a_session_that_the_server_ended_is_replaced;
         parallel:
             of_two_claimers_one_wins
             of_two_openers_one_wins

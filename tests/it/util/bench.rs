@@ -24,15 +24,27 @@ use tokio::sync::watch;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Whether the row is ours, as the test says.
-pub(crate) struct Says(pub(crate) AtomicBool);
+/// Whether the row is ours, as the test says; and what its try said it waits on.
+pub(crate) struct Says(pub(crate) AtomicBool, pub(crate) watch::Sender<Vec<Option<String>>>);
+
+impl Says {
+    /// Returns when the try says that it waits on something that begins so, with all of it.
+    pub(crate) async fn waits_on(&self, start: &str) -> String {
+        let is_it = |said: &Option<String>| said.as_ref().is_some_and(|s| s.starts_with(start));
+        let mut said = self.1.subscribe();
+        let said = said.wait_for(|said| said.last().is_some_and(is_it));
+        let said = tokio::time::timeout(Duration::from_secs(20), said).await;
+        said.expect("it must say so").expect("a bench").last().cloned().flatten().expect("words")
+    }
+}
 
 impl Claim for Says {
     fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
         async { Ok(self.0.load(Ordering::SeqCst)) }.boxed()
     }
 
-    fn waits_on(&self, _what: Option<String>) -> BoxFuture<'_, ()> {
+    fn waits_on(&self, what: Option<String>) -> BoxFuture<'_, ()> {
+        self.1.send_modify(|said| said.push(what));
         async {}.boxed()
     }
 }
@@ -154,7 +166,7 @@ impl Bench {
             last_checks: BTreeMap::new(),
         };
         let (stop, receiver) = watch::channel(None);
-        let claim = Arc::new(Says(AtomicBool::new(true)));
+        let claim = Arc::new(Says(AtomicBool::new(true), watch::channel(Vec::new()).0));
         let log = RunLog::new(1_000_000);
         let options = Options {
             interpreters: BTreeMap::from([("sh".to_owned(), "/bin/sh".into())]),
@@ -166,7 +178,7 @@ impl Bench {
             idle: Duration::from_secs(60),
             look_every: Duration::from_secs(5),
             script_lease: Duration::from_secs(60),
-            keeper: None,
+            keeper: Some(env!("CARGO_BIN_EXE_procession").into()),
             script_processes: None,
         };
         let ctx = Context {
@@ -176,6 +188,7 @@ impl Bench {
             record: Arc::new(Recorded { home: ("SELECT 'away'".to_owned(), "home".to_owned()) }),
             batches: Arc::new(NoBatches),
             pulse: watch::channel(0).1,
+            watchers: Arc::default(),
             options: Arc::new(options),
         };
         Self { task, ctx, claim, stop, log }
@@ -243,6 +256,19 @@ impl Bench {
         bench
     }
 
+    /// Without a keeper for scripts.
+    pub(crate) fn alone(self) -> Self {
+        self.options(|options| options.keeper = None)
+    }
+
+    /// With other settings.
+    pub(crate) fn options(mut self, change: impl FnOnce(&mut Options)) -> Self {
+        let mut options = (*self.ctx.options).clone();
+        change(&mut options);
+        self.ctx.options = Arc::new(options);
+        self
+    }
+
     /// With one more parameter.
     pub(crate) fn param(
         mut self,
@@ -259,6 +285,27 @@ impl Bench {
             value: value.map(procession::domain::secret::Value::Open),
         });
         self
+    }
+
+    /// With other settings.
+    pub(crate) fn set(mut self, change: impl FnOnce(&mut Options)) -> Self {
+        let mut options = (*self.ctx.options).clone();
+        change(&mut options);
+        self.ctx.options = Arc::new(options);
+        self
+    }
+
+    /// With its data source behind another address.
+    pub(crate) fn at(mut self, url: &str) -> Self {
+        self.task.source.as_mut().expect("a source").url = url.to_owned();
+        self
+    }
+
+    /// Ends what its last try left, as is done behind a dead worker.
+    pub(crate) async fn end_orphan(self) -> Ran {
+        let outcome = procession::handler::end_orphan(&self.task, &self.ctx);
+        let outcome = tokio::time::timeout(Duration::from_secs(60), outcome).await;
+        Ran { outcome: outcome.expect("it must end"), lines: self.log.finish() }
     }
 
     /// Runs it to its end.

@@ -1,7 +1,9 @@
 //! Scratch databases on the servers the environment names, and a bench to run one task on.
 
 pub(crate) mod bench;
+pub(crate) mod cut;
 pub(crate) mod host;
+pub(crate) mod relay;
 
 use futures_util::FutureExt;
 use procession::db::session::{Session, Target};

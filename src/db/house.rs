@@ -1,0 +1,73 @@
+//! Statements of our own on a body's session: the texts with `?` that the metadata store has as well.
+
+use crate::db::dialect::Dialect;
+use crate::db::fault::SessionError;
+use crate::db::results::Results;
+use crate::db::row::Value;
+use crate::db::session::{Arg, Session};
+use chrono::SubsecRound as _;
+
+impl Session {
+    /// Runs a statement with `?` for every value, as `Tx::execute` does in the metadata store; gives
+    /// the number of rows it found.
+    pub async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, SessionError> {
+        let (text, args) = with_args(self.dialect(), sql, values);
+        Ok(self.run(&text, &args).await?.rows_affected)
+    }
+
+    /// A query with `?` for every value.
+    pub async fn ask(
+        &mut self,
+        sql: &str,
+        values: &[Value],
+        into: &mut Results,
+    ) -> Result<(), SessionError> {
+        let (text, args) = with_args(self.dialect(), sql, values);
+        self.run_into(&text, &args, into).await
+    }
+
+    /// Whether a statement on this session, also inside a procedure, said COMMIT or began a
+    /// transaction, which commits the one before; only MySQL counts them. Of no use after a `commit`
+    /// or `begin` of ours.
+    pub async fn has_committed(&mut self) -> Result<bool, SessionError> {
+        if self.dialect() != Dialect::Mysql {
+            return Ok(false);
+        }
+        let sql = "SHOW SESSION STATUS WHERE Variable_name IN ('Com_commit', 'Com_begin')";
+        let counts = self.rows(sql, &[]).await?.rows;
+        Ok(counts.iter().any(|row| row.get(1).cloned().flatten().is_some_and(|n| n != "0")))
+    }
+}
+
+/// A statement of the house as a session sends it. PostgreSQL is told each type, because there every
+/// argument is text; MySQL gets times as text in UTC, which a DATETIME takes as it is whatever the
+/// session's time zone.
+fn with_args(dialect: Dialect, sql: &str, values: &[Value]) -> (String, Vec<Arg>) {
+    let arg = |value: &Value| match value {
+        Value::Int(number) => number.map_or(Arg::Null, Arg::Int),
+        Value::Text(text) => text.clone().map_or(Arg::Null, Arg::Text),
+        Value::Time(at) => at.map_or(Arg::Null, |at| {
+            let at = at.trunc_subsecs(3);
+            Arg::Text(match dialect {
+                Dialect::Mysql => at.format("%Y-%m-%d %H:%M:%S%.3f").to_string(),
+                Dialect::Sqlite | Dialect::Postgres => at.to_rfc3339(),
+            })
+        }),
+    };
+    let args = values.iter().map(arg).collect();
+    if dialect != Dialect::Postgres {
+        return (sql.to_owned(), args);
+    }
+    let mut text = String::with_capacity(sql.len() + 16 * values.len());
+    let mut pieces = sql.split('?');
+    text.push_str(pieces.next().unwrap_or_default());
+    for (at, piece) in pieces.enumerate() {
+        let ty = match values.get(at) {
+            Some(Value::Int(_)) => "bigint",
+            Some(Value::Time(_)) => "timestamptz",
+            Some(Value::Text(_)) | None => "text",
+        };
+        text.push_str(&format!("${}::text::{ty}{piece}", at + 1));
+    }
+    (text, args)
+}

@@ -1,0 +1,195 @@
+//! A connection on loan, and in which state it comes back.
+
+use crate::db::error::{self, Fate};
+use crate::db::pool::{Birth, Driver, End, Home, Plan};
+use crate::db::{Error, Result};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::error::Elapsed;
+
+/// How long the undoing behind a dropped transaction may take before its connection is dropped.
+const UNDO: Duration = Duration::from_secs(5);
+
+/// What is known of a connection on loan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// No transaction is open.
+    Clean,
+    /// A transaction is open and all of its statements were answered.
+    Open,
+    /// A statement of the transaction failed: it can only be undone.
+    Failed,
+    /// A statement was sent and not answered. Dropped now, the connection is dropped.
+    Asked,
+    /// The connection is not to be used again.
+    Gone,
+}
+
+/// A connection and its place in the pool.
+pub(in crate::db) struct Loan<DB: Driver> {
+    pub(in crate::db) conn: DB::Connection,
+    pub(in crate::db) birth: Birth,
+    pub(in crate::db) place: OwnedSemaphorePermit,
+}
+
+/// A connection on loan. Dropped in the middle of an operation, it is dropped and never handed on;
+/// dropped in a transaction, that is undone first.
+pub(in crate::db) struct Lent<DB: Driver> {
+    /// There until it is dropped.
+    loan: Option<Loan<DB>>,
+    home: Arc<Home<DB>>,
+    state: State,
+}
+
+impl<DB: Driver> std::fmt::Debug for Lent<DB> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("connection")
+    }
+}
+
+impl<DB: Driver> Lent<DB> {
+    /// On which nothing is open.
+    pub(in crate::db) fn new(loan: Loan<DB>, home: Arc<Home<DB>>) -> Self {
+        Self { loan: Some(loan), home, state: State::Clean }
+    }
+
+    /// Whether the connection is known to be gone, so that what was asked last was not done if it
+    /// was the first thing asked.
+    pub(in crate::db) fn is_gone(&self) -> bool {
+        self.state == State::Gone
+    }
+
+    /// The connection, and how long its answer may take. Whoever asks something of it hands the
+    /// answer to `answered`; until then the connection's state is unknown.
+    pub(in crate::db) fn ask(&mut self) -> Result<(Duration, &mut DB::Connection)> {
+        if self.state == State::Failed {
+            // MySQL has undone the whole transaction after a deadlock, and what follows would
+            // commit by itself; after a lock wait it would commit a half.
+            return Err(Error::Database(
+                "a statement of this transaction failed; it can only be undone".to_owned(),
+            ));
+        }
+        let loan = self.loan.as_mut().ok_or(Error::Missing("the connection"))?;
+        self.state = State::Asked;
+        Ok((self.home.plan.limit, &mut loan.conn))
+    }
+
+    /// Takes the answer in, and what it says about the connection.
+    pub(in crate::db) fn answered<T>(
+        &mut self,
+        answer: std::result::Result<sqlx::Result<T>, Elapsed>,
+    ) -> Result<T> {
+        match answer {
+            Ok(Ok(value)) => {
+                self.state = State::Open;
+                Ok(value)
+            }
+            Ok(Err(error)) => {
+                self.state = match error::fate(&error) {
+                    Fate::Stays => State::Failed,
+                    Fate::Goes => State::Gone,
+                    Fate::AllGo => {
+                        self.home.lose();
+                        State::Gone
+                    }
+                };
+                Err(error.into())
+            }
+            Err(_) => {
+                self.home.lose();
+                let Plan { limit, shown, .. } = &self.home.plan;
+                Err(Error::Lost(format!("{shown}: no answer within {limit:?}")))
+            }
+        }
+    }
+
+    /// Runs a statement that gives nothing.
+    pub(in crate::db) async fn say(&mut self, sql: &'static str) -> Result<()> {
+        let (limit, conn) = self.ask()?;
+        let answer = tokio::time::timeout(limit, DB::say(conn, sql)).await;
+        self.answered(answer)
+    }
+
+    /// Makes the transaction durable. When the connection is lost, whether it is stays open:
+    /// PostgreSQL may say that it goes down after it has committed.
+    pub(in crate::db) async fn commit(mut self) -> Result<()> {
+        failpoint_or!("db.commit.before", self.lost_by_a_failpoint());
+        match self.say("COMMIT").await {
+            Ok(()) => {}
+            Err(Error::TryAgain(said)) if self.state == State::Gone && self.is_server() => {
+                return Err(Error::Lost(format!("in the middle of COMMIT: {said}")));
+            }
+            Err(error) => return Err(error),
+        }
+        failpoint_or!("db.commit.after", self.lost_by_a_failpoint());
+        self.state = State::Clean;
+        Ok(())
+    }
+
+    fn is_server(&self) -> bool {
+        self.home.plan.end == End::Server
+    }
+
+    #[cfg(feature = "failpoints")]
+    fn lost_by_a_failpoint(&mut self) -> Error {
+        self.state = State::Gone;
+        Error::Lost("a failpoint says so".to_owned())
+    }
+
+    /// Undoes the transaction, and waits until it is undone.
+    pub(in crate::db) async fn rollback(mut self) -> Result<()> {
+        if self.state == State::Failed {
+            self.state = State::Open;
+        }
+        self.say("ROLLBACK").await?;
+        self.state = State::Clean;
+        Ok(())
+    }
+
+    /// The connection, for longer work without a time limit; until `done` is called its state is
+    /// unknown.
+    pub(in crate::db) fn raw(&mut self) -> Result<&mut DB::Connection> {
+        self.ask().map(|(_, conn)| conn)
+    }
+
+    /// Says that nothing is open on it.
+    pub(in crate::db) fn done(mut self) {
+        self.state = State::Clean;
+    }
+}
+
+impl<DB: Driver> Drop for Lent<DB> {
+    fn drop(&mut self) {
+        let Some(loan) = self.loan.take() else { return };
+        let home = Arc::clone(&self.home);
+        match self.state {
+            State::Clean => loan.give_back(&home),
+            State::Open | State::Failed => loan.undo(home),
+            State::Asked | State::Gone if home.plan.end == End::Memory => loan.undo(home),
+            // The server ends the session, and with it the transaction, when it sees that the
+            // connection is closed.
+            State::Asked | State::Gone => {}
+        }
+    }
+}
+
+impl<DB: Driver> Loan<DB> {
+    fn give_back(self, home: &Home<DB>) {
+        home.take_back(self.conn, self.birth);
+        // Only now: whoever waits for the place is to find it.
+        drop(self.place);
+    }
+
+    /// Undoes what is open and gives the connection back, behind the back of whoever dropped it.
+    /// `close` waits for it, because it keeps its place meanwhile.
+    fn undo(mut self, home: Arc<Home<DB>>) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            let undone = tokio::time::timeout(UNDO, DB::say(&mut self.conn, "ROLLBACK")).await;
+            if matches!(undone, Ok(Ok(()))) || home.plan.end == End::Memory {
+                self.give_back(&home);
+            }
+        });
+    }
+}

@@ -1,0 +1,135 @@
+//! Why no session could be opened, told apart by whether waiting may help.
+
+use crate::db::fault::{DatabaseError, Kind, SessionError};
+use std::io;
+
+/// No session could be opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{error}")]
+pub struct NoSession {
+    /// What the driver or the server said.
+    pub error: SessionError,
+    /// Whether it may be well in a moment.
+    pub hope: Hope,
+}
+
+/// Whether opening a session again may help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hope {
+    /// The server cannot be reached, or is there and lets nobody in now: it starts, it stops, it has
+    /// no connection left.
+    Soon,
+    /// This machine has nothing left to connect with: no file handle, no port, no memory. It says
+    /// nothing about the server.
+    Here,
+    /// The name of the host does not resolve: usually a wrong name, rarely a resolver that starts.
+    Once,
+    /// What was asked for is wrong: the user, the password, the database, the settings.
+    None,
+}
+
+impl NoSession {
+    /// It took too long.
+    pub(crate) fn late(said: String) -> Self {
+        Self { error: SessionError::Lost(said), hope: Hope::Soon }
+    }
+
+    /// Nobody answered: nothing is known of the server, and perhaps it is not there.
+    pub fn is_silence(&self) -> bool {
+        self.hope == Hope::Soon && matches!(self.error, SessionError::Lost(_))
+    }
+}
+
+impl From<NoSession> for SessionError {
+    fn from(none: NoSession) -> Self {
+        none.error
+    }
+}
+
+/// An error of the first questions on a new session.
+impl From<SessionError> for NoSession {
+    fn from(error: SessionError) -> Self {
+        let hope = match &error {
+            SessionError::Database(error) => hope_of(error),
+            SessionError::Lost(_) => Hope::Soon,
+            SessionError::Braked => Hope::None,
+        };
+        Self { error, hope }
+    }
+}
+
+impl From<sqlx::Error> for NoSession {
+    fn from(error: sqlx::Error) -> Self {
+        let hope = match &error {
+            // A server that says why it lets nobody in: PostgreSQL calls that FATAL, but no
+            // connection was there to be lost.
+            sqlx::Error::Database(said) => return SessionError::refusal(&**said).into(),
+            sqlx::Error::Io(error) => hope_of_io(error),
+            sqlx::Error::Configuration(_) | sqlx::Error::Tls(_) => Hope::None,
+            _ => Hope::Soon,
+        };
+        Self { error: SessionError::from(error), hope }
+    }
+}
+
+/// Classes 53 (nothing left), 57 (an operator's doing) and 58 (the system's) of PostgreSQL pass.
+fn hope_of(error: &DatabaseError) -> Hope {
+    let class = error.sqlstate().map_or("", |code| &code[..2]);
+    let is_passing = error.number.is_none() && ["53", "57", "58"].contains(&class);
+    match error.kind {
+        Kind::Lost | Kind::LockWait => Hope::Soon,
+        _ if is_passing => Hope::Soon,
+        Kind::Deadlock | Kind::Serialization | Kind::Other => Hope::None,
+    }
+}
+
+/// 12, 23, 24, 99 and 105: no memory, no file handle (of the system, of the process), no port, no
+/// buffer. A name that does not resolve has neither kind nor number, only words.
+fn hope_of_io(error: &io::Error) -> Hope {
+    let said = error.to_string();
+    match error.raw_os_error() {
+        Some(12 | 23 | 24 | 99 | 105) => Hope::Here,
+        None if said.contains("lookup address") || said.contains("could not resolve") => Hope::Once,
+        _ => Hope::Soon,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waiting_can_mend() {
+        let of = |number: Option<u16>, code: &str, kind| {
+            let code = Some(code.to_owned());
+            hope_of(&DatabaseError { number, code, kind, ..DatabaseError::default() })
+        };
+        for (number, code, kind, hope) in [
+            (None, "57P03", Kind::Lost, Hope::Soon),
+            (None, "53300", Kind::Lost, Hope::Soon),
+            (None, "53100", Kind::Other, Hope::Soon),
+            (None, "28P01", Kind::Other, Hope::None),
+            (None, "3D000", Kind::Other, Hope::None),
+            (Some(1040), "08004", Kind::Lost, Hope::Soon),
+            (Some(1045), "28000", Kind::Other, Hope::None),
+            (Some(1049), "42000", Kind::Other, Hope::None),
+            (None, "5", Kind::LockWait, Hope::Soon),
+            (None, "14", Kind::Other, Hope::None),
+        ] {
+            assert_eq!(of(number, code, kind), hope, "{number:?} {code}");
+        }
+    }
+
+    #[test]
+    fn the_network_the_machine_and_the_name() {
+        for (error, hope) in [
+            (io::Error::from_raw_os_error(111), Hope::Soon),
+            (io::Error::from_raw_os_error(113), Hope::Soon),
+            (io::Error::from_raw_os_error(24), Hope::Here),
+            (io::Error::other("failed to lookup address information: Name unknown"), Hope::Once),
+            (io::Error::from(io::ErrorKind::UnexpectedEof), Hope::Soon),
+        ] {
+            assert_eq!(hope_of_io(&error), hope, "{error}");
+        }
+    }
+}

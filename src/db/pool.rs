@@ -1,0 +1,270 @@
+//! The connections of the metadata database. One is handed on only when it is known in which state
+//! it is.
+//!
+//! Not sqlx's pool, for three reasons. It takes back a connection whose operation was dropped in the
+//! middle, and the next borrower finds himself in an open transaction (sqlx issue 4385). It pings a
+//! connection when it is taken and again when it comes back. And that second ping has no end when the
+//! network swallows it, while the place in the pool stays taken.
+
+use crate::db::error;
+use crate::db::lent::{Lent, Loan};
+use crate::db::{Error, Result};
+use futures_util::future::BoxFuture;
+use sqlx::{ConnectOptions, Connection, Database, Executor as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+/// A driver, as far as the pool has to know it.
+pub(in crate::db) trait Driver: Database {
+    /// Runs a statement that gives nothing.
+    fn say<'c>(
+        conn: &'c mut Self::Connection,
+        sql: &'static str,
+    ) -> BoxFuture<'c, sqlx::Result<()>>;
+}
+
+macro_rules! drivers {
+    ($($driver:ty)*) => {
+        $(impl Driver for $driver {
+            fn say<'c>(
+                conn: &'c mut Self::Connection,
+                sql: &'static str,
+            ) -> BoxFuture<'c, sqlx::Result<()>> {
+                Box::pin(async move { conn.execute(sql).await.map(|_| ()) })
+            }
+        })*
+    };
+}
+
+drivers! { sqlx::Sqlite sqlx::MySql sqlx::Postgres }
+
+/// What is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::db) enum End {
+    /// A server, which may go away behind our back.
+    Server,
+    /// A file.
+    File,
+    /// Memory: the connection is the database, and is never dropped.
+    Memory,
+}
+
+type Options<DB> = <<DB as Database>::Connection as Connection>::Options;
+type Prepare<DB> =
+    for<'c> fn(&'c mut <DB as Database>::Connection) -> BoxFuture<'c, sqlx::Result<()>>;
+
+/// How a pool is to be.
+pub(in crate::db) struct Plan<DB: Database> {
+    pub(in crate::db) end: End,
+    pub(in crate::db) options: Options<DB>,
+    /// Run on each new connection.
+    pub(in crate::db) prepare: Option<Prepare<DB>>,
+    pub(in crate::db) most: u32,
+    /// How long a borrower waits for a connection.
+    pub(in crate::db) patience: Duration,
+    /// How long one statement may be without an answer.
+    pub(in crate::db) limit: Duration,
+    /// Its address without the password, for messages.
+    pub(in crate::db) shown: String,
+}
+
+/// Connections to one database; clones share them.
+pub(in crate::db) struct Pool<DB: Driver>(Arc<Home<DB>>);
+
+/// What a pool and its connections on loan share.
+pub(in crate::db) struct Home<DB: Driver> {
+    pub(in crate::db) plan: Plan<DB>,
+    places: Arc<Semaphore>,
+    /// The one used last is taken first: it is warm, and the others may grow old.
+    idle: Mutex<Vec<Idle<DB>>>,
+    /// How often a connection was lost. A connection that was there before the last loss is not
+    /// handed out again: what took the one has most likely taken all of them.
+    losses: AtomicU64,
+}
+
+struct Idle<DB: Driver> {
+    conn: DB::Connection,
+    birth: Birth,
+    since: Instant,
+}
+
+/// When a connection was made.
+#[derive(Clone, Copy)]
+pub(in crate::db) struct Birth {
+    /// `losses` when it began to be made.
+    losses: u64,
+    at: Instant,
+}
+
+/// An idle connection that was used within this time is handed out unasked; the answer to its first
+/// statement is the test.
+const WARM: Duration = Duration::from_secs(5);
+/// How long an older one may take to answer a ping.
+const PING: Duration = Duration::from_secs(2);
+/// A connection is not used for longer, because sessions of servers grow with what they cache.
+const OLD: Duration = Duration::from_secs(30 * 60);
+/// The first pause between two tries to connect, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+
+impl<DB: Driver> Clone for Pool<DB> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<DB: Driver> std::fmt::Debug for Pool<DB> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("pool")
+    }
+}
+
+impl<DB: Driver> Pool<DB> {
+    /// With a first connection, which is prepared.
+    pub(in crate::db) fn new(plan: Plan<DB>, first: DB::Connection) -> Self {
+        let places = Arc::new(Semaphore::new(usize::try_from(plan.most.max(1)).unwrap_or(1)));
+        let birth = Birth { losses: 0, at: Instant::now() };
+        Self(Arc::new(Home {
+            plan,
+            places,
+            idle: Mutex::new(vec![Idle { conn: first, birth, since: birth.at }]),
+            losses: AtomicU64::default(),
+        }))
+    }
+
+    /// A connection on which nothing is open. May be dropped at any point.
+    pub(in crate::db) async fn acquire(&self) -> Result<Lent<DB>> {
+        let Plan { patience, shown, .. } = &self.0.plan;
+        let late = || {
+            Error::Lost(format!("{shown}: no connection was free or could be made in {patience:?}"))
+        };
+        tokio::time::timeout(*patience, self.0.get()).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    /// Opens a transaction with `sql`. May be dropped at any point.
+    ///
+    /// A connection that turns out to be gone is replaced, once: nothing was asked of it before.
+    pub(in crate::db) async fn begin(&self, sql: &'static str) -> Result<Lent<DB>> {
+        let mut first = self.acquire().await?;
+        match first.say(sql).await {
+            Err(error) if first.is_gone() && error.is_transient() => {
+                tracing::debug!(%error, "a connection was gone; taking another");
+                drop(first);
+                let mut second = self.acquire().await?;
+                second.say(sql).await.map(|()| second)
+            }
+            other => other.map(|()| first),
+        }
+    }
+
+    /// Closes all connections, waiting for those in use.
+    pub(in crate::db) async fn close(&self) {
+        let _all = self.0.places.acquire_many(self.0.plan.most.max(1)).await;
+        let idle = std::mem::take(&mut *self.0.idle());
+        for idle in idle {
+            let _the_server_will_notice = tokio::time::timeout(PING, idle.conn.close()).await;
+        }
+        self.0.places.close();
+    }
+}
+
+impl<DB: Driver> Home<DB> {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Idle<DB>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything in it may be dropped half-way: the connection goes with it.
+    async fn get(self: &Arc<Self>) -> Result<Lent<DB>> {
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        let place = place.map_err(|_| Error::Database("the connections were closed".to_owned()))?;
+        loop {
+            // By itself, so that the lock is not held while the connection is looked at.
+            let idle = self.idle().pop();
+            let Some(mut idle) = idle else { break };
+            if self.is_fit(&mut idle).await {
+                return Ok(self.lend(idle.conn, idle.birth, place));
+            }
+            // A good-bye, if it can still be heard; its answer is not waited for.
+            let _gone = tokio::time::timeout(PING, idle.conn.close()).await;
+        }
+        let (conn, birth) = self.connect().await?;
+        Ok(self.lend(conn, birth, place))
+    }
+
+    fn lend(
+        self: &Arc<Self>,
+        conn: DB::Connection,
+        birth: Birth,
+        place: OwnedSemaphorePermit,
+    ) -> Lent<DB> {
+        Lent::new(Loan { conn, birth, place }, Arc::clone(self))
+    }
+
+    async fn is_fit(&self, idle: &mut Idle<DB>) -> bool {
+        if self.plan.end != End::Server {
+            return true;
+        }
+        if idle.birth.losses < self.losses.load(Ordering::SeqCst) || idle.birth.at.elapsed() > OLD {
+            return false;
+        }
+        if idle.since.elapsed() < WARM {
+            return true;
+        }
+        match tokio::time::timeout(PING, idle.conn.ping()).await {
+            Ok(Ok(())) => true,
+            // Most likely the server's own time limit for idle sessions.
+            Ok(Err(_)) => false,
+            Err(_) => {
+                self.lose();
+                false
+            }
+        }
+    }
+
+    /// Takes a connection back on which nothing is open.
+    pub(in crate::db) fn take_back(&self, conn: DB::Connection, birth: Birth) {
+        self.idle().push(Idle { conn, birth, since: Instant::now() });
+    }
+
+    /// Hands nothing out again that was made before now.
+    pub(in crate::db) fn lose(&self) {
+        self.losses.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Tries until the borrower's patience ends, while the server is not there or takes nobody in.
+    async fn connect(&self) -> Result<(DB::Connection, Birth)> {
+        let (mut pause, longest) = PAUSES;
+        loop {
+            let birth = Birth { losses: self.losses.load(Ordering::SeqCst), at: Instant::now() };
+            match self.plan.options.connect().await {
+                Ok(mut conn) => {
+                    if let Some(prepare) = self.plan.prepare {
+                        prepare(&mut conn).await?;
+                    }
+                    return Ok((conn, birth));
+                }
+                Err(error) if is_not_yet(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(longest);
+        }
+    }
+}
+
+/// Whether the server was not there, or was and let nobody in for the moment.
+fn is_not_yet(error: &sqlx::Error) -> bool {
+    use std::io::ErrorKind::{
+        ConnectionAborted, ConnectionRefused, ConnectionReset, UnexpectedEof,
+    };
+    match error {
+        sqlx::Error::Io(cause) => matches!(
+            cause.kind(),
+            ConnectionRefused | ConnectionReset | ConnectionAborted | UnexpectedEof
+        ),
+        sqlx::Error::Database(error) => error::is_of_the_moment(error.as_ref()),
+        _ => false,
+    }
+}

@@ -1,0 +1,158 @@
+//! The way to a data source: connect, gain the session lock, ask whether the row is still ours.
+//!
+//! Nothing of a body has been sent before this is done, so every failure here may be tried again, and
+//! says so (`before_it_began`).
+
+use crate::db::session::{Session, Target};
+use crate::domain::id::SourceName;
+use crate::domain::outcome::{End, Outcome, Stream};
+use crate::domain::retry::ErrorClass;
+use crate::domain::time::span_words;
+use crate::handler::away::{Away, Trouble, Whose, not_ours};
+use crate::handler::stopwatch::Stopwatch;
+use crate::handler::target::facts;
+use crate::handler::{Context, Task};
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+
+/// Between two attempts to gain the session lock, at first; doubled each time.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+/// The longest pause between two of them. The next one is what keeps the session from being idle.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Why there is no session that is ready.
+enum NotReady {
+    /// The source is away, perhaps only now.
+    Away(Trouble),
+    /// Another attempt makes no sense.
+    Over(Outcome),
+}
+
+/// Connects, waits for the lock, asks for the claim; waits for a source that is away.
+pub(crate) async fn get_ready(
+    task: &Task,
+    ctx: &Context,
+    source: &SourceName,
+    (target, at): (&Target, &str),
+) -> Result<Session, Outcome> {
+    let mut away = Away::new(task, ctx, (source, at), Whose::Try);
+    let mut asking = None;
+    loop {
+        let trouble = match connect(ctx, source, (target, at)).await {
+            Ok(mut session) => {
+                match lock_and_ask(&mut session, task, ctx, (&mut away, &mut asking)).await {
+                    Ok(()) => return Ok(session),
+                    Err(NotReady::Away(trouble)) => trouble,
+                    Err(NotReady::Over(outcome)) => {
+                        session.close().await;
+                        return Err(outcome);
+                    }
+                }
+            }
+            Err(trouble) => trouble,
+        };
+        away.wait(trouble).await?;
+    }
+}
+
+/// What is done with a session before a body may run on it.
+async fn lock_and_ask(
+    session: &mut Session,
+    task: &Task,
+    ctx: &Context,
+    (away, asking): (&mut Away<'_>, &mut Option<Stopwatch>),
+) -> Result<(), NotReady> {
+    session.introduce(facts(task));
+    gain_lock(session, task, ctx, away).await?;
+    claim(session, ctx, asking).await
+}
+
+/// Opens a session for a body or for who looks after one.
+pub(crate) async fn connect(
+    ctx: &Context,
+    source: &SourceName,
+    (target, at): (&Target, &str),
+) -> Result<Session, Trouble> {
+    let opened = Session::open(target).await;
+    let mut session = opened.map_err(|none| Trouble::opening(source, at, none))?;
+    let limited = session.limit_idle(ctx.options.idle).await;
+    limited.map_err(|e| Trouble::asking(format!("cannot set up the session on '{source}'"), e))?;
+    let who = session.id().map_or(String::new(), |id| format!(", session {}", id.number));
+    let dialect = session.dialect().as_str();
+    ctx.log.line(Stream::System, format!("connected to source '{source}' ({dialect}{who})"));
+    Ok(session)
+}
+
+/// Waits until no earlier start of the row holds its lock. The server holds it for exactly as long as
+/// that one lives, whatever became of the worker that sent it.
+async fn gain_lock(
+    session: &mut Session,
+    task: &Task,
+    ctx: &Context,
+    away: &mut Away<'_>,
+) -> Result<(), NotReady> {
+    let source = task.source.as_ref().map_or("", |s| s.name.as_str());
+    let trouble = |e| {
+        NotReady::Away(Trouble::asking(format!("cannot take the session lock on '{source}'"), e))
+    };
+    let (since, mut pause, mut has_waited) = (Stopwatch::start(), PAUSE_MIN, false);
+    let longest = PAUSE_MAX.min(ctx.options.idle / 3);
+    while !session.try_lock(&task.lock_name).await.map_err(trouble)? {
+        away.is_over().await;
+        if !has_waited {
+            // `None` when it ended between the two questions.
+            let holder = session.lock_holder(&task.lock_name).await.map_err(trouble)?;
+            if let Some(holder) = holder {
+                has_waited = true;
+                let number = holder.id.number;
+                let said = format!(
+                    "waits for an earlier start of this job that still runs on the server (session \
+                     {number}: {})",
+                    holder.state
+                );
+                ctx.log.line(Stream::System, said);
+                let said = format!(
+                    "an earlier start of it still runs on source '{source}' (session {number})"
+                );
+                ctx.claim.waits_on(Some(said)).await;
+            }
+        }
+        sleep(pause.min(longest)).await;
+        pause = (pause * 2).min(PAUSE_MAX);
+        away.still_wanted().await.map_err(NotReady::Over)?;
+    }
+    away.is_over().await;
+    if has_waited {
+        let waited = span_words(since.ms());
+        ctx.log.line(Stream::System, format!("the earlier start is gone after {waited}"));
+        ctx.claim.waits_on(None).await;
+    }
+    Ok(())
+}
+
+/// Asks whether the row is still ours, now that nobody else can run it. While our own database does
+/// not answer, the session is kept awake, or its server would end it and free the lock; after
+/// `Options.away` the try gives up.
+async fn claim(
+    session: &mut Session,
+    ctx: &Context,
+    asking: &mut Option<Stopwatch>,
+) -> Result<(), NotReady> {
+    let since = *asking.get_or_insert_with(Stopwatch::start);
+    loop {
+        let why = match timeout(ctx.options.idle / 2, ctx.claim.still_ours()).await {
+            Ok(Ok(true)) => return Ok(()),
+            Ok(Ok(false)) => return Err(NotReady::Over(not_ours())),
+            Ok(Err(error)) => format!("{error:#}"),
+            Err(_) => "no answer in time".to_owned(),
+        };
+        if since.elapsed() >= ctx.options.away {
+            let said = format!("cannot ask whether the row is still ours: {why}; nothing was run");
+            let outcome = Outcome::ended(End::Failed, said).before_it_began();
+            return Err(NotReady::Over(outcome.of_class(ErrorClass::ConnectionLost, None)));
+        }
+        let awake = session.run("SELECT 1", &[]).await;
+        awake.map_err(|e| NotReady::Away(Trouble::asking("before the body".to_owned(), e)))?;
+        sleep(PAUSE_MAX.min(ctx.options.idle / 3)).await;
+    }
+}

@@ -1,0 +1,121 @@
+//! Ends what a dead worker left running on a data source.
+//!
+//! The server still holds the session lock of the row for as long as that lives, and tells who holds
+//! it; so it is found by the lock, on whichever host its worker was.
+
+use crate::db::holder::Holder;
+use crate::db::session::{Session, Target};
+use crate::domain::outcome::{End, Outcome, Stream};
+use crate::domain::source::Source;
+use crate::handler::away::{Away, Trouble, Whose};
+use crate::handler::ladder::Ladder;
+use crate::handler::{Context, NOTHING_RUNS, StopReason, Task, UNCONFIRMED, ledger, link, target};
+use std::time::Duration;
+
+/// Who may hold the lock one after the other before we give up: the orphan, and perhaps a try that
+/// was waiting for it and leaves when it learns that its row is not its own.
+const HOLDERS: u32 = 3;
+
+/// Ends it, or gives up when this process itself must go.
+pub(crate) async fn end(task: &Task, ctx: &Context) -> Outcome {
+    tokio::select! {
+        biased;
+        outcome = climb(task, ctx) => outcome,
+        () = leaves(ctx) => unconfirmed("this process leaves"),
+    }
+}
+
+/// Returns when this process leaves. That the row is to be stopped is why we are here.
+async fn leaves(ctx: &Context) {
+    let mut stop = ctx.stop.clone();
+    let is_leaving = |reason: &Option<StopReason>| {
+        matches!(reason, Some(StopReason::HandedBack | StopReason::Fenced))
+    };
+    if stop.wait_for(is_leaving).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn unconfirmed(why: &str) -> Outcome {
+    Outcome::ended(End::Unknown, format!("{UNCONFIRMED}: {why}; what it left may still run"))
+}
+
+async fn climb(task: &Task, ctx: &Context) -> Outcome {
+    let Some(source) = &task.source else {
+        return Outcome::ended(End::Unknown, format!("{NOTHING_RUNS}: it names no data source"));
+    };
+    let (target, at) = match target::target(source, task, ctx.options.connect_timeout) {
+        Ok(found) => found,
+        Err(said) => return unconfirmed(&said),
+    };
+    let mut ended = None;
+    for _ in 0..HOLDERS {
+        let holder = match holder(task, ctx, (source, &target, &at)).await {
+            Ok(holder) => holder,
+            Err(outcome) => return unconfirmed(&outcome.message.unwrap_or_default()),
+        };
+        let (session, holder) = match holder {
+            (session, Some(holder)) => (session, holder),
+            (session, None) => {
+                session.close().await;
+                let outcome = over(ended);
+                return match task.job.tx.is_recorded() {
+                    true => ledger::after_orphan(task, ctx, &target, outcome).await,
+                    false => outcome,
+                };
+            }
+        };
+        let number = holder.id.number;
+        let said = format!("its worker died; session {number} still runs it: {}", holder.state);
+        ctx.log.line(Stream::System, said);
+        // No grace: nobody is left to hear how it ended.
+        let ladder = Ladder::of_orphan(&session, holder.id, &target, &task.lock_name, ctx);
+        let is_gone = ladder.climb(Duration::ZERO).await;
+        session.close().await;
+        if !is_gone {
+            return Outcome::ended(End::Unknown, ladder.unconfirmed());
+        }
+        ended = Some(number);
+    }
+    unconfirmed("others took its session lock again and again")
+}
+
+fn over(ended: Option<i64>) -> Outcome {
+    match ended {
+        Some(number) => Outcome::ended(
+            End::Killed,
+            format!(
+                "its worker died; session {number}, which still ran it, was ended on the server; \
+                 what it had committed stays"
+            ),
+        ),
+        None => Outcome::ended(
+            End::Unknown,
+            format!(
+                "{NOTHING_RUNS} on the server any more; whether it had ended before is not known"
+            ),
+        ),
+    }
+}
+
+/// Who holds the row's lock now; a source that is away is waited for.
+async fn holder(
+    task: &Task,
+    ctx: &Context,
+    (source, target, at): (&Source, &Target, &str),
+) -> Result<(Session, Option<Holder>), Outcome> {
+    let mut away = Away::new(task, ctx, (&source.name, at), Whose::Cleaner);
+    loop {
+        let trouble = match link::connect(ctx, &source.name, (target, at)).await {
+            Ok(mut session) => match session.lock_holder(&task.lock_name).await {
+                Ok(holder) => {
+                    away.is_over().await;
+                    return Ok((session, holder));
+                }
+                Err(error) => Trouble::asking("cannot ask who holds its lock".to_owned(), error),
+            },
+            Err(trouble) => trouble,
+        };
+        away.wait(trouble).await?;
+    }
+}

@@ -1,0 +1,233 @@
+//! Looks on the server whether a running body's session still lives there, over a second connection
+//! that all bodies of this process on the same server share.
+//!
+//! A driver that waits for an answer waits for ever when the network drops packets without a word: sqlx
+//! sets no keep-alive, and TCP has nothing to send again. A failed machine between here and the
+//! server would leave its CALL "running" until its time is up.
+//!
+//! With E = `Options.look_every` and L = the shorter of E and `connect_timeout`, a dead connection is
+//! noticed within 3E + L when the server cannot be reached (three looks in a row), and within 3E when
+//! it can and has no such session (two looks in a row), after it was there once. Bodies that end within
+//! E cost nothing.
+
+use crate::db::control::{Control, Sight};
+use crate::db::fault::SessionError;
+use crate::db::session::{SessionId, Target};
+use crate::handler::stopwatch::Stopwatch;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+
+/// So many looks in a row find nobody who answers before the connection is given up.
+const SILENCES: u32 = 3;
+/// So many looks in a row do not find the session.
+const ABSENCES: u32 = 2;
+
+/// What one look came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Look {
+    /// The session lives.
+    There,
+    /// The server has no such session.
+    NotThere,
+    /// The server was started anew since.
+    Restarted,
+    /// Nobody answered.
+    Silence(String),
+    /// Nothing was learnt: another server answered, or this one did not let us in.
+    Unclear,
+}
+
+/// What the looks at one session came to so far.
+#[derive(Clone, Debug, Default)]
+struct Vitals {
+    was_there: bool,
+    absences: u32,
+    silences: u32,
+}
+
+impl Vitals {
+    /// Why the connection is dead, when after this look it must be taken for dead.
+    ///
+    /// Absence counts only of a session that was seen there before: behind PgBouncer or ProxySQL the
+    /// number that a session was given may be another's, and a healthy body must not be given up for
+    /// that.
+    fn after(&mut self, look: Look) -> Option<String> {
+        match look {
+            Look::There => *self = Self { was_there: true, ..Self::default() },
+            Look::Unclear => (self.absences, self.silences) = (0, 0),
+            Look::NotThere if !self.was_there => self.silences = 0,
+            Look::NotThere => {
+                (self.absences, self.silences) = (self.absences + 1, 0);
+                if self.absences >= ABSENCES {
+                    return Some("its session is gone from the server".to_owned());
+                }
+            }
+            Look::Restarted => return Some("the server was started anew".to_owned()),
+            Look::Silence(why) => {
+                (self.absences, self.silences) = (0, self.silences + 1);
+                if self.silences >= SILENCES {
+                    return Some(format!("the server cannot be reached: {why}"));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Second connections of this process, one per server and user; each is opened with the first body
+/// that runs longer than one interval, and closed with the last.
+#[derive(Debug, Default)]
+pub struct Watchers(Mutex<Vec<Weak<Post>>>);
+
+/// Where bodies on one target are looked after.
+#[derive(Debug)]
+struct Post {
+    target: Target,
+    line: tokio::sync::Mutex<Line>,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    control: Option<Control>,
+    /// Looks that nobody answered, counted, and the last of them.
+    silences: u64,
+    last: Option<(Stopwatch, String)>,
+}
+
+/// One session to look after.
+pub(crate) struct Watched<'a> {
+    pub(crate) target: &'a Target,
+    pub(crate) id: &'a SessionId,
+    pub(crate) lock_name: &'a str,
+}
+
+impl Watchers {
+    fn post(&self, target: &Target) -> Arc<Post> {
+        let mut posts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        posts.retain(|post| post.strong_count() > 0);
+        let known = posts.iter().filter_map(Weak::upgrade).find(|p| p.target.is_same(target));
+        known.unwrap_or_else(|| {
+            let post = Arc::new(Post { target: target.clone(), line: Default::default() });
+            posts.push(Arc::downgrade(&post));
+            post
+        })
+    }
+
+    /// Returns, with the reason, when the connection of `watched` must be taken for dead.
+    pub(crate) async fn dead(&self, watched: Watched<'_>, every: Duration) -> String {
+        let mut ticks = interval_at(Instant::now() + every, every);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ticks.tick().await;
+        let post = self.post(watched.target);
+        let (mut vitals, mut seen) = (Vitals::default(), 0);
+        loop {
+            let look = post.look(&watched, every, &mut seen).await;
+            if let Some(why) = vitals.after(look) {
+                return why;
+            }
+            ticks.tick().await;
+        }
+    }
+}
+
+impl Post {
+    /// Looks once. When nobody answered another body's look since this body's last one, that counts
+    /// for this one as well: fifty bodies must not wait for fifty time-outs one after the other.
+    async fn look(&self, watched: &Watched<'_>, every: Duration, seen: &mut u64) -> Look {
+        let mut line = self.line.lock().await;
+        if let Some((at, why)) = &line.last
+            && line.silences > *seen
+            && at.elapsed() < every
+        {
+            *seen = line.silences;
+            return Look::Silence(why.clone());
+        }
+        // Taken out while it is used: a body that ends drops this in the middle of an answer, and a
+        // connection with half an answer on it must go with it.
+        let control = line.control.take();
+        let limit = self.target.timeout.min(every);
+        let look = match timeout(limit, self.ask(control, watched)).await {
+            Ok(Ok((control, sight))) => {
+                line.control = control;
+                sight
+            }
+            Ok(Err(look)) => look,
+            Err(_) => Look::Silence(format!("no answer within {limit:?}")),
+        };
+        match &look {
+            Look::Silence(why) => {
+                line.silences += 1;
+                line.last = Some((Stopwatch::start(), why.clone()));
+                *seen = line.silences;
+            }
+            Look::There | Look::NotThere | Look::Restarted | Look::Unclear => line.last = None,
+        }
+        look
+    }
+
+    /// Asks over the connection there is, and over a new one when that is broken.
+    async fn ask(
+        &self,
+        control: Option<Control>,
+        watched: &Watched<'_>,
+    ) -> Result<(Option<Control>, Look), Look> {
+        if let Some(mut open) = control
+            && let Ok(sight) = open.look(watched.id, watched.lock_name).await
+        {
+            return Ok((Some(open), look_of(sight)));
+        }
+        let opened = Control::open(&self.target).await.map_err(|none| match none.is_silence() {
+            true => Look::Silence(none.to_string()),
+            false => Look::Unclear,
+        })?;
+        let Some(mut open) = opened else { return Err(Look::Unclear) };
+        match open.look(watched.id, watched.lock_name).await {
+            Ok(sight) => Ok((Some(open), look_of(sight))),
+            Err(SessionError::Lost(why)) => Err(Look::Silence(why)),
+            Err(SessionError::Database(_) | SessionError::Braked) => Err(Look::Unclear),
+        }
+    }
+}
+
+fn look_of(sight: Sight) -> Look {
+    match sight {
+        Sight::There => Look::There,
+        Sight::NotThere => Look::NotThere,
+        Sight::Restarted => Look::Restarted,
+        Sight::OtherServer(_) => Look::Unclear,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After which look, counted from 1, the connection is given up.
+    fn given_up(looks: &[Look]) -> Option<usize> {
+        let mut vitals = Vitals::default();
+        looks.iter().position(|look| vitals.after(look.clone()).is_some()).map(|at| at + 1)
+    }
+
+    #[test]
+    fn the_table() {
+        use Look::{NotThere as N, Restarted as R, There as T, Unclear as U};
+        let s = || Look::Silence("refused".to_owned());
+        for (looks, at) in [
+            (vec![T, T, N, N], Some(4)),
+            (vec![T, N, T, N, T], None),
+            // Never seen there: a middle man gives other numbers.
+            (vec![N, N, N, N], None),
+            (vec![N, N, s(), s(), s()], Some(5)),
+            (vec![s(), s(), s()], Some(3)),
+            (vec![T, s(), s(), T, s(), s()], None),
+            // A server that answers is there, whatever it says.
+            (vec![T, s(), s(), U, s(), s()], None),
+            (vec![T, N, U, N, s(), N], None),
+            (vec![T, U, U, U, U], None),
+            (vec![R], Some(1)),
+        ] {
+            assert_eq!(given_up(&looks), at, "{looks:?}");
+        }
+    }
+}

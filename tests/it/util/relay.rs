@@ -1,0 +1,88 @@
+//! A relay between a test and a server that can stop to pass bytes without closing anything, as a
+//! firewall that forgets a connection does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+#[derive(Default)]
+struct Line {
+    is_cut: AtomicBool,
+    /// How often it was cut. What was connected before stays silent for ever.
+    cuts: AtomicU64,
+}
+
+pub(crate) struct Relay {
+    line: Arc<Line>,
+    port: u16,
+}
+
+impl Relay {
+    /// Passes everything to the server at `host:port`.
+    pub(crate) async fn to(server: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
+        let port = listener.local_addr().expect("address").port();
+        let (line, server) = (Arc::new(Line::default()), server.to_owned());
+        let passing = Arc::clone(&line);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(connect(client, server.clone(), Arc::clone(&passing)));
+            }
+        });
+        Self { line, port }
+    }
+
+    /// The database of `url`, by way of the relay.
+    pub(crate) fn url(&self, url: &str) -> String {
+        let mut url = url::Url::parse(url).expect("a URL");
+        url.set_port(Some(self.port)).expect("a port");
+        url.to_string()
+    }
+
+    /// Nothing passes any more, and nothing is closed.
+    pub(crate) fn cut(&self) {
+        self.line.is_cut.store(true, Ordering::SeqCst);
+        self.line.cuts.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// What connects from now on is served.
+    pub(crate) fn heal(&self) {
+        self.line.is_cut.store(false, Ordering::SeqCst);
+    }
+}
+
+async fn connect(client: TcpStream, server: String, line: Arc<Line>) {
+    let before = line.cuts.load(Ordering::SeqCst);
+    if line.is_cut.load(Ordering::SeqCst) {
+        let _kept_open = client;
+        std::future::pending::<()>().await;
+        return;
+    }
+    let Ok(server) = TcpStream::connect(&server).await else { return };
+    let ((from_client, to_client), (from_server, to_server)) =
+        (client.into_split(), server.into_split());
+    let pass = |mut from: tokio::net::tcp::OwnedReadHalf,
+                mut to: tokio::net::tcp::OwnedWriteHalf| {
+        let line = Arc::clone(&line);
+        async move {
+            let mut bytes = vec![0; 16_384];
+            while let Ok(count @ 1..) = from.read(&mut bytes).await {
+                if line.cuts.load(Ordering::SeqCst) != before {
+                    std::future::pending::<()>().await;
+                }
+                if to.write_all(&bytes[..count]).await.is_err() {
+                    break;
+                }
+            }
+            if line.cuts.load(Ordering::SeqCst) != before {
+                std::future::pending::<()>().await;
+            }
+        }
+    };
+    // Either end closing closes the other.
+    tokio::select! {
+        () = pass(from_client, to_server) => {}
+        () = pass(from_server, to_client) => {}
+    }
+}
