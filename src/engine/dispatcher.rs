@@ -241,8 +241,8 @@ impl QueueDispatcher {
         Ok(())
     }
 
-    /// Takes the workers' reports in; a row that has ended by itself is not stopped any more. Slots are freed here, so that the same transaction that
-    /// ends a job starts the next.
+    /// Takes the workers' reports in; a row that ended itself is not stopped any more. Slots are freed
+    /// here, so that the same transaction that ends a job starts the next.
     fn absorb(&mut self, changes: &mut Changes, freed: &mut Vec<(BatchId, Place)>, now: Millis) {
         let ended: Vec<_> = self.waiting.iter().filter_map(recorded).collect();
         for report in &self.waiting {
