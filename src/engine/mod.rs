@@ -2,7 +2,7 @@
 //! May name: domain, store, handler. Never: SQL, HTTP, words for people.
 //! Invariant: nothing outside the database happens before the commit that records it.
 //! `dispatcher` decides what goes next, `worker` does it, `acting` does what operators say, `node`
-//! says that we are alive.
+//! and `heartbeat` say that we are alive, `serving` takes what nobody has.
 
 pub mod acting;
 mod active;
@@ -14,6 +14,10 @@ mod conditions;
 pub mod dispatcher;
 mod earlier;
 mod ending;
+mod gate;
+pub mod generating;
+mod heartbeat;
+mod leaving;
 mod lists;
 mod node;
 pub mod opening;
@@ -21,6 +25,7 @@ mod outside;
 mod renewing;
 pub mod seal;
 pub mod secret;
+pub mod serving;
 pub mod standing;
 mod starting;
 mod stopping;
