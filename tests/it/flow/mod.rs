@@ -6,11 +6,13 @@ mod children;
 mod crash;
 mod dependencies;
 mod eta;
+mod lease;
 mod limits;
 mod lists;
 mod operators;
 mod retries;
 mod rules;
+mod serving;
 
 use crate::util::{Scratch, with_scratch};
 use procession::db::{Db, Settings};
