@@ -12,6 +12,7 @@ test: ## all tests, on SQLite, MySQL/MariaDB and PostgreSQL; ARGS go to cargo te
 check: ## format and lints, no tests
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
+	cargo clippy --all-targets --all-features -- -D warnings
 
 ci: ## all that must hold before a change goes in: check, then test
 	@.ci/run
