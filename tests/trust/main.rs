@@ -2,3 +2,5 @@
 //! on purpose, and judges that read what is left.
 //!
 //! Runs with `make test` in its short form, with `make chaos` in its long one.
+
+mod p16;
