@@ -2,12 +2,18 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 ARGS ?=
+SEED ?=
+DB ?=
+EFFECTS ?=
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## all tests, on SQLite, MySQL/MariaDB and PostgreSQL; ARGS go to cargo test
 	@scripts/test.sh $(ARGS)
+
+chaos: ## the long run with kills, stalls, cuts and restarts; SEED=, DB=, EFFECTS=
+	@SEED=$(SEED) DB=$(DB) EFFECTS=$(EFFECTS) scripts/chaos.sh
 
 check: ## format and lints, no tests
 	cargo fmt --check
@@ -26,4 +32,4 @@ servers: ## start database servers for tests and leave them running
 servers-stop: ## stop and remove what `make servers` started
 	@scripts/test-servers.sh stop
 
-.PHONY: help test check ci docs servers servers-stop
+.PHONY: help test chaos check ci docs servers servers-stop

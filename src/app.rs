@@ -3,6 +3,7 @@
 //! Invariant: the only file that knows everybody.
 
 mod outlook;
+pub mod sources;
 mod versions;
 
 pub use crate::app::versions::Authorship;

@@ -2,7 +2,8 @@
 
 use crate::app::{App, EmptyDatabase};
 use crate::cli::{
-    BatchRef, Ended, Global, act, act_args, batch_no, batch_open, broken, eta, out, stop, why,
+    BatchRef, Ended, Global, act, act_args, batch_no, batch_open, broken, eta, out, stop, tries,
+    why,
 };
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::id::BatchId;
@@ -187,6 +188,7 @@ pub(super) fn print(view: &View, lang: Lang) {
     };
     out::line(&out::table(&header, rows));
     broken::print(view, lang);
+    tries::print(view, lang);
     let took = batch.end_time.map(|end| span_words(end.since(batch.create_time)));
     let mut counts: BTreeMap<QueueStatus, usize> = BTreeMap::new();
     view.rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);
@@ -249,6 +251,8 @@ pub(super) fn as_json(view: &View) -> Result<serde_json::Value> {
             json!({
                 "job_code": row.job_code, "job_name": job.name, "job_type": job.job_type,
                 "status": row.status, "try_count": row.try_count, "attempt": row.attempt,
+                "run_no": row.run_no, "crash_count": row.crash_count,
+                "unresolved": row.unresolved, "waits_on": row.waits_on,
                 "queue_id": row.queue_id, "run_mode": row.run_mode.map(RunMode::as_str),
                 "priority": row.priority.unwrap_or(job.priority),
                 "start_time": row.start_time.map(|t| t.to_string()),

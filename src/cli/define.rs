@@ -1,7 +1,7 @@
 //! `check`, `apply`, `diff` and `schema`.
 
 use crate::app::{self, App, Apply, Authorship, EmptyDatabase};
-use crate::cli::{Ended, Global, out};
+use crate::cli::{Ended, Global, breach, out};
 use crate::definition::{self, Change, Faults, How, Loaded};
 use crate::domain::job::Definition;
 use anyhow::Result;
@@ -139,6 +139,9 @@ async fn changes(global: &Global, file: &Path, how: Apply, by: &Authorship) -> R
         },
     };
     let changes = app.apply_as(&loaded.definition, how, by).await?;
+    if how == Apply::Write {
+        breach::warn(&app, &loaded.definition, global.lang()).await?;
+    }
     app.close().await;
     Ok(changes)
 }

@@ -1,11 +1,12 @@
-//! `job list | show | stats`; what is done to jobs of a batch is in `act`.
+//! `job list | show | stats | trust`; what is done to jobs of a batch is in `act`.
 
 use crate::app::EmptyDatabase;
-use crate::cli::{BadInput, Ended, Global, act, act_args, out, stats};
+use crate::cli::{BadInput, Ended, Global, act, act_args, breach, out, stats};
 use crate::domain::id::{GroupCode, JobCode, SourceName};
 use crate::domain::job::{Definition, JobDef, Need, ParamMode, Secrecy};
 use crate::domain::queue::RunMode;
 use crate::store;
+use crate::store::breach::Breach;
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
@@ -39,6 +40,16 @@ pub(super) enum JobVerb {
         #[arg(long)]
         group: Option<String>,
     },
+    /// Take off the mark of jobs that were caught committing by themselves although they are declared
+    /// tx: same or ledger, after their procedures were mended
+    Trust {
+        /// Job codes
+        #[arg(required = true)]
+        jobs: Vec<String>,
+        /// What was mended; stored in the audit log
+        #[arg(long)]
+        reason: String,
+    },
     #[command(flatten)]
     Act(act_args::JobAct),
 }
@@ -57,16 +68,25 @@ pub(super) async fn job(global: &Global, verb: JobVerb) -> Result<Ended> {
             };
             let jobs: Vec<&JobDef> = defs.jobs.iter().filter(fits).collect();
             let mut tx = app.db.read().await?;
-            let modes = store::run_mode::standing(&mut tx).await?;
-            list(global, &defs, &jobs, &modes)
+            let standing = Standing {
+                modes: store::run_mode::standing(&mut tx).await?,
+                marks: store::breach::all(&mut tx).await?,
+            };
+            list(global, &defs, &jobs, &standing)
         }
+        JobVerb::Trust { jobs, reason } => breach::trust(global, &app, &jobs, &reason).await,
         JobVerb::Stats { code, group } => {
             let defs = app.definition().await?;
             let code = code.as_deref().map(JobCode::parse).transpose()?;
             let group = group.as_deref().map(GroupCode::parse).transpose()?;
             stats::stats(global, &app, &defs, code.as_ref(), group.as_ref()).await
         }
-        JobVerb::Show { code } => show(global, &app.definition().await?, &JobCode::parse(&code)?),
+        JobVerb::Show { code } => {
+            let defs = app.definition().await?;
+            let mut tx = app.db.read().await?;
+            let marks = store::breach::all(&mut tx).await?;
+            show(global, &defs, &JobCode::parse(&code)?, &marks)
+        }
     }
 }
 
@@ -81,16 +101,28 @@ fn parents(defs: &Definition, code: &JobCode) -> Vec<String> {
     of.map(|d| d.depends_on.to_string()).collect()
 }
 
+/// What is known of jobs beside their definition.
+struct Standing {
+    /// What operators want with them in every new batch.
+    modes: BTreeMap<JobCode, RunMode>,
+    /// Those that were caught committing by themselves.
+    marks: BTreeMap<JobCode, Breach>,
+}
+
 fn list(
     global: &Global,
     defs: &Definition,
     jobs: &[&JobDef],
-    modes: &BTreeMap<JobCode, RunMode>,
+    standing: &Standing,
 ) -> Result<Ended> {
+    let Standing { modes, marks } = standing;
     if global.json {
         let document = |j: &&JobDef| {
             let mode = modes.get(&j.code).map(|m| m.as_str());
-            json!({"job": j, "depends_on": parents(defs, &j.code), "run_mode": mode})
+            json!({
+                "job": j, "depends_on": parents(defs, &j.code), "run_mode": mode,
+                "breach": breach::of(j, marks).map(breach::as_json),
+            })
         };
         let documents: Vec<_> = jobs.iter().map(document).collect();
         out::json(&json!(documents))?;
@@ -105,18 +137,35 @@ fn list(
                 j.group.to_string(),
                 j.job_type.to_string(),
                 j.source.as_ref().map_or("-", SourceName::as_str).to_owned(),
+                class_of(j, marks),
                 if j.is_active { "yes" } else { "no" }.to_owned(),
                 modes.get(&j.code).map_or("-", |m| m.as_str()).to_owned(),
                 out::brief(&parents(defs, &j.code).join(", "), 60),
             ]
         })
         .collect();
-    let header = ["JOB", "NAME", "GROUP", "TYPE", "SOURCE", "ACTIVE", "MODE", "AFTER"];
+    let header = ["JOB", "NAME", "GROUP", "TYPE", "SOURCE", "TX", "ACTIVE", "MODE", "AFTER"];
     out::line(&out::table(&header, rows));
+    for job in jobs {
+        if let Some(mark) = breach::of(job, marks) {
+            out::line(&breach::sentence(job, mark, global.lang()));
+        }
+    }
     Ok(Ended::Well)
 }
 
-fn show(global: &Global, defs: &Definition, code: &JobCode) -> Result<Ended> {
+/// The class, with a mark where it was not kept.
+fn class_of(job: &JobDef, marks: &BTreeMap<JobCode, Breach>) -> String {
+    let mark = breach::of(job, marks).map_or("", |_| " !");
+    format!("{}{mark}", job.tx.as_str())
+}
+
+fn show(
+    global: &Global,
+    defs: &Definition,
+    code: &JobCode,
+    marks: &BTreeMap<JobCode, Breach>,
+) -> Result<Ended> {
     let Some(job) = defs.jobs.iter().find(|j| j.is_called(code)) else {
         let message = format!("there is no job {code}; procession job list shows those that are");
         return Err(BadInput(message).into());
@@ -128,7 +177,11 @@ fn show(global: &Global, defs: &Definition, code: &JobCode) -> Result<Ended> {
         .filter(|d| d.depends_on == *code)
         .map(|d| d.job_code.to_string())
         .collect();
-    let document = json!({"job": job, "depends_on": parents(defs, code), "children": children});
+    let mark = breach::of(job, marks);
+    let document = json!({
+        "job": job, "depends_on": parents(defs, code), "children": children,
+        "breach": mark.map(breach::as_json),
+    });
     if global.json {
         out::json(&document)?;
         return Ok(Ended::Well);
@@ -152,11 +205,23 @@ fn show(global: &Global, defs: &Definition, code: &JobCode) -> Result<Ended> {
         job.priority,
         if job.idempotent { ", idempotent" } else { "" }
     ));
+    out::line(&format!("outcome:  {}", class_words(job)));
+    if let Some(mark) = mark {
+        out::line(&breach::sentence(job, mark, global.lang()));
+    }
     out::line(&format!("mails to: {}", dash(job.notify_email.clone())));
     for (part, text) in body(job) {
         out::line(&format!("{part}\n{text}"));
     }
     Ok(Ended::Well)
+}
+
+/// What ties its effect to the record of it, and what is done when that cannot be learnt.
+fn class_words(job: &JobDef) -> String {
+    match job.tx.is_recorded() {
+        true => format!("tx {}: looked up when it is not known", job.tx.as_str()),
+        false => format!("tx none, {} when it is not known", job.when_unknown().as_str()),
+    }
 }
 
 fn body(job: &JobDef) -> Vec<(String, String)> {

@@ -13,6 +13,7 @@ mod backfill_words;
 mod batch;
 mod batch_no;
 mod batch_open;
+mod breach;
 mod broken;
 mod carry;
 mod dag;
@@ -33,8 +34,11 @@ mod resume;
 mod run;
 mod secret;
 mod serve;
+mod source;
+mod source_words;
 mod stats;
 mod stop;
+mod tries;
 mod watch;
 mod why;
 
@@ -116,7 +120,7 @@ enum Verb {
     Batch(batch::BatchVerb),
     /// Run the batches of a range, 202401..202412, as one thing; list, show, stop, resume
     Backfill(backfill::BackfillArgs),
-    /// Jobs: list, show, stats; in a batch: hold, release, skip, ice, thaw, no-exec, normal,
+    /// Jobs: list, show, stats, trust; in a batch: hold, release, skip, ice, thaw, no-exec, normal,
     /// force-success, force-failure, kill, priority, start-now, rerun
     #[command(subcommand)]
     Job(job::JobVerb),
@@ -128,6 +132,9 @@ enum Verb {
     /// Secrets: sealed, stored, never shown
     #[command(subcommand)]
     Secret(secret::SecretVerb),
+    /// Data sources: list, check, prepare, prune
+    #[command(subcommand)]
+    Source(source::SourceVerb),
     /// What a job of a batch printed and what its database said
     Logs(logs::LogsArgs),
     /// The DAG of a file, a group or a batch, in the shape that a front end eats
@@ -224,6 +231,7 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
         Verb::Audit(args) => audit::audit(&global, &args).await,
         Verb::Params(verb) => params::params(&global, verb).await,
         Verb::Secret(verb) => secret::secret(&global, verb).await,
+        Verb::Source(verb) => source::source(&global, verb).await,
         Verb::Logs(args) => logs::logs(&global, &args).await,
         Verb::Dag(args) => dag::dag(&global, &args).await,
     }

@@ -7,9 +7,12 @@ use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::Definition;
 use crate::domain::lang::Lang;
 use crate::domain::outcome::Outputs;
-use crate::domain::params::{BatchValues, Outside, PRECEDENCE, ParamError, Resolved, resolve_each};
+use crate::domain::params::{
+    BatchValues, Outside, PRECEDENCE, ParamError, Resolved, Start, resolve_each,
+};
 use crate::domain::secret::Value;
 use crate::domain::time::Millis;
+use crate::domain::tx_class::IdemKey;
 use crate::store;
 use anyhow::Result;
 use chrono::NaiveDate;
@@ -47,7 +50,7 @@ pub(super) async fn params(global: &Global, verb: ParamsVerb) -> Result<Ended> {
     let ParamsVerb::Show(args) = verb;
     let app = global.open(EmptyDatabase::Refuse).await?;
     let code = JobCode::parse(&args.job)?;
-    let (values, snapshot, outputs) = world(&app, &code, &args).await?;
+    let World { values, snapshot, outputs, start } = world(&app, &code, &args).await?;
     let Some(job) = snapshot.jobs.iter().find(|j| j.code == code) else {
         let said = format!("batch {} has no job {code}", values.batch_no);
         return Err(BadInput(said).into());
@@ -55,18 +58,21 @@ pub(super) async fn params(global: &Global, verb: ParamsVerb) -> Result<Ended> {
     let parents = snapshot.parents(&code);
     let output = |code: &JobCode, name: &str| outputs.get(code)?.look_up(name);
     let outside = Outside { output: &output, secret: None };
-    let found = resolve_each(job, snapshot.layers(&values, &parents), outside);
+    let found = resolve_each(job, snapshot.layers(&values, &parents, &start), outside);
     let names = job.params.iter().map(|p| p.name.as_str());
     print(global, names.zip(&found))?;
     Ok(Ended::Well)
 }
 
-/// A batch's values, what it runs, and what its jobs handed out.
-async fn world(
-    app: &App,
-    code: &JobCode,
-    args: &ShowArgs,
-) -> Result<(BatchValues, Snapshot, HashMap<JobCode, Outputs>)> {
+/// A batch's values, what it runs, what its jobs handed out, and the latest try of the one job.
+struct World {
+    values: BatchValues,
+    snapshot: Snapshot,
+    outputs: HashMap<JobCode, Outputs>,
+    start: Start,
+}
+
+async fn world(app: &App, code: &JobCode, args: &ShowArgs) -> Result<World> {
     let no = BatchNo::parse(&args.batch_no)?;
     let defs = app.definition().await?;
     let group = group_of(&defs, code)?;
@@ -80,7 +86,9 @@ async fn world(
             params: order::pairs(&args.params)?,
         };
         let plan = plan(&defs, &order, Millis::default())?.remove(0);
-        return Ok((plan.values, plan.snapshot, HashMap::new()));
+        let start = Start::shown(&plan.values, code);
+        let (values, snapshot, outputs) = (plan.values, plan.snapshot, HashMap::new());
+        return Ok(World { values, snapshot, outputs, start });
     };
     if args.business_date.is_some() || !args.params.is_empty() {
         let said = format!("batch {no} is there already; leave out --business-date and --param");
@@ -95,7 +103,14 @@ async fn world(
             outputs.insert(row.job_code.clone(), serde_json::from_str(&text)?);
         }
     }
-    Ok((batch.values, snapshot, outputs))
+    let mut start = Start::shown(&batch.values, code);
+    if let Some(row) = rows.iter().find(|row| row.job_code == *code) {
+        start.attempt = row.attempt.max(1);
+        if let Some(name) = store::installation(&mut tx).await? {
+            start.idem_key = IdemKey::of(&name, &batch.values.batch_no, code, row.run_no);
+        }
+    }
+    Ok(World { values: batch.values, snapshot, outputs, start })
 }
 
 fn group_of(defs: &Definition, code: &JobCode) -> Result<GroupCode> {

@@ -2,7 +2,7 @@
 
 use crate::app::{self, App};
 use crate::cli::order::{self, OrderArgs};
-use crate::cli::{BadInput, Ended, Global, out, plan_words};
+use crate::cli::{BadInput, Ended, Global, breach, out, plan_words};
 use crate::definition::Change;
 use crate::domain::batch::{AskedOrder, Batch};
 use crate::domain::dry_run::{DryRun, ParamChange, Preview, dry_run, param_changes};
@@ -74,7 +74,10 @@ pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<Ended> {
     }
     let file = loaded.map(|l| l.definition);
     let made = match &app {
-        Some(app) => with_tables(app, file.as_ref(), asked, against.as_ref()).await,
+        Some(app) => {
+            breach::warn_of(app, file.as_ref(), global.lang()).await?;
+            with_tables(app, file.as_ref(), asked, against.as_ref()).await
+        }
         None => without_tables(file.as_ref(), asked, against.as_ref()),
     };
     if let Some(app) = app {

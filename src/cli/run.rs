@@ -5,7 +5,7 @@ use crate::cli::define::By;
 use crate::cli::order::{self, OrderArgs};
 use crate::cli::progress::{self, Show};
 use crate::cli::watch::Watch;
-use crate::cli::{Ended, Global, batch, out, resume};
+use crate::cli::{Ended, Global, batch, breach, out, resume};
 use crate::definition::Loaded;
 use crate::domain::batch::{Batch, BatchOrder, BatchStatus};
 use crate::domain::id::{BatchId, GroupCode};
@@ -86,6 +86,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     if !args.quiet {
         announce(&app, &ids, global.lang()).await?;
     }
+    breach::warn(&app, &defs, global.lang()).await?;
     let expected = Watch::of(&app, &ids, global.lang()).await;
     let show = if args.quiet || global.json { Show::Nothing } else { Show::here() };
     let shown = progress::watch(news, show, (total, done), expected);

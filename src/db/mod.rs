@@ -9,6 +9,7 @@ mod decode;
 pub mod dialect;
 mod error;
 pub mod fault;
+pub mod ledger;
 pub mod migrate;
 pub mod notice;
 pub mod results;

@@ -37,6 +37,7 @@ fn word(part: BodyPart) -> &'static str {
         BodyPart::ProcName => "proc_name",
         BodyPart::Sql => "sql or sql_file",
         BodyPart::Transaction => "transaction",
+        BodyPart::Tx => "tx",
         BodyPart::Script => "script or script_file",
         BodyPart::Interpreter => "interpreter",
         BodyPart::WorkingDir => "working_dir",
@@ -61,12 +62,14 @@ fn refuse_foreign_parts(
     // `one` is what every job has; a definition written out by us says so for each.
     let odd = |t: &&At<TransactionMode>| t.value != TransactionMode::One;
     let transaction = own.transaction.as_ref().filter(odd).map(|t| t.at.clone());
+    let recorded = own.tx.as_ref().filter(|tx| tx.value.is_recorded()).map(|tx| tx.at.clone());
     let said = [
         (BodyPart::Source, "source", place(&own.source)),
         (BodyPart::ProcName, "proc_name", place(&raw.proc_name)),
         (BodyPart::Sql, "sql", raw.sql.as_ref().map(|s| s.at().clone())),
         (BodyPart::Sql, "sql_file", place(&raw.sql_file)),
         (BodyPart::Transaction, "transaction", transaction),
+        (BodyPart::Tx, "tx", recorded),
         (BodyPart::Script, "script", place(&raw.script)),
         (BodyPart::Script, "script_file", place(&raw.script_file)),
         (BodyPart::Interpreter, "interpreter", place(&own.interpreter)),
@@ -215,7 +218,7 @@ fn require_parts(
             BodyPart::Interpreter => def.interpreter.is_some(),
             BodyPart::WorkingDir => def.working_dir.is_some(),
             BodyPart::Params => raw.params.is_some(),
-            BodyPart::Transaction => true,
+            BodyPart::Transaction | BodyPart::Tx => true,
             BodyPart::Http => raw.http.is_some(),
             BodyPart::Sensor => def.sensor.is_some(),
             BodyPart::SubBatch => raw.sub_batch.is_some(),

@@ -42,6 +42,8 @@ const COLUMNS: &[&str] = &[
     "working_dir",
     "priority",
     "idempotent",
+    "tx",
+    "on_unknown",
     "owner",
     "tags",
     "params",

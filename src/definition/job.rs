@@ -2,6 +2,7 @@
 
 use crate::definition::body::{body, understands};
 use crate::definition::checks;
+use crate::definition::classes;
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job_kinds;
@@ -52,6 +53,9 @@ pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Opti
     limits::job(&mut def, &whose, &raw, around, report);
     if let Some(kind) = kind {
         body(&mut def, &whose, &raw, kind, around, report);
+    }
+    if let Some(kind) = kind {
+        classes::set(&mut def, &whose, &raw, kind, around, report);
     }
     let condition = raw.condition.as_ref().and_then(|text| condition(&whose, text, report));
     def.condition = condition.as_ref().map(|c| c.value.clone());

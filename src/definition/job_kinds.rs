@@ -9,7 +9,7 @@ use crate::definition::params::usable_name;
 use crate::definition::raw::{RawJob, RawSql};
 use crate::domain::body::{HttpCall, HttpHost, Items};
 use crate::domain::fan_out::{self, Parts};
-use crate::domain::http_call::{self, OWN_HEADERS};
+use crate::domain::http_call::{self, KEY_HEADER, OWN_HEADERS};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{BodyPart, JobDef};
 use crate::domain::params::{Reference, references};
@@ -38,6 +38,10 @@ pub(crate) fn hosts(raw: Vec<At<HttpHost>>, report: &mut Report) -> Vec<At<HttpH
         check_headers(&whose, &headers, at, report);
         for (name, text) in headers {
             let head = format!("{whose}: header {name}");
+            if name.eq_ignore_ascii_case(KEY_HEADER) {
+                let cure = "remove it; each call has a key of its own, and a job may set another";
+                report.fault(at, format!("{head} would be the same for all calls"), cure);
+            }
             match http_call::header_names(text) {
                 Ok(names) if names.is_empty() => {}
                 Ok(_) => {

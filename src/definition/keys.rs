@@ -67,6 +67,8 @@ pub(crate) const SETTINGS: &[&str] = &[
     "retry_delay_sec",
     "priority",
     "idempotent",
+    "tx",
+    "on_unknown",
     "is_active",
     "schedule_time",
     "notify_email",

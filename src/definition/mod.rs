@@ -10,6 +10,7 @@ mod body;
 mod build;
 mod check;
 mod checks;
+mod classes;
 mod csv;
 mod declare;
 mod diff;

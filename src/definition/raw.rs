@@ -8,6 +8,7 @@ use crate::domain::job::{OnFailure, ParamMode, ParamType, TransactionMode};
 use crate::domain::pool::LockMode;
 use crate::domain::retry::RetryPolicy;
 use crate::domain::trigger_rule::TriggerRule;
+use crate::domain::tx_class::{OnUnknown, TxClass};
 use chrono::NaiveTime;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -96,6 +97,8 @@ pub(crate) struct Settings {
     pub(crate) retry_delay_sec: Option<At<u32>>,
     pub(crate) priority: Option<At<i32>>,
     pub(crate) idempotent: Option<At<bool>>,
+    pub(crate) tx: Option<At<TxClass>>,
+    pub(crate) on_unknown: Option<At<OnUnknown>>,
     pub(crate) is_active: Option<At<bool>>,
     pub(crate) schedule_time: Option<At<NaiveTime>>,
     pub(crate) notify_email: Option<Vec<At<String>>>,

@@ -19,6 +19,7 @@ use crate::definition::read_params::params;
 use crate::definition::read_parents::parents;
 use crate::domain::job::TransactionMode;
 use crate::domain::trigger_rule::TriggerRule;
+use crate::domain::tx_class::{OnUnknown, TxClass};
 
 /// Reads the tree of a whole definition.
 pub(crate) fn read(root: Node, own_defaults: OwnDefaults, report: &mut Report) -> Raw {
@@ -157,6 +158,8 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         retry_delay_sec: fields.number("retry_delay_sec", 0..=DELAY_MAX),
         priority: fields.number("priority", -PRIORITY_MAX..=PRIORITY_MAX),
         idempotent: fields.flag("idempotent"),
+        tx: fields.choice("tx", &TxClass::ALL.map(|class| (class.as_str(), class))),
+        on_unknown: fields.choice("on_unknown", &OnUnknown::ALL.map(|p| (p.as_str(), p))),
         is_active: fields.flag("is_active"),
         schedule_time: fields.time("schedule_time"),
         notify_email: addresses(fields, "notify_email"),

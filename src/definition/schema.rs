@@ -73,6 +73,9 @@ fn body_of(kind: &JobKind) -> Value {
     if !known(&BodyPart::Transaction) {
         refused.insert("transaction".to_owned(), json!({"enum": ["one", null]}));
     }
+    if !known(&BodyPart::Tx) {
+        refused.insert("tx".to_owned(), json!({"enum": ["none", null]}));
+    }
     let mut then = vec![json!({"properties": refused})];
     if !needed.is_empty() {
         let alone = json!({"not": {"required": ["template"]}});

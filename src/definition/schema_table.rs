@@ -116,6 +116,16 @@ const MAIN: &[Section] = &[
                 Int(-(PRIORITY_MAX as i64), PRIORITY_MAX as i64),
             ),
             Key("idempotent", "May be started again when the outcome of a try is not known.", Flag),
+            Key(
+                "tx",
+                "What ties its effect to the record that it happened: same and ledger are exactly once.",
+                Words(&["same", "ledger", "none"]),
+            ),
+            Key(
+                "on_unknown",
+                "What is done when the outcome of a try is not known.",
+                Words(&["hold", "retry", "fail"]),
+            ),
             Key("is_active", "An inactive job is left out of batches.", Flag),
             Key("schedule_time", "Not before this time of day, HH:MM.", Time),
             Key("notify_email", "Who hears of its failures; without it the owner.", Texts),

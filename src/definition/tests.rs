@@ -18,14 +18,14 @@ const KINDS: &[JobKind] = &[
         name: "PROC",
         about: "Calls a procedure.",
         needs: &[BodyPart::Source, BodyPart::ProcName],
-        may_have: &[BodyPart::Params],
+        may_have: &[BodyPart::Tx, BodyPart::Params],
         ..JobKind::PLAIN
     },
     JobKind {
         name: "SQL",
         about: "Runs statements.",
         needs: &[BodyPart::Source, BodyPart::Sql],
-        may_have: &[BodyPart::Transaction, BodyPart::Params],
+        may_have: &[BodyPart::Transaction, BodyPart::Tx, BodyPart::Params],
         ..JobKind::PLAIN
     },
     JobKind {
@@ -500,11 +500,12 @@ fn texts_fit_their_columns_and_a_line() {
 /// Hosts, calls, sensors, sub-batches and lists.
 const KINDS_FAULTS: &[Case] = &[
     (
-        "hosts:\n  a: ftp://h\n  b: {base_url: 'https://u:geheim@h'}\n  c: {base_url: https://h, headers: {Host: x, 'a b': y, T: \"x\\ny\", P: '{p}'}}\n  A: https://h\n  d e: https://h\n  f: {}\njobs: {A: {type: NOOP}}\n",
+        "hosts:\n  a: ftp://h\n  b: {base_url: 'https://u:geheim@h'}\n  c: {base_url: https://h, headers: {Host: x, Idempotency-Key: k, 'a b': y, T: \"x\\ny\", P: '{p}'}}\n  A: https://h\n  d e: https://h\n  f: {}\njobs: {A: {type: NOOP}}\n",
         &[
             "dag.yaml:2: host a: base_url has to begin with https:// or http://; write base_url",
             "dag.yaml:3: host b: base_url holds a user or a password",
             "dag.yaml:4: host c: header Host is set by Procession itself; remove it",
+            "dag.yaml:4: host c: header Idempotency-Key would be the same for all calls; remove it; each",
             "dag.yaml:4: host c: header T holds a line break",
             "dag.yaml:4: host c: \"a b\" is not the name of a header",
             "dag.yaml:4: host c: header P uses a parameter",
@@ -514,7 +515,7 @@ const KINDS_FAULTS: &[Case] = &[
         ],
     ),
     (
-        "hosts: {core: https://h}\ndefaults: {type: HTTP}\njobs:\n  A:\n    http: {host: cor, path: /x}\n  B:\n    http: {host: core, path: '/{p}/../x', method: FETCH, send: xml, expect_status: [20, x]}\n  C:\n    http: {host: core}\n  D:\n    http: {host: core, path: '/{q', headers: {X: '{r}', Idempotency-Key: k}}\n  E:\n    http: {host: core, path: /, send: json}\n  F: {}\n  G: {type: NOOP, http: {host: core, path: /}}\n",
+        "hosts: {core: https://h}\ndefaults: {type: HTTP}\njobs:\n  A:\n    http: {host: cor, path: /x}\n  B:\n    http: {host: core, path: '/{p}/../x', method: FETCH, send: xml, expect_status: [20, x]}\n  C:\n    http: {host: core}\n  D:\n    http: {host: core, path: '/{q', headers: {X: '{r}', Connection: k}}\n  E:\n    http: {host: core, path: /, send: json}\n  F: {}\n  G: {type: NOOP, http: {host: core, path: /}}\n",
         &[
             "dag.yaml:5: job A: host cor is not defined; did you mean core? otherwise define it under hosts",
             "dag.yaml:7: job B: http: method is \"FETCH\"; use one of GET, HEAD, POST",
@@ -524,7 +525,7 @@ const KINDS_FAULTS: &[Case] = &[
             "dag.yaml:7: job B: path leads above the host's own URL",
             "dag.yaml:7: job B: path uses {p}, which is no parameter of it; add it to params",
             "dag.yaml:9: job C: http without host or path",
-            "dag.yaml:11: job D: header Idempotency-Key is set by Procession itself",
+            "dag.yaml:11: job D: header Connection is set by Procession itself",
             "dag.yaml:11: job D: path has a '{' or '}' that is not part of {name}",
             "dag.yaml:11: job D: header X uses {r}, which is no parameter",
             "dag.yaml:13: job E: http: GET sends no body; remove send, or use method: POST",

@@ -15,7 +15,7 @@ use crate::domain::fan_out::{self, Parts};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId};
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
 use crate::domain::order_params::{self, Declared, Findings};
-use crate::domain::params::{BatchValues, Layers};
+use crate::domain::params::{BatchValues, Layers, Start};
 use crate::domain::source::Source;
 use crate::domain::time::{Millis, at_wall_clock, day_in};
 use chrono::NaiveDate;
@@ -80,9 +80,15 @@ impl Snapshot {
         own.map(|d| d.depends_on.clone()).collect()
     }
 
-    /// The layers around the parameters of a job with these parents.
-    pub fn layers<'a>(&'a self, batch: &'a BatchValues, parents: &'a [JobCode]) -> Layers<'a> {
-        Layers { batch, parents, group: &self.group.params, global: &self.shared.params }
+    /// The layers around the parameters of a job with these parents, in one try.
+    pub fn layers<'a>(
+        &'a self,
+        batch: &'a BatchValues,
+        parents: &'a [JobCode],
+        start: &'a Start,
+    ) -> Layers<'a> {
+        let (group, global) = (&self.group.params[..], &self.shared.params[..]);
+        Layers { start: Some(start), batch, parents, group, global }
     }
 
     /// What a fan-out changes.
@@ -243,7 +249,8 @@ fn plan_group(
         params: order.params.clone(),
     };
     let global = snapshot.shared.params.clone();
-    let layers = Layers { batch: &values, parents: &[], group: &group.params, global: &global };
+    let (group_params, global) = (&group.params[..], &global[..]);
+    let layers = Layers { start: None, batch: &values, parents: &[], group: group_params, global };
     fan_out::expand(&mut snapshot.parts(), layers)?;
     snapshot.dag()?;
     let zone = zone_of(group)?;

@@ -6,7 +6,9 @@ use crate::domain::dag::{Dag, Node};
 use crate::domain::eta::Forecast;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, JobDef, Need, Param, ParamMode, ParamType};
-use crate::domain::params::{BatchValues, Outside, Reference, references, resolve, takes_upstream};
+use crate::domain::params::{
+    BatchValues, Outside, Reference, Start, references, resolve, takes_upstream,
+};
 use crate::domain::secret::Value;
 use crate::domain::time::Millis;
 use serde::Serialize;
@@ -219,7 +221,8 @@ fn resolved(
         let known = names.contains(&asked) || declares(code);
         known.then(|| Some(format!("(output {name} of {code})")))
     };
-    let layers = snapshot.layers(values, parents);
+    let start = Start::shown(values, &job.code);
+    let layers = snapshot.layers(values, parents, &start);
     let outside = Outside { output: &output, secret: None };
     let mut bound = resolve(&alone, layers, outside).map_err(|e| e.to_string())?;
     Ok(bound.pop().and_then(|b| b.value).as_ref().map(Value::shown).map(str::to_owned))

@@ -300,7 +300,8 @@ mod tests {
                 params: params.iter().map(own).collect(),
             };
             let declared = [ParamDecl::plain("months", "${batch_no}, ${batch(-1)}")];
-            let layers = Layers { batch: &batch, parents: &[], group: &declared, global: &[] };
+            let layers =
+                Layers { start: None, batch: &batch, parents: &[], group: &declared, global: &[] };
             let mut externals = Vec::new();
             let mut parts = Parts {
                 jobs: &mut self.jobs,

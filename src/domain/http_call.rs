@@ -5,7 +5,7 @@ use crate::domain::job::ParamType;
 use crate::domain::params::BoundParam;
 use crate::domain::reference::{self, Piece, Reference};
 use bigdecimal::BigDecimal;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::BTreeSet;
 use url::Url;
@@ -13,17 +13,22 @@ use url::Url;
 /// Methods a call may have.
 pub static METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
-/// Headers that are not the definition's to set: they say where a message begins, ends and goes, and
-/// which start it belongs to.
-pub const OWN_HEADERS: [&str; 7] = [
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "upgrade",
-    "te",
-    "idempotency-key",
-];
+/// Headers that are not the definition's to set: they say where a message begins, ends and goes.
+pub const OWN_HEADERS: [&str; 6] =
+    ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te"];
+
+/// The header by which a host knows a call that it has done already. A job may set it itself; a host
+/// may not, because all calls would share it.
+pub const KEY_HEADER: &str = "idempotency-key";
+
+/// What a header may hold of a key: ASCII as it is but for controls, blanks and `%`.
+const KEY_ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
+
+/// An idempotency key as the value of a header: what is not ASCII is percent-encoded, and so is `%`,
+/// so that two keys never become one.
+pub fn key_value(key: &str) -> String {
+    utf8_percent_encode(key, KEY_ESCAPED).to_string()
+}
 
 /// What needs no escape in a URL wherever it stands.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
@@ -317,6 +322,17 @@ mod tests {
             if let Ok(url) = made("https://h:8443/api", &path, &value) {
                 prop_assert!(url.starts_with("https://h:8443/api/"), "{}", url);
             }
+        }
+    }
+
+    #[test]
+    fn a_key_is_a_header_in_any_script() {
+        for (key, value) in [
+            ("3f2a/202407/LOAD_GL/1", "3f2a/202407/LOAD_GL/1"),
+            ("3f2a/202407/月结/1", "3f2a/202407/%E6%9C%88%E7%BB%93/1"),
+            ("a b%20\n", "a%20b%2520%0A"),
+        ] {
+            assert_eq!(key_value(key), value);
         }
     }
 

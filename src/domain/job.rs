@@ -202,6 +202,14 @@ impl JobDef {
         self.on_unknown.unwrap_or(default)
     }
 
+    /// The code under which it is defined: its own, or that of the job a fan-out made it from.
+    pub fn defined_as(&self) -> &JobCode {
+        match &self.fan_out {
+            Some(FanOut::Item { of, .. }) => of,
+            Some(FanOut::Milestone { .. }) | None => &self.code,
+        }
+    }
+
     /// `${item}`: what it was made for, when a fan-out made it.
     pub fn item(&self) -> Option<&str> {
         match &self.fan_out {

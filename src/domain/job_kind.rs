@@ -11,6 +11,8 @@ pub enum BodyPart {
     Sql,
     /// `transaction`
     Transaction,
+    /// `tx: same` and `tx: ledger`: its body can be one transaction with the record of it.
+    Tx,
     /// `script` or `script_file`
     Script,
     /// `interpreter`

@@ -13,6 +13,7 @@ use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::{JobDef, Param, ParamDecl, ParamMode, ParamType};
 use crate::domain::reference::{self, BadReference, Piece};
 use crate::domain::secret::Value;
+use crate::domain::tx_class::IdemKey;
 use chrono::NaiveDate;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -104,9 +105,28 @@ impl fmt::Display for Layer {
     }
 }
 
+/// What is known of one try of a job only, and not of its batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// `${idem_key}`
+    pub idem_key: IdemKey,
+    /// `${attempt}`
+    pub attempt: u32,
+}
+
+impl Start {
+    /// The first try of a job in a batch that is only shown; the key's first part, which names the
+    /// installation, is not known without a database.
+    pub fn shown(batch: &BatchValues, job: &JobCode) -> Self {
+        Self { idem_key: IdemKey::of("(installation)", &batch.batch_no, job, 1), attempt: 1 }
+    }
+}
+
 /// The layers around the parameters of one job.
 #[derive(Clone, Copy, Debug)]
 pub struct Layers<'a> {
+    /// The try; none where a parameter is worked out before there is one.
+    pub start: Option<&'a Start>,
     /// The batch, with its own parameters.
     pub batch: &'a BatchValues,
     /// Jobs that this one depends on directly.
@@ -187,6 +207,7 @@ fn may_be_declared(reference: &Reference) -> bool {
         Reference::BatchNo | Reference::Batch(_) | Reference::Group => true,
         Reference::Date(_) | Reference::Format(..) | Reference::Secret(_) => true,
         Reference::JobCode | Reference::Item => false,
+        Reference::IdemKey | Reference::Attempt => false,
         Reference::Param(_) | Reference::Output(..) => false,
     }
 }

@@ -6,8 +6,8 @@ use crate::domain::id::{BatchNo, JobCode};
 use chrono::{Datelike as _, NaiveDate};
 
 /// Every form, for messages.
-pub const FORMS: &str = "${batch_no}, ${batch(-1)}, ${group}, ${job_code}, ${item}, ${business_date}, \
-     ${first_day}, ${last_day}, ${add_days(DATE, n)}, ${add_months(DATE, n)}, \
+pub const FORMS: &str = "${batch_no}, ${batch(-1)}, ${group}, ${job_code}, ${item}, ${idem_key}, ${attempt}, \
+     ${business_date}, ${first_day}, ${last_day}, ${add_days(DATE, n)}, ${add_months(DATE, n)}, \
      ${format(DATE, %Y%m%d)}, ${params.NAME}, ${jobs.CODE.NAME} or ${secret.NAME}";
 
 /// Deepest nesting of date functions.
@@ -28,6 +28,10 @@ pub enum Reference {
     JobCode,
     /// `item`: what a fan-out made the job for.
     Item,
+    /// `idem_key`: the idempotency key, the same for every try of a run.
+    IdemKey,
+    /// `attempt`: which start of its row a try is, counted from 1.
+    Attempt,
     /// `business_date`, `first_day(-1)`, `add_months(last_day, 1)`
     Date(DateExpr),
     /// `format(last_day, %Y%m%d)`
@@ -106,6 +110,8 @@ fn reference(name: &str) -> Result<Reference, BadReference> {
         "group" => return Ok(Reference::Group),
         "job_code" => return Ok(Reference::JobCode),
         "item" => return Ok(Reference::Item),
+        "idem_key" => return Ok(Reference::IdemKey),
+        "attempt" => return Ok(Reference::Attempt),
         _ => {}
     }
     let some = |key: &&str| !key.is_empty();
@@ -343,6 +349,8 @@ mod tests {
     #[test]
     fn names_of_the_closed_set() {
         assert_eq!(one("batch_no"), Reference::BatchNo);
+        assert_eq!(one("idem_key"), Reference::IdemKey);
+        assert_eq!(one(" attempt "), Reference::Attempt);
         assert_eq!(one("batch(-1)"), Reference::Batch(BatchExpr::Shift(-1)));
         assert_eq!(
             one("batch(month(-1))"),

@@ -248,7 +248,7 @@ pub fn is_transaction_word(statement: &Statement, dialect: DialectName) -> bool 
 }
 
 /// The first `max` words outside quotes and comments.
-fn words(text: &str, dialect: DialectName, max: usize) -> Vec<&str> {
+pub(crate) fn words(text: &str, dialect: DialectName, max: usize) -> Vec<&str> {
     let (mut at, mut found) = (0, Vec::new());
     while at < text.len() && found.len() < max {
         let (kind, end) = token(text.as_bytes(), at, dialect);

@@ -41,7 +41,7 @@ impl Node {
             lease_ms,
             lease_until: now.plus(lease_ms),
             asked_at,
-            installation: installation.chars().take(12).collect(),
+            installation: installation.chars().take(store::INSTALLATION_CHARS).collect(),
         };
         node::forget(&mut tx, now.plus(-KEEP_MS)).await?;
         this.register(&mut tx, now, this.lease_until).await?;

@@ -53,6 +53,41 @@ pub async fn stop(
     Ok(asked)
 }
 
+/// Takes the mark off jobs that committed by themselves, because somebody says they were mended; gives
+/// those that have none, and writes nothing then.
+pub async fn trust(
+    db: &Db,
+    jobs: &[JobCode],
+    (by, reason): (&Operator, &str),
+    now: Millis,
+) -> Result<Vec<JobCode>> {
+    let mut tx = db.begin().await?;
+    let marks = store::breach::all(&mut tx).await?;
+    let (found, unmarked): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| marks.contains_key(*job));
+    if !unmarked.is_empty() {
+        tx.rollback().await?;
+        return Ok(unmarked.into_iter().cloned().collect());
+    }
+    let mut entries = Vec::new();
+    for job in found {
+        store::breach::clear(&mut tx, job).await?;
+        let detail = marks.get(job).map(
+            |mark| json!({"batch_no": mark.batch_no, "attempt": mark.attempt, "said": mark.said}),
+        );
+        entries.push(Entry {
+            action: "trust".to_owned(),
+            group: None,
+            batch: None,
+            job: Some(job.clone()),
+            detail,
+            reason: Some(storable(reason.as_bytes(), MESSAGE_MAX)),
+        });
+    }
+    audit::record(&mut tx, by, &entries, now).await?;
+    tx.commit().await.context("take the marks off jobs that committed by themselves")?;
+    Ok(Vec::new())
+}
+
 /// Sets or ends what is wanted with jobs in every new batch; gives those that do not exist, and
 /// writes nothing then.
 pub async fn set_standing(

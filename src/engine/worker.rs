@@ -8,7 +8,7 @@ use crate::domain::id::{JobCode, NodeId, QueueId};
 use crate::domain::job::{JobDef, Param, ParamMode, Secrecy};
 use crate::domain::lease;
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
-use crate::domain::params::{self, BoundParam, Outside};
+use crate::domain::params::{self, BoundParam, Outside, Start};
 use crate::domain::queue::RunMode;
 use crate::domain::secret::Mask;
 use crate::domain::time::Millis;
@@ -193,7 +193,8 @@ async fn bind(
     if let Some(fixed) = &job.fixed {
         return fixed.clone().map(|params| (params, Secrets::new(), Mask::default()));
     }
-    let layers = snapshot.layers(&job.batch.values, &job.parents);
+    let start = Start { idem_key: job.idem_key.clone(), attempt: job.attempt };
+    let layers = snapshot.layers(&job.batch.values, &job.parents, &start);
     let output =
         |code: &JobCode, name: &str| job.outputs.get(&(code.clone(), name.to_owned())).cloned();
     let mut needed =

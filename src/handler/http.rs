@@ -103,10 +103,10 @@ impl<'a> Call<'a> {
             headers.entry(CONTENT_TYPE).or_insert(kind);
             text
         });
-        // The same for every try and every start of this row, and for no other row of any database.
-        let key = task.lock_name.trim_start_matches("procession:");
-        let key = HeaderValue::from_str(key).map_err(|_| "the key of this row is no header")?;
-        headers.insert(HeaderName::from_static("idempotency-key"), key);
+        // The same for every try of this run, and for no other run of any database.
+        let key = HeaderValue::from_str(&http_call::key_value(&task.idem_key));
+        let key = key.map_err(|_| "the idempotency key is no header")?;
+        headers.entry(HeaderName::from_static(http_call::KEY_HEADER)).or_insert(key);
         let name = format!("{method} {} {}", host.name, call.path);
         Ok(Self { task, name, method, url, headers, body })
     }

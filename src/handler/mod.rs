@@ -21,6 +21,7 @@ mod proc;
 mod script;
 mod sensor;
 mod signature;
+pub mod source;
 mod sql;
 mod stopwatch;
 mod target;

@@ -33,7 +33,7 @@ impl WorkerHandler for Proc {
             name: "PROC",
             about: "Calls a stored procedure on a data source.",
             needs: &[BodyPart::Source, BodyPart::ProcName],
-            may_have: &[BodyPart::Params],
+            may_have: &[BodyPart::Tx, BodyPart::Params],
             ..JobKind::PLAIN
         }
     }

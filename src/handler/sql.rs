@@ -21,7 +21,7 @@ impl WorkerHandler for Sql {
             name: "SQL",
             about: "Runs SQL statements on a data source, one after the other.",
             needs: &[BodyPart::Source, BodyPart::Sql],
-            may_have: &[BodyPart::Transaction, BodyPart::Params],
+            may_have: &[BodyPart::Transaction, BodyPart::Tx, BodyPart::Params],
             ..JobKind::PLAIN
         }
     }

@@ -212,6 +212,15 @@ pub(crate) fn target(
     task: &Task,
     timeout: Duration,
 ) -> Result<(Target, String), String> {
+    reach(source, format!("{}:{}", task.batch.batch_no, task.job.code), timeout)
+}
+
+/// The same for whoever has no task; `label` is shown on the server.
+pub(crate) fn reach(
+    source: &Source,
+    label: String,
+    timeout: Duration,
+) -> Result<(Target, String), String> {
     let name = &source.name;
     let url = std::env::var(source.url_env()).unwrap_or_else(|_| source.url.clone());
     let Some(dialect) = DialectName::of_url(&url) else {
@@ -233,6 +242,5 @@ pub(crate) fn target(
         }
         (None, None) => None,
     };
-    let label = format!("{}:{}", task.batch.batch_no, task.job.code);
     Ok((Target { url, password: password.map(SecretString::from), label, timeout }, at))
 }

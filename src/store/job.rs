@@ -8,7 +8,7 @@ use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::trigger_rule::When;
 use crate::store::columns::{Columns, insert, joined, rest, update, upsert};
-use crate::store::{Tx, shared};
+use crate::store::{Tx, breach, shared};
 use anyhow::{Context as _, Result};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashSet};
@@ -187,6 +187,7 @@ pub async fn apply(
     }
     shared::write(tx, &stored.shared, &wanted.shared, now).await?;
     remove_jobs(tx, stored, wanted).await?;
+    breach::clear_settled(tx, stored, wanted).await?;
     write_jobs(tx, stored, wanted, now).await?;
     write_dependencies(tx, stored, wanted).await?;
     write_externals(tx, stored, wanted).await

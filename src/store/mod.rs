@@ -7,6 +7,7 @@ pub mod action;
 pub mod audit;
 pub mod backfill;
 pub mod batch;
+pub mod breach;
 pub mod claim;
 mod columns;
 pub mod history;
@@ -72,6 +73,18 @@ pub enum Stale {
     /// An operator changed the batch or its rows.
     #[error("an operator has changed the batch meanwhile")]
     Revised,
+}
+
+/// Characters of the installation's name that locks and idempotency keys have.
+pub const INSTALLATION_CHARS: usize = 12;
+
+/// The name of this installation as locks and idempotency keys have it; none before the first
+/// process has joined.
+pub async fn installation(tx: &mut Tx) -> anyhow::Result<Option<String>> {
+    let sql = "SELECT value FROM procession_meta WHERE name = ?";
+    let row = tx.fetch_optional(sql, &["installation".into()]).await?;
+    let name = row.map(|row| row.text("value")).transpose()?;
+    Ok(name.map(|name| name.chars().take(INSTALLATION_CHARS).collect()))
 }
 
 /// A fact about this installation, kept from the first call on; `fresh` is used when there is none.

@@ -3,9 +3,10 @@
 use procession::domain::batch_no::{BatchExpr, Period, Wanted};
 use procession::domain::id::{BatchNo, GroupCode, JobCode, JobType};
 use procession::domain::job::{JobDef, Param, Takes};
-use procession::domain::params::{BatchValues, Layers, Outside, PRECEDENCE, resolve};
+use procession::domain::params::{BatchValues, Layers, Outside, PRECEDENCE, Start, resolve};
 use procession::domain::queue::{Event, QueueStatus};
 use procession::domain::trigger_rule::{Decision, Edge, Tally, TriggerRule, When, edge};
+use procession::domain::tx_class::IdemKey;
 use procession::picture::FORMATS;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection, Row};
@@ -315,7 +316,10 @@ fn parameters() {
     let (batch_no, business_date) = (BatchNo::parse("202402").expect("no"), "2024-02-29".parse());
     let business_date = Some(business_date.expect("day"));
     let batch = BatchValues { batch_no, group, business_date, params: BTreeMap::new() };
-    let layers = Layers { batch: &batch, parents: &[], group: &[], global: &[] };
+    let idem_key = IdemKey::of("3f2a9c1b77de", &batch.batch_no, &job.code, 1);
+    let start = Start { idem_key, attempt: 2 };
+    let layers =
+        Layers { start: Some(&start), batch: &batch, parents: &[], group: &[], global: &[] };
     let forms = table_rows(&page, "## Forms in a value");
     let known = forms.iter().filter(|row| !row[2].is_empty());
     let mut seen = 0;
@@ -327,7 +331,7 @@ fn parameters() {
         assert_eq!(found[0].text(), Some(row[2].as_str()), "{row:?}");
         seen += 1;
     }
-    assert_eq!((seen, forms.len()), (15, 18), "rows were added or lost");
+    assert_eq!((seen, forms.len()), (17, 20), "rows were added or lost");
 
     let blocks: Vec<&str> = page.split("```yaml\n").skip(1).collect();
     let yaml = |i: usize| blocks[i].split("```").next().expect("an end").to_owned();

@@ -2,7 +2,7 @@
 //! the figures it promises. An example that does not work is worse than none.
 
 use crate::util::host::{Host, Reply};
-use crate::util::{query, with_scratch};
+use crate::util::{query, session, with_scratch};
 use procession::app::{self, App, Apply, EmptyDatabase};
 use procession::config::Config;
 use procession::domain::batch::{Batch, BatchOrder, BatchStatus, Snapshot, plan};
@@ -12,6 +12,7 @@ use procession::domain::outcome::Outputs;
 use procession::domain::queue::{QueueEntry, QueueStatus};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
+use procession::domain::tx_class::TxClass;
 use procession::picture::{self, Drawn, JobState, View, Wishes};
 use procession::store;
 use secrecy::SecretString;
@@ -66,6 +67,7 @@ examples! {
     http_call: "http-call.yaml", "202407", Success, no_database;
     csv: "csv/job_def.csv", "202407", Success, no_database;
     success_and_checks: "success-and-checks.yaml", "202407", Warning, sqlite mysql postgres;
+    exactly_once: "exactly-once.yaml", "202407", Success, sqlite mysql postgres;
     quarter_of_months: "quarter-of-months.yaml", "2024Q3", Success, sqlite mysql postgres;
 }
 
@@ -204,6 +206,11 @@ async fn works(example: &'static Example, place: &'static str) {
         with_scratch(server, |data| async move {
             let mut defs = load(example.path);
             defs.sources.iter_mut().for_each(|source| source.url.clone_from(&data.url));
+            if defs.jobs.iter().any(|job| job.tx == TxClass::Ledger) {
+                let mut session = session(&data.url).await;
+                session.make_ledger().await.expect("as source prepare does");
+                session.close().await;
+            }
             let answer = |_: &str| Reply::text(200, r#"{"rows": 12}"#);
             let host = Host::start(answer).await;
             defs.shared.hosts.iter_mut().for_each(|h| h.base_url.clone_from(&host.url));
@@ -306,6 +313,14 @@ fn assert_states(path: &str, ran: &Ran) {
     }
 }
 
+/// What `exactly-once.yaml` leaves behind.
+async fn posted_once(ran: &Ran, url: &str) {
+    assert_eq!(ran.value("GL_CHECK.postings"), "1");
+    let keys = query(url, "SELECT idem_key FROM gl_posting").await;
+    let key = keys[0][0].as_deref().unwrap_or_default();
+    assert!(keys.len() == 1 && key.ends_with("/202407/GL_POST/1"), "{keys:?}");
+}
+
 /// What each example says of itself.
 async fn as_promised(path: &str, ran: &Ran, url: &str) {
     assert_states(path, ran);
@@ -333,6 +348,7 @@ async fn as_promised(path: &str, ran: &Ran, url: &str) {
         }
         "sensor-wait.yaml" => assert_eq!(ran.value("ARRIVAL_WAIT.row_cnt"), "1200"),
         "sub-batch.yaml" => assert_eq!(ran.value("REGION_REPORT.branch_batch"), "202406"),
+        "exactly-once.yaml" => posted_once(ran, url).await,
         "http-call.yaml" => assert_eq!(ran.value("CALL_NEIGHBOUR.rows"), "12"),
         "for-each.yaml" => {
             assert_eq!(ran.value("LIST_DONE.branches"), "4");

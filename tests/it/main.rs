@@ -3,6 +3,7 @@
 mod azkaban;
 mod backfill;
 mod cli;
+mod conformance;
 mod connect;
 mod docs;
 mod examples;
@@ -14,6 +15,7 @@ mod operate;
 mod params;
 mod picture_node;
 mod plan;
+mod source;
 mod store;
 mod text;
 mod util;

@@ -3,4 +3,26 @@
 //!
 //! Runs with `make test` in its short form, with `make chaos` in its long one.
 
+mod chaos;
+mod chaos_tests;
+mod dice;
+mod judge;
+mod judge_tests;
+mod model;
+mod model_state;
+mod model_steps;
+mod model_tests;
+mod nemesis;
+mod nodes;
+mod oracle;
+mod oracle_tests;
 mod p16;
+mod proxy;
+mod proxy_tests;
+mod records;
+mod servers;
+mod spoils;
+mod targets;
+mod time_tests;
+mod tools_tests;
+mod workload;

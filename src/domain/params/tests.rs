@@ -13,6 +13,7 @@ struct World {
     parents: Vec<JobCode>,
     group: Vec<ParamDecl>,
     global: Vec<ParamDecl>,
+    start: Start,
 }
 
 fn world(ty: ParamType, value: Option<&str>) -> World {
@@ -40,6 +41,10 @@ fn world(ty: ParamType, value: Option<&str>) -> World {
         parents: vec![code("FX.LOAD"), code("B")],
         group: vec![region],
         global: vec![token],
+        start: Start {
+            idem_key: IdemKey::of("3f2a", &BatchNo::parse("202407").expect("no"), &code("GL"), 2),
+            attempt: 3,
+        },
     }
 }
 
@@ -63,7 +68,7 @@ fn secret(name: &str) -> Option<SecretString> {
 impl World {
     fn layers(&self) -> Layers<'_> {
         let Self { batch, parents, group, global, .. } = self;
-        Layers { batch, parents, group, global }
+        Layers { start: Some(&self.start), batch, parents, group, global }
     }
 
     fn each(&self) -> Result<Resolved, String> {
@@ -91,6 +96,8 @@ fn the_closed_set_of_names() {
         (ParamType::Text, "${params.region}", "EU-202407"),
         (ParamType::Int, "${jobs.FX.LOAD.rows}", "12"),
         (ParamType::Text, "user:${secret.LEDGER}", "user:hunter22"),
+        (ParamType::Text, "${idem_key}", "3f2a/202407/GL/2"),
+        (ParamType::Int, "${attempt}", "3"),
         // What comes out of a name is not looked at again.
         (ParamType::Text, "${params.trick}", "${batch_no}"),
     ] {

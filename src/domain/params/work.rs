@@ -1,7 +1,7 @@
 //! Works out one parameter: the first layer that has a value, and the `${…}` in it.
 
 use super::fault::{ParamError, check_type};
-use super::{BoundParam, Layer, Layers, Outside, Resolved, pieces};
+use super::{BoundParam, Layer, Layers, Outside, Resolved, Start, pieces};
 use crate::domain::id::JobCode;
 use crate::domain::job::{JobDef, Need, Param, ParamMode, Secrecy};
 use crate::domain::reference::{Piece, Reference};
@@ -150,6 +150,8 @@ impl Work<'_> {
                 let item = self.job.item().map(str::to_owned);
                 item.ok_or_else(|| "only a job with for_each has one".to_owned())
             }
+            Reference::IdemKey => self.start().map(|start| start.idem_key.to_string()),
+            Reference::Attempt => self.start().map(|start| start.attempt.to_string()),
             Reference::Date(expr) => expr.of(no, date).map(|d| d.to_string()),
             Reference::Format(expr, format) => expr.of(no, date).map(|d| format.write(d)),
             Reference::Secret(secret) => return self.secret(param, secret, asked),
@@ -166,6 +168,11 @@ impl Work<'_> {
             name,
             cure,
         })
+    }
+
+    fn start(&self) -> Result<&Start, String> {
+        let said = "it is known only when a job starts; use it in the params of a job";
+        self.layers.start.ok_or_else(|| said.to_owned())
     }
 
     /// `${params.KEY}`: the batch's, else the group's, else that of all groups.

@@ -6,6 +6,7 @@ use procession::domain::body::{HttpBody, HttpCall};
 use procession::domain::job::{ParamMode, ParamType};
 use procession::domain::outcome::{End, Stream};
 use procession::handler::StopReason;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 const IN: ParamMode = ParamMode::In;
@@ -28,7 +29,7 @@ async fn a_call_carries_parameters_and_hands_fields_on() {
     bench.task.secrets.insert("TOKEN".to_owned(), "geheim".to_owned().into());
     let headers = [("X-Branch".to_owned(), "b-{who}".to_owned())];
     (call(&mut bench).headers, call(&mut bench).send) = (headers.into(), HttpBody::Json);
-    let key = bench.task.lock_name.replace("procession:", "");
+    let key = bench.task.idem_key.clone();
     let ran = bench.run().await;
     assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
     assert_eq!(
@@ -42,7 +43,7 @@ async fn a_call_carries_parameters_and_hands_fields_on() {
     assert_eq!(asked.lines().next(), Some(first));
     let lower = asked.to_lowercase();
     for header in [
-        format!("idempotency-key: {key}\r\n"),
+        format!("idempotency-key: {}\r\n", key.to_lowercase()),
         "authorization: bearer geheim\r\n".to_owned(),
         "x-branch: b-月\r\n".to_owned(),
         "content-type: application/json\r\n".to_owned(),
@@ -224,4 +225,24 @@ async fn values_of_parameters_are_not_in_messages() {
     );
     let ran = bench.run().await;
     assert!(!ran.message().contains("geheim"), "{}", ran.message());
+}
+
+#[tokio::test]
+async fn a_key_of_its_own_is_sent_and_no_other() {
+    let host = Host::start(|_| Reply::text(204, "")).await;
+    let mut bench = Bench::http(&host.url, "POST", "/x");
+    bench.task.idem_key = "i/202407/月结/1".to_owned();
+    let mut own = Bench::http(&host.url, "POST", "/x");
+    let header = ("IDEMPOTENCY-Key".to_owned(), "{k}".to_owned());
+    call(&mut own).headers = BTreeMap::from([header]);
+    let own = own.param("k", ParamMode::In, ParamType::Text, Some("mine-7"));
+    assert_eq!(bench.run().await.outcome.end, End::Success);
+    assert_eq!(own.run().await.outcome.end, End::Success);
+    let keys: Vec<String> = host
+        .asked()
+        .iter()
+        .flat_map(|asked| asked.lines().filter(|l| l.to_lowercase().starts_with("idempotency")))
+        .map(|line| line.split_once(": ").expect("a header").1.to_owned())
+        .collect();
+    assert_eq!(keys, ["i/202407/%E6%9C%88%E7%BB%93/1", "mine-7"]);
 }

@@ -4,6 +4,7 @@
 mod action;
 mod backfill;
 mod batch;
+mod breach;
 mod definition;
 mod door;
 mod history;
@@ -98,6 +99,9 @@ suite! {
             changes_are_logged_in_order
             lines_are_paged_over_attempts
             any_line_can_be_stored;
+        breach:
+            a_mark_is_kept_replaced_and_taken_away
+            applying_another_class_or_removing_the_job_ends_a_mark;
         secret:
             secrets_are_put_listed_and_removed;
         history:

@@ -1,0 +1,104 @@
+//! Jobs that were caught committing by themselves: what is said of them, and `job trust`.
+
+use crate::app::{App, whoami};
+use crate::cli::{BadInput, Ended, Global, batch, out};
+use crate::domain::id::JobCode;
+use crate::domain::job::{Definition, JobDef};
+use crate::domain::lang::Lang;
+use crate::engine::{host_name, standing};
+use crate::store;
+use crate::store::audit::Operator;
+use crate::store::breach::Breach;
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The mark of a job, as long as its class says otherwise.
+pub(super) fn of<'m>(job: &JobDef, marks: &'m BTreeMap<JobCode, Breach>) -> Option<&'m Breach> {
+    marks.get(job.defined_as()).filter(|_| job.tx.is_recorded())
+}
+
+/// What happened, what follows from it, and what to do.
+pub(super) fn sentence(job: &JobDef, mark: &Breach, lang: Lang) -> String {
+    let (code, class) = (&mark.job_code, job.tx.as_str());
+    let Breach { batch_no, attempt, said, .. } = mark;
+    match lang {
+        Lang::En => format!(
+            "{code} is declared tx: {class} but was caught committing by itself (batch {batch_no}, \
+             attempt {attempt}: {said}), and is refused until that is settled: declare tx: none, or \
+             mend it and: procession job trust {code} --reason …"
+        ),
+        Lang::Zh => format!(
+            "{code} 声明为 tx: {class},但被发现自行提交(批次 {batch_no},第 {attempt} 次启动:{said}),\
+             处理前将拒绝运行:请改为 tx: none,或修复后执行 procession job trust {code} --reason …"
+        ),
+    }
+}
+
+pub(super) fn as_json(mark: &Breach) -> Value {
+    json!({
+        "batch_no": mark.batch_no, "queue_id": mark.queue_id, "attempt": mark.attempt,
+        "said": mark.said, "at": mark.at.to_string(),
+    })
+}
+
+/// Warns of the jobs of a definition that will be refused.
+pub(super) async fn warn(app: &App, defs: &Definition, lang: Lang) -> Result<()> {
+    if defs.jobs.iter().all(|job| !job.tx.is_recorded()) {
+        return Ok(());
+    }
+    let marks = store::breach::all(&mut app.db.read().await?).await?;
+    for job in &defs.jobs {
+        if let Some(mark) = of(job, &marks) {
+            let word = lang.pick("warning", "警告");
+            out::note(&format!("{word}: {}", sentence(job, mark, lang)));
+        }
+    }
+    Ok(())
+}
+
+/// `warn` of what a file says, else of what is stored.
+pub(super) async fn warn_of(app: &App, file: Option<&Definition>, lang: Lang) -> Result<()> {
+    match file {
+        Some(defs) => warn(app, defs, lang).await,
+        None => warn(app, &app.definition().await?, lang).await,
+    }
+}
+
+/// `job trust`.
+pub(super) async fn trust(
+    global: &Global,
+    app: &App,
+    jobs: &[String],
+    reason: &str,
+) -> Result<Ended> {
+    if reason.trim().is_empty() {
+        let message = "--reason: say what was mended; it is what others will read";
+        return Err(BadInput(message.to_owned()).into());
+    }
+    let jobs: Vec<JobCode> =
+        jobs.iter().map(|word| JobCode::parse(word.trim())).collect::<Result<_, _>>()?;
+    let by = Operator { actor: whoami(), host: host_name() };
+    let now = batch::server_now(app).await?;
+    let unmarked = standing::trust(&app.db, &jobs, (&by, reason.trim()), now).await?;
+    if !unmarked.is_empty() {
+        let codes: Vec<&str> = unmarked.iter().map(JobCode::as_str).collect();
+        return Err(BadInput(format!(
+            "{}: not caught committing by itself, so there is nothing to trust it with; procession \
+             job list shows those that are; nothing was changed",
+            codes.join(", ")
+        ))
+        .into());
+    }
+    if global.json {
+        out::json(&json!({"trusted": jobs}))?;
+        return Ok(Ended::Well);
+    }
+    for job in &jobs {
+        out::line(&match global.lang() {
+            Lang::En => format!("{job} is trusted again; it is caught again if it still commits"),
+            Lang::Zh => format!("{job} 已恢复信任;若仍自行提交,会再次被发现"),
+        });
+    }
+    Ok(Ended::Well)
+}

@@ -1,0 +1,295 @@
+//! `source list | check | prepare | prune`: the databases on which bodies run.
+
+use crate::app::sources::{
+    Checked, Ledger, LedgerChange, Password, Place, Prepared, Whom, for_the_dba, place,
+};
+use crate::app::{App, EmptyDatabase};
+use crate::cli::{BadInput, Ended, Global, batch, out, source_words};
+use crate::domain::id::SourceName;
+use crate::domain::job::{Definition, JobDef};
+use crate::domain::source::Source;
+use crate::domain::tx_class::TxClass;
+use anyhow::Result;
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+/// Verbs of `source`.
+#[derive(Subcommand)]
+pub(super) enum SourceVerb {
+    /// The data sources, and which jobs use them in which class
+    List,
+    /// Ask data sources whether bodies can run there and be stopped, and for their ledgers; exit code
+    /// 2 when something that a job needs is missing
+    Check {
+        /// Names; without any, all
+        names: Vec<String>,
+    },
+    /// Make the table procession_ledger, which jobs with tx: ledger need
+    Prepare {
+        /// Names; without any, all on which a job with tx: ledger runs
+        names: Vec<String>,
+        /// Only print what would be done, with the statements for a DBA
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Remove old rows of procession_ledger; those that prove that a body committed by itself stay
+    Prune {
+        /// Name
+        name: String,
+        /// How old, in days: 400d
+        #[arg(long, value_name = "DAYS", value_parser = days)]
+        older_than: u32,
+        /// Only count them
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// Rows may be asked for as long as somebody may still resume their batch.
+const LEAST_DAYS: u32 = 30;
+
+fn days(text: &str) -> Result<u32, String> {
+    let number = text.trim().strip_suffix('d').and_then(|n| n.parse::<u32>().ok());
+    let number = number.filter(|n| (LEAST_DAYS..=36_500).contains(n));
+    number.ok_or_else(|| {
+        format!(
+            "write a number of days from {LEAST_DAYS}d to 36500d, such as 400d; younger rows may \
+             still be asked for when a batch is resumed"
+        )
+    })
+}
+
+pub(super) async fn source(global: &Global, verb: SourceVerb) -> Result<Ended> {
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    let defs = app.definition().await?;
+    let ended = match verb {
+        SourceVerb::List => list(global, &defs),
+        SourceVerb::Check { names } => check(global, &app, &Uses::of(&defs, &names)?).await,
+        SourceVerb::Prepare { names, dry_run } => {
+            let change = if dry_run { LedgerChange::Look } else { LedgerChange::Make };
+            let mut uses = Uses::of(&defs, &names)?;
+            if names.is_empty() {
+                uses.retain(|one| one.needs_ledger());
+            }
+            prepare(global, &app, &uses, change).await
+        }
+        SourceVerb::Prune { name, older_than, dry_run } => {
+            let change = if dry_run { LedgerChange::Look } else { LedgerChange::Make };
+            let uses = Uses::of(&defs, std::slice::from_ref(&name))?;
+            prune(global, &app, uses[0].source, older_than, change).await
+        }
+    };
+    app.close().await;
+    ended
+}
+
+/// A source, and the jobs whose bodies run there.
+pub(super) struct Uses<'a> {
+    pub(super) source: &'a Source,
+    pub(super) jobs: Vec<&'a JobDef>,
+}
+
+impl<'a> Uses<'a> {
+    /// The sources of these names, or all.
+    fn of(defs: &'a Definition, names: &[String]) -> Result<Vec<Self>> {
+        let uses = |source: &'a Source| Self {
+            source,
+            jobs: defs.jobs.iter().filter(|j| j.source.as_ref() == Some(&source.name)).collect(),
+        };
+        if names.is_empty() {
+            return Ok(defs.sources.iter().map(uses).collect());
+        }
+        let mut found = Vec::new();
+        for name in names {
+            let source = defs.sources.iter().find(|s| s.name.as_str() == name.as_str());
+            found.push(uses(source.ok_or_else(|| unknown(defs, name))?));
+        }
+        Ok(found)
+    }
+
+    pub(super) fn needs_ledger(&self) -> bool {
+        self.jobs.iter().any(|job| job.tx == TxClass::Ledger)
+    }
+
+    /// Its jobs by class: `3 none, 2 ledger`.
+    pub(super) fn classes(&self) -> String {
+        let of = |class| self.jobs.iter().filter(|j| j.tx == class).count();
+        let counts = TxClass::ALL.into_iter().map(|class| (of(class), class.as_str()));
+        let words: Vec<String> =
+            counts.filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+        if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+    }
+}
+
+fn unknown(defs: &Definition, name: &str) -> BadInput {
+    let known: Vec<&str> = defs.sources.iter().map(|s| s.name.as_str()).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    BadInput(format!("there is no source {name}; those that are stored: {known}"))
+}
+
+fn list(global: &Global, defs: &Definition) -> Result<Ended> {
+    let uses = Uses::of(defs, &[])?;
+    if global.json {
+        let documents: Vec<Value> = uses.iter().map(as_json).collect();
+        out::json(&json!(documents))?;
+    } else {
+        out::line(&source_words::list(&uses, global.lang()));
+    }
+    Ok(Ended::Well)
+}
+
+fn as_json(uses: &Uses<'_>) -> Value {
+    let Place { dialect, at, replaced_by, password } = place(uses.source);
+    let jobs: Vec<Value> = uses
+        .jobs
+        .iter()
+        .map(|job| json!({"job_code": job.code, "tx": job.tx, "idempotent": job.idempotent}))
+        .collect();
+    json!({
+        "name": uses.source.name, "dialect": dialect, "at": at.as_ref().ok(),
+        "fault": at.as_ref().err(), "replaced_by": replaced_by,
+        "password_from": password.as_ref().map(|(from, _)| from),
+        "password_is_set": password.as_ref().map(|(_, there)| *there == Password::Set),
+        "jobs": jobs,
+    })
+}
+
+async fn check(global: &Global, app: &App, all: &[Uses<'_>]) -> Result<Ended> {
+    let mut missing = 0;
+    let mut documents = Vec::new();
+    for uses in all {
+        let checked = app.check_source(uses.source).await.map_err(|fault| fault.0);
+        let cures = source_words::cures(uses, &checked, global.lang());
+        missing += usize::from(!cures.is_empty());
+        if global.json {
+            documents.push(checked_json(uses, &checked, &cures));
+        } else {
+            source_words::checked(uses, &checked, global.lang()).iter().for_each(|l| out::line(l));
+            cures.iter().for_each(|cure| out::line(&format!("  → {cure}")));
+        }
+    }
+    if global.json {
+        out::json(&json!(documents))?;
+    }
+    if missing == 0 {
+        return Ok(Ended::Well);
+    }
+    let sources = out::count(all.len(), "source");
+    Err(BadInput(format!("{missing} of {sources} cannot be used as its jobs need")).into())
+}
+
+fn checked_json(uses: &Uses<'_>, checked: &Result<Checked, String>, cures: &[String]) -> Value {
+    let name = &uses.source.name;
+    let checked = match checked {
+        Ok(checked) => checked,
+        Err(fault) => {
+            return json!({"name": name, "ok": false, "fault": fault, "cures": cures});
+        }
+    };
+    let ledger = match &checked.ledger {
+        Ledger::Absent => "absent",
+        Ledger::Fits => "there",
+        Ledger::Other(_) => "other",
+    };
+    let fault = |of: &Result<(), String>| of.as_ref().err().cloned();
+    json!({
+        "name": name, "ok": cures.is_empty(), "version": checked.whom.version,
+        "user": checked.whom.user, "session_lock": checked.lock.is_ok(),
+        "session_lock_fault": fault(&checked.lock), "stops_sessions": checked.stops.is_ok(),
+        "stops_sessions_fault": fault(&checked.stops), "ledger": ledger,
+        "ledger_is_needed": uses.needs_ledger(),
+        "ledger_writes": checked.writes.as_ref().map(Result::is_ok), "cures": cures,
+    })
+}
+
+async fn prepare(
+    global: &Global,
+    app: &App,
+    all: &[Uses<'_>],
+    change: LedgerChange,
+) -> Result<Ended> {
+    let mut refused = 0;
+    let mut documents = Vec::new();
+    if all.is_empty() && !global.json {
+        out::line(source_words::nothing_to_prepare(global.lang()));
+    }
+    for uses in all {
+        let name = &uses.source.name;
+        let prepared = app.prepare_source(uses.source, change).await.map_err(|fault| fault.0);
+        let is_well =
+            matches!(prepared, Ok((Prepared::WasThere | Prepared::Made | Prepared::WouldMake, _)));
+        refused += usize::from(!is_well);
+        let statements = statements(uses.source, &prepared);
+        if global.json {
+            documents.push(prepared_json(name, &prepared, &statements));
+            continue;
+        }
+        out::line(&source_words::prepared(name, &prepared, global.lang()));
+        statements.iter().for_each(|statement| out::line(&format!("{statement};")));
+    }
+    if global.json {
+        out::json(&json!(documents))?;
+    }
+    if refused == 0 {
+        return Ok(Ended::Well);
+    }
+    let sources = out::count(all.len(), "source");
+    Err(BadInput(format!("{refused} of {sources} could not be prepared")).into())
+}
+
+/// What a DBA would run: shown where nothing was made.
+fn statements(source: &Source, prepared: &Result<(Prepared, Whom), String>) -> Vec<String> {
+    match (place(source).dialect, prepared) {
+        (Some(dialect), Ok((Prepared::WouldMake | Prepared::Refused(_), whom))) => {
+            for_the_dba(dialect, whom.user.as_deref())
+        }
+        (_, Ok(_) | Err(_)) => Vec::new(),
+    }
+}
+
+fn prepared_json(
+    name: &SourceName,
+    prepared: &Result<(Prepared, Whom), String>,
+    statements: &[String],
+) -> Value {
+    let (word, said) = match prepared {
+        Ok((Prepared::WasThere, _)) => ("was_there", None),
+        Ok((Prepared::Made, _)) => ("made", None),
+        Ok((Prepared::WouldMake, _)) => ("would_make", None),
+        Ok((Prepared::Other(why), _)) => ("other", Some(why)),
+        Ok((Prepared::Refused(why), _)) => ("refused", Some(why)),
+        Err(fault) => ("unreachable", Some(fault)),
+    };
+    json!({"name": name, "ledger": word, "said": said, "statements": statements})
+}
+
+async fn prune(
+    global: &Global,
+    app: &App,
+    source: &Source,
+    days: u32,
+    change: LedgerChange,
+) -> Result<Ended> {
+    let now = batch::server_now(app).await?;
+    let count = app.prune_source(source, (days, now), change).await;
+    let count = count.map_err(|fault| BadInput(fault.0))?;
+    if global.json {
+        let removed = change == LedgerChange::Make;
+        out::json(&json!({"name": source.name, "rows": count, "removed": removed}))?;
+        return Ok(Ended::Well);
+    }
+    out::line(&source_words::pruned(&source.name, (count, days), change, global.lang()));
+    Ok(Ended::Well)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn ages_are_days_and_not_too_few() {
+        assert_eq!(super::days("400d"), Ok(400));
+        assert_eq!(super::days(" 30d "), Ok(30));
+        for bad in ["400", "29d", "d", "-40d", "1y", "99999d"] {
+            assert!(super::days(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What is known of the earlier tries of a batch's jobs, where it says something.
+
+use crate::cli::batch::View;
+use crate::cli::out;
+use crate::domain::lang::Lang;
+use crate::domain::queue::QueueEntry;
+
+/// One line for each job with something to tell.
+pub(super) fn print(view: &View, lang: Lang) {
+    for row in &view.rows {
+        let words = words(row, lang);
+        if !words.is_empty() {
+            let between = lang.pick("; ", ";");
+            out::line(&format!("{}: {}", row.job_code, words.join(between)));
+        }
+    }
+}
+
+fn words(row: &QueueEntry, lang: Lang) -> Vec<String> {
+    let mut words = Vec::new();
+    if row.run_no > 1 {
+        words.push(match lang {
+            Lang::En => format!("run {}", row.run_no),
+            Lang::Zh => format!("第 {} 次运行", row.run_no),
+        });
+    }
+    if row.crash_count > 0 {
+        let times = out::count(row.crash_count as usize, "worker");
+        words.push(match lang {
+            Lang::En => format!("{times} in a row died while it ran"),
+            Lang::Zh => format!("连续 {} 个工作进程在运行它时退出", row.crash_count),
+        });
+    }
+    if row.unresolved > 0 {
+        let tries = match row.unresolved {
+            1 => "1 try".to_owned(),
+            n => format!("{n} tries"),
+        };
+        words.push(match lang {
+            Lang::En => format!("the outcome of {tries} is open, the next looks it up first"),
+            Lang::Zh => format!("{} 次启动的结果未知,下次启动会先查明", row.unresolved),
+        });
+    }
+    if let Some(what) = &row.waits_on {
+        words.push(format!("{}{what}", lang.pick("waits for ", "等待:")));
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::{BatchId, JobCode, QueueId};
+    use crate::domain::queue::QueueStatus;
+
+    #[test]
+    fn only_what_says_something_is_said() {
+        let mut row = QueueEntry {
+            queue_id: QueueId(1),
+            batch_id: BatchId(1),
+            job_code: JobCode::parse("A").expect("code"),
+            status: QueueStatus::Running,
+            try_count: 0,
+            attempt: 1,
+            owner: None,
+            not_before: None,
+            start_time: None,
+            end_time: None,
+            error_message: None,
+            run_mode: None,
+            priority: None,
+            run_no: 1,
+            crash_count: 0,
+            unresolved: 0,
+            waits_on: None,
+        };
+        assert_eq!(words(&row, Lang::En), Vec::<String>::new());
+        (row.run_no, row.crash_count, row.unresolved) = (2, 1, 2);
+        row.waits_on = Some("session 7 on the server".to_owned());
+        assert_eq!(
+            words(&row, Lang::En),
+            [
+                "run 2",
+                "1 worker in a row died while it ran",
+                "the outcome of 2 tries is open, the next looks it up first",
+                "waits for session 7 on the server",
+            ]
+        );
+        assert_eq!(words(&row, Lang::Zh)[0], "第 2 次运行");
+    }
+}

@@ -1,0 +1,270 @@
+//! Data sources apart from any job: whether bodies can run there and be stopped, and the ledger that
+//! class `ledger` needs.
+
+use crate::db::control::Control;
+use crate::db::fault::SessionError;
+use crate::db::ledger::{self, Ledger, Whom};
+use crate::db::session::{Session, Target};
+use crate::domain::source::{DialectName, Source};
+use crate::handler::bind::dialect_name;
+use crate::handler::target::reach;
+use crate::handler::{Options, address};
+use std::time::Duration;
+
+/// Where a source is, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its dialect; none when its URL is not readable.
+    pub dialect: Option<DialectName>,
+    /// Host and port or file, without a password; else why that cannot be said.
+    pub at: Result<String, String>,
+    /// The environment variable that replaces its URL, when it is set.
+    pub replaced_by: Option<String>,
+    /// Where its password comes from, and whether one is there.
+    pub password: Option<(String, Password)>,
+}
+
+/// Whether a password is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Password {
+    /// It is.
+    Set,
+    /// It is not, so no connection can be opened.
+    Missing,
+}
+
+/// Where a source is, without asking it.
+pub fn place(source: &Source) -> Place {
+    let env = std::env::var(source.url_env()).ok();
+    let url = env.as_deref().unwrap_or(&source.url);
+    let dialect = DialectName::of_url(url);
+    let shown = dialect.map(|dialect| address::shown(dialect, url));
+    let is_there = |there: bool| if there { Password::Set } else { Password::Missing };
+    let password = match (&source.password_env, &source.password_file) {
+        (Some(name), _) => Some((name.clone(), is_there(std::env::var(name).is_ok()))),
+        (None, Some(file)) => Some((file.clone(), is_there(std::fs::File::open(file).is_ok()))),
+        (None, None) => None,
+    };
+    Place {
+        dialect,
+        at: shown.unwrap_or_else(|| {
+            Err("its URL must begin with sqlite:, mysql:// or postgres://".to_owned())
+        }),
+        replaced_by: env.as_ref().map(|_| source.url_env()),
+        password,
+    }
+}
+
+/// What a source says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// The server, its version and our user.
+    pub whom: Whom,
+    /// Whether a session holds a lock against another one.
+    pub lock: Result<(), String>,
+    /// Whether a session of ours can be ended by another and be seen to be gone.
+    pub stops: Result<(), String>,
+    /// How its ledger stands.
+    pub ledger: Ledger,
+    /// Whether rows of the ledger can be written; without one there is nothing to try.
+    pub writes: Option<Result<(), String>>,
+}
+
+/// A data source that cannot be asked, or said no; `Display` is the sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SourceFault(pub String);
+
+fn failed(source: &Source, what: &str, error: &SessionError) -> SourceFault {
+    SourceFault(format!("source '{}': {what}: {error}", source.name))
+}
+
+async fn open(source: &Source, options: &Options) -> Result<(Session, Target), SourceFault> {
+    let reached = reach(source, "source".to_owned(), options.connect_timeout);
+    let (target, at) = reached.map_err(SourceFault)?;
+    let session = Session::open(&target).await.map_err(|error| {
+        let why = address::opening(error.to_string());
+        SourceFault(format!("cannot connect to source '{}' at {at}: {why}", source.name))
+    })?;
+    Ok((session, target))
+}
+
+/// Asks a source all that bodies will need of it. Changes nothing there, but that SQLite makes a file
+/// that is missing, as it would for a body.
+pub async fn check(source: &Source, options: &Options) -> Result<Checked, SourceFault> {
+    let (mut session, target) = open(source, options).await?;
+    let said = |what: &'static str| move |error: SessionError| failed(source, what, &error);
+    let whom = session.whom().await.map_err(said("cannot ask who we are"))?;
+    let ledger = session.ledger().await.map_err(said("cannot look at its ledger"))?;
+    let writes = match ledger {
+        Ledger::Fits => Some(session.try_ledger().await.map_err(|error| error.to_string())),
+        Ledger::Absent | Ledger::Other(_) => None,
+    };
+    let name = format!("procession:check:{}", std::process::id());
+    let lock = lock(&mut session, &target, &name).await;
+    let stops = stops(session, &target, &name, options.kill_confirm).await;
+    Ok(Checked { whom, lock, stops, ledger, writes })
+}
+
+/// Takes a lock and looks whether another session is kept from it, which a proxy that hands each
+/// statement to another connection would not do.
+async fn lock(session: &mut Session, target: &Target, name: &str) -> Result<(), String> {
+    if dialect_name(session.dialect()) == DialectName::Sqlite {
+        return Ok(());
+    }
+    let words = |error: SessionError| error.to_string();
+    if !session.try_lock(name).await.map_err(words)? {
+        return Err("another session holds the lock of this check; try again".to_owned());
+    }
+    let mut other = Session::open(target).await.map_err(words)?;
+    let got = other.try_lock(name).await.map_err(words);
+    other.close().await;
+    if got? {
+        return Err("two sessions got the same lock; is there a pooling proxy in between? bodies \
+                    need a connection of their own"
+            .to_owned());
+    }
+    Ok(())
+}
+
+/// Ends the session from a second one, and waits until the server shows it no more.
+async fn stops(
+    session: Session,
+    target: &Target,
+    lock_name: &str,
+    patience: Duration,
+) -> Result<(), String> {
+    let words = |error: SessionError| error.to_string();
+    let Some(id) = session.id().cloned() else {
+        session.close().await;
+        return Ok(());
+    };
+    let Some(mut control) = Control::open(target).await.map_err(words)? else { return Ok(()) };
+    let ended = async {
+        if !control.is_alive(&id, lock_name).await.map_err(words)? {
+            return Err(
+                "a session does not see another one of the same user; a killed body could \
+                        not be told from a living one"
+                    .to_owned(),
+            );
+        }
+        control.terminate(&id).await.map_err(words)?;
+        let gone = async {
+            while control.is_alive(&id, lock_name).await.map_err(words)? {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            Ok(())
+        };
+        let late = |_| format!("an ended session was still there after {patience:?}");
+        tokio::time::timeout(patience, gone).await.map_err(late)?
+    };
+    let ended = ended.await;
+    drop(session);
+    control.close().await;
+    ended
+}
+
+/// What became of the ledger of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prepared {
+    /// It was there already.
+    WasThere,
+    /// It was made.
+    Made,
+    /// It would be made.
+    WouldMake,
+    /// Something else of that name is there: what is wrong with it.
+    Other(String),
+    /// It is not there and this user may not make it: what the server said.
+    Refused(String),
+}
+
+/// Whether a source is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is.
+    Make,
+    /// It is only looked at.
+    Look,
+}
+
+/// The ledger of a source: what became of it, and who we are there.
+pub async fn prepare(
+    source: &Source,
+    options: &Options,
+    change: Change,
+) -> Result<(Prepared, Whom), SourceFault> {
+    let (mut session, _) = open(source, options).await?;
+    let said = |what: &'static str| move |error: SessionError| failed(source, what, &error);
+    let whom = session.whom().await.map_err(said("cannot ask who we are"))?;
+    let look = "cannot look at its ledger";
+    let prepared = match session.ledger().await.map_err(said(look))? {
+        Ledger::Fits => Prepared::WasThere,
+        Ledger::Other(why) => Prepared::Other(why),
+        Ledger::Absent if change == Change::Look => Prepared::WouldMake,
+        Ledger::Absent => match session.make_ledger().await {
+            Ok(()) => Prepared::Made,
+            Err(lost @ SessionError::Lost(_)) => return Err(said("make the ledger")(lost)),
+            // Somebody may have made it at the same time.
+            Err(error) => match session.ledger().await.map_err(said(look))? {
+                Ledger::Fits => Prepared::WasThere,
+                Ledger::Absent => Prepared::Refused(error.to_string()),
+                Ledger::Other(why) => Prepared::Other(why),
+            },
+        },
+    };
+    session.close().await;
+    Ok((prepared, whom))
+}
+
+/// The statement that makes the ledger on this kind of database, and what must be granted to `user`
+/// when somebody else runs it.
+pub fn for_the_dba(dialect: DialectName, user: Option<&str>) -> Vec<String> {
+    let dialect = match dialect {
+        DialectName::Sqlite => crate::db::Dialect::Sqlite,
+        DialectName::Mysql => crate::db::Dialect::Mysql,
+        DialectName::Postgres => crate::db::Dialect::Postgres,
+    };
+    let grant = user.and_then(|user| ledger::grant(dialect, user));
+    std::iter::once(ledger::ddl(dialect).to_owned()).chain(grant).collect()
+}
+
+/// Rows that are removed in one transaction, so that no body waits long for it.
+const GROUP: u32 = 1_000;
+
+/// Removes the rows of effects that are known since before `cut`, `YYYY-MM-DD HH:MM:SS` in UTC; with
+/// `Look` only counts them.
+pub async fn prune(
+    source: &Source,
+    options: &Options,
+    cut: &str,
+    change: Change,
+) -> Result<u64, SourceFault> {
+    let (mut session, _) = open(source, options).await?;
+    let said = |what: &'static str| move |error: SessionError| failed(source, what, &error);
+    match session.ledger().await.map_err(said("cannot look at its ledger"))? {
+        Ledger::Fits => {}
+        Ledger::Absent => {
+            return Err(SourceFault(format!("source '{}' has no ledger", source.name)));
+        }
+        Ledger::Other(why) => {
+            let said = format!("source '{}' has another {}: {why}", source.name, ledger::TABLE);
+            return Err(SourceFault(said));
+        }
+    }
+    let mut count = 0;
+    if change == Change::Look {
+        count = session.old_of_ledger(cut).await.map_err(said("cannot count old rows"))?;
+    } else {
+        let what = "cannot remove old rows (the user needs DELETE on procession_ledger for it)";
+        loop {
+            let removed = session.prune_ledger(cut, GROUP).await.map_err(said(what))?;
+            count += removed;
+            if removed < u64::from(GROUP) {
+                break;
+            }
+        }
+    }
+    session.close().await;
+    Ok(count)
+}
