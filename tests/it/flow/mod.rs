@@ -6,12 +6,14 @@ mod children;
 mod crash;
 mod dependencies;
 mod eta;
+mod lease;
 mod limits;
 mod lists;
 mod operators;
 mod recovery;
 mod retries;
 mod rules;
+mod serving;
 
 use crate::util::{Scratch, with_scratch};
 use procession::db::{Db, Settings};
