@@ -1,8 +1,9 @@
-//! `batch list | show | why | eta | kill | no`; what else is done to a batch is in `act`.
+//! `batch open | wait | list | show | why | eta | kill | no`; what else is done to a batch is in `act`.
 
 use crate::app::{App, EmptyDatabase};
 use crate::cli::{
-    BatchRef, Ended, Global, act, act_args, batch_no, broken, eta, out, stop, tries, why,
+    BatchRef, Ended, Global, act, act_args, batch_no, batch_open, broken, eta, out, stop, tries,
+    why,
 };
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::id::BatchId;
@@ -19,6 +20,16 @@ use std::collections::BTreeMap;
 /// Verbs of `batch`.
 #[derive(Subcommand)]
 pub(super) enum BatchVerb {
+    /// Open a batch without running it: the next process that serves takes it
+    Open(batch_open::OpenArgs),
+    /// Wait for the end of a batch, whoever runs it; the exit code is that of the batch
+    Wait {
+        #[command(flatten)]
+        batch: BatchRef,
+        /// Show no progress, only the summary
+        #[arg(short, long)]
+        quiet: bool,
+    },
     /// The latest batches
     List {
         /// How many
@@ -62,6 +73,10 @@ pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
     let app = global.open(EmptyDatabase::Refuse);
     match verb {
         BatchVerb::No(args) => batch_no::preview(global, &args),
+        BatchVerb::Open(args) => batch_open::open(global, args).await,
+        BatchVerb::Wait { batch, quiet } => {
+            batch_open::wait(global, &app.await?, &batch, quiet).await
+        }
         BatchVerb::List { limit } => list(global, &app.await?, limit).await,
         BatchVerb::Show { batch } => {
             let app = app.await?;

@@ -12,6 +12,7 @@ mod backfill_progress;
 mod backfill_words;
 mod batch;
 mod batch_no;
+mod batch_open;
 mod breach;
 mod broken;
 mod carry;
@@ -34,6 +35,7 @@ mod progress;
 mod resume;
 mod run;
 mod secret;
+mod serve;
 mod source;
 mod source_words;
 mod stats;
@@ -95,6 +97,8 @@ struct Global {
 enum Verb {
     /// Run a batch: apply FILE, open the batch, run it to its end
     Run(run::RunArgs),
+    /// Run open batches that nobody has, until told to stop; several processes may serve one database
+    Serve(serve::ServeArgs),
     /// Show what `run` would do, and what would be refused, without doing anything
     Plan(plan::PlanArgs),
     /// Look for faults in a definition file; needs no database
@@ -113,7 +117,7 @@ enum Verb {
     Schema,
     /// Make or update Procession's own tables
     Migrate(migrate::MigrateArgs),
-    /// Batches: list, show, why, eta, no; kill, pause, resume, rerun
+    /// Batches: open, wait, list, show, why, eta, no; kill, pause, resume, rerun
     #[command(subcommand)]
     Batch(batch::BatchVerb),
     /// Run the batches of a range, 202401..202412, as one thing; list, show, stop, resume
@@ -217,6 +221,7 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
     let global = cli.global;
     match cli.verb {
         Verb::Run(args) => run::run(&global, args).await,
+        Verb::Serve(args) => serve::serve(&global, &args).await,
         Verb::Plan(args) => plan::plan(&global, &args).await,
         Verb::Check(args) => define::check(&global, &args),
         Verb::Apply(args) => define::apply(&global, &args).await,

@@ -18,7 +18,7 @@ use crate::store;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -65,7 +65,8 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     };
     let order = order::work_out(asked, &defs, batch::server_now(&app).await?)?;
     if let Some(loaded) = &loaded {
-        take_file(&app, loaded, &order, &args).await?;
+        let file = args.file.as_deref().unwrap_or(Path::new(""));
+        run_file(&app, loaded, &order, (file, &args)).await?;
     }
     let (sender, news) = mpsc::unbounded_channel();
     let mut dispatcher = app.dispatcher(Some(sender)).await?;
@@ -82,7 +83,9 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
         }
     };
     let (total, done) = totals(&app, &ids).await?;
-    announce(&app, &ids, &args, global.lang()).await?;
+    if !args.quiet {
+        announce(&app, &ids, global.lang()).await?;
+    }
     breach::warn(&app, &defs, global.lang()).await?;
     let expected = Watch::of(&app, &ids, global.lang()).await;
     let show = if args.quiet || global.json { Show::Nothing } else { Show::here() };
@@ -110,7 +113,7 @@ pub(super) async fn to_the_end(
     let watched = async { tokio::join!(work, shown) };
     let (worked, ()) = tokio::select! {
         both = watched => both,
-        never = stop_on_signal(&stop, lang) => match never {},
+        never = stop_on_signal(&stop, Signalled::Run, lang) => match never {},
     };
     worked
 }
@@ -122,17 +125,39 @@ impl RunArgs {
     }
 }
 
-async fn take_file(app: &App, loaded: &Loaded, order: &BatchOrder, args: &RunArgs) -> Result<()> {
+async fn run_file(
+    app: &App,
+    loaded: &Loaded,
+    order: &BatchOrder,
+    (file, args): (&Path, &RunArgs),
+) -> Result<()> {
+    if !args.resume {
+        return take_file(app, loaded, order, (file, &args.by), args.quiet).await;
+    }
+    warn(loaded);
+    if args.latest {
+        store_file(app, &loaded.definition, (file, &args.by), args.quiet).await?;
+    }
+    Ok(())
+}
+
+/// Stores the file of an order that opens new batches, unless one of them exists.
+pub(super) async fn take_file(
+    app: &App,
+    loaded: &Loaded,
+    order: &BatchOrder,
+    whose: (&Path, &By),
+    quiet: bool,
+) -> Result<()> {
+    warn(loaded);
+    refuse_existing(app, &loaded.definition, order).await?;
+    store_file(app, &loaded.definition, whose, quiet).await
+}
+
+fn warn(loaded: &Loaded) {
     for warning in &loaded.warnings {
         out::note(&format!("warning: {warning}"));
     }
-    if !args.resume {
-        refuse_existing(app, &loaded.definition, order).await?;
-    }
-    if !args.resume || args.latest {
-        store_file(app, &loaded.definition, args).await?;
-    }
-    Ok(())
 }
 
 /// Looks before the file is stored, so that a refused run changes nothing at all; `open` looks again
@@ -147,12 +172,17 @@ async fn refuse_existing(app: &App, defs: &Definition, order: &BatchOrder) -> Re
     Ok(())
 }
 
-async fn store_file(app: &App, wanted: &Definition, args: &RunArgs) -> Result<()> {
-    let changes = app.apply_as(wanted, Apply::Write, &args.by.authorship()).await?;
-    if !changes.is_empty() && !args.quiet {
-        let file = args.file.as_deref().map(|f| f.display().to_string()).unwrap_or_default();
+async fn store_file(
+    app: &App,
+    wanted: &Definition,
+    (file, by): (&Path, &By),
+    quiet: bool,
+) -> Result<()> {
+    let changes = app.apply_as(wanted, Apply::Write, &by.authorship()).await?;
+    if !changes.is_empty() && !quiet {
         out::note(&format!(
-            "{file}: {} stored (procession history GROUP shows them)",
+            "{}: {} stored (procession history GROUP shows them)",
+            file.display(),
             out::count(changes.len(), "change")
         ));
     }
@@ -168,9 +198,22 @@ pub(super) fn groups_of(defs: &Definition, order: &BatchOrder) -> Vec<GroupCode>
     defs.groups.iter().filter(fits).map(|g| g.code.clone()).collect()
 }
 
-/// The first Ctrl-C or TERM lets what runs end and starts nothing new; the second ends the program
-/// at once: what runs is then settled by whoever resumes the batch.
-pub(super) async fn stop_on_signal(stop: &CancellationToken, lang: Lang) -> Infallible {
+/// Whom a signal tells to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signalled {
+    /// `run` and what else runs batches of its own.
+    Run,
+    /// `serve`.
+    Serve,
+}
+
+/// The first Ctrl-C or TERM lets what runs end, or hands it back, and starts nothing new; the second
+/// ends the program at once: what runs is then settled by whoever goes on with the batch.
+pub(super) async fn stop_on_signal(
+    stop: &CancellationToken,
+    whom: Signalled,
+    lang: Lang,
+) -> Infallible {
     let Ok(mut terminate) = signal(SignalKind::terminate()) else {
         return std::future::pending().await;
     };
@@ -181,7 +224,10 @@ pub(super) async fn stop_on_signal(stop: &CancellationToken, lang: Lang) -> Infa
             _ = terminate.recv() => {}
         }
         if once {
-            out::note("ended at once; go on with: --resume");
+            out::note(match whom {
+                Signalled::Run => "ended at once; go on with: --resume",
+                Signalled::Serve => "ended at once; another process takes over when the lease ends",
+            });
             std::process::exit(1);
         }
         once = true;
@@ -206,27 +252,25 @@ pub(super) async fn totals(app: &App, ids: &[BatchId]) -> Result<(u64, u64)> {
     Ok((total, done))
 }
 
-async fn announce(app: &App, ids: &[BatchId], args: &RunArgs, lang: Lang) -> Result<()> {
+/// Says which batches there are.
+pub(super) async fn announce(app: &App, ids: &[BatchId], lang: Lang) -> Result<()> {
     let mut tx = app.db.read().await?;
     for id in ids {
         let batch = store::batch::get(&mut tx, *id).await?;
         let jobs: u64 = store::batch::counts(&mut tx, *id).await?.iter().map(|(_, n)| n).sum();
-        if !args.quiet {
-            let date = batch.values.business_date;
-            let Batch { values, .. } = &batch;
-            let (no, group) = (&values.batch_no, &values.group);
-            let count = out::count(usize::try_from(jobs)?, "job");
-            out::note(&match (lang, date) {
-                (Lang::En, None) => format!("batch {no} of group {group}: {count}"),
-                (Lang::En, Some(date)) => {
-                    format!("batch {no} of group {group}: {count}, business date {date}")
-                }
-                (Lang::Zh, None) => format!("批次 {no}(作业组 {group}):{jobs} 个作业"),
-                (Lang::Zh, Some(date)) => {
-                    format!("批次 {no}(作业组 {group}):{jobs} 个作业,业务日期 {date}")
-                }
-            });
-        }
+        let date = batch.values.business_date;
+        let (no, group) = (&batch.values.batch_no, &batch.values.group);
+        let count = out::count(usize::try_from(jobs)?, "job");
+        out::note(&match (lang, date) {
+            (Lang::En, None) => format!("batch {no} of group {group}: {count}"),
+            (Lang::En, Some(date)) => {
+                format!("batch {no} of group {group}: {count}, business date {date}")
+            }
+            (Lang::Zh, None) => format!("批次 {no}(作业组 {group}):{jobs} 个作业"),
+            (Lang::Zh, Some(date)) => {
+                format!("批次 {no}(作业组 {group}):{jobs} 个作业,业务日期 {date}")
+            }
+        });
     }
     Ok(())
 }

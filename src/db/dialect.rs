@@ -61,6 +61,14 @@ impl Dialect {
         }
     }
 
+    /// `FOR UPDATE` of those rows only that nobody has locked.
+    pub fn for_update_of_free(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Mysql | Self::Postgres => " FOR UPDATE SKIP LOCKED",
+        }
+    }
+
     /// The statement as this server wants it: `?` becomes `$1`, `$2`, … on PostgreSQL. House texts
     /// hold no `?` inside quotes, which a test of the store asserts by running each of them.
     pub fn placeholders(self, sql: &str) -> Cow<'_, str> {

@@ -5,9 +5,14 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is the file that wraps the clocks")]
 
+use crate::domain::lease::Uptime;
 use crate::domain::time::Millis;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+/// The moment from which this process counts.
+static ORIGIN: OnceLock<Instant> = OnceLock::new();
 
 /// A clock; clones show the same time.
 #[derive(Clone, Debug)]
@@ -36,6 +41,18 @@ impl Clock {
                 Millis::from(chrono::Utc::now()).plus(offset.load(Ordering::Relaxed))
             }
             Self::Hand(at) => Millis(at.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// The present moment as the machine counts it: nobody can set it, and it never goes back. It
+    /// stands still while a machine is suspended. A hand-set clock counts what it shows.
+    pub fn uptime(&self) -> Uptime {
+        match self {
+            Self::System(_) => {
+                let passed = ORIGIN.get_or_init(Instant::now).elapsed();
+                Uptime(i64::try_from(passed.as_millis()).unwrap_or(i64::MAX))
+            }
+            Self::Hand(at) => Uptime(at.load(Ordering::Relaxed)),
         }
     }
 

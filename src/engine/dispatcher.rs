@@ -12,7 +12,6 @@ use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::job::Takes;
-use crate::domain::outcome::Stream;
 use crate::domain::ready::SetAside;
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
@@ -20,10 +19,13 @@ use crate::engine::active::Active;
 use crate::engine::backfill::Backfill;
 use crate::engine::changes::Changes;
 use crate::engine::clock::Clock;
+use crate::engine::gate::Gate;
+use crate::engine::heartbeat::Heart;
 use crate::engine::late::Late;
+use crate::engine::leaving::Patience;
 use crate::engine::node::Node;
 use crate::engine::recording::recorded;
-use crate::engine::watching::Told;
+use crate::engine::serving::Serving;
 use crate::engine::worker::{Report, Surroundings, What, dated};
 use crate::engine::{News, Options};
 use crate::handler;
@@ -33,7 +35,7 @@ use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
 /// Dispatches the batches of one process.
 pub struct QueueDispatcher {
@@ -50,8 +52,10 @@ pub struct QueueDispatcher {
     pub(super) ageing_ms: i64,
     /// A job is parked when so many workers in a row have died while it ran.
     pub(super) park_after: u32,
-    /// Tells running bodies that the lease was renewed.
-    pub(super) pulse: watch::Sender<u64>,
+    /// Renews the lease, and says when it is in doubt.
+    pub(super) heart: Arc<Heart>,
+    /// The doubts about the lease that have been heeded.
+    pub(super) heeded: u64,
     /// Reports that are not yet committed; kept over a failed beat.
     pub(super) waiting: Vec<Report>,
     /// Tries whose end is in memory while the answer to its commit is awaited.
@@ -70,6 +74,10 @@ pub struct QueueDispatcher {
     pub(super) stale: bool,
     /// Nothing new is started any more; what runs ends.
     pub(super) draining: bool,
+    /// When what runs is not waited for any longer, once this process leaves.
+    pub(super) patience: Patience,
+    /// Batches that were taken because nobody had them.
+    pub(super) serving: Serving,
     /// Something has ended that a batch here waits for.
     pub(super) look_soon: bool,
     /// The range whose batches are opened here, one after the other ends.
@@ -79,6 +87,7 @@ pub struct QueueDispatcher {
 /// A try that runs in this process.
 pub(super) struct Body {
     pub(super) log: RunLog,
+    pub(super) gate: Arc<Gate>,
     /// Whether its owners were told that it runs long.
     pub(super) is_told: bool,
 }
@@ -94,7 +103,7 @@ impl QueueDispatcher {
     ) -> Result<Self> {
         let node = Node::join(&db, &clock, options.lease_ms).await?;
         let (sender, reports) = mpsc::unbounded_channel();
-        let (pulse, beats) = watch::channel(0);
+        let heart = Arc::new(Heart::new(db.clone(), clock.clone(), node.clone()));
         let around = Arc::new(Surroundings {
             db: db.clone(),
             clock: clock.clone(),
@@ -102,7 +111,8 @@ impl QueueDispatcher {
             owner: node.id().clone(),
             reports: sender,
             handlers: Arc::new(handlers),
-            pulse: beats,
+            pulse: heart.pulse(),
+            life: heart.watch(),
             watchers: Arc::default(),
             log_flush: Duration::from_millis(options.log_flush_ms),
             log_max_bytes: options.log_max_bytes,
@@ -118,7 +128,8 @@ impl QueueDispatcher {
             last_served: None,
             ageing_ms: options.ageing_ms,
             park_after: options.park_after,
-            pulse,
+            heart,
+            heeded: 0,
             waiting: Vec::new(),
             heard: HashSet::new(),
             late: Vec::new(),
@@ -130,6 +141,8 @@ impl QueueDispatcher {
             results: BTreeMap::new(),
             stale: false,
             draining: false,
+            patience: Patience::new(options.drain_ms),
+            serving: Serving::new(options.max_parallel),
             look_soon: false,
             backfill: None,
         })
@@ -174,6 +187,7 @@ impl QueueDispatcher {
     /// One turn: everything that waits, in one transaction. Wishes about other batches and lists that
     /// become jobs have transactions of their own. `true` when anything changed.
     pub async fn beat(&mut self) -> Result<bool> {
+        self.heed_lease();
         if self.stale {
             self.recover().await.context("read the open batches again after a failed beat")?;
         }
@@ -246,6 +260,7 @@ impl QueueDispatcher {
     fn absorb(&mut self, changes: &mut Changes, freed: &mut Vec<(BatchId, Place)>, now: Millis) {
         let ended: Vec<_> = self.waiting.iter().filter_map(recorded).collect();
         for report in &self.waiting {
+            self.serving.hear(report);
             let place = self.places.get(&report.queue_id);
             let Some((id, place, active)) =
                 place.and_then(|&(id, place)| Some((id, place, self.active.get_mut(&id)?)))
@@ -292,7 +307,7 @@ impl QueueDispatcher {
         let mut order: Vec<BatchId> = self.active.keys().copied().collect();
         let next = order.iter().position(|id| self.last_served.is_none_or(|last| *id > last));
         order.rotate_left(next.unwrap_or(0));
-        while !self.draining {
+        while !self.draining && !self.heart.life().is_fenced {
             let before = starts.len();
             let mut aside = SetAside::default();
             if order.len() > 1 {
@@ -368,33 +383,6 @@ impl QueueDispatcher {
             for place in active.in_hand() {
                 self.slots.take(active.needs(place));
             }
-        }
-    }
-
-    /// What owners were told is committed: they do not hear it again, and the log of the try says it.
-    fn note_told(&mut self, told: &[Told]) {
-        for told in told {
-            match told {
-                Told::Job(row, said) => {
-                    if let Some(body) = self.bodies.get_mut(row) {
-                        body.is_told = true;
-                        body.log.line(Stream::System, said);
-                    }
-                }
-                Told::Batch(id) => {
-                    if let Some(active) = self.active.get_mut(id) {
-                        active.watch.batch = None;
-                    }
-                }
-            }
-        }
-    }
-
-    pub(super) fn tell(&self, news: Vec<News>) {
-        let Some(sender) = &self.news else { return };
-        for item in news {
-            // Whoever watched has gone; the rows say the same.
-            let _ = sender.send(item);
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::engine::active::Active;
 use crate::engine::changes::Changes;
 use crate::engine::recording::{columns_of, state_of};
 use crate::engine::stopping::stops_the_rest;
+use crate::handler::{self, StopReason};
 use crate::store::breach::Breach;
 use crate::store::queue::Settled;
 
@@ -208,4 +209,17 @@ impl Active {
         self.change(node, QueueStatus::Killing);
         self.log(node, false, changes, now);
     }
+}
+
+/// What a body that found its row gone says when the reason is that it is to be stopped: it was
+/// stopped before it began, and has not failed.
+pub(super) fn stopped_before(outcome: Outcome, stop: Option<StopReason>) -> Outcome {
+    let is_gone = outcome.message.as_ref().is_some_and(|m| m.starts_with(handler::NOT_OURS));
+    let end = match (stop, is_gone) {
+        (Some(StopReason::TimedOut), true) => End::TimedOut,
+        (Some(StopReason::Killed), true) => End::Killed,
+        (Some(StopReason::HandedBack | StopReason::Fenced), true) => End::Returned,
+        (Some(_), false) | (None, _) => return outcome,
+    };
+    Outcome::ended(end, "stopped before it began").before_it_began()
 }

@@ -14,6 +14,7 @@ use crate::domain::params::BoundParam;
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
 use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::serving::OfBatch;
 use crate::store::{self, batch, queue};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeSet, HashMap};
@@ -100,7 +101,8 @@ impl QueueDispatcher {
                 Ok(snapshot) => self.write_list(id, &snapshot).await,
                 Err(said) => Ok(Err(said)),
             };
-            let refused = done.with_context(|| format!("make jobs of the list of {code}"))?.err();
+            let done = done.with_context(|| format!("make jobs of the list of {code}"));
+            let refused = done.context(OfBatch(id))?.err();
             let now = self.clock.now();
             if let Some(active) = self.active.get_mut(&id) {
                 active.lists.wanted.remove(&node);

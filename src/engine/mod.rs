@@ -2,7 +2,7 @@
 //! May name: domain, store, handler. Never: SQL, HTTP, words for people.
 //! Invariant: nothing outside the database happens before the commit that records it.
 //! `dispatcher` decides what goes next, `worker` does it, `acting` does what operators say, `node`
-//! says that we are alive.
+//! and `heartbeat` say that we are alive, `serving` takes what nobody has.
 
 pub mod acting;
 mod active;
@@ -15,7 +15,11 @@ pub mod dispatcher;
 mod earlier;
 mod ending;
 mod finishing;
+mod gate;
+pub mod generating;
+mod heartbeat;
 mod late;
+mod leaving;
 mod lists;
 mod node;
 pub mod opening;
@@ -26,6 +30,7 @@ mod recording;
 mod renewing;
 pub mod seal;
 pub mod secret;
+pub mod serving;
 pub mod standing;
 mod starting;
 mod stopping;

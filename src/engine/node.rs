@@ -1,10 +1,11 @@
-//! This process as others see it: registered once per life, its lease renewed by a heartbeat.
+//! This process as others see it: registered once per life; `heartbeat` renews its lease.
 
 use crate::domain::id::NodeId;
+use crate::domain::lease::Uptime;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
-use crate::store::{self, Db, node};
-use anyhow::{Context as _, Result, bail};
+use crate::store::{self, Db, Tx, node};
+use anyhow::{Context as _, Result};
 
 /// How long a process that has gone is remembered: a month, in which somebody may ask who ran what.
 const KEEP_MS: i64 = 30 * 24 * 3_600_000;
@@ -16,6 +17,7 @@ pub struct Node {
     host: String,
     lease_ms: i64,
     lease_until: Millis,
+    asked_at: Uptime,
     /// Names session locks on data sources apart from those of other installations that share one.
     installation: String,
 }
@@ -24,6 +26,7 @@ impl Node {
     /// Registers this life of the process and sets the clock by the server.
     pub async fn join(db: &Db, clock: &Clock, lease_ms: i64) -> Result<Self> {
         let fresh = uuid::Uuid::new_v4();
+        let asked_at = clock.uptime();
         let mut tx = db.begin().await?;
         let skew = clock.correct(tx.server_time().await?.into());
         if skew.abs() > 2_000 {
@@ -37,16 +40,11 @@ impl Node {
             host: host_name(),
             lease_ms,
             lease_until: now.plus(lease_ms),
+            asked_at,
             installation: installation.chars().take(store::INSTALLATION_CHARS).collect(),
         };
-        let row = node::Node {
-            node_id: this.id.clone(),
-            host: this.host.clone(),
-            pid: std::process::id().into(),
-            lease_until: this.lease_until,
-        };
         node::forget(&mut tx, now.plus(-KEEP_MS)).await?;
-        node::register(&mut tx, &row, env!("CARGO_PKG_VERSION"), now).await?;
+        this.register(&mut tx, now, this.lease_until).await?;
         tx.commit().await.context("register this node")?;
         Ok(this)
     }
@@ -61,25 +59,30 @@ impl Node {
         &self.installation
     }
 
-    /// How often the lease is renewed: three times within its length.
-    pub fn heartbeat_ms(&self) -> i64 {
-        self.lease_ms / 3
+    /// How long it may be silent.
+    pub(super) fn lease_ms(&self) -> i64 {
+        self.lease_ms
     }
 
-    /// Renews the lease and the clock's correction. `false` when it had run out before: others may
-    /// have taken over what was ours, so memory has to be held against the rows.
-    pub async fn beat(&mut self, db: &Db, clock: &Clock) -> Result<bool> {
-        let mut tx = db.begin().await?;
-        clock.correct(tx.server_time().await?.into());
-        let now = clock.now();
-        let until = now.plus(self.lease_ms);
-        if !node::renew(&mut tx, &self.id, now, until).await? {
-            bail!("this node's row is gone from cluster_node");
-        }
-        tx.commit().await?;
-        let was_alive = now < self.lease_until;
-        self.lease_until = until;
-        Ok(was_alive)
+    /// Until when the lease holds that it joined with.
+    pub(super) fn lease_until(&self) -> Millis {
+        self.lease_until
+    }
+
+    /// When it asked for that lease.
+    pub(super) fn asked_at(&self) -> Uptime {
+        self.asked_at
+    }
+
+    /// Writes its row.
+    pub(super) async fn register(&self, tx: &mut Tx, now: Millis, until: Millis) -> Result<()> {
+        let row = node::Node {
+            node_id: self.id.clone(),
+            host: self.host.clone(),
+            pid: std::process::id().into(),
+            lease_until: until,
+        };
+        node::register(tx, &row, env!("CARGO_PKG_VERSION"), now).await
     }
 
     /// Ends the lease at once, so that nobody has to wait for it.

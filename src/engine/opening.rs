@@ -1,11 +1,10 @@
 //! How a batch comes into the hands of this process: opened by an order, or resumed.
 
 use crate::domain::action::Action;
-use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, deadline, plan};
+use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, deadline};
 use crate::domain::dag::Node as Place;
-use crate::domain::id::{BatchId, JobCode, QueueId};
+use crate::domain::id::{BatchId, JobCode};
 use crate::domain::job::Definition;
-use crate::domain::queue::QueueStatus;
 use crate::domain::refusal::{Refusal, Refusals};
 use crate::domain::rerun::{Scope, UnknownJobs};
 use crate::domain::time::Millis;
@@ -13,11 +12,13 @@ use crate::engine::acting::{self, Deed};
 use crate::engine::active::{Active, Kept};
 use crate::engine::conditions::outputs_of;
 use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::generating::{open_as, write_plan};
 use crate::engine::outside;
 use crate::engine::renewing::renewed;
+use crate::engine::serving::OfBatch;
 use crate::engine::turning::is_stale;
 use crate::store::audit::Operator;
-use crate::store::{self, Tx, batch, node, queue, run_mode};
+use crate::store::{self, Tx, batch, node, queue};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
 
@@ -96,21 +97,8 @@ impl QueueDispatcher {
         order: &BatchOrder,
         by: &str,
     ) -> Result<Vec<BatchId>> {
-        let now = self.clock.now();
-        let plans = plan(defs, order, now)?;
-        for warning in plans.iter().flat_map(|p| &p.warnings) {
-            tracing::warn!("{warning}");
-        }
-        let mut tx = self.db.begin().await?;
-        let mut opened = Vec::new();
-        for plan in &plans {
-            let values = &plan.values;
-            if let Some(there) = batch::find(&mut tx, &values.batch_no, &values.group).await? {
-                return Err(Refused::exists(&there).into());
-            }
-            opened.push(self.write_plan(&mut tx, plan, by, now).await?);
-        }
-        tx.commit().await.context("open the batch")?;
+        let me = Some(self.node.id());
+        let opened = open_as(&self.db, me, defs, order, by, self.clock.now()).await?;
         for id in &opened {
             self.load(*id).await?;
         }
@@ -124,40 +112,7 @@ impl QueueDispatcher {
         by: &str,
         now: Millis,
     ) -> Result<BatchId> {
-        let id = batch::insert(tx, plan, self.node.id(), by, now).await?;
-        let entries: Vec<queue::NewEntry<'_>> = plan
-            .snapshot
-            .jobs
-            .iter()
-            .zip(&plan.not_before)
-            .map(|(job, not_before)| queue::NewEntry {
-                job_code: &job.code,
-                not_before: *not_before,
-            })
-            .collect();
-        let values = &plan.values;
-        match queue::generate(tx, id, values.batch_no.as_str(), &entries, now).await {
-            Err(error) if store::is_taken(&error) => {
-                Err(Refused::JobTaken(values.batch_no.to_string(), values.group.to_string()).into())
-            }
-            other => other,
-        }?;
-        // Jobs on ice in every batch are left out from the start.
-        let note = "on ice in every batch, by an operator (procession job list shows it)";
-        let iced = run_mode::take_over(tx, id, note, now).await?;
-        let log = |queue_id: &QueueId| store::log::ExecutionLog {
-            queue_id: *queue_id,
-            status: QueueStatus::Skipped,
-            start_time: None,
-            end_time: None,
-            error_message: Some(note.to_owned()),
-            notified: false,
-            try_count: 0,
-            attempt: 0,
-            owner: None,
-        };
-        store::log::append(tx, &iced.iter().map(log).collect::<Vec<_>>(), now).await?;
-        Ok(id)
+        write_plan(tx, plan, Some(self.node.id()), by, now).await
     }
 
     /// Goes on with a batch: one that a dead process left, where its rows say; one that ended
@@ -280,6 +235,10 @@ impl QueueDispatcher {
     /// Reads a batch of ours from its rows into memory, replacing what memory held of it. Memory
     /// changes only when all of it has been read and what the rows were owed is committed.
     pub(super) async fn load(&mut self, id: BatchId) -> Result<()> {
+        self.read_in(id).await.context(OfBatch(id))
+    }
+
+    async fn read_in(&mut self, id: BatchId) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         let batch = batch::lock(&mut tx, id).await?;

@@ -8,6 +8,7 @@ use crate::domain::time::Millis;
 use crate::domain::trigger_rule::{Edge, Tally};
 use crate::engine::changes::Changes;
 use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::serving::OfBatch;
 use crate::store::{self, Tx};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
@@ -138,7 +139,8 @@ impl QueueDispatcher {
             let mut said = Vec::new();
             let mut tx = self.db.read().await?;
             for (_, waiting) in active.outside.iter().filter(|(_, w)| w.edge.is_none()) {
-                said.push(look(&mut tx, &active.batch, waiting, now).await?);
+                let seen = look(&mut tx, &active.batch, waiting, now).await;
+                said.push(seen.context(OfBatch(id))?);
             }
             drop(tx);
             let open = active.outside.iter_mut().filter(|(_, w)| w.edge.is_none());

@@ -2,6 +2,7 @@
 //! statements that end its row together with its effect.
 
 use crate::domain::id::{NodeId, QueueId};
+use crate::domain::job::{Param, ParamMode, Secrecy};
 use crate::domain::outcome::{End, Outcome, Outputs};
 use crate::domain::queue::QueueStatus;
 use crate::domain::secret::Mask;
@@ -24,6 +25,14 @@ pub(super) struct Recording {
     installation: String,
     secret_outs: Vec<String>,
     mask: Mask,
+}
+
+impl Job {
+    /// OUT parameters that are declared secret.
+    pub(super) fn secret_outs(&self) -> Vec<String> {
+        let comes_back = |p: &&Param| p.mode != ParamMode::In && p.secrecy == Secrecy::Secret;
+        self.def.params.iter().filter(comes_back).map(|p| p.name.clone()).collect()
+    }
 }
 
 impl Recording {

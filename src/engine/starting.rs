@@ -5,6 +5,7 @@ use crate::domain::dag::Node as Place;
 use crate::domain::id::BatchId;
 use crate::domain::tx_class::IdemKey;
 use crate::engine::dispatcher::{Body, QueueDispatcher};
+use crate::engine::gate::Gate;
 use crate::engine::worker::{Job, run_task};
 use crate::handler::log::RunLog;
 use std::sync::Arc;
@@ -51,8 +52,10 @@ impl QueueDispatcher {
             stop,
             stopper,
             log: RunLog::new(self.around.log_max_bytes),
+            gate: Arc::new(Gate::new()),
         };
-        self.bodies.insert(job.queue_id, Body { log: job.log.clone(), is_told: false });
+        let body = Body { log: job.log.clone(), gate: job.gate.clone(), is_told: false };
+        self.bodies.insert(job.queue_id, body);
         Some((job, active.snapshot.clone()))
     }
 }

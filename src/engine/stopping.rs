@@ -11,6 +11,7 @@ use crate::domain::settlement::Retries;
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
 use crate::engine::changes::Changes;
+use crate::engine::worker::tell;
 use crate::handler::StopReason;
 
 /// The failure at which a batch has stopped.
@@ -194,18 +195,15 @@ impl Active {
         let wanted =
             |node: Node| self.killing || self.rows[node.at()].status == QueueStatus::Killing;
         for (_, stop) in self.stops.iter().filter(|(node, _)| wanted(**node)) {
-            stop.send_if_modified(|reason| {
-                let first = reason.is_none();
-                *reason = reason.or(Some(StopReason::Killed));
-                first
-            });
+            tell(stop, StopReason::Killed);
         }
     }
 
-    /// Tells every running body to stop, because the batch is not ours any more.
+    /// Tells every running body to stop at once, because the batch is not ours any more: whoever has
+    /// it may have started the same jobs.
     pub(super) fn stop_all(&self) {
         for stop in self.stops.values() {
-            stop.send_replace(Some(StopReason::Killed));
+            tell(stop, StopReason::Fenced);
         }
     }
 }

@@ -1,10 +1,13 @@
 //! What whoever watches a batch hears of it. No I/O.
 
 use crate::domain::dag::Node;
+use crate::domain::outcome::Stream;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::engine::News;
 use crate::engine::active::Active;
+use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::watching::Told;
 
 impl Active {
     /// A job as whoever watches hears of it.
@@ -33,5 +36,34 @@ impl Active {
         let told = |new: QueueStatus, old: QueueStatus| new != old && new != QueueStatus::Running;
         let changed = (0..).zip(rows).filter(|(_, (new, old))| told(new.status, old.status));
         changed.map(|(place, _)| self.news(Node(place), now)).collect()
+    }
+}
+
+impl QueueDispatcher {
+    /// What owners were told is committed: they do not hear it again, and the log of the try says it.
+    pub(super) fn note_told(&mut self, told: &[Told]) {
+        for told in told {
+            match told {
+                Told::Job(row, said) => {
+                    if let Some(body) = self.bodies.get_mut(row) {
+                        body.is_told = true;
+                        body.log.line(Stream::System, said);
+                    }
+                }
+                Told::Batch(id) => {
+                    if let Some(active) = self.active.get_mut(id) {
+                        active.watch.batch = None;
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn tell(&self, news: Vec<News>) {
+        let Some(sender) = &self.news else { return };
+        for item in news {
+            // Whoever watched has gone; the rows say the same.
+            let _ = sender.send(item);
+        }
     }
 }

@@ -53,64 +53,44 @@ impl QueueDispatcher {
         Ok(())
     }
 
-    /// Renews this process's lease. When it had run out, the next beat reads everything anew, and
-    /// bodies of a batch that another process has taken over meanwhile are stopped.
+    /// One heartbeat by hand, for whoever does not let the heart beat by itself: the fence if it must
+    /// fall, then a renewal.
     pub async fn heartbeat(&mut self) -> Result<()> {
-        if !self.node.beat(&self.db, &self.clock).await? {
-            self.stale = true;
-        }
-        self.pulse.send_modify(|beats| *beats += 1);
-        Ok(())
+        self.heart.beat().await
     }
 
-    /// Runs until every open batch has ended, or, once `stop` is cancelled, until what runs has
-    /// ended; nothing new starts then. What only waits for something is not waited for: whoever resumes
-    /// starts it again. A database that is away or asks to try again is waited for
-    /// without end; any other error is given up on after some tries.
+    /// After a doubt about the lease everything is read anew before anything is written: others may
+    /// have taken over what was ours. Bodies of what they took are stopped then.
+    pub(super) fn heed_lease(&mut self) {
+        let doubts = self.heart.life().doubts;
+        self.stale |= doubts != self.heeded;
+        self.heeded = doubts;
+    }
+
+    /// Runs until every open batch has ended, or, once `stop` is cancelled, until what runs has ended
+    /// or was handed back; nothing new starts then. A database that is away or asks to try again is
+    /// waited for without end; any other error is given up on after some tries.
     pub async fn run_until_done(&mut self, stop: &CancellationToken) -> Result<()> {
-        let mut pause = Pause::default();
+        let beating = self.heart.start();
+        let ended = self.turn_until_done(stop).await;
+        beating.end().await;
+        ended
+    }
+
+    async fn turn_until_done(&mut self, stop: &CancellationToken) -> Result<()> {
+        let mut rounds = Rounds::new(self.clock.now());
         let mut lost = None;
-        let mut heartbeat_at = self.clock.now().plus(self.node.heartbeat_ms());
-        let mut look_at = self.clock.now();
         while !self.is_idle() {
-            self.draining = stop.is_cancelled() || self.backfill_ends();
-            if self.draining && self.working() == 0 && !self.stale {
-                break;
-            }
-            let now = self.clock.now();
-            let turn = async {
-                if now >= heartbeat_at {
-                    self.heartbeat().await?;
-                    heartbeat_at = now.plus(self.node.heartbeat_ms());
-                }
-                if now >= look_at && !self.stale {
-                    self.look().await?;
-                    self.look_for_stop().await?;
-                    self.look_soon = true;
-                    look_at = now.plus(LOOK_MS);
-                }
-                if self.look_soon && !self.stale {
-                    self.look_outside().await?;
-                    self.look_soon = false;
-                }
-                self.beat().await
-            };
-            match turn.await {
-                Ok(true) => pause = Pause::default(),
-                Ok(false) => self.rest(heartbeat_at.min(look_at), stop).await,
+            self.set_course(stop);
+            match self.round(&mut rounds).await {
+                Ok(true) => rounds.pause = Pause::default(),
+                Ok(false) => self.rest(rounds.look_at, stop).await,
                 // The other batches of this process go on.
-                Err(error)
-                    if error.chain().any(|e| e.is::<TakenOver>() || e.is::<BackfillTaken>()) =>
-                {
-                    lost = lost.or(Some(error));
-                }
+                Err(error) if is_lost(&error) => lost = lost.or(Some(error)),
                 // An operator was faster; the next turn reads what is there now.
-                Err(error) if is_revised(&error) => {
-                    tracing::debug!("{error:#}");
-                }
-                Err(error) if pause.is_worth_another(&error) => {
-                    tracing::warn!(error = format!("{error:#}"), "a beat failed; trying again");
-                    tokio::time::sleep(pause.next()).await;
+                Err(error) if is_revised(&error) => tracing::debug!("{error:#}"),
+                Err(error) if rounds.pause.is_worth_another(&error) => {
+                    rounds.pause.after(&error).await;
                 }
                 Err(error) => return Err(error),
             }
@@ -119,10 +99,34 @@ impl QueueDispatcher {
         lost.map_or(Ok(()), Err)
     }
 
-    async fn rest(&mut self, until: Millis, stop: &CancellationToken) {
+    /// One round: the looks that are due, then a beat. `false` when there was nothing to do.
+    pub(super) async fn round(&mut self, rounds: &mut Rounds) -> Result<bool> {
+        self.heed_lease();
+        if self.may_part() {
+            self.part().await?;
+            return Ok(true);
+        }
+        let now = self.clock.now();
+        if now >= rounds.look_at && !self.stale && !self.is_idle() {
+            self.look().await?;
+            self.look_for_stop().await?;
+            self.look_soon = true;
+        }
+        if now >= rounds.look_at {
+            rounds.look_at = now.plus(LOOK_MS);
+        }
+        if self.look_soon && !self.stale {
+            self.look_outside().await?;
+            self.look_soon = false;
+        }
+        self.beat().await
+    }
+
+    pub(super) async fn rest(&mut self, until: Millis, stop: &CancellationToken) {
         let now = self.clock.now();
         let until = self.next_wake().map_or(until, |wake| wake.min(until));
         let rest = Duration::from_millis(u64::try_from(until.since(now)).unwrap_or(0).max(1));
+        let rest = self.patience.left(self.clock.uptime()).map_or(rest, |left| left.min(rest));
         let draining = self.draining;
         tokio::select! {
             () = self.wait() => {}
@@ -137,10 +141,29 @@ impl QueueDispatcher {
     }
 }
 
+/// When the next looks are due, and how it went lately.
+pub(super) struct Rounds {
+    /// When it is looked what operators did.
+    pub(super) look_at: Millis,
+    pub(super) pause: Pause,
+}
+
+impl Rounds {
+    pub(super) fn new(now: Millis) -> Self {
+        Self { look_at: now, pause: Pause::default() }
+    }
+}
+
 /// How often a process looks what operators did to its batches.
 const LOOK_MS: i64 = 1_000;
 
-fn is_revised(error: &anyhow::Error) -> bool {
+/// Whether another process has what was ours.
+pub(super) fn is_lost(error: &anyhow::Error) -> bool {
+    error.chain().any(|e| e.is::<TakenOver>() || e.is::<BackfillTaken>())
+}
+
+/// Whether an operator was faster.
+pub(super) fn is_revised(error: &anyhow::Error) -> bool {
     error.chain().any(|e| matches!(e.downcast_ref(), Some(Stale::Revised)))
 }
 
@@ -148,24 +171,52 @@ pub(super) fn is_stale(error: &anyhow::Error) -> bool {
     error.chain().any(|e| e.is::<Stale>())
 }
 
+/// Whether it passes by itself: the database is away or asks to try again, or memory was old.
+pub(super) fn will_pass(error: &anyhow::Error) -> bool {
+    store::is_transient(error) || is_stale(error)
+}
+
 /// Tries of a beat that fails for another reason than a database that is away.
 const TRIES: u32 = 10;
 
-/// Growing pauses between tries, 50 ms to 5 s, with jitter so that two nodes do not march in step.
+/// Growing pauses between tries, with jitter so that two nodes do not march in step: from 50 ms to
+/// 5 s; to 1 s when the database is away, so that work goes on within a second of its return.
 #[derive(Default)]
-struct Pause {
+pub(super) struct Pause {
     tries: u32,
 }
 
 impl Pause {
     fn is_worth_another(&self, error: &anyhow::Error) -> bool {
-        store::is_transient(error) || is_stale(error) || self.tries < TRIES
+        will_pass(error) || self.tries < TRIES
     }
 
-    fn next(&mut self) -> Duration {
-        let base = 50u64 << self.tries.min(6);
+    /// Says what went wrong and waits.
+    pub(super) async fn after(&mut self, error: &anyhow::Error) {
+        let pause = self.next(if will_pass(error) { 1_000 } else { 5_000 });
+        tracing::warn!(error = format!("{error:#}"), "a beat failed; trying again");
+        tokio::time::sleep(pause).await;
+    }
+
+    fn next(&mut self, most: u64) -> Duration {
+        let base = (50u64 << self.tries.min(7)).min(most);
         self.tries += 1;
         let jitter = u64::from(uuid::Uuid::new_v4().as_bytes()[0]) * base / 512;
-        Duration::from_millis(base.min(5_000) + jitter)
+        Duration::from_millis(base - jitter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_their_limit_and_no_further() {
+        for most in [1_000, 5_000] {
+            let mut pause = Pause::default();
+            let pauses: Vec<u128> = (0..50).map(|_| pause.next(most).as_millis()).collect();
+            assert!(pauses.iter().all(|ms| *ms <= u128::from(most)), "{pauses:?}");
+            assert!(pauses[0] <= 50 && pauses[49] >= u128::from(most) / 2, "{pauses:?}");
+        }
     }
 }

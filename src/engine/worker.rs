@@ -5,7 +5,8 @@ use crate::domain::body::HttpHost;
 use crate::domain::check::Check;
 use crate::domain::http_call;
 use crate::domain::id::{JobCode, NodeId, QueueId};
-use crate::domain::job::{JobDef, Param, ParamMode, Secrecy};
+use crate::domain::job::JobDef;
+use crate::domain::lease;
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
 use crate::domain::params::{self, BoundParam, Outside, Start};
 use crate::domain::queue::RunMode;
@@ -15,6 +16,9 @@ use crate::domain::tx_class::IdemKey;
 use crate::engine::children::{Ask, Children};
 use crate::engine::clock::Clock;
 use crate::engine::earlier::last_checks;
+use crate::engine::ending::stopped_before;
+use crate::engine::gate::Gate;
+use crate::engine::heartbeat::{Life, fenced};
 use crate::engine::patience::answered;
 use crate::engine::recording::{Recording, refuse_marked};
 use crate::engine::secret;
@@ -87,14 +91,7 @@ pub(super) struct Job {
     /// The same switch, for the time limit.
     pub(super) stopper: watch::Sender<Option<StopReason>>,
     pub(super) log: RunLog,
-}
-
-impl Job {
-    /// OUT parameters that are declared secret.
-    pub(super) fn secret_outs(&self) -> Vec<String> {
-        let comes_back = |p: &&Param| p.mode != ParamMode::In && p.secrecy == Secrecy::Secret;
-        self.def.params.iter().filter(comes_back).map(|p| p.name.clone()).collect()
-    }
+    pub(super) gate: Arc<Gate>,
 }
 
 /// What all tries of this process share.
@@ -110,6 +107,8 @@ pub(super) struct Surroundings {
     pub(super) pulse: watch::Receiver<u64>,
     /// Second connections to data sources.
     pub(super) watchers: Arc<handler::watch::Watchers>,
+    /// How that lease stands.
+    pub(super) life: watch::Receiver<Life>,
     pub(super) log_flush: Duration,
     pub(super) log_max_bytes: usize,
 }
@@ -154,6 +153,7 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
     };
     let claim = RowClaim {
         stop: job.stop.clone(),
+        gate: job.gate.clone(),
         db: around.db.clone(),
         queue_id: job.queue_id,
         attempt: job.attempt,
@@ -184,7 +184,8 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         checks::judged(&task, &context, outcome).await
     };
     let outcome = limited(job, around, Box::pin(work)).await;
-    let outcome = stopped_before(outcome, &job.stop);
+    let outcome = stopped_before(outcome, *job.stop.borrow());
+    let outcome = lease::returned(outcome, handler.kind().after_crash, job.gate.progress());
     drop(ended);
     if let Err(error) = flusher.await {
         tracing::error!(%error, "the log of a try could not be stored to its end");
@@ -261,17 +262,17 @@ async fn task(
 async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>) -> Outcome {
     let mut body = body;
     let limit = Duration::from_secs(job.def.timeout_sec.into());
-    tokio::select! {
+    let reason = tokio::select! {
         outcome = &mut body => return outcome,
-        () = tokio::time::sleep(limit) => {}
-    }
+        () = tokio::time::sleep(limit) => StopReason::TimedOut,
+        () = fenced(around.life.clone()) => StopReason::Fenced,
+    };
     // Before the report: the dispatcher passes on what a row that says KILLING means, and must find
     // that this one ran out of time.
-    job.stopper.send_if_modified(|reason| {
-        let first = reason.is_none();
-        *reason = reason.or(Some(StopReason::TimedOut));
-        first
-    });
+    tell(&job.stopper, reason);
+    if reason == StopReason::Fenced {
+        return body.await;
+    }
     let stopping = Report { queue_id: job.queue_id, attempt: job.attempt, what: What::Stopping };
     let _ = around.reports.send(stopping);
     let mut outcome = body.await;
@@ -280,6 +281,15 @@ async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>)
         outcome.message = Some(format!("ran past its {} s; {how}", limit.as_secs()));
     }
     outcome
+}
+
+/// Tells a body to stop, unless it was told already: the first reason is what it ends as.
+pub(super) fn tell(stopper: &watch::Sender<Option<StopReason>>, why: StopReason) {
+    stopper.send_if_modified(|reason| {
+        let first = reason.is_none();
+        *reason = reason.or(Some(why));
+        first
+    });
 }
 
 /// Stores new lines while a body runs, so that `logs -f` can follow it.
@@ -330,21 +340,9 @@ async fn store_lines(
 /// How long after the row says so a stop may take to reach the body.
 const STOP_COMES: Duration = Duration::from_secs(2);
 
-/// What a body that found its row gone says when the reason is that it is to be stopped: it was
-/// stopped before it began, and has not failed.
-fn stopped_before(outcome: Outcome, stop: &watch::Receiver<Option<StopReason>>) -> Outcome {
-    let is_gone = outcome.message.as_ref().is_some_and(|m| m.starts_with(handler::NOT_OURS));
-    let end = match (*stop.borrow(), is_gone) {
-        (Some(StopReason::TimedOut), true) => End::TimedOut,
-        (Some(StopReason::Killed), true) => End::Killed,
-        (Some(StopReason::HandedBack | StopReason::Fenced), true) => End::Returned,
-        (Some(_), false) | (None, _) => return outcome,
-    };
-    Outcome::ended(end, "stopped before it began").before_it_began()
-}
-
 /// Asks the row itself whether it is still ours.
 struct RowClaim {
+    gate: Arc<Gate>,
     stop: watch::Receiver<Option<StopReason>>,
     db: Db,
     queue_id: QueueId,
@@ -356,6 +354,7 @@ impl Claim for RowClaim {
     fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
         Box::pin(async move {
             let ours = answered(&self.stop, || self.read_ours()).await?;
+            let ours = ours && self.gate.pass();
             if !ours {
                 // A row that is KILLING says so before its stop is sent, which comes right after
                 // that commit.
@@ -369,6 +368,9 @@ impl Claim for RowClaim {
 
     fn waits_on(&self, what: Option<String>) -> BoxFuture<'_, ()> {
         Box::pin(async move {
+            if what.is_some() {
+                self.gate.step_back();
+            }
             if let Err(error) = self.write_waits_on(what.as_deref()).await {
                 tracing::warn!(
                     queue_id = self.queue_id.0,

@@ -10,15 +10,15 @@ use crate::store::{Stale, Tx};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::BTreeMap;
 
-const COLUMNS: &str = "batch_id, batch_no, group_code, batch_type, status, business_date, params, \
+pub(super) const COLUMNS: &str = "batch_id, batch_no, group_code, batch_type, status, business_date, params, \
                        owner, started_by, reason, create_time, end_time, deadline, revision, \
                        is_paused";
 
-/// Writes a batch as RUNNING and owned; fails with a taken key when it exists.
+/// Writes a batch as RUNNING, owned or for whoever takes it; fails with a taken key when it exists.
 pub async fn insert(
     tx: &mut Tx,
     plan: &BatchPlan,
-    owner: &NodeId,
+    owner: Option<&NodeId>,
     started_by: &str,
     now: Millis,
 ) -> Result<BatchId> {
@@ -37,7 +37,7 @@ pub async fn insert(
                 values.business_date.map(|d| d.to_string()).into(),
                 serde_json::to_string(&values.params)?.into(),
                 serde_json::to_string(&plan.snapshot)?.into(),
-                owner.0.as_str().into(),
+                owner.map(|o| o.0.as_str()).into(),
                 started_by.into(),
                 now.to_utc().into(),
                 now.to_utc().into(),
@@ -79,7 +79,7 @@ pub async fn get(tx: &mut Tx, id: BatchId) -> Result<Batch> {
     batch(&row.with_context(|| format!("batch {} is gone from job_batch", id.0))?)
 }
 
-fn batch(row: &Row) -> Result<Batch> {
+pub(super) fn batch(row: &Row) -> Result<Batch> {
     let word = row.text("status")?;
     let params: BTreeMap<String, String> = serde_json::from_str(&row.text("params")?)?;
     Ok(Batch {

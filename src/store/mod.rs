@@ -8,6 +8,7 @@ pub mod audit;
 pub mod backfill;
 pub mod batch;
 pub mod breach;
+pub mod claim;
 mod columns;
 pub mod history;
 pub mod job;
@@ -25,11 +26,27 @@ pub mod within;
 pub use crate::db::{Db, Tx};
 
 use crate::db;
+use crate::domain::lease::Writers;
 
 /// Whether an error of this floor came from a database that asks to try again, or from a lost
 /// connection; then the whole transaction may be tried anew.
 pub fn is_transient(error: &anyhow::Error) -> bool {
     error.chain().any(|e| e.downcast_ref::<db::Error>().is_some_and(db::Error::is_transient))
+}
+
+/// Whether an error of this floor came from a database that works and asks to try again: somebody else
+/// had what was wanted.
+pub fn asks_again(error: &anyhow::Error) -> bool {
+    let again = |e: &db::Error| matches!(e, db::Error::TryAgain(_));
+    error.chain().any(|e| e.downcast_ref::<db::Error>().is_some_and(again))
+}
+
+/// Who else can write while one waits for its turn to.
+pub fn writers(db: &Db) -> Writers {
+    match db.dialect() {
+        db::Dialect::Sqlite => Writers::One,
+        db::Dialect::Mysql | db::Dialect::Postgres => Writers::Many,
+    }
 }
 
 /// Whether an error of this floor is a taken unique key.

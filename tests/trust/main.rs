@@ -18,6 +18,7 @@ mod oracle;
 mod oracle_tests;
 mod p05;
 mod p13;
+mod p16;
 mod proxy;
 mod proxy_tests;
 mod records;

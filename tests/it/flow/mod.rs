@@ -6,6 +6,7 @@ mod children;
 mod crash;
 mod dependencies;
 mod eta;
+mod lease;
 mod ledger;
 mod limits;
 mod lists;
@@ -13,6 +14,7 @@ mod operators;
 mod recovery;
 mod retries;
 mod rules;
+mod serving;
 
 use crate::util::{Scratch, with_scratch};
 use procession::db::{Db, Settings};

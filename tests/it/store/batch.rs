@@ -18,7 +18,7 @@ async fn get(place: &Place, id: BatchId) -> Batch {
 }
 
 async fn insert(tx: &mut Tx, plan: &BatchPlan) -> anyhow::Result<BatchId> {
-    batch::insert(tx, plan, &me(), "tester", T0).await
+    batch::insert(tx, plan, Some(&me()), "tester", T0).await
 }
 
 fn full_plan() -> BatchPlan {
@@ -37,7 +37,7 @@ fn full_plan() -> BatchPlan {
 pub(super) async fn a_batch_comes_back_as_it_was_planned(place: Place) {
     let plan = full_plan();
     let mut tx = place.db.begin().await.expect("begin");
-    let id = batch::insert(&mut tx, &plan, &me(), "O'Neil 李", T0).await.expect("insert");
+    let id = batch::insert(&mut tx, &plan, Some(&me()), "O'Neil 李", T0).await.expect("insert");
     tx.commit().await.expect("commit");
     let expected = Batch {
         batch_id: id,

@@ -292,7 +292,7 @@ fn order(batch_no: &str) -> BatchOrder {
 /// Writes a batch of these definitions with its rows, as the dispatcher does.
 async fn write_batch(tx: &mut Tx, defs: &Definition, batch_no: &str) -> Result<BatchId> {
     let plan = plan(defs, &order(batch_no), T0)?.remove(0);
-    let id = store::batch::insert(tx, &plan, &me(), "tester", T0).await?;
+    let id = store::batch::insert(tx, &plan, Some(&me()), "tester", T0).await?;
     let entries: Vec<NewEntry<'_>> = plan
         .snapshot
         .jobs

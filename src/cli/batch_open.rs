@@ -1,0 +1,138 @@
+//! `batch open` and `batch wait`: a batch that another process runs, opened and waited for.
+
+use crate::app::{self, App, EmptyDatabase};
+use crate::cli::define::By;
+use crate::cli::order::{self, OrderArgs};
+use crate::cli::run::{announce, take_file};
+use crate::cli::{BatchRef, Ended, Global, batch, out};
+use crate::domain::batch::Batch;
+use crate::domain::lang::Lang;
+use crate::domain::queue::QueueStatus;
+use crate::engine::generating::open_for_anyone;
+use crate::store;
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Arguments of `batch open`.
+#[derive(Args)]
+pub(super) struct OpenArgs {
+    /// Definition file (YAML, JSON) or folder with job_def.csv; without it, what is stored
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    order: OrderArgs,
+    /// Say nothing of what was opened
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    by: By,
+}
+
+/// Opens the batches of an order and leaves them to whoever serves.
+pub(super) async fn open(global: &Global, args: OpenArgs) -> Result<Ended> {
+    let asked = args.order.read()?;
+    let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
+    let app = App::open(global.config()?, EmptyDatabase::Prepare).await?;
+    let defs = match &loaded {
+        None => app.definition().await?,
+        Some(loaded) => loaded.definition.clone(),
+    };
+    let now = batch::server_now(&app).await?;
+    let order = order::work_out(asked, &defs, now)?;
+    if let (Some(loaded), Some(file)) = (&loaded, &args.file) {
+        take_file(&app, loaded, &order, (file, &args.by), args.quiet).await?;
+    }
+    let ids = open_for_anyone(&app.db, &defs, &order, &app::whoami(), now).await?;
+    if !args.quiet {
+        announce(&app, &ids, global.lang()).await?;
+    }
+    let mut documents = Vec::new();
+    for id in &ids {
+        let view = batch::view(&app, *id).await?;
+        if global.json {
+            documents.push(batch::as_json(&view)?);
+        } else if !args.quiet {
+            hint(&view.batch, global.lang());
+        }
+    }
+    if global.json {
+        out::json(&json!(documents))?;
+    }
+    app.close().await;
+    Ok(Ended::Well)
+}
+
+fn hint(batch: &Batch, lang: Lang) {
+    let (no, group) = (&batch.values.batch_no, &batch.values.group);
+    out::note(&match lang {
+        Lang::En => format!(
+            "the next process that serves takes it (procession serve); to follow it: \
+             procession batch wait {no} --group {group}"
+        ),
+        Lang::Zh => format!(
+            "由正在服务的进程(procession serve)接手;跟踪:procession batch wait {no} --group {group}"
+        ),
+    });
+}
+
+/// Between two looks at a batch that is waited for.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Waits for the end of a batch, whoever runs it, and ends as it did.
+pub(super) async fn wait(
+    global: &Global,
+    app: &App,
+    which: &BatchRef,
+    quiet: bool,
+) -> Result<Ended> {
+    let id = which.find(app).await?.batch_id;
+    let mut said = String::new();
+    let ended = loop {
+        match look(app, id, global.lang()).await {
+            Ok((batch, _)) if batch.status.is_final() => break batch,
+            Ok((_, now)) => {
+                if now != said && !quiet && !global.json {
+                    out::note(&now);
+                }
+                said = now;
+            }
+            // It ends whether or not it can be seen for a while.
+            Err(error) if store::is_transient(&error) => {
+                tracing::warn!(error = format!("{error:#}"), "cannot look; looking again");
+            }
+            Err(error) => return Err(error),
+        }
+        tokio::time::sleep(LOOK).await;
+    };
+    let view = batch::view(app, id).await?;
+    if global.json {
+        out::json(&batch::as_json(&view)?)?;
+    } else {
+        batch::print(&view, global.lang());
+    }
+    Ok(if ended.status.is_success() { Ended::Well } else { Ended::BatchFailed })
+}
+
+/// The batch, and in words how far it is.
+async fn look(app: &App, id: crate::domain::id::BatchId, lang: Lang) -> Result<(Batch, String)> {
+    let mut tx = app.db.read().await?;
+    let batch = store::batch::get(&mut tx, id).await?;
+    let counts: BTreeMap<QueueStatus, u64> =
+        store::batch::counts(&mut tx, id).await?.into_iter().collect();
+    drop(tx);
+    let counts: Vec<String> = counts.iter().map(|(status, n)| format!("{n} {status}")).collect();
+    let (no, group) = (&batch.values.batch_no, &batch.values.group);
+    let nobody = match batch.owner {
+        Some(_) => "",
+        None => lang
+            .pick("; nobody has it (procession serve takes it)", ";尚无进程接手(procession serve)"),
+    };
+    let words = match lang {
+        Lang::En => format!("batch {no} of group {group}: {}{nobody}", counts.join(", ")),
+        Lang::Zh => format!("批次 {no}(作业组 {group}):{}{nobody}", counts.join(", ")),
+    };
+    Ok((batch, words))
+}

@@ -1,0 +1,135 @@
+//! `serve`: takes open batches that nobody has and runs them, until it is told to stop.
+
+use crate::app::{App, EmptyDatabase};
+use crate::cli::run::{Signalled, stop_on_signal};
+use crate::cli::{Ended, Global, out};
+use crate::domain::batch::BatchStatus;
+use crate::domain::lang::Lang;
+use crate::engine::serving::{Fate, Served};
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Arguments of `serve`.
+#[derive(Args)]
+pub(super) struct ServeArgs {
+    /// Jobs at once, at most
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    max_parallel: Option<u32>,
+    /// Do not tell of each batch that is taken and ends
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
+    let mut config = global.config()?;
+    if let Some(max) = args.max_parallel {
+        config.engine.max_parallel = max;
+    }
+    let max = config.engine.max_parallel;
+    let app = App::open(config, EmptyDatabase::Prepare).await?;
+    let mut dispatcher = app.dispatcher(None).await?;
+    let lang = global.lang();
+    if !args.quiet {
+        let pid = std::process::id();
+        out::note(&match lang {
+            Lang::En => format!(
+                "serving as process {pid}, {} at once; TERM or Ctrl-C ends it",
+                out::count(usize::try_from(max)?, "job")
+            ),
+            Lang::Zh => format!("服务进程 {pid} 已启动,最多同时 {max} 个作业;TERM 或 Ctrl-C 结束"),
+        });
+    }
+    let (sender, news) = mpsc::unbounded_channel();
+    let stop = CancellationToken::new();
+    let work = async {
+        dispatcher.serve(&stop, Some(sender)).await;
+        // It drops the sender of news with it.
+        dispatcher.leave().await
+    };
+    let watched = async { tokio::join!(work, watch(news, global, args.quiet)) };
+    let (left, ()) = tokio::select! {
+        both = watched => both,
+        never = stop_on_signal(&stop, Signalled::Serve, lang) => match never {},
+    };
+    if let Err(error) = left {
+        // All it had was handed back before; the lease alone runs out by itself.
+        tracing::warn!(
+            error = format!("{error:#}"),
+            "the lease of this process could not be ended"
+        );
+    }
+    app.close().await;
+    Ok(Ended::Well)
+}
+
+async fn watch(mut news: mpsc::UnboundedReceiver<Served>, global: &Global, quiet: bool) {
+    while let Some(item) = news.recv().await {
+        if global.json {
+            out::line(&as_json(&item));
+        } else if !quiet {
+            out::note(&format!("{} {}", item.at, words(&item, global.lang())));
+        }
+    }
+}
+
+fn word(what: &Fate) -> &'static str {
+    match what {
+        Fate::Taken => "taken",
+        Fate::TakenOver => "taken_over",
+        Fate::Ended(_) => "ended",
+        Fate::GivenBack => "given_back",
+        Fate::Lost => "lost",
+        Fate::CastOut(_) => "cast_out",
+    }
+}
+
+/// One line per event, for whoever reads line by line.
+fn as_json(item: &Served) -> String {
+    let status = match &item.what {
+        Fate::Ended(status) => Some(status.as_str()),
+        Fate::Taken | Fate::TakenOver | Fate::GivenBack | Fate::Lost | Fate::CastOut(_) => None,
+    };
+    let reason = match &item.what {
+        Fate::CastOut(said) => Some(said),
+        Fate::Taken | Fate::TakenOver | Fate::Ended(_) | Fate::GivenBack | Fate::Lost => None,
+    };
+    json!({
+        "at": item.at.to_string(), "batch_no": item.batch_no, "group": item.group,
+        "event": word(&item.what), "status": status, "reason": reason,
+    })
+    .to_string()
+}
+
+fn words(item: &Served, lang: Lang) -> String {
+    let (no, group) = (&item.batch_no, &item.group);
+    let name = match lang {
+        Lang::En => format!("batch {no} of group {group}"),
+        Lang::Zh => format!("批次 {no}(作业组 {group})"),
+    };
+    let what = match &item.what {
+        Fate::Taken => lang.pick("taken", "已接手").to_owned(),
+        Fate::TakenOver => {
+            lang.pick("taken over: its process is dead", "已接管:原进程已失效").to_owned()
+        }
+        Fate::Ended(status) => ended(*status, lang),
+        Fate::GivenBack => lang
+            .pick("given back; another process goes on with it", "已交还,由其他进程继续")
+            .to_owned(),
+        Fate::Lost => lang.pick("is another process's now", "现由其他进程负责").to_owned(),
+        Fate::CastOut(said) => match lang {
+            Lang::En => format!("cannot be gone on with: {said}"),
+            Lang::Zh => format!("无法继续:{said}"),
+        },
+    };
+    format!("{name}: {}", out::brief(&what, 300))
+}
+
+fn ended(status: BatchStatus, lang: Lang) -> String {
+    match lang {
+        Lang::En => format!("ended {status}"),
+        Lang::Zh => format!("已结束,{status}"),
+    }
+}

@@ -1,0 +1,225 @@
+//! The heartbeat: renews this process's lease, beside whatever else it does, and fences it in time
+//! when it cannot.
+//!
+//! A task of its own: a beat of the dispatcher may wait half a minute for a database that gives no
+//! answer, and the lease must not run out meanwhile without anybody noticing. When the rule of
+//! `domain/lease.rs` says so, every body of this process is told to end; they watch for that
+//! themselves, so it needs no dispatcher and no database.
+
+use crate::domain::lease::{Lease, Step};
+use crate::domain::time::Millis;
+use crate::engine::clock::Clock;
+use crate::engine::node::Node;
+use crate::store::{self, Db, node};
+use anyhow::Result;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// How the lease stands, for whoever has to act on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Life {
+    /// All that runs here must end, and nothing is started.
+    pub(super) is_fenced: bool,
+    /// How often others may have taken over what was ours, so that all of it is to be read anew.
+    pub(super) doubts: u64,
+}
+
+/// The lease of this process and what depends on it.
+pub(super) struct Heart {
+    db: Db,
+    clock: Clock,
+    node: Node,
+    held: Mutex<Held>,
+    /// Counts the renewals.
+    pulse: watch::Sender<u64>,
+    life: watch::Sender<Life>,
+}
+
+struct Held {
+    lease: Lease,
+    /// Until when it holds by the database's clock.
+    until: Millis,
+}
+
+impl Heart {
+    /// The heart of a process that has just joined.
+    pub(super) fn new(db: Db, clock: Clock, node: Node) -> Self {
+        let lease = Lease::new(node.lease_ms(), store::writers(&db), node.asked_at());
+        let held = Mutex::new(Held { lease, until: node.lease_until() });
+        let (pulse, life) = (watch::Sender::new(0), watch::Sender::new(Life::default()));
+        Self { db, clock, node, held, pulse, life }
+    }
+
+    /// Counts the renewals.
+    pub(super) fn pulse(&self) -> watch::Receiver<u64> {
+        self.pulse.subscribe()
+    }
+
+    /// How the lease stands, from now on.
+    pub(super) fn watch(&self) -> watch::Receiver<Life> {
+        self.life.subscribe()
+    }
+
+    /// How the lease stands.
+    pub(super) fn life(&self) -> Life {
+        *self.life.borrow()
+    }
+
+    /// Whether what a dead process had may be taken over now.
+    pub(super) fn may_take_over(&self) -> bool {
+        self.held().lease.may_take_over(self.clock.uptime())
+    }
+
+    /// One beat, whether it is due or not: the fence if it must fall, then a renewal.
+    pub(super) async fn beat(&self) -> Result<()> {
+        self.step();
+        self.renew().await
+    }
+
+    /// Beats in a task of its own until it is told to end.
+    pub(super) fn start(self: &Arc<Self>) -> Beating {
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(self.clone().keep(stop.clone()));
+        Beating { task, stop: stop.drop_guard() }
+    }
+
+    async fn keep(self: Arc<Self>, stop: CancellationToken) {
+        let mut renewal: Option<BoxFuture<'_, ()>> = None;
+        while !stop.is_cancelled() {
+            let rest = match self.step() {
+                Step::Fence => continue,
+                Step::Renew => {
+                    renewal = Some(self.renew_or_say().boxed());
+                    Duration::ZERO
+                }
+                Step::Rest(ms) => Duration::from_millis(u64::try_from(ms).unwrap_or(0).max(1)),
+            };
+            tokio::select! {
+                biased;
+                () = answer(&mut renewal) => renewal = None,
+                () = tokio::time::sleep(rest) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+        // Not dropped in the middle: a cancelled `begin` would poison its connection.
+        if let Some(renewal) = renewal {
+            renewal.await;
+        }
+    }
+
+    /// What is to be done now; the fence falls here.
+    fn step(&self) -> Step {
+        let mut held = self.held();
+        let step = held.lease.step(self.clock.uptime());
+        if step == Step::Fence {
+            held.lease.fence();
+            drop(held);
+            tracing::error!(
+                node_id = %self.node.id().0,
+                "the lease of this process could not be renewed in time; what runs here is stopped \
+                 before another process may start it again"
+            );
+            self.life.send_modify(|life| {
+                *life = Life { is_fenced: true, doubts: life.doubts + 1 };
+            });
+        }
+        step
+    }
+
+    async fn renew_or_say(&self) {
+        let was_steady = self.held().lease.is_steady();
+        match self.renew().await {
+            Ok(()) if !was_steady => tracing::info!("the lease of this process is renewed again"),
+            Ok(()) => {}
+            // Once: the next ones fail in the same way.
+            Err(error) if was_steady => {
+                tracing::warn!(error = format!("{error:#}"), "the lease is not renewed; trying on");
+            }
+            Err(error) => tracing::debug!("{error:#}"),
+        }
+    }
+
+    async fn renew(&self) -> Result<()> {
+        self.held().lease.send(self.clock.uptime());
+        let written = self.write().await;
+        let mut held = self.held();
+        let now = self.clock.uptime();
+        let (written_at, until) = match written {
+            Ok(written) => written,
+            Err(error) if store::asks_again(&error) => {
+                held.lease.busy(now);
+                return Err(error);
+            }
+            Err(error) => {
+                held.lease.failed(now);
+                return Err(error);
+            }
+        };
+        // By the database's clock it had run out, whatever ours says: the machine was suspended.
+        let had_lapsed = written_at >= held.until;
+        held.until = until;
+        held.lease.renewed(now);
+        let is_fenced = held.lease.is_fenced();
+        drop(held);
+        let doubt = u64::from(had_lapsed);
+        self.life.send_if_modified(|life| {
+            let next = Life { is_fenced, doubts: life.doubts + doubt };
+            std::mem::replace(life, next) != next
+        });
+        self.pulse.send_modify(|beats| *beats += 1);
+        Ok(())
+    }
+
+    /// Writes the renewal; when it was written and until when it holds, by the database's clock.
+    async fn write(&self) -> Result<(Millis, Millis)> {
+        let mut tx = self.db.begin().await?;
+        self.clock.correct(tx.server_time().await?.into());
+        let now = self.clock.now();
+        let until = now.plus(self.node.lease_ms());
+        if !node::renew(&mut tx, self.node.id(), now, until).await? {
+            tracing::error!("the row of this process is gone from cluster_node; written again");
+            self.node.register(&mut tx, now, until).await?;
+        }
+        tx.commit().await?;
+        Ok((now, until))
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A heart that beats in its task; it stops when this is dropped, but for a renewal on its way.
+pub(super) struct Beating {
+    task: JoinHandle<()>,
+    stop: DropGuard,
+}
+
+impl Beating {
+    /// Ends it and waits for its end.
+    pub(super) async fn end(self) {
+        drop(self.stop);
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "the heartbeat broke down");
+        }
+    }
+}
+
+async fn answer(renewal: &mut Option<BoxFuture<'_, ()>>) {
+    match renewal {
+        Some(renewal) => renewal.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns when all that runs here must end; never while the lease holds.
+pub(super) async fn fenced(mut life: watch::Receiver<Life>) {
+    if life.wait_for(|life| life.is_fenced).await.is_err() {
+        std::future::pending().await
+    }
+}

@@ -1,0 +1,351 @@
+//! A process that serves: it takes open batches that nobody has, dispatches them, and goes on until it
+//! is told to stop. Several of them on one database share the batches.
+//!
+//! What is shared are batches and not jobs: one process settles a job and claims the next in one
+//! commit, which needs all of a batch in one memory (docs/adr/0003 and 0008).
+
+use crate::domain::batch::{Batch, BatchStatus};
+use crate::domain::id::{BatchId, BatchNo, GroupCode, QueueId};
+use crate::domain::lease::share;
+use crate::domain::time::Millis;
+use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::turning::{Pause, Rounds, is_lost, is_revised, will_pass};
+use crate::engine::worker::{Report, What};
+use crate::store::claim::{self, Whose};
+use crate::store::{Tx, batch};
+use anyhow::{Context as _, Result};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// What a process that serves has to tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// When.
+    pub at: Millis,
+    /// Which batch.
+    pub batch_no: BatchNo,
+    /// Of which group.
+    pub group: GroupCode,
+    /// What became of it.
+    pub what: Fate,
+}
+
+/// What became of a batch in the hands of a process that serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was taken: nobody had it.
+    Taken,
+    /// It was taken: the process that had it is dead.
+    TakenOver,
+    /// It ended.
+    Ended(BatchStatus),
+    /// It is nobody's again, because this process leaves.
+    GivenBack,
+    /// Another process has it now.
+    Lost,
+    /// It cannot be gone on with here, for this reason; it is nobody's for a while.
+    CastOut(String),
+}
+
+/// An error that belongs to one batch and need not stop the others.
+#[derive(Debug, thiserror::Error)]
+#[error("go on with the batch (batch_id {})", .0.0)]
+pub(super) struct OfBatch(pub(super) BatchId);
+
+/// The batches of a process that serves.
+pub(super) struct Serving {
+    max_parallel: u32,
+    /// Those that were taken, until their end is told.
+    taken: BTreeMap<BatchId, (BatchNo, GroupCode)>,
+    /// Whose rows may say that they are ours, while memory does not have them yet.
+    owed: BTreeMap<BatchId, (BatchNo, GroupCode, Fate)>,
+    /// Which cannot be gone on with, and their bodies here that have not ended.
+    outcasts: BTreeMap<BatchId, BTreeSet<QueueId>>,
+    /// Until when those are left alone, and how long that was.
+    shunned: HashMap<BatchId, (Millis, i64)>,
+    news: Option<mpsc::UnboundedSender<Served>>,
+}
+
+/// How long a batch is left alone that could not be gone on with, for the first time; doubled each time.
+const SHUN_MS: i64 = 10_000;
+/// The longest of these.
+const SHUN_MAX_MS: i64 = 600_000;
+/// Between two looks for batches, when there was one.
+const TAKE_MS: i64 = 1_000;
+/// The same when nothing has happened for a while.
+const TAKE_IDLE_MS: i64 = 2_000;
+
+impl Serving {
+    pub(super) fn new(max_parallel: u32) -> Self {
+        Self {
+            max_parallel,
+            taken: BTreeMap::new(),
+            owed: BTreeMap::new(),
+            outcasts: BTreeMap::new(),
+            shunned: HashMap::new(),
+            news: None,
+        }
+    }
+
+    /// Takes notice of a body of an outcast that has ended.
+    pub(super) fn hear(&mut self, report: &Report) {
+        if let What::Ended(..) = report.what {
+            for rows in self.outcasts.values_mut() {
+                rows.remove(&report.queue_id);
+            }
+        }
+    }
+
+    /// Whether bodies of outcasts still run.
+    pub(super) fn runs(&self) -> bool {
+        self.outcasts.values().any(|rows| !rows.is_empty())
+    }
+
+    /// Batches that memory does not have and whose rows may say that they are ours.
+    pub(super) fn put_down(&self) -> Vec<BatchId> {
+        self.owed.keys().chain(self.outcasts.keys()).copied().collect()
+    }
+
+    /// All of them are nobody's now.
+    pub(super) fn is_put_down(&mut self, at: Millis) {
+        (self.owed, self.outcasts) = (BTreeMap::new(), BTreeMap::new());
+        for name in std::mem::take(&mut self.taken).into_values() {
+            self.tell_of(name, at, Fate::GivenBack);
+        }
+    }
+
+    fn tell_of(&self, (batch_no, group): (BatchNo, GroupCode), at: Millis, what: Fate) {
+        if let Some(sender) = &self.news {
+            // Whoever listened has gone; the rows say the same.
+            let _ = sender.send(Served { at, batch_no, group, what });
+        }
+    }
+
+    fn is_shunned(&self, id: BatchId, now: Millis) -> bool {
+        self.shunned.get(&id).is_some_and(|(until, _)| *until > now)
+    }
+
+    /// Leaves a batch alone for a while; for the rest of this process's life when bodies of it ran
+    /// here: their rows name this process, and what it does not run of its own it takes for never
+    /// started. Another process sees orphans.
+    fn shun(&mut self, id: BatchId, running: &BTreeSet<QueueId>, now: Millis) {
+        if !running.is_empty() {
+            self.shunned.insert(id, (Millis(i64::MAX), SHUN_MAX_MS));
+            return;
+        }
+        let pause = self.shunned.get(&id).map_or(SHUN_MS, |(_, last)| last * 2).min(SHUN_MAX_MS);
+        self.shunned.insert(id, (now.plus(pause), pause));
+    }
+}
+
+impl QueueDispatcher {
+    /// Takes and dispatches batches until `stop` is cancelled, and leaves in order then (`leaving`).
+    /// No error ends it: one that belongs to a batch ends the work on that batch here, any other is
+    /// waited for.
+    pub async fn serve(
+        &mut self,
+        stop: &CancellationToken,
+        news: Option<mpsc::UnboundedSender<Served>>,
+    ) {
+        self.serving.news = news;
+        let beating = self.heart.start();
+        let (mut rounds, mut looks) = (Rounds::new(self.clock.now()), Looks::new(self.clock.now()));
+        loop {
+            self.set_course(stop);
+            let turned = self.serve_round(&mut rounds, &mut looks).await;
+            self.tell_ends(&mut looks);
+            match turned {
+                Ok(true) => rounds.pause = Pause::default(),
+                Ok(false) if self.draining => self.rest(rounds.look_at, stop).await,
+                Ok(false) => self.rest(rounds.look_at.min(looks.at), stop).await,
+                Err(error) => self.bear(error, &mut rounds.pause).await,
+            }
+            if self.draining && self.is_idle() && self.serving.put_down().is_empty() {
+                break;
+            }
+        }
+        beating.end().await;
+    }
+
+    /// One round of `serve`. `false` when there was nothing to do.
+    async fn serve_round(&mut self, rounds: &mut Rounds, looks: &mut Looks) -> Result<bool> {
+        if !self.may_part() {
+            self.load_owed().await?;
+            self.give_outcasts_back().await?;
+        }
+        let turned = self.round(rounds).await?;
+        let now = self.clock.now();
+        if self.draining || now < looks.at || self.stale {
+            return Ok(turned);
+        }
+        looks.at = now.plus(looks.pause);
+        looks.pause = TAKE_IDLE_MS;
+        let took = self.take_batches().await?;
+        if took > 0 {
+            looks.soon(now.plus(TAKE_MS));
+        }
+        Ok(turned || took > 0)
+    }
+
+    /// Takes open batches that nobody has, as far as there is room; gives how many. One statement when
+    /// there is none.
+    pub async fn take_batches(&mut self) -> Result<usize> {
+        // One that is paused runs nothing and keeps no other out.
+        let open = self.active.values().filter(|a| !a.batch.is_paused).count();
+        let more = share(open, self.serving.max_parallel);
+        if self.draining || self.heart.life().is_fenced || more == 0 {
+            return Ok(0);
+        }
+        let whose = if self.heart.may_take_over() { Whose::DeadOnesToo } else { Whose::Nobodys };
+        let now = self.clock.now();
+        let shunned = self.serving.shunned.values().filter(|(until, _)| *until > now).count();
+        let limit = more + shunned;
+        let mut tx = self.db.read().await?;
+        let found = claim::look(&mut tx, whose, limit, now).await?;
+        drop(tx);
+        if found.iter().all(|id| self.serving.is_shunned(*id, now)) {
+            return Ok(0);
+        }
+        let mut tx = self.db.begin().await?;
+        let mut free = claim::lock(&mut tx, whose, limit, now).await?;
+        free.retain(|b| !self.serving.is_shunned(b.batch_id, now));
+        free.truncate(more);
+        for there in &free {
+            self.take_one(&mut tx, there, now).await?;
+        }
+        failpoint!("recover.step");
+        tx.commit().await.context("take batches")?;
+        failpoint!("recover.step");
+        self.load_owed().await?;
+        Ok(free.len())
+    }
+
+    async fn take_one(&mut self, tx: &mut Tx, there: &Batch, now: Millis) -> Result<()> {
+        if !batch::take_over(tx, there, self.node.id(), there.status, now).await? {
+            return Ok(());
+        }
+        // A snapshot that cannot be read is found when the batch is loaded.
+        if there.deadline.is_some_and(|at| at <= now)
+            && let Ok(snapshot) = batch::snapshot(tx, there.batch_id).await
+        {
+            let deadline = there.deadline_resumed(snapshot.group.batch_timeout_sec, now);
+            batch::set_deadline(tx, there.batch_id, deadline).await?;
+        }
+        let fate = if there.owner.is_some() { Fate::TakenOver } else { Fate::Taken };
+        let (no, group) = (there.values.batch_no.clone(), there.values.group.clone());
+        // Before the commit: its answer may be lost, and then only the row knows whose it is.
+        self.serving.owed.insert(there.batch_id, (no, group, fate));
+        Ok(())
+    }
+
+    /// Reads batches into memory that may be ours by their rows.
+    async fn load_owed(&mut self) -> Result<()> {
+        while let Some((id, (no, group, fate))) = self.serving.owed.first_key_value() {
+            let (id, name, fate) = (*id, (no.clone(), group.clone()), fate.clone());
+            match self.load(id).await {
+                Ok(()) => {
+                    self.serving.owed.remove(&id);
+                    self.serving.tell_of(name.clone(), self.clock.now(), fate);
+                    self.serving.taken.insert(id, name);
+                }
+                // The commit that was to take it never came, or it was taken from us since.
+                Err(error) if is_lost(&error) => drop(self.serving.owed.remove(&id)),
+                Err(error) if will_pass(&error) => return Err(error),
+                Err(error) => {
+                    self.serving.owed.remove(&id);
+                    self.serving.taken.insert(id, name);
+                    self.cast_out(id, &error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits as long as an error asks for, and lets go of the batch that it belongs to.
+    async fn bear(&mut self, error: anyhow::Error, pause: &mut Pause) {
+        if is_lost(&error) {
+            tracing::warn!("{error:#}");
+        } else if is_revised(&error) {
+            // An operator was faster; the next turn reads what is there now.
+            tracing::debug!("{error:#}");
+        } else if let (false, Some(OfBatch(id))) = (will_pass(&error), error.downcast_ref()) {
+            self.cast_out(*id, &error);
+        } else {
+            pause.after(&error).await;
+        }
+    }
+
+    /// A batch cannot be gone on with: its bodies here are stopped and it is given back once they are
+    /// gone. Not taken again by this process for a while.
+    fn cast_out(&mut self, id: BatchId, error: &anyhow::Error) {
+        let now = self.clock.now();
+        self.waiters.remove(&id);
+        let mut running = BTreeSet::new();
+        if let Some(active) = self.active.remove(&id) {
+            active.stop_all();
+            running.extend(active.in_hand().map(|node| active.row(node).queue_id));
+            self.places.retain(|_, (batch, _)| *batch != id);
+        }
+        self.bodies.retain(|row, _| !running.contains(row));
+        self.serving.shun(id, &running, now);
+        self.serving.outcasts.insert(id, running);
+        let said = format!("{error:#}");
+        tracing::error!(
+            batch_id = id.0,
+            error = said,
+            "this batch cannot be gone on with; it is given back, the others go on"
+        );
+        if let Some(name) = self.serving.taken.remove(&id) {
+            self.serving.tell_of(name, now, Fate::CastOut(said));
+        }
+    }
+
+    /// Outcasts of which nothing runs here any more are nobody's.
+    async fn give_outcasts_back(&mut self) -> Result<()> {
+        let outcasts = self.serving.outcasts.iter();
+        let gone: Vec<BatchId> =
+            outcasts.filter(|(_, rows)| rows.is_empty()).map(|(id, _)| *id).collect();
+        for id in gone {
+            let mut tx = self.db.begin().await?;
+            claim::give_back(&mut tx, id, self.node.id(), self.clock.now()).await?;
+            tx.commit().await.context("give a batch back")?;
+            self.serving.outcasts.remove(&id);
+        }
+        Ok(())
+    }
+
+    /// Tells which batches have ended or are another's, and forgets them: this process may live for
+    /// months. Room that came free is looked into at once.
+    fn tell_ends(&mut self, looks: &mut Looks) {
+        let now = self.clock.now();
+        for (id, status) in std::mem::take(&mut self.results) {
+            self.serving.shunned.remove(&id);
+            if let Some(name) = self.serving.taken.remove(&id) {
+                self.serving.tell_of(name, now, Fate::Ended(status));
+                looks.soon(now);
+            }
+        }
+        let here = |id: &BatchId| self.active.contains_key(id);
+        let lost: Vec<_> = self.serving.taken.extract_if(.., |id, _| !here(id)).collect();
+        for (_, name) in lost {
+            self.serving.tell_of(name, now, Fate::Lost);
+        }
+    }
+}
+
+/// When it is looked for batches.
+struct Looks {
+    at: Millis,
+    pause: i64,
+}
+
+impl Looks {
+    fn new(now: Millis) -> Self {
+        Self { at: now, pause: TAKE_MS }
+    }
+
+    fn soon(&mut self, at: Millis) {
+        (self.at, self.pause) = (at, TAKE_MS);
+    }
+}

@@ -1,0 +1,92 @@
+//! Open batches that nobody has: found, taken by compare-and-set, and given back.
+
+use crate::db::Value;
+use crate::domain::backfill::EntryStatus;
+use crate::domain::batch::{Batch, BatchStatus};
+use crate::domain::id::{BatchId, NodeId};
+use crate::domain::queue::QueueStatus;
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use crate::store::batch::{COLUMNS, batch};
+use anyhow::{Context as _, Result};
+
+/// Whose batches are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Only those that nobody has.
+    Nobodys,
+    /// Those of processes whose lease has run out as well.
+    DeadOnesToo,
+}
+
+/// What of the open batches may be taken, with its values. Not what something else goes on with: a
+/// sub-batch belongs to the job that opened it until that job has ended, and a batch of a backfill to
+/// the backfill until its turn there is over.
+fn condition(whose: Whose, limit: usize, now: Millis) -> Result<(String, Vec<Value>)> {
+    let open_jobs = QueueStatus::ALL.into_iter().filter(|status| !status.is_final());
+    let open_jobs: Vec<Value> = open_jobs.map(|status| status.as_str().into()).collect();
+    let mut values: Vec<Value> =
+        vec![BatchStatus::Running.as_str().into(), BatchStatus::Killing.as_str().into()];
+    let mut nobodys = "owner IS NULL".to_owned();
+    if whose == Whose::DeadOnesToo {
+        nobodys.push_str(
+            " OR NOT EXISTS (SELECT 1 FROM cluster_node n WHERE n.node_id = job_batch.owner \
+             AND n.lease_until > ?)",
+        );
+        values.push(now.to_utc().into());
+    }
+    let places = vec!["?"; open_jobs.len()].join(", ");
+    values.extend(open_jobs);
+    values.extend([EntryStatus::Pending.as_str().into(), EntryStatus::Open.as_str().into()]);
+    values.push(u32::try_from(limit)?.into());
+    let sql = format!(
+        "status IN (?, ?) AND ({nobodys}) \
+         AND NOT EXISTS (SELECT 1 FROM job_queue p WHERE p.queue_id = job_batch.parent_queue_id \
+         AND p.status IN ({places})) \
+         AND NOT EXISTS (SELECT 1 FROM backfill_batch e WHERE e.backfill_id = job_batch.backfill_id \
+         AND e.batch_no = job_batch.batch_no AND e.status IN (?, ?)) \
+         ORDER BY batch_id LIMIT ?"
+    );
+    Ok((sql, values))
+}
+
+/// Batches that could be taken, oldest first. Locks nothing, and is one statement: asked every second
+/// by every process that serves.
+pub async fn look(tx: &mut Tx, whose: Whose, limit: usize, now: Millis) -> Result<Vec<BatchId>> {
+    let (condition, values) = condition(whose, limit, now)?;
+    let sql = format!("SELECT batch_id FROM job_batch WHERE {condition}");
+    let rows = tx.fetch_all(&sql, &values).await;
+    let rows = rows.context("look for batches that nobody has")?;
+    rows.iter().map(|row| Ok(BatchId(row.int("batch_id")?))).collect()
+}
+
+/// The same batches, each locked to the end of the transaction; those that another process has locked
+/// are left to it.
+pub async fn lock(tx: &mut Tx, whose: Whose, limit: usize, now: Millis) -> Result<Vec<Batch>> {
+    let lock = tx.dialect().for_update_of_free();
+    let (condition, values) = condition(whose, limit, now)?;
+    let sql = format!("SELECT {COLUMNS} FROM job_batch WHERE {condition}{lock}");
+    let rows = tx.fetch_all(&sql, &values).await;
+    let rows = rows.context("lock batches that nobody has")?;
+    rows.iter().map(batch).collect()
+}
+
+/// Gives a batch back: it stays open and is nobody's, so that another process takes it at once.
+/// `false` when it is not this owner's any more, or has ended.
+pub async fn give_back(tx: &mut Tx, id: BatchId, owner: &NodeId, now: Millis) -> Result<bool> {
+    let found = tx
+        .execute(
+            "UPDATE job_batch SET owner = NULL, update_time = ? \
+             WHERE batch_id = ? AND owner = ? AND status IN (?, ?)",
+            &[
+                now.to_utc().into(),
+                id.0.into(),
+                owner.0.as_str().into(),
+                BatchStatus::Running.as_str().into(),
+                BatchStatus::Killing.as_str().into(),
+            ],
+        )
+        .await
+        .context("give a batch back")?;
+    Ok(found == 1)
+}
