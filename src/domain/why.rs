@@ -395,23 +395,12 @@ mod tests {
         };
         let dependencies = vec![edge(1, 0), edge(5, 4)];
         let row = |i: usize| QueueEntry {
-            queue_id: QueueId(i as i64),
-            batch_id: BatchId(1),
-            job_code: jobs[i].code.clone(),
             status: states[i],
             try_count: 2,
             attempt: 2,
-            owner: None,
             not_before: (i == 2).then_some(Millis(5_000)),
-            start_time: None,
-            end_time: None,
             error_message: (i == 4).then(|| "exit code 3".to_owned()),
-            run_mode: None,
-            priority: None,
-            run_no: 1,
-            crash_count: 0,
-            unresolved: 0,
-            waits_on: None,
+            ..QueueEntry::generated(QueueId(i as i64), BatchId(1), jobs[i].code.clone())
         };
         let rows: Vec<QueueEntry> = (0..states.len()).map(row).collect();
         let group_def = group_of(&group);
@@ -514,25 +503,7 @@ mod tests {
     }
 
     fn bare_row(code: &JobCode, status: QueueStatus) -> QueueEntry {
-        QueueEntry {
-            queue_id: QueueId(1),
-            batch_id: BatchId(1),
-            job_code: code.clone(),
-            status,
-            try_count: 0,
-            attempt: 0,
-            owner: None,
-            not_before: None,
-            start_time: None,
-            end_time: None,
-            error_message: None,
-            run_mode: None,
-            priority: None,
-            run_no: 1,
-            crash_count: 0,
-            unresolved: 0,
-            waits_on: None,
-        }
+        QueueEntry { status, ..QueueEntry::generated(QueueId(1), BatchId(1), code.clone()) }
     }
 
     #[test]
