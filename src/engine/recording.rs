@@ -124,7 +124,8 @@ pub(super) async fn refuse_marked(job: &Job, around: &Surroundings) -> Result<()
             End::Failed,
             format!(
                 "job {code} was caught committing by itself in batch {} (try {}: {}); declare \
-                 tx: none, or mend it and: procession job trust {code}; nothing was run",
+                 tx: none, or mend it and: procession job trust {code} --reason …; nothing \
+                 was run",
                 seen.batch_no, seen.attempt, seen.said
             ),
         )

@@ -7,7 +7,7 @@ use crate::handler::ending::{self, Ending};
 use crate::handler::family::Family;
 use crate::handler::leash::{Order, Said, Told, WORD};
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::{Context, StopReason};
+use crate::handler::{Context, StopReason, UNCONFIRMED};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::os::fd::OwnedFd;
@@ -211,8 +211,8 @@ impl Kept {
             Ok(Ok(status)) if status.success() => Ok(()),
             Ok(_) => Err(self.lost(ctx).await),
             Err(_) => {
-                let said = "kill unconfirmed: the keeper of process";
-                Err(format!("{said} {} still finds something of it", self.pid))
+                let keeper = format!("the keeper of process {}", self.pid);
+                Err(format!("{UNCONFIRMED}: {keeper} still finds something of it"))
             }
         }
     }

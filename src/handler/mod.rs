@@ -196,7 +196,7 @@ pub trait Record: Send + Sync {
 pub const NOT_OURS: &str = "the row belongs to another start by now";
 
 /// How an outcome says that what was to be stopped could not be seen to go, so that it may still run.
-pub const UNCONFIRMED: &str = "kill unconfirmed";
+pub use crate::domain::queue::KILL_UNCONFIRMED as UNCONFIRMED;
 
 /// How an outcome says that nothing of a dead worker's try is left to be ended.
 pub const NOTHING_RUNS: &str = "its worker died; nothing of it runs";
