@@ -51,7 +51,7 @@ fn plot(dialect: DialectName, target: &str, scene: &Scene) -> Plot {
         for n in 0..6 {
             let code = format!("{chain}{n}");
             let class = classes[(first + n) % 3];
-            let (body, takes_ms, keys) = (n as u64 / 3, 500, Keys::Given);
+            let (body, takes_ms, keys) = (n as u64 / 3, 300, Keys::Given);
             let fx_file = scene.fx_file.as_path();
             let job = Job {
                 code: &code,
