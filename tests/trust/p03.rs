@@ -125,7 +125,7 @@ async fn table(dialect: DialectName, home: String, target: String) {
             let source = format!("S_{code}");
             plot.source(&source, &through);
             let is_seen = matches!(cut, Cut::MidCall | Cut::BlackHole);
-            plot.mid(&code, class, &source, if is_seen { 1_500 } else { 200 });
+            plot.mid(&code, class, &source, if is_seen { 3_000 } else { 200 });
             cells.push(Cell { code, class, cut, proxy, place: place.clone() });
         }
     }

@@ -31,8 +31,8 @@ look_sec = 1
 sh = \"/bin/sh\"
 ";
 
-/// Longer than the lease, so that bodies on the server live when the heir comes.
-const BODY_MS: u64 = 2_200;
+/// Longer than the lease and what a take-over needs, so that bodies on the server live when the heir comes.
+const BODY_MS: u64 = 5_000;
 const LEASE: Duration = Duration::from_secs(2);
 
 /// When the zombie wakes up.
@@ -76,9 +76,8 @@ async fn until_all_run(
     number: &str,
     worker: &Worker,
 ) {
-    for (code, _) in MID {
-        until_mid(dialect, target, number, code).await;
-    }
+    let mid = MID.map(|(code, _)| until_mid(dialect, target, number, code));
+    futures_util::future::join_all(mid).await;
     let limit = Instant::now() + PATIENCE;
     while effects_in(&scene.fx_file).len() < 2 {
         assert!(Instant::now() < limit, "{}\n{}", scene.rows().await, worker.said());
