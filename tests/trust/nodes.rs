@@ -19,6 +19,8 @@ pub(crate) struct House {
     dir: tempfile::TempDir,
     db: String,
     mark: String,
+    /// Where its processes put what is temporary, when not where all do.
+    temp: Option<PathBuf>,
 }
 
 impl House {
@@ -26,7 +28,7 @@ impl House {
     pub(crate) fn on(db: &str, settings: &str) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let mark = uuid::Uuid::new_v4().simple().to_string();
-        let house = Self { dir, db: db.to_owned(), mark };
+        let house = Self { dir, db: db.to_owned(), mark, temp: None };
         let inherit = format!("[\"PATH\", \"HOME\", \"LANG\", \"{MARK}\"]");
         let text = format!("[script]\ninherit_env = {inherit}\n{settings}\n");
         std::fs::write(house.path().join("procession.toml"), text).expect("a file");
@@ -37,6 +39,11 @@ impl House {
 
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// From now on its processes put there what is temporary.
+    pub(crate) fn with_temp(&mut self, folder: &Path) {
+        self.temp = Some(folder.to_owned());
     }
 
     /// Puts a file into the folder.
@@ -50,6 +57,7 @@ impl House {
         command.current_dir(self.path()).args(args);
         command.env("PROCESSION_DB", &self.db).env(MARK, &self.mark).env("LANG", "C");
         command.env_remove("FAILPOINTS").stdin(Stdio::null());
+        command.envs(self.temp.iter().map(|folder| ("TMPDIR", folder)));
         command
     }
 
@@ -115,6 +123,7 @@ impl Worker {
         let (pid, starts) = (Arc::new(AtomicI32::new(0)), Arc::new(AtomicUsize::new(0)));
         let (leaving, exits) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
         let template = (house.path().to_owned(), house.db.clone(), house.mark.clone());
+        let temp = house.temp.clone();
         let shared = (pid.clone(), starts.clone(), leaving.clone(), exits.clone(), errors.clone());
         let loop_ = tokio::spawn(async move {
             let (pid, starts, leaving, exits, errors) = shared;
@@ -127,6 +136,7 @@ impl Worker {
                 command.current_dir(&path).args(&args).env("PROCESSION_DB", &db).env(MARK, &mark);
                 command.env_remove("FAILPOINTS").stdin(Stdio::null()).stdout(Stdio::null());
                 command.env("LANG", "C").stderr(log.expect("a log")).kill_on_drop(true);
+                command.envs(temp.iter().map(|folder| ("TMPDIR", folder)));
                 let mut child = command.spawn().expect("the program starts");
                 pid.store(child.id().map_or(0, |id| i32::try_from(id).unwrap_or(0)), SeqCst);
                 starts.fetch_add(1, SeqCst);
