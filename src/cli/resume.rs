@@ -104,7 +104,7 @@ async fn resume_one(
                 tell_differences(app, defs, done.batch_id).await?;
                 return Ok(done.batch_id);
             }
-            Err(error) => wait_for_lease(app, error, &mut waited).await?,
+            Err(error) => wait_for_lease(app, dispatcher, error, &mut waited).await?,
         }
     }
 }
@@ -137,7 +137,12 @@ async fn tell_differences(app: &App, defs: &Definition, id: BatchId) -> Result<(
 
 /// A process that was killed keeps its lease until it runs out; one that lives renews it. So wait
 /// for that moment once: whoever holds the batch after it is alive.
-async fn wait_for_lease(app: &App, error: anyhow::Error, waited: &mut bool) -> Result<()> {
+async fn wait_for_lease(
+    app: &App,
+    dispatcher: &QueueDispatcher,
+    error: anyhow::Error,
+    waited: &mut bool,
+) -> Result<()> {
     let Some(Refused::Owned { host, pid, until, .. }) = error.downcast_ref::<Refused>() else {
         return Err(error);
     };
@@ -150,6 +155,6 @@ async fn wait_for_lease(app: &App, error: anyhow::Error, waited: &mut bool) -> R
         "another process ({host}, pid {pid}) holds the batch; waiting {} to see whether it lives",
         span_words(rest)
     ));
-    tokio::time::sleep(Duration::from_millis(u64::try_from(rest).unwrap_or(0) + 50)).await;
+    dispatcher.stay(Duration::from_millis(u64::try_from(rest).unwrap_or(0) + 50)).await;
     Ok(())
 }
