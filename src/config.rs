@@ -207,7 +207,8 @@ impl Config {
             away: Duration::from_secs(self.source.away_sec),
             idle: Duration::from_secs(self.source.idle_sec),
             look_every: Duration::from_secs(self.source.look_sec),
-            // A tenth less than what others wait for, so that they find nothing.
+            // A tenth less than what others wait for. The keeper counts from the answer of a renewal,
+            // so that tenth is also all that an answer may take before a script can outlast the lease.
             script_lease: Duration::from_millis(u64::from(self.engine.lease_sec) * 900),
             // This very program, also when another has been installed in its place since.
             keeper: cfg!(target_os = "linux").then(|| PathBuf::from("/proc/self/exe")),

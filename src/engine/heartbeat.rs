@@ -171,7 +171,10 @@ impl Heart {
             let next = Life { is_fenced, doubts: life.doubts + doubt };
             std::mem::replace(life, next) != next
         });
-        self.pulse.send_modify(|beats| *beats += 1);
+        // An answer so late that the fence stays gives nobody more time.
+        if !is_fenced {
+            self.pulse.send_modify(|beats| *beats += 1);
+        }
         Ok(())
     }
 
