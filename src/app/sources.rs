@@ -8,15 +8,31 @@ pub use crate::handler::source::{
 use crate::app::App;
 use crate::domain::source::Source;
 use crate::domain::time::Millis;
+use crate::domain::tx_class::TxClass;
 use crate::handler::source;
+use crate::store;
 
 /// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;
 
 impl App {
-    /// Asks a source all that bodies will need of it.
-    pub async fn check_source(&self, source: &Source) -> Result<Checked, SourceFault> {
-        source::check(source, &self.config.handlers()).await
+    /// Asks a source all that bodies of these classes will need of it.
+    pub async fn check_source(
+        &self,
+        source: &Source,
+        classes: &[TxClass],
+    ) -> Result<Checked, SourceFault> {
+        let asked = classes.contains(&TxClass::Same);
+        let name = if asked { self.installation().await? } else { None };
+        let home = name.as_deref().map(|name| (store::INSTALLATION, name));
+        source::check(source, &self.config.handlers(), home).await
+    }
+
+    /// What only our own database answers to `store::INSTALLATION`; none before the first process
+    /// has joined.
+    async fn installation(&self) -> Result<Option<String>, SourceFault> {
+        let found = async { store::installation(&mut self.db.read().await?).await };
+        found.await.map_err(|error| SourceFault(format!("cannot ask our own database: {error:#}")))
     }
 
     /// Makes the ledger of a source, or looks at it.

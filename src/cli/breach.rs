@@ -1,6 +1,7 @@
 //! Jobs that were caught committing by themselves: what is said of them, and `job trust`.
 
 use crate::app::{App, whoami};
+use crate::cli::batch::View;
 use crate::cli::{BadInput, Ended, Global, batch, out};
 use crate::domain::id::JobCode;
 use crate::domain::job::{Definition, JobDef};
@@ -55,6 +56,15 @@ pub(super) async fn warn(app: &App, defs: &Definition, lang: Lang) -> Result<()>
         }
     }
     Ok(())
+}
+
+/// What is to be said of the jobs that were caught in this very batch.
+pub(super) async fn told(app: &App, view: &View, lang: Lang) -> Result<Vec<String>> {
+    let marks = store::breach::all(&mut app.db.read().await?).await?;
+    let here = |mark: &&Breach| view.rows.iter().any(|row| row.queue_id == mark.queue_id);
+    let jobs = view.snapshot.jobs.iter();
+    let caught = jobs.filter_map(|job| Some((job, of(job, &marks).filter(here)?)));
+    Ok(caught.map(|(job, mark)| sentence(job, mark, lang)).collect())
 }
 
 /// `warn` of what a file says, else of what is stored.

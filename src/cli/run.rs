@@ -309,6 +309,7 @@ async fn summarise(global: &Global, app: &App, ids: &[BatchId]) -> Result<Ended>
             batch::print(&view, global.lang());
         }
         if !global.json {
+            breach::told(app, &view, global.lang()).await?.iter().for_each(|s| out::line(s));
             hint(&view.batch, global.lang());
         }
     }

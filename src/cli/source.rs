@@ -124,7 +124,10 @@ impl<'a> Uses<'a> {
 fn unknown(defs: &Definition, name: &str) -> BadInput {
     let known: Vec<&str> = defs.sources.iter().map(|s| s.name.as_str()).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    BadInput(format!("there is no source {name}; those that are stored: {known}"))
+    BadInput(format!(
+        "there is no source {name}; those that are stored: {known} (procession apply FILE stores \
+         those of a file)"
+    ))
 }
 
 fn list(global: &Global, defs: &Definition) -> Result<Ended> {
@@ -158,7 +161,8 @@ async fn check(global: &Global, app: &App, all: &[Uses<'_>]) -> Result<Ended> {
     let mut missing = 0;
     let mut documents = Vec::new();
     for uses in all {
-        let checked = app.check_source(uses.source).await.map_err(|fault| fault.0);
+        let classes: Vec<TxClass> = uses.jobs.iter().map(|job| job.tx).collect();
+        let checked = app.check_source(uses.source, &classes).await.map_err(|fault| fault.0);
         let cures = source_words::cures(uses, &checked, global.lang());
         missing += usize::from(!cures.is_empty());
         if global.json {
@@ -197,7 +201,7 @@ fn checked_json(uses: &Uses<'_>, checked: &Result<Checked, String>, cures: &[Str
         "user": checked.whom.user, "session_lock": checked.lock.is_ok(),
         "session_lock_fault": fault(&checked.lock), "stops_sessions": checked.stops.is_ok(),
         "stops_sessions_fault": fault(&checked.stops), "ledger": ledger,
-        "ledger_is_needed": uses.needs_ledger(),
+        "ledger_is_needed": uses.needs_ledger(), "is_own_database": checked.is_home,
         "ledger_writes": checked.writes.as_ref().map(Result::is_ok), "cures": cures,
     })
 }
@@ -240,6 +244,9 @@ async fn prepare(
 /// What a DBA would run: shown where nothing was made.
 fn statements(source: &Source, prepared: &Result<(Prepared, Whom), String>) -> Vec<String> {
     match (place(source).dialect, prepared) {
+        (Some(dialect), Ok((Prepared::NotWritable(_), whom))) => {
+            for_the_dba(dialect, whom.user.as_deref()).split_off(1)
+        }
         (Some(dialect), Ok((Prepared::WouldMake | Prepared::Refused(_), whom))) => {
             for_the_dba(dialect, whom.user.as_deref())
         }
@@ -257,6 +264,7 @@ fn prepared_json(
         Ok((Prepared::Made, _)) => ("made", None),
         Ok((Prepared::WouldMake, _)) => ("would_make", None),
         Ok((Prepared::Other(why), _)) => ("other", Some(why)),
+        Ok((Prepared::NotWritable(why), _)) => ("not_writable", Some(why)),
         Ok((Prepared::Refused(why), _)) => ("refused", Some(why)),
         Err(fault) => ("unreachable", Some(fault)),
     };

@@ -1,6 +1,8 @@
 //! What `source` says, in both languages.
 
-use crate::app::sources::{Checked, Ledger, LedgerChange, Password, Prepared, Whom, place};
+use crate::app::sources::{
+    Checked, Ledger, LedgerChange, Password, Prepared, Whom, for_the_dba, place,
+};
 use crate::cli::out;
 use crate::cli::source::Uses;
 use crate::domain::id::SourceName;
@@ -85,6 +87,13 @@ pub(super) fn cures(uses: &Uses<'_>, checked: &Result<Checked, String>, lang: La
         return vec![lang.pick(en, "请检查其 URL、密码或网络;作业无法在此运行").to_owned()];
     };
     let mut cures = Vec::new();
+    if checked.is_home == Some(false) {
+        let en = "declare tx: ledger for its jobs of tx: same: it is not Procession's own database";
+        cures.push(
+            lang.pick(en, "此库不是 Procession 自己的数据库,请将 tx: same 的作业改为 tx: ledger")
+                .to_owned(),
+        );
+    }
     if checked.lock.is_err() {
         let en = "connect to the server itself, not through a proxy that shares connections";
         cures.push(lang.pick(en, "请直接连接数据库服务器,不要经过共享连接的代理").to_owned());
@@ -98,7 +107,7 @@ pub(super) fn cures(uses: &Uses<'_>, checked: &Result<Checked, String>, lang: La
     let prepare = format!("procession source prepare {name}");
     match (&checked.ledger, &checked.writes) {
         _ if !uses.needs_ledger() => {}
-        (Ledger::Absent, _) => cures.push(prepare),
+        (Ledger::Absent, _) => cures.push(prepare + &maybe_hidden(uses, checked, lang)),
         (Ledger::Other(_), _) => {
             let en = format!("rename that table, then: {prepare}");
             cures.push(match lang {
@@ -109,12 +118,28 @@ pub(super) fn cures(uses: &Uses<'_>, checked: &Result<Checked, String>, lang: La
         (Ledger::Fits, Some(Err(_))) => {
             let dialect = place(uses.source).dialect;
             let user = checked.whom.user.as_deref();
-            let all = dialect.map(|d| crate::app::sources::for_the_dba(d, user));
+            let all = dialect.map(|d| for_the_dba(d, user));
             cures.push(all.and_then(|all| all.into_iter().nth(1)).unwrap_or(prepare));
         }
         (Ledger::Fits, Some(Ok(())) | None) => {}
     }
     cures
+}
+
+/// On MySQL a user does not see a table on which it has no right at all.
+fn maybe_hidden(uses: &Uses<'_>, checked: &Checked, lang: Lang) -> String {
+    let Some(dialect @ DialectName::Mysql) = place(uses.source).dialect else {
+        return String::new();
+    };
+    let user = checked.whom.user.as_deref();
+    let Some(grant) = for_the_dba(dialect, user).into_iter().nth(1) else { return String::new() };
+    let user = user.unwrap_or("-");
+    match lang {
+        Lang::En => {
+            format!("; or it is there and {user} may not see it (then the GRANT alone: {grant})")
+        }
+        Lang::Zh => format!(";或该表已存在但 {user} 不可见(此时只需授权:{grant})"),
+    }
 }
 
 /// That no source needs a ledger.
@@ -148,6 +173,18 @@ pub(super) fn prepared(
                 "there is another procession_ledger: {why}; rename it and prepare the source again"
             ),
             Lang::Zh => format!("已有结构不同的 procession_ledger:{why};请改名后重新准备"),
+        },
+        Ok((Prepared::NotWritable(why), whom)) => match (lang, whom.user.as_deref()) {
+            (Lang::En, Some(user)) => format!(
+                "procession_ledger is there, but {user} cannot write it ({why}); let a DBA run this:"
+            ),
+            (Lang::En, None) => {
+                format!("procession_ledger is there, but cannot be written ({why})")
+            }
+            (Lang::Zh, Some(user)) => {
+                format!("procession_ledger 已存在,但 {user} 不能写入({why});请由 DBA 执行:")
+            }
+            (Lang::Zh, None) => format!("procession_ledger 已存在,但不能写入({why})"),
         },
         Ok((Prepared::Refused(why), whom)) => {
             let user = whom.user.as_deref().unwrap_or("-");

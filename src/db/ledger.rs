@@ -164,6 +164,16 @@ impl Session {
         Ok(Whom { version: text(0).unwrap_or_default(), user: text(1) })
     }
 
+    /// Whether `sql` gives something here that begins with `answer`; a database that cannot even be
+    /// asked it does not.
+    pub async fn answers(&mut self, sql: &str, answer: &str) -> Result<bool, SessionError> {
+        match self.rows(sql, &[]).await {
+            Ok(found) => Ok(found.first(0).is_some_and(|text| text.starts_with(answer))),
+            Err(SessionError::Database(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// How the ledger stands here.
     pub async fn ledger(&mut self) -> Result<Ledger, SessionError> {
         let (sql, at) = match self.dialect() {

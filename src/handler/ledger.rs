@@ -274,12 +274,7 @@ impl Desk<'_> {
     /// would answer.
     async fn ask_home(self, session: &mut Session) -> Result<(), Fault> {
         let (sql, answer) = self.ctx.record.home();
-        let is_home = match session.rows(&sql, &[]).await {
-            Ok(found) => found.first(0).is_some_and(|name| name.starts_with(&answer)),
-            Err(SessionError::Database(_)) => false,
-            Err(error) => return Err(self.unread(&error)),
-        };
-        if is_home {
+        if session.answers(&sql, &answer).await.map_err(|error| self.unread(&error))? {
             return Ok(());
         }
         let said = format!(

@@ -68,6 +68,8 @@ pub struct Checked {
     pub ledger: Ledger,
     /// Whether rows of the ledger can be written; without one there is nothing to try.
     pub writes: Option<Result<(), String>>,
+    /// Whether it is Procession's own database, as class `same` needs it; none when nobody asked.
+    pub is_home: Option<bool>,
 }
 
 /// A data source that cannot be asked, or said no; `Display` is the sentence for the user.
@@ -91,7 +93,13 @@ async fn open(source: &Source, options: &Options) -> Result<(Session, Target), S
 
 /// Asks a source all that bodies will need of it. Changes nothing there, but that SQLite makes a file
 /// that is missing, as it would for a body.
-pub async fn check(source: &Source, options: &Options) -> Result<Checked, SourceFault> {
+///
+/// `home` is a question that only Procession's own database answers, and the beginning of the answer.
+pub async fn check(
+    source: &Source,
+    options: &Options,
+    home: Option<(&str, &str)>,
+) -> Result<Checked, SourceFault> {
     let (mut session, target) = open(source, options).await?;
     let said = |what: &'static str| move |error: SessionError| failed(source, what, &error);
     let whom = session.whom().await.map_err(said("cannot ask who we are"))?;
@@ -100,10 +108,16 @@ pub async fn check(source: &Source, options: &Options) -> Result<Checked, Source
         Ledger::Fits => Some(session.try_ledger().await.map_err(|error| error.to_string())),
         Ledger::Absent | Ledger::Other(_) => None,
     };
+    let is_home = match home {
+        Some((sql, answer)) => Some(
+            session.answers(sql, answer).await.map_err(said("cannot ask whose database it is"))?,
+        ),
+        None => None,
+    };
     let name = format!("procession:check:{}", std::process::id());
     let lock = lock(&mut session, &target, &name).await;
     let stops = stops(session, &target, &name, options.kill_confirm).await;
-    Ok(Checked { whom, lock, stops, ledger, writes })
+    Ok(Checked { whom, lock, stops, ledger, writes, is_home })
 }
 
 /// Takes a lock and looks whether another session is kept from it, which a proxy that hands each
@@ -177,6 +191,8 @@ pub enum Prepared {
     WouldMake,
     /// Something else of that name is there: what is wrong with it.
     Other(String),
+    /// It is there, but this user cannot write it: what the server said.
+    NotWritable(String),
     /// It is not there and this user may not make it: what the server said.
     Refused(String),
 }
@@ -200,7 +216,7 @@ pub async fn prepare(
     let said = |what: &'static str| move |error: SessionError| failed(source, what, &error);
     let whom = session.whom().await.map_err(said("cannot ask who we are"))?;
     let look = "cannot look at its ledger";
-    let prepared = match session.ledger().await.map_err(said(look))? {
+    let mut prepared = match session.ledger().await.map_err(said(look))? {
         Ledger::Fits => Prepared::WasThere,
         Ledger::Other(why) => Prepared::Other(why),
         Ledger::Absent if change == Change::Look => Prepared::WouldMake,
@@ -215,6 +231,13 @@ pub async fn prepare(
             },
         },
     };
+    if prepared == Prepared::WasThere {
+        prepared = match session.try_ledger().await {
+            Ok(()) => Prepared::WasThere,
+            Err(lost @ SessionError::Lost(_)) => return Err(said("try the ledger")(lost)),
+            Err(error) => Prepared::NotWritable(error.to_string()),
+        };
+    }
     session.close().await;
     Ok((prepared, whom))
 }
