@@ -2,8 +2,8 @@
 
 use crate::app::whoami;
 use crate::app::{self, App};
-use crate::cli::out;
 use crate::cli::run::groups_of;
+use crate::cli::{BadInput, out};
 use crate::domain::batch::{Batch, BatchOrder};
 use crate::domain::id::{BatchId, GroupCode};
 use crate::domain::job::Definition;
@@ -53,11 +53,23 @@ pub(super) async fn resume(
     }
     match left {
         Some(error) if !any => Err(error),
-        None if shown.is_empty() => {
-            Err(Refused::NotThere(order.batch_no.to_string(), "any".to_owned()).into())
-        }
+        None if shown.is_empty() => Err(BadInput(no_group(defs, order)).into()),
         _ => Ok(shown),
     }
+}
+
+/// That no group is meant by an order.
+fn no_group(defs: &Definition, order: &BatchOrder) -> String {
+    let stored: Vec<&str> = defs.groups.iter().map(|g| g.code.as_str()).collect();
+    let stored = if stored.is_empty() { "none".to_owned() } else { stored.join(", ") };
+    let whose = match (&order.group, &order.batch_type) {
+        (Some(group), None) => format!("group {group} is not stored"),
+        (Some(group), Some(of)) => format!("no group {group} of type {of} is stored"),
+        (None, Some(of)) => format!("no group of type {of} is stored"),
+        (None, None) => "no group is stored".to_owned(),
+    };
+    let no = &order.batch_no;
+    format!("{whose}, so there is no batch {no} of it to resume; groups that are: {stored}")
 }
 
 fn is_nothing_to_do(error: &anyhow::Error) -> bool {
@@ -92,7 +104,7 @@ async fn resume_one(
                 tell_differences(app, defs, done.batch_id).await?;
                 return Ok(done.batch_id);
             }
-            Err(error) => wait_for_lease(app, error, &mut waited).await?,
+            Err(error) => wait_for_lease(app, dispatcher, error, &mut waited).await?,
         }
     }
 }
@@ -125,7 +137,12 @@ async fn tell_differences(app: &App, defs: &Definition, id: BatchId) -> Result<(
 
 /// A process that was killed keeps its lease until it runs out; one that lives renews it. So wait
 /// for that moment once: whoever holds the batch after it is alive.
-async fn wait_for_lease(app: &App, error: anyhow::Error, waited: &mut bool) -> Result<()> {
+async fn wait_for_lease(
+    app: &App,
+    dispatcher: &QueueDispatcher,
+    error: anyhow::Error,
+    waited: &mut bool,
+) -> Result<()> {
     let Some(Refused::Owned { host, pid, until, .. }) = error.downcast_ref::<Refused>() else {
         return Err(error);
     };
@@ -138,6 +155,6 @@ async fn wait_for_lease(app: &App, error: anyhow::Error, waited: &mut bool) -> R
         "another process ({host}, pid {pid}) holds the batch; waiting {} to see whether it lives",
         span_words(rest)
     ));
-    tokio::time::sleep(Duration::from_millis(u64::try_from(rest).unwrap_or(0) + 50)).await;
+    dispatcher.stay(Duration::from_millis(u64::try_from(rest).unwrap_or(0) + 50)).await;
     Ok(())
 }

@@ -56,23 +56,9 @@ mod tests {
     #[test]
     fn only_what_says_something_is_said() {
         let mut row = QueueEntry {
-            queue_id: QueueId(1),
-            batch_id: BatchId(1),
-            job_code: JobCode::parse("A").expect("code"),
             status: QueueStatus::Running,
-            try_count: 0,
             attempt: 1,
-            owner: None,
-            not_before: None,
-            start_time: None,
-            end_time: None,
-            error_message: None,
-            run_mode: None,
-            priority: None,
-            run_no: 1,
-            crash_count: 0,
-            unresolved: 0,
-            waits_on: None,
+            ..QueueEntry::generated(QueueId(1), BatchId(1), JobCode::parse("A").expect("code"))
         };
         assert_eq!(words(&row, Lang::En), Vec::<String>::new());
         (row.run_no, row.crash_count, row.unresolved) = (2, 1, 2);

@@ -3,11 +3,12 @@
 use crate::app::App;
 use crate::cli::batch::{View, server_now, view};
 use crate::cli::{BatchRef, Ended, Global, out};
+use crate::domain::batch::Batch;
 use crate::domain::id::QueueId;
 use crate::domain::lang::Lang;
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
-use crate::domain::why::{Load, Situation, Whose, explain};
+use crate::domain::why::{Load, Opened, Situation, Whose, explain};
 use crate::engine;
 use crate::store::{self, Tx};
 use anyhow::Result;
@@ -24,6 +25,7 @@ pub(super) async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<
     let mut tx = app.db.read().await?;
     let outside = engine::outside(&mut tx, &view.batch, &view.snapshot, now).await?;
     let stops = stops(&mut tx, &view.rows).await?;
+    let opened = opened(&mut tx, &view.batch).await?;
     drop(tx);
     let situation = Situation {
         batch: &view.batch,
@@ -33,6 +35,7 @@ pub(super) async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<
         load: &load,
         outside: &outside,
         dispatched,
+        opened: &opened,
         stopping_since: &|row| stops.get(&row.queue_id).copied(),
     };
     let answers = explain(situation, now);
@@ -74,6 +77,18 @@ async fn stops(tx: &mut Tx, rows: &[QueueEntry]) -> Result<HashMap<QueueId, Mill
         since.extend(stopping.min().map(|at| (row.queue_id, at)));
     }
     Ok(since)
+}
+
+/// Through what a batch is gone on with: one that a job opened has no process of its own but that of
+/// the batch of this job.
+async fn opened(tx: &mut Tx, batch: &Batch) -> Result<Opened> {
+    let mut first = batch.clone();
+    while let Some(row) = store::batch::parent_of(tx, first.batch_id).await? {
+        first = store::batch::of_entry(tx, row).await?;
+    }
+    let backfill = store::backfill::opened_by(tx, first.batch_id).await?;
+    let ordered = || Opened::Ordered(first.values.batch_no.clone(), first.values.group.clone());
+    Ok(backfill.map_or_else(ordered, Opened::Backfilled))
 }
 
 /// What runs in the process that has the batch: its own jobs and those of the other batches there,

@@ -51,6 +51,11 @@ impl SessionError {
         Self::Database(read(said).0)
     }
 
+    /// Whether the server said that this user may not.
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Database(error) if error.is_denied())
+    }
+
     /// The server's SQLSTATE.
     pub fn sqlstate(&self) -> Option<&str> {
         match self {
@@ -122,6 +127,13 @@ impl DatabaseError {
     pub fn is_missing_table(&self) -> bool {
         let is_sqlites = self.number.is_none() && self.message.starts_with("no such table");
         self.number == Some(1146) || self.code.as_deref() == Some("42P01") || is_sqlites
+    }
+
+    /// Whether this user may not do that with a table or a column (1142, 1143) or, on PostgreSQL,
+    /// with anything.
+    pub fn is_denied(&self) -> bool {
+        matches!(self.number, Some(1142 | 1143))
+            || self.number.is_none() && self.code.as_deref() == Some("42501")
     }
 
     /// Whether MySQL knows no savepoint of that name.

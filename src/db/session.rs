@@ -176,7 +176,8 @@ impl Session {
             Dialect::Mysql => {
                 // What stands in `/*M!` only MariaDB reads. A limit of the server's own may be shorter.
                 let limit = format!(
-                    "SET SESSION wait_timeout = LEAST(@@SESSION.wait_timeout, {secs})                      /*M!100300 , SESSION idle_transaction_timeout = {secs} */"
+                    "SET SESSION wait_timeout = LEAST(@@SESSION.wait_timeout, {secs}) \
+                     /*M!100300 , SESSION idle_transaction_timeout = {secs} */"
                 );
                 self.run(&limit, &[]).await.map(|_| ())
             }

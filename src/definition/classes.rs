@@ -34,7 +34,7 @@ pub(crate) fn set(
         }
     }
     match (&own.on_unknown, &defaults.on_unknown) {
-        (Some(policy), _) => own_policy(def, whose, policy, report),
+        (Some(policy), _) => own_policy(def, whose, policy, kind, report),
         (None, Some(policy)) => {
             // A default that a job may not have is for other jobs; without one it is held.
             let fits = policy.value != OnUnknown::Retry || def.idempotent;
@@ -44,7 +44,13 @@ pub(crate) fn set(
     }
 }
 
-fn own_policy(def: &mut JobDef, whose: &str, policy: &At<OnUnknown>, report: &mut Report) {
+fn own_policy(
+    def: &mut JobDef,
+    whose: &str,
+    policy: &At<OnUnknown>,
+    kind: &JobKind,
+    report: &mut Report,
+) {
     def.on_unknown = Some(policy.value);
     let word = policy.value.as_str();
     if def.tx.is_recorded() {
@@ -56,8 +62,10 @@ fn own_policy(def: &mut JobDef, whose: &str, policy: &At<OnUnknown>, report: &mu
         report.warn(&policy.at, what, "remove on_unknown");
     } else if policy.value == OnUnknown::Retry && !def.idempotent {
         let what = format!("{whose}: on_unknown: retry could do twice what may happen only once");
-        let cure = "add idempotent: true if a second run does no harm, or tx: ledger, or write \
-                    on_unknown: hold";
+        let ledger = if understands(kind, BodyPart::Tx) { "or tx: ledger, " } else { "" };
+        let cure = format!(
+            "add idempotent: true if a second run does no harm, {ledger}or write on_unknown: hold"
+        );
         report.fault(&policy.at, what, cure);
     }
 }
@@ -243,9 +251,11 @@ jobs:
         assert!(
             faults[0].starts_with(
                 "d.yaml:6: job A: on_unknown: retry could do twice what may happen only once; add \
-                 idempotent: true"
+                 idempotent: true if a second run does no harm, or tx: ledger, or"
             ),
             "{faults:?}"
         );
+        let faults = read("jobs:\n  A: {type: NOOP, on_unknown: retry}\n").expect_err("no class");
+        assert!(faults[0].ends_with("if a second run does no harm, or write on_unknown: hold"));
     }
 }

@@ -55,8 +55,9 @@ pub enum Retries {
 /// operator stopped is never tried again by itself.
 ///
 /// Of a job that is recorded (`tx: same`, `tx: ledger`) an unknown outcome is never final: the next try
-/// looks it up before it does anything, so that is tried until it is known; only what no look can answer
-/// (`Retry::Never`) is settled as of any other job. Nor is the end of a try that could not look. Neither, nor a try that was handed back, is charged to the job.
+/// looks it up before it does anything, so that is tried until it is known. A try that could not look
+/// says nothing of the job either, whatever stopped it. Neither of them, nor a try that was handed
+/// back, is charged to the job. Only what no look can answer (`Retry::Never`) is given up: it is unknown.
 pub fn settle(job: &JobDef, this: Try, outcome: &Outcome, now: Millis) -> Settlement {
     let try_count = this.failed_before;
     let message = outcome.message.as_ref().map(|m| storable(m.as_bytes(), MESSAGE_MAX));
@@ -76,15 +77,14 @@ pub fn settle(job: &JobDef, this: Try, outcome: &Outcome, now: Millis) -> Settle
     };
     let return_it = || Settlement { not_before: Some(now), ..done(Event::RetryLater) };
     if this.unresolved > 0 && outcome.reach == Reach::Before {
-        return match outcome.end {
-            // Whoever wants it dead is told that nobody knows what became of it.
-            End::Killed => Settlement {
-                unresolved: this.unresolved,
-                tell_owners: true,
-                ..done(Event::LoseTrack)
-            },
-            _ => look_again(),
+        // Whoever wants it dead, or could mend it, is told that nobody knows what became of it.
+        let is_given_up = outcome.end == End::Killed || outcome.retry == Retry::Never;
+        let lose = || Settlement {
+            unresolved: this.unresolved,
+            tell_owners: true,
+            ..done(Event::LoseTrack)
         };
+        return if is_given_up { lose() } else { look_again() };
     }
     let may_retry = may_retry(job, this, outcome);
     let give_up = |event| Settlement { tell_owners: true, try_count: try_count + 1, ..done(event) };
@@ -110,6 +110,8 @@ pub fn settle(job: &JobDef, this: Try, outcome: &Outcome, now: Millis) -> Settle
             OnUnknown::Retry if outcome.end == End::Returned => return_it(),
             OnUnknown::Retry if may_retry => retry(),
             OnUnknown::Retry | OnUnknown::Hold => leave_open(Event::LoseTrack),
+            // Its record contradicts itself; what is run after this failure is known by another key.
+            OnUnknown::Fail if outcome.retry == Retry::Never => give_up(Event::Fail),
             OnUnknown::Fail => leave_open(Event::Fail),
         },
     }
@@ -308,8 +310,19 @@ mod tests {
             let outcome = Outcome::ended(End::Unknown, "no").caught("it committed by itself");
             let settled = settle(&classed(tx, true, policy), after(0), &outcome, Millis(0));
             assert_eq!((settled.event, settled.tell_owners), (event, true), "{tx:?} {policy:?}");
-            assert_eq!(settled.unresolved, 0);
+            assert_eq!(settled.unresolved, u32::from(event == E::LoseTrack), "{policy:?}");
         }
+    }
+
+    #[test]
+    fn a_refusal_of_a_job_with_an_open_outcome_does_not_wait_for_ever() {
+        let job = classed(TxClass::Ledger, false, None);
+        let this = Try { unresolved: 2, ..after(0) };
+        let refused = Outcome::ended(End::Failed, "caught committing by itself").before_it_began();
+        let refused = Outcome { retry: Retry::Never, ..refused };
+        let settled = settle(&job, this, &refused, Millis(0));
+        assert_eq!((settled.event, settled.unresolved), (Event::LoseTrack, 2));
+        assert!(settled.tell_owners);
     }
 
     #[test]

@@ -33,23 +33,9 @@ fn stage(jobs: &[(TriggerRule, QueueStatus)], edges: &[(usize, usize)]) -> Stage
         |(c, p): &(usize, usize)| JobDependency::plain(codes[*c].clone(), codes[*p].clone(), 0);
     let edges: Vec<JobDependency> = edges.iter().map(edge).collect();
     let row = |(i, (_, status)): (usize, &(TriggerRule, QueueStatus))| QueueEntry {
-        queue_id: QueueId(i as i64),
-        batch_id: BatchId(1),
-        job_code: codes[i].clone(),
         status: *status,
-        try_count: 0,
-        attempt: 0,
-        owner: None,
         not_before: Some(Millis(9)),
-        start_time: None,
-        end_time: None,
-        error_message: None,
-        run_mode: None,
-        priority: None,
-        run_no: 1,
-        crash_count: 0,
-        unresolved: 0,
-        waits_on: None,
+        ..QueueEntry::generated(QueueId(i as i64), BatchId(1), codes[i].clone())
     };
     Stage {
         batch: Batch {

@@ -5,7 +5,7 @@ mod words;
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::external::{ExternalDependency, Wait, Waiting};
-use crate::domain::id::{JobCode, SourceName};
+use crate::domain::id::{BackfillId, BatchNo, GroupCode, JobCode, SourceName};
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::readiness::{Gates, Rules};
 use crate::domain::ready::Turn;
@@ -37,8 +37,17 @@ pub enum Why {
     Runs(u32, Option<Millis>),
     /// Something before its body may begin, in words.
     BeforeBody(String),
-    /// What became of this try of it is looked up by the next one, in a ledger; and what that waits for.
-    Open(u32, Ledger, Box<Why>),
+    /// What became of its last try is looked up by the next one.
+    Open {
+        /// That last try.
+        attempt: u32,
+        /// Where it is looked up.
+        ledger: Ledger,
+        /// What the next one waits for.
+        next: Box<Why>,
+        /// What the row says: what kept the last try from looking, or who changed the row since.
+        said: String,
+    },
     /// Its body is being stopped.
     Stopping {
         /// Which start.
@@ -54,10 +63,19 @@ pub enum Why {
     Ended(QueueStatus, String),
     /// Nobody can tell what it did: what helps, what names it on a command line, what it said.
     Unknown(Cure, String, String),
-    /// Nobody dispatches the batch.
-    NoProcess,
+    /// Nobody dispatches the batch; what it is gone on with.
+    NoProcess(Opened),
     /// The batch is paused.
     Paused,
+}
+
+/// Through what a batch is gone on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// An order of this batch number and group: its own, or of the batch whose job opened it.
+    Ordered(BatchNo, GroupCode),
+    /// A backfill, which goes on with all its batches.
+    Backfilled(BackfillId),
 }
 
 /// Where it is written whether a try took effect.
@@ -166,6 +184,8 @@ pub struct Situation<'a> {
     pub outside: &'a [(Node, Waiting)],
     /// Whether a living process has the batch.
     pub dispatched: bool,
+    /// Through what it is gone on with when none has.
+    pub opened: &'a Opened,
     /// Since when a job that is being stopped is.
     pub stopping_since: &'a dyn Fn(&QueueEntry) -> Option<Millis>,
 }
@@ -244,7 +264,7 @@ impl Question<'_> {
             QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::Killed => {
                 Why::Ended(row.status, row.error_message.clone().unwrap_or_default())
             }
-            QueueStatus::Running | QueueStatus::Killing if !dispatched => Why::NoProcess,
+            QueueStatus::Running | QueueStatus::Killing if !dispatched => self.nobody(),
             QueueStatus::Running => match &row.waits_on {
                 Some(what) => Why::BeforeBody(what.clone()),
                 None => Why::Runs(row.attempt, row.start_time),
@@ -255,13 +275,22 @@ impl Question<'_> {
                 who: row.error_message.clone(),
             },
             QueueStatus::Pending | QueueStatus::Queued | QueueStatus::RetryWait => {
-                let next = if dispatched { self.next(node) } else { Why::NoProcess };
+                let next = if dispatched { self.next(node) } else { self.nobody() };
                 if row.waits_unresolved() {
-                    return Some(Why::Open(row.attempt, self.ledger(node), Box::new(next)));
+                    return Some(Why::Open {
+                        attempt: row.attempt,
+                        ledger: self.ledger(node),
+                        next: Box::new(next),
+                        said: row.error_message.clone().unwrap_or_default(),
+                    });
                 }
                 next
             }
         })
+    }
+
+    fn nobody(&self) -> Why {
+        Why::NoProcess(self.situation.opened.clone())
     }
 
     /// What a job that waits is waiting for.
@@ -342,7 +371,7 @@ pub fn ready_since(dag: &Dag, rows: &[QueueEntry], node: Node) -> Millis {
 mod tests {
     use super::*;
     use crate::domain::batch::BatchStatus;
-    use crate::domain::id::{BatchId, BatchNo, GroupCode, JobType, QueueId};
+    use crate::domain::id::{BatchId, JobType, QueueId};
     use crate::domain::job::{Group, JobDef, JobDependency};
     use crate::domain::lang::Lang;
     use crate::domain::params::BatchValues;
@@ -376,6 +405,11 @@ mod tests {
         }
     }
 
+    fn ordered() -> Opened {
+        let no = BatchNo::parse("1").expect("no");
+        Opened::Ordered(no, GroupCode::parse("g").expect("group"))
+    }
+
     fn answers(dispatched: bool) -> Vec<String> {
         answers_of(dispatched, false)
     }
@@ -395,23 +429,12 @@ mod tests {
         };
         let dependencies = vec![edge(1, 0), edge(5, 4)];
         let row = |i: usize| QueueEntry {
-            queue_id: QueueId(i as i64),
-            batch_id: BatchId(1),
-            job_code: jobs[i].code.clone(),
             status: states[i],
             try_count: 2,
             attempt: 2,
-            owner: None,
             not_before: (i == 2).then_some(Millis(5_000)),
-            start_time: None,
-            end_time: None,
             error_message: (i == 4).then(|| "exit code 3".to_owned()),
-            run_mode: None,
-            priority: None,
-            run_no: 1,
-            crash_count: 0,
-            unresolved: 0,
-            waits_on: None,
+            ..QueueEntry::generated(QueueId(i as i64), BatchId(1), jobs[i].code.clone())
         };
         let rows: Vec<QueueEntry> = (0..states.len()).map(row).collect();
         let group_def = group_of(&group);
@@ -435,6 +458,7 @@ mod tests {
             load: &load,
             outside: &[],
             dispatched,
+            opened: &ordered(),
             stopping_since: &|_| None,
         };
         explain(situation, Millis(2_000))
@@ -475,6 +499,7 @@ mod tests {
                 load: &load,
                 outside: &[],
                 dispatched: true,
+                opened: &ordered(),
                 stopping_since: &|_| None,
             },
             Millis(0),
@@ -514,25 +539,7 @@ mod tests {
     }
 
     fn bare_row(code: &JobCode, status: QueueStatus) -> QueueEntry {
-        QueueEntry {
-            queue_id: QueueId(1),
-            batch_id: BatchId(1),
-            job_code: code.clone(),
-            status,
-            try_count: 0,
-            attempt: 0,
-            owner: None,
-            not_before: None,
-            start_time: None,
-            end_time: None,
-            error_message: None,
-            run_mode: None,
-            priority: None,
-            run_no: 1,
-            crash_count: 0,
-            unresolved: 0,
-            waits_on: None,
-        }
+        QueueEntry { status, ..QueueEntry::generated(QueueId(1), BatchId(1), code.clone()) }
     }
 
     #[test]
@@ -550,7 +557,13 @@ mod tests {
         );
         let held = Why::Held(None).words(Lang::Zh, Millis(0));
         assert_eq!(held, "被操作员挂起");
-        assert!(answers(false)[0].contains("J0: no living process"));
+        assert_eq!(
+            answers(false)[0],
+            "J0: no living process dispatches this batch; go on with: procession run --resume \
+             --batch-no 1 --group g, or start procession serve"
+        );
+        let words = Why::NoProcess(Opened::Backfilled(BackfillId(7))).words(Lang::Zh, Millis(0));
+        assert!(words.ends_with("继续请用:procession backfill resume 7"), "{words}");
         let paused = answers_of(true, true);
         assert_eq!(paused[3], "J3: ready; the batch is paused by an operator");
     }
@@ -571,6 +584,7 @@ mod tests {
             load: &load,
             outside: &[],
             dispatched,
+            opened: &ordered(),
             stopping_since: &|_| Some(Millis(1_000)),
         };
         explain(situation, Millis(2_000)).pop().map(|(_, _, why)| why)
@@ -619,7 +633,11 @@ mod tests {
                        'dw'): not before 1970-01-01T00:00:05.000Z (in 3.0 s)";
         let chinese = "第 2 次的结果待查,由下一次查询(数据源 dw 的账本)";
         says(open.clone(), TxClass::Ledger, english, chinese);
-        says(open, TxClass::Same, "(ledger of the metadata database)", "元数据库的账本");
+        says(open.clone(), TxClass::Same, "(ledger of the metadata database)", "元数据库的账本");
+        let said = "no procession_ledger there";
+        let open = QueueEntry { error_message: Some(said.into()), ..open };
+        let english = "(in 3.0 s); last said: no procession_ledger there";
+        says(open, TxClass::Ledger, english, "上次信息:no procession_ledger there");
     }
 
     #[test]
@@ -634,7 +652,13 @@ mod tests {
         says(held, none, "held by li: rates are late", "被操作员挂起:held by li");
         let lost = saying(S::Unknown, "cut", 0);
         says(lost.clone(), ledger, "cut; a rerun looks it up in its ledger", "先查账本");
-        says(lost, none, "cut; look at its data, then", "核对数据");
+        says(
+            lost,
+            none,
+            "cut; look at its data, then: procession job force-success 1 J --group g --reason WHY, or \
+             procession job rerun 1 J --group g --rerun-unknown --reason WHY",
+            "核对数据",
+        );
         let lives = saying(S::Unknown, "killed by li: x; kill unconfirmed: session 4", 0);
         let english = "or once more: procession job kill 1 J --group g";
         says(lives, ledger, english, "再次停止");

@@ -174,10 +174,10 @@ pub(super) async fn plan_in(
     now: Millis,
 ) -> Result<Planned> {
     let mut snapshot = batch::snapshot(tx, there.batch_id).await?;
-    if let Some(latest) = latest {
-        snapshot = renewed(&snapshot, latest)?;
-    }
     let rows = queue::of_batch(tx, there.batch_id).await?;
+    if let Some(latest) = latest {
+        snapshot = renewed(&snapshot, latest, &rows)?;
+    }
     let outputs = outputs_of(tx, &snapshot, &rows).await?;
     let dag = snapshot.dag()?;
     let named = places(there, &snapshot, jobs)?;

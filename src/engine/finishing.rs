@@ -180,6 +180,11 @@ impl Claim for ToEnd {
         })
     }
 
+    /// There is nothing to begin, so no gate either.
+    fn may_begin(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
+        self.still_ours()
+    }
+
     fn waits_on(&self, _what: Option<String>) -> BoxFuture<'_, ()> {
         // It waits for nothing but the end of what it ends, and its row says KILLING.
         Box::pin(async {})

@@ -45,11 +45,16 @@ impl QueueDispatcher {
     /// belongs to batches of ours, and these may be anybody's. A database that is away is waited for.
     pub(super) async fn keep_late(&mut self) {
         let now = self.clock.now();
-        for late in std::mem::take(&mut self.late) {
+        let mut waiting = std::mem::take(&mut self.late).into_iter();
+        while let Some(late) = waiting.next() {
             let row = late.queue_id.0;
             match keep(&self.db, &late, now).await {
                 Ok(()) => {}
-                Err(error) if store::is_transient(&error) => self.late.push(late),
+                // The next one would wait as long for the same answer, and the beat with it.
+                Err(error) if store::is_transient(&error) => {
+                    self.late.extend(std::iter::once(late).chain(waiting));
+                    return;
+                }
                 Err(error) => tracing::warn!(
                     queue_id = row,
                     attempt = late.attempt,

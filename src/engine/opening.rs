@@ -44,6 +44,11 @@ pub enum Refused {
          {0} has other jobs or dependencies than the batch: {1}. Go on without --latest"
     )]
     OtherShape(String, String),
+    /// What became of jobs of it is open, and would be looked up where it is not.
+    #[error(
+        "what became of {1} is open and will be looked up in the ledger of the data source where it ran;          the present definition of group {0} gives another class or another data source, where nothing          would be found, and it would run twice. Go on without --latest; or look at the data, say what          is true (procession job force-success, force-failure), and then --latest"
+    )]
+    OpenOutcome(String, String),
     /// There is nothing to resume.
     #[error("there is no batch {0} of group {1} to resume; leave out --resume to start it")]
     NotThere(String, String),
@@ -170,7 +175,8 @@ impl QueueDispatcher {
             return Err(Refused::Owned { batch_no: no, group, host, pid, until }.into());
         }
         if let Some(latest) = latest {
-            let present = renewed(&batch::snapshot(tx, there.batch_id).await?, latest)?;
+            let rows = queue::of_batch(tx, there.batch_id).await?;
+            let present = renewed(&batch::snapshot(tx, there.batch_id).await?, latest, &rows)?;
             batch::replace_snapshot(tx, there.batch_id, &present).await?;
         }
         let group_def = batch::snapshot(tx, there.batch_id).await?.group;

@@ -153,10 +153,8 @@ impl Active {
                 "{died} while it ran; whether it took effect is not known, which its definition counts \
                  as failed (on_unknown: fail)"
             ),
-            _ => format!(
-                "{died} while it ran; whether it took effect is not known. Look at its data, then: \
-                 procession run … --resume --rerun-unknown, or declare the job idempotent"
-            ),
+            // What helps is said by whoever is asked about the row.
+            _ => format!("{died} while it ran; whether it took effect is not known"),
         }
     }
 }

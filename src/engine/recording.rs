@@ -9,6 +9,7 @@ use crate::domain::secret::Mask;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
+use crate::engine::patience::answered;
 use crate::engine::worker::{Job, Report, Surroundings, What};
 use crate::handler::{Record, Write};
 use crate::store::log::{ExecutionLog, append_within};
@@ -114,17 +115,18 @@ pub(super) async fn refuse_marked(job: &Job, around: &Surroundings) -> Result<()
         return Ok(());
     }
     let code = job.def.defined_as();
-    let found = async {
+    let look = async || {
         let mut tx = around.db.read().await?;
         breach::of_job(&mut tx, code).await
     };
-    let outcome = match found.await {
+    let outcome = match answered(&job.stop, look).await {
         Ok(None) => return Ok(()),
         Ok(Some(seen)) => Outcome::ended(
             End::Failed,
             format!(
                 "job {code} was caught committing by itself in batch {} (try {}: {}); declare \
-                 tx: none, or mend it and: procession job trust {code}; nothing was run",
+                 tx: none, or mend it and: procession job trust {code} --reason …; nothing \
+                 was run",
                 seen.batch_no, seen.attempt, seen.said
             ),
         )

@@ -3,14 +3,19 @@
 use crate::domain::batch::{Snapshot, as_opened};
 use crate::domain::external::ExternalDependency;
 use crate::domain::id::JobCode;
-use crate::domain::job::{Definition, JobDependency};
+use crate::domain::job::{Definition, JobDef, JobDependency};
+use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::engine::opening::Refused;
 use anyhow::Result;
 use std::collections::HashSet;
 
 /// A snapshot with the present bodies and settings of the same jobs; another shape is refused,
 /// because rows and readiness were made for the old one.
-pub(super) fn renewed(snapshot: &Snapshot, latest: &Definition) -> Result<Snapshot> {
+pub(super) fn renewed(
+    snapshot: &Snapshot,
+    latest: &Definition,
+    rows: &[QueueEntry],
+) -> Result<Snapshot> {
     let latest = &as_opened(snapshot, latest)?;
     let mut renewed = snapshot.clone();
     let mut differs = Vec::new();
@@ -49,5 +54,33 @@ pub(super) fn renewed(snapshot: &Snapshot, latest: &Definition) -> Result<Snapsh
     renewed.dependencies = ours.cloned().collect();
     renewed.sources.clone_from(&latest.sources);
     renewed.shared.clone_from(&latest.shared);
+    let lost: Vec<&str> = rows
+        .iter()
+        .filter(|row| is_open(row) && would_not_be_found(&row.job_code, snapshot, &renewed))
+        .map(|row| row.job_code.as_str())
+        .collect();
+    if !lost.is_empty() {
+        return Err(Refused::OpenOutcome(group.to_string(), lost.join(", ")).into());
+    }
     Ok(renewed)
+}
+
+/// Whether what became of a try of a row is still to be looked up.
+fn is_open(row: &QueueEntry) -> bool {
+    match row.status {
+        QueueStatus::Running | QueueStatus::Killing => true,
+        QueueStatus::Unknown => row.unresolved > 0,
+        _ => row.waits_unresolved(),
+    }
+}
+
+/// Whether a job that is recorded would be looked up by another rule, or elsewhere.
+fn would_not_be_found(code: &JobCode, old: &Snapshot, new: &Snapshot) -> bool {
+    let job_of = |s: &Snapshot| s.jobs.iter().find(|j| j.code == *code).cloned();
+    let (Some(before), Some(after)) = (job_of(old), job_of(new)) else { return false };
+    let place = |s: &Snapshot, job: &JobDef| {
+        s.sources.iter().find(|source| Some(&source.name) == job.source.as_ref()).cloned()
+    };
+    let url = |s: &Snapshot, job: &JobDef| place(s, job).map(|source| source.url);
+    before.tx.is_recorded() && (before.tx != after.tx || url(old, &before) != url(new, &after))
 }

@@ -172,7 +172,7 @@ impl QueueDispatcher {
     async fn serve_round(&mut self, rounds: &mut Rounds, looks: &mut Looks) -> Result<bool> {
         if !self.may_part() {
             self.load_owed().await?;
-            self.give_outcasts_back().await?;
+            self.give_outcasts_back().await;
         }
         let turned = self.round(rounds).await?;
         let now = self.clock.now();
@@ -289,30 +289,47 @@ impl QueueDispatcher {
         }
         self.bodies.retain(|row, _| !running.contains(row));
         self.serving.shun(id, &running, now);
+        let has_run = !running.is_empty();
         self.serving.outcasts.insert(id, running);
         let said = format!("{error:#}");
+        let again = if has_run {
+            "this process does not take it again, because bodies of it ran here: another one does, \
+             or this one after a restart"
+        } else {
+            "it is tried again later"
+        };
         tracing::error!(
             batch_id = id.0,
             error = said,
-            "this batch cannot be gone on with; it is given back, the others go on"
+            "this batch cannot be gone on with; it is given back, the others go on; {again}"
         );
         if let Some(name) = self.serving.taken.remove(&id) {
             self.serving.tell_of(name, now, Fate::CastOut(said));
         }
     }
 
-    /// Outcasts of which nothing runs here any more are nobody's.
-    async fn give_outcasts_back(&mut self) -> Result<()> {
+    /// Outcasts of which nothing runs here any more are nobody's. One that cannot be given back is
+    /// kept and tried again: the others go on meanwhile.
+    async fn give_outcasts_back(&mut self) {
         let outcasts = self.serving.outcasts.iter();
         let gone: Vec<BatchId> =
             outcasts.filter(|(_, rows)| rows.is_empty()).map(|(id, _)| *id).collect();
         for id in gone {
-            let mut tx = self.db.begin().await?;
-            claim::give_back(&mut tx, id, self.node.id(), self.clock.now()).await?;
-            tx.commit().await.context("give a batch back")?;
-            self.serving.outcasts.remove(&id);
+            match self.give_back(id).await {
+                Ok(()) => drop(self.serving.outcasts.remove(&id)),
+                Err(error) => {
+                    let error = format!("{error:#}");
+                    tracing::warn!(batch_id = id.0, error, "a batch is not given back; trying on");
+                    return;
+                }
+            }
         }
-        Ok(())
+    }
+
+    async fn give_back(&self, id: BatchId) -> Result<()> {
+        let mut tx = self.db.begin().await?;
+        claim::give_back(&mut tx, id, self.node.id(), self.clock.now()).await?;
+        tx.commit().await.context("give a batch back")
     }
 
     /// Tells which batches have ended or are another's, and forgets them: this process may live for

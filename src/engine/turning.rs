@@ -53,6 +53,14 @@ impl QueueDispatcher {
         Ok(())
     }
 
+    /// Lets time pass and renews this process's lease meanwhile: the wait for another's lease is as
+    /// long as our own.
+    pub async fn stay(&self, time: Duration) {
+        let beating = self.heart.start();
+        tokio::time::sleep(time).await;
+        beating.end().await;
+    }
+
     /// One heartbeat by hand, for whoever does not let the heart beat by itself: the fence if it must
     /// fall, then a renewal.
     pub async fn heartbeat(&mut self) -> Result<()> {

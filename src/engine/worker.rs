@@ -352,18 +352,11 @@ struct RowClaim {
 
 impl Claim for RowClaim {
     fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
-        Box::pin(async move {
-            let ours = answered(&self.stop, || self.read_ours()).await?;
-            let ours = ours && self.gate.pass();
-            if !ours {
-                // A row that is KILLING says so before its stop is sent, which comes right after
-                // that commit.
-                let mut stop = self.stop.clone();
-                let told = stop.wait_for(Option::is_some);
-                let _in_time = tokio::time::timeout(STOP_COMES, told).await;
-            }
-            Ok(ours)
-        })
+        Box::pin(self.ours(|| true))
+    }
+
+    fn may_begin(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
+        Box::pin(self.ours(|| self.gate.pass()))
     }
 
     fn waits_on(&self, what: Option<String>) -> BoxFuture<'_, ()> {
@@ -382,6 +375,17 @@ impl Claim for RowClaim {
 }
 
 impl RowClaim {
+    async fn ours(&self, may: impl Fn() -> bool + Send) -> anyhow::Result<bool> {
+        let ours = answered(&self.stop, || self.read_ours()).await? && may();
+        if !ours {
+            // A row that is KILLING says so before its stop is sent, right after that commit.
+            let mut stop = self.stop.clone();
+            let told = stop.wait_for(Option::is_some);
+            let _in_time = tokio::time::timeout(STOP_COMES, told).await;
+        }
+        Ok(ours)
+    }
+
     async fn read_ours(&self) -> anyhow::Result<bool> {
         let mut tx = self.db.read().await?;
         queue::is_ours(&mut tx, self.queue_id, self.attempt, &self.owner).await

@@ -5,7 +5,7 @@ use crate::handler::child::{Pipes, Plan};
 use crate::handler::ending::{self, Ending, Fate};
 use crate::handler::family::{Family, Member};
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::{Context, StopReason};
+use crate::handler::{Context, StopReason, UNCONFIRMED};
 use nix::sys::signal::Signal;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -137,7 +137,7 @@ async fn confirm(family: &Family, pid: i32, reason: StopReason, ctx: &Context) -
             Ending::Stopped(reason)
         }
         Some(Member { pid, name, .. }) => {
-            Ending::Unknown(format!("kill unconfirmed: process {pid} ({name}) still runs"))
+            Ending::Unknown(format!("{UNCONFIRMED}: process {pid} ({name}) still runs"))
         }
     }
 }

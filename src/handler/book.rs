@@ -1,7 +1,9 @@
 //! The rows of `procession_ledger` in a data source: which bodies took effect, by their key.
 
+use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
-use crate::db::results::Results;
+use crate::db::ledger::TABLE;
+use crate::db::results::{Results, Rows};
 use crate::db::session::Session;
 use crate::domain::outcome::Outputs;
 use crate::domain::time::Millis;
@@ -26,57 +28,104 @@ pub(crate) enum Found {
     },
 }
 
-/// What is written under the task's key. Outputs that cannot be read are none: that it took effect
-/// counts more.
-pub(crate) async fn read(session: &mut Session, task: &Task) -> Result<Found, SessionError> {
-    let sql = "SELECT state, attempt, outputs FROM procession_ledger WHERE idem_key = ?";
-    let mut found = Results::uncut(1);
-    session.ask(sql, &[task.idem_key.as_str().into()], &mut found).await?;
-    let Some(row) = found.sets.first() else { return Ok(Found::Nothing) };
+/// The ledger of a session, as it was found before the body.
+pub(crate) struct Book<'a> {
+    task: &'a Task,
+    /// Its name for SQL. On PostgreSQL with its schema, because a body may `SET search_path`.
+    table: String,
+}
+
+impl<'a> Book<'a> {
+    /// Finds it, and what is written under the task's key, in one journey.
+    pub(crate) async fn find(
+        session: &mut Session,
+        task: &'a Task,
+    ) -> Result<(Self, Found), SessionError> {
+        let mut book = Self { task, table: TABLE.to_owned() };
+        if session.dialect() != Dialect::Postgres {
+            let found = book.read(session).await?;
+            return Ok((book, found));
+        }
+        let sql = "SELECT l.state, l.attempt, l.outputs, n.nspname::text \
+                   FROM pg_catalog.pg_class c \
+                   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+                   LEFT JOIN procession_ledger l ON l.idem_key = ? \
+                   WHERE c.oid = pg_catalog.to_regclass('procession_ledger')";
+        let mut answer = Results::uncut(1);
+        session.ask(sql, &[task.idem_key.as_str().into()], &mut answer).await?;
+        let row = answer.sets.first();
+        // In our texts a `?` stands for a value, also within quotes.
+        let schema = row.and_then(|row| row.first(3)).filter(|name| !name.contains('?'));
+        if let Some(schema) = schema {
+            book.table = format!("{}.{TABLE}", Dialect::Postgres.quote(schema));
+        }
+        Ok((book, row.map_or(Found::Nothing, found)))
+    }
+
+    /// What is written under the task's key.
+    pub(crate) async fn read(&self, session: &mut Session) -> Result<Found, SessionError> {
+        let sql = format!("SELECT state, attempt, outputs FROM {} WHERE idem_key = ?", self.table);
+        let mut answer = Results::uncut(1);
+        session.ask(&sql, &[self.task.idem_key.as_str().into()], &mut answer).await?;
+        Ok(answer.sets.first().map_or(Found::Nothing, found))
+    }
+
+    /// Writes that a try has begun; seen by others only if something commits before it is done.
+    pub(crate) async fn open(
+        &self,
+        session: &mut Session,
+        now: Millis,
+    ) -> Result<(), SessionError> {
+        let sql = format!(
+            "INSERT INTO {} (idem_key, state, batch_no, job_code, attempt, opened_at) \
+             VALUES (?, ?, ?, ?, ?, ?)",
+            self.table
+        );
+        let values = [
+            self.task.idem_key.as_str().into(),
+            "open".into(),
+            self.task.batch.batch_no.as_str().into(),
+            self.task.job.code.as_str().into(),
+            self.task.attempt.into(),
+            now.to_utc().into(),
+        ];
+        session.execute(&sql, &values).await.map(|_| ())
+    }
+
+    /// Writes that it took effect; `false` when its row is not there as it was left.
+    pub(crate) async fn close(
+        &self,
+        session: &mut Session,
+        outputs: &Outputs,
+        now: Millis,
+    ) -> Result<bool, SessionError> {
+        let sql = format!(
+            "UPDATE {} SET state = ?, outputs = ?, attempt = ?, done_at = ? \
+             WHERE idem_key = ? AND state = ?",
+            self.table
+        );
+        let json =
+            Some(outputs).filter(|o| !o.is_empty()).and_then(|o| serde_json::to_string(o).ok());
+        let values = [
+            "done".into(),
+            json.into(),
+            self.task.attempt.into(),
+            now.to_utc().into(),
+            self.task.idem_key.as_str().into(),
+            "open".into(),
+        ];
+        Ok(session.execute(&sql, &values).await? == 1)
+    }
+}
+
+/// What a row of state, attempt and outputs says. Outputs that cannot be read are none: that it took
+/// effect counts more.
+fn found(row: &Rows) -> Found {
+    let Some(state) = row.first(0) else { return Found::Nothing };
     let attempt = row.first(1).and_then(|n| n.parse().ok()).unwrap_or(0);
-    if row.first(0) != Some("done") {
-        return Ok(Found::Open { attempt });
+    if state != "done" {
+        return Found::Open { attempt };
     }
     let outputs = row.first(2).and_then(|json| serde_json::from_str(json).ok());
-    Ok(Found::Done { attempt, outputs: outputs.unwrap_or_default() })
-}
-
-/// Writes that a try has begun; seen by others only if something commits before it is done.
-pub(crate) async fn open(
-    session: &mut Session,
-    task: &Task,
-    now: Millis,
-) -> Result<(), SessionError> {
-    let sql = "INSERT INTO procession_ledger \
-               (idem_key, state, batch_no, job_code, attempt, opened_at) VALUES (?, ?, ?, ?, ?, ?)";
-    let values = [
-        task.idem_key.as_str().into(),
-        "open".into(),
-        task.batch.batch_no.as_str().into(),
-        task.job.code.as_str().into(),
-        task.attempt.into(),
-        now.to_utc().into(),
-    ];
-    session.execute(sql, &values).await.map(|_| ())
-}
-
-/// Writes that it took effect; `false` when its row is not there as it was left.
-pub(crate) async fn close(
-    session: &mut Session,
-    task: &Task,
-    outputs: &Outputs,
-    now: Millis,
-) -> Result<bool, SessionError> {
-    let sql = "UPDATE procession_ledger SET state = ?, outputs = ?, attempt = ?, done_at = ? \
-               WHERE idem_key = ? AND state = ?";
-    let json = Some(outputs).filter(|o| !o.is_empty()).and_then(|o| serde_json::to_string(o).ok());
-    let values = [
-        "done".into(),
-        json.into(),
-        task.attempt.into(),
-        now.to_utc().into(),
-        task.idem_key.as_str().into(),
-        "open".into(),
-    ];
-    Ok(session.execute(sql, &values).await? == 1)
+    Found::Done { attempt, outputs: outputs.unwrap_or_default() }
 }

@@ -21,14 +21,14 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_m
 /// How many of the processes that were ended are named.
 const NAMED: usize = 20;
 
-/// Returns when nothing of an earlier start of this row lives here; whether anything did.
-pub(crate) async fn end(task: &Task, ctx: &Context) -> Result<bool, String> {
+/// Returns when nothing of an earlier start of this row lives here.
+pub(crate) async fn end(task: &Task, ctx: &Context) -> Result<(), String> {
     if task.attempt <= 1 {
-        return Ok(false);
+        return Ok(());
     }
-    let Some(found) = look(task, task.attempt).await? else { return Ok(false) };
+    let Some(found) = look(task, task.attempt).await? else { return Ok(()) };
     // A claim that was lost since must end nothing: then that start is the one that counts.
-    ctx.claimed().await?;
+    ctx.still_claimed().await?;
     let (since, mut pause) = (Stopwatch::start(), LOOKS.0);
     let (mut hunt, mut next) = (Hunt::default(), Some(found));
     let mut is_said = false;
@@ -53,7 +53,7 @@ pub(crate) async fn end(task: &Task, ctx: &Context) -> Result<bool, String> {
     }
     let seconds = since.elapsed().as_secs_f64();
     ctx.log.line(Stream::System, format!("the earlier start is gone after {seconds:.1} s"));
-    Ok(true)
+    Ok(())
 }
 
 /// Kills what the last try left running here, whose worker died. There is no grace: nobody is left to

@@ -7,18 +7,22 @@ use crate::handler::ending::{self, Ending};
 use crate::handler::family::Family;
 use crate::handler::leash::{Order, Said, Told, WORD};
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::{Context, StopReason};
+use crate::handler::{Context, StopReason, UNCONFIRMED};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
+
+/// Between two attempts to wake a keeper that does not say whether its script runs.
+const WAKE_EVERY: Duration = Duration::from_millis(200);
 
 /// A script and its keeper. Dropped in the middle, it lets go of the leash, and the keeper ends all.
 pub(crate) struct Kept {
@@ -75,7 +79,7 @@ impl Kept {
         }
         // From here on the script may run, whatever we hear.
         kept.tell(Told::Alive);
-        match kept.heard().await {
+        match kept.first_word(ctx).await {
             Some(Said::Started(pid)) => {
                 kept.pid = pid;
                 kept.family = Family::new(pid, run);
@@ -120,6 +124,27 @@ impl Kept {
             family: Family::new(pid, run),
             is_lapsed: false,
         })
+    }
+
+    /// What came of the start. A script may have stopped its keeper (SIGSTOP) before that could say
+    /// that it runs; so it is woken until it has.
+    async fn first_word(&mut self, ctx: &Context) -> Option<Said> {
+        let waking = async {
+            loop {
+                sleep(WAKE_EVERY).await;
+                wake(self.keeper.id());
+            }
+        };
+        let too_long = async {
+            ctx.stopped().await;
+            sleep(ctx.options.kill_confirm).await;
+        };
+        tokio::select! {
+            biased;
+            line = self.lines.next_line() => line.ok().flatten().and_then(|line| Said::read(&line)),
+            () = too_long => None,
+            never = waking => never,
+        }
     }
 
     /// The script's number.
@@ -211,8 +236,8 @@ impl Kept {
             Ok(Ok(status)) if status.success() => Ok(()),
             Ok(_) => Err(self.lost(ctx).await),
             Err(_) => {
-                let said = "kill unconfirmed: the keeper of process";
-                Err(format!("{said} {} still finds something of it", self.pid))
+                let keeper = format!("the keeper of process {}", self.pid);
+                Err(format!("{UNCONFIRMED}: {keeper} still finds something of it"))
             }
         }
     }
@@ -259,9 +284,14 @@ impl Kept {
     /// Lets go of the leash. A keeper that was stopped goes on, or it would not notice.
     fn let_go(&mut self) {
         self.leash = None;
-        if let Some(pid) = self.keeper.id().and_then(|pid| i32::try_from(pid).ok()) {
-            let _it_has_ended = kill(Pid::from_raw(pid), Signal::SIGCONT);
-        }
+        wake(self.keeper.id());
+    }
+}
+
+/// Lets a process of ours go on that was stopped.
+fn wake(pid: Option<u32>) {
+    if let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()) {
+        let _it_has_ended = kill(Pid::from_raw(pid), Signal::SIGCONT);
     }
 }
 

@@ -12,12 +12,12 @@ use crate::db::fault::{Kind, SessionError};
 use crate::db::session::{Session, Target};
 use crate::domain::outcome::{End, Outcome, Outputs, Reach, Stream};
 use crate::domain::tx_class::TxClass;
-use crate::handler::book::{self, Found};
-use crate::handler::once::Once;
+use crate::handler::book::{Book, Found};
+use crate::handler::once::{LEDGER, Once};
 use crate::handler::target::{Body, Fault, classed};
 use crate::handler::{Context, Task};
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// How often a transaction that was rolled back for another's sake is run once more within one try.
 const AGAIN: u32 = 5;
@@ -37,12 +37,16 @@ pub(crate) async fn run(
     if task.job.tx == TxClass::Same {
         desk.ask_home(session).await?;
     }
-    match book::read(session, task).await.map_err(|e| desk.unread(&e))? {
+    let (book, found) = Book::find(session, task).await.map_err(|e| desk.unread(&e))?;
+    match found {
+        Found::Nothing if task.is_unresolved => {
+            desk.say("no earlier try took effect (ledger); runs it");
+        }
         Found::Nothing => {}
         Found::Done { attempt, outputs } => return Err(known(desk.resolved(attempt, outputs))),
         Found::Open { attempt } => return Err(known(desk.torn(attempt))),
     }
-    let once = Once { desk, body };
+    let once = Once::new(desk, body, book);
     let mut again = 0;
     loop {
         let fault = match once.run(session).await {
@@ -50,7 +54,7 @@ pub(crate) async fn run(
             Err(fault) => fault,
         };
         let Some(words) = victim(&fault).filter(|_| again < AGAIN) else {
-            return Err(looked(fault));
+            return Err(looked(desk.refused(fault)));
         };
         again += 1;
         let pause = Duration::from_millis(pause_ms(again));
@@ -80,18 +84,14 @@ pub(crate) async fn after_stop(
         return outcome;
     }
     let desk = Desk { task, ctx };
-    match look(task, target).await {
+    match desk.look(target).await {
         Ok(Found::Nothing) => outcome,
         Ok(Found::Done { attempt, outputs }) => {
             desk.say("it had ended by itself before the stop reached it");
             desk.resolved(attempt, outputs)
         }
         Ok(Found::Open { attempt }) => desk.torn(attempt),
-        Err(error) => {
-            let said = outcome.message.unwrap_or_default();
-            let said = format!("{said}; whether it took effect could not be looked up: {error}");
-            Outcome::ended(End::Unknown, said)
-        }
+        Err(error) => desk.unseen(outcome, &error),
     }
 }
 
@@ -104,7 +104,7 @@ pub(crate) async fn after_orphan(
     outcome: Outcome,
 ) -> Outcome {
     let desk = Desk { task, ctx };
-    match look(task, target).await {
+    match desk.look(target).await {
         Ok(Found::Nothing) => {
             Outcome::ended(End::Killed, "its worker died; nothing of it took effect (ledger)")
         }
@@ -113,19 +113,16 @@ pub(crate) async fn after_orphan(
             Outcome { is_recorded: false, ..desk.resolved(attempt, outputs) }
         }
         Ok(Found::Open { attempt }) => desk.torn(attempt),
-        Err(error) => {
-            desk.say(format!("what it left could not be looked up: {error}"));
-            outcome
-        }
+        Err(error) => desk.unseen(outcome, &error),
     }
 }
 
 /// Reads the key on a connection of its own.
 async fn look(task: &Task, target: &Target) -> Result<Found, SessionError> {
     let mut session = Session::open(target).await.map_err(SessionError::from)?;
-    let found = book::read(&mut session, task).await;
+    let found = Book::find(&mut session, task).await;
     session.close().await;
-    found
+    found.map(|(_, found)| found)
 }
 
 /// An outcome in the place of a fault, because all that is known of the try is in it.
@@ -195,29 +192,78 @@ impl Desk<'_> {
         Outcome::ended(End::Unknown, "how much of its work is done is not known").caught(&said)
     }
 
-    /// Why the key could not be read: nothing of the body was sent and nothing was learnt.
+    /// Why the key could not be read: nothing of the body was sent and nothing was learnt. A
+    /// connection that breaks here is one that broke in the middle: not known, and not charged.
     fn unread(self, error: &SessionError) -> Fault {
         let source = self.source_name();
-        let outcome = match error {
-            SessionError::Database(e) if e.is_missing_table() => Outcome::ended(
-                End::Failed,
-                format!(
-                    "source '{source}' has no procession_ledger; run: procession source prepare \
-                     {source}; nothing was run"
-                ),
-            )
-            .for_good(),
-            SessionError::Braked => {
-                return Fault::At("reading procession_ledger".to_owned(), error.clone());
-            }
-            SessionError::Database(_) | SessionError::Lost(_) => {
-                let said = format!(
-                    "cannot read procession_ledger in source '{source}': {error}; nothing was run"
-                );
-                classed(Outcome::ended(End::Failed, said), error)
-            }
+        let SessionError::Database(said) = error else {
+            return Fault::At("reading procession_ledger".to_owned(), error.clone());
         };
-        known(outcome.before_it_began())
+        let failed = |words: String| Outcome::ended(End::Failed, words);
+        let outcome = match self.task.is_unresolved {
+            // A new table would say of each effect that it did not happen.
+            true if said.is_missing_table() => failed(format!(
+                "procession_ledger is gone from source '{source}', and what became of the tries \
+                 before try {} cannot be looked up; restore it, or look at the data yourself and \
+                 force-success / force-failure; nothing was run",
+                self.task.attempt
+            ))
+            .for_good(),
+            false if said.is_missing_table() => failed(format!(
+                "source '{source}' has no procession_ledger; run: procession source prepare \
+                 {source}; nothing was run"
+            ))
+            .for_good(),
+            // What is open is asked again: the right may come back.
+            false if said.is_denied() => self.denied("read", error).for_good(),
+            true if said.is_denied() => self.denied("read", error),
+            true | false => failed(format!(
+                "cannot read procession_ledger in source '{source}': {error}; nothing was run"
+            )),
+        };
+        known(classed(outcome, error).before_it_began())
+    }
+
+    /// A fault, and of a ledger that may not be written the cure: no further try would fare better.
+    fn refused(self, fault: Fault) -> Fault {
+        match fault {
+            Fault::At(place, error) | Fault::Before(place, error)
+                if place == LEDGER && error.is_denied() =>
+            {
+                known(classed(self.denied("write", &error).for_good(), &error))
+            }
+            other => other,
+        }
+    }
+
+    fn denied(self, verb: &str, error: &SessionError) -> Outcome {
+        let source = self.source_name();
+        let said = format!(
+            "not allowed to {verb} procession_ledger in source '{source}': {error}; nothing took \
+             effect; procession source check {source} tells what to grant"
+        );
+        Outcome::ended(End::Failed, said)
+    }
+
+    /// Reads the key on a connection of its own, within `kill_confirm`: somebody may hold the table,
+    /// and an address may swallow what is sent, for as long as anyone waits.
+    async fn look(self, target: &Target) -> Result<Found, String> {
+        self.say("looks in the ledger");
+        let limit = self.ctx.options.kill_confirm;
+        match timeout(limit, look(self.task, target)).await {
+            Ok(found) => found.map_err(|e| e.to_string()),
+            Err(_) => Err(format!("no answer within {limit:?}")),
+        }
+    }
+
+    /// A try of which the key could not be read after its end, that `outcome` tells of.
+    fn unseen(self, outcome: Outcome, error: &str) -> Outcome {
+        let said = outcome.message.map_or_else(String::new, |said| format!("{said}; "));
+        let source = self.source_name();
+        let said = format!(
+            "{said}it could not be looked up what became of it (source '{source}'): {error}"
+        );
+        Outcome::ended(End::Unknown, said)
     }
 
     fn source_name(self) -> String {

@@ -130,7 +130,7 @@ async fn gain_lock(
     Ok(())
 }
 
-/// Asks whether the row is still ours, now that nobody else can run it. While our own database does
+/// Asks whether the body may begin, now that nobody else can run it. While our own database does
 /// not answer, the session is kept awake, or its server would end it and free the lock; after
 /// `Options.away` the try gives up.
 async fn claim(
@@ -140,7 +140,7 @@ async fn claim(
 ) -> Result<(), NotReady> {
     let since = *asking.get_or_insert_with(Stopwatch::start);
     loop {
-        let why = match timeout(ctx.options.idle / 2, ctx.claim.still_ours()).await {
+        let why = match timeout(ctx.options.idle / 2, ctx.claim.may_begin()).await {
             Ok(Ok(true)) => return Ok(()),
             Ok(Ok(false)) => return Err(NotReady::Over(not_ours())),
             Ok(Err(error)) => format!("{error:#}"),

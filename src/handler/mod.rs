@@ -155,11 +155,16 @@ pub enum StopReason {
     Fenced,
 }
 
-/// Asks whether the row still belongs to this try; the question a body asks after it has gained
-/// its session lock and before it does anything.
+/// Asks whether the row still belongs to this try.
 pub trait Claim: Send + Sync {
-    /// Whether the row is still ours, by the database's word.
+    /// Whether the row is still ours, by the database's word. Only a question: who waits may ask it
+    /// as often as it likes.
     fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>>;
+
+    /// The same for a body that begins when the answer is yes: asked last, after it has gained its
+    /// session lock and before it does anything. From then on it counts as begun, and a process
+    /// that leaves does not take it for one that waits.
+    fn may_begin(&self) -> BoxFuture<'_, anyhow::Result<bool>>;
 
     /// Says in the row what the try waits for before its body, for whoever asks why nothing happens;
     /// `None` when it waits no longer. A row that cannot be written is only logged.
@@ -196,7 +201,7 @@ pub trait Record: Send + Sync {
 pub const NOT_OURS: &str = "the row belongs to another start by now";
 
 /// How an outcome says that what was to be stopped could not be seen to go, so that it may still run.
-pub const UNCONFIRMED: &str = "kill unconfirmed";
+pub use crate::domain::queue::KILL_UNCONFIRMED as UNCONFIRMED;
 
 /// How an outcome says that nothing of a dead worker's try is left to be ended.
 pub const NOTHING_RUNS: &str = "its worker died; nothing of it runs";
@@ -245,13 +250,14 @@ pub struct Context {
 }
 
 impl Context {
-    /// Asks for the claim; an error is the reason why nothing may be run.
+    /// Asks for the claim of a body that begins now; an error is the reason why nothing may be run.
     pub(crate) async fn claimed(&self) -> Result<(), String> {
-        match self.claim.still_ours().await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(format!("{NOT_OURS}; nothing was run")),
-            Err(e) => Err(format!("cannot ask whether the row is still ours: {e:#}")),
-        }
+        said_of_claim(self.claim.may_begin().await)
+    }
+
+    /// Asks whether the row is still ours, before something that is not the body yet.
+    pub(crate) async fn still_claimed(&self) -> Result<(), String> {
+        said_of_claim(self.claim.still_ours().await)
     }
 
     /// Returns when the body must stop, with the reason; never, when nobody asks.
@@ -265,6 +271,14 @@ impl Context {
                 return std::future::pending().await;
             }
         }
+    }
+}
+
+fn said_of_claim(answer: anyhow::Result<bool>) -> Result<(), String> {
+    match answer {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(format!("{NOT_OURS}; nothing was run")),
+        Err(e) => Err(format!("cannot ask whether the row is still ours: {e:#}")),
     }
 }
 

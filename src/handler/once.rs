@@ -4,20 +4,23 @@ use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::session::Session;
 use crate::domain::outcome::{End, Outcome, Outputs};
-use crate::handler::book::{self, Found};
+use crate::handler::book::{Book, Found};
 use crate::handler::ledger::{Desk, known};
 use crate::handler::target::{Body, Fault, classed, under_way};
 use crate::handler::{NOT_OURS, checks};
 
 const COMMIT: &str = "COMMIT";
-const LEDGER: &str = "writing procession_ledger";
-/// A savepoint that lives exactly as long as the transaction that we opened.
-const CANARY: &str = "procession_canary";
+/// Where the ledger is written.
+pub(crate) const LEDGER: &str = "writing procession_ledger";
 
 /// A recorded task with its body.
 pub(crate) struct Once<'a> {
-    pub(crate) desk: Desk<'a>,
-    pub(crate) body: &'a dyn Body,
+    desk: Desk<'a>,
+    body: &'a dyn Body,
+    book: Book<'a>,
+    /// A savepoint that lives exactly as long as the transaction that we opened. No two tries have
+    /// one of the same name, so that no body can set it again.
+    canary: String,
 }
 
 /// What ended a transaction that was ours.
@@ -28,7 +31,12 @@ enum EndedBy {
     Rollback,
 }
 
-impl Once<'_> {
+impl<'a> Once<'a> {
+    pub(crate) fn new(desk: Desk<'a>, body: &'a dyn Body, book: Book<'a>) -> Self {
+        let canary = format!("procession_{}", uuid::Uuid::new_v4().simple());
+        Self { desk, body, book, canary }
+    }
+
     /// Runs the transaction once. A fault leaves nothing behind but what its outcome says.
     pub(crate) async fn run(&self, session: &mut Session) -> Result<Outcome, Fault> {
         let ended = match self.open(session).await {
@@ -56,9 +64,9 @@ impl Once<'_> {
         };
         begun.map_err(|e| Fault::before("opening the transaction", e))?;
         let now = self.desk.ctx.record.now();
-        book::open(session, self.desk.task, now).await.map_err(|e| Fault::before(LEDGER, e))?;
+        self.book.open(session, now).await.map_err(|e| Fault::before(LEDGER, e))?;
         if session.dialect() == Dialect::Mysql {
-            let set = session.run(&format!("SAVEPOINT {CANARY}"), &[]).await;
+            let set = session.run(&format!("SAVEPOINT {}", self.canary), &[]).await;
             set.map_err(|e| Fault::before("setting a savepoint", e))?;
         }
         Ok(())
@@ -80,7 +88,7 @@ impl Once<'_> {
             move |e| Fault::At(place, e)
         };
         let kept = record.storable(&outcome.outputs);
-        if !book::close(session, task, &kept, record.now()).await.map_err(at(LEDGER))? {
+        if !self.book.close(session, &kept, record.now()).await.map_err(at(LEDGER))? {
             let said = "its row of procession_ledger was changed while it ran; rolled back";
             return Err(Fault::Said(said.to_owned()));
         }
@@ -106,12 +114,12 @@ impl Once<'_> {
         if session.dialect() != Dialect::Mysql {
             return Ok(None);
         }
-        match session.run(&format!("RELEASE SAVEPOINT {CANARY}"), &[]).await {
+        match session.run(&format!("RELEASE SAVEPOINT {}", self.canary), &[]).await {
             Ok(_) => return Ok(None),
             Err(SessionError::Database(error)) if error.is_no_savepoint() => {}
             Err(error) => return Err(at(error)),
         }
-        let found = book::read(session, self.desk.task).await.map_err(at)?;
+        let found = self.book.read(session).await.map_err(at)?;
         let is_there = found != Found::Nothing;
         if is_there || session.has_committed().await.map_err(at)? {
             return Ok(Some(EndedBy::Commit));
@@ -141,8 +149,8 @@ impl Once<'_> {
 
     /// The key stays `open`, so that no later try runs the body again.
     async fn leave_evidence(&self, session: &mut Session) -> Result<(), SessionError> {
-        if book::read(session, self.desk.task).await? == Found::Nothing {
-            book::open(session, self.desk.task, self.desk.ctx.record.now()).await?;
+        if self.book.read(session).await? == Found::Nothing {
+            self.book.open(session, self.desk.ctx.record.now()).await?;
         }
         session.commit().await
     }
@@ -168,7 +176,7 @@ impl Once<'_> {
         }
         let at = |e| Fault::At("after the rollback".to_owned(), e);
         let is_commit = matches!(&fault, Fault::At(place, _) if place == COMMIT);
-        match book::read(session, self.desk.task).await {
+        match self.book.read(session).await {
             Ok(Found::Done { attempt, outputs }) => Ok(self.desk.resolved(attempt, outputs)),
             Ok(Found::Open { .. }) => Err(known(torn(fault))),
             Ok(Found::Nothing) if is_commit => Err(fault),

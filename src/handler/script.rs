@@ -101,10 +101,10 @@ fn said_of(reason: StopReason) -> &'static str {
     }
 }
 
-/// Asks for the claim; again when an earlier start had to be ended first, which may have taken long.
+/// Ends an earlier start, which may take long, and asks for the claim behind it.
 async fn get_ready(task: &Task, ctx: &Context) -> Result<(), String> {
-    ctx.claimed().await?;
-    if earlier::end(task, ctx).await? { ctx.claimed().await } else { Ok(()) }
+    earlier::end(task, ctx).await?;
+    ctx.claimed().await
 }
 
 /// Who watches over a script.

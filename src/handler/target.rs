@@ -66,7 +66,7 @@ pub(crate) fn classed(outcome: Outcome, error: &SessionError) -> Outcome {
 
 /// Runs `body` on the task's data source.
 ///
-/// The order on its one connection: session lock, then `still_ours`, then the body. `kill -9` of a
+/// The order on its one connection: session lock, then `may_begin`, then the body. `kill -9` of a
 /// worker does not stop its CALL, but the server holds the lock exactly as long as that orphan
 /// lives; so who has the lock is alone, and who is alone asks whether it is still wanted.
 pub(crate) async fn run(task: &Task, ctx: &Context, body: &dyn Body) -> Outcome {

@@ -52,6 +52,29 @@ pub struct QueueEntry {
 }
 
 impl QueueEntry {
+    /// A row as it is generated: it waits, and nothing has happened to it.
+    pub fn generated(queue_id: QueueId, batch_id: BatchId, job_code: JobCode) -> Self {
+        Self {
+            queue_id,
+            batch_id,
+            job_code,
+            status: QueueStatus::Pending,
+            try_count: 0,
+            attempt: 0,
+            owner: None,
+            not_before: None,
+            start_time: None,
+            end_time: None,
+            error_message: None,
+            run_mode: None,
+            priority: None,
+            run_no: 1,
+            crash_count: 0,
+            unresolved: 0,
+            waits_on: None,
+        }
+    }
+
     /// Whether it is treated as absent.
     pub fn is_on_ice(&self) -> bool {
         self.status == QueueStatus::Skipped && self.run_mode == Some(RunMode::Ice)

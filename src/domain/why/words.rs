@@ -5,7 +5,7 @@ use crate::domain::lang::Lang;
 use crate::domain::queue::QueueStatus;
 use crate::domain::slots::{Full, Resource};
 use crate::domain::time::{Millis, span_words};
-use crate::domain::why::{Cure, Ledger, Why};
+use crate::domain::why::{Cure, Ledger, Opened, Why};
 
 impl Why {
     /// The reason as a sentence; `now` only turns moments into "in 12.0 s".
@@ -29,12 +29,12 @@ impl Why {
             Self::Parked(..) => "parked",
             Self::Runs(..) => "runs",
             Self::BeforeBody(_) => "before_body",
-            Self::Open(..) => "open",
+            Self::Open { .. } => "open",
             Self::Stopping { .. } => "stopping",
             Self::Upstream(_) => "upstream",
             Self::Ended(..) => "ended",
             Self::Unknown(..) => "unknown",
-            Self::NoProcess => "no_process",
+            Self::NoProcess(_) => "no_process",
             Self::Paused => "paused",
         }
     }
@@ -64,7 +64,9 @@ impl Why {
             ),
             Self::Runs(attempt, since) => format!("runs (start {attempt}{})", since_words(*since)),
             Self::BeforeBody(what) => format!("waits before its body: {what}"),
-            Self::Open(attempt, ledger, next) => open(*attempt, ledger, &next.in_english(now)),
+            Self::Open { attempt, ledger, next, said } => {
+                open((*attempt, said), ledger, &next.in_english(now))
+            }
             Self::Stopping { attempt, since, who } => {
                 let who = who.as_ref().map_or_else(String::new, |who| format!("; {who}"));
                 format!("is being stopped (start {attempt}{}){who}", since_words(*since))
@@ -75,9 +77,11 @@ impl Why {
             }
             Self::Ended(status, message) if message.is_empty() => format!("ended {status}"),
             Self::Ended(status, message) => format!("ended {status}: {message}"),
-            Self::NoProcess => {
-                "no living process dispatches this batch; go on with: procession run --resume"
-                    .to_owned()
+            Self::NoProcess(opened) => {
+                format!(
+                    "no living process dispatches this batch; go on with: {}",
+                    go_on(opened, Lang::En)
+                )
             }
             Self::Paused => "ready; the batch is paused by an operator".to_owned(),
         }
@@ -115,7 +119,9 @@ impl Why {
             ),
             Self::Runs(attempt, since) => format!("运行中(第 {attempt} 次{})", since_zh(*since)),
             Self::BeforeBody(what) => format!("执行前等待:{what}"),
-            Self::Open(attempt, ledger, next) => open_zh(*attempt, ledger, &next.in_chinese(now)),
+            Self::Open { attempt, ledger, next, said } => {
+                open_zh((*attempt, said), ledger, &next.in_chinese(now))
+            }
             Self::Stopping { attempt, since, who } => {
                 let who = who.as_ref().map_or_else(String::new, |who| format!(";{who}"));
                 format!("正在停止(第 {attempt} 次{}){who}", since_zh(*since))
@@ -124,11 +130,21 @@ impl Why {
             Self::Upstream(jobs) => format!("不会运行:{} 未成功", list(jobs, "等另外 # 个")),
             Self::Ended(status, message) if message.is_empty() => format!("已结束 {status}"),
             Self::Ended(status, message) => format!("已结束 {status}:{message}"),
-            Self::NoProcess => {
-                "没有存活的进程在调度此批次;继续请用:procession run --resume".to_owned()
+            Self::NoProcess(opened) => {
+                format!("没有存活的进程在调度此批次;继续请用:{}", go_on(opened, Lang::Zh))
             }
             Self::Paused => "已就绪;批次已被操作员暂停".to_owned(),
         }
+    }
+}
+
+fn go_on(opened: &Opened, lang: Lang) -> String {
+    match opened {
+        Opened::Ordered(no, group) => format!(
+            "procession run --resume --batch-no {no} --group {group}{}",
+            lang.pick(", or start procession serve", ",或启动 procession serve")
+        ),
+        Opened::Backfilled(id) => format!("procession backfill resume {id}"),
     }
 }
 
@@ -164,13 +180,16 @@ fn kept_for(what: &Resource, job: &JobCode) -> String {
     format!("ready; {which} is kept for {job}, whose turn is before")
 }
 
-fn open(attempt: u32, ledger: &Ledger, next: &str) -> String {
+fn open((attempt, said): (u32, &str), ledger: &Ledger, next: &str) -> String {
     let place = match ledger {
         Ledger::Source(name) => format!("ledger of source '{name}'"),
         Ledger::Metadata => "ledger of the metadata database".to_owned(),
         Ledger::Gone => "it has no ledger any more".to_owned(),
     };
-    format!("what became of try {attempt} is open; looked up by the next one ({place}): {next}")
+    let said = if said.is_empty() { String::new() } else { format!("; last said: {said}") };
+    format!(
+        "what became of try {attempt} is open; looked up by the next one ({place}): {next}{said}"
+    )
 }
 
 fn unknown(cure: Cure, job: &str, said: &str) -> String {
@@ -182,8 +201,8 @@ fn unknown(cure: Cure, job: &str, said: &str) -> String {
             format!("end it there by hand, or once more: procession job kill {job} --reason WHY")
         }
         Cure::LookAtData => format!(
-            "look at its data, then: procession job force-success {job} --reason WHY, or job rerun \
-             {job} --rerun-unknown --reason WHY"
+            "look at its data, then: procession job force-success {job} --reason WHY, or procession \
+             job rerun {job} --rerun-unknown --reason WHY"
         ),
     };
     let said = if said.is_empty() { String::new() } else { format!("{said}; ") };
@@ -205,13 +224,14 @@ fn slot_zh(full: &Full, holders: &[String]) -> String {
     format!("已就绪;等待{which}{slots}并发名额(已用 {used}/{limit}{holders})")
 }
 
-fn open_zh(attempt: u32, ledger: &Ledger, next: &str) -> String {
+fn open_zh((attempt, said): (u32, &str), ledger: &Ledger, next: &str) -> String {
     let place = match ledger {
         Ledger::Source(name) => format!("数据源 {name} 的账本"),
         Ledger::Metadata => "元数据库的账本".to_owned(),
         Ledger::Gone => "已无账本".to_owned(),
     };
-    format!("第 {attempt} 次的结果待查,由下一次查询({place}):{next}")
+    let said = if said.is_empty() { String::new() } else { format!(";上次信息:{said}") };
+    format!("第 {attempt} 次的结果待查,由下一次查询({place}):{next}{said}")
 }
 
 fn unknown_zh(cure: Cure, job: &str, said: &str) -> String {
@@ -223,8 +243,8 @@ fn unknown_zh(cure: Cure, job: &str, said: &str) -> String {
             format!("请在服务器上手工结束,或再次停止:procession job kill {job} --reason 原因")
         }
         Cure::LookAtData => format!(
-            "核对数据后执行:procession job force-success {job} --reason 原因,或 job rerun {job} \
-             --rerun-unknown --reason 原因"
+            "核对数据后执行:procession job force-success {job} --reason 原因,或 procession job rerun \
+             {job} --rerun-unknown --reason 原因"
         ),
     };
     let said = if said.is_empty() { String::new() } else { format!("{said};") };

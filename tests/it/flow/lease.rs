@@ -50,6 +50,18 @@ async fn beats_until(process: &mut QueueDispatcher, bench: &Bench, id: BatchId, 
     panic!("{wanted} never came, it is {}", bench.states(id).await);
 }
 
+async fn who_waits_for_another_lease_keeps_its_own(bench: Bench) {
+    let mut options = bench.options.clone();
+    options.lease_ms = 1_200;
+    let bench = Bench { clock: Clock::system(), options, ..bench };
+    let process = bench.process().await;
+    let until = query(&bench.url, "SELECT lease_until FROM cluster_node").await;
+    // As long as the lease that it waits for, and a little.
+    process.stay(Duration::from_millis(1_300)).await;
+    let now = query(&bench.url, "SELECT lease_until FROM cluster_node").await;
+    assert_ne!(now, until, "nobody renewed it meanwhile");
+}
+
 async fn a_process_that_cannot_renew_stops_its_bodies_in_time(bench: Bench) {
     let folder = tempfile::tempdir().expect("folder");
     let mut process = bench.process().await;
@@ -111,6 +123,7 @@ async fn a_fenced_process_finds_that_another_goes_on(bench: Bench) {
 on_each_database! {
     a_process_that_cannot_renew_stops_its_bodies_in_time
     a_fenced_process_finds_that_another_goes_on
+    who_waits_for_another_lease_keeps_its_own
 }
 
 /// A beat hangs at a row that somebody has locked, for longer than the lease lasts; the lease is

@@ -469,7 +469,42 @@ jobs:
     assert_eq!(told.len(), 2, "not what the operator did himself: {told:?}");
 }
 
+/// What became of a recorded job is open, and the present definition would have it looked up where it
+/// is not: there it would run once more.
+async fn what_is_open_is_not_looked_up_elsewhere(bench: Bench) {
+    query(&bench.url, "CREATE TABLE fx (job VARCHAR(50))").await;
+    let of = |url: &str, tx: &str| {
+        defs(&format!(
+            "
+sources: {{ s: {{ url: '{url}' }} }}
+jobs:
+  A: {{ type: SQL, source: s, tx: {tx}, sql: \"INSERT INTO fx VALUES ('A')\" }}
+"
+        ))
+    };
+    let (here, elsewhere) = (bench.url.clone(), format!("{}_other", bench.url));
+    let mut first = bench.process().await;
+    let ids = first.open(&of(&here, "ledger"), &order(), "test").await.expect("open");
+    first.beat().await.expect("beat");
+    drop(first);
+    bench.clock.advance(16_000);
+    let there = batch(&bench, ids[0]).await;
+    let mut heir = bench.process().await;
+    for latest in [of(&elsewhere, "ledger"), of(&here, "none")] {
+        let refused = heir.resume(&there, UnknownJobs::Leave, Some(&latest)).await;
+        let said = refused.expect_err("it would run twice").to_string();
+        assert!(said.starts_with("what became of A is open"), "{said}");
+    }
+    let same = of(&here, "ledger");
+    heir.resume(&there, UnknownJobs::Leave, Some(&same)).await.expect("resume");
+    finish(&bench, &mut heir).await;
+    assert_eq!(bench.states(ids[0]).await, "A=SUCCESS");
+    let count = query(&bench.url, "SELECT COUNT(*) FROM fx").await;
+    assert_eq!(count[0][0].as_deref(), Some("1"));
+}
+
 on_each_database! {
+    what_is_open_is_not_looked_up_elsewhere
     a_kill_after_the_crash_ends_the_orphan
     a_job_that_was_killed_before_the_crash_is_ended_by_the_heir
     a_time_limit_outlives_the_crash

@@ -2,6 +2,7 @@
 
 use crate::util::bench::{Bench, Ran, Recorded};
 use crate::util::{Scratch, migrated, query, session, with_scratch};
+use procession::db::session::Session;
 use procession::domain::check::Grade;
 use procession::domain::check::SuccessRule;
 use procession::domain::expr::Expr;
@@ -13,6 +14,7 @@ use procession::domain::tx_class::TxClass;
 use procession::handler::StopReason;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 const EACH: [DialectName; 3] = [DialectName::Sqlite, DialectName::Mysql, DialectName::Postgres];
 const SERVERS: [DialectName; 2] = [DialectName::Mysql, DialectName::Postgres];
@@ -258,6 +260,7 @@ async fn mariadb_a_procedure_that_commits_is_caught() {
             ("begins", "START TRANSACTION; INSERT INTO fx VALUES ('a'); COMMIT"),
             ("ddl", "INSERT INTO fx VALUES ('a'); CREATE OR REPLACE TABLE made (a INT)"),
             ("undoes", "ROLLBACK; INSERT INTO fx VALUES ('a'); COMMIT"),
+            ("sets", "INSERT INTO fx VALUES ('a'); COMMIT; SAVEPOINT procession_canary"),
         ] {
             let well = format!("CREATE PROCEDURE {name} () BEGIN {text}; END");
             let badly = format!("CREATE PROCEDURE {name}_badly () BEGIN {text}; {fail}; END");
@@ -579,4 +582,202 @@ async fn a_body_can_ask_its_session_for_its_key() {
         })
         .await;
     }
+}
+
+/// How somebody else takes the whole ledger, and how to see that he waits for it.
+fn seizure(dialect: DialectName) -> (&'static str, &'static str) {
+    match dialect {
+        DialectName::Mysql => (
+            "LOCK TABLES procession_ledger WRITE",
+            "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state \
+             LIKE 'Waiting for table metadata lock%'",
+        ),
+        _ => (
+            "LOCK TABLE procession_ledger IN ACCESS EXCLUSIVE MODE",
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND \
+             wait_event_type = 'Lock'",
+        ),
+    }
+}
+
+async fn seize(db: &Scratch) -> Session {
+    let mut other = session(&db.url).await;
+    if db.dialect == DialectName::Postgres {
+        other.begin().await.expect("begin");
+    }
+    other.run(seizure(db.dialect).0, &[]).await.expect("the lock");
+    other
+}
+
+/// A look that nobody answers ends, and says so.
+#[tokio::test]
+async fn a_ledger_that_somebody_holds_keeps_no_row_waiting() {
+    for dialect in SERVERS {
+        with_scratch(dialect, |db| async move {
+            prepared(&db).await;
+            let bench = |body: &str| {
+                let short = Duration::from_secs(2);
+                sql(&db, body, "k", 1).options(|options| options.kill_confirm = short)
+            };
+            let other = seize(&db).await;
+            let looks = bench("SELECT 1").end_orphan();
+            let ran = tokio::time::timeout(Duration::from_secs(20), looks).await.expect("an end");
+            assert_end(&ran, End::Unknown);
+            assert_says(
+                &ran,
+                "could not be looked up what became of it (source 'ledger'): no answer",
+            );
+            assert_says(&ran, "looks in the ledger");
+            other.close().await;
+
+            let sleep = match dialect {
+                DialectName::Mysql => "DO SLEEP(20)",
+                _ => "SELECT pg_sleep(20)",
+            };
+            let busy = match dialect {
+                DialectName::Mysql => {
+                    "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND \
+                     info LIKE 'DO SLEEP%'"
+                }
+                _ => {
+                    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND \
+                     state = 'active' AND query LIKE 'SELECT pg_sleep%'"
+                }
+            };
+            // Granted when the body's transaction is gone, so before the look.
+            let lock = async {
+                db.wait_for(busy, "1").await;
+                seize(&db).await
+            };
+            let waits = db.wait_for(seizure(dialect).1, "1");
+            let stopped = bench(&format!("INSERT INTO fx VALUES ('x'); {sleep}"))
+                .stop_when(StopReason::TimedOut, waits);
+            let (ran, other) = tokio::join!(stopped, lock);
+            assert_end(&ran, End::Unknown);
+            assert_says(&ran, "stopped on the server; it could not be looked up");
+            other.close().await;
+            assert_eq!(effects(&db).await, "0");
+        })
+        .await;
+    }
+}
+
+/// The first read is cut off: as if the connection had broken in the middle.
+#[tokio::test]
+async fn a_connection_that_breaks_while_the_key_is_read_is_not_charged() {
+    for dialect in SERVERS {
+        with_scratch(dialect, |db| async move {
+            prepared(&db).await;
+            let other = seize(&db).await;
+            let cut = async {
+                db.wait_for(seizure(dialect).1, "1").await;
+                let cut = match dialect {
+                    DialectName::Mysql => {
+                        let find = "SELECT id FROM information_schema.processlist WHERE db = \
+                                    DATABASE() AND state LIKE 'Waiting for table metadata lock%'";
+                        format!("KILL CONNECTION {}", db.value(find).await)
+                    }
+                    _ => "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = \
+                          current_database() AND wait_event_type = 'Lock'"
+                        .to_owned(),
+                };
+                query(&db.url, &cut).await;
+            };
+            let (ran, ()) = tokio::join!(sql(&db, "SELECT 1", "k", 1).run(), cut);
+            other.close().await;
+            assert_end(&ran, End::Unknown);
+            assert_says(&ran, "reading procession_ledger: connection lost");
+            assert_eq!((ran.outcome.reach, ran.outcome.retry), (Reach::Body, Retry::Allowed));
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn an_open_try_is_looked_up_or_nothing_is_advised_that_would_lose_it() {
+    for dialect in EACH {
+        with_scratch(dialect, |db| async move {
+            prepared(&db).await;
+            let open = || {
+                let mut bench = sql(&db, "INSERT INTO fx VALUES ('x')", "k", 3);
+                bench.task.is_unresolved = true;
+                bench
+            };
+            db.setup(&["ALTER TABLE procession_ledger RENAME TO away"]).await;
+            let ran = open().run().await;
+            assert_end(&ran, End::Failed);
+            assert_eq!((ran.outcome.reach, ran.outcome.retry), (Reach::Before, Retry::Never));
+            assert_says(&ran, "procession_ledger is gone from source 'ledger', and what became of");
+            assert!(!ran.message().contains("prepare"), "{}", ran.message());
+            db.setup(&["ALTER TABLE away RENAME TO procession_ledger"]).await;
+            let ran = open().run().await;
+            assert_end(&ran, End::Success);
+            assert_says(&ran, "no earlier try took effect (ledger); runs it");
+            assert_eq!(effects(&db).await, "1");
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_user_who_may_not_write_the_ledger_is_told_the_cure() {
+    for dialect in SERVERS {
+        with_scratch(dialect, |db| async move {
+            prepared(&db).await;
+            let user = format!("u{}", &db.name[db.name.len() - 12..]);
+            let (make, to, away) = match dialect {
+                DialectName::Postgres => (
+                    format!("CREATE ROLE {user} LOGIN"),
+                    user.clone(),
+                    vec![format!("DROP OWNED BY {user}"), format!("DROP ROLE {user}")],
+                ),
+                _ => (
+                    format!("CREATE USER {user}@'%'"),
+                    format!("{user}@'%'"),
+                    vec![format!("DROP USER {user}@'%'")],
+                ),
+            };
+            db.setup(&[&make, &format!("GRANT SELECT, INSERT ON fx TO {to}")]).await;
+            let before =
+                db.url.split_once("://").expect("a URL").1.split_once('@').expect("a user").0;
+            let url = db.url.replacen(&format!("://{before}@"), &format!("://{user}@"), 1);
+            let mut found = Vec::new();
+            for right in [None, Some("SELECT"), Some("INSERT"), Some("UPDATE")] {
+                if let Some(right) = right {
+                    db.setup(&[&format!("GRANT {right} ON procession_ledger TO {to}")]).await;
+                }
+                found.push(sql(&db, "INSERT INTO fx VALUES ('x')", "k", 1).at(&url).run().await);
+            }
+            for statement in &away {
+                db.setup(&[statement]).await;
+            }
+            let well = found.pop().expect("the last");
+            for (ran, verb) in found.iter().zip(["read", "write", "write"]) {
+                assert_end(ran, End::Failed);
+                assert_eq!(ran.outcome.retry, Retry::Never);
+                assert_says(
+                    ran,
+                    &format!("not allowed to {verb} procession_ledger in source 'ledger'"),
+                );
+                assert_says(ran, "procession source check ledger tells what to grant");
+            }
+            assert_end(&well, End::Success);
+            assert_eq!(effects(&db).await, "1");
+        })
+        .await;
+    }
+}
+
+/// A body that points its session elsewhere, even to a table of the same name.
+#[tokio::test]
+async fn postgres_the_ledger_is_that_of_before_the_body() {
+    with_scratch(DialectName::Postgres, |db| async move {
+        prepared(&db).await;
+        let body = "CREATE SCHEMA other; SET search_path TO other; \
+                    CREATE TABLE procession_ledger (a int); INSERT INTO public.fx VALUES ('x')";
+        let ran = sql(&db, body, "k", 1).run().await;
+        assert_end(&ran, End::Success);
+        assert_eq!((effects(&db).await.as_str(), ledger(&db).await.as_str()), ("1", "k=done#1"));
+    })
+    .await;
 }

@@ -157,6 +157,7 @@ async fn a_wait_ends_when_the_row_is_not_ours_any_more() {
         for (bench, what) in [(away, "source 'ledger' is away"), (orphan, "an earlier start of it")]
         {
             let claim = bench.claim.clone();
+            let begun = || claim.2.load(Ordering::SeqCst);
             let (ran, start) = tokio::join!(bench.run(), async {
                 claim.waits_on(what).await;
                 claim.0.store(false, Ordering::SeqCst);
@@ -169,6 +170,8 @@ async fn a_wait_ends_when_the_row_is_not_ours_any_more() {
             );
             assert_eq!((ran.outcome.end.clone(), ran.outcome.reach), (End::Failed, Reach::Before));
             assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+            // Who is taken for begun is not handed back by a process that leaves.
+            assert_eq!(begun(), 0, "who waits has not begun");
         }
         other.close().await;
     })
@@ -196,6 +199,7 @@ async fn the_row_says_which_session_of_an_earlier_start_it_waits_for() {
         assert_eq!(said, wanted);
         assert_eq!(claim.1.borrow().last(), Some(&None));
         assert!(ran.text().contains("the earlier start is gone after "), "{}", ran.text());
+        assert_eq!(claim.2.load(Ordering::SeqCst), 1, "asked once, last of all");
         let mut after = session(&db.url).await;
         assert_eq!(after.lock_holder("nobody's").await.expect("holder"), None);
     })
@@ -280,6 +284,10 @@ impl Claim for SlowClaim {
             }
         }
         .boxed()
+    }
+
+    fn may_begin(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
+        self.still_ours()
     }
 
     fn waits_on(&self, _what: Option<String>) -> BoxFuture<'_, ()> {

@@ -40,23 +40,8 @@ pub(super) async fn rows_are_generated_in_order(place: Place) {
     tx.commit().await.expect("commit");
     let rows = rows_of(&place, id).await;
     let expected = |at: usize, job_code: &str, not_before| QueueEntry {
-        queue_id: rows[at].queue_id,
-        batch_id: id,
-        job_code: code(job_code),
-        status: QueueStatus::Pending,
-        try_count: 0,
-        attempt: 0,
-        owner: None,
         not_before,
-        start_time: None,
-        end_time: None,
-        error_message: None,
-        run_mode: None,
-        priority: None,
-        run_no: 1,
-        crash_count: 0,
-        unresolved: 0,
-        waits_on: None,
+        ..QueueEntry::generated(rows[at].queue_id, id, code(job_code))
     };
     let found = [
         expected(0, "ignored", None),

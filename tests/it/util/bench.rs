@@ -17,7 +17,7 @@ use procession::handler::{
     BatchEnd, Batches, Claim, Context, Options, Record, StopReason, Task, Write, find,
 };
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Once};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -25,7 +25,12 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// Whether the row is ours, as the test says; and what its try said it waits on.
-pub(crate) struct Says(pub(crate) AtomicBool, pub(crate) watch::Sender<Vec<Option<String>>>);
+/// Last, how often a body was allowed to begin.
+pub(crate) struct Says(
+    pub(crate) AtomicBool,
+    pub(crate) watch::Sender<Vec<Option<String>>>,
+    pub(crate) AtomicU32,
+);
 
 impl Says {
     /// Returns when the try says that it waits on something that begins so, with all of it.
@@ -41,6 +46,11 @@ impl Says {
 impl Claim for Says {
     fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
         async { Ok(self.0.load(Ordering::SeqCst)) }.boxed()
+    }
+
+    fn may_begin(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
+        self.2.fetch_add(1, Ordering::SeqCst);
+        self.still_ours()
     }
 
     fn waits_on(&self, what: Option<String>) -> BoxFuture<'_, ()> {
@@ -166,7 +176,11 @@ impl Bench {
             last_checks: BTreeMap::new(),
         };
         let (stop, receiver) = watch::channel(None);
-        let claim = Arc::new(Says(AtomicBool::new(true), watch::channel(Vec::new()).0));
+        let claim = Arc::new(Says(
+            AtomicBool::new(true),
+            watch::channel(Vec::new()).0,
+            AtomicU32::default(),
+        ));
         let log = RunLog::new(1_000_000);
         let options = Options {
             interpreters: BTreeMap::from([("sh".to_owned(), "/bin/sh".into())]),
