@@ -4,7 +4,7 @@ use crate::app::{self, App, EmptyDatabase};
 use crate::cli::define::By;
 use crate::cli::order::{self, OrderArgs};
 use crate::cli::run::{announce, take_file};
-use crate::cli::{BatchRef, Ended, Global, batch, out};
+use crate::cli::{BatchRef, Ended, Global, batch, breach, out};
 use crate::domain::batch::Batch;
 use crate::domain::lang::Lang;
 use crate::domain::queue::QueueStatus;
@@ -49,6 +49,7 @@ pub(super) async fn open(global: &Global, args: OpenArgs) -> Result<Ended> {
     if !args.quiet {
         announce(&app, &ids, global.lang()).await?;
     }
+    breach::warn(&app, &defs, global.lang()).await?;
     let mut documents = Vec::new();
     for id in &ids {
         let view = batch::view(&app, *id).await?;
