@@ -5,6 +5,7 @@ use crate::nodes::Worker;
 use crate::proxy::{End, Moment, Orders, Proxy, Way};
 use crate::servers::{Server, Stop};
 use nix::sys::signal::Signal;
+use procession::domain::source::DialectName;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -116,8 +117,8 @@ impl Nemesis<'_> {
                 let end = self.dice.pick(&[(1, End::Reset), (1, End::Close)]);
                 self.proxy.cut_all(end);
             }
-            Trouble::CommitLost => self.cut("commit", Moment::Before).await,
-            Trouble::AnswerLost => self.cut("commit", Moment::Answered).await,
+            Trouble::CommitLost => self.cut(self.commit(), Moment::Before).await,
+            Trouble::AnswerLost => self.cut(self.commit(), Moment::Answered).await,
             Trouble::CallCut => self.cut("call", Moment::Forwarded).await,
             Trouble::BlackHole => self.while_healed_later(Orders::black_hole()).await,
             Trouble::OneWay => {
@@ -133,6 +134,15 @@ impl Nemesis<'_> {
                 sleep(Duration::from_millis(self.dice.between(0, 2_000))).await;
                 self.server.start_again().await;
             }
+        }
+    }
+
+    /// A COMMIT as it goes over the line; the word alone is also met in `SET autocommit`, with which
+    /// every recorded body begins on MySQL.
+    fn commit(&self) -> &'static str {
+        match self.server.dialect {
+            DialectName::Postgres => "commit\0",
+            _ => "\u{3}commit",
         }
     }
 
