@@ -55,6 +55,7 @@ pub mod text;
 pub mod time;
 pub mod timeline;
 mod token;
+pub mod trigger;
 pub mod trigger_rule;
 pub mod tx_class;
 pub mod verdict;

@@ -10,8 +10,10 @@ pub mod batch;
 pub mod breach;
 pub mod claim;
 mod columns;
+pub mod firing;
 pub mod history;
 pub mod job;
+pub mod lock;
 pub mod log;
 pub mod node;
 pub mod outbox;
@@ -20,6 +22,7 @@ pub mod queue;
 pub mod run_mode;
 pub mod secret;
 mod shared;
+pub mod trigger;
 pub mod version;
 pub mod within;
 
