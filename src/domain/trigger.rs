@@ -1,7 +1,10 @@
 //! A schedule: when it fires, what it hands over then, and what is done about misses, overlaps and
 //! failures.
 
-use crate::domain::batch::AskedOrder;
+mod order;
+
+pub use order::{At, Given, KNOWN, NumberRule, OrderError, ScheduledOrder};
+
 use crate::domain::firing::TriggerId;
 use crate::domain::id::{GroupCode, TriggerCode};
 use crate::domain::misfire::{Misfire, Planned};
@@ -37,7 +40,7 @@ pub struct TriggerDef {
     pub handler: String,
     /// What it hands over: `{"batchNo":"month(-1)","type":"monthly"}`; none for a handler that needs
     /// none.
-    pub order: Option<AskedOrder>,
+    pub order: Option<ScheduledOrder>,
     /// What is done about planned times that were missed.
     pub misfire: Misfire,
     /// What a firing does while the batch before it still runs.
