@@ -21,6 +21,7 @@ mod heartbeat;
 mod late;
 mod leaving;
 mod lists;
+pub mod meter;
 mod node;
 pub mod opening;
 mod orphans;
