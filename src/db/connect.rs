@@ -1,6 +1,7 @@
 //! Opens the metadata database with the settings that our promises need, and looks whether the
 //! server keeps them.
 
+use crate::db::hint::Hub;
 use crate::db::pool::{End, Plan, Pool};
 use crate::db::{Db, Dialect, Error, Pools, Result, Tx};
 use futures_util::future::BoxFuture;
@@ -65,7 +66,9 @@ impl Db {
             Dialect::Mysql => mysql(url, &shown, settings).await?,
             Dialect::Postgres => postgres(url, &shown, settings).await?,
         };
-        Ok(Self { pools, shown: shown.into() })
+        let db = Self { pools, shown: shown.into(), hub: Hub::new() };
+        db.learn_to_hint().await;
+        Ok(db)
     }
 }
 

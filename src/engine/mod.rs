@@ -18,6 +18,7 @@ mod finishing;
 mod gate;
 pub mod generating;
 mod heartbeat;
+pub mod hints;
 mod late;
 mod leaving;
 mod lists;

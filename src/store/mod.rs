@@ -10,6 +10,7 @@ pub mod batch;
 pub mod breach;
 pub mod claim;
 mod columns;
+pub mod hint;
 pub mod history;
 pub mod job;
 pub mod log;
