@@ -1,7 +1,11 @@
 //! Opens the metadata database with the settings that our promises need, and looks whether the
 //! server keeps them.
 
+<<<<<<< HEAD
 use crate::db::keeping::{Keeping, postgres_session, prepare_postgres};
+=======
+use crate::db::hint::Hub;
+>>>>>>> http
 use crate::db::pool::{End, Plan, Pool};
 use crate::db::{Db, Dialect, Error, Pools, Result, Tx};
 use secrecy::{ExposeSecret, SecretString};
@@ -67,7 +71,9 @@ impl Db {
             Dialect::Mysql => mysql(url, &shown, settings).await?,
             Dialect::Postgres => postgres(url, &shown, settings).await?,
         };
-        Ok(Self { pools, shown: shown.into() })
+        let db = Self { pools, shown: shown.into(), hub: Hub::new() };
+        db.learn_to_hint().await;
+        Ok(db)
     }
 }
 

@@ -9,6 +9,7 @@ mod decode;
 pub mod dialect;
 mod error;
 pub mod fault;
+pub mod hint;
 pub mod holder;
 mod house;
 mod keeping;
@@ -30,6 +31,7 @@ pub use error::Error;
 pub use keeping::Keeping;
 pub use row::{Row, Value};
 
+use hint::Hub;
 use lent::Lent;
 use pool::Pool;
 use sqlx::{AssertSqlSafe, MySql, Postgres, Sqlite};
@@ -44,6 +46,8 @@ pub struct Db {
     pools: Pools,
     /// Its URL without the password, for messages.
     shown: Arc<str>,
+    /// Where hints meet.
+    hub: Arc<Hub>,
 }
 
 #[derive(Clone, Debug)]
@@ -63,6 +67,9 @@ enum Pools {
 #[derive(Debug)]
 pub struct Tx {
     inner: TxInner,
+    hub: Arc<Hub>,
+    /// Given when it is committed.
+    hints: Vec<&'static str>,
 }
 
 #[derive(Debug)]
@@ -109,17 +116,21 @@ impl Db {
             Pools::Mysql(pool) => TxInner::Mysql(pool.begin("BEGIN").await?),
             Pools::Postgres(pool) => TxInner::Postgres(pool.begin("BEGIN").await?),
         };
-        Ok(Tx { inner })
+        Ok(self.tx(inner))
     }
 
     /// Opens a transaction that only reads; on SQLite it waits for no writer.
     pub async fn read(&self) -> Result<Tx> {
         match &self.pools {
             Pools::Sqlite { reader, .. } => {
-                Ok(Tx { inner: TxInner::Sqlite(reader.begin("BEGIN").await?) })
+                Ok(self.tx(TxInner::Sqlite(reader.begin("BEGIN").await?)))
             }
             Pools::Mysql(_) | Pools::Postgres(_) => self.begin().await,
         }
+    }
+
+    fn tx(&self, inner: TxInner) -> Tx {
+        Tx { inner, hub: Arc::clone(&self.hub), hints: Vec::new() }
     }
 
     /// Closes all connections, waiting for those in use.
@@ -273,7 +284,9 @@ impl Tx {
             TxInner::Sqlite(lent) => lent.commit().await,
             TxInner::Mysql(lent) => lent.commit().await,
             TxInner::Postgres(lent) => lent.commit().await,
-        }
+        }?;
+        self.hub.ring(&self.hints);
+        Ok(())
     }
 
     /// Undoes everything since `begin`, and waits until it is undone.

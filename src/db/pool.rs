@@ -160,6 +160,11 @@ impl<DB: Driver> Pool<DB> {
         }
     }
 
+    /// How a connection of it is made.
+    pub(in crate::db) fn options(&self) -> &Options<DB> {
+        &self.0.plan.options
+    }
+
     /// Closes all connections, waiting for those in use.
     pub(in crate::db) async fn close(&self) {
         let _all = self.0.places.acquire_many(self.0.plan.most.max(1)).await;

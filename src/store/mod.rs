@@ -11,6 +11,7 @@ pub mod breach;
 pub mod claim;
 mod columns;
 pub mod firing;
+pub mod hint;
 pub mod history;
 pub mod job;
 pub mod lock;

@@ -67,6 +67,12 @@ const BANS: &[Ban] = &[
         because: "one door to SQL keeps one text for three databases",
     },
     Ban {
+        words: &["prometheus_client"],
+        within: &[],
+        except: &["engine/meter"],
+        because: "whoever counts says plain values to the meter",
+    },
+    Ban {
         words: &["tokio::spawn", "task::spawn", "spawn_local", "thread::spawn", "JoinSet"],
         within: &[],
         except: &["engine/", "app", "handler/"],
