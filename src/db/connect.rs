@@ -1,11 +1,8 @@
 //! Opens the metadata database with the settings that our promises need, and looks whether the
 //! server keeps them.
 
-<<<<<<< HEAD
-use crate::db::keeping::{Keeping, postgres_session, prepare_postgres};
-=======
 use crate::db::hint::Hub;
->>>>>>> http
+use crate::db::keeping::{Keeping, postgres_session, prepare_postgres};
 use crate::db::pool::{End, Plan, Pool};
 use crate::db::{Db, Dialect, Error, Pools, Result, Tx};
 use secrecy::{ExposeSecret, SecretString};
@@ -83,7 +80,10 @@ impl Db {
     pub async fn beside(&self, settings: &Settings) -> Result<Self> {
         match self.dialect() {
             Dialect::Sqlite => Ok(self.clone()),
-            Dialect::Mysql | Dialect::Postgres => Self::connect(settings).await,
+            Dialect::Mysql | Dialect::Postgres => {
+                let other = Self::connect(settings).await?;
+                Ok(Self { hub: self.hub.clone(), ..other })
+            }
         }
     }
 }
