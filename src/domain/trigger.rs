@@ -126,6 +126,11 @@ impl Timing {
         ("FIXED_RATE", self.every_sec.to_string())
     }
 
+    /// Whether it is over once the clock gives it no next time.
+    pub fn ends_without_next(&self) -> bool {
+        true
+    }
+
     /// The IANA name of its zone.
     pub fn zone_name(&self) -> &str {
         "UTC"

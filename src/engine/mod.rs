@@ -37,6 +37,7 @@ pub mod standing;
 mod starting;
 mod stopping;
 mod telling;
+pub mod trigger;
 mod turning;
 mod watching;
 mod worker;

@@ -6,6 +6,7 @@ use crate::domain::id::{BatchId, NodeId};
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
+use std::collections::HashSet;
 
 const COLUMNS: &str = "firing_id, trigger_id, planned_at, nominal_date, source, status, fire_at, owner, \
      attempt, params, parent_batch_id, missed_until, batch_no, reason, fired_at";
@@ -94,6 +95,15 @@ pub async fn of_trigger(tx: &mut Tx, trigger: TriggerId, limit: u32) -> Result<V
 pub async fn find(tx: &mut Tx, id: FiringId) -> Result<Option<Firing>> {
     let sql = format!("SELECT {COLUMNS} FROM job_firing WHERE firing_id = ?");
     Ok(read(tx, &sql, &[id.0.into()]).await?.pop())
+}
+
+/// The planned times from `first` on that have a row.
+pub async fn planned_since(tx: &mut Tx, first: Millis) -> Result<HashSet<(TriggerId, Millis)>> {
+    let sql = "SELECT trigger_id, planned_at FROM job_firing WHERE planned_at >= ?";
+    let rows = tx.fetch_all(sql, &[first.to_utc().into()]).await?;
+    let read =
+        |row: &Row| Ok((TriggerId(row.int("trigger_id")?), Millis::from(row.time("planned_at")?)));
+    rows.iter().map(read).collect()
 }
 
 /// Whether a schedule has a row for this planned time.

@@ -24,6 +24,8 @@ pub struct Due {
     pub revision: i64,
     /// Its next planned time.
     pub next_time: Millis,
+    /// Its newest planned time that has a row.
+    pub last_time: Option<Millis>,
 }
 
 /// Where a schedule stands.
@@ -44,7 +46,7 @@ pub struct Standing {
 pub async fn due(tx: &mut Tx, horizon: Millis, limit: u32) -> Result<Vec<Due>> {
     let rows = tx
         .fetch_all(
-            "SELECT trigger_id, revision, next_time FROM job_trigger_time WHERE next_time <= ? \
+            "SELECT trigger_id, revision, next_time, last_time FROM job_trigger_time WHERE next_time <= ? \
              ORDER BY next_time, trigger_id LIMIT ?",
             &[horizon.to_utc().into(), limit.into()],
         )
@@ -55,6 +57,7 @@ pub async fn due(tx: &mut Tx, horizon: Millis, limit: u32) -> Result<Vec<Due>> {
             trigger_id: TriggerId(row.int("trigger_id")?),
             revision: row.int("revision")?,
             next_time: row.time("next_time")?.into(),
+            last_time: row.opt_time("last_time")?.map(Into::into),
         })
     };
     rows.iter().map(due).collect()
@@ -85,8 +88,12 @@ pub async fn advance(tx: &mut Tx, rows: &[Standing], now: Millis) -> Result<()> 
     written.context("write job_trigger_time")
 }
 
+/// A schedule, or why it cannot be read.
+pub type Found = (TriggerId, std::result::Result<Trigger, String>);
+
 /// Schedules by their keys.
-pub async fn by_ids(tx: &mut Tx, ids: &[TriggerId]) -> Result<Vec<Trigger>> {
+/// One that cannot be read is given with the reason, so that it stops no other.
+pub async fn by_ids(tx: &mut Tx, ids: &[TriggerId]) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     for chunk in ids.chunks(1_000) {
         let places = vec!["?"; chunk.len()].join(", ");
@@ -94,7 +101,8 @@ pub async fn by_ids(tx: &mut Tx, ids: &[TriggerId]) -> Result<Vec<Trigger>> {
         let values: Vec<_> = chunk.iter().map(|id| id.0.into()).collect();
         let rows = tx.fetch_all(&sql, &values).await.context("read job_trigger")?;
         for row in &rows {
-            found.push(trigger(row)?);
+            let id = TriggerId(row.int("trigger_id")?);
+            found.push((id, trigger(row).map_err(|e| format!("{e:#}"))));
         }
     }
     Ok(found)

@@ -1,0 +1,4 @@
+//! The trigger core: schedules become firings, firings become batches.
+
+pub mod planner;
+mod telling;
