@@ -131,6 +131,11 @@ impl Timing {
         true
     }
 
+    /// Its zone.
+    pub fn zone(&self) -> chrono_tz::Tz {
+        chrono_tz::UTC
+    }
+
     /// The IANA name of its zone.
     pub fn zone_name(&self) -> &str {
         "UTC"

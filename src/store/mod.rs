@@ -10,6 +10,8 @@ pub mod batch;
 pub mod breach;
 pub mod claim;
 mod columns;
+pub mod epoch;
+pub mod fired;
 pub mod firing;
 pub mod hint;
 pub mod history;

@@ -3,7 +3,7 @@
 //! Whoever writes either holds the schedule lock, so that a pass and an operator never meet over one.
 
 use crate::db::Row;
-use crate::domain::firing::TriggerId;
+use crate::domain::firing::{FiringStatus, TriggerId};
 use crate::domain::id::{GroupCode, TriggerCode};
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerDef, TriggerStatus};
@@ -63,10 +63,34 @@ pub async fn due(tx: &mut Tx, horizon: Millis, limit: u32) -> Result<Vec<Due>> {
     rows.iter().map(due).collect()
 }
 
-/// The next planned time of all schedules.
-pub async fn next(tx: &mut Tx) -> Result<Option<Millis>> {
-    let row = tx.fetch_optional("SELECT MIN(next_time) AS at FROM job_trigger_time", &[]).await?;
-    Ok(row.map(|row| row.opt_time("at")).transpose()?.flatten().map(Into::into))
+/// What the trigger core may have to do, from one statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outlook {
+    /// The next planned time of all schedules.
+    pub next: Option<Millis>,
+    /// When the first of the pending firings is to be done.
+    pub pending: Option<Millis>,
+    /// Since when the first of the firings waits that wait for a batch.
+    pub waiting: Option<Millis>,
+}
+
+/// Looks what there is to do; asked every second or two by every node, so it is one statement over
+/// indexes.
+pub async fn outlook(tx: &mut Tx) -> Result<Outlook> {
+    let sql = "SELECT 1 AS what, MIN(next_time) AS at FROM job_trigger_time \
+         UNION ALL SELECT 2, MIN(fire_at) FROM job_firing WHERE status = ? \
+         UNION ALL SELECT 3, MIN(fire_at) FROM job_firing WHERE status = ?";
+    let values = [FiringStatus::Pending.as_str().into(), FiringStatus::Waiting.as_str().into()];
+    let mut found = Outlook::default();
+    for row in tx.fetch_all(sql, &values).await.context("look at schedules and firings")? {
+        let at = row.opt_time("at")?.map(Millis::from);
+        match row.int("what")? {
+            1 => found.next = at,
+            2 => found.pending = at,
+            _ => found.waiting = at,
+        }
+    }
+    Ok(found)
 }
 
 /// Writes where schedules stand, for many in few statements.

@@ -54,8 +54,6 @@ pub struct Pass {
     pub firings: Vec<Firing>,
     /// Whether more is due than one pass takes.
     pub more: bool,
-    /// When the next schedule is due; only known after a pass that found nothing.
-    pub next: Option<Millis>,
 }
 
 /// The lock row was not there.
@@ -94,9 +92,8 @@ impl Planner {
         let now = self.due_time(&mut tx).await?;
         let due = trigger::due(&mut tx, now.plus(AHEAD_MS), LIMIT).await?;
         if due.is_empty() {
-            let next = trigger::next(&mut tx).await?;
             tx.rollback().await?;
-            return Ok(Pass { next, ..Pass::default() });
+            return Ok(Pass::default());
         }
         if held.owner.as_ref() != Some(&self.node) {
             lock::sign(&mut tx, SCHEDULE_LOCK, &self.node, now).await?;
@@ -121,7 +118,7 @@ impl Planner {
         let done = self.clock.uptime();
         self.meter.lock(gained.since(asked), done.since(gained));
         let more = due.len() == usize::try_from(LIMIT)?;
-        Ok(Pass { firings, more, next: None })
+        Ok(Pass { firings, more })
     }
 
     /// What counts as now: the database's clock, for it is the same for all nodes. A clock of ours that
@@ -201,7 +198,8 @@ impl Planner {
         let plan = match next_after(due.next_time.plus(-1)) {
             Ok(Some(first)) => {
                 let span = (now, now.plus(AHEAD_MS));
-                misfire::plan(due.trigger_id, first, span, known.def.misfire, next_after)
+                let of = (due.trigger_id, known.def.handler.as_str());
+                misfire::plan(of, first, span, known.def.misfire, next_after)
             }
             Ok(None) => Ok(misfire::Plan { rows: Vec::new(), next: None, last: None }),
             Err(error) => Err(error),
