@@ -75,17 +75,6 @@ async fn watch(mut news: mpsc::UnboundedReceiver<Served>, global: &Global, quiet
     }
 }
 
-fn word(what: &Fate) -> &'static str {
-    match what {
-        Fate::Taken => "taken",
-        Fate::TakenOver => "taken_over",
-        Fate::Ended(_) => "ended",
-        Fate::GivenBack => "given_back",
-        Fate::Lost => "lost",
-        Fate::CastOut(_) => "cast_out",
-    }
-}
-
 /// One line per event, for whoever reads line by line.
 fn as_json(item: &Served) -> String {
     let status = match &item.what {
@@ -98,7 +87,7 @@ fn as_json(item: &Served) -> String {
     };
     json!({
         "at": item.at.to_string(), "batch_no": item.batch_no, "group": item.group,
-        "event": word(&item.what), "status": status, "reason": reason,
+        "event": item.what.as_str(), "status": status, "reason": reason,
     })
     .to_string()
 }

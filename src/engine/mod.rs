@@ -22,6 +22,7 @@ pub mod hints;
 mod late;
 mod leaving;
 mod lists;
+mod measuring;
 pub mod meter;
 mod node;
 pub mod opening;
