@@ -23,6 +23,11 @@ impl QueueDispatcher {
         self.hints.clone()
     }
 
+    /// Whether schedules may be fired by this process: its lease holds, and what time it is, is sure.
+    pub fn may_schedule(&self) -> bool {
+        self.heart.may_schedule()
+    }
+
     /// Says that the loop turns, and what there is to do.
     pub(super) fn measure(&self) {
         self.meter.loop_turned(NAME, self.clock.uptime());

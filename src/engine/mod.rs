@@ -39,6 +39,7 @@ mod starting;
 mod stopping;
 mod telling;
 mod turning;
+pub mod vitals;
 mod watching;
 mod worker;
 
