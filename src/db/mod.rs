@@ -29,6 +29,7 @@ pub use connect::Settings;
 pub use dialect::Dialect;
 pub use error::Error;
 pub use keeping::Keeping;
+pub use pool::Counts;
 pub use row::{Row, Value};
 
 use futures_util::future::BoxFuture;
@@ -128,6 +129,20 @@ impl Db {
             }
             Pools::Mysql(_) | Pools::Postgres(_) => self.begin().await,
         }
+    }
+
+    /// What was asked of it so far, and how its connections stand.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        match &self.pools {
+            Pools::Sqlite { writer, reader } => {
+                writer.count(&mut counts);
+                reader.count(&mut counts);
+            }
+            Pools::Mysql(pool) => pool.count(&mut counts),
+            Pools::Postgres(pool) => pool.count(&mut counts),
+        }
+        counts
     }
 
     fn tx(&self, inner: TxInner) -> Tx {

@@ -29,7 +29,7 @@ pub mod trigger;
 pub mod version;
 pub mod within;
 
-pub use crate::db::{Db, Tx};
+pub use crate::db::{Counts, Db, Tx};
 
 use crate::db;
 use crate::domain::lease::Writers;
