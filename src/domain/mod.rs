@@ -1,7 +1,7 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, id, text, lang, secret, expr, batch_no, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, tx_class, job_kind, job, part, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, readiness, slots, ready, history, slack, timeline, eta, dry_run, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, lease, notice.
+//! Story order: time, wall, id, text, near, cron, lang, secret, expr, batch_no, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, tx_class, job_kind, job, part, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, readiness, slots, ready, history, slack, timeline, eta, dry_run, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, lease, notice.
 
 pub mod action;
 pub mod backfill;
@@ -11,6 +11,7 @@ pub mod body;
 pub mod check;
 pub mod commits;
 pub mod consequence;
+pub mod cron;
 pub mod dag;
 pub mod declare;
 pub mod dry_run;
@@ -25,6 +26,7 @@ pub mod job;
 pub mod job_kind;
 pub mod lang;
 pub mod lease;
+pub(crate) mod near;
 pub mod notice;
 pub mod order_params;
 pub mod outcome;
@@ -54,4 +56,5 @@ mod token;
 pub mod trigger_rule;
 pub mod tx_class;
 pub mod verdict;
+pub mod wall;
 pub mod why;

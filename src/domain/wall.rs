@@ -1,0 +1,120 @@
+//! The clock on the wall of a zone: which moments show a given time, and what happens where the
+//! clocks are changed.
+
+use crate::domain::time::Millis;
+use chrono::{
+    MappedLocalTime, NaiveDateTime, Offset as _, TimeDelta, TimeZone as _, Timelike as _,
+};
+use chrono_tz::{GapInfo, Tz};
+
+/// The moments at which a wall clock shows one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// One moment, as on most days.
+    Once(Millis),
+    /// Two: the clocks were put back in between (an overlap).
+    Twice(Millis, Millis),
+    /// None: the clocks were put forward over it (a gap). The moment is the first one after the gap.
+    Never(Millis),
+}
+
+impl Shown {
+    /// The moment at which a plan for this time is carried out: the first one that shows it, or the
+    /// first one after the gap. Never goes down as the time goes up.
+    pub fn planned(self) -> Millis {
+        match self {
+            Self::Once(at) | Self::Twice(at, _) | Self::Never(at) => at,
+        }
+    }
+}
+
+/// When the clock of `zone` shows `wall`.
+pub fn shown(wall: NaiveDateTime, zone: Tz) -> Shown {
+    match zone.from_local_datetime(&wall) {
+        MappedLocalTime::Single(at) => Shown::Once(at.to_utc().into()),
+        MappedLocalTime::Ambiguous(first, second) => {
+            Shown::Twice(first.to_utc().into(), second.to_utc().into())
+        }
+        MappedLocalTime::None => Shown::Never(after_gap(wall, zone)),
+    }
+}
+
+/// What the clock of `zone` shows at `at`, to the millisecond.
+pub fn wall_at(at: Millis, zone: Tz) -> NaiveDateTime {
+    at.to_utc().with_timezone(&zone).naive_local()
+}
+
+/// How far the clock of `zone` is ahead of UTC at `at`, in seconds.
+pub fn ahead_sec(at: Millis, zone: Tz) -> i64 {
+    let offset = zone.offset_from_utc_datetime(&at.to_utc().naive_utc());
+    i64::from(offset.fix().local_minus_utc())
+}
+
+/// The first moment after `first` at which the clock of `zone` is set otherwise than at `first`,
+/// given that it is so at `second`; whole seconds.
+pub(crate) fn change_between(first: Millis, second: Millis, zone: Tz) -> Millis {
+    let before = ahead_sec(first, zone);
+    let (mut low, mut high) = (first.0.div_euclid(1_000), second.0.div_euclid(1_000));
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if ahead_sec(Millis(middle * 1_000), zone) == before {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Millis(high * 1_000)
+}
+
+/// `wall` without the part of its second that has passed.
+pub(crate) fn whole_second(wall: NaiveDateTime) -> NaiveDateTime {
+    wall.with_nanosecond(0).unwrap_or(wall)
+}
+
+/// The moment at which the clocks went forward over `wall`.
+fn after_gap(wall: NaiveDateTime, zone: Tz) -> Millis {
+    let begin = GapInfo::new(&wall, &zone).and_then(|gap| gap.begin);
+    let moment = match begin {
+        Some((from, offset)) => {
+            from - TimeDelta::seconds(i64::from(offset.fix().local_minus_utc()))
+        }
+        // Only before the first entry of a zone's table, which begins at the start of time.
+        None => wall,
+    };
+    moment.and_utc().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(zone: &str, wall: &str) -> String {
+        let zone: Tz = zone.parse().expect("zone");
+        match shown(wall.parse().expect("time"), zone) {
+            Shown::Once(at) => format!("once {at}"),
+            Shown::Twice(first, second) => format!("twice {first} {second}"),
+            Shown::Never(after) => format!("never {after}"),
+        }
+    }
+
+    #[test]
+    fn clocks_are_changed_in_many_ways() {
+        for (zone, wall, expected) in [
+            ("Asia/Shanghai", "2026-07-31T02:30:00", "once 2026-07-30T18:30:00.000Z"),
+            ("America/New_York", "2026-03-08T02:30:00", "never 2026-03-08T07:00:00.000Z"),
+            ("America/New_York", "2026-03-08T03:00:00", "once 2026-03-08T07:00:00.000Z"),
+            (
+                "America/New_York",
+                "2026-11-01T01:30:00",
+                "twice 2026-11-01T05:30:00.000Z 2026-11-01T06:30:00.000Z",
+            ),
+            // Half an hour, and a gap that begins at midnight.
+            ("Australia/Lord_Howe", "2026-10-04T02:15:00", "never 2026-10-03T15:30:00.000Z"),
+            ("Africa/Cairo", "2026-04-24T00:00:00", "never 2026-04-23T22:00:00.000Z"),
+            // Samoa left out a whole day when it crossed the date line.
+            ("Pacific/Apia", "2011-12-30T10:00:00", "never 2011-12-30T10:00:00.000Z"),
+        ] {
+            assert_eq!(words(zone, wall), expected, "{zone} {wall}");
+        }
+    }
+}
