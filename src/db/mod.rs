@@ -11,6 +11,7 @@ mod error;
 pub mod fault;
 pub mod holder;
 mod house;
+mod keeping;
 pub mod ledger;
 mod lent;
 pub mod migrate;
@@ -26,6 +27,7 @@ mod wire;
 pub use connect::Settings;
 pub use dialect::Dialect;
 pub use error::Error;
+pub use keeping::Keeping;
 pub use row::{Row, Value};
 
 use lent::Lent;
@@ -196,6 +198,29 @@ impl Tx {
         columns: &[&str],
         rows: impl IntoIterator<Item = Vec<Value>>,
     ) -> Result<()> {
+        self.write_many(table, columns, "", rows).await
+    }
+
+    /// Inserts many rows in few statements, or writes all their columns over those with the same
+    /// `key`.
+    pub async fn upsert_many(
+        &mut self,
+        table: &str,
+        key: &str,
+        columns: &[&str],
+        rows: impl IntoIterator<Item = Vec<Value>>,
+    ) -> Result<()> {
+        let tail = self.dialect().or_replace(key, columns);
+        self.write_many(table, columns, &tail, rows).await
+    }
+
+    async fn write_many(
+        &mut self,
+        table: &str,
+        columns: &[&str],
+        tail: &str,
+        rows: impl IntoIterator<Item = Vec<Value>>,
+    ) -> Result<()> {
         let most = self.dialect().max_binds() / columns.len();
         let most = 1 << most.ilog2();
         let row_text = format!("({})", vec!["?"; columns.len()].join(","));
@@ -211,7 +236,7 @@ impl Tx {
                 let size = 1 << chunk.len().ilog2();
                 let values: Vec<Value> = chunk.by_ref().take(size).flatten().collect();
                 let texts = vec![row_text.as_str(); size].join(",");
-                self.execute(&format!("{head}{texts}"), &values).await?;
+                self.execute(&format!("{head}{texts}{tail}"), &values).await?;
             }
         }
     }
