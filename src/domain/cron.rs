@@ -32,17 +32,15 @@ mod read;
 pub use error::CronError;
 
 use crate::domain::time::Millis;
-use crate::domain::wall::Shown;
-use crate::domain::wall::ahead_sec;
-use crate::domain::wall::change_between;
-use crate::domain::wall::shown;
+use crate::domain::wall::next_planned;
+use crate::domain::wall::next_shown;
 use crate::domain::wall::wall_at;
-use crate::domain::wall::whole_second;
-use chrono::{NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 use chrono_tz::Tz;
 use days::Days;
 use fields::{Times, Years};
 use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
@@ -77,6 +75,15 @@ pub enum Dialect {
     Classic,
 }
 
+/// How times of the wall clock become moments where the clocks are changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clock {
+    /// Each time is a plan for one moment.
+    AsPlanned,
+    /// Every moment that shows a time counts, and no other.
+    AsShown,
+}
+
 impl Cron {
     /// Reads an expression of 5, 6 or 7 fields.
     ///
@@ -96,10 +103,9 @@ impl Cron {
         self.dialect
     }
 
-    /// Whether all 24 hours are named, so that it goes by the clock as it is shown (see the top of
-    /// this module).
-    pub fn is_hourly(&self) -> bool {
-        self.times.hours == fields::ALL_HOURS
+    /// What it does where the clocks are changed (see the top of this module).
+    pub(crate) fn clock(&self) -> Clock {
+        if self.times.hours == fields::ALL_HOURS { Clock::AsShown } else { Clock::AsPlanned }
     }
 
     /// The first moment later than `after` at which it fires in `zone`, a whole second; `None` when
@@ -109,7 +115,12 @@ impl Cron {
             return None;
         }
         let from = Millis((after.0.div_euclid(1_000) + 1).max(FIRST_SEC) * 1_000);
-        if self.is_hourly() { self.next_shown(from, zone) } else { self.next_planned(from, zone) }
+        let wall_from = |wall| Ok::<_, Infallible>(self.wall_from(wall));
+        let found = match self.clock() {
+            Clock::AsShown => next_shown(from, zone, wall_from),
+            Clock::AsPlanned => next_planned(from, zone, wall_from),
+        };
+        found.unwrap_or_else(|never| match never {}).map(|(at, _)| at)
     }
 
     /// The first firing after `now` in `zone`; asked when an expression is saved.
@@ -151,66 +162,6 @@ impl Cron {
         match self.time_from(from.time()) {
             Some(time) => Some(day.and_time(time)),
             None => Some(self.day_from(day.succ_opt()?)?.and_time(self.times.first())),
-        }
-    }
-
-    /// For named hours: the plan for a time never goes back as the time goes up, so the answer is the
-    /// plan for the first time that is not yet done at `from`.
-    fn next_planned(&self, from: Millis, zone: Tz) -> Option<Millis> {
-        let wall = self.wall_from(first_open(from, zone))?;
-        Some(shown(wall, zone).planned())
-    }
-
-    /// For all hours: the first moment, `from` or later, whose time is named.
-    fn next_shown(&self, from: Millis, zone: Tz) -> Option<Millis> {
-        let now = wall_at(from, zone);
-        // Within the first pass of an overlap, times before `now` are still to come, in the second.
-        let again = match shown(now, zone) {
-            Shown::Twice(first, second) if first == from => {
-                let change = change_between(first, second, zone);
-                self.not_before(change, wall_at(change, zone), zone)
-            }
-            Shown::Twice(..) | Shown::Once(_) | Shown::Never(_) => None,
-        };
-        let onward = self.not_before(from, now, zone);
-        match (onward, again) {
-            (Some(onward), Some(again)) => Some(onward.min(again)),
-            (one, other) => one.or(other),
-        }
-    }
-
-    /// The first moment at or after `from` that shows the next named time, counted from `now`, which
-    /// is what is shown at `from`.
-    fn not_before(&self, from: Millis, now: NaiveDateTime, zone: Tz) -> Option<Millis> {
-        let (mut from, mut now) = (from, now);
-        loop {
-            match shown(self.wall_from(now)?, zone) {
-                Shown::Once(at) => return Some(at),
-                Shown::Twice(first, second) => {
-                    return Some(if first >= from { first } else { second });
-                }
-                Shown::Never(after) => {
-                    from = after;
-                    now = wall_at(after, zone);
-                }
-            }
-        }
-    }
-}
-
-/// The first time of the wall clock whose plan (see [`Shown::planned`]) is `from` or later.
-pub(crate) fn first_open(from: Millis, zone: Tz) -> NaiveDateTime {
-    let now = whole_second(wall_at(from, zone));
-    match shown(now, zone) {
-        // Second pass: everything in the overlap was done in the first.
-        Shown::Twice(first, second) if first < from => {
-            let change = change_between(first, second, zone);
-            now + TimeDelta::milliseconds(change.since(first))
-        }
-        Shown::Twice(..) | Shown::Once(_) | Shown::Never(_) => {
-            // The first second after a gap has the times in the gap as well.
-            let leap = ahead_sec(from, zone) - ahead_sec(from.plus(-1_000), zone);
-            now - TimeDelta::seconds(leap.max(0))
         }
     }
 }

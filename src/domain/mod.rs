@@ -1,13 +1,14 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, wall, id, text, near, cron, lang, secret, expr, batch_no, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, tx_class, job_kind, job, part, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, readiness, slots, ready, history, slack, timeline, eta, dry_run, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, lease, ring, firing, misfire, overlap, trigger, notice.
+//! Story order: time, wall, id, text, near, cron, lang, secret, expr, batch_no, calendar, schedule, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, tx_class, job_kind, job, part, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, readiness, slots, ready, history, slack, timeline, eta, dry_run, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, lease, ring, firing, misfire, overlap, trigger, notice.
 
 pub mod action;
 pub mod backfill;
 pub mod batch;
 pub mod batch_no;
 pub mod body;
+pub mod calendar;
 pub mod check;
 pub mod commits;
 pub mod consequence;
@@ -27,11 +28,8 @@ pub mod job;
 pub mod job_kind;
 pub mod lang;
 pub mod lease;
-<<<<<<< HEAD
-pub(crate) mod near;
-=======
 pub mod misfire;
->>>>>>> main
+pub(crate) mod near;
 pub mod notice;
 pub mod order_params;
 pub mod outcome;
@@ -48,6 +46,7 @@ pub mod refusal;
 pub mod rerun;
 pub mod retry;
 pub mod ring;
+pub mod schedule;
 pub mod secret;
 pub mod settlement;
 pub mod slack;

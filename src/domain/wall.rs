@@ -50,9 +50,83 @@ pub fn ahead_sec(at: Millis, zone: Tz) -> i64 {
     i64::from(offset.fix().local_minus_utc())
 }
 
+/// The first moment, `from` or later (a whole second), that carries out one of the times that
+/// `wall_from` knows, each of which is a plan for one moment ([`Shown::planned`]); with that time.
+///
+/// `wall_from` gives the first of its times at or after another, and both are whole seconds.
+pub(crate) fn next_planned<E>(
+    from: Millis,
+    zone: Tz,
+    mut wall_from: impl FnMut(NaiveDateTime) -> Result<Option<NaiveDateTime>, E>,
+) -> Result<Option<(Millis, NaiveDateTime)>, E> {
+    // Plans never go back as times go up, so the first time not yet done has the first moment.
+    let wall = wall_from(first_open(from, zone))?;
+    Ok(wall.map(|wall| (shown(wall, zone).planned(), wall)))
+}
+
+/// The first time of the wall clock whose plan is `from` or later.
+fn first_open(from: Millis, zone: Tz) -> NaiveDateTime {
+    let now = whole_second(wall_at(from, zone));
+    match shown(now, zone) {
+        // Second pass: everything in the overlap was done in the first.
+        Shown::Twice(first, second) if first < from => {
+            let change = change_between(first, second, zone);
+            now + TimeDelta::milliseconds(change.since(first))
+        }
+        Shown::Twice(..) | Shown::Once(_) | Shown::Never(_) => {
+            // The first second after a gap has the times in the gap as well.
+            let leap = ahead_sec(from, zone) - ahead_sec(from.plus(-1_000), zone);
+            now - TimeDelta::seconds(leap.max(0))
+        }
+    }
+}
+
+/// The first moment, `from` or later (a whole second), that shows one of the times that `wall_from`
+/// knows; with that time.
+pub(crate) fn next_shown<E>(
+    from: Millis,
+    zone: Tz,
+    mut wall_from: impl FnMut(NaiveDateTime) -> Result<Option<NaiveDateTime>, E>,
+) -> Result<Option<(Millis, NaiveDateTime)>, E> {
+    let now = whole_second(wall_at(from, zone));
+    let onward = not_before(from, now, zone, &mut wall_from)?;
+    // Within the first pass of an overlap, times before `now` are still to come, in the second.
+    let again = match shown(now, zone) {
+        Shown::Twice(first, second) if first == from => {
+            let change = change_between(first, second, zone);
+            not_before(change, wall_at(change, zone), zone, &mut wall_from)?
+        }
+        Shown::Twice(..) | Shown::Once(_) | Shown::Never(_) => None,
+    };
+    Ok(match (onward, again) {
+        (Some(onward), Some(again)) => Some(onward.min(again)),
+        (one, other) => one.or(other),
+    })
+}
+
+/// The first moment at or after `from` that shows the first of the times from `now` on, which is what
+/// is shown at `from`.
+fn not_before<E>(
+    mut from: Millis,
+    mut now: NaiveDateTime,
+    zone: Tz,
+    wall_from: &mut impl FnMut(NaiveDateTime) -> Result<Option<NaiveDateTime>, E>,
+) -> Result<Option<(Millis, NaiveDateTime)>, E> {
+    while let Some(wall) = wall_from(now)? {
+        match shown(wall, zone) {
+            Shown::Once(at) => return Ok(Some((at, wall))),
+            Shown::Twice(first, second) => {
+                return Ok(Some((if first >= from { first } else { second }, wall)));
+            }
+            Shown::Never(after) => (from, now) = (after, wall_at(after, zone)),
+        }
+    }
+    Ok(None)
+}
+
 /// The first moment after `first` at which the clock of `zone` is set otherwise than at `first`,
 /// given that it is so at `second`; whole seconds.
-pub(crate) fn change_between(first: Millis, second: Millis, zone: Tz) -> Millis {
+fn change_between(first: Millis, second: Millis, zone: Tz) -> Millis {
     let before = ahead_sec(first, zone);
     let (mut low, mut high) = (first.0.div_euclid(1_000), second.0.div_euclid(1_000));
     while high - low > 1 {
@@ -67,7 +141,7 @@ pub(crate) fn change_between(first: Millis, second: Millis, zone: Tz) -> Millis 
 }
 
 /// `wall` without the part of its second that has passed.
-pub(crate) fn whole_second(wall: NaiveDateTime) -> NaiveDateTime {
+fn whole_second(wall: NaiveDateTime) -> NaiveDateTime {
     wall.with_nanosecond(0).unwrap_or(wall)
 }
 
