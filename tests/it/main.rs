@@ -5,6 +5,7 @@ mod backfill;
 mod cli;
 mod conformance;
 mod connect;
+mod cron;
 mod docs;
 mod examples;
 mod flow;
