@@ -195,6 +195,7 @@ impl Config {
             connect_timeout: Duration::from_secs(self.database.connect_timeout_sec),
             statement_timeout: Duration::from_secs(self.database.statement_timeout_sec),
             may_create: false,
+            keeping: db::Keeping::Usual,
         }
     }
 

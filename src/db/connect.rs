@@ -2,14 +2,14 @@
 //! server keeps them.
 
 use crate::db::hint::Hub;
+use crate::db::keeping::{Keeping, postgres_session, prepare_postgres};
 use crate::db::pool::{End, Plan, Pool};
 use crate::db::{Db, Dialect, Error, Pools, Result, Tx};
-use futures_util::future::BoxFuture;
 use secrecy::{ExposeSecret, SecretString};
-use sqlx::mysql::{MySqlConnectOptions, MySqlConnection};
-use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::ConnectOptions as _;
+use sqlx::mysql::MySqlConnectOptions;
+use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{ConnectOptions as _, Executor as _};
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
@@ -31,6 +31,8 @@ pub struct Settings {
     pub statement_timeout: Duration,
     /// Whether a SQLite file that is not there may be made; else it is an error.
     pub may_create: bool,
+    /// How long the server waits for, and keeps, what its sessions lock.
+    pub keeping: Keeping,
 }
 
 impl Settings {
@@ -69,6 +71,20 @@ impl Db {
         let db = Self { pools, shown: shown.into(), hub: Hub::new() };
         db.learn_to_hint().await;
         Ok(db)
+    }
+}
+
+impl Db {
+    /// Another door to the same database, with sessions of its own kept as `settings` say; on SQLite the
+    /// same door, because a second writer there would only wait for the first by polling.
+    pub async fn beside(&self, settings: &Settings) -> Result<Self> {
+        match self.dialect() {
+            Dialect::Sqlite => Ok(self.clone()),
+            Dialect::Mysql | Dialect::Postgres => {
+                let other = Self::connect(settings).await?;
+                Ok(Self { hub: self.hub.clone(), ..other })
+            }
+        }
     }
 }
 
@@ -174,16 +190,17 @@ async fn mysql(url: &str, shown: &str, settings: &Settings) -> Result<Pools> {
         options = options.password(password.expose_secret());
     }
     let database = options.get_database().unwrap_or_default().to_owned();
+    let prepare = settings.keeping.mysql();
     let once = || async {
         let mut conn = options.connect().await?;
-        prepare_mysql(&mut conn).await?;
+        prepare(&mut conn).await?;
         Ok(conn)
     };
     let first = probe(settings.connect_timeout, shown, &database, once).await?;
     let plan = Plan {
         end: End::Server,
         options,
-        prepare: Some(mysql_session),
+        prepare: Some(prepare),
         most: settings.max_connections.max(1),
         patience: settings.connect_timeout,
         limit: settings.statement_timeout,
@@ -192,29 +209,11 @@ async fn mysql(url: &str, shown: &str, settings: &Settings) -> Result<Pools> {
     Ok(Pools::Mysql(Pool::new(plan, first)))
 }
 
-fn mysql_session(conn: &mut MySqlConnection) -> BoxFuture<'_, sqlx::Result<()>> {
-    Box::pin(prepare_mysql(conn))
-}
-
-async fn prepare_mysql(conn: &mut MySqlConnection) -> sqlx::Result<()> {
-    // REPEATABLE READ takes its snapshot at the first plain SELECT and then shows old rows after a
-    // lock was gained.
-    conn.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await?;
-    // The server lets go of a session, and of the rows it has locked, when nothing more is heard of
-    // us. Only MariaDB knows `idle_transaction_timeout`, and only it reads such a comment.
-    conn.execute(
-        "SET SESSION innodb_lock_wait_timeout = 10, wait_timeout = 60 \
-         /*M! , idle_transaction_timeout = 30 */",
-    )
-    .await?;
-    Ok(())
-}
-
 async fn postgres(url: &str, shown: &str, settings: &Settings) -> Result<Pools> {
     let mut options = PgConnectOptions::from_str(url)
         .map_err(|error| Error::of_server(error, shown, ""))?
         .application_name("procession")
-        .options(POSTGRES_SESSION)
+        .options(settings.keeping.postgres())
         .disable_statement_logging();
     if let Some(password) = &settings.password {
         options = options.password(password.expose_secret());
@@ -236,30 +235,6 @@ async fn postgres(url: &str, shown: &str, settings: &Settings) -> Result<Pools> 
         shown: shown.to_owned(),
     };
     Ok(Pools::Postgres(Pool::new(plan, first)))
-}
-
-/// So that the server lets go of a session, and of the rows it has locked, soon after the peer is
-/// gone: 30 s when we fell silent in a transaction, 25 s when our machine is no longer there.
-const POSTGRES_SESSION: [(&str, &str); 6] = [
-    ("lock_timeout", "10s"),
-    ("idle_in_transaction_session_timeout", "30s"),
-    ("tcp_user_timeout", "25s"),
-    ("tcp_keepalives_idle", "10"),
-    ("tcp_keepalives_interval", "5"),
-    ("tcp_keepalives_count", "3"),
-];
-
-fn postgres_session(conn: &mut PgConnection) -> BoxFuture<'_, sqlx::Result<()>> {
-    Box::pin(prepare_postgres(conn))
-}
-
-/// A statement whose client is gone is ended. Not a connect option, and no error when it is refused:
-/// PostgreSQL 13 does not know it, and some systems cannot do it.
-async fn prepare_postgres(conn: &mut PgConnection) -> sqlx::Result<()> {
-    match conn.execute("SET client_connection_check_interval = '5s'").await {
-        Ok(_) | Err(sqlx::Error::Database(_)) => Ok(()),
-        Err(error) => Err(error),
-    }
 }
 
 /// Makes the first connection, outside the pool, which tries a refused connection again in silence and

@@ -69,6 +69,22 @@ impl Dialect {
         }
     }
 
+    /// The end of an INSERT that writes `columns` over the row with the same `key`.
+    pub fn or_replace(self, key: &str, columns: &[&str]) -> String {
+        let others = columns.iter().filter(|column| **column != key);
+        let (head, set): (_, Vec<String>) = match self {
+            Self::Sqlite | Self::Postgres => (
+                format!(" ON CONFLICT ({key}) DO UPDATE SET "),
+                others.map(|column| format!("{column} = excluded.{column}")).collect(),
+            ),
+            Self::Mysql => (
+                " ON DUPLICATE KEY UPDATE ".to_owned(),
+                others.map(|column| format!("{column} = VALUES({column})")).collect(),
+            ),
+        };
+        head + &set.join(", ")
+    }
+
     /// The statement as this server wants it: `?` becomes `$1`, `$2`, … on PostgreSQL. House texts
     /// hold no `?` inside quotes, which a test of the store asserts by running each of them.
     pub fn placeholders(self, sql: &str) -> Cow<'_, str> {

@@ -36,6 +36,24 @@ static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../migrations/postgres/0003_trust.sql"),
         ],
     ),
+    (
+        4,
+        "triggers",
+        [
+            include_str!("../../migrations/sqlite/0004_triggers.sql"),
+            include_str!("../../migrations/mysql/0004_triggers.sql"),
+            include_str!("../../migrations/postgres/0004_triggers.sql"),
+        ],
+    ),
+    (
+        5,
+        "calendar",
+        [
+            include_str!("../../migrations/sqlite/0005_calendar.sql"),
+            include_str!("../../migrations/mysql/0005_calendar.sql"),
+            include_str!("../../migrations/postgres/0005_calendar.sql"),
+        ],
+    ),
 ];
 
 /// How the schema stands to this binary.

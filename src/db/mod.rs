@@ -12,6 +12,7 @@ pub mod fault;
 pub mod hint;
 pub mod holder;
 mod house;
+mod keeping;
 pub mod ledger;
 mod lent;
 pub mod migrate;
@@ -27,9 +28,11 @@ mod wire;
 pub use connect::Settings;
 pub use dialect::Dialect;
 pub use error::Error;
+pub use keeping::Keeping;
 pub use pool::Counts;
 pub use row::{Row, Value};
 
+use futures_util::future::BoxFuture;
 use hint::Hub;
 use lent::Lent;
 use pool::Pool;
@@ -216,11 +219,38 @@ impl Tx {
     /// texts per table stays prepared. That is not only cheaper: forgetting a prepared statement on
     /// MySQL sends a packet that nobody answers, the next one then waits for the server's delayed
     /// acknowledgement, and a hop cost 44 ms in place of 3 (sqlx sets no TCP_NODELAY).
-    pub async fn insert_many(
+    pub fn insert_many<'a>(
+        &'a mut self,
+        table: &'a str,
+        columns: &'a [&'a str],
+        rows: impl IntoIterator<Item = Vec<Value>>,
+    ) -> BoxFuture<'a, Result<()>> {
+        // Collected before the first await, so that a caller's closure does not bind its future to one
+        // thread.
+        let rows = rows.into_iter().collect();
+        Box::pin(self.write_many(table, columns, String::new(), rows))
+    }
+
+    /// Inserts many rows in few statements, or writes all their columns over those with the same
+    /// `key`.
+    pub fn upsert_many<'a>(
+        &'a mut self,
+        table: &'a str,
+        key: &str,
+        columns: &'a [&'a str],
+        rows: impl IntoIterator<Item = Vec<Value>>,
+    ) -> BoxFuture<'a, Result<()>> {
+        let tail = self.dialect().or_replace(key, columns);
+        let rows = rows.into_iter().collect();
+        Box::pin(self.write_many(table, columns, tail, rows))
+    }
+
+    async fn write_many(
         &mut self,
         table: &str,
         columns: &[&str],
-        rows: impl IntoIterator<Item = Vec<Value>>,
+        tail: String,
+        rows: Vec<Vec<Value>>,
     ) -> Result<()> {
         let most = self.dialect().max_binds() / columns.len();
         let most = 1 << most.ilog2();
@@ -237,7 +267,7 @@ impl Tx {
                 let size = 1 << chunk.len().ilog2();
                 let values: Vec<Value> = chunk.by_ref().take(size).flatten().collect();
                 let texts = vec![row_text.as_str(); size].join(",");
-                self.execute(&format!("{head}{texts}"), &values).await?;
+                self.execute(&format!("{head}{texts}{tail}"), &values).await?;
             }
         }
     }

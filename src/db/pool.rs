@@ -53,7 +53,8 @@ pub(in crate::db) enum End {
 }
 
 type Options<DB> = <<DB as Database>::Connection as Connection>::Options;
-type Prepare<DB> =
+/// Makes a new connection ready.
+pub(in crate::db) type Prepare<DB> =
     for<'c> fn(&'c mut <DB as Database>::Connection) -> BoxFuture<'c, sqlx::Result<()>>;
 
 /// How a pool is to be.

@@ -38,6 +38,7 @@ pub mod standing;
 mod starting;
 mod stopping;
 mod telling;
+pub mod trigger;
 mod turning;
 pub mod vitals;
 mod watching;

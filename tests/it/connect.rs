@@ -23,6 +23,7 @@ fn settings(url: &str) -> Settings {
         connect_timeout: Duration::from_secs(5),
         statement_timeout: Duration::from_secs(30),
         may_create: true,
+        keeping: procession::db::Keeping::Usual,
     }
 }
 

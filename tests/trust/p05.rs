@@ -82,6 +82,7 @@ async fn connect(scratch: &Scratch) -> Db {
         connect_timeout: Duration::from_secs(20),
         statement_timeout: Duration::from_secs(30),
         may_create: true,
+        keeping: procession::db::Keeping::Usual,
     };
     Db::connect(&settings).await.expect("connect")
 }

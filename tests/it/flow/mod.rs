@@ -81,6 +81,7 @@ impl Bench {
             connect_timeout: Duration::from_secs(10),
             statement_timeout: Duration::from_secs(30),
             may_create: true,
+            keeping: procession::db::Keeping::Usual,
         };
         let db = Db::connect(&settings).await.expect("connect");
         db.migrate().await.expect("migrate");

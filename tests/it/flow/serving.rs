@@ -41,6 +41,7 @@ async fn elsewhere(bench: &Bench) -> Bench {
         connect_timeout: Duration::from_secs(10),
         statement_timeout: Duration::from_secs(30),
         may_create: true,
+        keeping: procession::db::Keeping::Usual,
     };
     let db = Db::connect(&settings).await.expect("connect");
     let (clock, options) = (bench.clock.clone(), bench.options.clone());

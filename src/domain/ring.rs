@@ -1,0 +1,154 @@
+//! The time ring: the next minute in sixty slots of one second, and what lies farther off behind it.
+//!
+//! XXL-JOB's ring keys its slots by second modulo 60 and nothing else, so that a stall of more than two
+//! seconds makes a firing a minute late or loses it (shared fact sheet of its source: ticks look back
+//! two slots). Here every entry keeps its moment, a slot is only where it is looked for, and a turn
+//! goes over every second since the last one, however long ago that was.
+
+use crate::domain::time::Millis;
+
+/// Slots of the ring, one second each.
+const SLOTS: i64 = 60;
+
+/// Things that wait for their moment.
+#[derive(Clone, Debug)]
+pub struct TimeRing<T> {
+    slots: Vec<Slot<T>>,
+    /// The second up to which everything has been handed out.
+    turned: i64,
+    len: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Slot<T> {
+    items: Vec<(Millis, T)>,
+    /// The earliest moment among them, so that nothing is walked to find when to wake.
+    first: Option<Millis>,
+}
+
+impl<T> TimeRing<T> {
+    /// An empty ring that stands at `now`.
+    pub fn new(now: Millis) -> Self {
+        let slots = (0..SLOTS).map(|_| Slot { items: Vec::new(), first: None }).collect();
+        Self { slots, turned: second(now), len: 0 }
+    }
+
+    /// Puts `item` where it will be found at `at`; a moment that has passed comes with the next turn.
+    pub fn push(&mut self, at: Millis, item: T) {
+        let slot = &mut self.slots[place(second(at).max(self.turned))];
+        slot.first = Some(slot.first.map_or(at, |first| first.min(at)));
+        slot.items.push((at, item));
+        self.len += 1;
+    }
+
+    /// Takes out everything whose moment has come, in order of time; what has the same moment in the
+    /// order it was put in. A clock that went back hands out nothing twice and nothing early.
+    pub fn turn(&mut self, now: Millis) -> Vec<(Millis, T)> {
+        let to = second(now);
+        let mut due = Vec::new();
+        // After a whole turn every slot has been looked at, however long the stall was.
+        let from = self.turned.max(to.saturating_sub(SLOTS - 1)).min(to);
+        for at in from..=to {
+            let slot = &mut self.slots[place(at)];
+            if slot.first.is_none_or(|first| first > now) {
+                continue;
+            }
+            due.extend(slot.items.extract_if(.., |(at, _)| *at <= now));
+            slot.first = slot.items.iter().map(|(at, _)| *at).min();
+        }
+        self.turned = self.turned.max(to);
+        self.len -= due.len();
+        due.sort_by_key(|(at, _)| *at);
+        due
+    }
+
+    /// The earliest moment that something waits for.
+    pub fn next(&self) -> Option<Millis> {
+        self.slots.iter().filter_map(|slot| slot.first).min()
+    }
+
+    /// How many things wait.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Forgets everything; gives what was there, in no order.
+    pub fn clear(&mut self) -> Vec<(Millis, T)> {
+        self.len = 0;
+        let slots = self.slots.iter_mut();
+        slots
+            .flat_map(|slot| {
+                slot.first = None;
+                std::mem::take(&mut slot.items)
+            })
+            .collect()
+    }
+}
+
+fn second(at: Millis) -> i64 {
+    at.0.div_euclid(1_000)
+}
+
+fn place(second: i64) -> usize {
+    usize::try_from(second.rem_euclid(SLOTS)).expect("a remainder of 60 is small and not negative")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_stall_of_any_length_hands_out_all_in_order() {
+        for stall in [0, 900, 1_000, 4_000, 30_000, 59_999, 60_000, 61_000, 86_400_000] {
+            let mut ring = TimeRing::new(Millis(10_500));
+            for (at, name) in [(13_000, 'c'), (11_000, 'a'), (71_000, 'z'), (12_000, 'b')] {
+                ring.push(Millis(at), name);
+            }
+            let now = Millis(13_000 + stall);
+            let due: String = ring.turn(now).into_iter().map(|(_, name)| name).collect();
+            assert_eq!(due, if now.0 >= 71_000 { "abcz" } else { "abc" }, "stall {stall}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_gives_nothing_twice_or_early() {
+        let mut ring = TimeRing::new(Millis(100_000));
+        ring.push(Millis(101_000), 1);
+        assert_eq!(ring.turn(Millis(101_000)).len(), 1);
+        ring.push(Millis(102_000), 2);
+        assert!(ring.turn(Millis(40_000)).is_empty(), "an hour or a minute back");
+        assert!(ring.turn(Millis(101_999)).is_empty());
+        assert_eq!(ring.next(), Some(Millis(102_000)));
+        assert_eq!(ring.turn(Millis(102_000)), [(Millis(102_000), 2)]);
+        assert!(ring.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn never_early_never_twice_never_lost(
+            steps in prop::collection::vec((0i64..200_000, 0i64..150_000), 1..60)
+        ) {
+            // Each step puts something `ahead` of now and then lets `stall` pass.
+            let mut now = Millis(1_000_000);
+            let mut ring = TimeRing::new(now);
+            let mut open = Vec::new();
+            for (number, (ahead, stall)) in steps.into_iter().enumerate() {
+                let at = now.plus(ahead - 5_000);
+                ring.push(at, number);
+                open.push((at, number));
+                now = now.plus(stall);
+                let mut wanted: Vec<_> = open.extract_if(.., |(at, _)| *at <= now).collect();
+                wanted.sort_by_key(|(at, _)| *at);
+                prop_assert_eq!(ring.turn(now), wanted);
+                prop_assert_eq!(ring.len(), open.len());
+                prop_assert_eq!(ring.next(), open.iter().map(|(at, _)| *at).min());
+            }
+        }
+    }
+}
