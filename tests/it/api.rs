@@ -293,6 +293,7 @@ async fn a_silent_database_makes_not_ready_and_not_silent(dialect: DialectName) 
             connect_timeout: Duration::from_secs(10),
             statement_timeout: Duration::from_secs(30),
             may_create: false,
+            keeping: procession::db::Keeping::Usual,
         };
         let db = Db::connect(&settings).await.expect("connect");
         db.migrate().await.expect("migrate");

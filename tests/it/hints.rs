@@ -30,6 +30,7 @@ async fn elsewhere(url: &str) -> Db {
         connect_timeout: Duration::from_secs(10),
         statement_timeout: Duration::from_secs(30),
         may_create: false,
+        keeping: procession::db::Keeping::Usual,
     };
     Db::connect(&settings).await.expect("connect")
 }
