@@ -1,5 +1,6 @@
 //! Everything that is tested from outside, in one binary: it links once.
 
+mod api;
 mod azkaban;
 mod backfill;
 mod cli;
@@ -10,6 +11,7 @@ mod docs;
 mod examples;
 mod flow;
 mod handler;
+mod hints;
 mod layers;
 mod migrations;
 mod operate;
