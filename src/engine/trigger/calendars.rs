@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// node; the first of a month tells.
 pub(super) async fn look(db: &Db, now: Millis) -> Result<()> {
     let mut tx = db.read().await?;
-    let mut triggers = trigger::all(&mut tx).await?;
+    let mut triggers = trigger::readable(&mut tx).await?;
     triggers.retain(|t| t.status == TriggerStatus::Enabled);
     let calendars = calendar::all(&mut tx).await?;
     drop(tx);

@@ -124,7 +124,14 @@ impl Planning {
             self.followed_at = now.plus(FOLLOW_MS);
         }
         if now >= self.calendars_at {
-            calendars::look(&self.db, now).await?;
+            // A word about next year is worth no missed second.
+            if let Err(error) = calendars::look(&self.db, now).await {
+                let error = format!("{error:#}");
+                tracing::warn!(
+                    error,
+                    "it is not known whether a calendar ends; looking again later"
+                );
+            }
             self.calendars_at = now.plus(CALENDARS_MS);
         }
         let mut more = false;
