@@ -103,6 +103,12 @@ impl App {
         let mut tx = self.db.read().await?;
         store::job::definition(&mut tx).await
     }
+
+    /// A definition from a file, with the calendars that are stored here: no file says them.
+    pub async fn with_calendars(&self, defs: Definition) -> Result<Definition> {
+        let mut tx = self.db.read().await?;
+        Ok(Definition { calendars: store::calendar::all(&mut tx).await?, ..defs })
+    }
 }
 
 /// Whether `apply` writes.
@@ -159,6 +165,7 @@ fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
             .cloned()
             .collect(),
         shared: named_in(&stored.shared, &wanted.shared),
+        calendars: stored.calendars.clone(),
         jobs,
     }
 }
@@ -187,6 +194,7 @@ pub fn differences(snapshot: &Snapshot, defs: &Definition) -> Vec<Change> {
         dependencies: snapshot.dependencies.clone(),
         externals: snapshot.externals.clone(),
         shared: snapshot.shared.clone(),
+        calendars: snapshot.calendars.clone(),
     };
     // A list that no longer makes the same jobs is a difference too, and shown as it stands.
     let present = as_opened(snapshot, defs).unwrap_or_else(|_| defs.clone());

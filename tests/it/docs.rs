@@ -1,6 +1,7 @@
 //! Documents that are drawn from the program itself: compared here, written by `make docs`.
 
 use procession::domain::batch_no::{BatchExpr, Period, Wanted};
+use procession::domain::calendar::WorkingDays;
 use procession::domain::id::{BatchNo, GroupCode, JobCode, JobType};
 use procession::domain::job::{JobDef, Param, Takes};
 use procession::domain::params::{BatchValues, Layers, Outside, PRECEDENCE, Start, resolve};
@@ -318,8 +319,14 @@ fn parameters() {
     let batch = BatchValues { batch_no, group, business_date, params: BTreeMap::new() };
     let idem_key = IdemKey::of("3f2a9c1b77de", &batch.batch_no, &job.code, 1);
     let start = Start { idem_key, attempt: 2 };
-    let layers =
-        Layers { start: Some(&start), batch: &batch, parents: &[], group: &[], global: &[] };
+    let layers = Layers {
+        start: Some(&start),
+        batch: &batch,
+        parents: &[],
+        group: &[],
+        global: &[],
+        days: WorkingDays::NONE,
+    };
     let forms = table_rows(&page, "## Forms in a value");
     let known = forms.iter().filter(|row| !row[2].is_empty());
     let mut seen = 0;
