@@ -2,10 +2,15 @@
 //! May name: everything. Never: SQL, words for people, a rule.
 //! Invariant: the only file that knows everybody.
 
+mod calendars;
 mod outlook;
 pub mod sources;
 mod versions;
 
+pub use crate::app::calendars::{
+    BadCalendar, CalendarAct, CalendarChange, CalendarInUse, MakeCalendar, NoCalendar,
+    changed as changed_calendar,
+};
 pub use crate::app::versions::Authorship;
 pub use crate::app::versions::whoami;
 pub use crate::db::migrate::{Schema, known as known_schema};
@@ -225,6 +230,10 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::engine::backfill::NotBackfilled>()
             || e.is::<crate::config::BadConfig>()
             || e.is::<ForeignJob>()
+            || e.is::<NoCalendar>()
+            || e.is::<CalendarInUse>()
+            || e.is::<BadCalendar>()
+            || e.is::<crate::domain::calendar::CalendarError>()
             || e.is::<crate::domain::refusal::Refusals>()
             || e.is::<crate::engine::acting::Moved>()
             || e.is::<definition::ExportError>()

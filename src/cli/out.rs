@@ -13,6 +13,16 @@ pub(super) fn line(text: &str) {
     let _reader_gone = writeln!(std::io::stdout(), "{}", clean(text));
 }
 
+/// A line to stdout that holds colours and nothing of anybody else's.
+pub(super) fn painted(text: &str) {
+    let _reader_gone = writeln!(std::io::stdout(), "{text}");
+}
+
+/// Whether people look at stdout, and colour is welcome there (https://no-color.org is heeded).
+pub(super) fn may_colour() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
 /// A line to stderr; a log reader that has gone (a closed pager, a dropped session) stops no batch.
 pub(super) fn note(text: &str) {
     let _reader_gone = writeln!(std::io::stderr(), "{}", clean(text));
