@@ -1,4 +1,5 @@
 use super::*;
+use crate::domain::calendar::{Calendar, Calendars, Day, DayKind, Origin, Weekend};
 use proptest::prelude::*;
 
 fn one(text: &str) -> Reference {
@@ -46,6 +47,78 @@ fn dates_of_a_batch() {
         ),
     ] {
         assert_eq!(date(text, no, day), Ok(said.to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn dates_by_a_calendar() {
+    let mut cn = Calendar::bare(CalendarCode::parse("cn").expect("code"));
+    let listed = |kind| Day { kind, label: None, origin: Origin::List(2026) };
+    for (from, to, kind) in
+        [(15, 23, DayKind::Off), (14, 14, DayKind::Work), (28, 28, DayKind::Work)]
+    {
+        for day in from..=to {
+            let date = NaiveDate::from_ymd_opt(2026, 2, day).expect("a day");
+            cn.days.insert(date, listed(kind));
+        }
+    }
+    cn.years.insert(2026);
+    let mut closed = Calendar::bare(CalendarCode::parse("closed").expect("code"));
+    closed.weekend = Weekend::parse("mon,tue,wed,thu,fri,sat,sun").expect("weekend");
+    let own = cn.code.clone();
+    let all = Calendars::new(vec![cn, closed]).expect("sound");
+    let with = |text: &str, no: &str, days: WorkingDays<'_>| {
+        let Reference::Date(expr) = one(text) else { panic!("{text}") };
+        expr.of(&BatchNo::parse(no).expect("no"), Some("2026-02-13".parse().expect("day")), days)
+    };
+    let days = WorkingDays::new(&all, Some(&own));
+    for (text, no, date) in [
+        ("add_workdays(business_date, 1)", "x", "2026-02-14"),
+        ("add_workdays(business_date, 2)", "x", "2026-02-24"),
+        ("add_workdays(business_date, -1, cn)", "x", "2026-02-12"),
+        ("add_workdays(add_days(business_date, 3), 0)", "x", "2026-02-16"),
+        ("workday(add_days(business_date, 3), next)", "x", "2026-02-24"),
+        ("workday(add_days(business_date,3),previous,cn)", "x", "2026-02-14"),
+        ("workday(business_date, next)", "x", "2026-02-13"),
+        ("nth_workday(-1)", "202602", "2026-02-28"),
+        ("nth_workday( 1 , cn )", "202602", "2026-02-02"),
+        ("add_days(nth_workday(-1), 1)", "202602", "2026-03-01"),
+        ("add_workdays(last_day(-1), 10)", "202602", "2026-02-13"),
+    ] {
+        assert_eq!(with(text, no, days).map(|d| d.to_string()), Ok(date.to_owned()), "{text}");
+    }
+    let nobodys = WorkingDays::new(&all, None);
+    for (text, no, days, said) in [
+        ("nth_workday(17)", "202602", days, "202602 has fewer working days in calendar cn"),
+        ("nth_workday(1)", "x", days, "batch number x is free text and names no period"),
+        ("add_workdays(business_date, 1, de)", "x", days, "there is no calendar de"),
+        ("add_workdays(business_date, 1, closed)", "x", days, "no working day in 800 days"),
+        ("add_workdays(business_date, 1)", "x", nobodys, "give the group one (calendar: cn)"),
+        ("nth_workday(1, cn)", "x", WorkingDays::NONE, "no calendar can be asked here"),
+    ] {
+        let error = with(text, no, days).expect_err(text);
+        assert!(error.contains(said), "{text}: {error}");
+    }
+    let asked = |text: &str| one(text).calendars();
+    assert_eq!(asked("add_workdays(workday(nth_workday(1, a), next), 1, b)").len(), 3);
+    assert_eq!(asked("format(nth_workday(-1), %d)"), [Asked::Own]);
+    assert_eq!(asked("add_days(business_date, 1)"), []);
+}
+
+#[test]
+fn functions_of_a_calendar_with_faults() {
+    for (text, said) in [
+        ("add_workdays(business_date)", "write add_workdays(DATE, 3), workday(DATE, next) or nth"),
+        ("add_workdays(business_date, 1, cn, x)", "write add_workdays(DATE, 3)"),
+        ("add_workdays(business_date, 501)", "must be a whole number from -500 to 500"),
+        ("add_workdays(business_date, 1, c n)", "calendar code 'c n' is not usable"),
+        ("workday(business_date, skip)", "\"skip\" is no direction; write next or previous"),
+        ("nth_workday(0)", "count from 1 (the first) or from -1 (the last)"),
+        ("nth_workday()", "must be a whole number"),
+    ] {
+        let fault = pieces(&format!("${{{text}}}")).expect_err(text);
+        let BadReference::Wrong(_, what) = fault else { panic!("{text}: {fault:?}") };
+        assert!(what.contains(said), "{text}: {what}");
     }
 }
 
