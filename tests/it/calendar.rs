@@ -243,7 +243,9 @@ const DUE: &str = "
 groups: { month_end: { type: monthly, calendar: cn } }
 jobs:
   CLOSE:
-    type: NOOP
+    type: SCRIPT
+    interpreter: sh
+    script: 'true'
     group: month_end
     params:
       - { name: due, type: date, value: '${add_workdays(business_date, 3)}' }
@@ -296,7 +298,7 @@ fn a_calendar_that_is_not_there_is_refused_before_anything_is_stored() {
     refused(
         path,
         &["check", "bare.yaml"],
-        "bare.yaml:8: job CLOSE: parameter due counts working days, and no calendar says which these are; \
+        "bare.yaml:10: job CLOSE: parameter due counts working days, and no calendar says which these are; \
          give group month_end one (calendar: cn), or name one: ${add_workdays(business_date, 3, cn)}",
     );
     std::fs::write(path.join("code.yaml"), DUE.replace("calendar: cn", "calendar: 'c n'"))

@@ -1,5 +1,7 @@
 use super::*;
-use crate::domain::calendar::{Calendar, Calendars, Day, DayKind, Origin, Weekend};
+use crate::domain::calendar::{Calendar, Calendars, Day, DayKind, Origin, Weekend, WorkingDays};
+use crate::domain::id::BatchNo;
+use chrono::NaiveDate;
 use proptest::prelude::*;
 
 fn one(text: &str) -> Reference {
