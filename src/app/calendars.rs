@@ -66,15 +66,18 @@ impl App {
         store::calendar::all(&mut tx).await
     }
 
-    /// The calendars in use, with the groups that name them.
-    pub async fn calendars_used(&self) -> Result<BTreeMap<CalendarCode, BTreeSet<GroupCode>>> {
-        Ok(used_by(&self.definition().await?))
+    /// The calendars in use, with the groups and schedules that name them.
+    pub async fn calendars_used(&self) -> Result<BTreeMap<CalendarCode, BTreeSet<String>>> {
+        let mut tx = self.db.read().await?;
+        let defs = store::job::definition(&mut tx).await?;
+        users(&mut tx, &defs).await
     }
 
     /// What the calendars in use lack on this day.
     pub async fn calendar_warnings(&self, today: NaiveDate) -> Result<Vec<CalendarWarning>> {
-        let defs = self.definition().await?;
-        let used: BTreeSet<CalendarCode> = used_by(&defs).into_keys().collect();
+        let mut tx = self.db.read().await?;
+        let defs = store::job::definition(&mut tx).await?;
+        let used: BTreeSet<CalendarCode> = users(&mut tx, &defs).await?.into_keys().collect();
         Ok(warnings(&defs.calendars, &used, today))
     }
 
@@ -139,13 +142,26 @@ fn entry(code: &CalendarCode, difference: &Difference, act: CalendarAct<'_>) -> 
 async fn refuse_used(tx: &mut Tx, all: &Calendars, code: &CalendarCode) -> Result<()> {
     let defs = store::job::definition(tx).await?;
     let combined = all.users_of(code).into_iter().map(|user| format!("calendar {user}"));
-    let groups = used_by(&defs).remove(code).unwrap_or_default();
-    let groups = groups.into_iter().map(|group| format!("group {group}"));
-    let users: Vec<String> = combined.chain(groups).collect();
+    let others = users(tx, &defs).await?.remove(code).unwrap_or_default();
+    let users: Vec<String> = combined.chain(others).collect();
     if users.is_empty() {
         return Ok(());
     }
     Err(CalendarInUse { code: code.clone(), users: users.join(", ") }.into())
+}
+
+/// Who names which calendar: `group month_end`, `schedule nightly`.
+async fn users(tx: &mut Tx, defs: &Definition) -> Result<BTreeMap<CalendarCode, BTreeSet<String>>> {
+    let mut found: BTreeMap<CalendarCode, BTreeSet<String>> = BTreeMap::new();
+    for (code, groups) in used_by(defs) {
+        found.entry(code).or_default().extend(groups.iter().map(|g| format!("group {g}")));
+    }
+    for trigger in store::trigger::all(tx).await? {
+        if let Some(calendar) = trigger.def.timing.calendar {
+            found.entry(calendar).or_default().insert(format!("schedule {}", trigger.def.code));
+        }
+    }
+    Ok(found)
 }
 
 /// The calendars that a definition names: that of a group, and those in the values of its parameters.

@@ -1,6 +1,7 @@
 //! Opens the metadata database with the settings that our promises need, and looks whether the
 //! server keeps them.
 
+use crate::db::hint::Hub;
 use crate::db::keeping::{Keeping, postgres_session, prepare_postgres};
 use crate::db::pool::{End, Plan, Pool};
 use crate::db::{Db, Dialect, Error, Pools, Result, Tx};
@@ -67,7 +68,9 @@ impl Db {
             Dialect::Mysql => mysql(url, &shown, settings).await?,
             Dialect::Postgres => postgres(url, &shown, settings).await?,
         };
-        Ok(Self { pools, shown: shown.into() })
+        let db = Self { pools, shown: shown.into(), hub: Hub::new() };
+        db.learn_to_hint().await;
+        Ok(db)
     }
 }
 
@@ -77,7 +80,10 @@ impl Db {
     pub async fn beside(&self, settings: &Settings) -> Result<Self> {
         match self.dialect() {
             Dialect::Sqlite => Ok(self.clone()),
-            Dialect::Mysql | Dialect::Postgres => Self::connect(settings).await,
+            Dialect::Mysql | Dialect::Postgres => {
+                let other = Self::connect(settings).await?;
+                Ok(Self { hub: self.hub.clone(), ..other })
+            }
         }
     }
 }

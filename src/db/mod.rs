@@ -9,6 +9,7 @@ mod decode;
 pub mod dialect;
 mod error;
 pub mod fault;
+pub mod hint;
 pub mod holder;
 mod house;
 mod keeping;
@@ -28,8 +29,11 @@ pub use connect::Settings;
 pub use dialect::Dialect;
 pub use error::Error;
 pub use keeping::Keeping;
+pub use pool::Counts;
 pub use row::{Row, Value};
 
+use futures_util::future::BoxFuture;
+use hint::Hub;
 use lent::Lent;
 use pool::Pool;
 use sqlx::{AssertSqlSafe, MySql, Postgres, Sqlite};
@@ -44,6 +48,8 @@ pub struct Db {
     pools: Pools,
     /// Its URL without the password, for messages.
     shown: Arc<str>,
+    /// Where hints meet.
+    hub: Arc<Hub>,
 }
 
 #[derive(Clone, Debug)]
@@ -63,6 +69,9 @@ enum Pools {
 #[derive(Debug)]
 pub struct Tx {
     inner: TxInner,
+    hub: Arc<Hub>,
+    /// Given when it is committed.
+    hints: Vec<&'static str>,
 }
 
 #[derive(Debug)]
@@ -109,17 +118,35 @@ impl Db {
             Pools::Mysql(pool) => TxInner::Mysql(pool.begin("BEGIN").await?),
             Pools::Postgres(pool) => TxInner::Postgres(pool.begin("BEGIN").await?),
         };
-        Ok(Tx { inner })
+        Ok(self.tx(inner))
     }
 
     /// Opens a transaction that only reads; on SQLite it waits for no writer.
     pub async fn read(&self) -> Result<Tx> {
         match &self.pools {
             Pools::Sqlite { reader, .. } => {
-                Ok(Tx { inner: TxInner::Sqlite(reader.begin("BEGIN").await?) })
+                Ok(self.tx(TxInner::Sqlite(reader.begin("BEGIN").await?)))
             }
             Pools::Mysql(_) | Pools::Postgres(_) => self.begin().await,
         }
+    }
+
+    /// What was asked of it so far, and how its connections stand.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        match &self.pools {
+            Pools::Sqlite { writer, reader } => {
+                writer.count(&mut counts);
+                reader.count(&mut counts);
+            }
+            Pools::Mysql(pool) => pool.count(&mut counts),
+            Pools::Postgres(pool) => pool.count(&mut counts),
+        }
+        counts
+    }
+
+    fn tx(&self, inner: TxInner) -> Tx {
+        Tx { inner, hub: Arc::clone(&self.hub), hints: Vec::new() }
     }
 
     /// Closes all connections, waiting for those in use.
@@ -192,34 +219,38 @@ impl Tx {
     /// texts per table stays prepared. That is not only cheaper: forgetting a prepared statement on
     /// MySQL sends a packet that nobody answers, the next one then waits for the server's delayed
     /// acknowledgement, and a hop cost 44 ms in place of 3 (sqlx sets no TCP_NODELAY).
-    pub async fn insert_many(
-        &mut self,
-        table: &str,
-        columns: &[&str],
+    pub fn insert_many<'a>(
+        &'a mut self,
+        table: &'a str,
+        columns: &'a [&'a str],
         rows: impl IntoIterator<Item = Vec<Value>>,
-    ) -> Result<()> {
-        self.write_many(table, columns, "", rows).await
+    ) -> BoxFuture<'a, Result<()>> {
+        // Collected before the first await, so that a caller's closure does not bind its future to one
+        // thread.
+        let rows = rows.into_iter().collect();
+        Box::pin(self.write_many(table, columns, String::new(), rows))
     }
 
     /// Inserts many rows in few statements, or writes all their columns over those with the same
     /// `key`.
-    pub async fn upsert_many(
-        &mut self,
-        table: &str,
+    pub fn upsert_many<'a>(
+        &'a mut self,
+        table: &'a str,
         key: &str,
-        columns: &[&str],
+        columns: &'a [&'a str],
         rows: impl IntoIterator<Item = Vec<Value>>,
-    ) -> Result<()> {
+    ) -> BoxFuture<'a, Result<()>> {
         let tail = self.dialect().or_replace(key, columns);
-        self.write_many(table, columns, &tail, rows).await
+        let rows = rows.into_iter().collect();
+        Box::pin(self.write_many(table, columns, tail, rows))
     }
 
     async fn write_many(
         &mut self,
         table: &str,
         columns: &[&str],
-        tail: &str,
-        rows: impl IntoIterator<Item = Vec<Value>>,
+        tail: String,
+        rows: Vec<Vec<Value>>,
     ) -> Result<()> {
         let most = self.dialect().max_binds() / columns.len();
         let most = 1 << most.ilog2();
@@ -273,7 +304,9 @@ impl Tx {
             TxInner::Sqlite(lent) => lent.commit().await,
             TxInner::Mysql(lent) => lent.commit().await,
             TxInner::Postgres(lent) => lent.commit().await,
-        }
+        }?;
+        self.hub.ring(&self.hints);
+        Ok(())
     }
 
     /// Undoes everything since `begin`, and waits until it is undone.

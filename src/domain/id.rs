@@ -71,6 +71,12 @@ name!(
     "use 1 to 50 letters, digits, '_', '-', '.' or ':', the first a letter, digit or '_'"
 );
 name!(
+    /// The unique code of a schedule, `MONTH_END_AT_2`. Letters of any script, digits and `_ - . :`.
+    TriggerCode, "schedule code", 100,
+    |c| c.is_alphanumeric() || "_-.:".contains(c),
+    "use 1 to 100 letters, digits, '_', '-', '.' or ':', the first a letter, digit or '_'"
+);
+name!(
     /// The name of a data source, `ledger`. ASCII, because it also names an environment variable.
     SourceName, "source name", 50,
     |c| c.is_ascii_alphanumeric() || "_-".contains(c),

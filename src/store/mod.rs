@@ -11,8 +11,14 @@ pub mod breach;
 pub mod calendar;
 pub mod claim;
 mod columns;
+pub mod epoch;
+pub mod fired;
+pub mod firing;
+pub mod following;
+pub mod hint;
 pub mod history;
 pub mod job;
+pub mod lock;
 pub mod log;
 pub mod node;
 pub mod outbox;
@@ -21,10 +27,11 @@ pub mod queue;
 pub mod run_mode;
 pub mod secret;
 mod shared;
+pub mod trigger;
 pub mod version;
 pub mod within;
 
-pub use crate::db::{Db, Tx};
+pub use crate::db::{Counts, Db, Tx};
 
 use crate::db;
 use crate::domain::lease::Writers;

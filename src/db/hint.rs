@@ -1,0 +1,357 @@
+//! Hints: words that say "look, something was written", told at the commit to whoever listens in this
+//! process, and on PostgreSQL in any other. Losing one costs time and never work, so whoever listens
+//! also looks by itself now and then.
+
+use crate::db::{Db, Dialect, Pools, Result, Tx, Value};
+use futures_util::future::BoxFuture;
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::broadcast;
+use tokio::time::Sleep;
+
+/// The channel of the tables in this schema: two installations in one database do not hear each other.
+const CHANNEL: &str = "'procession_' || md5(current_schema())";
+/// Hints that may wait for one who listens; those that he misses he is told of as one `Gap`.
+const WAITING: usize = 64;
+/// How often it is tried whether words still come through, in seconds: also what keeps a connection
+/// through a firewall alive.
+const CHECK: Duration = Duration::from_secs(30);
+/// How long a word of our own may take to come back, and a connection to be made.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The first pause before the line is tried again, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
+/// How often it is tried again where words do not come through.
+const DEAF: Duration = Duration::from_secs(300);
+/// The word with which it is tried.
+const ECHO: &str = "echo";
+
+/// Where the hints of one process meet.
+pub(in crate::db) struct Hub {
+    here: broadcast::Sender<&'static str>,
+    /// Tells our own words from those of others.
+    tag: String,
+    /// Whether the server takes words; some that speak like PostgreSQL do not.
+    tells: AtomicBool,
+}
+
+impl Hub {
+    pub(in crate::db) fn new() -> Arc<Self> {
+        let tag = uuid::Uuid::new_v4().simple().to_string();
+        Arc::new(Self {
+            here: broadcast::Sender::new(WAITING),
+            tag: tag.chars().take(8).collect(),
+            tells: AtomicBool::new(true),
+        })
+    }
+
+    /// Tells those who listen in this process.
+    pub(in crate::db) fn ring(&self, words: &[&'static str]) {
+        for word in words {
+            // Nobody listens here: that is what most processes are like.
+            let _ = self.here.send(word);
+        }
+    }
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("hub")
+    }
+}
+
+impl Tx {
+    /// Gives a hint when this transaction is committed; the same word twice is one. `word` is a
+    /// short word without blanks.
+    pub async fn hint(&mut self, word: &'static str) -> Result<()> {
+        if self.hints.contains(&word) {
+            return Ok(());
+        }
+        self.hints.push(word);
+        if self.dialect() == Dialect::Postgres && self.hub.tells.load(Ordering::Relaxed) {
+            let text = format!("{word} {}", self.hub.tag);
+            self.notify(&text).await?;
+        }
+        Ok(())
+    }
+
+    async fn notify(&mut self, text: &str) -> Result<()> {
+        let sql = format!("SELECT pg_notify({CHANNEL}, ?)");
+        self.fetch_all(&sql, &[Value::from(text)]).await.map(drop)
+    }
+}
+
+/// What was heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A hint.
+    Word(String),
+    /// Hints may have been missed; whoever listens must look by itself.
+    Gap,
+}
+
+/// How far hints come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Only those of this process are heard for now.
+    Here,
+    /// Those of every process on this database are heard.
+    Everywhere,
+}
+
+/// Listens for hints. Dropped, it lets go of its connection, which is one more than the pool's.
+pub struct Ear {
+    db: Db,
+    here: broadcast::Receiver<&'static str>,
+    line: Line,
+    pause: Duration,
+    /// It was said that words do not come through.
+    has_warned: bool,
+}
+
+/// The connection to the other processes.
+enum Line {
+    /// There can be none.
+    Never,
+    Down(Pin<Box<Sleep>>),
+    Rising(BoxFuture<'static, Result<PgListener>>),
+    Up {
+        listener: PgListener,
+        check: Check,
+        /// Whether a word of our own has ever come back, and whether the one has that was sent last.
+        is_proven: bool,
+        has_echoed: bool,
+    },
+}
+
+/// The proof that words come through.
+enum Check {
+    Rests(Pin<Box<Sleep>>),
+    Sends(BoxFuture<'static, Result<()>>),
+    Waits(Pin<Box<Sleep>>),
+}
+
+/// What came of a look at the line.
+enum Came {
+    Word(String),
+    Lost,
+    Next(Check),
+    Unheard,
+}
+
+impl Db {
+    /// Listens for hints from now on. Nothing is sent before `next` is called.
+    pub fn listen(&self) -> Ear {
+        let here = self.hub.here.subscribe();
+        let line = match &self.pools {
+            Pools::Postgres(_) => Line::Down(after(Duration::ZERO)),
+            Pools::Sqlite { .. } | Pools::Mysql(_) => Line::Never,
+        };
+        Ear { db: self.clone(), here, line, pause: PAUSES.0, has_warned: false }
+    }
+}
+
+impl Ear {
+    /// How far it hears at this moment.
+    pub fn reach(&self) -> Reach {
+        match self.line {
+            Line::Up { is_proven: true, .. } => Reach::Everywhere,
+            Line::Up { .. } | Line::Never | Line::Down(_) | Line::Rising(_) => Reach::Here,
+        }
+    }
+
+    /// The next hint. Never fails: a line that breaks is made anew, and `Gap` is what is heard of it.
+    /// May be dropped at any point.
+    pub async fn next(&mut self) -> Heard {
+        loop {
+            let heard = tokio::select! {
+                word = self.here.recv() => match word {
+                    Ok(word) => Some(Heard::Word(word.to_owned())),
+                    // Closed it cannot be: `db` holds the hub.
+                    Err(_) => Some(Heard::Gap),
+                },
+                came = self.line.came(&self.db) => self.heed(came),
+            };
+            if let Some(heard) = heard {
+                return heard;
+            }
+        }
+    }
+
+    fn heed(&mut self, came: Came) -> Option<Heard> {
+        match came {
+            Came::Next(check) => {
+                if let Line::Up { check: present, has_echoed, .. } = &mut self.line {
+                    // It may be back before its commit is answered.
+                    let is_back = matches!(check, Check::Waits(_)) && std::mem::take(has_echoed);
+                    *present = if is_back { Check::Rests(after(CHECK)) } else { check };
+                }
+                None
+            }
+            Came::Word(text) => self.understand(&text),
+            Came::Lost => {
+                let was = self.reach();
+                self.line = Line::Down(after(self.pause));
+                self.pause = (self.pause * 2).min(PAUSES.1);
+                (was == Reach::Everywhere).then_some(Heard::Gap)
+            }
+            Came::Unheard => {
+                let was = self.reach();
+                if was == Reach::Here && !std::mem::replace(&mut self.has_warned, true) {
+                    tracing::warn!(
+                        "hints of other processes do not come through (LISTEN is not heard; a pooler \
+                         in transaction mode?); this process looks by itself, more often"
+                    );
+                }
+                self.line = Line::Down(after(if was == Reach::Here { DEAF } else { PAUSES.0 }));
+                (was == Reach::Everywhere).then_some(Heard::Gap)
+            }
+        }
+    }
+
+    /// Our own words were heard when they were said; only the echo is waited for.
+    fn understand(&mut self, text: &str) -> Option<Heard> {
+        let (word, tag) = text.split_once(' ')?;
+        if tag != self.db.hub.tag {
+            return (word != ECHO).then(|| Heard::Word(word.to_owned()));
+        }
+        let Line::Up { check, is_proven, has_echoed, .. } = &mut self.line else { return None };
+        if word != ECHO {
+            return None;
+        }
+        match check {
+            Check::Waits(_) => *check = Check::Rests(after(CHECK)),
+            // Not dropped in the middle: that would cost its connection.
+            Check::Sends(_) => *has_echoed = true,
+            Check::Rests(_) => {}
+        }
+        self.pause = PAUSES.0;
+        // What was said before is not known.
+        (!std::mem::replace(is_proven, true)).then_some(Heard::Gap)
+    }
+}
+
+impl Line {
+    /// Waits for what comes over the line, or makes it. May be dropped at any point.
+    async fn came(&mut self, db: &Db) -> Came {
+        loop {
+            match self {
+                Self::Never => std::future::pending().await,
+                Self::Down(pause) => {
+                    pause.await;
+                    *self = match &db.pools {
+                        Pools::Postgres(pool) => {
+                            Self::Rising(Box::pin(rise(pool.options().clone())))
+                        }
+                        Pools::Sqlite { .. } | Pools::Mysql(_) => Self::Never,
+                    };
+                }
+                Self::Rising(rising) => match rising.await {
+                    Ok(listener) => {
+                        let check = Check::Sends(Box::pin(say_echo(db.clone())));
+                        *self = Self::Up { listener, check, is_proven: false, has_echoed: false };
+                    }
+                    Err(error) => {
+                        tracing::debug!(%error, "hints of other processes are not heard; trying on");
+                        return Came::Lost;
+                    }
+                },
+                Self::Up { listener, check, .. } => {
+                    return tokio::select! {
+                        came = hear(listener) => came,
+                        came = check.came(db) => came,
+                    };
+                }
+            }
+        }
+    }
+}
+
+impl Check {
+    async fn came(&mut self, db: &Db) -> Came {
+        match self {
+            Self::Rests(pause) => {
+                pause.await;
+                Came::Next(Self::Sends(Box::pin(say_echo(db.clone()))))
+            }
+            Self::Sends(sends) => match sends.await {
+                Ok(()) => Came::Next(Self::Waits(after(PATIENCE))),
+                // The database is away: the line is most likely too.
+                Err(_) => Came::Lost,
+            },
+            Self::Waits(pause) => {
+                pause.await;
+                Came::Unheard
+            }
+        }
+    }
+}
+
+fn after(time: Duration) -> Pin<Box<Sleep>> {
+    Box::pin(tokio::time::sleep(time))
+}
+
+/// A pool of sqlx's, because its listener asks for one; it is for one connection, which is made anew
+/// here and never by it.
+async fn rise(options: PgConnectOptions) -> Result<PgListener> {
+    let made = async {
+        let pool = PgPoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(PATIENCE)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .connect_with(options)
+            .await?;
+        let channel = format!("SELECT {CHANNEL}");
+        let channel: String =
+            sqlx::query_scalar(sqlx::AssertSqlSafe(channel)).fetch_one(&pool).await?;
+        let mut listener = PgListener::connect_with(&pool).await?;
+        listener.ignore_pool_close_event(true);
+        listener.eager_reconnect(false);
+        listener.listen(&channel).await?;
+        Ok::<_, sqlx::Error>(listener)
+    };
+    match tokio::time::timeout(PATIENCE * 2, made).await {
+        Ok(made) => Ok(made?),
+        Err(_) => Err(crate::db::Error::Lost("no answer to LISTEN".to_owned())),
+    }
+}
+
+/// Over another connection: a pooler may give both to the same session.
+async fn say_echo(db: Db) -> Result<()> {
+    let mut tx = db.begin().await?;
+    let text = format!("{ECHO} {}", db.hub.tag);
+    tx.notify(&text).await?;
+    tx.commit().await
+}
+
+async fn hear(listener: &mut PgListener) -> Came {
+    match listener.try_recv().await {
+        Ok(Some(said)) => Came::Word(said.payload().to_owned()),
+        Ok(None) | Err(_) => Came::Lost,
+    }
+}
+
+impl Db {
+    /// Looks once whether the server takes words at all: asked in a transaction that writes, a "no"
+    /// would undo it.
+    pub(in crate::db) async fn learn_to_hint(&self) {
+        if self.dialect() != Dialect::Postgres {
+            return;
+        }
+        let tried = async {
+            let mut tx = self.begin().await?;
+            tx.notify(ECHO).await?;
+            tx.commit().await
+        };
+        match tried.await {
+            Err(error) if !error.is_transient() => {
+                tracing::debug!(%error, "this server takes no hints; other processes look by themselves");
+                self.hub.tells.store(false, Ordering::Relaxed);
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! The pass: under the schedule lock, what falls due within seconds gets its rows and its next time.
+//!
+//! One transaction: the lock row, what is due in the order of time, rows of `job_firing` and next times
+//! in bulk, commit. Nothing slow is under the lock: no HTTP, no job, no mail but its row. Whatever goes
+//! wrong undoes all of it. The firings go on the ring only once they are rows that are committed.
+
+use crate::domain::calendar::Calendars;
+use crate::domain::firing::{Firing, NewFiring, Source, TriggerId};
+use crate::domain::id::NodeId;
+use crate::domain::misfire;
+use crate::domain::time::Millis;
+use crate::domain::trigger::{Trigger, TriggerStatus};
+use crate::engine::clock::Clock;
+use crate::engine::meter::Meter;
+use crate::engine::trigger::{follow, telling};
+use crate::store::epoch::{self, Epoch};
+use crate::store::following::{self, Following};
+use crate::store::hint::{self, Topic};
+use crate::store::lock::{self, SCHEDULE_LOCK};
+use crate::store::trigger::{Due, Standing};
+use crate::store::{self, Db, Tx, calendar, firing, trigger};
+use anyhow::{Context as _, Result};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How far ahead firings are decided. XXL-JOB's figure; also the longest silence that a fail-over may
+/// take, because firings decided by a process that then dies are rows which wait.
+pub(super) const AHEAD_MS: i64 = 5_000;
+/// Schedules of one pass, so that the lock is held for a fraction of a second even at the top of an
+/// hour; what is left comes with the next pass, at once.
+const LIMIT: u32 = 5_000;
+/// Schedules whose definition is kept in memory.
+const KNOWN_MAX: usize = 50_000;
+
+/// Plans firings; one per process.
+pub struct Planner {
+    /// A door whose sessions lose what they have locked after 5 s of silence.
+    door: Db,
+    clock: Clock,
+    node: NodeId,
+    meter: Arc<Meter>,
+    known: HashMap<TriggerId, Trigger>,
+    calendars: (i64, Calendars),
+    /// Whether the next pass looks first which of its rows are there already.
+    caution: Caution,
+}
+
+/// Whether a pass trusts that no row is ahead of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Caution {
+    Trusting,
+    Careful,
+}
+
+/// What a pass has done.
+#[derive(Debug, Default)]
+pub struct Pass {
+    /// What is to fire, and when; committed.
+    pub firings: Vec<Firing>,
+    /// Whether more is due than one pass takes.
+    pub more: bool,
+}
+
+/// The lock row was not there.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the row schedule_lock was gone from job_lock, so nothing was locked and nothing was planned; it has \
+     been put back. Somebody or something deletes rows of that table: find out who"
+)]
+pub struct LockGone;
+
+/// How far the database's clock may be from what this process takes for it.
+const DOUBT_MS: i64 = 1_000;
+
+/// The database's clock is not where this process believes it to be.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the clock of the database is {0} ms away from where it was; nothing is planned until that is sure"
+)]
+pub struct InDoubt(i64);
+
+/// What one pass writes.
+#[derive(Default)]
+pub(super) struct Work {
+    pub(super) rows: Vec<NewFiring>,
+    pub(super) standings: Vec<Standing>,
+    /// Schedules that cannot go on, and why.
+    ended: Vec<(TriggerId, String)>,
+}
+
+impl Planner {
+    /// A planner behind `door` (see `Keeping::Brief`).
+    pub fn new(door: Db, clock: Clock, node: NodeId, meter: Arc<Meter>) -> Self {
+        Self {
+            door,
+            clock,
+            node,
+            meter,
+            known: HashMap::new(),
+            calendars: (-1, Calendars::default()),
+            caution: Caution::Trusting,
+        }
+    }
+
+    /// One pass.
+    pub async fn pass(&mut self) -> Result<Pass> {
+        let asked = self.clock.uptime();
+        let mut tx = self.door.begin().await?;
+        let Some(held) = lock::hold(&mut tx, SCHEDULE_LOCK).await? else {
+            tx.rollback().await?;
+            return self.heal().await;
+        };
+        failpoint!("lock.acquired");
+        let gained = self.clock.uptime();
+        let now = self.due_time(&mut tx).await?;
+        let due = trigger::due(&mut tx, now.plus(AHEAD_MS), LIMIT).await?;
+        if due.is_empty() {
+            tx.rollback().await?;
+            return Ok(Pass::default());
+        }
+        if held.owner.as_ref() != Some(&self.node) {
+            lock::sign(&mut tx, SCHEDULE_LOCK, &self.node, now).await?;
+        }
+        let firings = match self.write(&mut tx, &due, now).await {
+            Ok(firings) => firings,
+            Err(error) => {
+                // Dropped and not rolled back: nothing more is asked of a connection that failed under
+                // the lock, and the server undoes what it has.
+                drop(tx);
+                self.known.clear();
+                if store::is_taken(&error) {
+                    self.caution = Caution::Careful;
+                }
+                return Err(error);
+            }
+        };
+        failpoint!("lock.before_commit");
+        tx.commit().await.context("commit the pass")?;
+        failpoint!("lock.after_commit");
+        self.caution = Caution::Trusting;
+        let done = self.clock.uptime();
+        self.meter.lock(gained.since(asked), done.since(gained));
+        let more = due.len() == usize::try_from(LIMIT)?;
+        Ok(Pass { firings, more })
+    }
+
+    /// Looks which batches have ended that make something fire, or let a fixed delay begin. Under the lock
+    /// only when there are some.
+    pub async fn follow(&mut self) -> Result<()> {
+        let mut tx = self.door.read().await?;
+        let found = following::look(&mut tx).await?;
+        drop(tx);
+        if found == Following::default() {
+            return Ok(());
+        }
+        let mut tx = self.door.begin().await?;
+        if lock::hold(&mut tx, SCHEDULE_LOCK).await?.is_none() {
+            tx.rollback().await?;
+            return self.heal().await.map(drop);
+        }
+        let now = self.due_time(&mut tx).await?;
+        // Once more, for another node may have been faster.
+        let found = following::look(&mut tx).await?;
+        let due: Vec<Due> = found
+            .ids()
+            .map(|trigger_id| Due { trigger_id, revision: -1, next_time: now, last_time: None })
+            .collect();
+        let mut work = Work::default();
+        self.learn(&mut tx, &due, &mut work).await?;
+        follow::plan(&found, &self.known, &self.calendars.1, now, &mut work);
+        follow::shift_taken(&mut tx, &mut work.rows).await?;
+        firing::append(&mut tx, &work.rows, None, now).await?;
+        trigger::advance(&mut tx, &work.standings, now).await?;
+        hint::give(&mut tx, Topic::Trigger).await?;
+        tx.commit().await.context("follow the ends of batches")
+    }
+
+    /// Leaves what this process decided and has not fired to the others, at once.
+    pub async fn leave(self) -> Result<()> {
+        let mut tx = self.door.begin().await?;
+        firing::release(&mut tx, &self.node, self.clock.now()).await?;
+        hint::give(&mut tx, Topic::Trigger).await?;
+        tx.commit().await?;
+        Ok(())
+    }
+
+    /// What counts as now: the database's clock, for it is the same for all nodes. Nothing is planned
+    /// while what we take for it is another time; the next heartbeats settle which is right.
+    async fn due_time(&self, tx: &mut Tx) -> Result<Millis> {
+        let asked = self.clock.uptime();
+        let server = tx.server_time().await?.into();
+        let now = self.clock.now();
+        let Some(measured) = self.clock.measure(asked, server) else { return Ok(now) };
+        let apart = server.since(now);
+        if apart.abs() > DOUBT_MS + measured.slack_ms {
+            return Err(InDoubt(apart).into());
+        }
+        Ok(now)
+    }
+
+    async fn heal(&self) -> Result<Pass> {
+        let mut tx = self.door.begin().await?;
+        lock::heal(&mut tx, SCHEDULE_LOCK, self.clock.now()).await?;
+        tx.commit().await.context("put the lock row back")?;
+        Err(LockGone.into())
+    }
+
+    async fn write(&mut self, tx: &mut Tx, due: &[Due], now: Millis) -> Result<Vec<Firing>> {
+        let mut work = Work::default();
+        self.learn(tx, due, &mut work).await?;
+        for due in due {
+            self.plan_one(due, now, &mut work);
+        }
+        if self.caution == Caution::Careful {
+            drop_known(tx, &mut work.rows).await?;
+        }
+        firing::append(tx, &work.rows, Some(&self.node), now).await.context(AHEAD)?;
+        failpoint_or!("fire.inserted", anyhow::anyhow!("a failpoint says so"));
+        trigger::advance(tx, &work.standings, now).await?;
+        for (id, reason) in &work.ended {
+            trigger::set_status(tx, &[*id], TriggerStatus::Ended, Some(reason), now).await?;
+            tracing::error!(trigger_id = id.0, reason, "a schedule has ended");
+        }
+        telling::misses(tx, &self.known, &work.rows, now).await?;
+        telling::ended(tx, &self.known, &work.ended, now).await?;
+        let missed =
+            work.rows.iter().filter(|r| r.source == Source::Misfire || r.status.is_final());
+        self.meter.misfired(u64::try_from(missed.count())?);
+        firing::written(tx, &self.node, now).await
+    }
+
+    /// Reads the schedules that memory does not have, or has in another version.
+    async fn learn(&mut self, tx: &mut Tx, due: &[Due], work: &mut Work) -> Result<()> {
+        let epoch = epoch::read(tx, Epoch::Calendars).await?;
+        if self.calendars.0 != epoch {
+            self.calendars = (epoch, calendar::all(tx).await?);
+        }
+        if self.known.len() > KNOWN_MAX {
+            self.known.clear();
+        }
+        let is_known = |due: &&Due| {
+            self.known.get(&due.trigger_id).is_some_and(|known| known.revision == due.revision)
+        };
+        let news: Vec<TriggerId> =
+            due.iter().filter(|due| !is_known(due)).map(|due| due.trigger_id).collect();
+        if news.is_empty() {
+            return Ok(());
+        }
+        for (id, found) in trigger::by_ids(tx, &news).await? {
+            match found {
+                Ok(found) => drop(self.known.insert(id, found)),
+                Err(said) => work.ended.push((id, format!("it cannot be read: {said}"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn plan_one(&self, due: &Due, now: Millis, work: &mut Work) {
+        let standing = |next_time, last_time| Standing {
+            trigger_id: due.trigger_id,
+            revision: due.revision,
+            next_time,
+            last_time,
+        };
+        // Unreadable, or removed by a statement of somebody else's: its time row goes nowhere.
+        let Some(known) = self.known.get(&due.trigger_id) else {
+            work.standings.push(standing(None, due.last_time));
+            return;
+        };
+        let next_after = |after: Millis| known.goes_on(&self.calendars.1, after);
+        let plan = match known.planned_at(&self.calendars.1, due.next_time) {
+            Ok(Some(first)) => {
+                let span = (now, now.plus(AHEAD_MS));
+                let of = (due.trigger_id, known.def.handler.as_str());
+                misfire::plan(of, first, span, known.def.misfire, next_after)
+            }
+            Ok(None) => Ok(misfire::Plan { rows: Vec::new(), next: None, last: None }),
+            Err(error) => Err(error),
+        };
+        match plan {
+            Ok(plan) => {
+                work.standings.push(standing(plan.next, plan.last.or(due.last_time)));
+                if plan.next.is_none() && known.ends_without_next() {
+                    work.ended.push((due.trigger_id, "it has no planned time any more".to_owned()));
+                }
+                work.rows.extend(plan.rows);
+            }
+            Err(said) => {
+                work.standings.push(standing(None, due.last_time));
+                work.ended.push((due.trigger_id, format!("it cannot be planned: {said}")));
+            }
+        }
+    }
+}
+
+const AHEAD: &str = "write the firings of a pass (a taken key means that a schedule has a row for a time \
+     ahead of it: was job_trigger_time written by hand? The next pass leaves that time out)";
+
+/// Leaves out what has a row.
+async fn drop_known(tx: &mut Tx, rows: &mut Vec<NewFiring>) -> Result<()> {
+    let Some(first) = rows.iter().map(|row| row.planned_at).min() else { return Ok(()) };
+    let there = firing::planned_since(tx, first).await?;
+    rows.retain(|row| !there.contains(&(row.trigger_id, row.planned_at)));
+    Ok(())
+}

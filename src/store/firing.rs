@@ -1,0 +1,255 @@
+//! `job_firing`: planned times and what became of them. A status changes only by compare-and-set.
+
+use crate::db::{Row, Value};
+use crate::domain::firing::{Firing, FiringId, FiringStatus, NewFiring, Source, TriggerId};
+use crate::domain::id::{BatchId, NodeId};
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+use std::collections::HashSet;
+
+const COLUMNS: &str = "firing_id, trigger_id, planned_at, nominal_date, source, handler, status, fire_at, owner, \
+     attempt, params, parent_batch_id, missed_until, batch_no, reason, fired_at";
+
+/// Writes firings; those that are pending are `owner`'s, or nobody's, and then the first to look has
+/// them. Fails with a taken key, and then writes none, when a schedule has a row for one of these times.
+pub async fn append(
+    tx: &mut Tx,
+    rows: &[NewFiring],
+    owner: Option<&NodeId>,
+    now: Millis,
+) -> Result<()> {
+    let columns = [
+        "trigger_id",
+        "planned_at",
+        "nominal_date",
+        "source",
+        "handler",
+        "status",
+        "fire_at",
+        "owner",
+        "params",
+        "parent_batch_id",
+        "missed_until",
+        "reason",
+        "create_time",
+        "update_time",
+    ];
+    let values: Vec<Vec<Value>> = rows
+        .iter()
+        .map(|row| {
+            let is_open = row.status == FiringStatus::Pending;
+            let owner = owner.filter(|_| is_open).map(|owner| owner.0.as_str());
+            vec![
+                row.trigger_id.0.into(),
+                row.planned_at.to_utc().into(),
+                row.nominal_date.map(|d| d.to_string()).into(),
+                row.source.as_str().into(),
+                row.handler.as_str().into(),
+                row.status.as_str().into(),
+                row.fire_at.to_utc().into(),
+                owner.into(),
+                row.params.as_deref().into(),
+                row.parent_batch_id.map(|id| id.0).into(),
+                row.missed_until.map(Millis::to_utc).into(),
+                row.reason.as_deref().into(),
+                now.to_utc().into(),
+                now.to_utc().into(),
+            ]
+        })
+        .collect();
+    tx.insert_many("job_firing", &columns, values).await.context("write job_firing")
+}
+
+/// The pending firings that `owner` wrote at `written`, with their keys.
+pub async fn written(tx: &mut Tx, owner: &NodeId, written: Millis) -> Result<Vec<Firing>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM job_firing WHERE status = ? AND owner = ? AND create_time = ? \
+         ORDER BY fire_at, firing_id"
+    );
+    let values =
+        [FiringStatus::Pending.as_str().into(), owner.0.as_str().into(), written.to_utc().into()];
+    read(tx, &sql, &values).await
+}
+
+/// Pending firings that nobody does, oldest first: those whose time was at `before` or earlier, because
+/// whoever had them is dead, has stalled, or lost them; and those that are nobody's and come `soon`.
+pub async fn unattended(
+    tx: &mut Tx,
+    (before, soon): (Millis, Millis),
+    limit: u32,
+) -> Result<Vec<Firing>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM job_firing WHERE status = ? AND fire_at <= ? \
+         AND (owner IS NULL OR fire_at <= ?) ORDER BY fire_at, firing_id LIMIT ?"
+    );
+    let values = [
+        FiringStatus::Pending.as_str().into(),
+        soon.to_utc().into(),
+        before.to_utc().into(),
+        limit.into(),
+    ];
+    read(tx, &sql, &values).await
+}
+
+/// Makes the pending firings of a process nobody's, so that nobody waits for it.
+pub async fn release(tx: &mut Tx, owner: &NodeId, now: Millis) -> Result<u64> {
+    tx.execute(
+        "UPDATE job_firing SET owner = NULL, update_time = ? WHERE status = ? AND owner = ?",
+        &[now.to_utc().into(), FiringStatus::Pending.as_str().into(), owner.0.as_str().into()],
+    )
+    .await
+    .context("release the firings of this process")
+}
+
+/// Of each schedule the first firing that waits for a batch to end; those behind it wait for it.
+pub async fn waiting_first(tx: &mut Tx, limit: u32) -> Result<Vec<Firing>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM job_firing f WHERE status = ? AND NOT EXISTS \
+         (SELECT 1 FROM job_firing e WHERE e.status = ? AND e.trigger_id = f.trigger_id \
+         AND e.planned_at < f.planned_at) ORDER BY planned_at, firing_id LIMIT ?"
+    );
+    let waiting = || FiringStatus::Waiting.as_str().into();
+    read(tx, &sql, &[waiting(), waiting(), limit.into()]).await
+}
+
+/// The firings of a schedule, newest planned time first.
+pub async fn of_trigger(tx: &mut Tx, trigger: TriggerId, limit: u32) -> Result<Vec<Firing>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM job_firing WHERE trigger_id = ? \
+         ORDER BY planned_at DESC, firing_id DESC LIMIT ?"
+    );
+    read(tx, &sql, &[trigger.0.into(), limit.into()]).await
+}
+
+/// One firing.
+pub async fn find(tx: &mut Tx, id: FiringId) -> Result<Option<Firing>> {
+    let sql = format!("SELECT {COLUMNS} FROM job_firing WHERE firing_id = ?");
+    Ok(read(tx, &sql, &[id.0.into()]).await?.pop())
+}
+
+/// The planned times from `first` on that have a row.
+pub async fn planned_since(tx: &mut Tx, first: Millis) -> Result<HashSet<(TriggerId, Millis)>> {
+    let sql = "SELECT trigger_id, planned_at FROM job_firing WHERE planned_at >= ?";
+    let rows = tx.fetch_all(sql, &[first.to_utc().into()]).await?;
+    let read =
+        |row: &Row| Ok((TriggerId(row.int("trigger_id")?), Millis::from(row.time("planned_at")?)));
+    rows.iter().map(read).collect()
+}
+
+/// Whether an earlier firing of the same schedule waits.
+pub async fn waits_before(tx: &mut Tx, firing: &Firing) -> Result<bool> {
+    let sql = "SELECT COUNT(*) AS n FROM job_firing \
+               WHERE trigger_id = ? AND status = ? AND planned_at < ?";
+    let waiting = FiringStatus::Waiting.as_str();
+    let values = [firing.trigger_id.0.into(), waiting.into(), firing.planned_at.to_utc().into()];
+    let row = tx.fetch_optional(sql, &values).await.context("read job_firing")?;
+    Ok(row.map(|row| row.int("n")).transpose()?.unwrap_or(0) > 0)
+}
+
+/// Whether a schedule has a row for this planned time.
+pub async fn is_there(tx: &mut Tx, trigger: TriggerId, planned: Millis) -> Result<bool> {
+    let sql = "SELECT firing_id FROM job_firing WHERE trigger_id = ? AND planned_at = ?";
+    let found = tx.fetch_optional(sql, &[trigger.0.into(), planned.to_utc().into()]).await?;
+    Ok(found.is_some())
+}
+
+/// Marks pending firings as fired, all in one statement; gives how many of them were still pending.
+pub async fn fire_all(tx: &mut Tx, ids: &[FiringId], by: &NodeId, now: Millis) -> Result<u64> {
+    let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+    tx.execute_in(
+        "UPDATE job_firing SET status = ?, fired_at = ?, owner = ?, update_time = ?, \
+         attempt = attempt + 1 WHERE status = ? AND firing_id",
+        &[
+            FiringStatus::Fired.as_str().into(),
+            now.to_utc().into(),
+            by.0.as_str().into(),
+            now.to_utc().into(),
+            FiringStatus::Pending.as_str().into(),
+        ],
+        &ids,
+        "",
+        &[],
+    )
+    .await
+    .context("fire")
+}
+
+/// What becomes of one firing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled<'a> {
+    /// Its state from now on.
+    pub status: FiringStatus,
+    /// Not before this moment, when it goes on.
+    pub fire_at: Millis,
+    /// Tries so far.
+    pub attempt: u32,
+    /// The batch number it came to.
+    pub batch_no: Option<&'a str>,
+    /// Why.
+    pub reason: Option<&'a str>,
+}
+
+/// Settles one firing if it is still as it was read: in that state and at that try. Its row is locked
+/// then to the end of the transaction. `false` when somebody else was faster.
+pub async fn settle(
+    tx: &mut Tx,
+    was: &Firing,
+    to: &Settled<'_>,
+    by: &NodeId,
+    now: Millis,
+) -> Result<bool> {
+    let fired_at = (to.status == FiringStatus::Fired).then(|| now.to_utc());
+    let found = tx
+        .execute(
+            "UPDATE job_firing SET status = ?, fire_at = ?, batch_no = ?, reason = ?, fired_at = ?, \
+             owner = ?, update_time = ?, attempt = ? \
+             WHERE firing_id = ? AND status = ? AND attempt = ?",
+            &[
+                to.status.as_str().into(),
+                to.fire_at.to_utc().into(),
+                to.batch_no.into(),
+                to.reason.into(),
+                fired_at.into(),
+                by.0.as_str().into(),
+                now.to_utc().into(),
+                to.attempt.into(),
+                was.firing_id.0.into(),
+                was.status.as_str().into(),
+                was.attempt.into(),
+            ],
+        )
+        .await
+        .context("settle a firing")?;
+    Ok(found == 1)
+}
+
+async fn read(tx: &mut Tx, sql: &str, values: &[Value]) -> Result<Vec<Firing>> {
+    let rows = tx.fetch_all(sql, values).await.context("read job_firing")?;
+    rows.iter().map(firing).collect()
+}
+
+fn firing(row: &Row) -> Result<Firing> {
+    let word = |name: &str| -> Result<String> { Ok(row.text(name)?) };
+    let (status, source) = (word("status")?, word("source")?);
+    let nominal = row.opt_text("nominal_date")?;
+    Ok(Firing {
+        firing_id: FiringId(row.int("firing_id")?),
+        trigger_id: TriggerId(row.int("trigger_id")?),
+        planned_at: row.time("planned_at")?.into(),
+        nominal_date: nominal.map(|day| day.parse()).transpose().context("nominal_date")?,
+        source: Source::parse(&source).with_context(|| format!("job_firing.source '{source}'"))?,
+        handler: row.text("handler")?,
+        status: FiringStatus::parse(&status)
+            .with_context(|| format!("job_firing.status '{status}'"))?,
+        fire_at: row.time("fire_at")?.into(),
+        owner: row.opt_text("owner")?.map(NodeId),
+        attempt: u32::try_from(row.int("attempt")?)?,
+        params: row.opt_text("params")?,
+        parent_batch_id: row.opt_int("parent_batch_id")?.map(BatchId),
+        missed_until: row.opt_time("missed_until")?.map(Into::into),
+        batch_no: row.opt_text("batch_no")?,
+        reason: row.opt_text("reason")?,
+        fired_at: row.opt_time("fired_at")?.map(Into::into),
+    })
+}

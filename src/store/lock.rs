@@ -1,0 +1,49 @@
+//! `job_lock`: rows that are locked by whoever does what only one process may do at a time.
+
+use crate::domain::id::NodeId;
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+
+/// The lock of whoever plans firings, or writes a schedule. Named as in XXL-JOB, whose operators look for
+/// it.
+pub const SCHEDULE_LOCK: &str = "schedule_lock";
+
+/// What the row says once it is locked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Who held it last.
+    pub owner: Option<NodeId>,
+    /// Counts its holders: it rises whenever another process takes it.
+    pub epoch: i64,
+}
+
+/// Locks the row until the end of the transaction; must be its first statement. `None` when the row is
+/// not there: then nothing is locked, and two processes would do what only one may (XXL-JOB #1886).
+pub async fn hold(tx: &mut Tx, name: &str) -> Result<Option<Held>> {
+    let lock = tx.dialect().for_update();
+    let sql = format!("SELECT owner, epoch FROM job_lock WHERE lock_name = ?{lock}");
+    let row = tx.fetch_optional(&sql, &[name.into()]).await;
+    let row = row.with_context(|| format!("lock {name}"))?;
+    row.map(|row| Ok(Held { owner: row.opt_text("owner")?.map(NodeId), epoch: row.int("epoch")? }))
+        .transpose()
+}
+
+/// Writes who holds it, for people and for `node list`.
+pub async fn sign(tx: &mut Tx, name: &str, owner: &NodeId, now: Millis) -> Result<()> {
+    tx.execute(
+        "UPDATE job_lock SET owner = ?, epoch = epoch + 1, update_time = ? WHERE lock_name = ?",
+        &[owner.0.as_str().into(), now.to_utc().into(), name.into()],
+    )
+    .await
+    .with_context(|| format!("sign {name}"))?;
+    Ok(())
+}
+
+/// Puts a row back that is gone. One that another process put there meanwhile is left as it is.
+pub async fn heal(tx: &mut Tx, name: &str, now: Millis) -> Result<()> {
+    let row = vec![name.into(), now.to_utc().into()];
+    tx.upsert_many("job_lock", "lock_name", &["lock_name", "update_time"], [row])
+        .await
+        .with_context(|| format!("put {name} back into job_lock"))
+}
