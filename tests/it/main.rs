@@ -3,6 +3,7 @@
 mod api;
 mod azkaban;
 mod backfill;
+mod calendar;
 mod cli;
 mod conformance;
 mod connect;
