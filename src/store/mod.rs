@@ -8,6 +8,7 @@ pub mod audit;
 pub mod backfill;
 pub mod batch;
 pub mod breach;
+pub mod calendar;
 pub mod claim;
 mod columns;
 pub mod firing;
