@@ -20,6 +20,7 @@ use crate::definition::{self, Change, Loaded};
 use crate::domain::batch::{Snapshot, as_opened};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, JobDef, JobKind, Shared};
+use crate::domain::part;
 use crate::engine::News;
 use crate::engine::clock::Clock;
 use crate::engine::dispatcher::QueueDispatcher;
@@ -160,6 +161,7 @@ fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
             .collect(),
         shared: named_in(&stored.shared, &wanted.shared),
         jobs,
+        schedules: part::schedules_of(stored, wanted),
     }
 }
 
@@ -187,6 +189,7 @@ pub fn differences(snapshot: &Snapshot, defs: &Definition) -> Vec<Change> {
         dependencies: snapshot.dependencies.clone(),
         externals: snapshot.externals.clone(),
         shared: snapshot.shared.clone(),
+        schedules: Vec::new(),
     };
     // A list that no longer makes the same jobs is a difference too, and shown as it stands.
     let present = as_opened(snapshot, defs).unwrap_or_else(|_| defs.clone());
@@ -203,7 +206,7 @@ pub fn job_kinds() -> Vec<JobKind> {
 /// Reads a definition file, or the CSV pair in a folder, with everything it refers to.
 pub fn load_definition(path: &Path) -> Result<Loaded> {
     let read = |file: &Path| std::fs::read_to_string(file);
-    Ok(definition::load(path, &read, &job_kinds())?)
+    Ok(definition::load_at(path, &read, &job_kinds(), Clock::system().now())?)
 }
 
 /// Whether an error is the user's to mend: settings, definitions, orders.

@@ -11,22 +11,25 @@ use crate::definition::job_kinds;
 use crate::definition::limits;
 use crate::definition::owner;
 use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob};
+use crate::definition::schedules::{self, Places};
 use crate::definition::source;
 use crate::domain::id::GroupCode;
 use crate::domain::job::{Definition, Group, JobKind, Shared};
+use crate::domain::time::Millis;
 use std::collections::{HashMap, HashSet};
 
 /// The group of a file that defines none.
 const DEFAULT_GROUP: &str = "default";
 
-/// Makes a definition of what the user said; it is sound when the report holds no fault.
+/// Makes a definition of what the user said; it is sound when the report holds no fault. Schedules are
+/// previewed from `now` on, unless there is none.
 pub(crate) fn build(
     mut raw: Raw,
     whole: &Place,
     files: &Files<'_>,
-    kinds: &[JobKind],
+    (kinds, now): (&[JobKind], Option<Millis>),
     report: &mut Report,
-) -> Definition {
+) -> (Definition, Places) {
     each_once(&mut raw, report);
     owner::check(&raw, report);
     let owners = owner::owners(&raw.owners);
@@ -80,9 +83,14 @@ pub(crate) fn build(
         pools,
         owners,
     };
-    let mut made = Definition { sources, groups, jobs, dependencies, externals, shared };
+    let (schedules, places) = schedules::schedules(raw.schedules, &groups, report);
+    let mut made =
+        Definition { sources, groups, jobs, dependencies, externals, shared, schedules };
     aliases.settle(&mut made);
-    made
+    if let Some(now) = now {
+        schedules::check(&made, &places, now, report);
+    }
+    (made, places)
 }
 
 /// Of what a list holds twice under one name only the first is kept.
@@ -92,6 +100,7 @@ fn each_once(raw: &mut Raw, report: &mut Report) {
     drop_doubles("pool", &mut raw.pools, |p| &p.name, report);
     drop_doubles("job", &mut raw.jobs, |j| &j.code, report);
     drop_doubles("owner", &mut raw.owners, |o| &o.code, report);
+    drop_doubles("schedule", &mut raw.schedules, |s| &s.code, report);
 }
 
 /// All dependencies: those of each job in its order, then those of the list of their own.

@@ -8,6 +8,7 @@ use crate::domain::external::ExternalDependency;
 use crate::domain::id::{GroupCode, JobCode, JobType, SourceName};
 use crate::domain::pool::{LockUse, Pool, PoolUse};
 use crate::domain::retry::RetryPolicy;
+use crate::domain::trigger::TriggerDef;
 use crate::domain::trigger_rule::{TriggerRule, When};
 use crate::domain::tx_class::{OnUnknown, TxClass};
 use chrono::NaiveTime;
@@ -342,6 +343,10 @@ pub struct Definition {
     /// What all groups share.
     #[serde(flatten)]
     pub shared: Shared,
+    /// When which of the groups are opened, in the order written. Kept beside the definition: no
+    /// version and no snapshot has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedules: Vec<TriggerDef>,
 }
 
 /// What a definition declares for all its groups; a batch's snapshot keeps it too.

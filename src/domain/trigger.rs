@@ -2,13 +2,16 @@
 //! failures.
 
 mod order;
+mod words;
 
 pub use order::{At, Given, KNOWN, NumberRule, OrderError, ScheduledOrder};
+pub use words::{TriggerWords, WordFault, WordFaults};
 
 use crate::domain::firing::TriggerId;
 use crate::domain::id::{GroupCode, TriggerCode};
-use crate::domain::misfire::{Misfire, Planned};
+use crate::domain::misfire::Misfire;
 use crate::domain::overlap::Overlap;
+use crate::domain::schedule::{Schedule, Timing};
 use crate::domain::time::Millis;
 use serde::{Deserialize, Serialize};
 
@@ -27,8 +30,9 @@ pub const RETRY_DELAY_SEC: u32 = 10;
 /// Seconds one try may take, unless its schedule says otherwise.
 pub const TIMEOUT_SEC: u32 = 60;
 
-/// A schedule as it is written.
+/// A schedule as it is written; in JSON as [`TriggerWords`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "TriggerWords", into = "TriggerWords")]
 pub struct TriggerDef {
     /// Its unique code.
     pub code: TriggerCode,
@@ -113,33 +117,40 @@ pub struct Trigger {
     pub last_time: Option<Millis>,
 }
 
-/// When a schedule fires.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Timing {
-    /// Seconds.
-    pub every_sec: u32,
-}
-
 impl Timing {
     /// Its kind and its particulars, for the columns that operators read.
     pub fn words(&self) -> (&'static str, String) {
-        ("FIXED_RATE", self.every_sec.to_string())
+        let conf = match &self.schedule {
+            Schedule::Cron(cron) => cron.to_string(),
+            Schedule::FixedRate { every_sec } | Schedule::FixedDelay { every_sec } => {
+                every_sec.to_string()
+            }
+            Schedule::Once { at } => at.format("%Y-%m-%dT%H:%M:%S").to_string(),
+            Schedule::Rule { rule, at } => format!("{rule} at {}", at.format("%H:%M:%S")),
+            Schedule::Event { name } => name.clone(),
+            Schedule::Manual => String::new(),
+            Schedule::After { group, .. } => group.to_string(),
+        };
+        (self.schedule.kind(), conf)
     }
 
-    /// Whether it is over once the clock gives it no next time.
+    /// Whether it is over once the clock gives it no next time. A fixed delay has none while its batch
+    /// runs.
     pub fn ends_without_next(&self) -> bool {
-        true
+        match &self.schedule {
+            Schedule::Cron(_)
+            | Schedule::FixedRate { .. }
+            | Schedule::Once { .. }
+            | Schedule::Rule { .. } => true,
+            Schedule::FixedDelay { .. }
+            | Schedule::Event { .. }
+            | Schedule::Manual
+            | Schedule::After { .. } => false,
+        }
     }
 
     /// The IANA name of its zone.
     pub fn zone_name(&self) -> &str {
-        "UTC"
-    }
-
-    /// The first planned time strictly later than `after`.
-    pub fn next_after(&self, after: Millis) -> Option<Planned> {
-        let every = i64::from(self.every_sec.max(1)) * 1_000;
-        let at = Millis((after.0.div_euclid(every) + 1) * every);
-        Some(Planned { at, nominal_date: None, note: None })
+        self.zone.name()
     }
 }

@@ -4,9 +4,11 @@
 //! in bulk, commit. Nothing slow is under the lock: no HTTP, no job, no mail but its row. Whatever goes
 //! wrong undoes all of it. The firings go on the ring only once they are rows that are committed.
 
+use crate::domain::calendar::Calendars;
 use crate::domain::firing::{Firing, NewFiring, Source, TriggerId};
 use crate::domain::id::NodeId;
 use crate::domain::misfire::{self, Planned};
+use crate::domain::schedule::{Anchor, Occurrence};
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerStatus};
 use crate::engine::clock::Clock;
@@ -235,5 +237,16 @@ async fn drop_known(tx: &mut Tx, rows: &mut Vec<NewFiring>) -> Result<()> {
 
 /// The first planned time of a schedule later than `after`.
 fn next_after(known: &Trigger, after: Millis) -> Result<Option<Planned>, String> {
-    Ok(known.def.timing.next_after(after))
+    let anchor = Anchor {
+        created: known.create_time,
+        last_planned: known.last_time,
+        last_finished: known.last_time,
+    };
+    let next = known.def.timing.next_after(&Calendars::default(), after, anchor);
+    let planned = |o: Occurrence| Planned {
+        at: o.planned,
+        nominal_date: Some(o.nominal),
+        note: None,
+    };
+    next.map(|o| o.map(planned)).map_err(|e| e.to_string())
 }
