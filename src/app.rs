@@ -3,9 +3,11 @@
 //! Invariant: the only file that knows everybody.
 
 mod outlook;
+mod schedules;
 pub mod sources;
 mod versions;
 
+pub use crate::app::schedules::look_at_schedules;
 pub use crate::app::versions::Authorship;
 pub use crate::app::versions::whoami;
 pub use crate::db::migrate::{Schema, known as known_schema};
@@ -99,7 +101,7 @@ impl App {
         QueueDispatcher::start(self.db.clone(), self.clock.clone(), &engine, handlers, news).await
     }
 
-    /// Everything that is defined.
+    /// Everything that is defined, but for schedules.
     pub async fn definition(&self) -> Result<Definition> {
         let mut tx = self.db.read().await?;
         store::job::definition(&mut tx).await
@@ -206,7 +208,7 @@ pub fn job_kinds() -> Vec<JobKind> {
 /// Reads a definition file, or the CSV pair in a folder, with everything it refers to.
 pub fn load_definition(path: &Path) -> Result<Loaded> {
     let read = |file: &Path| std::fs::read_to_string(file);
-    Ok(definition::load_at(path, &read, &job_kinds(), Clock::system().now())?)
+    Ok(definition::load(path, &read, &job_kinds())?)
 }
 
 /// Whether an error is the user's to mend: settings, definitions, orders.
@@ -222,6 +224,10 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<ForeignJob>()
             || e.is::<crate::domain::refusal::Refusals>()
             || e.is::<crate::engine::acting::Moved>()
+            || e.is::<crate::engine::trigger::acting::NotDone>()
+            || e.is::<crate::domain::trigger::WordFaults>()
+            || e.is::<crate::domain::trigger::OrderError>()
+            || e.is::<crate::domain::schedule::ScheduleError>()
             || e.is::<definition::ExportError>()
             || e.is::<crate::domain::part::NoSuchSource>()
             || matches!(e.downcast_ref::<db::Error>(), Some(db::Error::Settings(_)))

@@ -15,19 +15,17 @@ use crate::definition::schedules::{self, Places};
 use crate::definition::source;
 use crate::domain::id::GroupCode;
 use crate::domain::job::{Definition, Group, JobKind, Shared};
-use crate::domain::time::Millis;
 use std::collections::{HashMap, HashSet};
 
 /// The group of a file that defines none.
 const DEFAULT_GROUP: &str = "default";
 
-/// Makes a definition of what the user said; it is sound when the report holds no fault. Schedules are
-/// previewed from `now` on, unless there is none.
+/// Makes a definition of what the user said; it is sound when the report holds no fault.
 pub(crate) fn build(
     mut raw: Raw,
     whole: &Place,
     files: &Files<'_>,
-    (kinds, now): (&[JobKind], Option<Millis>),
+    kinds: &[JobKind],
     report: &mut Report,
 ) -> (Definition, Places) {
     each_once(&mut raw, report);
@@ -87,9 +85,6 @@ pub(crate) fn build(
     let mut made =
         Definition { sources, groups, jobs, dependencies, externals, shared, schedules };
     aliases.settle(&mut made);
-    if let Some(now) = now {
-        schedules::check(&made, &places, now, report);
-    }
     (made, places)
 }
 

@@ -105,10 +105,6 @@ impl Report {
         self.faults.is_empty()
     }
 
-    pub(crate) fn has_faults(&self) -> bool {
-        !self.faults.is_empty()
-    }
-
     /// Takes over what another has collected; whether that held no fault.
     pub(crate) fn absorb(&mut self, other: Self) -> bool {
         let sound = other.faults.is_empty();

@@ -11,7 +11,6 @@ use crate::definition::read;
 use crate::definition::schedules::Places;
 use crate::definition::template;
 use crate::domain::job::{Definition, JobKind};
-use crate::domain::time::Millis;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,33 +34,12 @@ pub struct Loaded {
 
 /// Reads and checks a definition: `.yaml`, `.yml` or `.json`; `job_def.csv`, or a folder that
 /// holds it. `read` reads a file whole; `kinds` are the job types there are. Every fault is
-/// reported, not just the first. What depends on the time at which it is read is left out, see
-/// [`load_at`].
+/// reported, not just the first. Whether its schedules ever fire is another question, see
+/// [`Loaded::look_at_schedules`].
 pub fn load(
     path: &Path,
     read: &dyn Fn(&Path) -> std::io::Result<String>,
     kinds: &[JobKind],
-) -> Result<Loaded, Faults> {
-    loaded(path, read, (kinds, None))
-}
-
-/// As [`load`], and looks at the next firings of its schedules from `now` on.
-///
-/// # Errors
-/// Every fault.
-pub fn load_at(
-    path: &Path,
-    read: &dyn Fn(&Path) -> std::io::Result<String>,
-    kinds: &[JobKind],
-    now: Millis,
-) -> Result<Loaded, Faults> {
-    loaded(path, read, (kinds, Some(now)))
-}
-
-fn loaded(
-    path: &Path,
-    read: &dyn Fn(&Path) -> std::io::Result<String>,
-    with: (&[JobKind], Option<Millis>),
 ) -> Result<Loaded, Faults> {
     let mut report = Report::default();
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
@@ -80,7 +58,7 @@ fn loaded(
         let (tree, own_defaults) = include::gather(tree, path, &mut files, &mut report);
         let tree = template::expand(tree, &mut report);
         let raw = read::read(tree, own_defaults, &mut report);
-        build::build(raw, &whole, &files, with, &mut report)
+        build::build(raw, &whole, &files, kinds, &mut report)
     });
     let warnings = report.finish()?;
     // Without a tree there is a fault, so a sound definition is always here.

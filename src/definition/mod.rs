@@ -44,6 +44,7 @@ mod schedules;
 mod schema;
 mod schema_form;
 mod schema_parts;
+mod schema_schedules;
 mod schema_table;
 mod shape;
 mod source;
@@ -65,8 +66,8 @@ pub use fault::Fault;
 pub use fault::Faults;
 pub use load::Loaded;
 pub use load::load;
-pub use load::load_at;
 pub(crate) use near::did_you_mean;
+pub use schedules::Look;
 pub use schema::schema;
 pub use write::Format;
 

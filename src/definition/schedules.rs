@@ -4,8 +4,9 @@ use crate::definition::fault::{At, Fault, Faults, Place, Report};
 use crate::definition::load::Loaded;
 use crate::definition::near::did_you_mean;
 use crate::definition::read_schedules::{Form, RawSchedule};
-use crate::domain::id::TriggerCode;
-use crate::domain::job::{Definition, Group};
+use crate::domain::calendar::Calendars;
+use crate::domain::id::{GroupCode, TriggerCode};
+use crate::domain::job::Group;
 use crate::domain::time::Millis;
 use crate::domain::schedule::read_zone;
 use crate::domain::trigger::{TriggerDef, TriggerWords};
@@ -94,44 +95,55 @@ fn unknown_group(
     report.fault(at, what, format!("{hint}define it here, or use procession schedule add"));
 }
 
-/// Holds the schedules against the definition, whose own faults would only be said again.
-pub(crate) fn check(made: &Definition, places: &Places, now: Millis, report: &mut Report) {
-    if made.schedules.is_empty() || report.has_faults() {
-        return;
-    }
-    let expected = BTreeMap::new();
-    let around = Around { defs: made, calendars: None, now, expected: &expected };
-    let each = made.schedules.iter().flat_map(|def| {
-        trigger_check::check(def, &around).into_iter().map(|found| (def.code.clone(), found))
-    });
-    let found: Vec<_> = each.chain(trigger_check::rings(&made.schedules, made)).collect();
-    for (code, Finding { fault, grade }) in found {
-        let Some(at) = places.of(&code, fault.key) else { continue };
-        let what = format!("schedule {code}: {}", fault.what);
-        match grade {
-            Grade::Refused => report.fault(at, what, fault.cure),
-            Grade::Warned => report.warn(at, what, fault.cure),
-        }
-    }
+/// What the schedules of a file are held against.
+#[derive(Clone, Copy, Debug)]
+pub struct Look<'a> {
+    /// The calendars; without them weekends stand in for each that is named.
+    pub calendars: Option<&'a Calendars>,
+    /// The present time.
+    pub now: Millis,
+    /// How long the batches of groups are expected to take, milliseconds, as far as that is known.
+    pub expected: &'a BTreeMap<GroupCode, i64>,
+    /// What is stored: schedules that stay beside those of the file, and those that are in both. What is
+    /// stored already is not refused because its time is over.
+    pub stored: &'a [TriggerDef],
 }
 
 impl Loaded {
-    /// What was found about its schedules elsewhere, said at their lines: first what refuses them, then
-    /// what is worth a look. `Err` when there is anything of the first kind.
+    /// What is wrong with its schedules that a definition alone does not show: whether they ever fire,
+    /// number their batches apart and leave them time to end. Gives what is worth a look.
     ///
     /// # Errors
-    /// The faults.
-    pub fn placed(&self, found: Vec<(TriggerCode, Finding)>) -> Result<Vec<Fault>, Faults> {
+    /// Every fault, at the line of its key.
+    pub fn look_at_schedules(&self, look: Look<'_>) -> Result<Vec<Fault>, Faults> {
         let mut report = Report::default();
-        for (code, Finding { fault, grade }) in found {
-            let whole = Place::new(&"schedules".into(), 0);
-            let at = self.places.of(&code, fault.key).unwrap_or(&whole);
-            let what = format!("schedule {code}: {}", fault.what);
-            match grade {
-                Grade::Refused => report.fault(at, what, fault.cure),
-                Grade::Warned => report.warn(at, what, fault.cure),
+        let defs = &self.definition;
+        let Look { calendars, now, expected, stored } = look;
+        let around = Around { defs, calendars, now, expected };
+        for def in &defs.schedules {
+            let is_new = stored.iter().all(|s| s != def);
+            for finding in trigger_check::check(def, &around) {
+                let grade = if is_new { finding.grade } else { Grade::Warned };
+                self.say(&def.code, &Finding { grade, ..finding }, &mut report);
             }
         }
+        let is_other = |s: &&TriggerDef| defs.schedules.iter().all(|d| d.code != s.code);
+        let all: Vec<TriggerDef> =
+            defs.schedules.iter().chain(stored.iter().filter(is_other)).cloned().collect();
+        for (code, finding) in trigger_check::rings(&all, defs) {
+            self.say(&code, &finding, &mut report);
+        }
         report.finish()
+    }
+
+    fn say(&self, code: &TriggerCode, finding: &Finding, report: &mut Report) {
+        let Finding { fault, grade } = finding;
+        let whole = Place::new(&"schedules".into(), 0);
+        let at = self.places.of(code, fault.key).unwrap_or(&whole);
+        let what = format!("schedule {code}: {}", fault.what);
+        match grade {
+            Grade::Refused => report.fault(at, what, fault.cure.clone()),
+            Grade::Warned => report.warn(at, what, fault.cure.clone()),
+        }
     }
 }

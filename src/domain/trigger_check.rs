@@ -11,6 +11,7 @@ use crate::domain::batch::{BatchError, BatchPlan, plan};
 use crate::domain::calendar::{Calendar, Calendars, warnings};
 use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::job::Definition;
+use crate::domain::near::nearest;
 use crate::domain::schedule::{Anchor, Occurrence, Schedule};
 use crate::domain::time::{Millis, day_in};
 use crate::domain::trigger::{At, Given, OrderError, ScheduledOrder, TriggerDef, WordFault};
@@ -82,6 +83,7 @@ pub fn check(def: &TriggerDef, around: &Around<'_>) -> Vec<Finding> {
         let lacks = warnings(calendars, &BTreeSet::from([code.clone()]), today);
         found.extend(lacks.iter().map(|w| Finding::warned("calendar", w.to_string(), "")));
     }
+    found.extend(unknown_parent(def, around.defs));
     let Some(order) = &def.order else { return found };
     let anchor = Anchor::new(around.now);
     let ahead: Vec<Occurrence> = if is_timed {
@@ -98,6 +100,18 @@ pub fn check(def: &TriggerDef, around: &Around<'_>) -> Vec<Finding> {
         Err(finding) => found.extend(finding),
     }
     found
+}
+
+/// Nothing fires after batches of a group that is not there; it may come with another file.
+fn unknown_parent(def: &TriggerDef, defs: &Definition) -> Option<Finding> {
+    let Schedule::After { group, .. } = &def.timing.schedule else { return None };
+    if defs.groups.iter().any(|g| g.code == *group) {
+        return None;
+    }
+    let near = nearest(group.as_str(), defs.groups.iter().map(|g| g.code.as_str()));
+    let hint = near.map_or_else(String::new, |near| format!("did you mean {near}? otherwise "));
+    let what = format!("after: group {group} is not defined here, and until it is nothing fires");
+    Some(Finding::warned("after", what, format!("{hint}apply the file that defines it")))
 }
 
 /// A calendar of weekends for the one that is named, while calendars are not known.

@@ -11,6 +11,7 @@ pub mod breach;
 pub mod calendar;
 pub mod claim;
 mod columns;
+pub mod event_key;
 pub mod firing;
 pub mod hint;
 pub mod history;

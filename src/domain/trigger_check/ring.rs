@@ -20,11 +20,11 @@ pub fn rings(all: &[TriggerDef], defs: &Definition) -> Vec<(TriggerCode, Finding
     let arrows: Vec<Arrow<'_>> = all.iter().filter_map(|def| arrow(def, defs)).collect();
     let mut told: HashSet<&TriggerCode> = HashSet::new();
     let mut found = Vec::new();
-    for start in &arrows {
+    for (at, start) in arrows.iter().enumerate() {
         if told.contains(start.code) {
             continue;
         }
-        let Some(way) = way_back(start, &arrows) else { continue };
+        let Some(way) = way_back(at, &arrows) else { continue };
         let words: Vec<String> = way.iter().map(|a| format!("{} (after {})", a.code, a.from)).collect();
         told.extend(way.iter().map(|a| a.code));
         let what = format!("these schedules start one another without end: {}", words.join(" -> "));
@@ -53,22 +53,20 @@ fn arrow<'a>(def: &'a TriggerDef, defs: &'a Definition) -> Option<Arrow<'a>> {
 }
 
 /// The shortest way from the groups that `start` opens to the group that it follows.
-fn way_back<'a>(start: &'a Arrow<'a>, arrows: &'a [Arrow<'a>]) -> Option<Vec<&'a Arrow<'a>>> {
-    let mut came: HashMap<*const Arrow<'_>, &'a Arrow<'a>> = HashMap::new();
-    let mut seen: HashSet<*const Arrow<'_>> = HashSet::from([std::ptr::from_ref(start)]);
+fn way_back<'a>(start: usize, arrows: &'a [Arrow<'a>]) -> Option<Vec<&'a Arrow<'a>>> {
+    let mut came: HashMap<usize, usize> = HashMap::new();
+    let mut seen = HashSet::from([start]);
     let mut open = VecDeque::from([start]);
     while let Some(at) = open.pop_front() {
-        if at.to.contains(&start.from) {
-            let mut way = vec![at];
-            while let Some(before) = came.get(&std::ptr::from_ref(way[way.len() - 1])) {
-                way.push(before);
-            }
+        if arrows[at].to.contains(&arrows[start].from) {
+            let back = std::iter::successors(Some(at), |at| came.get(at).copied());
+            let mut way: Vec<_> = back.map(|at| &arrows[at]).collect();
             way.reverse();
             return Some(way);
         }
-        for next in arrows.iter().filter(|next| at.to.contains(&next.from)) {
-            if seen.insert(std::ptr::from_ref(next)) {
-                came.insert(std::ptr::from_ref(next), at);
+        for next in (0..arrows.len()).filter(|next| arrows[at].to.contains(&arrows[*next].from)) {
+            if seen.insert(next) {
+                came.insert(next, at);
                 open.push_back(next);
             }
         }
