@@ -18,7 +18,9 @@ impl App {
     /// The present time by the database's clock, which is the one that schedules fire by.
     pub async fn server_now(&self) -> Result<Millis> {
         let mut tx = self.db.read().await?;
-        Ok(tx.server_time().await.context("ask the database for its time")?.into())
+        let now = tx.server_time().await.context("ask the database for its time")?;
+        self.clock.correct(now.into());
+        Ok(self.clock.now())
     }
 
     /// Every calendar.
@@ -86,8 +88,7 @@ impl App {
         let stored = self.definition_with_schedules().await?.schedules;
         let calendars = self.calendars().await?;
         let expected = self.expected(defs, &defs.schedules, now).await?;
-        let look =
-            Look { calendars: Some(&calendars), now, expected: &expected, stored: &stored };
+        let look = Look { calendars: Some(&calendars), now, expected: &expected, stored: &stored };
         Ok(loaded.look_at_schedules(look)?)
     }
 }

@@ -82,8 +82,7 @@ pub(crate) fn build(
         owners,
     };
     let (schedules, places) = schedules::schedules(raw.schedules, &groups, report);
-    let mut made =
-        Definition { sources, groups, jobs, dependencies, externals, shared, schedules };
+    let mut made = Definition { sources, groups, jobs, dependencies, externals, shared, schedules };
     aliases.settle(&mut made);
     (made, places)
 }

@@ -41,7 +41,8 @@ const FIRST: &[&str] = &[
     "value",
 ];
 /// Long texts.
-const LAST: &[&str] = &["params", "procedures", "checks", "sql", "script", "schedules", "jobs", "dependencies"];
+const LAST: &[&str] =
+    &["params", "procedures", "checks", "sql", "script", "schedules", "jobs", "dependencies"];
 
 /// What is taken when a map inside a job or group says nothing: its key, the word, and where.
 const TAKEN: &[(&str, &str, &str)] = &[

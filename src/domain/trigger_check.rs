@@ -78,7 +78,8 @@ pub fn check(def: &TriggerDef, around: &Around<'_>) -> Vec<Finding> {
         found.extend(faults.into_iter().map(refused));
     }
     let is_timed = found.is_empty();
-    if let (Some(code), Some(calendars), true) = (&def.timing.calendar, around.calendars, is_timed) {
+    if let (Some(code), Some(calendars), true) = (&def.timing.calendar, around.calendars, is_timed)
+    {
         let today = day_in(around.now, def.timing.zone);
         let lacks = warnings(calendars, &BTreeSet::from([code.clone()]), today);
         found.extend(lacks.iter().map(|w| Finding::warned("calendar", w.to_string(), "")));
@@ -87,7 +88,11 @@ pub fn check(def: &TriggerDef, around: &Around<'_>) -> Vec<Finding> {
     let Some(order) = &def.order else { return found };
     let anchor = Anchor::new(around.now);
     let ahead: Vec<Occurrence> = if is_timed {
-        def.timing.preview(calendars, around.now, anchor).map_while(Result::ok).take(LOOKED_AT).collect()
+        def.timing
+            .preview(calendars, around.now, anchor)
+            .map_while(Result::ok)
+            .take(LOOKED_AT)
+            .collect()
     } else {
         Vec::new()
     };

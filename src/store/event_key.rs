@@ -10,16 +10,14 @@ pub const KEY_MAX: usize = 100;
 pub const KEPT_MS: i64 = 31 * 24 * 3_600_000;
 
 /// Remembers a key; gives when it came first, if it has come before. The caller holds the schedule lock.
-pub async fn remember(
-    tx: &mut Tx,
-    event: &str,
-    key: &str,
-    now: Millis,
-) -> Result<Option<Millis>> {
+pub async fn remember(tx: &mut Tx, event: &str, key: &str, now: Millis) -> Result<Option<Millis>> {
     let old = [now.plus(-KEPT_MS).to_utc().into()];
-    tx.execute("DELETE FROM event_key WHERE create_time < ?", &old).await.context("forget old keys")?;
+    tx.execute("DELETE FROM event_key WHERE create_time < ?", &old)
+        .await
+        .context("forget old keys")?;
     let sql = "SELECT create_time FROM event_key WHERE event_name = ? AND event_key = ?";
-    let row = tx.fetch_optional(sql, &[event.into(), key.into()]).await.context("read event_key")?;
+    let row =
+        tx.fetch_optional(sql, &[event.into(), key.into()]).await.context("read event_key")?;
     if let Some(row) = row {
         return Ok(Some(row.time("create_time")?.into()));
     }

@@ -196,7 +196,8 @@ pub async fn is_open(tx: &mut Tx, trigger: TriggerId) -> Result<bool> {
 
 /// The newest firing of each schedule.
 pub async fn newest(tx: &mut Tx) -> Result<Vec<Firing>> {
-    let columns: Vec<String> = COLUMNS.split(", ").map(|column| format!("f.{}", column.trim())).collect();
+    let columns: Vec<String> =
+        COLUMNS.split(", ").map(|column| format!("f.{}", column.trim())).collect();
     let sql = format!(
         "SELECT {} FROM job_firing f JOIN (SELECT trigger_id, MAX(planned_at) AS planned_at \
          FROM job_firing GROUP BY trigger_id) n \

@@ -155,7 +155,9 @@ impl TriggerWords {
     fn order(&self, handler: &str, faults: &mut Vec<WordFault>) -> Option<ScheduledOrder> {
         let said = self.order_keys();
         if handler == NOOP {
-            if let Some(key) = said.first().copied().or(self.handler_param.as_ref().map(|_| "handler_param")) {
+            if let Some(key) =
+                said.first().copied().or(self.handler_param.as_ref().map(|_| "handler_param"))
+            {
                 let what = format!("{key} is for {QUEUE_DISPATCHER}, and {NOOP} opens nothing");
                 faults.push(WordFault::new(key, what, "remove one of the two"));
             }
@@ -218,11 +220,7 @@ const TIMING_FAULTS: usize = 8;
 
 /// Reads the timing. Each fault that is found is mended for the time being, so that those behind it are
 /// found as well.
-fn timing(
-    mut words: TimingWords,
-    zone: Option<Tz>,
-    faults: &mut Vec<WordFault>,
-) -> Option<Timing> {
+fn timing(mut words: TimingWords, zone: Option<Tz>, faults: &mut Vec<WordFault>) -> Option<Timing> {
     let mut sound = true;
     for _ in 0..TIMING_FAULTS {
         let error = match words.clone().read(zone) {

@@ -43,7 +43,14 @@ fn every_fault_is_found_at_its_key() {
     let mut keys: Vec<&str> = faults.iter().map(|f| f.key).collect();
     keys.sort_unstable();
     let wanted = [
-        "batch_no", "code", "cron", "end", "handler", "misfire", "misfire_window_sec", "start",
+        "batch_no",
+        "code",
+        "cron",
+        "end",
+        "handler",
+        "misfire",
+        "misfire_window_sec",
+        "start",
         "time_zone",
     ];
     assert_eq!(keys, wanted, "{faults:#?}");
@@ -60,14 +67,26 @@ fn each_fault_says_what_to_do() {
             "batch_no",
             "both handler_param and batch_no",
         ),
-        (r#"{"code":"M","manual":true,"handler_param":"{\"batchNo\":\"day(0)\"}"}"#,
-            "handler_param", "neither group nor type"),
-        (r#"{"code":"M","manual":true,"handler_param":"month(-1)"}"#,
-            "handler_param", "write JSON such as"),
-        (r#"{"code":"M","manual":true,"handler":"noopHandler","group":"g"}"#,
-            "group", "noopHandler opens nothing"),
-        (r#"{"code":"M","group":"g","batch_no":"day(0)","rule":"last day of month"}"#,
-            "rule", "add at:"),
+        (
+            r#"{"code":"M","manual":true,"handler_param":"{\"batchNo\":\"day(0)\"}"}"#,
+            "handler_param",
+            "neither group nor type",
+        ),
+        (
+            r#"{"code":"M","manual":true,"handler_param":"month(-1)"}"#,
+            "handler_param",
+            "write JSON such as",
+        ),
+        (
+            r#"{"code":"M","manual":true,"handler":"noopHandler","group":"g"}"#,
+            "group",
+            "noopHandler opens nothing",
+        ),
+        (
+            r#"{"code":"M","group":"g","batch_no":"day(0)","rule":"last day of month"}"#,
+            "rule",
+            "add at:",
+        ),
     ] {
         let faults = read(json).expect_err(json).0;
         let found = faults.iter().any(|f| f.key == key && f.to_string().contains(said));

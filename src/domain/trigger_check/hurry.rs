@@ -47,7 +47,9 @@ pub(super) fn check(
     let group = length.group;
     let what = match length.known {
         Known::History => {
-            format!("it fires every {every}, and a batch of group {group} takes {long}, going by its history")
+            format!(
+                "it fires every {every}, and a batch of group {group} takes {long}, going by its history"
+            )
         }
         Known::Limit => format!(
             "it fires every {every}, and a batch of group {group} may take {long} (batch_timeout_sec)"
@@ -79,11 +81,19 @@ pub(super) fn check(
         (Overlap::Queue | Overlap::Replace, Known::Limit) => Some(Finding::warned(key, what, cure)),
         (Overlap::Skip, Known::History) => {
             let what = format!("{what}: some firings will be left out");
-            Some(Finding::warned(key, what, "overlap: skip says so; nothing to do if that is meant"))
+            Some(Finding::warned(
+                key,
+                what,
+                "overlap: skip says so; nothing to do if that is meant",
+            ))
         }
         (Overlap::Parallel, Known::History) => {
             let what = format!("{what}: about {} will run at once", length.ms / gap + 1);
-            Some(Finding::warned(key, what, "overlap: parallel says so; nothing to do if that is meant"))
+            Some(Finding::warned(
+                key,
+                what,
+                "overlap: parallel says so; nothing to do if that is meant",
+            ))
         }
         (Overlap::Queue | Overlap::Replace, Known::Timeouts)
         | (Overlap::Skip | Overlap::Parallel, Known::Limit | Known::Timeouts) => None,

@@ -24,8 +24,7 @@ pub(super) fn example_parent(def: &TriggerDef, order: &ScheduledOrder) -> Option
     if !matches!(def.timing.schedule, Schedule::After { .. }) {
         return None;
     }
-    let examples: Vec<BatchNo> =
-        EXAMPLES.iter().filter_map(|no| BatchNo::parse(no).ok()).collect();
+    let examples: Vec<BatchNo> = EXAMPLES.iter().filter_map(|no| BatchNo::parse(no).ok()).collect();
     let works = |no: &&BatchNo| match &order.batch_no {
         NumberRule::Expr(expr) => expr.one_from(no, None).is_ok(),
         NumberRule::Time(_) => true,
@@ -98,7 +97,8 @@ fn twice(
     no: &BatchNo,
     (first, second): (&Occurrence, &Occurrence),
 ) -> Finding {
-    let local = |at: Millis| at.to_utc().with_timezone(&def.timing.zone).format("%Y-%m-%d %H:%M:%S");
+    let local =
+        |at: Millis| at.to_utc().with_timezone(&def.timing.zone).format("%Y-%m-%d %H:%M:%S");
     let gap = second.planned.since(first.planned);
     let rule = &order.batch_no;
     let what = format!(
@@ -157,9 +157,8 @@ pub(super) fn clock_back(
 
 /// The beginning of a day at most in whose course the clocks of the schedule's zone go back.
 fn day_before_back(def: &TriggerDef, now: Millis) -> Option<Millis> {
-    let offset = |at: Millis| {
-        at.to_utc().with_timezone(&def.timing.zone).offset().fix().local_minus_utc()
-    };
+    let offset =
+        |at: Millis| at.to_utc().with_timezone(&def.timing.zone).offset().fix().local_minus_utc();
     let days = (0..DAYS_AHEAD).map(|day| now.plus(day * DAY_MS));
     days.into_iter().find(|day| offset(*day) > offset(day.plus(DAY_MS)))
 }

@@ -25,7 +25,8 @@ pub fn rings(all: &[TriggerDef], defs: &Definition) -> Vec<(TriggerCode, Finding
             continue;
         }
         let Some(way) = way_back(at, &arrows) else { continue };
-        let words: Vec<String> = way.iter().map(|a| format!("{} (after {})", a.code, a.from)).collect();
+        let words: Vec<String> =
+            way.iter().map(|a| format!("{} (after {})", a.code, a.from)).collect();
         told.extend(way.iter().map(|a| a.code));
         let what = format!("these schedules start one another without end: {}", words.join(" -> "));
         let finding = Finding::refused("after", what, "remove one of them, or its after");

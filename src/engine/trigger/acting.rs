@@ -75,7 +75,9 @@ pub enum NotDone {
     #[error("schedule {0} is {1} already")]
     Already(TriggerCode, &'static str),
     /// It cannot go on.
-    #[error("schedule {0} has no planned time from now on; give it one: procession schedule edit {0}")]
+    #[error(
+        "schedule {0} has no planned time from now on; give it one: procession schedule edit {0}"
+    )]
     NeverAgain(TriggerCode),
     /// It is not by the clock.
     #[error("schedule {code} is not fired by the clock ({kind}), so it has no next time to skip")]
@@ -94,7 +96,9 @@ pub enum NotDone {
         cure: String,
     },
     /// A code of a file that is somebody else's.
-    #[error("schedule {code} {whose}; rename it in the file, or: procession schedule remove {code}")]
+    #[error(
+        "schedule {code} {whose}; rename it in the file, or: procession schedule remove {code}"
+    )]
     Foreign {
         /// The schedule.
         code: TriggerCode,
@@ -150,14 +154,16 @@ pub async fn add(
 pub async fn edit(
     db: &Db,
     code: &TriggerCode,
-    change: &(dyn Fn(TriggerDef) -> Result<TriggerDef, WordFaults> + Sync),
+    change: &(dyn Fn(TriggerDef) -> Result<TriggerDef> + Sync),
     expected: &BTreeMap<GroupCode, i64>,
     deed: Deed<'_>,
 ) -> Result<Stands> {
     let mut tx = locked(db, deed.now).await?;
     let was = found(&mut tx, code).await?;
-    let def = change(was.def.clone())
-        .map_err(|faults| NotDone::Unsound { code: code.clone(), faults: faults.0 })?;
+    let def = change(was.def.clone()).map_err(|error| match error.downcast::<WordFaults>() {
+        Ok(faults) => NotDone::Unsound { code: code.clone(), faults: faults.0 }.into(),
+        Err(other) => other,
+    })?;
     let warnings = sound(&mut tx, &def, expected, deed.now).await?;
     writing::replace(&mut tx, &was, &def, &was.origin, deed).await?;
     finish(tx, code, warnings, deed.now).await
@@ -285,7 +291,9 @@ pub async fn found(tx: &mut Tx, code: &TriggerCode) -> Result<Trigger> {
     let codes = trigger::codes(tx).await?;
     let cure = match nearest(code.as_str(), codes.iter().map(String::as_str)) {
         Some(near) => format!("did you mean {near}?"),
-        None if codes.is_empty() => "there is none at all; make one: procession schedule add".to_owned(),
+        None if codes.is_empty() => {
+            "there is none at all; make one: procession schedule add".to_owned()
+        }
         None => "see: procession schedule list".to_owned(),
     };
     Err(NotDone::Unknown { code: code.clone(), cure }.into())
@@ -303,12 +311,15 @@ async fn sound(
     let mut findings = trigger_check::check(def, &around);
     let mut all: Vec<TriggerDef> = vec![def.clone()];
     if let Schedule::After { .. } = def.timing.schedule {
-        all.extend(trigger::all(tx).await?.into_iter().map(|t| t.def).filter(|d| d.code != def.code));
+        all.extend(
+            trigger::all(tx).await?.into_iter().map(|t| t.def).filter(|d| d.code != def.code),
+        );
         let rings = trigger_check::rings(&all, &defs).into_iter();
         findings.extend(rings.filter(|(code, _)| *code == def.code).map(|(_, found)| found));
     }
     let is_refused = |f: &Finding| f.grade == Grade::Refused;
-    let (refused, warned): (Vec<Finding>, Vec<Finding>) = findings.into_iter().partition(is_refused);
+    let (refused, warned): (Vec<Finding>, Vec<Finding>) =
+        findings.into_iter().partition(is_refused);
     let faults = |all: Vec<Finding>| all.into_iter().map(|f| f.fault).collect();
     if refused.is_empty() {
         return Ok(faults(warned));

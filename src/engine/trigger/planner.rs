@@ -243,10 +243,7 @@ fn next_after(known: &Trigger, after: Millis) -> Result<Option<Planned>, String>
         last_finished: known.last_time,
     };
     let next = known.def.timing.next_after(&Calendars::default(), after, anchor);
-    let planned = |o: Occurrence| Planned {
-        at: o.planned,
-        nominal_date: Some(o.nominal),
-        note: None,
-    };
+    let planned =
+        |o: Occurrence| Planned { at: o.planned, nominal_date: Some(o.nominal), note: None };
     next.map(|o| o.map(planned)).map_err(|e| e.to_string())
 }

@@ -32,12 +32,7 @@ pub enum Event {
 }
 
 /// Fires a schedule once, at once, whatever its timing says and also while it is paused.
-pub async fn fire_now(
-    db: &Db,
-    code: &TriggerCode,
-    given: &Given,
-    deed: Deed<'_>,
-) -> Result<Fired> {
+pub async fn fire_now(db: &Db, code: &TriggerCode, given: &Given, deed: Deed<'_>) -> Result<Fired> {
     let mut tx = locked(db, deed.now).await?;
     let was = found(&mut tx, code).await?;
     let row = new_row(&mut tx, &was, Source::Manual, given, deed.now).await?;
