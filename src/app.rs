@@ -2,6 +2,7 @@
 //! May name: everything. Never: SQL, words for people, a rule.
 //! Invariant: the only file that knows everybody.
 
+pub mod front;
 mod outlook;
 mod schedules;
 pub mod sources;
@@ -26,6 +27,7 @@ use crate::domain::part;
 use crate::engine::News;
 use crate::engine::clock::Clock;
 use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::trigger::core::TriggerCore;
 use crate::handler::HANDLERS;
 use crate::store::{self, Db};
 use anyhow::{Context as _, Result};
@@ -99,6 +101,14 @@ impl App {
     ) -> Result<QueueDispatcher> {
         let (engine, handlers) = (self.config.engine(), self.config.handlers());
         QueueDispatcher::start(self.db.clone(), self.clock.clone(), &engine, handlers, news).await
+    }
+
+    /// The trigger core of the process that `dispatcher` is.
+    pub async fn trigger_core(&self, dispatcher: &QueueDispatcher) -> Result<TriggerCore> {
+        let keeping = db::Keeping::Brief;
+        let settings = db::Settings { keeping, max_connections: 1, ..self.config.db() };
+        let door = self.db.beside(&settings).await.context("open the door to the schedule lock")?;
+        Ok(dispatcher.trigger_core(door, self.config.triggers()))
     }
 
     /// Everything that is defined, but for schedules.
@@ -221,6 +231,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::domain::backfill::BackfillError>()
             || e.is::<crate::engine::backfill::NotBackfilled>()
             || e.is::<crate::config::BadConfig>()
+            || e.is::<crate::api::NoListener>()
             || e.is::<ForeignJob>()
             || e.is::<crate::domain::refusal::Refusals>()
             || e.is::<crate::engine::acting::Moved>()

@@ -20,6 +20,8 @@ CREATE TABLE job_trigger (
     CONSTRAINT uq_job_trigger_code UNIQUE (trigger_code)
 );
 
+CREATE INDEX ix_job_trigger_type ON job_trigger (schedule_type, trigger_status);
+
 -- job_trigger_time: where each schedule stands; next_time is NULL while it is paused or waits for something else than the clock.
 CREATE TABLE job_trigger_time (
     trigger_id BIGINT NOT NULL PRIMARY KEY,
@@ -38,6 +40,7 @@ CREATE TABLE job_firing (
     planned_at TIMESTAMPTZ(3) NOT NULL,
     nominal_date VARCHAR(10),
     source VARCHAR(20) NOT NULL,
+    handler VARCHAR(50) NOT NULL,
     status VARCHAR(10) NOT NULL,
     fire_at TIMESTAMPTZ(3) NOT NULL,
     owner VARCHAR(64),

@@ -18,8 +18,11 @@ impl App {
     /// The present time by the database's clock, which is the one that schedules fire by.
     pub async fn server_now(&self) -> Result<Millis> {
         let mut tx = self.db.read().await?;
+        let asked = self.clock.uptime();
         let now = tx.server_time().await.context("ask the database for its time")?;
-        self.clock.correct(now.into());
+        if let Some(measured) = self.clock.measure(asked, now.into()) {
+            self.clock.follow(measured.base_ms);
+        }
         Ok(self.clock.now())
     }
 

@@ -277,7 +277,5 @@ pub(super) fn as_json(view: &View) -> Result<serde_json::Value> {
 
 /// The present moment by the database's clock.
 pub(super) async fn server_now(app: &App) -> Result<crate::domain::time::Millis> {
-    let mut tx = app.db.read().await?;
-    app.clock.correct(tx.server_time().await?.into());
-    Ok(app.clock.now())
+    app.server_now().await
 }

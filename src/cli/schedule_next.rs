@@ -128,7 +128,7 @@ fn written(args: &NextArgs, now: Millis) -> Result<Asked> {
     }
     let timing = args.timing.over(TimingWords::default())?.read(Some(Tz::UTC))?;
     let number = args.batch_no.as_deref().map(NumberRule::parse).transpose()?;
-    let code = timing.words().1;
+    let code = String::new();
     Ok(Asked { code, timing, number, anchor: Anchor::new(now), stored: None })
 }
 

@@ -3,7 +3,7 @@
 use crate::cli::out;
 use crate::domain::firing::{Firing, TriggerId};
 use crate::domain::lang::Lang;
-use crate::domain::schedule::{Ending, Schedule, Timing};
+use crate::domain::schedule::{Ending, Schedule, Timing, TimingWords};
 use crate::domain::time::{Millis, span_words};
 use crate::domain::trigger::{NOOP, Trigger, TriggerDef, TriggerStatus};
 use anyhow::Result;
@@ -28,9 +28,9 @@ fn opt_local(at: Option<Millis>, zone: Tz) -> String {
 
 /// When it fires, in a few words.
 pub(super) fn when(timing: &Timing, lang: Lang) -> String {
-    let (kind, conf) = timing.words();
+    let words = TimingWords::from(timing.clone());
     match &timing.schedule {
-        Schedule::Cron(_) => conf,
+        Schedule::Cron(cron) => cron.to_string(),
         Schedule::FixedRate { every_sec } => {
             format!("{} {}", lang.pick("every", "每"), span_words(every_sec * 1_000))
         }
@@ -41,10 +41,14 @@ pub(super) fn when(timing: &Timing, lang: Lang) -> String {
                 Lang::Zh => format!("上次结束后 {span}"),
             }
         }
-        Schedule::Once { .. } => format!("{} {conf}", lang.pick("once at", "一次：")),
-        Schedule::Rule { .. } => conf,
+        Schedule::Once { .. } => {
+            format!("{} {}", lang.pick("once at", "一次："), words.once_at.unwrap_or_default())
+        }
+        Schedule::Rule { .. } => {
+            format!("{}, {}", words.rule.unwrap_or_default(), words.at.unwrap_or_default())
+        }
         Schedule::Event { name } => format!("{} {name}", lang.pick("event", "事件")),
-        Schedule::Manual => lang.pick(kind, "手动").to_owned(),
+        Schedule::Manual => lang.pick("by hand", "手动").to_owned(),
         Schedule::After { group, on } => {
             let ends = match on {
                 Ending::Success => lang.pick("", "（成功）"),

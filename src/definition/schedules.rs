@@ -9,7 +9,7 @@ use crate::domain::id::{GroupCode, TriggerCode};
 use crate::domain::job::Group;
 use crate::domain::schedule::read_zone;
 use crate::domain::time::Millis;
-use crate::domain::trigger::{TriggerDef, TriggerWords};
+use crate::domain::trigger::{TriggerDef, TriggerWords, WordFault};
 use crate::domain::trigger_check::{self, Around, Finding, Grade};
 use chrono_tz::Tz;
 use std::collections::{BTreeMap, HashMap};
@@ -38,18 +38,19 @@ pub(crate) fn schedules(
     let (mut made, mut places) = (Vec::new(), Places::default());
     for raw in raw {
         let RawSchedule { code, words, places: keys, form, .. } = raw;
-        // A value that could not be read is missing now; that would be said as well.
-        if form == Form::Wrong {
-            continue;
-        }
         unknown_group(&code, &words, &keys, groups, report);
         match words.clone().read(zone(&words, groups)) {
+            Ok(_) if form == Form::Wrong => {}
             Ok(def) => {
                 places.0.insert(def.code.clone(), (code.at, keys));
                 made.push(def);
             }
             Err(faults) => {
                 for fault in faults.0 {
+                    // A value that could not be read is missing now, which need not be said too.
+                    if form == Form::Wrong && !names(&fault, &keys) {
+                        continue;
+                    }
                     let at = keys.get(fault.key).unwrap_or(&code.at);
                     let what = format!("schedule {}: {}", code.value, fault.what);
                     report.fault(at, what, fault.cure);
@@ -58,6 +59,11 @@ pub(crate) fn schedules(
         }
     }
     (made, places)
+}
+
+/// Whether a fault is of a key that is written, and not that one is missing.
+fn names(fault: &WordFault, keys: &HashMap<&'static str, Place>) -> bool {
+    fault.key != "code" && keys.contains_key(fault.key)
 }
 
 /// The zone of the groups that it opens; of groups with several, it has to say one itself.

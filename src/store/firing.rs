@@ -8,17 +8,23 @@ use crate::store::Tx;
 use anyhow::{Context as _, Result};
 use std::collections::HashSet;
 
-const COLUMNS: &str = "firing_id, trigger_id, planned_at, nominal_date, source, status, fire_at, owner, \
+const COLUMNS: &str = "firing_id, trigger_id, planned_at, nominal_date, source, handler, status, fire_at, owner, \
      attempt, params, parent_batch_id, missed_until, batch_no, reason, fired_at";
 
-/// Writes firings; those that are pending are `owner`'s. Fails with a taken key, and then writes none,
-/// when a schedule has a row for one of these times.
-pub async fn append(tx: &mut Tx, rows: &[NewFiring], owner: &NodeId, now: Millis) -> Result<()> {
+/// Writes firings; those that are pending are `owner`'s, or nobody's, and then the first to look has
+/// them. Fails with a taken key, and then writes none, when a schedule has a row for one of these times.
+pub async fn append(
+    tx: &mut Tx,
+    rows: &[NewFiring],
+    owner: Option<&NodeId>,
+    now: Millis,
+) -> Result<()> {
     let columns = [
         "trigger_id",
         "planned_at",
         "nominal_date",
         "source",
+        "handler",
         "status",
         "fire_at",
         "owner",
@@ -32,12 +38,14 @@ pub async fn append(tx: &mut Tx, rows: &[NewFiring], owner: &NodeId, now: Millis
     let values: Vec<Vec<Value>> = rows
         .iter()
         .map(|row| {
-            let owner = (row.status == FiringStatus::Pending).then_some(owner.0.as_str());
+            let is_open = row.status == FiringStatus::Pending;
+            let owner = owner.filter(|_| is_open).map(|owner| owner.0.as_str());
             vec![
                 row.trigger_id.0.into(),
                 row.planned_at.to_utc().into(),
                 row.nominal_date.map(|d| d.to_string()).into(),
                 row.source.as_str().into(),
+                row.handler.as_str().into(),
                 row.status.as_str().into(),
                 row.fire_at.to_utc().into(),
                 owner.into(),
@@ -64,22 +72,45 @@ pub async fn written(tx: &mut Tx, owner: &NodeId, written: Millis) -> Result<Vec
     read(tx, &sql, &values).await
 }
 
-/// Pending firings whose time was at `before` or earlier, oldest first: whoever had them is dead, has
-/// stalled, or lost them. Planned times are no reason to pass one by: the order is the order of time.
-pub async fn overdue(tx: &mut Tx, before: Millis, limit: u32) -> Result<Vec<Firing>> {
+/// Pending firings that nobody does, oldest first: those whose time was at `before` or earlier, because
+/// whoever had them is dead, has stalled, or lost them; and those that are nobody's and come `soon`.
+pub async fn unattended(
+    tx: &mut Tx,
+    (before, soon): (Millis, Millis),
+    limit: u32,
+) -> Result<Vec<Firing>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM job_firing WHERE status = ? AND fire_at <= ? \
-         ORDER BY fire_at, firing_id LIMIT ?"
+         AND (owner IS NULL OR fire_at <= ?) ORDER BY fire_at, firing_id LIMIT ?"
     );
-    let values = [FiringStatus::Pending.as_str().into(), before.to_utc().into(), limit.into()];
+    let values = [
+        FiringStatus::Pending.as_str().into(),
+        soon.to_utc().into(),
+        before.to_utc().into(),
+        limit.into(),
+    ];
     read(tx, &sql, &values).await
 }
 
-/// Firings that wait for a batch to end, in the order of their planned times.
-pub async fn waiting(tx: &mut Tx) -> Result<Vec<Firing>> {
-    let sql =
-        format!("SELECT {COLUMNS} FROM job_firing WHERE status = ? ORDER BY planned_at, firing_id");
-    read(tx, &sql, &[FiringStatus::Waiting.as_str().into()]).await
+/// Makes the pending firings of a process nobody's, so that nobody waits for it.
+pub async fn release(tx: &mut Tx, owner: &NodeId, now: Millis) -> Result<u64> {
+    tx.execute(
+        "UPDATE job_firing SET owner = NULL, update_time = ? WHERE status = ? AND owner = ?",
+        &[now.to_utc().into(), FiringStatus::Pending.as_str().into(), owner.0.as_str().into()],
+    )
+    .await
+    .context("release the firings of this process")
+}
+
+/// Of each schedule the first firing that waits for a batch to end; those behind it wait for it.
+pub async fn waiting_first(tx: &mut Tx, limit: u32) -> Result<Vec<Firing>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM job_firing f WHERE status = ? AND NOT EXISTS \
+         (SELECT 1 FROM job_firing e WHERE e.status = ? AND e.trigger_id = f.trigger_id \
+         AND e.planned_at < f.planned_at) ORDER BY planned_at, firing_id LIMIT ?"
+    );
+    let waiting = || FiringStatus::Waiting.as_str().into();
+    read(tx, &sql, &[waiting(), waiting(), limit.into()]).await
 }
 
 /// The firings of a schedule, newest planned time first.
@@ -104,6 +135,16 @@ pub async fn planned_since(tx: &mut Tx, first: Millis) -> Result<HashSet<(Trigge
     let read =
         |row: &Row| Ok((TriggerId(row.int("trigger_id")?), Millis::from(row.time("planned_at")?)));
     rows.iter().map(read).collect()
+}
+
+/// Whether an earlier firing of the same schedule waits.
+pub async fn waits_before(tx: &mut Tx, firing: &Firing) -> Result<bool> {
+    let sql = "SELECT COUNT(*) AS n FROM job_firing \
+               WHERE trigger_id = ? AND status = ? AND planned_at < ?";
+    let waiting = FiringStatus::Waiting.as_str();
+    let values = [firing.trigger_id.0.into(), waiting.into(), firing.planned_at.to_utc().into()];
+    let row = tx.fetch_optional(sql, &values).await.context("read job_firing")?;
+    Ok(row.map(|row| row.int("n")).transpose()?.unwrap_or(0) > 0)
 }
 
 /// Whether a schedule has a row for this planned time.
@@ -141,6 +182,8 @@ pub struct Settled<'a> {
     pub status: FiringStatus,
     /// Not before this moment, when it goes on.
     pub fire_at: Millis,
+    /// Tries so far.
+    pub attempt: u32,
     /// The batch number it came to.
     pub batch_no: Option<&'a str>,
     /// Why.
@@ -160,7 +203,7 @@ pub async fn settle(
     let found = tx
         .execute(
             "UPDATE job_firing SET status = ?, fire_at = ?, batch_no = ?, reason = ?, fired_at = ?, \
-             owner = ?, update_time = ?, attempt = attempt + 1 \
+             owner = ?, update_time = ?, attempt = ? \
              WHERE firing_id = ? AND status = ? AND attempt = ?",
             &[
                 to.status.as_str().into(),
@@ -170,6 +213,7 @@ pub async fn settle(
                 fired_at.into(),
                 by.0.as_str().into(),
                 now.to_utc().into(),
+                to.attempt.into(),
                 was.firing_id.0.into(),
                 was.status.as_str().into(),
                 was.attempt.into(),
@@ -222,6 +266,7 @@ fn firing(row: &Row) -> Result<Firing> {
         planned_at: row.time("planned_at")?.into(),
         nominal_date: nominal.map(|day| day.parse()).transpose().context("nominal_date")?,
         source: Source::parse(&source).with_context(|| format!("job_firing.source '{source}'"))?,
+        handler: row.text("handler")?,
         status: FiringStatus::parse(&status)
             .with_context(|| format!("job_firing.status '{status}'"))?,
         fire_at: row.time("fire_at")?.into(),

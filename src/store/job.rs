@@ -9,7 +9,7 @@ use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::trigger_rule::When;
 use crate::store::columns::{Columns, insert, joined, rest, update, upsert};
-use crate::store::{Tx, breach, shared};
+use crate::store::{Tx, breach, epoch, shared};
 use anyhow::{Context as _, Result};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashSet};
@@ -199,7 +199,8 @@ pub async fn apply(
     breach::clear_settled(tx, stored, wanted).await?;
     write_jobs(tx, stored, wanted, now).await?;
     write_dependencies(tx, stored, wanted).await?;
-    write_externals(tx, stored, wanted).await
+    write_externals(tx, stored, wanted).await?;
+    epoch::bump(tx, epoch::Epoch::Definition).await
 }
 
 async fn remove_jobs(tx: &mut Tx, stored: &Definition, wanted: &Definition) -> Result<()> {

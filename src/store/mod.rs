@@ -11,8 +11,11 @@ pub mod breach;
 pub mod calendar;
 pub mod claim;
 mod columns;
+pub mod epoch;
 pub mod event_key;
+pub mod fired;
 pub mod firing;
+pub mod following;
 pub mod hint;
 pub mod history;
 pub mod job;
@@ -29,7 +32,7 @@ pub mod trigger;
 pub mod version;
 pub mod within;
 
-pub use crate::db::{Db, Tx};
+pub use crate::db::{Counts, Db, Tx};
 
 use crate::db;
 use crate::domain::lease::Writers;

@@ -3,7 +3,7 @@
 //! Whoever writes either holds the schedule lock, so that a pass and an operator never meet over one.
 
 use crate::db::Row;
-use crate::domain::firing::TriggerId;
+use crate::domain::firing::{FiringStatus, TriggerId};
 use crate::domain::id::{GroupCode, TriggerCode};
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerDef, TriggerStatus};
@@ -63,10 +63,39 @@ pub async fn due(tx: &mut Tx, horizon: Millis, limit: u32) -> Result<Vec<Due>> {
     rows.iter().map(due).collect()
 }
 
-/// The next planned time of all schedules.
-pub async fn next(tx: &mut Tx) -> Result<Option<Millis>> {
-    let row = tx.fetch_optional("SELECT MIN(next_time) AS at FROM job_trigger_time", &[]).await?;
-    Ok(row.map(|row| row.opt_time("at")).transpose()?.flatten().map(Into::into))
+/// What the trigger core may have to do, from one statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outlook {
+    /// The next planned time of all schedules.
+    pub next: Option<Millis>,
+    /// When the first of the pending firings is to be done.
+    pub pending: Option<Millis>,
+    /// The same of those that are nobody's.
+    pub unowned: Option<Millis>,
+    /// Since when the first of the firings waits that wait for a batch.
+    pub waiting: Option<Millis>,
+}
+
+/// Looks what there is to do; asked every second or two by every node, so it is one statement over
+/// indexes.
+pub async fn outlook(tx: &mut Tx) -> Result<Outlook> {
+    let sql = "SELECT 1 AS what, MIN(next_time) AS at FROM job_trigger_time \
+         UNION ALL SELECT 2, MIN(fire_at) FROM job_firing WHERE status = ? \
+         UNION ALL SELECT 3, MIN(fire_at) FROM job_firing WHERE status = ? AND owner IS NULL \
+         UNION ALL SELECT 4, MIN(fire_at) FROM job_firing WHERE status = ?";
+    let pending = || FiringStatus::Pending.as_str().into();
+    let values = [pending(), pending(), FiringStatus::Waiting.as_str().into()];
+    let mut found = Outlook::default();
+    for row in tx.fetch_all(sql, &values).await.context("look at schedules and firings")? {
+        let at = row.opt_time("at")?.map(Millis::from);
+        match row.int("what")? {
+            1 => found.next = at,
+            2 => found.pending = at,
+            3 => found.unowned = at,
+            _ => found.waiting = at,
+        }
+    }
+    Ok(found)
 }
 
 /// Writes where schedules stand, for many in few statements.
@@ -131,7 +160,7 @@ pub async fn find(tx: &mut Tx, code: &TriggerCode) -> Result<Option<Trigger>> {
 
 /// Writes a new schedule, without a next time; fails with a taken key when its code is there.
 pub async fn insert(tx: &mut Tx, def: &TriggerDef, origin: &str, now: Millis) -> Result<TriggerId> {
-    let (kind, conf) = def.timing.words();
+    let kind = def.timing.schedule.kind();
     let id = tx
         .insert_id(
             "INSERT INTO job_trigger (trigger_code, trigger_name, group_code, schedule_type, \
@@ -143,8 +172,8 @@ pub async fn insert(tx: &mut Tx, def: &TriggerDef, origin: &str, now: Millis) ->
                 def.name.as_str().into(),
                 def.group().map(GroupCode::as_str).into(),
                 kind.into(),
-                clipped(&conf).into(),
-                def.timing.zone_name().into(),
+                clipped(&def.conf()).into(),
+                def.timing.zone.name().into(),
                 def.handler.as_str().into(),
                 TriggerStatus::Enabled.as_str().into(),
                 origin.into(),
@@ -167,7 +196,7 @@ pub async fn replace(
     origin: &str,
     now: Millis,
 ) -> Result<i64> {
-    let (kind, conf) = def.timing.words();
+    let kind = def.timing.schedule.kind();
     let revision = was.revision + 1;
     tx.execute(
         "UPDATE job_trigger SET trigger_name = ?, group_code = ?, schedule_type = ?, \
@@ -177,8 +206,8 @@ pub async fn replace(
             def.name.as_str().into(),
             def.group().map(GroupCode::as_str).into(),
             kind.into(),
-            clipped(&conf).into(),
-            def.timing.zone_name().into(),
+            clipped(&def.conf()).into(),
+            def.timing.zone.name().into(),
             def.handler.as_str().into(),
             origin.into(),
             revision.into(),

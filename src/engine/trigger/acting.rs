@@ -202,11 +202,12 @@ pub async fn resume(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Stand
         return Err(NotDone::Already(code.clone(), "enabled").into());
     }
     let next = next_of(&mut tx, &was, &was.def, deed.now).await?;
-    if next.is_none() && was.def.timing.ends_without_next() {
+    if next.is_none() && was.ends_without_next() {
         return Err(NotDone::NeverAgain(code.clone()).into());
     }
     set(&mut tx, &was, TriggerStatus::Enabled, None, deed.now).await?;
-    stand(&mut tx, &was, was.revision, next.map(|o| o.planned), deed.now).await?;
+    let from_now = from_now(&was, deed.now);
+    stand(&mut tx, &from_now, was.revision, next.map(|o| o.planned), deed.now).await?;
     record(&mut tx, "schedule resume", &was.def, None, deed).await?;
     finish(tx, code, Vec::new(), deed.now).await
 }
@@ -360,6 +361,20 @@ async fn anchor(tx: &mut Tx, was: &Trigger, now: Millis) -> Result<Anchor> {
         anchor.last_finished = was.last_time.map(|last| last.max(now));
     }
     Ok(anchor)
+}
+
+/// A schedule that answers ends of batches answers those from now on.
+fn from_now(was: &Trigger, now: Millis) -> Trigger {
+    match was.def.timing.schedule {
+        Schedule::After { .. } => Trigger { last_time: Some(now), ..was.clone() },
+        Schedule::Cron(_)
+        | Schedule::FixedRate { .. }
+        | Schedule::FixedDelay { .. }
+        | Schedule::Once { .. }
+        | Schedule::Rule { .. }
+        | Schedule::Event { .. }
+        | Schedule::Manual => was.clone(),
+    }
 }
 
 async fn set(

@@ -7,16 +7,18 @@
 use crate::domain::calendar::Calendars;
 use crate::domain::firing::{Firing, NewFiring, Source, TriggerId};
 use crate::domain::id::NodeId;
-use crate::domain::misfire::{self, Planned};
-use crate::domain::schedule::{Anchor, Occurrence};
+use crate::domain::misfire;
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerStatus};
 use crate::engine::clock::Clock;
 use crate::engine::meter::Meter;
-use crate::engine::trigger::telling;
+use crate::engine::trigger::{follow, telling};
+use crate::store::epoch::{self, Epoch};
+use crate::store::following::{self, Following};
+use crate::store::hint::{self, Topic};
 use crate::store::lock::{self, SCHEDULE_LOCK};
 use crate::store::trigger::{Due, Standing};
-use crate::store::{self, Db, Tx, firing, trigger};
+use crate::store::{self, Db, Tx, calendar, firing, trigger};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,6 +40,7 @@ pub struct Planner {
     node: NodeId,
     meter: Arc<Meter>,
     known: HashMap<TriggerId, Trigger>,
+    calendars: (i64, Calendars),
     /// Whether the next pass looks first which of its rows are there already.
     caution: Caution,
 }
@@ -56,8 +59,6 @@ pub struct Pass {
     pub firings: Vec<Firing>,
     /// Whether more is due than one pass takes.
     pub more: bool,
-    /// When the next schedule is due; only known after a pass that found nothing.
-    pub next: Option<Millis>,
 }
 
 /// The lock row was not there.
@@ -68,11 +69,21 @@ pub struct Pass {
 )]
 pub struct LockGone;
 
+/// How far the database's clock may be from what this process takes for it.
+const DOUBT_MS: i64 = 1_000;
+
+/// The database's clock is not where this process believes it to be.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the clock of the database is {0} ms away from where it was; nothing is planned until that is sure"
+)]
+pub struct InDoubt(i64);
+
 /// What one pass writes.
 #[derive(Default)]
-struct Work {
-    rows: Vec<NewFiring>,
-    standings: Vec<Standing>,
+pub(super) struct Work {
+    pub(super) rows: Vec<NewFiring>,
+    pub(super) standings: Vec<Standing>,
     /// Schedules that cannot go on, and why.
     ended: Vec<(TriggerId, String)>,
 }
@@ -80,7 +91,15 @@ struct Work {
 impl Planner {
     /// A planner behind `door` (see `Keeping::Brief`).
     pub fn new(door: Db, clock: Clock, node: NodeId, meter: Arc<Meter>) -> Self {
-        Self { door, clock, node, meter, known: HashMap::new(), caution: Caution::Trusting }
+        Self {
+            door,
+            clock,
+            node,
+            meter,
+            known: HashMap::new(),
+            calendars: (-1, Calendars::default()),
+            caution: Caution::Trusting,
+        }
     }
 
     /// One pass.
@@ -96,9 +115,8 @@ impl Planner {
         let now = self.due_time(&mut tx).await?;
         let due = trigger::due(&mut tx, now.plus(AHEAD_MS), LIMIT).await?;
         if due.is_empty() {
-            let next = trigger::next(&mut tx).await?;
             tx.rollback().await?;
-            return Ok(Pass { next, ..Pass::default() });
+            return Ok(Pass::default());
         }
         if held.owner.as_ref() != Some(&self.node) {
             lock::sign(&mut tx, SCHEDULE_LOCK, &self.node, now).await?;
@@ -123,14 +141,61 @@ impl Planner {
         let done = self.clock.uptime();
         self.meter.lock(gained.since(asked), done.since(gained));
         let more = due.len() == usize::try_from(LIMIT)?;
-        Ok(Pass { firings, more, next: None })
+        Ok(Pass { firings, more })
     }
 
-    /// What counts as now: the database's clock, for it is the same for all nodes. A clock of ours that
-    /// was set meanwhile is corrected before the ring looks at it again.
+    /// Looks which batches have ended that make something fire, or let a fixed delay begin. Under the lock
+    /// only when there are some.
+    pub async fn follow(&mut self) -> Result<()> {
+        let mut tx = self.door.read().await?;
+        let found = following::look(&mut tx).await?;
+        drop(tx);
+        if found == Following::default() {
+            return Ok(());
+        }
+        let mut tx = self.door.begin().await?;
+        if lock::hold(&mut tx, SCHEDULE_LOCK).await?.is_none() {
+            tx.rollback().await?;
+            return self.heal().await.map(drop);
+        }
+        let now = self.due_time(&mut tx).await?;
+        // Once more, for another node may have been faster.
+        let found = following::look(&mut tx).await?;
+        let due: Vec<Due> = found
+            .ids()
+            .map(|trigger_id| Due { trigger_id, revision: -1, next_time: now, last_time: None })
+            .collect();
+        let mut work = Work::default();
+        self.learn(&mut tx, &due, &mut work).await?;
+        follow::plan(&found, &self.known, &self.calendars.1, now, &mut work);
+        follow::shift_taken(&mut tx, &mut work.rows).await?;
+        firing::append(&mut tx, &work.rows, None, now).await?;
+        trigger::advance(&mut tx, &work.standings, now).await?;
+        hint::give(&mut tx, Topic::Trigger).await?;
+        tx.commit().await.context("follow the ends of batches")
+    }
+
+    /// Leaves what this process decided and has not fired to the others, at once.
+    pub async fn leave(self) -> Result<()> {
+        let mut tx = self.door.begin().await?;
+        firing::release(&mut tx, &self.node, self.clock.now()).await?;
+        hint::give(&mut tx, Topic::Trigger).await?;
+        tx.commit().await?;
+        Ok(())
+    }
+
+    /// What counts as now: the database's clock, for it is the same for all nodes. Nothing is planned
+    /// while what we take for it is another time; the next heartbeats settle which is right.
     async fn due_time(&self, tx: &mut Tx) -> Result<Millis> {
-        self.clock.correct(tx.server_time().await?.into());
-        Ok(self.clock.now())
+        let asked = self.clock.uptime();
+        let server = tx.server_time().await?.into();
+        let now = self.clock.now();
+        let Some(measured) = self.clock.measure(asked, server) else { return Ok(now) };
+        let apart = server.since(now);
+        if apart.abs() > DOUBT_MS + measured.slack_ms {
+            return Err(InDoubt(apart).into());
+        }
+        Ok(now)
     }
 
     async fn heal(&self) -> Result<Pass> {
@@ -149,7 +214,7 @@ impl Planner {
         if self.caution == Caution::Careful {
             drop_known(tx, &mut work.rows).await?;
         }
-        firing::append(tx, &work.rows, &self.node, now).await.context(AHEAD)?;
+        firing::append(tx, &work.rows, Some(&self.node), now).await.context(AHEAD)?;
         failpoint_or!("fire.inserted", anyhow::anyhow!("a failpoint says so"));
         trigger::advance(tx, &work.standings, now).await?;
         for (id, reason) in &work.ended {
@@ -166,6 +231,10 @@ impl Planner {
 
     /// Reads the schedules that memory does not have, or has in another version.
     async fn learn(&mut self, tx: &mut Tx, due: &[Due], work: &mut Work) -> Result<()> {
+        let epoch = epoch::read(tx, Epoch::Calendars).await?;
+        if self.calendars.0 != epoch {
+            self.calendars = (epoch, calendar::all(tx).await?);
+        }
         if self.known.len() > KNOWN_MAX {
             self.known.clear();
         }
@@ -198,12 +267,12 @@ impl Planner {
             work.standings.push(standing(None, due.last_time));
             return;
         };
-        let next_after = |after: Millis| next_after(known, after);
-        // The stored time once more, with what is known of it; a calendar may have moved it meanwhile.
-        let plan = match next_after(due.next_time.plus(-1)) {
+        let next_after = |after: Millis| known.goes_on(&self.calendars.1, after);
+        let plan = match known.planned_at(&self.calendars.1, due.next_time) {
             Ok(Some(first)) => {
                 let span = (now, now.plus(AHEAD_MS));
-                misfire::plan(due.trigger_id, first, span, known.def.misfire, next_after)
+                let of = (due.trigger_id, known.def.handler.as_str());
+                misfire::plan(of, first, span, known.def.misfire, next_after)
             }
             Ok(None) => Ok(misfire::Plan { rows: Vec::new(), next: None, last: None }),
             Err(error) => Err(error),
@@ -211,7 +280,7 @@ impl Planner {
         match plan {
             Ok(plan) => {
                 work.standings.push(standing(plan.next, plan.last.or(due.last_time)));
-                if plan.next.is_none() && known.def.timing.ends_without_next() {
+                if plan.next.is_none() && known.ends_without_next() {
                     work.ended.push((due.trigger_id, "it has no planned time any more".to_owned()));
                 }
                 work.rows.extend(plan.rows);
@@ -233,17 +302,4 @@ async fn drop_known(tx: &mut Tx, rows: &mut Vec<NewFiring>) -> Result<()> {
     let there = firing::planned_since(tx, first).await?;
     rows.retain(|row| !there.contains(&(row.trigger_id, row.planned_at)));
     Ok(())
-}
-
-/// The first planned time of a schedule later than `after`.
-fn next_after(known: &Trigger, after: Millis) -> Result<Option<Planned>, String> {
-    let anchor = Anchor {
-        created: known.create_time,
-        last_planned: known.last_time,
-        last_finished: known.last_time,
-    };
-    let next = known.def.timing.next_after(&Calendars::default(), after, anchor);
-    let planned =
-        |o: Occurrence| Planned { at: o.planned, nominal_date: Some(o.nominal), note: None };
-    next.map(|o| o.map(planned)).map_err(|e| e.to_string())
 }

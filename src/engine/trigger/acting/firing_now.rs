@@ -2,7 +2,7 @@
 
 use super::{Deed, NotDone, found, locked, record};
 use crate::domain::firing::{FiringStatus, NewFiring, Source};
-use crate::domain::id::{NodeId, TriggerCode};
+use crate::domain::id::TriggerCode;
 use crate::domain::near::nearest;
 use crate::domain::schedule::{Schedule, Swallowed};
 use crate::domain::time::{Millis, day_in};
@@ -37,7 +37,7 @@ pub async fn fire_now(db: &Db, code: &TriggerCode, given: &Given, deed: Deed<'_>
     let was = found(&mut tx, code).await?;
     let row = new_row(&mut tx, &was, Source::Manual, given, deed.now).await?;
     let planned = row.planned_at;
-    firing::append(&mut tx, &[row], &nobody(), deed.now).await?;
+    firing::append(&mut tx, &[row], None, deed.now).await?;
     let detail = serde_json::json!({ "planned_at": planned.to_string(), "batch_no": given.batch_no, "params": given.params.keys().collect::<Vec<_>>() });
     record(&mut tx, "schedule fire-now", &was.def, Some(detail), deed).await?;
     hint::give(&mut tx, Topic::Trigger).await?;
@@ -87,7 +87,7 @@ pub async fn event(
         let detail = serde_json::json!({ "event": name, "key": key, "batch_no": given.batch_no, "params": given.params.keys().collect::<Vec<_>>() });
         record(&mut tx, "event send", &was.def, Some(detail), deed).await?;
     }
-    firing::append(&mut tx, &rows, &nobody(), deed.now).await?;
+    firing::append(&mut tx, &rows, None, deed.now).await?;
     hint::give(&mut tx, Topic::Trigger).await?;
     tx.commit().await.context("fire the schedules of an event")?;
     Ok(Event::Fired(fired))
@@ -122,6 +122,7 @@ async fn new_row(
         planned_at: planned,
         nominal_date: Some(day_in(now, was.def.timing.zone)),
         source,
+        handler: was.def.handler.clone(),
         status: FiringStatus::Pending,
         fire_at: planned,
         params,
@@ -129,11 +130,6 @@ async fn new_row(
         missed_until: None,
         reason: None,
     })
-}
-
-/// The row is nobody's; whichever process plans next takes it.
-fn nobody() -> NodeId {
-    NodeId(String::new())
 }
 
 fn no_such_event(name: &str, all: &[Trigger]) -> NotDone {

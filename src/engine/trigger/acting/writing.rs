@@ -1,8 +1,8 @@
 //! Rows of schedules under the lock: new, changed, gone, and those of a whole file.
 
-use super::{Deed, FROM_FILE, FROM_PERSON, NotDone, next_of, record, set, stand, taken};
+use super::{Deed, FROM_FILE, FROM_PERSON, NotDone, from_now, next_of, record, set, stand, taken};
 use crate::domain::firing::{FiringStatus, NewFiring, Source};
-use crate::domain::id::{GroupCode, NodeId};
+use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
 use crate::domain::schedule::Occurrence;
 use crate::domain::trigger::{Trigger, TriggerDef, TriggerStatus};
@@ -51,16 +51,19 @@ async fn settle(
         return stand(tx, was, revision, None, deed.now).await;
     }
     // By what it says now: a rate becomes a delay, and its open firing counts at once.
-    let as_now = Trigger { def: def.clone(), ..was.clone() };
+    let mut as_now = Trigger { def: def.clone(), ..was.clone() };
+    if def.timing.schedule != was.def.timing.schedule {
+        as_now = from_now(&as_now, deed.now);
+    }
     let next = next_of(tx, &as_now, def, deed.now).await?.map(|o| o.planned);
-    let is_over = next.is_none() && def.timing.ends_without_next();
+    let is_over = next.is_none() && as_now.ends_without_next();
     if is_over {
         let reason = "it has no planned time any more";
         set(tx, was, TriggerStatus::Ended, Some(reason), deed.now).await?;
     } else if was.status == TriggerStatus::Ended {
         set(tx, was, TriggerStatus::Enabled, None, deed.now).await?;
     }
-    stand(tx, was, revision, next, deed.now).await
+    stand(tx, &as_now, revision, next, deed.now).await
 }
 
 /// Takes a schedule away.
@@ -86,6 +89,7 @@ pub(super) async fn leave_out(
         planned_at: skipped.planned,
         nominal_date: Some(skipped.nominal),
         source: Source::Cron,
+        handler: was.def.handler.clone(),
         status: FiringStatus::Skipped,
         fire_at: skipped.planned,
         params: None,
@@ -93,7 +97,7 @@ pub(super) async fn leave_out(
         missed_until: None,
         reason: Some(reason),
     };
-    firing::append(tx, &[row], &NodeId(String::new()), deed.now).await
+    firing::append(tx, &[row], None, deed.now).await
 }
 
 /// Makes the stored schedules say what a file says: writes those of `wanted`, takes away those of
