@@ -2,12 +2,17 @@
 //! May name: everything. Never: SQL, words for people, a rule.
 //! Invariant: the only file that knows everybody.
 
+mod calendars;
 pub mod front;
 mod outlook;
 mod schedules;
 pub mod sources;
 mod versions;
 
+pub use crate::app::calendars::{
+    BadCalendar, CalendarAct, CalendarChange, CalendarInUse, MakeCalendar, NoCalendar,
+    changed as changed_calendar,
+};
 pub use crate::app::schedules::look_at_schedules;
 pub use crate::app::versions::Authorship;
 pub use crate::app::versions::whoami;
@@ -116,6 +121,12 @@ impl App {
         let mut tx = self.db.read().await?;
         store::job::definition(&mut tx).await
     }
+
+    /// A definition from a file, with the calendars that are stored here: no file says them.
+    pub async fn with_calendars(&self, defs: Definition) -> Result<Definition> {
+        let mut tx = self.db.read().await?;
+        Ok(Definition { calendars: store::calendar::all(&mut tx).await?, ..defs })
+    }
 }
 
 /// Whether `apply` writes.
@@ -172,6 +183,7 @@ fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
             .cloned()
             .collect(),
         shared: named_in(&stored.shared, &wanted.shared),
+        calendars: stored.calendars.clone(),
         jobs,
         schedules: part::schedules_of(stored, wanted),
     }
@@ -202,6 +214,7 @@ pub fn differences(snapshot: &Snapshot, defs: &Definition) -> Vec<Change> {
         externals: snapshot.externals.clone(),
         shared: snapshot.shared.clone(),
         schedules: Vec::new(),
+        calendars: snapshot.calendars.clone(),
     };
     // A list that no longer makes the same jobs is a difference too, and shown as it stands.
     let present = as_opened(snapshot, defs).unwrap_or_else(|_| defs.clone());
@@ -233,6 +246,10 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::config::BadConfig>()
             || e.is::<crate::api::NoListener>()
             || e.is::<ForeignJob>()
+            || e.is::<NoCalendar>()
+            || e.is::<CalendarInUse>()
+            || e.is::<BadCalendar>()
+            || e.is::<crate::domain::calendar::CalendarError>()
             || e.is::<crate::domain::refusal::Refusals>()
             || e.is::<crate::engine::acting::Moved>()
             || e.is::<crate::engine::trigger::acting::NotDone>()

@@ -3,7 +3,6 @@
 use crate::app::App;
 use crate::definition::{Fault, Loaded, Look};
 use crate::domain::batch::{BatchPlan, plan};
-use crate::domain::calendar::Calendars;
 use crate::domain::eta;
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::Definition;
@@ -24,11 +23,6 @@ impl App {
             self.clock.follow(measured.base_ms);
         }
         Ok(self.clock.now())
-    }
-
-    /// Every calendar.
-    pub async fn calendars(&self) -> Result<Calendars> {
-        store::calendar::all(&mut self.db.read().await?).await
     }
 
     /// Everything that is defined, with its schedules.
@@ -83,14 +77,14 @@ impl App {
     /// # Errors
     /// Every fault, at its line.
     pub async fn look_at_schedules(&self, loaded: &Loaded) -> Result<Vec<Fault>> {
-        let defs = &loaded.definition;
-        if defs.schedules.is_empty() {
+        if loaded.definition.schedules.is_empty() {
             return Ok(Vec::new());
         }
         let now = self.server_now().await?;
         let stored = self.definition_with_schedules().await?.schedules;
         let calendars = self.calendars().await?;
-        let expected = self.expected(defs, &defs.schedules, now).await?;
+        let defs = Definition { calendars: calendars.clone(), ..loaded.definition.clone() };
+        let expected = self.expected(&defs, &defs.schedules, now).await?;
         let look = Look { calendars: Some(&calendars), now, expected: &expected, stored: &stored };
         Ok(loaded.look_at_schedules(look)?)
     }

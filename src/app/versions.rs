@@ -1,5 +1,6 @@
 //! What becomes of a definition: stored, kept as a version of each group it changes, taken back.
 
+use crate::app::calendars::refuse_absent;
 use crate::app::{App, Apply, its_part, refuse_foreign};
 use crate::definition::{self, Change};
 use crate::domain::id::GroupCode;
@@ -140,6 +141,7 @@ async fn compare(
     let counts = |t: &&Trigger| t.origin == schedules::FROM_FILE || is_named(t);
     stored.schedules = schedules.iter().filter(counts).map(|t| t.def.clone()).collect();
     refuse_foreign(&stored, wanted)?;
+    refuse_absent(&stored.calendars, wanted)?;
     let changes = definition::diff(&its_part(&stored, wanted), wanted);
     Ok((stored, changes))
 }

@@ -5,8 +5,8 @@ use crate::definition::load::Loaded;
 use crate::definition::near::did_you_mean;
 use crate::definition::read_schedules::{Form, RawSchedule};
 use crate::domain::calendar::Calendars;
-use crate::domain::id::{GroupCode, TriggerCode};
-use crate::domain::job::Group;
+use crate::domain::id::{CalendarCode, GroupCode, TriggerCode};
+use crate::domain::job::{Definition, Group};
 use crate::domain::schedule::read_zone;
 use crate::domain::time::Millis;
 use crate::domain::trigger::{TriggerDef, TriggerWords, WordFault};
@@ -37,7 +37,11 @@ pub(crate) fn schedules(
 ) -> (Vec<TriggerDef>, Places) {
     let (mut made, mut places) = (Vec::new(), Places::default());
     for raw in raw {
-        let RawSchedule { code, words, places: keys, form, .. } = raw;
+        let RawSchedule { code, mut words, places: keys, form, .. } = raw;
+        let needs_days = words.timing.rule.is_some() || words.timing.shift.is_some();
+        if needs_days && words.timing.calendar.is_none() {
+            words.timing.calendar = calendar(&words, groups);
+        }
         unknown_group(&code, &words, &keys, groups, report);
         match words.clone().read(zone(&words, groups)) {
             Ok(_) if form == Form::Wrong => {}
@@ -61,6 +65,22 @@ pub(crate) fn schedules(
     (made, places)
 }
 
+/// The groups that it opens.
+fn opened<'a>(words: &TriggerWords, groups: &'a [Group]) -> impl Iterator<Item = &'a Group> {
+    let (group, ty) = (words.group.clone(), words.batch_type.clone());
+    groups.iter().filter(move |g| {
+        group.as_ref().is_none_or(|code| *code == g.code)
+            && ty.as_ref().is_none_or(|ty| g.batch_type.as_ref() == Some(ty))
+    })
+}
+
+/// The calendar of the groups that it opens, when it is one.
+fn calendar(words: &TriggerWords, groups: &[Group]) -> Option<CalendarCode> {
+    let mut all = opened(words, groups).map(|g| g.calendar.as_ref());
+    let first = all.next()?;
+    all.all(|other| other == first).then(|| first.cloned())?
+}
+
 /// Whether a fault is of a key that is written, and not that one is missing.
 fn names(fault: &WordFault, keys: &HashMap<&'static str, Place>) -> bool {
     fault.key != "code" && keys.contains_key(fault.key)
@@ -68,12 +88,8 @@ fn names(fault: &WordFault, keys: &HashMap<&'static str, Place>) -> bool {
 
 /// The zone of the groups that it opens; of groups with several, it has to say one itself.
 fn zone(words: &TriggerWords, groups: &[Group]) -> Option<Tz> {
-    let opens = |g: &&Group| {
-        words.group.as_ref().is_none_or(|code| *code == g.code)
-            && words.batch_type.as_ref().is_none_or(|ty| g.batch_type.as_ref() == Some(ty))
-    };
-    let zones = groups.iter().filter(opens).map(|g| g.time_zone.as_deref().unwrap_or("UTC"));
-    let mut zones: Vec<&str> = zones.collect();
+    let mut zones: Vec<&str> =
+        opened(words, groups).map(|g| g.time_zone.as_deref().unwrap_or("UTC")).collect();
     zones.sort_unstable();
     zones.dedup();
     match zones[..] {
@@ -123,8 +139,9 @@ impl Loaded {
     /// Every fault, at the line of its key.
     pub fn look_at_schedules(&self, look: Look<'_>) -> Result<Vec<Fault>, Faults> {
         let mut report = Report::default();
-        let defs = &self.definition;
         let Look { calendars, now, expected, stored } = look;
+        let known = calendars.cloned().unwrap_or_default();
+        let defs = &Definition { calendars: known, ..self.definition.clone() };
         let around = Around { defs, calendars, now, expected };
         for def in &defs.schedules {
             let is_new = stored.iter().all(|s| s != def);

@@ -26,6 +26,7 @@ pub fn of_group(defs: &Definition, group: &Group) -> Definition {
         jobs,
         shared: Shared::default(),
         schedules: Vec::new(),
+        calendars: defs.calendars.clone(),
     };
     part.shared = shared_of(&defs.shared, &part);
     part

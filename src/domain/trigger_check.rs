@@ -149,7 +149,11 @@ fn plans(
         // Said already, where numbers are looked at.
         OrderError::Expr(_) | OrderError::Format(_) | OrderError::Number(..) => None,
     })?;
-    plan(around.defs, &order, planned).map_err(|error| Some(refusal(def, &error)))
+    plan(around.defs, &order, planned).map_err(|error| match error {
+        // Calendars are not known here.
+        BatchError::Calendar(..) if around.calendars.is_none() => None,
+        error => Some(refusal(def, &error)),
+    })
 }
 
 fn refusal(def: &TriggerDef, error: &BatchError) -> Finding {
@@ -161,6 +165,7 @@ fn refusal(def: &TriggerDef, error: &BatchError) -> Finding {
         | BatchError::Empty(_)
         | BatchError::Inactive { .. }
         | BatchError::BadZone(..)
+        | BatchError::Calendar(..)
         | BatchError::Dag(_)
         | BatchError::FanOut(_) => target,
     };

@@ -29,6 +29,15 @@ pub async fn all(tx: &mut Tx) -> Result<Calendars> {
     Calendars::new(calendars).map_err(|faults| faults[0].clone()).context("read calendar")
 }
 
+/// Locks the calendars to the end of the transaction: nobody else changes one until then. Comes before
+/// anything is read.
+pub async fn lock(tx: &mut Tx) -> Result<()> {
+    let sql =
+        format!("SELECT lock_name FROM job_lock WHERE lock_name = ?{}", tx.dialect().for_update());
+    tx.fetch_optional(&sql, &["calendar_lock".into()]).await.context("lock the calendars")?;
+    Ok(())
+}
+
 fn day(row: &Row) -> Result<(CalendarCode, NaiveDate, Day)> {
     let (code, date) = (row.text("calendar_code")?, row.text("calendar_date")?);
     let kind = match row.text("kind")?.as_str() {

@@ -2,6 +2,7 @@
 
 mod azkaban;
 mod backfill;
+mod calendar;
 mod cli;
 mod conformance;
 mod connect;

@@ -57,10 +57,7 @@ pub async fn event(
 ) -> Result<Event> {
     let mut tx = locked(db, deed.now).await?;
     let all = trigger::all(&mut tx).await?;
-    let named = |t: &&Trigger| match &t.def.timing.schedule {
-        Schedule::Event { name: own } => own == name,
-        _ => false,
-    };
+    let named = |t: &&Trigger| matches!(&t.def.timing.schedule, Schedule::Event { name: own } if own == name);
     let waiting: Vec<&Trigger> = all.iter().filter(named).collect();
     if waiting.is_empty() {
         return Err(no_such_event(name, &all).into());
@@ -133,9 +130,9 @@ async fn new_row(
 }
 
 fn no_such_event(name: &str, all: &[Trigger]) -> NotDone {
-    let events = all.iter().filter_map(|t| match &t.def.timing.schedule {
-        Schedule::Event { name } => Some(name.as_str()),
-        _ => None,
+    let events = all.iter().filter_map(|t| {
+        let Schedule::Event { name } = &t.def.timing.schedule else { return None };
+        Some(name.as_str())
     });
     let events: std::collections::BTreeSet<&str> = events.collect();
     let cure = match nearest(name, events.iter().copied()) {
