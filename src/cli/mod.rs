@@ -23,6 +23,7 @@ mod carry;
 mod dag;
 mod define;
 mod eta;
+mod event;
 mod export;
 mod history;
 mod job;
@@ -38,6 +39,11 @@ mod plan_words;
 mod progress;
 mod resume;
 mod run;
+mod schedule;
+mod schedule_act;
+mod schedule_args;
+mod schedule_next;
+mod schedule_words;
 mod secret;
 mod serve;
 mod source;
@@ -130,6 +136,12 @@ enum Verb {
     /// force-success, force-failure, kill, priority, start-now, rerun
     #[command(subcommand)]
     Job(job::JobVerb),
+    /// Schedules: list, show, next, firings; add, edit, pause, resume, remove, fire-now, skip-next
+    #[command(subcommand)]
+    Schedule(Box<schedule::ScheduleVerb>),
+    /// Events that schedules wait for: send
+    #[command(subcommand)]
+    Event(event::EventVerb),
     /// Who did what to which batch or job, when and why
     Audit(audit::AuditArgs),
     /// Parameters: which layer gives a job its values
@@ -241,6 +253,8 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
         Verb::Batch(verb) => batch::batch(&global, verb).await,
         Verb::Backfill(args) => backfill::backfill(&global, args).await,
         Verb::Job(verb) => job::job(&global, verb).await,
+        Verb::Schedule(verb) => schedule::schedule(&global, *verb).await,
+        Verb::Event(verb) => event::event(&global, &verb).await,
         Verb::Audit(args) => audit::audit(&global, &args).await,
         Verb::Params(verb) => params::params(&global, verb).await,
         Verb::Calendar(verb) => calendar::calendar(&global, verb).await,

@@ -9,6 +9,7 @@ use crate::domain::external::ExternalDependency;
 use crate::domain::id::{CalendarCode, GroupCode, JobCode, JobType, SourceName};
 use crate::domain::pool::{LockUse, Pool, PoolUse};
 use crate::domain::retry::RetryPolicy;
+use crate::domain::trigger::TriggerDef;
 use crate::domain::trigger_rule::{TriggerRule, When};
 use crate::domain::tx_class::{OnUnknown, TxClass};
 use chrono::NaiveTime;
@@ -347,6 +348,10 @@ pub struct Definition {
     /// What all groups share.
     #[serde(flatten)]
     pub shared: Shared,
+    /// When which of the groups are opened, in the order written. Kept beside the definition: no
+    /// version and no snapshot has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedules: Vec<TriggerDef>,
     /// The calendars of the installation. No file says them, no version holds them; a batch keeps those
     /// that it needs.
     #[serde(skip)]

@@ -12,6 +12,7 @@ pub mod calendar;
 pub mod claim;
 mod columns;
 pub mod epoch;
+pub mod event_key;
 pub mod fired;
 pub mod firing;
 pub mod following;
