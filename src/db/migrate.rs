@@ -36,6 +36,15 @@ static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../migrations/postgres/0003_trust.sql"),
         ],
     ),
+    (
+        6,
+        "cluster",
+        [
+            include_str!("../../migrations/sqlite/0006_cluster.sql"),
+            include_str!("../../migrations/mysql/0006_cluster.sql"),
+            include_str!("../../migrations/postgres/0006_cluster.sql"),
+        ],
+    ),
 ];
 
 /// How the schema stands to this binary.

@@ -71,7 +71,7 @@ impl Lane {
                 }
                 Rank::Behind => lacks[i],
             };
-            if lacked && *what != Resource::Total {
+            if lacked && !what.is_place() {
                 aside.keep(what, turn, amount);
             }
         }
@@ -173,13 +173,18 @@ impl ReadyList {
                 continue;
             }
             let lacks = lane.lacks(slots, aside, turn);
+            let mut each = lane.needs.each().zip(&lacks);
+            if each.any(|((what, _), lacks)| *lacks && what.is_place()) {
+                // What has no node to run on keeps nothing from others.
+                continue;
+            }
             if lacks.contains(&true) {
                 lane.keep(&lacks, rank, turn, aside);
                 rank = Rank::Behind;
             } else if stop == Stop::AtFirst {
                 return Some((turn, at));
             } else {
-                let needs = lane.needs.each().filter(|(what, _)| **what != Resource::Total);
+                let needs = lane.needs.each().filter(|(what, _)| !what.is_place());
                 needs.for_each(|(what, amount)| aside.keep(what, turn, amount));
             }
         }

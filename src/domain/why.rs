@@ -147,7 +147,7 @@ impl Load {
         for (_, code, others) in before.filter(|(_, _, n)| !self.slots.is_free(n)) {
             let kept = others.each().find(|(what, amount)| {
                 let ours = needs.amount_of(what);
-                let matters = ours > 0 && **what != Resource::Total;
+                let matters = ours > 0 && !what.is_place();
                 matters && !self.slots.has_room(what, ours, u64::from(*amount))
             });
             if let Some((what, _)) = kept {

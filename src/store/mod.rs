@@ -11,6 +11,7 @@ pub mod breach;
 pub mod claim;
 mod columns;
 pub mod history;
+pub mod hosted;
 pub mod job;
 pub mod log;
 pub mod node;
