@@ -193,6 +193,7 @@ impl Config {
             log_max_bytes: self.log.max_bytes_per_try,
             park_after: self.engine.park_after,
             drain_ms: i64::from(self.stop.drain_sec) * 1_000,
+            node: engine::NodeOptions::default(),
         }
     }
 

@@ -221,13 +221,31 @@ mod tests {
         for (label, takes, here, others, expected) in [
             (plain, slots, site("o", &[], 1), vec![site("w", &[], 9)], Place::Here),
             (plain, slots, site("o", &[], 0), vec![site("w", &[], 9)], there("w")),
-            (plain, slots, site("o", &[], 0), vec![site("w", &[], 1), site("x", &["etl"], 2)], there("x")),
-            (plain, slots, site("o", &[], 0), vec![site("x", &[], 2), site("w", &[], 2)], there("w")),
+            (
+                plain,
+                slots,
+                site("o", &[], 0),
+                vec![site("w", &[], 1), site("x", &["etl"], 2)],
+                there("x"),
+            ),
+            (
+                plain,
+                slots,
+                site("o", &[], 0),
+                vec![site("x", &[], 2), site("w", &[], 2)],
+                there("w"),
+            ),
             (plain, slots, site("o", &[], 0), vec![site("w", &[], 0)], none(Lack::Room)),
             (plain, slots, site("o", &[], 0), vec![], none(Lack::Room)),
             (plain, slots, closed(site("o", &[], 8)), vec![], none(Lack::Node)),
             (plain, slots, closed(site("o", &[], 8)), vec![site("w", &[], 1)], there("w")),
-            (plain, slots, closed(site("o", &[], 8)), vec![closed(site("w", &[], 1))], none(Lack::Node)),
+            (
+                plain,
+                slots,
+                closed(site("o", &[], 8)),
+                vec![closed(site("w", &[], 1))],
+                none(Lack::Node),
+            ),
             (etl, slots, site("o", &[], 8), vec![site("w", &["etl"], 1)], there("w")),
             (etl, slots, site("o", &["etl"], 1), vec![site("w", &["etl"], 9)], Place::Here),
             (etl, slots, site("o", &["etl"], 0), vec![site("w", &["gpu", "etl"], 1)], there("w")),
@@ -263,16 +281,18 @@ mod tests {
 
     fn any_site() -> impl Strategy<Value = Site> {
         let labels = prop::collection::btree_set(0usize..3, 0..3);
-        (0u32..99, labels, prop::bool::weighted(0.8), 0u32..3).prop_map(|(id, labels, open, room)| {
-            let names = ["a", "b", "c"];
-            Site {
-                node: NodeId(id.to_string()),
-                name: format!("n{}", id % 7),
-                labels: labels.into_iter().map(|l| names[l].to_owned()).collect(),
-                bodies: if open { Bodies::Run } else { Bodies::Elsewhere },
-                room,
-            }
-        })
+        (0u32..99, labels, prop::bool::weighted(0.8), 0u32..3).prop_map(
+            |(id, labels, open, room)| {
+                let names = ["a", "b", "c"];
+                Site {
+                    node: NodeId(id.to_string()),
+                    name: format!("n{}", id % 7),
+                    labels: labels.into_iter().map(|l| names[l].to_owned()).collect(),
+                    bodies: if open { Bodies::Run } else { Bodies::Elsewhere },
+                    room,
+                }
+            },
+        )
     }
 
     proptest! {

@@ -60,6 +60,10 @@ impl Lane {
         self.needs.each().map(|need| !room(need)).collect()
     }
 
+    fn has_no_place(&self, lacks: &[bool]) -> bool {
+        self.needs.each().zip(lacks).any(|((what, _), lacks)| *lacks && what.is_place())
+    }
+
     /// Keeps what the first job lacks. The `Foremost` keeps beside it what it lacked before: one
     /// that needs two things which are never free together would else wait for ever.
     fn keep(&mut self, lacks: &[bool], rank: Rank, turn: Turn, aside: &mut SetAside) {
@@ -173,8 +177,7 @@ impl ReadyList {
                 continue;
             }
             let lacks = lane.lacks(slots, aside, turn);
-            let mut each = lane.needs.each().zip(&lacks);
-            if each.any(|((what, _), lacks)| *lacks && what.is_place()) {
+            if lane.has_no_place(&lacks) {
                 // What has no node to run on keeps nothing from others.
                 continue;
             }

@@ -7,15 +7,17 @@ use crate::domain::id::{JobCode, NodeId, QueueId};
 use crate::domain::job::{JobDef, Takes};
 use crate::domain::outcome::Outputs;
 use crate::domain::params;
-use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::place::Want;
+use crate::domain::queue::{QueueEntry, QueueStatus, RunMode};
 use crate::domain::readiness::{Gates, Readiness, Released, Rules};
 use crate::domain::ready::{ReadyList, SetAside};
 use crate::domain::slots::{Needs, Slots};
 use crate::domain::time::Millis;
 use crate::domain::trigger_rule::Edge;
 use crate::domain::why::ready_since;
-use crate::engine::changes::Changes;
+use crate::engine::changes::{Changes, Runner};
 use crate::engine::conditions::{allows, holds, wanted_outputs};
+use crate::engine::fleet::{Others, Sites};
 use crate::engine::lists::Lists;
 use crate::engine::outside::{self, Outside};
 use crate::engine::stopping::Stopped;
@@ -43,6 +45,10 @@ pub(super) struct Active {
     /// Ready but for the time: retries with a delay, `schedule_time`.
     timers: BTreeSet<(Millis, Node)>,
     pub(super) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
+    /// Jobs that run on other nodes, and where.
+    pub(super) away: HashMap<Node, NodeId>,
+    /// Labels that jobs of it ask for.
+    pub(super) labels: BTreeSet<String>,
     /// Bodies here whose rows have ended and that have not reported yet.
     pub(super) awaited: HashSet<Node>,
     /// What dead processes left running and is to be ended, once the rows say that it is ours.
@@ -69,6 +75,8 @@ pub(super) struct Kept {
     pub(super) ageing_ms: i64,
     /// A job is parked when so many workers in a row have died while it ran.
     pub(super) park_after: u32,
+    /// What is known of tries whose rows name other nodes, and of those that run here for others.
+    pub(super) others: Others,
 }
 
 impl Active {
@@ -108,7 +116,8 @@ impl Active {
         let heard = |node: Node| tallies.get(&node).copied().unwrap_or_default();
         let (readiness, released) = Readiness::rebuild(gates, &status, &heard);
         let wanted = wanted_outputs(&snapshot);
-        let needs = snapshot.jobs.iter().map(needs);
+        let needs = snapshot.jobs.iter().zip(&rows).map(|(job, row)| needs(job, row));
+        let labels = snapshot.jobs.iter().filter_map(|job| job.worker.clone()).collect();
         let ready = ReadyList::new(batch.batch_id, needs, kept.ageing_ms);
         let killing = batch.status == BatchStatus::Killing;
         let mut this = Self {
@@ -123,6 +132,8 @@ impl Active {
             fresh: Vec::new(),
             timers: BTreeSet::new(),
             stops: kept.stops,
+            away: HashMap::new(),
+            labels,
             awaited: HashSet::new(),
             to_end: Vec::new(),
             outputs,
@@ -133,6 +144,7 @@ impl Active {
             watch: Watch::of(kept.warn_at),
             since: kept.since,
         };
+        this.come_home(me, &kept.others);
         this.await_reports();
         this.find_stop();
         let mut changes = Changes::default();
@@ -159,9 +171,7 @@ impl Active {
     /// The jobs that the one at a place depends on directly, and the outputs of other jobs that its
     /// parameters may ask for.
     pub(super) fn asked_for(&self, node: Node) -> (Vec<JobCode>, Given) {
-        let of = self.dag.parents(node).map(|parent| self.dag.code(parent).clone());
-        let mut parents: Vec<JobCode> = of.collect();
-        parents.sort();
+        let parents = parents_of(&self.dag, node);
         let asked = params::outputs_asked(self.job(node), &parents);
         let found = asked.into_iter().filter_map(|(code, name)| {
             let value = self.outputs.get(&code)?.look_up(&name)?;
@@ -316,27 +326,45 @@ impl Active {
     /// Starts one ready job if there is room for it and the batch is not paused.
     pub(super) fn pick(
         &mut self,
-        (slots, aside): (&mut Slots, &mut SetAside),
+        (slots, aside, sites): (&mut Slots, &mut SetAside, &mut Sites),
         me: &NodeId,
         changes: &mut Changes,
         now: Millis,
-    ) -> Option<Node> {
+    ) -> Option<(Node, Runner)> {
         if self.batch.is_paused {
             return None;
         }
         let node = self.ready.pick(slots, aside)?;
+        let runner = sites.assign(self.want(node));
         slots.take(self.ready.needs(node));
+        let owner = match &runner {
+            Runner::Here => me.clone(),
+            Runner::There(there) => {
+                self.away.insert(node, there.clone());
+                there.clone()
+            }
+        };
         let row = &mut self.rows[node.at()];
         let from = row.status;
         row.status = QueueStatus::Running;
         row.attempt += 1;
-        row.owner = Some(me.clone());
+        row.owner = Some(owner);
         (row.start_time, row.end_time, row.error_message) = (Some(now), None, None);
-        changes.claimed.entry(from).or_default().push(row.queue_id.0);
+        changes.claimed.entry((from, runner.clone())).or_default().push(row.queue_id.0);
         self.change(node, QueueStatus::Running);
         self.watch(node);
         self.log(node, false, changes, now);
-        Some(node)
+        Some((node, runner))
+    }
+
+    /// What a job asks of a node; `None` when it stays with the process that dispatches it, because
+    /// nothing of it runs, or what it runs is another batch.
+    fn want(&self, node: Node) -> Option<Want<'_>> {
+        let (job, row) = (self.job(node), self.row(node));
+        if stays(job, row) || self.fixed_params(node).is_some() {
+            return None;
+        }
+        Some(Want { label: job.worker.as_deref(), takes: handler::kind_of(job).takes })
     }
 
     pub(super) fn ready_now(&mut self, node: Node, now: Millis) {
@@ -381,16 +409,43 @@ impl Active {
         self.stops.keys().copied()
     }
 
+    /// Jobs that run, here or elsewhere.
+    pub(super) fn out(&self) -> impl Iterator<Item = Node> + '_ {
+        self.stops.keys().chain(self.away.keys()).copied()
+    }
+
+    /// Whether a job runs, here or elsewhere.
+    pub(super) fn is_out(&self, node: Node) -> bool {
+        self.stops.contains_key(&node) || self.away.contains_key(&node)
+    }
+
     /// The body of a job is gone and its end is committed.
     pub(super) fn forget(&mut self, node: Node) {
         self.stops.remove(&node);
+        self.away.remove(&node);
     }
 }
 
-/// What a job takes while it runs; one that only waits for others takes nothing they could need.
-fn needs(job: &JobDef) -> Needs {
+/// The jobs that one depends on directly, in the order of their codes.
+pub(super) fn parents_of(dag: &Dag, node: Node) -> Vec<JobCode> {
+    let mut parents: Vec<JobCode> = dag.parents(node).map(|p| dag.code(p).clone()).collect();
+    parents.sort();
+    parents
+}
+
+/// Whether nothing of a job runs on a node: it pretends, or what it runs is a batch.
+fn stays(job: &JobDef, row: &QueueEntry) -> bool {
+    row.run_mode == Some(RunMode::NoExec) || job.sub_batch.is_some()
+}
+
+/// What a job takes while it runs; one that only waits for others takes nothing they could need, but
+/// a node to be on.
+fn needs(job: &JobDef, row: &QueueEntry) -> Needs {
+    if stays(job, row) {
+        return Needs::none();
+    }
     match handler::kind_of(job).takes {
         Takes::Slots => Needs::of(job),
-        Takes::Nothing => Needs::none(),
+        Takes::Nothing => Needs::node(job.worker.as_deref()),
     }
 }

@@ -15,9 +15,11 @@ pub mod dispatcher;
 mod earlier;
 mod ending;
 mod finishing;
+mod fleet;
 mod gate;
 pub mod generating;
 mod heartbeat;
+mod hosting;
 mod late;
 mod leaving;
 mod lists;
@@ -40,6 +42,7 @@ mod watching;
 mod worker;
 
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
+use crate::domain::place::Roles;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 
@@ -64,6 +67,21 @@ pub struct Options {
     pub park_after: u32,
     /// How long a process that leaves waits for what runs before it hands back what may be.
     pub drain_ms: i64,
+    /// What this process is to others.
+    pub node: NodeOptions,
+}
+
+/// What a process is to others.
+#[derive(Clone, Debug, Default)]
+pub struct NodeOptions {
+    /// Its name; the machine's when it is empty.
+    pub name: String,
+    /// What it is for; with none it does its own order and is offered nothing.
+    pub roles: Roles,
+    /// Labels that jobs may ask for.
+    pub labels: Vec<String>,
+    /// Where it answers to HTTP.
+    pub address: Option<String>,
 }
 
 /// News of a change that is committed; for whoever shows progress. Losing one loses nothing.

@@ -12,13 +12,17 @@ use crate::engine::acting::{self, Deed};
 use crate::engine::active::{Active, Kept};
 use crate::engine::conditions::outputs_of;
 use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::fleet::{Judged, Others};
 use crate::engine::generating::{open_as, write_plan};
+use crate::engine::hosting::Try;
+use crate::engine::late::Late;
 use crate::engine::outside;
 use crate::engine::renewing::renewed;
 use crate::engine::serving::OfBatch;
 use crate::engine::turning::is_stale;
+use crate::engine::worker::{Report, What};
 use crate::store::audit::Operator;
-use crate::store::{self, Tx, batch, node, queue};
+use crate::store::{self, Tx, batch, hosted, node, queue};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
 
@@ -230,21 +234,22 @@ impl QueueDispatcher {
     /// end its row in between, or meet us over it; then the rows are read once more.
     async fn load_taken(&mut self, id: BatchId) -> Result<()> {
         for _ in 0..READ_AGAIN {
-            match self.load(id).await {
+            match self.read_in(id, Judged::ByLease).await.context(OfBatch(id)) {
                 Err(error) if store::is_transient(&error) || is_stale(&error) => {}
                 other => return other,
             }
         }
-        self.load(id).await
+        self.read_in(id, Judged::ByLease).await.context(OfBatch(id))
     }
 
     /// Reads a batch of ours from its rows into memory, replacing what memory held of it. Memory
     /// changes only when all of it has been read and what the rows were owed is committed.
     pub(super) async fn load(&mut self, id: BatchId) -> Result<()> {
-        self.read_in(id).await.context(OfBatch(id))
+        let judged = if self.heart.may_take_over() { Judged::ByLease } else { Judged::NotYet };
+        self.read_in(id, judged).await.context(OfBatch(id))
     }
 
-    async fn read_in(&mut self, id: BatchId) -> Result<()> {
+    async fn read_in(&mut self, id: BatchId, judged: Judged) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         let batch = batch::lock(&mut tx, id).await?;
@@ -256,7 +261,10 @@ impl QueueDispatcher {
         let rows = queue::of_batch(&mut tx, id).await?;
         let outputs = outputs_of(&mut tx, &snapshot, &rows).await?;
         let outside = outside::read(&mut tx, &batch, &snapshot, now).await?;
-        let kept = self.kept(id, &snapshot, now);
+        let members = node::members(&mut tx, now).await?;
+        let reports = hosted::reports_of(&mut tx, id).await?;
+        let others = Others::new(&members, judged, &reports, self.hosted.of_batch(id));
+        let kept = Kept { others, ..self.kept(id, &snapshot, now) };
         let (mut active, owed) =
             Active::rebuild(batch, snapshot, rows, (outputs, outside), self.node.id(), kept, now)?;
         owed.write(&mut tx, self.node.id(), now).await?;
@@ -278,6 +286,8 @@ impl QueueDispatcher {
             None => owed.news,
         };
         self.active.insert(id, active);
+        self.come_home(id);
+        self.hear_reports(reports);
         self.tell(news);
         self.end_orphans(id);
         Ok(())
@@ -293,6 +303,7 @@ impl QueueDispatcher {
                 warn_at: there.watch.batch,
                 ageing_ms,
                 park_after,
+                others: Others::default(),
             },
             None => Kept {
                 stops: HashMap::new(),
@@ -300,8 +311,29 @@ impl QueueDispatcher {
                 warn_at: deadline(snapshot.group.warn_after_sec, now),
                 ageing_ms,
                 park_after,
+                others: Others::default(),
             },
         }
+    }
+
+    /// What ran here for another node is dispatched here now; what of it has ended and was not
+    /// reported yet is settled.
+    fn come_home(&mut self, id: BatchId) {
+        let (active, places) = (self.active.get(&id), &self.places);
+        self.hosted.come_home(id, |row| {
+            let place = places.get(&row).map(|(_, place)| *place);
+            place.zip(active).is_some_and(|(place, active)| active.stops.contains_key(&place))
+        });
+        let is_home = |late: &mut Late| {
+            late.by.is_none() && places.get(&late.queue_id).is_some_and(|(batch, _)| *batch == id)
+        };
+        let home: Vec<Late> = self.late.extract_if(.., is_home).collect();
+        self.waiting.extend(home.into_iter().map(|late| Report {
+            queue_id: late.queue_id,
+            attempt: late.attempt,
+            by: None,
+            what: What::Ended(late.outcome, late.lines),
+        }));
     }
 
     /// A batch that is not ours any more: its bodies here are stopped, because whoever has it now
@@ -315,8 +347,24 @@ impl QueueDispatcher {
         self.waiters.remove(&id);
         if let Some(active) = self.active.remove(&id) {
             active.stop_all();
+            self.keep_bodies(id, &active);
         }
         Err(TakenOver(batch.values.batch_no.to_string(), batch.values.group.to_string()).into())
+    }
+}
+
+impl QueueDispatcher {
+    /// Bodies of a batch that is not dispatched here any more go on as those that run for others:
+    /// whoever has the batch hears of their ends.
+    pub(super) fn keep_bodies(&mut self, id: BatchId, active: &Active) {
+        for (node, stop) in &active.stops {
+            let row = active.row(*node);
+            let def = active.job(*node).clone();
+            let this = Try { batch_id: id, attempt: row.attempt, def, stop: stop.clone() };
+            self.hosted.keep(row.queue_id, this);
+        }
+        self.places.retain(|_, (batch, _)| *batch != id);
+        self.hosted.is_owing = true;
     }
 }
 

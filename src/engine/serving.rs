@@ -7,10 +7,10 @@
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, QueueId};
 use crate::domain::lease::share;
+use crate::domain::place::Role;
 use crate::domain::time::Millis;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::turning::{Pause, Rounds, is_lost, is_revised, will_pass};
-use crate::engine::worker::{Report, What};
 use crate::store::claim::{self, Whose};
 use crate::store::{Tx, batch};
 use anyhow::{Context as _, Result};
@@ -89,11 +89,9 @@ impl Serving {
     }
 
     /// Takes notice of a body of an outcast that has ended.
-    pub(super) fn hear(&mut self, report: &Report) {
-        if let What::Ended(..) = report.what {
-            for rows in self.outcasts.values_mut() {
-                rows.remove(&report.queue_id);
-            }
+    pub(super) fn hear(&mut self, row: QueueId) {
+        for rows in self.outcasts.values_mut() {
+            rows.remove(&row);
         }
     }
 
@@ -157,11 +155,11 @@ impl QueueDispatcher {
             self.tell_ends(&mut looks);
             match turned {
                 Ok(true) => rounds.pause = Pause::default(),
-                Ok(false) if self.draining => self.rest(rounds.look_at, stop).await,
-                Ok(false) => self.rest(rounds.look_at.min(looks.at), stop).await,
+                Ok(false) if self.draining => self.rest(rounds.next(), stop).await,
+                Ok(false) => self.rest(rounds.next().min(looks.at), stop).await,
                 Err(error) => self.bear(error, &mut rounds.pause).await,
             }
-            if self.draining && self.is_idle() && self.serving.put_down().is_empty() {
+            if self.draining && self.is_idle() && self.has_put_all_down() {
                 break;
             }
         }
@@ -194,7 +192,10 @@ impl QueueDispatcher {
         // One that is paused runs nothing and keeps no other out.
         let open = self.active.values().filter(|a| !a.batch.is_paused).count();
         let more = share(open, self.serving.max_parallel);
-        if self.draining || self.heart.life().is_fenced || more == 0 {
+        let roles = &self.fleet.roles;
+        let dispatches = roles.is_empty() || roles.contains(&Role::Scheduler);
+        let rests = self.draining || self.heart.is_resting() || !dispatches;
+        if rests || self.heart.life().is_fenced || more == 0 {
             return Ok(0);
         }
         let whose = if self.heart.may_take_over() { Whose::DeadOnesToo } else { Whose::Nobodys };
@@ -285,9 +286,8 @@ impl QueueDispatcher {
         if let Some(active) = self.active.remove(&id) {
             active.stop_all();
             running.extend(active.in_hand().map(|node| active.row(node).queue_id));
-            self.places.retain(|_, (batch, _)| *batch != id);
+            self.keep_bodies(id, &active);
         }
-        self.bodies.retain(|row, _| !running.contains(row));
         self.serving.shun(id, &running, now);
         let has_run = !running.is_empty();
         self.serving.outcasts.insert(id, running);

@@ -92,7 +92,7 @@ impl QueueDispatcher {
             self.set_course(stop);
             match self.round(&mut rounds).await {
                 Ok(true) => rounds.pause = Pause::default(),
-                Ok(false) => self.rest(rounds.look_at, stop).await,
+                Ok(false) => self.rest(rounds.next(), stop).await,
                 // The other batches of this process go on.
                 Err(error) if is_lost(&error) => lost = lost.or(Some(error)),
                 // An operator was faster; the next turn reads what is there now.
@@ -110,6 +110,7 @@ impl QueueDispatcher {
     /// One round: the looks that are due, then a beat. `false` when there was nothing to do.
     pub(super) async fn round(&mut self, rounds: &mut Rounds) -> Result<bool> {
         self.heed_lease();
+        self.announce().await?;
         if self.may_part() {
             self.part().await?;
             return Ok(true);
@@ -123,11 +124,27 @@ impl QueueDispatcher {
         if now >= rounds.look_at {
             rounds.look_at = now.plus(LOOK_MS);
         }
+        if now >= rounds.around_at && !self.stale {
+            let any = self.look_around().await?;
+            rounds.around_at = now.plus(self.around_again(any));
+        }
         if self.look_soon && !self.stale {
             self.look_outside().await?;
             self.look_soon = false;
         }
         self.beat().await
+    }
+
+    /// Milliseconds to the next look at the other nodes: soon after something has happened, or while
+    /// something of ours runs there.
+    fn around_again(&self, any: bool) -> i64 {
+        let is_busy = any || self.hosted.count() > 0;
+        let is_awaited = self.active.values().any(|active| !active.away.is_empty());
+        match (is_busy || is_awaited, self.active.is_empty()) {
+            (true, _) => AROUND_BUSY_MS,
+            (false, false) => LOOK_MS,
+            (false, true) => AROUND_IDLE_MS,
+        }
     }
 
     pub(super) async fn rest(&mut self, until: Millis, stop: &CancellationToken) {
@@ -153,14 +170,26 @@ impl QueueDispatcher {
 pub(super) struct Rounds {
     /// When it is looked what operators did.
     pub(super) look_at: Millis,
+    /// When it is looked what other nodes have to say.
+    pub(super) around_at: Millis,
     pub(super) pause: Pause,
 }
 
 impl Rounds {
     pub(super) fn new(now: Millis) -> Self {
-        Self { look_at: now, pause: Pause::default() }
+        Self { look_at: now, around_at: now, pause: Pause::default() }
+    }
+
+    /// When the next of them is.
+    pub(super) fn next(&self) -> Millis {
+        self.look_at.min(self.around_at)
     }
 }
+
+/// How often a process looks what other nodes have to say while they have.
+const AROUND_BUSY_MS: i64 = 200;
+/// How often a process that has no batch looks whether another gave it something to run.
+const AROUND_IDLE_MS: i64 = 1_000;
 
 /// How often a process looks what operators did to its batches.
 const LOOK_MS: i64 = 1_000;

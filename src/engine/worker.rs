@@ -43,6 +43,8 @@ pub(super) struct Report {
     pub(super) queue_id: QueueId,
     /// The try.
     pub(super) attempt: u32,
+    /// The node that ran it, when that is another.
+    pub(super) by: Option<NodeId>,
     /// What happened.
     pub(super) what: What,
 }
@@ -120,7 +122,7 @@ pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surr
     if job.mode == Some(RunMode::NoExec) {
         log.line(Stream::System, "no-exec: an operator wants its body left out; it counts as done");
         let what = What::Ended(Outcome::success(Outputs::default()), log.finish());
-        let _ = around.reports.send(Report { queue_id, attempt, what });
+        let _ = around.reports.send(Report { queue_id, attempt, by: None, what });
         return;
     }
     let outcome = match AssertUnwindSafe(run(&job, &snapshot, &around, &log)).catch_unwind().await {
@@ -134,7 +136,7 @@ pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surr
     let what = What::Ended(outcome, log.finish());
     // The dispatcher is gone only when the whole process is going; the rows then say RUNNING, and
     // whoever resumes the batch settles them.
-    let _ = around.reports.send(Report { queue_id, attempt, what });
+    let _ = around.reports.send(Report { queue_id, attempt, by: None, what });
 }
 
 async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &RunLog) -> Outcome {
@@ -273,7 +275,8 @@ async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>)
     if reason == StopReason::Fenced {
         return body.await;
     }
-    let stopping = Report { queue_id: job.queue_id, attempt: job.attempt, what: What::Stopping };
+    let stopping =
+        Report { queue_id: job.queue_id, attempt: job.attempt, by: None, what: What::Stopping };
     let _ = around.reports.send(stopping);
     let mut outcome = body.await;
     if outcome.end == End::TimedOut {

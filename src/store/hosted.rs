@@ -1,8 +1,8 @@
 //! Tries that a node runs for batches which another node dispatches: rows that it was given and takes,
 //! and `job_report`, how they ended, until that other node has settled them.
 
-use crate::domain::id::{BatchId, NodeId, QueueId};
-use crate::domain::outcome::Outcome;
+use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
+use crate::domain::outcome::{Outcome, Outputs};
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
 use crate::store::queue::{entry, expect_all};
@@ -92,6 +92,21 @@ pub async fn take(
     row.as_ref().map(entry).transpose()
 }
 
+/// Outputs that the job of a code handed on in a batch, once it has ended.
+pub async fn outputs_of(tx: &mut Tx, batch: BatchId, code: &JobCode) -> Result<Option<Outputs>> {
+    let sql = "SELECT q.status AS status, q.outputs AS outputs FROM job_batch b JOIN job_queue q \
+               ON q.batch_no = b.batch_no AND q.job_code = ? AND q.batch_id = b.batch_id \
+               WHERE b.batch_id = ?";
+    let row = tx.fetch_optional(sql, &[code.as_str().into(), batch.0.into()]).await?;
+    let Some(row) = row else { return Ok(None) };
+    let has_ended = QueueStatus::parse(&row.text("status")?).is_some_and(QueueStatus::is_final);
+    let text = row.opt_text("outputs")?.filter(|_| has_ended);
+    let read = |text: String| {
+        serde_json::from_str(&text).with_context(|| format!("read the outputs of job {code}"))
+    };
+    text.map(read).transpose()
+}
+
 /// A try that a node was given and never took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Untaken {
@@ -148,10 +163,9 @@ pub async fn report(tx: &mut Tx, reported: &Reported, now: Millis) -> Result<boo
         // Its body has ended the row itself, and the batch has still to go on.
         _ => outcome.is_recorded,
     };
-    let is_ours = there
-        .is_some_and(|(try_no, whose, status)| {
-            try_no == *attempt && whose.as_ref() == Some(owner) && runs(status)
-        });
+    let is_ours = there.is_some_and(|(try_no, whose, status)| {
+        try_no == *attempt && whose.as_ref() == Some(owner) && runs(status)
+    });
     if !is_ours {
         return Ok(false);
     }

@@ -53,11 +53,11 @@ pub async fn renew(tx: &mut Tx, node: &NodeId, now: Millis, until: Millis) -> Re
 }
 
 /// A process by its identity.
-pub async fn find(tx: &mut Tx, node: &NodeId) -> Result<Option<Node>> {
+pub async fn find(tx: &mut Tx, id: &NodeId) -> Result<Option<Node>> {
     let row = tx
         .fetch_optional(
             "SELECT node_id, host, pid, lease_until FROM cluster_node WHERE node_id = ?",
-            &[node.0.as_str().into()],
+            &[id.0.as_str().into()],
         )
         .await?;
     row.as_ref().map(node).transpose()

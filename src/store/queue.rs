@@ -166,9 +166,19 @@ pub async fn say(tx: &mut Tx, ids: &[i64], message: &str) -> Result<()> {
     expect_all(ids.len(), found)
 }
 
-/// Gives rows to a process: `from` → RUNNING, a new attempt, started now. Another one than that which
-/// writes this takes them before it starts anything (`hosted::take`).
+/// Gives rows to the process that writes this: `from` → RUNNING, a new attempt, started now.
 pub async fn claim(
+    tx: &mut Tx,
+    ids: &[i64],
+    from: QueueStatus,
+    owner: &NodeId,
+    now: Millis,
+) -> Result<()> {
+    give(tx, ids, from, (owner, Taken::Yes), now).await
+}
+
+/// As `claim`, to any process; another one takes them before it starts anything (`hosted::take`).
+pub async fn give(
     tx: &mut Tx,
     ids: &[i64],
     from: QueueStatus,

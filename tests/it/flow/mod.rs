@@ -92,6 +92,7 @@ impl Bench {
             log_max_bytes: 100_000,
             park_after: 3,
             drain_ms: 60_000,
+            node: procession::engine::NodeOptions::default(),
         };
         Self { db, clock: Clock::hand(START), options, url: scratch.url.clone() }
     }
