@@ -348,6 +348,7 @@ mod tests {
             Resource::Pool(_) => 4,
             Resource::Lock(_) => u64::from(u32::MAX),
             Resource::Group(_) | Resource::Source(_) | Resource::Host(_) => u64::MAX,
+            Resource::Label(_) | Resource::Node(_) => u64::MAX,
         };
         used.into_iter().find(|(what, used)| *used > limit(what)).map(|(what, _)| what.clone())
     }

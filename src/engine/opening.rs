@@ -5,6 +5,7 @@ use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, 
 use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, JobCode};
 use crate::domain::job::Definition;
+use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::refusal::{Refusal, Refusals};
 use crate::domain::rerun::{Scope, UnknownJobs};
 use crate::domain::time::Millis;
@@ -245,6 +246,16 @@ impl QueueDispatcher {
     /// Reads a batch of ours from its rows into memory, replacing what memory held of it. Memory
     /// changes only when all of it has been read and what the rows were owed is committed.
     pub(super) async fn load(&mut self, id: BatchId) -> Result<()> {
+        // One that is new here was somebody's whose lease had run out, or an operator wants it.
+        let is_new = !self.active.contains_key(&id);
+        let judges = is_new || self.heart.may_take_over();
+        let judged = if judges { Judged::ByLease } else { Judged::NotYet };
+        self.read_in(id, judged).await.context(OfBatch(id))
+    }
+
+    /// As `load`, of a batch that nobody had: whose jobs may run on nodes that are only silent because
+    /// the database was away.
+    pub(super) async fn load_nobodys(&mut self, id: BatchId) -> Result<()> {
         let judged = if self.heart.may_take_over() { Judged::ByLease } else { Judged::NotYet };
         self.read_in(id, judged).await.context(OfBatch(id))
     }
@@ -261,7 +272,13 @@ impl QueueDispatcher {
         let rows = queue::of_batch(&mut tx, id).await?;
         let outputs = outputs_of(&mut tx, &snapshot, &rows).await?;
         let outside = outside::read(&mut tx, &batch, &snapshot, now).await?;
-        let members = node::members(&mut tx, now).await?;
+        let runs =
+            |row: &&QueueEntry| matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
+        let is_others = |row: &QueueEntry| row.owner.as_ref() != Some(self.node.id());
+        let members = match rows.iter().filter(runs).any(is_others) {
+            true => node::members(&mut tx, now).await?,
+            false => Vec::new(),
+        };
         let reports = hosted::reports_of(&mut tx, id).await?;
         let others = Others::new(&members, judged, &reports, self.hosted.of_batch(id));
         let kept = Kept { others, ..self.kept(id, &snapshot, now) };

@@ -155,8 +155,11 @@ impl QueueDispatcher {
             self.tell_ends(&mut looks);
             match turned {
                 Ok(true) => rounds.pause = Pause::default(),
-                Ok(false) if self.draining => self.rest(rounds.next(), stop).await,
-                Ok(false) => self.rest(rounds.next().min(looks.at), stop).await,
+                Ok(false) => {
+                    let next = rounds.next();
+                    let until = if self.draining { next } else { next.min(looks.at) };
+                    self.rest(&mut rounds, until, stop).await;
+                }
                 Err(error) => self.bear(error, &mut rounds.pause).await,
             }
             if self.draining && self.is_idle() && self.has_put_all_down() {
@@ -244,7 +247,7 @@ impl QueueDispatcher {
     async fn load_owed(&mut self) -> Result<()> {
         while let Some((id, (no, group, fate))) = self.serving.owed.first_key_value() {
             let (id, name, fate) = (*id, (no.clone(), group.clone()), fate.clone());
-            match self.load(id).await {
+            match self.load_nobodys(id).await {
                 Ok(()) => {
                     self.serving.owed.remove(&id);
                     self.serving.tell_of(name.clone(), self.clock.now(), fate);

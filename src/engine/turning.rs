@@ -10,7 +10,9 @@ use crate::engine::opening::TakenOver;
 use crate::store::batch::Pulse;
 use crate::store::{self, Stale, batch};
 use anyhow::Result;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 impl QueueDispatcher {
@@ -92,7 +94,10 @@ impl QueueDispatcher {
             self.set_course(stop);
             match self.round(&mut rounds).await {
                 Ok(true) => rounds.pause = Pause::default(),
-                Ok(false) => self.rest(rounds.next(), stop).await,
+                Ok(false) => {
+                    let until = rounds.next();
+                    self.rest(&mut rounds, until, stop).await;
+                }
                 // The other batches of this process go on.
                 Err(error) if is_lost(&error) => lost = lost.or(Some(error)),
                 // An operator was faster; the next turn reads what is there now.
@@ -147,14 +152,26 @@ impl QueueDispatcher {
         }
     }
 
-    pub(super) async fn rest(&mut self, until: Millis, stop: &CancellationToken) {
+    /// What wakes this process to look at the other nodes at once: for whoever hears that one of them
+    /// has given it a job or reported the end of one. Losing a nudge loses only time.
+    pub fn nudge(&self) -> Arc<Notify> {
+        self.hosted.nudge.clone()
+    }
+
+    pub(super) async fn rest(
+        &mut self,
+        rounds: &mut Rounds,
+        until: Millis,
+        stop: &CancellationToken,
+    ) {
         let now = self.clock.now();
         let until = self.next_wake().map_or(until, |wake| wake.min(until));
         let rest = Duration::from_millis(u64::try_from(until.since(now)).unwrap_or(0).max(1));
         let rest = self.patience.left(self.clock.uptime()).map_or(rest, |left| left.min(rest));
-        let draining = self.draining;
+        let (draining, nudge) = (self.draining, self.hosted.nudge.clone());
         tokio::select! {
             () = self.wait() => {}
+            () = nudge.notified() => rounds.around_at = now,
             () = tokio::time::sleep(rest) => {}
             () = stop.cancelled(), if !draining => {}
         }
