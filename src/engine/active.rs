@@ -339,10 +339,7 @@ impl Active {
         slots.take(self.ready.needs(node));
         let owner = match &runner {
             Runner::Here => me.clone(),
-            Runner::There(there) => {
-                self.away.insert(node, there.clone());
-                there.clone()
-            }
+            Runner::There(there) => there.clone(),
         };
         let row = &mut self.rows[node.at()];
         let from = row.status;

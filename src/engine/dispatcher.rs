@@ -212,6 +212,7 @@ impl QueueDispatcher {
         let turned = self.turn().await?;
         self.keep_late().await;
         let listed = self.make_lists().await?;
+        self.say_load();
         Ok(answered || turned || listed)
     }
 
@@ -231,8 +232,11 @@ impl QueueDispatcher {
         self.settled();
         self.look_soon |= self.is_awaited(&freed);
         self.forget(freed);
-        for (id, place) in starts {
-            self.spawn(id, place);
+        for (id, place, runner) in starts {
+            match runner {
+                Runner::Here => self.spawn(id, place),
+                Runner::There(node) => self.send_away(id, place, node),
+            }
         }
         for active in self.active.values() {
             active.stop_bodies();
@@ -327,7 +331,7 @@ impl QueueDispatcher {
         changes: &mut Changes,
         freed: &[(BatchId, Place)],
         now: Millis,
-    ) -> Vec<(BatchId, Place)> {
+    ) -> Vec<(BatchId, Place, Runner)> {
         let mut starts = Vec::new();
         let mut any = true;
         let mut sites = self.sites(freed);
@@ -350,9 +354,7 @@ impl QueueDispatcher {
                 let Some((place, runner)) = active.pick(room, self.node.id(), changes, now) else {
                     continue;
                 };
-                if runner == Runner::Here {
-                    starts.push((*id, place));
-                }
+                starts.push((*id, place, runner));
                 self.last_served = Some(*id);
                 sites.offer(&mut self.slots);
                 any = true;

@@ -150,6 +150,13 @@ impl QueueDispatcher {
         Sites { here, others, labels }
     }
 
+    /// A job was given to another node, and that is committed.
+    pub(super) fn send_away(&mut self, id: BatchId, place: Place, node: NodeId) {
+        if let Some(active) = self.active.get_mut(&id) {
+            active.away.insert(place, node);
+        }
+    }
+
     /// Looks what other nodes have to say: which live, what they report, and what they give this one
     /// to run. `true` when there was anything.
     pub async fn look_around(&mut self) -> Result<bool> {

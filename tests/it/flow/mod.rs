@@ -3,6 +3,7 @@
 mod backfill;
 mod checks;
 mod children;
+mod cluster;
 mod crash;
 mod dependencies;
 mod eta;
