@@ -26,6 +26,7 @@ mod job;
 mod keeper;
 mod logs;
 mod migrate;
+mod node;
 mod order;
 mod out;
 mod params;
@@ -131,6 +132,9 @@ enum Verb {
     /// Parameters: which layer gives a job its values
     #[command(subcommand)]
     Params(params::ParamsVerb),
+    /// The processes that share the database: what they are for, what they run
+    #[command(subcommand)]
+    Node(node::NodeVerb),
     /// Secrets: sealed, stored, never shown
     #[command(subcommand)]
     Secret(secret::SecretVerb),
@@ -236,6 +240,7 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
         Verb::Job(verb) => job::job(&global, verb).await,
         Verb::Audit(args) => audit::audit(&global, &args).await,
         Verb::Params(verb) => params::params(&global, verb).await,
+        Verb::Node(verb) => node::node(&global, verb).await,
         Verb::Secret(verb) => secret::secret(&global, verb).await,
         Verb::Source(verb) => source::source(&global, verb).await,
         Verb::Logs(args) => logs::logs(&global, &args).await,

@@ -42,10 +42,10 @@ mod watching;
 mod worker;
 
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
-use crate::domain::place::Roles;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 
+pub use crate::domain::place::{Role, Roles};
 pub use node::Node;
 pub use node::host_name;
 pub use outside::read as outside;
