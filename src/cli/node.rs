@@ -90,8 +90,19 @@ async fn list(global: &Global, app: &App, back_ms: i64) -> Result<()> {
             "SKEW", "STATE", "VERSION",
         ],
         Lang::Zh => [
-            "节点", "第几次", "标识", "位置", "角色", "标签", "运行", "批次", "心跳", "租约", "时差",
-            "状态", "版本",
+            "节点",
+            "第几次",
+            "标识",
+            "位置",
+            "角色",
+            "标签",
+            "运行",
+            "批次",
+            "心跳",
+            "租约",
+            "时差",
+            "状态",
+            "版本",
         ],
     };
     out::line(&out::table(&header, rows));
@@ -183,12 +194,7 @@ fn as_json(member: &Member, batches: usize, is_double: bool, now: Millis) -> ser
 }
 
 /// Marks a node; it hears of it with its next heartbeat, others at once.
-async fn set(
-    global: &Global,
-    app: &App,
-    which: &str,
-    (stay, reason): (Stay, &str),
-) -> Result<()> {
+async fn set(global: &Global, app: &App, which: &str, (stay, reason): (Stay, &str)) -> Result<()> {
     let now = server_now(app).await?;
     let mut tx = app.db.begin().await?;
     let members = store::node::members(&mut tx, now).await?;

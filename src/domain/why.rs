@@ -6,6 +6,9 @@ use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::external::{ExternalDependency, Wait, Waiting};
 use crate::domain::id::{BackfillId, BatchNo, GroupCode, JobCode, SourceName};
+use crate::domain::job::JobDef;
+use crate::domain::job_kind::Takes;
+use crate::domain::place::{Bodies, Lack, Place, Site, Want, place};
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::readiness::{Gates, Rules};
 use crate::domain::ready::Turn;
@@ -26,6 +29,8 @@ pub enum Why {
     Slot(Full, Vec<String>),
     /// Room that is kept for a job whose turn is before; that job.
     KeptFor(Resource, JobCode),
+    /// A node that may run it: its label, what is lacking, the living nodes with their labels.
+    Node(Option<String>, Lack, Vec<String>),
     /// Nothing but the next turn of the process that dispatches the batch.
     NextTurn,
     /// An operator's release; who held it and why.
@@ -106,12 +111,37 @@ pub struct Load {
     slots: Slots,
     running: Vec<(String, Needs)>,
     ageing_ms: i64,
+    /// The node that dispatches the batch, and the others.
+    sites: Option<(Site, Vec<Site>)>,
 }
 
 impl Load {
     /// Nothing runs yet; `total` and `ageing_ms` are the settings of the process.
     pub fn new(total: u32, ageing_ms: i64) -> Self {
-        Self { slots: Slots::new(total), running: Vec::new(), ageing_ms }
+        Self { slots: Slots::new(total), running: Vec::new(), ageing_ms, sites: None }
+    }
+
+    /// With the nodes that jobs may run on: the one that dispatches the batch, and the others.
+    #[must_use]
+    pub fn on(self, here: Site, others: Vec<Site>) -> Self {
+        Self { sites: Some((here, others)), ..self }
+    }
+
+    /// Which node a job lacks that could start otherwise.
+    fn lack(&self, job: &JobDef) -> Option<Why> {
+        let (here, others) = self.sites.as_ref()?;
+        let takes = if job.sensor.is_some() { Takes::Nothing } else { Takes::Slots };
+        let want = Want { label: job.worker.as_deref(), takes };
+        let Place::Nowhere(lack) = place(want, here, others) else { return None };
+        // What is full here says more than that nothing else is there.
+        let alone = lack == Lack::Room && job.worker.is_none() && others.is_empty();
+        let name = |site: &Site| match (site.bodies, site.labels.is_empty()) {
+            (Bodies::Run, true) => site.name.clone(),
+            (Bodies::Run, false) => format!("{} ({})", site.name, site.labels.join(", ")),
+            (Bodies::Elsewhere, _) => format!("{} (takes no work)", site.name),
+        };
+        let nodes = std::iter::once(here).chain(others).map(name).collect();
+        (!alone && job.sub_batch.is_none()).then(|| Why::Node(job.worker.clone(), lack, nodes))
     }
 
     /// Counts the running jobs of a batch. A job of another batch than the one that is asked about is
@@ -131,6 +161,11 @@ impl Load {
         }
     }
 
+    /// Whether no other node is known.
+    fn is_alone(&self) -> bool {
+        self.sites.as_ref().is_none_or(|(_, others)| others.is_empty())
+    }
+
     fn holders(&self, what: &Resource) -> Vec<String> {
         let holding = self.running.iter().filter(|(_, needs)| needs.amount_of(what) > 0);
         holding.map(|(name, _)| name.clone()).collect()
@@ -138,10 +173,17 @@ impl Load {
 
     /// Why a job that could start as far as its parents and the time go does not. `ready` are all
     /// such jobs.
-    fn why(&self, turn: Turn, needs: &Needs, ready: &[(Turn, JobCode, Needs)]) -> Why {
-        if let Some(full) = self.slots.what_is_full(needs) {
+    fn why(&self, turn: Turn, job: &JobDef, ready: &[(Turn, JobCode, Needs)]) -> Why {
+        let (needs, lack) = (&Needs::of(job), self.lack(job));
+        let full = self.slots.what_is_full(needs);
+        // Rooms of nodes are theirs to say, where they are known.
+        let full = full.filter(|full| !full.what.is_place() || self.is_alone());
+        if let Some(full) = full {
             let holders = self.holders(&full.what);
             return Why::Slot(full, holders);
+        }
+        if let Some(lack) = lack {
+            return lack;
         }
         let before = ready.iter().filter(|(t, ..)| *t < turn);
         for (_, code, others) in before.filter(|(_, _, n)| !self.slots.is_free(n)) {
@@ -311,8 +353,7 @@ impl Question<'_> {
             (true, Some(at)) => Why::Time(at, failed.then_some(row.try_count)),
             (true, None) if batch.is_paused => Why::Paused,
             (true, None) => {
-                let needs = Needs::of(&snapshot.jobs[node.at()]);
-                load.why(turn_of(self.situation, node), &needs, self.ready)
+                load.why(turn_of(self.situation, node), &snapshot.jobs[node.at()], self.ready)
             }
         }
     }
@@ -372,7 +413,7 @@ mod tests {
     use super::*;
     use crate::domain::batch::BatchStatus;
     use crate::domain::id::{BatchId, JobType, QueueId};
-    use crate::domain::job::{Group, JobDef, JobDependency};
+    use crate::domain::job::{Group, JobDependency};
     use crate::domain::lang::Lang;
     use crate::domain::params::BatchValues;
     use crate::domain::pool::{LockMode, LockUse, Pool, PoolUse};

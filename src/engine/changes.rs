@@ -121,6 +121,7 @@ impl Changes {
         }
         for (batch, result) in &self.finished {
             let ours = batch::finish(tx, batch, owner, *result, now).await?;
+            hosted::remove_all(tx, batch.batch_id).await?;
             ensure!(ours, "batch {} was taken over by another process", batch.values.batch_no);
         }
         Ok(())

@@ -6,7 +6,7 @@ use crate::domain::outcome::{Outcome, Outputs};
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
 use crate::store::queue::{entry, expect_all};
-use crate::store::{Tx, queue};
+use crate::store::{Tx, batch, queue};
 use anyhow::{Context as _, Result};
 
 /// A running row of this node, of a batch that is not this node's.
@@ -156,13 +156,17 @@ pub async fn report(tx: &mut Tx, reported: &Reported, now: Millis) -> Result<boo
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT batch_id FROM job_queue WHERE queue_id = ?{lock}");
     let Some(row) = tx.fetch_optional(&sql, &[queue_id.0.into()]).await? else { return Ok(false) };
-    let batch = row.int("batch_id")?;
+    let of = row.int("batch_id")?;
     let there = queue::whose(tx, *queue_id).await?;
     let runs = |status: QueueStatus| match status {
         QueueStatus::Running | QueueStatus::Killing => true,
         // Its body has ended the row itself, and the batch has still to go on.
         _ => outcome.is_recorded,
     };
+    if outcome.is_recorded && batch::get(tx, BatchId(of)).await?.status.is_final() {
+        // Whoever has ended the batch knew it from the row.
+        return Ok(false);
+    }
     let is_ours = there.is_some_and(|(try_no, whose, status)| {
         try_no == *attempt && whose.as_ref() == Some(owner) && runs(status)
     });
@@ -180,7 +184,7 @@ pub async fn report(tx: &mut Tx, reported: &Reported, now: Millis) -> Result<boo
         &[
             queue_id.0.into(),
             (*attempt).into(),
-            batch.into(),
+            of.into(),
             owner.0.as_str().into(),
             serde_json::to_string(outcome)?.into(),
             now.to_utc().into(),
@@ -235,6 +239,13 @@ pub async fn remove(tx: &mut Tx, queue_id: QueueId, attempt: u32) -> Result<()> 
     let sql = "DELETE FROM job_report WHERE queue_id = ? AND attempt = ?";
     let done = tx.execute(sql, &[queue_id.0.into(), attempt.into()]).await;
     done.context("remove a report")?;
+    Ok(())
+}
+
+/// Removes what was reported about a batch that ends: all of it that counts is settled.
+pub async fn remove_all(tx: &mut Tx, batch: BatchId) -> Result<()> {
+    let sql = "DELETE FROM job_report WHERE batch_id = ?";
+    tx.execute(sql, &[batch.0.into()]).await.context("remove the reports of a batch")?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use crate::domain::id::JobCode;
 use crate::domain::lang::Lang;
+use crate::domain::place;
 use crate::domain::queue::QueueStatus;
 use crate::domain::slots::{Full, Resource};
 use crate::domain::time::{Millis, span_words};
@@ -24,6 +25,7 @@ impl Why {
             Self::Time(..) => "time",
             Self::Slot(..) => "slot",
             Self::KeptFor(..) => "kept_for",
+            Self::Node(..) => "node",
             Self::NextTurn => "next_turn",
             Self::Held(_) => "held",
             Self::Parked(..) => "parked",
@@ -55,6 +57,9 @@ impl Why {
             }
             Self::Slot(full, holders) => slot(full, holders),
             Self::KeptFor(what, job) => kept_for(what, job),
+            Self::Node(label, lack, nodes) => {
+                format!("ready; {}", place::words(label.as_deref(), *lack, nodes, Lang::En))
+            }
             Self::NextTurn => "ready; starts at the next turn".to_owned(),
             Self::Held(None) => "held by an operator".to_owned(),
             Self::Held(Some(said)) => said.clone(),
@@ -109,6 +114,9 @@ impl Why {
             Self::Slot(full, holders) => slot_zh(full, holders),
             Self::KeptFor(what, job) => {
                 format!("已就绪;{}的名额留给排在前面的 {job}", in_chinese(what))
+            }
+            Self::Node(label, lack, nodes) => {
+                format!("已就绪;{}", place::words(label.as_deref(), *lack, nodes, Lang::Zh))
             }
             Self::NextTurn => "已就绪;下一轮即开始".to_owned(),
             Self::Held(None) => "被操作员挂起".to_owned(),

@@ -779,12 +779,6 @@ async fn one_life(bench: &Bench, no: &str, seed: u64) {
     }
     let status = get(bench, id).await.status;
     assert_eq!(status, BatchStatus::Success, "seed {seed}: {}", bench.states(id).await);
-    // What a last report says of a row that has gone on is taken away.
-    for node in &mut nodes {
-        node.look_around().await.expect("look around");
-        while node.beat().await.expect("beat") {}
-    }
-    bench.by_hand("DELETE FROM job_report WHERE batch_id IN (SELECT batch_id FROM job_batch WHERE status = 'SUCCESS')").await;
 }
 
 on_each_database! {
