@@ -4,26 +4,25 @@ use crate::domain::batch::{Batch, BatchStatus, Snapshot};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::expr::Expr;
 use crate::domain::id::{JobCode, NodeId, QueueId};
-use crate::domain::job::{JobDef, Takes};
+use crate::domain::job::JobDef;
 use crate::domain::outcome::Outputs;
 use crate::domain::params;
-use crate::domain::place::Want;
-use crate::domain::queue::{QueueEntry, QueueStatus, RunMode};
+use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::readiness::{Gates, Readiness, Released, Rules};
 use crate::domain::ready::{ReadyList, SetAside};
 use crate::domain::slots::{Needs, Slots};
 use crate::domain::time::Millis;
 use crate::domain::trigger_rule::Edge;
-use crate::domain::why::ready_since;
-use crate::engine::changes::{Changes, Runner};
+use crate::engine::changes::Changes;
 use crate::engine::conditions::{allows, holds, wanted_outputs};
-use crate::engine::fleet::{Others, Sites};
+use crate::engine::fleet::Others;
 use crate::engine::lists::Lists;
 use crate::engine::outside::{self, Outside};
+use crate::engine::picking::{needs, parents_of};
 use crate::engine::stopping::Stopped;
 use crate::engine::watching::Watch;
 use crate::engine::worker::Given;
-use crate::handler::{self, StopReason};
+use crate::handler::StopReason;
 use crate::store::log::ExecutionLog;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -39,9 +38,9 @@ pub(super) struct Active {
     pub(super) outside: Outside,
     pub(super) readiness: Readiness,
     pub(super) rows: Vec<QueueEntry>,
-    ready: ReadyList,
+    pub(super) ready: ReadyList,
     /// Ready since the last beat; those that find no slot become QUEUED rows.
-    fresh: Vec<Node>,
+    pub(super) fresh: Vec<Node>,
     /// Ready but for the time: retries with a delay, `schedule_time`.
     timers: BTreeSet<(Millis, Node)>,
     pub(super) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
@@ -323,72 +322,6 @@ impl Active {
         self.timers.clear();
     }
 
-    /// Starts one ready job if there is room for it and the batch is not paused.
-    pub(super) fn pick(
-        &mut self,
-        (slots, aside, sites): (&mut Slots, &mut SetAside, &mut Sites),
-        me: &NodeId,
-        changes: &mut Changes,
-        now: Millis,
-    ) -> Option<(Node, Runner)> {
-        if self.batch.is_paused {
-            return None;
-        }
-        let node = self.ready.pick(slots, aside)?;
-        let runner = sites.assign(self.want(node));
-        slots.take(self.ready.needs(node));
-        let owner = match &runner {
-            Runner::Here => me.clone(),
-            Runner::There(there) => there.clone(),
-        };
-        let row = &mut self.rows[node.at()];
-        let from = row.status;
-        row.status = QueueStatus::Running;
-        row.attempt += 1;
-        row.owner = Some(owner);
-        (row.start_time, row.end_time, row.error_message) = (Some(now), None, None);
-        changes.claimed.entry((from, runner.clone())).or_default().push(row.queue_id.0);
-        self.change(node, QueueStatus::Running);
-        self.watch(node);
-        self.log(node, false, changes, now);
-        Some((node, runner))
-    }
-
-    /// What a job asks of a node; `None` when it stays with the process that dispatches it, because
-    /// nothing of it runs, or what it runs is another batch.
-    fn want(&self, node: Node) -> Option<Want<'_>> {
-        let (job, row) = (self.job(node), self.row(node));
-        if stays(job, row) || self.fixed_params(node).is_some() {
-            return None;
-        }
-        Some(Want { label: job.worker.as_deref(), takes: handler::kind_of(job).takes })
-    }
-
-    pub(super) fn ready_now(&mut self, node: Node, now: Millis) {
-        if self.lists.is_wanted(node, &self.snapshot.jobs[node.at()]) {
-            return;
-        }
-        let since = ready_since(&self.dag, &self.rows, node).max(self.since).min(now);
-        let row = &self.rows[node.at()];
-        let priority = row.priority.unwrap_or(self.snapshot.jobs[node.at()].priority);
-        self.ready.push(node, priority, since);
-        self.fresh.push(node);
-    }
-
-    /// Newly ready jobs for which no slot was free become QUEUED rows: one-shot tasks that wait. Costs
-    /// nothing for those that wait already. While the batch is paused they do not wait for a slot.
-    pub(super) fn queue_the_rest(&mut self, changes: &mut Changes, now: Millis) {
-        if self.batch.is_paused {
-            return;
-        }
-        for node in std::mem::take(&mut self.fresh) {
-            if self.rows[node.at()].status == QueueStatus::Pending {
-                self.change(node, QueueStatus::Queued);
-                self.move_row(node, QueueStatus::Pending, QueueStatus::Queued, changes, now);
-            }
-        }
-    }
-
     /// The result, once every job is final.
     pub(super) fn result(&self) -> Option<BatchStatus> {
         if !self.readiness.is_done() || !self.awaited.is_empty() {
@@ -420,29 +353,5 @@ impl Active {
     pub(super) fn forget(&mut self, node: Node) {
         self.stops.remove(&node);
         self.away.remove(&node);
-    }
-}
-
-/// The jobs that one depends on directly, in the order of their codes.
-pub(super) fn parents_of(dag: &Dag, node: Node) -> Vec<JobCode> {
-    let mut parents: Vec<JobCode> = dag.parents(node).map(|p| dag.code(p).clone()).collect();
-    parents.sort();
-    parents
-}
-
-/// Whether nothing of a job runs on a node: it pretends, or what it runs is a batch.
-fn stays(job: &JobDef, row: &QueueEntry) -> bool {
-    row.run_mode == Some(RunMode::NoExec) || job.sub_batch.is_some()
-}
-
-/// What a job takes while it runs; one that only waits for others takes nothing they could need, but
-/// a node to be on.
-fn needs(job: &JobDef, row: &QueueEntry) -> Needs {
-    if stays(job, row) {
-        return Needs::none();
-    }
-    match handler::kind_of(job).takes {
-        Takes::Slots => Needs::of(job),
-        Takes::Nothing => Needs::node(job.worker.as_deref()),
     }
 }

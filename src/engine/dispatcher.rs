@@ -12,7 +12,6 @@ use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::job::Takes;
-use crate::domain::ready::SetAside;
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
@@ -50,7 +49,7 @@ pub struct QueueDispatcher {
     /// Logs of the tries that run here, by row.
     pub(super) bodies: HashMap<QueueId, Body>,
     /// The batch that started a job last; the next one has the first choice.
-    last_served: Option<BatchId>,
+    pub(super) last_served: Option<BatchId>,
     pub(super) ageing_ms: i64,
     /// A job is parked when so many workers in a row have died while it ran.
     pub(super) park_after: u32,
@@ -322,48 +321,6 @@ impl QueueDispatcher {
                 active.kill(changes, now);
             }
         }
-    }
-
-    /// Fills free slots, one job of each batch in turn so that none starves another; what a job of
-    /// any of them needs is kept from those that come after it.
-    fn claim(
-        &mut self,
-        changes: &mut Changes,
-        freed: &[(BatchId, Place)],
-        now: Millis,
-    ) -> Vec<(BatchId, Place, Runner)> {
-        let mut starts = Vec::new();
-        let mut any = true;
-        let mut sites = self.sites(freed);
-        sites.offer(&mut self.slots);
-        // Slots come free one by one; whoever is asked first each time would get all of them.
-        let mut order: Vec<BatchId> = self.active.keys().copied().collect();
-        let next = order.iter().position(|id| self.last_served.is_none_or(|last| *id > last));
-        order.rotate_left(next.unwrap_or(0));
-        while any && !self.draining && !self.heart.life().is_fenced {
-            any = false;
-            let mut aside = SetAside::default();
-            if order.len() > 1 {
-                for active in self.active.values_mut() {
-                    active.set_aside(&self.slots, &mut aside);
-                }
-            }
-            for id in &order {
-                let Some(active) = self.active.get_mut(id) else { continue };
-                let room = (&mut self.slots, &mut aside, &mut sites);
-                let Some((place, runner)) = active.pick(room, self.node.id(), changes, now) else {
-                    continue;
-                };
-                starts.push((*id, place, runner));
-                self.last_served = Some(*id);
-                sites.offer(&mut self.slots);
-                any = true;
-            }
-        }
-        for active in self.active.values_mut() {
-            active.queue_the_rest(changes, now);
-        }
-        starts
     }
 
     fn finish(&self, changes: &mut Changes) {

@@ -14,9 +14,10 @@ use crate::domain::outcome::{End, Outcome, Outputs};
 use crate::domain::params;
 use crate::domain::place::{Role, Roles};
 use crate::domain::queue::{QueueEntry, QueueStatus};
-use crate::engine::active::parents_of;
+use crate::engine::active::Active;
 use crate::engine::dispatcher::{Body, QueueDispatcher};
 use crate::engine::late::Late;
+use crate::engine::picking::parents_of;
 use crate::engine::starting::Parts;
 use crate::engine::worker::{Given as Outs, Report, What, run_task, tell};
 use crate::handler::{self, StopReason};
@@ -309,6 +310,41 @@ impl QueueDispatcher {
     pub(super) fn say_load(&self) {
         let load = self.working() + self.hosted.queued;
         self.heart.set_running(u32::try_from(load).unwrap_or(u32::MAX));
+    }
+}
+
+impl QueueDispatcher {
+    /// Bodies of a batch that is not dispatched here any more go on as those that run for others:
+    /// whoever has the batch hears of their ends.
+    pub(super) fn keep_bodies(&mut self, id: BatchId, active: &Active) {
+        for (node, stop) in &active.stops {
+            let row = active.row(*node);
+            let def = active.job(*node).clone();
+            let this = Try { batch_id: id, attempt: row.attempt, def, stop: stop.clone() };
+            self.hosted.keep(row.queue_id, this);
+        }
+        self.places.retain(|_, (batch, _)| *batch != id);
+        self.hosted.is_owing = true;
+    }
+
+    /// What ran here for another node is dispatched here now; what of it has ended and was not
+    /// reported yet is settled.
+    pub(super) fn come_home(&mut self, id: BatchId) {
+        let (active, places) = (self.active.get(&id), &self.places);
+        self.hosted.come_home(id, |row| {
+            let place = places.get(&row).map(|(_, place)| *place);
+            place.zip(active).is_some_and(|(place, active)| active.stops.contains_key(&place))
+        });
+        let is_home = |late: &mut Late| {
+            late.by.is_none() && places.get(&late.queue_id).is_some_and(|(batch, _)| *batch == id)
+        };
+        let home: Vec<Late> = self.late.extract_if(.., is_home).collect();
+        self.waiting.extend(home.into_iter().map(|late| Report {
+            queue_id: late.queue_id,
+            attempt: late.attempt,
+            by: None,
+            what: What::Ended(late.outcome, late.lines),
+        }));
     }
 }
 

@@ -28,6 +28,7 @@ pub mod opening;
 mod orphans;
 mod outside;
 mod patience;
+mod picking;
 mod recording;
 mod renewing;
 pub mod seal;

@@ -15,13 +15,10 @@ use crate::engine::conditions::outputs_of;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::fleet::{Judged, Others};
 use crate::engine::generating::{open_as, write_plan};
-use crate::engine::hosting::Try;
-use crate::engine::late::Late;
 use crate::engine::outside;
 use crate::engine::renewing::renewed;
 use crate::engine::serving::OfBatch;
 use crate::engine::turning::is_stale;
-use crate::engine::worker::{Report, What};
 use crate::store::audit::Operator;
 use crate::store::{self, Tx, batch, hosted, node, queue};
 use anyhow::{Context as _, Result};
@@ -333,26 +330,6 @@ impl QueueDispatcher {
         }
     }
 
-    /// What ran here for another node is dispatched here now; what of it has ended and was not
-    /// reported yet is settled.
-    fn come_home(&mut self, id: BatchId) {
-        let (active, places) = (self.active.get(&id), &self.places);
-        self.hosted.come_home(id, |row| {
-            let place = places.get(&row).map(|(_, place)| *place);
-            place.zip(active).is_some_and(|(place, active)| active.stops.contains_key(&place))
-        });
-        let is_home = |late: &mut Late| {
-            late.by.is_none() && places.get(&late.queue_id).is_some_and(|(batch, _)| *batch == id)
-        };
-        let home: Vec<Late> = self.late.extract_if(.., is_home).collect();
-        self.waiting.extend(home.into_iter().map(|late| Report {
-            queue_id: late.queue_id,
-            attempt: late.attempt,
-            by: None,
-            what: What::Ended(late.outcome, late.lines),
-        }));
-    }
-
     /// A batch that is not ours any more: its bodies here are stopped, because whoever has it now
     /// may start the same jobs. One that ended (the answer to that commit was lost) is closed.
     fn let_go(&mut self, batch: &Batch) -> Result<()> {
@@ -367,21 +344,6 @@ impl QueueDispatcher {
             self.keep_bodies(id, &active);
         }
         Err(TakenOver(batch.values.batch_no.to_string(), batch.values.group.to_string()).into())
-    }
-}
-
-impl QueueDispatcher {
-    /// Bodies of a batch that is not dispatched here any more go on as those that run for others:
-    /// whoever has the batch hears of their ends.
-    pub(super) fn keep_bodies(&mut self, id: BatchId, active: &Active) {
-        for (node, stop) in &active.stops {
-            let row = active.row(*node);
-            let def = active.job(*node).clone();
-            let this = Try { batch_id: id, attempt: row.attempt, def, stop: stop.clone() };
-            self.hosted.keep(row.queue_id, this);
-        }
-        self.places.retain(|_, (batch, _)| *batch != id);
-        self.hosted.is_owing = true;
     }
 }
 

@@ -134,8 +134,7 @@ pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surr
         ),
     };
     let what = What::Ended(outcome, log.finish());
-    // The dispatcher is gone only when the whole process is going; the rows then say RUNNING, and
-    // whoever resumes the batch settles them.
+    // The dispatcher is gone only with the process; whoever resumes the batch settles the row.
     let _ = around.reports.send(Report { queue_id, attempt, by: None, what });
 }
 
@@ -269,8 +268,7 @@ async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>)
         () = tokio::time::sleep(limit) => StopReason::TimedOut,
         () = fenced(around.life.clone()) => StopReason::Fenced,
     };
-    // Before the report: the dispatcher passes on what a row that says KILLING means, and must find
-    // that this one ran out of time.
+    // Before the report: the dispatcher passes on a row's KILLING, and must find that time ran out.
     tell(&job.stopper, reason);
     if reason == StopReason::Fenced {
         return body.await;
@@ -381,7 +379,6 @@ impl RowClaim {
     async fn ours(&self, may: impl Fn() -> bool + Send) -> anyhow::Result<bool> {
         let ours = answered(&self.stop, || self.read_ours()).await? && may();
         if !ours {
-            // A row that is KILLING says so before its stop is sent, right after that commit.
             let mut stop = self.stop.clone();
             let told = stop.wait_for(Option::is_some);
             let _in_time = tokio::time::timeout(STOP_COMES, told).await;

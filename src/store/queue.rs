@@ -385,28 +385,3 @@ pub async fn set_waits_on(
     .context("say what a try waits for")?;
     Ok(())
 }
-
-/// Jobs that have a row under this batch number in a batch of another group than `group`, with that
-/// group: a batch of `group` cannot have them as well.
-pub async fn taken_elsewhere(
-    tx: &mut Tx,
-    batch_no: &BatchNo,
-    group: &GroupCode,
-) -> Result<Vec<(JobCode, GroupCode)>> {
-    let rows = tx
-        .fetch_all(
-            "SELECT q.job_code AS job_code, b.group_code AS group_code FROM job_queue q \
-             JOIN job_batch b ON b.batch_id = q.batch_id \
-             WHERE q.batch_no = ? AND b.group_code <> ? ORDER BY q.job_code",
-            &[batch_no.as_str().into(), group.as_str().into()],
-        )
-        .await?;
-    rows.iter()
-        .map(|row| {
-            Ok((
-                JobCode::parse(&row.text("job_code")?)?,
-                GroupCode::parse(&row.text("group_code")?)?,
-            ))
-        })
-        .collect()
-}
