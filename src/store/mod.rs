@@ -18,6 +18,7 @@ pub mod firing;
 pub mod following;
 pub mod hint;
 pub mod history;
+pub mod hosted;
 pub mod job;
 pub mod lock;
 pub mod log;
