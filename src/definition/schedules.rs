@@ -66,12 +66,8 @@ pub(crate) fn schedules(
 }
 
 /// The groups that it opens.
-fn opened<'a>(words: &TriggerWords, groups: &'a [Group]) -> impl Iterator<Item = &'a Group> {
-    let (group, ty) = (words.group.clone(), words.batch_type.clone());
-    groups.iter().filter(move |g| {
-        group.as_ref().is_none_or(|code| *code == g.code)
-            && ty.as_ref().is_none_or(|ty| g.batch_type.as_ref() == Some(ty))
-    })
+fn opened<'a>(words: &'a TriggerWords, groups: &'a [Group]) -> impl Iterator<Item = &'a Group> {
+    groups.iter().filter(|g| words.opens(&g.code, g.batch_type.as_deref()))
 }
 
 /// The calendar of the groups that it opens, when it is one.
@@ -170,3 +166,7 @@ impl Loaded {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "schedules_tests.rs"]
+mod tests;

@@ -330,6 +330,7 @@ fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::domain::id::GroupCode;
     use crate::domain::id::JobType;
     use crate::domain::job::{ParamDecl, ParamType};
     use crate::domain::trigger_rule::When;

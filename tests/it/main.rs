@@ -16,6 +16,7 @@ mod operate;
 mod params;
 mod picture_node;
 mod plan;
+mod schedule;
 mod source;
 mod store;
 mod text;
