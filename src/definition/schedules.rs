@@ -141,7 +141,10 @@ impl Loaded {
         let around = Around { defs, calendars, now, expected };
         for def in &defs.schedules {
             let is_new = stored.iter().all(|s| s != def);
-            for finding in trigger_check::check(def, &around) {
+            // What a calendar lacks is said once for all that use it, by whoever applies.
+            let lacks = |f: &Finding| f.fault.key == "calendar" && f.grade == Grade::Warned;
+            let found = trigger_check::check(def, &around).into_iter();
+            for finding in found.filter(|f| !lacks(f)) {
                 let grade = if is_new { finding.grade } else { Grade::Warned };
                 self.say(&def.code, &Finding { grade, ..finding }, &mut report);
             }

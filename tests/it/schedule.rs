@@ -203,7 +203,7 @@ fn what_is_left_out_and_what_clocks_do_is_shown() {
     // Nothing is stored, and no database is made.
     let next = |args: &[&str]| {
         let (shown, _) = well(path, &[&["schedule", "next"], args].concat());
-        shown
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let shown = next(&[
         "--cron",
@@ -217,12 +217,7 @@ fn what_is_left_out_and_what_clocks_do_is_shown() {
         "--batch-no",
         "day(-1)",
     ]);
-    assert!(shown.contains("2025-03-09 03:00:00 -04:00  Sun  20250308"), "{shown}");
-    assert!(
-        shown.contains("2025-03-09T02:30:00 does not exist")
-            || shown.contains("02:30:00 does not exist"),
-        "{shown}"
-    );
+    assert!(shown.contains("2025-03-09 03:00:00 -04:00 Sun 20250308 2025-03-09 02:30:00 does not exist that day"), "{shown}");
     let shown = next(&[
         "--every",
         "1h",
