@@ -70,23 +70,18 @@ impl App {
         store::calendar::all(&mut tx).await
     }
 
-    /// The calendars in use, with the groups that name them.
-    pub async fn calendars_used(&self) -> Result<BTreeMap<CalendarCode, BTreeSet<GroupCode>>> {
+    /// The calendars in use, with the groups and schedules that name them.
+    pub async fn calendars_used(&self) -> Result<BTreeMap<CalendarCode, BTreeSet<String>>> {
         let mut tx = self.db.read().await?;
-        let mut found = used_by(&store::job::definition(&mut tx).await?);
-        for (code, schedule) in by_schedules(&mut tx).await? {
-            found.entry(code).or_default().extend(schedule.def.group().cloned());
-        }
-        Ok(found)
+        let defs = store::job::definition(&mut tx).await?;
+        users(&mut tx, &defs).await
     }
 
     /// What the calendars in use lack on this day.
     pub async fn calendar_warnings(&self, today: NaiveDate) -> Result<Vec<CalendarWarning>> {
-        let defs = self.definition().await?;
-        let mut used: BTreeSet<CalendarCode> = used_by(&defs).into_keys().collect();
-        used.extend(
-            by_schedules(&mut self.db.read().await?).await?.into_iter().map(|(code, _)| code),
-        );
+        let mut tx = self.db.read().await?;
+        let defs = store::job::definition(&mut tx).await?;
+        let used: BTreeSet<CalendarCode> = users(&mut tx, &defs).await?.into_keys().collect();
         Ok(warnings(&defs.calendars, &used, today))
     }
 
@@ -154,21 +149,26 @@ fn entry(code: &CalendarCode, difference: &Difference, act: CalendarAct<'_>) -> 
 async fn refuse_used(tx: &mut Tx, all: &Calendars, code: &CalendarCode) -> Result<()> {
     let defs = store::job::definition(tx).await?;
     let combined = all.users_of(code).into_iter().map(|user| format!("calendar {user}"));
-    let groups = used_by(&defs).remove(code).unwrap_or_default();
-    let groups = groups.into_iter().map(|group| format!("group {group}"));
-    let mut users: Vec<String> = combined.chain(groups).collect();
-    let schedules = by_schedules(tx).await?.into_iter().filter(|(used, _)| used == code);
-    users.extend(schedules.map(|(_, t)| format!("schedule {}", t.def.code)));
+    let others = users(tx, &defs).await?.remove(code).unwrap_or_default();
+    let users: Vec<String> = combined.chain(others).collect();
     if users.is_empty() {
         return Ok(());
     }
     Err(CalendarInUse { code: code.clone(), users: users.join(", ") }.into())
 }
 
-/// The schedules that name a calendar, with it.
-async fn by_schedules(tx: &mut Tx) -> Result<Vec<(CalendarCode, Trigger)>> {
-    let all = store::trigger::all(tx).await?.into_iter();
-    Ok(all.filter_map(|t| Some((t.def.timing.calendar.clone()?, t))).collect())
+/// Who names which calendar: `group month_end`, `schedule nightly`.
+async fn users(tx: &mut Tx, defs: &Definition) -> Result<BTreeMap<CalendarCode, BTreeSet<String>>> {
+    let mut found: BTreeMap<CalendarCode, BTreeSet<String>> = BTreeMap::new();
+    for (code, groups) in used_by(defs) {
+        found.entry(code).or_default().extend(groups.iter().map(|g| format!("group {g}")));
+    }
+    for trigger in store::trigger::all(tx).await? {
+        if let Some(calendar) = trigger.def.timing.calendar {
+            found.entry(calendar).or_default().insert(format!("schedule {}", trigger.def.code));
+        }
+    }
+    Ok(found)
 }
 
 /// The calendars that a definition names: that of a group, and those in the values of its parameters.

@@ -3,7 +3,7 @@
 use crate::app::{Apply, CalendarChange};
 use crate::cli::out;
 use crate::domain::calendar::{Calendar, Calendars, Change, Combine, Day, DayKind, How};
-use crate::domain::id::{CalendarCode, GroupCode};
+use crate::domain::id::CalendarCode;
 use crate::domain::lang::Lang;
 use chrono::{Datelike as _, NaiveDate, Weekday};
 use std::collections::{BTreeMap, BTreeSet};
@@ -204,7 +204,7 @@ fn ranges(years: &BTreeSet<i32>) -> String {
 /// The table of calendars.
 pub(super) fn list(
     all: &Calendars,
-    used: &BTreeMap<CalendarCode, BTreeSet<GroupCode>>,
+    used: &BTreeMap<CalendarCode, BTreeSet<String>>,
     lang: Lang,
 ) -> String {
     let header = match lang {
@@ -224,8 +224,8 @@ pub(super) fn list(
             None if c.is_listed() => (c.weekend.to_string(), ranges(&c.years)),
             None => (c.weekend.to_string(), lang.pick("by hand", "手工维护").to_owned()),
         };
-        let groups = used.get(&c.code).into_iter().flatten().map(ToString::to_string);
-        let users = all.users_of(&c.code).into_iter().map(ToString::to_string);
+        let groups = used.get(&c.code).into_iter().flatten().cloned();
+        let users = all.users_of(&c.code).into_iter().map(|user| format!("calendar {user}"));
         let users: Vec<String> = groups.chain(users).collect();
         let users = if users.is_empty() { "-".to_owned() } else { users.join(", ") };
         vec![c.code.to_string(), c.name.clone(), weekend, years, c.days.len().to_string(), users]

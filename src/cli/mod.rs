@@ -31,6 +31,7 @@ mod job;
 mod keeper;
 mod logs;
 mod migrate;
+mod node;
 mod order;
 mod out;
 mod params;
@@ -150,6 +151,9 @@ enum Verb {
     /// Calendars of working days: import, add, combine, day, list, show, check, export, remove
     #[command(subcommand)]
     Calendar(calendar_args::CalendarVerb),
+    /// The processes that share the database: what they are for, what they run
+    #[command(subcommand)]
+    Node(node::NodeVerb),
     /// Secrets: sealed, stored, never shown
     #[command(subcommand)]
     Secret(secret::SecretVerb),
@@ -258,6 +262,7 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
         Verb::Audit(args) => audit::audit(&global, &args).await,
         Verb::Params(verb) => params::params(&global, verb).await,
         Verb::Calendar(verb) => calendar::calendar(&global, verb).await,
+        Verb::Node(verb) => node::node(&global, verb).await,
         Verb::Secret(verb) => secret::secret(&global, verb).await,
         Verb::Source(verb) => source::source(&global, verb).await,
         Verb::Logs(args) => logs::logs(&global, &args).await,

@@ -55,6 +55,15 @@ static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
         ],
     ),
     (
+        6,
+        "cluster",
+        [
+            include_str!("../../migrations/sqlite/0006_cluster.sql"),
+            include_str!("../../migrations/mysql/0006_cluster.sql"),
+            include_str!("../../migrations/postgres/0006_cluster.sql"),
+        ],
+    ),
+    (
         7,
         "event key",
         [

@@ -85,6 +85,7 @@ pub(crate) const SETTINGS: &[&str] = &[
     "retry",
     "pools",
     "locks",
+    "worker",
     "warn_after_sec",
 ];
 /// What only a job has.

@@ -116,6 +116,7 @@ pub(crate) struct Settings {
     pub(crate) retry: Option<At<RetryPolicy>>,
     pub(crate) pools: Option<Uses<u32>>,
     pub(crate) locks: Option<Uses<LockMode>>,
+    pub(crate) worker: Option<At<String>>,
     pub(crate) warn_after_sec: Option<At<u32>>,
 }
 

@@ -180,6 +180,7 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         retry: retry(fields),
         pools: pool_uses(fields),
         locks: locks(fields),
+        worker: fields.word("worker"),
         warn_after_sec: fields.number("warn_after_sec", 1..=TIMEOUT_MAX),
     }
 }

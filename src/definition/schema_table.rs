@@ -170,6 +170,7 @@ const MAIN: &[Section] = &[
                 "Locks it holds while it runs: names, or NAME: exclusive | shared.",
                 Uses("lock_use"),
             ),
+            Key("worker", "Only on a node with this label (serve --label).", Text),
             Key(
                 "warn_after_sec",
                 "Seconds after which its owners hear that it still runs.",

@@ -120,6 +120,9 @@ pub struct JobDef {
     /// Locks it holds while it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<LockUse>,
+    /// It runs only on a node with this label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
     /// Seconds after which its owners hear that it still runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warn_after_sec: Option<u32>,
@@ -186,6 +189,7 @@ impl JobDef {
             retry: RetryPolicy::default(),
             pools: Vec::new(),
             locks: Vec::new(),
+            worker: None,
             warn_after_sec: None,
             success: Vec::new(),
             checks: Vec::new(),

@@ -217,7 +217,12 @@ fn what_is_left_out_and_what_clocks_do_is_shown() {
         "--batch-no",
         "day(-1)",
     ]);
-    assert!(shown.contains("2025-03-09 03:00:00 -04:00 Sun 20250308 2025-03-09 02:30:00 does not exist that day"), "{shown}");
+    assert!(
+        shown.contains(
+            "2025-03-09 03:00:00 -04:00 Sun 20250308 2025-03-09 02:30:00 does not exist that day"
+        ),
+        "{shown}"
+    );
     let shown = next(&[
         "--every",
         "1h",

@@ -55,7 +55,11 @@ impl House {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_procession"));
         command.current_dir(self.path()).args(args);
-        command.env("PROCESSION_DB", &self.db).env(MARK, &self.mark).env("LANG", "C");
+        command
+            .env("PROCESSION_DB", &self.db)
+            .env(MARK, &self.mark)
+            .env("LANG", "C")
+            .env("PROCESSION_HTTP", "off");
         command.env_remove("FAILPOINTS").stdin(Stdio::null());
         command.envs(self.temp.iter().map(|folder| ("TMPDIR", folder)));
         command
@@ -135,7 +139,11 @@ impl Worker {
                 let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_procession"));
                 command.current_dir(&path).args(&args).env("PROCESSION_DB", &db).env(MARK, &mark);
                 command.env_remove("FAILPOINTS").stdin(Stdio::null()).stdout(Stdio::null());
-                command.env("LANG", "C").stderr(log.expect("a log")).kill_on_drop(true);
+                command
+                    .env("LANG", "C")
+                    .env("PROCESSION_HTTP", "off")
+                    .stderr(log.expect("a log"))
+                    .kill_on_drop(true);
                 command.envs(temp.iter().map(|folder| ("TMPDIR", folder)));
                 let mut child = command.spawn().expect("the program starts");
                 pid.store(child.id().map_or(0, |id| i32::try_from(id).unwrap_or(0)), SeqCst);

@@ -4,6 +4,7 @@
 //! `hand_over` is the handler that opens batches, `telling` lets owners know.
 
 pub mod acting;
+mod calendars;
 pub mod core;
 pub mod firer;
 mod follow;
