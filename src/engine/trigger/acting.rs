@@ -2,15 +2,17 @@
 //! done, works out the next time anew, and is put on record with its reason.
 
 mod firing_now;
+mod refused;
 mod writing;
 
 pub use firing_now::{Event, Fired, event, fire_now};
+pub use refused::NotDone;
 pub(crate) use writing::{apply_in, refuse_foreign};
 
 use crate::domain::calendar::Calendars;
 use crate::domain::id::{CalendarCode, GroupCode, TriggerCode};
 use crate::domain::near::nearest;
-use crate::domain::schedule::{Anchor, Occurrence, Schedule, ScheduleError};
+use crate::domain::schedule::{Anchor, Occurrence, Schedule};
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerDef, TriggerStatus, WordFault, WordFaults};
 use crate::domain::trigger_check::{self, Around, Finding, Grade};
@@ -47,76 +49,6 @@ pub struct Stands {
     pub next: Option<Occurrence>,
     /// What is allowed and probably not meant.
     pub warnings: Vec<WordFault>,
-}
-
-/// Why an act was refused; `Display` is the sentence for the user.
-#[derive(Debug, thiserror::Error)]
-pub enum NotDone {
-    /// No such schedule.
-    #[error("there is no schedule {code}; {cure}")]
-    Unknown {
-        /// What was asked for.
-        code: TriggerCode,
-        /// What to do.
-        cure: String,
-    },
-    /// The code is taken.
-    #[error("schedule {0} is there already; change it with: procession schedule edit {0}")]
-    Exists(TriggerCode),
-    /// It would not do what is meant.
-    #[error("schedule {code} is not saved:{}", listed(.faults))]
-    Unsound {
-        /// The schedule.
-        code: TriggerCode,
-        /// Why.
-        faults: Vec<WordFault>,
-    },
-    /// Nothing to do.
-    #[error("schedule {0} is {1} already")]
-    Already(TriggerCode, &'static str),
-    /// It cannot go on.
-    #[error(
-        "schedule {0} has no planned time from now on; give it one: procession schedule edit {0}"
-    )]
-    NeverAgain(TriggerCode),
-    /// It is not by the clock.
-    #[error("schedule {code} is not fired by the clock ({kind}), so it has no next time to skip")]
-    NoClock {
-        /// The schedule.
-        code: TriggerCode,
-        /// What fires it.
-        kind: &'static str,
-    },
-    /// The event means nothing.
-    #[error("no schedule waits for event {event}; {cure}")]
-    NoSuchEvent {
-        /// What was sent.
-        event: String,
-        /// What to do.
-        cure: String,
-    },
-    /// A code of a file that is somebody else's.
-    #[error(
-        "schedule {code} {whose}; rename it in the file, or: procession schedule remove {code}"
-    )]
-    Foreign {
-        /// The schedule.
-        code: TriggerCode,
-        /// Whose it is.
-        whose: String,
-    },
-    /// Its calendar.
-    #[error("schedule {code}: {error}")]
-    Calendar {
-        /// The schedule.
-        code: TriggerCode,
-        /// What is wrong.
-        error: ScheduleError,
-    },
-}
-
-fn listed(faults: &[WordFault]) -> String {
-    faults.iter().map(|fault| format!("\n  {fault}")).collect()
 }
 
 /// A transaction that holds the schedule lock, always before any other lock. A row of it that is gone is
