@@ -12,6 +12,7 @@ mod model;
 mod model_state;
 mod model_steps;
 mod model_tests;
+mod model_trigger;
 mod nemesis;
 mod nodes;
 mod oracle;
