@@ -6,6 +6,7 @@
 mod chaos;
 mod chaos_tests;
 mod dice;
+mod fires_tests;
 mod judge;
 mod judge_tests;
 mod model;
