@@ -2,6 +2,7 @@
 //! May name: everything. Never: SQL, words for people, a rule.
 //! Invariant: the only file that knows everybody.
 
+pub mod front;
 mod outlook;
 pub mod sources;
 mod versions;
@@ -216,6 +217,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::domain::backfill::BackfillError>()
             || e.is::<crate::engine::backfill::NotBackfilled>()
             || e.is::<crate::config::BadConfig>()
+            || e.is::<crate::api::NoListener>()
             || e.is::<ForeignJob>()
             || e.is::<crate::domain::refusal::Refusals>()
             || e.is::<crate::engine::acting::Moved>()

@@ -1,7 +1,8 @@
 //! config: the settings in the user's words. In: defaults, a file, flags and environment. Out: each room's `Options`.
-//! May name: db, handler, engine. Never: a connection, a task.
+//! May name: db, handler, engine, api. Never: a connection, a task.
 //! Invariant: a `Config` that leaves this room has been checked as a whole; unknown keys are errors.
 
+use crate::api;
 use crate::db;
 use crate::engine;
 use crate::handler;
@@ -31,6 +32,8 @@ pub struct Config {
     pub source: Sources,
     /// Scripts.
     pub script: Script,
+    /// Health and metrics.
+    pub http: Http,
 }
 
 /// `[database]`
@@ -112,6 +115,16 @@ pub struct Script {
     pub interpreters: BTreeMap<String, PathBuf>,
 }
 
+/// `[http]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Http {
+    /// Address and port; empty or `off` is nowhere.
+    pub listen: String,
+    /// Seconds.
+    pub stalled_sec: u32,
+}
+
 /// A setting that cannot be used; its text names the key and the cure.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -152,6 +165,7 @@ impl Config {
             ("database.statement_timeout_sec", self.database.statement_timeout_sec),
             ("source.idle_sec", self.source.idle_sec),
             ("source.look_sec", self.source.look_sec),
+            ("http.stalled_sec", self.http.stalled_sec.into()),
         ];
         for (key, value) in at_least_one {
             anyhow::ensure!(value >= 1, "{key} is {value}; it must be 1 or more");
@@ -161,6 +175,7 @@ impl Config {
             "log.max_bytes_per_try is {}; it must be 1,000 or more",
             self.log.max_bytes_per_try
         );
+        self.http()?;
         for (name, path) in &self.script.interpreters {
             anyhow::ensure!(
                 path.is_absolute(),
@@ -182,6 +197,20 @@ impl Config {
             may_create: false,
             keeping: db::Keeping::Usual,
         }
+    }
+
+    /// Settings of the front door.
+    pub fn http(&self) -> Result<api::Options, BadConfig> {
+        let listen = match self.http.listen.trim() {
+            "" | "off" => None,
+            address => Some(address.parse().map_err(|_| {
+                BadConfig(format!(
+                    "http.listen is {address}; it must be an IP address and a port, such as \
+                     127.0.0.1:8088 or [::1]:8088, or off"
+                ))
+            })?),
+        };
+        Ok(api::Options { listen, stalled: Duration::from_secs(self.http.stalled_sec.into()) })
     }
 
     /// Settings of the engine.
@@ -271,6 +300,9 @@ mod tests {
             ("[engine]\nmax_parallel = 0\n", "engine.max_parallel is 0"),
             ("[engine\n", "line 1"),
             ("[script.interpreters]\nsh = 'sh'\n", "must be an absolute path"),
+            ("[http]\nlisten = '8088'\n", "http.listen is 8088"),
+            ("[http]\nlisten = 'localhost:8088'\n", "http.listen is localhost:8088"),
+            ("[http]\nstalled_sec = 0\n", "http.stalled_sec is 0"),
         ] {
             let error = format!("{:#}", Config::read(text).expect_err(text));
             assert!(error.contains(said), "{error}");

@@ -4,7 +4,7 @@
 //! The house, floor by floor (`docs/architecture.md`; a test enforces who may name whom):
 //!
 //! ```text
-//!                cli                            words in, words out
+//!             cli    api                        words in, words out
 //!                app  ·  config                 wiring
 //!               engine                          RUN:    clock, tasks, transactions
 //!        store          handler                 TOUCH:  tables / job types; neighbours never meet
@@ -29,6 +29,7 @@ pub mod store;
 
 pub mod engine;
 
+pub mod api;
 pub mod app;
 pub mod cli;
 pub mod config;

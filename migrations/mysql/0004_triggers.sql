@@ -38,6 +38,7 @@ CREATE TABLE job_firing (
     planned_at DATETIME(3) NOT NULL,
     nominal_date VARCHAR(10),
     source VARCHAR(20) NOT NULL,
+    handler VARCHAR(50) NOT NULL,
     status VARCHAR(10) NOT NULL,
     fire_at DATETIME(3) NOT NULL,
     owner VARCHAR(64),

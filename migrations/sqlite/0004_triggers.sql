@@ -38,6 +38,7 @@ CREATE TABLE job_firing (
     planned_at TEXT NOT NULL,
     nominal_date TEXT,
     source TEXT NOT NULL,
+    handler TEXT NOT NULL,
     status TEXT NOT NULL,
     fire_at TEXT NOT NULL,
     owner TEXT,

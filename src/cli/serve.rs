@@ -1,5 +1,6 @@
 //! `serve`: takes open batches that nobody has and runs them, until it is told to stop.
 
+use crate::app::front::Front;
 use crate::app::{App, EmptyDatabase};
 use crate::cli::run::{Signalled, stop_on_signal};
 use crate::cli::{Ended, Global, out};
@@ -18,6 +19,10 @@ pub(super) struct ServeArgs {
     /// Jobs at once, at most
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_parallel: Option<u32>,
+    /// Where /healthz, /readyz and /metrics are answered: an IP address and a port (0: any free one), or
+    /// off [default: 127.0.0.1:8088]
+    #[arg(long, env = "PROCESSION_HTTP", value_name = "ADDR")]
+    http: Option<String>,
     /// Do not tell of each batch that is taken and ends
     #[arg(short, long)]
     quiet: bool,
@@ -28,7 +33,12 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     if let Some(max) = args.max_parallel {
         config.engine.max_parallel = max;
     }
+    if let Some(listen) = &args.http {
+        config.http.listen.clone_from(listen);
+    }
+    let http = config.http()?;
     let max = config.engine.max_parallel;
+    let front = Front::open(&http).await?;
     let app = App::open(config, EmptyDatabase::Prepare).await?;
     let mut dispatcher = app.dispatcher(None).await?;
     let lang = global.lang();
@@ -41,9 +51,16 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
             ),
             Lang::Zh => format!("服务进程 {pid} 已启动,最多同时 {max} 个作业;TERM 或 Ctrl-C 结束"),
         });
+        if let Some(address) = front.address() {
+            out::note(&match lang {
+                Lang::En => format!("health and metrics on http://{address}/"),
+                Lang::Zh => format!("健康检查与指标:http://{address}/"),
+            });
+        }
     }
     let (sender, news) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
+    let attended = front.attend(dispatcher.vitals(&stop, http.stalled));
     let work = async {
         dispatcher.serve(&stop, Some(sender)).await;
         // It drops the sender of news with it.
@@ -61,6 +78,7 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
             "the lease of this process could not be ended"
         );
     }
+    attended.close().await;
     app.close().await;
     Ok(Ended::Well)
 }
@@ -72,17 +90,6 @@ async fn watch(mut news: mpsc::UnboundedReceiver<Served>, global: &Global, quiet
         } else if !quiet {
             out::note(&format!("{} {}", item.at, words(&item, global.lang())));
         }
-    }
-}
-
-fn word(what: &Fate) -> &'static str {
-    match what {
-        Fate::Taken => "taken",
-        Fate::TakenOver => "taken_over",
-        Fate::Ended(_) => "ended",
-        Fate::GivenBack => "given_back",
-        Fate::Lost => "lost",
-        Fate::CastOut(_) => "cast_out",
     }
 }
 
@@ -98,7 +105,7 @@ fn as_json(item: &Served) -> String {
     };
     json!({
         "at": item.at.to_string(), "batch_no": item.batch_no, "group": item.group,
-        "event": word(&item.what), "status": status, "reason": reason,
+        "event": item.what.as_str(), "status": status, "reason": reason,
     })
     .to_string()
 }

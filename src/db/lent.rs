@@ -72,6 +72,7 @@ impl<DB: Driver> Lent<DB> {
         }
         let loan = self.loan.as_mut().ok_or(Error::Missing("the connection"))?;
         self.state = State::Asked;
+        self.home.asked();
         Ok((self.home.plan.limit, &mut loan.conn))
     }
 
@@ -86,6 +87,7 @@ impl<DB: Driver> Lent<DB> {
                 Ok(value)
             }
             Ok(Err(error)) => {
+                self.home.refused();
                 self.state = match error::fate(&error) {
                     Fate::Stays => State::Failed,
                     Fate::Goes => State::Gone,
@@ -97,6 +99,7 @@ impl<DB: Driver> Lent<DB> {
                 Err(error.into())
             }
             Err(_) => {
+                self.home.refused();
                 self.home.lose();
                 let Plan { limit, shown, .. } = &self.home.plan;
                 Err(Error::Lost(format!("{shown}: no answer within {limit:?}")))

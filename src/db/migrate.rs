@@ -45,6 +45,15 @@ static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../migrations/postgres/0004_triggers.sql"),
         ],
     ),
+    (
+        5,
+        "calendar",
+        [
+            include_str!("../../migrations/sqlite/0005_calendar.sql"),
+            include_str!("../../migrations/mysql/0005_calendar.sql"),
+            include_str!("../../migrations/postgres/0005_calendar.sql"),
+        ],
+    ),
 ];
 
 /// How the schema stands to this binary.

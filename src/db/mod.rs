@@ -29,8 +29,10 @@ pub use connect::Settings;
 pub use dialect::Dialect;
 pub use error::Error;
 pub use keeping::Keeping;
+pub use pool::Counts;
 pub use row::{Row, Value};
 
+use futures_util::future::BoxFuture;
 use hint::Hub;
 use lent::Lent;
 use pool::Pool;
@@ -129,6 +131,20 @@ impl Db {
         }
     }
 
+    /// What was asked of it so far, and how its connections stand.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        match &self.pools {
+            Pools::Sqlite { writer, reader } => {
+                writer.count(&mut counts);
+                reader.count(&mut counts);
+            }
+            Pools::Mysql(pool) => pool.count(&mut counts),
+            Pools::Postgres(pool) => pool.count(&mut counts),
+        }
+        counts
+    }
+
     fn tx(&self, inner: TxInner) -> Tx {
         Tx { inner, hub: Arc::clone(&self.hub), hints: Vec::new() }
     }
@@ -203,34 +219,38 @@ impl Tx {
     /// texts per table stays prepared. That is not only cheaper: forgetting a prepared statement on
     /// MySQL sends a packet that nobody answers, the next one then waits for the server's delayed
     /// acknowledgement, and a hop cost 44 ms in place of 3 (sqlx sets no TCP_NODELAY).
-    pub async fn insert_many(
-        &mut self,
-        table: &str,
-        columns: &[&str],
+    pub fn insert_many<'a>(
+        &'a mut self,
+        table: &'a str,
+        columns: &'a [&'a str],
         rows: impl IntoIterator<Item = Vec<Value>>,
-    ) -> Result<()> {
-        self.write_many(table, columns, "", rows).await
+    ) -> BoxFuture<'a, Result<()>> {
+        // Collected before the first await, so that a caller's closure does not bind its future to one
+        // thread.
+        let rows = rows.into_iter().collect();
+        Box::pin(self.write_many(table, columns, String::new(), rows))
     }
 
     /// Inserts many rows in few statements, or writes all their columns over those with the same
     /// `key`.
-    pub async fn upsert_many(
-        &mut self,
-        table: &str,
+    pub fn upsert_many<'a>(
+        &'a mut self,
+        table: &'a str,
         key: &str,
-        columns: &[&str],
+        columns: &'a [&'a str],
         rows: impl IntoIterator<Item = Vec<Value>>,
-    ) -> Result<()> {
+    ) -> BoxFuture<'a, Result<()>> {
         let tail = self.dialect().or_replace(key, columns);
-        self.write_many(table, columns, &tail, rows).await
+        let rows = rows.into_iter().collect();
+        Box::pin(self.write_many(table, columns, tail, rows))
     }
 
     async fn write_many(
         &mut self,
         table: &str,
         columns: &[&str],
-        tail: &str,
-        rows: impl IntoIterator<Item = Vec<Value>>,
+        tail: String,
+        rows: Vec<Vec<Value>>,
     ) -> Result<()> {
         let most = self.dialect().max_binds() / columns.len();
         let most = 1 << most.ilog2();

@@ -84,6 +84,23 @@ pub(in crate::db) struct Home<DB: Driver> {
     /// How often a connection was lost. A connection that was there before the last loss is not
     /// handed out again: what took the one has most likely taken all of them.
     losses: AtomicU64,
+    statements: AtomicU64,
+    errors: AtomicU64,
+}
+
+/// What the door has counted since it was opened, and how its connections stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Statements that were sent, `BEGIN` and `COMMIT` among them.
+    pub statements: u64,
+    /// Statements that failed or had no answer.
+    pub errors: u64,
+    /// Times that connections were found lost.
+    pub losses: u64,
+    /// Connections on loan.
+    pub used: usize,
+    /// Connections that wait to be used.
+    pub idle: usize,
 }
 
 struct Idle<DB: Driver> {
@@ -132,6 +149,8 @@ impl<DB: Driver> Pool<DB> {
             places,
             idle: Mutex::new(vec![Idle { conn: first, birth, since: birth.at }]),
             losses: AtomicU64::default(),
+            statements: AtomicU64::default(),
+            errors: AtomicU64::default(),
         }))
     }
 
@@ -158,6 +177,17 @@ impl<DB: Driver> Pool<DB> {
             }
             other => other.map(|()| first),
         }
+    }
+
+    /// Adds what this pool has counted.
+    pub(in crate::db) fn count(&self, into: &mut Counts) {
+        let home = &self.0;
+        into.statements += home.statements.load(Ordering::Relaxed);
+        into.errors += home.errors.load(Ordering::Relaxed);
+        into.losses += home.losses.load(Ordering::Relaxed);
+        let places = usize::try_from(home.plan.most.max(1)).unwrap_or(1);
+        into.used += places.saturating_sub(home.places.available_permits());
+        into.idle += home.idle().len();
     }
 
     /// How a connection of it is made.
@@ -232,6 +262,16 @@ impl<DB: Driver> Home<DB> {
     /// Takes a connection back on which nothing is open.
     pub(in crate::db) fn take_back(&self, conn: DB::Connection, birth: Birth) {
         self.idle().push(Idle { conn, birth, since: Instant::now() });
+    }
+
+    /// A statement is sent.
+    pub(in crate::db) fn asked(&self) {
+        self.statements.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It failed or had no answer.
+    pub(in crate::db) fn refused(&self) {
+        self.errors.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Hands nothing out again that was made before now.

@@ -70,9 +70,9 @@ pub(crate) fn dependencies(file: &Arc<str>, text: &str, report: &mut Report) -> 
 }
 
 /// A record: where it begins and its cells that hold something, by column.
-struct Row {
-    at: Place,
-    cells: Vec<(String, String)>,
+pub(crate) struct Row {
+    pub(crate) at: Place,
+    pub(crate) cells: Vec<(String, String)>,
 }
 
 impl Row {
@@ -146,7 +146,8 @@ fn moved(node: Node, at: &Place) -> Node {
     Node { at: at.clone(), value }
 }
 
-fn rows(
+/// The records of a text with a header; columns that are not `known` are faults.
+pub(crate) fn rows(
     file: &Arc<str>,
     text: &str,
     known: &[&str],

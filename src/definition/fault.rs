@@ -100,6 +100,11 @@ impl Report {
         self.warnings.push(fault(at, what.into(), cure.into()));
     }
 
+    /// Whether no fault was found so far.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.faults.is_empty()
+    }
+
     /// Takes over what another has collected; whether that held no fault.
     pub(crate) fn absorb(&mut self, other: Self) -> bool {
         let sound = other.faults.is_empty();

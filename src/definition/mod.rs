@@ -3,11 +3,13 @@
 //! Invariant: a `Definition` that leaves this room is complete, consistent and acyclic.
 //! Story order: load (which form), node or csv (the tree), include and template (one tree of many),
 //! read and raw (what the user said), build, alias, owner, source, job, check (what it means), diff
-//! (what changed), export and write (back to a file), schema (what editors know of it).
+//! (what changed), export and write (back to a file), schema (what editors know of it); calendar (files of
+//! holidays, which are no part of a `Definition`).
 
 mod alias;
 mod body;
 mod build;
+mod calendar;
 mod check;
 mod checks;
 mod classes;
@@ -46,6 +48,10 @@ mod source;
 mod template;
 mod write;
 
+pub use calendar::CalendarFile;
+pub use calendar::CalendarForm;
+pub use calendar::read_calendar;
+pub use calendar::write_calendar;
 pub use diff::Change;
 pub use diff::FieldChange;
 pub use diff::How;

@@ -108,6 +108,8 @@ pub struct Firing {
     pub nominal_date: Option<NaiveDate>,
     /// What made it.
     pub source: Source,
+    /// Which handler its order goes to.
+    pub handler: String,
     /// What became of it.
     pub status: FiringStatus,
     /// Not before this moment: the planned time, or that of the next try.
@@ -141,6 +143,8 @@ pub struct NewFiring {
     pub nominal_date: Option<NaiveDate>,
     /// What made it.
     pub source: Source,
+    /// Which handler its order goes to.
+    pub handler: String,
     /// `PENDING`, or final at once: `MISFIRED`, `SKIPPED`.
     pub status: FiringStatus,
     /// Not before this moment.

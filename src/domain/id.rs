@@ -90,6 +90,12 @@ name!(
     "use 1 to 50 ASCII letters, digits, '.', '_' or '-', the first a letter, digit or '_'"
 );
 name!(
+    /// The code of a calendar of working days, `cn`. Letters of any script, digits and `_ - .`.
+    CalendarCode, "calendar code", 50,
+    |c| c.is_alphanumeric() || "_-.".contains(c),
+    "use 1 to 50 letters, digits, '_', '-' or '.', the first a letter, digit or '_'"
+);
+name!(
     /// The name of a job type, `PROC`. A checked name and not an enum, so that a new type is one
     /// file in `handler` and nothing here.
     JobType, "job type", 20,

@@ -77,7 +77,7 @@ pub struct Plan {
 /// those older than the window share one. At most `ROWS_MAX` rows come from one call: then `next` is in
 /// the past, and the next pass goes on from there.
 pub fn plan<E>(
-    trigger: TriggerId,
+    (trigger, handler): (TriggerId, &str),
     due: Planned,
     (now, horizon): (Millis, Millis),
     misfire: Misfire,
@@ -88,8 +88,11 @@ pub fn plan<E>(
     let mut at = Some(due);
     if first < edge.min(now.plus(-LATE_MS)) {
         let reason = "older than the misfire window of the schedule";
-        let mut row =
-            new_row(trigger, at.take().expect("it was just put there"), FiringStatus::Misfired);
+        let mut row = new_row(
+            (trigger, handler),
+            at.take().expect("it was just put there"),
+            FiringStatus::Misfired,
+        );
         row.reason = Some(reason.to_owned());
         // One millisecond before the edge, so that a time at the edge still counts as inside.
         let within = next_after(edge.min(now.plus(-LATE_MS)).plus(-1))?;
@@ -103,7 +106,7 @@ pub fn plan<E>(
         let is_missed = now.since(from) > LATE_MS;
         missed += usize::from(is_missed);
         let status = if is_missed { FiringStatus::Misfired } else { FiringStatus::Pending };
-        rows.push(new_row(trigger, planned, status));
+        rows.push(new_row((trigger, handler), planned, status));
         at = next_after(from)?;
     }
     // Of a flood only the last part knows which times are the newest; the parts before it fire nothing
@@ -150,12 +153,17 @@ fn decide(rows: &mut [NewFiring], policy: MisfirePolicy, fires: usize, now: Mill
     }
 }
 
-fn new_row(trigger_id: TriggerId, planned: Planned, status: FiringStatus) -> NewFiring {
+fn new_row(
+    (trigger_id, handler): (TriggerId, &str),
+    planned: Planned,
+    status: FiringStatus,
+) -> NewFiring {
     NewFiring {
         trigger_id,
         planned_at: planned.at,
         nominal_date: planned.nominal_date,
         source: Source::Cron,
+        handler: handler.to_owned(),
         status,
         fire_at: planned.at,
         params: None,

@@ -16,7 +16,7 @@ fn every(every: i64) -> impl FnMut(Millis) -> Result<Option<Planned>, Infallible
 
 fn run(due: i64, gap: i64, misfire: Misfire) -> Plan {
     let span = (NOW, NOW.plus(5_000));
-    let Ok(plan) = plan(TriggerId(1), planned(NOW.plus(due)), span, misfire, every(gap));
+    let Ok(plan) = plan((TriggerId(1), "h"), planned(NOW.plus(due)), span, misfire, every(gap));
     plan
 }
 
@@ -49,7 +49,8 @@ fn the_edges_are_exact_to_the_millisecond() {
         // A schedule of one time only.
         let never = |_| Ok::<_, Infallible>(None);
         let span = (NOW, NOW.plus(5_000));
-        let Ok(plan) = plan(TriggerId(1), planned(NOW.plus(due)), span, Misfire::default(), never);
+        let Ok(plan) =
+            plan((TriggerId(1), "h"), planned(NOW.plus(due)), span, Misfire::default(), never);
         assert_eq!(fates(&plan), wanted, "due {due}");
         assert_eq!(plan.next, None);
     }

@@ -1,16 +1,18 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, id, text, lang, secret, expr, batch_no, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, tx_class, job_kind, job, part, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, readiness, slots, ready, history, slack, timeline, eta, dry_run, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, lease, ring, firing, misfire, overlap, trigger, notice.
+//! Story order: time, wall, id, text, near, cron, lang, secret, expr, batch_no, calendar, schedule, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, tx_class, job_kind, job, part, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, readiness, slots, ready, history, slack, timeline, eta, dry_run, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, lease, skew, ring, firing, misfire, overlap, trigger, notice, notice_trigger.
 
 pub mod action;
 pub mod backfill;
 pub mod batch;
 pub mod batch_no;
 pub mod body;
+pub mod calendar;
 pub mod check;
 pub mod commits;
 pub mod consequence;
+pub mod cron;
 pub mod dag;
 pub mod declare;
 pub mod dry_run;
@@ -27,7 +29,9 @@ pub mod job_kind;
 pub mod lang;
 pub mod lease;
 pub mod misfire;
+pub(crate) mod near;
 pub mod notice;
+pub mod notice_trigger;
 pub mod order_params;
 pub mod outcome;
 pub mod overlap;
@@ -43,8 +47,10 @@ pub mod refusal;
 pub mod rerun;
 pub mod retry;
 pub mod ring;
+pub mod schedule;
 pub mod secret;
 pub mod settlement;
+pub mod skew;
 pub mod slack;
 pub mod slots;
 pub mod source;
@@ -59,4 +65,5 @@ pub mod trigger;
 pub mod trigger_rule;
 pub mod tx_class;
 pub mod verdict;
+pub mod wall;
 pub mod why;

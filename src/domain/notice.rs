@@ -17,7 +17,8 @@ pub struct Notice {
     /// Plain text.
     pub body: String,
     /// What happened: the job's final state in lower case, `parked`, `running_long`, `batch_long`,
-    /// `batch_timeout` or `tx_breach`.
+    /// `batch_timeout` or `tx_breach`; of schedules `misfire`, `schedule_ended`, `firing_skipped` or
+    /// `firing_failed`.
     pub kind: &'static str,
 }
 
@@ -40,7 +41,11 @@ pub struct JobEnd<'a> {
 
 /// The addresses that hear of a job, or of the batch as a whole: the job's own and the group's, each
 /// once. Who gives none is heard for by the owner.
-fn told(group: &Group, job: Option<&JobDef>, owners: &[Owner]) -> Vec<String> {
+pub(in crate::domain) fn told(
+    group: &Group,
+    job: Option<&JobDef>,
+    owners: &[Owner],
+) -> Vec<String> {
     let of_owner = |code: &Option<String>| -> Vec<String> {
         let found = owners.iter().find(|o| Some(&o.code) == code.as_ref());
         found.map_or_else(Vec::new, |o| o.email.clone())
@@ -97,7 +102,12 @@ pub fn about(
 }
 
 /// The same mail to each address.
-fn to_each(addresses: Vec<String>, subject: &str, body: &str, kind: &'static str) -> Vec<Notice> {
+pub(in crate::domain) fn to_each(
+    addresses: Vec<String>,
+    subject: &str,
+    body: &str,
+    kind: &'static str,
+) -> Vec<Notice> {
     let notice =
         |recipient| Notice { recipient, subject: subject.to_owned(), body: body.to_owned(), kind };
     addresses.into_iter().map(notice).collect()
@@ -204,7 +214,7 @@ fn words(status: QueueStatus) -> Option<(&'static str, &'static str, &'static st
 }
 
 /// Nothing from a job may begin a second header line.
-fn one_line(text: &str) -> String {
+pub(in crate::domain) fn one_line(text: &str) -> String {
     clip(&text.replace(|c: char| c.is_control(), " "), 200)
 }
 

@@ -147,6 +147,16 @@ impl ReadyList {
         }
     }
 
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.waiting.len()).sum()
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.heads.is_empty()
+    }
+
     /// Takes the best job that can start beside what is kept for better ones.
     pub fn pick(&mut self, slots: &Slots, aside: &mut SetAside) -> Option<Node> {
         let (turn, at) = self.walk(slots, aside, Stop::AtFirst)?;

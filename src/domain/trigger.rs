@@ -126,6 +126,16 @@ impl Timing {
         ("FIXED_RATE", self.every_sec.to_string())
     }
 
+    /// Whether it is over once the clock gives it no next time.
+    pub fn ends_without_next(&self) -> bool {
+        true
+    }
+
+    /// Its zone.
+    pub fn zone(&self) -> chrono_tz::Tz {
+        chrono_tz::UTC
+    }
+
     /// The IANA name of its zone.
     pub fn zone_name(&self) -> &str {
         "UTC"

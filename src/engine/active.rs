@@ -37,7 +37,7 @@ pub(super) struct Active {
     pub(super) outside: Outside,
     pub(super) readiness: Readiness,
     pub(super) rows: Vec<QueueEntry>,
-    ready: ReadyList,
+    pub(super) ready: ReadyList,
     /// Ready since the last beat; those that find no slot become QUEUED rows.
     fresh: Vec<Node>,
     /// Ready but for the time: retries with a delay, `schedule_time`.

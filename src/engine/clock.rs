@@ -1,11 +1,13 @@
 //! The one place that reads a clock.
 //!
-//! The database's clock decides: `System` is the local clock corrected by the offset that was last
-//! measured against the server, so that two nodes with different clocks agree on leases and times.
+//! The database's clock decides: `System` counts on the machine's own count, which nobody can set, from
+//! what the server said the time is (domain/skew.rs). So two nodes with different clocks agree on leases
+//! and times, and a wall clock that is set while we run moves nothing.
 
 #![expect(clippy::disallowed_methods, reason = "this is the file that wraps the clocks")]
 
 use crate::domain::lease::Uptime;
+use crate::domain::skew::Measurement;
 use crate::domain::time::Millis;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,16 +19,17 @@ static ORIGIN: OnceLock<Instant> = OnceLock::new();
 /// A clock; clones show the same time.
 #[derive(Clone, Debug)]
 pub enum Clock {
-    /// The local clock plus an offset in milliseconds.
+    /// The machine's count plus what the database's clock is ahead of it, in milliseconds.
     System(Arc<AtomicI64>),
     /// A clock that a test sets.
     Hand(Arc<AtomicI64>),
 }
 
 impl Clock {
-    /// The local clock, not yet corrected.
+    /// What the wall clock of this machine says, until the database is asked.
     pub fn system() -> Self {
-        Self::System(Arc::new(AtomicI64::new(0)))
+        let base = wall().0.saturating_sub(count().0);
+        Self::System(Arc::new(AtomicI64::new(base)))
     }
 
     /// A clock that stands at `at` until it is moved.
@@ -37,9 +40,7 @@ impl Clock {
     /// The present moment.
     pub fn now(&self) -> Millis {
         match self {
-            Self::System(offset) => {
-                Millis::from(chrono::Utc::now()).plus(offset.load(Ordering::Relaxed))
-            }
+            Self::System(base) => Millis(count().0).plus(base.load(Ordering::Relaxed)),
             Self::Hand(at) => Millis(at.load(Ordering::Relaxed)),
         }
     }
@@ -48,24 +49,24 @@ impl Clock {
     /// stands still while a machine is suspended. A hand-set clock counts what it shows.
     pub fn uptime(&self) -> Uptime {
         match self {
-            Self::System(_) => {
-                let passed = ORIGIN.get_or_init(Instant::now).elapsed();
-                Uptime(i64::try_from(passed.as_millis()).unwrap_or(i64::MAX))
-            }
+            Self::System(_) => count(),
             Self::Hand(at) => Uptime(at.load(Ordering::Relaxed)),
         }
     }
 
-    /// Corrects the local clock: the server says it is `server` now. Gives the offset. A hand-set
-    /// clock is not corrected.
-    pub fn correct(&self, server: Millis) -> i64 {
+    /// What it means that the server, asked at `asked`, has just said that it is `server` now. Nothing
+    /// for a hand-set clock, which is right by itself.
+    pub fn measure(&self, asked: Uptime, server: Millis) -> Option<Measurement> {
         match self {
-            Self::System(offset) => {
-                let skew = server.since(Millis::from(chrono::Utc::now()));
-                offset.store(skew, Ordering::Relaxed);
-                skew
-            }
-            Self::Hand(_) => 0,
+            Self::System(_) => Some(Measurement::taken(asked, count(), server, wall())),
+            Self::Hand(_) => None,
+        }
+    }
+
+    /// Goes by this from now on: what the database's clock is ahead of the machine's count.
+    pub fn follow(&self, base_ms: i64) {
+        if let Self::System(base) = self {
+            base.store(base_ms, Ordering::Relaxed);
         }
     }
 
@@ -75,4 +76,13 @@ impl Clock {
             at.fetch_add(ms, Ordering::Relaxed);
         }
     }
+}
+
+fn count() -> Uptime {
+    let passed = ORIGIN.get_or_init(Instant::now).elapsed();
+    Uptime(i64::try_from(passed.as_millis()).unwrap_or(i64::MAX))
+}
+
+fn wall() -> Millis {
+    chrono::Utc::now().into()
 }

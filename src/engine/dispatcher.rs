@@ -12,6 +12,7 @@ use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::job::Takes;
+use crate::domain::lease::Uptime;
 use crate::domain::ready::SetAside;
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
@@ -21,8 +22,10 @@ use crate::engine::changes::Changes;
 use crate::engine::clock::Clock;
 use crate::engine::gate::Gate;
 use crate::engine::heartbeat::Heart;
+use crate::engine::hints::Hints;
 use crate::engine::late::Late;
 use crate::engine::leaving::Patience;
+use crate::engine::meter::Meter;
 use crate::engine::node::Node;
 use crate::engine::recording::recorded;
 use crate::engine::serving::Serving;
@@ -82,6 +85,8 @@ pub struct QueueDispatcher {
     pub(super) look_soon: bool,
     /// The range whose batches are opened here, one after the other ends.
     pub(super) backfill: Option<Backfill>,
+    pub(super) meter: Arc<Meter>,
+    pub(super) hints: Hints,
 }
 
 /// A try that runs in this process.
@@ -90,6 +95,8 @@ pub(super) struct Body {
     pub(super) gate: Arc<Gate>,
     /// Whether its owners were told that it runs long.
     pub(super) is_told: bool,
+    pub(super) began: Uptime,
+    pub(super) job_type: &'static str,
 }
 
 impl QueueDispatcher {
@@ -103,7 +110,9 @@ impl QueueDispatcher {
     ) -> Result<Self> {
         let node = Node::join(&db, &clock, options.lease_ms).await?;
         let (sender, reports) = mpsc::unbounded_channel();
-        let heart = Arc::new(Heart::new(db.clone(), clock.clone(), node.clone()));
+        let meter = Arc::<Meter>::default();
+        let heart = Heart::new(db.clone(), clock.clone(), node.clone(), meter.clone());
+        let heart = Arc::new(heart);
         let around = Arc::new(Surroundings {
             db: db.clone(),
             clock: clock.clone(),
@@ -118,6 +127,7 @@ impl QueueDispatcher {
             log_max_bytes: options.log_max_bytes,
         });
         Ok(Self {
+            hints: Hints::new(db.clone(), clock.clone()),
             db,
             clock,
             node,
@@ -142,9 +152,10 @@ impl QueueDispatcher {
             stale: false,
             draining: false,
             patience: Patience::new(options.drain_ms),
-            serving: Serving::new(options.max_parallel),
+            serving: Serving::new(options.max_parallel, meter.clone()),
             look_soon: false,
             backfill: None,
+            meter,
         })
     }
 

@@ -36,15 +36,28 @@ pub(super) async fn open_as(
         tracing::warn!("{warning}");
     }
     let mut tx = db.begin().await?;
+    let opened = open_in(&mut tx, owner, &plans, by, now).await?;
+    tx.commit().await.context("open the batch")?;
+    Ok(opened)
+}
+
+/// Opens batches within a transaction; an error is a reason to undo it.
+pub(super) async fn open_in(
+    tx: &mut Tx,
+    owner: Option<&NodeId>,
+    plans: &[BatchPlan],
+    by: &str,
+    now: Millis,
+) -> Result<Vec<BatchId>> {
     let mut opened = Vec::new();
-    for plan in &plans {
+    for plan in plans {
         let values = &plan.values;
-        if let Some(there) = batch::find(&mut tx, &values.batch_no, &values.group).await? {
+        if let Some(there) = batch::find(tx, &values.batch_no, &values.group).await? {
             return Err(Refused::exists(&there).into());
         }
-        opened.push(write_plan(&mut tx, plan, owner, by, now).await?);
+        opened.push(write_plan(tx, plan, owner, by, now).await?);
+        failpoint!("batch.mid");
     }
-    tx.commit().await.context("open the batch")?;
     Ok(opened)
 }
 

@@ -6,9 +6,11 @@
 //! `domain/lease.rs` says so, every body of this process is told to end; they watch for that
 //! themselves, so it needs no dispatcher and no database.
 
-use crate::domain::lease::{Lease, Step};
+use crate::domain::lease::{Lease, Step, Uptime};
+use crate::domain::skew::{Skew, Verdict};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
+use crate::engine::meter::Meter;
 use crate::engine::node::Node;
 use crate::store::{self, Db, node};
 use anyhow::Result;
@@ -38,21 +40,34 @@ pub(super) struct Heart {
     /// Counts the renewals.
     pulse: watch::Sender<u64>,
     life: watch::Sender<Life>,
+    meter: Arc<Meter>,
 }
 
 struct Held {
     lease: Lease,
     /// Until when it holds by the database's clock.
     until: Millis,
+    /// How the clocks stand; not of one that a test sets.
+    skew: Option<Skew>,
 }
+
+/// What one renewal has written, by the database's clock.
+struct Written {
+    at: Millis,
+    until: Millis,
+}
+
+/// The word under which this loop is known to the meter.
+const NAME: &str = "heartbeat";
 
 impl Heart {
     /// The heart of a process that has just joined.
-    pub(super) fn new(db: Db, clock: Clock, node: Node) -> Self {
+    pub(super) fn new(db: Db, clock: Clock, node: Node, meter: Arc<Meter>) -> Self {
         let lease = Lease::new(node.lease_ms(), store::writers(&db), node.asked_at());
-        let held = Mutex::new(Held { lease, until: node.lease_until() });
+        let skew = node.measured().map(Skew::new);
+        let held = Mutex::new(Held { lease, until: node.lease_until(), skew });
         let (pulse, life) = (watch::Sender::new(0), watch::Sender::new(Life::default()));
-        Self { db, clock, node, held, pulse, life }
+        Self { db, clock, node, held, pulse, life, meter }
     }
 
     /// Counts the renewals.
@@ -70,9 +85,22 @@ impl Heart {
         *self.life.borrow()
     }
 
-    /// Whether what a dead process had may be taken over now.
+    /// Whether what a dead process had may be taken over now. Not while it is in doubt what time it
+    /// is: after a jump of the database's clock all leases seem to have run out.
     pub(super) fn may_take_over(&self) -> bool {
-        self.held().lease.may_take_over(self.clock.uptime())
+        let held = self.held();
+        held.lease.may_take_over(self.clock.uptime()) && held.is_sure()
+    }
+
+    /// Whether schedules may be fired by this process: its lease holds, and what time it is, is sure.
+    pub(super) fn may_schedule(&self) -> bool {
+        let held = self.held();
+        !held.lease.is_fenced() && held.is_sure()
+    }
+
+    /// How the clocks stand; not of one that a test sets.
+    pub(super) fn skew(&self) -> Option<Skew> {
+        self.held().skew
     }
 
     /// One beat, whether it is due or not: the fence if it must fall, then a renewal.
@@ -91,6 +119,7 @@ impl Heart {
     async fn keep(self: Arc<Self>, stop: CancellationToken) {
         let mut renewal: Option<BoxFuture<'_, ()>> = None;
         while !stop.is_cancelled() {
+            self.meter.loop_turned(NAME, self.clock.uptime());
             let rest = match self.step() {
                 Step::Fence => continue,
                 Step::Renew => {
@@ -106,10 +135,11 @@ impl Heart {
                 () = stop.cancelled() => {}
             }
         }
-        // Not dropped in the middle: a cancelled `begin` would poison its connection.
+        // What it writes is for others, who need not wait for its end to be seen by the lease.
         if let Some(renewal) = renewal {
             renewal.await;
         }
+        self.meter.loop_ended(NAME);
     }
 
     /// What is to be done now; the fence falls here.
@@ -119,6 +149,7 @@ impl Heart {
         if step == Step::Fence {
             held.lease.fence();
             drop(held);
+            self.meter.fenced();
             tracing::error!(
                 node_id = %self.node.id().0,
                 "the lease of this process could not be renewed in time; what runs here is stopped \
@@ -149,20 +180,20 @@ impl Heart {
         let written = self.write().await;
         let mut held = self.held();
         let now = self.clock.uptime();
-        let (written_at, until) = match written {
+        let written = match written {
             Ok(written) => written,
-            Err(error) if store::asks_again(&error) => {
-                held.lease.busy(now);
-                return Err(error);
-            }
             Err(error) => {
-                held.lease.failed(now);
+                self.meter.renewal_failed();
+                match store::asks_again(&error) {
+                    true => held.lease.busy(now),
+                    false => held.lease.failed(now),
+                }
                 return Err(error);
             }
         };
         // By the database's clock it had run out, whatever ours says: the machine was suspended.
-        let had_lapsed = written_at >= held.until;
-        held.until = until;
+        let had_lapsed = written.at >= held.until;
+        held.until = written.until;
         held.lease.renewed(now);
         let is_fenced = held.lease.is_fenced();
         drop(held);
@@ -178,22 +209,71 @@ impl Heart {
         Ok(())
     }
 
-    /// Writes the renewal; when it was written and until when it holds, by the database's clock.
-    async fn write(&self) -> Result<(Millis, Millis)> {
+    /// Writes the renewal, and measures the database's clock with it.
+    async fn write(&self) -> Result<Written> {
         let mut tx = self.db.begin().await?;
-        self.clock.correct(tx.server_time().await?.into());
-        let now = self.clock.now();
-        let until = now.plus(self.node.lease_ms());
-        if !node::renew(&mut tx, self.node.id(), now, until).await? {
+        let asked = self.clock.uptime();
+        let server: Millis = tx.server_time().await?.into();
+        let at = self.measure(asked, server);
+        // When its clock has gone back, others may go by the old time still: the lease is to hold by
+        // both.
+        let until = at.max(self.clock.now()).plus(self.node.lease_ms());
+        if !node::renew(&mut tx, self.node.id(), at, until).await? {
             tracing::error!("the row of this process is gone from cluster_node; written again");
-            self.node.register(&mut tx, now, until).await?;
+            self.node.register(&mut tx, at, until).await?;
         }
+        self.meter.nodes(node::alive(&mut tx, at).await?);
         tx.commit().await?;
-        Ok((now, until))
+        Ok(Written { at, until })
+    }
+
+    /// Takes in what the server says the time is; gives what it is by the database's clock, sure or
+    /// not.
+    fn measure(&self, asked: Uptime, server: Millis) -> Millis {
+        let Some(measured) = self.clock.measure(asked, server) else { return self.clock.now() };
+        self.meter.skew(measured.skew_ms, measured.slack_ms);
+        let mut held = self.held();
+        let skew = held.skew.get_or_insert_with(|| Skew::new(measured));
+        let before = skew.verdict();
+        let verdict = skew.observe(measured);
+        self.clock.follow(skew.base_ms());
+        drop(held);
+        tell(before, verdict);
+        match verdict {
+            Verdict::Steady | Verdict::Skewed(_) => self.clock.now(),
+            Verdict::Jumped(_) => server,
+        }
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn is_sure(&self) -> bool {
+        self.skew.is_none_or(|skew| skew.verdict().is_sure())
+    }
+}
+
+/// Says what is new about the clocks.
+fn tell(before: Verdict, now: Verdict) {
+    match (before, now) {
+        (Verdict::Steady | Verdict::Skewed(_), Verdict::Jumped(ms)) => tracing::warn!(
+            jump_ms = ms,
+            "the database's clock has jumped, or this machine was asleep; nothing is scheduled or \
+             taken over here until two measurements agree"
+        ),
+        (Verdict::Jumped(_), Verdict::Steady | Verdict::Skewed(_)) => {
+            tracing::info!("what time it is, is sure again");
+        }
+        (Verdict::Steady, Verdict::Skewed(ms)) => tracing::warn!(
+            skew_ms = ms,
+            "the clock of this machine differs from the database's; the database's is gone by"
+        ),
+        (Verdict::Steady, Verdict::Steady)
+        | (Verdict::Skewed(_), Verdict::Steady | Verdict::Skewed(_))
+        | (Verdict::Jumped(_), Verdict::Jumped(_)) => {}
     }
 }
 

@@ -71,11 +71,9 @@ impl Hints {
         let seen = self.seen;
         let is_new =
             |state: &State| topics.iter().any(|t| state.counts[t.place()] != seen[t.place()]);
-        let counts = match self.heard.wait_for(is_new).await {
-            Ok(state) => state.counts,
-            // Not while `state` is held here.
-            Err(_) => std::future::pending().await,
-        };
+        // Copied at once: what it is read from must not be held while this waits.
+        let counts = self.heard.wait_for(is_new).await.map(|state| state.counts).ok();
+        let Some(counts) = counts else { return std::future::pending().await };
         for topic in topics {
             self.seen[topic.place()] = counts[topic.place()];
         }

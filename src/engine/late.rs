@@ -34,6 +34,7 @@ impl QueueDispatcher {
             let Report { queue_id, attempt, what: What::Ended(outcome, lines) } = report else {
                 continue;
             };
+            self.measure_end(queue_id, &outcome);
             if !self.heard.contains(&(queue_id, attempt)) {
                 self.late.push(Late { queue_id, attempt, outcome, lines });
             }

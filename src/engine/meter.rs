@@ -7,9 +7,8 @@
 mod database;
 mod process;
 
-pub use database::Connections;
-
 use crate::domain::lease::Uptime;
+use crate::store::Counts;
 use database::Database;
 use process::Process;
 use prometheus_client::encoding::text::encode;
@@ -228,8 +227,8 @@ impl Meter {
     }
 
     /// All meters in the text form of OpenMetrics, with what can be read at this moment.
-    pub fn text(&self, connections: &Connections) -> String {
-        self.database.set(connections);
+    pub fn text(&self, counts: &Counts) -> String {
+        self.database.set(counts);
         self.process.read();
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("a string takes any text");

@@ -22,6 +22,7 @@ pub mod hints;
 mod late;
 mod leaving;
 mod lists;
+mod measuring;
 pub mod meter;
 mod node;
 pub mod opening;
@@ -37,7 +38,9 @@ pub mod standing;
 mod starting;
 mod stopping;
 mod telling;
+pub mod trigger;
 mod turning;
+pub mod vitals;
 mod watching;
 mod worker;
 

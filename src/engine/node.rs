@@ -2,6 +2,7 @@
 
 use crate::domain::id::NodeId;
 use crate::domain::lease::Uptime;
+use crate::domain::skew::{Measurement, SKEW_MS};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::store::{self, Db, Tx, node};
@@ -18,6 +19,8 @@ pub struct Node {
     lease_ms: i64,
     lease_until: Millis,
     asked_at: Uptime,
+    /// How the clocks stood then; not of a clock that a test sets.
+    measured: Option<Measurement>,
     /// Names session locks on data sources apart from those of other installations that share one.
     installation: String,
 }
@@ -28,9 +31,12 @@ impl Node {
         let fresh = uuid::Uuid::new_v4();
         let asked_at = clock.uptime();
         let mut tx = db.begin().await?;
-        let skew = clock.correct(tx.server_time().await?.into());
-        if skew.abs() > 2_000 {
-            tracing::warn!(skew_ms = skew, "the clock of this machine differs from the database's");
+        // Not from `asked_at`: before it there is a connection to make.
+        let asked = clock.uptime();
+        let measured = clock.measure(asked, tx.server_time().await?.into());
+        if let Some(measured) = measured {
+            clock.follow(measured.base_ms);
+            tell_skew(measured);
         }
         let now = clock.now();
         let installation =
@@ -41,6 +47,7 @@ impl Node {
             lease_ms,
             lease_until: now.plus(lease_ms),
             asked_at,
+            measured,
             installation: installation.chars().take(store::INSTALLATION_CHARS).collect(),
         };
         node::forget(&mut tx, now.plus(-KEEP_MS)).await?;
@@ -74,6 +81,11 @@ impl Node {
         self.asked_at
     }
 
+    /// How the clocks stood when it joined.
+    pub(super) fn measured(&self) -> Option<Measurement> {
+        self.measured
+    }
+
     /// Writes its row.
     pub(super) async fn register(&self, tx: &mut Tx, now: Millis, until: Millis) -> Result<()> {
         let row = node::Node {
@@ -91,6 +103,15 @@ impl Node {
         node::renew(&mut tx, &self.id, now, now).await?;
         tx.commit().await?;
         Ok(())
+    }
+}
+
+fn tell_skew(measured: Measurement) {
+    if measured.skew_ms.abs() > SKEW_MS {
+        tracing::warn!(
+            skew_ms = measured.skew_ms,
+            "the clock of this machine differs from the database's; the database's is gone by"
+        );
     }
 }
 

@@ -4,49 +4,27 @@
 //! What is shared are batches and not jobs: one process settles a job and claims the next in one
 //! commit, which needs all of a batch in one memory (docs/adr/0003 and 0008).
 
-use crate::domain::batch::{Batch, BatchStatus};
+mod fate;
+
+pub use fate::{Fate, Served};
+
+use crate::domain::batch::Batch;
 use crate::domain::id::{BatchId, BatchNo, GroupCode, QueueId};
 use crate::domain::lease::share;
 use crate::domain::time::Millis;
 use crate::engine::dispatcher::QueueDispatcher;
-use crate::engine::turning::{Pause, Rounds, is_lost, is_revised, will_pass};
+use crate::engine::measuring::NAME;
+use crate::engine::meter::Meter;
+use crate::engine::turning::{Pause, Rounds, is_lost, is_revised, why, will_pass};
 use crate::engine::worker::{Report, What};
 use crate::store::claim::{self, Whose};
+use crate::store::hint::Topic;
 use crate::store::{Tx, batch};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-
-/// What a process that serves has to tell.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Served {
-    /// When.
-    pub at: Millis,
-    /// Which batch.
-    pub batch_no: BatchNo,
-    /// Of which group.
-    pub group: GroupCode,
-    /// What became of it.
-    pub what: Fate,
-}
-
-/// What became of a batch in the hands of a process that serves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It was taken: nobody had it.
-    Taken,
-    /// It was taken: the process that had it is dead.
-    TakenOver,
-    /// It ended.
-    Ended(BatchStatus),
-    /// It is nobody's again, because this process leaves.
-    GivenBack,
-    /// Another process has it now.
-    Lost,
-    /// It cannot be gone on with here, for this reason; it is nobody's for a while.
-    CastOut(String),
-}
 
 /// An error that belongs to one batch and need not stop the others.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +43,7 @@ pub(super) struct Serving {
     /// Until when those are left alone, and how long that was.
     shunned: HashMap<BatchId, (Millis, i64)>,
     news: Option<mpsc::UnboundedSender<Served>>,
+    meter: Arc<Meter>,
 }
 
 /// How long a batch is left alone that could not be gone on with, for the first time; doubled each time.
@@ -73,11 +52,12 @@ const SHUN_MS: i64 = 10_000;
 const SHUN_MAX_MS: i64 = 600_000;
 /// Between two looks for batches, when there was one.
 const TAKE_MS: i64 = 1_000;
-/// The same when nothing has happened for a while.
-const TAKE_IDLE_MS: i64 = 2_000;
+/// The same when nothing has happened for a while; and where hints of every process come through, so
+/// that only what a dead process had has to be looked for.
+const TAKE_IDLE_MS: (i64, i64) = (2_000, 5_000);
 
 impl Serving {
-    pub(super) fn new(max_parallel: u32) -> Self {
+    pub(super) fn new(max_parallel: u32, meter: Arc<Meter>) -> Self {
         Self {
             max_parallel,
             taken: BTreeMap::new(),
@@ -85,6 +65,7 @@ impl Serving {
             outcasts: BTreeMap::new(),
             shunned: HashMap::new(),
             news: None,
+            meter,
         }
     }
 
@@ -116,6 +97,13 @@ impl Serving {
     }
 
     fn tell_of(&self, (batch_no, group): (BatchNo, GroupCode), at: Millis, what: Fate) {
+        match &what {
+            Fate::Taken | Fate::TakenOver => self.meter.batch_taken(what.as_str()),
+            Fate::Ended(status) => self.meter.batch_ended(status.as_str()),
+            Fate::GivenBack | Fate::Lost | Fate::CastOut(_) => {
+                self.meter.batch_ended(what.as_str());
+            }
+        }
         if let Some(sender) = &self.news {
             // Whoever listened has gone; the rows say the same.
             let _ = sender.send(Served { at, batch_no, group, what });
@@ -150,22 +138,33 @@ impl QueueDispatcher {
     ) {
         self.serving.news = news;
         let beating = self.heart.start();
+        let (mut hints, listening) = (self.hints.clone(), self.hints.listen());
         let (mut rounds, mut looks) = (Rounds::new(self.clock.now()), Looks::new(self.clock.now()));
         loop {
+            self.measure();
             self.set_course(stop);
             let turned = self.serve_round(&mut rounds, &mut looks).await;
             self.tell_ends(&mut looks);
             match turned {
                 Ok(true) => rounds.pause = Pause::default(),
                 Ok(false) if self.draining => self.rest(rounds.look_at, stop).await,
-                Ok(false) => self.rest(rounds.look_at.min(looks.at), stop).await,
+                Ok(false) => tokio::select! {
+                    () = self.rest(rounds.look_at.min(looks.at), stop) => {}
+                    () = hints.told(&[Topic::Batch]) => {
+                        let now = self.clock.now();
+                        rounds.look_at = now;
+                        looks.soon(now);
+                    }
+                },
                 Err(error) => self.bear(error, &mut rounds.pause).await,
             }
             if self.draining && self.is_idle() && self.serving.put_down().is_empty() {
                 break;
             }
         }
+        listening.end().await;
         beating.end().await;
+        self.meter.loop_ended(NAME);
     }
 
     /// One round of `serve`. `false` when there was nothing to do.
@@ -180,7 +179,7 @@ impl QueueDispatcher {
             return Ok(turned);
         }
         looks.at = now.plus(looks.pause);
-        looks.pause = TAKE_IDLE_MS;
+        looks.pause = self.hints.pace(TAKE_IDLE_MS.0, TAKE_IDLE_MS.1);
         let took = self.take_batches().await?;
         if took > 0 {
             looks.soon(now.plus(TAKE_MS));
@@ -272,6 +271,7 @@ impl QueueDispatcher {
         } else if let (false, Some(OfBatch(id))) = (will_pass(&error), error.downcast_ref()) {
             self.cast_out(*id, &error);
         } else {
+            self.meter.beat_failed(why(&error));
             pause.after(&error).await;
         }
     }

@@ -6,6 +6,7 @@ use crate::domain::id::BatchId;
 use crate::domain::tx_class::IdemKey;
 use crate::engine::dispatcher::{Body, QueueDispatcher};
 use crate::engine::gate::Gate;
+use crate::engine::measuring::kind_word;
 use crate::engine::worker::{Job, run_task};
 use crate::handler::log::RunLog;
 use std::sync::Arc;
@@ -54,7 +55,14 @@ impl QueueDispatcher {
             log: RunLog::new(self.around.log_max_bytes),
             gate: Arc::new(Gate::new()),
         };
-        let body = Body { log: job.log.clone(), gate: job.gate.clone(), is_told: false };
+        let body = Body {
+            log: job.log.clone(),
+            gate: job.gate.clone(),
+            is_told: false,
+            began: self.clock.uptime(),
+            job_type: kind_word(&job.def),
+        };
+        self.meter.job_started(body.job_type);
         self.bodies.insert(job.queue_id, body);
         Some((job, active.snapshot.clone()))
     }

@@ -89,6 +89,7 @@ impl QueueDispatcher {
         let mut rounds = Rounds::new(self.clock.now());
         let mut lost = None;
         while !self.is_idle() {
+            self.measure();
             self.set_course(stop);
             match self.round(&mut rounds).await {
                 Ok(true) => rounds.pause = Pause::default(),
@@ -98,6 +99,7 @@ impl QueueDispatcher {
                 // An operator was faster; the next turn reads what is there now.
                 Err(error) if is_revised(&error) => tracing::debug!("{error:#}"),
                 Err(error) if rounds.pause.is_worth_another(&error) => {
+                    self.meter.beat_failed(why(&error));
                     rounds.pause.after(&error).await;
                 }
                 Err(error) => return Err(error),
@@ -182,6 +184,15 @@ pub(super) fn is_stale(error: &anyhow::Error) -> bool {
 /// Whether it passes by itself: the database is away or asks to try again, or memory was old.
 pub(super) fn will_pass(error: &anyhow::Error) -> bool {
     store::is_transient(error) || is_stale(error)
+}
+
+/// Why a beat failed, as the meter has it.
+pub(super) fn why(error: &anyhow::Error) -> &'static str {
+    match error {
+        _ if store::is_transient(error) => "database",
+        _ if is_stale(error) => "stale",
+        _ => "other",
+    }
 }
 
 /// Tries of a beat that fails for another reason than a database that is away.

@@ -6,6 +6,7 @@ use crate::domain::id::{BatchId, BatchNo, GroupCode, NodeId, QueueId};
 use crate::domain::params::BatchValues;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
+use crate::store::hint::{self, Topic};
 use crate::store::{Stale, Tx};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::BTreeMap;
@@ -46,6 +47,9 @@ pub async fn insert(
         )
         .await
         .with_context(|| format!("write batch {} of group {}", values.batch_no, values.group))?;
+    if owner.is_none() {
+        hint::give(tx, Topic::Batch).await?;
+    }
     Ok(BatchId(id))
 }
 
@@ -181,7 +185,7 @@ pub async fn revise(tx: &mut Tx, seen: &Batch, now: Millis) -> Result<()> {
     tx.execute(&sql, &[now.to_utc().into(), seen.batch_id.0.into()])
         .await
         .context("say that a batch was changed")?;
-    Ok(())
+    hint::give(tx, Topic::Batch).await
 }
 
 /// Whether a batch starts jobs.
@@ -202,7 +206,7 @@ pub async fn set_going(tx: &mut Tx, id: BatchId, going: Going, now: Millis) -> R
     )
     .await
     .context("pause a batch, or let it go on")?;
-    Ok(())
+    hint::give(tx, Topic::Batch).await
 }
 
 /// Sets when a batch is stopped if it still runs then.
@@ -250,6 +254,7 @@ pub async fn request_kill(tx: &mut Tx, id: BatchId, reason: &str, now: Millis) -
             ],
         )
         .await?;
+    hint::give(tx, Topic::Batch).await?;
     Ok(found == 1)
 }
 

@@ -8,6 +8,7 @@ use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use crate::store::batch::{COLUMNS, batch};
+use crate::store::hint::{self, Topic};
 use anyhow::{Context as _, Result};
 
 /// Whose batches are asked for.
@@ -88,5 +89,6 @@ pub async fn give_back(tx: &mut Tx, id: BatchId, owner: &NodeId, now: Millis) ->
         )
         .await
         .context("give a batch back")?;
+    hint::give(tx, Topic::Batch).await?;
     Ok(found == 1)
 }

@@ -6,8 +6,9 @@ use crate::domain::id::{BatchId, NodeId};
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
+use std::collections::HashSet;
 
-const COLUMNS: &str = "firing_id, trigger_id, planned_at, nominal_date, source, status, fire_at, owner, \
+const COLUMNS: &str = "firing_id, trigger_id, planned_at, nominal_date, source, handler, status, fire_at, owner, \
      attempt, params, parent_batch_id, missed_until, batch_no, reason, fired_at";
 
 /// Writes firings; those that are pending are `owner`'s. Fails with a taken key, and then writes none,
@@ -18,6 +19,7 @@ pub async fn append(tx: &mut Tx, rows: &[NewFiring], owner: &NodeId, now: Millis
         "planned_at",
         "nominal_date",
         "source",
+        "handler",
         "status",
         "fire_at",
         "owner",
@@ -37,6 +39,7 @@ pub async fn append(tx: &mut Tx, rows: &[NewFiring], owner: &NodeId, now: Millis
                 row.planned_at.to_utc().into(),
                 row.nominal_date.map(|d| d.to_string()).into(),
                 row.source.as_str().into(),
+                row.handler.as_str().into(),
                 row.status.as_str().into(),
                 row.fire_at.to_utc().into(),
                 owner.into(),
@@ -74,11 +77,15 @@ pub async fn overdue(tx: &mut Tx, before: Millis, limit: u32) -> Result<Vec<Firi
     read(tx, &sql, &values).await
 }
 
-/// Firings that wait for a batch to end, in the order of their planned times.
-pub async fn waiting(tx: &mut Tx) -> Result<Vec<Firing>> {
-    let sql =
-        format!("SELECT {COLUMNS} FROM job_firing WHERE status = ? ORDER BY planned_at, firing_id");
-    read(tx, &sql, &[FiringStatus::Waiting.as_str().into()]).await
+/// Of each schedule the first firing that waits for a batch to end; those behind it wait for it.
+pub async fn waiting_first(tx: &mut Tx, limit: u32) -> Result<Vec<Firing>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM job_firing f WHERE status = ? AND NOT EXISTS \
+         (SELECT 1 FROM job_firing e WHERE e.status = ? AND e.trigger_id = f.trigger_id \
+         AND e.planned_at < f.planned_at) ORDER BY planned_at, firing_id LIMIT ?"
+    );
+    let waiting = || FiringStatus::Waiting.as_str().into();
+    read(tx, &sql, &[waiting(), waiting(), limit.into()]).await
 }
 
 /// The firings of a schedule, newest planned time first.
@@ -94,6 +101,25 @@ pub async fn of_trigger(tx: &mut Tx, trigger: TriggerId, limit: u32) -> Result<V
 pub async fn find(tx: &mut Tx, id: FiringId) -> Result<Option<Firing>> {
     let sql = format!("SELECT {COLUMNS} FROM job_firing WHERE firing_id = ?");
     Ok(read(tx, &sql, &[id.0.into()]).await?.pop())
+}
+
+/// The planned times from `first` on that have a row.
+pub async fn planned_since(tx: &mut Tx, first: Millis) -> Result<HashSet<(TriggerId, Millis)>> {
+    let sql = "SELECT trigger_id, planned_at FROM job_firing WHERE planned_at >= ?";
+    let rows = tx.fetch_all(sql, &[first.to_utc().into()]).await?;
+    let read =
+        |row: &Row| Ok((TriggerId(row.int("trigger_id")?), Millis::from(row.time("planned_at")?)));
+    rows.iter().map(read).collect()
+}
+
+/// Whether an earlier firing of the same schedule waits.
+pub async fn waits_before(tx: &mut Tx, firing: &Firing) -> Result<bool> {
+    let sql = "SELECT COUNT(*) AS n FROM job_firing \
+               WHERE trigger_id = ? AND status = ? AND planned_at < ?";
+    let waiting = FiringStatus::Waiting.as_str();
+    let values = [firing.trigger_id.0.into(), waiting.into(), firing.planned_at.to_utc().into()];
+    let row = tx.fetch_optional(sql, &values).await.context("read job_firing")?;
+    Ok(row.map(|row| row.int("n")).transpose()?.unwrap_or(0) > 0)
 }
 
 /// Whether a schedule has a row for this planned time.
@@ -131,6 +157,8 @@ pub struct Settled<'a> {
     pub status: FiringStatus,
     /// Not before this moment, when it goes on.
     pub fire_at: Millis,
+    /// Tries so far.
+    pub attempt: u32,
     /// The batch number it came to.
     pub batch_no: Option<&'a str>,
     /// Why.
@@ -150,7 +178,7 @@ pub async fn settle(
     let found = tx
         .execute(
             "UPDATE job_firing SET status = ?, fire_at = ?, batch_no = ?, reason = ?, fired_at = ?, \
-             owner = ?, update_time = ?, attempt = attempt + 1 \
+             owner = ?, update_time = ?, attempt = ? \
              WHERE firing_id = ? AND status = ? AND attempt = ?",
             &[
                 to.status.as_str().into(),
@@ -160,6 +188,7 @@ pub async fn settle(
                 fired_at.into(),
                 by.0.as_str().into(),
                 now.to_utc().into(),
+                to.attempt.into(),
                 was.firing_id.0.into(),
                 was.status.as_str().into(),
                 was.attempt.into(),
@@ -185,6 +214,7 @@ fn firing(row: &Row) -> Result<Firing> {
         planned_at: row.time("planned_at")?.into(),
         nominal_date: nominal.map(|day| day.parse()).transpose().context("nominal_date")?,
         source: Source::parse(&source).with_context(|| format!("job_firing.source '{source}'"))?,
+        handler: row.text("handler")?,
         status: FiringStatus::parse(&status)
             .with_context(|| format!("job_firing.status '{status}'"))?,
         fire_at: row.time("fire_at")?.into(),

@@ -1,6 +1,7 @@
 //! `data_source`, `job_group`, `job_def`, `job_dependency`: what may run.
 
 use crate::db::Row;
+use crate::domain::declare::Owner;
 use crate::domain::external::ExternalDependency;
 use crate::domain::id::{GroupCode, JobCode, SourceName};
 use crate::domain::job::{Definition, Group, JobDef, JobDependency};
@@ -8,7 +9,7 @@ use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::trigger_rule::When;
 use crate::store::columns::{Columns, insert, joined, rest, update, upsert};
-use crate::store::{Tx, breach, shared};
+use crate::store::{Tx, breach, epoch, shared};
 use anyhow::{Context as _, Result};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashSet};
@@ -66,6 +67,13 @@ pub async fn definition(tx: &mut Tx) -> Result<Definition> {
             .context("read job_external_dependency")?,
         shared: shared::read(tx).await?,
     })
+}
+
+/// Groups and owners: whose addresses hear of what.
+pub async fn audience(tx: &mut Tx) -> Result<(Vec<Group>, Vec<Owner>)> {
+    let groups = tx.fetch_all("SELECT * FROM job_group ORDER BY group_id", &[]).await?;
+    let groups = groups.iter().map(group).collect::<Result<_>>().context("read job_group")?;
+    Ok((groups, shared::owners(tx).await?))
 }
 
 fn json<T: serde::de::DeserializeOwned + Default>(text: Option<String>) -> Result<T> {
@@ -190,7 +198,8 @@ pub async fn apply(
     breach::clear_settled(tx, stored, wanted).await?;
     write_jobs(tx, stored, wanted, now).await?;
     write_dependencies(tx, stored, wanted).await?;
-    write_externals(tx, stored, wanted).await
+    write_externals(tx, stored, wanted).await?;
+    epoch::bump(tx).await
 }
 
 async fn remove_jobs(tx: &mut Tx, stored: &Definition, wanted: &Definition) -> Result<()> {

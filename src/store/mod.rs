@@ -8,8 +8,11 @@ pub mod audit;
 pub mod backfill;
 pub mod batch;
 pub mod breach;
+pub mod calendar;
 pub mod claim;
 mod columns;
+pub mod epoch;
+pub mod fired;
 pub mod firing;
 pub mod hint;
 pub mod history;
@@ -27,7 +30,7 @@ pub mod trigger;
 pub mod version;
 pub mod within;
 
-pub use crate::db::{Db, Tx};
+pub use crate::db::{Counts, Db, Tx};
 
 use crate::db;
 use crate::domain::lease::Writers;

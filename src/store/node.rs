@@ -67,6 +67,13 @@ pub async fn find(tx: &mut Tx, node: &NodeId) -> Result<Option<Node>> {
     }))
 }
 
+/// How many processes have a lease that holds.
+pub async fn alive(tx: &mut Tx, now: Millis) -> Result<usize> {
+    let sql = "SELECT COUNT(*) AS n FROM cluster_node WHERE lease_until > ?";
+    let row = tx.fetch_optional(sql, &[now.to_utc().into()]).await.context("count the nodes")?;
+    Ok(row.map(|row| row.int("n")).transpose()?.map_or(0, |n| usize::try_from(n).unwrap_or(0)))
+}
+
 /// Forgets processes whose leases ended before `before`; every run leaves a row behind.
 pub async fn forget(tx: &mut Tx, before: Millis) -> Result<()> {
     tx.execute("DELETE FROM cluster_node WHERE lease_until < ?", &[before.to_utc().into()])

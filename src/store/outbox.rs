@@ -14,6 +14,20 @@ pub async fn enqueue(
     notices: &[Notice],
     now: Millis,
 ) -> Result<()> {
+    write(tx, (Some(batch), queue_id.into()), notices, now).await
+}
+
+/// Puts notices that are about no batch into the outbox.
+pub async fn enqueue_plain(tx: &mut Tx, notices: &[Notice], now: Millis) -> Result<()> {
+    write(tx, (None, None), notices, now).await
+}
+
+async fn write(
+    tx: &mut Tx,
+    (batch, queue_id): (Option<BatchId>, Option<QueueId>),
+    notices: &[Notice],
+    now: Millis,
+) -> Result<()> {
     let columns = [
         "recipient_email",
         "subject",
@@ -27,8 +41,8 @@ pub async fn enqueue(
         "queue_id",
         "batch_id",
     ];
-    let queue_id = queue_id.into().map(|id| id.0);
-    let rows = notices.iter().map(|notice| {
+    let (batch, queue_id) = (batch.map(|id| id.0), queue_id.map(|id| id.0));
+    let row = |notice: &Notice| {
         vec![
             notice.recipient.as_str().into(),
             notice.subject.as_str().into(),
@@ -40,8 +54,9 @@ pub async fn enqueue(
             0i64.into(),
             true.into(),
             queue_id.into(),
-            batch.0.into(),
+            batch.into(),
         ]
-    });
+    };
+    let rows: Vec<_> = notices.iter().map(row).collect();
     tx.insert_many("email_notifications", &columns, rows).await.context("put mails into the outbox")
 }

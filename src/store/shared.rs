@@ -1,6 +1,7 @@
 //! What all groups share: owners, pools, hosts, sources of secrets, parameters; a table each.
 
 use crate::db::Value;
+use crate::domain::declare::Owner;
 use crate::domain::job::Shared;
 use crate::domain::pool::Pool;
 use crate::domain::time::Millis;
@@ -22,12 +23,17 @@ const SHARED: [(&str, &str); 5] = [
 /// What all groups share, in the order it was first written.
 pub(super) async fn read(tx: &mut Tx) -> Result<Shared> {
     Ok(Shared {
-        owners: bodies(tx, SHARED[0]).await?,
+        owners: owners(tx).await?,
         pools: bodies(tx, SHARED[1]).await?,
         hosts: bodies(tx, SHARED[2]).await?,
         secrets: bodies(tx, SHARED[3]).await?,
         params: bodies(tx, SHARED[4]).await?,
     })
+}
+
+/// The owners, in the order they were first written.
+pub(super) async fn owners(tx: &mut Tx) -> Result<Vec<Owner>> {
+    bodies(tx, SHARED[0]).await
 }
 
 async fn bodies<T: DeserializeOwned>(tx: &mut Tx, (table, key): (&str, &str)) -> Result<Vec<T>> {

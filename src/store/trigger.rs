@@ -3,7 +3,7 @@
 //! Whoever writes either holds the schedule lock, so that a pass and an operator never meet over one.
 
 use crate::db::Row;
-use crate::domain::firing::TriggerId;
+use crate::domain::firing::{FiringStatus, TriggerId};
 use crate::domain::id::{GroupCode, TriggerCode};
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerDef, TriggerStatus};
@@ -24,6 +24,8 @@ pub struct Due {
     pub revision: i64,
     /// Its next planned time.
     pub next_time: Millis,
+    /// Its newest planned time that has a row.
+    pub last_time: Option<Millis>,
 }
 
 /// Where a schedule stands.
@@ -44,7 +46,7 @@ pub struct Standing {
 pub async fn due(tx: &mut Tx, horizon: Millis, limit: u32) -> Result<Vec<Due>> {
     let rows = tx
         .fetch_all(
-            "SELECT trigger_id, revision, next_time FROM job_trigger_time WHERE next_time <= ? \
+            "SELECT trigger_id, revision, next_time, last_time FROM job_trigger_time WHERE next_time <= ? \
              ORDER BY next_time, trigger_id LIMIT ?",
             &[horizon.to_utc().into(), limit.into()],
         )
@@ -55,15 +57,40 @@ pub async fn due(tx: &mut Tx, horizon: Millis, limit: u32) -> Result<Vec<Due>> {
             trigger_id: TriggerId(row.int("trigger_id")?),
             revision: row.int("revision")?,
             next_time: row.time("next_time")?.into(),
+            last_time: row.opt_time("last_time")?.map(Into::into),
         })
     };
     rows.iter().map(due).collect()
 }
 
-/// The next planned time of all schedules.
-pub async fn next(tx: &mut Tx) -> Result<Option<Millis>> {
-    let row = tx.fetch_optional("SELECT MIN(next_time) AS at FROM job_trigger_time", &[]).await?;
-    Ok(row.map(|row| row.opt_time("at")).transpose()?.flatten().map(Into::into))
+/// What the trigger core may have to do, from one statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outlook {
+    /// The next planned time of all schedules.
+    pub next: Option<Millis>,
+    /// When the first of the pending firings is to be done.
+    pub pending: Option<Millis>,
+    /// Since when the first of the firings waits that wait for a batch.
+    pub waiting: Option<Millis>,
+}
+
+/// Looks what there is to do; asked every second or two by every node, so it is one statement over
+/// indexes.
+pub async fn outlook(tx: &mut Tx) -> Result<Outlook> {
+    let sql = "SELECT 1 AS what, MIN(next_time) AS at FROM job_trigger_time \
+         UNION ALL SELECT 2, MIN(fire_at) FROM job_firing WHERE status = ? \
+         UNION ALL SELECT 3, MIN(fire_at) FROM job_firing WHERE status = ?";
+    let values = [FiringStatus::Pending.as_str().into(), FiringStatus::Waiting.as_str().into()];
+    let mut found = Outlook::default();
+    for row in tx.fetch_all(sql, &values).await.context("look at schedules and firings")? {
+        let at = row.opt_time("at")?.map(Millis::from);
+        match row.int("what")? {
+            1 => found.next = at,
+            2 => found.pending = at,
+            _ => found.waiting = at,
+        }
+    }
+    Ok(found)
 }
 
 /// Writes where schedules stand, for many in few statements.
@@ -85,8 +112,12 @@ pub async fn advance(tx: &mut Tx, rows: &[Standing], now: Millis) -> Result<()> 
     written.context("write job_trigger_time")
 }
 
+/// A schedule, or why it cannot be read.
+pub type Found = (TriggerId, std::result::Result<Trigger, String>);
+
 /// Schedules by their keys.
-pub async fn by_ids(tx: &mut Tx, ids: &[TriggerId]) -> Result<Vec<Trigger>> {
+/// One that cannot be read is given with the reason, so that it stops no other.
+pub async fn by_ids(tx: &mut Tx, ids: &[TriggerId]) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     for chunk in ids.chunks(1_000) {
         let places = vec!["?"; chunk.len()].join(", ");
@@ -94,7 +125,8 @@ pub async fn by_ids(tx: &mut Tx, ids: &[TriggerId]) -> Result<Vec<Trigger>> {
         let values: Vec<_> = chunk.iter().map(|id| id.0.into()).collect();
         let rows = tx.fetch_all(&sql, &values).await.context("read job_trigger")?;
         for row in &rows {
-            found.push(trigger(row)?);
+            let id = TriggerId(row.int("trigger_id")?);
+            found.push((id, trigger(row).map_err(|e| format!("{e:#}"))));
         }
     }
     Ok(found)

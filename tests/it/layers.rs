@@ -276,7 +276,7 @@ fn same_rooms(list: &str, room: &Room) -> bool {
 }
 
 /// Rooms that have a place in the table and no code yet.
-const PLANNED: &[&str] = &["wire", "remote", "notify", "api"];
+const PLANNED: &[&str] = &["wire", "remote", "notify"];
 
 /// A name that stands below its user cannot be part of a circle.
 fn table_faults(rooms: &[Room]) -> Vec<String> {

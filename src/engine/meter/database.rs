@@ -1,25 +1,11 @@
 //! What the door to the database has counted.
 
 use super::{put, set};
+use crate::store::Counts;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::sync::atomic::Ordering;
-
-/// What the door has counted since this process began, and how its connections stand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Connections {
-    /// Statements that were sent, `BEGIN` and `COMMIT` among them.
-    pub statements: u64,
-    /// Statements that failed or had no answer.
-    pub errors: u64,
-    /// Times that connections were found lost.
-    pub losses: u64,
-    /// Connections on loan.
-    pub used: usize,
-    /// Connections that wait to be used.
-    pub idle: usize,
-}
 
 pub(super) struct Database {
     statements: Counter,
@@ -66,7 +52,7 @@ impl Database {
     }
 
     /// The door counts; here it is only shown.
-    pub(super) fn set(&self, now: &Connections) {
+    pub(super) fn set(&self, now: &Counts) {
         self.statements.inner().store(now.statements, Ordering::Relaxed);
         self.errors.inner().store(now.errors, Ordering::Relaxed);
         self.losses.inner().store(now.losses, Ordering::Relaxed);

@@ -5,6 +5,7 @@ mod action;
 mod backfill;
 mod batch;
 mod breach;
+mod calendar;
 mod definition;
 mod door;
 mod history;
@@ -103,6 +104,10 @@ suite! {
         breach:
             a_mark_is_kept_replaced_and_taken_away
             applying_another_class_or_removing_the_job_ends_a_mark;
+        calendar:
+            calendars_are_put_read_and_removed
+            calendars_of_a_transaction_that_fails_stay_as_they_were
+            a_hand_in_the_tables_is_told_apart;
         secret:
             secrets_are_put_listed_and_removed;
         history:

@@ -1,0 +1,94 @@
+//! `/healthz`, `/readyz` and `/metrics`.
+
+use crate::engine::vitals::{Reason, Vitals};
+use axum::extract::State;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// The form that Prometheus asks for since its version 2.5.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Whether the loops of this process turn: 500 when one does not, and whoever looks after the process
+/// starts it anew.
+pub(super) async fn alive(State(vitals): State<Arc<Vitals>>, headers: HeaderMap) -> Response {
+    said(&vitals.alive(), StatusCode::INTERNAL_SERVER_ERROR, &headers)
+}
+
+/// Whether this process can do its work now: 503 when not. Starting it anew would not help.
+pub(super) async fn ready(State(vitals): State<Arc<Vitals>>, headers: HeaderMap) -> Response {
+    said(&vitals.ready().await, StatusCode::SERVICE_UNAVAILABLE, &headers)
+}
+
+pub(super) async fn metrics(State(vitals): State<Arc<Vitals>>) -> Response {
+    ([(CONTENT_TYPE, OPEN_METRICS)], vitals.metrics()).into_response()
+}
+
+/// The reasons, as JSON for whoever accepts it and as lines for everybody else.
+fn said(reasons: &[Reason], otherwise: StatusCode, headers: &HeaderMap) -> Response {
+    let ok = reasons.iter().all(|reason| reason.ok);
+    let status = if ok { StatusCode::OK } else { otherwise };
+    let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let wants_json = accepts.flat_map(|value| value.split(',')).any(is_json);
+    if wants_json {
+        return (status, [(CONTENT_TYPE, "application/json")], as_json(ok, reasons))
+            .into_response();
+    }
+    (status, as_text(ok, reasons)).into_response()
+}
+
+fn is_json(accepted: &str) -> bool {
+    accepted.split(';').next().is_some_and(|kind| kind.trim() == "application/json")
+}
+
+fn as_json(ok: bool, reasons: &[Reason]) -> String {
+    let reasons: Vec<_> =
+        reasons.iter().map(|r| json!({ "name": r.name, "ok": r.ok, "detail": r.detail })).collect();
+    json!({ "ok": ok, "reasons": reasons }).to_string()
+}
+
+fn as_text(ok: bool, reasons: &[Reason]) -> String {
+    let mut text = if ok { "ok\n".to_owned() } else { "not ok\n".to_owned() };
+    for reason in reasons {
+        let word = if reason.ok { "ok" } else { "NOT OK" };
+        writeln!(text, "{:<12} {word:<6} {}", reason.name, reason.detail)
+            .expect("a string takes any text");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_bad_reason_is_enough() {
+        let reason = |ok| Reason { name: "lease", ok, detail: "held".to_owned() };
+        let status = |reasons: &[Reason]| {
+            said(reasons, StatusCode::SERVICE_UNAVAILABLE, &HeaderMap::new()).status()
+        };
+        assert_eq!(status(&[reason(true), reason(true)]), StatusCode::OK);
+        assert_eq!(status(&[reason(true), reason(false)]), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(as_text(false, &[reason(false)]), "not ok\nlease        NOT OK held\n");
+        assert_eq!(
+            as_json(true, &[reason(true)]),
+            r#"{"ok":true,"reasons":[{"detail":"held","name":"lease","ok":true}]}"#
+        );
+    }
+
+    #[test]
+    fn json_is_for_those_who_accept_it() {
+        for (accepted, wanted) in [
+            ("application/json", true),
+            (" application/json;q=0.9", true),
+            ("*/*", false),
+            ("text/html", false),
+            ("application/jsonp", false),
+        ] {
+            assert_eq!(is_json(accepted), wanted, "{accepted}");
+        }
+    }
+}

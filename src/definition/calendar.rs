@@ -1,0 +1,243 @@
+//! Files with the days of a calendar: JSON, CSV or ICS in, days and the years they are complete for out.
+//!
+//! ICS is read here and not by a crate: `icalendar`, the one that is kept, gives the lines of its own
+//! normalised text and stops at the first fault, and a fault must name the line of the user's file.
+
+mod csv;
+mod ics;
+mod json;
+mod write;
+
+use crate::definition::fault::{Fault, Faults, Place, Report};
+use crate::definition::files::label;
+use crate::domain::calendar::{Calendar, Combine, Day, DayKind, Origin, Weekend};
+use crate::domain::id::CalendarCode;
+use chrono::{Datelike as _, NaiveDate};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+pub use write::write_calendar;
+
+/// Longest name of a day or a calendar, in characters.
+const LABEL_MAX: usize = 200;
+/// Most days of one event or file; a century of 40 holidays is 4,000.
+const DAYS_MAX: usize = 20_000;
+
+/// In which form a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CalendarForm {
+    /// A list per year, ours or that of holiday-cn.
+    Json,
+    /// `date,kind,label`.
+    Csv,
+    /// iCalendar (RFC 5545), whole days.
+    Ics,
+}
+
+impl CalendarForm {
+    /// By the ending of the file's name.
+    pub fn of(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        match extension.as_str() {
+            "json" => Some(Self::Json),
+            "csv" => Some(Self::Csv),
+            "ics" | "ical" => Some(Self::Ics),
+            _ => None,
+        }
+    }
+}
+
+/// What a file says of a calendar.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct CalendarFile {
+    /// Its code, where the file has one.
+    pub code: Option<CalendarCode>,
+    /// Its name.
+    pub name: Option<String>,
+    /// Its weekend.
+    pub weekend: Option<Weekend>,
+    /// What it is combined of; only in what `export` wrote.
+    pub combines: Option<Combine>,
+    /// The days.
+    pub days: BTreeMap<NaiveDate, Day>,
+    /// Years for which the list is complete.
+    pub years: BTreeSet<i32>,
+    /// What is allowed and worth a look.
+    pub warnings: Vec<Fault>,
+}
+
+impl CalendarFile {
+    /// The calendar of this file alone; what the file does not say is as in `old`, or usual.
+    pub fn calendar(&self, code: &CalendarCode, old: Option<&Calendar>) -> Calendar {
+        let base = old.cloned().unwrap_or_else(|| Calendar::bare(code.clone()));
+        Calendar {
+            code: code.clone(),
+            name: self.name.clone().unwrap_or(base.name),
+            weekend: self.weekend.unwrap_or(base.weekend),
+            days: self.days.clone(),
+            years: self.years.clone(),
+            combines: self.combines.clone(),
+        }
+    }
+}
+
+/// Reads a file with days. `years` names the years that it is complete for, where the file itself cannot
+/// (CSV, ICS); when empty they are those of its days. Every fault is reported, not just the first.
+pub fn read_calendar(
+    path: &Path,
+    text: &str,
+    form: CalendarForm,
+    years: &BTreeSet<i32>,
+) -> Result<CalendarFile, Faults> {
+    let file = label(path);
+    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    let mut days = Days::new(&file);
+    match form {
+        CalendarForm::Json => json::read(text, &mut days),
+        CalendarForm::Csv => csv::read(text, &mut days),
+        CalendarForm::Ics => ics::read(text, &mut days),
+    }
+    if form != CalendarForm::Json {
+        days.years_of_days(years);
+    } else if let Some(year) = years.iter().find(|year| !days.made.years.contains(*year)) {
+        let what = format!("the list of {year} is not in this file");
+        days.report.fault(
+            &Place::new(&file, 0),
+            what,
+            "leave out --year; the file names its years",
+        );
+    }
+    let mut made = days.made;
+    made.warnings = days.report.finish()?;
+    Ok(made)
+}
+
+/// Days as they are found in a file.
+struct Days {
+    file: Arc<str>,
+    made: CalendarFile,
+    lines: BTreeMap<NaiveDate, u32>,
+    report: Report,
+}
+
+/// One day of a file.
+struct Entry {
+    at: Place,
+    date: NaiveDate,
+    kind: DayKind,
+    label: Option<String>,
+    origin: Origin,
+}
+
+impl Days {
+    fn new(file: &Arc<str>) -> Self {
+        let (made, lines) = (CalendarFile::default(), BTreeMap::new());
+        Self { file: Arc::clone(file), made, lines, report: Report::default() }
+    }
+
+    fn is_sound(&self) -> bool {
+        self.report.is_sound()
+    }
+
+    fn at(&self, line: u32) -> Place {
+        Place::new(&self.file, line)
+    }
+
+    /// Takes a day, unless another of the file contradicts it.
+    fn add(&mut self, entry: Entry) {
+        let Entry { at, date, kind, label, origin } = entry;
+        let label = label.map(|l| l.trim().to_owned()).filter(|l| !l.is_empty());
+        if label.as_deref().is_some_and(is_bad_label) {
+            let what = format!("the name of {date} is too long, or not on one line");
+            self.report.fault(&at, what, format!("write at most {LABEL_MAX} characters"));
+            return;
+        }
+        if let Some(other) = self.made.days.get(&date) {
+            if other.kind != kind {
+                let line = self.lines[&date];
+                let (one, two) = (other.kind.as_str(), kind.as_str());
+                let what = format!("{date} is {two} here and {one} on line {line}");
+                self.report.fault(&at, what, "keep one of the two");
+            }
+            return;
+        }
+        if self.made.days.len() == DAYS_MAX {
+            let what = format!("more than {DAYS_MAX} days");
+            self.report.fault(&self.at(0), what, "import the years that are needed");
+        }
+        self.lines.insert(date, at.line);
+        self.made.days.insert(date, Day { kind, label, origin });
+    }
+
+    /// Reads a date, `YYYY-MM-DD` or `YYYYMMDD`, between the years 1 and 9999.
+    fn date(&mut self, at: &Place, text: &str) -> Option<NaiveDate> {
+        let forms = ["%Y-%m-%d", "%Y%m%d"];
+        let found = forms.iter().find_map(|form| {
+            let date = NaiveDate::parse_from_str(text.trim(), form).ok()?;
+            // chrono reads +12025-1-1 too.
+            (date.format(form).to_string() == text.trim()).then_some(date)
+        });
+        let found = found.filter(|date| (1..=9999).contains(&date.year()));
+        if found.is_none() {
+            let what = format!("{text:?} is no date");
+            self.report.fault(at, what, "write one that exists, as YYYY-MM-DD");
+        }
+        found
+    }
+
+    /// Which years a file is complete for that does not say so: those of its days. A year of which it
+    /// has only days of the last week, beside the one after, is the year before the list; taking it for
+    /// complete would remove its holidays.
+    fn years_of_days(&mut self, given: &BTreeSet<i32>) {
+        let all: BTreeSet<i32> = self.made.days.keys().map(|d| d.year()).collect();
+        let is_edge = |year: i32| {
+            let mut days = self.made.days.keys().filter(|d| d.year() == year);
+            all.contains(&(year + 1)) && days.all(|d| d.month() == 12 && d.day() > 24)
+        };
+        let edges: Vec<i32> = all.iter().copied().filter(|year| is_edge(*year)).collect();
+        let whole = self.at(0);
+        if given.is_empty() {
+            self.made.years = all.iter().copied().filter(|year| !edges.contains(year)).collect();
+            for year in &edges {
+                let what = format!(
+                    "{year} has only days of its last week and is taken for the end of the list of {}",
+                    year + 1
+                );
+                let cure = format!("say --year {year} as well when its list is complete");
+                self.report.warn(&whole, what, cure);
+            }
+        } else {
+            self.made.years.clone_from(given);
+            for year in given.difference(&all) {
+                let what = format!("there is no day of {year} in this file");
+                self.report.fault(&whole, what, "name the years that it is complete for");
+            }
+        }
+        let years = &self.made.years;
+        for (date, day) in &mut self.made.days {
+            // The list that a day beyond the years belongs to is the nearest.
+            let year = date.year();
+            let near = years.iter().min_by_key(|y| ((*y - year).abs(), -**y));
+            day.origin = Origin::List(near.copied().unwrap_or(year));
+        }
+    }
+}
+
+fn is_bad_label(label: &str) -> bool {
+    label.chars().count() > LABEL_MAX || label.contains(char::is_control)
+}
+
+/// The kind that a word of a file means.
+fn kind_of(word: &str) -> Option<DayKind> {
+    match word.trim().to_lowercase().as_str() {
+        "off" | "holiday" | "休" => Some(DayKind::Off),
+        "work" | "workday" | "班" => Some(DayKind::Work),
+        _ => None,
+    }
+}
+
+const KINDS: &str = "write off (or holiday) or work (or workday)";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! What an import makes of a calendar, and what it changes.
+
+use super::{Calendar, Day, Origin};
+use chrono::NaiveDate;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How much of a calendar an import replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The years in the file; other years, and days set by hand, stay.
+    Years,
+    /// Everything.
+    Whole,
+}
+
+/// What becomes of one day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// It was not there.
+    Added(Day),
+    /// It is there no more.
+    Removed(Day),
+    /// It was the first and is the second.
+    Changed(Day, Day),
+}
+
+/// What differs between two states of a calendar.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
+pub struct Difference {
+    /// Days, ascending; a day that only changed its list is none.
+    pub days: BTreeMap<NaiveDate, Change>,
+    /// Years that became complete.
+    pub years_added: BTreeSet<i32>,
+    /// Years that are complete no more.
+    pub years_removed: BTreeSet<i32>,
+    /// Name, weekend or members.
+    pub head: Vec<HeadChange>,
+}
+
+/// A change of what is not a day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HeadChange {
+    /// `name`, `weekend` or `combines`.
+    pub what: &'static str,
+    /// As it was.
+    pub old: String,
+    /// As it is.
+    pub new: String,
+}
+
+impl Difference {
+    /// Whether nothing differs.
+    pub fn is_empty(&self) -> bool {
+        self.days.is_empty()
+            && self.years_added.is_empty()
+            && self.years_removed.is_empty()
+            && self.head.is_empty()
+    }
+}
+
+/// The calendar after `imported` was imported over `old`.
+pub fn merged(old: &Calendar, imported: &Calendar, scope: Scope) -> Calendar {
+    let mut made = imported.clone();
+    match scope {
+        Scope::Whole => {}
+        Scope::Years => {
+            for (date, day) in &old.days {
+                let stays = match day.origin {
+                    Origin::List(year) => !imported.years.contains(&year),
+                    Origin::Hand => true,
+                };
+                let is_hand = day.origin == Origin::Hand;
+                if stays && (is_hand || !imported.days.contains_key(date)) {
+                    made.days.insert(*date, day.clone());
+                }
+            }
+            made.years.extend(&old.years);
+        }
+    }
+    made
+}
+
+/// What differs from `old` to `new`.
+pub fn difference(old: &Calendar, new: &Calendar) -> Difference {
+    let mut days = BTreeMap::new();
+    for date in old.days.keys().chain(new.days.keys()) {
+        let change = match (old.days.get(date), new.days.get(date)) {
+            (Some(old), Some(new)) if same(old, new) => continue,
+            (Some(old), Some(new)) => Change::Changed(old.clone(), new.clone()),
+            (Some(old), None) => Change::Removed(old.clone()),
+            (None, Some(new)) => Change::Added(new.clone()),
+            (None, None) => continue,
+        };
+        days.insert(*date, change);
+    }
+    let head = [
+        ("name", old.name.clone(), new.name.clone()),
+        ("weekend", old.weekend.to_string(), new.weekend.to_string()),
+        ("combines", combined(old), combined(new)),
+    ];
+    let head = head.into_iter().filter(|(_, old, new)| old != new);
+    Difference {
+        days,
+        years_added: new.years.difference(&old.years).copied().collect(),
+        years_removed: old.years.difference(&new.years).copied().collect(),
+        head: head.map(|(what, old, new)| HeadChange { what, old, new }).collect(),
+    }
+}
+
+fn same(old: &Day, new: &Day) -> bool {
+    old.kind == new.kind && old.label == new.label
+}
+
+fn combined(calendar: &Calendar) -> String {
+    let Some(combine) = &calendar.combines else { return String::new() };
+    let members: Vec<&str> = combine.members.iter().map(|m| m.as_str()).collect();
+    format!("{} {}", combine.how.as_str(), members.join(","))
+}

@@ -1,0 +1,108 @@
+//! Calendars in use whose list of days ends too soon.
+
+use super::{CalendarError, Calendars};
+use crate::domain::id::CalendarCode;
+use crate::domain::lang::Lang;
+use chrono::{Datelike as _, NaiveDate};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// The month from which next year's list is asked for: the government announces it in October or
+/// November, and the first batch that needs it runs in January.
+const ASKED_FROM: u32 = 10;
+
+/// What is missing.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lack {
+    /// The calendar itself.
+    Calendar,
+    /// Its list for the present year: days are wrong today.
+    ThisYear(i32),
+    /// Its list for the next year.
+    NextYear(i32),
+}
+
+/// A calendar in use that lacks something.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct CalendarWarning {
+    /// The calendar to import; a member of the one in use where that is combined.
+    pub calendar: CalendarCode,
+    /// What it lacks.
+    pub lack: Lack,
+}
+
+impl CalendarWarning {
+    /// The sentence for people.
+    pub fn words(&self, lang: Lang) -> String {
+        let code = &self.calendar;
+        match self.lack {
+            Lack::Calendar => match lang {
+                Lang::En => format!(
+                    "calendar {code} is in use and not there; import it: procession calendar import \
+                     FILE --code {code}"
+                ),
+                Lang::Zh => format!(
+                    "日历 {code} 在使用中却不存在；请导入：procession calendar import 文件 --code {code}"
+                ),
+            },
+            Lack::ThisYear(year) => match lang {
+                Lang::En => format!(
+                    "calendar {code} has no days for {year}: weekends are taken for days off and \
+                     holidays are not known; import the days of {year}: procession calendar import \
+                     FILE --code {code}"
+                ),
+                Lang::Zh => format!(
+                    "日历 {code} 没有 {year} 年的节假日：只按周末判断，节假日和调休未知；请导入 {year} \
+                     年的数据：procession calendar import 文件 --code {code}"
+                ),
+            },
+            Lack::NextYear(year) => match lang {
+                Lang::En => format!(
+                    "calendar {code} has no days for {year} yet; import the next year's days: \
+                     procession calendar import FILE --code {code}"
+                ),
+                Lang::Zh => format!(
+                    "日历 {code} 还没有 {year} 年的节假日；请导入下一年的数据：procession calendar \
+                     import 文件 --code {code}"
+                ),
+            },
+        }
+    }
+}
+
+impl std::fmt::Display for CalendarWarning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.words(Lang::En))
+    }
+}
+
+/// What the calendars in use lack on the day `today`: the present year's list at any time, the next
+/// year's from October on. Calendars that are kept by hand lack nothing.
+pub fn warnings(
+    calendars: &Calendars,
+    used: &BTreeSet<CalendarCode>,
+    today: NaiveDate,
+) -> Vec<CalendarWarning> {
+    let mut found = BTreeSet::new();
+    let year = today.year();
+    for code in used {
+        let leaves = match calendars.leaves(code) {
+            Ok(leaves) => leaves,
+            Err(CalendarError::Unknown { code, .. }) => {
+                found.insert(CalendarWarning { calendar: code, lack: Lack::Calendar });
+                continue;
+            }
+            Err(_) => continue,
+        };
+        for leaf in leaves.into_iter().filter(|leaf| leaf.is_listed()) {
+            let calendar = leaf.code.clone();
+            if !leaf.years.contains(&year) {
+                found.insert(CalendarWarning { calendar, lack: Lack::ThisYear(year) });
+            } else if today.month() >= ASKED_FROM && !leaf.years.contains(&(year + 1)) {
+                found.insert(CalendarWarning { calendar, lack: Lack::NextYear(year + 1) });
+            }
+        }
+    }
+    found.into_iter().collect()
+}

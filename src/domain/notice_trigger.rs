@@ -1,0 +1,135 @@
+//! What owners hear of schedules: misses, ends, firings that came to nothing. Both languages in one mail,
+//! English first.
+
+use crate::domain::declare::Owner;
+use crate::domain::firing::{Firing, FiringStatus, NewFiring};
+use crate::domain::job::Group;
+use crate::domain::notice::{Notice, one_line, to_each, told};
+use crate::domain::time::{Millis, span_words};
+use crate::domain::trigger::TriggerDef;
+use std::fmt::Write as _;
+
+/// Who may have to hear.
+#[derive(Clone, Debug, Default)]
+pub struct Audience {
+    /// All groups.
+    pub groups: Vec<Group>,
+    /// All owners.
+    pub owners: Vec<Owner>,
+}
+
+/// Planned times that one mail lists; beyond these it gives their number.
+const LISTED: usize = 20;
+
+/// The addresses that hear of a schedule: its own, its owner's where it has none, and those of the
+/// groups that its order names.
+fn heard_by(def: &TriggerDef, audience: &Audience) -> Vec<String> {
+    let mut all = def.notify_email.clone();
+    if all.is_empty() {
+        let owner = audience.owners.iter().find(|o| Some(&o.code) == def.owner.as_ref());
+        all.extend(owner.into_iter().flat_map(|o| o.email.clone()));
+    }
+    let order = def.order.as_ref();
+    let named = |group: &&Group| {
+        order.is_some_and(|order| {
+            order.group.as_ref().is_none_or(|code| *code == group.code)
+                && order.batch_type.as_ref().is_none_or(|t| group.batch_type.as_ref() == Some(t))
+        })
+    };
+    for group in audience.groups.iter().filter(named) {
+        all.extend(told(group, None, &audience.owners));
+    }
+    let mut once = Vec::new();
+    for address in all {
+        if !once.contains(&address) {
+            once.push(address);
+        }
+    }
+    once
+}
+
+/// The mails about planned times that were missed, and which of them fire late.
+pub fn missed(
+    def: &TriggerDef,
+    rows: &[&NewFiring],
+    audience: &Audience,
+    now: Millis,
+) -> Vec<Notice> {
+    let (code, name) = (&def.code, &def.name);
+    let late = rows.iter().filter(|row| row.status == FiringStatus::Pending).count();
+    let (number, left) = (rows.len(), rows.len() - late);
+    let subject = match late {
+        0 => format!("[Procession] {code} missed {number} planned time(s); none fires late"),
+        _ => {
+            format!("[Procession] {code} missed {number} planned time(s); {late} fire(s) late now")
+        }
+    };
+    let mut list = String::new();
+    for row in rows.iter().take(LISTED) {
+        let reason = row.reason.as_deref().unwrap_or("-");
+        let planned = row.planned_at;
+        let behind = span_words(now.since(planned));
+        let until = row.missed_until.map_or_else(String::new, |until| format!(" … {until}"));
+        // Writing to a string cannot fail.
+        let _ = writeln!(list, "  {planned}{until}  ({behind} late / 迟到): {reason}");
+    }
+    if number > LISTED {
+        let _ = writeln!(list, "  … {} more / 另有 {} 次", number - LISTED, number - LISTED);
+    }
+    let body = format!(
+        "Schedule {code} ({name}) missed {number} planned time(s): {late} fire(s) late now, {left} \
+         do(es) not fire.\n\
+         调度 {code} 错过 {number} 次计划时间:补触发 {late} 次,放弃 {left} 次。\n\n\
+         {list}\n\
+         Look / 查看:         procession schedule firings {code}\n\
+         Fire / 手动触发:     procession schedule fire-now {code} --batch-no NUMBER\n"
+    );
+    to_each(heard_by(def, audience), &one_line(&subject), &body, "misfire")
+}
+
+/// The mails about a schedule that will not fire any more.
+pub fn ended(def: &TriggerDef, why: &str, audience: &Audience) -> Vec<Notice> {
+    let (code, name) = (&def.code, &def.name);
+    let subject = format!("[Procession] schedule {code} has ended: {why}");
+    let body = format!(
+        "Schedule {code} ({name}) fires no more: {why}.\n调度 {code} 已停止触发。\n\n\
+         Look / 查看:         procession schedule show {code}\n\
+         Mend / 修改:         procession schedule edit {code}\n"
+    );
+    to_each(heard_by(def, audience), &one_line(&subject), &body, "schedule_ended")
+}
+
+/// The mails about a firing that opened nothing.
+pub fn not_fired(
+    def: &TriggerDef,
+    firing: &Firing,
+    (status, why): (FiringStatus, &str),
+    audience: &Audience,
+) -> Vec<Notice> {
+    let (code, name, planned) = (&def.code, &def.name, firing.planned_at);
+    let (verb, verb_zh) = match status {
+        FiringStatus::Skipped => ("was left out", "已跳过"),
+        FiringStatus::Failed => ("failed", "触发失败"),
+        FiringStatus::Pending
+        | FiringStatus::Waiting
+        | FiringStatus::Fired
+        | FiringStatus::Misfired => ("was not done", "未执行"),
+    };
+    let subject = format!("[Procession] firing of {code} {verb} ({planned})");
+    let body = format!(
+        "The firing of schedule {code} ({name}) planned at {planned} {verb}.\n\
+         调度 {code} 计划于 {planned} 的触发{verb_zh}。\n\n\
+         Why / 原因:          {why}\n\n\
+         Look / 查看:         procession schedule firings {code}\n\
+         Fire / 手动触发:     procession schedule fire-now {code}\n"
+    );
+    let kind = match status {
+        FiringStatus::Skipped => "firing_skipped",
+        FiringStatus::Pending
+        | FiringStatus::Waiting
+        | FiringStatus::Fired
+        | FiringStatus::Misfired
+        | FiringStatus::Failed => "firing_failed",
+    };
+    to_each(heard_by(def, audience), &one_line(&subject), &body, kind)
+}

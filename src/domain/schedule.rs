@@ -1,0 +1,188 @@
+//! When something fires: a schedule with its zone, its calendar, its window and its blackouts.
+//!
+//! Days, windows and blackouts are written in the time of the wall clock of the zone; moments come
+//! out. What is planned for a time of day (cron, rule, once) keeps that time when a calendar moves it
+//! to another day, and meets changes of the clock as [`Cron`](crate::domain::cron) says. Where several
+//! days of a schedule land on one moment, it fires once there.
+
+mod blackout;
+mod check;
+mod days;
+mod error;
+mod reason;
+mod rule;
+mod skipped;
+mod walk;
+mod words;
+mod zone;
+
+pub use blackout::{Blackout, BlackoutTime};
+pub use error::ScheduleError;
+pub use reason::{Pass, Reason, Swallowed};
+pub use rule::{Counted, DayRule, RuleError, Which};
+pub use skipped::Skipped;
+pub use walk::Preview;
+pub use words::TimingWords;
+pub use zone::read_zone;
+
+use crate::domain::calendar::Shift;
+use crate::domain::cron::Cron;
+use crate::domain::id::CalendarCode;
+use crate::domain::id::GroupCode;
+use crate::domain::time::Millis;
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
+use chrono_tz::Tz;
+use serde::{Deserialize, Serialize};
+
+/// What makes it fire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// `cron: 0 0 2 * * ?`
+    Cron(Cron),
+    /// `every_sec: 300`: on a grid that begins at the start of the window, or one step after the
+    /// schedule was made.
+    FixedRate {
+        /// Seconds from one to the next.
+        every_sec: i64,
+    },
+    /// `delay_sec: 300`: so long after the batch of the last firing ended.
+    FixedDelay {
+        /// Seconds from the end of a batch to the next firing.
+        every_sec: i64,
+    },
+    /// `once_at: 2026-12-31T18:00`
+    Once {
+        /// Time of the wall clock.
+        at: NaiveDateTime,
+    },
+    /// `rule: last working day of quarter` with `at: "18:00"`
+    Rule {
+        /// The days.
+        rule: DayRule,
+        /// Time of the wall clock.
+        at: NaiveTime,
+    },
+    /// `event: ledger_closed`: by a call from outside.
+    Event {
+        /// Name of the event.
+        name: String,
+    },
+    /// `manual: true`: by a person alone.
+    Manual,
+    /// `after: {group: month_end, on: success}`: when a batch of another group ends.
+    After {
+        /// That group.
+        group: GroupCode,
+        /// Which ends count.
+        on: Ending,
+    },
+}
+
+/// Which ends of a batch count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// A good one.
+    #[default]
+    Success,
+    /// Any.
+    End,
+}
+
+/// A schedule and all that bears on when it fires. In JSON and YAML as [`TimingWords`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "TimingWords", into = "TimingWords")]
+pub struct Timing {
+    /// What makes it fire.
+    pub schedule: Schedule,
+    /// IANA zone of all times here.
+    pub zone: Tz,
+    /// Says which days are worked.
+    pub calendar: Option<CalendarCode>,
+    /// What becomes of a firing on a day off of the calendar.
+    pub shift: Shift,
+    /// Nothing fires before this time of the wall clock.
+    pub start: Option<NaiveDateTime>,
+    /// Nothing fires at this time of the wall clock or later.
+    pub end: Option<NaiveDateTime>,
+    /// Times in which nothing fires.
+    pub blackouts: Vec<Blackout>,
+}
+
+/// One firing of the clock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Occurrence {
+    /// When it fires; a whole second.
+    pub planned: Millis,
+    /// The day the schedule names, before a calendar moved it; batch numbers are worked out from it.
+    pub nominal: NaiveDate,
+    /// What is worth saying about it; empty for an ordinary one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub why: Vec<Reason>,
+}
+
+/// What a fixed rate and a fixed delay are counted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    /// When the schedule was made.
+    pub created: Millis,
+    /// Planned moment of its last firing.
+    pub last_planned: Option<Millis>,
+    /// When the batch of that firing ended, or it was settled without one; older than `last_planned`,
+    /// or absent, while it has not.
+    pub last_finished: Option<Millis>,
+}
+
+impl Anchor {
+    /// Of a schedule that has never fired.
+    pub fn new(created: Millis) -> Self {
+        Self { created, last_planned: None, last_finished: None }
+    }
+}
+
+impl Schedule {
+    /// Whether the clock makes it fire; otherwise an event, a person or another batch does.
+    pub fn is_clocked(&self) -> bool {
+        match self {
+            Self::Cron(_)
+            | Self::FixedRate { .. }
+            | Self::FixedDelay { .. }
+            | Self::Once { .. }
+            | Self::Rule { .. } => true,
+            Self::Event { .. } | Self::Manual | Self::After { .. } => false,
+        }
+    }
+
+    /// The key under which it is written: `cron`, `every_sec`, `delay_sec`, `once_at`, `rule`,
+    /// `event`, `manual`, `after`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Cron(_) => "cron",
+            Self::FixedRate { .. } => "every_sec",
+            Self::FixedDelay { .. } => "delay_sec",
+            Self::Once { .. } => "once_at",
+            Self::Rule { .. } => "rule",
+            Self::Event { .. } => "event",
+            Self::Manual => "manual",
+            Self::After { .. } => "after",
+        }
+    }
+}
+
+impl Timing {
+    /// `schedule` in `zone`, with no calendar, window or blackouts.
+    pub fn plain(schedule: Schedule, zone: Tz) -> Self {
+        Self {
+            schedule,
+            zone,
+            calendar: None,
+            shift: Shift::Run,
+            start: None,
+            end: None,
+            blackouts: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

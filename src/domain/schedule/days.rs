@@ -1,0 +1,178 @@
+//! Schedules of days and times of day: which days they name, where a calendar lets those land, and
+//! the times on them.
+
+use super::{DayRule, Schedule, ScheduleError, Timing};
+use crate::domain::calendar::{Calendars, Certainty, Landing, Nth, Shift};
+use crate::domain::cron::Clock;
+use crate::domain::cron::Cron;
+use crate::domain::id::CalendarCode;
+use chrono::{Days, NaiveDate, NaiveDateTime, NaiveTime};
+
+/// How many days off are walked over before a schedule counts as one that never fires again; as
+/// weekly ones, 19 years of them.
+const WALK_MAX: usize = 1_000;
+
+/// A schedule of days and times, with the calendar that moves its days.
+#[derive(Clone, Copy)]
+pub(super) struct DayPlan<'a> {
+    named: Named<'a>,
+    calendar: Option<&'a CalendarCode>,
+    shift: Shift,
+    calendars: &'a Calendars,
+}
+
+/// What names the days.
+#[derive(Clone, Copy)]
+enum Named<'a> {
+    Cron(&'a Cron),
+    Once(NaiveDateTime),
+    Rule(DayRule, NaiveTime),
+}
+
+/// Which days of the schedule one firing stands for.
+pub(super) struct Stands {
+    /// The one nearest to the day of the firing.
+    pub(super) nominal: NaiveDate,
+    /// All others, in order.
+    pub(super) others: Vec<NaiveDate>,
+}
+
+impl<'a> DayPlan<'a> {
+    /// `None` for schedules without days of their own.
+    pub(super) fn of(timing: &'a Timing, calendars: &'a Calendars) -> Option<Self> {
+        let named = match &timing.schedule {
+            Schedule::Cron(cron) => Named::Cron(cron),
+            Schedule::Once { at } => Named::Once(*at),
+            Schedule::Rule { rule, at } => Named::Rule(*rule, *at),
+            Schedule::FixedRate { .. }
+            | Schedule::FixedDelay { .. }
+            | Schedule::Event { .. }
+            | Schedule::Manual
+            | Schedule::After { .. } => return None,
+        };
+        let (calendar, shift) = (timing.calendar.as_ref(), timing.shift);
+        Some(Self { named, calendar, shift, calendars })
+    }
+
+    pub(super) fn clock(&self) -> Clock {
+        match self.named {
+            Named::Cron(cron) => cron.clock(),
+            Named::Once(_) | Named::Rule(..) => Clock::AsPlanned,
+        }
+    }
+
+    /// The rule, where one names the days.
+    pub(super) fn rule(&self) -> Option<DayRule> {
+        match self.named {
+            Named::Rule(rule, _) => Some(rule),
+            Named::Cron(_) | Named::Once(_) => None,
+        }
+    }
+
+    /// The first time of the wall clock at or after `from` at which it fires.
+    pub(super) fn wall_from(
+        &self,
+        from: NaiveDateTime,
+    ) -> Result<Option<NaiveDateTime>, ScheduleError> {
+        let first = |day: NaiveDate| Some(day.and_time(self.time_from(NaiveTime::MIN)?));
+        let Some(day) = self.landed_from(from.date())? else { return Ok(None) };
+        if day > from.date() {
+            return Ok(first(day));
+        }
+        if let Some(time) = self.time_from(from.time()) {
+            return Ok(Some(day.and_time(time)));
+        }
+        let Some(tomorrow) = day.succ_opt() else { return Ok(None) };
+        Ok(self.landed_from(tomorrow)?.and_then(first))
+    }
+
+    /// The first time of day at or after `from`, the same on each of its days.
+    fn time_from(&self, from: NaiveTime) -> Option<NaiveTime> {
+        match self.named {
+            Named::Cron(cron) => cron.time_from(from),
+            Named::Once(at) => Some(at.time()).filter(|time| *time >= from),
+            Named::Rule(_, at) => Some(at).filter(|time| *time >= from),
+        }
+    }
+
+    /// The first day on or after `from` that the schedule names, before a calendar moves it.
+    pub(super) fn named_from(&self, from: NaiveDate) -> Result<Option<Nth>, ScheduleError> {
+        let sure = |date| Nth { date, certainty: Certainty::Known };
+        match self.named {
+            Named::Cron(cron) => Ok(cron.day_from(from).map(sure)),
+            Named::Once(at) => Ok(Some(at.date()).filter(|day| *day >= from).map(sure)),
+            Named::Rule(rule, _) => rule.day_from(self.calendars, self.calendar, from),
+        }
+    }
+
+    /// The first day on or after `from` on which it fires. A later named day never lands earlier.
+    fn landed_from(&self, from: NaiveDate) -> Result<Option<NaiveDate>, ScheduleError> {
+        let mut open = match (self.calendar, self.shift) {
+            (Some(code), Shift::Next) => self.after_last_work(code, from)?,
+            (Some(_), Shift::Run | Shift::Skip | Shift::Previous) | (None, _) => from,
+        };
+        for _ in 0..WALK_MAX {
+            let Some(named) = self.named_from(open)? else { return Ok(None) };
+            let landing = match self.calendar {
+                Some(code) if self.shift != Shift::Run => {
+                    self.calendars.shift(code, named.date, self.shift)?.0
+                }
+                Some(_) | None => Landing::Stays,
+            };
+            match landing {
+                Landing::Stays => return Ok(Some(named.date)),
+                Landing::Moved(day) if day >= from => return Ok(Some(day)),
+                Landing::Moved(_) | Landing::Skipped => {}
+            }
+            let Some(next) = named.date.succ_opt() else { return Ok(None) };
+            open = next;
+        }
+        Ok(None)
+    }
+
+    /// The first day whose next working day is `day` or later.
+    fn after_last_work(
+        &self,
+        code: &CalendarCode,
+        day: NaiveDate,
+    ) -> Result<NaiveDate, ScheduleError> {
+        let Some(before) = day.pred_opt() else { return Ok(day) };
+        Ok(match self.calendars.shift(code, before, Shift::Previous)?.0 {
+            Landing::Stays | Landing::Skipped => day,
+            Landing::Moved(worked) => worked.succ_opt().unwrap_or(day),
+        })
+    }
+
+    /// The last day whose working day before is `day` or earlier.
+    fn before_next_work(
+        &self,
+        code: &CalendarCode,
+        day: NaiveDate,
+    ) -> Result<NaiveDate, ScheduleError> {
+        let Some(after) = day.succ_opt() else { return Ok(day) };
+        Ok(match self.calendars.shift(code, after, Shift::Next)?.0 {
+            Landing::Stays | Landing::Skipped => day,
+            Landing::Moved(worked) => worked.pred_opt().unwrap_or(day),
+        })
+    }
+
+    /// Which days a firing on `day` stands for. Days that land on one day land on the same moments,
+    /// since every day of a schedule has the same times.
+    pub(super) fn stands(&self, day: NaiveDate) -> Result<Stands, ScheduleError> {
+        let (first, last) = match (self.calendar, self.shift) {
+            (Some(code), Shift::Next) => (self.after_last_work(code, day)?, day),
+            (Some(code), Shift::Previous) => (day, self.before_next_work(code, day)?),
+            (Some(_), Shift::Run | Shift::Skip) | (None, _) => (day, day),
+        };
+        let mut found = Vec::new();
+        let mut open = first;
+        while let Some(named) = self.named_from(open)?.filter(|nth| nth.date <= last) {
+            found.push(named.date);
+            let Some(next) = named.date.checked_add_days(Days::new(1)) else { break };
+            open = next;
+        }
+        let nearest = (0..found.len()).min_by_key(|at| (found[*at] - day).abs());
+        let nominal = nearest.map_or(day, |at| found.remove(at));
+        Ok(Stands { nominal, others: found })
+    }
+}

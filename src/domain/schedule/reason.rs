@@ -1,0 +1,157 @@
+//! Why an occurrence is when it is, or does not take place, in words.
+
+use crate::domain::id::CalendarCode;
+use crate::domain::lang::Lang;
+use chrono::{Datelike as _, NaiveDate, NaiveDateTime, Weekday};
+use serde::Serialize;
+
+/// Something worth saying about an occurrence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "reason")]
+pub enum Reason {
+    /// A calendar moved it off a day.
+    Shifted {
+        /// The day the schedule names.
+        from: NaiveDate,
+        /// Holiday's name, if that day is one; a weekend day has none.
+        holiday: Option<String>,
+    },
+    /// Other days of the schedule land here as well, and fire with it.
+    AlsoFor {
+        /// These.
+        days: Vec<NaiveDate>,
+    },
+    /// The rule that names the day, with the period: `last working day of 2026Q3`.
+    Rule {
+        /// In words of the rule.
+        text: String,
+    },
+    /// The calendar has no list for that year, so weekdays were taken; it may move.
+    Assumed {
+        /// The calendar.
+        calendar: CalendarCode,
+        /// The year.
+        year: i32,
+    },
+    /// The time of the wall clock does not occur that day; this is the first moment after the gap.
+    Gap {
+        /// The time.
+        wall: NaiveDateTime,
+    },
+    /// The time of the wall clock occurs twice that day.
+    Overlap {
+        /// Which of the two this is.
+        pass: Pass,
+    },
+}
+
+/// Which of two moments with the same time of the wall clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pass {
+    /// Before the clocks are put back.
+    First,
+    /// After.
+    Second,
+}
+
+/// Why an occurrence does not take place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "reason")]
+pub enum Swallowed {
+    /// A day off, with `shift: skip`.
+    DayOff {
+        /// The day.
+        day: NaiveDate,
+        /// Holiday's name, if it is one.
+        holiday: Option<String>,
+    },
+    /// A blackout.
+    Blackout {
+        /// The blackout, as written.
+        text: String,
+        /// What it is for.
+        because: Option<String>,
+    },
+    /// Before the start or after the end of the schedule's window.
+    Window,
+}
+
+impl Reason {
+    /// In the user's language, without a full stop.
+    pub fn words(&self, lang: Lang) -> String {
+        let zh = lang == Lang::Zh;
+        match self {
+            Self::Shifted { from, holiday } => {
+                let off = off_words(*from, holiday.as_deref(), lang);
+                if zh {
+                    format!("由 {from}（{off}）顺移")
+                } else {
+                    format!("moved from {from}, {off}")
+                }
+            }
+            Self::AlsoFor { days } => {
+                let days: Vec<String> = days.iter().map(NaiveDate::to_string).collect();
+                let days = days.join(lang.pick(", ", "、"));
+                if zh {
+                    format!("同时代表 {days}")
+                } else {
+                    format!("stands for {days} as well")
+                }
+            }
+            Self::Rule { text } => text.clone(),
+            Self::Assumed { calendar, year } if zh => {
+                format!("日历 {calendar} 没有 {year} 年的数据，按星期推算")
+            }
+            Self::Assumed { calendar, year } => {
+                format!("assumed: calendar {calendar} has no days for {year}")
+            }
+            Self::Gap { wall } if zh => format!("{wall} 因拨快时钟不存在，取其后第一刻"),
+            Self::Gap { wall } => {
+                format!("{wall} does not exist that day, the first moment after the gap")
+            }
+            Self::Overlap { pass: Pass::First } => lang
+                .pick("first of two moments of that time", "该时刻出现两次，取第一次")
+                .to_owned(),
+            Self::Overlap { pass: Pass::Second } => lang
+                .pick("second of two moments of that time", "该时刻出现两次，此为第二次")
+                .to_owned(),
+        }
+    }
+}
+
+impl Swallowed {
+    /// In the user's language, without a full stop.
+    pub fn words(&self, lang: Lang) -> String {
+        match self {
+            Self::DayOff { day, holiday } => {
+                let off = off_words(*day, holiday.as_deref(), lang);
+                format!("{} {day}, {off}", lang.pick("day off:", "非工作日："))
+            }
+            Self::Blackout { text, because } => {
+                let because = because.as_ref().map_or_else(String::new, |b| format!(" ({b})"));
+                format!("{} {text}{because}", lang.pick("blackout", "禁止窗口"))
+            }
+            Self::Window => {
+                lang.pick("outside start and end of the schedule", "不在生效起止时间内").to_owned()
+            }
+        }
+    }
+}
+
+/// The holiday, or the weekday.
+fn off_words(day: NaiveDate, holiday: Option<&str>, lang: Lang) -> String {
+    if let Some(holiday) = holiday {
+        return holiday.to_owned();
+    }
+    let (en, zh) = match day.weekday() {
+        Weekday::Mon => ("a Monday off", "周一休"),
+        Weekday::Tue => ("a Tuesday off", "周二休"),
+        Weekday::Wed => ("a Wednesday off", "周三休"),
+        Weekday::Thu => ("a Thursday off", "周四休"),
+        Weekday::Fri => ("a Friday off", "周五休"),
+        Weekday::Sat => ("a Saturday", "周六"),
+        Weekday::Sun => ("a Sunday", "周日"),
+    };
+    lang.pick(en, zh).to_owned()
+}

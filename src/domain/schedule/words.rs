@@ -1,0 +1,267 @@
+//! A schedule as it is written in JSON and YAML.
+
+use super::{Blackout, DayRule, Ending, Schedule, ScheduleError, Timing, read_zone};
+use crate::domain::calendar::Shift;
+use crate::domain::cron::Cron;
+use crate::domain::id::CalendarCode;
+use crate::domain::id::GroupCode;
+use crate::domain::text::clip;
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime, Timelike as _};
+use chrono_tz::Tz;
+use serde::{Deserialize, Serialize};
+
+/// Longest interval, ten years of seconds; whatever is longer is a mistake.
+pub(super) const EVERY_MAX: i64 = 3_653 * 86_400;
+/// Longest name of an event.
+const EVENT_MAX: usize = 100;
+
+/// The keys of a [`Timing`], flat: exactly one of `cron`, `every_sec`, `delay_sec`, `once_at`, `rule`
+/// (with `at`), `event`, `manual` and `after`, and beside it `time_zone`, `calendar`, `shift`, `start`,
+/// `end`, `blackouts`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TimingWords {
+    /// `0 0 2 * * ?`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cron: Option<String>,
+    /// Fixed rate, seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every_sec: Option<i64>,
+    /// Fixed delay, seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_sec: Option<i64>,
+    /// `2026-12-31T18:00`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub once_at: Option<String>,
+    /// `last working day of quarter`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// Time of day of `rule`: `18:00`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// Name of an event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
+    /// `true`: by hand alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manual: Option<bool>,
+    /// Another group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<AfterWords>,
+    /// IANA name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
+    /// Code of a calendar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calendar: Option<CalendarCode>,
+    /// `run`, `skip`, `next`, `previous`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shift: Option<Shift>,
+    /// First moment, `2026-12-31T18:00` or `2026-12-31`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<String>,
+    /// First moment behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<String>,
+    /// Times in which nothing fires.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub blackouts: Vec<Blackout>,
+}
+
+/// `after: month_end`, or `after: {group: month_end, on: end}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum AfterWords {
+    /// The group alone: after a success.
+    Group(GroupCode),
+    /// With the ends that count.
+    Full {
+        /// The group.
+        group: GroupCode,
+        /// `success` or `end`.
+        #[serde(default)]
+        on: Ending,
+    },
+}
+
+impl TimingWords {
+    /// Checked and read; `zone` is taken where no `time_zone` is written.
+    ///
+    /// # Errors
+    /// Each names its key and what to write. What needs calendars or the present time is left to
+    /// [`Timing::check`].
+    pub fn read(self, zone: Option<Tz>) -> Result<Timing, ScheduleError> {
+        let zone = match &self.time_zone {
+            Some(word) => read_zone(word)?,
+            None => zone.ok_or(ScheduleError::NoZone)?,
+        };
+        let moment = |key, text: &Option<String>| -> Result<_, ScheduleError> {
+            text.as_deref().map(|text| wall_time(key, text)).transpose()
+        };
+        let (start, end) = (moment("start", &self.start)?, moment("end", &self.end)?);
+        if let (Some(start), Some(end)) = (start, end)
+            && end <= start
+        {
+            return Err(ScheduleError::Window { start, end });
+        }
+        Ok(Timing {
+            schedule: self.schedule()?,
+            zone,
+            calendar: self.calendar,
+            shift: self.shift.unwrap_or_default(),
+            start,
+            end,
+            blackouts: self.blackouts,
+        })
+    }
+
+    fn schedule(&self) -> Result<Schedule, ScheduleError> {
+        let manual = self.manual == Some(true);
+        let kinds = [
+            ("cron", self.cron.is_some()),
+            ("every_sec", self.every_sec.is_some()),
+            ("delay_sec", self.delay_sec.is_some()),
+            ("once_at", self.once_at.is_some()),
+            ("rule", self.rule.is_some()),
+            ("event", self.event.is_some()),
+            ("manual", manual),
+            ("after", self.after.is_some()),
+        ];
+        let kinds: Vec<&str> =
+            kinds.iter().filter(|(_, here)| *here).map(|(key, _)| *key).collect();
+        if kinds.len() != 1 {
+            return Err(ScheduleError::Kinds(kinds));
+        }
+        if self.at.is_some() && self.rule.is_none() {
+            let what = "at goes with rule alone".to_owned();
+            let cure = "a cron has its time in its fields, once_at in itself; leave at away";
+            return Err(ScheduleError::Key { what, cure });
+        }
+        if let Some(cron) = &self.cron {
+            return Ok(Schedule::Cron(Cron::parse(cron)?));
+        }
+        if let Some(sec) = self.every_sec {
+            return Ok(Schedule::FixedRate { every_sec: every("every_sec", sec)? });
+        }
+        if let Some(sec) = self.delay_sec {
+            return Ok(Schedule::FixedDelay { every_sec: every("delay_sec", sec)? });
+        }
+        if let Some(at) = &self.once_at {
+            return Ok(Schedule::Once { at: wall_time("once_at", at)? });
+        }
+        if let Some(rule) = &self.rule {
+            return self.rule(rule);
+        }
+        if let Some(name) = &self.event {
+            return event(name);
+        }
+        Ok(match &self.after {
+            None => Schedule::Manual,
+            Some(AfterWords::Group(group)) => {
+                Schedule::After { group: group.clone(), on: Ending::Success }
+            }
+            Some(AfterWords::Full { group, on }) => {
+                Schedule::After { group: group.clone(), on: *on }
+            }
+        })
+    }
+
+    fn rule(&self, rule: &str) -> Result<Schedule, ScheduleError> {
+        let Some(at) = &self.at else {
+            let what = format!("rule '{}' has no time of day", clip(rule, 100));
+            return Err(ScheduleError::Key { what, cure: "add at: \"18:00\"" });
+        };
+        Ok(Schedule::Rule { rule: DayRule::parse(rule)?, at: time_of_day("at", at)? })
+    }
+}
+
+fn every(key: &'static str, sec: i64) -> Result<i64, ScheduleError> {
+    if (1..=EVERY_MAX).contains(&sec) {
+        return Ok(sec);
+    }
+    Err(ScheduleError::Every { key, sec, max: EVERY_MAX })
+}
+
+fn event(name: &str) -> Result<Schedule, ScheduleError> {
+    let name = name.trim();
+    if name.is_empty() || name.chars().count() > EVENT_MAX || name.chars().any(char::is_control) {
+        let what = format!("event '{}' is not a name", clip(name, 100));
+        return Err(ScheduleError::Key { what, cure: "write 1 to 100 characters on one line" });
+    }
+    Ok(Schedule::Event { name: name.to_owned() })
+}
+
+/// Reads `2026-12-31T18:00:30`, with a blank for the T, without seconds, or a date for its midnight.
+pub(super) fn wall_time(key: &'static str, text: &str) -> Result<NaiveDateTime, ScheduleError> {
+    let text = text.trim();
+    let forms = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
+    let found = forms.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
+    let found = found.or_else(|| {
+        let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
+        Some(day.and_time(NaiveTime::MIN))
+    });
+    // A leap second is a 60 for chrono and no time of any clock here.
+    found.filter(|at| at.nanosecond() == 0).ok_or_else(|| ScheduleError::Time {
+        key,
+        text: clip(text, 100),
+        wanted: "a date and time of the schedule's zone; write 2026-12-31T18:00, without an offset",
+    })
+}
+
+/// Reads `18:00` or `18:00:30`.
+pub(super) fn time_of_day(key: &'static str, text: &str) -> Result<NaiveTime, ScheduleError> {
+    let text = text.trim();
+    let forms = ["%H:%M:%S", "%H:%M"];
+    let found = forms.iter().find_map(|form| NaiveTime::parse_from_str(text, form).ok());
+    found.filter(|at| at.nanosecond() == 0).ok_or_else(|| ScheduleError::Time {
+        key,
+        text: clip(text, 100),
+        wanted: "a time of day; write 18:00 or 18:00:30, in quotes",
+    })
+}
+
+/// As [`wall_time`] reads it.
+pub(super) fn wall_text(at: NaiveDateTime) -> String {
+    at.format("%Y-%m-%dT%H:%M:%S").to_string()
+}
+
+/// As [`time_of_day`] reads it.
+pub(super) fn time_text(at: NaiveTime) -> String {
+    let form = if at.second() == 0 { "%H:%M" } else { "%H:%M:%S" };
+    at.format(form).to_string()
+}
+
+impl TryFrom<TimingWords> for Timing {
+    type Error = ScheduleError;
+    fn try_from(words: TimingWords) -> Result<Self, ScheduleError> {
+        words.read(None)
+    }
+}
+
+impl From<Timing> for TimingWords {
+    fn from(timing: Timing) -> Self {
+        let mut words = Self {
+            time_zone: Some(timing.zone.name().to_owned()),
+            calendar: timing.calendar,
+            shift: (timing.shift != Shift::Run).then_some(timing.shift),
+            start: timing.start.map(wall_text),
+            end: timing.end.map(wall_text),
+            blackouts: timing.blackouts,
+            ..Self::default()
+        };
+        match timing.schedule {
+            Schedule::Cron(cron) => words.cron = Some(cron.into()),
+            Schedule::FixedRate { every_sec } => words.every_sec = Some(every_sec),
+            Schedule::FixedDelay { every_sec } => words.delay_sec = Some(every_sec),
+            Schedule::Once { at } => words.once_at = Some(wall_text(at)),
+            Schedule::Rule { rule, at } => {
+                words.rule = Some(rule.to_string());
+                words.at = Some(time_text(at));
+            }
+            Schedule::Event { name } => words.event = Some(name),
+            Schedule::Manual => words.manual = Some(true),
+            Schedule::After { group, on } => words.after = Some(AfterWords::Full { group, on }),
+        }
+        words
+    }
+}

@@ -1,0 +1,255 @@
+//! The core's two loops: one plans ahead under the lock, the other turns the ring and fires.
+//!
+//! They meet at a channel of firings that are rows already, so that a pass which hangs at the database
+//! delays no firing that was decided before. What is in memory is never the truth: rows that this
+//! process drops, or another left behind, are found by the look and fired once.
+
+use crate::domain::firing::{Firing, FiringId};
+use crate::domain::ring::TimeRing;
+use crate::domain::time::Millis;
+use crate::engine::clock::Clock;
+use crate::engine::heartbeat::Life;
+use crate::engine::hints::Hints;
+use crate::engine::meter::Meter;
+use crate::engine::trigger::planner::{AHEAD_MS, Planner};
+use crate::engine::trigger::pools::Pools;
+use crate::store::hint::Topic;
+use crate::store::trigger::{self, Outlook};
+use crate::store::{Db, firing};
+use anyhow::{Context as _, Result};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+/// A firing that is so late is nobody's: whoever had it is dead or stalled.
+const LOST_MS: i64 = 2_000;
+/// Firings that are taken over at one look.
+const LOST_MOST: u32 = 5_000;
+/// Firings in memory; what is beyond stays a row until there is room.
+const HELD_MAX: usize = 100_000;
+/// Between two looks while something is near, and when nothing is.
+const LOOK_MS: (i64, i64) = (1_000, 2_000);
+/// Between two looks at firings that wait for a batch, unless a batch ends.
+const WAIT_MS: i64 = 2_000;
+
+/// Plans: looks what is near, passes, finds what others lost.
+pub struct Planning {
+    db: Db,
+    clock: Clock,
+    meter: Arc<Meter>,
+    planner: Planner,
+    hints: Hints,
+    life: watch::Receiver<Life>,
+    waited_at: Millis,
+}
+
+/// What one look came to.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Firings to be put on the ring; those that wait for a batch are due at once.
+    pub firings: Vec<Firing>,
+    /// When to look again.
+    pub again_at: Millis,
+}
+
+/// Turns the ring and fires.
+pub struct Ticking {
+    clock: Clock,
+    meter: Arc<Meter>,
+    ring: TimeRing<Firing>,
+    held: HashSet<FiringId>,
+    pools: Pools,
+    life: watch::Receiver<Life>,
+}
+
+/// The trigger core of one process.
+pub struct TriggerCore {
+    /// Plans.
+    pub planning: Planning,
+    /// Fires.
+    pub ticking: Ticking,
+}
+
+impl Planning {
+    pub(super) fn new(
+        (db, clock, meter): (Db, Clock, Arc<Meter>),
+        planner: Planner,
+        hints: Hints,
+        life: watch::Receiver<Life>,
+    ) -> Self {
+        Self { db, clock, meter, planner, hints, life, waited_at: Millis(0) }
+    }
+
+    /// One look, and what it asks for.
+    pub async fn beat(&mut self) -> Result<Found> {
+        let now = self.clock.now();
+        if self.life.borrow().is_fenced {
+            return Ok(Found { firings: Vec::new(), again_at: now.plus(LOOK_MS.0) });
+        }
+        let Outlook { next, pending, waiting } = self.outlook().await?;
+        let mut found = Found::default();
+        if pending.is_some_and(|at| at <= now.plus(-LOST_MS)) {
+            let mut tx = self.db.read().await?;
+            found.firings = firing::overdue(&mut tx, now.plus(-LOST_MS), LOST_MOST).await?;
+            self.meter.overdue(found.firings.len());
+        }
+        if waiting.is_some() && now >= self.waited_at {
+            let mut tx = self.db.read().await?;
+            found.firings.extend(firing::waiting_first(&mut tx, LOST_MOST).await?);
+            self.waited_at = now.plus(WAIT_MS);
+        }
+        let mut more = false;
+        if next.is_some_and(|at| at <= now.plus(AHEAD_MS)) {
+            let pass = self.planner.pass().await?;
+            more = pass.more;
+            found.firings.extend(pass.firings);
+        }
+        let near = next.is_some_and(|at| at <= now.plus(2 * AHEAD_MS)) || pending.is_some();
+        found.again_at = match (more, near) {
+            (true, _) => now,
+            (false, true) => now.plus(LOOK_MS.0),
+            (false, false) => now.plus(LOOK_MS.1),
+        };
+        Ok(found)
+    }
+
+    async fn outlook(&self) -> Result<Outlook> {
+        let mut tx = self.db.read().await?;
+        trigger::outlook(&mut tx).await
+    }
+
+    /// Beats until it is told to stop. No error ends it.
+    async fn run(mut self, ring: mpsc::UnboundedSender<Vec<Firing>>, stop: CancellationToken) {
+        let mut failures = 0u32;
+        while !stop.is_cancelled() {
+            self.meter.loop_turned("planner", self.clock.uptime());
+            let again_at = match self.beat().await {
+                Ok(found) => {
+                    failures = 0;
+                    if !found.firings.is_empty() && ring.send(found.firings).is_err() {
+                        break;
+                    }
+                    found.again_at
+                }
+                Err(error) => {
+                    failures += 1;
+                    tracing::warn!(
+                        error = format!("{error:#}"),
+                        "nothing was planned; trying again"
+                    );
+                    self.meter.beat_failed("planner");
+                    // 200 ms, 400 ms, then each second: a second late is a second too many.
+                    self.clock.now().plus((100i64 << failures.min(4)).min(1_000))
+                }
+            };
+            tokio::select! {
+                _ = self.hints.wait(&[Topic::Trigger], again_at) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+        self.meter.loop_ended("planner");
+    }
+}
+
+impl Ticking {
+    pub(super) fn new(
+        clock: Clock,
+        meter: Arc<Meter>,
+        pools: Pools,
+        life: watch::Receiver<Life>,
+    ) -> Self {
+        let ring = TimeRing::new(clock.now());
+        Self { clock, meter, ring, held: HashSet::new(), pools, life }
+    }
+
+    /// Puts firings on the ring; those that it has stay as they are.
+    pub fn take(&mut self, firings: Vec<Firing>) {
+        for firing in firings {
+            if self.held.len() < HELD_MAX && self.held.insert(firing.firing_id) {
+                self.ring.push(firing.fire_at, firing);
+            }
+        }
+        self.meter.ring(self.ring.len());
+    }
+
+    /// Hands what has come to its time to the pools. Nothing while the lease is lost: others do it.
+    pub fn turn(&mut self) {
+        if self.life.borrow().is_fenced {
+            return;
+        }
+        failpoint!("ring.tick");
+        for (_, firing) in self.ring.turn(self.clock.now()) {
+            self.pools.put(firing);
+        }
+        self.meter.ring(self.ring.len());
+    }
+
+    /// One turn, and all that it sets off is waited for; for whoever beats by hand.
+    pub async fn beat(&mut self) {
+        self.turn();
+        while let Some((ended, again)) = self.pools.next().await {
+            self.settle(ended, again);
+        }
+    }
+
+    fn settle(&mut self, ended: Vec<FiringId>, again: Vec<Firing>) {
+        for id in ended {
+            self.held.remove(&id);
+        }
+        self.take(again);
+    }
+
+    /// Turns until it is told to stop; what is on its way to a handler then is waited for. The rest
+    /// are rows, and others find them.
+    async fn run(
+        mut self,
+        mut from: mpsc::UnboundedReceiver<Vec<Firing>>,
+        stop: CancellationToken,
+    ) {
+        loop {
+            self.meter.loop_turned("ring", self.clock.uptime());
+            if stop.is_cancelled() {
+                break;
+            }
+            self.turn();
+            let now = self.clock.now();
+            let until = self.ring.next().map_or(1_000, |at| at.since(now).clamp(1, 1_000));
+            tokio::select! {
+                Some(firings) = from.recv() => self.take(firings),
+                Some((ended, again)) = self.pools.next() => self.settle(ended, again),
+                () = tokio::time::sleep(Duration::from_millis(until.unsigned_abs())) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+        self.pools.close();
+        while self.pools.next().await.is_some() {}
+        self.meter.loop_ended("ring");
+    }
+}
+
+impl TriggerCore {
+    /// One beat of each, by hand: looks, passes, turns, and waits for all that fires.
+    pub async fn beat(&mut self) -> Result<()> {
+        let found = self.planning.beat().await.context("plan")?;
+        self.ticking.take(found.firings);
+        self.ticking.beat().await;
+        Ok(())
+    }
+
+    /// Runs until it is told to stop, and leaves in order then.
+    pub async fn run(self, stop: CancellationToken) {
+        let (ring, from) = mpsc::unbounded_channel();
+        let planning = tokio::spawn(self.planning.run(ring, stop.clone()));
+        self.ticking.run(from, stop).await;
+        if let Err(error) = planning.await {
+            tracing::error!(%error, "the planner broke down");
+        }
+    }
+
+    /// How many firings are in memory.
+    pub fn held(&self) -> usize {
+        self.ticking.held.len()
+    }
+}

@@ -1,0 +1,260 @@
+//! Fires: takes firings whose time has come and hands them to their handlers.
+//!
+//! Those that need nothing but their row are fired by one statement for all that wait. Those that open
+//! batches go one transaction each, through two pools of XXL-JOB's kind: a schedule that was slow more
+//! than ten times in a minute goes through the slow one, so that it delays no other. What does not fit
+//! waits in memory, and its row waits for ever: nothing is dropped.
+
+use crate::domain::firing::{Firing, FiringStatus, TriggerId};
+use crate::domain::id::NodeId;
+use crate::domain::job::Definition;
+use crate::domain::time::Millis;
+use crate::domain::trigger::{NOOP, QUEUE_DISPATCHER, Trigger};
+use crate::engine::clock::Clock;
+use crate::engine::meter::Meter;
+use crate::engine::trigger::hand_over::{Handed, Try};
+use crate::store::firing::{self, Settled};
+use crate::store::{self, Db, epoch, job, trigger};
+use anyhow::{Context as _, Result};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Longer than this a try counts as slow. XXL-JOB's figure.
+const SLOW_MS: i64 = 500;
+/// After so many slow tries in a minute a schedule goes through the slow pool. XXL-JOB's figure.
+const SLOW_MOST: u32 = 10;
+/// How long a firing waits whose database was away or asked to try again; that is no try of its own.
+const AWAY_MS: i64 = 1_000;
+
+/// Fires.
+pub struct Firer {
+    pub(super) db: Db,
+    pub(super) clock: Clock,
+    pub(super) node: NodeId,
+    pub(super) meter: Arc<Meter>,
+    /// The definition as it was when so many changes had been counted.
+    defs: Mutex<Option<(i64, Arc<Definition>)>>,
+    slow: Mutex<Slow>,
+}
+
+/// How often each schedule was slow in the present minute.
+#[derive(Default)]
+struct Slow {
+    minute: i64,
+    counts: HashMap<TriggerId, u32>,
+}
+
+/// Which pool a firing goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// One statement for all of them.
+    Together,
+    /// The pool of those that are quick.
+    Fast,
+    /// The pool of those that were slow lately.
+    Slow,
+}
+
+impl Firer {
+    /// Fires for this process.
+    pub fn new(db: Db, clock: Clock, node: NodeId, meter: Arc<Meter>) -> Self {
+        let slow = Mutex::new(Slow::default());
+        Self { db, clock, node, meter, defs: Mutex::new(None), slow }
+    }
+
+    /// Which way a firing goes.
+    pub fn lane(&self, firing: &Firing) -> Lane {
+        if firing.handler == NOOP {
+            return Lane::Together;
+        }
+        let slow = self.slow.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_slow = slow.minute == minute(self.clock.now())
+            && slow.counts.get(&firing.trigger_id).is_some_and(|count| *count > SLOW_MOST);
+        if is_slow { Lane::Slow } else { Lane::Fast }
+    }
+
+    /// Fires all of these, which need nothing but their rows, in one statement. Gives them back when the
+    /// database is away.
+    pub async fn fire_together(&self, firings: Vec<Firing>) -> Vec<Firing> {
+        match self.write_together(&firings).await {
+            Ok(()) => Vec::new(),
+            Err(error) => {
+                tracing::warn!(error = format!("{error:#}"), "firings are not written; trying on");
+                let at = self.clock.now().plus(AWAY_MS);
+                firings.into_iter().map(|f| Firing { fire_at: at, ..f }).collect()
+            }
+        }
+    }
+
+    async fn write_together(&self, firings: &[Firing]) -> Result<()> {
+        let mut ids: Vec<_> = firings.iter().map(|f| f.firing_id).collect();
+        // In one order everywhere, so that two processes with the same rows do not lock each other out.
+        ids.sort_unstable();
+        let mut tx = self.db.begin().await?;
+        let now = self.clock.now();
+        let found = firing::fire_all(&mut tx, &ids, &self.node, now).await?;
+        failpoint!("fire.cas");
+        tx.commit().await.context("fire")?;
+        let done = self.clock.now();
+        if found < u64::try_from(ids.len())? {
+            tracing::debug!(found, wanted = ids.len(), "another process fired some of these");
+        }
+        for firing in firings {
+            self.count(firing, FiringStatus::Fired, done);
+        }
+        Ok(())
+    }
+
+    /// Fires one. Gives it back, with the time of its next try, when it is not settled.
+    pub async fn fire_one(&self, firing: Firing) -> Option<Firing> {
+        let began = self.clock.uptime();
+        let left = self.try_one(&firing).await;
+        let took = self.clock.uptime().since(began);
+        if took > SLOW_MS {
+            self.was_slow(firing.trigger_id);
+        }
+        match left {
+            Ok(left) => left,
+            Err(error) => {
+                tracing::warn!(
+                    firing_id = firing.firing_id.0,
+                    error = format!("{error:#}"),
+                    "a firing could not be settled; trying again"
+                );
+                let fire_at = self.clock.now().plus(AWAY_MS);
+                Some(Firing { fire_at, ..firing })
+            }
+        }
+    }
+
+    async fn try_one(&self, firing: &Firing) -> Result<Option<Firing>> {
+        let Some(trigger) = self.trigger(firing.trigger_id).await? else {
+            return self.drop_one(firing, "the schedule was removed").await.map(|()| None);
+        };
+        let now = self.clock.now();
+        let this = Try { firer: self, trigger: &trigger, firing, now };
+        if firing.handler != QUEUE_DISPATCHER {
+            let said = format!("handler {} is not known to this version", firing.handler);
+            this.give_up(FiringStatus::Failed, &said).await?;
+            return Ok(None);
+        }
+        let limit = Duration::from_secs(trigger.def.timeout_sec.into());
+        let tried = tokio::time::timeout(limit, this.run()).await;
+        let error = match tried {
+            Ok(Ok(handed)) => {
+                self.count_handed(firing, handed);
+                return Ok(None);
+            }
+            Ok(Err(error)) if store::is_transient(&error) => return Err(error),
+            Ok(Err(error)) => error,
+            Err(_) => anyhow::anyhow!("the try took longer than {} s", trigger.def.timeout_sec),
+        };
+        let said = format!("{error:#}");
+        if let Some(status) = Try::refusal(&error) {
+            let handed = this.give_up(status, &said).await?;
+            self.count_handed(firing, handed);
+            return Ok(None);
+        }
+        if firing.attempt >= trigger.def.retry_count {
+            let handed = this.give_up(FiringStatus::Failed, &said).await?;
+            self.count_handed(firing, handed);
+            return Ok(None);
+        }
+        self.again(firing, &trigger, &said).await
+    }
+
+    /// Writes that a firing is tried again later.
+    async fn again(
+        &self,
+        firing: &Firing,
+        trigger: &Trigger,
+        said: &str,
+    ) -> Result<Option<Firing>> {
+        let now = self.clock.now();
+        let fire_at = now.plus(i64::from(trigger.def.retry_delay_sec) * 1_000);
+        let to = Settled {
+            status: FiringStatus::Pending,
+            fire_at,
+            attempt: firing.attempt + 1,
+            batch_no: None,
+            reason: Some(said),
+        };
+        let mut tx = self.db.begin().await?;
+        let is_ours = firing::settle(&mut tx, firing, &to, &self.node, now).await?;
+        tx.commit().await?;
+        tracing::warn!(
+            schedule = trigger.def.code.as_str(),
+            error = said,
+            "a firing is tried again"
+        );
+        let attempt = firing.attempt + 1;
+        let status = FiringStatus::Pending;
+        Ok(is_ours.then(|| Firing { fire_at, attempt, status, ..firing.clone() }))
+    }
+
+    async fn drop_one(&self, firing: &Firing, why: &str) -> Result<()> {
+        let to = Settled {
+            status: FiringStatus::Skipped,
+            fire_at: firing.fire_at,
+            attempt: firing.attempt,
+            batch_no: None,
+            reason: Some(why),
+        };
+        let mut tx = self.db.begin().await?;
+        let now = self.clock.now();
+        firing::settle(&mut tx, firing, &to, &self.node, now).await?;
+        tx.commit().await?;
+        self.count(firing, FiringStatus::Skipped, now);
+        Ok(())
+    }
+
+    /// The schedule of a firing as it is now.
+    async fn trigger(&self, id: TriggerId) -> Result<Option<Trigger>> {
+        let mut tx = self.db.read().await?;
+        match trigger::by_ids(&mut tx, &[id]).await?.pop() {
+            Some((_, Ok(found))) => Ok(Some(found)),
+            Some((_, Err(said))) => Err(anyhow::anyhow!("the schedule cannot be read: {said}")),
+            None => Ok(None),
+        }
+    }
+
+    /// The definition as it is now; read anew only after a change.
+    pub(super) async fn definition(&self) -> Result<Arc<Definition>> {
+        let mut tx = self.db.read().await?;
+        let now = epoch::read(&mut tx).await?;
+        if let Some((at, defs)) = &*self.defs.lock().unwrap_or_else(PoisonError::into_inner)
+            && *at == now
+        {
+            return Ok(defs.clone());
+        }
+        let defs = Arc::new(job::definition(&mut tx).await?);
+        // The count from before it was read: a change meanwhile makes it be read once more.
+        *self.defs.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, defs.clone()));
+        Ok(defs)
+    }
+
+    fn was_slow(&self, id: TriggerId) {
+        let now = minute(self.clock.now());
+        let mut slow = self.slow.lock().unwrap_or_else(PoisonError::into_inner);
+        if slow.minute != now {
+            *slow = Slow { minute: now, counts: HashMap::new() };
+        }
+        *slow.counts.entry(id).or_default() += 1;
+    }
+
+    fn count_handed(&self, firing: &Firing, handed: Handed) {
+        match handed {
+            Handed::As(FiringStatus::Waiting) | Handed::Elsewhere => {}
+            Handed::As(status) => self.count(firing, status, self.clock.now()),
+        }
+    }
+
+    fn count(&self, firing: &Firing, status: FiringStatus, now: Millis) {
+        self.meter.fired(status.as_str(), firing.source.as_str(), now.since(firing.planned_at));
+    }
+}
+
+fn minute(now: Millis) -> i64 {
+    now.0.div_euclid(60_000)
+}

@@ -1,0 +1,194 @@
+//! queueDispatcherHandler: the order of a firing becomes batches.
+//!
+//! The firing's own row and the batches it opens are one transaction: compare-and-set first, so that of
+//! two processes with the same firing one waits at the row and then finds it done. A retry or a time-out
+//! of a firing therefore never makes a second batch.
+
+use crate::domain::batch::{Batch, BatchError, BatchPlan, BatchStatus, plan};
+use crate::domain::firing::{Firing, FiringStatus};
+use crate::domain::id::GroupCode;
+use crate::domain::overlap::{self, Ahead, Turn};
+use crate::domain::time::{Millis, day_in};
+use crate::domain::trigger::{At, Given, OrderError, Trigger};
+use crate::engine::generating::open_in;
+use crate::engine::opening::Refused;
+use crate::engine::trigger::firer::Firer;
+use crate::engine::trigger::telling;
+use crate::store::firing::{self, Settled};
+use crate::store::hint::{self, Topic};
+use crate::store::{Tx, batch, fired};
+use anyhow::{Context as _, Result};
+
+/// What came of one try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handed {
+    /// The firing is settled in this state, by us.
+    As(FiringStatus),
+    /// Another process was faster.
+    Elsewhere,
+}
+
+/// What one try needs.
+pub(super) struct Try<'a> {
+    pub(super) firer: &'a Firer,
+    pub(super) trigger: &'a Trigger,
+    pub(super) firing: &'a Firing,
+    pub(super) now: Millis,
+}
+
+impl Try<'_> {
+    /// One try of a firing whose order opens batches. An error is a reason to try again, or one that
+    /// `refusal` knows.
+    pub(super) async fn run(&self) -> Result<Handed> {
+        let plans = self.plans().await?;
+        let no = plans.first().map(|plan| plan.values.batch_no.to_string());
+        let mut tx = self.firer.db.begin().await?;
+        // First, because it locks the row: whoever else has this firing waits here.
+        let done = self.settled(FiringStatus::Fired, no.as_deref(), None);
+        if !firing::settle(&mut tx, self.firing, &done, &self.firer.node, self.now).await? {
+            tx.rollback().await?;
+            return Ok(Handed::Elsewhere);
+        }
+        failpoint!("fire.cas");
+        let groups: Vec<GroupCode> = plans.iter().map(|plan| plan.values.group.clone()).collect();
+        let running = fired::running_of(&mut tx, &groups).await?;
+        let waits = firing::waits_before(&mut tx, self.firing).await?;
+        let ahead = ahead(&running, waits);
+        match overlap::decide(self.trigger.def.overlap, ahead) {
+            Turn::Open => self.open(tx, &plans).await,
+            turn @ (Turn::Wait | Turn::Skip | Turn::KillAndWait) => {
+                tx.rollback().await?;
+                self.step_aside(turn, &running, no.as_deref()).await
+            }
+        }
+    }
+
+    async fn plans(&self) -> Result<Vec<BatchPlan>> {
+        let defs = self.firer.definition().await?;
+        let (trigger, firing) = (self.trigger, self.firing);
+        let order = trigger.def.order.as_ref().ok_or(NoOrder)?;
+        let zone = trigger.def.timing.zone();
+        let parent = match firing.parent_batch_id {
+            Some(id) => {
+                let mut tx = self.firer.db.read().await?;
+                Some(batch::get(&mut tx, id).await?)
+            }
+            None => None,
+        };
+        let parent = parent.as_ref().map(|b| (&b.values.batch_no, b.values.business_date));
+        let at = At {
+            schedule: trigger.def.code.as_str(),
+            planned: firing.planned_at,
+            nominal: firing.nominal_date.unwrap_or_else(|| day_in(firing.planned_at, zone)),
+            zone,
+            parent,
+        };
+        let order = order.at(at, Given::read(firing.params.as_deref())?)?;
+        // Times of day of its jobs are read on the day it was planned for: what should have begun last
+        // night does not wait for tonight.
+        Ok(plan(&defs, &order, firing.planned_at)?)
+    }
+
+    async fn open(&self, mut tx: Tx, plans: &[BatchPlan]) -> Result<Handed> {
+        let by = format!("schedule {}", self.trigger.def.code);
+        for id in open_in(&mut tx, None, plans, &by, self.now).await? {
+            fired::set_firing(&mut tx, id, self.firing.firing_id).await?;
+        }
+        failpoint!("batch.done");
+        hint::give(&mut tx, Topic::Batch).await?;
+        tx.commit().await.context("open the batches of a firing")?;
+        for warning in plans.iter().flat_map(|plan| &plan.warnings) {
+            tracing::warn!(schedule = self.trigger.def.code.as_str(), "{warning}");
+        }
+        Ok(Handed::As(FiringStatus::Fired))
+    }
+
+    /// Something is ahead: the firing waits or is left out, in a transaction of its own.
+    async fn step_aside(&self, turn: Turn, running: &[Batch], no: Option<&str>) -> Result<Handed> {
+        let what = running.first().map_or_else(
+            || "an earlier firing of this schedule waits".to_owned(),
+            |b| format!("batch {} of {} is {}", b.values.batch_no, b.values.group, b.status),
+        );
+        let (status, reason) = match turn {
+            Turn::Skip => (FiringStatus::Skipped, format!("{what}; overlap policy: skip")),
+            Turn::Open | Turn::Wait | Turn::KillAndWait => (FiringStatus::Waiting, what),
+        };
+        let is_known = self.firing.status == status && self.firing.reason.as_ref() == Some(&reason);
+        if is_known && turn != Turn::KillAndWait {
+            return Ok(Handed::As(status));
+        }
+        let mut tx = self.firer.db.begin().await?;
+        let to = self.settled(status, no, Some(&reason));
+        if !firing::settle(&mut tx, self.firing, &to, &self.firer.node, self.now).await? {
+            tx.rollback().await?;
+            return Ok(Handed::Elsewhere);
+        }
+        if turn == Turn::KillAndWait {
+            let why = format!("replaced by the next firing of schedule {}", self.trigger.def.code);
+            for batch in running.iter().filter(|b| b.status == BatchStatus::Running) {
+                batch::request_kill(&mut tx, batch.batch_id, &why, self.now).await?;
+            }
+            hint::give(&mut tx, Topic::Stop).await?;
+        }
+        if status == FiringStatus::Skipped {
+            let said = (status, reason.as_str());
+            telling::not_fired(&mut tx, self.trigger, self.firing, said, self.now).await?;
+        }
+        tx.commit().await.context("let a firing wait")?;
+        Ok(Handed::As(status))
+    }
+
+    /// The state a firing is left in for good when its order is refused; `None` when the error is none
+    /// of the order's.
+    pub(super) fn refusal(error: &anyhow::Error) -> Option<FiringStatus> {
+        let is = |found: Option<FiringStatus>, e: &(dyn std::error::Error + 'static)| {
+            found.or_else(|| match e.downcast_ref::<Refused>() {
+                Some(Refused::Exists(..)) => Some(FiringStatus::Skipped),
+                Some(_) => Some(FiringStatus::Failed),
+                None if e.is::<BatchError>() || e.is::<OrderError>() || e.is::<NoOrder>() => {
+                    Some(FiringStatus::Failed)
+                }
+                None => None,
+            })
+        };
+        error.chain().fold(None, is)
+    }
+
+    /// Settles a firing for good, and tells its owners.
+    pub(super) async fn give_up(&self, status: FiringStatus, why: &str) -> Result<Handed> {
+        let mut tx = self.firer.db.begin().await?;
+        let to = self.settled(status, None, Some(why));
+        if !firing::settle(&mut tx, self.firing, &to, &self.firer.node, self.now).await? {
+            tx.rollback().await?;
+            return Ok(Handed::Elsewhere);
+        }
+        telling::not_fired(&mut tx, self.trigger, self.firing, (status, why), self.now).await?;
+        tx.commit().await.context("give a firing up")?;
+        Ok(Handed::As(status))
+    }
+
+    fn settled<'a>(
+        &self,
+        status: FiringStatus,
+        batch_no: Option<&'a str>,
+        reason: Option<&'a str>,
+    ) -> Settled<'a> {
+        let Firing { fire_at, attempt, .. } = *self.firing;
+        Settled { status, fire_at, attempt, batch_no, reason }
+    }
+}
+
+fn ahead(running: &[Batch], waits: bool) -> Ahead {
+    if waits {
+        return Ahead::Firing;
+    }
+    if running.iter().any(|b| b.status == BatchStatus::Running) {
+        return Ahead::Batch;
+    }
+    if running.is_empty() { Ahead::Nothing } else { Ahead::Dying }
+}
+
+/// A schedule whose handler opens batches, and which says not which.
+#[derive(Debug, thiserror::Error)]
+#[error("the schedule names no group and no batch number; give it both (procession schedule edit)")]
+pub(super) struct NoOrder;

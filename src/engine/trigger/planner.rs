@@ -1,0 +1,237 @@
+//! The pass: under the schedule lock, what falls due within seconds gets its rows and its next time.
+//!
+//! One transaction: the lock row, what is due in the order of time, rows of `job_firing` and next times
+//! in bulk, commit. Nothing slow is under the lock: no HTTP, no job, no mail but its row. Whatever goes
+//! wrong undoes all of it. The firings go on the ring only once they are rows that are committed.
+
+use crate::domain::firing::{Firing, NewFiring, Source, TriggerId};
+use crate::domain::id::NodeId;
+use crate::domain::misfire::{self, Planned};
+use crate::domain::time::Millis;
+use crate::domain::trigger::{Trigger, TriggerStatus};
+use crate::engine::clock::Clock;
+use crate::engine::meter::Meter;
+use crate::engine::trigger::telling;
+use crate::store::lock::{self, SCHEDULE_LOCK};
+use crate::store::trigger::{Due, Standing};
+use crate::store::{self, Db, Tx, firing, trigger};
+use anyhow::{Context as _, Result};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How far ahead firings are decided. XXL-JOB's figure; also the longest silence that a fail-over may
+/// take, because firings decided by a process that then dies are rows which wait.
+pub(super) const AHEAD_MS: i64 = 5_000;
+/// Schedules of one pass, so that the lock is held for a fraction of a second even at the top of an
+/// hour; what is left comes with the next pass, at once.
+const LIMIT: u32 = 5_000;
+/// Schedules whose definition is kept in memory.
+const KNOWN_MAX: usize = 50_000;
+
+/// Plans firings; one per process.
+pub struct Planner {
+    /// A door whose sessions lose what they have locked after 5 s of silence.
+    door: Db,
+    clock: Clock,
+    node: NodeId,
+    meter: Arc<Meter>,
+    known: HashMap<TriggerId, Trigger>,
+    /// Whether the next pass looks first which of its rows are there already.
+    caution: Caution,
+}
+
+/// Whether a pass trusts that no row is ahead of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Caution {
+    Trusting,
+    Careful,
+}
+
+/// What a pass has done.
+#[derive(Debug, Default)]
+pub struct Pass {
+    /// What is to fire, and when; committed.
+    pub firings: Vec<Firing>,
+    /// Whether more is due than one pass takes.
+    pub more: bool,
+}
+
+/// The lock row was not there.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the row schedule_lock was gone from job_lock, so nothing was locked and nothing was planned; it has \
+     been put back. Somebody or something deletes rows of that table: find out who"
+)]
+pub struct LockGone;
+
+/// What one pass writes.
+#[derive(Default)]
+struct Work {
+    rows: Vec<NewFiring>,
+    standings: Vec<Standing>,
+    /// Schedules that cannot go on, and why.
+    ended: Vec<(TriggerId, String)>,
+}
+
+impl Planner {
+    /// A planner behind `door` (see `Keeping::Brief`).
+    pub fn new(door: Db, clock: Clock, node: NodeId, meter: Arc<Meter>) -> Self {
+        Self { door, clock, node, meter, known: HashMap::new(), caution: Caution::Trusting }
+    }
+
+    /// One pass.
+    pub async fn pass(&mut self) -> Result<Pass> {
+        let asked = self.clock.uptime();
+        let mut tx = self.door.begin().await?;
+        let Some(held) = lock::hold(&mut tx, SCHEDULE_LOCK).await? else {
+            tx.rollback().await?;
+            return self.heal().await;
+        };
+        failpoint!("lock.acquired");
+        let gained = self.clock.uptime();
+        let now = self.due_time(&mut tx).await?;
+        let due = trigger::due(&mut tx, now.plus(AHEAD_MS), LIMIT).await?;
+        if due.is_empty() {
+            tx.rollback().await?;
+            return Ok(Pass::default());
+        }
+        if held.owner.as_ref() != Some(&self.node) {
+            lock::sign(&mut tx, SCHEDULE_LOCK, &self.node, now).await?;
+        }
+        let firings = match self.write(&mut tx, &due, now).await {
+            Ok(firings) => firings,
+            Err(error) => {
+                // Dropped and not rolled back: nothing more is asked of a connection that failed under
+                // the lock, and the server undoes what it has.
+                drop(tx);
+                self.known.clear();
+                if store::is_taken(&error) {
+                    self.caution = Caution::Careful;
+                }
+                return Err(error);
+            }
+        };
+        failpoint!("lock.before_commit");
+        tx.commit().await.context("commit the pass")?;
+        failpoint!("lock.after_commit");
+        self.caution = Caution::Trusting;
+        let done = self.clock.uptime();
+        self.meter.lock(gained.since(asked), done.since(gained));
+        let more = due.len() == usize::try_from(LIMIT)?;
+        Ok(Pass { firings, more })
+    }
+
+    /// What counts as now: the database's clock, for it is the same for all nodes. A clock of ours that
+    /// was set meanwhile is corrected before the ring looks at it again.
+    async fn due_time(&self, tx: &mut Tx) -> Result<Millis> {
+        self.clock.correct(tx.server_time().await?.into());
+        Ok(self.clock.now())
+    }
+
+    async fn heal(&self) -> Result<Pass> {
+        let mut tx = self.door.begin().await?;
+        lock::heal(&mut tx, SCHEDULE_LOCK, self.clock.now()).await?;
+        tx.commit().await.context("put the lock row back")?;
+        Err(LockGone.into())
+    }
+
+    async fn write(&mut self, tx: &mut Tx, due: &[Due], now: Millis) -> Result<Vec<Firing>> {
+        let mut work = Work::default();
+        self.learn(tx, due, &mut work).await?;
+        for due in due {
+            self.plan_one(due, now, &mut work);
+        }
+        if self.caution == Caution::Careful {
+            drop_known(tx, &mut work.rows).await?;
+        }
+        firing::append(tx, &work.rows, &self.node, now).await.context(AHEAD)?;
+        failpoint_or!("fire.inserted", anyhow::anyhow!("a failpoint says so"));
+        trigger::advance(tx, &work.standings, now).await?;
+        for (id, reason) in &work.ended {
+            trigger::set_status(tx, &[*id], TriggerStatus::Ended, Some(reason), now).await?;
+            tracing::error!(trigger_id = id.0, reason, "a schedule has ended");
+        }
+        telling::misses(tx, &self.known, &work.rows, now).await?;
+        telling::ended(tx, &self.known, &work.ended, now).await?;
+        let missed =
+            work.rows.iter().filter(|r| r.source == Source::Misfire || r.status.is_final());
+        self.meter.misfired(u64::try_from(missed.count())?);
+        firing::written(tx, &self.node, now).await
+    }
+
+    /// Reads the schedules that memory does not have, or has in another version.
+    async fn learn(&mut self, tx: &mut Tx, due: &[Due], work: &mut Work) -> Result<()> {
+        if self.known.len() > KNOWN_MAX {
+            self.known.clear();
+        }
+        let is_known = |due: &&Due| {
+            self.known.get(&due.trigger_id).is_some_and(|known| known.revision == due.revision)
+        };
+        let news: Vec<TriggerId> =
+            due.iter().filter(|due| !is_known(due)).map(|due| due.trigger_id).collect();
+        if news.is_empty() {
+            return Ok(());
+        }
+        for (id, found) in trigger::by_ids(tx, &news).await? {
+            match found {
+                Ok(found) => drop(self.known.insert(id, found)),
+                Err(said) => work.ended.push((id, format!("it cannot be read: {said}"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn plan_one(&self, due: &Due, now: Millis, work: &mut Work) {
+        let standing = |next_time, last_time| Standing {
+            trigger_id: due.trigger_id,
+            revision: due.revision,
+            next_time,
+            last_time,
+        };
+        // Unreadable, or removed by a statement of somebody else's: its time row goes nowhere.
+        let Some(known) = self.known.get(&due.trigger_id) else {
+            work.standings.push(standing(None, due.last_time));
+            return;
+        };
+        let next_after = |after: Millis| next_after(known, after);
+        // The stored time once more, with what is known of it; a calendar may have moved it meanwhile.
+        let plan = match next_after(due.next_time.plus(-1)) {
+            Ok(Some(first)) => {
+                let span = (now, now.plus(AHEAD_MS));
+                let of = (due.trigger_id, known.def.handler.as_str());
+                misfire::plan(of, first, span, known.def.misfire, next_after)
+            }
+            Ok(None) => Ok(misfire::Plan { rows: Vec::new(), next: None, last: None }),
+            Err(error) => Err(error),
+        };
+        match plan {
+            Ok(plan) => {
+                work.standings.push(standing(plan.next, plan.last.or(due.last_time)));
+                if plan.next.is_none() && known.def.timing.ends_without_next() {
+                    work.ended.push((due.trigger_id, "it has no planned time any more".to_owned()));
+                }
+                work.rows.extend(plan.rows);
+            }
+            Err(said) => {
+                work.standings.push(standing(None, due.last_time));
+                work.ended.push((due.trigger_id, format!("it cannot be planned: {said}")));
+            }
+        }
+    }
+}
+
+const AHEAD: &str = "write the firings of a pass (a taken key means that a schedule has a row for a time \
+     ahead of it: was job_trigger_time written by hand? The next pass leaves that time out)";
+
+/// Leaves out what has a row.
+async fn drop_known(tx: &mut Tx, rows: &mut Vec<NewFiring>) -> Result<()> {
+    let Some(first) = rows.iter().map(|row| row.planned_at).min() else { return Ok(()) };
+    let there = firing::planned_since(tx, first).await?;
+    rows.retain(|row| !there.contains(&(row.trigger_id, row.planned_at)));
+    Ok(())
+}
+
+/// The first planned time of a schedule later than `after`.
+fn next_after(known: &Trigger, after: Millis) -> Result<Option<Planned>, String> {
+    Ok(known.def.timing.next_after(after))
+}

@@ -1,0 +1,97 @@
+//! The pools that firings go through: so many at a time, the rest in queues without an end.
+
+use crate::domain::firing::{Firing, FiringId};
+use crate::engine::trigger::firer::{Firer, Lane};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+/// Firings that one statement fires.
+const TOGETHER_MOST: usize = 4_096;
+
+/// How many firings that open batches are on their way at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Widths {
+    /// Of those that are quick.
+    pub fast: usize,
+    /// Of those that were slow lately.
+    pub slow: usize,
+}
+
+/// What waits to be fired and what is on its way.
+pub struct Pools {
+    firer: Arc<Firer>,
+    widths: Widths,
+    together: VecDeque<Firing>,
+    fast: VecDeque<Firing>,
+    slow: VecDeque<Firing>,
+    /// How many tasks of each lane are on their way.
+    running: [usize; 3],
+    tasks: JoinSet<(Lane, Vec<FiringId>, Vec<Firing>)>,
+}
+
+impl Pools {
+    /// Empty ones.
+    pub fn new(firer: Arc<Firer>, widths: Widths) -> Self {
+        let (together, fast, slow) = Default::default();
+        Self { firer, widths, together, fast, slow, running: [0; 3], tasks: JoinSet::new() }
+    }
+
+    /// Puts a firing in its queue, and starts it when there is room.
+    pub(super) fn put(&mut self, firing: Firing) {
+        match self.firer.lane(&firing) {
+            Lane::Together => self.together.push_back(firing),
+            Lane::Fast => self.fast.push_back(firing),
+            Lane::Slow => self.slow.push_back(firing),
+        }
+    }
+
+    /// Starts what there is room for, and waits for the next that ends: what is settled, and what is to
+    /// be tried again. `None` when nothing is on its way. May be dropped at any point.
+    pub(super) async fn next(&mut self) -> Option<(Vec<FiringId>, Vec<Firing>)> {
+        self.start();
+        let (lane, ids, again) = match self.tasks.join_next().await? {
+            Ok(ended) => ended,
+            Err(error) => {
+                // Its firings stay in memory as held; their rows are found by another process, or by
+                // this one after a restart.
+                tracing::error!(%error, "a firing broke down");
+                return Some(Default::default());
+            }
+        };
+        self.running[lane as usize] -= 1;
+        Some((ids, again))
+    }
+
+    /// Starts nothing any more.
+    pub(super) fn close(&mut self) {
+        self.together.clear();
+        self.fast.clear();
+        self.slow.clear();
+    }
+
+    fn start(&mut self) {
+        while self.running[Lane::Together as usize] < 1 && !self.together.is_empty() {
+            let size = self.together.len().min(TOGETHER_MOST);
+            let group: Vec<Firing> = self.together.drain(..size).collect();
+            let (firer, ids) = (self.firer.clone(), group.iter().map(|f| f.firing_id).collect());
+            self.running[Lane::Together as usize] += 1;
+            self.tasks.spawn(async move {
+                let again = firer.fire_together(group).await;
+                (Lane::Together, ids, again)
+            });
+        }
+        for (lane, width) in [(Lane::Fast, self.widths.fast), (Lane::Slow, self.widths.slow)] {
+            while self.running[lane as usize] < width {
+                let queue = if lane == Lane::Fast { &mut self.fast } else { &mut self.slow };
+                let Some(firing) = queue.pop_front() else { break };
+                let firer = self.firer.clone();
+                self.running[lane as usize] += 1;
+                self.tasks.spawn(async move {
+                    let id = firing.firing_id;
+                    (lane, vec![id], firer.fire_one(firing).await.into_iter().collect())
+                });
+            }
+        }
+    }
+}

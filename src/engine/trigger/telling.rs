@@ -1,0 +1,74 @@
+//! Who hears that a planned time was missed, that a schedule has ended, or that a firing came to nothing:
+//! rows of the outbox, in the transaction of the change.
+
+use crate::domain::firing::{Firing, FiringStatus, NewFiring, Source, TriggerId};
+use crate::domain::notice_trigger::{self as words, Audience};
+use crate::domain::time::Millis;
+use crate::domain::trigger::Trigger;
+use crate::store::{Tx, job, outbox};
+use anyhow::Result;
+use std::collections::{BTreeMap, HashMap};
+
+/// Tells of planned times that were missed: one mail to each address for each schedule.
+pub(super) async fn misses(
+    tx: &mut Tx,
+    known: &HashMap<TriggerId, Trigger>,
+    rows: &[NewFiring],
+    now: Millis,
+) -> Result<()> {
+    let mut missed: BTreeMap<TriggerId, Vec<&NewFiring>> = BTreeMap::new();
+    for row in rows {
+        if row.status == FiringStatus::Misfired || row.source == Source::Misfire {
+            missed.entry(row.trigger_id).or_default().push(row);
+        }
+    }
+    if missed.is_empty() {
+        return Ok(());
+    }
+    let audience = audience(tx).await?;
+    let mut notices = Vec::new();
+    for (id, rows) in &missed {
+        if let Some(trigger) = known.get(id) {
+            notices.extend(words::missed(&trigger.def, rows, &audience, now));
+        }
+    }
+    outbox::enqueue_plain(tx, &notices, now).await
+}
+
+/// Tells of schedules that will not fire any more.
+pub(super) async fn ended(
+    tx: &mut Tx,
+    known: &HashMap<TriggerId, Trigger>,
+    ended: &[(TriggerId, String)],
+    now: Millis,
+) -> Result<()> {
+    if ended.is_empty() {
+        return Ok(());
+    }
+    let audience = audience(tx).await?;
+    let mut notices = Vec::new();
+    for (id, why) in ended {
+        if let Some(trigger) = known.get(id) {
+            notices.extend(words::ended(&trigger.def, why, &audience));
+        }
+    }
+    outbox::enqueue_plain(tx, &notices, now).await
+}
+
+/// Tells of a firing that opened nothing: it failed, or was left out.
+pub(super) async fn not_fired(
+    tx: &mut Tx,
+    trigger: &Trigger,
+    firing: &Firing,
+    (status, why): (FiringStatus, &str),
+    now: Millis,
+) -> Result<()> {
+    let audience = audience(tx).await?;
+    let notices = words::not_fired(&trigger.def, firing, (status, why), &audience);
+    outbox::enqueue_plain(tx, &notices, now).await
+}
+
+async fn audience(tx: &mut Tx) -> Result<Audience> {
+    let (groups, owners) = job::audience(tx).await?;
+    Ok(Audience { groups, owners })
+}

@@ -1,0 +1,222 @@
+//! Whether this process is alive and ready, and why not: asked by the front door, answered within a
+//! second whatever the database does.
+
+use crate::domain::lease::Uptime;
+use crate::domain::skew::Verdict;
+use crate::engine::clock::Clock;
+use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::heartbeat::Heart;
+use crate::engine::meter::Meter;
+use crate::store::{self, Db};
+use anyhow::Result;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+/// How long the database may take for its answer.
+const PING: Duration = Duration::from_millis(1_000);
+/// How long an answer of the database is taken for the present one: however often somebody asks, the
+/// database is asked once a second.
+const FRESH_MS: i64 = 1_000;
+/// The same for the schema, which changes with a release.
+const SCHEMA_FRESH_MS: i64 = 30_000;
+
+/// What is looked at when somebody asks how this process is.
+pub struct Vitals {
+    db: Db,
+    clock: Clock,
+    meter: Arc<Meter>,
+    heart: Arc<Heart>,
+    /// Cancelled when this process is to leave.
+    leaves: CancellationToken,
+    stalled_ms: i64,
+    seen: Mutex<Seen>,
+}
+
+/// One thing that must be so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// `database`, `schema`, `lease`, `clock`, `draining`, or the name of a loop.
+    pub name: &'static str,
+    /// Whether it is.
+    pub ok: bool,
+    /// In words; no address, setting or value of anything.
+    pub detail: String,
+}
+
+/// What the database said last.
+#[derive(Default)]
+struct Seen {
+    answer: Option<(Uptime, Answer)>,
+    schema: Option<(Uptime, bool)>,
+}
+
+#[derive(Clone, Copy)]
+enum Answer {
+    After(i64),
+    Refused,
+    Late,
+}
+
+impl QueueDispatcher {
+    /// The vitals of this process: `leaves` is what tells it to stop, `stalled` how long a loop may
+    /// take for a turn, which must be more than the database may take for two answers.
+    pub fn vitals(&self, leaves: &CancellationToken, stalled: Duration) -> Vitals {
+        Vitals {
+            db: self.db.clone(),
+            clock: self.clock.clone(),
+            meter: self.meter.clone(),
+            heart: self.heart.clone(),
+            leaves: leaves.clone(),
+            stalled_ms: i64::try_from(stalled.as_millis()).unwrap_or(i64::MAX),
+            seen: Mutex::default(),
+        }
+    }
+}
+
+impl Vitals {
+    /// Whether the loops of this process turn, one reason for each.
+    pub fn alive(&self) -> Vec<Reason> {
+        let ages = self.meter.loop_ages(self.clock.uptime());
+        ages.into_iter().map(|(name, age)| turns(name, age, self.stalled_ms)).collect()
+    }
+
+    /// Whether this process can do its work.
+    pub async fn ready(&self) -> Vec<Reason> {
+        let mut reasons = self.ask().await;
+        reasons.extend([self.lease(), self.clocks(), self.stays()]);
+        reasons.extend(self.alive());
+        reasons
+    }
+
+    /// The meters.
+    pub fn metrics(&self) -> String {
+        self.meter.text(&self.db.counts())
+    }
+
+    /// The database and its schema. One question at a time; who comes meanwhile gets its answer.
+    async fn ask(&self) -> Vec<Reason> {
+        let mut seen = self.seen.lock().await;
+        let now = self.clock.uptime();
+        let fresh = |at: Uptime, ms: i64| now.since(at) < ms;
+        let answer = match seen.answer {
+            Some((at, answer)) if fresh(at, FRESH_MS) => answer,
+            _ => {
+                let known = seen.schema.filter(|(at, _)| fresh(*at, SCHEMA_FRESH_MS));
+                // A connection that is dropped with a question in flight is closed (docs/adr/0011).
+                let asked = tokio::time::timeout(PING, self.ping(known.map(|(_, is)| is))).await;
+                let now = self.clock.uptime();
+                let answer = match asked {
+                    Ok(Ok((took, is_current))) => {
+                        seen.schema = known.or(Some((now, is_current)));
+                        Answer::After(took)
+                    }
+                    Ok(Err(error)) => {
+                        tracing::debug!("the database does not answer: {error:#}");
+                        Answer::Refused
+                    }
+                    Err(_) => Answer::Late,
+                };
+                seen.answer = Some((now, answer));
+                answer
+            }
+        };
+        vec![answers(answer), schema(seen.schema.map(|(_, is_current)| is_current))]
+    }
+
+    /// How long an answer took, and whether the schema is the one this binary knows.
+    async fn ping(&self, known: Option<bool>) -> Result<(i64, bool)> {
+        let asked = self.clock.uptime();
+        let mut tx = self.db.read().await?;
+        tx.server_time().await?;
+        tx.rollback().await?;
+        let took = self.clock.uptime().since(asked);
+        if let Some(is_current) = known {
+            return Ok((took, is_current));
+        }
+        match self.db.require_current().await.map_err(anyhow::Error::from) {
+            Ok(()) => Ok((took, true)),
+            Err(error) if store::is_transient(&error) => Err(error),
+            Err(_) => Ok((took, false)),
+        }
+    }
+
+    fn lease(&self) -> Reason {
+        let ok = !self.heart.life().is_fenced;
+        let detail = match ok {
+            true => "held",
+            false => "could not be renewed in time; nothing is started here until it is",
+        };
+        Reason { name: "lease", ok, detail: detail.to_owned() }
+    }
+
+    fn clocks(&self) -> Reason {
+        let Some(skew) = self.heart.skew() else {
+            return Reason { name: "clock", ok: true, detail: "set by hand".to_owned() };
+        };
+        let last = skew.last();
+        let detail = match skew.verdict() {
+            Verdict::Steady | Verdict::Skewed(_) => format!(
+                "the database's is {} ms ahead of this machine's (± {} ms) and is gone by",
+                last.skew_ms, last.slack_ms
+            ),
+            Verdict::Jumped(ms) => {
+                format!("jumped by {ms} ms; nothing is scheduled here until two measurements agree")
+            }
+        };
+        Reason { name: "clock", ok: skew.verdict().is_sure(), detail }
+    }
+
+    fn stays(&self) -> Reason {
+        let ok = !self.leaves.is_cancelled();
+        let detail = if ok { "no" } else { "yes: told to stop, starts nothing more" };
+        Reason { name: "draining", ok, detail: detail.to_owned() }
+    }
+}
+
+fn turns(name: &'static str, age_ms: i64, stalled_ms: i64) -> Reason {
+    let ok = age_ms <= stalled_ms;
+    let detail = match ok {
+        true => format!("turned {age_ms} ms ago"),
+        false => format!("has not turned for {age_ms} ms; {stalled_ms} are allowed"),
+    };
+    Reason { name, ok, detail }
+}
+
+fn answers(answer: Answer) -> Reason {
+    let (ok, detail) = match answer {
+        Answer::After(ms) => (true, format!("answered in {ms} ms")),
+        Answer::Refused => (false, "cannot be asked; the log of this process says why".to_owned()),
+        Answer::Late => (false, format!("no answer within {} ms", PING.as_millis())),
+    };
+    Reason { name: "database", ok, detail }
+}
+
+fn schema(is_current: Option<bool>) -> Reason {
+    let detail = match is_current {
+        Some(true) => "current",
+        Some(false) => "not the one that this program knows; run: procession migrate",
+        None => "not known yet",
+    };
+    Reason { name: "schema", ok: is_current == Some(true), detail: detail.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_is_stalled_after_its_time_and_not_before() {
+        assert!(turns("dispatcher", 120_000, 120_000).ok);
+        let late = turns("dispatcher", 120_001, 120_000);
+        assert!(!late.ok && late.detail.contains("120001 ms"), "{late:?}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_ready() {
+        assert!(!schema(None).ok && !schema(Some(false)).ok && schema(Some(true)).ok);
+        assert!(!answers(Answer::Late).ok && !answers(Answer::Refused).ok);
+        assert!(answers(Answer::After(3)).ok);
+    }
+}

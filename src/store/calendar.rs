@@ -1,0 +1,109 @@
+//! `calendar`, `calendar_day`: days off and days worked. Read whole, for all of them are some hundred
+//! rows; checked against each other before they are believed.
+
+use crate::db::Row;
+use crate::domain::calendar::{Calendar, Calendars, Combine, Day, DayKind, How, Origin, Weekend};
+use crate::domain::id::CalendarCode;
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use crate::store::columns::upsert;
+use anyhow::{Context as _, Result, bail};
+use chrono::NaiveDate;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Every calendar.
+pub async fn all(tx: &mut Tx) -> Result<Calendars> {
+    let mut days: BTreeMap<CalendarCode, BTreeMap<NaiveDate, Day>> = BTreeMap::new();
+    for row in tx.fetch_all("SELECT * FROM calendar_day", &[]).await.context("read calendar_day")? {
+        let (code, date, day) = day(&row).context("read calendar_day")?;
+        days.entry(code).or_default().insert(date, day);
+    }
+    let rows = tx.fetch_all("SELECT * FROM calendar", &[]).await.context("read calendar")?;
+    let calendars = rows.iter().map(|row| {
+        let mut made = head(row)?;
+        made.days = days.remove(&made.code).unwrap_or_default();
+        Ok(made)
+    });
+    let calendars = calendars.collect::<Result<Vec<_>>>().context("read calendar")?;
+    // One transaction wrote them, which had checked them; only a hand in the table can undo that.
+    Calendars::new(calendars).map_err(|faults| faults[0].clone()).context("read calendar")
+}
+
+fn day(row: &Row) -> Result<(CalendarCode, NaiveDate, Day)> {
+    let (code, date) = (row.text("calendar_code")?, row.text("calendar_date")?);
+    let kind = match row.text("kind")?.as_str() {
+        "off" => DayKind::Off,
+        "work" => DayKind::Work,
+        other => bail!("{code} {date}: kind {other:?} is neither off nor work"),
+    };
+    let origin = match row.opt_int("list_year")? {
+        Some(year) => Origin::List(i32::try_from(year)?),
+        None => Origin::Hand,
+    };
+    let day = Day { kind, label: row.opt_text("label")?, origin };
+    Ok((CalendarCode::parse(&code)?, date.parse().with_context(|| date.clone())?, day))
+}
+
+fn head(row: &Row) -> Result<Calendar> {
+    let how = match row.opt_text("combine_how")?.as_deref() {
+        None => None,
+        Some("all_of") => Some(How::AllOf),
+        Some("any_of") => Some(How::AnyOf),
+        Some(other) => bail!("combine_how {other:?} is neither all_of nor any_of"),
+    };
+    let members: Vec<CalendarCode> =
+        row.opt_text("members")?.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text))?;
+    Ok(Calendar {
+        code: CalendarCode::parse(&row.text("calendar_code")?)?,
+        name: row.text("calendar_name")?,
+        weekend: Weekend::parse(&row.text("weekend")?)?,
+        days: BTreeMap::new(),
+        years: serde_json::from_str::<BTreeSet<i32>>(&row.text("years")?)?,
+        combines: how.map(|how| Combine { how, members }),
+    })
+}
+
+/// Writes a calendar whole, new or in the place of the one with its code. The caller has checked it
+/// against the others (`Calendars::new`), in this transaction.
+pub async fn put(tx: &mut Tx, calendar: &Calendar, now: Millis) -> Result<()> {
+    let combines = calendar.combines.as_ref();
+    let members = combines.map(|c| serde_json::to_string(&c.members)).transpose()?;
+    let columns = vec![
+        ("calendar_code", calendar.code.as_str().into()),
+        ("calendar_name", calendar.name.as_str().into()),
+        ("weekend", calendar.weekend.to_string().into()),
+        ("years", serde_json::to_string(&calendar.years)?.into()),
+        ("combine_how", combines.map(|c| c.how.as_str()).into()),
+        ("members", members.into()),
+    ];
+    upsert(tx, "calendar", "calendar_code", columns, now).await?;
+    remove_days(tx, &calendar.code).await?;
+    let columns = ["calendar_code", "calendar_date", "kind", "label", "list_year"];
+    let rows = calendar.days.iter().map(|(date, day)| {
+        let year = match day.origin {
+            Origin::List(year) => Some(i64::from(year)),
+            Origin::Hand => None,
+        };
+        vec![
+            calendar.code.as_str().into(),
+            date.to_string().into(),
+            day.kind.as_str().into(),
+            day.label.as_deref().into(),
+            year.into(),
+        ]
+    });
+    tx.insert_many("calendar_day", &columns, rows).await.context("write calendar_day")
+}
+
+/// Removes a calendar; gives whether it was there. The caller has seen that nothing uses it.
+pub async fn remove(tx: &mut Tx, code: &CalendarCode) -> Result<bool> {
+    remove_days(tx, code).await?;
+    let sql = "DELETE FROM calendar WHERE calendar_code = ?";
+    Ok(tx.execute(sql, &[code.as_str().into()]).await.context("remove the calendar")? > 0)
+}
+
+async fn remove_days(tx: &mut Tx, code: &CalendarCode) -> Result<()> {
+    let sql = "DELETE FROM calendar_day WHERE calendar_code = ?";
+    tx.execute(sql, &[code.as_str().into()]).await.context("write calendar_day")?;
+    Ok(())
+}
