@@ -4,7 +4,7 @@
 use crate::dice::Dice;
 use crate::judge::{Answer, Verdict, Wanted, judged};
 use crate::nemesis::{Nemesis, Temper, Trouble};
-use crate::nodes::{House, Next, Worker};
+use crate::nodes::{House, Life, Next, Worker};
 use crate::oracle::{self, Keys, rows};
 use crate::proxy::Proxy;
 use crate::records;
@@ -130,7 +130,7 @@ impl Stage {
     fn workers(&self, numbers: &[String]) -> Vec<Worker> {
         let of = |n: usize| -> Next {
             match self.way {
-                Way::Serve => Box::new(|_| Some(vec!["serve".to_owned()])),
+                Way::Serve => Box::new(|_| Some(Life::of(&["serve"]))),
                 Way::Run => run_each(numbers.iter().skip(n).step_by(2).cloned().collect()),
             }
         };
@@ -171,7 +171,7 @@ fn run_each(mut numbers: VecDeque<String>) -> Next {
         let number = numbers.front()?.clone();
         let mut args = vec!["run", "--group", "chaos", "-q", "--batch-no", &number];
         args.extend(again.then_some("--resume"));
-        Some(args.into_iter().map(str::to_owned).collect())
+        Some(Life::of(&args))
     })
 }
 
