@@ -24,6 +24,7 @@ use crate::domain::job::{Definition, JobDef, JobKind, Shared};
 use crate::engine::News;
 use crate::engine::clock::Clock;
 use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::trigger::core::TriggerCore;
 use crate::handler::HANDLERS;
 use crate::store::{self, Db};
 use anyhow::{Context as _, Result};
@@ -97,6 +98,14 @@ impl App {
     ) -> Result<QueueDispatcher> {
         let (engine, handlers) = (self.config.engine(), self.config.handlers());
         QueueDispatcher::start(self.db.clone(), self.clock.clone(), &engine, handlers, news).await
+    }
+
+    /// The trigger core of the process that `dispatcher` is.
+    pub async fn trigger_core(&self, dispatcher: &QueueDispatcher) -> Result<TriggerCore> {
+        let keeping = db::Keeping::Brief;
+        let settings = db::Settings { keeping, max_connections: 1, ..self.config.db() };
+        let door = self.db.beside(&settings).await.context("open the door to the schedule lock")?;
+        Ok(dispatcher.trigger_core(door, self.config.triggers()))
     }
 
     /// Everything that is defined.

@@ -24,6 +24,8 @@ pub struct Config {
     pub database: Database,
     /// Dispatching.
     pub engine: Engine,
+    /// Firing schedules.
+    pub trigger: Triggers,
     /// Logs of tries.
     pub log: Log,
     /// Stopping bodies.
@@ -65,6 +67,16 @@ pub struct Engine {
     pub lease_sec: u32,
     /// Dead workers.
     pub park_after: u32,
+}
+
+/// `[trigger]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Triggers {
+    /// Firings at once.
+    pub fast: u32,
+    /// Firings at once.
+    pub slow: u32,
 }
 
 /// `[log]`
@@ -160,6 +172,8 @@ impl Config {
             ("engine.max_parallel", self.engine.max_parallel.into()),
             ("engine.lease_sec", self.engine.lease_sec.into()),
             ("engine.ageing_sec", self.engine.ageing_sec.into()),
+            ("trigger.fast", self.trigger.fast.into()),
+            ("trigger.slow", self.trigger.slow.into()),
             ("log.flush_ms", self.log.flush_ms),
             ("engine.park_after", self.engine.park_after.into()),
             ("database.statement_timeout_sec", self.database.statement_timeout_sec),
@@ -211,6 +225,15 @@ impl Config {
             })?),
         };
         Ok(api::Options { listen, stalled: Duration::from_secs(self.http.stalled_sec.into()) })
+    }
+
+    /// How many firings are on their way at a time.
+    pub fn triggers(&self) -> engine::trigger::pools::Widths {
+        let width = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        engine::trigger::pools::Widths {
+            fast: width(self.trigger.fast),
+            slow: width(self.trigger.slow),
+        }
     }
 
     /// Settings of the engine.

@@ -61,8 +61,9 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     let (sender, news) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
     let attended = front.attend(dispatcher.vitals(&stop, http.stalled));
+    let core = app.trigger_core(&dispatcher).await?;
     let work = async {
-        dispatcher.serve(&stop, Some(sender)).await;
+        tokio::join!(dispatcher.serve(&stop, Some(sender)), core.run(stop.clone()));
         // It drops the sender of news with it.
         dispatcher.leave().await
     };

@@ -5,10 +5,13 @@ mod order;
 
 pub use order::{At, Given, KNOWN, NumberRule, OrderError, ScheduledOrder};
 
+use crate::domain::calendar::Calendars;
 use crate::domain::firing::TriggerId;
 use crate::domain::id::{GroupCode, TriggerCode};
+use crate::domain::lang::Lang;
 use crate::domain::misfire::{Misfire, Planned};
 use crate::domain::overlap::Overlap;
+use crate::domain::schedule::{Anchor, Occurrence, Schedule, ScheduleError, Timing, TimingWords};
 use crate::domain::time::Millis;
 use serde::{Deserialize, Serialize};
 
@@ -113,38 +116,76 @@ pub struct Trigger {
     pub last_time: Option<Millis>,
 }
 
-/// When a schedule fires.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Timing {
-    /// Seconds.
-    pub every_sec: u32,
-}
+impl Trigger {
+    /// Its first planned time later than `after`.
+    pub fn next_after(
+        &self,
+        calendars: &Calendars,
+        after: Millis,
+    ) -> Result<Option<Planned>, ScheduleError> {
+        let anchor = Anchor { last_planned: self.last_time, ..Anchor::new(self.create_time) };
+        Ok(self.def.timing.next_after(calendars, after, anchor)?.map(Planned::from))
+    }
 
-impl Timing {
-    /// Its kind and its particulars, for the columns that operators read.
-    pub fn words(&self) -> (&'static str, String) {
-        ("FIXED_RATE", self.every_sec.to_string())
+    /// The planned time that stands in its row, with what is known of it now; `None` when a change of
+    /// its calendar has moved that time away.
+    pub fn planned_at(
+        &self,
+        calendars: &Calendars,
+        at: Millis,
+    ) -> Result<Option<Planned>, ScheduleError> {
+        match self.def.timing.schedule {
+            // Counted from the end of a batch: nothing but its row knows it.
+            Schedule::FixedDelay { .. } => Ok(Some(Planned { at, nominal_date: None, note: None })),
+            Schedule::Cron(_)
+            | Schedule::FixedRate { .. }
+            | Schedule::Once { .. }
+            | Schedule::Rule { .. }
+            | Schedule::Event { .. }
+            | Schedule::Manual
+            | Schedule::After { .. } => self.next_after(calendars, at.plus(-1)),
+        }
     }
 
     /// Whether it is over once the clock gives it no next time.
     pub fn ends_without_next(&self) -> bool {
-        true
+        match self.def.timing.schedule {
+            Schedule::Cron(_)
+            | Schedule::FixedRate { .. }
+            | Schedule::Once { .. }
+            | Schedule::Rule { .. } => true,
+            Schedule::FixedDelay { .. }
+            | Schedule::Event { .. }
+            | Schedule::Manual
+            | Schedule::After { .. } => false,
+        }
     }
+}
 
-    /// Its zone.
-    pub fn zone(&self) -> chrono_tz::Tz {
-        chrono_tz::UTC
+impl From<Occurrence> for Planned {
+    fn from(found: Occurrence) -> Self {
+        let words: Vec<String> = found.why.iter().map(|reason| reason.words(Lang::En)).collect();
+        let note = (!words.is_empty()).then(|| words.join("; "));
+        Self { at: found.planned, nominal_date: Some(found.nominal), note }
     }
+}
 
-    /// The IANA name of its zone.
-    pub fn zone_name(&self) -> &str {
-        "UTC"
-    }
-
-    /// The first planned time strictly later than `after`.
-    pub fn next_after(&self, after: Millis) -> Option<Planned> {
-        let every = i64::from(self.every_sec.max(1)) * 1_000;
-        let at = Millis((after.0.div_euclid(every) + 1) * every);
-        Some(Planned { at, nominal_date: None, note: None })
+impl TriggerDef {
+    /// What makes it fire, in one line, for the columns that operators read.
+    pub fn conf(&self) -> String {
+        let words = TimingWords::from(self.timing.clone());
+        match &self.timing.schedule {
+            Schedule::Cron(cron) => cron.as_str().to_owned(),
+            Schedule::FixedRate { every_sec } | Schedule::FixedDelay { every_sec } => {
+                every_sec.to_string()
+            }
+            Schedule::Once { .. } => words.once_at.unwrap_or_default(),
+            Schedule::Rule { .. } => {
+                format!("{} {}", words.rule.unwrap_or_default(), words.at.unwrap_or_default())
+            }
+            Schedule::Event { name } => name.clone(),
+            Schedule::Manual => String::new(),
+            Schedule::After { group, .. } => group.to_string(),
+        }
     }
 }

@@ -5,8 +5,8 @@ use crate::db::Row;
 use crate::domain::calendar::{Calendar, Calendars, Combine, Day, DayKind, How, Origin, Weekend};
 use crate::domain::id::CalendarCode;
 use crate::domain::time::Millis;
-use crate::store::Tx;
 use crate::store::columns::upsert;
+use crate::store::{Tx, epoch};
 use anyhow::{Context as _, Result, bail};
 use chrono::NaiveDate;
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,6 +103,7 @@ pub async fn remove(tx: &mut Tx, code: &CalendarCode) -> Result<bool> {
 }
 
 async fn remove_days(tx: &mut Tx, code: &CalendarCode) -> Result<()> {
+    epoch::bump(tx, epoch::Epoch::Calendars).await?;
     let sql = "DELETE FROM calendar_day WHERE calendar_code = ?";
     tx.execute(sql, &[code.as_str().into()]).await.context("write calendar_day")?;
     Ok(())

@@ -199,7 +199,7 @@ pub async fn apply(
     write_jobs(tx, stored, wanted, now).await?;
     write_dependencies(tx, stored, wanted).await?;
     write_externals(tx, stored, wanted).await?;
-    epoch::bump(tx).await
+    epoch::bump(tx, epoch::Epoch::Definition).await
 }
 
 async fn remove_jobs(tx: &mut Tx, stored: &Definition, wanted: &Definition) -> Result<()> {

@@ -148,7 +148,7 @@ pub async fn find(tx: &mut Tx, code: &TriggerCode) -> Result<Option<Trigger>> {
 
 /// Writes a new schedule, without a next time; fails with a taken key when its code is there.
 pub async fn insert(tx: &mut Tx, def: &TriggerDef, origin: &str, now: Millis) -> Result<TriggerId> {
-    let (kind, conf) = def.timing.words();
+    let kind = def.timing.schedule.kind();
     let id = tx
         .insert_id(
             "INSERT INTO job_trigger (trigger_code, trigger_name, group_code, schedule_type, \
@@ -160,8 +160,8 @@ pub async fn insert(tx: &mut Tx, def: &TriggerDef, origin: &str, now: Millis) ->
                 def.name.as_str().into(),
                 def.group().map(GroupCode::as_str).into(),
                 kind.into(),
-                clipped(&conf).into(),
-                def.timing.zone_name().into(),
+                clipped(&def.conf()).into(),
+                def.timing.zone.name().into(),
                 def.handler.as_str().into(),
                 TriggerStatus::Enabled.as_str().into(),
                 origin.into(),
@@ -184,7 +184,7 @@ pub async fn replace(
     origin: &str,
     now: Millis,
 ) -> Result<i64> {
-    let (kind, conf) = def.timing.words();
+    let kind = def.timing.schedule.kind();
     let revision = was.revision + 1;
     tx.execute(
         "UPDATE job_trigger SET trigger_name = ?, group_code = ?, schedule_type = ?, \
@@ -194,8 +194,8 @@ pub async fn replace(
             def.name.as_str().into(),
             def.group().map(GroupCode::as_str).into(),
             kind.into(),
-            clipped(&conf).into(),
-            def.timing.zone_name().into(),
+            clipped(&def.conf()).into(),
+            def.timing.zone.name().into(),
             def.handler.as_str().into(),
             origin.into(),
             revision.into(),

@@ -8,7 +8,7 @@ use crate::domain::firing::{Firing, FiringId};
 use crate::domain::ring::TimeRing;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
-use crate::engine::heartbeat::Life;
+use crate::engine::heartbeat::Heart;
 use crate::engine::hints::Hints;
 use crate::engine::meter::Meter;
 use crate::engine::trigger::planner::{AHEAD_MS, Planner};
@@ -20,7 +20,7 @@ use anyhow::{Context as _, Result};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// A firing that is so late is nobody's: whoever had it is dead or stalled.
@@ -41,7 +41,7 @@ pub struct Planning {
     meter: Arc<Meter>,
     planner: Planner,
     hints: Hints,
-    life: watch::Receiver<Life>,
+    heart: Arc<Heart>,
     waited_at: Millis,
 }
 
@@ -61,7 +61,7 @@ pub struct Ticking {
     ring: TimeRing<Firing>,
     held: HashSet<FiringId>,
     pools: Pools,
-    life: watch::Receiver<Life>,
+    heart: Arc<Heart>,
 }
 
 /// The trigger core of one process.
@@ -77,15 +77,15 @@ impl Planning {
         (db, clock, meter): (Db, Clock, Arc<Meter>),
         planner: Planner,
         hints: Hints,
-        life: watch::Receiver<Life>,
+        heart: Arc<Heart>,
     ) -> Self {
-        Self { db, clock, meter, planner, hints, life, waited_at: Millis(0) }
+        Self { db, clock, meter, planner, hints, heart, waited_at: Millis(0) }
     }
 
     /// One look, and what it asks for.
     pub async fn beat(&mut self) -> Result<Found> {
         let now = self.clock.now();
-        if self.life.borrow().is_fenced {
+        if !self.heart.may_schedule() {
             return Ok(Found { firings: Vec::new(), again_at: now.plus(LOOK_MS.0) });
         }
         let Outlook { next, pending, waiting } = self.outlook().await?;
@@ -154,14 +154,9 @@ impl Planning {
 }
 
 impl Ticking {
-    pub(super) fn new(
-        clock: Clock,
-        meter: Arc<Meter>,
-        pools: Pools,
-        life: watch::Receiver<Life>,
-    ) -> Self {
+    pub(super) fn new(clock: Clock, meter: Arc<Meter>, pools: Pools, heart: Arc<Heart>) -> Self {
         let ring = TimeRing::new(clock.now());
-        Self { clock, meter, ring, held: HashSet::new(), pools, life }
+        Self { clock, meter, ring, held: HashSet::new(), pools, heart }
     }
 
     /// Puts firings on the ring; those that it has stay as they are.
@@ -174,9 +169,10 @@ impl Ticking {
         self.meter.ring(self.ring.len());
     }
 
-    /// Hands what has come to its time to the pools. Nothing while the lease is lost: others do it.
+    /// Hands what has come to its time to the pools. Nothing while the lease is lost, for others do it
+    /// then, or while it is in doubt what time it is.
     pub fn turn(&mut self) {
-        if self.life.borrow().is_fenced {
+        if !self.heart.may_schedule() {
             return;
         }
         failpoint!("ring.tick");

@@ -13,8 +13,9 @@ use crate::domain::trigger::{NOOP, QUEUE_DISPATCHER, Trigger};
 use crate::engine::clock::Clock;
 use crate::engine::meter::Meter;
 use crate::engine::trigger::hand_over::{Handed, Try};
+use crate::store::epoch::{self, Epoch};
 use crate::store::firing::{self, Settled};
-use crate::store::{self, Db, epoch, job, trigger};
+use crate::store::{self, Db, job, trigger};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -222,7 +223,7 @@ impl Firer {
     /// The definition as it is now; read anew only after a change.
     pub(super) async fn definition(&self) -> Result<Arc<Definition>> {
         let mut tx = self.db.read().await?;
-        let now = epoch::read(&mut tx).await?;
+        let now = epoch::read(&mut tx, Epoch::Definition).await?;
         if let Some((at, defs)) = &*self.defs.lock().unwrap_or_else(PoisonError::into_inner)
             && *at == now
         {

@@ -67,7 +67,7 @@ impl Try<'_> {
         let defs = self.firer.definition().await?;
         let (trigger, firing) = (self.trigger, self.firing);
         let order = trigger.def.order.as_ref().ok_or(NoOrder)?;
-        let zone = trigger.def.timing.zone();
+        let zone = trigger.def.timing.zone;
         let parent = match firing.parent_batch_id {
             Some(id) => {
                 let mut tx = self.firer.db.read().await?;

@@ -1,4 +1,7 @@
 //! The trigger core: schedules become firings, firings become batches.
+//!
+//! `planner` writes rows under the schedule lock, `core` turns the ring, `pools` and `firer` fire,
+//! `hand_over` is the handler that opens batches, `telling` lets owners know.
 
 pub mod core;
 pub mod firer;
@@ -6,3 +9,28 @@ mod hand_over;
 pub mod planner;
 pub mod pools;
 mod telling;
+
+use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::trigger::core::{Planning, Ticking, TriggerCore};
+use crate::engine::trigger::firer::Firer;
+use crate::engine::trigger::planner::Planner;
+use crate::engine::trigger::pools::{Pools, Widths};
+use crate::store::Db;
+use std::sync::Arc;
+
+impl QueueDispatcher {
+    /// The trigger core of this process; it lives by the same lease. `door` leads to the same database
+    /// through sessions that lose their locks soon (`Keeping::Brief`).
+    pub fn trigger_core(&self, door: Db, widths: Widths) -> TriggerCore {
+        let (db, clock, meter) = (self.db.clone(), self.clock.clone(), self.meter.clone());
+        let node = self.node.id().clone();
+        let planner = Planner::new(door, clock.clone(), node.clone(), meter.clone());
+        let firer = Arc::new(Firer::new(db.clone(), clock.clone(), node, meter.clone()));
+        let pools = Pools::new(firer, widths);
+        let with = (db, clock.clone(), meter.clone());
+        TriggerCore {
+            planning: Planning::new(with, planner, self.hints.clone(), self.heart.clone()),
+            ticking: Ticking::new(clock, meter, pools, self.heart.clone()),
+        }
+    }
+}

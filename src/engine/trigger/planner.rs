@@ -4,17 +4,19 @@
 //! in bulk, commit. Nothing slow is under the lock: no HTTP, no job, no mail but its row. Whatever goes
 //! wrong undoes all of it. The firings go on the ring only once they are rows that are committed.
 
+use crate::domain::calendar::Calendars;
 use crate::domain::firing::{Firing, NewFiring, Source, TriggerId};
 use crate::domain::id::NodeId;
-use crate::domain::misfire::{self, Planned};
+use crate::domain::misfire;
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerStatus};
 use crate::engine::clock::Clock;
 use crate::engine::meter::Meter;
 use crate::engine::trigger::telling;
+use crate::store::epoch::{self, Epoch};
 use crate::store::lock::{self, SCHEDULE_LOCK};
 use crate::store::trigger::{Due, Standing};
-use crate::store::{self, Db, Tx, firing, trigger};
+use crate::store::{self, Db, Tx, calendar, firing, trigger};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,6 +38,7 @@ pub struct Planner {
     node: NodeId,
     meter: Arc<Meter>,
     known: HashMap<TriggerId, Trigger>,
+    calendars: (i64, Calendars),
     /// Whether the next pass looks first which of its rows are there already.
     caution: Caution,
 }
@@ -64,6 +67,16 @@ pub struct Pass {
 )]
 pub struct LockGone;
 
+/// How far the database's clock may be from what this process takes for it.
+const DOUBT_MS: i64 = 1_000;
+
+/// The database's clock is not where this process believes it to be.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the clock of the database is {0} ms away from where it was; nothing is planned until that is sure"
+)]
+pub struct InDoubt(i64);
+
 /// What one pass writes.
 #[derive(Default)]
 struct Work {
@@ -76,7 +89,15 @@ struct Work {
 impl Planner {
     /// A planner behind `door` (see `Keeping::Brief`).
     pub fn new(door: Db, clock: Clock, node: NodeId, meter: Arc<Meter>) -> Self {
-        Self { door, clock, node, meter, known: HashMap::new(), caution: Caution::Trusting }
+        Self {
+            door,
+            clock,
+            node,
+            meter,
+            known: HashMap::new(),
+            calendars: (-1, Calendars::default()),
+            caution: Caution::Trusting,
+        }
     }
 
     /// One pass.
@@ -121,11 +142,18 @@ impl Planner {
         Ok(Pass { firings, more })
     }
 
-    /// What counts as now: the database's clock, for it is the same for all nodes. A clock of ours that
-    /// was set meanwhile is corrected before the ring looks at it again.
+    /// What counts as now: the database's clock, for it is the same for all nodes. Nothing is planned
+    /// while what we take for it is another time; the next heartbeats settle which is right.
     async fn due_time(&self, tx: &mut Tx) -> Result<Millis> {
-        self.clock.correct(tx.server_time().await?.into());
-        Ok(self.clock.now())
+        let asked = self.clock.uptime();
+        let server = tx.server_time().await?.into();
+        let now = self.clock.now();
+        let Some(measured) = self.clock.measure(asked, server) else { return Ok(now) };
+        let apart = server.since(now);
+        if apart.abs() > DOUBT_MS + measured.slack_ms {
+            return Err(InDoubt(apart).into());
+        }
+        Ok(now)
     }
 
     async fn heal(&self) -> Result<Pass> {
@@ -161,6 +189,10 @@ impl Planner {
 
     /// Reads the schedules that memory does not have, or has in another version.
     async fn learn(&mut self, tx: &mut Tx, due: &[Due], work: &mut Work) -> Result<()> {
+        let epoch = epoch::read(tx, Epoch::Calendars).await?;
+        if self.calendars.0 != epoch {
+            self.calendars = (epoch, calendar::all(tx).await?);
+        }
         if self.known.len() > KNOWN_MAX {
             self.known.clear();
         }
@@ -193,9 +225,8 @@ impl Planner {
             work.standings.push(standing(None, due.last_time));
             return;
         };
-        let next_after = |after: Millis| next_after(known, after);
-        // The stored time once more, with what is known of it; a calendar may have moved it meanwhile.
-        let plan = match next_after(due.next_time.plus(-1)) {
+        let next_after = |after: Millis| known.next_after(&self.calendars.1, after);
+        let plan = match known.planned_at(&self.calendars.1, due.next_time) {
             Ok(Some(first)) => {
                 let span = (now, now.plus(AHEAD_MS));
                 let of = (due.trigger_id, known.def.handler.as_str());
@@ -207,7 +238,7 @@ impl Planner {
         match plan {
             Ok(plan) => {
                 work.standings.push(standing(plan.next, plan.last.or(due.last_time)));
-                if plan.next.is_none() && known.def.timing.ends_without_next() {
+                if plan.next.is_none() && known.ends_without_next() {
                     work.ended.push((due.trigger_id, "it has no planned time any more".to_owned()));
                 }
                 work.rows.extend(plan.rows);
@@ -229,9 +260,4 @@ async fn drop_known(tx: &mut Tx, rows: &mut Vec<NewFiring>) -> Result<()> {
     let there = firing::planned_since(tx, first).await?;
     rows.retain(|row| !there.contains(&(row.trigger_id, row.planned_at)));
     Ok(())
-}
-
-/// The first planned time of a schedule later than `after`.
-fn next_after(known: &Trigger, after: Millis) -> Result<Option<Planned>, String> {
-    Ok(known.def.timing.next_after(after))
 }
