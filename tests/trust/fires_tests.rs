@@ -9,7 +9,7 @@ const DAY: i64 = 1_732_147_200_000;
 const EVERY: i64 = 5_000;
 
 fn schedule(code: &str, pace: Pace, seen: Seen) -> Schedule {
-    Schedule { code: code.to_owned(), pace, asked: DAY, there: DAY, seen }
+    Schedule { code: code.to_owned(), pace, asked: DAY, there: DAY, until: i64::MAX, seen }
 }
 
 fn row(code: &str, planned: i64, status: S, source: Source, fired: Option<i64>) -> FiringRow {
@@ -106,6 +106,16 @@ fn what_was_asked_for_while_it_came_may_fire_and_need_not() {
     times.ran.retain(|ran| ran.label > DAY + EVERY);
     let found = judge(&times);
     assert!(found.is_clean() && found.due == 3, "{found}");
+}
+
+#[test]
+fn what_was_planned_after_a_schedule_was_taken_away_need_not_be() {
+    let mut times = told(&SAMPLE);
+    times.rows.retain(|row| row.planned <= DAY + 4 * EVERY);
+    times.ran.retain(|ran| ran.label <= DAY + 4 * EVERY);
+    assert_eq!(judge(&times).count(Wrong::Silent), 6);
+    times.schedules.iter_mut().for_each(|schedule| schedule.until = DAY + 5 * EVERY - 1);
+    assert!(judge(&times).is_clean());
 }
 
 #[test]

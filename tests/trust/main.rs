@@ -5,6 +5,7 @@
 
 mod chaos;
 mod chaos_tests;
+mod clockwork;
 mod dice;
 mod fires_tests;
 mod judge;
@@ -18,6 +19,7 @@ mod nemesis;
 mod nodes;
 mod oracle;
 mod oracle_tests;
+mod p02_triggers;
 mod p03;
 mod p04;
 mod p05;

@@ -153,7 +153,11 @@ impl Worker {
                 let Some(life) = next(last) else { return };
                 let log = std::fs::File::options().create(true).append(true).open(&errors);
                 let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_procession"));
-                command.current_dir(&path).args(&life.args).env("PROCESSION_DB", &db).env(MARK, &mark);
+                command
+                    .current_dir(&path)
+                    .args(&life.args)
+                    .env("PROCESSION_DB", &db)
+                    .env(MARK, &mark);
                 command.env_remove("FAILPOINTS").stdin(Stdio::null()).stdout(Stdio::null());
                 command.env("LANG", "C").stderr(log.expect("a log")).kill_on_drop(true);
                 command.envs(temp.iter().map(|folder| ("TMPDIR", folder))).envs(life.env);

@@ -21,7 +21,7 @@ pub(crate) enum Pace {
 
 impl Pace {
     /// The first planned time later than `after`, in milliseconds.
-    fn after(&self, after: i64) -> i64 {
+    pub(crate) fn after(&self, after: i64) -> i64 {
         match self {
             Self::Every(sec) => {
                 let step = sec * 1_000;
@@ -55,6 +55,8 @@ pub(crate) struct Schedule {
     pub(crate) asked: i64,
     /// It was there by then; what is planned later must be.
     pub(crate) there: i64,
+    /// It was taken away then; what is planned later need not be.
+    pub(crate) until: i64,
     pub(crate) seen: Seen,
 }
 
@@ -190,7 +192,9 @@ impl<'a> OfOne<'a> {
             planned.push(at);
             let is_there = self.rows.contains_key(&at) || self.ran.contains_key(&at);
             // Before it was acknowledged, and while its time may still be coming, it need not be.
-            let is_due = at > self.schedule.there && at + self.times.late < self.times.read_at;
+            let is_due = at > self.schedule.there
+                && at <= self.schedule.until
+                && at + self.times.late < self.times.read_at;
             if is_due || is_there {
                 found.due += usize::from(is_due);
                 windows.extend(self.one(found, at, is_due));

@@ -6,7 +6,7 @@ use super::Mutant as M;
 use super::passing::Protocol;
 use crate::scene::report;
 use stateright::{Checker, HasDiscoveries, Model};
-use std::time::Instant;
+use tokio::time::Instant;
 
 /// Nothing is found in any order of steps; says how many states there were.
 fn holds(mutants: &'static [Mutant], troubles: u8) -> usize {
