@@ -15,6 +15,7 @@ mod recovery;
 mod retries;
 mod rules;
 mod serving;
+mod triggers;
 
 use crate::util::{Scratch, with_scratch};
 use procession::db::{Db, Settings};

@@ -1,0 +1,381 @@
+//! Schedules fire: on time, once, across the death of a process between any two steps; misses are rows
+//! and mails; batches that overlap do what their schedule says.
+
+use crate::flow::{Bench, defs, finish, on, on_each_database};
+use procession::domain::batch::BatchStatus;
+use procession::domain::firing::{Firing, FiringStatus, Source, TriggerId};
+use procession::domain::id::TriggerCode;
+use procession::domain::misfire::{Misfire, MisfirePolicy};
+use procession::domain::overlap::Overlap;
+use procession::domain::schedule::{Schedule, Timing};
+use procession::domain::source::DialectName;
+use procession::domain::time::Millis;
+use procession::domain::trigger::{NOOP, QUEUE_DISPATCHER, TriggerDef};
+use procession::engine::dispatcher::QueueDispatcher;
+use procession::engine::trigger::core::TriggerCore;
+use procession::engine::trigger::planner::LockGone;
+use procession::engine::trigger::pools::Widths;
+use procession::store::trigger::Standing;
+use procession::store::{self, firing, trigger};
+
+/// Every `every_sec`, for nobody, unless the test says otherwise.
+fn every(code: &str, every_sec: i64) -> TriggerDef {
+    TriggerDef {
+        code: TriggerCode::parse(code).expect("code"),
+        name: code.to_owned(),
+        timing: Timing::plain(Schedule::FixedRate { every_sec }, chrono_tz::UTC),
+        handler: NOOP.to_owned(),
+        order: None,
+        misfire: Misfire::default(),
+        overlap: Overlap::default(),
+        retry_count: 1,
+        retry_delay_sec: 10,
+        timeout_sec: 60,
+        notify_email: vec!["ops@bank.example".to_owned()],
+        owner: None,
+    }
+}
+
+fn opening(code: &str, every_sec: i64, order: &str) -> TriggerDef {
+    TriggerDef {
+        handler: QUEUE_DISPATCHER.to_owned(),
+        order: Some(serde_json::from_str(order).expect("order")),
+        ..every(code, every_sec)
+    }
+}
+
+/// A node: its dispatcher, which holds the lease, and its trigger core.
+struct Here {
+    process: QueueDispatcher,
+    core: TriggerCore,
+}
+
+async fn node(bench: &Bench) -> Here {
+    let process = bench.process().await;
+    let core = process.trigger_core(bench.db.clone(), Widths { fast: 2, slow: 1 });
+    Here { process, core }
+}
+
+/// Writes a schedule whose next time is the first after now.
+async fn add(bench: &Bench, def: &TriggerDef) -> TriggerId {
+    let now = bench.clock.now();
+    let mut tx = bench.db.begin().await.expect("begin");
+    let id = trigger::insert(&mut tx, def, "test", now).await.expect("insert");
+    let there = trigger::find(&mut tx, &def.code).await.expect("find").expect("there");
+    let calendars = store::calendar::all(&mut tx).await.expect("calendars");
+    let next = there.next_after(&calendars, now).expect("next").map(|planned| planned.at);
+    let standing = Standing { trigger_id: id, revision: 1, next_time: next, last_time: None };
+    trigger::advance(&mut tx, &[standing], now).await.expect("advance");
+    tx.commit().await.expect("commit");
+    id
+}
+
+async fn firings(bench: &Bench, id: TriggerId) -> Vec<Firing> {
+    let mut tx = bench.db.read().await.expect("read");
+    let mut all = firing::of_trigger(&mut tx, id, 10_000).await.expect("firings");
+    all.reverse();
+    all
+}
+
+/// `FIRED MISFIRED …`, in the order of their planned times.
+async fn fates(bench: &Bench, id: TriggerId) -> String {
+    let all = firings(bench, id).await;
+    all.iter().map(|f| f.status.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+async fn beat(here: &mut Here) {
+    here.core.beat().await.expect("beat");
+}
+
+/// Lets time pass in steps of a fifth of a second.
+async fn pass(bench: &Bench, here: &mut Here, ms: i64) {
+    for step in 0..ms / 200 {
+        bench.clock.advance(200);
+        if step % 5 == 0 {
+            here.process.heartbeat().await.expect("heartbeat");
+        }
+        beat(here).await;
+    }
+}
+
+async fn every_planned_time_fires_once_and_not_early(bench: Bench) {
+    let mut here = node(&bench).await;
+    let start = bench.clock.now();
+    let id = add(&bench, &every("TICK", 2)).await;
+    pass(&bench, &mut here, 21_000).await;
+    let all = firings(&bench, id).await;
+    let done: Vec<&Firing> = all.iter().filter(|f| f.status == FiringStatus::Fired).collect();
+    assert!(done.len() >= 10, "{}", done.len());
+    for (place, firing) in (1i64..).zip(&done) {
+        assert_eq!(firing.planned_at, start.plus(place * 2_000));
+        let fired = firing.fired_at.expect("fired");
+        let late = fired.since(firing.planned_at);
+        assert!((0..400).contains(&late), "{late} ms late");
+        assert_eq!(firing.attempt, 1);
+        assert_eq!(firing.source, Source::Cron);
+    }
+    // What is decided ahead waits for its time.
+    let rest: Vec<_> = all.iter().filter(|f| f.status != FiringStatus::Fired).collect();
+    assert!(
+        rest.iter().all(|f| f.status == FiringStatus::Pending && f.fire_at > bench.clock.now())
+    );
+}
+
+async fn what_a_dead_node_decided_another_fires_once(bench: Bench) {
+    let mut dead = node(&bench).await;
+    let id = add(&bench, &every("TICK", 1)).await;
+    let found = dead.core.planning.beat().await.expect("plan");
+    assert_eq!(found.firings.len(), 5, "five seconds ahead");
+    drop(dead);
+    let mut heir = node(&bench).await;
+    let mut last = 0;
+    for _ in 0..40 {
+        bench.clock.advance(200);
+        heir.process.heartbeat().await.expect("heartbeat");
+        beat(&mut heir).await;
+        let all = firings(&bench, id).await;
+        let done = all.iter().filter(|f| f.status == FiringStatus::Fired).count();
+        assert!(done >= last);
+        last = done;
+    }
+    let all = firings(&bench, id).await;
+    for firing in all.iter().filter(|f| f.fire_at.plus(2_400) < bench.clock.now()) {
+        assert_eq!(firing.status, FiringStatus::Fired, "{firing:?}");
+        assert_eq!(firing.attempt, 1, "once");
+        assert!(firing.fired_at.expect("fired").since(firing.planned_at) < 3_000);
+    }
+    assert!(last >= 6);
+}
+
+/// One was thought dead, and is not: both have the same firings on their rings.
+async fn two_nodes_with_the_same_firings_fire_each_once(bench: Bench) {
+    let (mut here, mut there) = (node(&bench).await, node(&bench).await);
+    let order = r#"{"batchNo":"time(%H%M%S)","group":"default"}"#;
+    bench.apply(&defs("jobs: { A: { type: NOOP } }")).await;
+    let tick = add(&bench, &every("TICK", 1)).await;
+    let def = TriggerDef { overlap: Overlap::Parallel, ..opening("OPEN", 1, order) };
+    let open = add(&bench, &def).await;
+    let found = here.core.planning.beat().await.expect("plan").firings;
+    here.core.ticking.take(found.clone());
+    there.core.ticking.take(found);
+    bench.clock.advance(5_000);
+    tokio::join!(here.core.ticking.beat(), there.core.ticking.beat());
+    for id in [tick, open] {
+        assert_eq!(fates(&bench, id).await, ["FIRED"; 5].join(" "));
+    }
+    assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_batch").await, 5);
+    assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_queue").await, 5);
+    let both = "SELECT COUNT(*) AS n FROM job_batch b JOIN job_firing f ON f.firing_id = b.firing_id \
+                WHERE f.batch_no = b.batch_no AND b.started_by = 'schedule OPEN'";
+    assert_eq!(bench.number(both).await, 5);
+}
+
+async fn a_lock_row_that_is_gone_is_put_back(bench: Bench) {
+    let mut here = node(&bench).await;
+    let id = add(&bench, &every("TICK", 1)).await;
+    bench.by_hand("DELETE FROM job_lock").await;
+    let error = here.core.planning.beat().await.expect_err("nothing is locked");
+    assert!(error.is::<LockGone>(), "{error:#}");
+    assert_eq!(fates(&bench, id).await, "", "and nothing was planned");
+    bench.clock.advance(1_000);
+    beat(&mut here).await;
+    assert!(fates(&bench, id).await.starts_with("FIRED PENDING"));
+    assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_lock").await, 1);
+    assert_eq!(bench.number("SELECT epoch AS n FROM job_lock").await, 1, "signed by its holder");
+}
+
+async fn misses_are_rows_and_one_mail(bench: Bench) {
+    let mut here = node(&bench).await;
+    let mut ids = Vec::new();
+    for (code, policy) in [
+        ("ONCE", MisfirePolicy::Once),
+        ("SKIP", MisfirePolicy::Skip),
+        ("ALL", MisfirePolicy::All),
+        ("TWO", MisfirePolicy::Newest(2)),
+    ] {
+        let misfire = Misfire { policy, ..Misfire::default() };
+        ids.push(add(&bench, &TriggerDef { misfire, ..every(code, 3_600) }).await);
+    }
+    bench.clock.advance(3 * 3_600_000 + 60_000);
+    here.process.heartbeat().await.expect("heartbeat");
+    beat(&mut here).await;
+    for (id, wanted) in ids.iter().zip([
+        "MISFIRED MISFIRED FIRED",
+        "MISFIRED MISFIRED MISFIRED",
+        "FIRED FIRED FIRED",
+        "MISFIRED FIRED FIRED",
+    ]) {
+        assert_eq!(fates(&bench, *id).await, wanted);
+    }
+    let late = firings(&bench, ids[0]).await.pop().expect("the newest");
+    assert_eq!(late.source, Source::Misfire);
+    assert!(late.reason.expect("why").contains("misfire policy"));
+    let mails = "SELECT COUNT(*) AS n FROM email_notifications WHERE type = 'misfire'";
+    assert_eq!(bench.number(mails).await, 4, "one for each schedule");
+    beat(&mut here).await;
+    assert_eq!(bench.number(mails).await, 4, "and no more");
+}
+
+async fn a_batch_number_that_is_there_is_left_out_and_told(bench: Bench) {
+    let mut here = node(&bench).await;
+    bench.apply(&defs("jobs: { A: { type: NOOP } }")).await;
+    let order = r#"{"batchNo":"202407","group":"default"}"#;
+    let def = TriggerDef { overlap: Overlap::Parallel, ..opening("SAME", 5, order) };
+    let id = add(&bench, &def).await;
+    bench.clock.advance(5_000);
+    beat(&mut here).await;
+    here.process.take_batches().await.expect("take");
+    finish(&bench, &mut here.process).await;
+    bench.clock.advance(5_000);
+    beat(&mut here).await;
+    assert!(fates(&bench, id).await.starts_with("FIRED SKIPPED"));
+    let left = firings(&bench, id).await.remove(1);
+    assert!(left.reason.expect("why").contains("exists already (SUCCESS)"));
+    assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_batch").await, 1);
+    let mails = "SELECT COUNT(*) AS n FROM email_notifications WHERE type = 'firing_skipped'";
+    assert_eq!(bench.number(mails).await, 1);
+}
+
+async fn an_order_that_is_refused_fails_and_is_told(bench: Bench) {
+    let mut here = node(&bench).await;
+    let order = r#"{"batchNo":"202407","group":"nobody"}"#;
+    let id = add(&bench, &opening("WRONG", 5, order)).await;
+    bench.clock.advance(5_000);
+    beat(&mut here).await;
+    assert!(fates(&bench, id).await.starts_with("FAILED"));
+    let failed = firings(&bench, id).await.remove(0);
+    assert!(failed.reason.expect("why").contains("no group nobody"));
+    let mails = "SELECT COUNT(*) AS n FROM email_notifications WHERE type = 'firing_failed'";
+    assert_eq!(bench.number(mails).await, 1);
+}
+
+async fn what_overlaps_does_what_its_schedule_says(bench: Bench) {
+    let mut here = node(&bench).await;
+    let yaml = "
+jobs:
+  Q: { group: q, type: NOOP, schedule_time: '23:59' }
+  S: { group: s, type: NOOP, schedule_time: '23:59' }
+  P: { group: p, type: NOOP, schedule_time: '23:59' }
+  R: { group: r, type: NOOP, schedule_time: '23:59' }
+groups: { q: {}, s: {}, p: {}, r: {} }
+";
+    bench.apply(&defs(yaml)).await;
+    let mut ids = Vec::new();
+    for (group, overlap) in [
+        ("q", Overlap::Queue),
+        ("s", Overlap::Skip),
+        ("p", Overlap::Parallel),
+        ("r", Overlap::Replace),
+    ] {
+        let order = format!(r#"{{"batchNo":"time(%H%M%S)","group":"{group}"}}"#);
+        ids.push(add(&bench, &TriggerDef { overlap, ..opening(group, 10, &order) }).await);
+    }
+    pass(&bench, &mut here, 10_000).await;
+    while here.process.take_batches().await.expect("take") > 0 {}
+    pass(&bench, &mut here, 10_000).await;
+    let starts = |words: &str, all: String| assert!(all.starts_with(words), "{all}");
+    starts("FIRED WAITING", fates(&bench, ids[0]).await);
+    starts("FIRED SKIPPED", fates(&bench, ids[1]).await);
+    starts("FIRED FIRED", fates(&bench, ids[2]).await);
+    starts("FIRED WAITING", fates(&bench, ids[3]).await);
+    let skipped = firings(&bench, ids[1]).await.remove(1).reason.expect("why");
+    assert!(skipped.contains("is RUNNING; overlap policy: skip"), "{skipped}");
+    // The batch that is replaced is killed, and the next opened once it has ended.
+    here.process.look().await.expect("look");
+    while here.process.beat().await.expect("beat") {}
+    pass(&bench, &mut here, 4_000).await;
+    starts("FIRED FIRED", fates(&bench, ids[3]).await);
+    let killed = "SELECT COUNT(*) AS n FROM job_batch WHERE group_code = 'r' AND status = 'KILLED'";
+    assert_eq!(bench.number(killed).await, 1);
+    // Three wait in the queue; when the first batch ends, the earliest goes and the others wait on.
+    pass(&bench, &mut here, 16_000).await;
+    starts("FIRED WAITING WAITING", fates(&bench, ids[0]).await);
+    bench.by_hand("UPDATE job_batch SET status = 'SUCCESS' WHERE group_code = 'q'").await;
+    pass(&bench, &mut here, 4_000).await;
+    starts("FIRED FIRED WAITING", fates(&bench, ids[0]).await);
+}
+
+/// It would stop every schedule if one could.
+async fn a_schedule_that_cannot_be_read_stops_no_other(bench: Bench) {
+    let mut here = node(&bench).await;
+    let bad = add(&bench, &every("BAD", 1)).await;
+    let good = add(&bench, &every("GOOD", 1)).await;
+    bench.by_hand("UPDATE job_trigger SET body = '{' WHERE trigger_code = 'BAD'").await;
+    bench.clock.advance(1_000);
+    beat(&mut here).await;
+    assert!(fates(&bench, good).await.starts_with("FIRED"));
+    assert_eq!(fates(&bench, bad).await, "");
+    let ended = "SELECT COUNT(*) AS n FROM job_trigger WHERE trigger_status = 'ENDED' \
+                 AND trigger_code = 'BAD' AND reason LIKE 'it cannot be read%'";
+    assert_eq!(bench.number(ended).await, 1);
+}
+
+/// Somebody set a next time back by hand: a time that has a row already is left out.
+async fn a_time_that_has_a_row_is_not_planned_twice(bench: Bench) {
+    let mut here = node(&bench).await;
+    let id = add(&bench, &every("TICK", 5)).await;
+    let start = bench.clock.now();
+    pass(&bench, &mut here, 10_000).await;
+    let mut tx = bench.db.begin().await.expect("begin");
+    let back = Standing {
+        trigger_id: id,
+        revision: 1,
+        next_time: Some(start.plus(5_000)),
+        last_time: None,
+    };
+    trigger::advance(&mut tx, &[back], bench.clock.now()).await.expect("advance");
+    tx.commit().await.expect("commit");
+    bench.clock.advance(200);
+    here.core.beat().await.expect_err("a key is taken");
+    bench.clock.advance(5_000);
+    beat(&mut here).await;
+    let all = firings(&bench, id).await;
+    assert!(all.windows(2).all(|w| w[0].planned_at < w[1].planned_at));
+    assert!(all.iter().filter(|f| f.status == FiringStatus::Fired).count() >= 3);
+}
+
+/// A schedule of one time has ended when that has come.
+async fn the_last_time_ends_a_schedule(bench: Bench) {
+    let mut here = node(&bench).await;
+    let at = bench.clock.now().plus(3_000).to_utc().naive_utc();
+    let timing = Timing::plain(Schedule::Once { at }, chrono_tz::UTC);
+    let id = add(&bench, &TriggerDef { timing, ..every("LAST", 1) }).await;
+    pass(&bench, &mut here, 5_000).await;
+    assert_eq!(fates(&bench, id).await, "FIRED");
+    let ended = "SELECT COUNT(*) AS n FROM job_trigger WHERE trigger_status = 'ENDED'";
+    assert_eq!(bench.number(ended).await, 1);
+    assert_eq!(firings(&bench, id).await[0].planned_at, Millis::from(at.and_utc()));
+}
+
+/// A dead node's batch of the trigger core is taken and run like any other.
+async fn a_batch_of_a_schedule_runs(bench: Bench) {
+    let mut here = node(&bench).await;
+    bench.apply(&defs("jobs: { A: { type: NOOP }, B: { type: NOOP, depends_on: [A] } }")).await;
+    let order = r#"{"batchNo":"month(-1)","group":"default","params":{}}"#;
+    add(&bench, &opening("MONTH", 10, order)).await;
+    pass(&bench, &mut here, 10_000).await;
+    assert_eq!(here.process.take_batches().await.expect("take"), 1);
+    finish(&bench, &mut here.process).await;
+    let done = "SELECT COUNT(*) AS n FROM job_queue WHERE status = 'SUCCESS'";
+    assert_eq!(bench.number(done).await, 2);
+    let ended = format!(
+        "SELECT COUNT(*) AS n FROM job_batch WHERE status = '{}' AND firing_id IS NOT NULL",
+        BatchStatus::Success.as_str()
+    );
+    assert_eq!(bench.number(&ended).await, 1);
+}
+
+on_each_database! {
+    every_planned_time_fires_once_and_not_early
+    what_a_dead_node_decided_another_fires_once
+    two_nodes_with_the_same_firings_fire_each_once
+    a_lock_row_that_is_gone_is_put_back
+    misses_are_rows_and_one_mail
+    a_batch_number_that_is_there_is_left_out_and_told
+    an_order_that_is_refused_fails_and_is_told
+    what_overlaps_does_what_its_schedule_says
+    a_schedule_that_cannot_be_read_stops_no_other
+    a_time_that_has_a_row_is_not_planned_twice
+    the_last_time_ends_a_schedule
+    a_batch_of_a_schedule_runs
+}
