@@ -258,6 +258,21 @@ impl Clockwork {
         self.serve(name, |_| Life::of(&["serve"]))
     }
 
+    /// Returns when all of these serve.
+    pub(crate) async fn until_serving(&self, workers: &[Worker]) {
+        for worker in workers {
+            let limit = Instant::now() + Duration::from_secs(60);
+            loop {
+                let sql = format!("SELECT COUNT(*) FROM cluster_node WHERE pid = {}", worker.pid());
+                if self.ask(&sql).await == "1" {
+                    break;
+                }
+                assert!(Instant::now() < limit, "it does not serve: {}", worker.said());
+                sleep(Duration::from_millis(20)).await;
+            }
+        }
+    }
+
     /// Which of these held the schedule lock last.
     pub(crate) async fn leader(&self, workers: &[Worker]) -> Option<usize> {
         let sql = "SELECT n.pid FROM job_lock l JOIN cluster_node n ON n.node_id = l.owner \

@@ -30,7 +30,9 @@ impl House {
         let mark = uuid::Uuid::new_v4().simple().to_string();
         let house = Self { dir, db: db.to_owned(), mark, temp: None };
         let inherit = format!("[\"PATH\", \"HOME\", \"LANG\", \"{MARK}\"]");
-        let text = format!("[script]\ninherit_env = {inherit}\n{settings}\n");
+        // No listener: several of them serve on one machine, beside those of other tests.
+        let text =
+            format!("[http]\nlisten = \"off\"\n[script]\ninherit_env = {inherit}\n{settings}\n");
         std::fs::write(house.path().join("procession.toml"), text).expect("a file");
         let (code, _, told) = house.said(&["migrate"]);
         assert_eq!(code, 0, "migrate: {told}");

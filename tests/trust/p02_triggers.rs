@@ -13,6 +13,7 @@ lease_sec = 2
 async fn calm(dialect: DialectName, home: String) {
     let mut clockwork = Clockwork::on(dialect, &home, SETTINGS, mixed(20)).await;
     let mut workers = vec![clockwork.serve_plainly("one"), clockwork.serve_plainly("two")];
+    clockwork.until_serving(&workers).await;
     clockwork.schedule().await;
     sleep(Duration::from_secs(6)).await;
     clockwork.end("calm", &mut workers, LATE).await;
