@@ -20,6 +20,8 @@ CREATE TABLE job_trigger (
     CONSTRAINT uq_job_trigger_code UNIQUE (trigger_code)
 );
 
+CREATE INDEX ix_job_trigger_type ON job_trigger (schedule_type, trigger_status);
+
 -- job_trigger_time: where each schedule stands; next_time is NULL while it is paused or waits for something else than the clock.
 CREATE TABLE job_trigger_time (
     trigger_id BIGINT NOT NULL PRIMARY KEY,

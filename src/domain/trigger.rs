@@ -127,6 +127,25 @@ impl Trigger {
         Ok(self.def.timing.next_after(calendars, after, anchor)?.map(Planned::from))
     }
 
+    /// What the clock alone gives after a time that has just been planned: of a fixed delay nothing, for
+    /// that waits for the end of a batch.
+    pub fn goes_on(
+        &self,
+        calendars: &Calendars,
+        after: Millis,
+    ) -> Result<Option<Planned>, ScheduleError> {
+        match self.def.timing.schedule {
+            Schedule::FixedDelay { .. } => Ok(None),
+            Schedule::Cron(_)
+            | Schedule::FixedRate { .. }
+            | Schedule::Once { .. }
+            | Schedule::Rule { .. }
+            | Schedule::Event { .. }
+            | Schedule::Manual
+            | Schedule::After { .. } => self.next_after(calendars, after),
+        }
+    }
+
     /// The planned time that stands in its row, with what is known of it now; `None` when a change of
     /// its calendar has moved that time away.
     pub fn planned_at(

@@ -11,9 +11,14 @@ use std::collections::HashSet;
 const COLUMNS: &str = "firing_id, trigger_id, planned_at, nominal_date, source, handler, status, fire_at, owner, \
      attempt, params, parent_batch_id, missed_until, batch_no, reason, fired_at";
 
-/// Writes firings; those that are pending are `owner`'s. Fails with a taken key, and then writes none,
-/// when a schedule has a row for one of these times.
-pub async fn append(tx: &mut Tx, rows: &[NewFiring], owner: &NodeId, now: Millis) -> Result<()> {
+/// Writes firings; those that are pending are `owner`'s, or nobody's, and then the first to look has
+/// them. Fails with a taken key, and then writes none, when a schedule has a row for one of these times.
+pub async fn append(
+    tx: &mut Tx,
+    rows: &[NewFiring],
+    owner: Option<&NodeId>,
+    now: Millis,
+) -> Result<()> {
     let columns = [
         "trigger_id",
         "planned_at",
@@ -33,7 +38,8 @@ pub async fn append(tx: &mut Tx, rows: &[NewFiring], owner: &NodeId, now: Millis
     let values: Vec<Vec<Value>> = rows
         .iter()
         .map(|row| {
-            let owner = (row.status == FiringStatus::Pending).then_some(owner.0.as_str());
+            let is_open = row.status == FiringStatus::Pending;
+            let owner = owner.filter(|_| is_open).map(|owner| owner.0.as_str());
             vec![
                 row.trigger_id.0.into(),
                 row.planned_at.to_utc().into(),
@@ -66,15 +72,34 @@ pub async fn written(tx: &mut Tx, owner: &NodeId, written: Millis) -> Result<Vec
     read(tx, &sql, &values).await
 }
 
-/// Pending firings whose time was at `before` or earlier, oldest first: whoever had them is dead, has
-/// stalled, or lost them. Planned times are no reason to pass one by: the order is the order of time.
-pub async fn overdue(tx: &mut Tx, before: Millis, limit: u32) -> Result<Vec<Firing>> {
+/// Pending firings that nobody does, oldest first: those whose time was at `before` or earlier, because
+/// whoever had them is dead, has stalled, or lost them; and those that are nobody's and come `soon`.
+pub async fn unattended(
+    tx: &mut Tx,
+    (before, soon): (Millis, Millis),
+    limit: u32,
+) -> Result<Vec<Firing>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM job_firing WHERE status = ? AND fire_at <= ? \
-         ORDER BY fire_at, firing_id LIMIT ?"
+         AND (owner IS NULL OR fire_at <= ?) ORDER BY fire_at, firing_id LIMIT ?"
     );
-    let values = [FiringStatus::Pending.as_str().into(), before.to_utc().into(), limit.into()];
+    let values = [
+        FiringStatus::Pending.as_str().into(),
+        soon.to_utc().into(),
+        before.to_utc().into(),
+        limit.into(),
+    ];
     read(tx, &sql, &values).await
+}
+
+/// Makes the pending firings of a process nobody's, so that nobody waits for it.
+pub async fn release(tx: &mut Tx, owner: &NodeId, now: Millis) -> Result<u64> {
+    tx.execute(
+        "UPDATE job_firing SET owner = NULL, update_time = ? WHERE status = ? AND owner = ?",
+        &[now.to_utc().into(), FiringStatus::Pending.as_str().into(), owner.0.as_str().into()],
+    )
+    .await
+    .context("release the firings of this process")
 }
 
 /// Of each schedule the first firing that waits for a batch to end; those behind it wait for it.

@@ -14,6 +14,7 @@ mod columns;
 pub mod epoch;
 pub mod fired;
 pub mod firing;
+pub mod following;
 pub mod hint;
 pub mod history;
 pub mod job;

@@ -70,6 +70,8 @@ pub struct Outlook {
     pub next: Option<Millis>,
     /// When the first of the pending firings is to be done.
     pub pending: Option<Millis>,
+    /// The same of those that are nobody's.
+    pub unowned: Option<Millis>,
     /// Since when the first of the firings waits that wait for a batch.
     pub waiting: Option<Millis>,
 }
@@ -79,14 +81,17 @@ pub struct Outlook {
 pub async fn outlook(tx: &mut Tx) -> Result<Outlook> {
     let sql = "SELECT 1 AS what, MIN(next_time) AS at FROM job_trigger_time \
          UNION ALL SELECT 2, MIN(fire_at) FROM job_firing WHERE status = ? \
-         UNION ALL SELECT 3, MIN(fire_at) FROM job_firing WHERE status = ?";
-    let values = [FiringStatus::Pending.as_str().into(), FiringStatus::Waiting.as_str().into()];
+         UNION ALL SELECT 3, MIN(fire_at) FROM job_firing WHERE status = ? AND owner IS NULL \
+         UNION ALL SELECT 4, MIN(fire_at) FROM job_firing WHERE status = ?";
+    let pending = || FiringStatus::Pending.as_str().into();
+    let values = [pending(), pending(), FiringStatus::Waiting.as_str().into()];
     let mut found = Outlook::default();
     for row in tx.fetch_all(sql, &values).await.context("look at schedules and firings")? {
         let at = row.opt_time("at")?.map(Millis::from);
         match row.int("what")? {
             1 => found.next = at,
             2 => found.pending = at,
+            3 => found.unowned = at,
             _ => found.waiting = at,
         }
     }

@@ -33,6 +33,8 @@ const HELD_MAX: usize = 100_000;
 const LOOK_MS: (i64, i64) = (1_000, 2_000);
 /// Between two looks at firings that wait for a batch, unless a batch ends.
 const WAIT_MS: i64 = 2_000;
+/// Between two looks for batches whose end makes something fire.
+const FOLLOW_MS: i64 = 2_000;
 
 /// Plans: looks what is near, passes, finds what others lost.
 pub struct Planning {
@@ -43,6 +45,7 @@ pub struct Planning {
     hints: Hints,
     heart: Arc<Heart>,
     waited_at: Millis,
+    followed_at: Millis,
 }
 
 /// What one look came to.
@@ -79,7 +82,16 @@ impl Planning {
         hints: Hints,
         heart: Arc<Heart>,
     ) -> Self {
-        Self { db, clock, meter, planner, hints, heart, waited_at: Millis(0) }
+        Self {
+            db,
+            clock,
+            meter,
+            planner,
+            hints,
+            heart,
+            waited_at: Millis(0),
+            followed_at: Millis(0),
+        }
     }
 
     /// One look, and what it asks for.
@@ -88,17 +100,22 @@ impl Planning {
         if !self.heart.may_schedule() {
             return Ok(Found { firings: Vec::new(), again_at: now.plus(LOOK_MS.0) });
         }
-        let Outlook { next, pending, waiting } = self.outlook().await?;
+        let Outlook { next, pending, unowned, waiting } = self.outlook().await?;
         let mut found = Found::default();
-        if pending.is_some_and(|at| at <= now.plus(-LOST_MS)) {
+        let (lost, soon) = (now.plus(-LOST_MS), now.plus(AHEAD_MS));
+        if pending.is_some_and(|at| at <= lost) || unowned.is_some_and(|at| at <= soon) {
             let mut tx = self.db.read().await?;
-            found.firings = firing::overdue(&mut tx, now.plus(-LOST_MS), LOST_MOST).await?;
+            found.firings = firing::unattended(&mut tx, (lost, soon), LOST_MOST).await?;
             self.meter.overdue(found.firings.len());
         }
         if waiting.is_some() && now >= self.waited_at {
             let mut tx = self.db.read().await?;
             found.firings.extend(firing::waiting_first(&mut tx, LOST_MOST).await?);
             self.waited_at = now.plus(WAIT_MS);
+        }
+        if now >= self.followed_at {
+            self.planner.follow().await?;
+            self.followed_at = now.plus(FOLLOW_MS);
         }
         let mut more = false;
         if next.is_some_and(|at| at <= now.plus(AHEAD_MS)) {
@@ -115,14 +132,24 @@ impl Planning {
         Ok(found)
     }
 
+    /// Leaves what was decided here and has not fired to the others.
+    pub async fn leave(self) -> Result<()> {
+        self.planner.leave().await
+    }
+
     async fn outlook(&self) -> Result<Outlook> {
         let mut tx = self.db.read().await?;
         trigger::outlook(&mut tx).await
     }
 
     /// Beats until it is told to stop. No error ends it.
-    async fn run(mut self, ring: mpsc::UnboundedSender<Vec<Firing>>, stop: CancellationToken) {
+    async fn run(
+        mut self,
+        ring: mpsc::UnboundedSender<Vec<Firing>>,
+        stop: CancellationToken,
+    ) -> Self {
         let mut failures = 0u32;
+        let mut ended = self.hints.clone();
         while !stop.is_cancelled() {
             self.meter.loop_turned("planner", self.clock.uptime());
             let again_at = match self.beat().await {
@@ -146,10 +173,15 @@ impl Planning {
             };
             tokio::select! {
                 _ = self.hints.wait(&[Topic::Trigger], again_at) => {}
+                () = ended.told(&[Topic::Batch]) => {
+                    // Firings may wait for that end, or follow it.
+                    (self.waited_at, self.followed_at) = (Millis(0), Millis(0));
+                }
                 () = stop.cancelled() => {}
             }
         }
         self.meter.loop_ended("planner");
+        self
     }
 }
 
@@ -239,8 +271,16 @@ impl TriggerCore {
         let (ring, from) = mpsc::unbounded_channel();
         let planning = tokio::spawn(self.planning.run(ring, stop.clone()));
         self.ticking.run(from, stop).await;
-        if let Err(error) = planning.await {
-            tracing::error!(%error, "the planner broke down");
+        let left = match planning.await {
+            Ok(planning) => planning.leave().await,
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = left {
+            let error = format!("{error:#}");
+            tracing::warn!(
+                error,
+                "firings of this process are not released; others find them late"
+            );
         }
     }
 

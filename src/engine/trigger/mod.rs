@@ -5,6 +5,7 @@
 
 pub mod core;
 pub mod firer;
+mod follow;
 mod hand_over;
 pub mod planner;
 pub mod pools;

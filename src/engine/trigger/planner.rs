@@ -12,8 +12,10 @@ use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerStatus};
 use crate::engine::clock::Clock;
 use crate::engine::meter::Meter;
-use crate::engine::trigger::telling;
+use crate::engine::trigger::{follow, telling};
 use crate::store::epoch::{self, Epoch};
+use crate::store::following::{self, Following};
+use crate::store::hint::{self, Topic};
 use crate::store::lock::{self, SCHEDULE_LOCK};
 use crate::store::trigger::{Due, Standing};
 use crate::store::{self, Db, Tx, calendar, firing, trigger};
@@ -79,9 +81,9 @@ pub struct InDoubt(i64);
 
 /// What one pass writes.
 #[derive(Default)]
-struct Work {
-    rows: Vec<NewFiring>,
-    standings: Vec<Standing>,
+pub(super) struct Work {
+    pub(super) rows: Vec<NewFiring>,
+    pub(super) standings: Vec<Standing>,
     /// Schedules that cannot go on, and why.
     ended: Vec<(TriggerId, String)>,
 }
@@ -142,6 +144,46 @@ impl Planner {
         Ok(Pass { firings, more })
     }
 
+    /// Looks which batches have ended that make something fire, or let a fixed delay begin. Under the lock
+    /// only when there are some.
+    pub async fn follow(&mut self) -> Result<()> {
+        let mut tx = self.door.read().await?;
+        let found = following::look(&mut tx).await?;
+        drop(tx);
+        if found == Following::default() {
+            return Ok(());
+        }
+        let mut tx = self.door.begin().await?;
+        if lock::hold(&mut tx, SCHEDULE_LOCK).await?.is_none() {
+            tx.rollback().await?;
+            return self.heal().await.map(drop);
+        }
+        let now = self.due_time(&mut tx).await?;
+        // Once more, for another node may have been faster.
+        let found = following::look(&mut tx).await?;
+        let due: Vec<Due> = found
+            .ids()
+            .map(|trigger_id| Due { trigger_id, revision: -1, next_time: now, last_time: None })
+            .collect();
+        let mut work = Work::default();
+        self.learn(&mut tx, &due, &mut work).await?;
+        follow::plan(&found, &self.known, &self.calendars.1, now, &mut work);
+        follow::shift_taken(&mut tx, &mut work.rows).await?;
+        firing::append(&mut tx, &work.rows, None, now).await?;
+        trigger::advance(&mut tx, &work.standings, now).await?;
+        hint::give(&mut tx, Topic::Trigger).await?;
+        tx.commit().await.context("follow the ends of batches")
+    }
+
+    /// Leaves what this process decided and has not fired to the others, at once.
+    pub async fn leave(self) -> Result<()> {
+        let mut tx = self.door.begin().await?;
+        firing::release(&mut tx, &self.node, self.clock.now()).await?;
+        hint::give(&mut tx, Topic::Trigger).await?;
+        tx.commit().await?;
+        Ok(())
+    }
+
     /// What counts as now: the database's clock, for it is the same for all nodes. Nothing is planned
     /// while what we take for it is another time; the next heartbeats settle which is right.
     async fn due_time(&self, tx: &mut Tx) -> Result<Millis> {
@@ -172,7 +214,7 @@ impl Planner {
         if self.caution == Caution::Careful {
             drop_known(tx, &mut work.rows).await?;
         }
-        firing::append(tx, &work.rows, &self.node, now).await.context(AHEAD)?;
+        firing::append(tx, &work.rows, Some(&self.node), now).await.context(AHEAD)?;
         failpoint_or!("fire.inserted", anyhow::anyhow!("a failpoint says so"));
         trigger::advance(tx, &work.standings, now).await?;
         for (id, reason) in &work.ended {
@@ -225,7 +267,7 @@ impl Planner {
             work.standings.push(standing(None, due.last_time));
             return;
         };
-        let next_after = |after: Millis| known.next_after(&self.calendars.1, after);
+        let next_after = |after: Millis| known.goes_on(&self.calendars.1, after);
         let plan = match known.planned_at(&self.calendars.1, due.next_time) {
             Ok(Some(first)) => {
                 let span = (now, now.plus(AHEAD_MS));

@@ -4,10 +4,10 @@
 use crate::flow::{Bench, defs, finish, on, on_each_database};
 use procession::domain::batch::BatchStatus;
 use procession::domain::firing::{Firing, FiringStatus, Source, TriggerId};
-use procession::domain::id::TriggerCode;
+use procession::domain::id::{GroupCode, TriggerCode};
 use procession::domain::misfire::{Misfire, MisfirePolicy};
 use procession::domain::overlap::Overlap;
-use procession::domain::schedule::{Schedule, Timing};
+use procession::domain::schedule::{Ending, Schedule, Timing};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::domain::trigger::{NOOP, QUEUE_DISPATCHER, TriggerDef};
@@ -365,7 +365,95 @@ async fn a_batch_of_a_schedule_runs(bench: Bench) {
     assert_eq!(bench.number(&ended).await, 1);
 }
 
+/// Runs the batches that nobody has to their ends.
+async fn run_batches(bench: &Bench, here: &mut Here) {
+    while here.process.take_batches().await.expect("take") > 0 {
+        finish(bench, &mut here.process).await;
+    }
+}
+
+async fn the_end_of_a_batch_makes_another_fire_once(bench: Bench) {
+    let mut here = node(&bench).await;
+    let yaml = "
+jobs: { A: { group: first, type: NOOP }, B: { group: second, type: NOOP } }
+groups: { first: {}, second: {} }
+";
+    bench.apply(&defs(yaml)).await;
+    let order = r#"{"batchNo":"time(%H%M%S)","group":"first"}"#;
+    add(&bench, &opening("FIRST", 10, order)).await;
+    let after = |on| Schedule::After { group: GroupCode::parse("first").expect("group"), on };
+    let order = r#"{"batchNo":"same","group":"second","params":{}}"#;
+    let timing = Timing::plain(after(Ending::Success), chrono_tz::UTC);
+    let second = add(&bench, &TriggerDef { timing, ..opening("SECOND", 1, order) }).await;
+    let timing = Timing::plain(after(Ending::End), chrono_tz::UTC);
+    let any = add(&bench, &TriggerDef { timing, ..every("ANY", 1) }).await;
+    pass(&bench, &mut here, 10_000).await;
+    run_batches(&bench, &mut here).await;
+    pass(&bench, &mut here, 4_000).await;
+    let fired = firings(&bench, second).await;
+    assert_eq!(fired.len(), 1, "{fired:?}");
+    assert_eq!((fired[0].status, fired[0].source), (FiringStatus::Fired, Source::Parent));
+    let first = "SELECT COUNT(*) AS n FROM job_batch a JOIN job_batch b ON a.batch_no = b.batch_no \
+                 WHERE a.group_code = 'first' AND b.group_code = 'second'";
+    assert_eq!(bench.number(first).await, 1);
+    pass(&bench, &mut here, 7_000).await;
+    assert_eq!(fates(&bench, second).await, "FIRED", "once");
+    // A bad end counts for the one that asks for any.
+    bench.by_hand("UPDATE job_batch SET status = 'FAILED' WHERE status = 'RUNNING'").await;
+    let end = format!("UPDATE job_batch SET end_time = '{}'", sql_time(&bench));
+    bench.by_hand(&format!("{end} WHERE end_time IS NULL")).await;
+    pass(&bench, &mut here, 4_000).await;
+    assert_eq!(fates(&bench, second).await, "FIRED");
+    assert_eq!(fates(&bench, any).await, "FIRED FIRED");
+}
+
+/// A moment as the database takes it in a statement by hand.
+fn sql_time(bench: &Bench) -> String {
+    let form = if bench.url.starts_with("sqlite") {
+        "%Y-%m-%dT%H:%M:%S%.3f+00:00"
+    } else {
+        "%Y-%m-%d %H:%M:%S%.3f"
+    };
+    bench.clock.now().to_utc().format(form).to_string()
+}
+
+async fn a_fixed_delay_counts_from_the_end(bench: Bench) {
+    let mut here = node(&bench).await;
+    bench.apply(&defs("jobs: { A: { type: NOOP } }")).await;
+    let timing = Timing::plain(Schedule::FixedDelay { every_sec: 10 }, chrono_tz::UTC);
+    let order = r#"{"batchNo":"time(%H%M%S)","group":"default"}"#;
+    let id = add(&bench, &TriggerDef { timing, ..opening("DELAY", 1, order) }).await;
+    pass(&bench, &mut here, 12_000).await;
+    assert_eq!(fates(&bench, id).await, "FIRED");
+    pass(&bench, &mut here, 20_000).await;
+    assert_eq!(fates(&bench, id).await, "FIRED", "its batch still runs");
+    run_batches(&bench, &mut here).await;
+    let ended = bench.clock.now();
+    pass(&bench, &mut here, 14_000).await;
+    let all = firings(&bench, id).await;
+    assert_eq!(all.len(), 2, "{all:?}");
+    let gap = all[1].planned_at.since(ended);
+    assert!((9_000..=11_000).contains(&gap), "{gap} ms after the end");
+}
+
+async fn what_a_node_leaves_is_fired_on_time(bench: Bench) {
+    let mut leaving = node(&bench).await;
+    let id = add(&bench, &every("TICK", 1)).await;
+    let found = leaving.core.planning.beat().await.expect("plan");
+    assert_eq!(found.firings.len(), 5);
+    leaving.core.planning.leave().await.expect("leave");
+    let mut heir = node(&bench).await;
+    pass(&bench, &mut heir, 5_000).await;
+    for firing in firings(&bench, id).await.iter().take(5) {
+        assert_eq!(firing.status, FiringStatus::Fired);
+        assert!(firing.fired_at.expect("fired").since(firing.planned_at) < 400, "{firing:?}");
+    }
+}
+
 on_each_database! {
+    the_end_of_a_batch_makes_another_fire_once
+    a_fixed_delay_counts_from_the_end
+    what_a_node_leaves_is_fired_on_time
     every_planned_time_fires_once_and_not_early
     what_a_dead_node_decided_another_fires_once
     two_nodes_with_the_same_firings_fire_each_once

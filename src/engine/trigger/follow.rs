@@ -1,0 +1,105 @@
+//! What follows the end of a batch: a firing of a schedule of kind `after`, the beginning of a fixed delay.
+
+use crate::domain::calendar::Calendars;
+use crate::domain::firing::{FiringStatus, NewFiring, Source, TriggerId};
+use crate::domain::schedule::{Anchor, Ending, Schedule};
+use crate::domain::time::{Millis, day_in};
+use crate::domain::trigger::Trigger;
+use crate::engine::trigger::planner::Work;
+use crate::store::following::{Delay, End, Following};
+use crate::store::trigger::Standing;
+use crate::store::{Tx, firing};
+use anyhow::Result;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// The rows that answer what was found.
+pub(super) fn plan(
+    found: &Following,
+    known: &HashMap<TriggerId, Trigger>,
+    calendars: &Calendars,
+    now: Millis,
+    work: &mut Work,
+) {
+    let mut last: BTreeMap<TriggerId, (i64, Millis)> = BTreeMap::new();
+    for end in &found.ends {
+        let Some(trigger) = known.get(&end.trigger_id) else { continue };
+        let counts = match trigger.def.timing.schedule {
+            Schedule::After { on: Ending::Success, .. } => end.status.is_success(),
+            Schedule::After { on: Ending::End, .. } => true,
+            Schedule::Cron(_)
+            | Schedule::FixedRate { .. }
+            | Schedule::FixedDelay { .. }
+            | Schedule::Once { .. }
+            | Schedule::Rule { .. }
+            | Schedule::Event { .. }
+            | Schedule::Manual => false,
+        };
+        if counts {
+            work.rows.push(answer(trigger, end, now));
+            last.insert(end.trigger_id, (end.revision, end.at));
+        }
+    }
+    work.standings.extend(last.into_iter().map(|(trigger_id, (revision, at))| Standing {
+        trigger_id,
+        revision,
+        next_time: None,
+        last_time: Some(at),
+    }));
+    for delay in &found.delays {
+        if let Some(trigger) = known.get(&delay.trigger_id) {
+            work.standings.extend(begin(trigger, delay, calendars, now));
+        }
+    }
+}
+
+fn answer(trigger: &Trigger, end: &End, now: Millis) -> NewFiring {
+    NewFiring {
+        trigger_id: trigger.trigger_id,
+        planned_at: end.at,
+        nominal_date: Some(day_in(end.at, trigger.def.timing.zone)),
+        source: Source::Parent,
+        handler: trigger.def.handler.clone(),
+        status: FiringStatus::Pending,
+        fire_at: now,
+        params: None,
+        parent_batch_id: Some(end.batch_id),
+        missed_until: None,
+        reason: None,
+    }
+}
+
+/// From when a fixed delay is due; nothing when it never is again.
+fn begin(trigger: &Trigger, delay: &Delay, calendars: &Calendars, now: Millis) -> Option<Standing> {
+    let finished = delay.finished.unwrap_or(trigger.create_time);
+    let anchor = Anchor {
+        created: trigger.create_time,
+        last_planned: delay.last_time,
+        last_finished: Some(finished),
+    };
+    let after = delay.last_time.map_or(finished, |last| last.max(finished));
+    let next = match trigger.def.timing.next_after(calendars, after, anchor) {
+        Ok(next) => next?.planned,
+        Err(error) => {
+            let schedule = trigger.def.code.as_str();
+            tracing::error!(schedule, %error, "a fixed delay cannot be planned");
+            return None;
+        }
+    };
+    let (trigger_id, revision, last_time) = (delay.trigger_id, delay.revision, delay.last_time);
+    // What was due while nothing could look is due now: a delay has no times that it missed.
+    Some(Standing { trigger_id, revision, next_time: Some(next.max(now)), last_time })
+}
+
+/// Two batches may end in the same millisecond, and a schedule has one row for each moment: the second is
+/// dated a millisecond later.
+pub(super) async fn shift_taken(tx: &mut Tx, rows: &mut [NewFiring]) -> Result<()> {
+    let mut taken = HashSet::new();
+    for row in rows {
+        while !taken.insert((row.trigger_id, row.planned_at))
+            || firing::is_there(tx, row.trigger_id, row.planned_at).await?
+        {
+            row.planned_at = row.planned_at.plus(1);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! Schedules that go by the end of a batch, and the ends they have not answered yet.
+
+use crate::db::{Row, Value};
+use crate::domain::batch::BatchStatus;
+use crate::domain::firing::{FiringStatus, TriggerId};
+use crate::domain::id::BatchId;
+use crate::domain::time::Millis;
+use crate::domain::trigger::TriggerStatus;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+
+/// How long the end of a batch may become visible after it was dated: the commit of another node.
+const MARGIN_MS: i64 = 60_000;
+
+/// The end of a batch that a schedule may answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// The schedule.
+    pub trigger_id: TriggerId,
+    /// Its revision.
+    pub revision: i64,
+    /// The batch.
+    pub batch_id: BatchId,
+    /// How it ended.
+    pub status: BatchStatus,
+    /// When.
+    pub at: Millis,
+}
+
+/// A schedule with a fixed delay that may begin to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delay {
+    /// The schedule.
+    pub trigger_id: TriggerId,
+    /// Its revision.
+    pub revision: i64,
+    /// Its newest planned time.
+    pub last_time: Option<Millis>,
+    /// When the newest of its batches ended, or its newest firing was settled without one.
+    pub finished: Option<Millis>,
+}
+
+/// What there is to answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Following {
+    /// Ends of batches, oldest first.
+    pub ends: Vec<End>,
+    /// Delays.
+    pub delays: Vec<Delay>,
+}
+
+impl Following {
+    /// The schedules in it.
+    pub fn ids(&self) -> impl Iterator<Item = TriggerId> {
+        let ends = self.ends.iter().map(|end| end.trigger_id);
+        ends.chain(self.delays.iter().map(|delay| delay.trigger_id))
+    }
+}
+
+/// Looks for both; two statements over indexes.
+pub async fn look(tx: &mut Tx) -> Result<Following> {
+    Ok(Following { ends: ends(tx).await?, delays: delays(tx).await? })
+}
+
+/// Ends that schedules of kind `after` have no firing for. Which of them count (`success`, `end`) is for
+/// the schedule to say. One that ended before the schedule last fired, or was made or resumed, is past.
+async fn ends(tx: &mut Tx) -> Result<Vec<End>> {
+    let finals: Vec<Value> = BatchStatus::ALL
+        .into_iter()
+        .filter(|status| status.is_final())
+        .map(|status| status.as_str().into())
+        .collect();
+    let sql = format!(
+        "SELECT t.trigger_id, t.revision, t.create_time, s.last_time, b.batch_id, b.status, b.end_time \
+         FROM job_trigger t LEFT JOIN job_trigger_time s ON s.trigger_id = t.trigger_id \
+         JOIN job_batch b ON b.group_code = t.schedule_conf \
+         WHERE t.schedule_type = 'after' AND t.trigger_status = ? AND b.status IN ({}) \
+         AND b.end_time >= t.create_time AND NOT EXISTS (SELECT 1 FROM job_firing f \
+         WHERE f.parent_batch_id = b.batch_id AND f.trigger_id = t.trigger_id) ORDER BY b.end_time",
+        vec!["?"; finals.len()].join(", ")
+    );
+    let mut values = vec![TriggerStatus::Enabled.as_str().into()];
+    values.extend(finals);
+    let rows = tx.fetch_all(&sql, &values).await.context("look for the ends of batches")?;
+    let mut found = Vec::new();
+    for row in &rows {
+        let at: Millis = row.time("end_time")?.into();
+        let since = row.opt_time("last_time")?.map_or(Millis(i64::MIN), Millis::from);
+        if at >= since.plus(-MARGIN_MS) {
+            let word = row.text("status")?;
+            found.push(End {
+                trigger_id: TriggerId(row.int("trigger_id")?),
+                revision: row.int("revision")?,
+                batch_id: BatchId(row.int("batch_id")?),
+                status: BatchStatus::parse(&word)
+                    .with_context(|| format!("job_batch.status '{word}'"))?,
+                at,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// Schedules with a fixed delay of which nothing is open any more.
+async fn delays(tx: &mut Tx) -> Result<Vec<Delay>> {
+    let sql = "SELECT t.trigger_id, t.revision, s.last_time, \
+         (SELECT MAX(b.end_time) FROM job_firing f JOIN job_batch b ON b.firing_id = f.firing_id \
+         WHERE f.trigger_id = t.trigger_id) AS batch_end, \
+         (SELECT MAX(f.update_time) FROM job_firing f WHERE f.trigger_id = t.trigger_id) AS settled \
+         FROM job_trigger t JOIN job_trigger_time s ON s.trigger_id = t.trigger_id \
+         WHERE t.schedule_type = 'delay_sec' AND t.trigger_status = ? AND s.next_time IS NULL \
+         AND NOT EXISTS (SELECT 1 FROM job_firing f WHERE f.trigger_id = t.trigger_id \
+         AND f.status IN (?, ?)) \
+         AND NOT EXISTS (SELECT 1 FROM job_firing f JOIN job_batch b ON b.firing_id = f.firing_id \
+         WHERE f.trigger_id = t.trigger_id AND b.status IN (?, ?))";
+    let values = [
+        TriggerStatus::Enabled.as_str().into(),
+        FiringStatus::Pending.as_str().into(),
+        FiringStatus::Waiting.as_str().into(),
+        BatchStatus::Running.as_str().into(),
+        BatchStatus::Killing.as_str().into(),
+    ];
+    let rows = tx.fetch_all(sql, &values).await.context("look for delays that begin")?;
+    rows.iter().map(delay).collect()
+}
+
+fn delay(row: &Row) -> Result<Delay> {
+    let end = row.opt_time("batch_end")?.map(Millis::from);
+    let settled = row.opt_time("settled")?.map(Millis::from);
+    Ok(Delay {
+        trigger_id: TriggerId(row.int("trigger_id")?),
+        revision: row.int("revision")?,
+        last_time: row.opt_time("last_time")?.map(Into::into),
+        finished: end.max(settled),
+    })
+}
