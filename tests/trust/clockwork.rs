@@ -1,7 +1,7 @@
 //! A stage for schedules: groups of one job each, whose body writes which planned time it is for; schedules
 //! that open their batches, or need nothing but rows; processes that serve; and J1 to J5 at the end.
 
-use crate::judge::fires::{self, FiringRow, Pace, Ran, Schedule, Seen, Times, Timings};
+use crate::judge::fires::{self, FiringRow, Late, Pace, Ran, Schedule, Seen, Times, Timings};
 use crate::judge::{Answer, Class, History, Verdict, Wanted, judged};
 use crate::nodes::{House, Life, Next, Worker};
 use crate::oracle::{self, Job, Keys, rows};
@@ -20,9 +20,11 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How much later than planned the job of a firing may begin that nobody was in the way of, in
-/// milliseconds; debug builds on two cores beside other tests.
-pub(crate) const LATE: i64 = 5_000;
+/// What may be late where nothing breaks but processes: the figure of the promise, 5 s; and then a batch
+/// that has to be taken over once the lease of 2 s is over.
+pub(crate) const LATE: Late = Late { fires: 5_000, made_up: 5_000, body: 10_000 };
+/// The same where something stalls: 15 s.
+pub(crate) const STALLED: Late = Late { fires: 15_000, made_up: 15_000, body: 10_000 };
 /// What the clocks of one machine differ by when they are read by two programs.
 const EARLY: i64 = 50;
 /// How far ahead rows are written.
@@ -345,7 +347,7 @@ impl Clockwork {
     }
 
     /// J1 over schedules, J2 to J5 over the batches they opened; `late` as in [`Times`].
-    pub(crate) async fn judged(&self, late: i64) -> Judged {
+    pub(crate) async fn judged(&self, late: Late) -> Judged {
         let firings = self.firings().await;
         let mut history: History = records::read(&self.home).await;
         for (firing, number) in &firings {
@@ -375,7 +377,7 @@ impl Clockwork {
     }
 
     /// Ends it: no schedule any more, nothing left to do, all judges content. Says what they found.
-    pub(crate) async fn end(&mut self, name: &str, workers: &mut [Worker], late: i64) -> Judged {
+    pub(crate) async fn end(&mut self, name: &str, workers: &mut [Worker], late: Late) -> Judged {
         self.retire().await;
         // What has a row already is up to this far ahead.
         sleep(Duration::from_millis(AHEAD.unsigned_abs() + 500)).await;

@@ -1,6 +1,8 @@
 //! J1 over schedules: what went well passes, and each way of spoiling it is found by its name.
 
-use crate::judge::fires::{FiringRow, Pace, Ran, Schedule, Seen, Times, Timings, Wrong, judge};
+use crate::judge::fires::{
+    FiringRow, Late, Pace, Ran, Schedule, Seen, Times, Timings, Wrong, judge,
+};
 use procession::domain::firing::{FiringStatus as S, Source};
 use proptest::prelude::*;
 
@@ -27,7 +29,8 @@ enum Fate {
 
 /// A schedule of each kind, each with these fates one after the other.
 fn told(fates: &[Fate]) -> Times {
-    let mut times = Times { early: 50, late: 2_000, ..Times::default() };
+    let late = Late { fires: 1_000, made_up: 3_000, body: 1_000 };
+    let mut times = Times { early: 50, late, ..Times::default() };
     for (code, pace, seen) in [
         ("EVERY", Pace::Every(5), Seen::Body),
         ("SECONDS", Pace::Seconds((0..60).step_by(5).collect()), Seen::Body),
@@ -72,7 +75,11 @@ fn what_went_well_passes() {
     let found = judge(&told(&SAMPLE));
     assert!(found.is_clean(), "{found}");
     assert_eq!((found.due, found.fired, found.made_up), (18, 12, 3), "{found}");
-    assert_eq!((found.missed, found.skipped, found.ran, found.latest), (3, 3, 8, 1_900), "{found}");
+    assert_eq!(
+        (found.missed, found.skipped, found.ran, found.latest_body),
+        (3, 3, 8, 2_600),
+        "{found}"
+    );
     assert!(found.to_string().contains("12 fired, 3 of them by the misfire policy"), "{found}");
 }
 
@@ -185,9 +192,13 @@ const SPOILS: &[(&str, Wrong, Spoil)] = &[
     }),
     ("it ran too late", Wrong::Late, |times, at| {
         let is_made_up = row_of(times, at).source == Source::Misfire;
-        (!is_made_up).then_some(())?;
-        ran_of(times, at)?.at = at + 2_001;
+        ran_of(times, at)?.at = at + if is_made_up { 4_001 } else { 2_001 };
         Some(())
+    }),
+    ("its row says that it fired too late", Wrong::Late, |times, at| {
+        let row = row_of(times, at);
+        let is_made_up = row.source == Source::Misfire;
+        row.fired.as_mut().map(|fired| *fired = at + if is_made_up { 3_001 } else { 1_001 })
     }),
     ("it fired, and its row says that it was missed", Wrong::Extra, |times, at| {
         ran_of(times, at)?;

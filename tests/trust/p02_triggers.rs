@@ -1,34 +1,148 @@
-//! P-02 of the trigger core.
-use crate::clockwork::{Clockwork, LATE, mixed};
+//! P-02 of the trigger core: a process that serves dies, stalls or fails at each place where it matters,
+//! beside another that does not. Each planned time is fired once all the same, in time.
+
+use crate::clockwork::{Clockwork, LATE, STALLED, mixed};
+use crate::judge::fires::Late;
+use crate::nodes::{Life, Worker};
+use crate::scene::sqlite;
 use crate::targets::with_database;
+use nix::sys::signal::Signal;
 use procession::domain::source::DialectName;
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
-const SETTINGS: &str = "
+pub(crate) const SETTINGS: &str = "
 [engine]
 lease_sec = 2
 ";
 
-async fn calm(dialect: DialectName, home: String) {
-    let mut clockwork = Clockwork::on(dialect, &home, SETTINGS, mixed(20)).await;
-    let mut workers = vec![clockwork.serve_plainly("one"), clockwork.serve_plainly("two")];
+/// How long the victim may do nothing.
+const TURN: Duration = Duration::from_secs(4);
+
+/// Places from the lock to the batch that is open.
+const PLACES: [&str; 8] = [
+    "lock.acquired",
+    "fire.inserted",
+    "lock.before_commit",
+    "lock.after_commit",
+    "ring.tick",
+    "fire.cas",
+    "batch.mid",
+    "batch.done",
+];
+
+/// What each life of the victim meets, one after the other. Each ends in death, so that a life that has
+/// ended has met it.
+fn deaths(places: &[&str]) -> Vec<String> {
+    places.iter().map(|place| format!("{place}=1*return(abort)")).collect()
+}
+
+/// The same after a stall: longer than the 5 s for which the server keeps what a silent session holds.
+fn stalls(places: &[&str]) -> Vec<String> {
+    places.iter().map(|place| format!("{place}=1*sleep(7000)->1*return(abort)")).collect()
+}
+
+/// Statements and commits fail, and some that failed were done; then death.
+fn errors() -> Vec<String> {
+    [
+        "db.statement=2%return(error)",
+        "db.commit.before=5%return(error)",
+        "db.commit.after=5%return(error)",
+    ]
+    .map(|what| format!("{what};fire.inserted=2*return(error)->3*off->1*return(abort)"))
+    .to_vec()
+}
+
+/// Two processes serve twenty schedules; the lives of one of them end as `lives` say.
+async fn story(name: &str, dialect: DialectName, home: &str, lives: Vec<String>, late: Late) {
+    let mut clockwork = Clockwork::on(dialect, home, SETTINGS, mixed(20)).await;
+    let all = lives.len();
+    let of_life = move |number: usize| match lives.get(number) {
+        Some(what) => Life::of(&["serve"]).with("FAILPOINTS", what),
+        None => Life::of(&["serve"]),
+    };
+    let mut workers = vec![clockwork.serve_plainly("steady")];
     clockwork.until_serving(&workers).await;
     clockwork.schedule().await;
-    sleep(Duration::from_secs(6)).await;
-    clockwork.end("calm", &mut workers, LATE).await;
+    workers.push(clockwork.serve("victim", of_life));
+    for life in 1..=all {
+        until_dead(&workers, life).await;
+    }
+    // A while in which nothing happens, so that what is behind is caught up with.
+    sleep(Duration::from_secs(3)).await;
+    let (victim, mut ends) = (&workers[1], workers[1].exits());
+    ends.truncate(all);
+    assert_eq!(ends, vec![None; all], "by a signal, each: {}", victim.said());
+    clockwork.end(name, &mut workers, late).await;
+}
+
+/// Returns when this life of the victim is over. While the other is always the first to plan, the victim has
+/// nothing to do; then the other dies.
+async fn until_dead(workers: &[Worker], life: usize) {
+    let (steady, victim) = (&workers[0], &workers[1]);
+    for _ in 0..20 {
+        let limit = Instant::now() + TURN;
+        while Instant::now() < limit {
+            if victim.exits().len() >= life {
+                return;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        steady.signal(Signal::SIGKILL);
+    }
+    panic!("life {life} did not end\n{}\n{}", victim.said(), steady.said());
+}
+
+async fn on(dialect: DialectName, name: &str, lives: Vec<String>, late: Late) {
+    let folder = tempfile::tempdir().expect("a folder");
+    match dialect {
+        DialectName::Sqlite => {
+            story(name, dialect, &sqlite(folder.path(), "home.db"), lives, late).await;
+        }
+        _ => {
+            let of_url = |url: String| async move { story(name, dialect, &url, lives, late).await };
+            with_database(dialect, of_url).await;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calm_on_postgres() {
-    with_database(DialectName::Postgres, |url| calm(DialectName::Postgres, url)).await;
+async fn deaths_on_sqlite() {
+    on(DialectName::Sqlite, "P-02 deaths", deaths(&PLACES), LATE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deaths_on_mysql() {
+    on(DialectName::Mysql, "P-02 deaths", deaths(&PLACES), LATE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deaths_on_postgres() {
+    on(DialectName::Postgres, "P-02 deaths", deaths(&PLACES), LATE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn errors_on_postgres() {
+    on(DialectName::Postgres, "P-02 errors", errors(), LATE).await;
 }
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calm_on_mysql() {
-    with_database(DialectName::Mysql, |url| calm(DialectName::Mysql, url)).await;
+async fn errors_on_mysql() {
+    on(DialectName::Mysql, "P-02 errors", errors(), LATE).await;
 }
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calm_on_sqlite() {
-    let dir = tempfile::tempdir().expect("a folder");
-    calm(DialectName::Sqlite, crate::scene::sqlite(dir.path(), "home.db")).await;
+async fn errors_on_sqlite() {
+    on(DialectName::Sqlite, "P-02 errors", errors(), LATE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stalls_on_postgres() {
+    on(DialectName::Postgres, "P-02 stalls", stalls(&PLACES), STALLED).await;
+}
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stalls_on_mysql() {
+    on(DialectName::Mysql, "P-02 stalls", stalls(&PLACES), STALLED).await;
+}
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stalls_on_sqlite() {
+    on(DialectName::Sqlite, "P-02 stalls", stalls(&PLACES), STALLED).await;
 }

@@ -90,8 +90,19 @@ pub(crate) struct Times {
     pub(crate) read_at: i64,
     /// How much earlier than planned something may seem to be: what clocks differ by.
     pub(crate) early: i64,
-    /// How much later than planned something may fire that the misfire policy had no part in.
-    pub(crate) late: i64,
+    /// How much later than planned something may fire, in milliseconds: on time, or by the misfire policy.
+    pub(crate) late: Late,
+}
+
+/// How late what may be, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Late {
+    /// A firing that the misfire policy had no part in.
+    pub(crate) fires: i64,
+    /// One that it fired after all.
+    pub(crate) made_up: i64,
+    /// A body after its firing: its batch may have to be taken over from a process that died.
+    pub(crate) body: i64,
 }
 
 /// What is wrong with a planned time.
@@ -132,6 +143,9 @@ pub(crate) struct Timings {
     /// How many fired at most so many milliseconds late.
     pub(crate) lateness: BTreeMap<i64, usize>,
     pub(crate) latest: i64,
+    pub(crate) latest_made_up: i64,
+    /// Of the bodies.
+    pub(crate) latest_body: i64,
 }
 
 impl Timings {
@@ -194,7 +208,7 @@ impl<'a> OfOne<'a> {
             // Before it was acknowledged, and while its time may still be coming, it need not be.
             let is_due = at > self.schedule.there
                 && at <= self.schedule.until
-                && at + self.times.late < self.times.read_at;
+                && at + self.times.late.fires + self.times.late.body < self.times.read_at;
             if is_due || is_there {
                 found.due += usize::from(is_due);
                 windows.extend(self.one(found, at, is_due));
@@ -257,37 +271,42 @@ impl<'a> OfOne<'a> {
         ran: &[&Ran],
         is_due: bool,
     ) -> Option<Due> {
-        let (at, early) = (row.planned, self.times.early);
+        let (at, early, may) = (row.planned, self.times.early, self.times.late);
         let is_made_up = row.source == Source::Misfire;
-        let late = match is_made_up {
-            true => self.times.read_at - at,
-            false => self.times.late,
-        };
+        let fires = if is_made_up { may.made_up } else { may.fires };
+        let window = Due { at, early, late: fires + may.body };
         found.fired += 1;
         found.made_up += usize::from(is_made_up);
-        let begun = match self.schedule.seen {
-            Seen::Body => ran.first().map(|ran| ran.at),
-            Seen::Row => row.fired,
-        };
-        let Some(begun) = begun else {
+        let fired = row.fired.unwrap_or(at);
+        self.moment(found, at, ("fired", fired), fires);
+        if !is_made_up {
+            let bound = LATENESS.into_iter().find(|bound| fired - at <= *bound);
+            *found.lateness.entry(bound.unwrap_or(i64::MAX)).or_default() += 1;
+        }
+        let latest = if is_made_up { &mut found.latest_made_up } else { &mut found.latest };
+        *latest = (*latest).max(fired - at);
+        if self.schedule.seen == Seen::Row {
+            return None;
+        }
+        let Some(first) = ran.first() else {
             if is_due {
                 found.add(Wrong::Missed, self.said(at, "FIRED, and nothing ran"));
             }
-            return is_due.then_some(Due { at, early, late });
+            return is_due.then_some(window);
         };
-        let first = row.fired.map_or(begun, |fired| fired.min(begun));
-        if first < at - early {
-            found.add(Wrong::Early, self.said(at, &format!("{} ms early", at - first)));
+        found.latest_body = found.latest_body.max(first.at - at);
+        self.moment(found, at, ("began", first.at), fires + may.body);
+        Some(window)
+    }
+
+    /// Neither too early nor too late.
+    fn moment(&self, found: &mut Timings, at: i64, (what, when): (&str, i64), late: i64) {
+        if when < at - self.times.early {
+            found.add(Wrong::Early, self.said(at, &format!("{what} {} ms early", at - when)));
         }
-        if begun > at + late {
-            found.add(Wrong::Late, self.said(at, &format!("{} ms late", begun - at)));
+        if when > at + late {
+            found.add(Wrong::Late, self.said(at, &format!("{what} {} ms late", when - at)));
         }
-        if !is_made_up {
-            let bound = LATENESS.into_iter().find(|bound| begun - at <= *bound);
-            *found.lateness.entry(bound.unwrap_or(i64::MAX)).or_default() += 1;
-            found.latest = found.latest.max(begun - at);
-        }
-        Some(Due { at, early, late })
     }
 
     /// The same without labels and rows: as many runs as windows, and each in one.
@@ -315,11 +334,13 @@ impl<'a> OfOne<'a> {
 
 impl fmt::Display for Timings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { due, fired, made_up, missed, skipped, ran, latest, .. } = self;
+        let Self { due, fired, made_up, missed, skipped, ran, .. } = self;
+        let (latest, latest_made_up, body) = (self.latest, self.latest_made_up, self.latest_body);
         write!(
             f,
             "J1: {due} due; {fired} fired, {made_up} of them by the misfire policy; {missed} missed by it, \
-             {skipped} skipped; {ran} runs; latest {latest} ms; late at most"
+             {skipped} skipped; {ran} runs\nJ1: latest firing {latest} ms, by the policy {latest_made_up} ms, \
+             latest body {body} ms; late at most"
         )?;
         for (bound, count) in &self.lateness {
             match *bound {
