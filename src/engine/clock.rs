@@ -84,5 +84,8 @@ fn count() -> Uptime {
 }
 
 fn wall() -> Millis {
-    chrono::Utc::now().into()
+    let now = Millis::from(chrono::Utc::now());
+    #[cfg(feature = "failpoints")]
+    let now = now.plus(crate::failpoint::wall_jump_ms());
+    now
 }

@@ -11,7 +11,7 @@ const DAY: i64 = 1_732_147_200_000;
 const EVERY: i64 = 5_000;
 
 fn schedule(code: &str, pace: Pace, seen: Seen) -> Schedule {
-    Schedule { code: code.to_owned(), pace, asked: DAY, there: DAY, until: i64::MAX, seen }
+    Schedule { code: code.to_owned(), pace, asked: DAY, there: DAY, until: None, seen }
 }
 
 fn row(code: &str, planned: i64, status: S, source: Source, fired: Option<i64>) -> FiringRow {
@@ -121,7 +121,7 @@ fn what_was_planned_after_a_schedule_was_taken_away_need_not_be() {
     times.rows.retain(|row| row.planned <= DAY + 4 * EVERY);
     times.ran.retain(|ran| ran.label <= DAY + 4 * EVERY);
     assert_eq!(judge(&times).count(Wrong::Silent), 6);
-    times.schedules.iter_mut().for_each(|schedule| schedule.until = DAY + 5 * EVERY - 1);
+    times.schedules.iter_mut().for_each(|schedule| schedule.until = Some(DAY + 5 * EVERY - 1));
     assert!(judge(&times).is_clean());
 }
 

@@ -213,10 +213,15 @@ impl Worker {
         self.exits().last().copied().flatten()
     }
 
+    /// Its standard error, over all lives.
+    pub(crate) fn all_said(&self) -> String {
+        let text = std::fs::read(&self.errors).unwrap_or_default();
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
     /// The last lines of its standard error, over all lives.
     pub(crate) fn said(&self) -> String {
-        let text = std::fs::read(&self.errors).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
+        let text = self.all_said();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(60)..].join("\n")
     }

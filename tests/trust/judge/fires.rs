@@ -56,7 +56,7 @@ pub(crate) struct Schedule {
     /// It was there by then; what is planned later must be.
     pub(crate) there: i64,
     /// It was taken away then; what is planned later need not be.
-    pub(crate) until: i64,
+    pub(crate) until: Option<i64>,
     pub(crate) seen: Seen,
 }
 
@@ -206,9 +206,7 @@ impl<'a> OfOne<'a> {
             planned.push(at);
             let is_there = self.rows.contains_key(&at) || self.ran.contains_key(&at);
             // Before it was acknowledged, and while its time may still be coming, it need not be.
-            let is_due = at > self.schedule.there
-                && at <= self.schedule.until
-                && at + self.times.late.fires + self.times.late.body < self.times.read_at;
+            let is_due = at > self.schedule.there && self.is_decided(at);
             if is_due || is_there {
                 found.due += usize::from(is_due);
                 windows.extend(self.one(found, at, is_due));
@@ -225,6 +223,15 @@ impl<'a> OfOne<'a> {
             found.add(Wrong::Extra, self.said(*at, "a run, and it was not planned"));
         }
         self.by_windows(found, &windows);
+    }
+
+    /// Whether what becomes of a planned time must be known by now. When a schedule was taken away it is
+    /// read once nothing was left to do.
+    fn is_decided(&self, at: i64) -> bool {
+        match self.schedule.until {
+            Some(until) => at <= until,
+            None => at + self.times.late.fires + self.times.late.body < self.times.read_at,
+        }
     }
 
     /// One planned time; its window, when it is to have a run.
