@@ -2,11 +2,16 @@
 //! May name: everything. Never: SQL, words for people, a rule.
 //! Invariant: the only file that knows everybody.
 
+mod calendars;
 pub mod front;
 mod outlook;
 pub mod sources;
 mod versions;
 
+pub use crate::app::calendars::{
+    BadCalendar, CalendarAct, CalendarChange, CalendarInUse, MakeCalendar, NoCalendar,
+    changed as changed_calendar,
+};
 pub use crate::app::versions::Authorship;
 pub use crate::app::versions::whoami;
 pub use crate::db::migrate::{Schema, known as known_schema};
@@ -113,6 +118,12 @@ impl App {
         let mut tx = self.db.read().await?;
         store::job::definition(&mut tx).await
     }
+
+    /// A definition from a file, with the calendars that are stored here: no file says them.
+    pub async fn with_calendars(&self, defs: Definition) -> Result<Definition> {
+        let mut tx = self.db.read().await?;
+        Ok(Definition { calendars: store::calendar::all(&mut tx).await?, ..defs })
+    }
 }
 
 /// Whether `apply` writes.
@@ -169,6 +180,7 @@ fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
             .cloned()
             .collect(),
         shared: named_in(&stored.shared, &wanted.shared),
+        calendars: stored.calendars.clone(),
         jobs,
     }
 }
@@ -197,6 +209,7 @@ pub fn differences(snapshot: &Snapshot, defs: &Definition) -> Vec<Change> {
         dependencies: snapshot.dependencies.clone(),
         externals: snapshot.externals.clone(),
         shared: snapshot.shared.clone(),
+        calendars: snapshot.calendars.clone(),
     };
     // A list that no longer makes the same jobs is a difference too, and shown as it stands.
     let present = as_opened(snapshot, defs).unwrap_or_else(|_| defs.clone());
@@ -228,6 +241,10 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::config::BadConfig>()
             || e.is::<crate::api::NoListener>()
             || e.is::<ForeignJob>()
+            || e.is::<NoCalendar>()
+            || e.is::<CalendarInUse>()
+            || e.is::<BadCalendar>()
+            || e.is::<crate::domain::calendar::CalendarError>()
             || e.is::<crate::domain::refusal::Refusals>()
             || e.is::<crate::engine::acting::Moved>()
             || e.is::<definition::ExportError>()

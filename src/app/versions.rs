@@ -1,5 +1,6 @@
 //! What becomes of a definition: stored, kept as a version of each group it changes, taken back.
 
+use crate::app::calendars::refuse_absent;
 use crate::app::{App, Apply, its_part, refuse_foreign};
 use crate::definition::{self, Change};
 use crate::domain::id::GroupCode;
@@ -97,6 +98,7 @@ impl App {
         let mut tx = self.db.begin().await?;
         let stored = store::job::definition(&mut tx).await?;
         refuse_foreign(&stored, wanted)?;
+        refuse_absent(&stored.calendars, wanted)?;
         let changes = definition::diff(&its_part(&stored, wanted), wanted);
         Ok((tx, stored, changes))
     }

@@ -1,7 +1,7 @@
 //! `check`, `apply`, `diff` and `schema`.
 
 use crate::app::{self, App, Apply, Authorship, EmptyDatabase};
-use crate::cli::{Ended, Global, breach, out};
+use crate::cli::{Ended, Global, breach, calendar, out};
 use crate::definition::{self, Change, Faults, How, Loaded};
 use crate::domain::job::Definition;
 use anyhow::Result;
@@ -141,6 +141,7 @@ async fn changes(global: &Global, file: &Path, how: Apply, by: &Authorship) -> R
     let changes = app.apply_as(&loaded.definition, how, by).await?;
     if how == Apply::Write {
         breach::warn(&app, &loaded.definition, global.lang()).await?;
+        calendar::warn(&app, global.lang()).await?;
     }
     app.close().await;
     Ok(changes)

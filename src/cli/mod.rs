@@ -15,6 +15,10 @@ mod batch_no;
 mod batch_open;
 mod breach;
 mod broken;
+mod calendar;
+mod calendar_args;
+mod calendar_show;
+mod calendar_words;
 mod carry;
 mod dag;
 mod define;
@@ -131,6 +135,9 @@ enum Verb {
     /// Parameters: which layer gives a job its values
     #[command(subcommand)]
     Params(params::ParamsVerb),
+    /// Calendars of working days: import, add, combine, day, list, show, check, export, remove
+    #[command(subcommand)]
+    Calendar(calendar_args::CalendarVerb),
     /// Secrets: sealed, stored, never shown
     #[command(subcommand)]
     Secret(secret::SecretVerb),
@@ -236,6 +243,7 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
         Verb::Job(verb) => job::job(&global, verb).await,
         Verb::Audit(args) => audit::audit(&global, &args).await,
         Verb::Params(verb) => params::params(&global, verb).await,
+        Verb::Calendar(verb) => calendar::calendar(&global, verb).await,
         Verb::Secret(verb) => secret::secret(&global, verb).await,
         Verb::Source(verb) => source::source(&global, verb).await,
         Verb::Logs(args) => logs::logs(&global, &args).await,

@@ -61,7 +61,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     let app = App::open(config, EmptyDatabase::Prepare).await?;
     let defs = match &loaded {
         None => app.definition().await?,
-        Some(loaded) => loaded.definition.clone(),
+        Some(loaded) => app.with_calendars(loaded.definition.clone()).await?,
     };
     let order = order::work_out(asked, &defs, batch::server_now(&app).await?)?;
     if let Some(loaded) = &loaded {

@@ -12,7 +12,9 @@ use crate::definition::limits;
 use crate::definition::owner;
 use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob};
 use crate::definition::source;
-use crate::domain::id::GroupCode;
+use crate::definition::workdays;
+use crate::domain::calendar::Calendars;
+use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::job::{Definition, Group, JobKind, Shared};
 use std::collections::{HashMap, HashSet};
 
@@ -65,6 +67,8 @@ pub(crate) fn build(
     }
     let dependencies = check::dependencies(waits, &jobs, &written, report);
     check::outputs(&jobs, &dependencies, report);
+    workdays::of_jobs(&jobs, &groups, report);
+    workdays::of_decls(&raw.params, None, report);
     rings.refuse_rings(&jobs, report);
     let externals = external::externals(outside, &jobs, &dependencies, &codes, report);
     let used: HashSet<&str> = jobs.iter().map(|j| j.def.group.as_str()).collect();
@@ -80,7 +84,8 @@ pub(crate) fn build(
         pools,
         owners,
     };
-    let mut made = Definition { sources, groups, jobs, dependencies, externals, shared };
+    let calendars = Calendars::default();
+    let mut made = Definition { sources, groups, jobs, dependencies, externals, shared, calendars };
     aliases.settle(&mut made);
     made
 }
@@ -144,6 +149,11 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         let what = format!("{whose}: time zone {:?} is not known", zone.value);
         report.fault(&zone.at, what, "use an IANA name such as Asia/Shanghai");
     }
+    let calendar = raw.calendar.as_ref().and_then(|c| {
+        let parsed = CalendarCode::parse(&c.value);
+        parsed.map_err(|error| report.fault(&c.at, format!("{whose}: {error}"), "")).ok()
+    });
+    workdays::of_decls(&raw.params, calendar.as_ref(), report);
     limits::group(&whose, &raw, report);
     let code = GroupCode::parse(&raw.code.value)
         .map_err(|error| report.fault(&raw.code.at, error.to_string(), ""))
@@ -155,6 +165,7 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         notify_email: raw.notify_email.into_iter().map(|a| a.value).collect(),
         max_parallel: raw.max_parallel.map(|m| m.value),
         time_zone: raw.time_zone.map(|z| z.value),
+        calendar,
         params,
         on_failure: raw.on_failure,
         batch_timeout_sec: raw.batch_timeout_sec.map(|t| t.value),

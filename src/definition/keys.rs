@@ -34,6 +34,7 @@ pub(crate) const GROUP: &[&str] = &[
     "notify_email",
     "max_parallel",
     "time_zone",
+    "calendar",
     "params",
     "on_failure",
     "fail_fast",

@@ -46,6 +46,7 @@ mod schema_table;
 mod shape;
 mod source;
 mod template;
+mod workdays;
 mod write;
 
 pub use calendar::CalendarFile;

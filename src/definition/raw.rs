@@ -70,6 +70,7 @@ pub(crate) struct RawGroup {
     pub(crate) notify_email: Vec<At<String>>,
     pub(crate) max_parallel: Option<At<u32>>,
     pub(crate) time_zone: Option<At<String>>,
+    pub(crate) calendar: Option<At<String>>,
     pub(crate) params: Vec<RawDecl>,
     pub(crate) on_failure: OnFailure,
     pub(crate) batch_timeout_sec: Option<At<u32>>,

@@ -135,6 +135,7 @@ fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
         notify_email: addresses(&mut fields, "notify_email").unwrap_or_default(),
         max_parallel: fields.number("max_parallel", 1..=PARALLEL_MAX),
         time_zone: fields.word("time_zone"),
+        calendar: fields.word("calendar"),
         params: decls(&format!("{whose}: "), fields.take("params"), fields.report),
         on_failure: on_failure(&mut fields),
         batch_timeout_sec: fields.number("batch_timeout_sec", 1..=TIMEOUT_MAX),

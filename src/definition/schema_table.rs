@@ -78,6 +78,11 @@ const MAIN: &[Section] = &[
             Key("notify_email", "Who hears of failures of any of its jobs.", Texts),
             Key("max_parallel", "How many of its jobs may run at once.", PARALLEL),
             Key("time_zone", "IANA zone in which schedule_time is read; UTC when absent.", Text),
+            Key(
+                "calendar",
+                "The calendar that its dates and schedules ask for working days.",
+                Text,
+            ),
             Key("params", "Parameters of each of its batches, by name.", Short("declared", "name")),
             Key(
                 "on_failure",

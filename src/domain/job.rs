@@ -1,11 +1,12 @@
 //! What may run, and after what: the rows of `job_def` and `job_dependency`.
 
 use crate::domain::body::{FanOut, ForEach, HttpCall, HttpHost, Sensor, SubBatch};
+use crate::domain::calendar::Calendars;
 use crate::domain::check::{Check, SuccessRule};
 use crate::domain::declare::{Owner, SecretSource};
 use crate::domain::expr::Expr;
 use crate::domain::external::ExternalDependency;
-use crate::domain::id::{GroupCode, JobCode, JobType, SourceName};
+use crate::domain::id::{CalendarCode, GroupCode, JobCode, JobType, SourceName};
 use crate::domain::pool::{LockUse, Pool, PoolUse};
 use crate::domain::retry::RetryPolicy;
 use crate::domain::trigger_rule::{TriggerRule, When};
@@ -273,6 +274,9 @@ pub struct Group {
     /// IANA zone in which `schedule_time` is read; UTC when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
+    /// The calendar that its dates and schedules ask for working days.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calendar: Option<CalendarCode>,
     /// Parameters of every batch of the group; the batch's own win.
     #[serde(
         default,
@@ -317,6 +321,7 @@ impl Group {
             notify_email: Vec::new(),
             max_parallel: None,
             time_zone: None,
+            calendar: None,
             params: Vec::new(),
             on_failure: OnFailure::GoOn,
             batch_timeout_sec: None,
@@ -342,6 +347,10 @@ pub struct Definition {
     /// What all groups share.
     #[serde(flatten)]
     pub shared: Shared,
+    /// The calendars of the installation. No file says them, no version holds them; a batch keeps those
+    /// that it needs.
+    #[serde(skip)]
+    pub calendars: Calendars,
 }
 
 /// What a definition declares for all its groups; a batch's snapshot keeps it too.

@@ -24,6 +24,7 @@ pub fn of_group(defs: &Definition, group: &Group) -> Definition {
         externals: defs.externals.iter().filter(|e| codes.contains(&e.job_code)).cloned().collect(),
         jobs,
         shared: Shared::default(),
+        calendars: defs.calendars.clone(),
     };
     part.shared = shared_of(&defs.shared, &part);
     part

@@ -439,6 +439,7 @@ mod tests {
         let rows: Vec<QueueEntry> = (0..states.len()).map(row).collect();
         let group_def = group_of(&group);
         let snapshot = Snapshot {
+            calendars: Default::default(),
             group: group_def,
             jobs,
             dependencies,
@@ -529,6 +530,7 @@ mod tests {
 
     fn bare_snapshot(group: &GroupCode, jobs: Vec<JobDef>) -> Snapshot {
         Snapshot {
+            calendars: Default::default(),
             group: group_of(group),
             jobs,
             dependencies: vec![],

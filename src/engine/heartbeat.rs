@@ -49,6 +49,8 @@ struct Held {
     until: Millis,
     /// How the clocks stand; not of one that a test sets.
     skew: Option<Skew>,
+    /// When it was last in doubt what time it is.
+    doubted: Option<Uptime>,
 }
 
 /// What one renewal has written, by the database's clock.
@@ -65,7 +67,7 @@ impl Heart {
     pub(super) fn new(db: Db, clock: Clock, node: Node, meter: Arc<Meter>) -> Self {
         let lease = Lease::new(node.lease_ms(), store::writers(&db), node.asked_at());
         let skew = node.measured().map(Skew::new);
-        let held = Mutex::new(Held { lease, until: node.lease_until(), skew });
+        let held = Mutex::new(Held { lease, until: node.lease_until(), skew, doubted: None });
         let (pulse, life) = (watch::Sender::new(0), watch::Sender::new(Life::default()));
         Self { db, clock, node, held, pulse, life, meter }
     }
@@ -85,11 +87,12 @@ impl Heart {
         *self.life.borrow()
     }
 
-    /// Whether what a dead process had may be taken over now. Not while it is in doubt what time it
-    /// is: after a jump of the database's clock all leases seem to have run out.
+    /// Whether what a dead process had may be taken over now. After a jump of the database's clock all
+    /// leases seem to have run out; within two thirds of one whoever lives has renewed his.
     pub(super) fn may_take_over(&self) -> bool {
-        let held = self.held();
-        held.lease.may_take_over(self.clock.uptime()) && held.is_sure()
+        let (held, now) = (self.held(), self.clock.uptime());
+        let lately = held.doubted.is_some_and(|at| now.since(at) < self.node.lease_ms() / 3 * 2);
+        held.lease.may_take_over(now) && held.is_sure() && !lately
     }
 
     /// Whether schedules may be fired by this process: its lease holds, and what time it is, is sure.
@@ -237,6 +240,9 @@ impl Heart {
         let before = skew.verdict();
         let verdict = skew.observe(measured);
         self.clock.follow(skew.base_ms());
+        if !verdict.is_sure() {
+            held.doubted = Some(measured.at);
+        }
         drop(held);
         tell(before, verdict);
         match verdict {

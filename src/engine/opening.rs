@@ -176,6 +176,7 @@ impl QueueDispatcher {
         }
         if let Some(latest) = latest {
             let rows = queue::of_batch(tx, there.batch_id).await?;
+            let latest = (latest, there.values.business_date);
             let present = renewed(&batch::snapshot(tx, there.batch_id).await?, latest, &rows)?;
             batch::replace_snapshot(tx, there.batch_id, &present).await?;
         }

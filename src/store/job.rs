@@ -9,7 +9,7 @@ use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::trigger_rule::When;
 use crate::store::columns::{Columns, insert, joined, rest, update, upsert};
-use crate::store::{Tx, breach, epoch, shared};
+use crate::store::{Tx, breach, calendar, epoch, shared};
 use anyhow::{Context as _, Result};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashSet};
@@ -66,6 +66,7 @@ pub async fn definition(tx: &mut Tx) -> Result<Definition> {
             .collect::<Result<_>>()
             .context("read job_external_dependency")?,
         shared: shared::read(tx).await?,
+        calendars: calendar::all(tx).await?,
     })
 }
 

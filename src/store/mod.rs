@@ -112,3 +112,17 @@ pub async fn meta(tx: &mut Tx, name: &str, fresh: &str) -> anyhow::Result<String
     .await?;
     Ok(fresh.to_owned())
 }
+
+/// Writes a fact about this installation; `false` when it said the same before. Its row is locked to the
+/// end of the transaction, so that of two processes one is told that it is new.
+pub async fn meta_is_new(tx: &mut Tx, name: &str, value: &str) -> anyhow::Result<bool> {
+    let lock = tx.dialect().for_update();
+    let sql = format!("SELECT value FROM procession_meta WHERE name = ?{lock}");
+    let row = tx.fetch_optional(&sql, &[name.into()]).await?;
+    if row.map(|row| row.text("value")).transpose()?.as_deref() == Some(value) {
+        return Ok(false);
+    }
+    let row = vec![name.into(), value.into()];
+    tx.upsert_many("procession_meta", "name", &["name", "value"], [row]).await?;
+    Ok(true)
+}

@@ -137,6 +137,13 @@ pub async fn by_ids(tx: &mut Tx, ids: &[TriggerId]) -> Result<Vec<Found>> {
     Ok(found)
 }
 
+/// Every schedule that can be read, in no order.
+pub async fn readable(tx: &mut Tx) -> Result<Vec<Trigger>> {
+    let sql = format!("SELECT {COLUMNS} {FROM}");
+    let rows = tx.fetch_all(&sql, &[]).await.context("read job_trigger")?;
+    Ok(rows.iter().filter_map(|row| trigger(row).ok()).collect())
+}
+
 /// Every schedule, by code.
 pub async fn all(tx: &mut Tx) -> Result<Vec<Trigger>> {
     let sql = format!("SELECT {COLUMNS} {FROM} ORDER BY t.trigger_code");

@@ -57,7 +57,11 @@ impl House {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_procession"));
         command.current_dir(self.path()).args(args);
-        command.env("PROCESSION_DB", &self.db).env(MARK, &self.mark).env("LANG", "C");
+        command
+            .env("PROCESSION_DB", &self.db)
+            .env(MARK, &self.mark)
+            .env("LANG", "C")
+            .env("PROCESSION_HTTP", "off");
         command.env_remove("FAILPOINTS").stdin(Stdio::null());
         command.envs(self.temp.iter().map(|folder| ("TMPDIR", folder)));
         command
@@ -161,7 +165,8 @@ impl Worker {
                     .env("PROCESSION_DB", &db)
                     .env(MARK, &mark);
                 command.env_remove("FAILPOINTS").stdin(Stdio::null()).stdout(Stdio::null());
-                command.env("LANG", "C").stderr(log.expect("a log")).kill_on_drop(true);
+                command.env("LANG", "C").env("PROCESSION_HTTP", "off").kill_on_drop(true);
+                command.stderr(log.expect("a log"));
                 command.envs(temp.iter().map(|folder| ("TMPDIR", folder))).envs(life.env);
                 let mut child = command.spawn().expect("the program starts");
                 pid.store(child.id().map_or(0, |id| i32::try_from(id).unwrap_or(0)), SeqCst);

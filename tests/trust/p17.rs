@@ -35,8 +35,8 @@ async fn storm(dialect: DialectName, home: &str, count: usize) {
 /// When batches of a schedule ran, in the order of their begins: number, status, begin and end.
 async fn batches(home: &str, code: &str) -> Vec<(String, String, String, String)> {
     let sql = format!(
-        "SELECT batch_no, status, start_time, end_time FROM job_batch WHERE group_code = 'g_{code}' \
-         ORDER BY start_time, batch_id"
+        "SELECT batch_no, status, create_time, end_time FROM job_batch WHERE group_code = 'g_{code}' \
+         ORDER BY create_time, batch_id"
     );
     let cell = |row: &Vec<Option<String>>, i: usize| row[i].clone().unwrap_or_default();
     let of_row = |row| (cell(&row, 0), cell(&row, 1), cell(&row, 2), cell(&row, 3));

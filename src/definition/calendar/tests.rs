@@ -88,17 +88,21 @@ fn csv_with_any_usual_spelling() {
             "2025-01-01 off - 2025",
             "2025-01-26 work 春节 2025",
             "2025-01-28 off 春节 2025",
-            "2026-01-01 off - 2026",
+            "2026-01-01 off - 2025",
         ]
     );
-    assert_eq!(file.years, BTreeSet::from([2025, 2026]));
+    assert_eq!(file.years, BTreeSet::from([2025]));
     assert_eq!(
         warned(&file),
         [
-            "days.csv: 2024 has only days of its last week and is taken for the end of the list of 2025; \
-          say --year 2024 as well when its list is complete"
+            "days.csv: the days of 2024 are taken for part of the list of 2025; say --year with 2024 in \
+             it when its own list is complete",
+            "days.csv: the days of 2026 are taken for part of the list of 2025; say --year with 2026 in \
+             it when its own list is complete",
         ]
     );
+    let alone = read("d.csv", "date,kind\n2025-01-01,off\n").expect("reads");
+    assert_eq!(alone.years, BTreeSet::from([2025]), "nothing beside it");
     let file = read_for("days.csv", text, &[2024, 2025, 2026]).expect("reads");
     assert_eq!(file.years.len(), 3);
     assert_eq!(file.days[&date("2024-12-31")].origin, Origin::List(2024));
@@ -155,7 +159,7 @@ fn ics_with_marks_for_off_and_worked() {
         "DTSTART;VALUE=DATE:20251001\r\nDTEND;VALUE=DATE:20251009\r\nSUMMARY:国庆节（休）",
         "DTSTART;VALUE=DATE:20251011\r\nSUMMARY:国庆节(班)",
         "DTSTART;VALUE=DATE:20251001\r\nSUMMARY:国庆节",
-        "DTSTART;VALUE=DATE:20250511\r\nSUMMARY:母亲节",
+        "DTSTART;VALUE=DATE:20250511\r\nSUMMARY:母亲节\r\nRRULE:FREQ=YEARLY;COUNT=6",
         "DTSTART;VALUE=DATE:20250928\r\nSUMMARY:中秋补班",
         "DTSTART;VALUE=DATE:20250126\r\nX-APPLE-SPECIAL-DAY:ALTERNATE-WORKDAY\r\nSUMMARY:春节",
         "DTSTART;VALUE=DATE:20250128\r\nX-APPLE-SPECIAL-DAY:WORK-HOLIDAY\r\nSUMMARY:春节",
@@ -175,6 +179,30 @@ fn ics_with_marks_for_off_and_worked() {
           \"国庆节\"; mark those that are days off: (休)"
         ]
     );
+}
+
+/// The form in which holiday-cn publishes: worked days are told apart by a word, days off have no mark.
+#[test]
+fn ics_that_marks_worked_days_only() {
+    let text = feed(&[
+        "SUMMARY:元旦假期\r\nDTSTART;VALUE=DATE:20250101\r\nDTEND;VALUE=DATE:20250102\r\nDTSTAMP;VALUE=DATE:20250101",
+        "SUMMARY:上班(补春节假期)\r\nDTSTART;VALUE=DATE:20250126\r\nDTEND;VALUE=DATE:20250127",
+        "SUMMARY:春节假期\r\nDTSTART;VALUE=DATE:20250128\r\nDTEND;VALUE=DATE:20250130",
+    ]);
+    let zone = "BEGIN:VTIMEZONE\r\nTZID:Asia/Shanghai\r\nBEGIN:STANDARD\r\nDTSTART:19700101T000000\r\n\
+                TZOFFSETFROM:+0800\r\nEND:STANDARD\r\nEND:VTIMEZONE\r\n";
+    let file = read("cn.ics", &text.replacen("BEGIN:VEVENT", &format!("{zone}BEGIN:VEVENT"), 1));
+    let file = file.expect("reads");
+    assert_eq!(
+        shown(&file),
+        [
+            "2025-01-01 off 元旦假期 2025",
+            "2025-01-26 work 上班(补春节假期) 2025",
+            "2025-01-28 off 春节假期 2025",
+            "2025-01-29 off 春节假期 2025",
+        ]
+    );
+    assert!(file.warnings.is_empty(), "{:?}", file.warnings);
 }
 
 #[test]

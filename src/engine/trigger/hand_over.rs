@@ -130,10 +130,6 @@ impl Try<'_> {
             }
             hint::give(&mut tx, Topic::Stop).await?;
         }
-        if status == FiringStatus::Skipped {
-            let said = (status, reason.as_str());
-            telling::not_fired(&mut tx, self.trigger, self.firing, said, self.now).await?;
-        }
         tx.commit().await.context("let a firing wait")?;
         Ok(Handed::As(status))
     }
