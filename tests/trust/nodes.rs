@@ -224,10 +224,11 @@ impl Worker {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// The last lines of its standard error, over all lives.
+    /// The last lines of its standard error, over all lives, without batches that went well.
     pub(crate) fn said(&self) -> String {
         let text = self.all_said();
-        let lines: Vec<&str> = text.lines().collect();
+        let is_dull = |line: &&str| line.ends_with(": taken") || line.ends_with(": ended SUCCESS");
+        let lines: Vec<&str> = text.lines().filter(|line| !is_dull(line)).collect();
         lines[lines.len().saturating_sub(60)..].join("\n")
     }
 }
