@@ -5,6 +5,7 @@
 mod calendars;
 pub mod front;
 mod outlook;
+mod schedules;
 pub mod sources;
 mod versions;
 
@@ -12,6 +13,7 @@ pub use crate::app::calendars::{
     BadCalendar, CalendarAct, CalendarChange, CalendarInUse, MakeCalendar, NoCalendar,
     changed as changed_calendar,
 };
+pub use crate::app::schedules::look_at_schedules;
 pub use crate::app::versions::Authorship;
 pub use crate::app::versions::whoami;
 pub use crate::db::migrate::{Schema, known as known_schema};
@@ -26,6 +28,7 @@ use crate::definition::{self, Change, Loaded};
 use crate::domain::batch::{Snapshot, as_opened};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, JobDef, JobKind, Shared};
+use crate::domain::part;
 use crate::engine::News;
 use crate::engine::clock::Clock;
 use crate::engine::dispatcher::QueueDispatcher;
@@ -113,7 +116,7 @@ impl App {
         Ok(dispatcher.trigger_core(door, self.config.triggers()))
     }
 
-    /// Everything that is defined.
+    /// Everything that is defined, but for schedules.
     pub async fn definition(&self) -> Result<Definition> {
         let mut tx = self.db.read().await?;
         store::job::definition(&mut tx).await
@@ -182,6 +185,7 @@ fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
         shared: named_in(&stored.shared, &wanted.shared),
         calendars: stored.calendars.clone(),
         jobs,
+        schedules: part::schedules_of(stored, wanted),
     }
 }
 
@@ -209,6 +213,7 @@ pub fn differences(snapshot: &Snapshot, defs: &Definition) -> Vec<Change> {
         dependencies: snapshot.dependencies.clone(),
         externals: snapshot.externals.clone(),
         shared: snapshot.shared.clone(),
+        schedules: Vec::new(),
         calendars: snapshot.calendars.clone(),
     };
     // A list that no longer makes the same jobs is a difference too, and shown as it stands.
@@ -247,6 +252,10 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::domain::calendar::CalendarError>()
             || e.is::<crate::domain::refusal::Refusals>()
             || e.is::<crate::engine::acting::Moved>()
+            || e.is::<crate::engine::trigger::acting::NotDone>()
+            || e.is::<crate::domain::trigger::WordFaults>()
+            || e.is::<crate::domain::trigger::OrderError>()
+            || e.is::<crate::domain::schedule::ScheduleError>()
             || e.is::<definition::ExportError>()
             || e.is::<crate::domain::part::NoSuchSource>()
             || matches!(e.downcast_ref::<db::Error>(), Some(db::Error::Settings(_)))

@@ -7,6 +7,8 @@ use crate::domain::calendar::{
 use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::params::{AskedCalendar, calendars_asked};
+use crate::domain::trigger::Trigger;
+use crate::engine::trigger::acting as schedules;
 use crate::store::audit::{self, Entry, Operator};
 use crate::store::{self, Tx};
 use anyhow::{Context as _, Result};
@@ -54,6 +56,8 @@ pub struct CalendarChange {
     pub difference: Difference,
     /// All calendars, with this one as it is.
     pub all: Calendars,
+    /// Schedules whose next time has moved with it.
+    pub moved: Vec<Trigger>,
 }
 
 /// Makes the calendar that shall be from the one that is; `None` takes it away.
@@ -89,24 +93,27 @@ impl App {
         how: Apply,
         act: CalendarAct<'_>,
     ) -> Result<CalendarChange> {
-        let mut tx = self.db.begin().await?;
+        let now = self.server_now().await?;
+        // Schedules are planned anew with it, and their lock comes before any other.
+        let mut tx = schedules::locked(&self.db, now).await?;
         // Two that change calendars at once could otherwise each take away what the other combines.
         store::calendar::lock(&mut tx).await?;
         let all = store::calendar::all(&mut tx).await?;
         if make(all.get(code).ok())?.is_none() {
             refuse_used(&mut tx, &all, code).await?;
         }
-        let change = changed(&all, code, make)?;
+        let mut change = changed(&all, code, make)?;
         let CalendarChange { before, after, difference, .. } = &change;
         // A day that another list names, or a hand, is no difference to anybody but the next import.
         if how == Apply::Write && before != after {
-            let now = self.clock.now();
             match after {
                 Some(calendar) => store::calendar::put(&mut tx, calendar, now).await?,
                 None => drop(store::calendar::remove(&mut tx, code).await?),
             }
             audit::record(&mut tx, act.by, &[entry(code, difference, act)], now).await?;
+            let moved = schedules::replan_in(&mut tx, code, now).await?;
             tx.commit().await.context("write the calendar")?;
+            change.moved = moved;
         }
         Ok(change)
     }
@@ -125,7 +132,7 @@ pub fn changed(
     let empty = Calendar::bare(code.clone());
     let (old, new) = (before.as_ref().unwrap_or(&empty), after.as_ref().unwrap_or(&empty));
     let difference = difference(old, new);
-    Ok(CalendarChange { before, after, difference, all })
+    Ok(CalendarChange { before, after, difference, all, moved: Vec::new() })
 }
 
 fn entry(code: &CalendarCode, difference: &Difference, act: CalendarAct<'_>) -> Entry {

@@ -2,7 +2,9 @@
 
 use crate::app::{self, App, Apply, CalendarAct, CalendarChange, EmptyDatabase, MakeCalendar};
 use crate::cli::calendar_args::{CalendarVerb, Head, ImportArgs, SetTo, Why};
-use crate::cli::{BadInput, Ended, Global, batch, calendar_show, calendar_words, out};
+use crate::cli::{
+    BadInput, Ended, Global, batch, calendar_show, calendar_words, out, schedule_words,
+};
 use crate::definition::{CalendarFile, CalendarForm, read_calendar, write_calendar};
 use crate::domain::calendar::{Calendar, Calendars, Combine, Day, How, Origin, Scope, merged};
 use crate::domain::id::CalendarCode;
@@ -67,17 +69,28 @@ async fn change(
     Ok(change)
 }
 
+/// Schedules that have moved with a calendar and are shown; the rest is counted.
+const MOVED_SHOWN: usize = 20;
+
 /// Prints what became of a calendar, and what may surprise.
 fn tell(global: &Global, code: &CalendarCode, change: &CalendarChange, how: Apply) -> Result<()> {
     for warning in calendar_words::surprises(change, code, global.lang()) {
         out::note(&warning);
     }
     if global.json {
+        let moved: Vec<_> = change.moved.iter().map(|t| &t.def.code).collect();
         return out::json(&json!({
             "calendar": code, "applied": how == Apply::Write, "changes": change.difference,
+            "moved_schedules": moved,
         }));
     }
     out::line(&calendar_words::changes(code, change, how, global.lang()));
+    for t in change.moved.iter().take(MOVED_SHOWN) {
+        out::line(&schedule_words::stands(t, global.lang()));
+    }
+    if let Some(more) = change.moved.len().checked_sub(MOVED_SHOWN).filter(|more| *more > 0) {
+        out::line(&format!("… {more} {}", global.lang().pick("more", "条未显示")));
+    }
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use crate::definition::job_kinds;
 use crate::definition::limits;
 use crate::definition::owner;
 use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob};
+use crate::definition::schedules::{self, Places};
 use crate::definition::source;
 use crate::definition::workdays;
 use crate::domain::calendar::Calendars;
@@ -28,7 +29,7 @@ pub(crate) fn build(
     files: &Files<'_>,
     kinds: &[JobKind],
     report: &mut Report,
-) -> Definition {
+) -> (Definition, Places) {
     each_once(&mut raw, report);
     owner::check(&raw, report);
     let owners = owner::owners(&raw.owners);
@@ -84,10 +85,12 @@ pub(crate) fn build(
         pools,
         owners,
     };
+    let (schedules, places) = schedules::schedules(raw.schedules, &groups, report);
     let calendars = Calendars::default();
-    let mut made = Definition { sources, groups, jobs, dependencies, externals, shared, calendars };
+    let mut made =
+        Definition { sources, groups, jobs, dependencies, externals, shared, schedules, calendars };
     aliases.settle(&mut made);
-    made
+    (made, places)
 }
 
 /// Of what a list holds twice under one name only the first is kept.
@@ -97,6 +100,7 @@ fn each_once(raw: &mut Raw, report: &mut Report) {
     drop_doubles("pool", &mut raw.pools, |p| &p.name, report);
     drop_doubles("job", &mut raw.jobs, |j| &j.code, report);
     drop_doubles("owner", &mut raw.owners, |o| &o.code, report);
+    drop_doubles("schedule", &mut raw.schedules, |s| &s.code, report);
 }
 
 /// All dependencies: those of each job in its order, then those of the list of their own.

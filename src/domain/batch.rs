@@ -4,16 +4,18 @@ mod asked;
 mod error;
 mod status;
 
+pub use crate::domain::order::AskedOrder;
+pub use crate::domain::order::BatchOrder;
 pub use error::BatchError;
 pub use status::BatchStatus;
 
-use crate::domain::batch_no::{BatchExpr, Period};
+use crate::domain::batch_no::Period;
 use crate::domain::calendar::{Calendars, WorkingDays};
 use crate::domain::check::Check;
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::external::ExternalDependency;
 use crate::domain::fan_out::{self, Parts};
-use crate::domain::id::{BatchId, BatchNo, CalendarCode, GroupCode, JobCode, NodeId};
+use crate::domain::id::{BatchId, BatchNo, CalendarCode, JobCode, NodeId};
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
 use crate::domain::order_params::{self, Declared, Findings};
 use crate::domain::params::{AskedCalendar, BatchValues, Layers, Start, calendars_asked};
@@ -22,31 +24,7 @@ use crate::domain::time::{Millis, at_wall_clock, day_in};
 use chrono::{Datelike as _, NaiveDate};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-
-/// A request to run: what a schedule, an operator or the API hands to `queueDispatcher`, as
-/// `{"batchNo":"202407","type":"monthly"}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct BatchOrder<N = BatchNo> {
-    /// The batch number.
-    pub batch_no: N,
-    /// Which groups: those of this type.
-    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    pub batch_type: Option<String>,
-    /// Which group: this one alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<GroupCode>,
-    /// The accounting day; taken from the batch number when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub business_date: Option<NaiveDate>,
-    /// Parameters that win over the group's.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub params: BTreeMap<String, String>,
-}
-
-/// An order as it is written: its batch number may be an expression, `month(-1)`.
-pub type AskedOrder = BatchOrder<BatchExpr>;
+use std::collections::{BTreeSet, HashSet};
 
 /// The definition a batch runs from its first moment to its last, whatever is applied meanwhile;
 /// kept in `job_batch.snapshot` as JSON.
@@ -352,6 +330,7 @@ fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::domain::id::GroupCode;
     use crate::domain::id::JobType;
     use crate::domain::job::{ParamDecl, ParamType};
     use crate::domain::trigger_rule::When;

@@ -9,6 +9,7 @@ use crate::domain::external::ExternalDependency;
 use crate::domain::id::{CalendarCode, GroupCode, JobCode, JobType, SourceName};
 use crate::domain::pool::{LockUse, Pool, PoolUse};
 use crate::domain::retry::RetryPolicy;
+use crate::domain::trigger::TriggerDef;
 use crate::domain::trigger_rule::{TriggerRule, When};
 use crate::domain::tx_class::{OnUnknown, TxClass};
 use chrono::NaiveTime;
@@ -119,6 +120,9 @@ pub struct JobDef {
     /// Locks it holds while it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<LockUse>,
+    /// It runs only on a node with this label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
     /// Seconds after which its owners hear that it still runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warn_after_sec: Option<u32>,
@@ -185,6 +189,7 @@ impl JobDef {
             retry: RetryPolicy::default(),
             pools: Vec::new(),
             locks: Vec::new(),
+            worker: None,
             warn_after_sec: None,
             success: Vec::new(),
             checks: Vec::new(),
@@ -347,6 +352,10 @@ pub struct Definition {
     /// What all groups share.
     #[serde(flatten)]
     pub shared: Shared,
+    /// When which of the groups are opened, in the order written. Kept beside the definition: no
+    /// version and no snapshot has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedules: Vec<TriggerDef>,
     /// The calendars of the installation. No file says them, no version holds them; a batch keeps those
     /// that it needs.
     #[serde(skip)]

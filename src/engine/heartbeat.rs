@@ -12,10 +12,12 @@ use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::meter::Meter;
 use crate::engine::node::Node;
-use crate::store::{self, Db, node};
+use crate::store::node::{Said, Stay};
+use crate::store::{self, Db, Tx, node};
 use anyhow::Result;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -41,6 +43,12 @@ pub(super) struct Heart {
     pulse: watch::Sender<u64>,
     life: watch::Sender<Life>,
     meter: Arc<Meter>,
+    /// What is said with the next heartbeat: how many jobs run here.
+    running: AtomicU32,
+    /// This process was told to leave.
+    is_leaving: AtomicBool,
+    /// This node is to take nothing new.
+    is_resting: AtomicBool,
 }
 
 struct Held {
@@ -69,7 +77,9 @@ impl Heart {
         let skew = node.measured().map(Skew::new);
         let held = Mutex::new(Held { lease, until: node.lease_until(), skew, doubted: None });
         let (pulse, life) = (watch::Sender::new(0), watch::Sender::new(Life::default()));
-        Self { db, clock, node, held, pulse, life, meter }
+        let (is_leaving, is_resting) = (AtomicBool::new(false), AtomicBool::new(false));
+        let running = AtomicU32::new(0);
+        Self { db, clock, node, held, pulse, life, meter, running, is_leaving, is_resting }
     }
 
     /// Counts the renewals.
@@ -85,6 +95,41 @@ impl Heart {
     /// How the lease stands.
     pub(super) fn life(&self) -> Life {
         *self.life.borrow()
+    }
+
+    /// Whether this node is to take nothing new: an operator's word, heard with each heartbeat.
+    pub(super) fn is_resting(&self) -> bool {
+        self.is_resting.load(Ordering::Relaxed)
+    }
+
+    /// How many jobs run here, for the next heartbeat.
+    pub(super) fn set_running(&self, running: u32) {
+        self.running.store(running, Ordering::Relaxed);
+    }
+
+    /// From the next heartbeat on others know that this process leaves. `true` when that is news.
+    pub(super) fn set_leaving(&self) -> bool {
+        !self.is_leaving.swap(true, Ordering::Relaxed)
+    }
+
+    /// Says at once how this node stands.
+    pub(super) async fn say_now(&self) -> Result<()> {
+        let mut tx = self.db.begin().await?;
+        self.say(&mut tx, self.clock.now()).await?;
+        tx.commit().await?;
+        Ok(())
+    }
+
+    async fn say(&self, tx: &mut Tx, now: Millis) -> Result<()> {
+        let leaves = self.is_leaving.load(Ordering::Relaxed);
+        let said = Said {
+            running: self.running.load(Ordering::Relaxed),
+            skew_ms: self.skew().map_or(0, |skew| skew.last().skew_ms),
+            stay: if leaves { Stay::Leaves } else { Stay::Stays },
+        };
+        let rests = node::say(tx, self.node.id(), said, now).await?;
+        self.is_resting.store(rests, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Whether what a dead process had may be taken over now. After a jump of the database's clock all
@@ -226,6 +271,7 @@ impl Heart {
             self.node.register(&mut tx, at, until).await?;
         }
         self.meter.nodes(node::alive(&mut tx, at).await?);
+        self.say(&mut tx, at).await?;
         tx.commit().await?;
         Ok(Written { at, until })
     }

@@ -7,10 +7,21 @@ use crate::nodes::{House, Life, Next, Worker};
 use crate::oracle::{self, rows};
 use crate::records;
 use crate::scene::report;
+use crate::scene::sqlite;
+use crate::targets::with_database;
 use crate::ticks::{Tick, Ticks, yaml};
+use futures_util::FutureExt as _;
+use futures_util::future::{LocalBoxFuture, join_all};
 use procession::domain::source::DialectName;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
+
+/// Leases are short, as elsewhere here.
+pub(crate) const SETTINGS: &str = "
+[engine]
+lease_sec = 2
+";
 
 /// How far ahead rows are written.
 const AHEAD: Duration = Duration::from_secs(5);
@@ -55,7 +66,7 @@ impl Clockwork {
             let (code, _, told) = house.said(&["apply", "clockwork.yaml"]);
             assert_eq!(code, 0, "apply: {told}\n{yaml}");
         }
-        let ticks = Ticks::of(dialect, home, ticks).await;
+        let ticks = Ticks::of(dialect, home, ticks);
         Self { house, home: home.to_owned(), dialect, ticks }
     }
 
@@ -163,3 +174,35 @@ impl Clockwork {
         judged
     }
 }
+
+/// A story on a database of its own.
+pub(crate) fn on<F, Fut>(dialect: DialectName, story: F) -> LocalBoxFuture<'static, ()>
+where
+    F: FnOnce(DialectName, String) -> Fut + 'static,
+    Fut: Future<Output = ()> + 'static,
+{
+    async move {
+        let folder = tempfile::tempdir().expect("a folder");
+        match dialect {
+            DialectName::Sqlite => story(dialect, sqlite(folder.path(), "home.db")).await,
+            DialectName::Mysql | DialectName::Postgres => {
+                with_database(dialect, |url| story(dialect, url)).await;
+            }
+        }
+    }
+    .boxed_local()
+}
+
+/// All at once, because they mostly wait; each to its end, so that each cleans up.
+pub(crate) async fn together(stories: Vec<LocalBoxFuture<'static, ()>>) {
+    let to_its_end = stories.into_iter().map(|story| AssertUnwindSafe(story).catch_unwind());
+    for ended in join_all(to_its_end).await {
+        ended.unwrap_or_else(|panic| resume_unwind(panic));
+    }
+}
+
+/// Every database.
+pub(crate) const ALL: [DialectName; 3] =
+    [DialectName::Sqlite, DialectName::Mysql, DialectName::Postgres];
+/// Those that are servers.
+pub(crate) const SERVERS: [DialectName; 2] = [DialectName::Mysql, DialectName::Postgres];

@@ -8,6 +8,7 @@ mod chaos_tests;
 mod clockwork;
 mod dice;
 mod fires_tests;
+mod fleet;
 mod judge;
 mod judge_tests;
 mod model;

@@ -6,11 +6,8 @@
 //! machine that runs these tests. What it would do to SQLite, whose clock is that of the machine, is in
 //! docs/testing.md.
 
-use crate::clockwork::Clockwork;
+use crate::clockwork::{ALL, Clockwork, SETTINGS, on, together};
 use crate::nodes::Life;
-use crate::p02_triggers::SETTINGS;
-use crate::scene::sqlite;
-use crate::targets::with_database;
 use crate::ticks::{LATE, mixed};
 use procession::domain::source::DialectName;
 use std::time::Duration;
@@ -18,8 +15,8 @@ use tokio::time::sleep;
 
 const HOUR: i64 = 3_600_000;
 
-async fn jumps(dialect: DialectName, home: &str) {
-    let mut clockwork = Clockwork::on(dialect, home, SETTINGS, mixed(20)).await;
+async fn jumps(dialect: DialectName, home: String) {
+    let mut clockwork = Clockwork::on(dialect, &home, SETTINGS, mixed(20)).await;
     let file = clockwork.house.path().join("wall");
     let set = |ms: i64| std::fs::write(&file, ms.to_string()).expect("a file");
     set(0);
@@ -47,19 +44,6 @@ async fn jumps(dialect: DialectName, home: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn jumps_of_the_clock_change_nothing_on_sqlite() {
-    let folder = tempfile::tempdir().expect("a folder");
-    jumps(DialectName::Sqlite, &sqlite(folder.path(), "home.db")).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn jumps_of_the_clock_change_nothing_on_mysql() {
-    let dialect = DialectName::Mysql;
-    with_database(dialect, |url| async move { jumps(dialect, &url).await }).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn jumps_of_the_clock_change_nothing_on_postgres() {
-    let dialect = DialectName::Postgres;
-    with_database(dialect, |url| async move { jumps(dialect, &url).await }).await;
+async fn jumps_of_the_clock_change_nothing() {
+    together(ALL.map(|dialect| on(dialect, jumps)).into()).await;
 }

@@ -1,12 +1,9 @@
 //! P-17: 5,000 schedules due in one second, on two processes; and the four policies for a firing whose
 //! batch before still runs.
 
-use crate::clockwork::Clockwork;
+use crate::clockwork::{ALL, Clockwork, SERVERS, SETTINGS, on, together};
 use crate::judge::fires::{Late, Pace};
 use crate::oracle::rows;
-use crate::p02_triggers::SETTINGS;
-use crate::scene::sqlite;
-use crate::targets::with_database;
 use crate::ticks::{LATE, Tick};
 use procession::domain::source::DialectName;
 use std::collections::BTreeMap;
@@ -14,8 +11,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// So many schedules of one second, once; each is fired, and soon.
-async fn storm(dialect: DialectName, home: &str, count: usize) {
-    let mut clockwork = Clockwork::on(dialect, home, SETTINGS, Vec::new()).await;
+async fn storm(dialect: DialectName, home: String, count: usize) {
+    let mut clockwork = Clockwork::on(dialect, &home, SETTINGS, Vec::new()).await;
     let mut workers = vec![clockwork.serve_plainly("one"), clockwork.serve_plainly("two")];
     clockwork.until_serving(&workers).await;
     // Far enough ahead for so many to be written, in debug builds beside other tests.
@@ -44,7 +41,7 @@ async fn batches(home: &str, code: &str) -> Vec<(String, String, String, String)
 }
 
 /// Four schedules of every two seconds with bodies of five, each with another policy.
-async fn overlaps(dialect: DialectName, home: &str) {
+async fn overlaps(dialect: DialectName, home: String) {
     let of = |(number, overlap): (usize, &'static str)| Tick {
         overlap,
         takes_ms: 5_000,
@@ -52,7 +49,7 @@ async fn overlaps(dialect: DialectName, home: &str) {
     };
     let policies = ["queue", "skip", "parallel", "replace"];
     let ticks = policies.into_iter().enumerate().map(of).collect();
-    let mut clockwork = Clockwork::on(dialect, home, SETTINGS, ticks).await;
+    let mut clockwork = Clockwork::on(dialect, &home, SETTINGS, ticks).await;
     let mut workers = vec![clockwork.serve_plainly("one"), clockwork.serve_plainly("two")];
     clockwork.until_serving(&workers).await;
     clockwork.ticks.schedule().await;
@@ -101,31 +98,11 @@ async fn overlaps(dialect: DialectName, home: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn five_thousand_in_one_second_on_sqlite() {
-    let folder = tempfile::tempdir().expect("a folder");
-    storm(DialectName::Sqlite, &sqlite(folder.path(), "home.db"), 5_000).await;
+async fn five_thousand_in_one_second_are_all_fired() {
+    together(ALL.map(|dialect| on(dialect, |d, url| storm(d, url, 5_000))).into()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn five_thousand_in_one_second_on_mysql() {
-    let dialect = DialectName::Mysql;
-    with_database(dialect, |url| async move { storm(dialect, &url, 5_000).await }).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn five_thousand_in_one_second_on_postgres() {
-    let dialect = DialectName::Postgres;
-    with_database(dialect, |url| async move { storm(dialect, &url, 5_000).await }).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_overlap_policy_does_what_it_says_on_mysql() {
-    let dialect = DialectName::Mysql;
-    with_database(dialect, |url| async move { overlaps(dialect, &url).await }).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_overlap_policy_does_what_it_says_on_postgres() {
-    let dialect = DialectName::Postgres;
-    with_database(dialect, |url| async move { overlaps(dialect, &url).await }).await;
+async fn each_overlap_policy_does_what_it_says() {
+    together(SERVERS.map(|dialect| on(dialect, overlaps)).into()).await;
 }

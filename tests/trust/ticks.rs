@@ -111,7 +111,7 @@ pub(crate) fn yaml(ticks: &[Tick], dialect: DialectName) -> (String, String) {
 pub(crate) struct Ticks {
     home: String,
     dialect: DialectName,
-    db: Db,
+    settings: Settings,
     ticks: Vec<Tick>,
     schedules: Vec<Schedule>,
     forgotten: Vec<String>,
@@ -119,7 +119,7 @@ pub(crate) struct Ticks {
 
 impl Ticks {
     /// Those of a metadata database that has its tables; nothing is scheduled yet.
-    pub(crate) async fn of(dialect: DialectName, home: &str, ticks: Vec<Tick>) -> Self {
+    pub(crate) fn of(dialect: DialectName, home: &str, ticks: Vec<Tick>) -> Self {
         let settings = Settings {
             url: SecretString::from(home),
             password: None,
@@ -129,27 +129,25 @@ impl Ticks {
             may_create: false,
             keeping: Keeping::Usual,
         };
-        let db = Db::connect(&settings).await.expect("connect");
-        Self {
-            home: home.to_owned(),
-            dialect,
-            db,
-            ticks,
-            schedules: Vec::new(),
-            forgotten: Vec::new(),
-        }
+        let (schedules, forgotten) = (Vec::new(), Vec::new());
+        Self { home: home.to_owned(), dialect, settings, ticks, schedules, forgotten }
+    }
+
+    /// A new connection each time: servers restart in some of these tests.
+    async fn db(&self) -> Db {
+        Db::connect(&self.settings).await.expect("connect")
     }
 
     /// The database's clock.
     pub(crate) async fn now(&self) -> i64 {
-        let mut tx = self.db.read().await.expect("a reader");
+        let mut tx = self.db().await.read().await.expect("a reader");
         tx.server_time().await.expect("the time").timestamp_millis()
     }
 
     /// A transaction that no pass goes on beside.
     async fn locked(&self) -> Tx {
         for _ in 0..100 {
-            let mut tx = self.db.begin().await.expect("a transaction");
+            let mut tx = self.db().await.begin().await.expect("a transaction");
             if let Ok(Some(_)) = lock::hold(&mut tx, lock::SCHEDULE_LOCK).await {
                 return tx;
             }

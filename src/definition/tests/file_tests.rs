@@ -340,7 +340,7 @@ jobs:
   L: {group: month, type: NOOP, pools: {ORA: 2}, locks: [GL, {lock: FX, mode: shared}], retry_count: 3, retry_delay_sec: 2,
       retry: {backoff: 1.5, max_delay_sec: 60, jitter: 0.2, on: [deadlock], on_sqlstate: ["40001"], never_on_sqlstate: ["23"]}}
   X: {group: month, type: PROC, source: alpha, proc_name: sp, tx: ledger}
-  Y: {group: month, type: SCRIPT, interpreter: sh, script: 'true', on_unknown: fail}
+  Y: {group: month, type: SCRIPT, interpreter: sh, script: 'true', on_unknown: fail, worker: etl}
   P: {group: month, type: SQL, source: alpha, schedule_time: "22:30", is_active: false,
       sql: {sqlite: "SELECT 1", mysql: "\tSELECT `x`\n\n"}, priority: -3, idempotent: true}
   S: {group: day, type: SCRIPT, interpreter: sh, script: "#!/bin/sh\n  echo \"$x\"  \n",

@@ -4,6 +4,7 @@ mod backfill;
 mod checks;
 mod children;
 mod clock;
+mod cluster;
 mod crash;
 mod dependencies;
 mod eta;
@@ -100,6 +101,7 @@ impl Bench {
             log_max_bytes: 100_000,
             park_after: 3,
             drain_ms: 60_000,
+            node: procession::engine::NodeOptions::default(),
         };
         Self { db, clock, options, url: url.to_owned() }
     }

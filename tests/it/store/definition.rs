@@ -118,6 +118,7 @@ fn full() -> Definition {
         when: When::Success,
     };
     Definition {
+        schedules: vec![],
         sources: vec![ledger, source("bare")],
         groups: vec![month_end, group("other")],
         jobs: vec![full_job(), big, job("month_end", "LAST"), job("other", "ALONE")],

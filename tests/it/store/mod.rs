@@ -9,6 +9,7 @@ mod calendar;
 mod definition;
 mod door;
 mod history;
+mod hosted;
 mod log;
 mod lost;
 mod others;
@@ -119,6 +120,12 @@ suite! {
             a_backfill_changes_hands_by_compare_and_set
             a_backfill_is_shown_with_its_batches
             the_batches_of_a_group_stand_with_who_has_them;
+        hosted:
+            a_job_is_given_and_taken_once
+            what_was_not_taken_is_withdrawn
+            a_report_is_written_once_and_only_for_ones_own
+            ones_own_rows_are_not_given
+            nodes_say_what_they_offer_and_how_they_stand;
         others:
             mails_wait_in_the_outbox
             a_lease_is_renewed_and_found
