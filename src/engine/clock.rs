@@ -92,5 +92,8 @@ fn count() -> Uptime {
 }
 
 fn wall() -> Millis {
-    chrono::Utc::now().into()
+    let now = Millis::from(chrono::Utc::now());
+    #[cfg(feature = "failpoints")]
+    let now = now.plus(crate::failpoint::wall_jump_ms());
+    now
 }

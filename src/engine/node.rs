@@ -30,6 +30,15 @@ pub struct Node {
 impl Node {
     /// Registers this life of the process and sets the clock by the server.
     pub async fn join(db: &Db, clock: &Clock, options: &Options) -> Result<Self> {
+        match Self::try_to_join(db, clock, options).await {
+            // Another first process has named the installation in this very moment: its name is there
+            // now.
+            Err(error) if store::is_taken(&error) => Self::try_to_join(db, clock, options).await,
+            joined => joined,
+        }
+    }
+
+    async fn try_to_join(db: &Db, clock: &Clock, options: &Options) -> Result<Self> {
         let fresh = uuid::Uuid::new_v4();
         let asked_at = clock.uptime();
         let mut tx = db.begin().await?;

@@ -3,7 +3,7 @@
 //! to run where did.
 
 use crate::judge::Class;
-use crate::nodes::Worker;
+use crate::nodes::{Life, Worker};
 use crate::oracle::{Job, Keys};
 use crate::scene::{Plot, Scene, prepare, sqlite};
 use crate::targets::with_database;
@@ -57,9 +57,8 @@ fn plot(dialect: DialectName, target: &str, scene: &Scene) -> Plot {
 }
 
 fn serve(scene: &Scene, name: &str, more: &[&str]) -> Worker {
-    let args: Vec<String> =
-        ["serve", "--name", name].iter().chain(more).map(|a| (*a).to_owned()).collect();
-    Worker::start(&scene.house, name, Box::new(move |_| Some(args.clone())))
+    let life = Life::of(&[&["serve", "--name", name], more].concat());
+    Worker::start(&scene.house, name, Box::new(move |_| Some(life.clone())))
 }
 
 async fn killed_while_it_works(home: String, dialect: DialectName, target: String) {
