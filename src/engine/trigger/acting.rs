@@ -162,7 +162,7 @@ pub async fn skip_next(
     let from = was.next_time.map_or(deed.now, |at| at.plus(-1));
     let next_after = |after| {
         let next = was.def.timing.next_after(&calendars, after, anchor);
-        next.map_err(|error| NotDone::Calendar { code: code.clone(), error })
+        next.map_err(|error| NotDone::Calendar { code: code.clone(), error: Box::new(error) })
     };
     let Some(skipped) = next_after(from)? else {
         let kind = was.def.timing.schedule.kind();
@@ -281,7 +281,7 @@ fn next_in(
     anchor: Anchor,
 ) -> Result<Option<Occurrence>> {
     let next = def.timing.next_after(calendars, after, anchor);
-    Ok(next.map_err(|error| NotDone::Calendar { code: def.code.clone(), error })?)
+    Ok(next.map_err(|error| NotDone::Calendar { code: def.code.clone(), error: Box::new(error) })?)
 }
 
 /// What a rate or a delay is counted from. While a firing is open, the end of its batch sets the next
