@@ -104,7 +104,7 @@ impl Planner {
 
     /// One pass.
     pub async fn pass(&mut self) -> Result<Pass> {
-        let asked = self.clock.uptime();
+        let (asked, said) = (self.clock.uptime(), self.door.counts().statements);
         let mut tx = self.door.begin().await?;
         let Some(held) = lock::hold(&mut tx, SCHEDULE_LOCK).await? else {
             tx.rollback().await?;
@@ -138,8 +138,13 @@ impl Planner {
         tx.commit().await.context("commit the pass")?;
         failpoint!("lock.after_commit");
         self.caution = Caution::Trusting;
-        let done = self.clock.uptime();
-        self.meter.lock(gained.since(asked), done.since(gained));
+        let (wait_ms, hold_ms) = (gained.since(asked), self.clock.uptime().since(gained));
+        self.meter.lock(wait_ms, hold_ms);
+        // On SQLite, where this door is everybody's, with what others read meanwhile.
+        let statements = self.door.counts().statements - said;
+        let (due_count, rows) = (u64::try_from(due.len())?, u64::try_from(firings.len())?);
+        self.meter.pass(due_count, rows, statements);
+        tracing::debug!(due = due_count, rows, statements, wait_ms, hold_ms, "a pass");
         let more = due.len() == usize::try_from(LIMIT)?;
         Ok(Pass { firings, more })
     }
