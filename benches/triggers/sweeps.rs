@@ -14,8 +14,8 @@ use std::time::Duration;
 /// Nobody waits longer for all of them.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// All due in one second. Of tenths by key and by order of firing: how late the latest is beside the
-/// median of all.
+/// All due in one second. Of tenths by key and by order of firing: how late the latest is, durable,
+/// beside the median of all.
 pub(crate) async fn at_once(
     place: &Place,
     seen: &Seen,
@@ -31,14 +31,15 @@ pub(crate) async fn at_once(
     let took = node.clock.now().since(at);
     let passes = seen.passes();
     node.end().await?;
-    let late = lateness(place, at).await?;
+    let (late, durable) = lateness(place, seen, at).await?;
     let mut figures = vec![
         figure("until all were durable", "ms", took),
         figure("lost or open", "rows", i64::from(count) - i64::try_from(late.len())?),
     ];
-    figures.extend(spread("late", "ms", late.clone()));
-    figures.push(ratio("latest tenth by key / median", "", worst_tenth(&late)));
-    let mut by_firing = late;
+    figures.extend(spread("late", "ms", late));
+    figures.extend(spread("late, durable", "ms", durable.clone()));
+    figures.push(ratio("latest tenth by key / median", "", worst_tenth(&durable)));
+    let mut by_firing = durable;
     by_firing.sort_unstable();
     figures.push(ratio("latest tenth by firing / median", "", worst_tenth(&by_firing)));
     let with_rows = passes.iter().filter(|p| p.rows > 0);
@@ -53,13 +54,15 @@ pub(crate) async fn at_once(
     Ok(figures)
 }
 
-/// In order of keys.
-async fn lateness(place: &Place, at: Millis) -> Result<Vec<i64>> {
+/// When each was taken up, and when that was durable, in order of keys.
+async fn lateness(place: &Place, seen: &Seen, at: Millis) -> Result<(Vec<i64>, Vec<i64>)> {
     let mut tx = place.db.read().await?;
     let sql = "SELECT fired_at FROM job_firing WHERE planned_at = ? AND status = 'FIRED' \
                AND attempt = 1 ORDER BY trigger_id";
     let rows = tx.fetch_all(sql, &[at.to_utc().into()]).await?;
-    rows.iter().map(|row| Ok(row.time("fired_at")?.timestamp_millis() - at.0)).collect()
+    let fired = rows.iter().map(|row| Ok(row.time("fired_at")?.timestamp_millis()));
+    let fired = fired.collect::<Result<Vec<i64>>>()?;
+    Ok(fired.into_iter().map(|ms| (ms - at.0, ms - at.0 + seen.commit_ms(ms))).unzip())
 }
 
 /// The median of the worst tenth as a part of the median of all.

@@ -20,7 +20,7 @@ use crate::store::lock::{self, SCHEDULE_LOCK};
 use crate::store::trigger::{Due, Standing};
 use crate::store::{self, Db, Tx, calendar, firing, trigger};
 use anyhow::{Context as _, Result};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// How far ahead firings are decided. XXL-JOB's figure; also the longest silence that a fail-over may
@@ -219,19 +219,24 @@ impl Planner {
         if self.caution == Caution::Careful {
             drop_known(tx, &mut work.rows).await?;
         }
+        let newest = firing::newest(tx).await?;
         firing::append(tx, &work.rows, Some(&self.node), now).await.context(AHEAD)?;
         failpoint_or!("fire.inserted", anyhow::anyhow!("a failpoint says so"));
         trigger::advance(tx, &work.standings, now).await?;
+        let mut reasons: BTreeMap<&str, Vec<TriggerId>> = BTreeMap::new();
         for (id, reason) in &work.ended {
-            trigger::set_status(tx, &[*id], TriggerStatus::Ended, Some(reason), now).await?;
+            reasons.entry(reason).or_default().push(*id);
             tracing::error!(trigger_id = id.0, reason, "a schedule has ended");
+        }
+        for (reason, ids) in reasons {
+            trigger::set_status(tx, &ids, TriggerStatus::Ended, Some(reason), now).await?;
         }
         telling::misses(tx, &self.known, &work.rows, now).await?;
         telling::ended(tx, &self.known, &work.ended, now).await?;
         let missed =
             work.rows.iter().filter(|r| r.source == Source::Misfire || r.status.is_final());
         self.meter.misfired(u64::try_from(missed.count())?);
-        firing::written(tx, &self.node, now).await
+        firing::written(tx, work.rows, newest, &self.node).await
     }
 
     /// Reads the schedules that memory does not have, or has in another version.
