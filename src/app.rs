@@ -2,11 +2,18 @@
 //! May name: everything. Never: SQL, words for people, a rule.
 //! Invariant: the only file that knows everybody.
 
+mod calendars;
 pub mod front;
 mod outlook;
+mod schedules;
 pub mod sources;
 mod versions;
 
+pub use crate::app::calendars::{
+    BadCalendar, CalendarAct, CalendarChange, CalendarInUse, MakeCalendar, NoCalendar,
+    changed as changed_calendar,
+};
+pub use crate::app::schedules::look_at_schedules;
 pub use crate::app::versions::Authorship;
 pub use crate::app::versions::whoami;
 pub use crate::db::migrate::{Schema, known as known_schema};
@@ -21,6 +28,7 @@ use crate::definition::{self, Change, Loaded};
 use crate::domain::batch::{Snapshot, as_opened};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, JobDef, JobKind, Shared};
+use crate::domain::part;
 use crate::engine::News;
 use crate::engine::clock::Clock;
 use crate::engine::dispatcher::QueueDispatcher;
@@ -108,10 +116,16 @@ impl App {
         Ok(dispatcher.trigger_core(door, self.config.triggers()))
     }
 
-    /// Everything that is defined.
+    /// Everything that is defined, but for schedules.
     pub async fn definition(&self) -> Result<Definition> {
         let mut tx = self.db.read().await?;
         store::job::definition(&mut tx).await
+    }
+
+    /// A definition from a file, with the calendars that are stored here: no file says them.
+    pub async fn with_calendars(&self, defs: Definition) -> Result<Definition> {
+        let mut tx = self.db.read().await?;
+        Ok(Definition { calendars: store::calendar::all(&mut tx).await?, ..defs })
     }
 }
 
@@ -169,7 +183,9 @@ fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
             .cloned()
             .collect(),
         shared: named_in(&stored.shared, &wanted.shared),
+        calendars: stored.calendars.clone(),
         jobs,
+        schedules: part::schedules_of(stored, wanted),
     }
 }
 
@@ -197,6 +213,8 @@ pub fn differences(snapshot: &Snapshot, defs: &Definition) -> Vec<Change> {
         dependencies: snapshot.dependencies.clone(),
         externals: snapshot.externals.clone(),
         shared: snapshot.shared.clone(),
+        schedules: Vec::new(),
+        calendars: snapshot.calendars.clone(),
     };
     // A list that no longer makes the same jobs is a difference too, and shown as it stands.
     let present = as_opened(snapshot, defs).unwrap_or_else(|_| defs.clone());
@@ -228,8 +246,16 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::config::BadConfig>()
             || e.is::<crate::api::NoListener>()
             || e.is::<ForeignJob>()
+            || e.is::<NoCalendar>()
+            || e.is::<CalendarInUse>()
+            || e.is::<BadCalendar>()
+            || e.is::<crate::domain::calendar::CalendarError>()
             || e.is::<crate::domain::refusal::Refusals>()
             || e.is::<crate::engine::acting::Moved>()
+            || e.is::<crate::engine::trigger::acting::NotDone>()
+            || e.is::<crate::domain::trigger::WordFaults>()
+            || e.is::<crate::domain::trigger::OrderError>()
+            || e.is::<crate::domain::schedule::ScheduleError>()
             || e.is::<definition::ExportError>()
             || e.is::<crate::domain::part::NoSuchSource>()
             || matches!(e.downcast_ref::<db::Error>(), Some(db::Error::Settings(_)))

@@ -22,6 +22,8 @@ pub const DEFAULTS: &str = include_str!("config.default.toml");
 pub struct Config {
     /// The metadata database.
     pub database: Database,
+    /// What this process is to others.
+    pub node: Node,
     /// Dispatching.
     pub engine: Engine,
     /// Firing schedules.
@@ -53,6 +55,31 @@ pub struct Database {
     pub connect_timeout_sec: u64,
     /// Seconds.
     pub statement_timeout_sec: u64,
+}
+
+/// `[node]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// Its name; the machine's when it is empty.
+    pub name: String,
+    /// What `serve` is for.
+    pub roles: Vec<String>,
+    /// Labels that jobs may ask for.
+    pub labels: Vec<String>,
+    /// Whether this process serves, or does one order.
+    #[serde(skip)]
+    pub duty: Duty,
+}
+
+/// What a process is started for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Duty {
+    /// One order: it has no role, and nothing is offered to it.
+    #[default]
+    Order,
+    /// To serve, in its roles.
+    Serve,
 }
 
 /// `[engine]`
@@ -142,6 +169,48 @@ pub struct Http {
 #[error("{0}")]
 pub struct BadConfig(String);
 
+impl Node {
+    /// Refuses roles, labels and names that cannot be used; flags go through here too.
+    pub fn check(&self) -> Result<()> {
+        anyhow::ensure!(
+            !self.roles.is_empty(),
+            "node.roles is empty; name scheduler, worker, or both"
+        );
+        for role in &self.roles {
+            anyhow::ensure!(
+                engine::Role::parse(role).is_some(),
+                "node.roles has {role:?}; the roles are scheduler and worker"
+            );
+        }
+        let fits = |word: &str| {
+            let usable = |c: char| c.is_alphanumeric() || "_-.:".contains(c);
+            !word.is_empty() && word.chars().count() <= 100 && word.chars().all(usable)
+        };
+        for label in &self.labels {
+            anyhow::ensure!(
+                fits(label),
+                "node.labels has {label:?}; use 1 to 100 letters, digits, '_', '-', '.' or ':'"
+            );
+        }
+        anyhow::ensure!(
+            self.name.is_empty() || fits(&self.name),
+            "node.name is {:?}; use 1 to 100 letters, digits, '_', '-', '.' or ':'",
+            self.name
+        );
+        Ok(())
+    }
+
+    fn options(&self) -> engine::NodeOptions {
+        let roles = self.roles.iter().filter_map(|role| engine::Role::parse(role));
+        let roles = match self.duty {
+            Duty::Serve => roles.collect(),
+            Duty::Order => engine::Roles::new(),
+        };
+        let (name, labels) = (self.name.clone(), self.labels.clone());
+        engine::NodeOptions { name, roles, labels, address: None }
+    }
+}
+
 impl Config {
     /// The defaults overlaid by `file`; without one, by `procession.toml` if it is there.
     pub fn load(file: Option<&Path>) -> Result<Self> {
@@ -190,6 +259,7 @@ impl Config {
             self.log.max_bytes_per_try
         );
         self.http()?;
+        self.node.check()?;
         for (name, path) in &self.script.interpreters {
             anyhow::ensure!(
                 path.is_absolute(),
@@ -246,6 +316,7 @@ impl Config {
             log_max_bytes: self.log.max_bytes_per_try,
             park_after: self.engine.park_after,
             drain_ms: i64::from(self.stop.drain_sec) * 1_000,
+            node: self.node.options(),
         }
     }
 

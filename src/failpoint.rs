@@ -47,3 +47,12 @@ pub(crate) fn hit(name: &str) -> bool {
 pub(crate) fn setup() -> impl Sized {
     fail::FailScenario::setup()
 }
+
+/// How far a test has set the wall clock of this machine off, milliseconds: what the file says that
+/// `PROCESSION_WALL_FILE` names. It is read each time, so that the clock jumps while the process runs.
+#[cfg(feature = "failpoints")]
+pub(crate) fn wall_jump_ms() -> i64 {
+    let file = std::env::var_os("PROCESSION_WALL_FILE");
+    let text = file.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}

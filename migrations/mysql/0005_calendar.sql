@@ -22,3 +22,5 @@ CREATE TABLE calendar_day (
     PRIMARY KEY (calendar_code, calendar_date),
     FOREIGN KEY (calendar_code) REFERENCES calendar (calendar_code)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
+
+INSERT INTO job_lock (lock_name) VALUES ('calendar_lock');

@@ -21,3 +21,5 @@ CREATE TABLE calendar_day (
     list_year INTEGER,
     PRIMARY KEY (calendar_code, calendar_date)
 );
+
+INSERT INTO job_lock (lock_name) VALUES ('calendar_lock');

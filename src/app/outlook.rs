@@ -78,7 +78,7 @@ impl App {
                 continue;
             }
             let jobs = &batch.plan.snapshot.jobs;
-            for (job, _) in store::queue::taken_elsewhere(&mut tx, no, group).await? {
+            for (job, _) in store::outside::taken_elsewhere(&mut tx, no, group).await? {
                 if jobs.iter().any(|j| j.code == job) {
                     let refused = Refused::JobTaken(no.to_string(), group.to_string());
                     let reason = format!("job {job}: {refused}");

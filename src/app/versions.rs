@@ -1,14 +1,17 @@
 //! What becomes of a definition: stored, kept as a version of each group it changes, taken back.
 
+use crate::app::calendars::refuse_absent;
 use crate::app::{App, Apply, its_part, refuse_foreign};
 use crate::definition::{self, Change};
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
 use crate::domain::part;
 use crate::domain::time::Millis;
+use crate::domain::trigger::Trigger;
 use crate::engine::host_name;
+use crate::engine::trigger::acting::{self as schedules, Deed};
 use crate::store::version::{NewVersion, Version};
-use crate::store::{self, Tx, audit, version};
+use crate::store::{self, Tx, audit, trigger, version};
 use anyhow::{Context as _, Result};
 
 /// Who changes a definition, and what is said about it.
@@ -40,18 +43,50 @@ impl App {
     }
 
     /// Makes the tables say what `wanted` says, in one transaction that also writes a version of each
-    /// group that changes; gives what changed. With `DryRun` nothing is written.
+    /// group that changes; gives what changed. With `DryRun` nothing is written. Schedules are left as
+    /// they are.
     pub async fn apply_as(
         &self,
         wanted: &Definition,
         how: Apply,
         by: &Authorship,
     ) -> Result<Vec<Change>> {
-        let (mut tx, stored, changes) = self.compare(wanted).await?;
+        let mut tx = self.db.begin().await?;
+        let wanted = Definition { schedules: Vec::new(), ..wanted.clone() };
+        let (stored, changes) = compare(&mut tx, &wanted, &[]).await?;
         if how == Apply::Write && !changes.is_empty() {
-            write(&mut tx, &stored, wanted, by, self.clock.now()).await?;
+            write(&mut tx, &stored, &wanted, by, self.clock.now()).await?;
             tx.commit().await.context("apply the definition")?;
         }
+        Ok(changes)
+    }
+
+    /// As `apply_as`, and makes the schedules of its groups those of `wanted`. An unchanged one keeps
+    /// its next time, a paused one stays paused.
+    pub async fn apply_all(
+        &self,
+        wanted: &Definition,
+        how: Apply,
+        by: &Authorship,
+    ) -> Result<Vec<Change>> {
+        let now = self.server_now().await?;
+        // The schedule lock before any other, or two who write would wait for each other.
+        let mut tx = match how {
+            Apply::Write => schedules::locked(&self.db, now).await?,
+            Apply::DryRun => self.db.read().await?,
+        };
+        let there = trigger::all(&mut tx).await?;
+        schedules::refuse_foreign(&there, wanted)?;
+        let (stored, changes) = compare(&mut tx, wanted, &there).await?;
+        if how == Apply::DryRun || changes.is_empty() {
+            return Ok(changes);
+        }
+        write(&mut tx, &stored, wanted, by, now).await?;
+        let operator = audit::Operator { actor: by.author.clone(), host: host_name() };
+        let deed = Deed { by: &operator, reason: by.remark.as_deref(), now };
+        let spoken_of = part::schedules_of(&stored, wanted);
+        schedules::apply_in(&mut tx, &there, (wanted, &spoken_of), deed).await?;
+        tx.commit().await.context("apply the definition")?;
         Ok(changes)
     }
 
@@ -63,7 +98,8 @@ impl App {
         by: &Authorship,
         reason: &str,
     ) -> Result<Vec<Change>> {
-        let (mut tx, stored, changes) = self.compare(&to.definition).await?;
+        let mut tx = self.db.begin().await?;
+        let (stored, changes) = compare(&mut tx, &to.definition, &[]).await?;
         if how == Apply::DryRun || changes.is_empty() {
             return Ok(changes);
         }
@@ -91,15 +127,23 @@ impl App {
         let mut tx = self.db.read().await?;
         version::of_group(&mut tx, group).await
     }
+}
 
-    /// What is stored, and what of it `wanted` would change.
-    async fn compare(&self, wanted: &Definition) -> Result<(Tx, Definition, Vec<Change>)> {
-        let mut tx = self.db.begin().await?;
-        let stored = store::job::definition(&mut tx).await?;
-        refuse_foreign(&stored, wanted)?;
-        let changes = definition::diff(&its_part(&stored, wanted), wanted);
-        Ok((tx, stored, changes))
-    }
+/// What is stored, with those of these schedules that files have or `wanted` names, and what of it
+/// `wanted` would change.
+async fn compare(
+    tx: &mut Tx,
+    wanted: &Definition,
+    schedules: &[Trigger],
+) -> Result<(Definition, Vec<Change>)> {
+    let mut stored = store::job::definition(tx).await?;
+    let is_named = |t: &Trigger| wanted.schedules.iter().any(|def| def.code == t.def.code);
+    let counts = |t: &&Trigger| t.origin == schedules::FROM_FILE || is_named(t);
+    stored.schedules = schedules.iter().filter(counts).map(|t| t.def.clone()).collect();
+    refuse_foreign(&stored, wanted)?;
+    refuse_absent(&stored.calendars, wanted)?;
+    let changes = definition::diff(&its_part(&stored, wanted), wanted);
+    Ok((stored, changes))
 }
 
 async fn write(

@@ -100,6 +100,10 @@ async fn start(global: &Global, args: &StartArgs) -> Result<Ended> {
         && let Some(defs) = &file
     {
         let app = App::open_if_there(config).await?;
+        let defs = &match &app {
+            Some(app) => app.with_calendars(defs.clone()).await?,
+            None => defs.clone(),
+        };
         request.group = args.group(defs, request.group)?;
         let survey = surveyed(app.as_ref(), defs, &request).await?;
         return dry_run(global, &request, &survey);
@@ -107,7 +111,7 @@ async fn start(global: &Global, args: &StartArgs) -> Result<Ended> {
     let empty = if args.dry_run { EmptyDatabase::Refuse } else { EmptyDatabase::Prepare };
     let app = App::open(config, empty).await?;
     let defs = match &file {
-        Some(defs) => defs.clone(),
+        Some(defs) => app.with_calendars(defs.clone()).await?,
         None => app.definition().await?,
     };
     request.group = args.group(&defs, request.group)?;
@@ -244,7 +248,7 @@ async fn resume(
     let defs = match (loaded, file) {
         (Some(loaded), Some(path)) => {
             store_file(&app, &loaded.definition, path, how).await?;
-            loaded.definition
+            app.with_calendars(loaded.definition).await?
         }
         _ => app.definition().await?,
     };

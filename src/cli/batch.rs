@@ -277,10 +277,5 @@ pub(super) fn as_json(view: &View) -> Result<serde_json::Value> {
 
 /// The present moment by the database's clock.
 pub(super) async fn server_now(app: &App) -> Result<crate::domain::time::Millis> {
-    let mut tx = app.db.read().await?;
-    let asked = app.clock.uptime();
-    if let Some(measured) = app.clock.measure(asked, tx.server_time().await?.into()) {
-        app.clock.follow(measured.base_ms);
-    }
-    Ok(app.clock.now())
+    app.server_now().await
 }

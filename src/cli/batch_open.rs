@@ -38,7 +38,7 @@ pub(super) async fn open(global: &Global, args: OpenArgs) -> Result<Ended> {
     let app = App::open(global.config()?, EmptyDatabase::Prepare).await?;
     let defs = match &loaded {
         None => app.definition().await?,
-        Some(loaded) => loaded.definition.clone(),
+        Some(loaded) => app.with_calendars(loaded.definition.clone()).await?,
     };
     let now = batch::server_now(&app).await?;
     let order = order::work_out(asked, &defs, now)?;

@@ -1,9 +1,10 @@
 //! `check`, `apply`, `diff` and `schema`.
 
 use crate::app::{self, App, Apply, Authorship, EmptyDatabase};
-use crate::cli::{Ended, Global, breach, out};
-use crate::definition::{self, Change, Faults, How, Loaded};
+use crate::cli::{Ended, Global, breach, calendar, out};
+use crate::definition::{self, Change, Fault, Faults, How, Loaded};
 use crate::domain::job::Definition;
+use crate::engine::clock::Clock;
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
@@ -84,23 +85,35 @@ pub(super) fn check(global: &Global, args: &CheckArgs) -> Result<Ended> {
             return Err(error);
         }
     };
+    let looked = app::look_at_schedules(&loaded, Clock::system().now());
+    if let Some(faults) = looked.as_ref().err().and_then(|e| e.downcast_ref::<Faults>())
+        && global.json
+    {
+        print_faults(args, faults)?;
+    }
+    let loaded = Loaded { warnings: [loaded.warnings.clone(), looked?].concat(), ..loaded };
     warn(&loaded);
     let defs = &loaded.definition;
     if global.json {
         return out::json(&json!({
             "file": args.file, "ok": true, "groups": defs.groups.len(), "jobs": defs.jobs.len(),
             "dependencies": defs.dependencies.len(), "sources": defs.sources.len(),
+            "schedules": defs.schedules.len(),
             "warnings": loaded.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         }))
         .map(|()| Ended::Well);
     }
     out::line(&format!(
-        "{}: no faults; {}, {}, {}, {}",
+        "{}: no faults; {}, {}, {}, {}{}",
         args.file.display(),
         out::count(defs.jobs.len(), "job"),
         out::count(defs.dependencies.len(), "dependency"),
         out::count(defs.groups.len(), "group"),
-        out::count(defs.sources.len(), "source")
+        out::count(defs.sources.len(), "source"),
+        match defs.schedules.len() {
+            0 => String::new(),
+            n => format!(", {}", out::count(n, "schedule")),
+        }
     ));
     Ok(Ended::Well)
 }
@@ -135,12 +148,17 @@ async fn changes(global: &Global, file: &Path, how: Apply, by: &Authorship) -> R
         // Asking what would change makes no database.
         Apply::DryRun => match App::open_if_there(global.config()?).await? {
             Some(app) => app,
-            None => return Ok(definition::diff(&Definition::default(), &loaded.definition)),
+            None => {
+                app::look_at_schedules(&loaded, Clock::system().now())?.iter().for_each(say);
+                return Ok(definition::diff(&Definition::default(), &loaded.definition));
+            }
         },
     };
-    let changes = app.apply_as(&loaded.definition, how, by).await?;
+    app.look_at_schedules(&loaded).await?.iter().for_each(say);
+    let changes = app.apply_all(&loaded.definition, how, by).await?;
     if how == Apply::Write {
         breach::warn(&app, &loaded.definition, global.lang()).await?;
+        calendar::warn(&app, global.lang()).await?;
     }
     app.close().await;
     Ok(changes)
@@ -182,7 +200,9 @@ pub(super) fn schema() -> Result<Ended> {
 }
 
 fn warn(loaded: &Loaded) {
-    for warning in &loaded.warnings {
-        out::note(&format!("warning: {warning}"));
-    }
+    loaded.warnings.iter().for_each(say);
+}
+
+fn say(warning: &Fault) {
+    out::note(&format!("warning: {warning}"));
 }

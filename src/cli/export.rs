@@ -47,7 +47,7 @@ pub(super) async fn export(global: &Global, args: &ExportArgs) -> Result<Ended> 
         .collect::<Result<BTreeMap<_, _>>>()?;
     let urls = pairs("--set-url", &args.set_url)?;
     let app = global.open(EmptyDatabase::Refuse).await?;
-    let stored = app.definition().await?;
+    let stored = app.definition_with_schedules().await?;
     app.close().await;
     let part = match &args.group {
         Some(code) => group_of(&stored, code)?,
@@ -77,7 +77,11 @@ pub(super) async fn export(global: &Global, args: &ExportArgs) -> Result<Ended> 
 
 fn group_of(stored: &Definition, code: &str) -> Result<Definition> {
     let code = GroupCode::parse(code)?;
-    part::of_code(stored, &code).ok_or_else(|| {
+    let with_schedules = |part: Definition| {
+        let schedules = part::schedules_of(stored, &part);
+        Definition { schedules, ..part }
+    };
+    part::of_code(stored, &code).map(with_schedules).ok_or_else(|| {
         let known: Vec<&str> = stored.groups.iter().map(|g| g.code.as_str()).collect();
         BadInput(format!("there is no group {code}; the groups are {}", known.join(", "))).into()
     })

@@ -15,10 +15,15 @@ mod batch_no;
 mod batch_open;
 mod breach;
 mod broken;
+mod calendar;
+mod calendar_args;
+mod calendar_show;
+mod calendar_words;
 mod carry;
 mod dag;
 mod define;
 mod eta;
+mod event;
 mod export;
 mod history;
 mod job;
@@ -26,6 +31,7 @@ mod job;
 mod keeper;
 mod logs;
 mod migrate;
+mod node;
 mod order;
 mod out;
 mod params;
@@ -34,6 +40,11 @@ mod plan_words;
 mod progress;
 mod resume;
 mod run;
+mod schedule;
+mod schedule_act;
+mod schedule_args;
+mod schedule_next;
+mod schedule_words;
 mod secret;
 mod serve;
 mod source;
@@ -126,11 +137,23 @@ enum Verb {
     /// force-success, force-failure, kill, priority, start-now, rerun
     #[command(subcommand)]
     Job(job::JobVerb),
+    /// Schedules: list, show, next, firings; add, edit, pause, resume, remove, fire-now, skip-next
+    #[command(subcommand)]
+    Schedule(Box<schedule::ScheduleVerb>),
+    /// Events that schedules wait for: send
+    #[command(subcommand)]
+    Event(event::EventVerb),
     /// Who did what to which batch or job, when and why
     Audit(audit::AuditArgs),
     /// Parameters: which layer gives a job its values
     #[command(subcommand)]
     Params(params::ParamsVerb),
+    /// Calendars of working days: import, add, combine, day, list, show, check, export, remove
+    #[command(subcommand)]
+    Calendar(calendar_args::CalendarVerb),
+    /// The processes that share the database: what they are for, what they run
+    #[command(subcommand)]
+    Node(node::NodeVerb),
     /// Secrets: sealed, stored, never shown
     #[command(subcommand)]
     Secret(secret::SecretVerb),
@@ -234,8 +257,12 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
         Verb::Batch(verb) => batch::batch(&global, verb).await,
         Verb::Backfill(args) => backfill::backfill(&global, args).await,
         Verb::Job(verb) => job::job(&global, verb).await,
+        Verb::Schedule(verb) => schedule::schedule(&global, *verb).await,
+        Verb::Event(verb) => event::event(&global, &verb).await,
         Verb::Audit(args) => audit::audit(&global, &args).await,
         Verb::Params(verb) => params::params(&global, verb).await,
+        Verb::Calendar(verb) => calendar::calendar(&global, verb).await,
+        Verb::Node(verb) => node::node(&global, verb).await,
         Verb::Secret(verb) => secret::secret(&global, verb).await,
         Verb::Source(verb) => source::source(&global, verb).await,
         Verb::Logs(args) => logs::logs(&global, &args).await,

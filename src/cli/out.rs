@@ -13,6 +13,16 @@ pub(super) fn line(text: &str) {
     let _reader_gone = writeln!(std::io::stdout(), "{}", clean(text));
 }
 
+/// A line to stdout that holds colours and nothing of anybody else's.
+pub(super) fn painted(text: &str) {
+    let _reader_gone = writeln!(std::io::stdout(), "{text}");
+}
+
+/// Whether people look at stdout, and colour is welcome there (https://no-color.org is heeded).
+pub(super) fn may_colour() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
 /// A line to stderr; a log reader that has gone (a closed pager, a dropped session) stops no batch.
 pub(super) fn note(text: &str) {
     let _reader_gone = writeln!(std::io::stderr(), "{}", clean(text));
@@ -94,7 +104,7 @@ pub(super) fn state(status: QueueStatus, mode: Option<RunMode>) -> String {
 
 /// `1 job`, `2 jobs`.
 pub(super) fn count(number: usize, thing: &str) -> String {
-    match (number, thing.strip_suffix('y')) {
+    match (number, thing.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o']))) {
         (1, _) => format!("1 {thing}"),
         (_, Some(stem)) => format!("{number} {stem}ies"),
         (_, None) => format!("{number} {thing}s"),
@@ -118,6 +128,14 @@ pub(super) fn brief(text: &str, max: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn things_are_counted() {
+        assert_eq!(super::count(1, "day"), "1 day");
+        assert_eq!(super::count(2, "day"), "2 days");
+        assert_eq!(super::count(0, "dependency"), "0 dependencies");
+        assert_eq!(super::count(3, "job"), "3 jobs");
+    }
+
     #[test]
     fn a_terminal_is_not_told_what_to_do() {
         let hostile = "a\u{1b}[2J\u{202E}b\r\nc\td";

@@ -72,7 +72,10 @@ pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<Ended> {
     for warning in loaded.iter().flat_map(|l| &l.warnings) {
         out::note(&format!("warning: {warning}"));
     }
-    let file = loaded.map(|l| l.definition);
+    let file = match (loaded.map(|l| l.definition), &app) {
+        (Some(defs), Some(app)) => Some(app.with_calendars(defs).await?),
+        (file, _) => file,
+    };
     let made = match &app {
         Some(app) => {
             breach::warn_of(app, file.as_ref(), global.lang()).await?;

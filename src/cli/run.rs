@@ -61,7 +61,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     let app = App::open(config, EmptyDatabase::Prepare).await?;
     let defs = match &loaded {
         None => app.definition().await?,
-        Some(loaded) => loaded.definition.clone(),
+        Some(loaded) => app.with_calendars(loaded.definition.clone()).await?,
     };
     let order = order::work_out(asked, &defs, batch::server_now(&app).await?)?;
     if let Some(loaded) = &loaded {
@@ -151,6 +151,11 @@ pub(super) async fn take_file(
 ) -> Result<()> {
     warn(loaded);
     refuse_existing(app, &loaded.definition, order).await?;
+    if !loaded.definition.schedules.is_empty() && !quiet {
+        let (file, n) = (whose.0.display(), loaded.definition.schedules.len());
+        let n = out::count(n, "schedule");
+        out::note(&format!("{file}: {n} left as stored; to store: procession apply {file}"));
+    }
     store_file(app, &loaded.definition, whose, quiet).await
 }
 

@@ -3,7 +3,8 @@
 use crate::app::front::Front;
 use crate::app::{App, EmptyDatabase};
 use crate::cli::run::{Signalled, stop_on_signal};
-use crate::cli::{Ended, Global, out};
+use crate::cli::{BadInput, Ended, Global, out};
+use crate::config;
 use crate::domain::batch::BatchStatus;
 use crate::domain::lang::Lang;
 use crate::engine::serving::{Fate, Served};
@@ -23,6 +24,15 @@ pub(super) struct ServeArgs {
     /// off [default: 127.0.0.1:8088]
     #[arg(long, env = "PROCESSION_HTTP", value_name = "ADDR")]
     http: Option<String>,
+    /// What this process is called in `node list`; the machine's name when nothing is said
+    #[arg(long, value_name = "NAME", env = "PROCESSION_NODE")]
+    name: Option<String>,
+    /// What it is for: scheduler, worker; may be given twice
+    #[arg(long = "role", value_name = "ROLE")]
+    roles: Vec<String>,
+    /// What it has: jobs that ask for this label (worker: LABEL) run here; may be given several times
+    #[arg(long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
     /// Do not tell of each batch that is taken and ends
     #[arg(short, long)]
     quiet: bool,
@@ -37,6 +47,7 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
         config.http.listen.clone_from(listen);
     }
     let http = config.http()?;
+    set_node(&mut config.node, args)?;
     let max = config.engine.max_parallel;
     let front = Front::open(&http).await?;
     let app = App::open(config, EmptyDatabase::Prepare).await?;
@@ -82,6 +93,20 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     attended.close().await;
     app.close().await;
     Ok(Ended::Well)
+}
+
+fn set_node(node: &mut config::Node, args: &ServeArgs) -> Result<()> {
+    node.duty = config::Duty::Serve;
+    if let Some(name) = &args.name {
+        node.name.clone_from(name);
+    }
+    if !args.roles.is_empty() {
+        node.roles.clone_from(&args.roles);
+    }
+    if !args.labels.is_empty() {
+        node.labels.clone_from(&args.labels);
+    }
+    node.check().map_err(|error| BadInput(error.to_string()).into())
 }
 
 async fn watch(mut news: mpsc::UnboundedReceiver<Served>, global: &Global, quiet: bool) {

@@ -6,10 +6,12 @@ use crate::cli::{BatchRef, Ended, Global, out};
 use crate::domain::batch::Batch;
 use crate::domain::id::QueueId;
 use crate::domain::lang::Lang;
+use crate::domain::place::{Bodies, Role, Site, runs_own};
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
 use crate::domain::why::{Load, Opened, Situation, Whose, explain};
 use crate::engine;
+use crate::store::node::Member;
 use crate::store::{self, Tx};
 use anyhow::Result;
 use serde_json::json;
@@ -20,7 +22,7 @@ pub(super) async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<
     let view = view(app, found.batch_id).await?;
     let now = server_now(app).await?;
     let dispatched = view.owner.as_ref().is_some_and(|o| o.lease_until > now);
-    let load = load_of_process(app, &view).await?;
+    let load = load_of_process(app, &view, now).await?;
     let dag = view.snapshot.dag()?;
     let mut tx = app.db.read().await?;
     let outside = engine::outside(&mut tx, &view.batch, &view.snapshot, now).await?;
@@ -93,7 +95,7 @@ async fn opened(tx: &mut Tx, batch: &Batch) -> Result<Opened> {
 
 /// What runs in the process that has the batch: its own jobs and those of the other batches there,
 /// which share the limits.
-async fn load_of_process(app: &App, view: &View) -> Result<Load> {
+async fn load_of_process(app: &App, view: &View, now: Millis) -> Result<Load> {
     let engine = app.config.engine();
     let mut load = Load::new(engine.max_parallel, engine.ageing_ms);
     if let Some(owner) = &view.batch.owner {
@@ -107,7 +109,31 @@ async fn load_of_process(app: &App, view: &View) -> Result<Load> {
         }
     }
     load.add(&view.batch, &view.snapshot, &view.rows, Whose::This);
-    Ok(load)
+    let mut tx = app.db.read().await?;
+    let members = store::node::members(&mut tx, now).await?;
+    let is_owner = |m: &&Member| Some(&m.node.node_id) == view.batch.owner.as_ref();
+    let Some(here) = members.iter().find(is_owner).map(own_site) else { return Ok(load) };
+    let offered = members.iter().filter(|m| !is_owner(m) && !m.offer.roles.is_empty());
+    Ok(load.on(here, offered.map(site).collect()))
+}
+
+/// A node as a place for the jobs of other nodes, as it described itself last.
+fn site(member: &Member) -> Site {
+    let works = member.offer.roles.contains(&Role::Worker) && !member.is_draining;
+    Site {
+        node: member.node.node_id.clone(),
+        name: member.offer.name.clone(),
+        labels: member.offer.labels.clone(),
+        bodies: if works { Bodies::Run } else { Bodies::Elsewhere },
+        room: member.offer.max_parallel.saturating_sub(member.said.running),
+    }
+}
+
+/// The same of the one that dispatches the batch.
+fn own_site(member: &Member) -> Site {
+    let rests = member.is_draining;
+    let bodies = if rests { Bodies::Elsewhere } else { runs_own(&member.offer.roles) };
+    Site { bodies, ..site(member) }
 }
 
 fn lang_header(lang: Lang) -> [&'static str; 3] {

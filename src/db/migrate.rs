@@ -54,6 +54,24 @@ static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../migrations/postgres/0005_calendar.sql"),
         ],
     ),
+    (
+        6,
+        "cluster",
+        [
+            include_str!("../../migrations/sqlite/0006_cluster.sql"),
+            include_str!("../../migrations/mysql/0006_cluster.sql"),
+            include_str!("../../migrations/postgres/0006_cluster.sql"),
+        ],
+    ),
+    (
+        7,
+        "event key",
+        [
+            include_str!("../../migrations/sqlite/0007_event_key.sql"),
+            include_str!("../../migrations/mysql/0007_event_key.sql"),
+            include_str!("../../migrations/postgres/0007_event_key.sql"),
+        ],
+    ),
 ];
 
 /// How the schema stands to this binary.

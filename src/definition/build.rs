@@ -11,8 +11,11 @@ use crate::definition::job_kinds;
 use crate::definition::limits;
 use crate::definition::owner;
 use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob};
+use crate::definition::schedules::{self, Places};
 use crate::definition::source;
-use crate::domain::id::GroupCode;
+use crate::definition::workdays;
+use crate::domain::calendar::Calendars;
+use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::job::{Definition, Group, JobKind, Shared};
 use std::collections::{HashMap, HashSet};
 
@@ -26,7 +29,7 @@ pub(crate) fn build(
     files: &Files<'_>,
     kinds: &[JobKind],
     report: &mut Report,
-) -> Definition {
+) -> (Definition, Places) {
     each_once(&mut raw, report);
     owner::check(&raw, report);
     let owners = owner::owners(&raw.owners);
@@ -65,6 +68,8 @@ pub(crate) fn build(
     }
     let dependencies = check::dependencies(waits, &jobs, &written, report);
     check::outputs(&jobs, &dependencies, report);
+    workdays::of_jobs(&jobs, &groups, report);
+    workdays::of_decls(&raw.params, None, report);
     rings.refuse_rings(&jobs, report);
     let externals = external::externals(outside, &jobs, &dependencies, &codes, report);
     let used: HashSet<&str> = jobs.iter().map(|j| j.def.group.as_str()).collect();
@@ -80,9 +85,12 @@ pub(crate) fn build(
         pools,
         owners,
     };
-    let mut made = Definition { sources, groups, jobs, dependencies, externals, shared };
+    let (schedules, places) = schedules::schedules(raw.schedules, &groups, report);
+    let calendars = Calendars::default();
+    let mut made =
+        Definition { sources, groups, jobs, dependencies, externals, shared, schedules, calendars };
     aliases.settle(&mut made);
-    made
+    (made, places)
 }
 
 /// Of what a list holds twice under one name only the first is kept.
@@ -92,6 +100,7 @@ fn each_once(raw: &mut Raw, report: &mut Report) {
     drop_doubles("pool", &mut raw.pools, |p| &p.name, report);
     drop_doubles("job", &mut raw.jobs, |j| &j.code, report);
     drop_doubles("owner", &mut raw.owners, |o| &o.code, report);
+    drop_doubles("schedule", &mut raw.schedules, |s| &s.code, report);
 }
 
 /// All dependencies: those of each job in its order, then those of the list of their own.
@@ -144,6 +153,11 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         let what = format!("{whose}: time zone {:?} is not known", zone.value);
         report.fault(&zone.at, what, "use an IANA name such as Asia/Shanghai");
     }
+    let calendar = raw.calendar.as_ref().and_then(|c| {
+        let parsed = CalendarCode::parse(&c.value);
+        parsed.map_err(|error| report.fault(&c.at, format!("{whose}: {error}"), "")).ok()
+    });
+    workdays::of_decls(&raw.params, calendar.as_ref(), report);
     limits::group(&whose, &raw, report);
     let code = GroupCode::parse(&raw.code.value)
         .map_err(|error| report.fault(&raw.code.at, error.to_string(), ""))
@@ -155,6 +169,7 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         notify_email: raw.notify_email.into_iter().map(|a| a.value).collect(),
         max_parallel: raw.max_parallel.map(|m| m.value),
         time_zone: raw.time_zone.map(|z| z.value),
+        calendar,
         params,
         on_failure: raw.on_failure,
         batch_timeout_sec: raw.batch_timeout_sec.map(|t| t.value),

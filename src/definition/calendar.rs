@@ -187,24 +187,27 @@ impl Days {
     }
 
     /// Which years a file is complete for that does not say so: those of its days. A year of which it
-    /// has only days of the last week, beside the one after, is the year before the list; taking it for
-    /// complete would remove its holidays.
+    /// has only days of the last week, beside the one after, belongs to the list of that; so does one with
+    /// only days of the first week to the list before. Taken for complete, it would lose its holidays.
     fn years_of_days(&mut self, given: &BTreeSet<i32>) {
         let all: BTreeSet<i32> = self.made.days.keys().map(|d| d.year()).collect();
-        let is_edge = |year: i32| {
-            let mut days = self.made.days.keys().filter(|d| d.year() == year);
-            all.contains(&(year + 1)) && days.all(|d| d.month() == 12 && d.day() > 24)
+        let only = |year: i32, fits: fn(&NaiveDate) -> bool| {
+            self.made.days.keys().filter(|d| d.year() == year).all(fits)
         };
-        let edges: Vec<i32> = all.iter().copied().filter(|year| is_edge(*year)).collect();
+        let list_of = |year: i32| match (all.contains(&(year - 1)), all.contains(&(year + 1))) {
+            (_, true) if only(year, |d| d.month() == 12 && d.day() > 24) => Some(year + 1),
+            (true, _) if only(year, |d| d.month() == 1 && d.day() <= 7) => Some(year - 1),
+            _ => None,
+        };
+        let edges: Vec<(i32, i32)> =
+            all.iter().filter_map(|year| Some((*year, list_of(*year)?))).collect();
         let whole = self.at(0);
         if given.is_empty() {
-            self.made.years = all.iter().copied().filter(|year| !edges.contains(year)).collect();
-            for year in &edges {
-                let what = format!(
-                    "{year} has only days of its last week and is taken for the end of the list of {}",
-                    year + 1
-                );
-                let cure = format!("say --year {year} as well when its list is complete");
+            let years = all.iter().copied().filter(|year| list_of(*year).is_none()).collect();
+            self.made.years = years;
+            for (year, list) in edges {
+                let what = format!("the days of {year} are taken for part of the list of {list}");
+                let cure = format!("say --year with {year} in it when its own list is complete");
                 self.report.warn(&whole, what, cure);
             }
         } else {

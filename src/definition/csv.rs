@@ -44,6 +44,7 @@ const COLUMNS: &[&str] = &[
     "idempotent",
     "tx",
     "on_unknown",
+    "worker",
     "owner",
     "tags",
     "params",

@@ -33,6 +33,8 @@ pub enum Thing {
     Secret,
     /// A parameter of all groups.
     Param,
+    /// A schedule.
+    Schedule,
 }
 
 impl fmt::Display for Thing {
@@ -48,6 +50,7 @@ impl fmt::Display for Thing {
             Self::Host => "host",
             Self::Secret => "secret",
             Self::Param => "param",
+            Self::Schedule => "schedule",
         })
     }
 }
@@ -101,6 +104,7 @@ pub fn diff(old: &Definition, new: &Definition) -> Vec<Change> {
     compare(Thing::Pool, &a.pools, &b.pools, |p| p.name.clone(), &mut found);
     compare(Thing::Host, &a.hosts, &b.hosts, |h| h.name.clone(), &mut found);
     compare(Thing::Secret, &a.secrets, &b.secrets, |s| s.name.clone(), &mut found);
+    compare(Thing::Schedule, &old.schedules, &new.schedules, |s| s.code.to_string(), &mut found);
     compare(Thing::Param, &a.params, &b.params, |p| p.name.clone(), &mut found);
     found
 }

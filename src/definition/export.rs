@@ -41,7 +41,8 @@ const FIRST: &[&str] = &[
     "value",
 ];
 /// Long texts.
-const LAST: &[&str] = &["params", "procedures", "checks", "sql", "script", "jobs", "dependencies"];
+const LAST: &[&str] =
+    &["params", "procedures", "checks", "sql", "script", "schedules", "jobs", "dependencies"];
 
 /// What is taken when a map inside a job or group says nothing: its key, the word, and where.
 const TAKEN: &[(&str, &str, &str)] = &[
@@ -116,12 +117,15 @@ fn tree(defs: &Definition) -> Tree {
     if !listed.is_empty() {
         top.insert("dependencies".to_owned(), Value::Array(listed));
     }
+    let schedules = defs.schedules.iter().map(|s| Value::Object(json(s))).collect();
+    top.insert("schedules".to_owned(), by("code", schedules));
     top.retain(|_, section| *section != Value::Object(Map::new()));
     // The order of entries is the definition's own, which a JSON map does not keep.
     let order = Order {
         sources: numbered(defs.sources.iter().map(|s| s.name.as_str())),
         groups: numbered(defs.groups.iter().map(|g| g.code.as_str())),
         jobs: numbered(defs.jobs.iter().map(|j| j.code.as_str())),
+        schedules: numbered(defs.schedules.iter().map(|s| s.code.as_str())),
     };
     order.tree(top)
 }
@@ -266,6 +270,7 @@ struct Order {
     sources: Numbers,
     groups: Numbers,
     jobs: Numbers,
+    schedules: Numbers,
 }
 
 impl Order {
@@ -275,6 +280,7 @@ impl Order {
                 "sources" => Some(&self.sources),
                 "groups" => Some(&self.groups),
                 "jobs" => Some(&self.jobs),
+                "schedules" => Some(&self.schedules),
                 _ => None,
             };
             let value = match (value, order) {

@@ -14,6 +14,7 @@ pub(crate) const TOP: &[&str] = &[
     "templates",
     "owners",
     "hosts",
+    "schedules",
 ];
 /// A data source.
 pub(crate) const SOURCE: &[&str] = &[
@@ -34,6 +35,7 @@ pub(crate) const GROUP: &[&str] = &[
     "notify_email",
     "max_parallel",
     "time_zone",
+    "calendar",
     "params",
     "on_failure",
     "fail_fast",
@@ -83,6 +85,7 @@ pub(crate) const SETTINGS: &[&str] = &[
     "retry",
     "pools",
     "locks",
+    "worker",
     "warn_after_sec",
 ];
 /// What only a job has.
@@ -104,6 +107,47 @@ pub(crate) const JOB: &[&str] = &[
     "sub_batch",
     "for_each",
 ];
+/// A schedule.
+pub(crate) const SCHEDULE: &[&str] = &[
+    "code",
+    "name",
+    "group",
+    "type",
+    "batch_no",
+    "business_date",
+    "params",
+    "handler",
+    "handler_param",
+    "cron",
+    "every_sec",
+    "delay_sec",
+    "once_at",
+    "rule",
+    "at",
+    "event",
+    "manual",
+    "after",
+    "time_zone",
+    "calendar",
+    "shift",
+    "start",
+    "end",
+    "blackouts",
+    "misfire",
+    "misfire_window_sec",
+    "overlap",
+    "retry_count",
+    "retry_delay_sec",
+    "timeout_sec",
+    "notify_email",
+    "owner",
+];
+/// `after` of a schedule, beside the group alone.
+pub(crate) const AFTER: &[&str] = &["group", "on"];
+/// An entry of `blackouts`.
+pub(crate) const BLACKOUT: &[&str] = &["from", "until", "daily", "days", "because"];
+/// `misfire` of a schedule, beside its words.
+pub(crate) const NEWEST: &[&str] = &["newest"];
 /// An owner.
 pub(crate) const OWNER: &[&str] = &["code", "name", "email"];
 /// A host that HTTP jobs may call.

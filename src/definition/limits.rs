@@ -83,6 +83,15 @@ pub(crate) fn job(
         let what = format!("{whose}: retry.backoff makes a delay grow, but retry_delay_sec is 0");
         report.warn(&retry.at, what, "add retry_delay_sec: 5");
     }
+    if let Some((_, label)) = said(whose, &own.worker, &around.defaults.worker)
+        && usable(&format!("{whose}: worker"), label, report)
+    {
+        def.worker = Some(label.value.clone());
+    }
+    if let Some(label) = own.worker.as_ref().filter(|_| raw.sub_batch.is_some()) {
+        let what = format!("{whose}: worker has no weight, because what it runs is a batch");
+        report.warn(&label.at, what, "give the jobs of that batch the label");
+    }
     warning(def, whose, raw, around, report);
 }
 

@@ -8,6 +8,7 @@ use crate::definition::include;
 use crate::definition::keys::TOP;
 use crate::definition::node::{self, Node, Value};
 use crate::definition::read;
+use crate::definition::schedules::Places;
 use crate::definition::template;
 use crate::domain::job::{Definition, JobKind};
 use std::collections::HashSet;
@@ -28,11 +29,13 @@ pub struct Loaded {
     pub definition: Definition,
     /// What is allowed and probably not meant.
     pub warnings: Vec<Fault>,
+    pub(crate) places: Places,
 }
 
 /// Reads and checks a definition: `.yaml`, `.yml` or `.json`; `job_def.csv`, or a folder that
 /// holds it. `read` reads a file whole; `kinds` are the job types there are. Every fault is
-/// reported, not just the first.
+/// reported, not just the first. Whether its schedules ever fire is another question, see
+/// [`Loaded::look_at_schedules`].
 pub fn load(
     path: &Path,
     read: &dyn Fn(&Path) -> std::io::Result<String>,
@@ -59,7 +62,8 @@ pub fn load(
     });
     let warnings = report.finish()?;
     // Without a tree there is a fault, so a sound definition is always here.
-    Ok(Loaded { definition: definition.unwrap_or_default(), warnings })
+    let (definition, places) = definition.unwrap_or_default();
+    Ok(Loaded { definition, warnings, places })
 }
 
 fn parent(path: &Path) -> PathBuf {

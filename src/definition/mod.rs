@@ -38,14 +38,18 @@ mod read_kinds;
 mod read_limits;
 mod read_params;
 mod read_parents;
+mod read_schedules;
 mod runs_on;
+mod schedules;
 mod schema;
 mod schema_form;
 mod schema_parts;
+mod schema_schedules;
 mod schema_table;
 mod shape;
 mod source;
 mod template;
+mod workdays;
 mod write;
 
 pub use calendar::CalendarFile;
@@ -64,6 +68,7 @@ pub use fault::Faults;
 pub use load::Loaded;
 pub use load::load;
 pub(crate) use near::did_you_mean;
+pub use schedules::Look;
 pub use schema::schema;
 pub use write::Format;
 

@@ -29,7 +29,12 @@ pub(crate) fn check(raw: &Raw, report: &mut Report) {
     let jobs =
         raw.jobs.iter().filter_map(|j| of_settings(&format!("job {}", j.code.value), &j.settings));
     let defaults = raw.all_defaults().filter_map(|d| of_settings("defaults", d));
-    let said: Vec<(String, At<String>)> = groups.chain(jobs).chain(defaults).collect();
+    let schedules = raw
+        .schedules
+        .iter()
+        .filter_map(|s| Some((format!("schedule {}", s.code.value), s.owner.clone()?)));
+    let said: Vec<(String, At<String>)> =
+        groups.chain(jobs).chain(defaults).chain(schedules).collect();
     for (whose, word) in said {
         let codes = || raw.owners.iter().map(|o| o.code.value.as_str());
         if codes().all(|code| code != word.value) {

@@ -3,6 +3,7 @@
 use crate::definition::declare::literal_secret;
 use crate::definition::fault::{At, Report};
 use crate::definition::raw::RawParam;
+use crate::definition::workdays::asks_own;
 use crate::domain::id::JobCode;
 use crate::domain::job::{Need, Param, ParamMode, ParamType, Secrecy};
 use crate::domain::params::{ParamError, Reference, check_literal, references, takes_upstream};
@@ -15,6 +16,8 @@ pub(crate) struct Asks {
     pub(crate) uses: Vec<At<(String, JobCode)>>,
     /// Parameters without a value of their own, which a parent's output may give.
     pub(crate) takes: Vec<At<String>>,
+    /// Parameters that ask the calendar of the group.
+    pub(crate) days: Vec<At<String>>,
 }
 
 /// Whether a word can name a parameter, of a procedure, in SQL and in the environment.
@@ -67,6 +70,9 @@ pub(crate) fn check_params(
             };
             check_value(whose, &made, param, &mut asks.uses, report);
             literal_secret(&name, made.secrecy, param.value.as_ref(), report);
+            if let Some(value) = param.value.as_ref().filter(|v| asks_own(Some(&v.value))) {
+                asks.days.push(value.with(made.name.clone()));
+            }
             if takes_upstream(&made) {
                 asks.takes.push(param.name.clone());
             }

@@ -1,6 +1,7 @@
 //! What the user said, key by key, nothing looked up yet.
 
 use crate::definition::fault::{At, Place};
+use crate::definition::read_schedules::RawSchedule;
 use crate::domain::body::{ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::check::Grade;
 use crate::domain::external::Missing;
@@ -31,6 +32,7 @@ pub(crate) struct Raw {
     pub(crate) secrets: Vec<RawSecret>,
     pub(crate) pools: Vec<RawPool>,
     pub(crate) owners: Vec<RawOwner>,
+    pub(crate) schedules: Vec<RawSchedule>,
 }
 
 impl Raw {
@@ -70,6 +72,7 @@ pub(crate) struct RawGroup {
     pub(crate) notify_email: Vec<At<String>>,
     pub(crate) max_parallel: Option<At<u32>>,
     pub(crate) time_zone: Option<At<String>>,
+    pub(crate) calendar: Option<At<String>>,
     pub(crate) params: Vec<RawDecl>,
     pub(crate) on_failure: OnFailure,
     pub(crate) batch_timeout_sec: Option<At<u32>>,
@@ -113,6 +116,7 @@ pub(crate) struct Settings {
     pub(crate) retry: Option<At<RetryPolicy>>,
     pub(crate) pools: Option<Uses<u32>>,
     pub(crate) locks: Option<Uses<LockMode>>,
+    pub(crate) worker: Option<At<String>>,
     pub(crate) warn_after_sec: Option<At<u32>>,
 }
 

@@ -17,6 +17,7 @@ use crate::definition::read_kinds;
 use crate::definition::read_limits::{locks, on_failure, pool, pool_uses, retry};
 use crate::definition::read_params::params;
 use crate::definition::read_parents::parents;
+use crate::definition::read_schedules::schedule;
 use crate::domain::job::TransactionMode;
 use crate::domain::trigger_rule::TriggerRule;
 use crate::domain::tx_class::{OnUnknown, TxClass};
@@ -58,6 +59,10 @@ pub(crate) fn read(root: Node, own_defaults: OwnDefaults, report: &mut Report) -
     }
     for (code, node) in entries("owner", "owners", "code", top.take("owners"), top.report) {
         raw.owners.push(owner(code, node, top.report));
+    }
+    let schedules = top.take("schedules");
+    for (code, node) in entries("schedule", "schedules", "code", schedules, top.report) {
+        raw.schedules.push(schedule(code, node, top.report));
     }
     raw
 }
@@ -135,6 +140,7 @@ fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
         notify_email: addresses(&mut fields, "notify_email").unwrap_or_default(),
         max_parallel: fields.number("max_parallel", 1..=PARALLEL_MAX),
         time_zone: fields.word("time_zone"),
+        calendar: fields.word("calendar"),
         params: decls(&format!("{whose}: "), fields.take("params"), fields.report),
         on_failure: on_failure(&mut fields),
         batch_timeout_sec: fields.number("batch_timeout_sec", 1..=TIMEOUT_MAX),
@@ -174,12 +180,13 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         retry: retry(fields),
         pools: pool_uses(fields),
         locks: locks(fields),
+        worker: fields.word("worker"),
         warn_after_sec: fields.number("warn_after_sec", 1..=TIMEOUT_MAX),
     }
 }
 
 /// Addresses as a list, or as one text separated by `;` or `,`, as spreadsheets have it.
-fn addresses(fields: &mut Fields<'_>, key: &str) -> Option<Vec<At<String>>> {
+pub(crate) fn addresses(fields: &mut Fields<'_>, key: &str) -> Option<Vec<At<String>>> {
     let texts = fields.texts(key)?;
     let one_each = |text: At<String>| -> Vec<At<String>> {
         let parts = text.value.split([';', ',']).map(str::trim).filter(|p| !p.is_empty());

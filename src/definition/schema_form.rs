@@ -47,6 +47,8 @@ pub(crate) enum Form {
     Uses(&'static str),
     /// One map of this section, or one of these words.
     OrWord(&'static str, &'static [&'static str]),
+    /// One map of this section, or a single value.
+    OrText(&'static str),
     /// One map of this section, or a list of two values.
     OrPair(&'static str),
     /// One map of this section, or a list of values.
@@ -96,7 +98,7 @@ pub(crate) fn form_of(form: &Form, kinds: &[JobKind]) -> Value {
         }
         Form::List(_) | Form::Mixed(_) | Form::By(..) | Form::Short(..) => maps_of(form),
         Form::Map(_) | Form::Uses(_) | Form::OrWord(..) => maps_of(form),
-        Form::OrPair(_) | Form::OrTexts(_) => maps_of(form),
+        Form::OrText(_) | Form::OrPair(_) | Form::OrTexts(_) => maps_of(form),
     }
 }
 
@@ -127,6 +129,9 @@ fn maps_of(form: &Form) -> Value {
             ]})
         }
         Form::OrWord(section, words) => json!({"anyOf": [{"enum": words}, refer(section)]}),
+        Form::OrText(section) => {
+            json!({"anyOf": [{"type": ["string", "number", "null"]}, refer(section)]})
+        }
         Form::OrTexts(section) => {
             let texts =
                 json!({"type": "array", "items": {"type": ["string", "number", "boolean"]}});

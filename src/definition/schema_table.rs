@@ -10,6 +10,7 @@ use crate::definition::schema_form::Form::{
 };
 use crate::definition::schema_form::{Form, Key, Section};
 use crate::definition::schema_parts::PARTS;
+use crate::definition::schema_schedules::SCHEDULES;
 
 const PARALLEL: Form = Int(1, PARALLEL_MAX as i64);
 
@@ -46,6 +47,7 @@ const MAIN: &[Section] = &[
             Key("owners", "Who answers for groups and jobs.", By("owner", "code")),
             Key("pools", "Slots that jobs of all groups share, by name.", Short("pool", "name")),
             Key("hosts", "Hosts that HTTP jobs may call, by name.", Short("host", "name")),
+            Key("schedules", "When which groups are opened.", By("schedule", "code")),
         ],
     },
     Section {
@@ -78,6 +80,11 @@ const MAIN: &[Section] = &[
             Key("notify_email", "Who hears of failures of any of its jobs.", Texts),
             Key("max_parallel", "How many of its jobs may run at once.", PARALLEL),
             Key("time_zone", "IANA zone in which schedule_time is read; UTC when absent.", Text),
+            Key(
+                "calendar",
+                "The calendar that its dates and schedules ask for working days.",
+                Text,
+            ),
             Key("params", "Parameters of each of its batches, by name.", Short("declared", "name")),
             Key(
                 "on_failure",
@@ -163,6 +170,7 @@ const MAIN: &[Section] = &[
                 "Locks it holds while it runs: names, or NAME: exclusive | shared.",
                 Uses("lock_use"),
             ),
+            Key("worker", "Only on a node with this label (serve --label).", Text),
             Key(
                 "warn_after_sec",
                 "Seconds after which its owners hear that it still runs.",
@@ -224,5 +232,5 @@ const MAIN: &[Section] = &[
 
 /// Every map of a definition file.
 pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
-    MAIN.iter().chain(PARTS)
+    MAIN.iter().chain(PARTS).chain(SCHEDULES)
 }

@@ -794,7 +794,7 @@ fn whole() -> Loaded {
 
 #[test]
 fn every_key_reaches_the_definition() {
-    let Loaded { definition: d, warnings } = whole();
+    let Loaded { definition: d, warnings, places: _ } = whole();
     assert_eq!(warnings.len(), 1);
     assert_eq!(
         warnings[0].to_string(),

@@ -4,48 +4,27 @@ mod asked;
 mod error;
 mod status;
 
+pub use crate::domain::order::AskedOrder;
+pub use crate::domain::order::BatchOrder;
 pub use error::BatchError;
 pub use status::BatchStatus;
 
-use crate::domain::batch_no::{BatchExpr, Period};
+use crate::domain::batch_no::Period;
+use crate::domain::calendar::{Calendars, WorkingDays};
 use crate::domain::check::Check;
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::external::ExternalDependency;
 use crate::domain::fan_out::{self, Parts};
-use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId};
+use crate::domain::id::{BatchId, BatchNo, CalendarCode, JobCode, NodeId};
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
 use crate::domain::order_params::{self, Declared, Findings};
-use crate::domain::params::{BatchValues, Layers, Start};
+use crate::domain::params::{AskedCalendar, BatchValues, Layers, Start, calendars_asked};
 use crate::domain::source::Source;
 use crate::domain::time::{Millis, at_wall_clock, day_in};
-use chrono::NaiveDate;
+use chrono::{Datelike as _, NaiveDate};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashSet};
-
-/// A request to run: what a schedule, an operator or the API hands to `queueDispatcher`, as
-/// `{"batchNo":"202407","type":"monthly"}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct BatchOrder<N = BatchNo> {
-    /// The batch number.
-    pub batch_no: N,
-    /// Which groups: those of this type.
-    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    pub batch_type: Option<String>,
-    /// Which group: this one alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<GroupCode>,
-    /// The accounting day; taken from the batch number when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub business_date: Option<NaiveDate>,
-    /// Parameters that win over the group's.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub params: BTreeMap<String, String>,
-}
-
-/// An order as it is written: its batch number may be an expression, `month(-1)`.
-pub type AskedOrder = BatchOrder<BatchExpr>;
+use std::collections::{BTreeSet, HashSet};
 
 /// The definition a batch runs from its first moment to its last, whatever is applied meanwhile;
 /// kept in `job_batch.snapshot` as JSON.
@@ -65,7 +44,14 @@ pub struct Snapshot {
     /// What all groups share.
     #[serde(flatten)]
     pub shared: Shared,
+    /// The calendars that its parameters ask, with the days of the years around the business date, so
+    /// that a rerun next year gives the same dates whatever was imported meanwhile.
+    #[serde(default, skip_serializing_if = "Calendars::is_empty")]
+    pub calendars: Calendars,
 }
+
+/// Years before and after that of the business date of which a batch keeps the days.
+const YEARS_KEPT: i32 = 2;
 
 impl Snapshot {
     /// The graph of the snapshot. It was checked when the batch was opened.
@@ -88,7 +74,40 @@ impl Snapshot {
         start: &'a Start,
     ) -> Layers<'a> {
         let (group, global) = (&self.group.params[..], &self.shared.params[..]);
-        Layers { start: Some(start), batch, parents, group, global }
+        Layers { start: Some(start), batch, parents, group, global, days: self.days() }
+    }
+
+    /// What its parameters may ask of working days.
+    fn days(&self) -> WorkingDays<'_> {
+        WorkingDays::new(&self.calendars, self.group.calendar.as_ref())
+    }
+
+    /// What it keeps of the calendars: nothing, when no parameter asks any. One without a business date
+    /// has no date that could be asked for.
+    pub fn kept_calendars(
+        &self,
+        all: &Calendars,
+        business_date: Option<NaiveDate>,
+    ) -> Result<Calendars, BatchError> {
+        let asked = self.calendars_asked();
+        let Some(year) = business_date.map(|day| day.year()).filter(|_| !asked.is_empty()) else {
+            return Ok(Calendars::default());
+        };
+        all.kept(&asked, year - YEARS_KEPT..=year + YEARS_KEPT)
+            .map_err(|error| BatchError::Calendar(self.group.code.clone(), error))
+    }
+
+    /// The calendars that its parameters ask; those without a name ask that of the group.
+    fn calendars_asked(&self) -> BTreeSet<CalendarCode> {
+        let of_jobs = self.jobs.iter().flat_map(|j| &j.params).map(|p| &p.value);
+        let declared = self.group.params.iter().chain(&self.shared.params).map(|p| &p.value);
+        let asked = of_jobs.chain(declared).flat_map(|value| calendars_asked(value.as_deref()));
+        asked
+            .filter_map(|asked| match asked {
+                AskedCalendar::Named(code) => Some(code),
+                AskedCalendar::Own => self.group.calendar.clone(),
+            })
+            .collect()
     }
 
     /// What a fan-out changes.
@@ -250,8 +269,12 @@ fn plan_group(
     };
     let global = snapshot.shared.params.clone();
     let (group_params, global) = (&group.params[..], &global[..]);
-    let layers = Layers { start: None, batch: &values, parents: &[], group: group_params, global };
+    let kept = snapshot.kept_calendars(&defs.calendars, values.business_date)?;
+    let days = WorkingDays::new(&kept, group.calendar.as_ref());
+    let layers =
+        Layers { start: None, batch: &values, parents: &[], group: group_params, global, days };
     fan_out::expand(&mut snapshot.parts(), layers)?;
+    snapshot.calendars = kept;
     snapshot.dag()?;
     let zone = zone_of(group)?;
     let day = day_in(now, zone);
@@ -300,12 +323,14 @@ fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
     let externals =
         defs.externals.iter().filter(|e| active.contains(&e.job_code)).cloned().collect();
     let shared = defs.shared.clone();
-    Ok(Snapshot { group: group.clone(), dependencies, sources, externals, shared, jobs })
+    let calendars = Calendars::default();
+    Ok(Snapshot { group: group.clone(), dependencies, sources, externals, shared, jobs, calendars })
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::domain::id::GroupCode;
     use crate::domain::id::JobType;
     use crate::domain::job::{ParamDecl, ParamType};
     use crate::domain::trigger_rule::When;

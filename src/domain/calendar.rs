@@ -196,5 +196,36 @@ impl DayLook {
     }
 }
 
+/// Calendars that the parameters of a batch may ask, and the one that its group names.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkingDays<'a> {
+    calendars: Option<&'a Calendars>,
+    own: Option<&'a CalendarCode>,
+}
+
+impl<'a> WorkingDays<'a> {
+    /// No calendars, where nothing can ask for one.
+    pub const NONE: Self = Self { calendars: None, own: None };
+
+    /// These, and that of the group.
+    pub fn new(calendars: &'a Calendars, own: Option<&'a CalendarCode>) -> Self {
+        Self { calendars: Some(calendars), own }
+    }
+
+    /// The calendar that is named, else that of the group; or what to do.
+    pub(crate) fn of<'b>(
+        self,
+        named: Option<&'b CalendarCode>,
+    ) -> Result<(&'a Calendars, &'b CalendarCode), String>
+    where
+        'a: 'b,
+    {
+        let code = named.or(self.own);
+        let code = code.ok_or("name a calendar in it (add_workdays(DATE, 3, cn)), or give the group one (calendar: cn)")?;
+        let calendars = self.calendars.ok_or("no calendar can be asked here")?;
+        Ok((calendars, code))
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -251,6 +251,7 @@ pub fn summary<'a>(
 mod tests {
     use super::*;
     use crate::domain::body::ForEach;
+    use crate::domain::calendar::WorkingDays;
     use crate::domain::dag::Dag;
     use crate::domain::id::{BatchNo, GroupCode};
     use crate::domain::job::ParamDecl;
@@ -300,8 +301,14 @@ mod tests {
                 params: params.iter().map(own).collect(),
             };
             let declared = [ParamDecl::plain("months", "${batch_no}, ${batch(-1)}")];
-            let layers =
-                Layers { start: None, batch: &batch, parents: &[], group: &declared, global: &[] };
+            let layers = Layers {
+                start: None,
+                batch: &batch,
+                parents: &[],
+                group: &declared,
+                global: &[],
+                days: WorkingDays::NONE,
+            };
             let mut externals = Vec::new();
             let mut parts = Parts {
                 jobs: &mut self.jobs,

@@ -1,13 +1,15 @@
 //! What may run, and after what: the rows of `job_def` and `job_dependency`.
 
 use crate::domain::body::{FanOut, ForEach, HttpCall, HttpHost, Sensor, SubBatch};
+use crate::domain::calendar::Calendars;
 use crate::domain::check::{Check, SuccessRule};
 use crate::domain::declare::{Owner, SecretSource};
 use crate::domain::expr::Expr;
 use crate::domain::external::ExternalDependency;
-use crate::domain::id::{GroupCode, JobCode, JobType, SourceName};
+use crate::domain::id::{CalendarCode, GroupCode, JobCode, JobType, SourceName};
 use crate::domain::pool::{LockUse, Pool, PoolUse};
 use crate::domain::retry::RetryPolicy;
+use crate::domain::trigger::TriggerDef;
 use crate::domain::trigger_rule::{TriggerRule, When};
 use crate::domain::tx_class::{OnUnknown, TxClass};
 use chrono::NaiveTime;
@@ -118,6 +120,9 @@ pub struct JobDef {
     /// Locks it holds while it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<LockUse>,
+    /// It runs only on a node with this label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
     /// Seconds after which its owners hear that it still runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warn_after_sec: Option<u32>,
@@ -184,6 +189,7 @@ impl JobDef {
             retry: RetryPolicy::default(),
             pools: Vec::new(),
             locks: Vec::new(),
+            worker: None,
             warn_after_sec: None,
             success: Vec::new(),
             checks: Vec::new(),
@@ -273,6 +279,9 @@ pub struct Group {
     /// IANA zone in which `schedule_time` is read; UTC when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
+    /// The calendar that its dates and schedules ask for working days.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calendar: Option<CalendarCode>,
     /// Parameters of every batch of the group; the batch's own win.
     #[serde(
         default,
@@ -317,6 +326,7 @@ impl Group {
             notify_email: Vec::new(),
             max_parallel: None,
             time_zone: None,
+            calendar: None,
             params: Vec::new(),
             on_failure: OnFailure::GoOn,
             batch_timeout_sec: None,
@@ -342,6 +352,14 @@ pub struct Definition {
     /// What all groups share.
     #[serde(flatten)]
     pub shared: Shared,
+    /// When which of the groups are opened, in the order written. Kept beside the definition: no
+    /// version and no snapshot has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedules: Vec<TriggerDef>,
+    /// The calendars of the installation. No file says them, no version holds them; a batch keeps those
+    /// that it needs.
+    #[serde(skip)]
+    pub calendars: Calendars,
 }
 
 /// What a definition declares for all its groups; a batch's snapshot keeps it too.

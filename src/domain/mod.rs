@@ -1,7 +1,7 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, wall, id, text, near, cron, lang, secret, expr, batch_no, calendar, schedule, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, tx_class, job_kind, job, part, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, readiness, slots, ready, history, slack, timeline, eta, dry_run, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, lease, skew, ring, firing, misfire, overlap, trigger, notice, notice_trigger.
+//! Story order: time, wall, id, text, near, cron, lang, secret, expr, batch_no, calendar, schedule, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, tx_class, job_kind, place, firing, misfire, overlap, order, trigger, job, part, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, readiness, slots, ready, history, slack, timeline, eta, dry_run, trigger_check, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, lease, skew, ring, notice, notice_trigger.
 
 pub mod action;
 pub mod backfill;
@@ -32,12 +32,14 @@ pub mod misfire;
 pub(crate) mod near;
 pub mod notice;
 pub mod notice_trigger;
+pub mod order;
 pub mod order_params;
 pub mod outcome;
 pub mod overlap;
 pub mod param;
 pub mod params;
 pub mod part;
+pub mod place;
 pub mod pool;
 pub mod queue;
 pub mod readiness;
@@ -62,6 +64,7 @@ pub mod time;
 pub mod timeline;
 mod token;
 pub mod trigger;
+pub mod trigger_check;
 pub mod trigger_rule;
 pub mod tx_class;
 pub mod verdict;

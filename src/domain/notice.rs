@@ -17,8 +17,8 @@ pub struct Notice {
     /// Plain text.
     pub body: String,
     /// What happened: the job's final state in lower case, `parked`, `running_long`, `batch_long`,
-    /// `batch_timeout` or `tx_breach`; of schedules `misfire`, `schedule_ended`, `firing_skipped` or
-    /// `firing_failed`.
+    /// `batch_timeout` or `tx_breach`; of schedules `misfire`, `schedule_ended`, `firing_skipped`,
+    /// `firing_failed` or `calendar_ends`.
     pub kind: &'static str,
 }
 

@@ -1,9 +1,11 @@
 //! What owners hear of schedules: misses, ends, firings that came to nothing. Both languages in one mail,
 //! English first.
 
+use crate::domain::calendar::CalendarWarning;
 use crate::domain::declare::Owner;
 use crate::domain::firing::{Firing, FiringStatus, NewFiring};
 use crate::domain::job::Group;
+use crate::domain::lang::Lang;
 use crate::domain::notice::{Notice, one_line, to_each, told};
 use crate::domain::time::{Millis, span_words};
 use crate::domain::trigger::TriggerDef;
@@ -97,6 +99,39 @@ pub fn ended(def: &TriggerDef, why: &str, audience: &Audience) -> Vec<Notice> {
          Mend / 修改:         procession schedule edit {code}\n"
     );
     to_each(heard_by(def, audience), &one_line(&subject), &body, "schedule_ended")
+}
+
+/// The mails about a calendar without the days that these schedules will need.
+pub fn calendar_ends<'a>(
+    warning: &CalendarWarning,
+    of: impl Iterator<Item = &'a TriggerDef>,
+    audience: &Audience,
+) -> Vec<Notice> {
+    let (mut to, mut codes) = (Vec::new(), Vec::new());
+    for def in of {
+        codes.push(def.code.as_str());
+        for address in heard_by(def, audience) {
+            if !to.contains(&address) {
+                to.push(address);
+            }
+        }
+    }
+    let more = codes.len().saturating_sub(LISTED);
+    codes.truncate(LISTED);
+    let mut list = codes.join(", ");
+    if more > 0 {
+        let _ = write!(list, " … {more} more / 另有 {more} 个");
+    }
+    let calendar = &warning.calendar;
+    let subject = format!("[Procession] calendar {calendar} lacks days that schedules need");
+    let body = format!(
+        "{en}\n{zh}\n\nSchedules / 相关调度: {list}\n\n\
+         Until then weekdays are taken for working days, and their planned times may move.\n\
+         在此之前按周一至周五判断工作日,计划时间可能变动。\n",
+        en = warning.words(Lang::En),
+        zh = warning.words(Lang::Zh),
+    );
+    to_each(to, &one_line(&subject), &body, "calendar_ends")
 }
 
 /// The mails about a firing that opened nothing.

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 pub const ROWS_KEPT: usize = 100;
 
 /// How a try ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum End {
     /// The body ended well.
     Success,
@@ -157,7 +158,8 @@ impl Stream {
 }
 
 /// Whether a failure may be tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Retry {
     /// As often as its job allows.
     #[default]
@@ -167,7 +169,8 @@ pub enum Retry {
 }
 
 /// How far a try came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reach {
     /// Nothing of the body was sent, and nothing was learnt of an earlier try.
     Before,
@@ -177,7 +180,7 @@ pub enum Reach {
 }
 
 /// What kind of error it was, for rules about which are tried again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorInfo {
     /// Its class.
     pub class: ErrorClass,
@@ -185,8 +188,8 @@ pub struct ErrorInfo {
     pub sqlstate: Option<String>,
 }
 
-/// One try's result.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One try's result; as JSON it goes from the node that ran it to the one that settles it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// How it ended.
     pub end: End,

@@ -9,6 +9,7 @@ mod work;
 
 pub use fault::{ParamError, check_text};
 
+use crate::domain::calendar::WorkingDays;
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::{JobDef, Param, ParamDecl, ParamMode, ParamType};
 use crate::domain::reference::{self, BadReference, Piece};
@@ -22,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use work::Work;
 
-pub use crate::domain::reference::Reference;
+pub use crate::domain::reference::{Asked as AskedCalendar, Reference};
 
 /// Values that the jobs of one batch share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,6 +136,8 @@ pub struct Layers<'a> {
     pub group: &'a [ParamDecl],
     /// What is declared for all groups.
     pub global: &'a [ParamDecl],
+    /// Calendars that are kept for the batch.
+    pub days: WorkingDays<'a>,
 }
 
 /// An output of a job: `None` when it has none of that name, `Some(None)` when it is NULL.
@@ -181,6 +184,16 @@ fn references_in(param: &str, text: &str) -> Result<Vec<(String, Reference)>, Pa
 pub fn references(param: &Param) -> Result<Vec<Reference>, ParamError> {
     let found = references_in(&param.name, param.value.as_deref().unwrap_or_default())?;
     Ok(found.into_iter().map(|(_, reference)| reference).collect())
+}
+
+/// The calendars that a value asks; none of one that cannot be read.
+pub fn calendars_asked(value: Option<&str>) -> Vec<AskedCalendar> {
+    let pieces = reference::pieces(value.unwrap_or_default()).unwrap_or_default();
+    let asked = |piece| match piece {
+        Piece::Name(_, reference) => reference.calendars(),
+        Piece::Text(_) => Vec::new(),
+    };
+    pieces.into_iter().flat_map(asked).collect()
 }
 
 /// Checks a value that refers to nothing against the declared type; values with `${…}` can only

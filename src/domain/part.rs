@@ -4,6 +4,7 @@ use crate::domain::check::Expect;
 use crate::domain::id::{GroupCode, JobCode, SourceName};
 use crate::domain::job::{Definition, Group, JobDef, Shared};
 use crate::domain::source::Source;
+use crate::domain::trigger::TriggerDef;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
 
@@ -24,9 +25,32 @@ pub fn of_group(defs: &Definition, group: &Group) -> Definition {
         externals: defs.externals.iter().filter(|e| codes.contains(&e.job_code)).cloned().collect(),
         jobs,
         shared: Shared::default(),
+        schedules: Vec::new(),
+        calendars: defs.calendars.clone(),
     };
     part.shared = shared_of(&defs.shared, &part);
     part
+}
+
+/// The schedules of `stored` that `wanted` speaks about: those that open one of its groups, and those of
+/// a type all of whose groups are among them.
+pub fn schedules_of(stored: &Definition, wanted: &Definition) -> Vec<TriggerDef> {
+    let has = |code: &GroupCode| wanted.groups.iter().any(|g| g.code == *code);
+    let speaks = |def: &&TriggerDef| {
+        let Some(order) = &def.order else { return false };
+        match (&order.group, &order.batch_type) {
+            (Some(code), _) => has(code),
+            (None, Some(ty)) => {
+                let mut of_type = stored.groups.iter().chain(&wanted.groups);
+                let mut any = of_type.clone().filter(|g| g.batch_type.as_ref() == Some(ty));
+                any.next().is_some()
+                    && of_type.all(|g| g.batch_type.as_ref() != Some(ty) || has(&g.code))
+            }
+            (None, None) => false,
+        }
+    };
+    let is_there = |def: &&TriggerDef| wanted.schedules.iter().any(|w| w.code == def.code);
+    stored.schedules.iter().filter(|def| speaks(def) || is_there(def)).cloned().collect()
 }
 
 /// The group of this code with all that it is made of, if there is one.

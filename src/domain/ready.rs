@@ -60,6 +60,10 @@ impl Lane {
         self.needs.each().map(|need| !room(need)).collect()
     }
 
+    fn has_no_place(&self, lacks: &[bool]) -> bool {
+        self.needs.each().zip(lacks).any(|((what, _), lacks)| *lacks && what.is_place())
+    }
+
     /// Keeps what the first job lacks. The `Foremost` keeps beside it what it lacked before: one
     /// that needs two things which are never free together would else wait for ever.
     fn keep(&mut self, lacks: &[bool], rank: Rank, turn: Turn, aside: &mut SetAside) {
@@ -71,7 +75,7 @@ impl Lane {
                 }
                 Rank::Behind => lacks[i],
             };
-            if lacked && *what != Resource::Total {
+            if lacked && !what.is_place() {
                 aside.keep(what, turn, amount);
             }
         }
@@ -183,13 +187,17 @@ impl ReadyList {
                 continue;
             }
             let lacks = lane.lacks(slots, aside, turn);
+            if lane.has_no_place(&lacks) {
+                // What has no node to run on keeps nothing from others.
+                continue;
+            }
             if lacks.contains(&true) {
                 lane.keep(&lacks, rank, turn, aside);
                 rank = Rank::Behind;
             } else if stop == Stop::AtFirst {
                 return Some((turn, at));
             } else {
-                let needs = lane.needs.each().filter(|(what, _)| **what != Resource::Total);
+                let needs = lane.needs.each().filter(|(what, _)| !what.is_place());
                 needs.for_each(|(what, amount)| aside.keep(what, turn, amount));
             }
         }
@@ -350,6 +358,7 @@ mod tests {
             Resource::Pool(_) => 4,
             Resource::Lock(_) => u64::from(u32::MAX),
             Resource::Group(_) | Resource::Source(_) | Resource::Host(_) => u64::MAX,
+            Resource::Label(_) | Resource::Node(_) => u64::MAX,
         };
         used.into_iter().find(|(what, used)| *used > limit(what)).map(|(what, _)| what.clone())
     }

@@ -22,7 +22,7 @@ pub use reason::{Pass, Reason, Swallowed};
 pub use rule::{Counted, DayRule, RuleError, Which};
 pub use skipped::Skipped;
 pub use walk::Preview;
-pub use words::TimingWords;
+pub use words::{AfterWords, TimingWords};
 pub use zone::read_zone;
 
 use crate::domain::calendar::Shift;

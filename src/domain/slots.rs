@@ -10,8 +10,12 @@ use std::collections::HashMap;
 /// Something of which there is a limited amount.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
-    /// Slots of the process.
+    /// Slots of all nodes that run jobs without a label.
     Total,
+    /// Slots of all nodes with a label.
+    Label(String),
+    /// Nodes that run jobs with this label, or without one, whatever else runs there.
+    Node(Option<String>),
     /// Those of a group.
     Group(GroupCode),
     /// Those of a data source.
@@ -31,16 +35,40 @@ const LOCK_PARTS: u32 = u32::MAX;
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Needs(Vec<(Resource, u32)>);
 
+impl Resource {
+    /// Whether it is a place to run rather than something to be used there. Such room is not kept for
+    /// anybody: what it is needed for first is decided when it is free.
+    pub fn is_place(&self) -> bool {
+        match self {
+            Self::Total | Self::Label(_) | Self::Node(_) => true,
+            Self::Group(_) | Self::Source(_) | Self::Host(_) | Self::Pool(_) | Self::Lock(_) => {
+                false
+            }
+        }
+    }
+}
+
 impl Needs {
     /// Nothing: a job that only waits.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// What `job` takes: one slot in total, of its group, source and host, the weights of its pools,
+    /// Only a node to be on: a job that waits there for something.
+    pub fn node(label: Option<&str>) -> Self {
+        Self(vec![(Resource::Node(label.map(str::to_owned)), 1)])
+    }
+
+    /// The place it needs, if it needs one.
+    pub fn place(&self) -> Option<&Resource> {
+        self.0.iter().map(|(what, _)| what).find(|what| what.is_place())
+    }
+
+    /// What `job` takes: one slot of all nodes or of those with its label, of its group, source and host, the weights of its pools,
     /// its locks.
     pub fn of(job: &JobDef) -> Self {
-        let mut all = vec![(Resource::Total, 1), (Resource::Group(job.group.clone()), 1)];
+        let place = job.worker.clone().map_or(Resource::Total, Resource::Label);
+        let mut all = vec![(place, 1), (Resource::Group(job.group.clone()), 1)];
         all.extend(job.source.clone().map(|s| (Resource::Source(s), 1)));
         all.extend(job.http.as_ref().map(|call| (Resource::Host(call.host.clone()), 1)));
         all.extend(job.pools.iter().map(|p| (Resource::Pool(p.pool.clone()), p.weight)));
@@ -102,6 +130,12 @@ impl Slots {
         self.slots.entry(what).or_default().limit = limit;
     }
 
+    /// `room` more of a place are free, whatever is in use.
+    pub fn offer(&mut self, what: Resource, room: u32) {
+        let slot = self.slots.entry(what).or_default();
+        slot.limit = Some(u32::try_from(slot.used).unwrap_or(u32::MAX).saturating_add(room));
+    }
+
     /// Sets the limits that a batch's definition names.
     pub fn limit_as(&mut self, snapshot: &Snapshot) {
         let group = &snapshot.group;
@@ -130,7 +164,8 @@ impl Slots {
     pub fn has_room(&self, what: &Resource, amount: u32, aside: u64) -> bool {
         let slot = self.slot(what);
         slot.limit.is_none_or(|limit| {
-            slot.used + aside + u64::from(amount.min(limit)) <= u64::from(limit)
+            let amount = if what.is_place() { amount } else { amount.min(limit) };
+            slot.used + aside + u64::from(amount) <= u64::from(limit)
         })
     }
 

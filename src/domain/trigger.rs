@@ -2,8 +2,10 @@
 //! failures.
 
 mod order;
+mod words;
 
 pub use order::{At, Given, KNOWN, NumberRule, OrderError, ScheduledOrder};
+pub use words::{TriggerWords, WordFault, WordFaults};
 
 use crate::domain::calendar::Calendars;
 use crate::domain::firing::TriggerId;
@@ -30,8 +32,9 @@ pub const RETRY_DELAY_SEC: u32 = 10;
 /// Seconds one try may take, unless its schedule says otherwise.
 pub const TIMEOUT_SEC: u32 = 60;
 
-/// A schedule as it is written.
+/// A schedule as it is written; in JSON as [`TriggerWords`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "TriggerWords", into = "TriggerWords")]
 pub struct TriggerDef {
     /// Its unique code.
     pub code: TriggerCode,
@@ -166,7 +169,8 @@ impl Trigger {
         }
     }
 
-    /// Whether it is over once the clock gives it no next time.
+    /// Whether it is over once the clock gives it no next time. A fixed delay has none while its batch
+    /// runs.
     pub fn ends_without_next(&self) -> bool {
         match self.def.timing.schedule {
             Schedule::Cron(_)

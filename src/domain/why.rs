@@ -1,15 +1,19 @@
 //! Why a job of a batch is not running: one answer for each, from the rows alone.
 
+mod load;
 mod words;
+
+pub use load::Load;
 
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::external::{ExternalDependency, Wait, Waiting};
 use crate::domain::id::{BackfillId, BatchNo, GroupCode, JobCode, SourceName};
+use crate::domain::place::Lack;
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::readiness::{Gates, Rules};
 use crate::domain::ready::Turn;
-use crate::domain::slots::{Full, Needs, Resource, Slots};
+use crate::domain::slots::{Full, Needs, Resource};
 use crate::domain::time::Millis;
 use crate::domain::tx_class::TxClass;
 
@@ -26,6 +30,8 @@ pub enum Why {
     Slot(Full, Vec<String>),
     /// Room that is kept for a job whose turn is before; that job.
     KeptFor(Resource, JobCode),
+    /// A node that may run it: its label, what is lacking, the living nodes with their labels.
+    Node(Option<String>, Lack, Vec<String>),
     /// Nothing but the next turn of the process that dispatches the batch.
     NextTurn,
     /// An operator's release; who held it and why.
@@ -98,64 +104,6 @@ pub enum Cure {
     KillAgain,
     /// To look at its data.
     LookAtData,
-}
-
-/// What runs in the process that dispatches a batch, in all its batches.
-#[derive(Clone, Debug)]
-pub struct Load {
-    slots: Slots,
-    running: Vec<(String, Needs)>,
-    ageing_ms: i64,
-}
-
-impl Load {
-    /// Nothing runs yet; `total` and `ageing_ms` are the settings of the process.
-    pub fn new(total: u32, ageing_ms: i64) -> Self {
-        Self { slots: Slots::new(total), running: Vec::new(), ageing_ms }
-    }
-
-    /// Counts the running jobs of a batch. A job of another batch than the one that is asked about is
-    /// called by its batch number too.
-    pub fn add(&mut self, batch: &Batch, snapshot: &Snapshot, rows: &[QueueEntry], whose: Whose) {
-        self.slots.limit_as(snapshot);
-        let runs = |s: QueueStatus| matches!(s, QueueStatus::Running | QueueStatus::Killing);
-        for row in rows.iter().filter(|r| runs(r.status)) {
-            let Some(job) = snapshot.jobs.iter().find(|j| j.code == row.job_code) else { continue };
-            let name = match whose {
-                Whose::This => job.code.to_string(),
-                Whose::Other => format!("{}@{}", job.code, batch.values.batch_no),
-            };
-            let needs = Needs::of(job);
-            self.slots.take(&needs);
-            self.running.push((name, needs));
-        }
-    }
-
-    fn holders(&self, what: &Resource) -> Vec<String> {
-        let holding = self.running.iter().filter(|(_, needs)| needs.amount_of(what) > 0);
-        holding.map(|(name, _)| name.clone()).collect()
-    }
-
-    /// Why a job that could start as far as its parents and the time go does not. `ready` are all
-    /// such jobs.
-    fn why(&self, turn: Turn, needs: &Needs, ready: &[(Turn, JobCode, Needs)]) -> Why {
-        if let Some(full) = self.slots.what_is_full(needs) {
-            let holders = self.holders(&full.what);
-            return Why::Slot(full, holders);
-        }
-        let before = ready.iter().filter(|(t, ..)| *t < turn);
-        for (_, code, others) in before.filter(|(_, _, n)| !self.slots.is_free(n)) {
-            let kept = others.each().find(|(what, amount)| {
-                let ours = needs.amount_of(what);
-                let matters = ours > 0 && **what != Resource::Total;
-                matters && !self.slots.has_room(what, ours, u64::from(*amount))
-            });
-            if let Some((what, _)) = kept {
-                return Why::KeptFor(what.clone(), code.clone());
-            }
-        }
-        Why::NextTurn
-    }
 }
 
 /// Whether a batch is the one that is asked about.
@@ -311,8 +259,7 @@ impl Question<'_> {
             (true, Some(at)) => Why::Time(at, failed.then_some(row.try_count)),
             (true, None) if batch.is_paused => Why::Paused,
             (true, None) => {
-                let needs = Needs::of(&snapshot.jobs[node.at()]);
-                load.why(turn_of(self.situation, node), &needs, self.ready)
+                load.why(turn_of(self.situation, node), &snapshot.jobs[node.at()], self.ready)
             }
         }
     }
@@ -439,6 +386,7 @@ mod tests {
         let rows: Vec<QueueEntry> = (0..states.len()).map(row).collect();
         let group_def = group_of(&group);
         let snapshot = Snapshot {
+            calendars: Default::default(),
             group: group_def,
             jobs,
             dependencies,
@@ -529,6 +477,7 @@ mod tests {
 
     fn bare_snapshot(group: &GroupCode, jobs: Vec<JobDef>) -> Snapshot {
         Snapshot {
+            calendars: Default::default(),
             group: group_of(group),
             jobs,
             dependencies: vec![],

@@ -4,24 +4,26 @@ use crate::domain::batch::{Batch, BatchStatus, Snapshot};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::expr::Expr;
 use crate::domain::id::{JobCode, NodeId, QueueId};
-use crate::domain::job::{JobDef, Takes};
+use crate::domain::job::JobDef;
 use crate::domain::outcome::Outputs;
 use crate::domain::params;
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::readiness::{Gates, Readiness, Released, Rules};
 use crate::domain::ready::{ReadyList, SetAside};
+use crate::domain::ring::TimeRing;
 use crate::domain::slots::{Needs, Slots};
 use crate::domain::time::Millis;
 use crate::domain::trigger_rule::Edge;
-use crate::domain::why::ready_since;
 use crate::engine::changes::Changes;
 use crate::engine::conditions::{allows, holds, wanted_outputs};
+use crate::engine::fleet::Others;
 use crate::engine::lists::Lists;
 use crate::engine::outside::{self, Outside};
+use crate::engine::picking::{needs, parents_of};
 use crate::engine::stopping::Stopped;
 use crate::engine::watching::Watch;
 use crate::engine::worker::Given;
-use crate::handler::{self, StopReason};
+use crate::handler::StopReason;
 use crate::store::log::ExecutionLog;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -39,10 +41,14 @@ pub(super) struct Active {
     pub(super) rows: Vec<QueueEntry>,
     pub(super) ready: ReadyList,
     /// Ready since the last beat; those that find no slot become QUEUED rows.
-    fresh: Vec<Node>,
-    /// Ready but for the time: retries with a delay, `schedule_time`.
-    timers: BTreeSet<(Millis, Node)>,
+    pub(super) fresh: Vec<Node>,
+    /// Ready but for the time: retries with a delay, `schedule_time`. They ride a ring as firings do.
+    timers: TimeRing<Node>,
     pub(super) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
+    /// Jobs that run on other nodes, and where.
+    pub(super) away: HashMap<Node, NodeId>,
+    /// Labels that jobs of it ask for.
+    pub(super) labels: BTreeSet<String>,
     /// Bodies here whose rows have ended and that have not reported yet.
     pub(super) awaited: HashSet<Node>,
     /// What dead processes left running and is to be ended, once the rows say that it is ours.
@@ -69,6 +75,8 @@ pub(super) struct Kept {
     pub(super) ageing_ms: i64,
     /// A job is parked when so many workers in a row have died while it ran.
     pub(super) park_after: u32,
+    /// What is known of tries whose rows name other nodes, and of those that run here for others.
+    pub(super) others: Others,
 }
 
 impl Active {
@@ -108,7 +116,8 @@ impl Active {
         let heard = |node: Node| tallies.get(&node).copied().unwrap_or_default();
         let (readiness, released) = Readiness::rebuild(gates, &status, &heard);
         let wanted = wanted_outputs(&snapshot);
-        let needs = snapshot.jobs.iter().map(needs);
+        let needs = snapshot.jobs.iter().zip(&rows).map(|(job, row)| needs(job, row));
+        let labels = snapshot.jobs.iter().filter_map(|job| job.worker.clone()).collect();
         let ready = ReadyList::new(batch.batch_id, needs, kept.ageing_ms);
         let killing = batch.status == BatchStatus::Killing;
         let mut this = Self {
@@ -121,8 +130,10 @@ impl Active {
             rows,
             ready,
             fresh: Vec::new(),
-            timers: BTreeSet::new(),
+            timers: TimeRing::new(now),
             stops: kept.stops,
+            away: HashMap::new(),
+            labels,
             awaited: HashSet::new(),
             to_end: Vec::new(),
             outputs,
@@ -133,6 +144,7 @@ impl Active {
             watch: Watch::of(kept.warn_at),
             since: kept.since,
         };
+        this.come_home(me, &kept.others);
         this.await_reports();
         this.find_stop();
         let mut changes = Changes::default();
@@ -159,9 +171,7 @@ impl Active {
     /// The jobs that the one at a place depends on directly, and the outputs of other jobs that its
     /// parameters may ask for.
     pub(super) fn asked_for(&self, node: Node) -> (Vec<JobCode>, Given) {
-        let of = self.dag.parents(node).map(|parent| self.dag.code(parent).clone());
-        let mut parents: Vec<JobCode> = of.collect();
-        parents.sort();
+        let parents = parents_of(&self.dag, node);
         let asked = params::outputs_asked(self.job(node), &parents);
         let found = asked.into_iter().filter_map(|(code, name)| {
             let value = self.outputs.get(&code)?.look_up(&name)?;
@@ -239,7 +249,7 @@ impl Active {
     pub(super) fn ready_at(&mut self, node: Node, now: Millis) {
         match self.rows[node.at()].not_before {
             Some(at) if at > now => {
-                self.timers.insert((at, node));
+                self.timers.push(at, node);
             }
             _ => self.ready_now(node, now),
         }
@@ -281,8 +291,7 @@ impl Active {
 
     /// Jobs whose time has come join the ready ones.
     pub(super) fn wake(&mut self, now: Millis) {
-        while let Some(&(at, node)) = self.timers.first().filter(|(at, _)| *at <= now) {
-            self.timers.remove(&(at, node));
+        for (_, node) in self.timers.turn(now) {
             self.ready_now(node, now);
         }
     }
@@ -291,7 +300,7 @@ impl Active {
     pub(super) fn next_wake(&self) -> Option<Millis> {
         let open = self.outside.iter().filter(|(_, waiting)| waiting.edge.is_none());
         let outside = open.filter_map(|(_, waiting)| outside::deadline(&self.batch, waiting));
-        let timer = self.timers.first().map(|(at, _)| *at).into_iter().chain(outside);
+        let timer = self.timers.next().into_iter().chain(outside);
         timer.chain(self.deadline()).chain(self.next_long()).min()
     }
 
@@ -313,57 +322,6 @@ impl Active {
         self.timers.clear();
     }
 
-    /// Starts one ready job if there is room for it and the batch is not paused.
-    pub(super) fn pick(
-        &mut self,
-        (slots, aside): (&mut Slots, &mut SetAside),
-        me: &NodeId,
-        changes: &mut Changes,
-        now: Millis,
-    ) -> Option<Node> {
-        if self.batch.is_paused {
-            return None;
-        }
-        let node = self.ready.pick(slots, aside)?;
-        slots.take(self.ready.needs(node));
-        let row = &mut self.rows[node.at()];
-        let from = row.status;
-        row.status = QueueStatus::Running;
-        row.attempt += 1;
-        row.owner = Some(me.clone());
-        (row.start_time, row.end_time, row.error_message) = (Some(now), None, None);
-        changes.claimed.entry(from).or_default().push(row.queue_id.0);
-        self.change(node, QueueStatus::Running);
-        self.watch(node);
-        self.log(node, false, changes, now);
-        Some(node)
-    }
-
-    pub(super) fn ready_now(&mut self, node: Node, now: Millis) {
-        if self.lists.is_wanted(node, &self.snapshot.jobs[node.at()]) {
-            return;
-        }
-        let since = ready_since(&self.dag, &self.rows, node).max(self.since).min(now);
-        let row = &self.rows[node.at()];
-        let priority = row.priority.unwrap_or(self.snapshot.jobs[node.at()].priority);
-        self.ready.push(node, priority, since);
-        self.fresh.push(node);
-    }
-
-    /// Newly ready jobs for which no slot was free become QUEUED rows: one-shot tasks that wait. Costs
-    /// nothing for those that wait already. While the batch is paused they do not wait for a slot.
-    pub(super) fn queue_the_rest(&mut self, changes: &mut Changes, now: Millis) {
-        if self.batch.is_paused {
-            return;
-        }
-        for node in std::mem::take(&mut self.fresh) {
-            if self.rows[node.at()].status == QueueStatus::Pending {
-                self.change(node, QueueStatus::Queued);
-                self.move_row(node, QueueStatus::Pending, QueueStatus::Queued, changes, now);
-            }
-        }
-    }
-
     /// The result, once every job is final.
     pub(super) fn result(&self) -> Option<BatchStatus> {
         if !self.readiness.is_done() || !self.awaited.is_empty() {
@@ -381,16 +339,19 @@ impl Active {
         self.stops.keys().copied()
     }
 
+    /// Jobs that run, here or elsewhere.
+    pub(super) fn out(&self) -> impl Iterator<Item = Node> + '_ {
+        self.stops.keys().chain(self.away.keys()).copied()
+    }
+
+    /// Whether a job runs, here or elsewhere.
+    pub(super) fn is_out(&self, node: Node) -> bool {
+        self.stops.contains_key(&node) || self.away.contains_key(&node)
+    }
+
     /// The body of a job is gone and its end is committed.
     pub(super) fn forget(&mut self, node: Node) {
         self.stops.remove(&node);
-    }
-}
-
-/// What a job takes while it runs; one that only waits for others takes nothing they could need.
-fn needs(job: &JobDef) -> Needs {
-    match handler::kind_of(job).takes {
-        Takes::Slots => Needs::of(job),
-        Takes::Nothing => Needs::none(),
+        self.away.remove(&node);
     }
 }

@@ -3,16 +3,26 @@
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, NodeId, QueueId};
 use crate::domain::notice::Notice;
-use crate::domain::queue::QueueStatus;
+use crate::domain::queue::{QueueStatus, Taken};
 use crate::domain::time::Millis;
 use crate::engine::News;
 use crate::engine::watching::Told;
 use crate::store::breach::Breach;
+use crate::store::hosted::Untaken;
 use crate::store::log::NewLine;
 use crate::store::queue::{Adopted, Settled};
-use crate::store::{self, Tx, batch, breach, outbox, queue};
+use crate::store::{self, Tx, batch, breach, hosted, outbox, queue};
 use anyhow::{Result, ensure};
 use std::collections::BTreeMap;
+
+/// Which node runs a job.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Runner {
+    /// The one that dispatches its batch.
+    Here,
+    /// Another.
+    There(NodeId),
+}
 
 /// Changes of one beat, over all batches.
 #[derive(Debug, Default)]
@@ -24,7 +34,11 @@ pub(super) struct Changes {
     /// Rows that only change state, by (from, to).
     pub(super) moved: BTreeMap<(QueueStatus, QueueStatus), Vec<i64>>,
     /// Rows that start now, by the state they were in.
-    pub(super) claimed: BTreeMap<QueueStatus, Vec<i64>>,
+    pub(super) claimed: BTreeMap<(QueueStatus, Runner), Vec<i64>>,
+    /// Tries that another node was given, never took and will not take any more.
+    pub(super) withdrawn: Vec<Untaken>,
+    /// Reports of other nodes that are settled with this.
+    pub(super) reported: Vec<(QueueId, u32)>,
     /// One per change, in story order.
     pub(super) logs: Vec<store::log::ExecutionLog>,
     /// Jobs that were caught ending their transaction by themselves.
@@ -69,6 +83,9 @@ impl Changes {
         for adopted in &self.adopted {
             queue::adopt(tx, adopted, owner, now).await?;
         }
+        for untaken in &self.withdrawn {
+            hosted::withdraw(tx, untaken).await?;
+        }
         for settled in &self.settled {
             queue::settle(tx, settled, now).await?;
         }
@@ -81,8 +98,15 @@ impl Changes {
         for (batch, reason) in &self.killing {
             batch::request_kill(tx, *batch, reason, now).await?;
         }
-        for (from, ids) in &self.claimed {
-            queue::claim(tx, ids, *from, owner, now).await?;
+        for ((from, runner), ids) in &self.claimed {
+            let runner = match runner {
+                Runner::Here => (owner, Taken::Yes),
+                Runner::There(node) => (node, Taken::NotYet),
+            };
+            queue::give(tx, ids, *from, runner, now).await?;
+        }
+        for (queue_id, attempt) in &self.reported {
+            hosted::remove(tx, *queue_id, *attempt).await?;
         }
         store::log::append(tx, &self.logs, now).await?;
         for (queue_id, attempt, lines) in &self.lines {
@@ -97,6 +121,7 @@ impl Changes {
         }
         for (batch, result) in &self.finished {
             let ours = batch::finish(tx, batch, owner, *result, now).await?;
+            hosted::remove_all(tx, batch.batch_id).await?;
             ensure!(ours, "batch {} was taken over by another process", batch.values.batch_no);
         }
         Ok(())

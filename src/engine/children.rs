@@ -54,7 +54,12 @@ impl Children {
     fn ask(&self, ask: Ask) {
         let what = What::Asks(ask);
         // Without a dispatcher there is nobody to hear the outcome either.
-        let _ = self.reports.send(Report { queue_id: self.queue_id, attempt: self.attempt, what });
+        let _ = self.reports.send(Report {
+            queue_id: self.queue_id,
+            attempt: self.attempt,
+            by: None,
+            what,
+        });
     }
 
     async fn read(&self, id: BatchId, status: BatchStatus) -> Result<BatchEnd> {
@@ -142,12 +147,12 @@ impl QueueDispatcher {
         let mut any = false;
         while let Some(at) = self.next_ask() {
             any = true;
-            let Report { queue_id, attempt, what } = self.asks.remove(at);
+            let Report { queue_id, attempt, what, .. } = self.asks.remove(at);
             let What::Asks(ask) = what else { continue };
             // On an error it is asked again: the answer to a commit may be lost, and what was opened
             // is then found by its parent.
             if let Err((ask, error)) = self.do_ask(queue_id, attempt, ask).await {
-                self.asks.push(Report { queue_id, attempt, what: What::Asks(ask) });
+                self.asks.push(Report { queue_id, attempt, by: None, what: What::Asks(ask) });
                 return Err(error);
             }
         }

@@ -70,6 +70,14 @@ impl Clock {
         }
     }
 
+    /// Milliseconds by which the server's clock was ahead of the local one when it was last asked.
+    pub fn skew_ms(&self) -> i64 {
+        match self {
+            Self::System(offset) => offset.load(Ordering::Relaxed),
+            Self::Hand(_) => 0,
+        }
+    }
+
     /// Moves a hand-set clock forward; a system clock takes no notice.
     pub fn advance(&self, ms: i64) {
         if let Self::Hand(at) = self {
@@ -84,5 +92,8 @@ fn count() -> Uptime {
 }
 
 fn wall() -> Millis {
-    chrono::Utc::now().into()
+    let now = Millis::from(chrono::Utc::now());
+    #[cfg(feature = "failpoints")]
+    let now = now.plus(crate::failpoint::wall_jump_ms());
+    now
 }

@@ -13,16 +13,17 @@ use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::job::Takes;
 use crate::domain::lease::Uptime;
-use crate::domain::ready::SetAside;
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
 use crate::engine::backfill::Backfill;
-use crate::engine::changes::Changes;
+use crate::engine::changes::{Changes, Runner};
 use crate::engine::clock::Clock;
+use crate::engine::fleet::Fleet;
 use crate::engine::gate::Gate;
 use crate::engine::heartbeat::Heart;
 use crate::engine::hints::Hints;
+use crate::engine::hosting::Hosted;
 use crate::engine::late::Late;
 use crate::engine::leaving::Patience;
 use crate::engine::meter::Meter;
@@ -51,7 +52,7 @@ pub struct QueueDispatcher {
     /// Logs of the tries that run here, by row.
     pub(super) bodies: HashMap<QueueId, Body>,
     /// The batch that started a job last; the next one has the first choice.
-    last_served: Option<BatchId>,
+    pub(super) last_served: Option<BatchId>,
     pub(super) ageing_ms: i64,
     /// A job is parked when so many workers in a row have died while it ran.
     pub(super) park_after: u32,
@@ -83,6 +84,10 @@ pub struct QueueDispatcher {
     pub(super) serving: Serving,
     /// Something has ended that a batch here waits for.
     pub(super) look_soon: bool,
+    /// The other nodes.
+    pub(super) fleet: Fleet,
+    /// What runs here for them.
+    pub(super) hosted: Hosted,
     /// The range whose batches are opened here, one after the other ends.
     pub(super) backfill: Option<Backfill>,
     pub(super) meter: Arc<Meter>,
@@ -108,7 +113,7 @@ impl QueueDispatcher {
         handlers: handler::Options,
         news: Option<mpsc::UnboundedSender<News>>,
     ) -> Result<Self> {
-        let node = Node::join(&db, &clock, options.lease_ms).await?;
+        let node = Node::join(&db, &clock, options).await?;
         let (sender, reports) = mpsc::unbounded_channel();
         let meter = Arc::<Meter>::default();
         let heart = Heart::new(db.clone(), clock.clone(), node.clone(), meter.clone());
@@ -154,6 +159,12 @@ impl QueueDispatcher {
             patience: Patience::new(options.drain_ms),
             serving: Serving::new(options.max_parallel, meter.clone()),
             look_soon: false,
+            fleet: Fleet::new(
+                options.node.roles.clone(),
+                options.node.labels.clone(),
+                options.max_parallel,
+            ),
+            hosted: Hosted::default(),
             backfill: None,
             meter,
         })
@@ -177,7 +188,8 @@ impl QueueDispatcher {
 
     /// How many bodies this process runs.
     pub fn running(&self) -> usize {
-        self.active.values().map(|a| a.in_hand().count()).sum()
+        let ours: usize = self.active.values().map(|a| a.in_hand().count()).sum();
+        ours + self.hosted.count()
     }
 
     /// How many of them do work of their own, and are not only waiting for something.
@@ -185,13 +197,13 @@ impl QueueDispatcher {
         let works = |a: &Active| {
             a.in_hand().filter(|n| handler::kind_of(a.job(*n)).takes == Takes::Slots).count()
         };
-        self.active.values().map(works).sum()
+        self.active.values().map(works).sum::<usize>() + self.hosted.working()
     }
 
     /// Waits for a report of a worker.
     pub async fn wait(&mut self) {
         if let Some(report) = self.reports.recv().await {
-            self.waiting.push(report);
+            self.hear(report);
         }
     }
 
@@ -204,12 +216,13 @@ impl QueueDispatcher {
         }
         self.advance().await?;
         while let Ok(report) = self.reports.try_recv() {
-            self.waiting.push(report);
+            self.hear(report);
         }
         let answered = self.answer().await?;
         let turned = self.turn().await?;
         self.keep_late().await;
         let listed = self.make_lists().await?;
+        self.say_load();
         Ok(answered || turned || listed)
     }
 
@@ -218,7 +231,7 @@ impl QueueDispatcher {
         let mut changes = Changes::default();
         let mut freed = Vec::new();
         self.absorb(&mut changes, &mut freed, now);
-        let starts = self.claim(&mut changes, now);
+        let starts = self.claim(&mut changes, &freed, now);
         self.finish(&mut changes);
         if changes.is_empty() {
             self.settled();
@@ -229,8 +242,11 @@ impl QueueDispatcher {
         self.settled();
         self.look_soon |= self.is_awaited(&freed);
         self.forget(freed);
-        for (id, place) in starts {
-            self.spawn(id, place);
+        for (id, place, runner) in starts {
+            match runner {
+                Runner::Here => self.spawn(id, place),
+                Runner::There(node) => self.send_away(id, place, node),
+            }
         }
         for active in self.active.values() {
             active.stop_bodies();
@@ -271,7 +287,9 @@ impl QueueDispatcher {
     fn absorb(&mut self, changes: &mut Changes, freed: &mut Vec<(BatchId, Place)>, now: Millis) {
         let ended: Vec<_> = self.waiting.iter().filter_map(recorded).collect();
         for report in &self.waiting {
-            self.serving.hear(report);
+            if let What::Ended(..) = report.what {
+                self.serving.hear(report.queue_id);
+            }
             let place = self.places.get(&report.queue_id);
             let Some((id, place, active)) =
                 place.and_then(|&(id, place)| Some((id, place, self.active.get_mut(&id)?)))
@@ -286,14 +304,20 @@ impl QueueDispatcher {
                 // Was taken out before.
                 What::Asks(_) => {}
                 What::Ended(outcome, lines) => {
+                    if report.by.is_some() && active.away.get(&place) != report.by.as_ref() {
+                        continue;
+                    }
                     // A late end of another start must not free what runs here now.
-                    if active.row(place).attempt == report.attempt {
+                    if active.row(place).attempt == report.attempt && active.is_out(place) {
                         self.slots.give_back(active.needs(place));
                         freed.push((id, place));
                     }
                     let began = active.row(place).start_time.unwrap_or(now);
                     if active.end(place, report.attempt, outcome, changes, now) {
                         self.heard.insert((report.queue_id, report.attempt));
+                        if report.by.is_some() {
+                            changes.reported.push((report.queue_id, report.attempt));
+                        }
                         let lines = lines.iter().map(|l| dated(l.clone(), began)).collect();
                         changes.lines.push((report.queue_id, report.attempt, lines));
                     }
@@ -308,40 +332,6 @@ impl QueueDispatcher {
                 active.kill(changes, now);
             }
         }
-    }
-
-    /// Fills free slots, one job of each batch in turn so that none starves another; what a job of
-    /// any of them needs is kept from those that come after it.
-    fn claim(&mut self, changes: &mut Changes, now: Millis) -> Vec<(BatchId, Place)> {
-        let mut starts = Vec::new();
-        // Slots come free one by one; whoever is asked first each time would get all of them.
-        let mut order: Vec<BatchId> = self.active.keys().copied().collect();
-        let next = order.iter().position(|id| self.last_served.is_none_or(|last| *id > last));
-        order.rotate_left(next.unwrap_or(0));
-        while !self.draining && !self.heart.life().is_fenced {
-            let before = starts.len();
-            let mut aside = SetAside::default();
-            if order.len() > 1 {
-                for active in self.active.values_mut() {
-                    active.set_aside(&self.slots, &mut aside);
-                }
-            }
-            for id in &order {
-                let Some(active) = self.active.get_mut(id) else { continue };
-                let room = (&mut self.slots, &mut aside);
-                if let Some(place) = active.pick(room, self.node.id(), changes, now) {
-                    starts.push((*id, place));
-                    self.last_served = Some(*id);
-                }
-            }
-            if starts.len() == before {
-                break;
-            }
-        }
-        for active in self.active.values_mut() {
-            active.queue_the_rest(changes, now);
-        }
-        starts
     }
 
     fn finish(&self, changes: &mut Changes) {
@@ -391,7 +381,7 @@ impl QueueDispatcher {
     pub(super) fn recount(&mut self) {
         self.slots.clear();
         for active in self.active.values() {
-            for place in active.in_hand() {
+            for place in active.out() {
                 self.slots.take(active.needs(place));
             }
         }

@@ -68,7 +68,12 @@ async fn end_orphan(
     keep(&around, &job, log.finish()).await;
     let what = What::Ended(outcome, Vec::new());
     // The dispatcher is gone only when the whole process is going; the next one does it again.
-    let _ = around.reports.send(Report { queue_id: job.queue_id, attempt: job.attempt, what });
+    let _ = around.reports.send(Report {
+        queue_id: job.queue_id,
+        attempt: job.attempt,
+        by: None,
+        what,
+    });
 }
 
 /// Stores lines in the log of the try, after those of the dead process, which counted its own.

@@ -12,10 +12,12 @@ use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::meter::Meter;
 use crate::engine::node::Node;
-use crate::store::{self, Db, node};
+use crate::store::node::{Said, Stay};
+use crate::store::{self, Db, Tx, node};
 use anyhow::Result;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -41,6 +43,12 @@ pub(super) struct Heart {
     pulse: watch::Sender<u64>,
     life: watch::Sender<Life>,
     meter: Arc<Meter>,
+    /// What is said with the next heartbeat: how many jobs run here.
+    running: AtomicU32,
+    /// This process was told to leave.
+    is_leaving: AtomicBool,
+    /// This node is to take nothing new.
+    is_resting: AtomicBool,
 }
 
 struct Held {
@@ -49,6 +57,8 @@ struct Held {
     until: Millis,
     /// How the clocks stand; not of one that a test sets.
     skew: Option<Skew>,
+    /// When it was last in doubt what time it is.
+    doubted: Option<Uptime>,
 }
 
 /// What one renewal has written, by the database's clock.
@@ -65,9 +75,11 @@ impl Heart {
     pub(super) fn new(db: Db, clock: Clock, node: Node, meter: Arc<Meter>) -> Self {
         let lease = Lease::new(node.lease_ms(), store::writers(&db), node.asked_at());
         let skew = node.measured().map(Skew::new);
-        let held = Mutex::new(Held { lease, until: node.lease_until(), skew });
+        let held = Mutex::new(Held { lease, until: node.lease_until(), skew, doubted: None });
         let (pulse, life) = (watch::Sender::new(0), watch::Sender::new(Life::default()));
-        Self { db, clock, node, held, pulse, life, meter }
+        let (is_leaving, is_resting) = (AtomicBool::new(false), AtomicBool::new(false));
+        let running = AtomicU32::new(0);
+        Self { db, clock, node, held, pulse, life, meter, running, is_leaving, is_resting }
     }
 
     /// Counts the renewals.
@@ -85,11 +97,47 @@ impl Heart {
         *self.life.borrow()
     }
 
-    /// Whether what a dead process had may be taken over now. Not while it is in doubt what time it
-    /// is: after a jump of the database's clock all leases seem to have run out.
+    /// Whether this node is to take nothing new: an operator's word, heard with each heartbeat.
+    pub(super) fn is_resting(&self) -> bool {
+        self.is_resting.load(Ordering::Relaxed)
+    }
+
+    /// How many jobs run here, for the next heartbeat.
+    pub(super) fn set_running(&self, running: u32) {
+        self.running.store(running, Ordering::Relaxed);
+    }
+
+    /// From the next heartbeat on others know that this process leaves. `true` when that is news.
+    pub(super) fn set_leaving(&self) -> bool {
+        !self.is_leaving.swap(true, Ordering::Relaxed)
+    }
+
+    /// Says at once how this node stands.
+    pub(super) async fn say_now(&self) -> Result<()> {
+        let mut tx = self.db.begin().await?;
+        self.say(&mut tx, self.clock.now()).await?;
+        tx.commit().await?;
+        Ok(())
+    }
+
+    async fn say(&self, tx: &mut Tx, now: Millis) -> Result<()> {
+        let leaves = self.is_leaving.load(Ordering::Relaxed);
+        let said = Said {
+            running: self.running.load(Ordering::Relaxed),
+            skew_ms: self.skew().map_or(0, |skew| skew.last().skew_ms),
+            stay: if leaves { Stay::Leaves } else { Stay::Stays },
+        };
+        let rests = node::say(tx, self.node.id(), said, now).await?;
+        self.is_resting.store(rests, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether what a dead process had may be taken over now. After a jump of the database's clock all
+    /// leases seem to have run out; within two thirds of one whoever lives has renewed his.
     pub(super) fn may_take_over(&self) -> bool {
-        let held = self.held();
-        held.lease.may_take_over(self.clock.uptime()) && held.is_sure()
+        let (held, now) = (self.held(), self.clock.uptime());
+        let lately = held.doubted.is_some_and(|at| now.since(at) < self.node.lease_ms() / 3 * 2);
+        held.lease.may_take_over(now) && held.is_sure() && !lately
     }
 
     /// Whether schedules may be fired by this process: its lease holds, and what time it is, is sure.
@@ -223,6 +271,7 @@ impl Heart {
             self.node.register(&mut tx, at, until).await?;
         }
         self.meter.nodes(node::alive(&mut tx, at).await?);
+        self.say(&mut tx, at).await?;
         tx.commit().await?;
         Ok(Written { at, until })
     }
@@ -237,6 +286,9 @@ impl Heart {
         let before = skew.verdict();
         let verdict = skew.observe(measured);
         self.clock.follow(skew.base_ms());
+        if !verdict.is_sure() {
+            held.doubted = Some(measured.at);
+        }
         drop(held);
         tell(before, verdict);
         match verdict {

@@ -13,8 +13,9 @@ use crate::domain::time::Millis;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::worker::{Report, What, dated};
 use crate::handler::log::Line;
+use crate::store::hosted::{self, Reported};
 use crate::store::log::NewLine;
-use crate::store::{self, Db, log, queue};
+use crate::store::{self, Db, Tx, log, queue};
 use anyhow::{Context as _, Result};
 
 /// A result that the row did not take.
@@ -22,6 +23,8 @@ use anyhow::{Context as _, Result};
 pub(super) struct Late {
     pub(super) queue_id: QueueId,
     pub(super) attempt: u32,
+    /// The node whose report it was, when that is another.
+    pub(super) by: Option<NodeId>,
     pub(super) outcome: Outcome,
     /// What of its log was not stored yet.
     pub(super) lines: Vec<Line>,
@@ -31,12 +34,12 @@ impl QueueDispatcher {
     /// What has been reported so far is in the rows; what no row took is evidence.
     pub(super) fn settled(&mut self) {
         for report in std::mem::take(&mut self.waiting) {
-            let Report { queue_id, attempt, what: What::Ended(outcome, lines) } = report else {
+            let Report { queue_id, attempt, by, what: What::Ended(outcome, lines) } = report else {
                 continue;
             };
             self.measure_end(queue_id, &outcome);
             if !self.heard.contains(&(queue_id, attempt)) {
-                self.late.push(Late { queue_id, attempt, outcome, lines });
+                self.late.push(Late { queue_id, attempt, by, outcome, lines });
             }
         }
         self.heard.clear();
@@ -49,7 +52,7 @@ impl QueueDispatcher {
         let mut waiting = std::mem::take(&mut self.late).into_iter();
         while let Some(late) = waiting.next() {
             let row = late.queue_id.0;
-            match keep(&self.db, &late, now).await {
+            match keep(&self.db, &late, self.node.id(), now).await {
                 Ok(()) => {}
                 // The next one would wait as long for the same answer, and the beat with it.
                 Err(error) if store::is_transient(&error) => {
@@ -68,10 +71,27 @@ impl QueueDispatcher {
     }
 }
 
-async fn keep(db: &Db, late: &Late, now: Millis) -> Result<()> {
+async fn keep(db: &Db, late: &Late, me: &NodeId, now: Millis) -> Result<()> {
     let mut tx = db.begin().await?;
-    let Some(there) = queue::whose(&mut tx, late.queue_id).await? else {
-        return Ok(tx.rollback().await?);
+    if late.by.is_none() && deliver(&mut tx, late, me, now).await? {
+        failpoint!("report.before_commit");
+        tx.commit().await.context("report how a try ended")?;
+        failpoint!("report.after_commit");
+        return Ok(());
+    }
+    let there = queue::whose(&mut tx, late.queue_id).await?;
+    if let Some(by) = &late.by {
+        let runs = |s: &QueueStatus| matches!(s, QueueStatus::Running | QueueStatus::Killing);
+        if there.as_ref().is_some_and(|(attempt, owner, status)| {
+            *attempt == late.attempt && owner.as_ref() == Some(by) && runs(status)
+        }) {
+            // The batch was lost before this was settled; whoever has it finds the report there.
+            return Ok(tx.rollback().await?);
+        }
+        hosted::remove(&mut tx, late.queue_id, late.attempt).await?;
+    }
+    let Some(there) = there else {
+        return Ok(tx.commit().await?);
     };
     let said = said(late, &there);
     // The answer to the commit of what says the same may have been lost.
@@ -80,7 +100,7 @@ async fn keep(db: &Db, late: &Late, now: Millis) -> Result<()> {
     });
     let last = log::last_line(&mut tx, late.queue_id, late.attempt).await?;
     if known || last.is_some_and(|(_, text)| text == said) {
-        return Ok(tx.rollback().await?);
+        return Ok(tx.commit().await?);
     }
     let took = late.lines.iter().map(|line| line.at_ms).max().unwrap_or_default();
     let began = now.plus(-took);
@@ -88,6 +108,30 @@ async fn keep(db: &Db, late: &Late, now: Millis) -> Result<()> {
     let lines: Vec<NewLine> = lines.chain([(0, now, Stream::System, said)]).collect();
     log::append_after(&mut tx, late.queue_id, late.attempt, &lines).await?;
     tx.commit().await.context("keep a late result")
+}
+
+/// Reports the end of a try whose row is still this node's, for whoever has its batch; with its last
+/// lines. `false` when the row is not.
+async fn deliver(tx: &mut Tx, late: &Late, me: &NodeId, now: Millis) -> Result<bool> {
+    let reported = Reported {
+        queue_id: late.queue_id,
+        attempt: late.attempt,
+        owner: me.clone(),
+        outcome: late.outcome.clone(),
+    };
+    if !hosted::report(tx, &reported, now).await? {
+        return Ok(false);
+    }
+    let took = late.lines.iter().map(|line| line.at_ms).max().unwrap_or_default();
+    let lines: Vec<NewLine> =
+        late.lines.iter().map(|line| dated(line.clone(), now.plus(-took))).collect();
+    // The answer to the commit of the same may have been lost.
+    let last = log::last_line(tx, late.queue_id, late.attempt).await?;
+    let is_there = lines.last().zip(last).is_some_and(|(ours, (number, _))| number >= ours.0);
+    if !is_there {
+        log::append_lines(tx, late.queue_id, late.attempt, &lines).await?;
+    }
+    Ok(true)
 }
 
 fn said(late: &Late, (attempt, owner, status): &(u32, Option<NodeId>, QueueStatus)) -> String {

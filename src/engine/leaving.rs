@@ -52,6 +52,7 @@ impl QueueDispatcher {
         self.draining = stop.is_cancelled() || self.backfill_ends();
         if self.draining && (self.patience.is_over(now) || self.working() == 0) {
             self.hand_back_bodies();
+            self.hand_back_hosted();
         }
     }
 
@@ -72,8 +73,22 @@ impl QueueDispatcher {
 
     /// Whether nothing is left to wait for.
     pub(super) fn may_part(&self) -> bool {
-        let runs = self.running() > 0 || self.serving.runs();
+        let runs = self.running() > 0 || self.serving.runs() || !self.late.is_empty();
         self.draining && !runs && !self.stale
+    }
+
+    /// Whether nothing of anybody is left here.
+    pub(super) fn has_put_all_down(&self) -> bool {
+        self.serving.put_down().is_empty() && self.running() == 0 && self.late.is_empty()
+    }
+
+    /// Lets others know that this process takes nothing new, before it hands anything back.
+    pub(super) async fn announce(&mut self) -> Result<()> {
+        if self.draining && !self.fleet.roles.is_empty() && self.heart.set_leaving() {
+            self.say_load();
+            self.heart.say_now().await?;
+        }
+        Ok(())
     }
 
     /// Puts everything down that this process has: its batches are nobody's, so that another takes

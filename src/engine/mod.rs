@@ -15,10 +15,12 @@ pub mod dispatcher;
 mod earlier;
 mod ending;
 mod finishing;
+mod fleet;
 mod gate;
 pub mod generating;
 mod heartbeat;
 pub mod hints;
+mod hosting;
 mod late;
 mod leaving;
 mod lists;
@@ -29,6 +31,7 @@ pub mod opening;
 mod orphans;
 mod outside;
 mod patience;
+mod picking;
 mod recording;
 mod renewing;
 pub mod seal;
@@ -48,6 +51,7 @@ use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 
+pub use crate::domain::place::{Role, Roles};
 pub use node::Node;
 pub use node::host_name;
 pub use outside::read as outside;
@@ -69,6 +73,21 @@ pub struct Options {
     pub park_after: u32,
     /// How long a process that leaves waits for what runs before it hands back what may be.
     pub drain_ms: i64,
+    /// What this process is to others.
+    pub node: NodeOptions,
+}
+
+/// What a process is to others.
+#[derive(Clone, Debug, Default)]
+pub struct NodeOptions {
+    /// Its name; the machine's when it is empty.
+    pub name: String,
+    /// What it is for; with none it does its own order and is offered nothing.
+    pub roles: Roles,
+    /// Labels that jobs may ask for.
+    pub labels: Vec<String>,
+    /// Where it answers to HTTP.
+    pub address: Option<String>,
 }
 
 /// News of a change that is committed; for whoever shows progress. Losing one loses nothing.

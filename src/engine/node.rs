@@ -4,8 +4,9 @@ use crate::domain::id::NodeId;
 use crate::domain::lease::Uptime;
 use crate::domain::skew::{Measurement, SKEW_MS};
 use crate::domain::time::Millis;
+use crate::engine::Options;
 use crate::engine::clock::Clock;
-use crate::store::{self, Db, Tx, node};
+use crate::store::{self, Db, Tx, hosted, node};
 use anyhow::{Context as _, Result};
 
 /// How long a process that has gone is remembered: a month, in which somebody may ask who ran what.
@@ -16,6 +17,7 @@ const KEEP_MS: i64 = 30 * 24 * 3_600_000;
 pub struct Node {
     id: NodeId,
     host: String,
+    offer: node::Offer,
     lease_ms: i64,
     lease_until: Millis,
     asked_at: Uptime,
@@ -27,7 +29,16 @@ pub struct Node {
 
 impl Node {
     /// Registers this life of the process and sets the clock by the server.
-    pub async fn join(db: &Db, clock: &Clock, lease_ms: i64) -> Result<Self> {
+    pub async fn join(db: &Db, clock: &Clock, options: &Options) -> Result<Self> {
+        match Self::try_to_join(db, clock, options).await {
+            // Another first process has named the installation in this very moment: its name is there
+            // now.
+            Err(error) if store::is_taken(&error) => Self::try_to_join(db, clock, options).await,
+            joined => joined,
+        }
+    }
+
+    async fn try_to_join(db: &Db, clock: &Clock, options: &Options) -> Result<Self> {
         let fresh = uuid::Uuid::new_v4();
         let asked_at = clock.uptime();
         let mut tx = db.begin().await?;
@@ -39,11 +50,27 @@ impl Node {
             tell_skew(measured);
         }
         let now = clock.now();
+        let lease_ms = options.lease_ms;
+        let mine = &options.node;
+        let name = if mine.name.is_empty() { host_name() } else { mine.name.clone() };
+        let (incarnation, namesakes) = node::lives_of(&mut tx, &name, now).await?;
+        if !mine.roles.is_empty() {
+            warn_of(&name, incarnation, &namesakes);
+        }
+        let offer = node::Offer {
+            name,
+            incarnation,
+            roles: mine.roles.clone(),
+            labels: mine.labels.clone(),
+            max_parallel: options.max_parallel,
+            address: mine.address.clone(),
+        };
         let installation =
             store::meta(&mut tx, "installation", &fresh.simple().to_string()).await?;
         let this = Self {
             id: NodeId(fresh.to_string()),
             host: host_name(),
+            offer,
             lease_ms,
             lease_until: now.plus(lease_ms),
             asked_at,
@@ -51,6 +78,7 @@ impl Node {
             installation: installation.chars().take(store::INSTALLATION_CHARS).collect(),
         };
         node::forget(&mut tx, now.plus(-KEEP_MS)).await?;
+        hosted::forget(&mut tx, now.plus(-KEEP_MS)).await?;
         this.register(&mut tx, now, this.lease_until).await?;
         tx.commit().await.context("register this node")?;
         Ok(this)
@@ -59,6 +87,11 @@ impl Node {
     /// The identity of this life.
     pub fn id(&self) -> &NodeId {
         &self.id
+    }
+
+    /// What its operators call it; another living node may have the same name.
+    pub fn name(&self) -> &str {
+        &self.offer.name
     }
 
     /// Marks this process's session locks on data sources.
@@ -94,7 +127,8 @@ impl Node {
             pid: std::process::id().into(),
             lease_until: until,
         };
-        node::register(tx, &row, env!("CARGO_PKG_VERSION"), now).await
+        node::register(tx, &row, env!("CARGO_PKG_VERSION"), now).await?;
+        node::offer(tx, &self.id, &self.offer).await
     }
 
     /// Ends the lease at once, so that nobody has to wait for it.
@@ -111,6 +145,21 @@ fn tell_skew(measured: Measurement) {
         tracing::warn!(
             skew_ms = measured.skew_ms,
             "the clock of this machine differs from the database's; the database's is gone by"
+        );
+    }
+}
+
+/// Two living nodes of one name are told apart by their ids; people are not good at that.
+fn warn_of(name: &str, incarnation: u32, namesakes: &[node::Node]) {
+    for other in namesakes {
+        tracing::warn!(
+            node = name,
+            incarnation,
+            other_host = other.host,
+            other_pid = other.pid,
+            other_id = other.node_id.0,
+            "another living process has the same node name; both work, and are told apart by id \
+             and incarnation. Give each its own: procession serve --name NAME, or [node] name"
         );
     }
 }

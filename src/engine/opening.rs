@@ -5,6 +5,7 @@ use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, 
 use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, JobCode};
 use crate::domain::job::Definition;
+use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::refusal::{Refusal, Refusals};
 use crate::domain::rerun::{Scope, UnknownJobs};
 use crate::domain::time::Millis;
@@ -12,13 +13,14 @@ use crate::engine::acting::{self, Deed};
 use crate::engine::active::{Active, Kept};
 use crate::engine::conditions::outputs_of;
 use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::fleet::{Judged, Others};
 use crate::engine::generating::{open_as, write_plan};
 use crate::engine::outside;
 use crate::engine::renewing::renewed;
 use crate::engine::serving::OfBatch;
 use crate::engine::turning::is_stale;
 use crate::store::audit::Operator;
-use crate::store::{self, Tx, batch, node, queue};
+use crate::store::{self, Tx, batch, hosted, node, queue};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
 
@@ -176,6 +178,7 @@ impl QueueDispatcher {
         }
         if let Some(latest) = latest {
             let rows = queue::of_batch(tx, there.batch_id).await?;
+            let latest = (latest, there.values.business_date);
             let present = renewed(&batch::snapshot(tx, there.batch_id).await?, latest, &rows)?;
             batch::replace_snapshot(tx, there.batch_id, &present).await?;
         }
@@ -230,21 +233,32 @@ impl QueueDispatcher {
     /// end its row in between, or meet us over it; then the rows are read once more.
     async fn load_taken(&mut self, id: BatchId) -> Result<()> {
         for _ in 0..READ_AGAIN {
-            match self.load(id).await {
+            match self.read_in(id, Judged::ByLease).await.context(OfBatch(id)) {
                 Err(error) if store::is_transient(&error) || is_stale(&error) => {}
                 other => return other,
             }
         }
-        self.load(id).await
+        self.read_in(id, Judged::ByLease).await.context(OfBatch(id))
     }
 
     /// Reads a batch of ours from its rows into memory, replacing what memory held of it. Memory
     /// changes only when all of it has been read and what the rows were owed is committed.
     pub(super) async fn load(&mut self, id: BatchId) -> Result<()> {
-        self.read_in(id).await.context(OfBatch(id))
+        // One that is new here was somebody's whose lease had run out, or an operator wants it.
+        let is_new = !self.active.contains_key(&id);
+        let judges = is_new || self.heart.may_take_over();
+        let judged = if judges { Judged::ByLease } else { Judged::NotYet };
+        self.read_in(id, judged).await.context(OfBatch(id))
     }
 
-    async fn read_in(&mut self, id: BatchId) -> Result<()> {
+    /// As `load`, of a batch that nobody had: whose jobs may run on nodes that are only silent because
+    /// the database was away.
+    pub(super) async fn load_nobodys(&mut self, id: BatchId) -> Result<()> {
+        let judged = if self.heart.may_take_over() { Judged::ByLease } else { Judged::NotYet };
+        self.read_in(id, judged).await.context(OfBatch(id))
+    }
+
+    async fn read_in(&mut self, id: BatchId, judged: Judged) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         let batch = batch::lock(&mut tx, id).await?;
@@ -256,7 +270,16 @@ impl QueueDispatcher {
         let rows = queue::of_batch(&mut tx, id).await?;
         let outputs = outputs_of(&mut tx, &snapshot, &rows).await?;
         let outside = outside::read(&mut tx, &batch, &snapshot, now).await?;
-        let kept = self.kept(id, &snapshot, now);
+        let runs =
+            |row: &&QueueEntry| matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
+        let is_others = |row: &QueueEntry| row.owner.as_ref() != Some(self.node.id());
+        let members = match rows.iter().filter(runs).any(is_others) {
+            true => node::members(&mut tx, now).await?,
+            false => Vec::new(),
+        };
+        let reports = hosted::reports_of(&mut tx, id).await?;
+        let others = Others::new(&members, judged, &reports, self.hosted.of_batch(id));
+        let kept = Kept { others, ..self.kept(id, &snapshot, now) };
         let (mut active, owed) =
             Active::rebuild(batch, snapshot, rows, (outputs, outside), self.node.id(), kept, now)?;
         owed.write(&mut tx, self.node.id(), now).await?;
@@ -278,6 +301,8 @@ impl QueueDispatcher {
             None => owed.news,
         };
         self.active.insert(id, active);
+        self.come_home(id);
+        self.hear_reports(reports);
         self.tell(news);
         self.end_orphans(id);
         Ok(())
@@ -293,6 +318,7 @@ impl QueueDispatcher {
                 warn_at: there.watch.batch,
                 ageing_ms,
                 park_after,
+                others: Others::default(),
             },
             None => Kept {
                 stops: HashMap::new(),
@@ -300,6 +326,7 @@ impl QueueDispatcher {
                 warn_at: deadline(snapshot.group.warn_after_sec, now),
                 ageing_ms,
                 park_after,
+                others: Others::default(),
             },
         }
     }
@@ -315,6 +342,7 @@ impl QueueDispatcher {
         self.waiters.remove(&id);
         if let Some(active) = self.active.remove(&id) {
             active.stop_all();
+            self.keep_bodies(id, &active);
         }
         Err(TakenOver(batch.values.batch_no.to_string(), batch.values.group.to_string()).into())
     }

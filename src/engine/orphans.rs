@@ -4,12 +4,14 @@
 use crate::domain::dag::Node;
 use crate::domain::id::NodeId;
 use crate::domain::job::JobDef;
-use crate::domain::queue::{Event, QueueEntry, QueueStatus};
+use crate::domain::queue::{Event, QueueEntry, QueueStatus, Taken};
 use crate::domain::settlement::{Settlement, settle_orphan};
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
 use crate::engine::changes::Changes;
+use crate::engine::fleet::Others;
 use crate::handler::{self, StopReason};
+use crate::store::hosted::Untaken;
 use crate::store::queue::Adopted;
 
 /// A row that says that a body runs, which this process does not run.
@@ -22,6 +24,8 @@ enum Found {
     WantedDead(StopReason),
     /// Its process died.
     Lost,
+    /// Its node died before it took the row, so nothing of it ever began.
+    NeverTaken,
 }
 
 impl Active {
@@ -38,9 +42,35 @@ impl Active {
             let node = Node(i as u32);
             match self.found(node, me) {
                 None => {}
+                Some(Found::NeverTaken) => self.place_again(node, changes, now),
                 Some(Found::NeverStarted) => self.start_later(node, changes, now),
                 Some(Found::WantedDead(reason)) => self.take_over(node, me, reason, changes, now),
                 Some(Found::Lost) => self.settle_lost(node, park_after, changes, now),
+            }
+        }
+    }
+
+    /// Notes which jobs run on other nodes, and takes over those that ran here for another node.
+    pub(super) fn come_home(&mut self, me: &NodeId, others: &Others) {
+        for i in 0..self.rows.len() {
+            let (node, row) = (Node(i as u32), &self.rows[i]);
+            let Some(owner) = row.owner.clone() else { continue };
+            let may_be_ours = match row.status {
+                QueueStatus::Running | QueueStatus::Killing => owner == *me,
+                // Its body has ended the row itself, and says so soon.
+                QueueStatus::Success | QueueStatus::Warning => owner == *me,
+                QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued => false,
+                QueueStatus::RetryWait | QueueStatus::Failed | QueueStatus::Timeout => false,
+                QueueStatus::Killed | QueueStatus::Skipped | QueueStatus::NotTaken => false,
+                QueueStatus::UpstreamFailed | QueueStatus::Forced | QueueStatus::Unknown => false,
+            };
+            if may_be_ours && let Some(stop) = others.here.get(&(row.queue_id, row.attempt)) {
+                self.stops.insert(node, stop.clone());
+            }
+            let runs = matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
+            let is_away = others.has(row.queue_id, row.attempt, &owner, me);
+            if runs && is_away && !self.stops.contains_key(&node) {
+                self.away.insert(node, owner);
             }
         }
     }
@@ -49,6 +79,7 @@ impl Active {
         let row = self.row(node);
         let is_ours = row.owner.as_ref() == Some(me);
         match row.status {
+            _ if self.away.contains_key(&node) => None,
             QueueStatus::Running | QueueStatus::Killing
                 if is_ours && self.stops.contains_key(&node) =>
             {
@@ -60,6 +91,7 @@ impl Active {
             }
             QueueStatus::Killing => Some(Found::WantedDead(StopReason::Killed)),
             QueueStatus::Running if is_ours => Some(Found::NeverStarted),
+            QueueStatus::Running if row.taken == Taken::NotYet => Some(Found::NeverTaken),
             QueueStatus::Running if self.killing => Some(Found::WantedDead(StopReason::Killed)),
             QueueStatus::Running => Some(Found::Lost),
             QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued => None,
@@ -68,6 +100,25 @@ impl Active {
             QueueStatus::Skipped | QueueStatus::NotTaken | QueueStatus::UpstreamFailed => None,
             QueueStatus::Forced | QueueStatus::Unknown => None,
         }
+    }
+
+    fn place_again(&mut self, node: Node, changes: &mut Changes, now: Millis) {
+        let row = self.row(node);
+        let message = format!("{} before it took the job; it goes to another", died(row));
+        let settlement = Settlement {
+            event: Event::Orphan,
+            try_count: row.try_count,
+            not_before: Some(now),
+            message: Some(message),
+            tell_owners: false,
+            unresolved: row.unresolved,
+        };
+        changes.withdrawn.extend(row.owner.clone().map(|owner| Untaken {
+            queue_id: row.queue_id,
+            attempt: row.attempt,
+            owner,
+        }));
+        self.record_end(node, &settlement, None, changes, now);
     }
 
     fn start_later(&mut self, node: Node, changes: &mut Changes, now: Millis) {

@@ -7,13 +7,14 @@ use crate::domain::job::{Definition, JobDef, JobDependency};
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::engine::opening::Refused;
 use anyhow::Result;
+use chrono::NaiveDate;
 use std::collections::HashSet;
 
 /// A snapshot with the present bodies and settings of the same jobs; another shape is refused,
 /// because rows and readiness were made for the old one.
 pub(super) fn renewed(
     snapshot: &Snapshot,
-    latest: &Definition,
+    (latest, business_date): (&Definition, Option<NaiveDate>),
     rows: &[QueueEntry],
 ) -> Result<Snapshot> {
     let latest = &as_opened(snapshot, latest)?;
@@ -54,6 +55,7 @@ pub(super) fn renewed(
     renewed.dependencies = ours.cloned().collect();
     renewed.sources.clone_from(&latest.sources);
     renewed.shared.clone_from(&latest.shared);
+    renewed.calendars = renewed.kept_calendars(&latest.calendars, business_date)?;
     let lost: Vec<&str> = rows
         .iter()
         .filter(|row| is_open(row) && would_not_be_found(&row.job_code, snapshot, &renewed))

@@ -11,12 +11,12 @@ pub use fate::{Fate, Served};
 use crate::domain::batch::Batch;
 use crate::domain::id::{BatchId, BatchNo, GroupCode, QueueId};
 use crate::domain::lease::share;
+use crate::domain::place::Role;
 use crate::domain::time::Millis;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::measuring::NAME;
 use crate::engine::meter::Meter;
 use crate::engine::turning::{Pause, Rounds, is_lost, is_revised, why, will_pass};
-use crate::engine::worker::{Report, What};
 use crate::store::claim::{self, Whose};
 use crate::store::hint::Topic;
 use crate::store::{Tx, batch};
@@ -70,11 +70,9 @@ impl Serving {
     }
 
     /// Takes notice of a body of an outcast that has ended.
-    pub(super) fn hear(&mut self, report: &Report) {
-        if let What::Ended(..) = report.what {
-            for rows in self.outcasts.values_mut() {
-                rows.remove(&report.queue_id);
-            }
+    pub(super) fn hear(&mut self, row: QueueId) {
+        for rows in self.outcasts.values_mut() {
+            rows.remove(&row);
         }
     }
 
@@ -147,18 +145,25 @@ impl QueueDispatcher {
             self.tell_ends(&mut looks);
             match turned {
                 Ok(true) => rounds.pause = Pause::default(),
-                Ok(false) if self.draining => self.rest(rounds.look_at, stop).await,
-                Ok(false) => tokio::select! {
-                    () = self.rest(rounds.look_at.min(looks.at), stop) => {}
-                    () = hints.told(&[Topic::Batch]) => {
+                Ok(false) if self.draining => {
+                    let until = rounds.next();
+                    self.rest(&mut rounds, until, stop).await;
+                }
+                Ok(false) => {
+                    let until = rounds.next().min(looks.at);
+                    let told = tokio::select! {
+                        () = self.rest(&mut rounds, until, stop) => false,
+                        () = hints.told(&[Topic::Batch]) => true,
+                    };
+                    if told {
                         let now = self.clock.now();
                         rounds.look_at = now;
                         looks.soon(now);
                     }
-                },
+                }
                 Err(error) => self.bear(error, &mut rounds.pause).await,
             }
-            if self.draining && self.is_idle() && self.serving.put_down().is_empty() {
+            if self.draining && self.is_idle() && self.has_put_all_down() {
                 break;
             }
         }
@@ -193,7 +198,10 @@ impl QueueDispatcher {
         // One that is paused runs nothing and keeps no other out.
         let open = self.active.values().filter(|a| !a.batch.is_paused).count();
         let more = share(open, self.serving.max_parallel);
-        if self.draining || self.heart.life().is_fenced || more == 0 {
+        let roles = &self.fleet.roles;
+        let dispatches = roles.is_empty() || roles.contains(&Role::Scheduler);
+        let rests = self.draining || self.heart.is_resting() || !dispatches;
+        if rests || self.heart.life().is_fenced || more == 0 {
             return Ok(0);
         }
         let whose = if self.heart.may_take_over() { Whose::DeadOnesToo } else { Whose::Nobodys };
@@ -242,7 +250,7 @@ impl QueueDispatcher {
     async fn load_owed(&mut self) -> Result<()> {
         while let Some((id, (no, group, fate))) = self.serving.owed.first_key_value() {
             let (id, name, fate) = (*id, (no.clone(), group.clone()), fate.clone());
-            match self.load(id).await {
+            match self.load_nobodys(id).await {
                 Ok(()) => {
                     self.serving.owed.remove(&id);
                     self.serving.tell_of(name.clone(), self.clock.now(), fate);
@@ -285,9 +293,8 @@ impl QueueDispatcher {
         if let Some(active) = self.active.remove(&id) {
             active.stop_all();
             running.extend(active.in_hand().map(|node| active.row(node).queue_id));
-            self.places.retain(|_, (batch, _)| *batch != id);
+            self.keep_bodies(id, &active);
         }
-        self.bodies.retain(|row, _| !running.contains(row));
         self.serving.shun(id, &running, now);
         let has_run = !running.is_empty();
         self.serving.outcasts.insert(id, running);

@@ -28,7 +28,7 @@ impl Active {
         if !self.killing {
             self.killing = true;
             self.batch.status = BatchStatus::Killing;
-            let running: Vec<Node> = self.stops.keys().copied().collect();
+            let running: Vec<Node> = self.out().collect();
             for node in running {
                 self.begin_stop(node, changes, now);
             }

@@ -10,7 +10,9 @@ use crate::engine::opening::TakenOver;
 use crate::store::batch::Pulse;
 use crate::store::{self, Stale, batch};
 use anyhow::Result;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 impl QueueDispatcher {
@@ -93,7 +95,10 @@ impl QueueDispatcher {
             self.set_course(stop);
             match self.round(&mut rounds).await {
                 Ok(true) => rounds.pause = Pause::default(),
-                Ok(false) => self.rest(rounds.look_at, stop).await,
+                Ok(false) => {
+                    let until = rounds.next();
+                    self.rest(&mut rounds, until, stop).await;
+                }
                 // The other batches of this process go on.
                 Err(error) if is_lost(&error) => lost = lost.or(Some(error)),
                 // An operator was faster; the next turn reads what is there now.
@@ -112,6 +117,7 @@ impl QueueDispatcher {
     /// One round: the looks that are due, then a beat. `false` when there was nothing to do.
     pub(super) async fn round(&mut self, rounds: &mut Rounds) -> Result<bool> {
         self.heed_lease();
+        self.announce().await?;
         if self.may_part() {
             self.part().await?;
             return Ok(true);
@@ -125,6 +131,10 @@ impl QueueDispatcher {
         if now >= rounds.look_at {
             rounds.look_at = now.plus(LOOK_MS);
         }
+        if now >= rounds.around_at && !self.stale {
+            let any = self.look_around().await?;
+            rounds.around_at = now.plus(self.around_again(any));
+        }
         if self.look_soon && !self.stale {
             self.look_outside().await?;
             self.look_soon = false;
@@ -132,14 +142,38 @@ impl QueueDispatcher {
         self.beat().await
     }
 
-    pub(super) async fn rest(&mut self, until: Millis, stop: &CancellationToken) {
+    /// Milliseconds to the next look at the other nodes: soon after something has happened, or while
+    /// something of ours runs there.
+    fn around_again(&self, any: bool) -> i64 {
+        let is_busy = any || self.hosted.count() > 0;
+        let is_awaited = self.active.values().any(|active| !active.away.is_empty());
+        match (is_busy || is_awaited, self.active.is_empty()) {
+            (true, _) => AROUND_BUSY_MS,
+            (false, false) => LOOK_MS,
+            (false, true) => AROUND_IDLE_MS,
+        }
+    }
+
+    /// What wakes this process to look at the other nodes at once: for whoever hears that one of them
+    /// has given it a job or reported the end of one. Losing a nudge loses only time.
+    pub fn nudge(&self) -> Arc<Notify> {
+        self.hosted.nudge.clone()
+    }
+
+    pub(super) async fn rest(
+        &mut self,
+        rounds: &mut Rounds,
+        until: Millis,
+        stop: &CancellationToken,
+    ) {
         let now = self.clock.now();
         let until = self.next_wake().map_or(until, |wake| wake.min(until));
         let rest = Duration::from_millis(u64::try_from(until.since(now)).unwrap_or(0).max(1));
         let rest = self.patience.left(self.clock.uptime()).map_or(rest, |left| left.min(rest));
-        let draining = self.draining;
+        let (draining, nudge) = (self.draining, self.hosted.nudge.clone());
         tokio::select! {
             () = self.wait() => {}
+            () = nudge.notified() => rounds.around_at = now,
             () = tokio::time::sleep(rest) => {}
             () = stop.cancelled(), if !draining => {}
         }
@@ -155,14 +189,26 @@ impl QueueDispatcher {
 pub(super) struct Rounds {
     /// When it is looked what operators did.
     pub(super) look_at: Millis,
+    /// When it is looked what other nodes have to say.
+    pub(super) around_at: Millis,
     pub(super) pause: Pause,
 }
 
 impl Rounds {
     pub(super) fn new(now: Millis) -> Self {
-        Self { look_at: now, pause: Pause::default() }
+        Self { look_at: now, around_at: now, pause: Pause::default() }
+    }
+
+    /// When the next of them is.
+    pub(super) fn next(&self) -> Millis {
+        self.look_at.min(self.around_at)
     }
 }
+
+/// How often a process looks what other nodes have to say while they have.
+const AROUND_BUSY_MS: i64 = 200;
+/// How often a process that has no batch looks whether another gave it something to run.
+const AROUND_IDLE_MS: i64 = 1_000;
 
 /// How often a process looks what operators did to its batches.
 const LOOK_MS: i64 = 1_000;

@@ -43,6 +43,8 @@ pub(super) struct Report {
     pub(super) queue_id: QueueId,
     /// The try.
     pub(super) attempt: u32,
+    /// The node that ran it, when that is another.
+    pub(super) by: Option<NodeId>,
     /// What happened.
     pub(super) what: What,
 }
@@ -120,7 +122,7 @@ pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surr
     if job.mode == Some(RunMode::NoExec) {
         log.line(Stream::System, "no-exec: an operator wants its body left out; it counts as done");
         let what = What::Ended(Outcome::success(Outputs::default()), log.finish());
-        let _ = around.reports.send(Report { queue_id, attempt, what });
+        let _ = around.reports.send(Report { queue_id, attempt, by: None, what });
         return;
     }
     let outcome = match AssertUnwindSafe(run(&job, &snapshot, &around, &log)).catch_unwind().await {
@@ -132,9 +134,8 @@ pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surr
         ),
     };
     let what = What::Ended(outcome, log.finish());
-    // The dispatcher is gone only when the whole process is going; the rows then say RUNNING, and
-    // whoever resumes the batch settles them.
-    let _ = around.reports.send(Report { queue_id, attempt, what });
+    // The dispatcher is gone only with the process; whoever resumes the batch settles the row.
+    let _ = around.reports.send(Report { queue_id, attempt, by: None, what });
 }
 
 async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &RunLog) -> Outcome {
@@ -267,13 +268,13 @@ async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>)
         () = tokio::time::sleep(limit) => StopReason::TimedOut,
         () = fenced(around.life.clone()) => StopReason::Fenced,
     };
-    // Before the report: the dispatcher passes on what a row that says KILLING means, and must find
-    // that this one ran out of time.
+    // Before the report: the dispatcher passes on a row's KILLING, and must find that time ran out.
     tell(&job.stopper, reason);
     if reason == StopReason::Fenced {
         return body.await;
     }
-    let stopping = Report { queue_id: job.queue_id, attempt: job.attempt, what: What::Stopping };
+    let stopping =
+        Report { queue_id: job.queue_id, attempt: job.attempt, by: None, what: What::Stopping };
     let _ = around.reports.send(stopping);
     let mut outcome = body.await;
     if outcome.end == End::TimedOut {
@@ -378,7 +379,6 @@ impl RowClaim {
     async fn ours(&self, may: impl Fn() -> bool + Send) -> anyhow::Result<bool> {
         let ours = answered(&self.stop, || self.read_ours()).await? && may();
         if !ours {
-            // A row that is KILLING says so before its stop is sent, right after that commit.
             let mut stop = self.stop.clone();
             let told = stop.wait_for(Option::is_some);
             let _in_time = tokio::time::timeout(STOP_COMES, told).await;

@@ -35,6 +35,7 @@ pub(super) fn snapshot_of(
         when: When::Success,
     };
     Snapshot {
+        calendars: Default::default(),
         group: Group { name: label.to_owned(), ..Group::bare(group.clone()) },
         jobs: jobs.iter().map(job).collect(),
         dependencies: edges.iter().map(edge).collect(),

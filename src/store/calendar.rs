@@ -5,8 +5,9 @@ use crate::db::Row;
 use crate::domain::calendar::{Calendar, Calendars, Combine, Day, DayKind, How, Origin, Weekend};
 use crate::domain::id::CalendarCode;
 use crate::domain::time::Millis;
+use crate::store::Tx;
 use crate::store::columns::upsert;
-use crate::store::{Tx, epoch};
+use crate::store::epoch::{self, Epoch};
 use anyhow::{Context as _, Result, bail};
 use chrono::NaiveDate;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +28,15 @@ pub async fn all(tx: &mut Tx) -> Result<Calendars> {
     let calendars = calendars.collect::<Result<Vec<_>>>().context("read calendar")?;
     // One transaction wrote them, which had checked them; only a hand in the table can undo that.
     Calendars::new(calendars).map_err(|faults| faults[0].clone()).context("read calendar")
+}
+
+/// Locks the calendars to the end of the transaction: nobody else changes one until then. Comes before
+/// anything is read.
+pub async fn lock(tx: &mut Tx) -> Result<()> {
+    let sql =
+        format!("SELECT lock_name FROM job_lock WHERE lock_name = ?{}", tx.dialect().for_update());
+    tx.fetch_optional(&sql, &["calendar_lock".into()]).await.context("lock the calendars")?;
+    Ok(())
 }
 
 fn day(row: &Row) -> Result<(CalendarCode, NaiveDate, Day)> {
@@ -103,8 +113,14 @@ pub async fn remove(tx: &mut Tx, code: &CalendarCode) -> Result<bool> {
 }
 
 async fn remove_days(tx: &mut Tx, code: &CalendarCode) -> Result<()> {
-    epoch::bump(tx, epoch::Epoch::Calendars).await?;
+    changed(tx).await?;
     let sql = "DELETE FROM calendar_day WHERE calendar_code = ?";
     tx.execute(sql, &[code.as_str().into()]).await.context("write calendar_day")?;
     Ok(())
+}
+
+/// Tells those who keep calendars in memory, and those who keep the definition, which holds them.
+async fn changed(tx: &mut Tx) -> Result<()> {
+    epoch::bump(tx, Epoch::Definition).await?;
+    epoch::bump(tx, Epoch::Calendars).await
 }

@@ -250,6 +250,33 @@ pub async fn settle(
     Ok(found == 1)
 }
 
+/// Whether a firing of this schedule is not over yet: it is to come, waits, or its batch runs.
+pub async fn is_open(tx: &mut Tx, trigger: TriggerId) -> Result<bool> {
+    let found = tx
+        .fetch_optional(
+            "SELECT f.firing_id FROM job_firing f LEFT JOIN job_batch b ON b.firing_id = f.firing_id \
+             WHERE f.trigger_id = ? AND (f.status IN ('PENDING', 'WAITING') \
+             OR b.status IN ('RUNNING', 'KILLING')) LIMIT 1",
+            &[trigger.0.into()],
+        )
+        .await
+        .context("look for open firings")?;
+    Ok(found.is_some())
+}
+
+/// The newest firing of each schedule.
+pub async fn newest(tx: &mut Tx) -> Result<Vec<Firing>> {
+    let columns: Vec<String> =
+        COLUMNS.split(", ").map(|column| format!("f.{}", column.trim())).collect();
+    let sql = format!(
+        "SELECT {} FROM job_firing f JOIN (SELECT trigger_id, MAX(planned_at) AS planned_at \
+         FROM job_firing GROUP BY trigger_id) n \
+         ON n.trigger_id = f.trigger_id AND n.planned_at = f.planned_at",
+        columns.join(", ")
+    );
+    read(tx, &sql, &[]).await
+}
+
 async fn read(tx: &mut Tx, sql: &str, values: &[Value]) -> Result<Vec<Firing>> {
     let rows = tx.fetch_all(sql, values).await.context("read job_firing")?;
     rows.iter().map(firing).collect()

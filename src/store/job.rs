@@ -9,7 +9,7 @@ use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::trigger_rule::When;
 use crate::store::columns::{Columns, insert, joined, rest, update, upsert};
-use crate::store::{Tx, breach, epoch, shared};
+use crate::store::{Tx, breach, calendar, epoch, shared};
 use anyhow::{Context as _, Result};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashSet};
@@ -38,7 +38,7 @@ const JOB_COLUMNS: &[&str] = &[
 const GROUP_COLUMNS: &[&str] =
     &["code", "name", "type", "owner", "notify_email", "max_parallel", "time_zone", "params"];
 
-/// Everything that is defined, in the order it was first written.
+/// Everything that is defined, in the order it was first written; schedules are `trigger`'s.
 pub async fn definition(tx: &mut Tx) -> Result<Definition> {
     let sources = tx.fetch_all("SELECT * FROM data_source ORDER BY source_id", &[]).await?;
     let groups = tx.fetch_all("SELECT * FROM job_group ORDER BY group_id", &[]).await?;
@@ -66,6 +66,8 @@ pub async fn definition(tx: &mut Tx) -> Result<Definition> {
             .collect::<Result<_>>()
             .context("read job_external_dependency")?,
         shared: shared::read(tx).await?,
+        schedules: Vec::new(),
+        calendars: calendar::all(tx).await?,
     })
 }
 

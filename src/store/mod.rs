@@ -12,11 +12,13 @@ pub mod calendar;
 pub mod claim;
 mod columns;
 pub mod epoch;
+pub mod event_key;
 pub mod fired;
 pub mod firing;
 pub mod following;
 pub mod hint;
 pub mod history;
+pub mod hosted;
 pub mod job;
 pub mod lock;
 pub mod log;
@@ -111,4 +113,18 @@ pub async fn meta(tx: &mut Tx, name: &str, fresh: &str) -> anyhow::Result<String
     )
     .await?;
     Ok(fresh.to_owned())
+}
+
+/// Writes a fact about this installation; `false` when it said the same before. Its row is locked to the
+/// end of the transaction, so that of two processes one is told that it is new.
+pub async fn meta_is_new(tx: &mut Tx, name: &str, value: &str) -> anyhow::Result<bool> {
+    let lock = tx.dialect().for_update();
+    let sql = format!("SELECT value FROM procession_meta WHERE name = ?{lock}");
+    let row = tx.fetch_optional(&sql, &[name.into()]).await?;
+    if row.map(|row| row.text("value")).transpose()?.as_deref() == Some(value) {
+        return Ok(false);
+    }
+    let row = vec![name.into(), value.into()];
+    tx.upsert_many("procession_meta", "name", &["name", "value"], [row]).await?;
+    Ok(true)
 }

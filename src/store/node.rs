@@ -1,6 +1,8 @@
 //! `cluster_node`: one row per life of a process; its lease covers all that the process owns.
 
+use crate::db::Row;
 use crate::domain::id::NodeId;
+use crate::domain::place::{Role, Roles};
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
@@ -51,20 +53,14 @@ pub async fn renew(tx: &mut Tx, node: &NodeId, now: Millis, until: Millis) -> Re
 }
 
 /// A process by its identity.
-pub async fn find(tx: &mut Tx, node: &NodeId) -> Result<Option<Node>> {
+pub async fn find(tx: &mut Tx, id: &NodeId) -> Result<Option<Node>> {
     let row = tx
         .fetch_optional(
             "SELECT node_id, host, pid, lease_until FROM cluster_node WHERE node_id = ?",
-            &[node.0.as_str().into()],
+            &[id.0.as_str().into()],
         )
         .await?;
-    let Some(row) = row else { return Ok(None) };
-    Ok(Some(Node {
-        node_id: NodeId(row.text("node_id")?),
-        host: row.text("host")?,
-        pid: row.int("pid")?,
-        lease_until: row.time("lease_until")?.into(),
-    }))
+    row.as_ref().map(node).transpose()
 }
 
 /// How many processes have a lease that holds.
@@ -80,4 +76,181 @@ pub async fn forget(tx: &mut Tx, before: Millis) -> Result<()> {
         .await
         .context("forget old nodes")?;
     Ok(())
+}
+
+/// What a process offers and says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// The name that its operators gave it; two living ones may have the same.
+    pub name: String,
+    /// Which life of that name it is, counted from 1.
+    pub incarnation: u32,
+    /// What it is for.
+    pub roles: Roles,
+    /// Labels that jobs may ask for.
+    pub labels: Vec<String>,
+    /// Jobs it runs at once, at most.
+    pub max_parallel: u32,
+    /// Where it answers to HTTP.
+    pub address: Option<String>,
+}
+
+/// What a process says of itself with each heartbeat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// Jobs it runs, and has still to begin.
+    pub running: u32,
+    /// Milliseconds by which the database's clock is ahead of its own.
+    pub skew_ms: i64,
+    /// Whether it was told to leave.
+    pub stay: Stay,
+}
+
+/// Whether a process stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stay {
+    /// It does.
+    #[default]
+    Stays,
+    /// It takes nothing new and leaves.
+    Leaves,
+}
+
+/// A process with all that is known of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Which, and until when it counts as alive.
+    pub node: Node,
+    /// What it offers.
+    pub offer: Offer,
+    /// What it said last.
+    pub said: Said,
+    /// When it counted what it runs.
+    pub counted_at: Option<Millis>,
+    /// Whether it takes nothing new, by its own word or an operator's.
+    pub is_draining: bool,
+    /// The program.
+    pub version: String,
+    /// When it started.
+    pub started_at: Millis,
+    /// When it was heard of last.
+    pub heartbeat_at: Millis,
+}
+
+/// Which life of a name begins now; and the living processes that have that name already and take
+/// work of others.
+pub async fn lives_of(tx: &mut Tx, name: &str, now: Millis) -> Result<(u32, Vec<Node>)> {
+    let sql = "SELECT MAX(incarnation) AS last FROM cluster_node WHERE node_name = ?";
+    let row = tx.fetch_optional(sql, &[name.into()]).await?;
+    let last = row.map(|row| row.opt_int("last")).transpose()?.flatten().unwrap_or(0);
+    let namesakes = tx
+        .fetch_all(
+            "SELECT node_id, host, pid, lease_until FROM cluster_node \
+             WHERE node_name = ? AND lease_until > ? AND roles <> '' ORDER BY started_at",
+            &[name.into(), now.to_utc().into()],
+        )
+        .await?;
+    let namesakes = namesakes.iter().map(node).collect::<Result<_>>()?;
+    Ok((u32::try_from(last)?.saturating_add(1), namesakes))
+}
+
+fn node(row: &Row) -> Result<Node> {
+    Ok(Node {
+        node_id: NodeId(row.text("node_id")?),
+        host: row.text("host")?,
+        pid: row.int("pid")?,
+        lease_until: row.time("lease_until")?.into(),
+    })
+}
+
+/// Writes what a process offers.
+pub async fn offer(tx: &mut Tx, id: &NodeId, offer: &Offer) -> Result<()> {
+    let roles: Vec<&str> = offer.roles.iter().map(|role| role.as_str()).collect();
+    tx.execute(
+        "UPDATE cluster_node SET node_name = ?, incarnation = ?, roles = ?, labels = ?, \
+         max_parallel = ?, address = ? WHERE node_id = ?",
+        &[
+            offer.name.as_str().into(),
+            offer.incarnation.into(),
+            roles.join(",").into(),
+            serde_json::to_string(&offer.labels)?.into(),
+            offer.max_parallel.into(),
+            offer.address.as_deref().into(),
+            id.0.as_str().into(),
+        ],
+    )
+    .await
+    .context("write what this node offers")?;
+    Ok(())
+}
+
+/// Writes what a process says of itself; `true` when it is to take nothing new.
+pub async fn say(tx: &mut Tx, id: &NodeId, said: Said, now: Millis) -> Result<bool> {
+    let leaves = said.stay == Stay::Leaves;
+    let me = id.0.as_str();
+    tx.execute(
+        "UPDATE cluster_node SET running = ?, skew_ms = ?, counted_at = ?, \
+         is_draining = CASE WHEN ? = 1 THEN 1 ELSE is_draining END WHERE node_id = ?",
+        &[
+            said.running.into(),
+            said.skew_ms.into(),
+            now.to_utc().into(),
+            i64::from(leaves).into(),
+            me.into(),
+        ],
+    )
+    .await
+    .context("say how this node stands")?;
+    let sql = "SELECT is_draining FROM cluster_node WHERE node_id = ?";
+    let row = tx.fetch_optional(sql, &[me.into()]).await?;
+    Ok(row.map(|row| row.flag("is_draining")).transpose()?.unwrap_or(false))
+}
+
+/// Says whether a process takes anything new; `false` when there is no such row.
+pub async fn set_draining(tx: &mut Tx, id: &NodeId, stay: Stay) -> Result<bool> {
+    let sql = "UPDATE cluster_node SET is_draining = ? WHERE node_id = ?";
+    let leaves = i64::from(stay == Stay::Leaves);
+    let found = tx.execute(sql, &[leaves.into(), id.0.as_str().into()]).await;
+    Ok(found.context("say whether a node takes anything new")? == 1)
+}
+
+/// Processes whose leases hold after `since`, in the order of their names.
+pub async fn members(tx: &mut Tx, since: Millis) -> Result<Vec<Member>> {
+    let rows = tx
+        .fetch_all(
+            "SELECT node_id, host, pid, version, started_at, heartbeat_at, lease_until, node_name, \
+             incarnation, roles, labels, max_parallel, running, counted_at, is_draining, address, \
+             skew_ms FROM cluster_node WHERE lease_until > ? ORDER BY node_name, started_at, node_id",
+            &[since.to_utc().into()],
+        )
+        .await
+        .context("read cluster_node")?;
+    rows.iter().map(member).collect()
+}
+
+fn member(row: &Row) -> Result<Member> {
+    let labels = row.opt_text("labels")?.unwrap_or_else(|| "[]".to_owned());
+    let is_draining = row.flag("is_draining")?;
+    Ok(Member {
+        node: node(row)?,
+        offer: Offer {
+            name: row.text("node_name")?,
+            incarnation: u32::try_from(row.int("incarnation")?)?,
+            // A role that a newer program has is not ours to judge.
+            roles: row.text("roles")?.split(',').filter_map(Role::parse).collect(),
+            labels: serde_json::from_str(&labels).context("read the labels of a node")?,
+            max_parallel: u32::try_from(row.int("max_parallel")?)?,
+            address: row.opt_text("address")?,
+        },
+        said: Said {
+            running: u32::try_from(row.int("running")?)?,
+            skew_ms: row.int("skew_ms")?,
+            stay: if is_draining { Stay::Leaves } else { Stay::Stays },
+        },
+        counted_at: row.opt_time("counted_at")?.map(Millis::from),
+        is_draining,
+        version: row.text("version")?,
+        started_at: row.time("started_at")?.into(),
+        heartbeat_at: row.time("heartbeat_at")?.into(),
+    })
 }

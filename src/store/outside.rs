@@ -3,7 +3,7 @@
 use crate::domain::batch::BatchStatus;
 use crate::domain::batch_no::{Wanted, latest_up_to};
 use crate::domain::external::{ExternalDependency, Seen};
-use crate::domain::id::{BatchId, BatchNo, GroupCode};
+use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode};
 use crate::domain::outcome::Outputs;
 use crate::domain::queue::QueueStatus;
 use crate::domain::trigger_rule::When;
@@ -85,4 +85,29 @@ async fn one(tx: &mut Tx, external: &ExternalDependency, batch_no: BatchNo) -> R
         When::Success | When::Failure | When::Done | When::Skipped => false,
     };
     Ok(Seen { batch_no, status: Some(status), holds })
+}
+
+/// Jobs that have a row under this batch number in a batch of another group than `group`, with that
+/// group: a batch of `group` cannot have them as well.
+pub async fn taken_elsewhere(
+    tx: &mut Tx,
+    batch_no: &BatchNo,
+    group: &GroupCode,
+) -> Result<Vec<(JobCode, GroupCode)>> {
+    let rows = tx
+        .fetch_all(
+            "SELECT q.job_code AS job_code, b.group_code AS group_code FROM job_queue q \
+             JOIN job_batch b ON b.batch_id = q.batch_id \
+             WHERE q.batch_no = ? AND b.group_code <> ? ORDER BY q.job_code",
+            &[batch_no.as_str().into(), group.as_str().into()],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok((
+                JobCode::parse(&row.text("job_code")?)?,
+                GroupCode::parse(&row.text("group_code")?)?,
+            ))
+        })
+        .collect()
 }

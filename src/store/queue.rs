@@ -2,10 +2,15 @@
 
 use crate::db::{Row, Value};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId, QueueId};
-use crate::domain::queue::{QueueEntry, QueueStatus, RunMode};
+use crate::domain::queue::{QueueEntry, QueueStatus, RunMode, Taken};
 use crate::domain::time::Millis;
 use crate::store::{Stale, Tx};
 use anyhow::{Context as _, Result, ensure};
+
+/// What a `QueueEntry` is read from. Outputs may be large; whoever wants some asks `outputs` for them.
+pub(super) const COLUMNS: &str = "queue_id, batch_id, job_code, status, try_count, attempt, owner, \
+    not_before, start_time, end_time, error_message, skip_kind, run_mode, priority, run_no, \
+    crash_count, unresolved, waits_on, is_taken";
 
 /// A row about to be written.
 #[derive(Clone, Debug)]
@@ -42,19 +47,16 @@ pub async fn generate(
 
 /// All rows of a batch, in the order they were generated.
 pub async fn of_batch(tx: &mut Tx, batch: BatchId) -> Result<Vec<QueueEntry>> {
-    // Outputs may be large; whoever wants some asks `outputs` for them.
     let rows = tx
         .fetch_all(
-            "SELECT queue_id, batch_id, job_code, status, try_count, attempt, owner, not_before, \
-             start_time, end_time, error_message, skip_kind, run_mode, priority, \
-             run_no, crash_count, unresolved, waits_on FROM job_queue WHERE batch_id = ? ORDER BY queue_id",
+            &format!("SELECT {COLUMNS} FROM job_queue WHERE batch_id = ? ORDER BY queue_id"),
             &[batch.0.into()],
         )
         .await?;
     rows.iter().map(entry).collect()
 }
 
-fn entry(row: &Row) -> Result<QueueEntry> {
+pub(super) fn entry(row: &Row) -> Result<QueueEntry> {
     let word = row.text("status")?;
     let status = QueueStatus::stored(&word, row.opt_text("skip_kind")?.as_deref())
         .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
@@ -76,6 +78,7 @@ fn entry(row: &Row) -> Result<QueueEntry> {
         crash_count: u32::try_from(row.int("crash_count")?)?,
         unresolved: u32::try_from(row.int("unresolved")?)?,
         waits_on: row.opt_text("waits_on")?,
+        taken: if row.flag("is_taken")? { Taken::Yes } else { Taken::NotYet },
     })
 }
 
@@ -163,7 +166,7 @@ pub async fn say(tx: &mut Tx, ids: &[i64], message: &str) -> Result<()> {
     expect_all(ids.len(), found)
 }
 
-/// Gives rows to a process: `from` → RUNNING, a new attempt, started now.
+/// Gives rows to the process that writes this: `from` → RUNNING, a new attempt, started now.
 pub async fn claim(
     tx: &mut Tx,
     ids: &[i64],
@@ -171,15 +174,27 @@ pub async fn claim(
     owner: &NodeId,
     now: Millis,
 ) -> Result<()> {
+    give(tx, ids, from, (owner, Taken::Yes), now).await
+}
+
+/// As `claim`, to any process; another one takes them before it starts anything (`hosted::take`).
+pub async fn give(
+    tx: &mut Tx,
+    ids: &[i64],
+    from: QueueStatus,
+    (owner, taken): (&NodeId, Taken),
+    now: Millis,
+) -> Result<()> {
     let found = tx
         .execute_in(
             "UPDATE job_queue SET status = ?, owner = ?, attempt = attempt + 1, start_time = ?, \
-             end_time = NULL, error_message = NULL, outputs = NULL, waits_on = NULL, update_time = ? \
-             WHERE queue_id",
+             end_time = NULL, error_message = NULL, outputs = NULL, waits_on = NULL, is_taken = ?, \
+             update_time = ? WHERE queue_id",
             &[
                 QueueStatus::Running.as_str().into(),
                 owner.0.as_str().into(),
                 now.to_utc().into(),
+                i64::from(taken == Taken::Yes).into(),
                 now.to_utc().into(),
             ],
             ids,
@@ -269,7 +284,7 @@ pub async fn adopt(tx: &mut Tx, adopted: &Adopted, by: &NodeId, now: Millis) -> 
     let found = tx
         .execute(
             "UPDATE job_queue SET status = ?, owner = ?, crash_count = ?, waits_on = NULL, \
-             update_time = ? \
+             is_taken = 1, update_time = ? \
              WHERE queue_id = ? AND attempt = ? AND COALESCE(owner, '') = ? AND status = ?",
             &[
                 QueueStatus::Killing.as_str().into(),
@@ -369,29 +384,4 @@ pub async fn set_waits_on(
     .await
     .context("say what a try waits for")?;
     Ok(())
-}
-
-/// Jobs that have a row under this batch number in a batch of another group than `group`, with that
-/// group: a batch of `group` cannot have them as well.
-pub async fn taken_elsewhere(
-    tx: &mut Tx,
-    batch_no: &BatchNo,
-    group: &GroupCode,
-) -> Result<Vec<(JobCode, GroupCode)>> {
-    let rows = tx
-        .fetch_all(
-            "SELECT q.job_code AS job_code, b.group_code AS group_code FROM job_queue q \
-             JOIN job_batch b ON b.batch_id = q.batch_id \
-             WHERE q.batch_no = ? AND b.group_code <> ? ORDER BY q.job_code",
-            &[batch_no.as_str().into(), group.as_str().into()],
-        )
-        .await?;
-    rows.iter()
-        .map(|row| {
-            Ok((
-                JobCode::parse(&row.text("job_code")?)?,
-                GroupCode::parse(&row.text("group_code")?)?,
-            ))
-        })
-        .collect()
 }

@@ -137,6 +137,20 @@ pub async fn by_ids(tx: &mut Tx, ids: &[TriggerId]) -> Result<Vec<Found>> {
     Ok(found)
 }
 
+/// Every schedule that can be read, in no order.
+pub async fn readable(tx: &mut Tx) -> Result<Vec<Trigger>> {
+    let sql = format!("SELECT {COLUMNS} {FROM}");
+    let rows = tx.fetch_all(&sql, &[]).await.context("read job_trigger")?;
+    Ok(rows.iter().filter_map(|row| trigger(row).ok()).collect())
+}
+
+/// The codes of all schedules.
+pub async fn codes(tx: &mut Tx) -> Result<Vec<String>> {
+    let sql = "SELECT trigger_code FROM job_trigger ORDER BY trigger_code";
+    let rows = tx.fetch_all(sql, &[]).await.context("read job_trigger")?;
+    rows.iter().map(|row| Ok(row.text("trigger_code")?)).collect()
+}
+
 /// Every schedule, by code.
 pub async fn all(tx: &mut Tx) -> Result<Vec<Trigger>> {
     let sql = format!("SELECT {COLUMNS} {FROM} ORDER BY t.trigger_code");

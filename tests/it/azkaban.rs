@@ -181,6 +181,7 @@ fn a_period_close_of_sixty_nine_jobs_is_accepted_and_drawn() {
     let d = loaded.definition;
     assert_eq!((d.jobs.len(), d.dependencies.len()), (69, 89));
     let snapshot = procession::domain::batch::Snapshot {
+        calendars: Default::default(),
         group: d.groups[0].clone(),
         jobs: d.jobs,
         dependencies: d.dependencies,

@@ -1,6 +1,8 @@
 //! Documents that are drawn from the program itself: compared here, written by `make docs`.
 
+use procession::definition::{CalendarForm, read_calendar};
 use procession::domain::batch_no::{BatchExpr, Period, Wanted};
+use procession::domain::calendar::{Calendars, WorkingDays};
 use procession::domain::id::{BatchNo, GroupCode, JobCode, JobType};
 use procession::domain::job::{JobDef, Param, Takes};
 use procession::domain::params::{BatchValues, Layers, Outside, PRECEDENCE, Start, resolve};
@@ -10,7 +12,7 @@ use procession::domain::tx_class::IdemKey;
 use procession::picture::FORMATS;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection, Row};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -302,6 +304,15 @@ fn batch_numbers() {
 
 // --- parameters ------------------------------------------------------------------------------------
 
+/// The calendar of which the page speaks.
+fn cn() -> Calendars {
+    let path = root("dag-examples/calendars/cn.json");
+    let text = std::fs::read_to_string(&path).expect("example");
+    let file = read_calendar(&path, &text, CalendarForm::Json, &BTreeSet::new()).expect("sound");
+    let code = file.code.clone().expect("a code");
+    Calendars::new(vec![file.calendar(&code, None)]).expect("sound")
+}
+
 #[test]
 fn parameters() {
     let page = std::fs::read_to_string(root("docs/parameters.md")).expect("page");
@@ -318,8 +329,11 @@ fn parameters() {
     let batch = BatchValues { batch_no, group, business_date, params: BTreeMap::new() };
     let idem_key = IdemKey::of("3f2a9c1b77de", &batch.batch_no, &job.code, 1);
     let start = Start { idem_key, attempt: 2 };
+    let calendars = cn();
+    let own = calendars.iter().next().map(|c| &c.code);
+    let days = WorkingDays::new(&calendars, own);
     let layers =
-        Layers { start: Some(&start), batch: &batch, parents: &[], group: &[], global: &[] };
+        Layers { start: Some(&start), batch: &batch, parents: &[], group: &[], global: &[], days };
     let forms = table_rows(&page, "## Forms in a value");
     let known = forms.iter().filter(|row| !row[2].is_empty());
     let mut seen = 0;
@@ -331,7 +345,7 @@ fn parameters() {
         assert_eq!(found[0].text(), Some(row[2].as_str()), "{row:?}");
         seen += 1;
     }
-    assert_eq!((seen, forms.len()), (17, 20), "rows were added or lost");
+    assert_eq!((seen, forms.len()), (22, 25), "rows were added or lost");
 
     let blocks: Vec<&str> = page.split("```yaml\n").skip(1).collect();
     let yaml = |i: usize| blocks[i].split("```").next().expect("an end").to_owned();

@@ -2,14 +2,16 @@
 //! the judges. The long form is `make chaos`, the short one a test per database.
 
 use crate::dice::Dice;
+use crate::judge::fires::{Late, Timings};
 use crate::judge::{Answer, Verdict, Wanted, judged};
 use crate::nemesis::{Nemesis, Temper, Trouble};
-use crate::nodes::{House, Next, Worker};
+use crate::nodes::{House, Life, Next, Worker};
 use crate::oracle::{self, Keys, rows};
 use crate::proxy::Proxy;
 use crate::records;
 use crate::servers::Server;
 use crate::targets::{make, try_session};
+use crate::ticks::{Ticks, mixed, yaml};
 use crate::workload::{Place, Workload};
 use procession::domain::source::DialectName;
 use std::collections::{BTreeMap, VecDeque};
@@ -37,6 +39,7 @@ pub(crate) struct Plan {
 /// What came of it.
 pub(crate) struct Report {
     pub(crate) verdict: Verdict,
+    pub(crate) times: Timings,
     pub(crate) troubles: BTreeMap<Trouble, usize>,
     pub(crate) starts: usize,
     pub(crate) ran: Duration,
@@ -44,6 +47,9 @@ pub(crate) struct Report {
     /// The last words of the workers, for a report that is not clean.
     pub(crate) said: String,
 }
+
+/// What may be late here: both processes may be dead, and the server away, for some time.
+const ROUGH: Late = Late { fires: 60_000, made_up: 600_000, body: 120_000 };
 
 /// Settings of the workers: what takes seconds elsewhere is short here.
 const SETTINGS: &str = "
@@ -66,6 +72,12 @@ look_sec = 1
 sh = \"/bin/sh\"
 ";
 
+/// Batches that were opened by hand.
+const OPENED: &str = "SELECT COUNT(*) FROM job_batch WHERE group_code = 'chaos'";
+/// Firings and their batches to which something is still to happen.
+const UNDONE: &str = "SELECT (SELECT COUNT(*) FROM job_firing WHERE status IN ('PENDING', 'WAITING')) + \
+     (SELECT COUNT(*) FROM job_batch WHERE end_time IS NULL AND group_code <> 'chaos')";
+
 /// Everything a run stands on.
 struct Stage {
     proxy: Proxy,
@@ -75,6 +87,7 @@ struct Stage {
     fx_file: PathBuf,
     workload: Workload,
     way: Way,
+    ticks: Ticks,
     _folder: tempfile::TempDir,
 }
 
@@ -120,17 +133,30 @@ impl Stage {
         house.write("chaos.yaml", &workload.yaml);
         let (code, _, told) = house.said(&["apply", "chaos.yaml"]);
         assert_eq!(code, 0, "apply: {told}\n{}", workload.yaml);
+        let ticks = mixed(9);
+        let (groups, jobs) = yaml(&ticks, plan.home);
+        let more = format!(
+            "sources: {{ home: {{ url: \"{home}\" }} }}\ngroups:\n{groups}\
+             defaults: {{ timeout_sec: 120, retry_count: 50, retry_delay_sec: 1 }}\njobs:\n{jobs}"
+        );
+        house.write("ticks.yaml", &more);
+        let (code, _, told) = house.said(&["apply", "ticks.yaml"]);
+        assert_eq!(code, 0, "apply: {told}\n{more}");
+        let ticks = Ticks::of(plan.home, &home, ticks);
         if keys == Keys::Given {
             let (code, _, told) = house.said(&["source", "prepare", "target"]);
             assert_eq!(code, 0, "source prepare: {told}");
         }
-        (Self { proxy, home, target, house, fx_file, workload, way, _folder: folder }, server)
+        (
+            Self { proxy, home, target, house, fx_file, workload, way, ticks, _folder: folder },
+            server,
+        )
     }
 
     fn workers(&self, numbers: &[String]) -> Vec<Worker> {
         let of = |n: usize| -> Next {
             match self.way {
-                Way::Serve => Box::new(|_| Some(vec!["serve".to_owned()])),
+                Way::Serve => Box::new(|_| Some(Life::of(&["serve"]))),
                 Way::Run => run_each(numbers.iter().skip(n).step_by(2).cloned().collect()),
             }
         };
@@ -140,7 +166,7 @@ impl Stage {
     /// Rows that something is still to happen to; `None` when the database is away.
     async fn open_rows(&self) -> Option<usize> {
         let sql = "SELECT COUNT(*) FROM job_queue q JOIN job_batch b ON b.batch_id = q.batch_id \
-                   WHERE b.end_time IS NULL AND q.status IN \
+                   WHERE b.end_time IS NULL AND b.group_code = 'chaos' AND q.status IN \
                    ('PENDING', 'QUEUED', 'RUNNING', 'RETRY_WAIT', 'KILLING')";
         self.count(sql).await
     }
@@ -171,7 +197,7 @@ fn run_each(mut numbers: VecDeque<String>) -> Next {
         let number = numbers.front()?.clone();
         let mut args = vec!["run", "--group", "chaos", "-q", "--batch-no", &number];
         args.extend(again.then_some("--resume"));
-        Some(args.into_iter().map(str::to_owned).collect())
+        Some(Life::of(&args))
     })
 }
 
@@ -206,10 +232,11 @@ async fn open(stage: &Stage, plan: &Plan, numbers: &[String], wanted: &Mutex<Vec
 /// Runs it from begin to end.
 pub(crate) async fn run(plan: &Plan) -> Report {
     let mut dice = Dice::of(plan.seed);
-    let (stage, mut server) = Stage::set(plan, &mut dice).await;
+    let (mut stage, mut server) = Stage::set(plan, &mut dice).await;
     let batches = plan.effects.div_ceil(plan.jobs_per_batch);
     let numbers: Vec<String> = (0..batches).map(|n| format!("C{n:05}")).collect();
     let mut workers = stage.workers(&numbers);
+    stage.ticks.schedule().await;
     let (start, wanted) = (Instant::now(), Mutex::new(Vec::new()));
     let is_on = Arc::new(AtomicBool::new(true));
     let mut temper = plan.temper.clone();
@@ -226,6 +253,7 @@ pub(crate) async fn run(plan: &Plan) -> Report {
     tokio::join!(work, nemesis.rage(|| is_on.load(SeqCst)));
     let troubles = nemesis.counts;
     let (ran, healed) = (start.elapsed(), Instant::now());
+    stage.ticks.retire().await;
     let is_drained = drain(&stage, plan, &workers, batches).await;
     let drained = healed.elapsed();
     for worker in &mut workers {
@@ -233,6 +261,8 @@ pub(crate) async fn run(plan: &Plan) -> Report {
     }
     let mut history = records::read(&stage.home).await;
     history.wanted = wanted.into_inner().expect("the list");
+    let firings = stage.ticks.firings().await;
+    history.wanted.extend(stage.ticks.wanted(&firings));
     history.effects = oracle::effects(&stage.target).await;
     history.effects.extend(oracle::effects(&stage.home).await);
     history.effects.extend(oracle::effects_in(&stage.fx_file));
@@ -241,7 +271,8 @@ pub(crate) async fn run(plan: &Plan) -> Report {
         rows(&stage.home, "SELECT batch_no, status FROM job_batch WHERE end_time IS NULL").await;
     let said = if is_drained { said } else { format!("still open: {left:?}\n{said}") };
     let starts = workers.iter().map(Worker::starts).sum();
-    Report { verdict: judged(&history), troubles, starts, ran, drained, said }
+    let times = stage.ticks.judged(firings, ROUGH).await;
+    Report { verdict: judged(&history), times, troubles, starts, ran, drained, said }
 }
 
 /// Returns when most of the work is done, so that there is trouble to the end.
@@ -249,7 +280,7 @@ async fn until_nothing_is_open(stage: &Stage, plan: &Plan, workers: &[Worker], b
     let few = plan.jobs_per_batch;
     let limit = Instant::now() + Duration::from_secs(3_600);
     while Instant::now() < limit && !workers.iter().all(Worker::is_done) {
-        let opened = stage.count("SELECT COUNT(*) FROM job_batch").await;
+        let opened = stage.count(OPENED).await;
         if opened == Some(batches) && stage.open_rows().await.is_some_and(|open| open <= few) {
             return;
         }
@@ -260,9 +291,12 @@ async fn until_nothing_is_open(stage: &Stage, plan: &Plan, workers: &[Worker], b
 async fn drain(stage: &Stage, plan: &Plan, workers: &[Worker], batches: usize) -> bool {
     let limit = Instant::now() + plan.drain;
     while Instant::now() < limit {
-        let opened = stage.count("SELECT COUNT(*) FROM job_batch").await;
+        let opened = stage.count(OPENED).await;
         let is_done = workers.iter().all(Worker::is_done);
-        if is_done || opened == Some(batches) && stage.open_rows().await == Some(0) {
+        let is_ended = opened == Some(batches)
+            && stage.open_rows().await == Some(0)
+            && stage.count(UNDONE).await == Some(0);
+        if is_done || is_ended {
             return true;
         }
         sleep(Duration::from_millis(100)).await;
@@ -281,6 +315,7 @@ impl std::fmt::Display for Report {
             self.drained.as_secs_f32()
         )?;
         writeln!(f, "{} lives of two workers; trouble: {}", self.starts, troubles.join(", "))?;
+        writeln!(f, "{}", self.times)?;
         write!(f, "{}", self.verdict)
     }
 }

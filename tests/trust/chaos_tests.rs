@@ -22,14 +22,14 @@ async fn judge(plan: Plan) {
     let report = run(&plan).await;
     println!("SEED={}\n{report}", plan.seed);
     assert!(
-        report.verdict.is_clean(),
+        report.verdict.is_clean() && report.times.is_clean(),
         "SEED={} on {:?}\n{report}\n{}",
         plan.seed,
         plan.home,
         report.said
     );
     assert!(
-        report.verdict.effects() > 0 && !report.troubles.is_empty(),
+        report.verdict.effects() > 0 && report.times.fired > 0 && !report.troubles.is_empty(),
         "nothing was tried:\n{report}"
     );
 }

@@ -1,10 +1,12 @@
 //! Five judges (J1 to J5, after Jepsen's test of Chronos) over plain records of what happened. Pure: no
 //! I/O, no clock, and nothing of the engine but the picture of its states.
 //!
-//! J1 `time` matches runs with the instants of a schedule. The other four read one [`History`]:
+//! J1 `time` matches runs with the instants of a schedule, and `fires` judges schedules by it, by labels
+//! and by rows. The other four read one [`History`]:
 //! J2 `labels`, J3 `effects`, J4 `order`, J5 `rows`. [`judged`] asks these four.
 
 mod effects;
+pub(crate) mod fires;
 mod labels;
 mod order;
 mod rows;

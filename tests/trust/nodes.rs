@@ -30,7 +30,9 @@ impl House {
         let mark = uuid::Uuid::new_v4().simple().to_string();
         let house = Self { dir, db: db.to_owned(), mark, temp: None };
         let inherit = format!("[\"PATH\", \"HOME\", \"LANG\", \"{MARK}\"]");
-        let text = format!("[script]\ninherit_env = {inherit}\n{settings}\n");
+        // No listener: several of them serve on one machine, beside those of other tests.
+        let text =
+            format!("[http]\nlisten = \"off\"\n[script]\ninherit_env = {inherit}\n{settings}\n");
         std::fs::write(house.path().join("procession.toml"), text).expect("a file");
         let (code, _, told) = house.said(&["migrate"]);
         assert_eq!(code, 0, "migrate: {told}");
@@ -55,7 +57,11 @@ impl House {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_procession"));
         command.current_dir(self.path()).args(args);
-        command.env("PROCESSION_DB", &self.db).env(MARK, &self.mark).env("LANG", "C");
+        command
+            .env("PROCESSION_DB", &self.db)
+            .env(MARK, &self.mark)
+            .env("LANG", "C")
+            .env("PROCESSION_HTTP", "off");
         command.env_remove("FAILPOINTS").stdin(Stdio::null());
         command.envs(self.temp.iter().map(|folder| ("TMPDIR", folder)));
         command
@@ -94,8 +100,28 @@ impl Drop for House {
     }
 }
 
-/// What a worker does next; `None`: nothing more.
-pub(crate) type Next = Box<dyn FnMut(Option<i32>) -> Option<Vec<String>> + Send>;
+/// One life of a worker: its arguments, and what its environment has beside.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Life {
+    pub(crate) args: Vec<String>,
+    pub(crate) env: Vec<(String, String)>,
+}
+
+impl Life {
+    /// With these arguments.
+    pub(crate) fn of(args: &[&str]) -> Self {
+        Self { args: args.iter().copied().map(str::to_owned).collect(), env: Vec::new() }
+    }
+
+    /// With this in its environment.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+}
+
+/// What a worker does next, told the exit code of its last life; `None`: nothing more.
+pub(crate) type Next = Box<dyn FnMut(Option<i32>) -> Option<Life> + Send>;
 
 /// A worker process that is started again whenever it ends, as a supervisor would.
 pub(crate) struct Worker {
@@ -130,13 +156,18 @@ impl Worker {
             let (path, db, mark) = template;
             let mut last = Some(0);
             while !leaving.load(SeqCst) {
-                let Some(args) = next(last) else { return };
+                let Some(life) = next(last) else { return };
                 let log = std::fs::File::options().create(true).append(true).open(&errors);
                 let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_procession"));
-                command.current_dir(&path).args(&args).env("PROCESSION_DB", &db).env(MARK, &mark);
+                command
+                    .current_dir(&path)
+                    .args(&life.args)
+                    .env("PROCESSION_DB", &db)
+                    .env(MARK, &mark);
                 command.env_remove("FAILPOINTS").stdin(Stdio::null()).stdout(Stdio::null());
-                command.env("LANG", "C").stderr(log.expect("a log")).kill_on_drop(true);
-                command.envs(temp.iter().map(|folder| ("TMPDIR", folder)));
+                command.env("LANG", "C").env("PROCESSION_HTTP", "off").kill_on_drop(true);
+                command.stderr(log.expect("a log"));
+                command.envs(temp.iter().map(|folder| ("TMPDIR", folder))).envs(life.env);
                 let mut child = command.spawn().expect("the program starts");
                 pid.store(child.id().map_or(0, |id| i32::try_from(id).unwrap_or(0)), SeqCst);
                 starts.fetch_add(1, SeqCst);
@@ -155,6 +186,11 @@ impl Worker {
             0 => false,
             pid => kill(Pid::from_raw(pid), signal).is_ok(),
         }
+    }
+
+    /// Process id of the present life; 0 between two.
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid.load(SeqCst)
     }
 
     /// Lives so far.
@@ -182,11 +218,17 @@ impl Worker {
         self.exits().last().copied().flatten()
     }
 
-    /// The last lines of its standard error, over all lives.
-    pub(crate) fn said(&self) -> String {
+    /// Its standard error, over all lives.
+    pub(crate) fn all_said(&self) -> String {
         let text = std::fs::read(&self.errors).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        let lines: Vec<&str> = text.lines().collect();
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// The last lines of its standard error, over all lives, without batches that went well.
+    pub(crate) fn said(&self) -> String {
+        let text = self.all_said();
+        let is_dull = |line: &&str| line.ends_with(": taken") || line.ends_with(": ended SUCCESS");
+        let lines: Vec<&str> = text.lines().filter(|line| !is_dull(line)).collect();
         lines[lines.len().saturating_sub(60)..].join("\n")
     }
 }

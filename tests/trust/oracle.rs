@@ -51,6 +51,10 @@ const SQLITE: &[&str] = &[
      job_code TEXT NOT NULL, attempt INT, life TEXT NOT NULL, phase TEXT NOT NULL, at INTEGER NOT NULL)",
 ];
 
+/// What bodies of schedules write beside: which schedule has opened their batch, for which planned time.
+const LABELS: &str = "CREATE TABLE fx_label (schedule VARCHAR(100) NOT NULL, planned VARCHAR(40) NOT NULL, \
+     at BIGINT NOT NULL)";
+
 /// Makes the effect table and the procedures that write it.
 pub(crate) async fn prepare(dialect: DialectName, url: &str) {
     let statements = match dialect {
@@ -58,7 +62,7 @@ pub(crate) async fn prepare(dialect: DialectName, url: &str) {
         DialectName::Postgres => POSTGRES,
         DialectName::Sqlite => SQLITE,
     };
-    for sql in statements {
+    for sql in statements.iter().chain([&LABELS]) {
         query(url, sql).await;
     }
 }
@@ -97,6 +101,21 @@ pub(crate) struct Job<'a> {
 }
 
 impl Job<'_> {
+    /// The same of a job whose batch a schedule opens: it also writes which schedule that was, and for
+    /// which planned time, both of which the schedule gives it.
+    pub(crate) fn labelled_yaml(&self) -> String {
+        let at = match self.dialect {
+            DialectName::Mysql => "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)",
+            DialectName::Postgres => "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+            DialectName::Sqlite => "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
+        };
+        let (sql, params) = ("    sql: |\n", "    params:\n");
+        let label = format!("INSERT INTO fx_label VALUES (:schedule, :planned, {at})");
+        let given = "      - { name: schedule }\n      - { name: planned }\n";
+        let text = self.yaml().replacen(sql, &format!("{sql}      {label};\n"), 1);
+        text.replacen(params, &format!("{params}{given}"), 1)
+    }
+
     /// Its lines in `jobs:`.
     pub(crate) fn yaml(&self) -> String {
         let mut text = format!("  {}:\n    depends_on: [{}]\n", self.code, self.parents.join(", "));

@@ -96,6 +96,7 @@ async fn process(db: &Db) -> QueueDispatcher {
         log_max_bytes: 100_000,
         park_after: 3,
         drain_ms: 60_000,
+        node: procession::engine::NodeOptions::default(),
     };
     let handlers = handler::Options {
         interpreters: BTreeMap::new(),

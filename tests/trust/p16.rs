@@ -64,7 +64,7 @@ impl Place {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_procession"));
         command.current_dir(self.folder.path()).env("LANG", "C").env("PROCESSION_DB", &self.db);
-        command.args(args).env_remove("FAILPOINTS");
+        command.args(args).env_remove("FAILPOINTS").env("PROCESSION_HTTP", "off");
         command
     }
 

@@ -2,7 +2,7 @@
 //! the judges. What `chaos.rs` does by dice, these do on purpose.
 
 use crate::judge::{Answer, Class, History, Verdict, Wanted, judged};
-use crate::nodes::{House, Worker};
+use crate::nodes::{House, Life, Worker};
 use crate::oracle;
 use crate::records;
 use crate::targets::try_session;
@@ -144,7 +144,7 @@ impl Scene {
 
     /// A process that serves, and is started again if it should end.
     pub(crate) fn serve(&self, name: &str) -> Worker {
-        Worker::start(&self.house, name, Box::new(|_| Some(vec!["serve".to_owned()])))
+        Worker::start(&self.house, name, Box::new(|_| Some(Life::of(&["serve"]))))
     }
 
     /// Opens a batch for whoever serves.

@@ -60,7 +60,7 @@ async fn a_worker_is_killed_and_started_again_and_leaves_nothing() {
     let next = move |_| {
         number += 1;
         let no = number.to_string();
-        Some(["run", "dag.yaml", "--batch-no", &no].map(str::to_owned).to_vec())
+        Some(crate::nodes::Life::of(&["run", "dag.yaml", "--batch-no", &no]))
     };
     let worker = Worker::start(&house, "one", Box::new(next));
     // Itself, and the keeper of the script.

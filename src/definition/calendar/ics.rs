@@ -1,6 +1,7 @@
-//! iCalendar (RFC 5545): whole-day events. A feed for China marks its events 休 (off) and 班 (worked), in
-//! the summary or as Apple's `X-APPLE-SPECIAL-DAY`; such a feed also names days that are neither (Mother's
-//! Day), so in a file with any mark the events without one are left out, and it is said how many.
+//! iCalendar (RFC 5545): whole-day events. Apple's feed for China marks its events 休 (off) and 班
+//! (worked), in the summary and as `X-APPLE-SPECIAL-DAY`, and also names days that are neither (Mother's
+//! Day, New Year's Day of six years by a rule); so in a file that marks days off, events without a mark are
+//! left out, and it is said how many. Other feeds (holiday-cn) only tell worked days apart: 上班.
 
 use super::{Days, Entry};
 use crate::definition::fault::Place;
@@ -42,23 +43,20 @@ impl Event {
 
 pub(super) fn read(text: &str, days: &mut Days) {
     let events = events(text, days);
-    let mut read = Vec::new();
-    for event in &events {
-        if let Some(span) = span(event, days) {
-            read.push((event, mark(event), span));
-        }
-    }
-    if read.is_empty() && days.is_sound() {
+    if events.is_empty() && days.is_sound() {
         let cure = "export the calendar with its events as an .ics file";
         days.report.fault(&days.at(0), "there is no event in this file", cure);
     }
-    let is_marked = read.iter().any(|(_, mark, _)| mark.is_some());
+    let has_off = events.iter().any(|event| mark(event) == Some(DayKind::Off));
     let mut left_out: Vec<(Place, String)> = Vec::new();
-    for (event, mark, (first, count)) in read {
-        if is_marked && mark.is_none() {
+    for event in &events {
+        let mark = mark(event);
+        if has_off && mark.is_none() {
+            // Before anything else is said of it: Apple's feed repeats those by rule.
             left_out.push((event.at.clone(), event.value("SUMMARY")));
             continue;
         }
+        let Some((first, count)) = span(event, days) else { continue };
         let label = Some(label(&event.value("SUMMARY")));
         let kind = mark.unwrap_or(DayKind::Off);
         for date in first.iter_days().take(count) {
@@ -244,7 +242,7 @@ const WORK: &[&str] = &["(班)", "（班）", "[班]", "【班】"];
 fn mark(event: &Event) -> Option<DayKind> {
     let summary = event.value("SUMMARY");
     let has = |marks: &[&str]| marks.iter().any(|mark| summary.contains(mark));
-    let is_worked = has(WORK) || ["补班", "调休上班"].iter().any(|w| summary.contains(w));
+    let is_worked = has(WORK) || has(&["上班", "补班"]);
     match event.value("X-APPLE-SPECIAL-DAY").trim() {
         "ALTERNATE-WORKDAY" => Some(DayKind::Work),
         "WORK-HOLIDAY" => Some(DayKind::Off),

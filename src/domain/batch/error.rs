@@ -1,6 +1,7 @@
 //! Why an order cannot become a batch.
 
 use crate::domain::batch_no::{BatchExpr, BatchExprError};
+use crate::domain::calendar::CalendarError;
 use crate::domain::dag::DagError;
 use crate::domain::fan_out::FanOutError;
 use crate::domain::id::{GroupCode, JobCode};
@@ -32,6 +33,9 @@ pub enum BatchError {
     /// The group's zone is not in the IANA table.
     #[error("group {0}: time zone {1:?} is not known; use an IANA name such as Asia/Shanghai")]
     BadZone(GroupCode, String),
+    /// A parameter asks a calendar that cannot answer.
+    #[error("group {0}: {1}")]
+    Calendar(GroupCode, CalendarError),
     /// The order's parameters do not fit what is declared.
     #[error("the parameters of this batch of group {group} are not usable:\n  {}", .faults.join("\n  "))]
     Params {

@@ -317,17 +317,19 @@ impl Field<'_> {
         if let Some(name) = long {
             return (format!("'{word}' is not a name"), format!("write {name}"));
         }
-        let special = |c: char| c == 'L' || c == 'W' || c == '#';
-        if word.chars().all(|c| special(c) || c.is_ascii_digit()) && word.contains(special) {
-            let cure = match kind.name {
-                "day of month" | "day of week" if kind.step_max != 31 || !word.contains('#') => {
-                    "L, W and # need six fields (seconds first) and cannot be part of a range or step"
-                }
-                _ => "L and W belong to the day of month, L and # to the day of week",
-            };
-            return ("L, W and # are not possible here".to_owned(), cure.to_owned());
+        let special = |c: char| matches!(c, 'L' | 'W' | '#');
+        if word.contains(special) && word.chars().all(|c| special(c) || c.is_ascii_digit()) {
+            return ("L, W and # are not possible here".to_owned(), self.special_cure().to_owned());
         }
         (format!("'{word}' is not understood"), format!("write {}", self.choice()))
+    }
+
+    fn special_cure(&self) -> &'static str {
+        if self.whole.split_ascii_whitespace().count() == 5 {
+            return "they need six fields, with the seconds first";
+        }
+        "L and W belong to the day of month, L and # to the day of week, and none of them to a range \
+         or step"
     }
 
     fn choice(&self) -> String {

@@ -68,7 +68,7 @@ fn secret(name: &str) -> Option<SecretString> {
 impl World {
     fn layers(&self) -> Layers<'_> {
         let Self { batch, parents, group, global, .. } = self;
-        Layers { start: Some(&self.start), batch, parents, group, global }
+        Layers { start: Some(&self.start), batch, parents, group, global, days: WorkingDays::NONE }
     }
 
     fn each(&self) -> Result<Resolved, String> {

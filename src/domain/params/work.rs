@@ -152,8 +152,10 @@ impl Work<'_> {
             }
             Reference::IdemKey => self.start().map(|start| start.idem_key.to_string()),
             Reference::Attempt => self.start().map(|start| start.attempt.to_string()),
-            Reference::Date(expr) => expr.of(no, date).map(|d| d.to_string()),
-            Reference::Format(expr, format) => expr.of(no, date).map(|d| format.write(d)),
+            Reference::Date(expr) => expr.of(no, date, self.layers.days).map(|d| d.to_string()),
+            Reference::Format(expr, format) => {
+                expr.of(no, date, self.layers.days).map(|d| format.write(d))
+            }
             Reference::Secret(secret) => return self.secret(param, secret, asked),
             Reference::Param(key) => match self.param(key, asked)? {
                 Some(value) => return Ok(value),

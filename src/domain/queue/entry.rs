@@ -49,6 +49,17 @@ pub struct QueueEntry {
     pub unresolved: u32,
     /// What its running try waits for before its body, in words.
     pub waits_on: Option<String>,
+    /// Whether the process that holds it knows: one that was given it by another takes it first.
+    pub taken: Taken,
+}
+
+/// Whether the process that holds a row knows of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It does, so its body may have begun.
+    Yes,
+    /// It was given the row and has not taken it yet: nothing of its body has begun.
+    NotYet,
 }
 
 impl QueueEntry {
@@ -72,6 +83,7 @@ impl QueueEntry {
             crash_count: 0,
             unresolved: 0,
             waits_on: None,
+            taken: Taken::Yes,
         }
     }
 

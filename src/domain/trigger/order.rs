@@ -1,8 +1,8 @@
 //! The order that a firing hands over: what the schedule says, worked out for one planned time.
 
-use crate::domain::batch::BatchOrder;
 use crate::domain::batch_no::{BatchExpr, BatchExprError};
 use crate::domain::id::{BadName, BatchNo};
+use crate::domain::order::BatchOrder;
 use crate::domain::time::Millis;
 use chrono::NaiveDate;
 use chrono::format::{Item, StrftimeItems};

@@ -2,6 +2,7 @@
 
 use crate::domain::id::JobCode;
 use crate::domain::lang::Lang;
+use crate::domain::place;
 use crate::domain::queue::QueueStatus;
 use crate::domain::slots::{Full, Resource};
 use crate::domain::time::{Millis, span_words};
@@ -24,6 +25,7 @@ impl Why {
             Self::Time(..) => "time",
             Self::Slot(..) => "slot",
             Self::KeptFor(..) => "kept_for",
+            Self::Node(..) => "node",
             Self::NextTurn => "next_turn",
             Self::Held(_) => "held",
             Self::Parked(..) => "parked",
@@ -55,6 +57,9 @@ impl Why {
             }
             Self::Slot(full, holders) => slot(full, holders),
             Self::KeptFor(what, job) => kept_for(what, job),
+            Self::Node(label, lack, nodes) => {
+                format!("ready; {}", place::words(label.as_deref(), *lack, nodes, Lang::En))
+            }
             Self::NextTurn => "ready; starts at the next turn".to_owned(),
             Self::Held(None) => "held by an operator".to_owned(),
             Self::Held(Some(said)) => said.clone(),
@@ -110,6 +115,9 @@ impl Why {
             Self::KeptFor(what, job) => {
                 format!("已就绪;{}的名额留给排在前面的 {job}", in_chinese(what))
             }
+            Self::Node(label, lack, nodes) => {
+                format!("已就绪;{}", place::words(label.as_deref(), *lack, nodes, Lang::Zh))
+            }
             Self::NextTurn => "已就绪;下一轮即开始".to_owned(),
             Self::Held(None) => "被操作员挂起".to_owned(),
             Self::Held(Some(said)) => format!("被操作员挂起:{said}"),
@@ -163,7 +171,8 @@ fn slot(full: &Full, holders: &[String]) -> String {
         Resource::Group(name) => format!("of group {name}"),
         Resource::Host(name) => format!("on host {name}"),
         Resource::Pool(name) => format!("of pool {name}"),
-        Resource::Total => "in total".to_owned(),
+        Resource::Total | Resource::Node(None) => "in total".to_owned(),
+        Resource::Label(name) | Resource::Node(Some(name)) => format!("on nodes with label {name}"),
     };
     format!("ready; waits for {slots} {which} ({used} of {limit} in use{holders})")
 }
@@ -175,7 +184,10 @@ fn kept_for(what: &Resource, job: &JobCode) -> String {
         Resource::Group(name) => format!("room in group {name}"),
         Resource::Host(name) => format!("room on host {name}"),
         Resource::Pool(name) => format!("room in pool {name}"),
-        Resource::Total => "a slot".to_owned(),
+        Resource::Total | Resource::Node(None) => "a slot".to_owned(),
+        Resource::Label(name) | Resource::Node(Some(name)) => {
+            format!("room on a node with label {name}")
+        }
     };
     format!("ready; {which} is kept for {job}, whose turn is before")
 }
@@ -218,7 +230,7 @@ fn slot_zh(full: &Full, holders: &[String]) -> String {
     let slots = if *needed > 1 { format!(" {needed} 个") } else { String::new() };
     let which = match what {
         Resource::Lock(lock) => return format!("已就绪;等待锁 {lock}{holders}"),
-        Resource::Total => "总".to_owned(),
+        Resource::Total | Resource::Node(None) => "总".to_owned(),
         other => format!("{}的", in_chinese(other)),
     };
     format!("已就绪;等待{which}{slots}并发名额(已用 {used}/{limit}{holders})")
@@ -261,7 +273,8 @@ fn since_zh(since: Option<Millis>) -> String {
 
 fn in_chinese(what: &Resource) -> String {
     match what {
-        Resource::Total => "总并发".to_owned(),
+        Resource::Total | Resource::Node(None) => "总并发".to_owned(),
+        Resource::Label(name) | Resource::Node(Some(name)) => format!("标签 {name} 的节点"),
         Resource::Group(name) => format!("作业组 {name} "),
         Resource::Source(name) => format!("数据源 {name} "),
         Resource::Host(name) => format!("主机 {name} "),

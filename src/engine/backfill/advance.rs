@@ -12,7 +12,7 @@ use crate::domain::time::Millis;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::opening::Refused;
 use crate::store::backfill::Standing;
-use crate::store::{Tx, backfill, batch, node, queue};
+use crate::store::{Tx, backfill, batch, node, outside};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::{BTreeMap, HashMap};
 
@@ -247,7 +247,7 @@ impl QueueDispatcher {
             Err(error) => return refused(error.into()),
         };
         // Looked up before it is written: on PostgreSQL a taken key would end the transaction.
-        let taken = queue::taken_elsewhere(tx, no, group).await?;
+        let taken = outside::taken_elsewhere(tx, no, group).await?;
         let codes: Vec<&JobCode> = plan.snapshot.jobs.iter().map(|job| &job.code).collect();
         if any_taken(&codes, &taken) {
             return refused(Refused::JobTaken(no.to_string(), group.to_string()).into());

@@ -11,6 +11,7 @@ use crate::engine::clock::Clock;
 use crate::engine::heartbeat::Heart;
 use crate::engine::hints::Hints;
 use crate::engine::meter::Meter;
+use crate::engine::trigger::calendars;
 use crate::engine::trigger::planner::{AHEAD_MS, Planner};
 use crate::engine::trigger::pools::Pools;
 use crate::store::hint::Topic;
@@ -36,6 +37,9 @@ const WAIT_MS: i64 = 2_000;
 /// Between two looks for batches whose end makes something fire.
 const FOLLOW_MS: i64 = 2_000;
 
+/// Between two looks whether a calendar in use ends too soon.
+const CALENDARS_MS: i64 = 6 * 3_600_000;
+
 /// Plans: looks what is near, passes, finds what others lost.
 pub struct Planning {
     db: Db,
@@ -46,6 +50,7 @@ pub struct Planning {
     heart: Arc<Heart>,
     waited_at: Millis,
     followed_at: Millis,
+    calendars_at: Millis,
 }
 
 /// What one look came to.
@@ -91,6 +96,7 @@ impl Planning {
             heart,
             waited_at: Millis(0),
             followed_at: Millis(0),
+            calendars_at: Millis(0),
         }
     }
 
@@ -116,6 +122,17 @@ impl Planning {
         if now >= self.followed_at {
             self.planner.follow().await?;
             self.followed_at = now.plus(FOLLOW_MS);
+        }
+        if now >= self.calendars_at {
+            // A word about next year is worth no missed second.
+            if let Err(error) = calendars::look(&self.db, now).await {
+                let error = format!("{error:#}");
+                tracing::warn!(
+                    error,
+                    "it is not known whether a calendar ends; looking again later"
+                );
+            }
+            self.calendars_at = now.plus(CALENDARS_MS);
         }
         let mut more = false;
         if next.is_some_and(|at| at <= now.plus(AHEAD_MS)) {

@@ -130,10 +130,6 @@ impl Try<'_> {
             }
             hint::give(&mut tx, Topic::Stop).await?;
         }
-        if status == FiringStatus::Skipped {
-            let said = (status, reason.as_str());
-            telling::not_fired(&mut tx, self.trigger, self.firing, said, self.now).await?;
-        }
         tx.commit().await.context("let a firing wait")?;
         Ok(Handed::As(status))
     }
@@ -174,6 +170,8 @@ impl Try<'_> {
         reason: Option<&'a str>,
     ) -> Settled<'a> {
         let Firing { fire_at, attempt, .. } = *self.firing;
+        // One that waits for a batch has not been tried yet.
+        let attempt = attempt + u32::from(status.is_final());
         Settled { status, fire_at, attempt, batch_no, reason }
     }
 }

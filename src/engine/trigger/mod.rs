@@ -3,6 +3,8 @@
 //! `planner` writes rows under the schedule lock, `core` turns the ring, `pools` and `firer` fire,
 //! `hand_over` is the handler that opens batches, `telling` lets owners know.
 
+pub mod acting;
+mod calendars;
 pub mod core;
 pub mod firer;
 mod follow;

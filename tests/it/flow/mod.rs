@@ -3,10 +3,12 @@
 mod backfill;
 mod checks;
 mod children;
+mod clock;
+mod cluster;
 mod crash;
 mod dependencies;
 mod eta;
-mod lease;
+pub(super) mod lease;
 mod ledger;
 mod limits;
 mod lists;
@@ -14,6 +16,7 @@ mod operators;
 mod recovery;
 mod retries;
 mod rules;
+mod schedules;
 mod serving;
 mod triggers;
 
@@ -86,6 +89,11 @@ impl Bench {
         };
         let db = Db::connect(&settings).await.expect("connect");
         db.migrate().await.expect("migrate");
+        Self::of(db, Clock::hand(START), &scratch.url)
+    }
+
+    /// On a database that is migrated.
+    pub(super) fn of(db: Db, clock: Clock, url: &str) -> Self {
         let options = Options {
             max_parallel: 4,
             ageing_ms: 600_000,
@@ -94,8 +102,9 @@ impl Bench {
             log_max_bytes: 100_000,
             park_after: 3,
             drain_ms: 60_000,
+            node: procession::engine::NodeOptions::default(),
         };
-        Self { db, clock: Clock::hand(START), options, url: scratch.url.clone() }
+        Self { db, clock, options, url: url.to_owned() }
     }
 
     /// A new process: a dispatcher with a node of its own.

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-fn numbered(number: &str) -> BatchOrder {
+pub(super) fn numbered(number: &str) -> BatchOrder {
     BatchOrder { batch_no: BatchNo::parse(number).expect("number"), ..order() }
 }
 

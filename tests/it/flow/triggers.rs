@@ -3,11 +3,12 @@
 
 use crate::flow::{Bench, defs, finish, on, on_each_database};
 use procession::domain::batch::BatchStatus;
+use procession::domain::calendar::Calendar;
 use procession::domain::firing::{Firing, FiringStatus, Source, TriggerId};
-use procession::domain::id::{GroupCode, TriggerCode};
+use procession::domain::id::{CalendarCode, GroupCode, TriggerCode};
 use procession::domain::misfire::{Misfire, MisfirePolicy};
 use procession::domain::overlap::Overlap;
-use procession::domain::schedule::{Ending, Schedule, Timing};
+use procession::domain::schedule::{DayRule, Ending, Schedule, Timing};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::domain::trigger::{NOOP, QUEUE_DISPATCHER, TriggerDef};
@@ -450,7 +451,35 @@ async fn what_a_node_leaves_is_fired_on_time(bench: Bench) {
     }
 }
 
+/// The flow begins in August 2024: in October the list of 2025 is asked for, once a month.
+async fn a_calendar_that_ends_is_told_of_once_a_month(bench: Bench) {
+    let mut here = node(&bench).await;
+    let mut calendar = Calendar::bare(CalendarCode::parse("cn").expect("code"));
+    calendar.years = [2024].into();
+    let mut tx = bench.db.begin().await.expect("begin");
+    store::calendar::put(&mut tx, &calendar, bench.clock.now()).await.expect("calendar");
+    tx.commit().await.expect("commit");
+    let rule = DayRule::parse("last working day of month").expect("rule");
+    let at = "18:00:00".parse().expect("time");
+    let timing = Timing {
+        calendar: Some(calendar.code.clone()),
+        ..Timing::plain(Schedule::Rule { rule, at }, chrono_tz::UTC)
+    };
+    add(&bench, &TriggerDef { timing, ..every("MONTH", 1) }).await;
+    let mut told = Vec::new();
+    for _ in 0..13 {
+        here.process.heartbeat().await.expect("heartbeat");
+        beat(&mut here).await;
+        let mails = "SELECT COUNT(*) AS n FROM email_notifications WHERE type = 'calendar_ends'";
+        told.push(bench.number(mails).await);
+        bench.clock.advance(10 * 86_400_000);
+    }
+    // From 1 August in steps of ten days: 10 October is the eighth look.
+    assert_eq!(told, [0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2]);
+}
+
 on_each_database! {
+    a_calendar_that_ends_is_told_of_once_a_month
     the_end_of_a_batch_makes_another_fire_once
     a_fixed_delay_counts_from_the_end
     what_a_node_leaves_is_fired_on_time

@@ -93,6 +93,7 @@ fn full() -> Definition {
     month_end.batch_timeout_sec = Some(7_200);
     month_end.warn_after_sec = Some(3_600);
     month_end.time_zone = Some("Asia/Shanghai".to_owned());
+    month_end.calendar = Some(from_json(json!("中国")));
     month_end.params = vec![ParamDecl::plain("note", HARD)];
     let source = |name: &str| Source {
         name: SourceName::parse(name).expect("source"),
@@ -117,6 +118,7 @@ fn full() -> Definition {
         when: When::Success,
     };
     Definition {
+        schedules: vec![],
         sources: vec![ledger, source("bare")],
         groups: vec![month_end, group("other")],
         jobs: vec![full_job(), big, job("month_end", "LAST"), job("other", "ALONE")],
@@ -125,6 +127,7 @@ fn full() -> Definition {
             "job_code": "LAST", "group": "other", "depends_on": "ALONE", "batch": "month(-1)",
             "when": "n > 0", "missing": "pass", "wait_sec": 60
         }))],
+        calendars: Default::default(),
         shared: from_json(json!({
             "owners": [{"code": "gl", "name": HARD, "email": ["gl@bank.example"]}],
             "pools": [{"name": "ORA_DW", "slots": 4}],

@@ -88,7 +88,7 @@ pub(super) async fn jobs_that_another_group_has_under_the_number_are_named(place
     write_batch(&mut tx, &chain("other", &["C"]), "202407").await.expect("batch");
     write_batch(&mut tx, &chain("month_end", &["A"]), "202408").await.expect("batch");
     let mut taken = async |number: &str, group: &str| -> Vec<String> {
-        let found = store::queue::taken_elsewhere(&mut tx, &no(number), &group_code(group)).await;
+        let found = store::outside::taken_elsewhere(&mut tx, &no(number), &group_code(group)).await;
         found.expect("taken").iter().map(|(job, of)| format!("{job} {of}")).collect()
     };
     assert_eq!(taken("202407", "other").await, ["A month_end", "B month_end"]);

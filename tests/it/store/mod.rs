@@ -9,6 +9,7 @@ mod calendar;
 mod definition;
 mod door;
 mod history;
+mod hosted;
 mod log;
 mod lost;
 mod others;
@@ -16,6 +17,7 @@ mod parallel;
 mod queue;
 mod schema;
 mod secret;
+mod trigger;
 mod version;
 
 use crate::util::{Scratch, with_scratch};
@@ -108,6 +110,12 @@ suite! {
             calendars_are_put_read_and_removed
             calendars_of_a_transaction_that_fails_stay_as_they_were
             a_hand_in_the_tables_is_told_apart;
+        trigger:
+            a_schedule_comes_back_as_it_went_in
+            what_is_due_comes_in_the_order_of_time
+            a_planned_time_has_one_row_and_settles_once
+            the_lock_row_is_held_signed_and_healed
+            an_event_key_is_remembered_for_a_month;
         secret:
             secrets_are_put_listed_and_removed;
         history:
@@ -119,6 +127,12 @@ suite! {
             a_backfill_changes_hands_by_compare_and_set
             a_backfill_is_shown_with_its_batches
             the_batches_of_a_group_stand_with_who_has_them;
+        hosted:
+            a_job_is_given_and_taken_once
+            what_was_not_taken_is_withdrawn
+            a_report_is_written_once_and_only_for_ones_own
+            ones_own_rows_are_not_given
+            nodes_say_what_they_offer_and_how_they_stand;
         others:
             mails_wait_in_the_outbox
             a_lease_is_renewed_and_found

@@ -56,7 +56,7 @@ pub(crate) struct Timing {
 }
 
 /// Upper bounds of the histogram of lateness, in milliseconds.
-const LATENESS: [i64; 6] = [100, 1_000, 5_000, 15_000, 60_000, i64::MAX];
+pub(super) const LATENESS: [i64; 6] = [100, 1_000, 5_000, 15_000, 60_000, i64::MAX];
 
 impl Timing {
     /// Nothing missed, nothing beside, and what runs say of themselves is so.

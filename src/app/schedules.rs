@@ -1,0 +1,100 @@
+//! What the tables know about schedules before they are saved.
+
+use crate::app::App;
+use crate::definition::{Fault, Loaded, Look};
+use crate::domain::batch::{BatchPlan, plan};
+use crate::domain::eta;
+use crate::domain::id::{BatchNo, GroupCode};
+use crate::domain::job::Definition;
+use crate::domain::order::BatchOrder;
+use crate::domain::time::Millis;
+use crate::domain::trigger::TriggerDef;
+use crate::store;
+use anyhow::{Context as _, Result};
+use std::collections::BTreeMap;
+
+impl App {
+    /// The present time by the database's clock, which is the one that schedules fire by.
+    pub async fn server_now(&self) -> Result<Millis> {
+        let mut tx = self.db.read().await?;
+        let asked = self.clock.uptime();
+        let now = tx.server_time().await.context("ask the database for its time")?;
+        if let Some(measured) = self.clock.measure(asked, now.into()) {
+            self.clock.follow(measured.base_ms);
+        }
+        Ok(self.clock.now())
+    }
+
+    /// Everything that is defined, with its schedules.
+    pub async fn definition_with_schedules(&self) -> Result<Definition> {
+        let mut tx = self.db.read().await?;
+        let schedules = store::trigger::all(&mut tx).await?.into_iter().map(|t| t.def).collect();
+        Ok(Definition { schedules, ..store::job::definition(&mut tx).await? })
+    }
+
+    /// How long the next batches of the groups that these schedules open are expected to take,
+    /// milliseconds, as far as history tells.
+    pub async fn expected(
+        &self,
+        defs: &Definition,
+        schedules: &[TriggerDef],
+        now: Millis,
+    ) -> Result<BTreeMap<GroupCode, i64>> {
+        let mut found = BTreeMap::new();
+        for def in schedules {
+            let Some(order) = &def.order else { continue };
+            let order = BatchOrder {
+                batch_no: BatchNo::parse("expected")?,
+                batch_type: order.batch_type.clone(),
+                group: order.group.clone(),
+                business_date: None,
+                params: order.params.clone(),
+            };
+            // What is wrong with the order is said where it is checked.
+            for plan in plan(defs, &order, now).unwrap_or_default() {
+                let group = plan.snapshot.group.code.clone();
+                if !found.contains_key(&group)
+                    && let Some(ms) = self.expected_of(&plan, now).await?
+                {
+                    found.insert(group, ms);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    async fn expected_of(&self, plan: &BatchPlan, now: Millis) -> Result<Option<i64>> {
+        let history = self.history(&plan.snapshot.group.code).await?;
+        let (dag, total) = (plan.snapshot.dag()?, self.config.engine.max_parallel);
+        let forecast = eta::of_plan(plan, &dag, &history, total, now);
+        // Made of guesses alone it is no reason to refuse anything.
+        Ok(forecast.filter(|f| f.assumed.is_empty()).map(|f| f.remaining()))
+    }
+
+    /// Holds the schedules of a file against the calendars, the history and the schedules that are
+    /// stored; gives what is worth a look.
+    ///
+    /// # Errors
+    /// Every fault, at its line.
+    pub async fn look_at_schedules(&self, loaded: &Loaded) -> Result<Vec<Fault>> {
+        if loaded.definition.schedules.is_empty() {
+            return Ok(Vec::new());
+        }
+        let now = self.server_now().await?;
+        let stored = self.definition_with_schedules().await?.schedules;
+        let calendars = self.calendars().await?;
+        let defs = Definition { calendars: calendars.clone(), ..loaded.definition.clone() };
+        let expected = self.expected(&defs, &defs.schedules, now).await?;
+        let look = Look { calendars: Some(&calendars), now, expected: &expected, stored: &stored };
+        Ok(loaded.look_at_schedules(look)?)
+    }
+}
+
+/// Holds the schedules of a file against the present time; calendars are not known here.
+///
+/// # Errors
+/// Every fault, at its line.
+pub fn look_at_schedules(loaded: &Loaded, now: Millis) -> Result<Vec<Fault>> {
+    let look = Look { calendars: None, now, expected: &BTreeMap::new(), stored: &[] };
+    Ok(loaded.look_at_schedules(look)?)
+}

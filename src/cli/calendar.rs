@@ -1,0 +1,313 @@
+//! `calendar import | add | combine | day | list | show | check | export | remove`.
+
+use crate::app::{self, App, Apply, CalendarAct, CalendarChange, EmptyDatabase, MakeCalendar};
+use crate::cli::calendar_args::{CalendarVerb, Head, ImportArgs, SetTo, Why};
+use crate::cli::{
+    BadInput, Ended, Global, batch, calendar_show, calendar_words, out, schedule_words,
+};
+use crate::definition::{CalendarFile, CalendarForm, read_calendar, write_calendar};
+use crate::domain::calendar::{Calendar, Calendars, Combine, Day, How, Origin, Scope, merged};
+use crate::domain::id::CalendarCode;
+use crate::domain::lang::Lang;
+use crate::domain::time::day_in;
+use crate::engine::acting::operator_here;
+use anyhow::{Context as _, Result};
+use chrono::{Datelike as _, NaiveDate};
+use serde_json::json;
+use std::path::Path;
+
+pub(super) async fn calendar(global: &Global, verb: CalendarVerb) -> Result<Ended> {
+    match verb {
+        CalendarVerb::Import(args) => import(global, &args).await,
+        CalendarVerb::Add { code, head, why } => add(global, &code, &head, &why).await,
+        CalendarVerb::Combine { code, all_of, any_of, name, why } => {
+            let (how, members) =
+                if any_of.is_empty() { (How::AllOf, all_of) } else { (How::AnyOf, any_of) };
+            let members = members.iter().map(|m| parse(m)).collect::<Result<_>>()?;
+            combine(global, &code, Combine { how, members }, (name.as_deref(), &why)).await
+        }
+        CalendarVerb::Day { code, date, kind, label, reason } => {
+            set_day(global, &code, date, (kind, label), &reason).await
+        }
+        CalendarVerb::List => list(global).await,
+        CalendarVerb::Show { code, year } => show(global, &code, year).await,
+        CalendarVerb::Check => check(global).await,
+        CalendarVerb::Export { code, output } => export(global, &code, output.as_deref()).await,
+        CalendarVerb::Remove { code, reason } => remove(global, &code, &reason).await,
+    }
+}
+
+fn parse(code: &str) -> Result<CalendarCode> {
+    Ok(CalendarCode::parse(code.trim())?)
+}
+
+/// The day it is on the database's clock, in UTC.
+async fn today(app: &App) -> Result<NaiveDate> {
+    Ok(day_in(batch::server_now(app).await?, chrono_tz::UTC))
+}
+
+async fn change(
+    global: &Global,
+    code: &CalendarCode,
+    make: MakeCalendar<'_>,
+    (action, how, reason): (&str, Apply, Option<&str>),
+) -> Result<CalendarChange> {
+    let app = match how {
+        // A calendar comes before the first definition that names it.
+        Apply::Write => global.open(EmptyDatabase::Prepare).await?,
+        // Asking what would change makes no database.
+        Apply::DryRun => match App::open_if_there(global.config()?).await? {
+            Some(app) => app,
+            None => return app::changed_calendar(&Calendars::default(), code, make),
+        },
+    };
+    batch::server_now(&app).await?;
+    let by = operator_here(&app::whoami());
+    let act = CalendarAct { action, by: &by, reason };
+    let change = app.change_calendar(code, make, how, act).await?;
+    app.close().await;
+    Ok(change)
+}
+
+/// Schedules that have moved with a calendar and are shown; the rest is counted.
+const MOVED_SHOWN: usize = 20;
+
+/// Prints what became of a calendar, and what may surprise.
+fn tell(global: &Global, code: &CalendarCode, change: &CalendarChange, how: Apply) -> Result<()> {
+    for warning in calendar_words::surprises(change, code, global.lang()) {
+        out::note(&warning);
+    }
+    if global.json {
+        let moved: Vec<_> = change.moved.iter().map(|t| &t.def.code).collect();
+        return out::json(&json!({
+            "calendar": code, "applied": how == Apply::Write, "changes": change.difference,
+            "moved_schedules": moved,
+        }));
+    }
+    out::line(&calendar_words::changes(code, change, how, global.lang()));
+    for t in change.moved.iter().take(MOVED_SHOWN) {
+        out::line(&schedule_words::stands(t, global.lang()));
+    }
+    if let Some(more) = change.moved.len().checked_sub(MOVED_SHOWN).filter(|more| *more > 0) {
+        out::line(&format!("… {more} {}", global.lang().pick("more", "条未显示")));
+    }
+    Ok(())
+}
+
+async fn import(global: &Global, args: &ImportArgs) -> Result<Ended> {
+    let file = read(args)?;
+    for warning in &file.warnings {
+        out::note(&format!("warning: {warning}"));
+    }
+    let code = match (&args.code, &file.code) {
+        (Some(code), _) => parse(code)?,
+        (None, Some(code)) => code.clone(),
+        (None, None) => {
+            let said = "the file does not say which calendar it is; add --code CODE";
+            return Err(BadInput(said.to_owned()).into());
+        }
+    };
+    let scope = if args.replace { Scope::Whole } else { Scope::Years };
+    let make = |old: Option<&Calendar>| {
+        if let Some(old) = old.filter(|old| old.combines.is_some() && file.combines.is_none()) {
+            let said = format!(
+                "calendar {} is combined of others; import the days into one of those, or set single \
+                 days: procession calendar day {}",
+                old.code, old.code
+            );
+            return Err(BadInput(said).into());
+        }
+        let mut made = file.calendar(&code, old);
+        made.name = args.head.name.clone().unwrap_or(made.name);
+        made.weekend = args.head.weekend.unwrap_or(made.weekend);
+        Ok(Some(old.map_or_else(|| made.clone(), |old| merged(old, &made, scope))))
+    };
+    let how = if args.dry_run { Apply::DryRun } else { Apply::Write };
+    let act = ("calendar import", how, args.why.reason.as_deref());
+    let change = change(global, &code, &make, act).await?;
+    tell(global, &code, &change, how)?;
+    Ok(Ended::Well)
+}
+
+fn read(args: &ImportArgs) -> Result<CalendarFile> {
+    let path = &args.file;
+    let form = CalendarForm::of(path).ok_or_else(|| {
+        let said = "is of no known form; name it .json, .csv or .ics";
+        BadInput(format!("{}: {said}", path.display()))
+    })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| BadInput(format!("{}: cannot be read: {error}", path.display())))?;
+    let mut file = read_calendar(path, &text, form, &args.years.iter().copied().collect())?;
+    if args.by_hand {
+        file.years.clear();
+        file.days.values_mut().for_each(|day| day.origin = Origin::Hand);
+    }
+    Ok(file)
+}
+
+async fn add(global: &Global, code: &str, head: &Head, why: &Why) -> Result<Ended> {
+    let code = parse(code)?;
+    let make = |old: Option<&Calendar>| {
+        let mut made = old.cloned().unwrap_or_else(|| Calendar::bare(code.clone()));
+        made.name = head.name.clone().unwrap_or(made.name);
+        made.weekend = head.weekend.unwrap_or(made.weekend);
+        Ok(Some(made))
+    };
+    let act = ("calendar add", Apply::Write, why.reason.as_deref());
+    let change = change(global, &code, &make, act).await?;
+    tell(global, &code, &change, Apply::Write)?;
+    Ok(Ended::Well)
+}
+
+async fn combine(
+    global: &Global,
+    code: &str,
+    combine: Combine,
+    (name, why): (Option<&str>, &Why),
+) -> Result<Ended> {
+    let code = parse(code)?;
+    let make = |old: Option<&Calendar>| {
+        if let Some(old) = old.filter(|old| old.combines.is_none()) {
+            let said = format!(
+                "there is a calendar {} with days of its own; give the combined one another code",
+                old.code
+            );
+            return Err(BadInput(said).into());
+        }
+        let mut made = old.cloned().unwrap_or_else(|| Calendar::bare(code.clone()));
+        made.combines = Some(combine.clone());
+        made.name = name.map_or(made.name, str::to_owned);
+        Ok(Some(made))
+    };
+    let act = ("calendar combine", Apply::Write, why.reason.as_deref());
+    let change = change(global, &code, &make, act).await?;
+    tell(global, &code, &change, Apply::Write)?;
+    Ok(Ended::Well)
+}
+
+async fn set_day(
+    global: &Global,
+    code: &str,
+    date: NaiveDate,
+    (kind, label): (SetTo, Option<String>),
+    reason: &str,
+) -> Result<Ended> {
+    let code = parse(code)?;
+    if !(1..=9999).contains(&date.year()) {
+        return Err(BadInput(format!("{date} is outside the years 1 to 9999")).into());
+    }
+    let make = |old: Option<&Calendar>| {
+        let Some(old) = old else {
+            let said = format!(
+                "there is no calendar {code}; import it, or make one to be kept by hand: procession \
+                 calendar add {code}"
+            );
+            return Err(BadInput(said).into());
+        };
+        let mut made = old.clone();
+        match kind.kind() {
+            Some(kind) => {
+                let day = Day { kind, label: label.clone(), origin: Origin::Hand };
+                made.days.insert(date, day);
+            }
+            None if made.days.remove(&date).is_none() => {
+                let said = format!("calendar {code} says nothing of {date} but its weekday");
+                return Err(BadInput(said).into());
+            }
+            None => {}
+        }
+        Ok(Some(made))
+    };
+    let act = ("calendar day", Apply::Write, Some(reason));
+    let change = change(global, &code, &make, act).await?;
+    tell(global, &code, &change, Apply::Write)?;
+    Ok(Ended::Well)
+}
+
+async fn remove(global: &Global, code: &str, reason: &str) -> Result<Ended> {
+    let code = parse(code)?;
+    let known = open(global).await?.calendars().await?;
+    known.get(&code)?;
+    let act = ("calendar remove", Apply::Write, Some(reason));
+    change(global, &code, &|_| Ok(None), act).await?;
+    out::note(&calendar_words::removed(&code, global.lang()));
+    Ok(Ended::Well)
+}
+
+async fn open(global: &Global) -> Result<App> {
+    global.open(EmptyDatabase::Refuse).await
+}
+
+async fn list(global: &Global) -> Result<Ended> {
+    let app = open(global).await?;
+    let (all, used) = (app.calendars().await?, app.calendars_used().await?);
+    if global.json {
+        let of = |c: &Calendar| {
+            let mut document = serde_json::to_value(c)?;
+            document["days"] = json!(c.days.len());
+            document["used_by"] =
+                json!(used.get(&c.code).into_iter().flatten().collect::<Vec<_>>());
+            Ok(document)
+        };
+        let documents: Vec<_> = all.iter().map(of).collect::<Result<_>>()?;
+        out::json(&json!(documents))?;
+    } else {
+        out::line(&calendar_words::list(&all, &used, global.lang()));
+    }
+    app.close().await;
+    Ok(Ended::Well)
+}
+
+async fn show(global: &Global, code: &str, year: Option<i32>) -> Result<Ended> {
+    let code = parse(code)?;
+    let app = open(global).await?;
+    let all = app.calendars().await?;
+    let year = match year {
+        Some(year) => year,
+        None => today(&app).await?.year(),
+    };
+    app.close().await;
+    if global.json {
+        out::json(&calendar_show::as_json(&all, &code, year)?)?;
+    } else {
+        calendar_show::print(&all, &code, year, global.lang())?;
+    }
+    Ok(Ended::Well)
+}
+
+async fn check(global: &Global) -> Result<Ended> {
+    let app = open(global).await?;
+    let today = today(&app).await?;
+    let warnings = app.calendar_warnings(today).await?;
+    app.close().await;
+    if global.json {
+        let of = |w: &crate::domain::calendar::CalendarWarning| json!({"calendar": w.calendar, "lack": w.lack, "said": w.to_string()});
+        out::json(&json!(warnings.iter().map(of).collect::<Vec<_>>()))?;
+    } else if warnings.is_empty() {
+        out::line(calendar_words::nothing_lacks(global.lang()));
+    } else {
+        warnings.iter().for_each(|w| out::line(&w.words(global.lang())));
+    }
+    Ok(if warnings.is_empty() { Ended::Well } else { Ended::Differs })
+}
+
+/// Says which calendars in use end too soon.
+pub(super) async fn warn(app: &App, lang: Lang) -> Result<()> {
+    for warning in app.calendar_warnings(today(app).await?).await? {
+        out::note(&format!("{}{}", lang.pick("warning: ", "警告："), warning.words(lang)));
+    }
+    Ok(())
+}
+
+async fn export(global: &Global, code: &str, output: Option<&Path>) -> Result<Ended> {
+    let app = open(global).await?;
+    let all = app.calendars().await?;
+    app.close().await;
+    let text = write_calendar(all.get(&parse(code)?)?);
+    match output {
+        Some(path) => std::fs::write(path, text)
+            .with_context(|| format!("write the calendar to {}", path.display()))?,
+        None => out::line(text.trim_end()),
+    }
+    Ok(Ended::Well)
+}

@@ -1,0 +1,226 @@
+//! `calendar show`: a year as it hangs on the wall, and the days that differ from their weekday.
+
+use crate::cli::{calendar_words, out};
+use crate::domain::batch_no::{Period, PeriodKind};
+use crate::domain::calendar::{Basis, CalendarError, Calendars, Certainty, DayLook, Working};
+use crate::domain::id::CalendarCode;
+use crate::domain::lang::Lang;
+use anyhow::{Context as _, Result};
+use chrono::{Datelike as _, NaiveDate, Weekday};
+use console::{measure_text_width, pad_str};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Months side by side.
+const ACROSS: usize = 3;
+/// Width of a month: seven days of four columns.
+const WIDTH: usize = 28;
+/// Between two months.
+const GAP: &str = "   ";
+
+/// How a day looks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Worked,
+    Weekend,
+    Holiday,
+    MadeUp,
+}
+
+impl Mark {
+    fn of(date: NaiveDate, look: &DayLook, all: &Calendars) -> Self {
+        let is_weekend = all.get(&look.by).is_ok_and(|c| match c.combines {
+            // A combined calendar has no weekend of its own.
+            Some(_) => matches!(date.weekday(), Weekday::Sat | Weekday::Sun),
+            None => c.weekend.has_day_of(date),
+        });
+        match (look.working, &look.basis) {
+            (Working::Working, Basis::Listed(_)) if is_weekend => Self::MadeUp,
+            (Working::Working, _) => Self::Worked,
+            (Working::Off, Basis::Listed(_)) => Self::Holiday,
+            (Working::Off, Basis::Weekday | Basis::Assumed) => Self::Weekend,
+        }
+    }
+
+    fn sign(self) -> char {
+        match self {
+            Self::Worked => ' ',
+            Self::Weekend => '.',
+            Self::Holiday => '*',
+            Self::MadeUp => '+',
+        }
+    }
+
+    fn colour(self) -> Option<u8> {
+        match self {
+            Self::Worked => None,
+            Self::Weekend => Some(90),
+            Self::Holiday => Some(31),
+            Self::MadeUp => Some(33),
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Worked => "working",
+            Self::Weekend => "weekend",
+            Self::Holiday => "holiday",
+            Self::MadeUp => "made_up",
+        }
+    }
+}
+
+type Looks = BTreeMap<NaiveDate, DayLook>;
+
+fn year_of(year: i32) -> Result<Period> {
+    let first = NaiveDate::from_ymd_opt(year, 1, 1);
+    let period = first.and_then(|day| Period::containing(PeriodKind::Year, day));
+    period.context("a year that the arguments let through")
+}
+
+fn looks(all: &Calendars, code: &CalendarCode, year: Period) -> Result<Looks, CalendarError> {
+    let days = year.first_day().iter_days().take_while(|day| *day <= year.last_day());
+    days.map(|day| Ok((day, all.look(code, day)?))).collect()
+}
+
+/// The year for scripts: every day that is not as its weekday says, and the counts.
+pub(super) fn as_json(all: &Calendars, code: &CalendarCode, year: i32) -> Result<Value> {
+    let period = year_of(year)?;
+    let looks = looks(all, code, period)?;
+    let days = looks.iter().map(|(date, look)| {
+        json!({
+            "date": date, "working": look.working == Working::Working, "basis": look.basis,
+            "mark": Mark::of(*date, look, all).word(), "by": look.by,
+        })
+    });
+    let months = period.months().into_iter().map(|month| {
+        let at = |n| all.nth_working_day(code, month, n).map(|nth| nth.map(|nth| nth.date));
+        Ok(json!({
+            "month": month.batch_no(), "working_days": worked(&looks, month),
+            "first_working_day": at(1)?, "last_working_day": at(-1)?,
+        }))
+    });
+    let assumed = !all.missing_years(code, year..=year)?.is_empty();
+    Ok(json!({
+        "calendar": code, "year": year, "assumed": assumed, "working_days": worked(&looks, period),
+        "months": months.collect::<Result<Vec<_>, CalendarError>>()?,
+        "days": days.collect::<Vec<_>>(),
+    }))
+}
+
+fn worked(looks: &Looks, period: Period) -> usize {
+    let within = looks.range(period.first_day()..=period.last_day());
+    within.filter(|(_, look)| look.working == Working::Working).count()
+}
+
+/// The year for people.
+pub(super) fn print(all: &Calendars, code: &CalendarCode, year: i32, lang: Lang) -> Result<()> {
+    let period = year_of(year)?;
+    let looks = looks(all, code, period)?;
+    let name = &all.get(code)?.name;
+    let count = worked(&looks, period);
+    out::line(&match lang {
+        Lang::En => format!("{code} {name} {year}: {}", out::count(count, "working day")),
+        Lang::Zh => format!("{code} {name} {year}：{count} 个工作日"),
+    });
+    let ink = if out::may_colour() { Ink::Colour } else { Ink::Plain };
+    let months: Vec<Vec<String>> =
+        period.months().into_iter().map(|m| month(m, &looks, all, (lang, ink))).collect();
+    for row in months.chunks(ACROSS) {
+        let lines = row.iter().map(Vec::len).max().unwrap_or_default();
+        for at in 0..lines {
+            let cells = row.iter().map(|m| {
+                let cell = m.get(at).map_or("", String::as_str);
+                pad_str(cell, WIDTH, console::Alignment::Left, None).into_owned()
+            });
+            out::painted(cells.collect::<Vec<_>>().join(GAP).trim_end());
+        }
+    }
+    out::line(match lang {
+        Lang::En => "  . weekend   * holiday   + worked weekend day",
+        Lang::Zh => "  . 周末   * 节假日   + 调休上班",
+    });
+    for run in runs(&looks, all, lang) {
+        out::line(&run);
+    }
+    if looks.values().any(|look| look.certainty() == Certainty::Assumed) {
+        out::note(&match lang {
+            Lang::En => format!(
+                "warning: calendar {code} has no days for {year}: weekends are taken for days off and \
+                 holidays are not known; import them: procession calendar import FILE"
+            ),
+            Lang::Zh => format!(
+                "警告：日历 {code} 没有 {year} 年的节假日，只按周末判断；请导入：procession calendar \
+                 import 文件"
+            ),
+        });
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ink {
+    Colour,
+    Plain,
+}
+
+/// A month: its name, the days of the week, and its weeks.
+fn month(period: Period, looks: &Looks, all: &Calendars, (lang, ink): (Lang, Ink)) -> Vec<String> {
+    let first = period.first_day();
+    let title = format!("{} ({})", first.format("%Y-%m"), worked(looks, period));
+    let width = measure_text_width(&title);
+    let mut lines = vec![format!("{}{title}", " ".repeat((WIDTH - width) / 2))];
+    let week = [
+        Weekday::Mon,
+        Weekday::Tue,
+        Weekday::Wed,
+        Weekday::Thu,
+        Weekday::Fri,
+        Weekday::Sat,
+        Weekday::Sun,
+    ];
+    let head = week.map(|day| format!(" {} ", calendar_words::weekday(day, lang)));
+    lines.push(head.concat());
+    let mut line = " ".repeat(4 * first.weekday().num_days_from_monday() as usize);
+    for (date, look) in looks.range(first..=period.last_day()) {
+        let mark = Mark::of(*date, look, all);
+        let cell = format!("{:>3}{}", date.day(), mark.sign());
+        line.push_str(&match mark.colour().filter(|_| ink == Ink::Colour) {
+            Some(colour) => format!("\u{1b}[{colour}m{cell}\u{1b}[0m"),
+            None => cell,
+        });
+        if date.weekday() == Weekday::Sun {
+            lines.push(std::mem::take(&mut line));
+        }
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+/// The listed days, those in a row with one name as one line.
+fn runs(looks: &Looks, all: &Calendars, lang: Lang) -> Vec<String> {
+    let mut found: Vec<(NaiveDate, NaiveDate, Mark, String)> = Vec::new();
+    for (date, look) in looks {
+        let Basis::Listed(label) = &look.basis else { continue };
+        let (mark, label) = (Mark::of(*date, look, all), label.clone().unwrap_or_default());
+        match found.last_mut() {
+            Some((_, last, kind, name))
+                if last.succ_opt() == Some(*date) && *kind == mark && *name == label =>
+            {
+                *last = *date;
+            }
+            Some(_) | None => found.push((*date, *date, mark, label)),
+        }
+    }
+    let line = |(from, to, mark, label): (NaiveDate, NaiveDate, Mark, String)| {
+        let kind = match mark {
+            Mark::Holiday | Mark::Weekend => lang.pick("off ", "休"),
+            Mark::MadeUp | Mark::Worked => lang.pick("work", "班"),
+        };
+        let end = if from == to { " ".repeat(9) } else { format!(" .. {}", to.format("%m-%d")) };
+        format!("  {from}{end}  {kind}  {label}").trim_end().to_owned()
+    };
+    found.into_iter().map(line).collect()
+}

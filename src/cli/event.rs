@@ -1,0 +1,90 @@
+//! `event send`: fires the schedules that wait for an event.
+
+use crate::cli::define::remark;
+use crate::cli::schedule_act::{Desk, GivenArgs};
+use crate::cli::{BadInput, Ended, Global, out};
+use crate::domain::lang::Lang;
+use crate::engine::trigger::acting::{self, Event, Fired};
+use crate::store::event_key::KEY_MAX;
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+/// Verbs of `event`.
+#[derive(Subcommand)]
+pub(super) enum EventVerb {
+    /// Fire every schedule that waits for this event
+    Send(SendArgs),
+}
+
+/// Arguments of `send`.
+#[derive(Args)]
+pub(super) struct SendArgs {
+    /// Name of the event
+    name: String,
+    #[command(flatten)]
+    given: GivenArgs,
+    /// The same event under the same key fires once, however often it is sent within a month
+    #[arg(long)]
+    key: Option<String>,
+    /// Why; stored in the audit log
+    #[arg(long, value_parser = remark)]
+    reason: Option<String>,
+}
+
+pub(super) async fn event(global: &Global, verb: &EventVerb) -> Result<Ended> {
+    let EventVerb::Send(args) = verb;
+    let given = args.given.read()?;
+    let fits = |key: &str| {
+        let length = key.chars().count();
+        (1..=KEY_MAX).contains(&length) && !key.contains(char::is_control)
+    };
+    if args.key.as_deref().is_some_and(|key| !fits(key)) {
+        let said = format!("--key: write 1 to {KEY_MAX} characters on one line");
+        return Err(BadInput(said).into());
+    }
+    let desk = Desk::open(global).await?;
+    let deed = desk.deed(args.reason.as_deref());
+    let event = acting::event(&desk.app.db, &args.name, &given, args.key.as_deref(), deed).await?;
+    desk.app.close().await;
+    let fired = match &event {
+        Event::Before(at) => return before(global, args, &at.to_string()),
+        Event::Fired(fired) => fired,
+    };
+    if global.json {
+        let all: Vec<_> = fired
+            .iter()
+            .map(|f| {
+                json!({"schedule": f.code, "planned_at": f.planned.to_string(), "left_out": f.left_out})
+            })
+            .collect();
+        return out::json(&json!({"event": args.name, "fired": all})).map(|()| Ended::Well);
+    }
+    fired.iter().for_each(|f| out::line(&words(f, global.lang())));
+    Ok(Ended::Well)
+}
+
+fn words(fired: &Fired, lang: Lang) -> String {
+    let (code, at) = (&fired.code, fired.planned);
+    match (&fired.left_out, lang) {
+        (None, Lang::En) => format!("{code}: fires now ({at})"),
+        (None, Lang::Zh) => format!("{code}：立即触发（{at}）"),
+        (Some(why), Lang::En) => format!("{code}: left out ({at}): {why}"),
+        (Some(why), Lang::Zh) => format!("{code}：不触发（{at}）：{why}"),
+    }
+}
+
+fn before(global: &Global, args: &SendArgs, at: &str) -> Result<Ended> {
+    let key = args.key.as_deref().unwrap_or_default();
+    if global.json {
+        let said = json!({"event": args.name, "key": key, "sent_before": at, "fired": []});
+        return out::json(&said).map(|()| Ended::Well);
+    }
+    out::line(&match global.lang() {
+        Lang::En => {
+            format!("event {} was sent under key {key} before ({at}); nothing fires", args.name)
+        }
+        Lang::Zh => format!("事件 {} 的键 {key} 此前已发送（{at}），不再触发", args.name),
+    });
+    Ok(Ended::Well)
+}

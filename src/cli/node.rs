@@ -1,0 +1,237 @@
+//! `node list | drain | undrain`: the processes that share a database, and whether they take new work.
+
+use crate::app::{self, App, EmptyDatabase};
+use crate::cli::batch::server_now;
+use crate::cli::{BadInput, Ended, Global, out};
+use crate::domain::id::NodeId;
+use crate::domain::lang::Lang;
+use crate::domain::place::Role;
+use crate::domain::text::{MESSAGE_MAX, storable};
+use crate::domain::time::{Millis, span_words};
+use crate::engine::acting::operator_here;
+use crate::store::audit::Entry;
+use crate::store::node::{Member, Stay};
+use crate::store::{self, audit};
+use anyhow::{Context as _, Result};
+use clap::Subcommand;
+use serde_json::json;
+use std::collections::HashMap;
+
+/// Verbs of `node`.
+#[derive(Subcommand)]
+pub(super) enum NodeVerb {
+    /// The processes that live: what they are for, what they run
+    List {
+        /// Those that ended within the last day as well
+        #[arg(long)]
+        all: bool,
+    },
+    /// Let a node take nothing new: no batches, no jobs; what it has goes on
+    Drain {
+        /// Its name, or how its id begins
+        node: String,
+        /// Why; kept in the audit log
+        #[arg(long)]
+        reason: String,
+    },
+    /// Let a node take new work again
+    Undrain {
+        /// Its name, or how its id begins
+        node: String,
+        /// Why; kept in the audit log
+        #[arg(long)]
+        reason: String,
+    },
+}
+
+/// How long a node that has ended is listed with --all.
+const ENDED_MS: i64 = 24 * 3_600_000;
+
+pub(super) async fn node(global: &Global, verb: NodeVerb) -> Result<Ended> {
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    match verb {
+        NodeVerb::List { all } => list(global, &app, if all { ENDED_MS } else { 0 }).await?,
+        NodeVerb::Drain { node, reason } => {
+            set(global, &app, &node, (Stay::Leaves, &reason)).await?;
+        }
+        NodeVerb::Undrain { node, reason } => {
+            set(global, &app, &node, (Stay::Stays, &reason)).await?;
+        }
+    }
+    app.close().await;
+    Ok(Ended::Well)
+}
+
+async fn list(global: &Global, app: &App, back_ms: i64) -> Result<()> {
+    let now = server_now(app).await?;
+    let mut tx = app.db.read().await?;
+    let members = store::node::members(&mut tx, now.plus(-back_ms)).await?;
+    let mut batches = HashMap::new();
+    for member in &members {
+        let id = &member.node.node_id;
+        batches.insert(id.clone(), store::batch::of_owner(&mut tx, id).await?.len());
+    }
+    drop(tx);
+    let has = |m: &Member| batches.get(&m.node.node_id).copied().unwrap_or_default();
+    if global.json {
+        let all: Vec<_> =
+            members.iter().map(|m| as_json(m, has(m), is_double(m, &members, now), now)).collect();
+        return out::json(&json!(all));
+    }
+    let lang = global.lang();
+    if members.is_empty() {
+        out::line(lang.pick("No process lives", "没有存活的进程"));
+        return Ok(());
+    }
+    let rows = members.iter().map(|m| row(m, has(m), now)).collect();
+    let header = match lang {
+        Lang::En => [
+            "NODE", "LIFE", "ID", "WHERE", "ROLES", "LABELS", "RUNS", "BATCHES", "HEARD", "LEASE",
+            "SKEW", "STATE", "VERSION",
+        ],
+        Lang::Zh => [
+            "节点",
+            "第几次",
+            "标识",
+            "位置",
+            "角色",
+            "标签",
+            "运行",
+            "批次",
+            "心跳",
+            "租约",
+            "时差",
+            "状态",
+            "版本",
+        ],
+    };
+    out::line(&out::table(&header, rows));
+    for member in members.iter().filter(|m| is_double(m, &members, now)) {
+        let (name, id) = (&member.offer.name, short(&member.node.node_id));
+        out::note(&match lang {
+            Lang::En => format!(
+                "node {name} (id {id}): another living process has the same name; give each its own: \
+                 serve --name NAME"
+            ),
+            Lang::Zh => {
+                format!("节点 {name}(标识 {id}):另有存活进程同名;请分别命名:serve --name 名称")
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Whether another living process that serves has the same name.
+fn is_double(member: &Member, all: &[Member], now: Millis) -> bool {
+    let serves = |m: &Member| m.node.lease_until > now && !m.offer.roles.is_empty();
+    let same = |m: &&Member| {
+        m.offer.name == member.offer.name && m.node.node_id != member.node.node_id && serves(m)
+    };
+    serves(member) && all.iter().find(same).is_some()
+}
+
+fn short(id: &NodeId) -> &str {
+    id.0.split('-').next().unwrap_or_default()
+}
+
+fn state(member: &Member, now: Millis) -> &'static str {
+    match (member.node.lease_until > now, member.is_draining) {
+        (false, _) => "dead",
+        (true, true) => "draining",
+        (true, false) => "alive",
+    }
+}
+
+fn roles(member: &Member) -> Vec<&'static str> {
+    member.offer.roles.iter().copied().map(Role::as_str).collect()
+}
+
+fn row(member: &Member, batches: usize, now: Millis) -> Vec<String> {
+    let left = member.node.lease_until.since(now);
+    let roles = match roles(member) {
+        none if none.is_empty() => "run".to_owned(),
+        some => some.join(","),
+    };
+    vec![
+        member.offer.name.clone(),
+        member.offer.incarnation.to_string(),
+        short(&member.node.node_id).to_owned(),
+        format!("{}/{}", member.node.host, member.node.pid),
+        roles,
+        member.offer.labels.join(","),
+        format!("{}/{}", member.said.running, member.offer.max_parallel),
+        batches.to_string(),
+        span_words(now.since(member.heartbeat_at).max(0)),
+        if left > 0 { span_words(left) } else { "-".to_owned() },
+        format!("{} ms", member.said.skew_ms),
+        state(member, now).to_owned(),
+        member.version.clone(),
+    ]
+}
+
+fn as_json(member: &Member, batches: usize, is_double: bool, now: Millis) -> serde_json::Value {
+    json!({
+        "name": member.offer.name,
+        "incarnation": member.offer.incarnation,
+        "id": member.node.node_id,
+        "host": member.node.host,
+        "pid": member.node.pid,
+        "roles": roles(member),
+        "labels": member.offer.labels,
+        "running": member.said.running,
+        "max_parallel": member.offer.max_parallel,
+        "batches": batches,
+        "started_at": member.started_at.to_string(),
+        "heartbeat_at": member.heartbeat_at.to_string(),
+        "heartbeat_age_ms": now.since(member.heartbeat_at),
+        "lease_left_ms": member.node.lease_until.since(now).max(0),
+        "skew_ms": member.said.skew_ms,
+        "state": state(member, now),
+        "same_name": is_double,
+        "address": member.offer.address,
+        "version": member.version,
+    })
+}
+
+/// Marks a node; it hears of it with its next heartbeat, others at once.
+async fn set(global: &Global, app: &App, which: &str, (stay, reason): (Stay, &str)) -> Result<()> {
+    let now = server_now(app).await?;
+    let mut tx = app.db.begin().await?;
+    let members = store::node::members(&mut tx, now).await?;
+    let named = |m: &&Member| m.offer.name == which || m.node.node_id.0.starts_with(which);
+    let serves = |m: &&Member| !m.offer.roles.is_empty();
+    let found: Vec<&Member> = members.iter().filter(named).filter(serves).collect();
+    let [member] = found[..] else {
+        let said = match found.len() {
+            0 => format!("no living node that serves is called {which}, and no id begins so"),
+            many => format!("{many} living nodes are called {which}; give the id of one"),
+        };
+        return Err(BadInput(format!("{said}; procession node list shows them")).into());
+    };
+    store::node::set_draining(&mut tx, &member.node.node_id, stay).await?;
+    let action = match stay {
+        Stay::Leaves => "node_drain",
+        Stay::Stays => "node_undrain",
+    };
+    let entry = Entry {
+        action: action.to_owned(),
+        group: None,
+        batch: None,
+        job: None,
+        detail: Some(json!({"node": member.offer.name, "id": member.node.node_id})),
+        reason: Some(storable(reason.as_bytes(), MESSAGE_MAX)),
+    };
+    let by = operator_here(&app::whoami());
+    audit::record(&mut tx, &by, &[entry], now).await?;
+    tx.commit().await.context("mark the node")?;
+    let (name, id) = (&member.offer.name, short(&member.node.node_id));
+    out::note(&match (stay, global.lang()) {
+        (Stay::Leaves, Lang::En) => {
+            format!("node {name} ({id}) takes nothing new; what it has goes on")
+        }
+        (Stay::Leaves, Lang::Zh) => format!("节点 {name}({id})不再接受新工作;已有的继续"),
+        (Stay::Stays, Lang::En) => format!("node {name} ({id}) takes new work again"),
+        (Stay::Stays, Lang::Zh) => format!("节点 {name}({id})恢复接受新工作"),
+    });
+    Ok(())
+}

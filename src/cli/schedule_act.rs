@@ -1,0 +1,258 @@
+//! `schedule add | edit | pause | resume | remove | fire-now | skip-next`.
+
+use crate::app::{App, EmptyDatabase, whoami};
+use crate::cli::define::remark;
+use crate::cli::schedule_args::{CLEARED, OrderFlags, TimingFlags, clear, pairs};
+use crate::cli::{Ended, Global, batch, out, schedule_words};
+use crate::domain::batch::zone_of;
+use crate::domain::id::{BatchNo, TriggerCode};
+use crate::domain::job::{Definition, Group};
+use crate::domain::lang::Lang;
+use crate::domain::trigger::{Given, Trigger, TriggerDef, TriggerWords};
+use crate::engine::acting::operator_here;
+use crate::engine::trigger::acting::{self, Deed, FROM_FILE, Stands};
+use crate::store::audit::Operator;
+use anyhow::Result;
+use chrono::NaiveDate;
+use chrono_tz::Tz;
+use clap::Args;
+use serde_json::json;
+
+/// Arguments of `add`.
+#[derive(Args)]
+pub(super) struct AddArgs {
+    /// Code of the schedule; unique
+    code: String,
+    #[command(flatten)]
+    timing: TimingFlags,
+    #[command(flatten)]
+    order: OrderFlags,
+    /// Why; stored in the audit log
+    #[arg(long, value_parser = remark)]
+    reason: Option<String>,
+}
+
+/// Arguments of `edit`.
+#[derive(Args)]
+pub(super) struct EditArgs {
+    /// Code of the schedule
+    code: String,
+    #[command(flatten)]
+    timing: TimingFlags,
+    #[command(flatten)]
+    order: OrderFlags,
+    /// Take these away
+    #[arg(long, value_delimiter = ',', value_name = "KEY", value_parser = CLEARED)]
+    clear: Vec<String>,
+    /// Why; stored in the audit log
+    #[arg(long, value_parser = remark)]
+    reason: String,
+}
+
+/// A schedule, and why.
+#[derive(Args)]
+pub(super) struct WhyArgs {
+    /// Code of the schedule
+    code: String,
+    /// Why; stored in the audit log
+    #[arg(long, value_parser = remark)]
+    reason: String,
+}
+
+/// What a firing gives by itself.
+#[derive(Args)]
+pub(super) struct GivenArgs {
+    /// Batch number in place of the schedule's
+    #[arg(long)]
+    batch_no: Option<String>,
+    /// Accounting day, YYYY-MM-DD
+    #[arg(long)]
+    business_date: Option<NaiveDate>,
+    /// Parameter of this firing, NAME=VALUE; wins over the schedule's
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    params: Vec<String>,
+}
+
+/// Arguments of `fire-now`.
+#[derive(Args)]
+pub(super) struct FireArgs {
+    /// Code of the schedule
+    code: String,
+    #[command(flatten)]
+    given: GivenArgs,
+    /// Why; stored in the audit log
+    #[arg(long, value_parser = remark)]
+    reason: String,
+}
+
+impl GivenArgs {
+    pub(super) fn read(&self) -> Result<Given> {
+        Ok(Given {
+            batch_no: self.batch_no.as_deref().map(BatchNo::parse).transpose()?,
+            business_date: self.business_date,
+            params: pairs(&self.params)?,
+        })
+    }
+}
+
+/// Who acts, in an open database.
+pub(super) struct Desk {
+    pub(super) app: App,
+    by: Operator,
+    now: crate::domain::time::Millis,
+}
+
+impl Desk {
+    pub(super) async fn open(global: &Global) -> Result<Self> {
+        let app = global.open(EmptyDatabase::Refuse).await?;
+        let now = batch::server_now(&app).await?;
+        Ok(Self { app, by: operator_here(&whoami()), now })
+    }
+
+    pub(super) fn deed<'a>(&'a self, reason: Option<&'a str>) -> Deed<'a> {
+        Deed { by: &self.by, reason, now: self.now }
+    }
+}
+
+pub(super) async fn add(global: &Global, args: &AddArgs) -> Result<Ended> {
+    let words = TriggerWords { code: args.code.clone(), ..TriggerWords::default() };
+    let words = args.order.over(words)?;
+    let words = TriggerWords { timing: args.timing.over(words.timing.clone())?, ..words };
+    let desk = Desk::open(global).await?;
+    let defs = desk.app.definition().await?;
+    let zone = zone(&words, &defs);
+    let def = words.read(Some(zone))?;
+    let expected = desk.app.expected(&defs, std::slice::from_ref(&def), desk.now).await?;
+    let deed = desk.deed(args.reason.as_deref());
+    let stands = acting::add(&desk.app.db, &def, &expected, deed).await?;
+    desk.app.close().await;
+    said(global, &stands)
+}
+
+/// The zone of the first of the groups that it opens.
+fn zone(words: &TriggerWords, defs: &Definition) -> Tz {
+    let opens = |g: &&Group| words.opens(&g.code, g.batch_type.as_deref());
+    let group = defs.groups.iter().find(opens);
+    group.and_then(|g| zone_of(g).ok()).unwrap_or(Tz::UTC)
+}
+
+pub(super) async fn edit(global: &Global, args: &EditArgs) -> Result<Ended> {
+    let code = TriggerCode::parse(&args.code)?;
+    let desk = Desk::open(global).await?;
+    let change = |def: TriggerDef| -> Result<TriggerDef> {
+        let zone = def.timing.zone;
+        let mut words: TriggerWords = def.into();
+        for key in &args.clear {
+            words = clear(words, key);
+        }
+        let words = args.order.over(words)?;
+        let words = TriggerWords { timing: args.timing.over(words.timing.clone())?, ..words };
+        Ok(words.read(Some(zone))?)
+    };
+    // What the change comes to is worked out twice: here to see how long its batches take, and once
+    // more under the lock.
+    let was = {
+        let mut tx = desk.app.db.read().await?;
+        acting::found(&mut tx, &code).await?
+    };
+    let defs = desk.app.definition().await?;
+    let expected = desk.app.expected(&defs, &[change(was.def.clone())?], desk.now).await?;
+    let deed = desk.deed(Some(&args.reason));
+    let stands = acting::edit(&desk.app.db, &code, &change, &expected, deed).await?;
+    desk.app.close().await;
+    from_file(&stands.trigger, global.lang());
+    said(global, &stands)
+}
+
+/// A file would bring back what a command changes.
+fn from_file(t: &Trigger, lang: Lang) {
+    if t.origin == FROM_FILE {
+        out::note(lang.pick(
+            "note: it is defined in a file; change it there too, or the next apply brings it back",
+            "注意：该调度来自定义文件；请同时修改文件，否则下次 apply 会恢复",
+        ));
+    }
+}
+
+pub(super) async fn pause(global: &Global, args: &WhyArgs) -> Result<Ended> {
+    let (desk, code) = (Desk::open(global).await?, TriggerCode::parse(&args.code)?);
+    let stands = acting::pause(&desk.app.db, &code, desk.deed(Some(&args.reason))).await?;
+    desk.app.close().await;
+    said(global, &stands)
+}
+
+pub(super) async fn resume(global: &Global, args: &WhyArgs) -> Result<Ended> {
+    let (desk, code) = (Desk::open(global).await?, TriggerCode::parse(&args.code)?);
+    let stands = acting::resume(&desk.app.db, &code, desk.deed(Some(&args.reason))).await?;
+    desk.app.close().await;
+    if !global.json {
+        out::note(global.lang().pick(
+            "what fell due while it was paused does not fire; procession schedule fire-now does",
+            "暂停期间到期的不会补触发；需要时用 procession schedule fire-now",
+        ));
+    }
+    said(global, &stands)
+}
+
+pub(super) async fn remove(global: &Global, args: &WhyArgs) -> Result<Ended> {
+    let (desk, code) = (Desk::open(global).await?, TriggerCode::parse(&args.code)?);
+    let was = acting::remove(&desk.app.db, &code, desk.deed(Some(&args.reason))).await?;
+    desk.app.close().await;
+    from_file(&was, global.lang());
+    if global.json {
+        return out::json(&json!({"removed": code})).map(|()| Ended::Well);
+    }
+    out::line(&format!("{code}: {}", global.lang().pick("removed", "已删除")));
+    Ok(Ended::Well)
+}
+
+pub(super) async fn fire_now(global: &Global, args: &FireArgs) -> Result<Ended> {
+    let (given, code) = (args.given.read()?, TriggerCode::parse(&args.code)?);
+    let desk = Desk::open(global).await?;
+    let fired =
+        acting::fire_now(&desk.app.db, &code, &given, desk.deed(Some(&args.reason))).await?;
+    desk.app.close().await;
+    if global.json {
+        let planned = fired.planned.to_string();
+        return out::json(&json!({"schedule": code, "planned_at": planned})).map(|()| Ended::Well);
+    }
+    out::line(&match global.lang() {
+        Lang::En => format!(
+            "{code}: fires now ({}), by a process that serves; what became of it: procession schedule \
+             firings {code}",
+            fired.planned
+        ),
+        Lang::Zh => format!(
+            "{code}：立即触发（{}），由 serve 进程执行；结果见：procession schedule firings {code}",
+            fired.planned
+        ),
+    });
+    Ok(Ended::Well)
+}
+
+pub(super) async fn skip_next(global: &Global, args: &WhyArgs) -> Result<Ended> {
+    let (desk, code) = (Desk::open(global).await?, TriggerCode::parse(&args.code)?);
+    let deed = desk.deed(Some(&args.reason));
+    let (skipped, stands) = acting::skip_next(&desk.app.db, &code, deed).await?;
+    desk.app.close().await;
+    if !global.json {
+        let at = schedule_words::local(skipped.planned, stands.trigger.def.timing.zone);
+        out::line(&format!("{code}: {} {at}", global.lang().pick("left out:", "跳过：")));
+    }
+    said(global, &stands)
+}
+
+fn said(global: &Global, stands: &Stands) -> Result<Ended> {
+    for warning in &stands.warnings {
+        out::note(&format!("warning: {warning}"));
+    }
+    if global.json {
+        return out::json(&schedule_words::as_json(&stands.trigger, None)?).map(|()| Ended::Well);
+    }
+    out::line(&schedule_words::stands(&stands.trigger, global.lang()));
+    if let Some(next) = stands.next.as_ref().filter(|next| !next.why.is_empty()) {
+        let why: Vec<String> = next.why.iter().map(|why| why.words(global.lang())).collect();
+        out::line(&format!("  {}", why.join("; ")));
+    }
+    Ok(Ended::Well)
+}

@@ -1,0 +1,225 @@
+//! Schedules and their firings as people and scripts read them.
+
+use crate::cli::out;
+use crate::domain::firing::{Firing, TriggerId};
+use crate::domain::lang::Lang;
+use crate::domain::schedule::{Ending, Schedule, Timing, TimingWords};
+use crate::domain::time::{Millis, span_words};
+use crate::domain::trigger::{NOOP, Trigger, TriggerDef, TriggerStatus};
+use anyhow::Result;
+use chrono_tz::Tz;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// Local time and offset: `2026-12-31 18:00:00 +08:00`.
+pub(super) fn local(at: Millis, zone: Tz) -> String {
+    let local = at.to_utc().with_timezone(&zone);
+    let form = if at.0.rem_euclid(1_000) == 0 {
+        "%Y-%m-%d %H:%M:%S %:z"
+    } else {
+        "%Y-%m-%d %H:%M:%S%.3f %:z"
+    };
+    local.format(form).to_string()
+}
+
+fn opt_local(at: Option<Millis>, zone: Tz) -> String {
+    at.map_or_else(|| "-".to_owned(), |at| local(at, zone))
+}
+
+/// When it fires, in a few words.
+pub(super) fn when(timing: &Timing, lang: Lang) -> String {
+    let words = TimingWords::from(timing.clone());
+    match &timing.schedule {
+        Schedule::Cron(cron) => cron.to_string(),
+        Schedule::FixedRate { every_sec } => {
+            format!("{} {}", lang.pick("every", "每"), span_words(every_sec * 1_000))
+        }
+        Schedule::FixedDelay { every_sec } => {
+            let span = span_words(every_sec * 1_000);
+            match lang {
+                Lang::En => format!("{span} after the last"),
+                Lang::Zh => format!("上次结束后 {span}"),
+            }
+        }
+        Schedule::Once { .. } => {
+            format!("{} {}", lang.pick("once at", "一次："), words.once_at.unwrap_or_default())
+        }
+        Schedule::Rule { .. } => {
+            format!("{}, {}", words.rule.unwrap_or_default(), words.at.unwrap_or_default())
+        }
+        Schedule::Event { name } => format!("{} {name}", lang.pick("event", "事件")),
+        Schedule::Manual => lang.pick("by hand", "手动").to_owned(),
+        Schedule::After { group, on } => {
+            let ends = match on {
+                Ending::Success => lang.pick("", "（成功）"),
+                Ending::End => lang.pick(" (any end)", "（任何结束）"),
+            };
+            format!("{} {group}{ends}", lang.pick("after", "之后："))
+        }
+    }
+}
+
+/// What it opens.
+fn opens(def: &TriggerDef) -> String {
+    let Some(order) = &def.order else { return NOOP.to_owned() };
+    let what = match (&order.group, &order.batch_type) {
+        (Some(group), _) => group.to_string(),
+        (None, Some(ty)) => format!("type {ty}"),
+        (None, None) => "-".to_owned(),
+    };
+    format!("{what} {}", order.batch_no)
+}
+
+/// Why it has no next time, or what was wrong with its last.
+fn why(t: &Trigger, last: Option<&Firing>, lang: Lang) -> String {
+    if let Some(reason) = &t.reason {
+        return reason.clone();
+    }
+    let waits = match (&t.def.timing.schedule, t.next_time) {
+        (Schedule::Event { .. }, _) => lang.pick("waits for its event", "等待事件"),
+        (Schedule::Manual, _) => lang.pick("fires by hand", "手动触发"),
+        (Schedule::After { .. }, _) => {
+            lang.pick("waits for a batch of that group", "等待该组的批次结束")
+        }
+        (Schedule::FixedDelay { .. }, None) => {
+            lang.pick("waits for its batch to end", "等待其批次结束")
+        }
+        (
+            Schedule::Cron(_)
+            | Schedule::FixedRate { .. }
+            | Schedule::FixedDelay { .. }
+            | Schedule::Once { .. }
+            | Schedule::Rule { .. },
+            _,
+        ) => "",
+    };
+    let said = last.and_then(|f| f.reason.as_deref());
+    [waits, said.unwrap_or_default()]
+        .into_iter()
+        .filter(|w| !w.is_empty())
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+fn last_words(last: Option<&Firing>, zone: Tz) -> String {
+    last.map_or_else(
+        || "-".to_owned(),
+        |f| {
+            let no = f.batch_no.as_ref().map_or_else(String::new, |no| format!(" {no}"));
+            format!("{} {}{no}", local(f.planned_at, zone), f.status)
+        },
+    )
+}
+
+/// The table of `schedule list`.
+pub(super) fn table(all: &[Trigger], last: &HashMap<TriggerId, Firing>, lang: Lang) -> String {
+    let header = match lang {
+        Lang::En => ["CODE", "STATUS", "WHEN", "ZONE", "OPENS", "NEXT", "LAST", "WHY"],
+        Lang::Zh => ["代码", "状态", "时间", "时区", "打开", "下次", "上次", "说明"],
+    };
+    let row = |t: &Trigger| {
+        let (zone, last) = (t.def.timing.zone, last.get(&t.trigger_id));
+        vec![
+            t.def.code.to_string(),
+            t.status.as_str().to_owned(),
+            when(&t.def.timing, lang),
+            zone.name().to_owned(),
+            opens(&t.def),
+            opt_local(t.next_time, zone),
+            last_words(last, zone),
+            out::brief(&why(t, last, lang), 80),
+        ]
+    };
+    out::table(&header, all.iter().map(row).collect())
+}
+
+/// A schedule as scripts read it.
+pub(super) fn as_json(t: &Trigger, last: Option<&Firing>) -> Result<Value> {
+    let zone = t.def.timing.zone;
+    Ok(json!({
+        "schedule": serde_json::to_value(&t.def)?,
+        "status": t.status.as_str(), "reason": t.reason, "origin": t.origin,
+        "revision": t.revision, "create_time": t.create_time.to_string(),
+        "next_time": t.next_time.map(|at| at.to_string()),
+        "next_local": t.next_time.map(|at| local(at, zone)),
+        "last_time": t.last_time.map(|at| at.to_string()),
+        "last": last.map(|f| firing_json(f, zone)),
+    }))
+}
+
+/// All of one schedule for people: its keys as in a file, and where it stands.
+pub(super) fn whole(t: &Trigger, last: Option<&Firing>, lang: Lang) -> Result<String> {
+    let zone = t.def.timing.zone;
+    let mut rows = Vec::new();
+    if let Value::Object(keys) = serde_json::to_value(&t.def)? {
+        for (key, value) in keys {
+            let text = match value {
+                Value::String(text) => text,
+                other => other.to_string(),
+            };
+            rows.push(vec![key, text]);
+        }
+    }
+    let mut say = |en: &str, zh: &str, text: String| {
+        rows.push(vec![lang.pick(en, zh).to_owned(), text]);
+    };
+    say("STATUS", "状态", t.status.as_str().to_owned());
+    say("ORIGIN", "来源", t.origin.clone());
+    say("NEXT", "下次", opt_local(t.next_time, zone));
+    say("LAST", "上次", last_words(last, zone));
+    let why = why(t, last, lang);
+    if !why.is_empty() {
+        say("WHY", "说明", why);
+    }
+    let header = match lang {
+        Lang::En => ["KEY", "VALUE"],
+        Lang::Zh => ["项", "值"],
+    };
+    Ok(out::table(&header, rows))
+}
+
+/// A firing as scripts read it.
+pub(super) fn firing_json(f: &Firing, zone: Tz) -> Value {
+    json!({
+        "firing_id": f.firing_id, "planned_at": f.planned_at.to_string(),
+        "planned_local": local(f.planned_at, zone), "nominal_date": f.nominal_date,
+        "source": f.source.as_str(), "status": f.status.as_str(), "batch_no": f.batch_no,
+        "fire_at": f.fire_at.to_string(), "fired_at": f.fired_at.map(|at| at.to_string()),
+        "attempt": f.attempt, "reason": f.reason,
+        "missed_until": f.missed_until.map(|at| at.to_string()),
+    })
+}
+
+/// The table of `schedule firings`.
+pub(super) fn firings(all: &[Firing], zone: Tz, lang: Lang) -> String {
+    let header = match lang {
+        Lang::En => ["PLANNED", "SOURCE", "STATUS", "BATCH", "FIRED", "TRIES", "WHY"],
+        Lang::Zh => ["计划时间", "来源", "状态", "批次", "触发时间", "次数", "说明"],
+    };
+    let row = |f: &Firing| {
+        let until = f.missed_until.map(|at| format!(" … {}", local(at, zone)));
+        vec![
+            format!("{}{}", local(f.planned_at, zone), until.unwrap_or_default()),
+            f.source.to_string(),
+            f.status.to_string(),
+            f.batch_no.clone().unwrap_or_else(|| "-".to_owned()),
+            opt_local(f.fired_at, zone),
+            f.attempt.to_string(),
+            f.reason.clone().unwrap_or_else(|| "-".to_owned()),
+        ]
+    };
+    out::table(&header, all.iter().map(row).collect())
+}
+
+/// The line after an act: what the schedule does from now on.
+pub(super) fn stands(t: &Trigger, lang: Lang) -> String {
+    let (code, zone) = (&t.def.code, t.def.timing.zone);
+    match (t.status, t.next_time) {
+        (TriggerStatus::Enabled, Some(at)) => {
+            format!("{code}: {} {} {}", lang.pick("next", "下次"), local(at, zone), zone.name())
+        }
+        (TriggerStatus::Enabled | TriggerStatus::Paused | TriggerStatus::Ended, _) => {
+            format!("{code}: {} {}", t.status.as_str(), why(t, None, lang)).trim_end().to_owned()
+        }
+    }
+}

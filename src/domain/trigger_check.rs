@@ -1,0 +1,181 @@
+//! What is wrong with a schedule beyond its own keys: against the definition, the calendars and the
+//! present time. Found before it is saved, because a schedule is looked at again only when it fails.
+
+mod hurry;
+mod numbers;
+mod ring;
+
+pub use ring::rings;
+
+use crate::domain::batch::{BatchError, BatchPlan, plan};
+use crate::domain::calendar::{Calendar, Calendars, warnings};
+use crate::domain::id::{CalendarCode, GroupCode};
+use crate::domain::job::Definition;
+use crate::domain::near::nearest;
+use crate::domain::schedule::{Anchor, Occurrence, Schedule};
+use crate::domain::time::{Millis, day_in};
+use crate::domain::trigger::{At, Given, OrderError, ScheduledOrder, TriggerDef, WordFault};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Firings that are looked at: enough for a year of weeks and three years of months.
+const LOOKED_AT: usize = 40;
+
+/// Whether a schedule may be saved all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grade {
+    /// It may not.
+    Refused,
+    /// It may; probably it is not meant.
+    Warned,
+}
+
+/// Something found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// At which key, what, and what to do.
+    pub fault: WordFault,
+    /// How bad it is.
+    pub grade: Grade,
+}
+
+impl Finding {
+    fn refused(key: &'static str, what: impl Into<String>, cure: impl Into<String>) -> Self {
+        Self { fault: WordFault::new(key, what, cure), grade: Grade::Refused }
+    }
+
+    fn warned(key: &'static str, what: impl Into<String>, cure: impl Into<String>) -> Self {
+        Self { grade: Grade::Warned, ..Self::refused(key, what, cure) }
+    }
+}
+
+/// What a schedule is held against.
+#[derive(Clone, Copy, Debug)]
+pub struct Around<'a> {
+    /// What is defined.
+    pub defs: &'a Definition,
+    /// The calendars; without them weekends stand in, and no calendar counts as unknown.
+    pub calendars: Option<&'a Calendars>,
+    /// The present time.
+    pub now: Millis,
+    /// How long the batches of groups are expected to take, milliseconds, as far as that is known.
+    pub expected: &'a BTreeMap<GroupCode, i64>,
+}
+
+/// Everything found about one schedule.
+pub fn check(def: &TriggerDef, around: &Around<'_>) -> Vec<Finding> {
+    let stand_in;
+    let calendars = match around.calendars {
+        Some(calendars) => calendars,
+        None => {
+            stand_in = weekends(def.timing.calendar.as_ref());
+            &stand_in
+        }
+    };
+    let mut found = Vec::new();
+    if let Err(faults) = def.timing.check(around.now, calendars) {
+        let kind = def.timing.schedule.kind();
+        let refused = |e| Finding { fault: WordFault::of_timing(&e, kind), grade: Grade::Refused };
+        found.extend(faults.into_iter().map(refused));
+    }
+    let is_timed = found.is_empty();
+    if let (Some(code), Some(calendars), true) = (&def.timing.calendar, around.calendars, is_timed)
+    {
+        let today = day_in(around.now, def.timing.zone);
+        let lacks = warnings(calendars, &BTreeSet::from([code.clone()]), today);
+        found.extend(lacks.iter().map(|w| Finding::warned("calendar", w.to_string(), "")));
+    }
+    found.extend(unknown_parent(def, around.defs));
+    let Some(order) = &def.order else { return found };
+    let anchor = Anchor::new(around.now);
+    let ahead: Vec<Occurrence> = if is_timed {
+        def.timing
+            .preview(calendars, around.now, anchor)
+            .map_while(Result::ok)
+            .take(LOOKED_AT)
+            .collect()
+    } else {
+        Vec::new()
+    };
+    found.extend(numbers::check(def, order, &ahead, around.now));
+    if is_timed {
+        found.extend(numbers::clock_back(def, order, calendars, around.now));
+    }
+    match plans(def, order, &ahead, around) {
+        Ok(plans) => found.extend(hurry::check(def, &ahead, &plans, around.expected)),
+        Err(finding) => found.extend(finding),
+    }
+    found
+}
+
+/// Nothing fires after batches of a group that is not there; it may come with another file.
+fn unknown_parent(def: &TriggerDef, defs: &Definition) -> Option<Finding> {
+    let Schedule::After { group, .. } = &def.timing.schedule else { return None };
+    if defs.groups.iter().any(|g| g.code == *group) {
+        return None;
+    }
+    let near = nearest(group.as_str(), defs.groups.iter().map(|g| g.code.as_str()));
+    let hint = near.map_or_else(String::new, |near| format!("did you mean {near}? otherwise "));
+    let what = format!("after: group {group} is not defined here, and until it is nothing fires");
+    Some(Finding::warned("after", what, format!("{hint}apply the file that defines it")))
+}
+
+/// A calendar of weekends for the one that is named, while calendars are not known.
+fn weekends(code: Option<&CalendarCode>) -> Calendars {
+    let bare = code.map(|code| Calendar::bare(code.clone()));
+    Calendars::new(bare.into_iter().collect()).unwrap_or_default()
+}
+
+/// What the order of its first firing would open.
+fn plans(
+    def: &TriggerDef,
+    order: &ScheduledOrder,
+    ahead: &[Occurrence],
+    around: &Around<'_>,
+) -> Result<Vec<BatchPlan>, Option<Finding>> {
+    let planned = ahead.first().map_or(around.now, |o| o.planned);
+    let nominal = ahead.first().map_or_else(|| day_in(planned, def.timing.zone), |o| o.nominal);
+    let parent = numbers::example_parent(def, order);
+    let at = At {
+        schedule: def.code.as_str(),
+        planned,
+        nominal,
+        zone: def.timing.zone,
+        parent: parent.as_ref().map(|no| (no, None)),
+    };
+    let order = order.at(at, Given::default()).map_err(|error| match error {
+        OrderError::Unknown { .. } | OrderError::Open(_) | OrderError::Given(_) => {
+            Some(Finding::refused("params", error.to_string(), ""))
+        }
+        // Said already, where numbers are looked at.
+        OrderError::Expr(_) | OrderError::Format(_) | OrderError::Number(..) => None,
+    })?;
+    plan(around.defs, &order, planned).map_err(|error| match error {
+        // Calendars are not known here.
+        BatchError::Calendar(..) if around.calendars.is_none() => None,
+        error => Some(refusal(def, &error)),
+    })
+}
+
+fn refusal(def: &TriggerDef, error: &BatchError) -> Finding {
+    let target = if def.group().is_some() { "group" } else { "type" };
+    let key = match error {
+        BatchError::Params { .. } => "params",
+        BatchError::BadOrder(_) | BatchError::Number(_) | BatchError::TwoDays { .. } => "batch_no",
+        BatchError::NoGroup(..)
+        | BatchError::Empty(_)
+        | BatchError::Inactive { .. }
+        | BatchError::BadZone(..)
+        | BatchError::Calendar(..)
+        | BatchError::Dag(_)
+        | BatchError::FanOut(_) => target,
+    };
+    let by_hand = matches!(def.timing.schedule, Schedule::Event { .. } | Schedule::Manual);
+    // What an event or a person hands over is not known yet.
+    if by_hand && key == "params" {
+        return Finding::warned(key, error.to_string(), "");
+    }
+    Finding::refused(key, error.to_string(), "")
+}
+
+#[cfg(test)]
+mod tests;

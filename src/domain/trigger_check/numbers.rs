@@ -1,0 +1,164 @@
+//! Whether the batch numbers of a schedule's firings exist and differ.
+
+use super::Finding;
+use crate::domain::batch_no::{BatchExpr, BatchExprError};
+use crate::domain::calendar::Calendars;
+use crate::domain::id::BatchNo;
+use crate::domain::overlap::Overlap;
+use crate::domain::schedule::{Anchor, Occurrence, Schedule};
+use crate::domain::time::{Millis, day_in};
+use crate::domain::trigger::{At, NumberRule, OrderError, ScheduledOrder, TriggerDef};
+use chrono::{NaiveDate, Offset as _};
+use std::collections::HashMap;
+
+/// Numbers that stand for whatever batch ends, one of each kind.
+const EXAMPLES: [&str; 4] = ["20240731", "202407", "2024Q3", "2024"];
+/// How far ahead a day is looked for on which clocks are put back.
+const DAYS_AHEAD: i64 = 400;
+/// Firings of that day that are looked at.
+const FIRINGS_OF_DAY: usize = 3_000;
+const DAY_MS: i64 = 86_400_000;
+
+/// A number of which the rule makes one, for a schedule that follows other batches.
+pub(super) fn example_parent(def: &TriggerDef, order: &ScheduledOrder) -> Option<BatchNo> {
+    if !matches!(def.timing.schedule, Schedule::After { .. }) {
+        return None;
+    }
+    let examples: Vec<BatchNo> = EXAMPLES.iter().filter_map(|no| BatchNo::parse(no).ok()).collect();
+    let works = |no: &&BatchNo| match &order.batch_no {
+        NumberRule::Expr(expr) => expr.one_from(no, None).is_ok(),
+        NumberRule::Time(_) => true,
+    };
+    examples.iter().find(works).or(examples.first()).cloned()
+}
+
+/// The number of one planned time.
+fn number(
+    def: &TriggerDef,
+    order: &ScheduledOrder,
+    (planned, nominal): (Millis, NaiveDate),
+    parent: Option<&BatchNo>,
+) -> Result<BatchNo, OrderError> {
+    let at = At {
+        schedule: def.code.as_str(),
+        planned,
+        nominal,
+        zone: def.timing.zone,
+        parent: parent.map(|no| (no, None)),
+    };
+    order.batch_no.number(at)
+}
+
+/// The numbers of the firings ahead: whether each is one, and none comes twice.
+pub(super) fn check(
+    def: &TriggerDef,
+    order: &ScheduledOrder,
+    ahead: &[Occurrence],
+    now: Millis,
+) -> Option<Finding> {
+    let parent = example_parent(def, order);
+    let today = (now, day_in(now, def.timing.zone));
+    if let Err(error) = number(def, order, today, parent.as_ref()) {
+        return Some(Finding::refused("batch_no", format!("batch_no: {error}"), cure_of(&error)));
+    }
+    let mut seen: HashMap<BatchNo, &Occurrence> = HashMap::new();
+    for one in ahead {
+        let no = match number(def, order, (one.planned, one.nominal), None) {
+            Ok(no) => no,
+            Err(error) => {
+                let what = format!("batch_no: {error}");
+                return Some(Finding::refused("batch_no", what, cure_of(&error)));
+            }
+        };
+        if let Some(first) = seen.insert(no.clone(), one) {
+            return Some(twice(def, order, &no, (first, one)));
+        }
+    }
+    None
+}
+
+fn cure_of(error: &OrderError) -> &'static str {
+    match error {
+        OrderError::Expr(BatchExprError::NeedsBatch(_)) => {
+            "same, prev and next are for schedules with after:"
+        }
+        OrderError::Expr(_)
+        | OrderError::Format(_)
+        | OrderError::Number(..)
+        | OrderError::Unknown { .. }
+        | OrderError::Open(_)
+        | OrderError::Given(_) => "",
+    }
+}
+
+fn twice(
+    def: &TriggerDef,
+    order: &ScheduledOrder,
+    no: &BatchNo,
+    (first, second): (&Occurrence, &Occurrence),
+) -> Finding {
+    let local =
+        |at: Millis| at.to_utc().with_timezone(&def.timing.zone).format("%Y-%m-%d %H:%M:%S");
+    let gap = second.planned.since(first.planned);
+    let rule = &order.batch_no;
+    let what = format!(
+        "batch_no {rule} is {no} at {} and again at {}; a batch never runs twice, so the second opens \
+         nothing",
+        local(first.planned),
+        local(second.planned)
+    );
+    let other = match (gap, rule) {
+        (..60_000, _) => "time(%Y%m%d-%H%M%S)",
+        (..DAY_MS, _) => "time(%Y%m%d-%H%M)",
+        (_, NumberRule::Expr(BatchExpr::Period(..)) | NumberRule::Expr(BatchExpr::Literal(_))) => {
+            "day(0)"
+        }
+        (_, NumberRule::Expr(_) | NumberRule::Time(_)) => "time(%Y%m%d)",
+    };
+    let cure = format!("write batch_no: {other}, or let it fire less often");
+    match def.overlap {
+        // Whoever leaves firings out on purpose tries until one finds its batch missing.
+        Overlap::Skip => Finding::warned("batch_no", what, cure),
+        Overlap::Queue | Overlap::Parallel | Overlap::Replace => {
+            Finding::refused("batch_no", what, cure)
+        }
+    }
+}
+
+/// Numbers by the time of the wall clock, on the next day on which that goes back: two firings an hour
+/// apart have one number then.
+pub(super) fn clock_back(
+    def: &TriggerDef,
+    order: &ScheduledOrder,
+    calendars: &Calendars,
+    now: Millis,
+) -> Option<Finding> {
+    if !matches!(order.batch_no, NumberRule::Time(_)) || !def.timing.schedule.is_clocked() {
+        return None;
+    }
+    let from = day_before_back(def, now)?;
+    let mut seen: HashMap<BatchNo, Millis> = HashMap::new();
+    let day = def.timing.preview(calendars, from, Anchor::new(now)).map_while(Result::ok);
+    for one in day.take_while(|o| o.planned < from.plus(DAY_MS + DAY_MS / 8)).take(FIRINGS_OF_DAY) {
+        let no = number(def, order, (one.planned, one.nominal), None).ok()?;
+        if let Some(first) = seen.insert(no.clone(), one.planned) {
+            let what = format!(
+                "clocks of {} go back: {} and {} are both batch {no}, and the second opens nothing",
+                def.timing.zone.name(),
+                first,
+                one.planned
+            );
+            let cure = "write time_zone: UTC, or %s (seconds since 1970) in the number";
+            return Some(Finding::warned("batch_no", what, cure));
+        }
+    }
+    None
+}
+
+/// The beginning of a day at most in whose course the clocks of the schedule's zone go back.
+fn day_before_back(def: &TriggerDef, now: Millis) -> Option<Millis> {
+    let offset =
+        |at: Millis| at.to_utc().with_timezone(&def.timing.zone).offset().fix().local_minus_utc();
+    let days = (0..DAYS_AHEAD).map(|day| now.plus(day * DAY_MS));
+    days.into_iter().find(|day| offset(*day) > offset(day.plus(DAY_MS)))
+}

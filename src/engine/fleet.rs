@@ -1,0 +1,253 @@
+//! The other nodes: where jobs of batches that are dispatched here may run, who of them lives, and
+//! what they report.
+//!
+//! The process that has a batch stays the only one that writes its rows. One that runs a job for it
+//! writes a report, and this one settles it as if it came from a body of its own.
+
+use crate::domain::dag::Node as Place;
+use crate::domain::id::{BatchId, NodeId, QueueId};
+use crate::domain::job::Takes;
+use crate::domain::place::{self, Bodies, Load, Roles, Site, Want};
+use crate::domain::slots::{Resource, Slots};
+use crate::domain::time::Millis;
+use crate::engine::changes::Runner;
+use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::worker::{Report, What};
+use crate::handler::{self, StopReason};
+use crate::store::hosted::{self, Reported};
+use crate::store::node::{self, Member};
+use anyhow::Result;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use tokio::sync::watch;
+
+/// What this node is for, and the others that lived when it was last looked.
+pub(super) struct Fleet {
+    pub(super) roles: Roles,
+    labels: Vec<String>,
+    pub(super) max_parallel: u32,
+    peers: Vec<Member>,
+}
+
+impl Fleet {
+    pub(super) fn new(roles: Roles, labels: Vec<String>, max_parallel: u32) -> Self {
+        Self { roles, labels, max_parallel, peers: Vec::new() }
+    }
+
+    fn lives(&self, id: &NodeId) -> bool {
+        self.peers.iter().any(|peer| peer.node.node_id == *id)
+    }
+}
+
+/// What is known of tries whose rows name other nodes than the one that reads them.
+#[derive(Debug, Default)]
+pub(super) struct Others {
+    /// Nodes that live, or may: what they run is theirs.
+    living: HashSet<NodeId>,
+    /// Whether a node that is not among them is dead.
+    judged: Judged,
+    /// Tries that have ended, as their nodes reported; settled soon.
+    reported: HashSet<(QueueId, u32, NodeId)>,
+    /// Tries that run in this very process, with their switches.
+    pub(super) here: HashMap<(QueueId, u32), watch::Sender<Option<StopReason>>>,
+}
+
+/// Whether it may be said of a node that it is dead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Judged {
+    /// Whoever has no lease is.
+    ByLease,
+    /// Nobody is: leases may have run out because the database was away.
+    #[default]
+    NotYet,
+}
+
+impl Others {
+    pub(super) fn new(
+        members: &[Member],
+        judged: Judged,
+        reports: &[Reported],
+        here: HashMap<(QueueId, u32), watch::Sender<Option<StopReason>>>,
+    ) -> Self {
+        let living = members.iter().map(|m| m.node.node_id.clone()).collect();
+        let key = |r: &Reported| (r.queue_id, r.attempt, r.owner.clone());
+        Self { living, judged, reported: reports.iter().map(key).collect(), here }
+    }
+
+    /// Whether a try is in the hands of another node, or has been and will be settled by its report.
+    pub(super) fn has(&self, queue_id: QueueId, attempt: u32, owner: &NodeId, me: &NodeId) -> bool {
+        let lives = self.judged == Judged::NotYet || self.living.contains(owner);
+        (owner != me && lives) || self.reported.contains(&(queue_id, attempt, owner.clone()))
+    }
+}
+
+/// Where jobs may run at this beat; taken room is not given twice.
+pub(super) struct Sites {
+    here: Site,
+    others: Vec<Site>,
+    labels: BTreeSet<String>,
+}
+
+impl Sites {
+    /// Which node runs a job whose place is free; `None` stays here.
+    pub(super) fn assign(&mut self, want: Option<Want<'_>>) -> Runner {
+        let Some(want) = want else { return Runner::Here };
+        let took = u32::from(want.takes == Takes::Slots);
+        match place::place(want, &self.here, &self.others) {
+            place::Place::There(id) => {
+                for site in self.others.iter_mut().filter(|site| site.node == id) {
+                    site.room = site.room.saturating_sub(took);
+                }
+                Runner::There(id)
+            }
+            // Nowhere cannot come: what is offered is the sum of what is free.
+            place::Place::Here | place::Place::Nowhere(_) => {
+                self.here.room = self.here.room.saturating_sub(took);
+                Runner::Here
+            }
+        }
+    }
+
+    /// Sets the limits of places to what is free now.
+    pub(super) fn offer(&self, slots: &mut Slots) {
+        let labels = self.labels.iter().map(|label| Some(label.as_str()));
+        for label in labels.chain([None]) {
+            let room = label.map_or(Resource::Total, |label| Resource::Label(label.to_owned()));
+            slots.offer(room, place::room_for(label, &self.here, &self.others));
+            let sites = place::sites_for(label, &self.here, &self.others);
+            slots.offer(Resource::Node(label.map(str::to_owned)), sites);
+        }
+    }
+}
+
+impl QueueDispatcher {
+    /// Where jobs may run now; `freed` have ended, which is not committed yet.
+    pub(super) fn sites(&self, freed: &[(BatchId, Place)]) -> Sites {
+        let freed: HashSet<_> = freed.iter().copied().collect();
+        let mut used = self.hosted.used();
+        let mut ours: HashMap<&NodeId, Vec<Millis>> = HashMap::new();
+        for (id, active) in &self.active {
+            let works = |node: Place| {
+                handler::kind_of(active.job(node)).takes == Takes::Slots
+                    && !freed.contains(&(*id, node))
+            };
+            used += active.in_hand().filter(|node| works(*node)).count();
+            for (node, there) in active.away.iter().filter(|(node, _)| works(**node)) {
+                let since = active.row(*node).start_time.unwrap_or_default();
+                ours.entry(there).or_default().push(since);
+            }
+        }
+        let fleet = &self.fleet;
+        let rests = self.heart.is_resting();
+        let here = Site {
+            node: self.node.id().clone(),
+            name: self.node.name().to_owned(),
+            labels: fleet.labels.clone(),
+            bodies: if rests { Bodies::Elsewhere } else { place::runs_own(&fleet.roles) },
+            room: fleet.max_parallel.saturating_sub(u32::try_from(used).unwrap_or(u32::MAX)),
+        };
+        let others = fleet.peers.iter().map(|peer| site(peer, &ours)).collect();
+        let labels = self.active.values().flat_map(|a| a.labels.iter().cloned()).collect();
+        Sites { here, others, labels }
+    }
+
+    /// A job was given to another node, and that is committed.
+    pub(super) fn send_away(&mut self, id: BatchId, place: Place, node: NodeId) {
+        if let Some(active) = self.active.get_mut(&id) {
+            active.away.insert(place, node);
+        }
+    }
+
+    /// Looks what other nodes have to say: which live, what they report, and what they give this one
+    /// to run. `true` when there was anything.
+    pub async fn look_around(&mut self) -> Result<bool> {
+        let mut any = false;
+        if !self.active.is_empty() {
+            let now = self.clock.now();
+            let mut tx = self.db.read().await?;
+            let mut members = node::members(&mut tx, now).await?;
+            let is_awaited = self.active.values().any(|a| !a.away.is_empty());
+            let reports = match is_awaited {
+                true => hosted::reports_for(&mut tx, self.node.id()).await?,
+                false => Vec::new(),
+            };
+            drop(tx);
+            members.retain(|m| m.node.node_id != *self.node.id());
+            self.fleet.peers = members;
+            any = self.hear_reports(reports);
+            self.mourn().await?;
+        }
+        Ok(self.host().await? || any)
+    }
+
+    /// Takes reports of other nodes in, each once; `true` when one is new.
+    pub(super) fn hear_reports(&mut self, reports: Vec<Reported>) -> bool {
+        let mut any = false;
+        for Reported { queue_id, attempt, owner, outcome } in reports {
+            let is_it = |r: &Report| {
+                r.queue_id == queue_id && r.attempt == attempt && matches!(r.what, What::Ended(..))
+            };
+            let is_late = self.late.iter().any(|l| l.queue_id == queue_id && l.attempt == attempt);
+            // A batch that is not in memory yet reads its reports when it is.
+            if is_late || !self.places.contains_key(&queue_id) || self.waiting.iter().any(is_it) {
+                continue;
+            }
+            any = true;
+            let what = What::Ended(outcome, Vec::new());
+            self.waiting.push(Report { queue_id, attempt, by: Some(owner), what });
+        }
+        any
+    }
+
+    /// Reads batches anew whose jobs run on nodes that are dead; the rows then say what becomes of them.
+    async fn mourn(&mut self) -> Result<()> {
+        if !self.heart.may_take_over() {
+            return Ok(());
+        }
+        let reported: HashSet<(QueueId, u32)> =
+            self.waiting.iter().map(|r| (r.queue_id, r.attempt)).collect();
+        let me = self.node.id();
+        let bereft: Vec<BatchId> = self
+            .active
+            .iter()
+            .filter(|(_, active)| {
+                active.away.iter().any(|(node, there)| {
+                    let row = active.row(*node);
+                    let is_dead = there != me && !self.fleet.lives(there);
+                    is_dead && !reported.contains(&(row.queue_id, row.attempt))
+                })
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        if bereft.is_empty() {
+            return Ok(());
+        }
+        self.stale = true;
+        for id in bereft {
+            self.load(id).await?;
+        }
+        self.recount();
+        self.stale = false;
+        Ok(())
+    }
+}
+
+/// A node as a place for jobs; `ours` are the starts of those that it runs for us.
+fn site(peer: &Member, ours: &HashMap<&NodeId, Vec<Millis>>) -> Site {
+    let ours = ours.get(&peer.node.node_id).map(Vec::as_slice).unwrap_or_default();
+    let count = |jobs: usize| u32::try_from(jobs).unwrap_or(u32::MAX);
+    let since = ours.iter().filter(|at| peer.counted_at.is_none_or(|counted| **at > counted));
+    let load = Load {
+        max_parallel: peer.offer.max_parallel,
+        said: peer.said.running,
+        ours: count(ours.len()),
+        since: count(since.count()),
+    };
+    let works = peer.offer.roles.contains(&place::Role::Worker) && !peer.is_draining;
+    Site {
+        node: peer.node.node_id.clone(),
+        name: peer.offer.name.clone(),
+        labels: peer.offer.labels.clone(),
+        bodies: if works { Bodies::Run } else { Bodies::Elsewhere },
+        room: load.room(),
+    }
+}

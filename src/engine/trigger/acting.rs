@@ -1,0 +1,380 @@
+//! What people do to schedules. Each act holds the schedule lock, so that a pass never meets one half
+//! done, works out the next time anew, and is put on record with its reason.
+
+mod firing_now;
+mod refused;
+mod writing;
+
+pub use firing_now::{Event, Fired, event, fire_now};
+pub use refused::NotDone;
+pub(crate) use writing::{apply_in, refuse_foreign};
+
+use crate::domain::calendar::Calendars;
+use crate::domain::id::{CalendarCode, GroupCode, TriggerCode};
+use crate::domain::near::nearest;
+use crate::domain::schedule::{Anchor, Occurrence, Schedule};
+use crate::domain::time::Millis;
+use crate::domain::trigger::{Trigger, TriggerDef, TriggerStatus, WordFault, WordFaults};
+use crate::domain::trigger_check::{self, Around, Finding, Grade};
+use crate::store::audit::{Entry, Operator};
+use crate::store::hint::{self, Topic};
+use crate::store::lock::{self, SCHEDULE_LOCK};
+use crate::store::trigger::Standing;
+use crate::store::{self, Db, Tx, audit, calendar, firing, job, trigger};
+use anyhow::{Context as _, Result};
+use std::collections::BTreeMap;
+
+/// Where a schedule came from that a definition file holds.
+pub const FROM_FILE: &str = "file";
+/// Where a schedule came from that a person made by a command.
+pub const FROM_PERSON: &str = "person";
+
+/// Who does it, why and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Deed<'a> {
+    /// Who.
+    pub by: &'a Operator,
+    /// Why.
+    pub reason: Option<&'a str>,
+    /// When, by the database's clock.
+    pub now: Millis,
+}
+
+/// A schedule as it stands after an act.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stands {
+    /// The schedule.
+    pub trigger: Trigger,
+    /// Its next firing by the clock.
+    pub next: Option<Occurrence>,
+    /// What is allowed and probably not meant.
+    pub warnings: Vec<WordFault>,
+}
+
+/// A transaction that holds the schedule lock, always before any other lock. A row of it that is gone is
+/// put back first.
+pub(crate) async fn locked(db: &Db, now: Millis) -> Result<Tx> {
+    let mut tx = db.begin().await?;
+    if lock::hold(&mut tx, SCHEDULE_LOCK).await?.is_some() {
+        return Ok(tx);
+    }
+    lock::heal(&mut tx, SCHEDULE_LOCK, now).await?;
+    tx.commit().await.context("put the lock row back")?;
+    tracing::error!("the row schedule_lock was gone from job_lock; it has been put back");
+    let mut tx = db.begin().await?;
+    lock::hold(&mut tx, SCHEDULE_LOCK).await?.context("the row schedule_lock is gone again")?;
+    Ok(tx)
+}
+
+/// Makes a schedule. `expected` are the lengths of batches as far as they are known, milliseconds.
+pub async fn add(
+    db: &Db,
+    def: &TriggerDef,
+    expected: &BTreeMap<GroupCode, i64>,
+    deed: Deed<'_>,
+) -> Result<Stands> {
+    let mut tx = locked(db, deed.now).await?;
+    if trigger::find(&mut tx, &def.code).await?.is_some() {
+        return Err(NotDone::Exists(def.code.clone()).into());
+    }
+    let warnings = sound(&mut tx, def, expected, deed.now).await?;
+    writing::insert(&mut tx, def, FROM_PERSON, deed).await?;
+    finish(tx, &def.code, warnings, deed.now).await
+}
+
+/// Changes what a schedule says. One that is paused stays paused.
+pub async fn edit(
+    db: &Db,
+    code: &TriggerCode,
+    change: &(dyn Fn(TriggerDef) -> Result<TriggerDef> + Sync),
+    expected: &BTreeMap<GroupCode, i64>,
+    deed: Deed<'_>,
+) -> Result<Stands> {
+    let mut tx = locked(db, deed.now).await?;
+    let was = found(&mut tx, code).await?;
+    let def = change(was.def.clone()).map_err(|error| match error.downcast::<WordFaults>() {
+        Ok(faults) => NotDone::Unsound { code: code.clone(), faults: faults.0 }.into(),
+        Err(other) => other,
+    })?;
+    let warnings = sound(&mut tx, &def, expected, deed.now).await?;
+    writing::replace(&mut tx, &was, &def, &was.origin, deed).await?;
+    finish(tx, code, warnings, deed.now).await
+}
+
+/// Takes a schedule away. Its firings stay on record; those still to come are left out.
+pub async fn remove(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Trigger> {
+    let mut tx = locked(db, deed.now).await?;
+    let was = found(&mut tx, code).await?;
+    writing::remove(&mut tx, &was, deed).await?;
+    hint::give(&mut tx, Topic::Trigger).await?;
+    tx.commit().await.context("remove the schedule")?;
+    Ok(was)
+}
+
+/// Lets a schedule plan nothing more. What was decided in the last seconds still fires.
+pub async fn pause(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Stands> {
+    let mut tx = locked(db, deed.now).await?;
+    let was = found(&mut tx, code).await?;
+    if was.status == TriggerStatus::Paused {
+        return Err(NotDone::Already(code.clone(), "paused").into());
+    }
+    let words = format!("paused by {}: {}", deed.by.actor, deed.reason.unwrap_or_default());
+    set(&mut tx, &was, TriggerStatus::Paused, Some(&words), deed.now).await?;
+    stand(&mut tx, &was, was.revision, None, deed.now).await?;
+    record(&mut tx, "schedule pause", &was.def, None, deed).await?;
+    finish(tx, code, Vec::new(), deed.now).await
+}
+
+/// Lets a schedule plan again, from now on: what fell due meanwhile was kept back on purpose and is no
+/// miss.
+pub async fn resume(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Stands> {
+    let mut tx = locked(db, deed.now).await?;
+    let was = found(&mut tx, code).await?;
+    if was.status == TriggerStatus::Enabled {
+        return Err(NotDone::Already(code.clone(), "enabled").into());
+    }
+    let next = next_of(&mut tx, &was, &was.def, deed.now).await?;
+    if next.is_none() && was.ends_without_next() {
+        return Err(NotDone::NeverAgain(code.clone()).into());
+    }
+    set(&mut tx, &was, TriggerStatus::Enabled, None, deed.now).await?;
+    let from_now = from_now(&was, deed.now);
+    stand(&mut tx, &from_now, was.revision, next.map(|o| o.planned), deed.now).await?;
+    record(&mut tx, "schedule resume", &was.def, None, deed).await?;
+    finish(tx, code, Vec::new(), deed.now).await
+}
+
+/// Leaves the next planned time out; gives it, and how the schedule stands then.
+pub async fn skip_next(
+    db: &Db,
+    code: &TriggerCode,
+    deed: Deed<'_>,
+) -> Result<(Occurrence, Stands)> {
+    let mut tx = locked(db, deed.now).await?;
+    let was = found(&mut tx, code).await?;
+    match was.status {
+        TriggerStatus::Enabled => {}
+        TriggerStatus::Paused => return Err(NotDone::Already(code.clone(), "paused").into()),
+        TriggerStatus::Ended => return Err(NotDone::NeverAgain(code.clone()).into()),
+    }
+    let calendars = calendar::all(&mut tx).await?;
+    let anchor = anchor(&mut tx, &was, deed.now).await?;
+    let from = was.next_time.map_or(deed.now, |at| at.plus(-1));
+    let next_after = |after| {
+        let next = was.def.timing.next_after(&calendars, after, anchor);
+        next.map_err(|error| NotDone::Calendar { code: code.clone(), error })
+    };
+    let Some(skipped) = next_after(from)? else {
+        let kind = was.def.timing.schedule.kind();
+        return Err(NotDone::NoClock { code: code.clone(), kind }.into());
+    };
+    writing::leave_out(&mut tx, &was, &skipped, deed).await?;
+    let next = next_after(skipped.planned)?.map(|o| o.planned);
+    let standing = Standing {
+        trigger_id: was.trigger_id,
+        revision: was.revision,
+        next_time: next,
+        last_time: Some(skipped.planned),
+    };
+    trigger::advance(&mut tx, &[standing], deed.now).await?;
+    let detail = serde_json::json!({"skipped": skipped.planned.to_string()});
+    record(&mut tx, "schedule skip-next", &was.def, Some(detail), deed).await?;
+    Ok((skipped, finish(tx, code, Vec::new(), deed.now).await?))
+}
+
+/// Works the next times of all schedules out anew that use this calendar, or one made of it; for
+/// whoever has changed it in the same transaction and holds the schedule lock. Gives the schedules whose
+/// next time has moved.
+pub async fn replan_in(tx: &mut Tx, code: &CalendarCode, now: Millis) -> Result<Vec<Trigger>> {
+    let calendars = calendar::all(tx).await?;
+    let users = calendars.users_of(code);
+    let uses = |t: &Trigger| {
+        t.def.timing.calendar.as_ref().is_some_and(|c| c == code || users.contains(&c))
+    };
+    let mut moved = Vec::new();
+    for was in trigger::all(tx).await?.into_iter().filter(uses) {
+        if was.status != TriggerStatus::Enabled {
+            continue;
+        }
+        let next = next_of(tx, &was, &was.def, now).await?.map(|o| o.planned);
+        if next != was.next_time {
+            stand(tx, &was, was.revision, next, now).await?;
+            moved.push(Trigger { next_time: next, ..was });
+        }
+    }
+    if !moved.is_empty() {
+        hint::give(tx, Topic::Trigger).await?;
+    }
+    Ok(moved)
+}
+
+/// As [`replan_in`], in a transaction of its own.
+pub async fn replan(db: &Db, code: &CalendarCode, now: Millis) -> Result<Vec<Trigger>> {
+    let mut tx = locked(db, now).await?;
+    let moved = replan_in(&mut tx, code, now).await?;
+    tx.commit().await.context("plan the schedules of a calendar anew")?;
+    Ok(moved)
+}
+
+/// The schedule of this code.
+pub async fn found(tx: &mut Tx, code: &TriggerCode) -> Result<Trigger> {
+    if let Some(found) = trigger::find(tx, code).await? {
+        return Ok(found);
+    }
+    let codes = trigger::codes(tx).await?;
+    let cure = match nearest(code.as_str(), codes.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean {near}?"),
+        None if codes.is_empty() => {
+            "there is none at all; make one: procession schedule add".to_owned()
+        }
+        None => "see: procession schedule list".to_owned(),
+    };
+    Err(NotDone::Unknown { code: code.clone(), cure }.into())
+}
+
+/// What is found about a schedule before it is saved: an error, or warnings.
+async fn sound(
+    tx: &mut Tx,
+    def: &TriggerDef,
+    expected: &BTreeMap<GroupCode, i64>,
+    now: Millis,
+) -> Result<Vec<WordFault>> {
+    let (defs, calendars) = (job::definition(tx).await?, calendar::all(tx).await?);
+    let around = Around { defs: &defs, calendars: Some(&calendars), now, expected };
+    let mut findings = trigger_check::check(def, &around);
+    let mut all: Vec<TriggerDef> = vec![def.clone()];
+    if let Schedule::After { .. } = def.timing.schedule {
+        all.extend(
+            trigger::all(tx).await?.into_iter().map(|t| t.def).filter(|d| d.code != def.code),
+        );
+        let rings = trigger_check::rings(&all, &defs).into_iter();
+        findings.extend(rings.filter(|(code, _)| *code == def.code).map(|(_, found)| found));
+    }
+    let is_refused = |f: &Finding| f.grade == Grade::Refused;
+    let (refused, warned): (Vec<Finding>, Vec<Finding>) =
+        findings.into_iter().partition(is_refused);
+    let faults = |all: Vec<Finding>| all.into_iter().map(|f| f.fault).collect();
+    if refused.is_empty() {
+        return Ok(faults(warned));
+    }
+    Err(NotDone::Unsound { code: def.code.clone(), faults: faults(refused) }.into())
+}
+
+/// The next firing of a schedule as `def` says it, later than now and than every planned time that has a
+/// row.
+async fn next_of(
+    tx: &mut Tx,
+    was: &Trigger,
+    def: &TriggerDef,
+    now: Millis,
+) -> Result<Option<Occurrence>> {
+    let calendars = calendar::all(tx).await?;
+    let anchor = anchor(tx, was, now).await?;
+    let after = was.last_time.map_or(now, |last| last.max(now));
+    next_in(def, &calendars, after, anchor)
+}
+
+fn next_in(
+    def: &TriggerDef,
+    calendars: &Calendars,
+    after: Millis,
+    anchor: Anchor,
+) -> Result<Option<Occurrence>> {
+    let next = def.timing.next_after(calendars, after, anchor);
+    Ok(next.map_err(|error| NotDone::Calendar { code: def.code.clone(), error })?)
+}
+
+/// What a rate or a delay is counted from. While a firing is open, the end of its batch sets the next
+/// time of a delay, not we.
+async fn anchor(tx: &mut Tx, was: &Trigger, now: Millis) -> Result<Anchor> {
+    let mut anchor = Anchor { last_planned: was.last_time, ..Anchor::new(was.create_time) };
+    let is_delay = matches!(was.def.timing.schedule, Schedule::FixedDelay { .. });
+    if is_delay && was.last_time.is_some() && !firing::is_open(tx, was.trigger_id).await? {
+        anchor.last_finished = was.last_time.map(|last| last.max(now));
+    }
+    Ok(anchor)
+}
+
+/// A schedule that answers ends of batches answers those from now on.
+fn from_now(was: &Trigger, now: Millis) -> Trigger {
+    match was.def.timing.schedule {
+        Schedule::After { .. } => Trigger { last_time: Some(now), ..was.clone() },
+        Schedule::Cron(_)
+        | Schedule::FixedRate { .. }
+        | Schedule::FixedDelay { .. }
+        | Schedule::Once { .. }
+        | Schedule::Rule { .. }
+        | Schedule::Event { .. }
+        | Schedule::Manual => was.clone(),
+    }
+}
+
+async fn set(
+    tx: &mut Tx,
+    was: &Trigger,
+    status: TriggerStatus,
+    reason: Option<&str>,
+    now: Millis,
+) -> Result<()> {
+    trigger::set_status(tx, &[was.trigger_id], status, reason, now).await.map(drop)
+}
+
+async fn stand(
+    tx: &mut Tx,
+    was: &Trigger,
+    revision: i64,
+    next_time: Option<Millis>,
+    now: Millis,
+) -> Result<()> {
+    let (trigger_id, last_time) = (was.trigger_id, was.last_time);
+    trigger::advance(tx, &[Standing { trigger_id, revision, next_time, last_time }], now).await
+}
+
+/// Puts an act on record.
+async fn record(
+    tx: &mut Tx,
+    action: &str,
+    def: &TriggerDef,
+    detail: Option<serde_json::Value>,
+    deed: Deed<'_>,
+) -> Result<()> {
+    let mut said = serde_json::json!({ "schedule": def.code });
+    if let (Some(all), Some(serde_json::Value::Object(detail))) = (said.as_object_mut(), detail) {
+        all.extend(detail);
+    }
+    let entry = Entry {
+        action: action.to_owned(),
+        group: def.group().cloned(),
+        batch: None,
+        job: None,
+        detail: Some(said),
+        reason: deed.reason.map(str::to_owned),
+    };
+    audit::record(tx, deed.by, &[entry], deed.now).await
+}
+
+/// Commits, and gives how the schedule stands.
+async fn finish(
+    mut tx: Tx,
+    code: &TriggerCode,
+    warnings: Vec<WordFault>,
+    now: Millis,
+) -> Result<Stands> {
+    hint::give(&mut tx, Topic::Trigger).await?;
+    let now_is = found(&mut tx, code).await?;
+    let next = match now_is.next_time {
+        Some(at) => {
+            let calendars = calendar::all(&mut tx).await?;
+            let anchor = anchor(&mut tx, &now_is, now).await?;
+            next_in(&now_is.def, &calendars, at.plus(-1), anchor)?
+        }
+        None => None,
+    };
+    tx.commit().await.context("write the schedule")?;
+    Ok(Stands { trigger: now_is, next, warnings })
+}
+
+/// Whether an error is a code that somebody else has just taken.
+fn taken(error: anyhow::Error, code: &TriggerCode) -> anyhow::Error {
+    if store::is_taken(&error) { NotDone::Exists(code.clone()).into() } else { error }
+}

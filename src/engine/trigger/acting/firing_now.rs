@@ -1,0 +1,146 @@
+//! Firings that a person or a program makes.
+
+use super::{Deed, NotDone, found, locked, record};
+use crate::domain::firing::{FiringStatus, NewFiring, Source};
+use crate::domain::id::TriggerCode;
+use crate::domain::near::nearest;
+use crate::domain::schedule::{Schedule, Swallowed};
+use crate::domain::time::{Millis, day_in};
+use crate::domain::trigger::{Given, Trigger, TriggerStatus};
+use crate::store::hint::{self, Topic};
+use crate::store::{Db, Tx, calendar, event_key, firing, trigger};
+use anyhow::{Context as _, Result};
+
+/// A firing that was made, or why not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fired {
+    /// Whose.
+    pub code: TriggerCode,
+    /// Its planned time; with the schedule the firing's name.
+    pub planned: Millis,
+    /// Why it was left out: a blackout, a pause.
+    pub left_out: Option<String>,
+}
+
+/// What an event came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It made these firings.
+    Fired(Vec<Fired>),
+    /// It had come before, at this moment, under the same key; nothing was done.
+    Before(Millis),
+}
+
+/// Fires a schedule once, at once, whatever its timing says and also while it is paused.
+pub async fn fire_now(db: &Db, code: &TriggerCode, given: &Given, deed: Deed<'_>) -> Result<Fired> {
+    let mut tx = locked(db, deed.now).await?;
+    let was = found(&mut tx, code).await?;
+    let row = new_row(&mut tx, &was, Source::Manual, given, deed.now).await?;
+    let planned = row.planned_at;
+    firing::append(&mut tx, &[row], None, deed.now).await?;
+    let detail = serde_json::json!({ "planned_at": planned.to_string(), "batch_no": given.batch_no, "params": given.params.keys().collect::<Vec<_>>() });
+    record(&mut tx, "schedule fire-now", &was.def, Some(detail), deed).await?;
+    hint::give(&mut tx, Topic::Trigger).await?;
+    tx.commit().await.context("fire the schedule")?;
+    Ok(Fired { code: code.clone(), planned, left_out: None })
+}
+
+/// Fires every schedule that waits for this event. With a key, the same event once: a sender that does
+/// not know whether it was heard sends it again. What falls into a blackout is a firing that was left
+/// out, and says so.
+pub async fn event(
+    db: &Db,
+    name: &str,
+    given: &Given,
+    key: Option<&str>,
+    deed: Deed<'_>,
+) -> Result<Event> {
+    let mut tx = locked(db, deed.now).await?;
+    let all = trigger::all(&mut tx).await?;
+    let named = |t: &&Trigger| matches!(&t.def.timing.schedule, Schedule::Event { name: own } if own == name);
+    let waiting: Vec<&Trigger> = all.iter().filter(named).collect();
+    if waiting.is_empty() {
+        return Err(no_such_event(name, &all).into());
+    }
+    if let Some(key) = key
+        && let Some(before) = event_key::remember(&mut tx, name, key, deed.now).await?
+    {
+        tx.rollback().await?;
+        return Ok(Event::Before(before));
+    }
+    let calendars = calendar::all(&mut tx).await?;
+    let (mut rows, mut fired) = (Vec::new(), Vec::new());
+    for was in waiting {
+        let mut row = new_row(&mut tx, was, Source::Event, given, deed.now).await?;
+        let swallowed = was.def.timing.swallows(&calendars, deed.now);
+        let swallowed =
+            swallowed.map_err(|error| NotDone::Calendar { code: was.def.code.clone(), error })?;
+        let left_out = left_out(was, swallowed.as_ref());
+        if let Some(why) = &left_out {
+            (row.status, row.reason) = (FiringStatus::Skipped, Some(why.clone()));
+        }
+        fired.push(Fired { code: was.def.code.clone(), planned: row.planned_at, left_out });
+        rows.push(row);
+        let detail = serde_json::json!({ "event": name, "key": key, "batch_no": given.batch_no, "params": given.params.keys().collect::<Vec<_>>() });
+        record(&mut tx, "event send", &was.def, Some(detail), deed).await?;
+    }
+    firing::append(&mut tx, &rows, None, deed.now).await?;
+    hint::give(&mut tx, Topic::Trigger).await?;
+    tx.commit().await.context("fire the schedules of an event")?;
+    Ok(Event::Fired(fired))
+}
+
+fn left_out(was: &Trigger, swallowed: Option<&Swallowed>) -> Option<String> {
+    match was.status {
+        TriggerStatus::Paused => Some("the schedule is paused".to_owned()),
+        TriggerStatus::Enabled | TriggerStatus::Ended => {
+            swallowed.map(|why| why.words(crate::domain::lang::Lang::En))
+        }
+    }
+}
+
+/// A row for this moment. Whole seconds are the clock's, so one is stepped off; and no two of a schedule
+/// are planned for one moment.
+async fn new_row(
+    tx: &mut Tx,
+    was: &Trigger,
+    source: Source,
+    given: &Given,
+    now: Millis,
+) -> Result<NewFiring> {
+    let off_second = |at: Millis| if at.0.rem_euclid(1_000) == 0 { at.plus(1) } else { at };
+    let mut planned = off_second(now);
+    while firing::is_there(tx, was.trigger_id, planned).await? {
+        planned = off_second(planned.plus(1));
+    }
+    let params = (*given != Given::default()).then(|| serde_json::to_string(given)).transpose()?;
+    Ok(NewFiring {
+        trigger_id: was.trigger_id,
+        planned_at: planned,
+        nominal_date: Some(day_in(now, was.def.timing.zone)),
+        source,
+        handler: was.def.handler.clone(),
+        status: FiringStatus::Pending,
+        fire_at: planned,
+        params,
+        parent_batch_id: None,
+        missed_until: None,
+        reason: None,
+    })
+}
+
+fn no_such_event(name: &str, all: &[Trigger]) -> NotDone {
+    let events = all.iter().filter_map(|t| {
+        let Schedule::Event { name } = &t.def.timing.schedule else { return None };
+        Some(name.as_str())
+    });
+    let events: std::collections::BTreeSet<&str> = events.collect();
+    let cure = match nearest(name, events.iter().copied()) {
+        Some(near) => format!("did you mean {near}?"),
+        None if events.is_empty() => {
+            "make one that does: procession schedule add CODE --event NAME".to_owned()
+        }
+        None => format!("events are {}", events.into_iter().collect::<Vec<_>>().join(", ")),
+    };
+    NotDone::NoSuchEvent { event: name.to_owned(), cure }
+}

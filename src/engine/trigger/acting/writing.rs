@@ -1,0 +1,152 @@
+//! Rows of schedules under the lock: new, changed, gone, and those of a whole file.
+
+use super::{Deed, FROM_FILE, FROM_PERSON, NotDone, from_now, next_of, record, set, stand, taken};
+use crate::domain::firing::{FiringStatus, NewFiring, Source};
+use crate::domain::id::GroupCode;
+use crate::domain::job::Definition;
+use crate::domain::schedule::Occurrence;
+use crate::domain::trigger::{Trigger, TriggerDef, TriggerStatus};
+use crate::store::hint::{self, Topic};
+use crate::store::{Tx, firing, trigger};
+use anyhow::{Context as _, Result};
+
+/// Writes a new schedule with its next time.
+pub(super) async fn insert(
+    tx: &mut Tx,
+    def: &TriggerDef,
+    origin: &str,
+    deed: Deed<'_>,
+) -> Result<()> {
+    trigger::insert(tx, def, origin, deed.now).await.map_err(|e| taken(e, &def.code))?;
+    let made = trigger::find(tx, &def.code).await?.context("it was just written")?;
+    settle(tx, &made, def, made.revision, deed).await?;
+    let detail = serde_json::json!({ "after": serde_json::to_value(def)? });
+    record(tx, "schedule add", def, Some(detail), deed).await
+}
+
+/// Writes what a schedule says from now on, with its next time.
+pub(super) async fn replace(
+    tx: &mut Tx,
+    was: &Trigger,
+    def: &TriggerDef,
+    origin: &str,
+    deed: Deed<'_>,
+) -> Result<()> {
+    let revision = trigger::replace(tx, was, def, origin, deed.now).await?;
+    settle(tx, was, def, revision, deed).await?;
+    let before = serde_json::to_value(&was.def)?;
+    let detail = serde_json::json!({ "before": before, "after": serde_json::to_value(def)? });
+    record(tx, "schedule edit", def, Some(detail), deed).await
+}
+
+/// The next time of a schedule that was just written, and whether it fires at all.
+async fn settle(
+    tx: &mut Tx,
+    was: &Trigger,
+    def: &TriggerDef,
+    revision: i64,
+    deed: Deed<'_>,
+) -> Result<()> {
+    if was.status == TriggerStatus::Paused {
+        return stand(tx, was, revision, None, deed.now).await;
+    }
+    // By what it says now: a rate becomes a delay, and its open firing counts at once.
+    let mut as_now = Trigger { def: def.clone(), ..was.clone() };
+    if def.timing.schedule != was.def.timing.schedule {
+        as_now = from_now(&as_now, deed.now);
+    }
+    let next = next_of(tx, &as_now, def, deed.now).await?.map(|o| o.planned);
+    let is_over = next.is_none() && as_now.ends_without_next();
+    if is_over {
+        let reason = "it has no planned time any more";
+        set(tx, was, TriggerStatus::Ended, Some(reason), deed.now).await?;
+    } else if was.status == TriggerStatus::Ended {
+        set(tx, was, TriggerStatus::Enabled, None, deed.now).await?;
+    }
+    stand(tx, &as_now, revision, next, deed.now).await
+}
+
+/// Takes a schedule away.
+pub(super) async fn remove(tx: &mut Tx, was: &Trigger, deed: Deed<'_>) -> Result<()> {
+    trigger::remove(tx, was.trigger_id).await?;
+    let detail = serde_json::json!({ "before": serde_json::to_value(&was.def)? });
+    record(tx, "schedule remove", &was.def, Some(detail), deed).await
+}
+
+/// Writes the row of a planned time that an operator leaves out.
+pub(super) async fn leave_out(
+    tx: &mut Tx,
+    was: &Trigger,
+    skipped: &Occurrence,
+    deed: Deed<'_>,
+) -> Result<()> {
+    let reason = match deed.reason {
+        Some(why) => format!("left out by {}: {why}", deed.by.actor),
+        None => format!("left out by {}", deed.by.actor),
+    };
+    let row = NewFiring {
+        trigger_id: was.trigger_id,
+        planned_at: skipped.planned,
+        nominal_date: Some(skipped.nominal),
+        source: Source::Cron,
+        handler: was.def.handler.clone(),
+        status: FiringStatus::Skipped,
+        fire_at: skipped.planned,
+        params: None,
+        parent_batch_id: None,
+        missed_until: None,
+        reason: Some(reason),
+    };
+    firing::append(tx, &[row], None, deed.now).await
+}
+
+/// Makes the stored schedules say what a file says: writes those of `wanted`, takes away those of
+/// `spoken_of` that it does not have. What is unchanged is not touched, so its next time stays. The
+/// caller holds the schedule lock and has seen what is refused (`refuse_foreign`).
+pub(crate) async fn apply_in(
+    tx: &mut Tx,
+    stored: &[Trigger],
+    (wanted, spoken_of): (&Definition, &[TriggerDef]),
+    deed: Deed<'_>,
+) -> Result<()> {
+    let there = |def: &TriggerDef| stored.iter().find(|t| t.def.code == def.code);
+    let mut changed = 0usize;
+    for def in &wanted.schedules {
+        match there(def) {
+            None => insert(tx, def, FROM_FILE, deed).await?,
+            Some(was) if was.def == *def => continue,
+            Some(was) => replace(tx, was, def, FROM_FILE, deed).await?,
+        }
+        changed += 1;
+    }
+    let is_gone = |def: &&TriggerDef| wanted.schedules.iter().all(|w| w.code != def.code);
+    for was in spoken_of.iter().filter(is_gone).filter_map(there) {
+        remove(tx, was, deed).await?;
+        changed += 1;
+    }
+    if changed > 0 {
+        hint::give(tx, Topic::Trigger).await?;
+    }
+    Ok(())
+}
+
+/// Refuses schedules of a file whose codes are somebody else's: of a person who says otherwise, or of a
+/// group in another file.
+pub(crate) fn refuse_foreign(stored: &[Trigger], wanted: &Definition) -> Result<(), NotDone> {
+    let has = |code: &GroupCode| wanted.groups.iter().any(|g| g.code == *code);
+    for def in &wanted.schedules {
+        let Some(was) = stored.iter().find(|t| t.def.code == def.code && t.def != *def) else {
+            continue;
+        };
+        let code = def.code.clone();
+        if was.origin == FROM_PERSON {
+            let whose = "was made by a command and says something else".to_owned();
+            return Err(NotDone::Foreign { code, whose });
+        }
+        if let Some(group) = was.def.group().filter(|group| !has(group)) {
+            let whose = format!("belongs to group {group}, which this file does not define");
+            return Err(NotDone::Foreign { code, whose });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! Lets owners know in time that a calendar of their schedules ends: once a month for each list that is
+//! missing, from October on, because the first batch that needs it runs in January.
+
+use crate::domain::calendar::{CalendarWarning, Lack, warnings};
+use crate::domain::id::CalendarCode;
+use crate::domain::notice_trigger::{self as words, Audience};
+use crate::domain::time::{Millis, day_in};
+use crate::domain::trigger::{Trigger, TriggerStatus};
+use crate::store::{self, Db, calendar, job, outbox, trigger};
+use anyhow::{Context as _, Result};
+use chrono::{Datelike as _, NaiveDate};
+use std::collections::BTreeSet;
+
+/// Looks at all schedules that are on and puts mails into the outbox. Asked a few times a day by every
+/// node; the first of a month tells.
+pub(super) async fn look(db: &Db, now: Millis) -> Result<()> {
+    let mut tx = db.read().await?;
+    let mut triggers = trigger::readable(&mut tx).await?;
+    triggers.retain(|t| t.status == TriggerStatus::Enabled);
+    let calendars = calendar::all(&mut tx).await?;
+    drop(tx);
+    let used = |t: &Trigger| t.def.timing.calendar.clone();
+    let codes: BTreeSet<CalendarCode> = triggers.iter().filter_map(used).collect();
+    let today = day_in(now, chrono_tz::UTC);
+    for warning in warnings(&calendars, &codes, today) {
+        let hit = |t: &&Trigger| {
+            let code = t.def.timing.calendar.as_ref();
+            code.is_some_and(|code| {
+                *code == warning.calendar
+                    || calendars
+                        .leaves(code)
+                        .is_ok_and(|leaves| leaves.iter().any(|l| l.code == warning.calendar))
+            })
+        };
+        let of: Vec<&Trigger> = triggers.iter().filter(hit).collect();
+        tell(db, &warning, &of, (today, now)).await?;
+    }
+    Ok(())
+}
+
+async fn tell(
+    db: &Db,
+    warning: &CalendarWarning,
+    of: &[&Trigger],
+    (today, now): (NaiveDate, Millis),
+) -> Result<()> {
+    let year = match warning.lack {
+        Lack::Calendar => 0,
+        Lack::ThisYear(year) | Lack::NextYear(year) => year,
+    };
+    let name = format!("cal:{}:{year}", warning.calendar);
+    let month = format!("{:04}-{:02}", today.year(), today.month());
+    let mut tx = db.begin().await?;
+    if !store::meta_is_new(&mut tx, &name, &month).await? {
+        tx.rollback().await?;
+        return Ok(());
+    }
+    tracing::warn!("{warning}");
+    let (groups, owners) = job::audience(&mut tx).await?;
+    let audience = Audience { groups, owners };
+    let notices = words::calendar_ends(warning, of.iter().map(|t| &t.def), &audience);
+    outbox::enqueue_plain(&mut tx, &notices, now).await?;
+    tx.commit().await.context("tell of a calendar that ends")
+}

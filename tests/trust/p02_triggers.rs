@@ -1,0 +1,124 @@
+//! P-02 of the trigger core: a process that serves dies, stalls or fails at each place where it matters,
+//! beside another that does not. Each planned time is fired once all the same, in time.
+
+use crate::clockwork::{ALL, Clockwork, SETTINGS, on, together};
+use crate::judge::fires::Late;
+use crate::nodes::{Life, Worker};
+use crate::ticks::{LATE, STALLED, mixed};
+use nix::sys::signal::Signal;
+use procession::domain::source::DialectName;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long the victim may do nothing.
+const TURN: Duration = Duration::from_secs(4);
+
+/// Places from the lock to the batch that is open.
+const PLACES: [&str; 8] = [
+    "lock.acquired",
+    "fire.inserted",
+    "lock.before_commit",
+    "lock.after_commit",
+    "ring.tick",
+    "fire.cas",
+    "batch.mid",
+    "batch.done",
+];
+
+/// What each life of the victim meets, one after the other. Each ends in death, so that a life that has
+/// ended has met it.
+fn deaths(places: &[&str]) -> Vec<String> {
+    places.iter().map(|place| format!("{place}=1*return(abort)")).collect()
+}
+
+/// The same after a stall: longer than the 5 s for which the server keeps what a silent session holds.
+fn stalls(places: &[&str]) -> Vec<String> {
+    places.iter().map(|place| format!("{place}=1*sleep(7000)->1*return(abort)")).collect()
+}
+
+/// Statements and commits fail, and some that failed were done; then death.
+fn errors() -> Vec<String> {
+    [
+        "db.statement=2%return(error)",
+        "db.commit.before=5%return(error)",
+        "db.commit.after=5%return(error)",
+    ]
+    .map(|what| format!("{what};fire.inserted=2*return(error)->3*off->1*return(abort)"))
+    .to_vec()
+}
+
+/// Two processes serve twenty schedules; the lives of one of them end as `lives` say.
+async fn story(name: &str, dialect: DialectName, home: String, lives: Vec<String>, late: Late) {
+    let mut clockwork = Clockwork::on(dialect, &home, SETTINGS, mixed(20)).await;
+    let all = lives.len();
+    let of_life = move |number: usize| match lives.get(number) {
+        Some(what) => Life::of(&["serve"]).with("FAILPOINTS", what),
+        None => Life::of(&["serve"]),
+    };
+    let mut workers = vec![clockwork.serve_plainly("steady")];
+    clockwork.until_serving(&workers).await;
+    clockwork.ticks.schedule().await;
+    workers.push(clockwork.serve("victim", of_life));
+    for life in 1..=all {
+        until_dead(&workers, life).await;
+    }
+    // A while in which nothing happens, so that what is behind is caught up with.
+    sleep(Duration::from_secs(3)).await;
+    let (victim, mut ends) = (&workers[1], workers[1].exits());
+    ends.truncate(all);
+    // A life whose first statements fail does not come to serve, and says so with 3.
+    let is_met = ends.iter().all(|end| matches!(end, None | Some(3))) && ends.contains(&None);
+    assert!(is_met, "by a signal, each: {ends:?} {}", victim.said());
+    clockwork.end(name, &mut workers, late).await;
+}
+
+/// Returns when this life of the victim is over. While the other is always the first to plan, the victim has
+/// nothing to do; then the other dies.
+async fn until_dead(workers: &[Worker], life: usize) {
+    let (steady, victim) = (&workers[0], &workers[1]);
+    for _ in 0..20 {
+        let limit = Instant::now() + TURN;
+        while Instant::now() < limit {
+            if victim.exits().len() >= life {
+                return;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        steady.signal(Signal::SIGKILL);
+    }
+    panic!("life {life} did not end\n{}\n{}", victim.said(), steady.said());
+}
+
+/// Who stalls in a transaction on SQLite holds the one write lock of the file, and nobody can take that from
+/// it.
+fn stalled(dialect: DialectName) -> Late {
+    match dialect {
+        DialectName::Sqlite => Late { fires: 30_000, made_up: 30_000, body: 30_000 },
+        DialectName::Mysql | DialectName::Postgres => STALLED,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deaths_lose_and_double_nothing() {
+    let of = |dialect| on(dialect, |d, url| story("P-02 deaths", d, url, deaths(&PLACES), LATE));
+    together(ALL.map(of).into()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn errors_and_stalls_lose_and_double_nothing() {
+    let of = |dialect| {
+        on(dialect, |d, url| {
+            let lives = [errors(), stalls(&["lock.before_commit"])].concat();
+            story("P-02 errors and stalls", d, url, lives, stalled(d))
+        })
+    };
+    together(ALL.map(of).into()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes two minutes; make chaos runs it"]
+async fn long_triggers_stalls() {
+    let of =
+        |dialect| on(dialect, |d, url| story("P-02 stalls", d, url, stalls(&PLACES), stalled(d)));
+    together(ALL.map(of).into()).await;
+}
