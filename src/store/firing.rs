@@ -62,7 +62,7 @@ pub async fn append(
 }
 
 /// The newest key, or 0. What is written later has a greater one.
-pub async fn newest(tx: &mut Tx) -> Result<FiringId> {
+pub async fn last_key(tx: &mut Tx) -> Result<FiringId> {
     let sql = "SELECT MAX(firing_id) AS newest FROM job_firing";
     let row = tx.fetch_optional(sql, &[]).await.context("read job_firing")?;
     let newest = row.map(|row| row.opt_int("newest")).transpose()?.flatten();
