@@ -111,7 +111,7 @@ pub async fn remove(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Trigg
     Ok(was)
 }
 
-/// Lets a schedule plan nothing more. What was decided in the last seconds still fires.
+/// Lets a schedule fire no more: nothing is planned, and what was decided ahead is left out.
 pub async fn pause(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Stands> {
     let mut tx = locked(db, deed.now).await?;
     let was = found(&mut tx, code).await?;
@@ -121,6 +121,8 @@ pub async fn pause(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Stands
     let words = format!("paused by {}: {}", deed.by.actor, deed.reason.unwrap_or_default());
     set(&mut tx, &was, TriggerStatus::Paused, Some(&words), deed.now).await?;
     stand(&mut tx, &was, was.revision, None, deed.now).await?;
+    let ahead = firing::ahead(&mut tx, was.trigger_id, deed.now).await?;
+    firing::withhold(&mut tx, &ahead, &words, deed.now).await?;
     record(&mut tx, "schedule pause", &was.def, None, deed).await?;
     finish(tx, code, Vec::new(), deed.now).await
 }
@@ -159,24 +161,29 @@ pub async fn skip_next(
     }
     let calendars = calendar::all(&mut tx).await?;
     let anchor = anchor(&mut tx, &was, deed.now).await?;
-    let from = was.next_time.map_or(deed.now, |at| at.plus(-1));
+    // One that was decided ahead comes before the next that is planned.
+    let ahead = firing::ahead(&mut tx, was.trigger_id, deed.now).await?;
+    let first = ahead.first().map(|f| f.planned_at).or(was.next_time);
+    let from = first.map_or(deed.now, |at| at.plus(-1));
     let next_after = |after| {
         let next = was.def.timing.next_after(&calendars, after, anchor);
-        next.map_err(|error| NotDone::Calendar { code: code.clone(), error })
+        next.map_err(|error| NotDone::Calendar { code: code.clone(), error: Box::new(error) })
     };
     let Some(skipped) = next_after(from)? else {
         let kind = was.def.timing.schedule.kind();
         return Err(NotDone::NoClock { code: code.clone(), kind }.into());
     };
-    writing::leave_out(&mut tx, &was, &skipped, deed).await?;
-    let next = next_after(skipped.planned)?.map(|o| o.planned);
-    let standing = Standing {
-        trigger_id: was.trigger_id,
-        revision: was.revision,
-        next_time: next,
-        last_time: Some(skipped.planned),
-    };
-    trigger::advance(&mut tx, &[standing], deed.now).await?;
+    if let Some(first) = ahead.first() {
+        let first = std::slice::from_ref(first);
+        firing::withhold(&mut tx, first, &writing::left_out(deed), deed.now).await?;
+    } else {
+        writing::leave_out(&mut tx, &was, &skipped, deed).await?;
+        let next_time = next_after(skipped.planned)?.map(|o| o.planned);
+        let (trigger_id, revision) = (was.trigger_id, was.revision);
+        let last_time = Some(skipped.planned);
+        let standing = Standing { trigger_id, revision, next_time, last_time };
+        trigger::advance(&mut tx, &[standing], deed.now).await?;
+    }
     let detail = serde_json::json!({"skipped": skipped.planned.to_string()});
     record(&mut tx, "schedule skip-next", &was.def, Some(detail), deed).await?;
     Ok((skipped, finish(tx, code, Vec::new(), deed.now).await?))
@@ -281,7 +288,7 @@ fn next_in(
     anchor: Anchor,
 ) -> Result<Option<Occurrence>> {
     let next = def.timing.next_after(calendars, after, anchor);
-    Ok(next.map_err(|error| NotDone::Calendar { code: def.code.clone(), error })?)
+    Ok(next.map_err(|error| NotDone::Calendar { code: def.code.clone(), error: Box::new(error) })?)
 }
 
 /// What a rate or a delay is counted from. While a firing is open, the end of its batch sets the next

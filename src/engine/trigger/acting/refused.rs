@@ -66,7 +66,7 @@ pub enum NotDone {
         /// The schedule.
         code: TriggerCode,
         /// What is wrong.
-        error: ScheduleError,
+        error: Box<ScheduleError>,
     },
 }
 
