@@ -5,6 +5,7 @@ use crate::domain::firing::{FiringStatus, NewFiring, Source};
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
 use crate::domain::schedule::Occurrence;
+use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerDef, TriggerStatus};
 use crate::engine::trigger::planner::AHEAD_MS;
 use crate::store::hint::{self, Topic};
