@@ -19,8 +19,10 @@ use tokio::time::{Instant, sleep};
 
 /// Leases are short, as elsewhere here.
 pub(crate) const SETTINGS: &str = "
+[database]
+max_connections = 5
 [engine]
-lease_sec = 2
+lease_sec = 3
 ";
 
 /// How far ahead rows are written.

@@ -8,7 +8,7 @@
 
 use crate::clockwork::{ALL, Clockwork, SETTINGS, on, together};
 use crate::nodes::Life;
-use crate::ticks::{LATE, mixed};
+use crate::ticks::{LATE, mixed, unhurried};
 use procession::domain::source::DialectName;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -40,7 +40,7 @@ async fn jumps(dialect: DialectName, home: String) {
     sleep(Duration::from_secs(4)).await;
     let said = workers[0].all_said();
     assert!(said.contains("the clock of this machine differs"), "no jump was seen: {said}");
-    clockwork.end("clock jumps", &mut workers[..1], LATE).await;
+    clockwork.end("clock jumps", &mut workers[..1], unhurried(LATE)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
