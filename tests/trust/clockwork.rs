@@ -101,9 +101,12 @@ impl Clockwork {
         life: impl FnMut(usize) -> Life + Send + 'static,
     ) -> Worker {
         let (mut number, mut life) = (0, life);
+        let own = name.to_owned();
         let next: Next = Box::new(move |_| {
             number += 1;
-            Some(life(number - 1))
+            let mut life = life(number - 1);
+            life.args.extend(["--name".to_owned(), own.clone()]);
+            Some(life)
         });
         Worker::start(&self.house, name, next)
     }
