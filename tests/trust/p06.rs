@@ -2,9 +2,9 @@
 //! hour back, and three seconds to and fro. Nothing is early, nothing twice, nothing missed: what
 //! counts is the database's clock, and the machine's count in between, which nobody can set.
 //!
-//! The jumps are compiled in with the failpoints (`PROCESSION_WALL_FILE`): libfaketime is not on every
-//! machine that runs these tests. What it would do to SQLite, whose clock is that of the machine, is in
-//! docs/testing.md.
+//! The jumps are compiled in with the failpoints (`PROCESSION_WALL_FILE`), because libfaketime is not on
+//! every machine that runs these tests. On SQLite the database's clock is the machine's as well; it is
+//! left alone here, and its jumps are those of `domain/skew.rs`.
 
 use crate::clockwork::{ALL, Clockwork, SETTINGS, on, together};
 use crate::nodes::Life;
