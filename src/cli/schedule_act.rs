@@ -6,7 +6,7 @@ use crate::cli::schedule_args::{CLEARED, OrderFlags, TimingFlags, clear, pairs};
 use crate::cli::{Ended, Global, batch, out, schedule_words};
 use crate::domain::batch::zone_of;
 use crate::domain::id::{BatchNo, TriggerCode};
-use crate::domain::job::Definition;
+use crate::domain::job::{Definition, Group};
 use crate::domain::lang::Lang;
 use crate::domain::trigger::{Given, Trigger, TriggerDef, TriggerWords};
 use crate::engine::acting::operator_here;
@@ -131,10 +131,7 @@ pub(super) async fn add(global: &Global, args: &AddArgs) -> Result<Ended> {
 
 /// The zone of the first of the groups that it opens.
 fn zone(words: &TriggerWords, defs: &Definition) -> Tz {
-    let opens = |g: &&crate::domain::job::Group| {
-        words.group.as_ref().is_none_or(|code| *code == g.code)
-            && words.batch_type.as_ref().is_none_or(|ty| g.batch_type.as_ref() == Some(ty))
-    };
+    let opens = |g: &&Group| words.opens(&g.code, g.batch_type.as_deref());
     let group = defs.groups.iter().find(opens);
     group.and_then(|g| zone_of(g).ok()).unwrap_or(Tz::UTC)
 }

@@ -72,11 +72,7 @@ pub(crate) fn build(
     workdays::of_decls(&raw.params, None, report);
     rings.refuse_rings(&jobs, report);
     let externals = external::externals(outside, &jobs, &dependencies, &codes, report);
-    let used: HashSet<&str> = jobs.iter().map(|j| j.def.group.as_str()).collect();
-    for empty in places.iter().filter(|g| !used.contains(g.value.as_str())) {
-        let what = format!("group {} has no job", empty.value);
-        report.warn(&empty.at, what, "give it one or remove it");
-    }
+    warn_of_empty(&places, &jobs, report);
     let jobs = jobs.into_iter().map(|j| j.def).collect();
     let shared = Shared {
         params: declare::decls(&raw.params, report),
@@ -91,6 +87,14 @@ pub(crate) fn build(
         Definition { sources, groups, jobs, dependencies, externals, shared, schedules, calendars };
     aliases.settle(&mut made);
     (made, places)
+}
+
+fn warn_of_empty(places: &[At<String>], jobs: &[job::Made], report: &mut Report) {
+    let used: HashSet<&str> = jobs.iter().map(|j| j.def.group.as_str()).collect();
+    for empty in places.iter().filter(|g| !used.contains(g.value.as_str())) {
+        let what = format!("group {} has no job", empty.value);
+        report.warn(&empty.at, what, "give it one or remove it");
+    }
 }
 
 /// Of what a list holds twice under one name only the first is kept.

@@ -66,12 +66,8 @@ pub(crate) fn schedules(
 }
 
 /// The groups that it opens.
-fn opened<'a>(words: &TriggerWords, groups: &'a [Group]) -> impl Iterator<Item = &'a Group> {
-    let (group, ty) = (words.group.clone(), words.batch_type.clone());
-    groups.iter().filter(move |g| {
-        group.as_ref().is_none_or(|code| *code == g.code)
-            && ty.as_ref().is_none_or(|ty| g.batch_type.as_ref() == Some(ty))
-    })
+fn opened<'a>(words: &'a TriggerWords, groups: &'a [Group]) -> impl Iterator<Item = &'a Group> {
+    groups.iter().filter(|g| words.opens(&g.code, g.batch_type.as_deref()))
 }
 
 /// The calendar of the groups that it opens, when it is one.
@@ -145,7 +141,10 @@ impl Loaded {
         let around = Around { defs, calendars, now, expected };
         for def in &defs.schedules {
             let is_new = stored.iter().all(|s| s != def);
-            for finding in trigger_check::check(def, &around) {
+            // What a calendar lacks is said once for all that use it, by whoever applies.
+            let lacks = |f: &Finding| f.fault.key == "calendar" && f.grade == Grade::Warned;
+            let found = trigger_check::check(def, &around).into_iter();
+            for finding in found.filter(|f| !lacks(f)) {
                 let grade = if is_new { finding.grade } else { Grade::Warned };
                 self.say(&def.code, &Finding { grade, ..finding }, &mut report);
             }
@@ -170,3 +169,7 @@ impl Loaded {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "schedules_tests.rs"]
+mod tests;

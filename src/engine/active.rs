@@ -10,6 +10,7 @@ use crate::domain::params;
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::readiness::{Gates, Readiness, Released, Rules};
 use crate::domain::ready::{ReadyList, SetAside};
+use crate::domain::ring::TimeRing;
 use crate::domain::slots::{Needs, Slots};
 use crate::domain::time::Millis;
 use crate::domain::trigger_rule::Edge;
@@ -41,8 +42,8 @@ pub(super) struct Active {
     pub(super) ready: ReadyList,
     /// Ready since the last beat; those that find no slot become QUEUED rows.
     pub(super) fresh: Vec<Node>,
-    /// Ready but for the time: retries with a delay, `schedule_time`.
-    timers: BTreeSet<(Millis, Node)>,
+    /// Ready but for the time: retries with a delay, `schedule_time`. They ride a ring as firings do.
+    timers: TimeRing<Node>,
     pub(super) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
     /// Jobs that run on other nodes, and where.
     pub(super) away: HashMap<Node, NodeId>,
@@ -129,7 +130,7 @@ impl Active {
             rows,
             ready,
             fresh: Vec::new(),
-            timers: BTreeSet::new(),
+            timers: TimeRing::new(now),
             stops: kept.stops,
             away: HashMap::new(),
             labels,
@@ -248,7 +249,7 @@ impl Active {
     pub(super) fn ready_at(&mut self, node: Node, now: Millis) {
         match self.rows[node.at()].not_before {
             Some(at) if at > now => {
-                self.timers.insert((at, node));
+                self.timers.push(at, node);
             }
             _ => self.ready_now(node, now),
         }
@@ -290,8 +291,7 @@ impl Active {
 
     /// Jobs whose time has come join the ready ones.
     pub(super) fn wake(&mut self, now: Millis) {
-        while let Some(&(at, node)) = self.timers.first().filter(|(at, _)| *at <= now) {
-            self.timers.remove(&(at, node));
+        for (_, node) in self.timers.turn(now) {
             self.ready_now(node, now);
         }
     }
@@ -300,7 +300,7 @@ impl Active {
     pub(super) fn next_wake(&self) -> Option<Millis> {
         let open = self.outside.iter().filter(|(_, waiting)| waiting.edge.is_none());
         let outside = open.filter_map(|(_, waiting)| outside::deadline(&self.batch, waiting));
-        let timer = self.timers.first().map(|(at, _)| *at).into_iter().chain(outside);
+        let timer = self.timers.next().into_iter().chain(outside);
         timer.chain(self.deadline()).chain(self.next_long()).min()
     }
 

@@ -92,6 +92,40 @@ pub async fn unattended(
     read(tx, &sql, &values).await
 }
 
+/// Firings of a schedule that the clock has decided ahead and whose time has not come.
+pub async fn ahead(tx: &mut Tx, trigger: TriggerId, now: Millis) -> Result<Vec<Firing>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM job_firing WHERE trigger_id = ? AND planned_at > ? AND status = ? \
+         AND source = ? ORDER BY planned_at"
+    );
+    let values = [
+        trigger.0.into(),
+        now.to_utc().into(),
+        FiringStatus::Pending.as_str().into(),
+        Source::Cron.as_str().into(),
+    ];
+    read(tx, &sql, &values).await
+}
+
+/// Takes pending firings off every ring: they are left out, for this reason.
+pub async fn withhold(tx: &mut Tx, firings: &[Firing], reason: &str, now: Millis) -> Result<u64> {
+    let ids: Vec<i64> = firings.iter().map(|f| f.firing_id.0).collect();
+    tx.execute_in(
+        "UPDATE job_firing SET status = ?, reason = ?, update_time = ? WHERE status = ? AND firing_id",
+        &[
+            FiringStatus::Skipped.as_str().into(),
+            reason.into(),
+            now.to_utc().into(),
+            FiringStatus::Pending.as_str().into(),
+        ],
+        &ids,
+        "",
+        &[],
+    )
+    .await
+    .context("withhold firings")
+}
+
 /// Makes the pending firings of a process nobody's, so that nobody waits for it.
 pub async fn release(tx: &mut Tx, owner: &NodeId, now: Millis) -> Result<u64> {
     tx.execute(

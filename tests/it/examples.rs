@@ -3,21 +3,23 @@
 
 use crate::util::host::{Host, Reply};
 use crate::util::{query, session, with_scratch};
-use procession::app::{self, App, Apply, EmptyDatabase};
+use procession::app::{self, App, Apply, Authorship, EmptyDatabase};
 use procession::config::Config;
 use procession::domain::batch::{Batch, BatchOrder, BatchStatus, Snapshot, plan};
-use procession::domain::id::{BatchId, BatchNo, GroupCode};
+use procession::domain::id::{BatchId, BatchNo, CalendarCode, GroupCode};
 use procession::domain::job::Definition;
 use procession::domain::outcome::Outputs;
 use procession::domain::queue::{QueueEntry, QueueStatus};
+use procession::domain::schedule::Anchor;
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
+use procession::domain::trigger::At;
 use procession::domain::tx_class::TxClass;
 use procession::picture::{self, Drawn, JobState, View, Wishes};
 use procession::store;
 use secrecy::SecretString;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -149,6 +151,7 @@ impl Ran {
 /// Applies a definition and runs it to its end as `procession run` does, on the metadata database
 /// `url`.
 async fn run(defs: &Definition, path: &str, batch_no: &str, url: &str) -> Ran {
+    let defs = &Definition { schedules: Vec::new(), ..defs.clone() };
     let empty = tempfile::NamedTempFile::new().expect("a settings file");
     let mut config = Config::load(Some(empty.path())).expect("defaults");
     config.database.url = SecretString::from(url);
@@ -505,6 +508,93 @@ async fn a_failure_is_mailed_to_the_addresses_of_the_example() {
         assert_eq!(ran.starts["CSV_RESERVES"], 3);
     })
     .await;
+}
+
+/// Checked, stored, and previewed for two years: `CODE local-time number`.
+async fn scheduled(path: &str, url: &str) -> Vec<String> {
+    let empty = tempfile::NamedTempFile::new().expect("a settings file");
+    let mut config = Config::load(Some(empty.path())).expect("defaults");
+    config.database.url = SecretString::from(url);
+    let app = App::open(config, EmptyDatabase::Accept).await.expect("open");
+    app.db.migrate().await.expect("migrate");
+    let loaded = app::load_definition(&folder().join(path)).expect("sound");
+    store_calendar(&app).await;
+    assert_eq!(app.look_at_schedules(&loaded).await.expect("sound"), [], "{path}");
+    let (defs, by) = (&loaded.definition, Authorship::of_user());
+    assert!(!app.apply_all(defs, Apply::Write, &by).await.expect("apply").is_empty());
+    assert_eq!(app.apply_all(defs, Apply::DryRun, &by).await.expect("again"), []);
+    let calendars = app.calendars().await.expect("calendars");
+    let mut tx = app.db.read().await.expect("read");
+    let all = store::trigger::all(&mut tx).await.expect("schedules");
+    drop(tx);
+    app.close().await;
+    // 2025-01-01 in Shanghai.
+    let from = Millis(1_735_660_800_000);
+    let mut lines = Vec::new();
+    for t in &all {
+        assert!(t.next_time.is_some(), "{path}: {}", t.def.code);
+        let (zone, order) = (t.def.timing.zone, t.def.order.as_ref().expect("an order"));
+        for o in t.def.timing.preview(&calendars, from, Anchor::new(from)).take(8) {
+            let o = o.expect("planned");
+            let (schedule, planned, nominal) = (t.def.code.as_str(), o.planned, o.nominal);
+            let at = At { schedule, planned, nominal, zone, parent: None };
+            let no = order.batch_no.number(at).expect("number");
+            let local = planned.to_utc().with_timezone(&zone).format("%Y-%m-%d %H:%M");
+            lines.push(format!("{schedule} {local} {no}"));
+        }
+    }
+    lines
+}
+
+async fn store_calendar(app: &App) {
+    use procession::definition::{CalendarForm, read_calendar};
+    let path = folder().join("calendars/cn.json");
+    let text = std::fs::read_to_string(&path).expect("calendar");
+    let read = read_calendar(&path, &text, CalendarForm::Json, &BTreeSet::new());
+    let cn = CalendarCode::parse("cn").expect("code");
+    let mut tx = app.db.begin().await.expect("begin");
+    let calendar = read.expect("a calendar").calendar(&cn, None);
+    store::calendar::put(&mut tx, &calendar, Millis(0)).await.expect("put");
+    tx.commit().await.expect("commit");
+}
+
+async fn schedules_fire_when_they_say(server: DialectName) {
+    with_scratch(server, |meta| async move {
+        let lines = scheduled("quarter-end-consolidation.yaml", &meta.url).await;
+        let wanted = [
+            "QUARTER_END 2025-03-31 18:00 2025Q1",
+            "QUARTER_END 2025-06-30 18:00 2025Q2",
+            "QUARTER_END 2025-09-30 18:00 2025Q3",
+            "QUARTER_END 2025-12-31 18:00 2025Q4",
+            "QUARTER_END 2026-03-31 18:00 2026Q1",
+            "QUARTER_END 2026-06-30 18:00 2026Q2",
+            "QUARTER_END 2026-09-30 18:00 2026Q3",
+            "QUARTER_END 2026-12-31 18:00 2026Q4",
+        ];
+        assert_eq!(lines, wanted);
+    })
+    .await;
+    with_scratch(server, |meta| async move {
+        let lines = scheduled("month-end-close.yaml", &meta.url).await;
+        assert_eq!(lines[0], "MONTH_END_CLOSE 2025-01-01 02:00 202412");
+        assert_eq!(lines[7], "MONTH_END_CLOSE 2025-08-01 02:00 202507");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn schedules_fire_when_they_say_on_sqlite() {
+    schedules_fire_when_they_say(DialectName::Sqlite).await;
+}
+
+#[tokio::test]
+async fn schedules_fire_when_they_say_on_mysql() {
+    schedules_fire_when_they_say(DialectName::Mysql).await;
+}
+
+#[tokio::test]
+async fn schedules_fire_when_they_say_on_postgres() {
+    schedules_fire_when_they_say(DialectName::Postgres).await;
 }
 
 // --- by command --------------------------------------------------------------------------------------

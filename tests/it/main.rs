@@ -19,6 +19,7 @@ mod operate;
 mod params;
 mod picture_node;
 mod plan;
+mod schedule;
 mod source;
 mod store;
 mod text;

@@ -202,6 +202,18 @@ impl TriggerWords {
         })
     }
 
+    /// Whether it says to open a group of this code and type.
+    pub fn opens(&self, code: &GroupCode, batch_type: Option<&str>) -> bool {
+        let raw = self.handler_param.as_deref().map(serde_json::from_str::<ScheduledOrder>);
+        let (group, ty) = match raw {
+            Some(Ok(order)) => (order.group, order.batch_type),
+            Some(Err(_)) | None => (self.group.clone(), self.batch_type.clone()),
+        };
+        (group.is_some() || ty.is_some())
+            && group.is_none_or(|group| group == *code)
+            && ty.is_none_or(|ty| batch_type == Some(ty.as_str()))
+    }
+
     /// The keys of an order that are written.
     fn order_keys(&self) -> Vec<&'static str> {
         let keys = [

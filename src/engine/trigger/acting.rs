@@ -2,15 +2,17 @@
 //! done, works out the next time anew, and is put on record with its reason.
 
 mod firing_now;
+mod refused;
 mod writing;
 
 pub use firing_now::{Event, Fired, event, fire_now};
+pub use refused::NotDone;
 pub(crate) use writing::{apply_in, refuse_foreign};
 
 use crate::domain::calendar::Calendars;
 use crate::domain::id::{CalendarCode, GroupCode, TriggerCode};
 use crate::domain::near::nearest;
-use crate::domain::schedule::{Anchor, Occurrence, Schedule, ScheduleError};
+use crate::domain::schedule::{Anchor, Occurrence, Schedule};
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerDef, TriggerStatus, WordFault, WordFaults};
 use crate::domain::trigger_check::{self, Around, Finding, Grade};
@@ -47,76 +49,6 @@ pub struct Stands {
     pub next: Option<Occurrence>,
     /// What is allowed and probably not meant.
     pub warnings: Vec<WordFault>,
-}
-
-/// Why an act was refused; `Display` is the sentence for the user.
-#[derive(Debug, thiserror::Error)]
-pub enum NotDone {
-    /// No such schedule.
-    #[error("there is no schedule {code}; {cure}")]
-    Unknown {
-        /// What was asked for.
-        code: TriggerCode,
-        /// What to do.
-        cure: String,
-    },
-    /// The code is taken.
-    #[error("schedule {0} is there already; change it with: procession schedule edit {0}")]
-    Exists(TriggerCode),
-    /// It would not do what is meant.
-    #[error("schedule {code} is not saved:{}", listed(.faults))]
-    Unsound {
-        /// The schedule.
-        code: TriggerCode,
-        /// Why.
-        faults: Vec<WordFault>,
-    },
-    /// Nothing to do.
-    #[error("schedule {0} is {1} already")]
-    Already(TriggerCode, &'static str),
-    /// It cannot go on.
-    #[error(
-        "schedule {0} has no planned time from now on; give it one: procession schedule edit {0}"
-    )]
-    NeverAgain(TriggerCode),
-    /// It is not by the clock.
-    #[error("schedule {code} is not fired by the clock ({kind}), so it has no next time to skip")]
-    NoClock {
-        /// The schedule.
-        code: TriggerCode,
-        /// What fires it.
-        kind: &'static str,
-    },
-    /// The event means nothing.
-    #[error("no schedule waits for event {event}; {cure}")]
-    NoSuchEvent {
-        /// What was sent.
-        event: String,
-        /// What to do.
-        cure: String,
-    },
-    /// A code of a file that is somebody else's.
-    #[error(
-        "schedule {code} {whose}; rename it in the file, or: procession schedule remove {code}"
-    )]
-    Foreign {
-        /// The schedule.
-        code: TriggerCode,
-        /// Whose it is.
-        whose: String,
-    },
-    /// Its calendar.
-    #[error("schedule {code}: {error}")]
-    Calendar {
-        /// The schedule.
-        code: TriggerCode,
-        /// What is wrong.
-        error: ScheduleError,
-    },
-}
-
-fn listed(faults: &[WordFault]) -> String {
-    faults.iter().map(|fault| format!("\n  {fault}")).collect()
 }
 
 /// A transaction that holds the schedule lock, always before any other lock. A row of it that is gone is
@@ -179,7 +111,7 @@ pub async fn remove(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Trigg
     Ok(was)
 }
 
-/// Lets a schedule plan nothing more. What was decided in the last seconds still fires.
+/// Lets a schedule fire no more: nothing is planned, and what was decided ahead is left out.
 pub async fn pause(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Stands> {
     let mut tx = locked(db, deed.now).await?;
     let was = found(&mut tx, code).await?;
@@ -189,6 +121,8 @@ pub async fn pause(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Stands
     let words = format!("paused by {}: {}", deed.by.actor, deed.reason.unwrap_or_default());
     set(&mut tx, &was, TriggerStatus::Paused, Some(&words), deed.now).await?;
     stand(&mut tx, &was, was.revision, None, deed.now).await?;
+    let ahead = firing::ahead(&mut tx, was.trigger_id, deed.now).await?;
+    firing::withhold(&mut tx, &ahead, &words, deed.now).await?;
     record(&mut tx, "schedule pause", &was.def, None, deed).await?;
     finish(tx, code, Vec::new(), deed.now).await
 }
@@ -227,24 +161,29 @@ pub async fn skip_next(
     }
     let calendars = calendar::all(&mut tx).await?;
     let anchor = anchor(&mut tx, &was, deed.now).await?;
-    let from = was.next_time.map_or(deed.now, |at| at.plus(-1));
+    // One that was decided ahead comes before the next that is planned.
+    let ahead = firing::ahead(&mut tx, was.trigger_id, deed.now).await?;
+    let first = ahead.first().map(|f| f.planned_at).or(was.next_time);
+    let from = first.map_or(deed.now, |at| at.plus(-1));
     let next_after = |after| {
         let next = was.def.timing.next_after(&calendars, after, anchor);
-        next.map_err(|error| NotDone::Calendar { code: code.clone(), error })
+        next.map_err(|error| NotDone::Calendar { code: code.clone(), error: Box::new(error) })
     };
     let Some(skipped) = next_after(from)? else {
         let kind = was.def.timing.schedule.kind();
         return Err(NotDone::NoClock { code: code.clone(), kind }.into());
     };
-    writing::leave_out(&mut tx, &was, &skipped, deed).await?;
-    let next = next_after(skipped.planned)?.map(|o| o.planned);
-    let standing = Standing {
-        trigger_id: was.trigger_id,
-        revision: was.revision,
-        next_time: next,
-        last_time: Some(skipped.planned),
-    };
-    trigger::advance(&mut tx, &[standing], deed.now).await?;
+    if let Some(first) = ahead.first() {
+        let first = std::slice::from_ref(first);
+        firing::withhold(&mut tx, first, &writing::left_out(deed), deed.now).await?;
+    } else {
+        writing::leave_out(&mut tx, &was, &skipped, deed).await?;
+        let next_time = next_after(skipped.planned)?.map(|o| o.planned);
+        let (trigger_id, revision) = (was.trigger_id, was.revision);
+        let last_time = Some(skipped.planned);
+        let standing = Standing { trigger_id, revision, next_time, last_time };
+        trigger::advance(&mut tx, &[standing], deed.now).await?;
+    }
     let detail = serde_json::json!({"skipped": skipped.planned.to_string()});
     record(&mut tx, "schedule skip-next", &was.def, Some(detail), deed).await?;
     Ok((skipped, finish(tx, code, Vec::new(), deed.now).await?))
@@ -349,7 +288,7 @@ fn next_in(
     anchor: Anchor,
 ) -> Result<Option<Occurrence>> {
     let next = def.timing.next_after(calendars, after, anchor);
-    Ok(next.map_err(|error| NotDone::Calendar { code: def.code.clone(), error })?)
+    Ok(next.map_err(|error| NotDone::Calendar { code: def.code.clone(), error: Box::new(error) })?)
 }
 
 /// What a rate or a delay is counted from. While a firing is open, the end of its batch sets the next

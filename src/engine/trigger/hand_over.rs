@@ -170,6 +170,8 @@ impl Try<'_> {
         reason: Option<&'a str>,
     ) -> Settled<'a> {
         let Firing { fire_at, attempt, .. } = *self.firing;
+        // One that waits for a batch has not been tried yet.
+        let attempt = attempt + u32::from(status.is_final());
         Settled { status, fire_at, attempt, batch_no, reason }
     }
 }

@@ -16,6 +16,7 @@ mod operators;
 mod recovery;
 mod retries;
 mod rules;
+mod schedules;
 mod serving;
 mod triggers;
 

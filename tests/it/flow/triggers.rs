@@ -13,11 +13,14 @@ use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::domain::trigger::{NOOP, QUEUE_DISPATCHER, TriggerDef};
 use procession::engine::dispatcher::QueueDispatcher;
+use procession::engine::trigger::acting::{self, Deed};
 use procession::engine::trigger::core::TriggerCore;
 use procession::engine::trigger::planner::LockGone;
 use procession::engine::trigger::pools::Widths;
+use procession::store::audit::Operator;
 use procession::store::trigger::Standing;
 use procession::store::{self, firing, trigger};
+use std::collections::BTreeMap;
 
 /// Every `every_sec`, for nobody, unless the test says otherwise.
 fn every(code: &str, every_sec: i64) -> TriggerDef {
@@ -478,7 +481,40 @@ async fn a_calendar_that_ends_is_told_of_once_a_month(bench: Bench) {
     assert_eq!(told, [0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2]);
 }
 
+/// The clock has decided five firings ahead when somebody pauses, changes or skips.
+async fn what_was_decided_ahead_heeds_people(bench: Bench) {
+    let mut here = node(&bench).await;
+    let codes = ["PAUSE", "MOVE", "SAME", "SKIP"].map(|code| every(code, 2));
+    let mut ids = Vec::new();
+    for def in &codes {
+        ids.push(add(&bench, def).await);
+    }
+    beat(&mut here).await;
+    assert_eq!(fates(&bench, ids[0]).await, "PENDING PENDING");
+    let by = Operator { actor: "ann".to_owned(), host: "desk".to_owned() };
+    let deed = Deed { by: &by, reason: Some("year end"), now: bench.clock.now() };
+    acting::pause(&bench.db, &codes[0].code, deed).await.expect("pause");
+    let moved = |def: TriggerDef| {
+        let timing = Timing::plain(Schedule::FixedRate { every_sec: 3 }, chrono_tz::UTC);
+        Ok(TriggerDef { timing, ..def })
+    };
+    acting::edit(&bench.db, &codes[1].code, &moved, &BTreeMap::new(), deed).await.expect("edit");
+    let renamed = |def: TriggerDef| Ok(TriggerDef { name: "other".to_owned(), ..def });
+    acting::edit(&bench.db, &codes[2].code, &renamed, &BTreeMap::new(), deed).await.expect("edit");
+    let (skipped, _) = acting::skip_next(&bench.db, &codes[3].code, deed).await.expect("skip");
+    assert_eq!(skipped.planned, bench.clock.now().plus(2_000));
+    pass(&bench, &mut here, 5_000).await;
+    assert_eq!(fates(&bench, ids[0]).await, "SKIPPED SKIPPED");
+    let reason = firings(&bench, ids[0]).await.remove(0).reason.expect("why");
+    assert_eq!(reason, "paused by ann: year end");
+    let starts = |words: &str, all: String| assert!(all.starts_with(words), "{all}");
+    starts("SKIPPED SKIPPED", fates(&bench, ids[1]).await);
+    starts("FIRED FIRED", fates(&bench, ids[2]).await);
+    starts("SKIPPED FIRED", fates(&bench, ids[3]).await);
+}
+
 on_each_database! {
+    what_was_decided_ahead_heeds_people
     a_calendar_that_ends_is_told_of_once_a_month
     the_end_of_a_batch_makes_another_fire_once
     a_fixed_delay_counts_from_the_end

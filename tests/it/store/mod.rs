@@ -17,6 +17,7 @@ mod parallel;
 mod queue;
 mod schema;
 mod secret;
+mod trigger;
 mod version;
 
 use crate::util::{Scratch, with_scratch};
@@ -109,6 +110,12 @@ suite! {
             calendars_are_put_read_and_removed
             calendars_of_a_transaction_that_fails_stay_as_they_were
             a_hand_in_the_tables_is_told_apart;
+        trigger:
+            a_schedule_comes_back_as_it_went_in
+            what_is_due_comes_in_the_order_of_time
+            a_planned_time_has_one_row_and_settles_once
+            the_lock_row_is_held_signed_and_healed
+            an_event_key_is_remembered_for_a_month;
         secret:
             secrets_are_put_listed_and_removed;
         history:

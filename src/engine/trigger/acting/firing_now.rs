@@ -73,8 +73,10 @@ pub async fn event(
     for was in waiting {
         let mut row = new_row(&mut tx, was, Source::Event, given, deed.now).await?;
         let swallowed = was.def.timing.swallows(&calendars, deed.now);
-        let swallowed =
-            swallowed.map_err(|error| NotDone::Calendar { code: was.def.code.clone(), error })?;
+        let swallowed = swallowed.map_err(|error| NotDone::Calendar {
+            code: was.def.code.clone(),
+            error: Box::new(error),
+        })?;
         let left_out = left_out(was, swallowed.as_ref());
         if let Some(why) = &left_out {
             (row.status, row.reason) = (FiringStatus::Skipped, Some(why.clone()));

@@ -7,7 +7,7 @@ use crate::domain::job::Definition;
 use crate::domain::schedule::Occurrence;
 use crate::domain::trigger::{Trigger, TriggerDef, TriggerStatus};
 use crate::store::hint::{self, Topic};
-use crate::store::{Tx, firing, trigger};
+use crate::store::{Tx, calendar, firing, trigger};
 use anyhow::{Context as _, Result};
 
 /// Writes a new schedule with its next time.
@@ -34,9 +34,35 @@ pub(super) async fn replace(
 ) -> Result<()> {
     let revision = trigger::replace(tx, was, def, origin, deed.now).await?;
     settle(tx, was, def, revision, deed).await?;
+    withhold_moved(tx, was, def, deed).await?;
     let before = serde_json::to_value(&was.def)?;
     let detail = serde_json::json!({ "before": before, "after": serde_json::to_value(def)? });
     record(tx, "schedule edit", def, Some(detail), deed).await
+}
+
+/// What was decided ahead by what the schedule said before fires if it says the same time now, as it says
+/// it now; else it is left out.
+async fn withhold_moved(
+    tx: &mut Tx,
+    was: &Trigger,
+    def: &TriggerDef,
+    deed: Deed<'_>,
+) -> Result<()> {
+    if def.timing == was.def.timing {
+        return Ok(());
+    }
+    let mut moved = firing::ahead(tx, was.trigger_id, deed.now).await?;
+    if moved.is_empty() {
+        return Ok(());
+    }
+    let calendars = calendar::all(tx).await?;
+    let as_now = Trigger { def: def.clone(), ..was.clone() };
+    moved.retain(|f| {
+        let same = as_now.next_after(&calendars, f.planned_at.plus(-1));
+        !same.is_ok_and(|next| next.is_some_and(|next| next.at == f.planned_at))
+    });
+    let reason = format!("the schedule was changed by {}", deed.by.actor);
+    firing::withhold(tx, &moved, &reason, deed.now).await.map(drop)
 }
 
 /// The next time of a schedule that was just written, and whether it fires at all.
@@ -73,6 +99,14 @@ pub(super) async fn remove(tx: &mut Tx, was: &Trigger, deed: Deed<'_>) -> Result
     record(tx, "schedule remove", &was.def, Some(detail), deed).await
 }
 
+/// Why a planned time is left out.
+pub(super) fn left_out(deed: Deed<'_>) -> String {
+    match deed.reason {
+        Some(why) => format!("left out by {}: {why}", deed.by.actor),
+        None => format!("left out by {}", deed.by.actor),
+    }
+}
+
 /// Writes the row of a planned time that an operator leaves out.
 pub(super) async fn leave_out(
     tx: &mut Tx,
@@ -80,10 +114,7 @@ pub(super) async fn leave_out(
     skipped: &Occurrence,
     deed: Deed<'_>,
 ) -> Result<()> {
-    let reason = match deed.reason {
-        Some(why) => format!("left out by {}: {why}", deed.by.actor),
-        None => format!("left out by {}", deed.by.actor),
-    };
+    let reason = left_out(deed);
     let row = NewFiring {
         trigger_id: was.trigger_id,
         planned_at: skipped.planned,
