@@ -14,6 +14,7 @@ use crate::engine::meter::Meter;
 use crate::engine::trigger::calendars;
 use crate::engine::trigger::planner::{AHEAD_MS, Planner};
 use crate::engine::trigger::pools::Pools;
+use crate::store::following::{self, Following};
 use crate::store::hint::Topic;
 use crate::store::trigger::{self, Outlook};
 use crate::store::{Db, firing};
@@ -106,7 +107,7 @@ impl Planning {
         if !self.heart.may_schedule() {
             return Ok(Found { firings: Vec::new(), again_at: now.plus(LOOK_MS.0) });
         }
-        let Outlook { next, pending, unowned, waiting } = self.outlook().await?;
+        let (Outlook { next, pending, unowned, waiting }, ends) = self.outlook(now).await?;
         let mut found = Found::default();
         let (lost, soon) = (now.plus(-LOST_MS), now.plus(AHEAD_MS));
         if pending.is_some_and(|at| at <= lost) || unowned.is_some_and(|at| at <= soon) {
@@ -119,8 +120,10 @@ impl Planning {
             found.firings.extend(firing::waiting_first(&mut tx, LOST_MOST).await?);
             self.waited_at = now.plus(WAIT_MS);
         }
-        if now >= self.followed_at {
-            self.planner.follow().await?;
+        if let Some(ends) = ends {
+            if ends != Following::default() {
+                self.planner.follow().await?;
+            }
             self.followed_at = now.plus(FOLLOW_MS);
         }
         if now >= self.calendars_at {
@@ -154,9 +157,16 @@ impl Planning {
         self.planner.leave().await
     }
 
-    async fn outlook(&self) -> Result<Outlook> {
+    /// What there is to do, and, when it is time to look, what ended; in one transaction, because this
+    /// is most of what a process asks that has nothing to do.
+    async fn outlook(&self, now: Millis) -> Result<(Outlook, Option<Following>)> {
         let mut tx = self.db.read().await?;
-        trigger::outlook(&mut tx).await
+        let outlook = trigger::outlook(&mut tx).await?;
+        let ends = match now >= self.followed_at {
+            true => Some(following::look(&mut tx).await?),
+            false => None,
+        };
+        Ok((outlook, ends))
     }
 
     /// Beats until it is told to stop. No error ends it.

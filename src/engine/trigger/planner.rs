@@ -14,13 +14,13 @@ use crate::engine::clock::Clock;
 use crate::engine::meter::Meter;
 use crate::engine::trigger::{follow, telling};
 use crate::store::epoch::{self, Epoch};
-use crate::store::following::{self, Following};
+use crate::store::following;
 use crate::store::hint::{self, Topic};
 use crate::store::lock::{self, SCHEDULE_LOCK};
 use crate::store::trigger::{Due, Standing};
 use crate::store::{self, Db, Tx, calendar, firing, trigger};
 use anyhow::{Context as _, Result};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// How far ahead firings are decided. XXL-JOB's figure; also the longest silence that a fail-over may
@@ -29,6 +29,8 @@ pub(super) const AHEAD_MS: i64 = 5_000;
 /// Schedules of one pass, so that the lock is held for a fraction of a second even at the top of an
 /// hour; what is left comes with the next pass, at once.
 const LIMIT: u32 = 5_000;
+/// Schedules that are read under the lock; more are read before it is taken.
+const UNREAD_MOST: usize = 200;
 /// Schedules whose definition is kept in memory.
 const KNOWN_MAX: usize = 50_000;
 
@@ -43,6 +45,15 @@ pub struct Planner {
     calendars: (i64, Calendars),
     /// Whether the next pass looks first which of its rows are there already.
     caution: Caution,
+    /// Whether the schedules that are due were read before the lock was taken.
+    has_read: HasRead,
+}
+
+/// How much was read before the lock was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HasRead {
+    Little,
+    All,
 }
 
 /// Whether a pass trusts that no row is ahead of a schedule.
@@ -99,12 +110,13 @@ impl Planner {
             known: HashMap::new(),
             calendars: (-1, Calendars::default()),
             caution: Caution::Trusting,
+            has_read: HasRead::Little,
         }
     }
 
     /// One pass.
     pub async fn pass(&mut self) -> Result<Pass> {
-        let asked = self.clock.uptime();
+        let (asked, said) = (self.clock.uptime(), self.door.counts().statements);
         let mut tx = self.door.begin().await?;
         let Some(held) = lock::hold(&mut tx, SCHEDULE_LOCK).await? else {
             tx.rollback().await?;
@@ -118,6 +130,11 @@ impl Planner {
             tx.rollback().await?;
             return Ok(Pass::default());
         }
+        if self.has_read == HasRead::Little && self.unknown(&due).len() > UNREAD_MOST {
+            tx.rollback().await?;
+            return self.pass_having_read(&due).await;
+        }
+        self.has_read = HasRead::Little;
         if held.owner.as_ref() != Some(&self.node) {
             lock::sign(&mut tx, SCHEDULE_LOCK, &self.node, now).await?;
         }
@@ -138,28 +155,39 @@ impl Planner {
         tx.commit().await.context("commit the pass")?;
         failpoint!("lock.after_commit");
         self.caution = Caution::Trusting;
-        let done = self.clock.uptime();
-        self.meter.lock(gained.since(asked), done.since(gained));
+        let (wait_ms, hold_ms) = (gained.since(asked), self.clock.uptime().since(gained));
+        self.meter.lock(wait_ms, hold_ms);
+        // On SQLite, where this door is everybody's, with what others read meanwhile.
+        let statements = self.door.counts().statements - said;
+        let (due_count, rows) = (u64::try_from(due.len())?, u64::try_from(firings.len())?);
+        self.meter.pass(due_count, rows, statements);
+        tracing::debug!(due = due_count, rows, statements, wait_ms, hold_ms, "a pass");
         let more = due.len() == usize::try_from(LIMIT)?;
         Ok(Pass { firings, more })
     }
 
-    /// Looks which batches have ended that make something fire, or let a fixed delay begin. Under the lock
-    /// only when there are some.
-    pub async fn follow(&mut self) -> Result<()> {
+    /// A pass that leaves the lock alone until it has read the schedules that are due. After a start all
+    /// of them are new, and to read 5,000 takes longer than to plan and write them.
+    async fn pass_having_read(&mut self, due: &[Due]) -> Result<Pass> {
+        let news = self.unknown(due);
         let mut tx = self.door.read().await?;
-        let found = following::look(&mut tx).await?;
-        drop(tx);
-        if found == Following::default() {
-            return Ok(());
-        }
+        // One that cannot be read is read once more under the lock, and ended there.
+        self.read(&mut tx, &news).await?;
+        tx.rollback().await?;
+        self.has_read = HasRead::All;
+        Box::pin(self.pass()).await
+    }
+
+    /// Answers the ends of batches that make something fire, or let a fixed delay begin; for whoever has
+    /// seen that there are some.
+    pub async fn follow(&mut self) -> Result<()> {
         let mut tx = self.door.begin().await?;
         if lock::hold(&mut tx, SCHEDULE_LOCK).await?.is_none() {
             tx.rollback().await?;
             return self.heal().await.map(drop);
         }
         let now = self.due_time(&mut tx).await?;
-        // Once more, for another node may have been faster.
+        // Under the lock, for another node may have been faster.
         let found = following::look(&mut tx).await?;
         let due: Vec<Due> = found
             .ids()
@@ -214,19 +242,24 @@ impl Planner {
         if self.caution == Caution::Careful {
             drop_known(tx, &mut work.rows).await?;
         }
+        let newest = firing::last_key(tx).await?;
         firing::append(tx, &work.rows, Some(&self.node), now).await.context(AHEAD)?;
         failpoint_or!("fire.inserted", anyhow::anyhow!("a failpoint says so"));
         trigger::advance(tx, &work.standings, now).await?;
+        let mut reasons: BTreeMap<&str, Vec<TriggerId>> = BTreeMap::new();
         for (id, reason) in &work.ended {
-            trigger::set_status(tx, &[*id], TriggerStatus::Ended, Some(reason), now).await?;
+            reasons.entry(reason).or_default().push(*id);
             tracing::error!(trigger_id = id.0, reason, "a schedule has ended");
+        }
+        for (reason, ids) in reasons {
+            trigger::set_status(tx, &ids, TriggerStatus::Ended, Some(reason), now).await?;
         }
         telling::misses(tx, &self.known, &work.rows, now).await?;
         telling::ended(tx, &self.known, &work.ended, now).await?;
         let missed =
             work.rows.iter().filter(|r| r.source == Source::Misfire || r.status.is_final());
         self.meter.misfired(u64::try_from(missed.count())?);
-        firing::written(tx, &self.node, now).await
+        firing::written(tx, work.rows, newest, &self.node).await
     }
 
     /// Reads the schedules that memory does not have, or has in another version.
@@ -238,21 +271,34 @@ impl Planner {
         if self.known.len() > KNOWN_MAX {
             self.known.clear();
         }
+        let news = self.unknown(due);
+        for (id, said) in self.read(tx, &news).await? {
+            work.ended.push((id, format!("it cannot be read: {said}")));
+        }
+        Ok(())
+    }
+
+    /// The schedules that memory does not have, or has in another version.
+    fn unknown(&self, due: &[Due]) -> Vec<TriggerId> {
         let is_known = |due: &&Due| {
             self.known.get(&due.trigger_id).is_some_and(|known| known.revision == due.revision)
         };
-        let news: Vec<TriggerId> =
-            due.iter().filter(|due| !is_known(due)).map(|due| due.trigger_id).collect();
-        if news.is_empty() {
-            return Ok(());
+        due.iter().filter(|due| !is_known(due)).map(|due| due.trigger_id).collect()
+    }
+
+    /// Reads these into memory; gives those that cannot be read, and why.
+    async fn read(&mut self, tx: &mut Tx, ids: &[TriggerId]) -> Result<Vec<(TriggerId, String)>> {
+        let mut unreadable = Vec::new();
+        if ids.is_empty() {
+            return Ok(unreadable);
         }
-        for (id, found) in trigger::by_ids(tx, &news).await? {
+        for (id, found) in trigger::by_ids(tx, ids).await? {
             match found {
                 Ok(found) => drop(self.known.insert(id, found)),
-                Err(said) => work.ended.push((id, format!("it cannot be read: {said}"))),
+                Err(said) => unreadable.push((id, said)),
             }
         }
-        Ok(())
+        Ok(unreadable)
     }
 
     fn plan_one(&self, due: &Due, now: Millis, work: &mut Work) {
