@@ -197,12 +197,16 @@ pub async fn planned_since(tx: &mut Tx, first: Millis) -> Result<HashSet<(Trigge
     rows.iter().map(read).collect()
 }
 
-/// Whether an earlier firing of the same schedule waits.
+/// Whether an earlier firing of the same schedule is still open: it waits, or is on its way.
 pub async fn waits_before(tx: &mut Tx, firing: &Firing) -> Result<bool> {
     let sql = "SELECT COUNT(*) AS n FROM job_firing \
-               WHERE trigger_id = ? AND status = ? AND planned_at < ?";
-    let waiting = FiringStatus::Waiting.as_str();
-    let values = [firing.trigger_id.0.into(), waiting.into(), firing.planned_at.to_utc().into()];
+               WHERE trigger_id = ? AND status IN (?, ?) AND planned_at < ?";
+    let values = [
+        firing.trigger_id.0.into(),
+        FiringStatus::Waiting.as_str().into(),
+        FiringStatus::Pending.as_str().into(),
+        firing.planned_at.to_utc().into(),
+    ];
     let row = tx.fetch_optional(sql, &values).await.context("read job_firing")?;
     Ok(row.map(|row| row.int("n")).transpose()?.unwrap_or(0) > 0)
 }

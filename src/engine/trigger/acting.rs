@@ -119,6 +119,7 @@ pub async fn pause(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Stands
         return Err(NotDone::Already(code.clone(), "paused").into());
     }
     let words = format!("paused by {}: {}", deed.by.actor, deed.reason.unwrap_or_default());
+    writing::leave_overdue(&mut tx, &was, &words, deed.now).await?;
     set(&mut tx, &was, TriggerStatus::Paused, Some(&words), deed.now).await?;
     stand(&mut tx, &was, was.revision, None, deed.now).await?;
     let ahead = firing::ahead(&mut tx, was.trigger_id, deed.now).await?;
@@ -198,17 +199,22 @@ pub async fn replan_in(tx: &mut Tx, code: &CalendarCode, now: Millis) -> Result<
     let uses = |t: &Trigger| {
         t.def.timing.calendar.as_ref().is_some_and(|c| c == code || users.contains(&c))
     };
-    let mut moved = Vec::new();
-    for was in trigger::all(tx).await?.into_iter().filter(uses) {
-        if was.status != TriggerStatus::Enabled {
+    let (mut moved, mut standings) = (Vec::new(), Vec::new());
+    for was in trigger::readable(tx).await?.into_iter().filter(uses) {
+        // What is overdue the next pass decides, by the calendar as it is then.
+        if was.status != TriggerStatus::Enabled || was.is_overdue(now) {
             continue;
         }
-        let next = next_of(tx, &was, &was.def, now).await?.map(|o| o.planned);
-        if next != was.next_time {
-            stand(tx, &was, was.revision, next, now).await?;
-            moved.push(Trigger { next_time: next, ..was });
+        let anchor = anchor(tx, &was, now).await?;
+        let after = was.last_time.map_or(now, |last| last.max(now));
+        let next_time = next_in(&was.def, &calendars, after, anchor)?.map(|o| o.planned);
+        if next_time != was.next_time {
+            let Trigger { trigger_id, revision, last_time, .. } = was;
+            standings.push(Standing { trigger_id, revision, next_time, last_time });
+            moved.push(Trigger { next_time, ..was });
         }
     }
+    trigger::advance(tx, &standings, now).await?;
     if !moved.is_empty() {
         hint::give(tx, Topic::Trigger).await?;
     }

@@ -6,7 +6,7 @@ use crate::domain::schedule::{Anchor, Ending, Schedule};
 use crate::domain::time::{Millis, day_in};
 use crate::domain::trigger::Trigger;
 use crate::engine::trigger::planner::Work;
-use crate::store::following::{Delay, End, Following};
+use crate::store::following::{Delay, End, Following, mark_after};
 use crate::store::trigger::Standing;
 use crate::store::{Tx, firing};
 use anyhow::Result;
@@ -20,7 +20,7 @@ pub(super) fn plan(
     now: Millis,
     work: &mut Work,
 ) {
-    let mut last: BTreeMap<TriggerId, (i64, Millis)> = BTreeMap::new();
+    let mut marks: BTreeMap<TriggerId, (i64, Millis)> = BTreeMap::new();
     for end in &found.ends {
         let Some(trigger) = known.get(&end.trigger_id) else { continue };
         let counts = match trigger.def.timing.schedule {
@@ -36,10 +36,15 @@ pub(super) fn plan(
         };
         if counts {
             work.rows.push(answer(trigger, end, now));
-            last.insert(end.trigger_id, (end.revision, end.at));
+        }
+        let (_, mark) = marks.entry(end.trigger_id).or_insert((end.revision, end.mark));
+        *mark = mark_after(*mark, end.at);
+        if !counts && *mark == end.mark {
+            // Nothing is to be written about it.
+            marks.remove(&end.trigger_id);
         }
     }
-    work.standings.extend(last.into_iter().map(|(trigger_id, (revision, at))| Standing {
+    work.standings.extend(marks.into_iter().map(|(trigger_id, (revision, at))| Standing {
         trigger_id,
         revision,
         next_time: None,
