@@ -133,13 +133,66 @@ pub async fn ahead(tx: &mut Tx, trigger: TriggerId, now: Millis) -> Result<Vec<F
     read(tx, &sql, &values).await
 }
 
-/// Takes pending firings off every ring: they are left out, for this reason.
-pub async fn withhold(tx: &mut Tx, firings: &[Firing], reason: &str, now: Millis) -> Result<u64> {
+/// The planned times of these schedules later than `after`, up to now, in no order.
+pub async fn planned_between(
+    tx: &mut Tx,
+    triggers: &[TriggerId],
+    (after, now): (Millis, Millis),
+) -> Result<Vec<(TriggerId, Millis)>> {
+    let mut found = Vec::new();
+    for chunk in triggers.chunks(1_000) {
+        let places = vec!["?"; chunk.len()].join(", ");
+        let sql = format!(
+            "SELECT trigger_id, planned_at FROM job_firing WHERE trigger_id IN ({places}) \
+             AND planned_at > ? AND planned_at <= ?"
+        );
+        let mut values: Vec<Value> = chunk.iter().map(|id| id.0.into()).collect();
+        values.extend([after.to_utc().into(), now.to_utc().into()]);
+        for row in tx.fetch_all(&sql, &values).await.context("read job_firing")? {
+            found.push((TriggerId(row.int("trigger_id")?), row.time("planned_at")?.into()));
+        }
+    }
+    Ok(found)
+}
+
+/// Says of pending firings that they are late and fire all the same, and whose they are.
+pub async fn mark_late(
+    tx: &mut Tx,
+    firings: &[Firing],
+    (reason, owner): (&str, &NodeId),
+    now: Millis,
+) -> Result<u64> {
+    let ids: Vec<i64> = firings.iter().map(|f| f.firing_id.0).collect();
+    tx.execute_in(
+        "UPDATE job_firing SET source = ?, reason = ?, owner = ?, update_time = ? \
+         WHERE status = ? AND firing_id",
+        &[
+            Source::Misfire.as_str().into(),
+            reason.into(),
+            owner.0.as_str().into(),
+            now.to_utc().into(),
+            FiringStatus::Pending.as_str().into(),
+        ],
+        &ids,
+        "",
+        &[],
+    )
+    .await
+    .context("mark late firings")
+}
+
+/// Takes pending firings off every ring: they are `SKIPPED` or `MISFIRED`, for this reason.
+pub async fn withhold(
+    tx: &mut Tx,
+    firings: &[Firing],
+    (status, reason): (FiringStatus, &str),
+    now: Millis,
+) -> Result<u64> {
     let ids: Vec<i64> = firings.iter().map(|f| f.firing_id.0).collect();
     tx.execute_in(
         "UPDATE job_firing SET status = ?, reason = ?, update_time = ? WHERE status = ? AND firing_id",
         &[
-            FiringStatus::Skipped.as_str().into(),
+            status.as_str().into(),
             reason.into(),
             now.to_utc().into(),
             FiringStatus::Pending.as_str().into(),

@@ -10,6 +10,7 @@ pub use refused::NotDone;
 pub(crate) use writing::{apply_in, refuse_foreign};
 
 use crate::domain::calendar::Calendars;
+use crate::domain::firing::FiringStatus;
 use crate::domain::id::{CalendarCode, GroupCode, TriggerCode};
 use crate::domain::near::nearest;
 use crate::domain::schedule::{Anchor, Occurrence, Schedule};
@@ -123,7 +124,7 @@ pub async fn pause(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Stands
     set(&mut tx, &was, TriggerStatus::Paused, Some(&words), deed.now).await?;
     stand(&mut tx, &was, was.revision, None, deed.now).await?;
     let ahead = firing::ahead(&mut tx, was.trigger_id, deed.now).await?;
-    firing::withhold(&mut tx, &ahead, &words, deed.now).await?;
+    firing::withhold(&mut tx, &ahead, (FiringStatus::Skipped, &words), deed.now).await?;
     record(&mut tx, "schedule pause", &was.def, None, deed).await?;
     finish(tx, code, Vec::new(), deed.now).await
 }
@@ -176,7 +177,8 @@ pub async fn skip_next(
     };
     if let Some(first) = ahead.first() {
         let first = std::slice::from_ref(first);
-        firing::withhold(&mut tx, first, &writing::left_out(deed), deed.now).await?;
+        let why = writing::left_out(deed);
+        firing::withhold(&mut tx, first, (FiringStatus::Skipped, &why), deed.now).await?;
     } else {
         writing::leave_out(&mut tx, &was, &skipped, deed).await?;
         let next_time = next_after(skipped.planned)?.map(|o| o.planned);

@@ -7,7 +7,6 @@
 use crate::domain::calendar::Calendars;
 use crate::domain::firing::{Firing, NewFiring, Source, TriggerId};
 use crate::domain::id::NodeId;
-use crate::domain::misfire;
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerStatus};
 use crate::engine::clock::Clock;
@@ -37,12 +36,12 @@ const KNOWN_MAX: usize = 50_000;
 /// Plans firings; one per process.
 pub struct Planner {
     /// A door whose sessions lose what they have locked after 5 s of silence.
-    door: Db,
+    pub(super) door: Db,
     clock: Clock,
     node: NodeId,
     meter: Arc<Meter>,
-    known: HashMap<TriggerId, Trigger>,
-    calendars: (i64, Calendars),
+    pub(super) known: HashMap<TriggerId, Trigger>,
+    pub(super) calendars: (i64, Calendars),
     /// Whether the next pass looks first which of its rows are there already.
     caution: Caution,
     /// Whether the schedules that are due were read before the lock was taken.
@@ -90,13 +89,19 @@ const DOUBT_MS: i64 = 1_000;
 )]
 pub struct InDoubt(i64);
 
+/// Rows that one pass writes, more or less: of a flood of missed times the rest comes with the next
+/// passes, because between two statements no more may be thought than the server waits for (5 s).
+const ROWS_MOST: usize = 20_000;
+
 /// What one pass writes.
 #[derive(Default)]
 pub(super) struct Work {
     pub(super) rows: Vec<NewFiring>,
     pub(super) standings: Vec<Standing>,
     /// Schedules that cannot go on, and why.
-    ended: Vec<(TriggerId, String)>,
+    pub(super) ended: Vec<(TriggerId, String)>,
+    /// Whether some of what is due is left to the next pass.
+    pub(super) more: bool,
 }
 
 impl Planner {
@@ -138,8 +143,8 @@ impl Planner {
         if held.owner.as_ref() != Some(&self.node) {
             lock::sign(&mut tx, SCHEDULE_LOCK, &self.node, now).await?;
         }
-        let firings = match self.write(&mut tx, &due, now).await {
-            Ok(firings) => firings,
+        let (firings, more) = match self.write(&mut tx, &due, now).await {
+            Ok(written) => written,
             Err(error) => {
                 // Dropped and not rolled back: nothing more is asked of a connection that failed under
                 // the lock, and the server undoes what it has.
@@ -162,7 +167,7 @@ impl Planner {
         let (due_count, rows) = (u64::try_from(due.len())?, u64::try_from(firings.len())?);
         self.meter.pass(due_count, rows, statements);
         tracing::debug!(due = due_count, rows, statements, wait_ms, hold_ms, "a pass");
-        let more = due.len() == usize::try_from(LIMIT)?;
+        let more = more || due.len() == usize::try_from(LIMIT)?;
         Ok(Pass { firings, more })
     }
 
@@ -196,7 +201,12 @@ impl Planner {
         let mut work = Work::default();
         self.learn(&mut tx, &due, &mut work).await?;
         follow::plan(&found, &self.known, &self.calendars.1, now, &mut work);
+        if work.rows.is_empty() && work.standings.is_empty() && work.ended.is_empty() {
+            // Ends that count for nobody; they are seen until newer ones come.
+            return Ok(tx.rollback().await?);
+        }
         follow::shift_taken(&mut tx, &mut work.rows).await?;
+        self.end(&mut tx, &work.ended, now).await?;
         firing::append(&mut tx, &work.rows, None, now).await?;
         trigger::advance(&mut tx, &work.standings, now).await?;
         hint::give(&mut tx, Topic::Trigger).await?;
@@ -214,7 +224,7 @@ impl Planner {
 
     /// What counts as now: the database's clock, for it is the same for all nodes. Nothing is planned
     /// while what we take for it is another time; the next heartbeats settle which is right.
-    async fn due_time(&self, tx: &mut Tx) -> Result<Millis> {
+    pub(super) async fn due_time(&self, tx: &mut Tx) -> Result<Millis> {
         let asked = self.clock.uptime();
         let server = tx.server_time().await?.into();
         let now = self.clock.now();
@@ -226,17 +236,26 @@ impl Planner {
         Ok(now)
     }
 
-    async fn heal(&self) -> Result<Pass> {
+    pub(super) async fn heal(&self) -> Result<Pass> {
         let mut tx = self.door.begin().await?;
         lock::heal(&mut tx, SCHEDULE_LOCK, self.clock.now()).await?;
         tx.commit().await.context("put the lock row back")?;
         Err(LockGone.into())
     }
 
-    async fn write(&mut self, tx: &mut Tx, due: &[Due], now: Millis) -> Result<Vec<Firing>> {
+    async fn write(
+        &mut self,
+        tx: &mut Tx,
+        due: &[Due],
+        now: Millis,
+    ) -> Result<(Vec<Firing>, bool)> {
         let mut work = Work::default();
         self.learn(tx, due, &mut work).await?;
         for due in due {
+            if work.rows.len() >= ROWS_MOST {
+                work.more = true;
+                break;
+            }
             self.plan_one(due, now, &mut work);
         }
         if self.caution == Caution::Careful {
@@ -246,24 +265,47 @@ impl Planner {
         firing::append(tx, &work.rows, Some(&self.node), now).await.context(AHEAD)?;
         failpoint_or!("fire.inserted", anyhow::anyhow!("a failpoint says so"));
         trigger::advance(tx, &work.standings, now).await?;
+        self.end(tx, &work.ended, now).await?;
+        telling::misses(tx, &self.known, &work.rows, now).await?;
+        let missed =
+            work.rows.iter().filter(|r| r.source == Source::Misfire || r.status.is_final());
+        self.count_missed(missed.count());
+        let more = work.more;
+        Ok((firing::written(tx, work.rows, newest, &self.node).await?, more))
+    }
+
+    /// Ends schedules that cannot go on, and tells their owners.
+    async fn end(&self, tx: &mut Tx, ended: &[(TriggerId, String)], now: Millis) -> Result<()> {
         let mut reasons: BTreeMap<&str, Vec<TriggerId>> = BTreeMap::new();
-        for (id, reason) in &work.ended {
+        for (id, reason) in ended {
             reasons.entry(reason).or_default().push(*id);
             tracing::error!(trigger_id = id.0, reason, "a schedule has ended");
         }
         for (reason, ids) in reasons {
             trigger::set_status(tx, &ids, TriggerStatus::Ended, Some(reason), now).await?;
         }
-        telling::misses(tx, &self.known, &work.rows, now).await?;
-        telling::ended(tx, &self.known, &work.ended, now).await?;
-        let missed =
-            work.rows.iter().filter(|r| r.source == Source::Misfire || r.status.is_final());
-        self.meter.misfired(u64::try_from(missed.count())?);
-        firing::written(tx, work.rows, newest, &self.node).await
+        telling::ended(tx, &self.known, ended, now).await
+    }
+
+    pub(super) fn count_missed(&self, count: usize) {
+        self.meter.misfired(u64::try_from(count).unwrap_or(u64::MAX));
+    }
+
+    pub(super) fn node(&self) -> &NodeId {
+        &self.node
+    }
+
+    /// A schedule that was read.
+    pub(super) fn known(&self, id: TriggerId) -> Option<&Trigger> {
+        self.known.get(&id)
+    }
+
+    pub(super) fn all_known(&self) -> &HashMap<TriggerId, Trigger> {
+        &self.known
     }
 
     /// Reads the schedules that memory does not have, or has in another version.
-    async fn learn(&mut self, tx: &mut Tx, due: &[Due], work: &mut Work) -> Result<()> {
+    pub(super) async fn learn(&mut self, tx: &mut Tx, due: &[Due], work: &mut Work) -> Result<()> {
         let epoch = epoch::read(tx, Epoch::Calendars).await?;
         if self.calendars.0 != epoch {
             self.calendars = (epoch, calendar::all(tx).await?);
@@ -299,43 +341,6 @@ impl Planner {
             }
         }
         Ok(unreadable)
-    }
-
-    fn plan_one(&self, due: &Due, now: Millis, work: &mut Work) {
-        let standing = |next_time, last_time| Standing {
-            trigger_id: due.trigger_id,
-            revision: due.revision,
-            next_time,
-            last_time,
-        };
-        // Unreadable, or removed by a statement of somebody else's: its time row goes nowhere.
-        let Some(known) = self.known.get(&due.trigger_id) else {
-            work.standings.push(standing(None, due.last_time));
-            return;
-        };
-        let next_after = |after: Millis| known.goes_on(&self.calendars.1, after);
-        let plan = match known.planned_at(&self.calendars.1, due.next_time) {
-            Ok(Some(first)) => {
-                let span = (now, now.plus(AHEAD_MS));
-                let of = (due.trigger_id, known.def.handler.as_str());
-                misfire::plan(of, first, span, known.def.misfire, next_after)
-            }
-            Ok(None) => Ok(misfire::Plan { rows: Vec::new(), next: None, last: None }),
-            Err(error) => Err(error),
-        };
-        match plan {
-            Ok(plan) => {
-                work.standings.push(standing(plan.next, plan.last.or(due.last_time)));
-                if plan.next.is_none() && known.ends_without_next() {
-                    work.ended.push((due.trigger_id, "it has no planned time any more".to_owned()));
-                }
-                work.rows.extend(plan.rows);
-            }
-            Err(said) => {
-                work.standings.push(standing(None, due.last_time));
-                work.ended.push((due.trigger_id, format!("it cannot be planned: {said}")));
-            }
-        }
     }
 }
 

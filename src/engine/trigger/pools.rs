@@ -2,7 +2,9 @@
 
 use crate::domain::firing::{Firing, FiringId};
 use crate::engine::trigger::firer::{Firer, Lane};
+use futures_util::FutureExt as _;
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -54,8 +56,7 @@ impl Pools {
         let (lane, ids, again) = match self.tasks.join_next().await? {
             Ok(ended) => ended,
             Err(error) => {
-                // Its firings stay in memory as held; their rows are found by another process, or by
-                // this one after a restart.
+                // Only when the runtime ends.
                 tracing::error!(%error, "a firing broke down");
                 return Some(Default::default());
             }
@@ -78,8 +79,8 @@ impl Pools {
             let (firer, ids) = (self.firer.clone(), group.iter().map(|f| f.firing_id).collect());
             self.running[Lane::Together as usize] += 1;
             self.tasks.spawn(async move {
-                let again = firer.fire_together(group).await;
-                (Lane::Together, ids, again)
+                let again = AssertUnwindSafe(firer.fire_together(group)).catch_unwind().await;
+                (Lane::Together, ids, again.unwrap_or_else(|_| broken()))
             });
         }
         for (lane, width) in [(Lane::Fast, self.widths.fast), (Lane::Slow, self.widths.slow)] {
@@ -90,9 +91,17 @@ impl Pools {
                 self.running[lane as usize] += 1;
                 self.tasks.spawn(async move {
                     let id = firing.firing_id;
-                    (lane, vec![id], firer.fire_one(firing).await.into_iter().collect())
+                    let again = AssertUnwindSafe(firer.fire_one(firing)).catch_unwind().await;
+                    let again = again.map(|again| again.into_iter().collect());
+                    (lane, vec![id], again.unwrap_or_else(|_| broken()))
                 });
             }
         }
     }
+}
+
+/// A firing that broke down is in nobody's hands: its row is found again two seconds later.
+fn broken() -> Vec<Firing> {
+    tracing::error!("a firing broke down; its row is tried again");
+    Vec::new()
 }

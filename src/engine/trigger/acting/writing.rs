@@ -64,7 +64,7 @@ async fn withhold_moved(
         !same.is_ok_and(|next| next.is_some_and(|next| next.at == f.planned_at))
     });
     let reason = format!("the schedule was changed by {}", deed.by.actor);
-    firing::withhold(tx, &moved, &reason, deed.now).await.map(drop)
+    firing::withhold(tx, &moved, (FiringStatus::Skipped, &reason), deed.now).await.map(drop)
 }
 
 /// The next time of a schedule that was just written, and whether it fires at all.
