@@ -63,13 +63,13 @@ struct Nodes(Vec<Child>);
 
 impl Nodes {
     fn add(&mut self, place: &Place) -> Result<()> {
-        self.0.push(spawn(place)?);
+        self.0.push(spawn(place, self.0.len())?);
         Ok(())
     }
 
     fn replace(&mut self, index: usize, place: &Place) -> Result<()> {
         self.0[index].wait()?;
-        self.0[index] = spawn(place)?;
+        self.0[index] = spawn(place, index)?;
         Ok(())
     }
 
@@ -97,9 +97,9 @@ impl Drop for Nodes {
     }
 }
 
-fn spawn(place: &Place) -> Result<Child> {
+fn spawn(place: &Place, index: usize) -> Result<Child> {
     let child = Command::new(env!("CARGO_BIN_EXE_procession"))
-        .args(["serve", "--quiet", "--http", "off"])
+        .args(["serve", "--quiet", "--http", "off", "--name", &format!("bench-{index}")])
         .current_dir(place.folder())
         .env("PROCESSION_DB", &place.url)
         .stdin(Stdio::null())

@@ -35,7 +35,7 @@ const LOST_MOST: u32 = 5_000;
 /// Firings in memory; what is beyond stays a row until there is room.
 const HELD_MAX: usize = 100_000;
 /// Between two looks while something is near, and when nothing is.
-const LOOK_MS: (i64, i64) = (1_000, 2_000);
+const LOOK_MS: (i64, i64) = (1_000, 2_500);
 /// Between two looks at firings that wait for a batch, unless a batch ends.
 const WAIT_MS: i64 = 2_000;
 /// Between two looks for batches whose end makes something fire.
