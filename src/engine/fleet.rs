@@ -120,6 +120,25 @@ impl Sites {
 }
 
 impl QueueDispatcher {
+    /// What is known of tries of a batch that is about to be read. A try of this node that has ended,
+    /// and whose report is not written yet, is no body here any more and did run all the same.
+    pub(super) fn others(
+        &self,
+        id: BatchId,
+        members: &[Member],
+        judged: Judged,
+        reports: &[Reported],
+    ) -> Others {
+        let mut others = Others::new(members, judged, reports, self.hosted.of_batch(id));
+        let late = self.late.iter().filter(|late| late.by.is_none());
+        let late = late.map(|late| (late.queue_id, late.attempt));
+        let is_ended = |r: &&Report| r.by.is_none() && matches!(r.what, What::Ended(..));
+        let waiting = self.waiting.iter().filter(is_ended).map(|r| (r.queue_id, r.attempt));
+        let ours = |(row, attempt)| (row, attempt, self.node.id().clone());
+        others.reported.extend(late.chain(waiting).map(ours));
+        others
+    }
+
     /// Where jobs may run now; `freed` have ended, which is not committed yet.
     pub(super) fn sites(&self, freed: &[(BatchId, Place)]) -> Sites {
         let freed: HashSet<_> = freed.iter().copied().collect();

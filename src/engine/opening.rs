@@ -278,7 +278,7 @@ impl QueueDispatcher {
             false => Vec::new(),
         };
         let reports = hosted::reports_of(&mut tx, id).await?;
-        let others = Others::new(&members, judged, &reports, self.hosted.of_batch(id));
+        let others = self.others(id, &members, judged, &reports);
         let kept = Kept { others, ..self.kept(id, &snapshot, now) };
         let (mut active, owed) =
             Active::rebuild(batch, snapshot, rows, (outputs, outside), self.node.id(), kept, now)?;

@@ -418,6 +418,27 @@ jobs:
     assert_eq!((begun(folder.path(), "A"), reports(&bench).await), (1, 0));
 }
 
+/// The same when a job of it has ended and the report could not be written before: it has run.
+async fn a_worker_becomes_the_owner_before_it_could_report(bench: Bench) {
+    let folder = tempfile::tempdir().expect("folder");
+    let yaml = "jobs: { A: { type: SCRIPT, interpreter: sh, worker: etl, script: 'echo x >> {f}/begun.A' } }";
+    let mut o = node(&bench, "o", BOTH, &[], 4).await;
+    let mut w = node(&bench, "w", BOTH, &["etl"], 4).await;
+    let defs = defs(&with_folder(yaml, folder.path()));
+    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    turn(&mut [&mut o]).await;
+    drop(o);
+    w.look_around().await.expect("it takes the job");
+    while w.running() > 0 {
+        w.wait().await;
+    }
+    pass(&bench, 18_000, &mut [&mut w]).await;
+    assert_eq!(w.take_batches().await.expect("take"), 1);
+    until_states(&bench, &mut [&mut w], id, "A=SUCCESS").await;
+    assert_eq!(bench.history(id, "A").await, ["RUNNING#1", "SUCCESS#1"]);
+    assert_eq!((begun(folder.path(), "A"), reports(&bench).await), (1, 0));
+}
+
 /// An owner that was silent for too long comes back: what ran there is heard of by the next.
 async fn a_fenced_owner_reports_to_the_next(bench: Bench) {
     let folder = tempfile::tempdir().expect("folder");
@@ -791,6 +812,7 @@ on_each_database! {
     the_owner_dies
     both_die
     a_worker_becomes_the_owner
+    a_worker_becomes_the_owner_before_it_could_report
     a_fenced_owner_reports_to_the_next
     a_fenced_worker_reports_when_it_can
     a_result_that_comes_too_late_changes_nothing
