@@ -10,12 +10,13 @@ use crate::domain::job::Takes;
 use crate::domain::place::{self, Bodies, Load, Roles, Site, Want};
 use crate::domain::slots::{Resource, Slots};
 use crate::domain::time::Millis;
-use crate::engine::changes::Runner;
+use crate::engine::changes::{Changes, Runner};
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::worker::{Report, What};
 use crate::handler::{self, StopReason};
 use crate::store::hosted::{self, Reported};
 use crate::store::node::{self, Member};
+use crate::store::{Stale, Tx};
 use anyhow::Result;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use tokio::sync::watch;
@@ -247,6 +248,33 @@ impl QueueDispatcher {
         self.recount();
         self.stale = false;
         Ok(())
+    }
+}
+
+/// Fails as stale when a try that `owed` has settled in this transaction was reported since `known`
+/// was read: a node that was silent has a say until its row is locked. From then on it has none.
+pub(super) async fn refuse_overtaken(
+    tx: &mut Tx,
+    id: BatchId,
+    owed: &Changes,
+    known: &[Reported],
+) -> Result<()> {
+    let settled = owed.settled.iter().map(|s| (s.queue_id, s.attempt));
+    let adopted = owed.adopted.iter().map(|a| (a.queue_id, a.attempt));
+    let written: HashSet<(QueueId, u32)> = settled.chain(adopted).collect();
+    if written.is_empty() {
+        return Ok(());
+    }
+    let known: HashSet<_> = known.iter().map(|r| (r.queue_id, r.attempt, &r.owner)).collect();
+    let reports = hosted::reports_of(tx, id).await?;
+    let news = reports.iter().filter(|r| {
+        written.contains(&(r.queue_id, r.attempt))
+            && !known.contains(&(r.queue_id, r.attempt, &r.owner))
+    });
+    let (expected, news) = (u64::try_from(written.len())?, u64::try_from(news.count())?);
+    match news {
+        0 => Ok(()),
+        _ => Err(Stale::Rows { expected, found: expected.saturating_sub(news) }.into()),
     }
 }
 
