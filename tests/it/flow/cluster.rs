@@ -489,6 +489,38 @@ jobs:
     assert_eq!(reports(&bench).await, 0);
 }
 
+/// A report of a newer program is left until somebody can read it, also when its node has died; the
+/// other jobs go on.
+async fn a_report_that_cannot_be_read_stalls_nothing_else(bench: Bench) {
+    let yaml = "
+defaults: { type: SCRIPT, interpreter: sh, worker: etl }
+jobs: { A: { script: 'true' }, B: { script: 'true', idempotent: true } }
+";
+    let mut o = node(&bench, "o", BOTH, &[], 4).await;
+    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
+    let id = o.open(&defs(yaml), &order(), "test").await.expect("open")[0];
+    turn(&mut [&mut o]).await;
+    turns(&mut [&mut w], "both are reported", async || reports(&bench).await == 2).await;
+    let rename = async |from: &str, to: &str| {
+        let sql = format!(
+            "UPDATE job_report SET report = REPLACE(report, '\"{from}\"', '\"{to}\"') WHERE queue_id = \
+             (SELECT queue_id FROM job_queue WHERE job_code = 'B')"
+        );
+        bench.by_hand(&sql).await;
+    };
+    rename("reach", "came_to").await;
+    until_states(&bench, &mut [&mut o, &mut w], id, "A=SUCCESS B=RUNNING").await;
+    drop(w);
+    pass(&bench, 18_000, &mut [&mut o]).await;
+    turn(&mut [&mut o]).await;
+    bench.by_hand("UPDATE job_batch SET revision = revision + 1").await;
+    o.look().await.expect("look");
+    assert_eq!(bench.states(id).await, "A=SUCCESS B=RUNNING");
+    rename("came_to", "reach").await;
+    until_states(&bench, &mut [&mut o], id, "A=SUCCESS B=SUCCESS").await;
+    assert_eq!(bench.history(id, "B").await, ["RUNNING#1", "SUCCESS#1"]);
+}
+
 /// A worker that cannot renew stops what it runs; what it was is reported when it can.
 async fn a_fenced_worker_reports_when_it_can(bench: Bench) {
     let folder = tempfile::tempdir().expect("folder");
@@ -814,6 +846,7 @@ on_each_database! {
     a_worker_becomes_the_owner
     a_worker_becomes_the_owner_before_it_could_report
     a_fenced_owner_reports_to_the_next
+    a_report_that_cannot_be_read_stalls_nothing_else
     a_fenced_worker_reports_when_it_can
     a_result_that_comes_too_late_changes_nothing
     a_worker_leaves
