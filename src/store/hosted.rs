@@ -1,6 +1,7 @@
 //! Tries that a node runs for batches which another node dispatches: rows that it was given and takes,
 //! and `job_report`, how they ended, until that other node has settled them.
 
+use crate::db;
 use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
 use crate::domain::outcome::{Outcome, Outputs};
 use crate::domain::queue::{QueueEntry, QueueStatus};
@@ -90,6 +91,13 @@ pub async fn take(
     let sql = format!("SELECT {} FROM job_queue WHERE queue_id = ?", queue::COLUMNS);
     let row = tx.fetch_optional(&sql, &[given.queue_id.0.into()]).await?;
     row.as_ref().map(entry).transpose()
+}
+
+/// Whether an error of this floor is about what was found, and not about how the database does: asking
+/// again gives the same.
+pub fn is_unreadable(error: &anyhow::Error) -> bool {
+    let mut said = error.chain().filter_map(|e| e.downcast_ref::<db::Error>());
+    said.all(|e| matches!(e, db::Error::Column { .. }))
 }
 
 /// Outputs that the job of a code handed on in a batch, once it has ended.
@@ -248,7 +256,7 @@ pub async fn reports_of(tx: &mut Tx, batch: BatchId) -> Result<Reports> {
     .await
 }
 
-async fn read(tx: &mut Tx, sql: &str, of: crate::db::Value) -> Result<Reports> {
+async fn read(tx: &mut Tx, sql: &str, of: db::Value) -> Result<Reports> {
     let rows = tx.fetch_all(sql, &[of]).await.context("read reports of other nodes")?;
     let mut reports = Reports::default();
     for row in &rows {

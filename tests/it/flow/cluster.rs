@@ -521,6 +521,22 @@ jobs: { A: { script: 'true' }, B: { script: 'true', idempotent: true } }
     assert_eq!(bench.history(id, "B").await, ["RUNNING#1", "SUCCESS#1"]);
 }
 
+/// A worker that cannot read what it was given says so; nothing of it begins and nothing waits for it.
+async fn a_job_that_its_node_cannot_read_fails(bench: Bench) {
+    let yaml = "jobs: { A: { type: SCRIPT, interpreter: sh, worker: etl, script: 'true' } }";
+    let mut o = node(&bench, "o", BOTH, &[], 4).await;
+    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
+    let id = o.open(&defs(yaml), &order(), "test").await.expect("open")[0];
+    turn(&mut [&mut o]).await;
+    bench
+        .by_hand("UPDATE job_batch SET snapshot = REPLACE(snapshot, '\"jobs\"', '\"works\"')")
+        .await;
+    until_states(&bench, &mut [&mut o, &mut w], id, "A=FAILED").await;
+    let said = bench.rows(id).await[0].error_message.clone().expect("a message");
+    assert!(said.contains("node w cannot read the job"), "{said}");
+    assert_eq!((reports(&bench).await, w.running()), (0, 0));
+}
+
 /// A worker that cannot renew stops what it runs; what it was is reported when it can.
 async fn a_fenced_worker_reports_when_it_can(bench: Bench) {
     let folder = tempfile::tempdir().expect("folder");
@@ -847,6 +863,7 @@ on_each_database! {
     a_worker_becomes_the_owner_before_it_could_report
     a_fenced_owner_reports_to_the_next
     a_report_that_cannot_be_read_stalls_nothing_else
+    a_job_that_its_node_cannot_read_fails
     a_fenced_worker_reports_when_it_can
     a_result_that_comes_too_late_changes_nothing
     a_worker_leaves
