@@ -5,6 +5,7 @@ ARGS ?=
 SEED ?=
 DB ?=
 EFFECTS ?=
+SCENARIO ?=
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,6 +15,9 @@ test: ## all tests, on SQLite, MySQL/MariaDB and PostgreSQL; ARGS go to cargo te
 
 chaos: ## the long run with kills, stalls, cuts and restarts; SEED=, DB=, EFFECTS=
 	@SEED=$(SEED) DB=$(DB) EFFECTS=$(EFFECTS) scripts/chaos.sh
+
+bench: ## how fast the trigger core is; SCENARIO=, DB=, ARGS=--json
+	@SCENARIO=$(SCENARIO) DB=$(DB) scripts/bench.sh $(ARGS)
 
 check: ## format and lints, no tests
 	cargo fmt --check
@@ -32,4 +36,4 @@ servers: ## start database servers for tests and leave them running
 servers-stop: ## stop and remove what `make servers` started
 	@scripts/test-servers.sh stop
 
-.PHONY: help test chaos check ci docs servers servers-stop
+.PHONY: help test chaos bench check ci docs servers servers-stop

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The long chaos run on each database: two worker processes, jobs of all classes, trouble by seed, and the
-# judges' table at the end. It starts private servers of its own.
+# judges' table at the end; then the long stories of schedules, when no database is named. It starts
+# private servers of its own.
 #
 #   scripts/chaos.sh                     SQLite, MySQL/MariaDB, PostgreSQL, one after the other
 #   DB=mysql SEED=42 scripts/chaos.sh    one of them (sqlite, mysql, postgres), with the trouble of seed 42
@@ -45,5 +46,10 @@ for db in sqlite mysql postgres; do
     cargo test --features failpoints --test trust -- --ignored --exact --nocapture \
         "chaos_tests::long_on_$db" 2>&1 | tee -a "$log" || code=1
 done
+if [[ -z ${DB:-} ]]; then
+    say "schedules: leaders lost, places to die, all at their promised figures; some half an hour"
+    cargo test --features failpoints --test trust -- --ignored --nocapture --test-threads 1 \
+        long_triggers 2>&1 | tee -a "$log" || code=1
+fi
 say "all of it is in $log"
 exit "$code"

@@ -45,4 +45,6 @@ cargo test "$@"
 # Crashes, stalls and cuts need places at which the program breaks, which no release has.
 if [ $# -eq 0 ]; then
     cargo test --features failpoints --test trust
+    # That the measuring works at all; no figure of a test machine means anything.
+    cargo bench --profile dev --bench triggers -- --smoke
 fi

@@ -31,6 +31,17 @@ macro_rules! failpoint_setup {
     };
 }
 
+/// `$now` as the wall clock of this machine shows it when a test has set it off.
+macro_rules! failpoint_wall {
+    ($now:expr) => {{
+        #[cfg(feature = "failpoints")]
+        let now = $now.plus($crate::failpoint::wall_jump_ms());
+        #[cfg(not(feature = "failpoints"))]
+        let now = $now;
+        now
+    }};
+}
+
 /// Whether the place is to fail.
 #[cfg(feature = "failpoints")]
 pub(crate) fn hit(name: &str) -> bool {

@@ -58,6 +58,8 @@ CREATE TABLE job_firing (
 
 CREATE INDEX ix_job_firing_due ON job_firing (status, fire_at);
 
+CREATE INDEX ix_job_firing_open ON job_firing (trigger_id, status, planned_at);
+
 CREATE INDEX ix_job_firing_parent ON job_firing (parent_batch_id, trigger_id);
 
 -- job_lock: rows that are locked by whoever does what only one may do; `schedule_lock` by whoever plans.
@@ -73,3 +75,5 @@ INSERT INTO job_lock (lock_name) VALUES ('schedule_lock');
 ALTER TABLE job_batch ADD COLUMN firing_id BIGINT;
 
 CREATE INDEX ix_job_batch_firing ON job_batch (firing_id);
+
+CREATE INDEX ix_job_batch_end ON job_batch (group_code, end_time);

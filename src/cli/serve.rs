@@ -72,9 +72,17 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     let (sender, news) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
     let attended = front.attend(dispatcher.vitals(&stop, http.stalled));
-    let core = app.trigger_core(&dispatcher).await?;
+    let core = match dispatcher.fires_schedules() {
+        true => Some(app.trigger_core(&dispatcher).await?),
+        false => None,
+    };
+    let fire = async {
+        if let Some(core) = core {
+            core.run(stop.clone()).await;
+        }
+    };
     let work = async {
-        tokio::join!(dispatcher.serve(&stop, Some(sender)), core.run(stop.clone()));
+        tokio::join!(dispatcher.serve(&stop, Some(sender)), fire);
         // It drops the sender of news with it.
         dispatcher.leave().await
     };

@@ -189,6 +189,7 @@ impl<DB: Driver> Loan<DB> {
     fn undo(mut self, home: Arc<Home<DB>>) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
+            home.asked();
             let undone = tokio::time::timeout(UNDO, DB::say(&mut self.conn, "ROLLBACK")).await;
             if matches!(undone, Ok(Ok(()))) || home.plan.end == End::Memory {
                 self.give_back(&home);

@@ -3,6 +3,7 @@
 //! Invariant: sqlx is named here and nowhere else.
 //! `Db` and `Tx` are the metadata store; `session` are the connections that bodies run on.
 
+mod bulk;
 mod connect;
 pub mod control;
 mod decode;
@@ -32,7 +33,6 @@ pub use keeping::Keeping;
 pub use pool::Counts;
 pub use row::{Row, Value};
 
-use futures_util::future::BoxFuture;
 use hint::Hub;
 use lent::Lent;
 use pool::Pool;
@@ -211,91 +211,6 @@ impl Tx {
                 row.ok_or(Error::Missing("RETURNING"))?.int("id")
             }
         }
-    }
-
-    /// Inserts many rows in few statements.
-    ///
-    /// Their sizes are powers of two up to the server's limit of bound values, so that a handful of
-    /// texts per table stays prepared. That is not only cheaper: forgetting a prepared statement on
-    /// MySQL sends a packet that nobody answers, the next one then waits for the server's delayed
-    /// acknowledgement, and a hop cost 44 ms in place of 3 (sqlx sets no TCP_NODELAY).
-    pub fn insert_many<'a>(
-        &'a mut self,
-        table: &'a str,
-        columns: &'a [&'a str],
-        rows: impl IntoIterator<Item = Vec<Value>>,
-    ) -> BoxFuture<'a, Result<()>> {
-        // Collected before the first await, so that a caller's closure does not bind its future to one
-        // thread.
-        let rows = rows.into_iter().collect();
-        Box::pin(self.write_many(table, columns, String::new(), rows))
-    }
-
-    /// Inserts many rows in few statements, or writes all their columns over those with the same
-    /// `key`.
-    pub fn upsert_many<'a>(
-        &'a mut self,
-        table: &'a str,
-        key: &str,
-        columns: &'a [&'a str],
-        rows: impl IntoIterator<Item = Vec<Value>>,
-    ) -> BoxFuture<'a, Result<()>> {
-        let tail = self.dialect().or_replace(key, columns);
-        let rows = rows.into_iter().collect();
-        Box::pin(self.write_many(table, columns, tail, rows))
-    }
-
-    async fn write_many(
-        &mut self,
-        table: &str,
-        columns: &[&str],
-        tail: String,
-        rows: Vec<Vec<Value>>,
-    ) -> Result<()> {
-        let most = self.dialect().max_binds() / columns.len();
-        let most = 1 << most.ilog2();
-        let row_text = format!("({})", vec!["?"; columns.len()].join(","));
-        let head = format!("INSERT INTO {table} ({}) VALUES ", columns.join(", "));
-        let mut rows = rows.into_iter();
-        loop {
-            let chunk: Vec<Vec<Value>> = rows.by_ref().take(most).collect();
-            if chunk.is_empty() {
-                return Ok(());
-            }
-            let mut chunk = chunk.into_iter();
-            while chunk.len() > 0 {
-                let size = 1 << chunk.len().ilog2();
-                let values: Vec<Value> = chunk.by_ref().take(size).flatten().collect();
-                let texts = vec![row_text.as_str(); size].join(",");
-                self.execute(&format!("{head}{texts}{tail}"), &values).await?;
-            }
-        }
-    }
-
-    /// Runs `before IN (…) after` for any number of different ids, `first` bound before them and
-    /// `last` after; gives the rows found in all. The list is filled up to a power of two with its
-    /// last id, for the reason given at `insert_many`.
-    pub async fn execute_in(
-        &mut self,
-        before: &str,
-        first: &[Value],
-        ids: &[i64],
-        after: &str,
-        last: &[Value],
-    ) -> Result<u64> {
-        let most: usize = self.dialect().max_binds() - first.len() - last.len();
-        let mut found = 0;
-        for chunk in ids.chunks(1 << most.ilog2()) {
-            let size = chunk.len().next_power_of_two();
-            let filler = chunk.iter().last().copied().unwrap_or_default();
-            let mut values = first.to_vec();
-            values.extend(chunk.iter().map(|id| Value::from(*id)));
-            values.resize(first.len() + size, Value::from(filler));
-            values.extend_from_slice(last);
-            let sql = format!("{before} IN ({}) {after}", vec!["?"; size].join(","));
-            found += self.execute(&sql, &values).await?;
-        }
-        Ok(found)
     }
 
     /// Makes everything since `begin` durable. After `Error::Lost` that is open: look what is there.

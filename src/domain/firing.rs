@@ -159,6 +159,30 @@ pub struct NewFiring {
     pub reason: Option<String>,
 }
 
+impl NewFiring {
+    /// It as it is once it is written under `firing_id`, when `owner` has it.
+    pub fn stored(self, firing_id: FiringId, owner: NodeId) -> Firing {
+        Firing {
+            firing_id,
+            trigger_id: self.trigger_id,
+            planned_at: self.planned_at,
+            nominal_date: self.nominal_date,
+            source: self.source,
+            handler: self.handler,
+            status: self.status,
+            fire_at: self.fire_at,
+            owner: Some(owner),
+            attempt: 0,
+            params: self.params,
+            parent_batch_id: self.parent_batch_id,
+            missed_until: self.missed_until,
+            batch_no: None,
+            reason: self.reason,
+            fired_at: None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -87,7 +87,7 @@ pub fn plan<E>(
     let edge = now.plus(-i64::from(misfire.window_sec) * 1_000);
     let mut at = Some(due);
     if first < edge.min(now.plus(-LATE_MS)) {
-        let reason = "older than the misfire window of the schedule";
+        let reason = OUTSIDE;
         let mut row = new_row(
             (trigger, handler),
             at.take().expect("it was just put there"),
@@ -129,6 +129,29 @@ pub fn plan<E>(
     Ok(Plan { rows, next: at.map(|p| p.at), last })
 }
 
+/// Whether a firing that was decided in time, and that nobody did, fires after all, `age_ms` after its
+/// planned time; `newer` of its schedule's planned times have come since. `Err` says why not.
+pub fn fires_late(misfire: Misfire, age_ms: i64, newer: usize) -> Result<(), &'static str> {
+    if age_ms > i64::from(misfire.window_sec) * 1_000 {
+        return Err(OUTSIDE);
+    }
+    match misfire.policy {
+        MisfirePolicy::All => Ok(()),
+        MisfirePolicy::Skip => Err(SKIPPED),
+        MisfirePolicy::Once if newer == 0 => Ok(()),
+        MisfirePolicy::Once => Err(JOINED),
+        MisfirePolicy::Newest(n) if newer < usize::try_from(n).unwrap_or(usize::MAX) => Ok(()),
+        MisfirePolicy::Newest(_) => Err(OLDER),
+    }
+}
+
+const OUTSIDE: &str = "older than the misfire window of the schedule";
+const SKIPPED: &str = "missed; the misfire policy is to skip";
+const JOINED: &str = "missed; the misfire policy fires once for all that were missed";
+const OLDER: &str = "missed; the misfire policy fires only the newest";
+/// What the row of a missed time says that fires after all.
+pub const LATE: &str = "missed its planned time; fired late by the misfire policy";
+
 /// Lets the newest `fires` of the missed rows fire after all, and says of the others why not.
 fn decide(rows: &mut [NewFiring], policy: MisfirePolicy, fires: usize, now: Millis) {
     let missed = rows
@@ -137,17 +160,14 @@ fn decide(rows: &mut [NewFiring], policy: MisfirePolicy, fires: usize, now: Mill
     for (place, row) in missed.rev().enumerate() {
         if place < fires {
             (row.status, row.source) = (FiringStatus::Pending, Source::Misfire);
-            row.reason =
-                Some("missed its planned time; fired late by the misfire policy".to_owned());
+            row.reason = Some(LATE.to_owned());
             continue;
         }
         row.fire_at = now;
         let said = match policy {
-            MisfirePolicy::Skip => "missed; the misfire policy is to skip",
-            MisfirePolicy::Once => "missed; the misfire policy fires once for all that were missed",
-            MisfirePolicy::All | MisfirePolicy::Newest(_) => {
-                "missed; the misfire policy fires only the newest"
-            }
+            MisfirePolicy::Skip => SKIPPED,
+            MisfirePolicy::Once => JOINED,
+            MisfirePolicy::All | MisfirePolicy::Newest(_) => OLDER,
         };
         row.reason = Some(said.to_owned());
     }

@@ -106,6 +106,24 @@ fn what_is_older_than_the_window_shares_a_row_that_says_until_when() {
     assert_eq!(plan.rows[1].planned_at, NOW.plus(-HOUR));
 }
 
+#[test]
+fn what_nobody_did_in_time_goes_by_the_policy_too() {
+    let day = i64::from(WINDOW_SEC) * 1_000;
+    for (policy, age, newer, fires) in [
+        (MisfirePolicy::Once, 60_000, 0, true),
+        (MisfirePolicy::Once, 60_000, 1, false),
+        (MisfirePolicy::Once, day, 0, true),
+        (MisfirePolicy::Once, day + 1, 0, false),
+        (MisfirePolicy::Skip, 6_000, 0, false),
+        (MisfirePolicy::All, 6_000, 99, true),
+        (MisfirePolicy::Newest(2), 6_000, 1, true),
+        (MisfirePolicy::Newest(2), 6_000, 2, false),
+    ] {
+        let misfire = Misfire { policy, ..Misfire::default() };
+        assert_eq!(fires_late(misfire, age, newer).is_ok(), fires, "{policy:?} {age} {newer}");
+    }
+}
+
 fn any_policy() -> impl Strategy<Value = MisfirePolicy> {
     prop_oneof![
         Just(MisfirePolicy::Skip),

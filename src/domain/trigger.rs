@@ -169,6 +169,11 @@ impl Trigger {
         }
     }
 
+    /// Whether a planned time of it has passed that has no row yet.
+    pub fn is_overdue(&self, now: Millis) -> bool {
+        self.status == TriggerStatus::Enabled && self.next_time.is_some_and(|at| at <= now)
+    }
+
     /// Whether it is over once the clock gives it no next time. A fixed delay has none while its batch
     /// runs.
     pub fn ends_without_next(&self) -> bool {

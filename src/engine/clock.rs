@@ -92,8 +92,5 @@ fn count() -> Uptime {
 }
 
 fn wall() -> Millis {
-    let now = Millis::from(chrono::Utc::now());
-    #[cfg(feature = "failpoints")]
-    let now = now.plus(crate::failpoint::wall_jump_ms());
-    now
+    failpoint_wall!(Millis::from(chrono::Utc::now()))
 }

@@ -6,7 +6,7 @@ use crate::domain::id::{BatchId, NodeId};
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 const COLUMNS: &str = "firing_id, trigger_id, planned_at, nominal_date, source, handler, status, fire_at, owner, \
      attempt, params, parent_batch_id, missed_until, batch_no, reason, fired_at";
@@ -61,15 +61,41 @@ pub async fn append(
     tx.insert_many("job_firing", &columns, values).await.context("write job_firing")
 }
 
-/// The pending firings that `owner` wrote at `written`, with their keys.
-pub async fn written(tx: &mut Tx, owner: &NodeId, written: Millis) -> Result<Vec<Firing>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM job_firing WHERE status = ? AND owner = ? AND create_time = ? \
-         ORDER BY fire_at, firing_id"
-    );
-    let values =
-        [FiringStatus::Pending.as_str().into(), owner.0.as_str().into(), written.to_utc().into()];
-    read(tx, &sql, &values).await
+/// The newest key, or 0. What is written later has a greater one.
+pub async fn last_key(tx: &mut Tx) -> Result<FiringId> {
+    let sql = "SELECT MAX(firing_id) AS newest FROM job_firing";
+    let row = tx.fetch_optional(sql, &[]).await.context("read job_firing")?;
+    let newest = row.map(|row| row.opt_int("newest")).transpose()?.flatten();
+    Ok(FiringId(newest.unwrap_or(0)))
+}
+
+/// The pending ones of `rows`, which `owner` has just written, with their keys, which come after
+/// `newest`; by time. Only keys are read back: the rest is known, and 5,000 rows of 16 columns are not
+/// for nothing.
+pub async fn written(
+    tx: &mut Tx,
+    rows: Vec<NewFiring>,
+    newest: FiringId,
+    owner: &NodeId,
+) -> Result<Vec<Firing>> {
+    let sql = "SELECT firing_id, trigger_id, planned_at FROM job_firing \
+               WHERE firing_id > ? AND owner = ?";
+    let values = [newest.0.into(), owner.0.as_str().into()];
+    let found = tx.fetch_all(sql, &values).await.context("read the keys of firings")?;
+    let key = |row: &Row| -> Result<_> {
+        let of = (TriggerId(row.int("trigger_id")?), Millis::from(row.time("planned_at")?));
+        Ok((of, FiringId(row.int("firing_id")?)))
+    };
+    let keys: HashMap<_, _> = found.iter().map(key).collect::<Result<_>>()?;
+    let pending = rows.into_iter().filter(|row| row.status == FiringStatus::Pending);
+    let with_key = |row: NewFiring| {
+        let key = keys.get(&(row.trigger_id, row.planned_at));
+        let key = *key.context("a firing that was just written is not there")?;
+        Ok(row.stored(key, owner.clone()))
+    };
+    let mut firings = pending.map(with_key).collect::<Result<Vec<Firing>>>()?;
+    firings.sort_by_key(|firing| (firing.fire_at, firing.firing_id));
+    Ok(firings)
 }
 
 /// Pending firings that nobody does, oldest first: those whose time was at `before` or earlier, because
@@ -107,13 +133,66 @@ pub async fn ahead(tx: &mut Tx, trigger: TriggerId, now: Millis) -> Result<Vec<F
     read(tx, &sql, &values).await
 }
 
-/// Takes pending firings off every ring: they are left out, for this reason.
-pub async fn withhold(tx: &mut Tx, firings: &[Firing], reason: &str, now: Millis) -> Result<u64> {
+/// The planned times of these schedules later than `after`, up to now, in no order.
+pub async fn planned_between(
+    tx: &mut Tx,
+    triggers: &[TriggerId],
+    (after, now): (Millis, Millis),
+) -> Result<Vec<(TriggerId, Millis)>> {
+    let mut found = Vec::new();
+    for chunk in triggers.chunks(1_000) {
+        let places = vec!["?"; chunk.len()].join(", ");
+        let sql = format!(
+            "SELECT trigger_id, planned_at FROM job_firing WHERE trigger_id IN ({places}) \
+             AND planned_at > ? AND planned_at <= ?"
+        );
+        let mut values: Vec<Value> = chunk.iter().map(|id| id.0.into()).collect();
+        values.extend([after.to_utc().into(), now.to_utc().into()]);
+        for row in tx.fetch_all(&sql, &values).await.context("read job_firing")? {
+            found.push((TriggerId(row.int("trigger_id")?), row.time("planned_at")?.into()));
+        }
+    }
+    Ok(found)
+}
+
+/// Says of pending firings that they are late and fire all the same, and whose they are.
+pub async fn mark_late(
+    tx: &mut Tx,
+    firings: &[Firing],
+    (reason, owner): (&str, &NodeId),
+    now: Millis,
+) -> Result<u64> {
+    let ids: Vec<i64> = firings.iter().map(|f| f.firing_id.0).collect();
+    tx.execute_in(
+        "UPDATE job_firing SET source = ?, reason = ?, owner = ?, update_time = ? \
+         WHERE status = ? AND firing_id",
+        &[
+            Source::Misfire.as_str().into(),
+            reason.into(),
+            owner.0.as_str().into(),
+            now.to_utc().into(),
+            FiringStatus::Pending.as_str().into(),
+        ],
+        &ids,
+        "",
+        &[],
+    )
+    .await
+    .context("mark late firings")
+}
+
+/// Takes pending firings off every ring: they are `SKIPPED` or `MISFIRED`, for this reason.
+pub async fn withhold(
+    tx: &mut Tx,
+    firings: &[Firing],
+    (status, reason): (FiringStatus, &str),
+    now: Millis,
+) -> Result<u64> {
     let ids: Vec<i64> = firings.iter().map(|f| f.firing_id.0).collect();
     tx.execute_in(
         "UPDATE job_firing SET status = ?, reason = ?, update_time = ? WHERE status = ? AND firing_id",
         &[
-            FiringStatus::Skipped.as_str().into(),
+            status.as_str().into(),
             reason.into(),
             now.to_utc().into(),
             FiringStatus::Pending.as_str().into(),
@@ -171,12 +250,16 @@ pub async fn planned_since(tx: &mut Tx, first: Millis) -> Result<HashSet<(Trigge
     rows.iter().map(read).collect()
 }
 
-/// Whether an earlier firing of the same schedule waits.
+/// Whether an earlier firing of the same schedule is still open: it waits, or is on its way.
 pub async fn waits_before(tx: &mut Tx, firing: &Firing) -> Result<bool> {
     let sql = "SELECT COUNT(*) AS n FROM job_firing \
-               WHERE trigger_id = ? AND status = ? AND planned_at < ?";
-    let waiting = FiringStatus::Waiting.as_str();
-    let values = [firing.trigger_id.0.into(), waiting.into(), firing.planned_at.to_utc().into()];
+               WHERE trigger_id = ? AND status IN (?, ?) AND planned_at < ?";
+    let values = [
+        firing.trigger_id.0.into(),
+        FiringStatus::Waiting.as_str().into(),
+        FiringStatus::Pending.as_str().into(),
+        firing.planned_at.to_utc().into(),
+    ];
     let row = tx.fetch_optional(sql, &values).await.context("read job_firing")?;
     Ok(row.map(|row| row.int("n")).transpose()?.unwrap_or(0) > 0)
 }

@@ -25,6 +25,8 @@ pub struct End {
     pub status: BatchStatus,
     /// When.
     pub at: Millis,
+    /// From when on the schedule looks for ends.
+    pub mark: Millis,
 }
 
 /// A schedule with a fixed delay that may begin to count.
@@ -62,8 +64,9 @@ pub async fn look(tx: &mut Tx) -> Result<Following> {
     Ok(Following { ends: ends(tx).await?, delays: delays(tx).await? })
 }
 
-/// Ends that schedules of kind `after` have no firing for. Which of them count (`success`, `end`) is for
-/// the schedule to say. One that ended before the schedule last fired, or was made or resumed, is past.
+/// Ends that schedules of kind `after` have no firing for, from the mark of the schedule on: when it was
+/// made or resumed, and then always a while before the newest end it has seen (`mark_after`). Which of them
+/// count (`success`, `end`) is for the schedule to say.
 async fn ends(tx: &mut Tx) -> Result<Vec<End>> {
     let finals: Vec<Value> = BatchStatus::ALL
         .into_iter()
@@ -75,30 +78,34 @@ async fn ends(tx: &mut Tx) -> Result<Vec<End>> {
          FROM job_trigger t LEFT JOIN job_trigger_time s ON s.trigger_id = t.trigger_id \
          JOIN job_batch b ON b.group_code = t.schedule_conf \
          WHERE t.schedule_type = 'after' AND t.trigger_status = ? AND b.status IN ({}) \
-         AND b.end_time >= t.create_time AND NOT EXISTS (SELECT 1 FROM job_firing f \
+         AND b.end_time >= COALESCE(s.last_time, t.create_time) AND NOT EXISTS (SELECT 1 FROM job_firing f \
          WHERE f.parent_batch_id = b.batch_id AND f.trigger_id = t.trigger_id) ORDER BY b.end_time",
         vec!["?"; finals.len()].join(", ")
     );
     let mut values = vec![TriggerStatus::Enabled.as_str().into()];
     values.extend(finals);
     let rows = tx.fetch_all(&sql, &values).await.context("look for the ends of batches")?;
-    let mut found = Vec::new();
-    for row in &rows {
-        let at: Millis = row.time("end_time")?.into();
-        let since = row.opt_time("last_time")?.map_or(Millis(i64::MIN), Millis::from);
-        if at >= since.plus(-MARGIN_MS) {
-            let word = row.text("status")?;
-            found.push(End {
-                trigger_id: TriggerId(row.int("trigger_id")?),
-                revision: row.int("revision")?,
-                batch_id: BatchId(row.int("batch_id")?),
-                status: BatchStatus::parse(&word)
-                    .with_context(|| format!("job_batch.status '{word}'"))?,
-                at,
-            });
-        }
-    }
-    Ok(found)
+    rows.iter().map(end).collect()
+}
+
+fn end(row: &Row) -> Result<End> {
+    let word = row.text("status")?;
+    let status = BatchStatus::parse(&word);
+    let mark = row.opt_time("last_time")?.map(Millis::from);
+    Ok(End {
+        trigger_id: TriggerId(row.int("trigger_id")?),
+        revision: row.int("revision")?,
+        batch_id: BatchId(row.int("batch_id")?),
+        status: status.with_context(|| format!("job_batch.status '{word}'"))?,
+        at: row.time("end_time")?.into(),
+        mark: mark.unwrap_or(row.time("create_time")?.into()),
+    })
+}
+
+/// From when on a schedule of kind `after` looks for ends, once it has seen one at `at`. It never goes
+/// back, so that a resumed schedule does not walk back through its pause.
+pub fn mark_after(mark: Millis, at: Millis) -> Millis {
+    mark.max(at.plus(-MARGIN_MS))
 }
 
 /// Schedules with a fixed delay of which nothing is open any more.

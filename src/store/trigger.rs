@@ -137,6 +137,18 @@ pub async fn by_ids(tx: &mut Tx, ids: &[TriggerId]) -> Result<Vec<Found>> {
     Ok(found)
 }
 
+/// The schedules that an event of this name fires, or any event when none is named.
+pub async fn of_event(tx: &mut Tx, name: Option<&str>) -> Result<Vec<Trigger>> {
+    let mut sql = format!("SELECT {COLUMNS} {FROM} WHERE t.schedule_type = 'event'");
+    let mut values = Vec::new();
+    if let Some(name) = name {
+        sql.push_str(" AND t.schedule_conf = ?");
+        values.push(clipped(name).into());
+    }
+    let rows = tx.fetch_all(&sql, &values).await.context("read job_trigger")?;
+    Ok(rows.iter().filter_map(|row| trigger(row).ok()).collect())
+}
+
 /// Every schedule that can be read, in no order.
 pub async fn readable(tx: &mut Tx) -> Result<Vec<Trigger>> {
     let sql = format!("SELECT {COLUMNS} {FROM}");

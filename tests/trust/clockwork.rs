@@ -19,8 +19,10 @@ use tokio::time::{Instant, sleep};
 
 /// Leases are short, as elsewhere here.
 pub(crate) const SETTINGS: &str = "
+[database]
+max_connections = 5
 [engine]
-lease_sec = 2
+lease_sec = 3
 ";
 
 /// How far ahead rows are written.
@@ -99,9 +101,12 @@ impl Clockwork {
         life: impl FnMut(usize) -> Life + Send + 'static,
     ) -> Worker {
         let (mut number, mut life) = (0, life);
+        let own = name.to_owned();
         let next: Next = Box::new(move |_| {
             number += 1;
-            Some(life(number - 1))
+            let mut life = life(number - 1);
+            life.args.extend(["--name".to_owned(), own.clone()]);
+            Some(life)
         });
         Worker::start(&self.house, name, next)
     }

@@ -2,10 +2,11 @@
 //! lock, it is cut off from the database. Another goes on, in time; what it comes back with is refused.
 
 use crate::clockwork::{Clockwork, SERVERS, SETTINGS, on, together};
+use crate::judge::fires::Late;
 use crate::nodes::{Life, Worker};
 use crate::proxy::{Orders, Proxy};
 use crate::targets::session;
-use crate::ticks::{LATE, STALLED, Tick, mixed};
+use crate::ticks::{LATE, STALLED, Tick, mixed, unhurried};
 use nix::sys::signal::Signal;
 use procession::domain::source::DialectName;
 use std::time::Duration;
@@ -19,7 +20,13 @@ enum Loss {
 }
 
 /// Three processes serve; the one that leads is lost, several times.
-async fn lost(dialect: DialectName, home: String, ticks: Vec<Tick>, losses: Vec<Loss>) {
+async fn lost(
+    dialect: DialectName,
+    home: String,
+    ticks: Vec<Tick>,
+    losses: Vec<Loss>,
+    patience: fn(Late) -> Late,
+) {
     let mut clockwork = Clockwork::on(dialect, &home, SETTINGS, ticks).await;
     let mut workers: Vec<Worker> =
         ["one", "two", "three"].map(|name| clockwork.serve_plainly(name)).into();
@@ -40,7 +47,7 @@ async fn lost(dialect: DialectName, home: String, ticks: Vec<Tick>, losses: Vec<
     sleep(Duration::from_secs(3)).await;
     let is_stall = losses.iter().any(|loss| matches!(loss, Loss::Stops(_)));
     let name = format!("leader lost: {losses:?}");
-    clockwork.end(&name, &mut workers, if is_stall { STALLED } else { LATE }).await;
+    clockwork.end(&name, &mut workers, patience(if is_stall { STALLED } else { LATE })).await;
 }
 
 /// The leader is stopped while it has the lock, which it is made to keep long enough for that. The server
@@ -74,7 +81,11 @@ async fn under_the_lock(dialect: DialectName, home: String, time: Duration) {
     assert!(said.contains("nothing was planned"), "its pass was not refused: {said}");
     assert_eq!((workers[0].starts(), workers[1].starts()), (1, 1), "{said}");
     clockwork
-        .end(&format!("leader stopped under the lock for {time:?}"), &mut workers, STALLED)
+        .end(
+            &format!("leader stopped under the lock for {time:?}"),
+            &mut workers,
+            unhurried(STALLED),
+        )
         .await;
 }
 
@@ -116,7 +127,11 @@ async fn cut_off(dialect: DialectName, home: String, times: usize, time: Duratio
         assert_eq!(worker.exits(), [], "a cut is no reason to end: {}", worker.said());
     }
     clockwork
-        .end(&format!("leader cut off {times} times for {time:?}"), &mut workers, STALLED)
+        .end(
+            &format!("leader cut off {times} times for {time:?}"),
+            &mut workers,
+            unhurried(STALLED),
+        )
         .await;
     drop(proxies);
 }
@@ -155,7 +170,7 @@ async fn slow(
     let latest = late.iter().max().copied().unwrap_or(i64::MAX);
     assert!(latest <= 2_000, "still {latest} ms late: {}", workers[0].said());
     let most = i64::try_from((some + much).as_millis()).expect("milliseconds") + 15_000;
-    let late = crate::judge::fires::Late { fires: most, made_up: most, body: most };
+    let late = Late { fires: most, made_up: most, body: most };
     clockwork.end(&format!("database slow by {delay:?}"), &mut workers, late).await;
 }
 
@@ -167,48 +182,45 @@ fn seconds(number: u64) -> Duration {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_leads_when_a_leader_dies_or_stops() {
-    let stop = |d, url| lost(d, url, mixed(20), vec![Loss::Dies, Loss::Stops(SHORT)]);
-    let die = |d, url| lost(d, url, mixed(20), vec![Loss::Dies, Loss::Dies]);
-    together(vec![
-        on(DialectName::Sqlite, die),
-        on(DialectName::Mysql, stop),
-        on(DialectName::Postgres, stop),
-        on(DialectName::Mysql, |d, url| under_the_lock(d, url, SHORT)),
-        on(DialectName::Postgres, |d, url| under_the_lock(d, url, SHORT)),
-    ])
-    .await;
+    let stop = |d, url| lost(d, url, mixed(20), vec![Loss::Dies, Loss::Stops(SHORT)], unhurried);
+    let die = |d, url| lost(d, url, mixed(20), vec![Loss::Dies, Loss::Dies], unhurried);
+    let stories = [on(DialectName::Sqlite, die), on(DialectName::Mysql, stop)];
+    together(stories.into_iter().chain([on(DialectName::Postgres, stop)]).collect()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_leader_brings_that_was_stopped_under_the_lock_is_refused() {
+    together(SERVERS.map(|d| on(d, |d, url| under_the_lock(d, url, SHORT))).into()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_is_cut_off_and_a_slow_database_lose_nothing() {
-    let slowly = |d, url| slow(d, url, (seconds(4), seconds(5)), seconds(1));
     together(vec![
         on(DialectName::Mysql, |d, url| cut_off(d, url, 2, SHORT)),
-        on(DialectName::Postgres, |d, url| cut_off(d, url, 2, SHORT)),
-        on(DialectName::Mysql, slowly),
-        on(DialectName::Postgres, slowly),
+        on(DialectName::Postgres, |d, url| slow(d, url, (seconds(4), seconds(5)), seconds(1))),
     ])
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes six minutes; make chaos runs it"]
+#[ignore = "takes twenty minutes; make chaos runs it"]
 async fn long_triggers_leaders() {
-    let stops = |d, url| {
-        let losses = [3, 10, 30].map(|s| Loss::Stops(seconds(s)));
-        lost(d, url, mixed(20), losses.into())
-    };
-    let locked = |d, url| under_the_lock(d, url, seconds(30));
-    together(SERVERS.iter().flat_map(|d| [on(*d, stops), on(*d, locked)]).collect()).await;
-    let cuts = |d, url| cut_off(d, url, 10, seconds(20));
-    let slowly = |d, url| slow(d, url, (seconds(60), seconds(30)), seconds(8));
-    together(SERVERS.iter().flat_map(|d| [on(*d, cuts), on(*d, slowly)]).collect()).await;
+    for dialect in SERVERS {
+        let losses = || [3, 10, 30].map(|s| Loss::Stops(seconds(s))).to_vec();
+        on(dialect, |d, url| lost(d, url, mixed(20), vec![Loss::Dies; 3], |late| late)).await;
+        on(dialect, move |d, url| lost(d, url, mixed(20), losses(), |late| late)).await;
+        on(dialect, |d, url| under_the_lock(d, url, seconds(30))).await;
+        on(dialect, |d, url| cut_off(d, url, 10, seconds(20))).await;
+        on(dialect, |d, url| slow(d, url, (seconds(60), seconds(30)), seconds(8))).await;
+    }
 }
 
-/// For a look: `cargo test --features failpoints --test trust three_nodes -- --ignored --nocapture`.
+/// Three processes under load: the leader dies, and then another is stalled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "part of others, with more load; for its table"]
+#[ignore = "for its table; make chaos runs it"]
 async fn long_triggers_three_nodes() {
-    let load = |d, url| lost(d, url, mixed(90), vec![Loss::Dies, Loss::Stops(seconds(12))]);
-    together(SERVERS.map(|d| on(d, load)).into()).await;
+    let losses = || vec![Loss::Dies, Loss::Stops(seconds(12))];
+    for dialect in SERVERS {
+        on(dialect, move |d, url| lost(d, url, mixed(90), losses(), |late| late)).await;
+    }
 }

@@ -10,6 +10,7 @@ pub use refused::NotDone;
 pub(crate) use writing::{apply_in, refuse_foreign};
 
 use crate::domain::calendar::Calendars;
+use crate::domain::firing::FiringStatus;
 use crate::domain::id::{CalendarCode, GroupCode, TriggerCode};
 use crate::domain::near::nearest;
 use crate::domain::schedule::{Anchor, Occurrence, Schedule};
@@ -119,10 +120,11 @@ pub async fn pause(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Stands
         return Err(NotDone::Already(code.clone(), "paused").into());
     }
     let words = format!("paused by {}: {}", deed.by.actor, deed.reason.unwrap_or_default());
+    writing::leave_overdue(&mut tx, &was, &words, deed.now).await?;
     set(&mut tx, &was, TriggerStatus::Paused, Some(&words), deed.now).await?;
     stand(&mut tx, &was, was.revision, None, deed.now).await?;
     let ahead = firing::ahead(&mut tx, was.trigger_id, deed.now).await?;
-    firing::withhold(&mut tx, &ahead, &words, deed.now).await?;
+    firing::withhold(&mut tx, &ahead, (FiringStatus::Skipped, &words), deed.now).await?;
     record(&mut tx, "schedule pause", &was.def, None, deed).await?;
     finish(tx, code, Vec::new(), deed.now).await
 }
@@ -175,7 +177,8 @@ pub async fn skip_next(
     };
     if let Some(first) = ahead.first() {
         let first = std::slice::from_ref(first);
-        firing::withhold(&mut tx, first, &writing::left_out(deed), deed.now).await?;
+        let why = writing::left_out(deed);
+        firing::withhold(&mut tx, first, (FiringStatus::Skipped, &why), deed.now).await?;
     } else {
         writing::leave_out(&mut tx, &was, &skipped, deed).await?;
         let next_time = next_after(skipped.planned)?.map(|o| o.planned);
@@ -198,17 +201,22 @@ pub async fn replan_in(tx: &mut Tx, code: &CalendarCode, now: Millis) -> Result<
     let uses = |t: &Trigger| {
         t.def.timing.calendar.as_ref().is_some_and(|c| c == code || users.contains(&c))
     };
-    let mut moved = Vec::new();
-    for was in trigger::all(tx).await?.into_iter().filter(uses) {
-        if was.status != TriggerStatus::Enabled {
+    let (mut moved, mut standings) = (Vec::new(), Vec::new());
+    for was in trigger::readable(tx).await?.into_iter().filter(uses) {
+        // What is overdue the next pass decides, by the calendar as it is then.
+        if was.status != TriggerStatus::Enabled || was.is_overdue(now) {
             continue;
         }
-        let next = next_of(tx, &was, &was.def, now).await?.map(|o| o.planned);
-        if next != was.next_time {
-            stand(tx, &was, was.revision, next, now).await?;
-            moved.push(Trigger { next_time: next, ..was });
+        let anchor = anchor(tx, &was, now).await?;
+        let after = was.last_time.map_or(now, |last| last.max(now));
+        let next_time = next_in(&was.def, &calendars, after, anchor)?.map(|o| o.planned);
+        if next_time != was.next_time {
+            let Trigger { trigger_id, revision, last_time, .. } = was;
+            standings.push(Standing { trigger_id, revision, next_time, last_time });
+            moved.push(Trigger { next_time, ..was });
         }
     }
+    trigger::advance(tx, &standings, now).await?;
     if !moved.is_empty() {
         hint::give(tx, Topic::Trigger).await?;
     }

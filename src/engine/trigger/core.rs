@@ -5,20 +5,24 @@
 //! process drops, or another left behind, are found by the look and fired once.
 
 use crate::domain::firing::{Firing, FiringId};
+use crate::domain::lease::Uptime;
 use crate::domain::ring::TimeRing;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::heartbeat::Heart;
 use crate::engine::hints::Hints;
 use crate::engine::meter::Meter;
-use crate::engine::trigger::calendars;
 use crate::engine::trigger::planner::{AHEAD_MS, Planner};
 use crate::engine::trigger::pools::Pools;
+use crate::engine::trigger::{calendars, late};
+use crate::store::following::{self, Following};
 use crate::store::hint::Topic;
 use crate::store::trigger::{self, Outlook};
 use crate::store::{Db, firing};
 use anyhow::{Context as _, Result};
+use futures_util::FutureExt as _;
 use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -31,11 +35,13 @@ const LOST_MOST: u32 = 5_000;
 /// Firings in memory; what is beyond stays a row until there is room.
 const HELD_MAX: usize = 100_000;
 /// Between two looks while something is near, and when nothing is.
-const LOOK_MS: (i64, i64) = (1_000, 2_000);
+const LOOK_MS: (i64, i64) = (1_000, 2_500);
 /// Between two looks at firings that wait for a batch, unless a batch ends.
 const WAIT_MS: i64 = 2_000;
 /// Between two looks for batches whose end makes something fire.
 const FOLLOW_MS: i64 = 2_000;
+/// The same when a batch is said to have ended; many may end in a second.
+const SOON_MS: i64 = 200;
 
 /// Between two looks whether a calendar in use ends too soon.
 const CALENDARS_MS: i64 = 6 * 3_600_000;
@@ -48,9 +54,10 @@ pub struct Planning {
     planner: Planner,
     hints: Hints,
     heart: Arc<Heart>,
-    waited_at: Millis,
-    followed_at: Millis,
-    calendars_at: Millis,
+    /// By the machine's count, which a clock that goes back does not stop.
+    waited_at: Uptime,
+    followed_at: Uptime,
+    calendars_at: Uptime,
 }
 
 /// What one look came to.
@@ -60,6 +67,21 @@ pub struct Found {
     pub firings: Vec<Firing>,
     /// When to look again.
     pub again_at: Millis,
+    /// The first of what failed.
+    pub failed: Option<anyhow::Error>,
+}
+
+impl Found {
+    /// What a step came to; its failure is kept.
+    fn take<T>(&mut self, step: Result<T>) -> Option<T> {
+        match step {
+            Ok(came) => Some(came),
+            Err(error) => {
+                self.failed.get_or_insert(error);
+                None
+            }
+        }
+    }
 }
 
 /// Turns the ring and fires.
@@ -94,59 +116,81 @@ impl Planning {
             planner,
             hints,
             heart,
-            waited_at: Millis(0),
-            followed_at: Millis(0),
-            calendars_at: Millis(0),
+            waited_at: Uptime(0),
+            followed_at: Uptime(0),
+            calendars_at: Uptime(0),
         }
     }
 
-    /// One look, and what it asks for.
+    /// One look, and what it asks for. What fails of it stops nothing of the rest.
     pub async fn beat(&mut self) -> Result<Found> {
-        let now = self.clock.now();
+        let (now, up) = (self.clock.now(), self.clock.uptime());
+        let mut found = Found { again_at: now.plus(LOOK_MS.0), ..Found::default() };
         if !self.heart.may_schedule() {
-            return Ok(Found { firings: Vec::new(), again_at: now.plus(LOOK_MS.0) });
+            return Ok(found);
         }
-        let Outlook { next, pending, unowned, waiting } = self.outlook().await?;
-        let mut found = Found::default();
-        let (lost, soon) = (now.plus(-LOST_MS), now.plus(AHEAD_MS));
-        if pending.is_some_and(|at| at <= lost) || unowned.is_some_and(|at| at <= soon) {
-            let mut tx = self.db.read().await?;
-            found.firings = firing::unattended(&mut tx, (lost, soon), LOST_MOST).await?;
-            self.meter.overdue(found.firings.len());
+        let (look, ends) = self.outlook(up).await?;
+        let mut late = Vec::new();
+        let left = self.left_behind(look, now).await;
+        for firing in found.take(left).unwrap_or_default() {
+            if late::is_late(&firing, now) { late.push(firing) } else { found.firings.push(firing) }
         }
-        if waiting.is_some() && now >= self.waited_at {
-            let mut tx = self.db.read().await?;
-            found.firings.extend(firing::waiting_first(&mut tx, LOST_MOST).await?);
-            self.waited_at = now.plus(WAIT_MS);
+        if look.waiting.is_some() && up >= self.waited_at {
+            let waiting = self.waiting().await;
+            let waiting = found.take(waiting).unwrap_or_default();
+            found.firings.extend(waiting);
+            self.waited_at = up.plus(WAIT_MS);
         }
-        if now >= self.followed_at {
-            self.planner.follow().await?;
-            self.followed_at = now.plus(FOLLOW_MS);
-        }
-        if now >= self.calendars_at {
-            // A word about next year is worth no missed second.
-            if let Err(error) = calendars::look(&self.db, now).await {
-                let error = format!("{error:#}");
-                tracing::warn!(
-                    error,
-                    "it is not known whether a calendar ends; looking again later"
-                );
+        if let Some(ends) = ends {
+            if ends != Following::default() {
+                found.take(self.planner.follow().await);
             }
-            self.calendars_at = now.plus(CALENDARS_MS);
+            self.followed_at = up.plus(FOLLOW_MS);
+        }
+        if up >= self.calendars_at {
+            found.take(calendars::look(&self.db, now).await.context("look at calendars"));
+            self.calendars_at = up.plus(CALENDARS_MS);
         }
         let mut more = false;
-        if next.is_some_and(|at| at <= now.plus(AHEAD_MS)) {
-            let pass = self.planner.pass().await?;
+        if look.next.is_some_and(|at| at <= now.plus(AHEAD_MS)) {
+            let pass = self.planner.pass().await;
+            let pass = found.take(pass).unwrap_or_default();
             more = pass.more;
             found.firings.extend(pass.firings);
         }
-        let near = next.is_some_and(|at| at <= now.plus(2 * AHEAD_MS)) || pending.is_some();
-        found.again_at = match (more, near) {
-            (true, _) => now,
-            (false, true) => now.plus(LOOK_MS.0),
-            (false, false) => now.plus(LOOK_MS.1),
-        };
+        // Once the newest planned times have rows.
+        if !late.is_empty() && !more && found.failed.is_none() {
+            let fires = self.planner.decide_late(late).await;
+            let fires = found.take(fires).unwrap_or_default();
+            found.firings.extend(fires);
+        }
+        let near =
+            look.next.is_some_and(|at| at <= now.plus(2 * AHEAD_MS)) || look.pending.is_some();
+        if more {
+            found.again_at = now;
+        } else if !near {
+            found.again_at = now.plus(LOOK_MS.1);
+        }
         Ok(found)
+    }
+
+    /// Firings that nobody does.
+    async fn left_behind(&self, look: Outlook, now: Millis) -> Result<Vec<Firing>> {
+        let (lost, soon) = (now.plus(-LOST_MS), now.plus(AHEAD_MS));
+        let is_any =
+            look.pending.is_some_and(|at| at <= lost) || look.unowned.is_some_and(|at| at <= soon);
+        if !is_any {
+            return Ok(Vec::new());
+        }
+        let mut tx = self.db.read().await?;
+        let found = firing::unattended(&mut tx, (lost, soon), LOST_MOST).await?;
+        self.meter.overdue(found.len());
+        Ok(found)
+    }
+
+    async fn waiting(&self) -> Result<Vec<Firing>> {
+        let mut tx = self.db.read().await?;
+        firing::waiting_first(&mut tx, LOST_MOST).await
     }
 
     /// Leaves what was decided here and has not fired to the others.
@@ -154,9 +198,16 @@ impl Planning {
         self.planner.leave().await
     }
 
-    async fn outlook(&self) -> Result<Outlook> {
+    /// What there is to do, and, when it is time to look, what ended; in one transaction, because this
+    /// is most of what a process asks that has nothing to do.
+    async fn outlook(&self, up: Uptime) -> Result<(Outlook, Option<Following>)> {
         let mut tx = self.db.read().await?;
-        trigger::outlook(&mut tx).await
+        let outlook = trigger::outlook(&mut tx).await?;
+        let ends = match up >= self.followed_at {
+            true => Some(following::look(&mut tx).await?),
+            false => None,
+        };
+        Ok((outlook, ends))
     }
 
     /// Beats until it is told to stop. No error ends it.
@@ -169,30 +220,33 @@ impl Planning {
         let mut ended = self.hints.clone();
         while !stop.is_cancelled() {
             self.meter.loop_turned("planner", self.clock.uptime());
-            let again_at = match self.beat().await {
-                Ok(found) => {
-                    failures = 0;
-                    if !found.firings.is_empty() && ring.send(found.firings).is_err() {
-                        break;
-                    }
-                    found.again_at
-                }
-                Err(error) => {
-                    failures += 1;
-                    tracing::warn!(
-                        error = format!("{error:#}"),
-                        "nothing was planned; trying again"
-                    );
-                    self.meter.beat_failed("planner");
-                    // 200 ms, 400 ms, then each second: a second late is a second too many.
-                    self.clock.now().plus((100i64 << failures.min(4)).min(1_000))
-                }
+            let beaten = AssertUnwindSafe(self.beat()).catch_unwind().await;
+            let beaten = beaten.unwrap_or_else(|_| Err(anyhow::anyhow!("the planner broke down")));
+            let (found, failed) = match beaten {
+                Ok(Found { firings, again_at, failed }) => (Some((firings, again_at)), failed),
+                Err(error) => (None, Some(error)),
             };
+            failures = if failed.is_some() { failures + 1 } else { 0 };
+            if let Some(error) = failed {
+                let error = format!("{error:#}");
+                tracing::warn!(error, "not all that is due was planned; trying again");
+                self.meter.beat_failed("planner");
+            }
+            let (firings, mut again_at) = found.unwrap_or((Vec::new(), self.clock.now()));
+            if !firings.is_empty() && ring.send(firings).is_err() {
+                break;
+            }
+            if failures > 0 {
+                // 200 ms, 400 ms, then each second: a second late is a second too many.
+                again_at = self.clock.now().plus((100i64 << failures.min(4)).min(1_000));
+            }
             tokio::select! {
                 _ = self.hints.wait(&[Topic::Trigger], again_at) => {}
                 () = ended.told(&[Topic::Batch]) => {
                     // Firings may wait for that end, or follow it.
-                    (self.waited_at, self.followed_at) = (Millis(0), Millis(0));
+                    let soon = self.clock.uptime().plus(SOON_MS);
+                    self.waited_at = self.waited_at.min(soon);
+                    self.followed_at = self.followed_at.min(soon);
                 }
                 () = stop.cancelled() => {}
             }
@@ -261,6 +315,8 @@ impl Ticking {
             self.turn();
             let now = self.clock.now();
             let until = self.ring.next().map_or(1_000, |at| at.since(now).clamp(1, 1_000));
+            // What is due and may not fire is looked at now and then.
+            let until = if self.heart.may_schedule() { until } else { until.max(200) };
             tokio::select! {
                 Some(firings) = from.recv() => self.take(firings),
                 Some((ended, again)) = self.pools.next() => self.settle(ended, again),
@@ -280,7 +336,7 @@ impl TriggerCore {
         let found = self.planning.beat().await.context("plan")?;
         self.ticking.take(found.firings);
         self.ticking.beat().await;
-        Ok(())
+        found.failed.map_or(Ok(()), Err)
     }
 
     /// Runs until it is told to stop, and leaves in order then.

@@ -104,6 +104,7 @@ impl Firer {
         for firing in firings {
             self.count(firing, FiringStatus::Fired, done);
         }
+        tracing::debug!(found, at = now.0, took_ms = done.since(now), "fired together");
         Ok(())
     }
 

@@ -6,10 +6,9 @@ use crate::domain::schedule::{Anchor, Ending, Schedule};
 use crate::domain::time::{Millis, day_in};
 use crate::domain::trigger::Trigger;
 use crate::engine::trigger::planner::Work;
-use crate::store::following::{Delay, End, Following};
+use crate::store::following::{Delay, End, Following, mark_after};
 use crate::store::trigger::Standing;
 use crate::store::{Tx, firing};
-use anyhow::Result;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The rows that answer what was found.
@@ -20,7 +19,7 @@ pub(super) fn plan(
     now: Millis,
     work: &mut Work,
 ) {
-    let mut last: BTreeMap<TriggerId, (i64, Millis)> = BTreeMap::new();
+    let mut marks: BTreeMap<TriggerId, (i64, Millis)> = BTreeMap::new();
     for end in &found.ends {
         let Some(trigger) = known.get(&end.trigger_id) else { continue };
         let counts = match trigger.def.timing.schedule {
@@ -36,10 +35,15 @@ pub(super) fn plan(
         };
         if counts {
             work.rows.push(answer(trigger, end, now));
-            last.insert(end.trigger_id, (end.revision, end.at));
+        }
+        let (_, mark) = marks.entry(end.trigger_id).or_insert((end.revision, end.mark));
+        *mark = mark_after(*mark, end.at);
+        if !counts && *mark == end.mark {
+            // Nothing is to be written about it.
+            marks.remove(&end.trigger_id);
         }
     }
-    work.standings.extend(last.into_iter().map(|(trigger_id, (revision, at))| Standing {
+    work.standings.extend(marks.into_iter().map(|(trigger_id, (revision, at))| Standing {
         trigger_id,
         revision,
         next_time: None,
@@ -47,7 +51,10 @@ pub(super) fn plan(
     }));
     for delay in &found.delays {
         if let Some(trigger) = known.get(&delay.trigger_id) {
-            work.standings.extend(begin(trigger, delay, calendars, now));
+            match begin(trigger, delay, calendars, now) {
+                Ok(standing) => work.standings.push(standing),
+                Err(why) => work.ended.push((delay.trigger_id, why)),
+            }
         }
     }
 }
@@ -68,8 +75,13 @@ fn answer(trigger: &Trigger, end: &End, now: Millis) -> NewFiring {
     }
 }
 
-/// From when a fixed delay is due; nothing when it never is again.
-fn begin(trigger: &Trigger, delay: &Delay, calendars: &Calendars, now: Millis) -> Option<Standing> {
+/// From when a fixed delay is due; why never again.
+fn begin(
+    trigger: &Trigger,
+    delay: &Delay,
+    calendars: &Calendars,
+    now: Millis,
+) -> Result<Standing, String> {
     let finished = delay.finished.unwrap_or(trigger.create_time);
     let anchor = Anchor {
         created: trigger.create_time,
@@ -77,22 +89,17 @@ fn begin(trigger: &Trigger, delay: &Delay, calendars: &Calendars, now: Millis) -
         last_finished: Some(finished),
     };
     let after = delay.last_time.map_or(finished, |last| last.max(finished));
-    let next = match trigger.def.timing.next_after(calendars, after, anchor) {
-        Ok(next) => next?.planned,
-        Err(error) => {
-            let schedule = trigger.def.code.as_str();
-            tracing::error!(schedule, %error, "a fixed delay cannot be planned");
-            return None;
-        }
-    };
+    let next = trigger.def.timing.next_after(calendars, after, anchor);
+    let next = next.map_err(|error| format!("it cannot be planned: {error}"))?;
+    let next = next.ok_or("it has no planned time any more")?.planned;
     let (trigger_id, revision, last_time) = (delay.trigger_id, delay.revision, delay.last_time);
     // What was due while nothing could look is due now: a delay has no times that it missed.
-    Some(Standing { trigger_id, revision, next_time: Some(next.max(now)), last_time })
+    Ok(Standing { trigger_id, revision, next_time: Some(next.max(now)), last_time })
 }
 
 /// Two batches may end in the same millisecond, and a schedule has one row for each moment: the second is
 /// dated a millisecond later.
-pub(super) async fn shift_taken(tx: &mut Tx, rows: &mut [NewFiring]) -> Result<()> {
+pub(super) async fn shift_taken(tx: &mut Tx, rows: &mut [NewFiring]) -> anyhow::Result<()> {
     let mut taken = HashSet::new();
     for row in rows {
         while !taken.insert((row.trigger_id, row.planned_at))

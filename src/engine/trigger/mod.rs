@@ -9,10 +9,13 @@ pub mod core;
 pub mod firer;
 mod follow;
 mod hand_over;
+mod late;
+mod one;
 pub mod planner;
 pub mod pools;
 mod telling;
 
+use crate::domain::place::Role;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::trigger::core::{Planning, Ticking, TriggerCore};
 use crate::engine::trigger::firer::Firer;
@@ -22,6 +25,11 @@ use crate::store::Db;
 use std::sync::Arc;
 
 impl QueueDispatcher {
+    /// Whether this process fires schedules: one that only works does not.
+    pub fn fires_schedules(&self) -> bool {
+        self.fleet.roles.is_empty() || self.fleet.roles.contains(&Role::Scheduler)
+    }
+
     /// The trigger core of this process; it lives by the same lease. `door` leads to the same database
     /// through sessions that lose their locks soon (`Keeping::Brief`).
     pub fn trigger_core(&self, door: Db, widths: Widths) -> TriggerCore {

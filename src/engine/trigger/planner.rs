@@ -7,20 +7,19 @@
 use crate::domain::calendar::Calendars;
 use crate::domain::firing::{Firing, NewFiring, Source, TriggerId};
 use crate::domain::id::NodeId;
-use crate::domain::misfire;
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerStatus};
 use crate::engine::clock::Clock;
 use crate::engine::meter::Meter;
 use crate::engine::trigger::{follow, telling};
 use crate::store::epoch::{self, Epoch};
-use crate::store::following::{self, Following};
+use crate::store::following;
 use crate::store::hint::{self, Topic};
 use crate::store::lock::{self, SCHEDULE_LOCK};
 use crate::store::trigger::{Due, Standing};
 use crate::store::{self, Db, Tx, calendar, firing, trigger};
 use anyhow::{Context as _, Result};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// How far ahead firings are decided. XXL-JOB's figure; also the longest silence that a fail-over may
@@ -29,20 +28,31 @@ pub(super) const AHEAD_MS: i64 = 5_000;
 /// Schedules of one pass, so that the lock is held for a fraction of a second even at the top of an
 /// hour; what is left comes with the next pass, at once.
 const LIMIT: u32 = 5_000;
+/// Schedules that are read under the lock; more are read before it is taken.
+const UNREAD_MOST: usize = 200;
 /// Schedules whose definition is kept in memory.
 const KNOWN_MAX: usize = 50_000;
 
 /// Plans firings; one per process.
 pub struct Planner {
     /// A door whose sessions lose what they have locked after 5 s of silence.
-    door: Db,
+    pub(super) door: Db,
     clock: Clock,
     node: NodeId,
     meter: Arc<Meter>,
-    known: HashMap<TriggerId, Trigger>,
-    calendars: (i64, Calendars),
+    pub(super) known: HashMap<TriggerId, Trigger>,
+    pub(super) calendars: (i64, Calendars),
     /// Whether the next pass looks first which of its rows are there already.
     caution: Caution,
+    /// Whether the schedules that are due were read before the lock was taken.
+    has_read: HasRead,
+}
+
+/// How much was read before the lock was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HasRead {
+    Little,
+    All,
 }
 
 /// Whether a pass trusts that no row is ahead of a schedule.
@@ -79,13 +89,19 @@ const DOUBT_MS: i64 = 1_000;
 )]
 pub struct InDoubt(i64);
 
+/// Rows that one pass writes, more or less: of a flood of missed times the rest comes with the next
+/// passes, because between two statements no more may be thought than the server waits for (5 s).
+const ROWS_MOST: usize = 20_000;
+
 /// What one pass writes.
 #[derive(Default)]
 pub(super) struct Work {
     pub(super) rows: Vec<NewFiring>,
     pub(super) standings: Vec<Standing>,
     /// Schedules that cannot go on, and why.
-    ended: Vec<(TriggerId, String)>,
+    pub(super) ended: Vec<(TriggerId, String)>,
+    /// Whether some of what is due is left to the next pass.
+    pub(super) more: bool,
 }
 
 impl Planner {
@@ -99,12 +115,13 @@ impl Planner {
             known: HashMap::new(),
             calendars: (-1, Calendars::default()),
             caution: Caution::Trusting,
+            has_read: HasRead::Little,
         }
     }
 
     /// One pass.
     pub async fn pass(&mut self) -> Result<Pass> {
-        let asked = self.clock.uptime();
+        let (asked, said) = (self.clock.uptime(), self.door.counts().statements);
         let mut tx = self.door.begin().await?;
         let Some(held) = lock::hold(&mut tx, SCHEDULE_LOCK).await? else {
             tx.rollback().await?;
@@ -118,11 +135,16 @@ impl Planner {
             tx.rollback().await?;
             return Ok(Pass::default());
         }
+        if self.has_read == HasRead::Little && self.unknown(&due).len() > UNREAD_MOST {
+            tx.rollback().await?;
+            return self.pass_having_read(&due).await;
+        }
+        self.has_read = HasRead::Little;
         if held.owner.as_ref() != Some(&self.node) {
             lock::sign(&mut tx, SCHEDULE_LOCK, &self.node, now).await?;
         }
-        let firings = match self.write(&mut tx, &due, now).await {
-            Ok(firings) => firings,
+        let (firings, more) = match self.write(&mut tx, &due, now).await {
+            Ok(written) => written,
             Err(error) => {
                 // Dropped and not rolled back: nothing more is asked of a connection that failed under
                 // the lock, and the server undoes what it has.
@@ -138,28 +160,39 @@ impl Planner {
         tx.commit().await.context("commit the pass")?;
         failpoint!("lock.after_commit");
         self.caution = Caution::Trusting;
-        let done = self.clock.uptime();
-        self.meter.lock(gained.since(asked), done.since(gained));
-        let more = due.len() == usize::try_from(LIMIT)?;
+        let (wait_ms, hold_ms) = (gained.since(asked), self.clock.uptime().since(gained));
+        self.meter.lock(wait_ms, hold_ms);
+        // On SQLite, where this door is everybody's, with what others read meanwhile.
+        let statements = self.door.counts().statements - said;
+        let (due_count, rows) = (u64::try_from(due.len())?, u64::try_from(firings.len())?);
+        self.meter.pass(due_count, rows, statements);
+        tracing::debug!(due = due_count, rows, statements, wait_ms, hold_ms, "a pass");
+        let more = more || due.len() == usize::try_from(LIMIT)?;
         Ok(Pass { firings, more })
     }
 
-    /// Looks which batches have ended that make something fire, or let a fixed delay begin. Under the lock
-    /// only when there are some.
-    pub async fn follow(&mut self) -> Result<()> {
+    /// A pass that leaves the lock alone until it has read the schedules that are due. After a start all
+    /// of them are new, and to read 5,000 takes longer than to plan and write them.
+    async fn pass_having_read(&mut self, due: &[Due]) -> Result<Pass> {
+        let news = self.unknown(due);
         let mut tx = self.door.read().await?;
-        let found = following::look(&mut tx).await?;
-        drop(tx);
-        if found == Following::default() {
-            return Ok(());
-        }
+        // One that cannot be read is read once more under the lock, and ended there.
+        self.read(&mut tx, &news).await?;
+        tx.rollback().await?;
+        self.has_read = HasRead::All;
+        Box::pin(self.pass()).await
+    }
+
+    /// Answers the ends of batches that make something fire, or let a fixed delay begin; for whoever has
+    /// seen that there are some.
+    pub async fn follow(&mut self) -> Result<()> {
         let mut tx = self.door.begin().await?;
         if lock::hold(&mut tx, SCHEDULE_LOCK).await?.is_none() {
             tx.rollback().await?;
             return self.heal().await.map(drop);
         }
         let now = self.due_time(&mut tx).await?;
-        // Once more, for another node may have been faster.
+        // Under the lock, for another node may have been faster.
         let found = following::look(&mut tx).await?;
         let due: Vec<Due> = found
             .ids()
@@ -168,7 +201,12 @@ impl Planner {
         let mut work = Work::default();
         self.learn(&mut tx, &due, &mut work).await?;
         follow::plan(&found, &self.known, &self.calendars.1, now, &mut work);
+        if work.rows.is_empty() && work.standings.is_empty() && work.ended.is_empty() {
+            // Ends that count for nobody; they are seen until newer ones come.
+            return Ok(tx.rollback().await?);
+        }
         follow::shift_taken(&mut tx, &mut work.rows).await?;
+        self.end(&mut tx, &work.ended, now).await?;
         firing::append(&mut tx, &work.rows, None, now).await?;
         trigger::advance(&mut tx, &work.standings, now).await?;
         hint::give(&mut tx, Topic::Trigger).await?;
@@ -186,7 +224,7 @@ impl Planner {
 
     /// What counts as now: the database's clock, for it is the same for all nodes. Nothing is planned
     /// while what we take for it is another time; the next heartbeats settle which is right.
-    async fn due_time(&self, tx: &mut Tx) -> Result<Millis> {
+    pub(super) async fn due_time(&self, tx: &mut Tx) -> Result<Millis> {
         let asked = self.clock.uptime();
         let server = tx.server_time().await?.into();
         let now = self.clock.now();
@@ -198,39 +236,76 @@ impl Planner {
         Ok(now)
     }
 
-    async fn heal(&self) -> Result<Pass> {
+    pub(super) async fn heal(&self) -> Result<Pass> {
         let mut tx = self.door.begin().await?;
         lock::heal(&mut tx, SCHEDULE_LOCK, self.clock.now()).await?;
         tx.commit().await.context("put the lock row back")?;
         Err(LockGone.into())
     }
 
-    async fn write(&mut self, tx: &mut Tx, due: &[Due], now: Millis) -> Result<Vec<Firing>> {
+    async fn write(
+        &mut self,
+        tx: &mut Tx,
+        due: &[Due],
+        now: Millis,
+    ) -> Result<(Vec<Firing>, bool)> {
         let mut work = Work::default();
         self.learn(tx, due, &mut work).await?;
         for due in due {
+            if work.rows.len() >= ROWS_MOST {
+                work.more = true;
+                break;
+            }
             self.plan_one(due, now, &mut work);
         }
         if self.caution == Caution::Careful {
             drop_known(tx, &mut work.rows).await?;
         }
+        let newest = firing::last_key(tx).await?;
         firing::append(tx, &work.rows, Some(&self.node), now).await.context(AHEAD)?;
         failpoint_or!("fire.inserted", anyhow::anyhow!("a failpoint says so"));
         trigger::advance(tx, &work.standings, now).await?;
-        for (id, reason) in &work.ended {
-            trigger::set_status(tx, &[*id], TriggerStatus::Ended, Some(reason), now).await?;
-            tracing::error!(trigger_id = id.0, reason, "a schedule has ended");
-        }
+        self.end(tx, &work.ended, now).await?;
         telling::misses(tx, &self.known, &work.rows, now).await?;
-        telling::ended(tx, &self.known, &work.ended, now).await?;
         let missed =
             work.rows.iter().filter(|r| r.source == Source::Misfire || r.status.is_final());
-        self.meter.misfired(u64::try_from(missed.count())?);
-        firing::written(tx, &self.node, now).await
+        self.count_missed(missed.count());
+        let more = work.more;
+        Ok((firing::written(tx, work.rows, newest, &self.node).await?, more))
+    }
+
+    /// Ends schedules that cannot go on, and tells their owners.
+    async fn end(&self, tx: &mut Tx, ended: &[(TriggerId, String)], now: Millis) -> Result<()> {
+        let mut reasons: BTreeMap<&str, Vec<TriggerId>> = BTreeMap::new();
+        for (id, reason) in ended {
+            reasons.entry(reason).or_default().push(*id);
+            tracing::error!(trigger_id = id.0, reason, "a schedule has ended");
+        }
+        for (reason, ids) in reasons {
+            trigger::set_status(tx, &ids, TriggerStatus::Ended, Some(reason), now).await?;
+        }
+        telling::ended(tx, &self.known, ended, now).await
+    }
+
+    pub(super) fn count_missed(&self, count: usize) {
+        self.meter.misfired(u64::try_from(count).unwrap_or(u64::MAX));
+    }
+
+    pub(super) fn node(&self) -> &NodeId {
+        &self.node
+    }
+
+    /// A schedule that was read.
+    pub(super) fn known(&self, id: TriggerId) -> Option<&Trigger> {
+        self.known.get(&id)
+    }
+
+    pub(super) fn all_known(&self) -> &HashMap<TriggerId, Trigger> {
+        &self.known
     }
 
     /// Reads the schedules that memory does not have, or has in another version.
-    async fn learn(&mut self, tx: &mut Tx, due: &[Due], work: &mut Work) -> Result<()> {
+    pub(super) async fn learn(&mut self, tx: &mut Tx, due: &[Due], work: &mut Work) -> Result<()> {
         let epoch = epoch::read(tx, Epoch::Calendars).await?;
         if self.calendars.0 != epoch {
             self.calendars = (epoch, calendar::all(tx).await?);
@@ -238,58 +313,34 @@ impl Planner {
         if self.known.len() > KNOWN_MAX {
             self.known.clear();
         }
-        let is_known = |due: &&Due| {
-            self.known.get(&due.trigger_id).is_some_and(|known| known.revision == due.revision)
-        };
-        let news: Vec<TriggerId> =
-            due.iter().filter(|due| !is_known(due)).map(|due| due.trigger_id).collect();
-        if news.is_empty() {
-            return Ok(());
-        }
-        for (id, found) in trigger::by_ids(tx, &news).await? {
-            match found {
-                Ok(found) => drop(self.known.insert(id, found)),
-                Err(said) => work.ended.push((id, format!("it cannot be read: {said}"))),
-            }
+        let news = self.unknown(due);
+        for (id, said) in self.read(tx, &news).await? {
+            work.ended.push((id, format!("it cannot be read: {said}")));
         }
         Ok(())
     }
 
-    fn plan_one(&self, due: &Due, now: Millis, work: &mut Work) {
-        let standing = |next_time, last_time| Standing {
-            trigger_id: due.trigger_id,
-            revision: due.revision,
-            next_time,
-            last_time,
+    /// The schedules that memory does not have, or has in another version.
+    fn unknown(&self, due: &[Due]) -> Vec<TriggerId> {
+        let is_known = |due: &&Due| {
+            self.known.get(&due.trigger_id).is_some_and(|known| known.revision == due.revision)
         };
-        // Unreadable, or removed by a statement of somebody else's: its time row goes nowhere.
-        let Some(known) = self.known.get(&due.trigger_id) else {
-            work.standings.push(standing(None, due.last_time));
-            return;
-        };
-        let next_after = |after: Millis| known.goes_on(&self.calendars.1, after);
-        let plan = match known.planned_at(&self.calendars.1, due.next_time) {
-            Ok(Some(first)) => {
-                let span = (now, now.plus(AHEAD_MS));
-                let of = (due.trigger_id, known.def.handler.as_str());
-                misfire::plan(of, first, span, known.def.misfire, next_after)
-            }
-            Ok(None) => Ok(misfire::Plan { rows: Vec::new(), next: None, last: None }),
-            Err(error) => Err(error),
-        };
-        match plan {
-            Ok(plan) => {
-                work.standings.push(standing(plan.next, plan.last.or(due.last_time)));
-                if plan.next.is_none() && known.ends_without_next() {
-                    work.ended.push((due.trigger_id, "it has no planned time any more".to_owned()));
-                }
-                work.rows.extend(plan.rows);
-            }
-            Err(said) => {
-                work.standings.push(standing(None, due.last_time));
-                work.ended.push((due.trigger_id, format!("it cannot be planned: {said}")));
+        due.iter().filter(|due| !is_known(due)).map(|due| due.trigger_id).collect()
+    }
+
+    /// Reads these into memory; gives those that cannot be read, and why.
+    async fn read(&mut self, tx: &mut Tx, ids: &[TriggerId]) -> Result<Vec<(TriggerId, String)>> {
+        let mut unreadable = Vec::new();
+        if ids.is_empty() {
+            return Ok(unreadable);
+        }
+        for (id, found) in trigger::by_ids(tx, ids).await? {
+            match found {
+                Ok(found) => drop(self.known.insert(id, found)),
+                Err(said) => unreadable.push((id, said)),
             }
         }
+        Ok(unreadable)
     }
 }
 

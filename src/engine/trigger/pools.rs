@@ -2,12 +2,13 @@
 
 use crate::domain::firing::{Firing, FiringId};
 use crate::engine::trigger::firer::{Firer, Lane};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinSet};
 
-/// Firings that one statement fires.
-const TOGETHER_MOST: usize = 4_096;
+/// Firings that one statement fires. Of 20,000 that are due at once the first are durable after a few
+/// milliseconds, and none waits for a statement that takes a tenth of a second.
+const TOGETHER_MOST: usize = 1_024;
 
 /// How many firings that open batches are on their way at a time.
 #[derive(Clone, Copy, Debug)]
@@ -27,14 +28,18 @@ pub struct Pools {
     slow: VecDeque<Firing>,
     /// How many tasks of each lane are on their way.
     running: [usize; 3],
-    tasks: JoinSet<(Lane, Vec<FiringId>, Vec<Firing>)>,
+    /// What each of them has, for one that panics.
+    started: HashMap<Id, (Lane, Vec<FiringId>)>,
+    /// Each gives what is to be tried again.
+    tasks: JoinSet<Vec<Firing>>,
 }
 
 impl Pools {
     /// Empty ones.
     pub fn new(firer: Arc<Firer>, widths: Widths) -> Self {
         let (together, fast, slow) = Default::default();
-        Self { firer, widths, together, fast, slow, running: [0; 3], tasks: JoinSet::new() }
+        let (running, started, tasks) = ([0; 3], HashMap::new(), JoinSet::new());
+        Self { firer, widths, together, fast, slow, running, started, tasks }
     }
 
     /// Puts a firing in its queue, and starts it when there is room.
@@ -50,15 +55,15 @@ impl Pools {
     /// be tried again. `None` when nothing is on its way. May be dropped at any point.
     pub(super) async fn next(&mut self) -> Option<(Vec<FiringId>, Vec<Firing>)> {
         self.start();
-        let (lane, ids, again) = match self.tasks.join_next().await? {
+        let (task, again) = match self.tasks.join_next_with_id().await? {
             Ok(ended) => ended,
             Err(error) => {
-                // Its firings stay in memory as held; their rows are found by another process, or by
-                // this one after a restart.
+                // Its rows are nobody's now: whoever looks next finds them overdue.
                 tracing::error!(%error, "a firing broke down");
-                return Some(Default::default());
+                (error.id(), Vec::new())
             }
         };
+        let (lane, ids) = self.started.remove(&task).expect("each task was noted at its start");
         self.running[lane as usize] -= 1;
         Some((ids, again))
     }
@@ -75,23 +80,24 @@ impl Pools {
             let size = self.together.len().min(TOGETHER_MOST);
             let group: Vec<Firing> = self.together.drain(..size).collect();
             let (firer, ids) = (self.firer.clone(), group.iter().map(|f| f.firing_id).collect());
-            self.running[Lane::Together as usize] += 1;
-            self.tasks.spawn(async move {
-                let again = firer.fire_together(group).await;
-                (Lane::Together, ids, again)
-            });
+            let task = self.tasks.spawn(async move { firer.fire_together(group).await });
+            self.note(task.id(), Lane::Together, ids);
         }
         for (lane, width) in [(Lane::Fast, self.widths.fast), (Lane::Slow, self.widths.slow)] {
             while self.running[lane as usize] < width {
                 let queue = if lane == Lane::Fast { &mut self.fast } else { &mut self.slow };
                 let Some(firing) = queue.pop_front() else { break };
-                let firer = self.firer.clone();
-                self.running[lane as usize] += 1;
-                self.tasks.spawn(async move {
-                    let id = firing.firing_id;
-                    (lane, vec![id], firer.fire_one(firing).await.into_iter().collect())
-                });
+                let (firer, id) = (self.firer.clone(), firing.firing_id);
+                let task = self
+                    .tasks
+                    .spawn(async move { firer.fire_one(firing).await.into_iter().collect() });
+                self.note(task.id(), lane, vec![id]);
             }
         }
+    }
+
+    fn note(&mut self, task: Id, lane: Lane, ids: Vec<FiringId>) {
+        self.running[lane as usize] += 1;
+        self.started.insert(task, (lane, ids));
     }
 }

@@ -178,7 +178,8 @@ async fn a_lock_row_that_is_gone_is_put_back(bench: Bench) {
     let mut here = node(&bench).await;
     let id = add(&bench, &every("TICK", 1)).await;
     bench.by_hand("DELETE FROM job_lock").await;
-    let error = here.core.planning.beat().await.expect_err("nothing is locked");
+    let found = here.core.planning.beat().await.expect("look");
+    let error = found.failed.expect("nothing is locked");
     assert!(error.is::<LockGone>(), "{error:#}");
     assert_eq!(fates(&bench, id).await, "", "and nothing was planned");
     bench.clock.advance(1_000);
@@ -513,7 +514,38 @@ async fn what_was_decided_ahead_heeds_people(bench: Bench) {
     starts("SKIPPED FIRED", fates(&bench, ids[3]).await);
 }
 
+/// All nodes were gone when firings came due that one of them had decided: those are misses too.
+async fn what_nobody_did_goes_by_the_misfire_policy(bench: Bench) {
+    let mut gone = node(&bench).await;
+    let mut ids = Vec::new();
+    for (code, policy) in
+        [("ONCE", MisfirePolicy::Once), ("SKIP", MisfirePolicy::Skip), ("ALL", MisfirePolicy::All)]
+    {
+        let misfire = Misfire { policy, ..Misfire::default() };
+        ids.push(add(&bench, &TriggerDef { misfire, ..every(code, 4) }).await);
+    }
+    let found = gone.core.planning.beat().await.expect("plan");
+    assert_eq!(found.firings.len(), 3);
+    gone.core.planning.leave().await.expect("leave");
+    bench.clock.advance(60_000);
+    let mut heir = node(&bench).await;
+    beat(&mut heir).await;
+    // 15 planned times in a minute; the newest is not late.
+    let misses = "MISFIRED ".repeat(14);
+    assert_eq!(
+        fates(&bench, ids[1]).await.split(" PENDING").next(),
+        Some(&*format!("{misses}FIRED"))
+    );
+    let once = fates(&bench, ids[0]).await;
+    assert_eq!(once.matches("FIRED").count() - once.matches("MISFIRED").count(), 2, "{once}");
+    assert!(once.starts_with(&"MISFIRED ".repeat(13)), "{once}");
+    let all = fates(&bench, ids[2]).await;
+    assert!(all.starts_with(&"FIRED ".repeat(15)), "{all}");
+    assert_eq!(firings(&bench, ids[2]).await[0].source, Source::Misfire);
+}
+
 on_each_database! {
+    what_nobody_did_goes_by_the_misfire_policy
     what_was_decided_ahead_heeds_people
     a_calendar_that_ends_is_told_of_once_a_month
     the_end_of_a_batch_makes_another_fire_once

@@ -246,7 +246,7 @@ impl<'a> OfOne<'a> {
         }
         let Some(row) = rows.first() else {
             let covers = |row: &&FiringRow| row.until.is_some_and(|u| row.planned <= at && at <= u);
-            if self.rows.values().flatten().any(|row| covers(&row) && ran.is_empty()) {
+            if self.rows.values().flatten().any(|row| covers(row) && ran.is_empty()) {
                 found.missed += 1;
             } else {
                 found.add(Wrong::Silent, self.said(at, "no row"));

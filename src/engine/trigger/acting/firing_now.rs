@@ -56,10 +56,11 @@ pub async fn event(
     deed: Deed<'_>,
 ) -> Result<Event> {
     let mut tx = locked(db, deed.now).await?;
-    let all = trigger::all(&mut tx).await?;
-    let named = |t: &&Trigger| matches!(&t.def.timing.schedule, Schedule::Event { name: own } if own == name);
-    let waiting: Vec<&Trigger> = all.iter().filter(named).collect();
+    let mut waiting = trigger::of_event(&mut tx, Some(name)).await?;
+    waiting
+        .retain(|t| matches!(&t.def.timing.schedule, Schedule::Event { name: own } if own == name));
     if waiting.is_empty() {
+        let all = trigger::of_event(&mut tx, None).await?;
         return Err(no_such_event(name, &all).into());
     }
     if let Some(key) = key
@@ -70,7 +71,7 @@ pub async fn event(
     }
     let calendars = calendar::all(&mut tx).await?;
     let (mut rows, mut fired) = (Vec::new(), Vec::new());
-    for was in waiting {
+    for was in &waiting {
         let mut row = new_row(&mut tx, was, Source::Event, given, deed.now).await?;
         let swallowed = was.def.timing.swallows(&calendars, deed.now);
         let swallowed = swallowed.map_err(|error| NotDone::Calendar {

@@ -5,7 +5,9 @@ use crate::domain::firing::{FiringStatus, NewFiring, Source};
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
 use crate::domain::schedule::Occurrence;
+use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerDef, TriggerStatus};
+use crate::engine::trigger::planner::AHEAD_MS;
 use crate::store::hint::{self, Topic};
 use crate::store::{Tx, calendar, firing, trigger};
 use anyhow::{Context as _, Result};
@@ -62,7 +64,7 @@ async fn withhold_moved(
         !same.is_ok_and(|next| next.is_some_and(|next| next.at == f.planned_at))
     });
     let reason = format!("the schedule was changed by {}", deed.by.actor);
-    firing::withhold(tx, &moved, &reason, deed.now).await.map(drop)
+    firing::withhold(tx, &moved, (FiringStatus::Skipped, &reason), deed.now).await.map(drop)
 }
 
 /// The next time of a schedule that was just written, and whether it fires at all.
@@ -76,8 +78,20 @@ async fn settle(
     if was.status == TriggerStatus::Paused {
         return stand(tx, was, revision, None, deed.now).await;
     }
+    if was.is_overdue(deed.now) {
+        if def.timing == was.def.timing {
+            // The next pass decides about it, as if nobody had come meanwhile.
+            return stand(tx, was, revision, was.next_time, deed.now).await;
+        }
+        let words = format!("it was due when {} changed the schedule", deed.by.actor);
+        leave_overdue(tx, was, &words, deed.now).await?;
+    }
     // By what it says now: a rate becomes a delay, and its open firing counts at once.
     let mut as_now = Trigger { def: def.clone(), ..was.clone() };
+    if def.timing != was.def.timing {
+        // What was left out far ahead says nothing about another timing.
+        as_now.last_time = was.last_time.map(|last| last.min(deed.now.plus(AHEAD_MS)));
+    }
     if def.timing.schedule != was.def.timing.schedule {
         as_now = from_now(&as_now, deed.now);
     }
@@ -97,6 +111,34 @@ pub(super) async fn remove(tx: &mut Tx, was: &Trigger, deed: Deed<'_>) -> Result
     trigger::remove(tx, was.trigger_id).await?;
     let detail = serde_json::json!({ "before": serde_json::to_value(&was.def)? });
     record(tx, "schedule remove", &was.def, Some(detail), deed).await
+}
+
+/// Writes one row for the planned times of a schedule that have passed and have none: they will not be
+/// planned any more, because somebody pauses or changes it.
+pub(super) async fn leave_overdue(
+    tx: &mut Tx,
+    was: &Trigger,
+    why: &str,
+    now: Millis,
+) -> Result<()> {
+    let Some(planned_at) = was.next_time.filter(|_| was.is_overdue(now)) else { return Ok(()) };
+    if firing::is_there(tx, was.trigger_id, planned_at).await? {
+        return Ok(());
+    }
+    let row = NewFiring {
+        trigger_id: was.trigger_id,
+        planned_at,
+        nominal_date: None,
+        source: Source::Cron,
+        handler: was.def.handler.clone(),
+        status: FiringStatus::Skipped,
+        fire_at: planned_at,
+        params: None,
+        parent_batch_id: None,
+        missed_until: Some(now),
+        reason: Some(why.to_owned()),
+    };
+    firing::append(tx, &[row], None, now).await
 }
 
 /// Why a planned time is left out.

@@ -1,0 +1,119 @@
+//! A scratch database and the settings of a process on it.
+
+use anyhow::{Context as _, Result};
+use clap::ValueEnum;
+use procession::config::Config;
+use procession::db::Db;
+use procession::db::session::{Session, Target};
+use std::time::Duration;
+
+/// Where it is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Database {
+    /// A file
+    Sqlite,
+    /// The server that PROCESSION_TEST_MYSQL names
+    Mysql,
+    /// The server that PROCESSION_TEST_POSTGRES names
+    Postgres,
+}
+
+impl Database {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SQLite",
+            Self::Mysql => "MySQL/MariaDB",
+            Self::Postgres => "PostgreSQL",
+        }
+    }
+
+    fn server(self) -> Result<String> {
+        let variable = match self {
+            Self::Sqlite => return Ok(String::new()),
+            Self::Mysql => "PROCESSION_TEST_MYSQL",
+            Self::Postgres => "PROCESSION_TEST_POSTGRES",
+        };
+        let url = std::env::var(variable)
+            .with_context(|| format!("set {variable} to a server, or start by `make bench`"))?;
+        Ok(url.trim_end_matches('/').to_owned())
+    }
+}
+
+/// A migrated database that is dropped after the run.
+pub(crate) struct Place {
+    pub(crate) database: Database,
+    pub(crate) url: String,
+    pub(crate) config: Config,
+    /// For looking at rows from outside.
+    pub(crate) db: Db,
+    name: String,
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    pub(crate) async fn make(database: Database) -> Result<Self> {
+        let name = format!("procession_bench_{}", uuid::Uuid::new_v4().simple());
+        let folder = tempfile::tempdir()?;
+        let url = match database {
+            Database::Sqlite => format!("sqlite:{}", folder.path().join("bench.db").display()),
+            Database::Mysql | Database::Postgres => format!("{}/{name}", database.server()?),
+        };
+        if database != Database::Sqlite {
+            admin(database, &format!("CREATE DATABASE {name}")).await?;
+        }
+        let none = folder.path().join("procession.toml");
+        std::fs::write(&none, "")?;
+        let mut config = Config::load(Some(&none))?;
+        config.database.url = url.clone().into();
+        let settings = procession::db::Settings { may_create: true, ..config.db() };
+        let db = Db::connect(&settings).await?;
+        db.migrate().await?;
+        Ok(Self { database, url, config, db, name, folder })
+    }
+
+    /// An empty folder but for settings of which none differs from the defaults.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// Drops it, whoever is still connected.
+    pub(crate) async fn remove(self) -> Result<()> {
+        self.db.close().await;
+        match self.database {
+            Database::Sqlite => Ok(self.folder.close()?),
+            Database::Mysql => admin(self.database, &format!("DROP DATABASE {}", self.name)).await,
+            Database::Postgres => {
+                admin(self.database, &format!("DROP DATABASE {} WITH (FORCE)", self.name)).await
+            }
+        }
+    }
+
+    /// The numbers of a row.
+    pub(crate) async fn numbers<const N: usize>(
+        &self,
+        sql: &str,
+        columns: [&str; N],
+    ) -> Result<[i64; N]> {
+        let mut tx = self.db.read().await?;
+        let row = tx.fetch_optional(sql, &[]).await?.context("one row")?;
+        let mut found = [0; N];
+        for (at, column) in found.iter_mut().zip(columns) {
+            *at = row.opt_int(column)?.unwrap_or(0);
+        }
+        Ok(found)
+    }
+}
+
+async fn admin(database: Database, sql: &str) -> Result<()> {
+    let server = database.server()?;
+    let url = match database {
+        Database::Postgres => format!("{server}/postgres"),
+        Database::Sqlite | Database::Mysql => server,
+    };
+    let timeout = Duration::from_secs(10);
+    let target = Target { url, password: None, label: "bench".to_owned(), timeout };
+    let mut session = Session::open(&target).await?;
+    session.run(sql, &[]).await.map_err(|e| anyhow::anyhow!("{sql}: {e}"))?;
+    session.close().await;
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! Firings that were decided in time and that nobody did: the processes were gone, or stalled, when their
+//! time came. Beyond five seconds they are misses like any other, and the policy decides.
+
+use crate::domain::firing::{Firing, FiringStatus, NewFiring, Source, TriggerId};
+use crate::domain::misfire::{LATE, LATE_MS, fires_late};
+use crate::domain::time::Millis;
+use crate::engine::trigger::planner::Planner;
+use crate::engine::trigger::telling;
+use crate::store::firing;
+use crate::store::lock::{self, SCHEDULE_LOCK};
+use crate::store::trigger::Due;
+use anyhow::{Context as _, Result};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Whether the misfire policy decides about a firing that was found undone.
+pub(super) fn is_late(firing: &Firing, now: Millis) -> bool {
+    firing.status == FiringStatus::Pending
+        && firing.source == Source::Cron
+        // One that is tried again was in time once.
+        && firing.attempt == 0
+        && now.since(firing.planned_at) > LATE_MS
+}
+
+impl Planner {
+    /// Decides about late firings under the lock, after a pass, so that the newest planned times have
+    /// rows. Gives those that fire.
+    pub(super) async fn decide_late(&mut self, late: Vec<Firing>) -> Result<Vec<Firing>> {
+        let Some(first) = late.iter().map(|f| f.planned_at).min() else { return Ok(late) };
+        let mut tx = self.door.begin().await?;
+        if lock::hold(&mut tx, SCHEDULE_LOCK).await?.is_none() {
+            tx.rollback().await?;
+            return self.heal().await.map(|_| Vec::new());
+        }
+        let now = self.due_time(&mut tx).await?;
+        let ids: BTreeSet<TriggerId> = late.iter().map(|f| f.trigger_id).collect();
+        let ids: Vec<TriggerId> = ids.into_iter().collect();
+        let due = |trigger_id: &TriggerId| Due {
+            trigger_id: *trigger_id,
+            revision: -1,
+            next_time: now,
+            last_time: None,
+        };
+        let due: Vec<Due> = ids.iter().map(due).collect();
+        self.learn(&mut tx, &due, &mut Default::default()).await?;
+        let mut since: BTreeMap<TriggerId, Vec<Millis>> = BTreeMap::new();
+        for (id, at) in firing::planned_between(&mut tx, &ids, (first, now)).await? {
+            since.entry(id).or_default().push(at);
+        }
+        let (mut fires, mut rows) = (Vec::new(), Vec::new());
+        let mut left: BTreeMap<&str, Vec<Firing>> = BTreeMap::new();
+        for firing in late {
+            let newer = since
+                .get(&firing.trigger_id)
+                .map_or(0, |all| all.iter().filter(|at| **at > firing.planned_at).count());
+            // Of one that is gone the firer says so.
+            let known = self.known(firing.trigger_id);
+            let misfire = known.map(|t| t.def.misfire);
+            let age = now.since(firing.planned_at);
+            match misfire.map_or(Ok(()), |misfire| fires_late(misfire, age, newer)) {
+                Ok(()) => {
+                    rows.push(told(&firing, (FiringStatus::Pending, LATE)));
+                    fires.push(Firing { source: Source::Misfire, ..firing });
+                }
+                Err(why) => {
+                    rows.push(told(&firing, (FiringStatus::Misfired, why)));
+                    left.entry(why).or_default().push(firing);
+                }
+            }
+        }
+        firing::mark_late(&mut tx, &fires, (LATE, self.node()), now).await?;
+        for (why, firings) in &left {
+            firing::withhold(&mut tx, firings, (FiringStatus::Misfired, why), now).await?;
+        }
+        telling::misses(&mut tx, self.all_known(), &rows, now).await?;
+        self.count_missed(rows.len());
+        tx.commit().await.context("decide about late firings")?;
+        Ok(fires)
+    }
+}
+
+/// What a mail says of one.
+fn told(firing: &Firing, (status, why): (FiringStatus, &str)) -> NewFiring {
+    NewFiring {
+        trigger_id: firing.trigger_id,
+        planned_at: firing.planned_at,
+        nominal_date: firing.nominal_date,
+        source: Source::Misfire,
+        handler: firing.handler.clone(),
+        status,
+        fire_at: firing.fire_at,
+        params: None,
+        parent_batch_id: None,
+        missed_until: None,
+        reason: Some(why.to_owned()),
+    }
+}

@@ -1,0 +1,68 @@
+//! One schedule that is due: its rows, its next time, or why it has none any more. No I/O.
+
+use crate::domain::firing::{FiringStatus, NewFiring, Source};
+use crate::domain::misfire;
+use crate::domain::time::Millis;
+use crate::engine::trigger::planner::{AHEAD_MS, Planner, Work};
+use crate::store::trigger::{Due, Standing};
+
+impl Planner {
+    /// What is written for a schedule that is due.
+    pub(super) fn plan_one(&self, due: &Due, now: Millis, work: &mut Work) {
+        let standing = |next_time, last_time| Standing {
+            trigger_id: due.trigger_id,
+            revision: due.revision,
+            next_time,
+            last_time,
+        };
+        // Unreadable, or removed by a statement of somebody else's: its time row goes nowhere.
+        let Some(known) = self.known.get(&due.trigger_id) else {
+            work.standings.push(standing(None, due.last_time));
+            return;
+        };
+        let next_after = |after: Millis| known.goes_on(&self.calendars.1, after);
+        let plan = match known.planned_at(&self.calendars.1, due.next_time) {
+            Ok(Some(first)) => {
+                let span = (now, now.plus(AHEAD_MS));
+                let of = (due.trigger_id, known.def.handler.as_str());
+                misfire::plan(of, first, span, known.def.misfire, next_after)
+            }
+            Ok(None) => Ok(misfire::Plan { rows: Vec::new(), next: None, last: None }),
+            Err(error) => Err(error),
+        };
+        match plan {
+            Ok(plan) => {
+                // A flood goes on with the next pass, which need not wait.
+                work.more |= plan.next.is_some_and(|next| next <= now);
+                work.standings.push(standing(plan.next, plan.last.or(due.last_time)));
+                if plan.next.is_none() && known.ends_without_next() {
+                    work.ended.push((due.trigger_id, "it has no planned time any more".to_owned()));
+                }
+                work.rows.extend(plan.rows);
+            }
+            Err(said) => {
+                let reason = format!("it cannot be planned: {said}");
+                work.rows.push(failed(due, &known.def.handler, &reason));
+                work.standings.push(standing(None, Some(due.next_time)));
+                work.ended.push((due.trigger_id, reason));
+            }
+        }
+    }
+}
+
+/// The row of a planned time of a schedule that cannot be planned any more.
+fn failed(due: &Due, handler: &str, reason: &str) -> NewFiring {
+    NewFiring {
+        trigger_id: due.trigger_id,
+        planned_at: due.next_time,
+        nominal_date: None,
+        source: Source::Cron,
+        handler: handler.to_owned(),
+        status: FiringStatus::Failed,
+        fire_at: due.next_time,
+        params: None,
+        parent_batch_id: None,
+        missed_until: None,
+        reason: Some(reason.to_owned()),
+    }
+}
