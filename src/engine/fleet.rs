@@ -10,12 +10,13 @@ use crate::domain::job::Takes;
 use crate::domain::place::{self, Bodies, Load, Roles, Site, Want};
 use crate::domain::slots::{Resource, Slots};
 use crate::domain::time::Millis;
-use crate::engine::changes::Runner;
+use crate::engine::changes::{Changes, Runner};
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::worker::{Report, What};
 use crate::handler::{self, StopReason};
-use crate::store::hosted::{self, Reported};
+use crate::store::hosted::{self, Reported, Reports, Unread};
 use crate::store::node::{self, Member};
+use crate::store::{Stale, Tx};
 use anyhow::Result;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use tokio::sync::watch;
@@ -26,11 +27,13 @@ pub(super) struct Fleet {
     labels: Vec<String>,
     pub(super) max_parallel: u32,
     peers: Vec<Member>,
+    /// Tries whose reports this program cannot read, and that was said.
+    unread: HashSet<(QueueId, u32)>,
 }
 
 impl Fleet {
     pub(super) fn new(roles: Roles, labels: Vec<String>, max_parallel: u32) -> Self {
-        Self { roles, labels, max_parallel, peers: Vec::new() }
+        Self { roles, labels, max_parallel, peers: Vec::new(), unread: HashSet::new() }
     }
 
     fn lives(&self, id: &NodeId) -> bool {
@@ -65,12 +68,12 @@ impl Others {
     pub(super) fn new(
         members: &[Member],
         judged: Judged,
-        reports: &[Reported],
+        reports: &Reports,
         here: HashMap<(QueueId, u32), watch::Sender<Option<StopReason>>>,
     ) -> Self {
         let living = members.iter().map(|m| m.node.node_id.clone()).collect();
-        let key = |r: &Reported| (r.queue_id, r.attempt, r.owner.clone());
-        Self { living, judged, reported: reports.iter().map(key).collect(), here }
+        let reported = reports.tries().map(|(row, attempt, by)| (row, attempt, by.clone()));
+        Self { living, judged, reported: reported.collect(), here }
     }
 
     /// Whether a try is in the hands of another node, or has been and will be settled by its report.
@@ -120,6 +123,25 @@ impl Sites {
 }
 
 impl QueueDispatcher {
+    /// What is known of tries of a batch that is about to be read. A try of this node that has ended,
+    /// and whose report is not written yet, is no body here any more and did run all the same.
+    pub(super) fn others(
+        &self,
+        id: BatchId,
+        members: &[Member],
+        judged: Judged,
+        reports: &Reports,
+    ) -> Others {
+        let mut others = Others::new(members, judged, reports, self.hosted.of_batch(id));
+        let late = self.late.iter().filter(|late| late.by.is_none());
+        let late = late.map(|late| (late.queue_id, late.attempt));
+        let is_ended = |r: &&Report| r.by.is_none() && matches!(r.what, What::Ended(..));
+        let waiting = self.waiting.iter().filter(is_ended).map(|r| (r.queue_id, r.attempt));
+        let ours = |(row, attempt)| (row, attempt, self.node.id().clone());
+        others.reported.extend(late.chain(waiting).map(ours));
+        others
+    }
+
     /// Where jobs may run now; `freed` have ended, which is not committed yet.
     pub(super) fn sites(&self, freed: &[(BatchId, Place)]) -> Sites {
         let freed: HashSet<_> = freed.iter().copied().collect();
@@ -168,11 +190,13 @@ impl QueueDispatcher {
             let is_awaited = self.active.values().any(|a| !a.away.is_empty());
             let reports = match is_awaited {
                 true => hosted::reports_for(&mut tx, self.node.id()).await?,
-                false => Vec::new(),
+                false => Reports::default(),
             };
             drop(tx);
             members.retain(|m| m.node.node_id != *self.node.id());
             self.fleet.peers = members;
+            let there: HashSet<_> = reports.tries().map(|(row, no, _)| (row, no)).collect();
+            self.fleet.unread.retain(|this| there.contains(this));
             any = self.hear_reports(reports);
             self.mourn().await?;
         }
@@ -180,9 +204,10 @@ impl QueueDispatcher {
     }
 
     /// Takes reports of other nodes in, each once; `true` when one is new.
-    pub(super) fn hear_reports(&mut self, reports: Vec<Reported>) -> bool {
+    pub(super) fn hear_reports(&mut self, reports: Reports) -> bool {
+        self.leave_unread(reports.unread);
         let mut any = false;
-        for Reported { queue_id, attempt, owner, outcome } in reports {
+        for Reported { queue_id, attempt, owner, outcome } in reports.read {
             let is_it = |r: &Report| {
                 r.queue_id == queue_id && r.attempt == attempt && matches!(r.what, What::Ended(..))
             };
@@ -196,6 +221,22 @@ impl QueueDispatcher {
             self.waiting.push(Report { queue_id, attempt, by: Some(owner), what });
         }
         any
+    }
+
+    /// Says once of each report that it cannot be read. Its row is left: whoever can read it settles it.
+    fn leave_unread(&mut self, unread: Vec<Unread>) {
+        for Unread { queue_id, attempt, owner, why } in unread {
+            if self.fleet.unread.insert((queue_id, attempt)) {
+                tracing::error!(
+                    queue_id = queue_id.0,
+                    attempt,
+                    node = owner.0,
+                    error = why,
+                    "the report of a try that has ended cannot be read; its job stays as it is until a \
+                     process has the batch that can: start this one anew with the program of that node"
+                );
+            }
+        }
     }
 
     /// Reads batches anew whose jobs run on nodes that are dead; the rows then say what becomes of them.
@@ -213,7 +254,8 @@ impl QueueDispatcher {
                 active.away.iter().any(|(node, there)| {
                     let row = active.row(*node);
                     let is_dead = there != me && !self.fleet.lives(there);
-                    is_dead && !reported.contains(&(row.queue_id, row.attempt))
+                    let this = (row.queue_id, row.attempt);
+                    is_dead && !reported.contains(&this) && !self.fleet.unread.contains(&this)
                 })
             })
             .map(|(id, _)| *id)
@@ -228,6 +270,31 @@ impl QueueDispatcher {
         self.recount();
         self.stale = false;
         Ok(())
+    }
+}
+
+/// Fails as stale when a try that `owed` has settled in this transaction was reported since `known`
+/// was read: a node that was silent has a say until its row is locked. From then on it has none.
+pub(super) async fn refuse_overtaken(
+    tx: &mut Tx,
+    id: BatchId,
+    owed: &Changes,
+    known: &Reports,
+) -> Result<()> {
+    let settled = owed.settled.iter().map(|s| (s.queue_id, s.attempt));
+    let adopted = owed.adopted.iter().map(|a| (a.queue_id, a.attempt));
+    let written: HashSet<(QueueId, u32)> = settled.chain(adopted).collect();
+    if written.is_empty() {
+        return Ok(());
+    }
+    let known: HashSet<_> = known.tries().collect();
+    let reports = hosted::reports_of(tx, id).await?;
+    let news =
+        reports.tries().filter(|this| written.contains(&(this.0, this.1)) && !known.contains(this));
+    let (expected, news) = (u64::try_from(written.len())?, u64::try_from(news.count())?);
+    match news {
+        0 => Ok(()),
+        _ => Err(Stale::Rows { expected, found: expected.saturating_sub(news) }.into()),
     }
 }
 

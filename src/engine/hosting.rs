@@ -225,10 +225,8 @@ impl QueueDispatcher {
             Ok(parts) => parts,
             Err(error) if crate::store::is_transient(&error) => return Err(error),
             Err(error) => {
-                let error = format!("{error:#}");
-                tracing::error!(queue_id = given.queue_id.0, error, "a job cannot be read; left");
                 tx.rollback().await?;
-                return Ok(false);
+                return Ok(self.refuse(&error, back));
             }
         };
         let works = handler::kind_of(&parts.def).takes == Takes::Slots;
@@ -257,6 +255,21 @@ impl QueueDispatcher {
         self.bodies.insert(given.queue_id, body);
         tokio::spawn(run_task(job, snapshot, self.around.clone()));
         Ok(true)
+    }
+
+    /// A job cannot be read here: it fails before anything of it began, so that somebody hears of it.
+    /// Where the database said no, it is left and tried again.
+    fn refuse(&mut self, error: &anyhow::Error, back: impl Fn(End, &str) -> Late) -> bool {
+        let name = self.node.name();
+        let why = format!(
+            "node {name} cannot read the job that it was given, and nothing of it began: {error:#}. If \
+             that node has another version of Procession, give it the same"
+        );
+        let late = back(End::Failed, &why);
+        let is_final = hosted::is_unreadable(error);
+        tracing::error!(queue_id = late.queue_id.0, is_final, "{why}");
+        self.late.extend(is_final.then_some(late));
+        is_final
     }
 
     /// What a try needs, from the rows of its batch.

@@ -13,7 +13,7 @@ use crate::engine::acting::{self, Deed};
 use crate::engine::active::{Active, Kept};
 use crate::engine::conditions::outputs_of;
 use crate::engine::dispatcher::QueueDispatcher;
-use crate::engine::fleet::{Judged, Others};
+use crate::engine::fleet::{Judged, Others, refuse_overtaken};
 use crate::engine::generating::{open_as, write_plan};
 use crate::engine::outside;
 use crate::engine::renewing::renewed;
@@ -278,11 +278,12 @@ impl QueueDispatcher {
             false => Vec::new(),
         };
         let reports = hosted::reports_of(&mut tx, id).await?;
-        let others = Others::new(&members, judged, &reports, self.hosted.of_batch(id));
+        let others = self.others(id, &members, judged, &reports);
         let kept = Kept { others, ..self.kept(id, &snapshot, now) };
         let (mut active, owed) =
             Active::rebuild(batch, snapshot, rows, (outputs, outside), self.node.id(), kept, now)?;
         owed.write(&mut tx, self.node.id(), now).await?;
+        refuse_overtaken(&mut tx, id, &owed, &reports).await?;
         failpoint!("recover.step");
         tx.commit().await.context("read a batch from its rows")?;
         failpoint!("recover.step");

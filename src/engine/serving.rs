@@ -180,6 +180,7 @@ impl QueueDispatcher {
         }
         let turned = self.round(rounds).await?;
         let now = self.clock.now();
+        looks.heed(now);
         if self.draining || now < looks.at || self.stale {
             return Ok(turned);
         }
@@ -367,6 +368,11 @@ struct Looks {
 impl Looks {
     fn new(now: Millis) -> Self {
         Self { at: now, pause: TAKE_MS }
+    }
+
+    /// The database's clock may have been set back: no look waits longer than its longest pause.
+    fn heed(&mut self, now: Millis) {
+        self.at = self.at.min(now.plus(TAKE_IDLE_MS.1));
     }
 
     fn soon(&mut self, at: Millis) {

@@ -123,6 +123,7 @@ impl QueueDispatcher {
             return Ok(true);
         }
         let now = self.clock.now();
+        rounds.heed(now);
         if now >= rounds.look_at && !self.stale && !self.is_idle() {
             self.look().await?;
             self.look_for_stop().await?;
@@ -167,6 +168,8 @@ impl QueueDispatcher {
         stop: &CancellationToken,
     ) {
         let now = self.clock.now();
+        rounds.heed(now);
+        let until = until.min(rounds.next());
         let until = self.next_wake().map_or(until, |wake| wake.min(until));
         let rest = Duration::from_millis(u64::try_from(until.since(now)).unwrap_or(0).max(1));
         let rest = self.patience.left(self.clock.uptime()).map_or(rest, |left| left.min(rest));
@@ -197,6 +200,12 @@ pub(super) struct Rounds {
 impl Rounds {
     pub(super) fn new(now: Millis) -> Self {
         Self { look_at: now, around_at: now, pause: Pause::default() }
+    }
+
+    /// The database's clock may have been set back: no look waits longer than its pause.
+    pub(super) fn heed(&mut self, now: Millis) {
+        self.look_at = self.look_at.min(now.plus(LOOK_MS));
+        self.around_at = self.around_at.min(now.plus(AROUND_IDLE_MS));
     }
 
     /// When the next of them is.
@@ -274,6 +283,17 @@ impl Pause {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_back_freezes_no_look() {
+        let mut rounds = Rounds::new(Millis(600_000));
+        rounds.heed(Millis(599_990));
+        assert_eq!((rounds.look_at, rounds.around_at), (Millis(600_000), Millis(600_000)));
+        rounds.heed(Millis(10_000));
+        assert_eq!(rounds.next(), Millis(11_000));
+        rounds.heed(Millis(10_500));
+        assert_eq!((rounds.look_at, rounds.around_at), (Millis(11_000), Millis(11_000)));
+    }
 
     #[test]
     fn pauses_grow_to_their_limit_and_no_further() {

@@ -1,6 +1,7 @@
 //! Tries that a node runs for batches which another node dispatches: rows that it was given and takes,
 //! and `job_report`, how they ended, until that other node has settled them.
 
+use crate::db;
 use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
 use crate::domain::outcome::{Outcome, Outputs};
 use crate::domain::queue::{QueueEntry, QueueStatus};
@@ -90,6 +91,13 @@ pub async fn take(
     let sql = format!("SELECT {} FROM job_queue WHERE queue_id = ?", queue::COLUMNS);
     let row = tx.fetch_optional(&sql, &[given.queue_id.0.into()]).await?;
     row.as_ref().map(entry).transpose()
+}
+
+/// Whether an error of this floor is about what was found, and not about how the database does: asking
+/// again gives the same.
+pub fn is_unreadable(error: &anyhow::Error) -> bool {
+    let mut said = error.chain().filter_map(|e| e.downcast_ref::<db::Error>());
+    said.all(|e| matches!(e, db::Error::Column { .. }))
 }
 
 /// Outputs that the job of a code handed on in a batch, once it has ended.
@@ -195,8 +203,38 @@ pub async fn report(tx: &mut Tx, reported: &Reported, now: Millis) -> Result<boo
     Ok(true)
 }
 
+/// A report that this program cannot read: a newer one may have written it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// The row.
+    pub queue_id: QueueId,
+    /// The try.
+    pub attempt: u32,
+    /// The node that ran it.
+    pub owner: NodeId,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// Reports, as far as this program can read them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reports {
+    /// Those it can.
+    pub read: Vec<Reported>,
+    /// Those it cannot.
+    pub unread: Vec<Unread>,
+}
+
+impl Reports {
+    /// All tries that have ended by them.
+    pub fn tries(&self) -> impl Iterator<Item = (QueueId, u32, &NodeId)> {
+        let read = self.read.iter().map(|r| (r.queue_id, r.attempt, &r.owner));
+        read.chain(self.unread.iter().map(|r| (r.queue_id, r.attempt, &r.owner)))
+    }
+}
+
 /// Reports about batches of `owner`, oldest first.
-pub async fn reports_for(tx: &mut Tx, owner: &NodeId) -> Result<Vec<Reported>> {
+pub async fn reports_for(tx: &mut Tx, owner: &NodeId) -> Result<Reports> {
     read(
         tx,
         "SELECT r.queue_id AS queue_id, r.attempt AS attempt, r.owner AS owner, r.report AS report \
@@ -208,7 +246,7 @@ pub async fn reports_for(tx: &mut Tx, owner: &NodeId) -> Result<Vec<Reported>> {
 }
 
 /// Reports about one batch.
-pub async fn reports_of(tx: &mut Tx, batch: BatchId) -> Result<Vec<Reported>> {
+pub async fn reports_of(tx: &mut Tx, batch: BatchId) -> Result<Reports> {
     read(
         tx,
         "SELECT queue_id, attempt, owner, report FROM job_report WHERE batch_id = ? \
@@ -218,20 +256,24 @@ pub async fn reports_of(tx: &mut Tx, batch: BatchId) -> Result<Vec<Reported>> {
     .await
 }
 
-async fn read(tx: &mut Tx, sql: &str, of: crate::db::Value) -> Result<Vec<Reported>> {
+async fn read(tx: &mut Tx, sql: &str, of: db::Value) -> Result<Reports> {
     let rows = tx.fetch_all(sql, &[of]).await.context("read reports of other nodes")?;
-    rows.iter()
-        .map(|row| {
-            let queue_id = QueueId(row.int("queue_id")?);
-            Ok(Reported {
-                queue_id,
-                attempt: u32::try_from(row.int("attempt")?)?,
-                owner: NodeId(row.text("owner")?),
-                outcome: serde_json::from_str(&row.text("report")?)
-                    .with_context(|| format!("read the report about queue row {}", queue_id.0))?,
-            })
-        })
-        .collect()
+    let mut reports = Reports::default();
+    for row in &rows {
+        let queue_id = QueueId(row.int("queue_id")?);
+        let attempt = u32::try_from(row.int("attempt")?)?;
+        let owner = NodeId(row.text("owner")?);
+        match serde_json::from_str(&row.text("report")?) {
+            Ok(outcome) => {
+                reports.read.push(Reported { queue_id, attempt, owner, outcome });
+            }
+            Err(error) => {
+                let why = error.to_string();
+                reports.unread.push(Unread { queue_id, attempt, owner, why });
+            }
+        }
+    }
+    Ok(reports)
 }
 
 /// Removes a report: it is settled, or nobody takes it.

@@ -418,6 +418,27 @@ jobs:
     assert_eq!((begun(folder.path(), "A"), reports(&bench).await), (1, 0));
 }
 
+/// The same when a job of it has ended and the report could not be written before: it has run.
+async fn a_worker_becomes_the_owner_before_it_could_report(bench: Bench) {
+    let folder = tempfile::tempdir().expect("folder");
+    let yaml = "jobs: { A: { type: SCRIPT, interpreter: sh, worker: etl, script: 'echo x >> {f}/begun.A' } }";
+    let mut o = node(&bench, "o", BOTH, &[], 4).await;
+    let mut w = node(&bench, "w", BOTH, &["etl"], 4).await;
+    let defs = defs(&with_folder(yaml, folder.path()));
+    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    turn(&mut [&mut o]).await;
+    drop(o);
+    w.look_around().await.expect("it takes the job");
+    while w.running() > 0 {
+        w.wait().await;
+    }
+    pass(&bench, 18_000, &mut [&mut w]).await;
+    assert_eq!(w.take_batches().await.expect("take"), 1);
+    until_states(&bench, &mut [&mut w], id, "A=SUCCESS").await;
+    assert_eq!(bench.history(id, "A").await, ["RUNNING#1", "SUCCESS#1"]);
+    assert_eq!((begun(folder.path(), "A"), reports(&bench).await), (1, 0));
+}
+
 /// An owner that was silent for too long comes back: what ran there is heard of by the next.
 async fn a_fenced_owner_reports_to_the_next(bench: Bench) {
     let folder = tempfile::tempdir().expect("folder");
@@ -466,6 +487,54 @@ jobs:
     let history = bench.history(id, "B").await;
     assert_eq!(history[..2], ["RUNNING#1", "RETRY_WAIT#1"], "{history:?}");
     assert_eq!(reports(&bench).await, 0);
+}
+
+/// A report of a newer program is left until somebody can read it, also when its node has died; the
+/// other jobs go on.
+async fn a_report_that_cannot_be_read_stalls_nothing_else(bench: Bench) {
+    let yaml = "
+defaults: { type: SCRIPT, interpreter: sh, worker: etl }
+jobs: { A: { script: 'true' }, B: { script: 'true', idempotent: true } }
+";
+    let mut o = node(&bench, "o", BOTH, &[], 4).await;
+    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
+    let id = o.open(&defs(yaml), &order(), "test").await.expect("open")[0];
+    turn(&mut [&mut o]).await;
+    turns(&mut [&mut w], "both are reported", async || reports(&bench).await == 2).await;
+    let rename = async |from: &str, to: &str| {
+        let sql = format!(
+            "UPDATE job_report SET report = REPLACE(report, '\"{from}\"', '\"{to}\"') WHERE queue_id = \
+             (SELECT queue_id FROM job_queue WHERE job_code = 'B')"
+        );
+        bench.by_hand(&sql).await;
+    };
+    rename("reach", "came_to").await;
+    until_states(&bench, &mut [&mut o, &mut w], id, "A=SUCCESS B=RUNNING").await;
+    drop(w);
+    pass(&bench, 18_000, &mut [&mut o]).await;
+    turn(&mut [&mut o]).await;
+    bench.by_hand("UPDATE job_batch SET revision = revision + 1").await;
+    o.look().await.expect("look");
+    assert_eq!(bench.states(id).await, "A=SUCCESS B=RUNNING");
+    rename("came_to", "reach").await;
+    until_states(&bench, &mut [&mut o], id, "A=SUCCESS B=SUCCESS").await;
+    assert_eq!(bench.history(id, "B").await, ["RUNNING#1", "SUCCESS#1"]);
+}
+
+/// A worker that cannot read what it was given says so; nothing of it begins and nothing waits for it.
+async fn a_job_that_its_node_cannot_read_fails(bench: Bench) {
+    let yaml = "jobs: { A: { type: SCRIPT, interpreter: sh, worker: etl, script: 'true' } }";
+    let mut o = node(&bench, "o", BOTH, &[], 4).await;
+    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
+    let id = o.open(&defs(yaml), &order(), "test").await.expect("open")[0];
+    turn(&mut [&mut o]).await;
+    bench
+        .by_hand("UPDATE job_batch SET snapshot = REPLACE(snapshot, '\"jobs\"', '\"works\"')")
+        .await;
+    until_states(&bench, &mut [&mut o, &mut w], id, "A=FAILED").await;
+    let said = bench.rows(id).await[0].error_message.clone().expect("a message");
+    assert!(said.contains("node w cannot read the job"), "{said}");
+    assert_eq!((reports(&bench).await, w.running()), (0, 0));
 }
 
 /// A worker that cannot renew stops what it runs; what it was is reported when it can.
@@ -791,7 +860,10 @@ on_each_database! {
     the_owner_dies
     both_die
     a_worker_becomes_the_owner
+    a_worker_becomes_the_owner_before_it_could_report
     a_fenced_owner_reports_to_the_next
+    a_report_that_cannot_be_read_stalls_nothing_else
+    a_job_that_its_node_cannot_read_fails
     a_fenced_worker_reports_when_it_can
     a_result_that_comes_too_late_changes_nothing
     a_worker_leaves

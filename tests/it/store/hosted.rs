@@ -85,17 +85,20 @@ pub(super) async fn a_report_is_written_once_and_only_for_ones_own(place: Place)
     assert!(hosted::report(&mut tx, &right, later(41)).await.expect("once more"));
     tx.commit().await.expect("commit");
     let mut tx = place.db.begin().await.expect("begin");
-    assert_eq!(hosted::reports_for(&mut tx, &other()).await.expect("reports"), []);
-    assert_eq!(hosted::reports_for(&mut tx, &me()).await.expect("reports"), [right.clone()]);
-    assert_eq!(hosted::reports_of(&mut tx, row.batch_id).await.expect("reports"), [right.clone()]);
+    assert_eq!(hosted::reports_for(&mut tx, &other()).await.expect("reports").read, []);
+    assert_eq!(hosted::reports_for(&mut tx, &me()).await.expect("reports").read, [right.clone()]);
+    assert_eq!(
+        hosted::reports_of(&mut tx, row.batch_id).await.expect("reports").read,
+        [right.clone()]
+    );
     let there = hosted::given(&mut tx, &other()).await.expect("given");
     assert!(there[0].is_reported);
     hosted::forget(&mut tx, later(40)).await.expect("forget");
-    assert_eq!(hosted::reports_of(&mut tx, row.batch_id).await.expect("reports").len(), 1);
+    assert_eq!(hosted::reports_of(&mut tx, row.batch_id).await.expect("reports").read.len(), 1);
     hosted::remove(&mut tx, row.queue_id, 2).await.expect("remove");
-    assert_eq!(hosted::reports_of(&mut tx, row.batch_id).await.expect("reports").len(), 1);
+    assert_eq!(hosted::reports_of(&mut tx, row.batch_id).await.expect("reports").read.len(), 1);
     hosted::remove(&mut tx, row.queue_id, 1).await.expect("remove");
-    assert_eq!(hosted::reports_of(&mut tx, row.batch_id).await.expect("reports"), []);
+    assert_eq!(hosted::reports_of(&mut tx, row.batch_id).await.expect("reports").read, []);
     // What was settled otherwise is not reported any more, unless its body did it.
     let to = QueueStatus::Success;
     queue::transition(&mut tx, &[row.queue_id.0], QueueStatus::Running, to, later(50))
@@ -106,7 +109,7 @@ pub(super) async fn a_report_is_written_once_and_only_for_ones_own(place: Place)
     let recorded = Reported { outcome, ..right };
     assert!(hosted::report(&mut tx, &recorded, later(51)).await.expect("report"));
     hosted::remove_all(&mut tx, row.batch_id).await.expect("remove");
-    assert_eq!(hosted::reports_of(&mut tx, row.batch_id).await.expect("reports"), []);
+    assert_eq!(hosted::reports_of(&mut tx, row.batch_id).await.expect("reports").read, []);
 }
 
 /// What a process runs of its own batch is not work for others.
