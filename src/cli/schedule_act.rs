@@ -1,12 +1,10 @@
 //! `schedule add | edit | pause | resume | remove | fire-now | skip-next`.
 
-use crate::app::{App, EmptyDatabase, whoami};
+use crate::app::{App, EmptyDatabase, FromGroups, whoami};
 use crate::cli::define::remark;
 use crate::cli::schedule_args::{CLEARED, OrderFlags, TimingFlags, clear, pairs};
 use crate::cli::{Ended, Global, batch, out, schedule_words};
-use crate::domain::batch::zone_of;
 use crate::domain::id::{BatchNo, TriggerCode};
-use crate::domain::job::{Definition, Group};
 use crate::domain::lang::Lang;
 use crate::domain::trigger::{Given, Trigger, TriggerDef, TriggerWords};
 use crate::engine::acting::operator_here;
@@ -14,7 +12,6 @@ use crate::engine::trigger::acting::{self, Deed, FROM_FILE, Stands};
 use crate::store::audit::Operator;
 use anyhow::Result;
 use chrono::NaiveDate;
-use chrono_tz::Tz;
 use clap::Args;
 use serde_json::json;
 
@@ -120,8 +117,9 @@ pub(super) async fn add(global: &Global, args: &AddArgs) -> Result<Ended> {
     let words = TriggerWords { timing: args.timing.over(words.timing.clone())?, ..words };
     let desk = Desk::open(global).await?;
     let defs = desk.app.definition().await?;
-    let zone = zone(&words, &defs);
-    let def = words.read(Some(zone))?;
+    let from_groups = FromGroups::of(&words, &defs);
+    let zone = from_groups.zone;
+    let def = from_groups.calendar_into(words).read(zone)?;
     let expected = desk.app.expected(&defs, std::slice::from_ref(&def), desk.now).await?;
     let deed = desk.deed(args.reason.as_deref());
     let stands = acting::add(&desk.app.db, &def, &expected, deed).await?;
@@ -129,16 +127,10 @@ pub(super) async fn add(global: &Global, args: &AddArgs) -> Result<Ended> {
     said(global, &stands)
 }
 
-/// The zone of the first of the groups that it opens.
-fn zone(words: &TriggerWords, defs: &Definition) -> Tz {
-    let opens = |g: &&Group| words.opens(&g.code, g.batch_type.as_deref());
-    let group = defs.groups.iter().find(opens);
-    group.and_then(|g| zone_of(g).ok()).unwrap_or(Tz::UTC)
-}
-
 pub(super) async fn edit(global: &Global, args: &EditArgs) -> Result<Ended> {
     let code = TriggerCode::parse(&args.code)?;
     let desk = Desk::open(global).await?;
+    let defs = desk.app.definition().await?;
     let change = |def: TriggerDef| -> Result<TriggerDef> {
         let zone = def.timing.zone;
         let mut words: TriggerWords = def.into();
@@ -147,7 +139,7 @@ pub(super) async fn edit(global: &Global, args: &EditArgs) -> Result<Ended> {
         }
         let words = args.order.over(words)?;
         let words = TriggerWords { timing: args.timing.over(words.timing.clone())?, ..words };
-        Ok(words.read(Some(zone))?)
+        Ok(FromGroups::of(&words, &defs).calendar_into(words).read(Some(zone))?)
     };
     // What the change comes to is worked out twice: here to see how long its batches take, and once
     // more under the lock.
@@ -155,7 +147,6 @@ pub(super) async fn edit(global: &Global, args: &EditArgs) -> Result<Ended> {
         let mut tx = desk.app.db.read().await?;
         acting::found(&mut tx, &code).await?
     };
-    let defs = desk.app.definition().await?;
     let expected = desk.app.expected(&defs, &[change(was.def.clone())?], desk.now).await?;
     let deed = desk.deed(Some(&args.reason));
     let stands = acting::edit(&desk.app.db, &code, &change, &expected, deed).await?;
@@ -187,8 +178,10 @@ pub(super) async fn resume(global: &Global, args: &WhyArgs) -> Result<Ended> {
     desk.app.close().await;
     if !global.json {
         out::note(global.lang().pick(
-            "what fell due while it was paused does not fire; procession schedule fire-now does",
-            "暂停期间到期的不会补触发；需要时用 procession schedule fire-now",
+            "what fell due while it was paused does not fire; to fire it: procession schedule fire-now \
+             CODE --batch-no NUMBER --reason WHY",
+            "暂停期间到期的不会补触发；需要时用 procession schedule fire-now 代码 --batch-no 批次号 \
+             --reason 原因",
         ));
     }
     said(global, &stands)
