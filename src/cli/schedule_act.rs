@@ -3,6 +3,7 @@
 use crate::app::{App, EmptyDatabase, FromGroups, whoami};
 use crate::cli::define::remark;
 use crate::cli::schedule_args::{CLEARED, OrderFlags, TimingFlags, clear, pairs};
+use crate::cli::schedule_nodes::Fires;
 use crate::cli::{Ended, Global, batch, out, schedule_words};
 use crate::domain::id::{BatchNo, TriggerCode};
 use crate::domain::lang::Lang;
@@ -106,6 +107,11 @@ impl Desk {
         Ok(Self { app, by: operator_here(&whoami()), now })
     }
 
+    /// Whether a firing that is written now is done now.
+    pub(super) async fn fires(&self) -> Result<Fires> {
+        Fires::at(&self.app, self.now).await
+    }
+
     pub(super) fn deed<'a>(&'a self, reason: Option<&'a str>) -> Deed<'a> {
         Deed { by: &self.by, reason, now: self.now }
     }
@@ -192,10 +198,18 @@ pub(super) async fn remove(global: &Global, args: &WhyArgs) -> Result<Ended> {
     let was = acting::remove(&desk.app.db, &code, desk.deed(Some(&args.reason))).await?;
     desk.app.close().await;
     from_file(&was, global.lang());
+    let id = was.trigger_id.0;
     if global.json {
-        return out::json(&json!({"removed": code})).map(|()| Ended::Well);
+        return out::json(&json!({"removed": code, "id": id})).map(|()| Ended::Well);
     }
-    out::line(&format!("{code}: {}", global.lang().pick("removed", "已删除")));
+    out::line(&match global.lang() {
+        Lang::En => format!(
+            "{code}: removed; its firings stay on record: procession schedule firings --id {id}"
+        ),
+        Lang::Zh => {
+            format!("{code}：已删除；触发记录保留，可查：procession schedule firings --id {id}")
+        }
+    });
     Ok(Ended::Well)
 }
 
@@ -204,20 +218,22 @@ pub(super) async fn fire_now(global: &Global, args: &FireArgs) -> Result<Ended> 
     let desk = Desk::open(global).await?;
     let fired =
         acting::fire_now(&desk.app.db, &code, &given, desk.deed(Some(&args.reason))).await?;
+    let fires = desk.fires().await?;
     desk.app.close().await;
     if global.json {
         let planned = fired.planned.to_string();
-        return out::json(&json!({"schedule": code, "planned_at": planned})).map(|()| Ended::Well);
+        let served = fires == Fires::Now;
+        return out::json(&json!({"schedule": code, "planned_at": planned, "served": served}))
+            .map(|()| Ended::Well);
     }
-    out::line(&match global.lang() {
+    let (lang, planned) = (global.lang(), fired.planned);
+    let when = fires.words(lang);
+    out::line(&match lang {
         Lang::En => format!(
-            "{code}: fires now ({}), by a process that serves; what became of it: procession schedule \
-             firings {code}",
-            fired.planned
+            "{code}: {when}, planned at {planned}; what became of it: procession schedule firings {code}"
         ),
         Lang::Zh => format!(
-            "{code}：立即触发（{}），由 serve 进程执行；结果见：procession schedule firings {code}",
-            fired.planned
+            "{code}：{when}，计划时间 {planned}；结果见：procession schedule firings {code}"
         ),
     });
     Ok(Ended::Well)
