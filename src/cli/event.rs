@@ -60,7 +60,10 @@ pub(super) async fn event(global: &Global, verb: &EventVerb) -> Result<Ended> {
                 json!({"schedule": f.code, "planned_at": f.planned.to_string(), "left_out": f.left_out})
             })
             .collect();
-        return out::json(&json!({"event": args.name, "fired": all, "served": fires == Fires::Now})).map(|()| Ended::Well);
+        return out::json(
+            &json!({"event": args.name, "fired": all, "served": fires == Fires::Now}),
+        )
+        .map(|()| Ended::Well);
     }
     fired.iter().for_each(|f| out::line(&words(f, fires, global.lang())));
     Ok(Ended::Well)

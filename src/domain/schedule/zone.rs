@@ -26,7 +26,9 @@ const SHARED: [(&str, &str); 4] = [
 fn cure(word: &str) -> String {
     if let Some((short, zones)) = SHARED.iter().find(|(short, _)| word.eq_ignore_ascii_case(short))
     {
-        return format!("{short} is the name of several zones; write the one that is meant: {zones}");
+        return format!(
+            "{short} is the name of several zones; write the one that is meant: {zones}"
+        );
     }
     let names = || TZ_VARIANTS.iter().map(|zone| zone.name());
     let wanted = word.replace(' ', "_");
@@ -59,7 +61,10 @@ mod tests {
             ("GMT+8:30", "write an IANA name"),
             ("+08:00", "write an IANA name"),
             ("北京", "write an IANA name"),
-            ("CST", "CST is the name of several zones; write the one that is meant: Asia/Shanghai, America/Chicago"),
+            (
+                "CST",
+                "CST is the name of several zones; write the one that is meant: Asia/Shanghai, America/Chicago",
+            ),
             ("cst", "Asia/Shanghai"),
         ] {
             let error = read_zone(word).expect_err(word).to_string();
