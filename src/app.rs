@@ -13,7 +13,7 @@ pub use crate::app::calendars::{
     BadCalendar, CalendarAct, CalendarChange, CalendarInUse, MakeCalendar, NoCalendar,
     changed as changed_calendar,
 };
-pub use crate::app::schedules::look_at_schedules;
+pub use crate::app::schedules::{FromGroups, look_at_schedules};
 pub use crate::app::versions::Authorship;
 pub use crate::app::versions::whoami;
 pub use crate::db::migrate::{Schema, known as known_schema};

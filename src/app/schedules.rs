@@ -4,14 +4,57 @@ use crate::app::App;
 use crate::definition::{Fault, Loaded, Look};
 use crate::domain::batch::{BatchPlan, plan};
 use crate::domain::eta;
-use crate::domain::id::{BatchNo, GroupCode};
-use crate::domain::job::Definition;
+use crate::domain::id::{BatchNo, CalendarCode, GroupCode};
+use crate::domain::job::{Definition, Group};
 use crate::domain::order::BatchOrder;
+use crate::domain::schedule::read_zone;
 use crate::domain::time::Millis;
-use crate::domain::trigger::TriggerDef;
+use crate::domain::trigger::{TriggerDef, TriggerWords};
 use crate::store;
 use anyhow::{Context as _, Result};
-use std::collections::BTreeMap;
+use chrono_tz::Tz;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a schedule has from the groups that it opens, where it says nothing itself; the same as for one
+/// that is written in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FromGroups {
+    /// Their zone; UTC when they say none. `None` when they are in several, and it has to say which.
+    pub zone: Option<Tz>,
+    /// Their calendar, when all have the same one.
+    pub calendar: Option<CalendarCode>,
+}
+
+impl FromGroups {
+    /// Of the groups that a schedule opens.
+    pub fn of(words: &TriggerWords, defs: &Definition) -> Self {
+        let opened = |g: &&Group| words.opens(&g.code, g.batch_type.as_deref());
+        let groups: Vec<&Group> = defs.groups.iter().filter(opened).collect();
+        let zones: BTreeSet<&str> =
+            groups.iter().map(|g| g.time_zone.as_deref().unwrap_or("UTC")).collect();
+        let zone = match zones.len() {
+            // A zone that cannot be read is the group's fault, and is said there.
+            0 | 1 => Some(zones.first().and_then(|z| read_zone(z).ok()).unwrap_or(Tz::UTC)),
+            _ => None,
+        };
+        let calendars: BTreeSet<Option<&CalendarCode>> =
+            groups.iter().map(|g| g.calendar.as_ref()).collect();
+        let calendar = match calendars.len() {
+            1 => calendars.first().copied().flatten().cloned(),
+            _ => None,
+        };
+        Self { zone, calendar }
+    }
+
+    /// Gives a schedule the calendar, if it counts days and names none.
+    pub fn calendar_into(self, mut words: TriggerWords) -> TriggerWords {
+        let counts = words.timing.rule.is_some() || words.timing.shift.is_some();
+        if counts && words.timing.calendar.is_none() {
+            words.timing.calendar = self.calendar;
+        }
+        words
+    }
+}
 
 impl App {
     /// The present time by the database's clock, which is the one that schedules fire by.

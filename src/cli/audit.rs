@@ -5,7 +5,7 @@ use crate::cli::{Ended, Global, out};
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::lang::Lang;
 use crate::store;
-use crate::store::audit::{Filter, Record};
+use crate::store::audit::{Entry, Filter, Record};
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
@@ -41,8 +41,8 @@ pub(super) async fn audit(global: &Global, args: &AuditArgs) -> Result<Ended> {
         return Ok(Ended::Well);
     }
     let header = match global.lang() {
-        Lang::En => ["WHEN", "WHO", "DID", "BATCH", "JOB", "CHANGE", "WHY"],
-        Lang::Zh => ["时间", "操作人", "操作", "批次", "作业", "变化", "原因"],
+        Lang::En => ["WHEN", "WHO", "DID", "ON", "BATCH", "JOB", "CHANGE", "WHY"],
+        Lang::Zh => ["时间", "操作人", "操作", "对象", "批次", "作业", "变化", "原因"],
     };
     out::line(&out::table(&header, records.iter().map(row).collect()));
     Ok(Ended::Well)
@@ -55,6 +55,13 @@ fn as_json(record: &Record) -> serde_json::Value {
         "group": entry.group, "batch_no": entry.batch.as_ref().map(|(_, no)| no),
         "job_code": entry.job, "detail": entry.detail, "reason": entry.reason,
     })
+}
+
+/// The schedule, node or calendar that was acted on, else the group.
+fn on(entry: &Entry) -> Option<String> {
+    let named = |key: &str| entry.detail.as_ref()?.get(key)?.as_str().map(str::to_owned);
+    let group = || entry.group.as_ref().map(ToString::to_string);
+    ["schedule", "node", "calendar"].into_iter().find_map(named).or_else(group)
 }
 
 fn row(record: &Record) -> Vec<String> {
@@ -75,6 +82,7 @@ fn row(record: &Record) -> Vec<String> {
         at.to_string(),
         format!("{}@{}", by.actor, by.host),
         entry.action.clone(),
+        dash(on(entry)),
         dash(entry.batch.as_ref().map(|(_, no)| no.to_string())),
         dash(entry.job.as_ref().map(ToString::to_string)),
         dash(change),

@@ -2,6 +2,7 @@
 
 use crate::cli::define::remark;
 use crate::cli::schedule_act::{Desk, GivenArgs};
+use crate::cli::schedule_nodes::Fires;
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::lang::Lang;
 use crate::engine::trigger::acting::{self, Event, Fired};
@@ -46,6 +47,7 @@ pub(super) async fn event(global: &Global, verb: &EventVerb) -> Result<Ended> {
     let desk = Desk::open(global).await?;
     let deed = desk.deed(args.reason.as_deref());
     let event = acting::event(&desk.app.db, &args.name, &given, args.key.as_deref(), deed).await?;
+    let fires = desk.fires().await?;
     desk.app.close().await;
     let fired = match &event {
         Event::Before(at) => return before(global, args, &at.to_string()),
@@ -58,17 +60,21 @@ pub(super) async fn event(global: &Global, verb: &EventVerb) -> Result<Ended> {
                 json!({"schedule": f.code, "planned_at": f.planned.to_string(), "left_out": f.left_out})
             })
             .collect();
-        return out::json(&json!({"event": args.name, "fired": all})).map(|()| Ended::Well);
+        return out::json(
+            &json!({"event": args.name, "fired": all, "served": fires == Fires::Now}),
+        )
+        .map(|()| Ended::Well);
     }
-    fired.iter().for_each(|f| out::line(&words(f, global.lang())));
+    fired.iter().for_each(|f| out::line(&words(f, fires, global.lang())));
     Ok(Ended::Well)
 }
 
-fn words(fired: &Fired, lang: Lang) -> String {
+fn words(fired: &Fired, fires: Fires, lang: Lang) -> String {
     let (code, at) = (&fired.code, fired.planned);
+    let when = fires.words(lang);
     match (&fired.left_out, lang) {
-        (None, Lang::En) => format!("{code}: fires now ({at})"),
-        (None, Lang::Zh) => format!("{code}：立即触发（{at}）"),
+        (None, Lang::En) => format!("{code}: {when}, planned at {at}"),
+        (None, Lang::Zh) => format!("{code}：{when}，计划时间 {at}"),
         (Some(why), Lang::En) => format!("{code}: left out ({at}): {why}"),
         (Some(why), Lang::Zh) => format!("{code}：不触发（{at}）：{why}"),
     }

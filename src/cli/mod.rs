@@ -44,6 +44,7 @@ mod schedule;
 mod schedule_act;
 mod schedule_args;
 mod schedule_next;
+mod schedule_nodes;
 mod schedule_words;
 mod secret;
 mod serve;

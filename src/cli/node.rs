@@ -210,8 +210,8 @@ async fn set(global: &Global, app: &App, which: &str, (stay, reason): (Stay, &st
     };
     store::node::set_draining(&mut tx, &member.node.node_id, stay).await?;
     let action = match stay {
-        Stay::Leaves => "node_drain",
-        Stay::Stays => "node_undrain",
+        Stay::Leaves => "node drain",
+        Stay::Stays => "node undrain",
     };
     let entry = Entry {
         action: action.to_owned(),

@@ -3,13 +3,17 @@
 use crate::app::EmptyDatabase;
 use crate::cli::schedule_act::{self, AddArgs, EditArgs, FireArgs, WhyArgs};
 use crate::cli::schedule_next::{self, NextArgs};
-use crate::cli::{Ended, Global, out, schedule_words};
+use crate::cli::schedule_nodes::Fires;
+use crate::cli::{BadInput, Ended, Global, out, schedule_nodes, schedule_words};
 use crate::domain::firing::{Firing, TriggerId};
 use crate::domain::id::{GroupCode, TriggerCode};
-use crate::domain::trigger::Trigger;
-use crate::engine::trigger::acting;
-use crate::store;
-use anyhow::Result;
+use crate::domain::lang::Lang;
+use crate::domain::trigger::{Trigger, TriggerStatus, TriggerWords};
+use crate::engine::trigger::acting::{self, NotDone};
+use crate::store::audit::{Entry, Filter};
+use crate::store::{self, Tx};
+use anyhow::{Context as _, Result};
+use chrono_tz::Tz;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::collections::HashMap;
@@ -49,8 +53,8 @@ pub(super) struct ListArgs {
     #[arg(long)]
     group: Option<String>,
     /// At most so many
-    #[arg(long, default_value_t = 50)]
-    limit: usize,
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
 }
 
 /// Arguments of `show`.
@@ -64,9 +68,13 @@ pub(super) struct ShowArgs {
 #[derive(Args)]
 pub(super) struct FiringsArgs {
     /// Code of the schedule
-    code: String,
+    #[arg(required_unless_present = "id", conflicts_with = "id")]
+    code: Option<String>,
+    /// Of a schedule that was removed: its number, which `schedule remove` has said
+    #[arg(long, value_name = "NUMBER")]
+    id: Option<i64>,
     /// At most so many
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 }
 
@@ -89,11 +97,18 @@ pub(super) async fn schedule(global: &Global, verb: ScheduleVerb) -> Result<Ende
 async fn list(global: &Global, args: &ListArgs) -> Result<Ended> {
     let group = args.group.as_deref().map(GroupCode::parse).transpose()?;
     let app = global.open(EmptyDatabase::Refuse).await?;
+    let now = app.server_now().await?;
+    let fires = Fires::at(&app, now).await?;
     let mut tx = app.db.read().await?;
     let mut all: Vec<Trigger> = store::trigger::all(&mut tx).await?;
-    all.retain(|t| group.is_none() || t.def.group() == group.as_ref());
-    let more = all.len().saturating_sub(args.limit);
-    all.truncate(args.limit);
+    if let Some(group) = &group {
+        let groups = store::job::definition(&mut tx).await?.groups;
+        let of_type = groups.into_iter().find(|g| g.code == *group).and_then(|g| g.batch_type);
+        all.retain(|t| TriggerWords::from(t.def.clone()).opens(group, of_type.as_deref()));
+    }
+    let limit = usize::try_from(args.limit)?;
+    let more = all.len().saturating_sub(limit);
+    all.truncate(limit);
     let newest = store::firing::newest(&mut tx).await?;
     let last: HashMap<TriggerId, Firing> = newest.into_iter().map(|f| (f.trigger_id, f)).collect();
     drop(tx);
@@ -104,6 +119,13 @@ async fn list(global: &Global, args: &ListArgs) -> Result<Ended> {
         return Ok(Ended::Well);
     }
     let lang = global.lang();
+    if let (true, Some(group)) = (all.is_empty(), &group) {
+        out::line(&match lang {
+            Lang::En => format!("no schedule of group {group}"),
+            Lang::Zh => format!("没有作业组 {group} 的调度"),
+        });
+        return Ok(Ended::Well);
+    }
     if all.is_empty() {
         out::line(lang.pick(
             "no schedules; make one: procession schedule add, or write schedules: in a definition file",
@@ -111,9 +133,12 @@ async fn list(global: &Global, args: &ListArgs) -> Result<Ended> {
         ));
         return Ok(Ended::Well);
     }
-    out::line(&schedule_words::table(&all, &last, lang));
+    out::line(&schedule_words::table(&all, &last, (now, lang)));
     if more > 0 {
         out::line(&format!("… {more} {} (--limit)", lang.pick("more", "条未显示")));
+    }
+    if fires == Fires::OnceServed && all.iter().any(|t| t.status == TriggerStatus::Enabled) {
+        out::line(schedule_nodes::nobody(lang));
     }
     Ok(Ended::Well)
 }
@@ -136,17 +161,32 @@ async fn show(global: &Global, args: &ShowArgs) -> Result<Ended> {
 }
 
 async fn firings(global: &Global, args: &FiringsArgs) -> Result<Ended> {
-    let code = TriggerCode::parse(&args.code)?;
+    let code = args.code.as_deref().map(TriggerCode::parse).transpose()?;
     let app = global.open(EmptyDatabase::Refuse).await?;
     let mut tx = app.db.read().await?;
-    let found = acting::found(&mut tx, &code).await?;
-    let all = store::firing::of_trigger(&mut tx, found.trigger_id, args.limit).await?;
+    let (id, found) = match (&code, args.id) {
+        (Some(code), _) => {
+            let found = known(&mut tx, code).await?;
+            (found.trigger_id, Some(found))
+        }
+        (None, id) => {
+            let id = TriggerId(id.context("a code or --id")?);
+            (id, store::trigger::all(&mut tx).await?.into_iter().find(|t| t.trigger_id == id))
+        }
+    };
+    let all = store::firing::of_trigger(&mut tx, id, args.limit).await?;
     drop(tx);
     app.close().await;
-    let zone = found.def.timing.zone;
+    if all.is_empty() && found.is_none() {
+        let said = format!("no schedule has the number {}, and no firing is of it", id.0);
+        return Err(BadInput(said).into());
+    }
+    // What is known of a removed one is in its firings alone, without a zone.
+    let zone = found.as_ref().map_or(Tz::UTC, |t| t.def.timing.zone);
+    let code = found.map(|t| t.def.code);
     if global.json {
         let rows: Vec<_> = all.iter().map(|f| schedule_words::firing_json(f, zone)).collect();
-        out::json(&json!({"schedule": code, "firings": rows}))?;
+        out::json(&json!({"schedule": code, "id": id, "firings": rows}))?;
         return Ok(Ended::Well);
     }
     if all.is_empty() {
@@ -156,3 +196,29 @@ async fn firings(global: &Global, args: &FiringsArgs) -> Result<Ended> {
     out::line(&schedule_words::firings(&all, zone, global.lang()));
     Ok(Ended::Well)
 }
+
+/// As [`acting::found`]; one that is gone may have been removed, and its firings are there.
+async fn known(tx: &mut Tx, code: &TriggerCode) -> Result<Trigger> {
+    match acting::found(tx, code).await {
+        Ok(found) => Ok(found),
+        Err(error) if error.is::<NotDone>() && was_removed(tx, code).await? => {
+            let said = format!(
+                "schedule {code} was removed; its firings are on record under the number that \
+                 'schedule remove' has said: procession schedule firings --id NUMBER (numbers that \
+                 no schedule has: docs/schedules.md)"
+            );
+            Err(BadInput(said).into())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a removal of this schedule is among the latest acts.
+async fn was_removed(tx: &mut Tx, code: &TriggerCode) -> Result<bool> {
+    let acts = store::audit::list(tx, &Filter::default(), ACTS).await?;
+    let names = |e: &Entry| e.detail.as_ref().is_some_and(|d| d["schedule"] == code.as_str());
+    Ok(acts.iter().any(|act| act.entry.action == "schedule remove" && names(&act.entry)))
+}
+
+/// Acts that are looked through for a removal.
+const ACTS: u32 = 10_000;

@@ -1,12 +1,11 @@
 //! `schedule add | edit | pause | resume | remove | fire-now | skip-next`.
 
-use crate::app::{App, EmptyDatabase, whoami};
+use crate::app::{App, EmptyDatabase, FromGroups, whoami};
 use crate::cli::define::remark;
 use crate::cli::schedule_args::{CLEARED, OrderFlags, TimingFlags, clear, pairs};
+use crate::cli::schedule_nodes::Fires;
 use crate::cli::{Ended, Global, batch, out, schedule_words};
-use crate::domain::batch::zone_of;
 use crate::domain::id::{BatchNo, TriggerCode};
-use crate::domain::job::{Definition, Group};
 use crate::domain::lang::Lang;
 use crate::domain::trigger::{Given, Trigger, TriggerDef, TriggerWords};
 use crate::engine::acting::operator_here;
@@ -14,7 +13,6 @@ use crate::engine::trigger::acting::{self, Deed, FROM_FILE, Stands};
 use crate::store::audit::Operator;
 use anyhow::Result;
 use chrono::NaiveDate;
-use chrono_tz::Tz;
 use clap::Args;
 use serde_json::json;
 
@@ -109,6 +107,11 @@ impl Desk {
         Ok(Self { app, by: operator_here(&whoami()), now })
     }
 
+    /// Whether a firing that is written now is done now.
+    pub(super) async fn fires(&self) -> Result<Fires> {
+        Fires::at(&self.app, self.now).await
+    }
+
     pub(super) fn deed<'a>(&'a self, reason: Option<&'a str>) -> Deed<'a> {
         Deed { by: &self.by, reason, now: self.now }
     }
@@ -120,8 +123,9 @@ pub(super) async fn add(global: &Global, args: &AddArgs) -> Result<Ended> {
     let words = TriggerWords { timing: args.timing.over(words.timing.clone())?, ..words };
     let desk = Desk::open(global).await?;
     let defs = desk.app.definition().await?;
-    let zone = zone(&words, &defs);
-    let def = words.read(Some(zone))?;
+    let from_groups = FromGroups::of(&words, &defs);
+    let zone = from_groups.zone;
+    let def = from_groups.calendar_into(words).read(zone)?;
     let expected = desk.app.expected(&defs, std::slice::from_ref(&def), desk.now).await?;
     let deed = desk.deed(args.reason.as_deref());
     let stands = acting::add(&desk.app.db, &def, &expected, deed).await?;
@@ -129,16 +133,10 @@ pub(super) async fn add(global: &Global, args: &AddArgs) -> Result<Ended> {
     said(global, &stands)
 }
 
-/// The zone of the first of the groups that it opens.
-fn zone(words: &TriggerWords, defs: &Definition) -> Tz {
-    let opens = |g: &&Group| words.opens(&g.code, g.batch_type.as_deref());
-    let group = defs.groups.iter().find(opens);
-    group.and_then(|g| zone_of(g).ok()).unwrap_or(Tz::UTC)
-}
-
 pub(super) async fn edit(global: &Global, args: &EditArgs) -> Result<Ended> {
     let code = TriggerCode::parse(&args.code)?;
     let desk = Desk::open(global).await?;
+    let defs = desk.app.definition().await?;
     let change = |def: TriggerDef| -> Result<TriggerDef> {
         let zone = def.timing.zone;
         let mut words: TriggerWords = def.into();
@@ -147,7 +145,7 @@ pub(super) async fn edit(global: &Global, args: &EditArgs) -> Result<Ended> {
         }
         let words = args.order.over(words)?;
         let words = TriggerWords { timing: args.timing.over(words.timing.clone())?, ..words };
-        Ok(words.read(Some(zone))?)
+        Ok(FromGroups::of(&words, &defs).calendar_into(words).read(Some(zone))?)
     };
     // What the change comes to is worked out twice: here to see how long its batches take, and once
     // more under the lock.
@@ -155,7 +153,6 @@ pub(super) async fn edit(global: &Global, args: &EditArgs) -> Result<Ended> {
         let mut tx = desk.app.db.read().await?;
         acting::found(&mut tx, &code).await?
     };
-    let defs = desk.app.definition().await?;
     let expected = desk.app.expected(&defs, &[change(was.def.clone())?], desk.now).await?;
     let deed = desk.deed(Some(&args.reason));
     let stands = acting::edit(&desk.app.db, &code, &change, &expected, deed).await?;
@@ -187,8 +184,10 @@ pub(super) async fn resume(global: &Global, args: &WhyArgs) -> Result<Ended> {
     desk.app.close().await;
     if !global.json {
         out::note(global.lang().pick(
-            "what fell due while it was paused does not fire; procession schedule fire-now does",
-            "暂停期间到期的不会补触发；需要时用 procession schedule fire-now",
+            "what fell due while it was paused does not fire; to fire it: procession schedule fire-now \
+             CODE --batch-no NUMBER --reason WHY",
+            "暂停期间到期的不会补触发；需要时用 procession schedule fire-now 代码 --batch-no 批次号 \
+             --reason 原因",
         ));
     }
     said(global, &stands)
@@ -199,10 +198,18 @@ pub(super) async fn remove(global: &Global, args: &WhyArgs) -> Result<Ended> {
     let was = acting::remove(&desk.app.db, &code, desk.deed(Some(&args.reason))).await?;
     desk.app.close().await;
     from_file(&was, global.lang());
+    let id = was.trigger_id.0;
     if global.json {
-        return out::json(&json!({"removed": code})).map(|()| Ended::Well);
+        return out::json(&json!({"removed": code, "id": id})).map(|()| Ended::Well);
     }
-    out::line(&format!("{code}: {}", global.lang().pick("removed", "已删除")));
+    out::line(&match global.lang() {
+        Lang::En => format!(
+            "{code}: removed; its firings stay on record: procession schedule firings --id {id}"
+        ),
+        Lang::Zh => {
+            format!("{code}：已删除；触发记录保留，可查：procession schedule firings --id {id}")
+        }
+    });
     Ok(Ended::Well)
 }
 
@@ -211,20 +218,22 @@ pub(super) async fn fire_now(global: &Global, args: &FireArgs) -> Result<Ended> 
     let desk = Desk::open(global).await?;
     let fired =
         acting::fire_now(&desk.app.db, &code, &given, desk.deed(Some(&args.reason))).await?;
+    let fires = desk.fires().await?;
     desk.app.close().await;
     if global.json {
         let planned = fired.planned.to_string();
-        return out::json(&json!({"schedule": code, "planned_at": planned})).map(|()| Ended::Well);
+        let served = fires == Fires::Now;
+        return out::json(&json!({"schedule": code, "planned_at": planned, "served": served}))
+            .map(|()| Ended::Well);
     }
-    out::line(&match global.lang() {
+    let (lang, planned) = (global.lang(), fired.planned);
+    let when = fires.words(lang);
+    out::line(&match lang {
         Lang::En => format!(
-            "{code}: fires now ({}), by a process that serves; what became of it: procession schedule \
-             firings {code}",
-            fired.planned
+            "{code}: {when}, planned at {planned}; what became of it: procession schedule firings {code}"
         ),
         Lang::Zh => format!(
-            "{code}：立即触发（{}），由 serve 进程执行；结果见：procession schedule firings {code}",
-            fired.planned
+            "{code}：{when}，计划时间 {planned}；结果见：procession schedule firings {code}"
         ),
     });
     Ok(Ended::Well)

@@ -5,18 +5,21 @@ use crate::cli::schedule_args::TimingFlags;
 use crate::cli::schedule_words::{local, when};
 use crate::cli::{BadInput, Ended, Global, batch, out};
 use crate::domain::calendar::Calendars;
+use crate::domain::firing::{Firing, FiringStatus, Source};
 use crate::domain::id::TriggerCode;
 use crate::domain::lang::Lang;
 use crate::domain::schedule::{Anchor, Occurrence, Schedule, Skipped, Timing, TimingWords};
 use crate::domain::time::{Millis, at_wall_clock};
-use crate::domain::trigger::{At, NumberRule, Trigger, TriggerStatus};
+use crate::domain::trigger::{At, NumberRule, Trigger, TriggerStatus, WordFault, WordFaults};
 use crate::engine::clock::Clock;
 use crate::engine::trigger::acting;
+use crate::store;
 use anyhow::Result;
 use chrono::{Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, Weekday};
 use chrono_tz::Tz;
 use clap::Args;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Firings shown at most.
 const MOST: u32 = 1_000;
@@ -46,6 +49,29 @@ struct Asked {
     number: Option<NumberRule>,
     anchor: Anchor,
     stored: Option<Trigger>,
+    /// Whether it says what is not stored, which has never been checked.
+    news: News,
+    /// Planned times that a person has left out, and why.
+    left_out: BTreeMap<Millis, String>,
+}
+
+/// Whether a timing has been checked before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum News {
+    /// It is stored as it is.
+    Stored,
+    /// It is of the command line, or partly.
+    Written,
+}
+
+/// What is shown.
+struct Shown {
+    /// What fires.
+    next: Vec<Occurrence>,
+    /// What a person has left out.
+    left_out: Vec<Occurrence>,
+    /// What a blackout or a day off swallows.
+    skipped: Vec<Skipped>,
 }
 
 pub(super) async fn next(global: &Global, args: &NextArgs) -> Result<Ended> {
@@ -61,8 +87,15 @@ pub(super) async fn next(global: &Global, args: &NextArgs) -> Result<Ended> {
     if let Some(app) = app {
         app.close().await;
     }
-    // What is wrong with it is said as when it is saved, but for a time that is over.
     let lang = global.lang();
+    let after = match &args.from {
+        Some(text) => moment(text, asked.timing.zone)?.plus(-1),
+        None => now,
+    };
+    if asked.news == News::Written {
+        // As when it is saved, but that a time which is over is not over for who looks back.
+        sound(&asked.timing, after.min(now), &calendars)?;
+    }
     if !asked.timing.schedule.is_clocked() {
         let words = when(&asked.timing, lang);
         let said = match lang {
@@ -76,23 +109,34 @@ pub(super) async fn next(global: &Global, args: &NextArgs) -> Result<Ended> {
         }
         return Ok(Ended::Well);
     }
-    let after = match &args.from {
-        Some(text) => moment(text, asked.timing.zone)?.plus(-1),
-        None => now,
-    };
-    let count = usize::try_from(args.count)?;
-    let next: Vec<Occurrence> = asked
-        .timing
-        .preview(&calendars, after, asked.anchor)
-        .take(count)
-        .collect::<Result<_, _>>()?;
-    let end = next.last().map_or(after.plus(400 * 86_400_000), |last| last.planned);
-    let skipped = asked.timing.skipped_between(&calendars, after..end, asked.anchor, count)?;
+    let shown = look(&asked, &calendars, after, usize::try_from(args.count)?)?;
     if global.json {
-        return as_json(&asked, &next, &skipped).map(|()| Ended::Well);
+        return as_json(&asked, &shown).map(|()| Ended::Well);
     }
-    print(&asked, &next, &skipped, lang)?;
+    print(&asked, &shown, lang)?;
     Ok(Ended::Well)
+}
+
+/// Refuses what could not be saved either.
+fn sound(timing: &Timing, now: Millis, calendars: &Calendars) -> Result<(), WordFaults> {
+    let kind = timing.schedule.kind();
+    let fault = |e| WordFault::of_timing(&e, kind);
+    timing.check(now, calendars).map_err(|all| WordFaults(all.into_iter().map(fault).collect()))
+}
+
+fn look(asked: &Asked, calendars: &Calendars, after: Millis, count: usize) -> Result<Shown> {
+    let (mut next, mut left_out) = (Vec::new(), Vec::new());
+    for one in asked.timing.preview(calendars, after, asked.anchor) {
+        let one = one?;
+        let of = if asked.left_out.contains_key(&one.planned) { &mut left_out } else { &mut next };
+        of.push(one);
+        if next.len() == count {
+            break;
+        }
+    }
+    let end = next.last().map_or(after.plus(400 * 86_400_000), |last| last.planned);
+    let skipped = asked.timing.skipped_between(calendars, after..end, asked.anchor, count)?;
+    Ok(Shown { next, left_out, skipped })
 }
 
 async fn stored(global: &Global, args: &NextArgs, code: &str, now: Millis) -> Result<Asked> {
@@ -104,6 +148,7 @@ async fn stored(global: &Global, args: &NextArgs, code: &str, now: Millis) -> Re
     let app = global.open(EmptyDatabase::Refuse).await?;
     let mut tx = app.db.read().await?;
     let found = acting::found(&mut tx, &code).await?;
+    let firings = store::firing::of_trigger(&mut tx, found.trigger_id, MOST).await?;
     drop(tx);
     app.close().await;
     let number = match &args.batch_no {
@@ -117,7 +162,12 @@ async fn stored(global: &Global, args: &NextArgs, code: &str, now: Millis) -> Re
     };
     let words = args.timing.over(found.def.timing.clone().into())?;
     let timing = words.read(Some(found.def.timing.zone))?;
-    Ok(Asked { code: code.to_string(), timing, number, anchor, stored: Some(found) })
+    let news = if timing == found.def.timing { News::Stored } else { News::Written };
+    let is_left_out = |f: &Firing| f.status == FiringStatus::Skipped && f.source == Source::Cron;
+    let reason = |f: Firing| (f.planned_at, f.reason.unwrap_or_default());
+    let left_out = firings.into_iter().filter(is_left_out).map(reason).collect();
+    let code = code.to_string();
+    Ok(Asked { code, timing, number, anchor, stored: Some(found), news, left_out })
 }
 
 fn written(args: &NextArgs, now: Millis) -> Result<Asked> {
@@ -128,8 +178,9 @@ fn written(args: &NextArgs, now: Millis) -> Result<Asked> {
     }
     let timing = args.timing.over(TimingWords::default())?.read(Some(Tz::UTC))?;
     let number = args.batch_no.as_deref().map(NumberRule::parse).transpose()?;
-    let code = String::new();
-    Ok(Asked { code, timing, number, anchor: Anchor::new(now), stored: None })
+    let (code, anchor) = (String::new(), Anchor::new(now));
+    let (news, left_out) = (News::Written, BTreeMap::new());
+    Ok(Asked { code, timing, number, anchor, stored: None, news, left_out })
 }
 
 /// A day, or a time of the wall clock.
@@ -144,6 +195,11 @@ fn moment(text: &str, zone: Tz) -> Result<Millis> {
 }
 
 impl Asked {
+    /// Why a person has left a planned time out, as its row says it.
+    fn why_left_out(&self, planned: Millis) -> String {
+        self.left_out.get(&planned).cloned().unwrap_or_default()
+    }
+
     /// The batch number of a planned time, or why there is none.
     fn number(&self, planned: Millis, nominal: NaiveDate) -> Option<Result<String, String>> {
         let rule = self.number.as_ref()?;
@@ -153,21 +209,24 @@ impl Asked {
     }
 }
 
-fn print(asked: &Asked, next: &[Occurrence], skipped: &[Skipped], lang: Lang) -> Result<()> {
-    let zone = asked.timing.zone;
+fn print(asked: &Asked, shown: &Shown, lang: Lang) -> Result<()> {
+    let (zone, Shown { next, left_out, skipped }) = (asked.timing.zone, shown);
+    let by_hand = left_out.iter().map(|one| (one.planned, asked.why_left_out(one.planned)));
+    let swallowed = skipped.iter().map(|one| {
+        (one.planned, format!("{} {}", lang.pick("left out:", "不触发："), one.why.words(lang)))
+    });
     out::line(&format!("{}  {}  {}", asked.code, when(&asked.timing, lang), zone.name()));
     let mut rows: Vec<(Millis, Vec<String>)> = next
         .iter()
         .map(|one| (one.planned, row(asked, one, lang)))
-        .chain(skipped.iter().map(|one| {
-            let why = format!("{} {}", lang.pick("left out:", "不触发："), one.why.words(lang));
+        .chain(by_hand.chain(swallowed).map(|(planned, why)| {
             let cells = vec![
-                format!("({})", local(one.planned, zone)),
-                weekday(one.planned, zone, lang).to_owned(),
+                format!("({})", local(planned, zone)),
+                weekday(planned, zone, lang).to_owned(),
                 "-".to_owned(),
                 why,
             ];
-            (one.planned, cells)
+            (planned, cells)
         }))
         .collect();
     rows.sort_by_key(|(at, _)| *at);
@@ -224,8 +283,14 @@ fn weekday(at: Millis, zone: Tz, lang: Lang) -> &'static str {
     lang.pick(en, zh)
 }
 
-fn as_json(asked: &Asked, next: &[Occurrence], skipped: &[Skipped]) -> Result<()> {
-    let zone = asked.timing.zone;
+fn as_json(asked: &Asked, shown: &Shown) -> Result<()> {
+    let (zone, Shown { next, left_out, skipped }) = (asked.timing.zone, shown);
+    let by_hand = left_out.iter().map(|one| {
+        json!({
+            "planned_at": one.planned.to_string(), "planned_local": local(one.planned, zone),
+            "nominal_date": one.nominal, "why": "by_hand", "words": asked.why_left_out(one.planned),
+        })
+    });
     let next = next.iter().map(|one| {
         let number = asked.number(one.planned, one.nominal);
         let (no, error) = match number {
@@ -248,6 +313,6 @@ fn as_json(asked: &Asked, next: &[Occurrence], skipped: &[Skipped]) -> Result<()
     });
     out::json(&json!({
         "schedule": asked.code, "time_zone": zone.name(),
-        "next": next.collect::<Vec<Value>>(), "skipped": skipped.collect::<Vec<Value>>(),
+        "next": next.collect::<Vec<Value>>(), "skipped": by_hand.chain(skipped).collect::<Vec<Value>>(),
     }))
 }

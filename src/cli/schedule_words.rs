@@ -3,6 +3,7 @@
 use crate::cli::out;
 use crate::domain::firing::{Firing, TriggerId};
 use crate::domain::lang::Lang;
+use crate::domain::misfire::LATE_MS;
 use crate::domain::schedule::{Ending, Schedule, Timing, TimingWords};
 use crate::domain::time::{Millis, span_words};
 use crate::domain::trigger::{NOOP, Trigger, TriggerDef, TriggerStatus};
@@ -101,6 +102,16 @@ fn why(t: &Trigger, last: Option<&Firing>, lang: Lang) -> String {
         .join("; ")
 }
 
+/// That its next time has passed, and nobody has fired it.
+fn overdue(t: &Trigger, now: Millis, lang: Lang) -> Option<String> {
+    let at = t.next_time.filter(|at| t.is_overdue(now) && now.since(*at) > LATE_MS)?;
+    let span = span_words(now.since(at));
+    Some(match lang {
+        Lang::En => format!("overdue by {span}"),
+        Lang::Zh => format!("已逾期 {span}"),
+    })
+}
+
 fn last_words(last: Option<&Firing>, zone: Tz) -> String {
     last.map_or_else(
         || "-".to_owned(),
@@ -112,13 +123,20 @@ fn last_words(last: Option<&Firing>, zone: Tz) -> String {
 }
 
 /// The table of `schedule list`.
-pub(super) fn table(all: &[Trigger], last: &HashMap<TriggerId, Firing>, lang: Lang) -> String {
+pub(super) fn table(
+    all: &[Trigger],
+    last: &HashMap<TriggerId, Firing>,
+    (now, lang): (Millis, Lang),
+) -> String {
     let header = match lang {
         Lang::En => ["CODE", "STATUS", "WHEN", "ZONE", "OPENS", "NEXT", "LAST", "WHY"],
         Lang::Zh => ["代码", "状态", "时间", "时区", "打开", "下次", "上次", "说明"],
     };
     let row = |t: &Trigger| {
         let (zone, last) = (t.def.timing.zone, last.get(&t.trigger_id));
+        let late = overdue(t, now, lang).into_iter();
+        let said: Vec<String> =
+            late.chain([why(t, last, lang)]).filter(|words| !words.is_empty()).collect();
         vec![
             t.def.code.to_string(),
             t.status.as_str().to_owned(),
@@ -127,7 +145,7 @@ pub(super) fn table(all: &[Trigger], last: &HashMap<TriggerId, Firing>, lang: La
             opens(&t.def),
             opt_local(t.next_time, zone),
             last_words(last, zone),
-            out::brief(&why(t, last, lang), 80),
+            out::brief(&said.join("; "), 80),
         ]
     };
     out::table(&header, all.iter().map(row).collect())
@@ -138,7 +156,7 @@ pub(super) fn as_json(t: &Trigger, last: Option<&Firing>) -> Result<Value> {
     let zone = t.def.timing.zone;
     Ok(json!({
         "schedule": serde_json::to_value(&t.def)?,
-        "status": t.status.as_str(), "reason": t.reason, "origin": t.origin,
+        "id": t.trigger_id, "status": t.status.as_str(), "reason": t.reason, "origin": t.origin,
         "revision": t.revision, "create_time": t.create_time.to_string(),
         "next_time": t.next_time.map(|at| at.to_string()),
         "next_local": t.next_time.map(|at| local(at, zone)),

@@ -7,6 +7,7 @@ use crate::domain::firing::{Firing, FiringStatus, NewFiring};
 use crate::domain::job::Group;
 use crate::domain::lang::Lang;
 use crate::domain::notice::{Notice, one_line, to_each, told};
+use crate::domain::schedule::Schedule;
 use crate::domain::time::{Millis, span_words};
 use crate::domain::trigger::TriggerDef;
 use std::fmt::Write as _;
@@ -84,7 +85,7 @@ pub fn missed(
          调度 {code} 错过 {number} 次计划时间:补触发 {late} 次,放弃 {left} 次。\n\n\
          {list}\n\
          Look / 查看:         procession schedule firings {code}\n\
-         Fire / 手动触发:     procession schedule fire-now {code} --batch-no NUMBER\n"
+         Fire / 手动触发:     procession schedule fire-now {code} --batch-no NUMBER --reason WHY\n"
     );
     to_each(heard_by(def, audience), &one_line(&subject), &body, "misfire")
 }
@@ -93,10 +94,22 @@ pub fn missed(
 pub fn ended(def: &TriggerDef, why: &str, audience: &Audience) -> Vec<Notice> {
     let (code, name) = (&def.code, &def.name);
     let subject = format!("[Procession] schedule {code} has ended: {why}");
+    let flag = match def.timing.schedule {
+        Schedule::Once { .. } => "--once-at TIME",
+        Schedule::Cron(_) if def.timing.end.is_none() => "--cron CRON",
+        Schedule::Rule { .. } if def.timing.end.is_none() => "--rule RULE",
+        Schedule::Cron(_)
+        | Schedule::Rule { .. }
+        | Schedule::FixedRate { .. }
+        | Schedule::FixedDelay { .. }
+        | Schedule::Event { .. }
+        | Schedule::Manual
+        | Schedule::After { .. } => "--end TIME",
+    };
     let body = format!(
         "Schedule {code} ({name}) fires no more: {why}.\n调度 {code} 已停止触发。\n\n\
          Look / 查看:         procession schedule show {code}\n\
-         Mend / 修改:         procession schedule edit {code}\n"
+         Mend / 修改:         procession schedule edit {code} {flag} --reason WHY\n"
     );
     to_each(heard_by(def, audience), &one_line(&subject), &body, "schedule_ended")
 }
@@ -156,7 +169,7 @@ pub fn not_fired(
          调度 {code} 计划于 {planned} 的触发{verb_zh}。\n\n\
          Why / 原因:          {why}\n\n\
          Look / 查看:         procession schedule firings {code}\n\
-         Fire / 手动触发:     procession schedule fire-now {code}\n"
+         Fire / 手动触发:     procession schedule fire-now {code} --reason WHY\n"
     );
     let kind = match status {
         FiringStatus::Skipped => "firing_skipped",

@@ -169,8 +169,14 @@ impl Vitals {
     }
 
     fn stays(&self) -> Reason {
-        let ok = !self.leaves.is_cancelled();
-        let detail = if ok { "no" } else { "yes: told to stop, starts nothing more" };
+        // The first is known at once, what an operator says (`node drain`) with the next heartbeat.
+        let (ok, detail) = match (self.leaves.is_cancelled(), self.heart.is_resting()) {
+            (true, _) => (false, "yes: told to stop, starts nothing more"),
+            (false, true) => {
+                (false, "yes: an operator lets it take nothing new, until: procession node undrain")
+            }
+            (false, false) => (true, "no"),
+        };
         Reason { name: "draining", ok, detail: detail.to_owned() }
     }
 }

@@ -9,6 +9,7 @@ use procession::db::{Db, Settings};
 use procession::domain::source::DialectName;
 use procession::engine::clock::Clock;
 use procession::engine::dispatcher::QueueDispatcher;
+use procession::store::{self, node::Stay};
 use reqwest::{Client, Method, StatusCode};
 use rustls::crypto::ring::default_provider;
 use rustls::{ClientConfig, RootCertStore};
@@ -126,6 +127,37 @@ async fn a_process_that_serves_is_alive_and_ready(bench: Bench) {
     house.close().await;
 }
 
+async fn one_that_an_operator_drains_is_not_ready(bench: Bench) {
+    let bench = running(bench);
+    let mut process = bench.process().await;
+    let house = House::of(&process).await;
+    let draining = async || {
+        let (status, bad) = house.not_ready().await;
+        let found = bad.into_iter().find(|(name, _)| name == "draining");
+        (status, found.map(|(_, detail)| detail))
+    };
+    assert_eq!(draining().await.1, None);
+    for stay in [Stay::Leaves, Stay::Stays] {
+        let mut tx = bench.db.begin().await.expect("begin");
+        let members = store::node::members(&mut tx, bench.clock.now()).await.expect("members");
+        let [member] = &members[..] else { panic!("one node: {members:?}") };
+        assert!(
+            store::node::set_draining(&mut tx, &member.node.node_id, stay).await.expect("mark")
+        );
+        tx.commit().await.expect("commit");
+        process.heartbeat().await.expect("heartbeat");
+        let (status, said) = draining().await;
+        match stay {
+            Stay::Leaves => {
+                assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+                assert!(said.expect("draining").contains("node undrain"));
+            }
+            Stay::Stays => assert_eq!(said, None),
+        }
+    }
+    house.close().await;
+}
+
 async fn another_schema_is_not_ready(bench: Bench) {
     let process = bench.process().await;
     let house = House::of(&process).await;
@@ -225,6 +257,7 @@ fn well_formed(text: &str) {
 
 on_each_database! {
     a_process_that_serves_is_alive_and_ready
+    one_that_an_operator_drains_is_not_ready
     another_schema_is_not_ready
     what_ran_is_counted_and_nothing_of_it_told
 }

@@ -276,7 +276,7 @@ fn firings_by_hand_and_events_are_on_record_and_keys_fire_once() {
     );
     let send = ["event", "send", "closed", "--key", "202407"];
     let (shown, _) = well(path, &send);
-    assert!(shown.starts_with("E: fires now"), "{shown}");
+    assert!(shown.starts_with("E: fires as soon as a node serves"), "{shown}");
     let (shown, _) = well(path, &send);
     assert!(shown.contains("was sent under key 202407 before"), "{shown}");
     let firings = json(path, &["schedule", "firings", "E"]);
@@ -284,4 +284,133 @@ fn firings_by_hand_and_events_are_on_record_and_keys_fire_once() {
     refused(path, &["event", "send", "close"], "did you mean closed?");
     let (shown, _) = well(path, &["schedule", "next", "E"]);
     assert!(shown.contains("not fired by the clock"), "{shown}");
+}
+
+const TWO: &str = "\
+groups:
+  me: {type: monthly, time_zone: Asia/Shanghai, calendar: cn}
+  far: {type: monthly, time_zone: America/New_York}
+jobs:
+  A: {group: me, type: NOOP}
+  B: {group: far, type: NOOP}
+";
+
+#[test]
+fn zone_and_calendar_are_the_groups_as_in_a_file() {
+    let home = home(TWO);
+    let path = home.path();
+    well(path, &["calendar", "import", CN]);
+    well(path, &["apply", "d.yaml"]);
+    let rule = ["--rule", "last working day of quarter", "--at", "18:00"];
+    let number = ["--batch-no", "quarter(0)"];
+    let add = |code: &'static str, of: &[&'static str]| {
+        [&["schedule", "add", code], &rule[..], of, &number[..]].concat()
+    };
+    well(path, &add("RUL", &["--group", "me"]));
+    let show = json(path, &["schedule", "show", "RUL"]);
+    assert_eq!(show["schedule"]["calendar"], "cn", "{show}");
+    assert_eq!(show["schedule"]["time_zone"], "Asia/Shanghai", "{show}");
+    // One that counts no days needs none, and one that changes to days gets it then.
+    let plain = ["schedule", "add", "CRON", "--cron", "0 0 2 1 * ?", "--group", "me"];
+    well(path, &[&plain[..], &["--batch-no", "month(-1)"]].concat());
+    let show = json(path, &["schedule", "show", "CRON"]);
+    assert!(show["schedule"].get("calendar").is_none(), "{show}");
+    well(path, &["schedule", "edit", "CRON", "--shift", "next", "--reason", "r"]);
+    let show = json(path, &["schedule", "show", "CRON"]);
+    assert_eq!(show["schedule"]["calendar"], "cn", "{show}");
+    refused(path, &add("NONE", &["--group", "far"]), "needs a calendar");
+    // Groups of several zones do not choose one.
+    refused(path, &add("BOTH", &["--type", "monthly", "--calendar", "cn"]), "time_zone is missing");
+    let said = ["--type", "monthly", "--calendar", "cn", "--zone", "Asia/Shanghai"];
+    well(path, &add("BOTH", &said));
+}
+
+#[test]
+fn the_audit_table_names_what_was_acted_on() {
+    let home = home(FILE);
+    let path = home.path();
+    well(path, &["apply", "d.yaml"]);
+    well(path, &["calendar", "import", CN]);
+    well(path, &["schedule", "pause", "MONTH", "--reason", "books are open"]);
+    let (shown, _) = well(path, &["audit"]);
+    let lines: Vec<String> =
+        shown.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert!(lines[0].contains("DID ON BATCH"), "{shown}");
+    assert!(lines.iter().any(|l| l.contains("schedule pause MONTH")), "{shown}");
+    assert!(lines.iter().any(|l| l.contains("calendar import cn")), "{shown}");
+}
+
+#[test]
+fn a_timing_by_flags_is_checked_as_one_that_is_saved() {
+    let home = home(FILE);
+    let path = home.path();
+    let cron = ["schedule", "next", "--cron", "0 0 2 1 * ?"];
+    let with = |more: &[&'static str]| [&cron[..], more].concat();
+    for with_database in ["none", "one"] {
+        if with_database == "one" {
+            well(path, &["apply", "d.yaml"]);
+        }
+        refused(path, &["schedule", "next", "--cron", "0 0 2 30 2 ?"], "never fires");
+        refused(path, &with(&["--calendar", "nope"]), "nope");
+        refused(path, &with(&["--shift", "next"]), "needs a calendar");
+        refused(path, &["schedule", "next", "--event", "x", "--calendar", "nope"], "nope");
+        refused(path, &["schedule", "next", "--once-at", "2020-01-01T00:00"], "is over");
+        refused(path, &with(&["--zone", "CST"]), "Asia/Shanghai, America/Chicago");
+        // Who looks back sees what was.
+        let back = ["--once-at", "2020-01-01T00:00", "--from", "2019-12-01"];
+        let (shown, _) = well(path, &[&["schedule", "next"], &back[..]].concat());
+        assert!(shown.contains("2020-01-01 00:00:00"), "{shown}");
+    }
+    refused(path, &["schedule", "next", "MONTH", "--shift", "next"], "needs a calendar");
+    well(path, &["schedule", "next", "MONTH"]);
+}
+
+#[test]
+fn what_was_left_out_by_hand_is_marked_and_does_not_count() {
+    let home = home(FILE);
+    let path = home.path();
+    well(path, &["apply", "d.yaml"]);
+    let first = json(path, &["schedule", "next", "MONTH", "-n", "2"]);
+    well(path, &["schedule", "skip-next", "MONTH", "--reason", "books are open"]);
+    let then = json(path, &["schedule", "next", "MONTH", "-n", "1"]);
+    assert_eq!(then["next"][0]["planned_at"], first["next"][1]["planned_at"], "{then}");
+    assert_eq!(then["skipped"][0]["planned_at"], first["next"][0]["planned_at"], "{then}");
+    let (shown, _) = well(path, &["schedule", "next", "MONTH", "-n", "1"]);
+    let skipped = first["next"][0]["planned_local"].as_str().expect("local");
+    assert!(shown.contains(&format!("({skipped})")), "{shown}");
+    assert!(shown.contains("books are open"), "{shown}");
+}
+
+#[test]
+fn a_list_says_what_is_so_when_nothing_is_listed_and_nobody_fires() {
+    let home = home(FILE);
+    let path = home.path();
+    well(path, &["apply", "d.yaml"]);
+    let (shown, _) = well(path, &["schedule", "list"]);
+    assert!(shown.contains("no node with the role scheduler lives"), "{shown}");
+    let (shown, _) = well(path, &["schedule", "list", "--group", "nope"]);
+    assert_eq!(shown.trim(), "no schedule of group nope");
+    well(path, &["schedule", "add", "ALL", "--type", "monthly", "--batch-no", "adhoc", "--manual"]);
+    let list = json(path, &["schedule", "list", "--group", "close"]);
+    assert_eq!(list.as_array().map(Vec::len), Some(3), "by its type too: {list}");
+    for verb in [&["schedule", "list"][..], &["schedule", "firings", "MONTH"]] {
+        assert_eq!(said(path, &[verb, &["--limit", "0"]].concat()).0, 2, "{verb:?}");
+    }
+}
+
+#[test]
+fn the_firings_of_a_removed_schedule_are_found_by_its_number() {
+    let home = home(FILE);
+    let path = home.path();
+    well(path, &["apply", "d.yaml"]);
+    let (shown, _) = well(path, &["schedule", "fire-now", "SAMPLE", "--reason", "r"]);
+    assert!(shown.starts_with("SAMPLE: fires as soon as a node serves"), "{shown}");
+    let gone = json(path, &["schedule", "remove", "SAMPLE", "--reason", "r"]);
+    let id = gone["id"].as_i64().expect("a number").to_string();
+    refused(path, &["schedule", "firings", "SAMPLE"], "schedule SAMPLE was removed");
+    refused(path, &["schedule", "firings", "NEVER"], "there is no schedule NEVER");
+    let firings = json(path, &["schedule", "firings", "--id", &id]);
+    assert_eq!(firings["firings"][0]["source"], "MANUAL", "{firings}");
+    refused(path, &["schedule", "firings", "--id", "999"], "no schedule has the number 999");
+    assert_eq!(said(path, &["schedule", "firings"]).0, 2);
 }

@@ -14,7 +14,22 @@ pub fn read_zone(word: &str) -> Result<Tz, ScheduleError> {
     word.parse().map_err(|_| ScheduleError::Zone { word: clip(word, 100), cure: cure(word) })
 }
 
+/// Short names that people in several zones use for their own: a near name would be one of the wrong
+/// ones.
+const SHARED: [(&str, &str); 4] = [
+    ("CST", "Asia/Shanghai, America/Chicago or America/Havana"),
+    ("IST", "Asia/Kolkata, Europe/Dublin or Asia/Jerusalem"),
+    ("BST", "Europe/London or Asia/Dhaka"),
+    ("AST", "America/Halifax or Asia/Riyadh"),
+];
+
 fn cure(word: &str) -> String {
+    if let Some((short, zones)) = SHARED.iter().find(|(short, _)| word.eq_ignore_ascii_case(short))
+    {
+        return format!(
+            "{short} is the name of several zones; write the one that is meant: {zones}"
+        );
+    }
     let names = || TZ_VARIANTS.iter().map(|zone| zone.name());
     let wanted = word.replace(' ', "_");
     let city =
@@ -46,6 +61,11 @@ mod tests {
             ("GMT+8:30", "write an IANA name"),
             ("+08:00", "write an IANA name"),
             ("北京", "write an IANA name"),
+            (
+                "CST",
+                "CST is the name of several zones; write the one that is meant: Asia/Shanghai, America/Chicago",
+            ),
+            ("cst", "Asia/Shanghai"),
         ] {
             let error = read_zone(word).expect_err(word).to_string();
             assert!(error.contains(said), "{word}: {error}");

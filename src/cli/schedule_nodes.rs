@@ -1,0 +1,46 @@
+//! Whether any process lives that fires schedules: without one, what is due stays due.
+
+use crate::app::App;
+use crate::domain::lang::Lang;
+use crate::domain::place::Role;
+use crate::domain::time::Millis;
+use crate::store;
+use anyhow::Result;
+
+/// Whether schedules are fired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fires {
+    /// A process with the role lives.
+    Now,
+    /// None does.
+    OnceServed,
+}
+
+impl Fires {
+    /// As the nodes stand at `now`, by the database's clock.
+    pub(super) async fn at(app: &App, now: Millis) -> Result<Self> {
+        let mut tx = app.db.read().await?;
+        let members = store::node::members(&mut tx, now).await?;
+        let any = members.iter().any(|m| m.offer.roles.contains(&Role::Scheduler));
+        Ok(if any { Self::Now } else { Self::OnceServed })
+    }
+
+    /// When a firing that was just written takes place.
+    pub(super) fn words(self, lang: Lang) -> &'static str {
+        match self {
+            Self::Now => lang.pick("fires now", "立即触发"),
+            Self::OnceServed => lang.pick(
+                "fires as soon as a node serves (none does now; start one: procession serve)",
+                "待有服务节点后触发（当前没有；启动：procession serve）",
+            ),
+        }
+    }
+}
+
+/// What a list of schedules says below itself when none of them can fire.
+pub(super) fn nobody(lang: Lang) -> &'static str {
+    lang.pick(
+        "nothing fires now: no node with the role scheduler lives; start one: procession serve",
+        "当前不会触发：没有存活的 scheduler 节点；启动：procession serve",
+    )
+}
