@@ -76,7 +76,9 @@ fn schedules_that_do_what_is_meant_pass() {
 const HOUR: i64 = 3_600_000;
 
 /// The keys of a schedule of group `close`, how long batches are expected to take, and what is said.
-const FOUND: &[(&str, &[(&str, i64)], &str)] = &[
+type Case = (&'static str, &'static [(&'static str, i64)], &'static str);
+
+const FOUND: &[Case] = &[
     // Numbers.
     (
         r#""batch_no":"month(-1)","cron":"0 0 2 1,15 * ?""#,
