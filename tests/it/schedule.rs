@@ -158,6 +158,12 @@ fn a_schedule_is_made_changed_and_seen_by_command() {
     assert_eq!(show["schedule"]["at"], "17:30");
     assert!(show["schedule"].get("blackouts").is_none(), "{show}");
     assert_eq!(show["schedule"]["rule"], "last working day of quarter", "the rest is left");
+    refused(path, &["calendar", "remove", "cn", "--reason", "r"], "schedule Q");
+    its_next_times_are_seen(path);
+}
+
+/// Of the schedule Q, which fires on the last working day of each quarter.
+fn its_next_times_are_seen(path: &Path) {
     let next = json(path, &["schedule", "next", "Q", "-n", "4", "--from", "2025-01-01"]);
     let lines: Vec<String> = next["next"]
         .as_array()
@@ -182,7 +188,6 @@ fn a_schedule_is_made_changed_and_seen_by_command() {
     assert!(shown.contains("计划时间"), "{shown}");
     let (shown, _) = well(path, &["schedule", "list"]);
     assert!(shown.contains("last working day of quarter, 17:30"), "{shown}");
-    refused(path, &["calendar", "remove", "cn", "--reason", "r"], "schedule Q");
     refused(path, &["schedule", "show", "QQ"], "there is no schedule QQ");
     refused(
         path,

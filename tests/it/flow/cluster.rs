@@ -787,7 +787,8 @@ async fn whatever_dies_whenever(bench: Bench) {
     }
 }
 
-async fn one_life(bench: &Bench, no: &str, seed: u64) {
+/// Opens a batch of six jobs that each leave a mark, spread over three labels.
+async fn spread(bench: &Bench, no: &str) -> BatchId {
     let job = |code: &str, label: &str, after: &str| {
         format!(
             "  {code}: {{ worker: {label}, depends_on: [{after}], sql: \"INSERT INTO fx VALUES ('{no}', '{code}')\" }}\n"
@@ -809,7 +810,11 @@ async fn one_life(bench: &Bench, no: &str, seed: u64) {
     let order = procession::domain::batch::BatchOrder::parse(&format!(r#"{{"batchNo":"{no}"}}"#));
     let order = order.expect("order");
     let ids = open_for_anyone(&bench.db, &defs(&yaml), &order, "test", bench.clock.now()).await;
-    let id = ids.expect("open")[0];
+    ids.expect("open")[0]
+}
+
+async fn one_life(bench: &Bench, no: &str, seed: u64) {
+    let id = spread(bench, no).await;
     let label = ["x", "y", "z"];
     let mut nodes = Vec::new();
     for label in label {
