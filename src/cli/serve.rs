@@ -54,20 +54,7 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     let mut dispatcher = app.dispatcher(None).await?;
     let lang = global.lang();
     if !args.quiet {
-        let pid = std::process::id();
-        out::note(&match lang {
-            Lang::En => format!(
-                "serving as process {pid}, {} at once; TERM or Ctrl-C ends it",
-                out::count(usize::try_from(max)?, "job")
-            ),
-            Lang::Zh => format!("服务进程 {pid} 已启动,最多同时 {max} 个作业;TERM 或 Ctrl-C 结束"),
-        });
-        if let Some(address) = front.address() {
-            out::note(&match lang {
-                Lang::En => format!("health and metrics on http://{address}/"),
-                Lang::Zh => format!("健康检查与指标:http://{address}/"),
-            });
-        }
+        announce(&front, max, lang)?;
     }
     let (sender, news) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
@@ -101,6 +88,25 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     attended.close().await;
     app.close().await;
     Ok(Ended::Well)
+}
+
+/// Says that it serves, and where it answers.
+fn announce(front: &Front, max: u32, lang: Lang) -> Result<()> {
+    let pid = std::process::id();
+    out::note(&match lang {
+        Lang::En => format!(
+            "serving as process {pid}, {} at once; TERM or Ctrl-C ends it",
+            out::count(usize::try_from(max)?, "job")
+        ),
+        Lang::Zh => format!("服务进程 {pid} 已启动,最多同时 {max} 个作业;TERM 或 Ctrl-C 结束"),
+    });
+    if let Some(address) = front.address() {
+        out::note(&match lang {
+            Lang::En => format!("health and metrics on http://{address}/"),
+            Lang::Zh => format!("健康检查与指标:http://{address}/"),
+        });
+    }
+    Ok(())
 }
 
 fn set_node(node: &mut config::Node, args: &ServeArgs) -> Result<()> {
