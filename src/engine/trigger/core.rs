@@ -126,7 +126,8 @@ impl Planning {
     pub async fn beat(&mut self) -> Result<Found> {
         let (now, up) = (self.clock.now(), self.clock.uptime());
         let mut found = Found { again_at: now.plus(LOOK_MS.0), ..Found::default() };
-        if !self.heart.may_schedule() {
+        // A node that is drained plans nothing new; what it decided before it still fires.
+        if !self.heart.may_schedule() || self.heart.is_resting() {
             return Ok(found);
         }
         let (look, ends) = self.outlook(up).await?;

@@ -221,19 +221,20 @@ impl Firer {
         }
     }
 
-    /// The definition as it is now; read anew only after a change.
-    pub(super) async fn definition(&self) -> Result<Arc<Definition>> {
+    /// The definition as it is now, and how many changes of it have been counted; read anew only after
+    /// one.
+    pub(super) async fn definition(&self) -> Result<(i64, Arc<Definition>)> {
         let mut tx = self.db.read().await?;
         let now = epoch::read(&mut tx, Epoch::Definition).await?;
         if let Some((at, defs)) = &*self.defs.lock().unwrap_or_else(PoisonError::into_inner)
             && *at == now
         {
-            return Ok(defs.clone());
+            return Ok((now, defs.clone()));
         }
         let defs = Arc::new(job::definition(&mut tx).await?);
         // The count from before it was read: a change meanwhile makes it be read once more.
         *self.defs.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, defs.clone()));
-        Ok(defs)
+        Ok((now, defs))
     }
 
     fn was_slow(&self, id: TriggerId) {

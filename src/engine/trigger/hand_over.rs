@@ -14,6 +14,7 @@ use crate::engine::generating::open_in;
 use crate::engine::opening::Refused;
 use crate::engine::trigger::firer::Firer;
 use crate::engine::trigger::telling;
+use crate::store::epoch::{self, Epoch};
 use crate::store::firing::{self, Settled};
 use crate::store::hint::{self, Topic};
 use crate::store::{Tx, batch, fired};
@@ -40,7 +41,7 @@ impl Try<'_> {
     /// One try of a firing whose order opens batches. An error is a reason to try again, or one that
     /// `refusal` knows.
     pub(super) async fn run(&self) -> Result<Handed> {
-        let plans = self.plans().await?;
+        let (plans, seen) = self.plans().await?;
         let no = plans.first().map(|plan| plan.values.batch_no.to_string());
         let mut tx = self.firer.db.begin().await?;
         // First, because it locks the row: whoever else has this firing waits here.
@@ -52,6 +53,11 @@ impl Try<'_> {
         failpoint!("fire.cas");
         let groups: Vec<GroupCode> = plans.iter().map(|plan| plan.values.group.clone()).collect();
         let running = fired::running_of(&mut tx, &groups).await?;
+        // Whoever applies a definition holds these groups; it may have been waited for.
+        if epoch::read(&mut tx, Epoch::Definition).await? != seen {
+            tx.rollback().await?;
+            return Box::pin(self.run()).await;
+        }
         let waits = firing::waits_before(&mut tx, self.firing).await?;
         let ahead = ahead(&running, waits);
         match overlap::decide(self.trigger.def.overlap, ahead) {
@@ -63,8 +69,9 @@ impl Try<'_> {
         }
     }
 
-    async fn plans(&self) -> Result<Vec<BatchPlan>> {
-        let defs = self.firer.definition().await?;
+    /// The batches of its order, by the definition as it was when so many changes had been counted.
+    async fn plans(&self) -> Result<(Vec<BatchPlan>, i64)> {
+        let (seen, defs) = self.firer.definition().await?;
         let (trigger, firing) = (self.trigger, self.firing);
         let order = trigger.def.order.as_ref().ok_or(NoOrder)?;
         let zone = trigger.def.timing.zone;
@@ -86,7 +93,7 @@ impl Try<'_> {
         let order = order.at(at, Given::read(firing.params.as_deref())?)?;
         // Times of day of its jobs are read on the day it was planned for: what should have begun last
         // night does not wait for tonight.
-        Ok(plan(&defs, &order, firing.planned_at)?)
+        Ok((plan(&defs, &order, firing.planned_at)?, seen))
     }
 
     async fn open(&self, mut tx: Tx, plans: &[BatchPlan]) -> Result<Handed> {
@@ -188,5 +195,7 @@ fn ahead(running: &[Batch], waits: bool) -> Ahead {
 
 /// A schedule whose handler opens batches, and which says not which.
 #[derive(Debug, thiserror::Error)]
-#[error("the schedule names no group and no batch number; give it both (procession schedule edit)")]
+#[error(
+    "the schedule names no group and no batch number; give it both: procession schedule edit CODE --group GROUP --batch-no EXPR --reason WHY"
+)]
 pub(super) struct NoOrder;

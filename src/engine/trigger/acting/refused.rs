@@ -16,7 +16,7 @@ pub enum NotDone {
         cure: String,
     },
     /// The code is taken.
-    #[error("schedule {0} is there already; change it with: procession schedule edit {0}")]
+    #[error("schedule {0} is there already; change it with: procession schedule edit {0} … --reason WHY")]
     Exists(TriggerCode),
     /// It would not do what is meant.
     #[error("schedule {code} is not saved:{}", listed(.faults))]
@@ -31,7 +31,7 @@ pub enum NotDone {
     Already(TriggerCode, &'static str),
     /// It cannot go on.
     #[error(
-        "schedule {0} has no planned time from now on; give it one: procession schedule edit {0}"
+        "schedule {0} has no planned time from now on; give it one: procession schedule edit {0} … --reason WHY"
     )]
     NeverAgain(TriggerCode),
     /// It is not by the clock.
@@ -52,7 +52,7 @@ pub enum NotDone {
     },
     /// A code of a file that is somebody else's.
     #[error(
-        "schedule {code} {whose}; rename it in the file, or: procession schedule remove {code}"
+        "schedule {code} {whose}; rename it in the file, or: procession schedule remove {code} --reason WHY"
     )]
     Foreign {
         /// The schedule.
