@@ -16,7 +16,9 @@ pub enum NotDone {
         cure: String,
     },
     /// The code is taken.
-    #[error("schedule {0} is there already; change it with: procession schedule edit {0} … --reason WHY")]
+    #[error(
+        "schedule {0} is there already; change it with: procession schedule edit {0} … --reason WHY"
+    )]
     Exists(TriggerCode),
     /// It would not do what is meant.
     #[error("schedule {code} is not saved:{}", listed(.faults))]
