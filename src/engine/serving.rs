@@ -196,6 +196,10 @@ impl QueueDispatcher {
     /// Takes open batches that nobody has, as far as there is room; gives how many. One statement when
     /// there is none.
     pub async fn take_batches(&mut self) -> Result<usize> {
+        if !self.draining {
+            // What was taken before and could not be read then has no other owner to wait for.
+            self.load_owed().await?;
+        }
         // One that is paused runs nothing and keeps no other out.
         let open = self.active.values().filter(|a| !a.batch.is_paused).count();
         let more = share(open, self.serving.max_parallel);

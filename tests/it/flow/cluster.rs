@@ -851,28 +851,35 @@ async fn one_life(bench: &Bench, no: &str, seed: u64) {
             _ => nodes[at] = node(bench, label[at], BOTH, &[label[at]], 2).await,
         }
     }
-    calm(bench, id, &mut nodes).await;
+    let said = calm(bench, id, &mut nodes).await;
     let status = get(bench, id).await.status;
-    assert_eq!(status, BatchStatus::Success, "seed {seed}: {}", bench.states(id).await);
+    let states = bench.states(id).await;
+    assert_eq!(status, BatchStatus::Success, "seed {seed}: {states}; {said:?}");
 }
 
 /// Nothing goes wrong any more. Bodies run on a real server and take the time that it takes: as many steps
 /// as wanted may pass meanwhile on a machine that is busy.
-async fn calm(bench: &Bench, id: BatchId, nodes: &mut [QueueDispatcher]) {
-    for _ in 0..1_200 {
+async fn calm(bench: &Bench, id: BatchId, nodes: &mut [QueueDispatcher]) -> Vec<String> {
+    let mut said = Vec::new();
+    for _ in 0..400 {
         if get(bench, id).await.status.is_final() {
-            return;
+            break;
         }
+        said.clear();
         bench.clock.advance(1_000);
         for node in &mut *nodes {
             // Somebody else may be faster; it is tried again.
-            drop(node.heartbeat().await);
-            drop(node.look_around().await);
-            drop(node.take_batches().await);
-            drop(node.beat().await);
+            let steps = [
+                node.heartbeat().await.map(|()| String::new()),
+                node.look_around().await.map(|any| any.to_string()),
+                node.take_batches().await.map(|count| count.to_string()),
+                node.beat().await.map(|any| any.to_string()),
+            ];
+            said.push(format!("idle {} {steps:?}", node.is_idle()));
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    said
 }
 
 on_each_database! {
