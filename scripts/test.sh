@@ -44,7 +44,9 @@ eval "$exports"
 cargo test "$@"
 # Crashes, stalls and cuts need places at which the program breaks, which no release has.
 if [ $# -eq 0 ]; then
-    cargo test --features failpoints --test trust
+    # P-05 makes statements of this very process fail, so it has one of its own.
+    cargo test --features failpoints --test trust -- --skip p05::
+    cargo test --features failpoints --test trust -- p05::
     # That the measuring works at all; no figure of a test machine means anything.
     cargo bench --profile dev --bench triggers -- --smoke
 fi
