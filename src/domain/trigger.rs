@@ -137,16 +137,7 @@ impl Trigger {
         calendars: &Calendars,
         after: Millis,
     ) -> Result<Option<Planned>, ScheduleError> {
-        match self.def.timing.schedule {
-            Schedule::FixedDelay { .. } => Ok(None),
-            Schedule::Cron(_)
-            | Schedule::FixedRate { .. }
-            | Schedule::Once { .. }
-            | Schedule::Rule { .. }
-            | Schedule::Event { .. }
-            | Schedule::Manual
-            | Schedule::After { .. } => self.next_after(calendars, after),
-        }
+        if self.is_delay() { Ok(None) } else { self.next_after(calendars, after) }
     }
 
     /// The planned time that stands in its row, with what is known of it now; `None` when a change of
@@ -156,17 +147,15 @@ impl Trigger {
         calendars: &Calendars,
         at: Millis,
     ) -> Result<Option<Planned>, ScheduleError> {
-        match self.def.timing.schedule {
-            // Counted from the end of a batch: nothing but its row knows it.
-            Schedule::FixedDelay { .. } => Ok(Some(Planned { at, nominal_date: None, note: None })),
-            Schedule::Cron(_)
-            | Schedule::FixedRate { .. }
-            | Schedule::Once { .. }
-            | Schedule::Rule { .. }
-            | Schedule::Event { .. }
-            | Schedule::Manual
-            | Schedule::After { .. } => self.next_after(calendars, at.plus(-1)),
+        // A delay is counted from the end of a batch: nothing but its row knows it.
+        if self.is_delay() {
+            return Ok(Some(Planned { at, nominal_date: None, note: None }));
         }
+        self.next_after(calendars, at.plus(-1))
+    }
+
+    fn is_delay(&self) -> bool {
+        matches!(self.def.timing.schedule, Schedule::FixedDelay { .. })
     }
 
     /// Whether a planned time of it has passed that has no row yet.
@@ -177,16 +166,7 @@ impl Trigger {
     /// Whether it is over once the clock gives it no next time. A fixed delay has none while its batch
     /// runs.
     pub fn ends_without_next(&self) -> bool {
-        match self.def.timing.schedule {
-            Schedule::Cron(_)
-            | Schedule::FixedRate { .. }
-            | Schedule::Once { .. }
-            | Schedule::Rule { .. } => true,
-            Schedule::FixedDelay { .. }
-            | Schedule::Event { .. }
-            | Schedule::Manual
-            | Schedule::After { .. } => false,
-        }
+        self.def.timing.schedule.is_clocked() && !self.is_delay()
     }
 }
 

@@ -6,7 +6,7 @@ use crate::domain::id::{BatchId, NodeId};
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 const COLUMNS: &str = "firing_id, trigger_id, planned_at, nominal_date, source, handler, status, fire_at, owner, \
      attempt, params, parent_batch_id, missed_until, batch_no, reason, fired_at";
@@ -133,11 +133,11 @@ pub async fn ahead(tx: &mut Tx, trigger: TriggerId, now: Millis) -> Result<Vec<F
     read(tx, &sql, &values).await
 }
 
-/// The planned times of these schedules later than `after`, up to now, in no order.
+/// The planned times of these schedules later than `after`, up to `until`, in no order.
 pub async fn planned_between(
     tx: &mut Tx,
     triggers: &[TriggerId],
-    (after, now): (Millis, Millis),
+    (after, until): (Millis, Millis),
 ) -> Result<Vec<(TriggerId, Millis)>> {
     let mut found = Vec::new();
     for chunk in triggers.chunks(1_000) {
@@ -147,7 +147,7 @@ pub async fn planned_between(
              AND planned_at > ? AND planned_at <= ?"
         );
         let mut values: Vec<Value> = chunk.iter().map(|id| id.0.into()).collect();
-        values.extend([after.to_utc().into(), now.to_utc().into()]);
+        values.extend([after.to_utc().into(), until.to_utc().into()]);
         for row in tx.fetch_all(&sql, &values).await.context("read job_firing")? {
             found.push((TriggerId(row.int("trigger_id")?), row.time("planned_at")?.into()));
         }
@@ -162,23 +162,15 @@ pub async fn mark_late(
     (reason, owner): (&str, &NodeId),
     now: Millis,
 ) -> Result<u64> {
-    let ids: Vec<i64> = firings.iter().map(|f| f.firing_id.0).collect();
-    tx.execute_in(
-        "UPDATE job_firing SET source = ?, reason = ?, owner = ?, update_time = ? \
-         WHERE status = ? AND firing_id",
-        &[
-            Source::Misfire.as_str().into(),
-            reason.into(),
-            owner.0.as_str().into(),
-            now.to_utc().into(),
-            FiringStatus::Pending.as_str().into(),
-        ],
-        &ids,
-        "",
-        &[],
-    )
-    .await
-    .context("mark late firings")
+    let set = "source = ?, reason = ?, owner = ?, update_time = ?";
+    let values = [
+        Source::Misfire.as_str().into(),
+        reason.into(),
+        owner.0.as_str().into(),
+        now.to_utc().into(),
+    ];
+    let ids = firings.iter().map(|f| f.firing_id);
+    change_pending(tx, set, values.into(), ids).await.context("mark late firings")
 }
 
 /// Takes pending firings off every ring: they are `SKIPPED` or `MISFIRED`, for this reason.
@@ -188,21 +180,23 @@ pub async fn withhold(
     (status, reason): (FiringStatus, &str),
     now: Millis,
 ) -> Result<u64> {
-    let ids: Vec<i64> = firings.iter().map(|f| f.firing_id.0).collect();
-    tx.execute_in(
-        "UPDATE job_firing SET status = ?, reason = ?, update_time = ? WHERE status = ? AND firing_id",
-        &[
-            status.as_str().into(),
-            reason.into(),
-            now.to_utc().into(),
-            FiringStatus::Pending.as_str().into(),
-        ],
-        &ids,
-        "",
-        &[],
-    )
-    .await
-    .context("withhold firings")
+    let set = "status = ?, reason = ?, update_time = ?";
+    let values = [status.as_str().into(), reason.into(), now.to_utc().into()];
+    let ids = firings.iter().map(|f| f.firing_id);
+    change_pending(tx, set, values.into(), ids).await.context("withhold firings")
+}
+
+/// Changes those of these firings that are still pending; gives how many.
+async fn change_pending(
+    tx: &mut Tx,
+    set: &str,
+    mut values: Vec<Value>,
+    ids: impl Iterator<Item = FiringId>,
+) -> Result<u64> {
+    let ids: Vec<i64> = ids.map(|id| id.0).collect();
+    values.push(FiringStatus::Pending.as_str().into());
+    let sql = format!("UPDATE job_firing SET {set} WHERE status = ? AND firing_id");
+    Ok(tx.execute_in(&sql, &values, &ids, "", &[]).await?)
 }
 
 /// Makes the pending firings of a process nobody's, so that nobody waits for it.
@@ -241,15 +235,6 @@ pub async fn find(tx: &mut Tx, id: FiringId) -> Result<Option<Firing>> {
     Ok(read(tx, &sql, &[id.0.into()]).await?.pop())
 }
 
-/// The planned times from `first` on that have a row.
-pub async fn planned_since(tx: &mut Tx, first: Millis) -> Result<HashSet<(TriggerId, Millis)>> {
-    let sql = "SELECT trigger_id, planned_at FROM job_firing WHERE planned_at >= ?";
-    let rows = tx.fetch_all(sql, &[first.to_utc().into()]).await?;
-    let read =
-        |row: &Row| Ok((TriggerId(row.int("trigger_id")?), Millis::from(row.time("planned_at")?)));
-    rows.iter().map(read).collect()
-}
-
 /// Whether an earlier firing of the same schedule is still open: it waits, or is on its way.
 pub async fn waits_before(tx: &mut Tx, firing: &Firing) -> Result<bool> {
     let sql = "SELECT COUNT(*) AS n FROM job_firing \
@@ -273,23 +258,14 @@ pub async fn is_there(tx: &mut Tx, trigger: TriggerId, planned: Millis) -> Resul
 
 /// Marks pending firings as fired, all in one statement; gives how many of them were still pending.
 pub async fn fire_all(tx: &mut Tx, ids: &[FiringId], by: &NodeId, now: Millis) -> Result<u64> {
-    let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
-    tx.execute_in(
-        "UPDATE job_firing SET status = ?, fired_at = ?, owner = ?, update_time = ?, \
-         attempt = attempt + 1 WHERE status = ? AND firing_id",
-        &[
-            FiringStatus::Fired.as_str().into(),
-            now.to_utc().into(),
-            by.0.as_str().into(),
-            now.to_utc().into(),
-            FiringStatus::Pending.as_str().into(),
-        ],
-        &ids,
-        "",
-        &[],
-    )
-    .await
-    .context("fire")
+    let set = "status = ?, fired_at = ?, owner = ?, update_time = ?, attempt = attempt + 1";
+    let values = [
+        FiringStatus::Fired.as_str().into(),
+        now.to_utc().into(),
+        by.0.as_str().into(),
+        now.to_utc().into(),
+    ];
+    change_pending(tx, set, values.into(), ids.iter().copied()).await.context("fire")
 }
 
 /// What becomes of one firing.

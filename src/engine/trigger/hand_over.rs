@@ -16,7 +16,6 @@ use crate::engine::trigger::firer::Firer;
 use crate::engine::trigger::telling;
 use crate::store::epoch::{self, Epoch};
 use crate::store::firing::{self, Settled};
-use crate::store::hint::{self, Topic};
 use crate::store::{Tx, batch, fired};
 use anyhow::{Context as _, Result};
 
@@ -102,7 +101,6 @@ impl Try<'_> {
             fired::set_firing(&mut tx, id, self.firing.firing_id).await?;
         }
         failpoint!("batch.done");
-        hint::give(&mut tx, Topic::Batch).await?;
         tx.commit().await.context("open the batches of a firing")?;
         for warning in plans.iter().flat_map(|plan| &plan.warnings) {
             tracing::warn!(schedule = self.trigger.def.code.as_str(), "{warning}");
@@ -135,7 +133,6 @@ impl Try<'_> {
             for batch in running.iter().filter(|b| b.status == BatchStatus::Running) {
                 batch::request_kill(&mut tx, batch.batch_id, &why, self.now).await?;
             }
-            hint::give(&mut tx, Topic::Stop).await?;
         }
         tx.commit().await.context("let a firing wait")?;
         Ok(Handed::As(status))

@@ -19,7 +19,7 @@ use crate::store::lock::{self, SCHEDULE_LOCK};
 use crate::store::trigger::{Due, Standing};
 use crate::store::{self, Db, Tx, calendar, firing, trigger};
 use anyhow::{Context as _, Result};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// How far ahead firings are decided. XXL-JOB's figure; also the longest silence that a fail-over may
@@ -349,8 +349,12 @@ const AHEAD: &str = "write the firings of a pass (a taken key means that a sched
 
 /// Leaves out what has a row.
 async fn drop_known(tx: &mut Tx, rows: &mut Vec<NewFiring>) -> Result<()> {
-    let Some(first) = rows.iter().map(|row| row.planned_at).min() else { return Ok(()) };
-    let there = firing::planned_since(tx, first).await?;
+    let planned = || rows.iter().map(|row| row.planned_at);
+    let (Some(first), Some(last)) = (planned().min(), planned().max()) else { return Ok(()) };
+    let ids: BTreeSet<TriggerId> = rows.iter().map(|row| row.trigger_id).collect();
+    let ids: Vec<TriggerId> = ids.into_iter().collect();
+    let there = firing::planned_between(tx, &ids, (first.plus(-1), last)).await?;
+    let there: HashSet<_> = there.into_iter().collect();
     rows.retain(|row| !there.contains(&(row.trigger_id, row.planned_at)));
     Ok(())
 }
