@@ -7,6 +7,7 @@ pub mod front;
 mod outlook;
 mod schedules;
 pub mod sources;
+pub mod task;
 mod versions;
 
 pub use crate::app::calendars::{
@@ -26,12 +27,13 @@ use crate::config::Config;
 use crate::db::{self, Dialect};
 use crate::definition::{self, Change, Loaded};
 use crate::domain::batch::{Snapshot, as_opened};
-use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::id::{GroupCode, JobCode, NodeId};
 use crate::domain::job::{Definition, JobDef, JobKind, Shared};
 use crate::domain::part;
 use crate::engine::News;
 use crate::engine::clock::Clock;
 use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::retention::{self, Sweeper, Wish};
 use crate::engine::trigger::core::TriggerCore;
 use crate::handler::HANDLERS;
 use crate::store::{self, Db};
@@ -114,6 +116,21 @@ impl App {
         let settings = db::Settings { keeping, max_connections: 1, ..self.config.db() };
         let door = self.db.beside(&settings).await.context("open the door to the schedule lock")?;
         Ok(dispatcher.trigger_core(door, self.config.triggers()))
+    }
+
+    /// What removes old rows in the process that `dispatcher` is; none when nothing is to go, or this
+    /// process only works.
+    pub fn sweeper(&self, dispatcher: &QueueDispatcher) -> Result<Option<Sweeper>> {
+        let options = self.config.retention()?;
+        let is_asked = options.is_on() && dispatcher.fires_schedules();
+        Ok(is_asked.then(|| dispatcher.sweeper(options)))
+    }
+
+    /// What removes old rows because an operator says so, in a process that does nothing else.
+    pub fn sweeper_by_hand(&self, options: retention::Options, wish: Wish) -> Sweeper {
+        let id: String = uuid::Uuid::new_v4().simple().to_string().chars().take(8).collect();
+        let me = NodeId(format!("retention-run-{}-{id}", std::process::id()));
+        Sweeper::new((self.db.clone(), self.clock.clone()), me, options, wish)
     }
 
     /// Everything that is defined, but for schedules.
@@ -243,6 +260,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::engine::opening::Refused>()
             || e.is::<crate::domain::backfill::BackfillError>()
             || e.is::<crate::engine::backfill::NotBackfilled>()
+            || e.is::<crate::store::batch::BeingRemoved>()
             || e.is::<crate::config::BadConfig>()
             || e.is::<crate::api::NoListener>()
             || e.is::<ForeignJob>()

@@ -2,6 +2,10 @@
 //! May name: db, handler, engine, api. Never: a connection, a task.
 //! Invariant: a `Config` that leaves this room has been checked as a whole; unknown keys are errors.
 
+mod retention;
+
+pub use retention::{OfGroup, Retention};
+
 use crate::api;
 use crate::db;
 use crate::engine;
@@ -28,6 +32,8 @@ pub struct Config {
     pub engine: Engine,
     /// Firing schedules.
     pub trigger: Triggers,
+    /// Old rows.
+    pub retention: Retention,
     /// Logs of tries.
     pub log: Log,
     /// Stopping bodies.
@@ -259,6 +265,7 @@ impl Config {
             self.log.max_bytes_per_try
         );
         self.http()?;
+        self.retention()?;
         self.node.check()?;
         for (name, path) in &self.script.interpreters {
             anyhow::ensure!(
@@ -397,6 +404,14 @@ mod tests {
             ("[http]\nlisten = '8088'\n", "http.listen is 8088"),
             ("[http]\nlisten = 'localhost:8088'\n", "http.listen is localhost:8088"),
             ("[http]\nstalled_sec = 0\n", "http.stalled_sec is 0"),
+            ("[retention]\nkeep_batches = 0\n", "retention.keep_batches is 0"),
+            ("[retention]\nrows_per_step = 0\n", "retention.rows_per_step is 0"),
+            ("[retention]\nwindow = 'night'\n", "retention.window: \"night\" is no time of day"),
+            ("[retention]\ntime_zone = 'Shanghai'\n", "retention.window"),
+            ("[retention]\nleave = ['job_queue']\n", "retention.leave has \"job_queue\""),
+            ("[retention.groups.a]\nkeep_batches = 0\n", "retention.groups.a.keep_batches is 0"),
+            ("[retention.groups.a]\nwindow = ''\n", "unknown field `window`"),
+            ("[retention.groups.'a b']\nkeep_batches = 1\n", "retention.groups"),
         ] {
             let error = format!("{:#}", Config::read(text).expect_err(text));
             assert!(error.contains(said), "{error}");

@@ -73,14 +73,14 @@ impl App {
     /// The calendars in use, with the groups and schedules that name them.
     pub async fn calendars_used(&self) -> Result<BTreeMap<CalendarCode, BTreeSet<String>>> {
         let mut tx = self.db.read().await?;
-        let defs = store::job::definition(&mut tx).await?;
+        let defs = store::job::without_dependencies(&mut tx).await?;
         users(&mut tx, &defs).await
     }
 
     /// What the calendars in use lack on this day.
     pub async fn calendar_warnings(&self, today: NaiveDate) -> Result<Vec<CalendarWarning>> {
         let mut tx = self.db.read().await?;
-        let defs = store::job::definition(&mut tx).await?;
+        let defs = store::job::without_dependencies(&mut tx).await?;
         let used: BTreeSet<CalendarCode> = users(&mut tx, &defs).await?.into_keys().collect();
         Ok(warnings(&defs.calendars, &used, today))
     }
@@ -147,7 +147,7 @@ fn entry(code: &CalendarCode, difference: &Difference, act: CalendarAct<'_>) -> 
 }
 
 async fn refuse_used(tx: &mut Tx, all: &Calendars, code: &CalendarCode) -> Result<()> {
-    let defs = store::job::definition(tx).await?;
+    let defs = store::job::without_dependencies(tx).await?;
     let combined = all.users_of(code).into_iter().map(|user| format!("calendar {user}"));
     let others = users(tx, &defs).await?.remove(code).unwrap_or_default();
     let users: Vec<String> = combined.chain(others).collect();

@@ -154,7 +154,7 @@ async fn write(
     now: Millis,
 ) -> Result<()> {
     store::job::apply(tx, stored, wanted, now).await?;
-    let after = store::job::definition(tx).await?;
+    let after = part::merged(stored, wanted);
     for group in &after.groups {
         let (old, new) = (part::of_code(stored, &group.code), part::of_group(&after, group));
         let same = |old: &Definition| definition::diff(old, &new).is_empty();

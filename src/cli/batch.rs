@@ -141,6 +141,7 @@ async fn list(global: &Global, app: &App, limit: u32) -> Result<Ended> {
             "jobs": counts.iter().map(|(s, n)| (s.as_str(), n)).collect::<BTreeMap<_, _>>(),
             "started_by": batch.started_by, "create_time": batch.create_time.to_string(),
             "end_time": batch.end_time.map(|t| t.to_string()),
+            "removing": batch.removing.map(|t| t.to_string()),
         }));
         rows.push(vec![
             batch.values.batch_no.to_string(),
@@ -209,10 +210,11 @@ pub(super) fn print(view: &View, lang: Lang) {
     }
 }
 
-/// The state of a batch, and whether it is paused.
+/// The state of a batch, and whether it is paused, or old and on its way out.
 fn status_of(batch: &Batch) -> String {
     let paused = if batch.is_paused && !batch.status.is_final() { " (paused)" } else { "" };
-    format!("{}{paused}", batch.status)
+    let removing = if batch.removing.is_some() { " (being removed)" } else { "" };
+    format!("{}{paused}{removing}", batch.status)
 }
 
 fn result_words(row: &QueueEntry, outputs: Option<&Outputs>) -> String {

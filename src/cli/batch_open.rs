@@ -52,11 +52,11 @@ pub(super) async fn open(global: &Global, args: OpenArgs) -> Result<Ended> {
     breach::warn(&app, &defs, global.lang()).await?;
     let mut documents = Vec::new();
     for id in &ids {
-        let view = batch::view(&app, *id).await?;
         if global.json {
-            documents.push(batch::as_json(&view)?);
+            documents.push(batch::as_json(&batch::view(&app, *id).await?)?);
         } else if !args.quiet {
-            hint(&view.batch, global.lang());
+            let mut tx = app.db.read().await?;
+            hint(&store::batch::get(&mut tx, *id).await?, global.lang());
         }
     }
     if global.json {

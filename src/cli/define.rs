@@ -170,7 +170,7 @@ pub(super) fn print_changes(global: &Global, changes: &[Change], how: Apply) -> 
         let all: Vec<Value> = changes.iter().map(change_json).collect();
         return out::json(&json!({"applied": how == Apply::Write, "changes": all}));
     }
-    changes.iter().for_each(|change| out::line(&change.to_string()));
+    out::lines(changes.iter().map(Change::to_string));
     out::line(&match (changes.len(), how) {
         (0, _) => "no changes".to_owned(),
         (n, Apply::Write) => format!("{} applied", out::count(n, "change")),

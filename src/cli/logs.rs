@@ -3,6 +3,7 @@
 use crate::app::{App, EmptyDatabase};
 use crate::cli::{BadInput, BatchRef, Ended, Global, out};
 use crate::domain::id::{JobCode, QueueId};
+use crate::domain::lang::Lang;
 use crate::domain::queue::QueueStatus;
 use crate::store::{self, log};
 use anyhow::Result;
@@ -47,6 +48,18 @@ pub(super) async fn logs(global: &Global, args: &LogsArgs) -> Result<Ended> {
             format!("batch {no} has no job {code}; procession batch show {no} lists them");
         return Err(BadInput(message).into());
     };
+    let gone = {
+        let mut tx = app.db.read().await?;
+        store::retention::lines_gone(&mut tx, batch.batch_id).await?
+    };
+    if let Some(at) = gone {
+        out::note(&match global.lang() {
+            Lang::En => format!(
+                "the lines of this batch were old and were removed at {at} (log_lines_days)"
+            ),
+            Lang::Zh => format!("该批次的日志行已到期限，于 {at} 删除（log_lines_days）"),
+        });
+    }
     let mut reader =
         Reader { queue_id: row.queue_id, after: (0, 0), changes: 0, only: args.attempt };
     loop {

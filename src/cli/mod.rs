@@ -39,6 +39,8 @@ mod plan;
 mod plan_words;
 mod progress;
 mod resume;
+mod retention;
+mod retention_words;
 mod run;
 mod schedule;
 mod schedule_act;
@@ -158,6 +160,9 @@ enum Verb {
     /// Secrets: sealed, stored, never shown
     #[command(subcommand)]
     Secret(secret::SecretVerb),
+    /// Old rows: preview what goes and why the rest stays, run
+    #[command(subcommand)]
+    Retention(retention::RetentionVerb),
     /// Data sources: list, check, prepare, prune
     #[command(subcommand)]
     Source(source::SourceVerb),
@@ -265,6 +270,7 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
         Verb::Calendar(verb) => calendar::calendar(&global, verb).await,
         Verb::Node(verb) => node::node(&global, verb).await,
         Verb::Secret(verb) => secret::secret(&global, verb).await,
+        Verb::Retention(verb) => retention::retention(&global, verb).await,
         Verb::Source(verb) => source::source(&global, verb).await,
         Verb::Logs(args) => logs::logs(&global, &args).await,
         Verb::Dag(args) => dag::dag(&global, &args).await,
@@ -309,7 +315,7 @@ impl BatchRef {
         let everywhere: Vec<String> = found.iter().map(|b| b.values.group.to_string()).collect();
         found.retain(|b| group.as_ref().is_none_or(|g| *g == b.values.group));
         match found.len() {
-            1 => found.pop().context("one batch"),
+            1 => found.pop().context("one batch").and_then(store::batch::whole),
             0 if !everywhere.is_empty() => {
                 let asked = self.group.as_deref().unwrap_or_default();
                 let groups = everywhere.join(", ");
@@ -325,7 +331,14 @@ impl BatchRef {
                     .collect();
                 let recent =
                     if recent.is_empty() { "none yet".to_owned() } else { recent.join(", ") };
-                Err(BadInput(format!("there is no batch {no}; the latest are: {recent}")).into())
+                let gone = match store::retention::removed_at(&mut tx, &no).await? {
+                    Some(at) => format!(
+                        " (it was old and was removed at {at}: procession audit --batch {no})"
+                    ),
+                    None => String::new(),
+                };
+                let message = format!("there is no batch {no}{gone}; the latest are: {recent}");
+                Err(BadInput(message).into())
             }
             _ => {
                 let groups: Vec<String> =

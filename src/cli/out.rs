@@ -5,12 +5,24 @@ use crate::domain::time::Millis;
 use anyhow::Result;
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
 use std::borrow::Cow;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{BufWriter, IsTerminal as _, Write as _};
 
 /// A line to stdout. Whether anybody still reads (`| head`) changes nothing: a batch goes on, and the
 /// exit code tells how it ended.
 pub(super) fn line(text: &str) {
     let _reader_gone = writeln!(std::io::stdout(), "{}", clean(text));
+}
+
+/// Many lines to stdout, in few writes: `apply` of a large file may tell of a million.
+pub(super) fn lines(all: impl Iterator<Item = String>) {
+    let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    for text in all {
+        if writeln!(out, "{}", clean(&text)).is_err() {
+            // Nobody reads any more.
+            return;
+        }
+    }
+    let _reader_gone = out.flush();
 }
 
 /// A line to stdout that holds colours and nothing of anybody else's.

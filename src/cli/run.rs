@@ -1,5 +1,6 @@
 //! `run`: apply a file, open a batch or go on with one, run it to its end.
 
+use crate::app::task::as_task;
 use crate::app::{self, App, Apply, EmptyDatabase};
 use crate::cli::define::By;
 use crate::cli::order::{self, OrderArgs};
@@ -104,12 +105,13 @@ pub(super) async fn to_the_end(
     lang: Lang,
 ) -> Result<()> {
     let stop = CancellationToken::new();
-    let work = async {
-        let ended = dispatcher.run_until_done(&stop).await;
+    let told = stop.clone();
+    let work = as_task(async move {
+        let ended = dispatcher.run_until_done(&told).await;
         // Leaving drops the dispatcher and with it the senders of news.
         let left = dispatcher.leave().await;
         ended.and(left.context("end this process's lease"))
-    };
+    });
     let watched = async { tokio::join!(work, shown) };
     let (worked, ()) = tokio::select! {
         both = watched => both,

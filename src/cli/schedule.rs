@@ -102,7 +102,7 @@ async fn list(global: &Global, args: &ListArgs) -> Result<Ended> {
     let mut tx = app.db.read().await?;
     let mut all: Vec<Trigger> = store::trigger::all(&mut tx).await?;
     if let Some(group) = &group {
-        let groups = store::job::definition(&mut tx).await?.groups;
+        let groups = store::job::without_dependencies(&mut tx).await?.groups;
         let of_type = groups.into_iter().find(|g| g.code == *group).and_then(|g| g.batch_type);
         all.retain(|t| TriggerWords::from(t.def.clone()).opens(group, of_type.as_deref()));
     }

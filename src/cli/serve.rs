@@ -1,6 +1,7 @@
 //! `serve`: takes open batches that nobody has and runs them, until it is told to stop.
 
 use crate::app::front::Front;
+use crate::app::task::as_task;
 use crate::app::{App, EmptyDatabase};
 use crate::cli::run::{Signalled, stop_on_signal};
 use crate::cli::{BadInput, Ended, Global, out};
@@ -63,13 +64,24 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
         true => Some(app.trigger_core(&dispatcher).await?),
         false => None,
     };
-    let fire = async {
+    let sweeper = app.sweeper(&dispatcher)?;
+    let told = (stop.clone(), stop.clone(), stop.clone());
+    let fire = as_task(async move {
         if let Some(core) = core {
-            core.run(stop.clone()).await;
+            core.run(told.0).await;
         }
-    };
+    });
+    let sweep = as_task(async move {
+        if let Some(sweeper) = sweeper {
+            sweeper.run(told.1).await;
+        }
+    });
+    let dispatch = as_task(async move {
+        dispatcher.serve(&told.2, Some(sender)).await;
+        dispatcher
+    });
     let work = async {
-        tokio::join!(dispatcher.serve(&stop, Some(sender)), fire);
+        let (dispatcher, (), ()) = tokio::join!(dispatch, fire, sweep);
         // It drops the sender of news with it.
         dispatcher.leave().await
     };

@@ -4,7 +4,7 @@
 //! but a scan. As `VALUES` with a place for each value, 1,000 firings were six statements of up to
 //! 7,168 places, each of which it parsed and planned anew.
 
-use crate::db::row::{Value, bind};
+use crate::db::row::{Row, Value, bind};
 use crate::db::{Dialect, Error, Result, Tx, TxInner};
 use chrono::{DateTime, SubsecRound as _, Utc};
 use futures_util::future::BoxFuture;
@@ -18,7 +18,7 @@ const ARRAY_MOST: usize = 4_096;
 const PLACES_MOST: usize = 512;
 
 /// One column of many rows, of one type.
-enum Column {
+pub(in crate::db) enum Column {
     Int(Vec<Option<i64>>),
     Text(Vec<Option<String>>),
     Time(Vec<Option<DateTime<Utc>>>),
@@ -32,6 +32,19 @@ impl Column {
             Value::Text(_) => Self::Text(Vec::new()),
             Value::Time(_) => Self::Time(Vec::new()),
         }
+    }
+
+    /// The columns of rows, of which there is one at least.
+    pub(in crate::db) fn all_of(rows: impl IntoIterator<Item = Vec<Value>>) -> Result<Vec<Self>> {
+        let mut rows = rows.into_iter().peekable();
+        let first = rows.peek().map_or(&[][..], Vec::as_slice);
+        let mut columns: Vec<Self> = first.iter().map(Self::of).collect();
+        for row in rows {
+            for (column, value) in columns.iter_mut().zip(row) {
+                column.push(value)?;
+            }
+        }
+        Ok(columns)
     }
 
     /// Takes one more value in, of the kind it was made for.
@@ -50,7 +63,7 @@ impl Column {
         Ok(())
     }
 
-    fn type_name(&self) -> &'static str {
+    pub(in crate::db) fn type_name(&self) -> &'static str {
         match self {
             Self::Int(_) => "BIGINT[]",
             Self::Text(_) => "TEXT[]",
@@ -136,13 +149,8 @@ impl Tx {
 
     async fn write_arrays(&mut self, head: &str, tail: &str, rows: Vec<Vec<Value>>) -> Result<()> {
         let mut rows = rows.into_iter().peekable();
-        while let Some(first) = rows.peek() {
-            let mut columns: Vec<Column> = first.iter().map(Column::of).collect();
-            for row in rows.by_ref().take(ARRAY_MOST) {
-                for (column, value) in columns.iter_mut().zip(row) {
-                    column.push(value)?;
-                }
-            }
+        while rows.peek().is_some() {
+            let columns = Column::all_of(rows.by_ref().take(ARRAY_MOST))?;
             let places = columns.iter().map(|column| format!("?::{}", column.type_name()));
             let places = places.collect::<Vec<_>>().join(", ");
             let sql = format!("{head}SELECT * FROM UNNEST({places}){tail}");
@@ -181,6 +189,22 @@ impl Tx {
             values.extend_from_slice(last);
             let sql = format!("{before} IN ({}) {after}", vec!["?"; size].join(","));
             found += self.execute(&sql, &values).await?;
+        }
+        Ok(found)
+    }
+
+    /// All rows of `before IN (…) after` for different ids, none for none; the list is filled up as that
+    /// of `execute_in`.
+    pub async fn fetch_in(&mut self, before: &str, ids: &[i64], after: &str) -> Result<Vec<Row>> {
+        let most: usize = 1 << self.dialect().max_binds().ilog2();
+        let mut found = Vec::new();
+        for chunk in ids.chunks(most) {
+            let size = chunk.len().next_power_of_two();
+            let filler = chunk.iter().last().copied().unwrap_or_default();
+            let mut values: Vec<Value> = chunk.iter().map(|id| Value::from(*id)).collect();
+            values.resize(size, Value::from(filler));
+            let sql = format!("{before} IN ({}) {after}", vec!["?"; size].join(","));
+            found.extend(self.fetch_all(&sql, &values).await?);
         }
         Ok(found)
     }

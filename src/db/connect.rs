@@ -4,6 +4,7 @@
 use crate::db::hint::Hub;
 use crate::db::keeping::{Keeping, postgres_session, prepare_postgres};
 use crate::db::pool::{End, Plan, Pool};
+use crate::db::together::Alone;
 use crate::db::{Db, Dialect, Error, Pools, Result, Tx};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::ConnectOptions as _;
@@ -68,7 +69,11 @@ impl Db {
             Dialect::Mysql => mysql(url, &shown, settings).await?,
             Dialect::Postgres => postgres(url, &shown, settings).await?,
         };
-        let db = Self { pools, shown: shown.into(), hub: Hub::new() };
+        let alone = match &pools {
+            Pools::Sqlite { .. } | Pools::Mysql(_) => None,
+            Pools::Postgres(pool) => Some(Alone::beside(pool)),
+        };
+        let db = Self { pools, alone, shown: shown.into(), hub: Hub::new() };
         db.learn_to_hint().await;
         Ok(db)
     }

@@ -23,7 +23,7 @@ impl Session {
         into: &mut Results,
     ) -> Result<(), SessionError> {
         let (text, args) = with_args(self.dialect(), sql, values);
-        self.run_into(&text, &args, into).await
+        self.send(&text, &args, into).await
     }
 
     /// Whether a statement on this session, also inside a procedure, said COMMIT or began a

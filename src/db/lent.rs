@@ -125,9 +125,31 @@ impl<DB: Driver> Lent<DB> {
             }
             Err(error) => return Err(error),
         }
+        self.home.committed();
         failpoint_or!("db.commit.after", self.lost_by_a_failpoint());
         self.state = State::Clean;
         Ok(())
+    }
+
+    /// Sends one statement that is a transaction of its own. When the connection is lost, whether it was
+    /// committed stays open, as of `commit`.
+    pub(in crate::db) async fn alone<T>(
+        mut self,
+        ask: impl AsyncFnOnce(&mut DB::Connection) -> sqlx::Result<T>,
+    ) -> Result<T> {
+        failpoint_or!("db.commit.before", self.lost_by_a_failpoint());
+        let (limit, conn) = self.ask()?;
+        let answer = tokio::time::timeout(limit, ask(conn)).await;
+        let answer = match self.answered(answer) {
+            Err(Error::TryAgain(said)) if self.state == State::Gone && self.is_server() => {
+                return Err(Error::Lost(format!("in the middle of a commit: {said}")));
+            }
+            other => other?,
+        };
+        self.home.committed();
+        failpoint_or!("db.commit.after", self.lost_by_a_failpoint());
+        self.state = State::Clean;
+        Ok(answer)
     }
 
     fn is_server(&self) -> bool {

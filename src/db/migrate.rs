@@ -72,6 +72,24 @@ static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../migrations/postgres/0007_event_key.sql"),
         ],
     ),
+    (
+        8,
+        "retention",
+        [
+            include_str!("../../migrations/sqlite/0008_retention.sql"),
+            include_str!("../../migrations/mysql/0008_retention.sql"),
+            include_str!("../../migrations/postgres/0008_retention.sql"),
+        ],
+    ),
+    (
+        9,
+        "indexes",
+        [
+            include_str!("../../migrations/sqlite/0009_indexes.sql"),
+            include_str!("../../migrations/mysql/0009_indexes.sql"),
+            include_str!("../../migrations/postgres/0009_indexes.sql"),
+        ],
+    ),
 ];
 
 /// How the schema stands to this binary.

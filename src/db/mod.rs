@@ -20,10 +20,13 @@ pub mod migrate;
 pub mod notice;
 pub mod opening;
 mod pool;
+pub mod renew;
 pub mod results;
 pub mod routine;
 mod row;
 pub mod session;
+mod session_lock;
+pub mod together;
 mod wire;
 
 pub use connect::Settings;
@@ -33,6 +36,7 @@ pub use keeping::Keeping;
 pub use pool::Counts;
 pub use row::{Row, Value};
 
+use crate::db::together::Alone;
 use hint::Hub;
 use lent::Lent;
 use pool::Pool;
@@ -46,6 +50,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Clone, Debug)]
 pub struct Db {
     pools: Pools,
+    /// On PostgreSQL, for statements that are transactions of their own.
+    alone: Option<Alone>,
     /// Its URL without the password, for messages.
     shown: Arc<str>,
     /// Where hints meet.
@@ -131,6 +137,36 @@ impl Db {
         }
     }
 
+    /// All rows of one query outside of a transaction: one journey where `read` takes three.
+    pub async fn ask(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
+        let mut first = self.loose().await?;
+        match first.fetch_all(sql, values).await {
+            // Nothing was asked of it before.
+            Err(error) if first.is_gone() && error.is_transient() => {
+                drop(first);
+                let mut second = self.loose().await?;
+                let rows = second.fetch_all(sql, values).await?;
+                second.done();
+                Ok(rows)
+            }
+            Err(error) => Err(error),
+            Ok(rows) => {
+                first.done();
+                Ok(rows)
+            }
+        }
+    }
+
+    /// A connection that reads, without a transaction.
+    async fn loose(&self) -> Result<Tx> {
+        let inner = match &self.pools {
+            Pools::Sqlite { reader, .. } => TxInner::Sqlite(reader.acquire().await?),
+            Pools::Mysql(pool) => TxInner::Mysql(pool.acquire().await?),
+            Pools::Postgres(pool) => TxInner::Postgres(pool.acquire().await?),
+        };
+        Ok(self.tx(inner))
+    }
+
     /// What was asked of it so far, and how its connections stand.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
@@ -142,6 +178,9 @@ impl Db {
             Pools::Mysql(pool) => pool.count(&mut counts),
             Pools::Postgres(pool) => pool.count(&mut counts),
         }
+        if let Some(alone) = &self.alone {
+            alone.count(&mut counts);
+        }
         counts
     }
 
@@ -151,6 +190,9 @@ impl Db {
 
     /// Closes all connections, waiting for those in use.
     pub async fn close(&self) {
+        if let Some(alone) = &self.alone {
+            alone.close().await;
+        }
         match &self.pools {
             Pools::Sqlite { writer, reader } => {
                 reader.close().await;
@@ -210,6 +252,23 @@ impl Tx {
                 let row = self.fetch_optional(&sql, values).await?;
                 row.ok_or(Error::Missing("RETURNING"))?.int("id")
             }
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        match &self.inner {
+            TxInner::Sqlite(lent) => lent.is_gone(),
+            TxInner::Mysql(lent) => lent.is_gone(),
+            TxInner::Postgres(lent) => lent.is_gone(),
+        }
+    }
+
+    /// Nothing is open on its connection.
+    fn done(self) {
+        match self.inner {
+            TxInner::Sqlite(lent) => lent.done(),
+            TxInner::Mysql(lent) => lent.done(),
+            TxInner::Postgres(lent) => lent.done(),
         }
     }
 

@@ -85,6 +85,7 @@ pub(in crate::db) struct Home<DB: Driver> {
     /// handed out again: what took the one has most likely taken all of them.
     losses: AtomicU64,
     statements: AtomicU64,
+    commits: AtomicU64,
     errors: AtomicU64,
 }
 
@@ -93,6 +94,8 @@ pub(in crate::db) struct Home<DB: Driver> {
 pub struct Counts {
     /// Statements that were sent, `BEGIN` and `COMMIT` among them.
     pub statements: u64,
+    /// Transactions that were made durable.
+    pub commits: u64,
     /// Statements that failed or had no answer.
     pub errors: u64,
     /// Times that connections were found lost.
@@ -150,8 +153,29 @@ impl<DB: Driver> Pool<DB> {
             idle: Mutex::new(vec![Idle { conn: first, birth, since: birth.at }]),
             losses: AtomicU64::default(),
             statements: AtomicU64::default(),
+            commits: AtomicU64::default(),
             errors: AtomicU64::default(),
         }))
+    }
+
+    /// A pool of its own to the same database with other options, with no connection yet.
+    pub(in crate::db) fn beside(&self, options: Options<DB>, most: u32) -> Self {
+        let Plan { end, prepare, patience, limit, .. } = self.0.plan;
+        let shown = self.0.plan.shown.clone();
+        Self(Arc::new(Home {
+            plan: Plan { end, options, prepare, most, patience, limit, shown },
+            places: Arc::new(Semaphore::new(usize::try_from(most.max(1)).unwrap_or(1))),
+            idle: Mutex::default(),
+            losses: AtomicU64::default(),
+            statements: AtomicU64::default(),
+            commits: AtomicU64::default(),
+            errors: AtomicU64::default(),
+        }))
+    }
+
+    /// Whether a connection waits to be used.
+    pub(in crate::db) fn has_idle(&self) -> bool {
+        !self.0.idle().is_empty()
     }
 
     /// A connection on which nothing is open. May be dropped at any point.
@@ -183,6 +207,7 @@ impl<DB: Driver> Pool<DB> {
     pub(in crate::db) fn count(&self, into: &mut Counts) {
         let home = &self.0;
         into.statements += home.statements.load(Ordering::Relaxed);
+        into.commits += home.commits.load(Ordering::Relaxed);
         into.errors += home.errors.load(Ordering::Relaxed);
         into.losses += home.losses.load(Ordering::Relaxed);
         let places = usize::try_from(home.plan.most.max(1)).unwrap_or(1);
@@ -267,6 +292,11 @@ impl<DB: Driver> Home<DB> {
     /// A statement is sent.
     pub(in crate::db) fn asked(&self) {
         self.statements.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A transaction of it is durable.
+    pub(in crate::db) fn committed(&self) {
+        self.commits.fetch_add(1, Ordering::Relaxed);
     }
 
     /// It failed or had no answer.

@@ -62,7 +62,8 @@ impl fmt::Display for Routine {
     }
 }
 
-/// MySQL shows only routines on which the user has a right.
+/// MySQL shows only routines on which the user has a right. The parameters are asked for by constants as well
+/// as by the join: by the join alone MariaDB reads those of every routine there is (5.6 ms for 1.1).
 const MYSQL: &str = "\
 SELECT r.routine_schema, r.routine_name, r.routine_type = 'FUNCTION', r.routine_type,
        p.parameter_name, p.parameter_mode, p.dtd_identifier, 0
@@ -70,6 +71,7 @@ SELECT r.routine_schema, r.routine_name, r.routine_type = 'FUNCTION', r.routine_
   LEFT JOIN information_schema.parameters p
          ON p.specific_schema = r.routine_schema AND p.specific_name = r.specific_name
         AND p.routine_type = r.routine_type AND p.ordinal_position > 0
+        AND p.specific_schema = COALESCE(?, DATABASE()) AND p.specific_name = ?
  WHERE r.routine_schema = COALESCE(?, DATABASE()) AND r.routine_name = ?
  ORDER BY r.routine_type DESC, p.ordinal_position";
 
@@ -105,7 +107,11 @@ impl Session {
             Dialect::Postgres => POSTGRES,
         };
         let schema = schema.map_or(Arg::Null, |s| Arg::Text(s.to_owned()));
-        let rows = self.rows(sql, &[schema, Arg::Text(name.to_owned())]).await?;
+        let mut args = vec![schema, Arg::Text(name.to_owned())];
+        if self.dialect() == Dialect::Mysql {
+            args.extend(args.clone());
+        }
+        let rows = self.rows(sql, &args).await?;
         let mut found: Vec<(String, Routine)> = Vec::new();
         for row in &rows.rows {
             let text = |at: usize| row.get(at).cloned().flatten();

@@ -1,5 +1,5 @@
-//! One connection to a data source, opened for one body and closed with it; never pooled, because
-//! after a body nobody knows what state it left behind.
+//! One connection to a data source. A second body may use it only once it is as new (`renew`): after a
+//! body nobody knows what state it left behind.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
@@ -26,6 +26,11 @@ pub struct Target {
 }
 
 impl Target {
+    /// What its URL asks for.
+    pub fn dialect(&self) -> Option<Dialect> {
+        Dialect::of_url(&self.url)
+    }
+
     /// Whether both lead to the same server as the same user.
     pub fn is_same(&self, other: &Self) -> bool {
         let password =
@@ -87,10 +92,29 @@ pub enum Arg {
 /// A connection to a data source.
 #[derive(Debug)]
 pub struct Session {
-    wire: Wire,
+    pub(in crate::db) wire: Wire,
     id: Option<SessionId>,
     brake: Brake,
-    facts: Vec<(&'static str, String)>,
+    pub(in crate::db) facts: Vec<(&'static str, String)>,
+    pub(in crate::db) label: String,
+    pub(in crate::db) traces: Traces,
+}
+
+/// What was done on a session that outlives a statement.
+#[derive(Debug, Default)]
+pub(in crate::db) struct Traces {
+    /// What was set when it was opened, as the server took it; PostgreSQL's `RESET ALL` takes it away.
+    pub(in crate::db) settings: Vec<String>,
+    /// SQL of a body that may leave something behind, where nothing can be asked for it (SQLite).
+    pub(in crate::db) is_marked: bool,
+    /// SQL of a body was prepared.
+    pub(in crate::db) has_bound: bool,
+    /// How often MariaDB had counted what outlives a statement when the session was opened.
+    pub(in crate::db) counted: Option<String>,
+    /// SETs of ours since; they are counted as well.
+    pub(in crate::db) own_sets: u32,
+    /// Variables `@procession_p0` and so on that hold the arguments of a CALL.
+    pub(in crate::db) arguments: usize,
 }
 
 /// How long saying good-bye may take.
@@ -108,7 +132,8 @@ impl Session {
     async fn connect(target: &Target) -> Result<Self, NoSession> {
         let brake = Brake::default();
         let wire = Wire::connect(target, &brake).await?;
-        let mut session = Self { wire, id: None, brake, facts: Vec::new() };
+        let (label, traces) = (String::new(), Traces::default());
+        let mut session = Self { wire, id: None, brake, facts: Vec::new(), label, traces };
         session.prepare().await?;
         Ok(session)
     }
@@ -147,10 +172,7 @@ impl Session {
             Dialect::Postgres => {
                 // Not a connect option, because PostgreSQL 13 does not know it and would refuse.
                 // With it an orphaned statement ends some seconds after our death.
-                let check = "SET client_connection_check_interval = '5s'";
-                if let Err(SessionError::Lost(why)) = self.run(check, &[]).await {
-                    return Err(SessionError::Lost(why));
-                }
+                self.set("client_connection_check_interval = '5s'").await?;
                 let who = "SELECT pid, coalesce(inet_server_addr()::text, 'local') || ':' \
                            || coalesce(inet_server_port(), 0) || '@' || extract(epoch FROM backend_start) \
                            FROM pg_catalog.pg_stat_activity WHERE pid = pg_backend_pid()";
@@ -179,7 +201,8 @@ impl Session {
                     "SET SESSION wait_timeout = LEAST(@@SESSION.wait_timeout, {secs}) \
                      /*M!100300 , SESSION idle_transaction_timeout = {secs} */"
                 );
-                self.run(&limit, &[]).await.map(|_| ())
+                self.run(&limit, &[]).await?;
+                self.count_traces().await
             }
             Dialect::Postgres => {
                 let limits = format!(
@@ -187,21 +210,39 @@ impl Session {
                      SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
                 );
                 self.run(&limits, &[]).await?;
-                // By itself, because PostgreSQL 13 does not know it.
-                match self.run(&format!("SET idle_session_timeout = {ms}"), &[]).await {
-                    Ok(_) | Err(SessionError::Database(_)) => Ok(()),
-                    Err(error) => Err(error),
-                }
+                self.traces.settings.push(limits);
+                self.set(&format!("idle_session_timeout = {ms}")).await
             }
         }
     }
 
-    /// Runs one statement to its very end and keeps what `into` has room for. Without arguments it
-    /// goes by the text protocol.
+    /// Sets what an older PostgreSQL does not know: by itself, because it refuses the whole text.
+    async fn set(&mut self, what: &str) -> Result<(), SessionError> {
+        let sql = format!("SET {what}");
+        match self.run(&sql, &[]).await {
+            Ok(_) => self.traces.settings.push(sql),
+            Err(SessionError::Database(_)) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Runs one statement of a body to its very end and keeps what `into` has room for. Without
+    /// arguments it goes by the text protocol.
     ///
     /// A procedure can fail after it has returned a result set, so the first row proves nothing:
     /// an error is seen only because everything is read.
     pub async fn run_into(
+        &mut self,
+        sql: &str,
+        args: &[Arg],
+        into: &mut Results,
+    ) -> Result<(), SessionError> {
+        self.leave_traces(sql, args);
+        self.send(sql, args, into).await
+    }
+
+    pub(in crate::db) async fn send(
         &mut self,
         sql: &str,
         args: &[Arg],
@@ -213,23 +254,17 @@ impl Session {
         self.wire.send(sql, args, into).await
     }
 
-    /// Runs one statement and keeps a little of what it returns.
+    /// Runs one statement of our own and keeps a little of what it returns.
     pub async fn run(&mut self, sql: &str, args: &[Arg]) -> Result<Results, SessionError> {
         let mut results = Results::keeping(1_000, 1);
-        self.run_into(sql, args, &mut results).await?;
+        self.send(sql, args, &mut results).await?;
+        self.traces.own_sets += u32::from(sql.starts_with("SET "));
         Ok(results)
     }
 
     /// Runs one statement and gives its first result set.
     pub(crate) async fn rows(&mut self, sql: &str, args: &[Arg]) -> Result<Rows, SessionError> {
         Ok(self.run(sql, args).await?.sets.into_iter().next().unwrap_or_default())
-    }
-
-    /// What a body may ask its session for, by names that follow `procession`: variables
-    /// `@procession_NAME` on MySQL, settings `procession.NAME` on PostgreSQL; SQLite has none. They
-    /// are set by the statement that takes the lock, so that they cost no journey of their own.
-    pub fn introduce(&mut self, facts: Vec<(&'static str, String)>) {
-        self.facts = facts;
     }
 
     /// Opens a transaction. On SQLite one that may write, at once: a deferred one that has read
@@ -290,44 +325,6 @@ impl Session {
         let text =
             |row: &[Option<String>], at: usize| row.get(at).cloned().flatten().unwrap_or_default();
         Ok(list.rows.iter().map(|row| (text(row, 0), text(row, 1), text(row, 2))).collect())
-    }
-
-    /// Tries to take a lock that the server holds for this session until it ends. SQLite needs
-    /// none: its bodies die with our process.
-    pub async fn try_lock(&mut self, name: &str) -> Result<bool, SessionError> {
-        let (mut sql, yes) = match self.dialect() {
-            Dialect::Sqlite => return Ok(true),
-            Dialect::Mysql => ("SELECT GET_LOCK(?, 0)".to_owned(), "1"),
-            Dialect::Postgres => {
-                let lock = "SELECT pg_catalog.pg_try_advisory_lock(hashtextextended($1::text, 0))";
-                (lock.to_owned(), "true")
-            }
-        };
-        let mut args = vec![Arg::Text(name.to_owned())];
-        for (fact, value) in &self.facts {
-            args.push(Arg::Text(value.clone()));
-            sql.push_str(&match self.dialect() {
-                Dialect::Sqlite | Dialect::Mysql => format!(", @procession_{fact} := ?"),
-                Dialect::Postgres => format!(
-                    ", pg_catalog.set_config('procession.{fact}', ${}::text, false)",
-                    args.len()
-                ),
-            });
-        }
-        let answer = self.rows(&sql, &args).await?;
-        Ok(answer.first(0) == Some(yes))
-    }
-
-    /// Gives the lock back before the session ends.
-    pub async fn unlock(&mut self, name: &str) -> Result<(), SessionError> {
-        let sql = match self.dialect() {
-            Dialect::Sqlite => return Ok(()),
-            Dialect::Mysql => "SELECT RELEASE_LOCK(?)",
-            Dialect::Postgres => {
-                "SELECT pg_catalog.pg_advisory_unlock(hashtextextended($1::text, 0))"
-            }
-        };
-        self.run(sql, &[Arg::Text(name.to_owned())]).await.map(|_| ())
     }
 
     /// Whether the body left a transaction open, which closing the session would undo in silence;

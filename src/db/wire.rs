@@ -6,6 +6,7 @@ use crate::db::fault::SessionError;
 use crate::db::opening::{Hope, NoSession};
 use crate::db::results::Results;
 use crate::db::session::{Arg, Brake, Target};
+use crate::db::session_lock::shown_as;
 use bigdecimal::{BigDecimal, ToPrimitive};
 use futures_util::TryStreamExt;
 use secrecy::ExposeSecret;
@@ -61,6 +62,15 @@ impl Wire {
             Self::Sqlite(conn) => conn.close().await,
             Self::Mysql(conn) => conn.close().await,
             Self::Postgres(conn) => conn.close().await,
+        }
+    }
+
+    /// Forgets prepared statements.
+    pub(crate) async fn forget_statements(&mut self) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite(conn) => conn.clear_cached_statements().await,
+            Self::Mysql(conn) => conn.clear_cached_statements().await,
+            Self::Postgres(conn) => conn.clear_cached_statements().await,
         }
     }
 
@@ -205,10 +215,11 @@ async fn connect_mysql(target: &Target) -> Result<MySqlConnection, NoSession> {
 }
 
 async fn connect_postgres(target: &Target) -> Result<PgConnection, NoSession> {
-    let label: String = format!("procession:{}", target.label).chars().take(60).collect();
+    let label = shown_as(&target.label);
     let mut options = PgConnectOptions::from_str(&target.url)?
         .application_name(&label)
-        .statement_cache_capacity(1)
+        // Those of ours that each body needs; with room for one, each cost a journey to forget the last.
+        .statement_cache_capacity(16)
         .disable_statement_logging();
     if let Some(password) = &target.password {
         options = options.password(password.expose_secret());

@@ -60,7 +60,7 @@ impl Aliases {
             return;
         }
         for dependency in dependencies {
-            dependency.job = self.code(&dependency.job).to_owned();
+            dependency.job = self.code(&dependency.job).into();
             dependency.depends_on.value = self.code(&dependency.depends_on.value).to_owned();
         }
         for word in outside.iter_mut().filter_map(|(_, parent)| parent.job.as_mut()) {

@@ -131,14 +131,14 @@ fn set_body(
 fn set_kinds(def: &mut JobDef, raw: &RawJob, kind: &JobKind) {
     let value = |part| understands(kind, part);
     if value(BodyPart::Http) {
-        def.http = raw.http.as_ref().map(|h| h.value.clone());
+        def.http = raw.http.as_ref().map(|h| Box::new(h.value.clone()));
     }
     if value(BodyPart::Sensor) {
         let asked = raw.sensor.as_ref().map(|s| s.value.clone());
         def.sensor = asked.or(Some(Sensor { poll_sec: Sensor::POLL_SEC }));
     }
     if value(BodyPart::SubBatch) {
-        def.sub_batch = raw.sub_batch.as_ref().map(|s| s.value.clone());
+        def.sub_batch = raw.sub_batch.as_ref().map(|s| Box::new(s.value.clone()));
     }
 }
 

@@ -18,6 +18,7 @@ use crate::domain::calendar::Calendars;
 use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::job::{Definition, Group, JobKind, Shared};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// The group of a file that defines none.
 const DEFAULT_GROUP: &str = "default";
@@ -47,8 +48,7 @@ pub(crate) fn build(
     }
     let codes: Vec<GroupCode> = groups.iter().map(|g| g.code.clone()).collect();
     let written: HashSet<String> = raw.jobs.iter().map(|j| j.code.value.clone()).collect();
-    let mut waits = waits(&raw.jobs, raw.dependencies);
-    let mut outside: Vec<Outside> = raw.jobs.iter_mut().flat_map(external::take).collect();
+    let (mut waits, mut outside) = waits(&mut raw.jobs, raw.dependencies);
     let aliases = Aliases::collect(&raw.jobs, report);
     aliases.resolve(&mut raw.jobs, &mut waits, &mut outside);
     let around = |defaults| Around {
@@ -107,21 +107,24 @@ fn each_once(raw: &mut Raw, report: &mut Report) {
     drop_doubles("schedule", &mut raw.schedules, |s| &s.code, report);
 }
 
-/// All dependencies: those of each job in its order, then those of the list of their own.
-fn waits(jobs: &[RawJob], others: Vec<RawDependency>) -> Vec<RawDependency> {
-    let of_job = |job: &RawJob| -> Vec<RawDependency> {
-        let each = (1..).zip(&job.depends_on).filter(|(_, parent)| !is_external(parent));
-        each.filter_map(|(order, parent)| {
-            Some(RawDependency {
-                job: job.code.value.clone(),
-                depends_on: parent.job.clone()?,
-                order,
-                when: parent.when.clone(),
-            })
-        })
-        .collect()
-    };
-    jobs.iter().flat_map(of_job).chain(others).collect()
+/// All dependencies: those of each job in its order, then those of the list of their own. And those on
+/// other batches. They are taken out of the jobs: a million of them are not held twice.
+fn waits(jobs: &mut [RawJob], others: Vec<RawDependency>) -> (Vec<RawDependency>, Vec<Outside>) {
+    let (mut own, mut outside) = (Vec::new(), Vec::new());
+    for job in jobs {
+        let code: Arc<str> = Arc::from(job.code.value.as_str());
+        for (order, parent) in (1..).zip(std::mem::take(&mut job.depends_on)) {
+            if is_external(&parent) {
+                outside.push((job.code.value.clone(), parent));
+                continue;
+            }
+            let Some(depends_on) = parent.job else { continue };
+            let when = parent.more.and_then(|more| more.when).map(Box::new);
+            own.push(RawDependency { job: Arc::clone(&code), depends_on, order, when });
+        }
+    }
+    own.extend(others);
+    (own, outside)
 }
 
 /// Keeps the first of each code. A map by code cannot hold two; a list can.

@@ -26,13 +26,17 @@ pub(crate) fn dependencies(
     codes: &HashSet<String>,
     report: &mut Report,
 ) -> Vec<JobDependency> {
-    let by_code: HashMap<&str, &Made> = jobs.iter().map(|j| (j.def.code.as_str(), j)).collect();
-    let mut found: Vec<Placed> = Vec::new();
-    let mut seen = HashSet::new();
+    let by_code: HashMap<&str, (u32, &Made)> =
+        (0..).zip(jobs).map(|(i, j)| (j.def.code.as_str(), (i, j))).collect();
+    let mut found: Vec<Placed> = Vec::with_capacity(raw.len());
+    let mut seen = HashSet::with_capacity(raw.len());
     let mut unknown = 0;
     for one in raw {
-        let (job, parent) = (one.job.as_str(), one.depends_on.value.as_str());
-        if let Some(missing) = [job, parent].into_iter().find(|c| !codes.contains(*c)) {
+        let (job, parent) = (&*one.job, one.depends_on.value.as_str());
+        let (is_job, is_parent) = (by_code.get(job), by_code.get(parent));
+        let are_there = is_job.is_some() && is_parent.is_some();
+        let mut both = [job, parent].into_iter().filter(|_| !are_there);
+        if let Some(missing) = both.find(|c| !codes.contains(*c)) {
             unknown += 1;
             let known =
                 codes.iter().map(String::as_str).take(if unknown > HINTS { 0 } else { usize::MAX });
@@ -49,23 +53,26 @@ pub(crate) fn dependencies(
             );
             continue;
         }
-        let (Some(job), Some(parent)) = (by_code.get(job), by_code.get(parent)) else {
+        let (Some(job), Some(parent)) = (is_job, is_parent) else {
             continue;
         };
         if let Err((what, cure)) = fits(job, parent, &mut seen) {
             report.fault(&one.depends_on.at, what, cure);
             continue;
         }
+        let ((_, job), (_, parent)) = (job, parent);
         warn_of_inactive(job, parent, &one.depends_on.at, report);
         found.push(one.depends_on.with(JobDependency {
             job_code: job.def.code.clone(),
             depends_on: parent.def.code.clone(),
             dependency_order: one.order,
-            when: when(job, one.when.as_ref(), report),
+            when: when(job, one.when.as_deref(), report),
         }));
     }
     circles(jobs, &found, report);
-    found.into_iter().map(|d| d.value).collect()
+    let mut found: Vec<JobDependency> = found.into_iter().map(|d| d.value).collect();
+    found.shrink_to_fit();
+    found
 }
 
 /// The condition of an edge; one that cannot be read, or that the job's rule would ignore, is in the
@@ -98,16 +105,16 @@ pub(crate) fn when(job: &Made, text: Option<&At<String>>, report: &mut Report) -
     })
 }
 
-fn fits<'a>(
-    job: &'a Made,
-    parent: &'a Made,
-    seen: &mut HashSet<(&'a JobCode, &'a JobCode)>,
+fn fits(
+    (at, job): &(u32, &Made),
+    (above, parent): &(u32, &Made),
+    seen: &mut HashSet<(u32, u32)>,
 ) -> Result<(), (String, String)> {
     let (code, other) = (&job.def.code, &parent.def.code);
     if code == other {
         return Err((format!("job {code} depends on itself"), "remove that dependency".to_owned()));
     }
-    if !seen.insert((code, other)) {
+    if !seen.insert((*at, *above)) {
         let what = format!("job {code} lists its dependency on {other} twice");
         return Err((what, "list it once".to_owned()));
     }
@@ -137,9 +144,9 @@ fn warn_of_inactive(job: &Made, parent: &Made, at: &Place, report: &mut Report) 
 /// Reports each circle once, on the line of one of its dependencies.
 fn circles(jobs: &[Made], found: &[Placed], report: &mut Report) {
     let codes: Vec<JobCode> = jobs.iter().map(|j| j.def.code.clone()).collect();
-    let mut edges: Vec<JobDependency> = found.iter().map(|d| d.value.clone()).collect();
+    let mut edges: Vec<&JobDependency> = found.iter().map(|d| &d.value).collect();
     for _ in 0..CIRCLES {
-        let Err(DagError::Cycle(ring)) = Dag::build(&codes, &edges) else {
+        let Err(DagError::Cycle(ring)) = Dag::build(&codes, edges.iter().copied()) else {
             return;
         };
         let next = ring.iter().cycle().skip(1);

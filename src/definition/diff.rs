@@ -1,9 +1,10 @@
 //! What would change if one definition took the place of another.
 
 use crate::domain::external::ExternalDependency;
-use crate::domain::job::Definition;
+use crate::domain::job::{Definition, JobDependency};
 use serde::Serialize;
 use serde_json::Value;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -92,21 +93,27 @@ pub struct Change {
 /// The order in which things are written does not count.
 pub fn diff(old: &Definition, new: &Definition) -> Vec<Change> {
     let mut found = Vec::new();
-    compare(Thing::Source, &old.sources, &new.sources, |s| s.name.to_string(), &mut found);
-    compare(Thing::Group, &old.groups, &new.groups, |g| g.code.to_string(), &mut found);
-    compare(Thing::Job, &old.jobs, &new.jobs, |j| j.code.to_string(), &mut found);
-    let edge =
-        |d: &crate::domain::job::JobDependency| format!("{} <- {}", d.job_code, d.depends_on);
-    compare(Thing::Dependency, &old.dependencies, &new.dependencies, edge, &mut found);
-    compare(Thing::External, &old.externals, &new.externals, external, &mut found);
+    let name = |word: &&str| (*word).to_owned();
+    compare(Thing::Source, &old.sources, &new.sources, |s| s.name.as_str(), name, &mut found);
+    compare(Thing::Group, &old.groups, &new.groups, |g| g.code.as_str(), name, &mut found);
+    compare(Thing::Job, &old.jobs, &new.jobs, |j| j.code.as_str(), name, &mut found);
+    let (before, after) = (&old.dependencies, &new.dependencies);
+    let words = |(job, parent): &(&str, &str)| format!("{job} <- {parent}");
+    compare(Thing::Dependency, before, after, edge, words, &mut found);
+    compare(Thing::External, &old.externals, &new.externals, external, String::clone, &mut found);
     let (a, b) = (&old.shared, &new.shared);
-    compare(Thing::Owner, &a.owners, &b.owners, |o| o.code.clone(), &mut found);
-    compare(Thing::Pool, &a.pools, &b.pools, |p| p.name.clone(), &mut found);
-    compare(Thing::Host, &a.hosts, &b.hosts, |h| h.name.clone(), &mut found);
-    compare(Thing::Secret, &a.secrets, &b.secrets, |s| s.name.clone(), &mut found);
-    compare(Thing::Schedule, &old.schedules, &new.schedules, |s| s.code.to_string(), &mut found);
-    compare(Thing::Param, &a.params, &b.params, |p| p.name.clone(), &mut found);
+    compare(Thing::Owner, &a.owners, &b.owners, |o| o.code.as_str(), name, &mut found);
+    compare(Thing::Pool, &a.pools, &b.pools, |p| p.name.as_str(), name, &mut found);
+    compare(Thing::Host, &a.hosts, &b.hosts, |h| h.name.as_str(), name, &mut found);
+    compare(Thing::Secret, &a.secrets, &b.secrets, |s| s.name.as_str(), name, &mut found);
+    let (before, after) = (&old.schedules, &new.schedules);
+    compare(Thing::Schedule, before, after, |s| s.code.as_str(), name, &mut found);
+    compare(Thing::Param, &a.params, &b.params, |p| p.name.as_str(), name, &mut found);
     found
+}
+
+fn edge(d: &JobDependency) -> (&str, &str) {
+    (d.job_code.as_str(), d.depends_on.as_str())
 }
 
 fn external(e: &ExternalDependency) -> String {
@@ -116,27 +123,49 @@ fn external(e: &ExternalDependency) -> String {
     format!("{} <- {what} of group {} in batch {batch}", e.job_code, e.group)
 }
 
-fn compare<T: Serialize + PartialEq>(
+/// By keys that borrow, because a file may have a million dependencies and mostly nothing differs.
+fn compare<'a, T: Serialize + PartialEq, K: Ord + 'a>(
     thing: Thing,
-    old: &[T],
-    new: &[T],
-    code: impl Fn(&T) -> String,
+    old: &'a [T],
+    new: &'a [T],
+    key: impl Fn(&'a T) -> K,
+    words: impl Fn(&K) -> String,
     found: &mut Vec<Change>,
 ) {
-    let by_code = |all: &[T]| -> BTreeMap<String, usize> {
-        all.iter().enumerate().map(|(i, item)| (code(item), i)).collect()
-    };
-    let (before, after) = (by_code(old), by_code(new));
-    let codes: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    for code in codes {
-        let how = match (before.get(code), after.get(code)) {
-            (Some(a), Some(b)) if old[*a] == new[*b] => continue,
-            (Some(a), Some(b)) => How::Changed(fields(&old[*a], &new[*b])),
-            (None, _) => How::Added,
-            (Some(_), None) => How::Removed,
-        };
-        found.push(Change { thing, code: code.clone(), how });
+    if old == new {
+        return;
     }
+    let (before, after) = (by_key(old, &key), by_key(new, &key));
+    let (mut before, mut after) = (before.iter().peekable(), after.iter().peekable());
+    loop {
+        let order = match (before.peek(), after.peek()) {
+            (Some((a, _)), Some((b, _))) => a.cmp(b),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return,
+        };
+        let was = before.next_if(|_| order.is_le());
+        let is = after.next_if(|_| order.is_ge());
+        let (key, how) = match (was, is) {
+            (Some((_, a)), Some((_, b))) if a == b => continue,
+            (Some((key, a)), Some((_, b))) => (key, How::Changed(fields(a, b))),
+            (Some((key, _)), None) => (key, How::Removed),
+            (None, Some((key, _))) => (key, How::Added),
+            (None, None) => return,
+        };
+        found.push(Change { thing, code: words(key), how });
+    }
+}
+
+/// In the order of their keys; of two with the same key the last.
+fn by_key<'a, T, K: Ord>(all: &'a [T], key: impl Fn(&'a T) -> K) -> Vec<(K, &'a T)> {
+    let mut sorted: Vec<(K, &T)> = all.iter().map(|item| (key(item), item)).collect();
+    // Stable, and nearly nothing to do where they stand in order already.
+    sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
+    sorted.reverse();
+    sorted.dedup_by(|(a, _), (b, _)| a == b);
+    sorted.reverse();
+    sorted
 }
 
 /// The fields in which two values differ. They are taken from the form that is stored, so that a

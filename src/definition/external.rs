@@ -4,7 +4,7 @@ use crate::definition::check::when;
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::job::Made;
 use crate::definition::near::did_you_mean;
-use crate::definition::raw::{RawJob, RawParent};
+use crate::definition::raw::RawParent;
 use crate::domain::batch_no::{BatchExpr, Period};
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::external::ExternalDependency;
@@ -18,15 +18,7 @@ pub(crate) type Outside = (String, RawParent);
 
 /// Whether an entry of `depends_on` speaks of another batch or group.
 pub(crate) fn is_external(parent: &RawParent) -> bool {
-    parent.group.is_some() || parent.batch.is_some()
-}
-
-/// Takes the entries of a job that speak of other batches.
-pub(crate) fn take(job: &mut RawJob) -> Vec<Outside> {
-    let (outside, own): (Vec<_>, Vec<_>) =
-        std::mem::take(&mut job.depends_on).into_iter().partition(is_external);
-    job.depends_on = own;
-    outside.into_iter().map(|parent| (job.code.value.clone(), parent)).collect()
+    parent.group().is_some() || parent.batch().is_some()
 }
 
 /// Dependencies on other batches, each sound as far as this definition can know.
@@ -62,7 +54,7 @@ fn external(
 ) -> Option<ExternalDependency> {
     let code = &job.def.code;
     let whose = format!("job {code}");
-    let (group, is_ours) = match &parent.group {
+    let (group, is_ours) = match parent.group() {
         None => (job.def.group.clone(), true),
         Some(word) => {
             let group = GroupCode::parse(&word.value)
@@ -72,13 +64,13 @@ fn external(
             (group, is_ours)
         }
     };
-    let batch = match &parent.batch {
+    let batch = match parent.batch() {
         None => BatchExpr::Same,
         Some(text) => BatchExpr::parse(&text.value)
             .map_err(|error| report.fault(&text.at, format!("{whose}: batch: {error}"), ""))
             .ok()?,
     };
-    if let (BatchExpr::Literal(no), Some(text)) = (&batch, &parent.batch)
+    if let (BatchExpr::Literal(no), Some(text)) = (&batch, parent.batch())
         && Period::of(no).is_none()
     {
         let what = format!("{whose}: batch: {no} is taken as the batch number itself");
@@ -93,19 +85,20 @@ fn external(
         None => None,
         Some(word) => Some(target(&whose, word, &group, is_ours, by_code, report)?),
     };
-    let when = when(job, parent.when.as_ref(), report);
-    if let (None, When::Output(_), Some(text)) = (&depends_on, &when, &parent.when) {
+    let when = when(job, parent.when(), report);
+    if let (None, When::Output(_), Some(text)) = (&depends_on, &when, parent.when()) {
         let what = format!("{whose}: a whole batch has no outputs to compare");
         report.fault(&text.at, what, "name a job of it, or write success, failure or done");
     }
+    let more = parent.more.as_ref();
     Some(ExternalDependency {
         job_code: code.clone(),
         group,
         depends_on,
         batch,
         when,
-        missing: parent.missing.as_ref().map(|m| m.value).unwrap_or_default(),
-        wait_sec: parent.wait_sec.as_ref().map(|w| w.value),
+        missing: more.and_then(|m| m.missing.as_ref()).map(|m| m.value).unwrap_or_default(),
+        wait_sec: more.and_then(|m| m.wait_sec.as_ref()).map(|w| w.value),
     })
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Opti
         classes::set(&mut def, &whose, &raw, kind, around, report);
     }
     let condition = raw.condition.as_ref().and_then(|text| condition(&whose, text, report));
-    def.condition = condition.as_ref().map(|c| c.value.clone());
+    def.condition = condition.as_ref().map(|c| Box::new(c.value.clone()));
     let calls = kind.is_none_or(|k| understands(k, BodyPart::ProcName));
     let mut asks = Asks::default();
     if let Some(params) = &raw.params {

@@ -176,7 +176,7 @@ fn check_list(
     report: &mut Report,
 ) {
     let Some(At { at, value: for_each }) = &raw.for_each else { return };
-    def.for_each = Some(for_each.clone());
+    def.for_each = Some(Box::new(for_each.clone()));
     match &for_each.items {
         Items::List(items) => {
             let mut parts = Parts {

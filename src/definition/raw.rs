@@ -196,6 +196,13 @@ pub(crate) struct RawParent {
     pub(crate) at: Place,
     /// None: the batch of `group` as a whole.
     pub(crate) job: Option<At<String>>,
+    /// Apart, because of a million entries most say nothing more.
+    pub(crate) more: Option<Box<RawMore>>,
+}
+
+/// What an entry of `depends_on` says beside the job.
+#[derive(Debug)]
+pub(crate) struct RawMore {
     pub(crate) when: Option<At<String>>,
     pub(crate) group: Option<At<String>>,
     pub(crate) batch: Option<At<String>>,
@@ -206,25 +213,29 @@ pub(crate) struct RawParent {
 impl RawParent {
     /// A job of the same group and batch.
     pub(crate) fn plain(job: At<String>) -> Self {
-        Self {
-            at: job.at.clone(),
-            job: Some(job),
-            when: None,
-            group: None,
-            batch: None,
-            missing: None,
-            wait_sec: None,
-        }
+        Self { at: job.at.clone(), job: Some(job), more: None }
+    }
+
+    pub(crate) fn when(&self) -> Option<&At<String>> {
+        self.more.as_ref()?.when.as_ref()
+    }
+
+    pub(crate) fn group(&self) -> Option<&At<String>> {
+        self.more.as_ref()?.group.as_ref()
+    }
+
+    pub(crate) fn batch(&self) -> Option<&At<String>> {
+        self.more.as_ref()?.batch.as_ref()
     }
 }
 
 /// `job` waits for `depends_on`.
 #[derive(Debug)]
 pub(crate) struct RawDependency {
-    pub(crate) job: String,
+    pub(crate) job: Arc<str>,
     pub(crate) depends_on: At<String>,
     pub(crate) order: i32,
-    pub(crate) when: Option<At<String>>,
+    pub(crate) when: Option<Box<At<String>>>,
 }
 
 /// A success rule.

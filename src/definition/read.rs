@@ -295,12 +295,12 @@ fn dependencies(node: Node, found: &mut Vec<RawDependency>, report: &mut Report)
     };
     for (order, item) in (1..).zip(items) {
         let mut fields = Fields::open("a dependency", item, DEPENDENCY, report);
-        let when = fields.word("when");
+        let when = fields.word("when").map(Box::new);
         let given = fields.number("dependency_order", 0..=i32::MAX);
         let (job, depends_on) = (fields.word("job_code"), fields.word("depends_on"));
         if let (Some(job), Some(depends_on)) = (job, depends_on) {
             let order = given.map_or(order, |g| g.value);
-            found.push(RawDependency { job: job.value, depends_on, order, when });
+            found.push(RawDependency { job: job.value.into(), depends_on, order, when });
         } else {
             let at = fields.at.clone();
             let what = "a dependency without job_code or depends_on";

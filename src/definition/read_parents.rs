@@ -1,10 +1,10 @@
 //! Reads `depends_on`: codes, or maps that say more.
 
-use crate::definition::fault::Report;
+use crate::definition::fault::{At, Report};
 use crate::definition::fields::{Fields, single};
 use crate::definition::keys::{PARENT, WAIT_MAX};
 use crate::definition::node::{Node, Value};
-use crate::definition::raw::RawParent;
+use crate::definition::raw::{RawMore, RawParent};
 use crate::domain::external::Missing;
 
 /// What a job waits for, entry by entry.
@@ -21,30 +21,34 @@ pub(crate) fn parents(fields: &mut Fields<'_>) -> Vec<RawParent> {
 }
 
 fn parent(whose: &str, item: Node, report: &mut Report) -> Option<RawParent> {
+    let item = match item {
+        // Before the words of a fault are put together: there may be a million of these.
+        Node { at, value: Value::Text(value) } => return Some(RawParent::plain(At { at, value })),
+        other => other,
+    };
     if !matches!(item.value, Value::Map(_)) {
         return single(&format!("{whose}: depends_on"), item, report).map(RawParent::plain);
     }
     let mut fields = Fields::open(format!("{whose}: depends_on"), item, PARENT, report);
     let missing = [("wait", Missing::Wait), ("fail", Missing::Fail), ("pass", Missing::Pass)];
-    let found = RawParent {
-        at: fields.at.clone(),
-        job: fields.word("job"),
+    let job = fields.word("job");
+    let more = RawMore {
         when: fields.word("when"),
         group: fields.word("group"),
         batch: fields.word("batch"),
         missing: fields.choice("missing", &missing),
         wait_sec: fields.number("wait_sec", 1..=WAIT_MAX),
     };
-    let (at, elsewhere) = (found.at.clone(), found.group.is_some() || found.batch.is_some());
-    if found.job.is_none() && !elsewhere {
+    let (at, elsewhere) = (fields.at.clone(), more.group.is_some() || more.batch.is_some());
+    if job.is_none() && !elsewhere {
         let what = format!("{whose}: a dependency without job");
         fields.report.fault(&at, what, "add job: CODE, or group: and batch: for a whole batch");
         return None;
     }
-    let alone = found.missing.as_ref().map(|m| &m.at).or(found.wait_sec.as_ref().map(|w| &w.at));
-    if let Some(at) = alone.filter(|_| !elsewhere) {
+    let alone = more.missing.as_ref().map(|m| &m.at).or(more.wait_sec.as_ref().map(|w| &w.at));
+    if let Some(alone) = alone.filter(|_| !elsewhere) {
         let what = format!("{whose}: missing and wait_sec are for other batches");
-        fields.report.fault(at, what, "add batch: (and group:), or remove them");
+        fields.report.fault(alone, what, "add batch: (and group:), or remove them");
     }
-    Some(found)
+    Some(RawParent { at, job, more: Some(Box::new(more)) })
 }

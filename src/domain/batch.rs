@@ -15,7 +15,7 @@ use crate::domain::check::Check;
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::external::ExternalDependency;
 use crate::domain::fan_out::{self, Parts};
-use crate::domain::id::{BatchId, BatchNo, CalendarCode, JobCode, NodeId};
+use crate::domain::id::{BatchId, BatchNo, CalendarCode, JobCode, JobType, NodeId};
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
 use crate::domain::order_params::{self, Declared, Findings};
 use crate::domain::params::{AskedCalendar, BatchValues, Layers, Start, calendars_asked};
@@ -35,6 +35,7 @@ pub struct Snapshot {
     /// Its active jobs.
     pub jobs: Vec<JobDef>,
     /// The dependencies between them.
+    #[serde(with = "crate::domain::dependency::stored")]
     pub dependencies: Vec<JobDependency>,
     /// The sources they use; without passwords.
     pub sources: Vec<Source>,
@@ -58,6 +59,22 @@ impl Snapshot {
     pub fn dag(&self) -> Result<Dag, DagError> {
         let codes: Vec<JobCode> = self.jobs.iter().map(|j| j.code.clone()).collect();
         Dag::build(&codes, &self.dependencies)
+    }
+
+    /// The same, with each name kept once however many jobs have it. For one that was read.
+    #[must_use]
+    pub fn shared(mut self) -> Self {
+        let mut types: HashSet<JobType> = HashSet::new();
+        for job in &mut self.jobs {
+            if job.group == self.group.code {
+                job.group = self.group.code.clone();
+            }
+            match types.get(&job.job_type) {
+                Some(known) => job.job_type = known.clone(),
+                None => drop(types.insert(job.job_type.clone())),
+            }
+        }
+        self
     }
 
     /// The jobs that `job` depends on directly.
@@ -163,6 +180,8 @@ pub struct Batch {
     pub revision: i64,
     /// Nothing of it is started.
     pub is_paused: bool,
+    /// Since when its rows are being removed: some may be gone.
+    pub removing: Option<Millis>,
 }
 
 impl Batch {

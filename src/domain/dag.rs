@@ -68,7 +68,11 @@ pub struct Dag {
 impl Dag {
     /// Builds the graph of `jobs` and `dependencies`, or names the first thing wrong with it.
     /// Costs time in the order of jobs plus dependencies.
-    pub fn build(jobs: &[JobCode], dependencies: &[JobDependency]) -> Result<Self, DagError> {
+    pub fn build<'d>(
+        jobs: &[JobCode],
+        dependencies: impl IntoIterator<Item = &'d JobDependency, IntoIter: ExactSizeIterator>,
+    ) -> Result<Self, DagError> {
+        let dependencies = dependencies.into_iter();
         let mut graph = DiGraph::with_capacity(jobs.len(), dependencies.len());
         let mut places: HashMap<&JobCode, NodeIndex> = HashMap::with_capacity(jobs.len());
         for code in jobs {

@@ -278,7 +278,7 @@ mod tests {
         /// FIRST -> LOAD -> LAST, the first edge with a condition.
         fn new(items: Items, max_parallel: Option<u32>) -> Self {
             let mut load = job("LOAD");
-            load.for_each = Some(ForEach { items, max_parallel });
+            load.for_each = Some(Box::new(ForEach { items, max_parallel }));
             load.trigger_rule = TriggerRule::OneSuccess;
             load.retry_count = 2;
             let mut first = JobDependency::plain(code("LOAD"), code("FIRST"), 1);

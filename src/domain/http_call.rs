@@ -7,6 +7,7 @@ use crate::domain::reference::{self, Piece, Reference};
 use bigdecimal::BigDecimal;
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret as _, SecretString};
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use url::Url;
 
@@ -177,8 +178,8 @@ pub fn header_names(text: &str) -> Result<Vec<String>, String> {
 }
 
 /// The secrets that the headers of a call ask for.
-pub fn secrets(call: Option<&HttpCall>, host: Option<&HttpHost>) -> BTreeSet<String> {
-    let of_call = call.into_iter().flat_map(|call| call.headers.values());
+pub fn secrets(call: Option<&impl Borrow<HttpCall>>, host: Option<&HttpHost>) -> BTreeSet<String> {
+    let of_call = call.into_iter().flat_map(|call| call.borrow().headers.values());
     let texts = of_call.chain(host.into_iter().flat_map(|host| host.headers.values()));
     let pieces = texts.flat_map(|text| reference::pieces(text).unwrap_or_default());
     let secret = |piece| match piece {

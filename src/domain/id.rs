@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
 /// Why a word cannot be the name it was meant to be; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,9 +16,10 @@ pub struct BadName {
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident, $kind:literal, $max:literal, $ok:expr, $rule:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
-        pub struct $type(String);
+        // Shared when cloned: each of a million dependencies names two jobs.
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+        #[serde(try_from = "String")]
+        pub struct $type(Arc<str>);
 
         impl $type {
             /// Checks `word` against the rule of this kind of name.
@@ -26,7 +28,7 @@ macro_rules! name {
                 let first = word.chars().next().is_some_and(char::is_alphanumeric)
                     || word.starts_with('_');
                 if fits && first {
-                    return Ok(Self(word.to_owned()));
+                    return Ok(Self(Arc::from(word)));
                 }
                 Err(BadName { kind: $kind, got: word.chars().take(60).collect(), rule: $rule })
             }
@@ -46,7 +48,13 @@ macro_rules! name {
 
         impl From<$type> for String {
             fn from(name: $type) -> String {
-                name.0
+                name.0.as_ref().to_owned()
+            }
+        }
+
+        impl Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_str(&self.0)
             }
         }
 

@@ -10,11 +10,12 @@ use crate::domain::id::{CalendarCode, GroupCode, JobCode, JobType, SourceName};
 use crate::domain::pool::{LockUse, Pool, PoolUse};
 use crate::domain::retry::RetryPolicy;
 use crate::domain::trigger::TriggerDef;
-use crate::domain::trigger_rule::{TriggerRule, When};
+use crate::domain::trigger_rule::TriggerRule;
 use crate::domain::tx_class::{OnUnknown, TxClass};
 use chrono::NaiveTime;
 use serde::{Deserialize, Serialize};
 
+pub use crate::domain::dependency::JobDependency;
 pub use crate::domain::job_kind::{AfterCrash, BodyPart, JobKind, Takes};
 pub use crate::domain::param::{Need, Param, ParamDecl, ParamMode, ParamType, Secrecy};
 pub use crate::domain::sql_text::SqlText;
@@ -110,7 +111,7 @@ pub struct JobDef {
     /// Beyond its parents: it runs only if this holds of outputs of jobs above it (`CODE.NAME`),
     /// else its branch is not taken.
     #[serde(rename = "if", default, skip_serializing_if = "Option::is_none")]
-    pub condition: Option<Expr>,
+    pub condition: Option<Box<Expr>>,
     /// How its retries wait, and for which errors there are any.
     #[serde(default, skip_serializing_if = "RetryPolicy::is_plain")]
     pub retry: RetryPolicy,
@@ -134,16 +135,16 @@ pub struct JobDef {
     pub checks: Vec<Check>,
     /// The call of an HTTP job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub http: Option<HttpCall>,
+    pub http: Option<Box<HttpCall>>,
     /// How a SENSOR job asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sensor: Option<Sensor>,
     /// The batch that a BATCH job opens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sub_batch: Option<SubBatch>,
+    pub sub_batch: Option<Box<SubBatch>>,
     /// The list for each of whose items it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub for_each: Option<ForEach>,
+    pub for_each: Option<Box<ForEach>>,
     /// What a fan-out made of it; only in the snapshot of a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fan_out: Option<FanOut>,
@@ -230,31 +231,6 @@ impl JobDef {
 pub fn output_of<'n>(name: &'n str, is_job: &dyn Fn(&str) -> bool) -> Option<(&'n str, &'n str)> {
     let dots = name.match_indices('.').map(|(at, _)| at);
     dots.map(|at| (&name[..at], &name[at + 1..])).find(|(code, _)| is_job(code))
-}
-
-/// `job_code` runs after `depends_on` has succeeded.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct JobDependency {
-    /// The one that waits.
-    pub job_code: JobCode,
-    /// The one waited for.
-    pub depends_on: JobCode,
-    /// Place in the list of dependencies as it was written; only for display.
-    pub dependency_order: i32,
-    /// What is asked of the parent.
-    #[serde(default, skip_serializing_if = "is_success")]
-    pub when: When,
-}
-
-fn is_success(when: &When) -> bool {
-    *when == When::Success
-}
-
-impl JobDependency {
-    /// `job_code` waits until `depends_on` has ended well.
-    pub fn plain(job_code: JobCode, depends_on: JobCode, dependency_order: i32) -> Self {
-        Self { job_code, depends_on, dependency_order, when: When::Success }
-    }
 }
 
 /// A group of jobs that run together as a batch: a pipeline.
@@ -380,4 +356,26 @@ pub struct Shared {
     /// Parameters of every batch of every group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<ParamDecl>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process that holds a batch of 100,000 jobs holds so many of each.
+    #[test]
+    fn what_a_waiting_job_is_kept_in_is_small() {
+        use crate::domain::queue::QueueEntry;
+        let sizes = [
+            ("JobDef", size_of::<JobDef>(), 680),
+            ("JobDependency", size_of::<JobDependency>(), 56),
+            ("QueueEntry", size_of::<QueueEntry>(), 208),
+        ];
+        for (what, bytes, most) in sizes {
+            assert!(
+                bytes <= most,
+                "{what} has {bytes} bytes; a field that is seldom set goes in a box"
+            );
+        }
+    }
 }

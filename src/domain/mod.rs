@@ -1,7 +1,7 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, wall, id, text, near, cron, lang, secret, expr, batch_no, calendar, schedule, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, external, check, body, tx_class, job_kind, place, firing, misfire, overlap, order, trigger, job, part, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, readiness, slots, ready, history, slack, timeline, eta, dry_run, trigger_check, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, lease, skew, ring, notice, notice_trigger.
+//! Story order: time, wall, id, text, near, cron, lang, secret, expr, batch_no, calendar, schedule, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, dependency, external, check, body, tx_class, job_kind, place, firing, misfire, overlap, order, trigger, job, part, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, readiness, slots, ready, history, slack, timeline, eta, dry_run, trigger_check, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, retention, lease, skew, ring, notice, notice_trigger.
 
 pub mod action;
 pub mod backfill;
@@ -15,6 +15,7 @@ pub mod consequence;
 pub mod cron;
 pub mod dag;
 pub mod declare;
+pub mod dependency;
 pub mod dry_run;
 pub mod eta;
 pub mod expr;
@@ -47,6 +48,7 @@ pub mod ready;
 pub mod reference;
 pub mod refusal;
 pub mod rerun;
+pub mod retention;
 pub mod retry;
 pub mod ring;
 pub mod schedule;

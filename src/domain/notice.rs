@@ -258,6 +258,7 @@ mod tests {
             deadline: None,
             revision: 0,
             is_paused: false,
+            removing: None,
         };
         (batch, group, job)
     }

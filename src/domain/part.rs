@@ -1,12 +1,14 @@
 //! The part of a definition that one group is made of, and moving it to other data sources.
 
 use crate::domain::check::Expect;
+use crate::domain::external::ExternalDependency;
 use crate::domain::id::{GroupCode, JobCode, SourceName};
 use crate::domain::job::{Definition, Group, JobDef, Shared};
 use crate::domain::source::Source;
 use crate::domain::trigger::TriggerDef;
 use serde::Serialize;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
 
 /// A group with its jobs, what they wait for, and the sources and shared things that they name.
 pub fn of_group(defs: &Definition, group: &Group) -> Definition {
@@ -28,8 +30,74 @@ pub fn of_group(defs: &Definition, group: &Group) -> Definition {
         schedules: Vec::new(),
         calendars: defs.calendars.clone(),
     };
-    part.shared = shared_of(&defs.shared, &part);
+    if defs.shared != Shared::default() {
+        // Without the dependencies, which name jobs and their outputs alone: a million of them were two
+        // texts of 140 MB.
+        let dependencies = std::mem::take(&mut part.dependencies);
+        part.shared = shared_of(&defs.shared, &part);
+        part.dependencies = dependencies;
+    }
     part
+}
+
+/// What is stored once `wanted` has been applied over `stored`: what it names is as it says, jobs of its
+/// groups that it does not have are gone, all else stays. What `store::job::apply` writes, without reading a
+/// million rows back.
+///
+/// In the order in which it is stored: what was there keeps its place, what is new comes behind it. Versions
+/// are compared by their text, and the same file in another order is no other version.
+pub fn merged(stored: &Definition, wanted: &Definition) -> Definition {
+    fn over<'a, T: Clone, K: Eq + Hash>(
+        stored: &'a [T],
+        wanted: &'a [T],
+        key: impl Fn(&'a T) -> K,
+        stays: impl Fn(&'a T) -> bool,
+    ) -> Vec<T> {
+        let mut new: HashMap<K, &'a T> = wanted.iter().map(|w| (key(w), w)).collect();
+        let old = stored.iter();
+        let mut all: Vec<T> = old
+            .filter_map(|s| new.remove(&key(s)).or_else(|| stays(s).then_some(s)).cloned())
+            .collect();
+        all.extend(wanted.iter().filter(|w| new.contains_key(&key(w))).cloned());
+        all
+    }
+    let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
+    let theirs: HashSet<&JobCode> = wanted.jobs.iter().map(|j| &j.code).collect();
+    let is_gone = |j: &&JobDef| !theirs.contains(&j.code) && groups.contains(&j.group);
+    let gone: HashSet<&JobCode> = stored.jobs.iter().filter(is_gone).map(|j| &j.code).collect();
+    let stays = |job: &JobCode| !theirs.contains(job) && !gone.contains(job);
+    // Those of a job are written anew together.
+    let of = |all: &Definition, job: &JobCode| -> Vec<ExternalDependency> {
+        all.externals.iter().filter(|e| e.job_code == *job).cloned().collect()
+    };
+    let waiting: HashSet<&JobCode> = wanted.externals.iter().map(|e| &e.job_code).collect();
+    let is_same = |job: &&JobCode| of(stored, job) == of(wanted, job);
+    let same: HashSet<&JobCode> = waiting.into_iter().filter(is_same).collect();
+    let kept = stored.externals.iter().filter(|e| stays(&e.job_code) || same.contains(&e.job_code));
+    let written = wanted.externals.iter().filter(|e| !same.contains(&e.job_code));
+    let (old, new) = (&stored.shared, &wanted.shared);
+    Definition {
+        sources: over(&stored.sources, &wanted.sources, |s| &s.name, |_| true),
+        groups: over(&stored.groups, &wanted.groups, |g| &g.code, |_| true),
+        jobs: over(&stored.jobs, &wanted.jobs, |j| &j.code, |j| stays(&j.code)),
+        // One that says something else is another.
+        dependencies: over(
+            &stored.dependencies,
+            &wanted.dependencies,
+            |d| d,
+            |d| stays(&d.job_code),
+        ),
+        externals: kept.chain(written).cloned().collect(),
+        shared: Shared {
+            owners: over(&old.owners, &new.owners, |o| &o.code, |_| true),
+            pools: over(&old.pools, &new.pools, |p| &p.name, |_| true),
+            hosts: over(&old.hosts, &new.hosts, |h| &h.name, |_| true),
+            secrets: over(&old.secrets, &new.secrets, |s| &s.name, |_| true),
+            params: over(&old.params, &new.params, |p| &p.name, |_| true),
+        },
+        schedules: Vec::new(),
+        calendars: stored.calendars.clone(),
+    }
 }
 
 /// The schedules of `stored` that `wanted` speaks about: those that open one of its groups, and those of

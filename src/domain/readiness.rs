@@ -54,7 +54,7 @@ impl Rules {
                 .collect(),
             ifs: (0..)
                 .zip(jobs)
-                .filter_map(|(i, j)| Some((Node(i), j.condition.clone()?)))
+                .filter_map(|(i, j)| Some((Node(i), *j.condition.clone()?)))
                 .collect(),
         }
     }

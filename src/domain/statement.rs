@@ -247,6 +247,15 @@ pub fn is_transaction_word(statement: &Statement, dialect: DialectName) -> bool 
         || (is(0, "END") && dialect != DialectName::Mysql)
 }
 
+/// Whether BEGIN and COMMIT around the statement alone would say nothing more than the server does by
+/// itself: a query. A change keeps them, so that its COMMIT can be told from the change when the answer
+/// is lost.
+pub fn is_query_alone(statement: &Statement, dialect: DialectName) -> bool {
+    words(&statement.text, dialect, 1)
+        .first()
+        .is_some_and(|word| word.eq_ignore_ascii_case("SELECT"))
+}
+
 /// The first `max` words outside quotes and comments.
 pub(crate) fn words(text: &str, dialect: DialectName, max: usize) -> Vec<&str> {
     let (mut at, mut found) = (0, Vec::new());

@@ -264,3 +264,22 @@ fn a_question_gives_rows_and_writes_nothing() {
         assert_eq!(is_question(&statements[0], DialectName::Mysql), asks, "{sql}");
     }
 }
+
+#[test]
+fn only_a_query_needs_no_transaction_around_it() {
+    for (text, is_so) in [
+        ("SELECT 1", true),
+        ("/* why */ select f()", true),
+        ("insert into t values (1)", false),
+        ("UPDATE t SET a = 1", false),
+        ("CALL p()", false),
+        ("WITH a AS (SELECT 1) SELECT 1", false),
+        ("VACUUM", false),
+        ("'SELECT'", false),
+    ] {
+        for dialect in [Sqlite, Mysql, Postgres] {
+            let statement = Statement { text: text.to_owned(), line: 1, is_routine: false };
+            assert_eq!(is_query_alone(&statement, dialect), is_so, "{text} {dialect:?}");
+        }
+    }
+}

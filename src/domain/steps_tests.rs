@@ -56,6 +56,7 @@ fn stage(jobs: &[(TriggerRule, QueueStatus)], edges: &[(usize, usize)]) -> Stage
             deadline: None,
             revision: 0,
             is_paused: false,
+            removing: None,
         },
         dag: Dag::build(&codes, &edges).expect("dag"),
         rules: Rules::of(&defs, &edges),

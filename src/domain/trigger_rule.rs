@@ -113,10 +113,13 @@ impl From<When> for String {
     }
 }
 
-// By its text, which is what it is in a table and a file.
+// An expression by its text, which is what it is in a table and a file.
 impl std::hash::Hash for When {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.to_string().hash(state);
+        std::mem::discriminant(self).hash(state);
+        if let Self::Output(expr) = self {
+            expr.to_string().hash(state);
+        }
     }
 }
 

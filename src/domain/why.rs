@@ -349,6 +349,7 @@ mod tests {
             deadline: None,
             revision: 0,
             is_paused: false,
+            removing: None,
         }
     }
 

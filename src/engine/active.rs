@@ -18,7 +18,7 @@ use crate::engine::changes::Changes;
 use crate::engine::conditions::{allows, holds, wanted_outputs};
 use crate::engine::fleet::Others;
 use crate::engine::lists::Lists;
-use crate::engine::outside::{self, Outside};
+use crate::engine::outside::Outside;
 use crate::engine::picking::{needs, parents_of};
 use crate::engine::stopping::Stopped;
 use crate::engine::watching::Watch;
@@ -79,6 +79,24 @@ pub(super) struct Kept {
     pub(super) others: Others,
 }
 
+/// Puts the rows of a batch into the order of its jobs; in place, for they are in it already unless jobs
+/// were added. Each job has one.
+fn in_order(rows: &mut Vec<QueueEntry>, snapshot: &Snapshot, batch: &Batch) -> Result<()> {
+    let places: HashMap<&JobCode, usize> =
+        snapshot.jobs.iter().enumerate().map(|(i, j)| (&j.code, i)).collect();
+    rows.retain(|row| places.contains_key(&row.job_code));
+    rows.sort_by_key(|row| places[&row.job_code]);
+    for (i, job) in snapshot.jobs.iter().enumerate() {
+        let row = rows.get_mut(i).filter(|row| row.job_code == job.code).with_context(|| {
+            let no = &batch.values.batch_no;
+            format!("job_queue has no row for job {} of batch {no}", job.code)
+        })?;
+        // One text for both.
+        row.job_code = job.code.clone();
+    }
+    Ok(())
+}
+
 impl Active {
     /// Builds what memory holds from rows. Gives the changes that the rows are still owed: jobs
     /// that a dead process left running, and jobs below a failure that do not say so yet.
@@ -92,27 +110,14 @@ impl Active {
         now: Millis,
     ) -> Result<(Self, Changes)> {
         let dag = snapshot.dag()?;
-        let mut by_code: HashMap<JobCode, QueueEntry> =
-            rows.drain(..).map(|r| (r.job_code.clone(), r)).collect();
-        let rows: Vec<QueueEntry> = snapshot
-            .jobs
-            .iter()
-            .map(|j| {
-                by_code.remove(&j.code).with_context(|| {
-                    format!(
-                        "job_queue has no row for job {} of batch {}",
-                        j.code, batch.values.batch_no
-                    )
-                })
-            })
-            .collect::<Result<_>>()?;
+        in_order(&mut rows, &snapshot, &batch)?;
         let status: Vec<QueueStatus> = rows.iter().map(|r| r.status).collect();
         let modes = rows.iter().map(|r| r.run_mode).collect();
         let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies).with_modes(modes);
         let holds = |parent: Node, expr: &Expr| holds(&outputs, dag.code(parent), expr);
         let allows = |expr: &Expr| allows(&outputs, expr);
         let gates = Gates { dag: &dag, rules: &rules, holds: &holds, allows: &allows };
-        let tallies = outside::tallies(&outside);
+        let tallies = outside.tallies();
         let heard = |node: Node| tallies.get(&node).copied().unwrap_or_default();
         let (readiness, released) = Readiness::rebuild(gates, &status, &heard);
         let wanted = wanted_outputs(&snapshot);
@@ -225,15 +230,10 @@ impl Active {
         self.take_in(released, changes, now);
     }
 
-    /// Whether a job still waits for another batch.
-    pub(super) fn waits_outside(&self) -> bool {
-        self.outside.iter().any(|(_, waiting)| waiting.edge.is_none())
-    }
-
     fn take_in(&mut self, released: Released, changes: &mut Changes, now: Millis) {
         for (node, from, to) in released.left {
             if to == QueueStatus::UpstreamFailed
-                && let Some(said) = outside::reason(&self.outside, node)
+                && let Some(said) = self.outside.reason(node)
             {
                 let row = &mut self.rows[node.at()];
                 changes.said.entry(said.clone()).or_default().push(row.queue_id.0);
@@ -298,9 +298,7 @@ impl Active {
 
     /// The next moment at which a beat has something to do without being told.
     pub(super) fn next_wake(&self) -> Option<Millis> {
-        let open = self.outside.iter().filter(|(_, waiting)| waiting.edge.is_none());
-        let outside = open.filter_map(|(_, waiting)| outside::deadline(&self.batch, waiting));
-        let timer = self.timers.next().into_iter().chain(outside);
+        let timer = self.timers.next().into_iter().chain(self.outside.next_deadline());
         timer.chain(self.deadline()).chain(self.next_long()).min()
     }
 

@@ -8,12 +8,16 @@ use crate::domain::time::Millis;
 use crate::engine::News;
 use crate::engine::watching::Told;
 use crate::store::breach::Breach;
+use crate::store::hint::{self, Topic};
 use crate::store::hosted::Untaken;
-use crate::store::log::NewLine;
+use crate::store::log::NewLines;
 use crate::store::queue::{Adopted, Settled};
-use crate::store::{self, Tx, batch, breach, hosted, outbox, queue};
+use crate::store::{self, Dialect, Statement, Tx, batch, breach, hosted, outbox, queue};
 use anyhow::{Result, ensure};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+
+/// Rows of a hop that is sent as one statement, at most.
+const HOP_MOST: usize = 1_024;
 
 /// Which node runs a job.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +50,7 @@ pub(super) struct Changes {
     /// Mails to the owners.
     pub(super) notices: Vec<(BatchId, Option<QueueId>, Vec<Notice>)>,
     /// Last lines of bodies that ended.
-    pub(super) lines: Vec<(QueueId, u32, Vec<NewLine>)>,
+    pub(super) lines: Vec<NewLines>,
     /// What rows that only change state say of it.
     pub(super) said: BTreeMap<String, Vec<i64>>,
     /// Batches that are stopped, and why.
@@ -74,11 +78,55 @@ impl Changes {
             && self.news.is_empty()
     }
 
+    /// All of it as statements that do not see each other, when it is no more than a hop has: tries that
+    /// ended, rows that move on, rows that start here, and no row twice.
+    pub(super) fn hop(
+        &self,
+        owner: &NodeId,
+        dialect: Dialect,
+        now: Millis,
+    ) -> Option<Vec<Statement>> {
+        let is_more = !self.adopted.is_empty()
+            || !self.withdrawn.is_empty()
+            || !self.reported.is_empty()
+            || !self.breaches.is_empty()
+            || !self.notices.is_empty()
+            || !self.said.is_empty()
+            || !self.killing.is_empty()
+            || !self.told.is_empty()
+            || !self.finished.is_empty()
+            || self.claimed.keys().any(|(_, runner)| *runner != Runner::Here);
+        let settled = self.settled.iter().map(|settled| settled.queue_id.0);
+        let moved = self.moved.values().chain(self.claimed.values()).flatten().copied();
+        let (mut rows, mut count) = (HashSet::new(), 0);
+        let is_twice = settled.chain(moved).any(|row| {
+            count += 1;
+            !rows.insert(row)
+        });
+        if is_more || is_twice || count == 0 || count > HOP_MOST {
+            return None;
+        }
+        let mut all = batch::held(owner, &self.batches, dialect);
+        all.extend(queue::settled_alike(&self.settled, now));
+        all.extend(self.moved.iter().map(|((from, to), ids)| queue::moved(ids, *from, *to, now)));
+        let given = |((from, _), ids): (&(QueueStatus, Runner), &Vec<i64>)| {
+            queue::given(ids, *from, (owner, Taken::Yes), now)
+        };
+        all.extend(self.claimed.iter().map(given));
+        if !self.logs.is_empty() {
+            all.push(store::log::appended(&self.logs, now));
+        }
+        if self.lines.iter().any(|(_, _, lines)| !lines.is_empty()) {
+            all.push(store::log::lines(&self.lines));
+        }
+        Some(all)
+    }
+
     /// Writes everything; the caller commits. In story order, because a row may take two steps in
     /// one beat (a failed try that starts again at once).
     pub(super) async fn write(&self, tx: &mut Tx, owner: &NodeId, now: Millis) -> Result<()> {
-        for (id, revision) in &self.batches {
-            batch::hold(tx, *id, owner, *revision).await?;
+        if !self.batches.is_empty() {
+            batch::hold_all(tx, owner, &self.batches).await?;
         }
         for adopted in &self.adopted {
             queue::adopt(tx, adopted, owner, now).await?;
@@ -86,9 +134,7 @@ impl Changes {
         for untaken in &self.withdrawn {
             hosted::withdraw(tx, untaken).await?;
         }
-        for settled in &self.settled {
-            queue::settle(tx, settled, now).await?;
-        }
+        queue::settle_all(tx, &self.settled, now).await?;
         for ((from, to), ids) in &self.moved {
             queue::transition(tx, ids, *from, *to, now).await?;
         }
@@ -97,6 +143,9 @@ impl Changes {
         }
         for (batch, reason) in &self.killing {
             batch::request_kill(tx, *batch, reason, now).await?;
+        }
+        if self.claimed.keys().any(|(_, runner)| matches!(runner, Runner::There(_))) {
+            hint::give(tx, Topic::Work).await?;
         }
         for ((from, runner), ids) in &self.claimed {
             let runner = match runner {
@@ -109,9 +158,7 @@ impl Changes {
             hosted::remove(tx, *queue_id, *attempt).await?;
         }
         store::log::append(tx, &self.logs, now).await?;
-        for (queue_id, attempt, lines) in &self.lines {
-            store::log::append_lines(tx, *queue_id, *attempt, lines).await?;
-        }
+        store::log::append_lines_of(tx, &self.lines).await?;
         for breach in &self.breaches {
             let (job, no) = (&breach.job_code, &breach.batch_no);
             breach::mark(tx, job, no, breach.queue_id, breach.attempt, &breach.said, now).await?;

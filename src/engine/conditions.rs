@@ -59,7 +59,8 @@ pub(super) fn wanted_outputs(snapshot: &Snapshot) -> HashSet<JobCode> {
     });
     let codes: HashMap<&str, &JobCode> =
         snapshot.jobs.iter().map(|j| (j.code.as_str(), &j.code)).collect();
-    let named = snapshot.jobs.iter().filter_map(|j| j.condition.as_ref()).flat_map(Expr::names);
+    let named =
+        snapshot.jobs.iter().filter_map(|j| j.condition.as_ref()).flat_map(|expr| expr.names());
     let named = named.filter_map(|name| {
         let (code, _) = output_of(name, &|code| codes.contains_key(code))?;
         codes.get(code).map(|code| (*code).clone())

@@ -16,6 +16,7 @@ use crate::domain::lease::Uptime;
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
+use crate::engine::asking::Asker;
 use crate::engine::backfill::Backfill;
 use crate::engine::changes::{Changes, Runner};
 use crate::engine::clock::Clock;
@@ -34,6 +35,7 @@ use crate::engine::worker::{Report, Surroundings, What, dated};
 use crate::engine::{News, Options};
 use crate::handler;
 use crate::handler::log::RunLog;
+use crate::handler::sessions::Sessions;
 use crate::store::Db;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -118,6 +120,7 @@ impl QueueDispatcher {
         let meter = Arc::<Meter>::default();
         let heart = Heart::new(db.clone(), clock.clone(), node.clone(), meter.clone());
         let heart = Arc::new(heart);
+        let kept = usize::try_from(options.max_parallel)?;
         let around = Arc::new(Surroundings {
             db: db.clone(),
             clock: clock.clone(),
@@ -128,8 +131,10 @@ impl QueueDispatcher {
             pulse: heart.pulse(),
             life: heart.watch(),
             watchers: Arc::default(),
+            sessions: Arc::new(Sessions::new(kept)),
             log_flush: Duration::from_millis(options.log_flush_ms),
             log_max_bytes: options.log_max_bytes,
+            asker: Asker::new(db.clone(), node.id().clone()),
         });
         Ok(Self {
             hints: Hints::new(db.clone(), clock.clone()),
@@ -210,7 +215,7 @@ impl QueueDispatcher {
     /// One turn: everything that waits, in one transaction. Wishes about other batches and lists that
     /// become jobs have transactions of their own. `true` when anything changed.
     pub async fn beat(&mut self) -> Result<bool> {
-        self.heed_lease();
+        self.heed_lease().await;
         if self.stale {
             self.recover().await.context("read the open batches again after a failed beat")?;
         }
@@ -257,29 +262,6 @@ impl QueueDispatcher {
         }
         self.tell(changes.news);
         Ok(true)
-    }
-
-    /// Writes changes that memory has made already; whatever goes wrong, memory is read anew before
-    /// the next beat, because after a lost COMMIT only the rows know.
-    pub(super) async fn commit(&mut self, changes: &Changes, now: Millis) -> Result<()> {
-        self.stale = true;
-        let mut tx = self.db.begin().await?;
-        changes.write(&mut tx, self.node.id(), now).await?;
-        if !changes.settled.is_empty() {
-            failpoint!("complete.before_commit");
-        }
-        if !changes.claimed.is_empty() {
-            failpoint!("claim.before");
-        }
-        tx.commit().await?;
-        if !changes.settled.is_empty() {
-            failpoint!("complete.after_commit");
-        }
-        if !changes.claimed.is_empty() {
-            failpoint!("claim.after");
-        }
-        self.stale = false;
-        Ok(())
     }
 
     /// Takes the workers' reports in; a row that ended itself is not stopped any more. Slots are freed

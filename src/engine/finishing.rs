@@ -165,6 +165,7 @@ fn context(job: &Job, around: &Arc<Surroundings>) -> Context {
         batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
         pulse: around.pulse.clone(),
         watchers: around.watchers.clone(),
+        sessions: around.sessions.clone(),
         options: around.handlers.clone(),
     }
 }

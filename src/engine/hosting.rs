@@ -38,8 +38,6 @@ pub(super) struct Hosted {
     queued: usize,
     /// A batch was lost while jobs of it were being started: their rows may name this node.
     pub(super) is_owing: bool,
-    /// A sign that others may have given it something or reported; whoever hears hints sends it.
-    pub(super) nudge: Arc<tokio::sync::Notify>,
 }
 
 /// A try that runs here for another node.

@@ -6,6 +6,7 @@
 
 mod database;
 mod process;
+mod retention;
 
 use crate::domain::lease::Uptime;
 use crate::store::Counts;
@@ -17,6 +18,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
+use retention::Retention;
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Formatter};
 use std::sync::atomic::AtomicU64;
@@ -45,6 +47,7 @@ pub struct Meter {
     batches: Batches,
     jobs: Jobs,
     cluster: Cluster,
+    retention: Retention,
     database: Database,
     process: Process,
     /// When each loop of this process turned last, by its name.
@@ -97,6 +100,7 @@ impl Default for Meter {
             batches: Batches::register(&mut registry),
             jobs: Jobs::register(&mut registry),
             cluster: Cluster::register(&mut registry),
+            retention: Retention::register(&mut registry),
             database: Database::register(&mut registry),
             process: Process::register(&mut registry),
             loops: Mutex::default(),

@@ -6,10 +6,12 @@
 
 pub mod acting;
 mod active;
+mod asking;
 pub mod backfill;
 mod changes;
 mod children;
 pub mod clock;
+mod committing;
 mod conditions;
 pub mod dispatcher;
 mod earlier;
@@ -34,6 +36,7 @@ mod patience;
 mod picking;
 mod recording;
 mod renewing;
+pub mod retention;
 pub mod seal;
 pub mod secret;
 pub mod serving;

@@ -15,7 +15,7 @@ use crate::engine::conditions::outputs_of;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::fleet::{Judged, Others, refuse_overtaken};
 use crate::engine::generating::{open_as, write_plan};
-use crate::engine::outside;
+use crate::engine::outside::{self, Outside};
 use crate::engine::renewing::renewed;
 use crate::engine::serving::OfBatch;
 use crate::engine::turning::is_stale;
@@ -270,6 +270,7 @@ impl QueueDispatcher {
         let rows = queue::of_batch(&mut tx, id).await?;
         let outputs = outputs_of(&mut tx, &snapshot, &rows).await?;
         let outside = outside::read(&mut tx, &batch, &snapshot, now).await?;
+        let outside = Outside::of(&batch, outside);
         let runs =
             |row: &&QueueEntry| matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
         let is_others = |row: &QueueEntry| row.owner.as_ref() != Some(self.node.id());

@@ -137,6 +137,7 @@ impl QueueDispatcher {
         self.serving.news = news;
         let beating = self.heart.start();
         let (mut hints, listening) = (self.hints.clone(), self.hints.listen());
+        let mut work = self.hints.clone();
         let (mut rounds, mut looks) = (Rounds::new(self.clock.now()), Looks::new(self.clock.now()));
         loop {
             self.measure();
@@ -152,11 +153,14 @@ impl QueueDispatcher {
                 Ok(false) => {
                     let until = rounds.next().min(looks.at);
                     let told = tokio::select! {
-                        () = self.rest(&mut rounds, until, stop) => false,
-                        () = hints.told(&[Topic::Batch]) => true,
+                        () = self.rest(&mut rounds, until, stop) => None,
+                        () = hints.told(&[Topic::Batch]) => Some(Topic::Batch),
+                        () = work.told(&[Topic::Work]) => Some(Topic::Work),
                     };
-                    if told {
-                        let now = self.clock.now();
+                    let now = self.clock.now();
+                    if told == Some(Topic::Work) {
+                        rounds.around_at = now;
+                    } else if told.is_some() {
                         rounds.look_at = now;
                         looks.soon(now);
                     }

@@ -10,9 +10,7 @@ use crate::engine::opening::TakenOver;
 use crate::store::batch::Pulse;
 use crate::store::{self, Stale, batch};
 use anyhow::Result;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 impl QueueDispatcher {
@@ -71,9 +69,15 @@ impl QueueDispatcher {
 
     /// After a doubt about the lease everything is read anew before anything is written: others may
     /// have taken over what was ours. Bodies of what they took are stopped then.
-    pub(super) fn heed_lease(&mut self) {
+    ///
+    /// Sessions that wait for a body are given up then: whoever took over what was ours may be about to
+    /// end a session by its number, and no new body is to be on it.
+    pub(super) async fn heed_lease(&mut self) {
         let doubts = self.heart.life().doubts;
-        self.stale |= doubts != self.heeded;
+        if doubts != self.heeded {
+            self.stale = true;
+            self.around.sessions.clear().await;
+        }
         self.heeded = doubts;
     }
 
@@ -116,7 +120,7 @@ impl QueueDispatcher {
 
     /// One round: the looks that are due, then a beat. `false` when there was nothing to do.
     pub(super) async fn round(&mut self, rounds: &mut Rounds) -> Result<bool> {
-        self.heed_lease();
+        self.heed_lease().await;
         self.announce().await?;
         if self.may_part() {
             self.part().await?;
@@ -155,12 +159,6 @@ impl QueueDispatcher {
         }
     }
 
-    /// What wakes this process to look at the other nodes at once: for whoever hears that one of them
-    /// has given it a job or reported the end of one. Losing a nudge loses only time.
-    pub fn nudge(&self) -> Arc<Notify> {
-        self.hosted.nudge.clone()
-    }
-
     pub(super) async fn rest(
         &mut self,
         rounds: &mut Rounds,
@@ -173,10 +171,9 @@ impl QueueDispatcher {
         let until = self.next_wake().map_or(until, |wake| wake.min(until));
         let rest = Duration::from_millis(u64::try_from(until.since(now)).unwrap_or(0).max(1));
         let rest = self.patience.left(self.clock.uptime()).map_or(rest, |left| left.min(rest));
-        let (draining, nudge) = (self.draining, self.hosted.nudge.clone());
+        let draining = self.draining;
         tokio::select! {
             () = self.wait() => {}
-            () = nudge.notified() => rounds.around_at = now,
             () = tokio::time::sleep(rest) => {}
             () = stop.cancelled(), if !draining => {}
         }
@@ -184,6 +181,7 @@ impl QueueDispatcher {
 
     /// Ends this process's lease, so that nobody has to wait for it to run out.
     pub async fn leave(self) -> Result<()> {
+        self.around.sessions.clear().await;
         self.node.leave(&self.db, self.clock.now()).await
     }
 }

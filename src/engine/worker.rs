@@ -13,6 +13,7 @@ use crate::domain::queue::RunMode;
 use crate::domain::secret::Mask;
 use crate::domain::time::Millis;
 use crate::domain::tx_class::IdemKey;
+use crate::engine::asking::{Asker, RowClaim};
 use crate::engine::children::{Ask, Children};
 use crate::engine::clock::Clock;
 use crate::engine::earlier::last_checks;
@@ -23,14 +24,15 @@ use crate::engine::patience::answered;
 use crate::engine::recording::{Recording, refuse_marked};
 use crate::engine::secret;
 use crate::handler::log::{Line, RunLog};
-use crate::handler::{self, Claim, Context, StopReason, Task, checks};
+use crate::handler::{self, Context, StopReason, Task, checks};
 use crate::store::log::NewLine;
-use crate::store::{self, Db, queue};
+use crate::store::{self, Db};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -109,10 +111,14 @@ pub(super) struct Surroundings {
     pub(super) pulse: watch::Receiver<u64>,
     /// Second connections to data sources.
     pub(super) watchers: Arc<handler::watch::Watchers>,
+    /// Sessions on them that wait for a body.
+    pub(super) sessions: Arc<handler::sessions::Sessions>,
     /// How that lease stands.
     pub(super) life: watch::Receiver<Life>,
     pub(super) log_flush: Duration,
     pub(super) log_max_bytes: usize,
+    /// Where bodies ask whether their rows are still this process's.
+    pub(super) asker: Asker,
 }
 
 /// Runs a try to its end and reports it. Never fails: whatever goes wrong is an outcome.
@@ -152,14 +158,7 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         Ok(task) => task,
         Err(outcome) => return outcome,
     };
-    let claim = RowClaim {
-        stop: job.stop.clone(),
-        gate: job.gate.clone(),
-        db: around.db.clone(),
-        queue_id: job.queue_id,
-        attempt: job.attempt,
-        owner: around.owner.clone(),
-    };
+    let claim = RowClaim::of(job, around);
     let context = Context {
         log: log.clone(),
         stop: job.stop.clone(),
@@ -168,29 +167,18 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
         pulse: around.pulse.clone(),
         watchers: around.watchers.clone(),
+        sessions: around.sessions.clone(),
         options: around.handlers.clone(),
     };
-    let done = CancellationToken::new();
-    let flusher = tokio::spawn(flush_log(
-        around.clone(),
-        log.clone(),
-        (job.queue_id, job.attempt),
-        job.began,
-        done.clone(),
-    ));
-    // Ends the flusher also when the handler panics. Not aborted: the last lines would be missing.
-    let ended = done.drop_guard();
     let work = async {
+        tracing::trace!(target: "procession::moment", id = job.queue_id.0, "handed");
         let outcome = handler.run(&task, &context).await;
+        tracing::trace!(target: "procession::moment", id = job.queue_id.0, "returned");
         checks::judged(&task, &context, outcome).await
     };
-    let outcome = limited(job, around, Box::pin(work)).await;
+    let outcome = beside_its_log(job, around, log, limited(job, around, Box::pin(work))).await;
     let outcome = stopped_before(outcome, *job.stop.borrow());
     let outcome = lease::returned(outcome, handler.kind().after_crash, job.gate.progress());
-    drop(ended);
-    if let Err(error) = flusher.await {
-        tracing::error!(%error, "the log of a try could not be stored to its end");
-    }
     let secret_outs = job.secret_outs();
     let secret_outs: Vec<&str> = secret_outs.iter().map(String::as_str).collect();
     outcome.without(&secret_outs).masked(&mask)
@@ -293,26 +281,41 @@ pub(super) fn tell(stopper: &watch::Sender<Option<StopReason>>, why: StopReason)
     });
 }
 
-/// Stores new lines while a body runs, so that `logs -f` can follow it.
-async fn flush_log(
-    around: Arc<Surroundings>,
-    log: RunLog,
-    (queue_id, attempt): (QueueId, u32),
-    began: Millis,
-    done: CancellationToken,
-) {
+/// Lets the body run and stores its new lines meanwhile, so that `logs -f` can follow it. In one task
+/// with it: a task of their own was one more to start and to wait for, at each hop.
+async fn beside_its_log(
+    job: &Job,
+    around: &Surroundings,
+    log: &RunLog,
+    body: impl Future<Output = Outcome>,
+) -> Outcome {
+    let mut body = pin!(body);
+    let done = CancellationToken::new();
+    let mut flush = pin!(flush_log(job, around, log, &done));
+    let outcome = tokio::select! {
+        biased;
+        outcome = &mut body => outcome,
+        () = &mut flush => return body.await,
+    };
+    // What it took out of the log it has to store: those lines are nowhere else.
+    done.cancel();
+    flush.await;
+    outcome
+}
+
+async fn flush_log(job: &Job, around: &Surroundings, log: &RunLog, done: &CancellationToken) {
     loop {
         tokio::select! {
             () = done.cancelled() => return,
             () = tokio::time::sleep(around.log_flush) => {}
         }
-        let lines: Vec<_> = log.drain().into_iter().map(|l| dated(l, began)).collect();
+        let lines: Vec<_> = log.drain().into_iter().map(|l| dated(l, job.began)).collect();
         if lines.is_empty() {
             continue;
         }
-        if let Err(error) = store_lines(&around, queue_id, attempt, &lines).await {
+        if let Err(error) = store_lines(around, job.queue_id, job.attempt, &lines).await {
             tracing::warn!(
-                queue_id = queue_id.0,
+                queue_id = job.queue_id.0,
                 error = format!("{error:#}"),
                 "{} log lines could not be stored and are lost",
                 lines.len()
@@ -334,67 +337,5 @@ async fn store_lines(
 ) -> anyhow::Result<()> {
     let mut tx = around.db.begin().await?;
     store::log::append_lines(&mut tx, queue_id, attempt, lines).await?;
-    tx.commit().await?;
-    Ok(())
-}
-
-/// How long after the row says so a stop may take to reach the body.
-const STOP_COMES: Duration = Duration::from_secs(2);
-
-/// Asks the row itself whether it is still ours.
-struct RowClaim {
-    gate: Arc<Gate>,
-    stop: watch::Receiver<Option<StopReason>>,
-    db: Db,
-    queue_id: QueueId,
-    attempt: u32,
-    owner: NodeId,
-}
-
-impl Claim for RowClaim {
-    fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
-        Box::pin(self.ours(|| true))
-    }
-
-    fn may_begin(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
-        Box::pin(self.ours(|| self.gate.pass()))
-    }
-
-    fn waits_on(&self, what: Option<String>) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            if what.is_some() {
-                self.gate.step_back();
-            }
-            if let Err(error) = self.write_waits_on(what.as_deref()).await {
-                tracing::warn!(
-                    queue_id = self.queue_id.0,
-                    "cannot say what it waits for: {error:#}"
-                );
-            }
-        })
-    }
-}
-
-impl RowClaim {
-    async fn ours(&self, may: impl Fn() -> bool + Send) -> anyhow::Result<bool> {
-        let ours = answered(&self.stop, || self.read_ours()).await? && may();
-        if !ours {
-            let mut stop = self.stop.clone();
-            let told = stop.wait_for(Option::is_some);
-            let _in_time = tokio::time::timeout(STOP_COMES, told).await;
-        }
-        Ok(ours)
-    }
-
-    async fn read_ours(&self) -> anyhow::Result<bool> {
-        let mut tx = self.db.read().await?;
-        queue::is_ours(&mut tx, self.queue_id, self.attempt, &self.owner).await
-    }
-
-    async fn write_waits_on(&self, what: Option<&str>) -> anyhow::Result<()> {
-        let mut tx = self.db.begin().await?;
-        queue::set_waits_on(&mut tx, self.queue_id, self.attempt, &self.owner, what).await?;
-        tx.commit().await?;
-        Ok(())
-    }
+    Ok(tx.commit().await?)
 }

@@ -92,6 +92,11 @@ impl<'a> Ladder<'a> {
         format!("{UNCONFIRMED}: {} may still run on the server{why}", self.name())
     }
 
+    /// Its session is not to be stopped any more and waits for another body.
+    pub(crate) fn keep(&self, session: Session) {
+        self.ctx.sessions.keep(self.target.clone(), session);
+    }
+
     fn say(&self, text: impl AsRef<str>) {
         self.ctx.log.line(Stream::System, text);
     }

@@ -3,6 +3,7 @@
 //! Nothing of a body has been sent before this is done, so every failure here may be tried again, and
 //! says so (`before_it_began`).
 
+use crate::db::dialect::Dialect;
 use crate::db::session::{Session, Target};
 use crate::domain::id::SourceName;
 use crate::domain::outcome::{End, Outcome, Stream};
@@ -10,7 +11,7 @@ use crate::domain::retry::ErrorClass;
 use crate::domain::time::span_words;
 use crate::handler::away::{Away, Trouble, Whose, not_ours};
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::target::facts;
+use crate::handler::target::{facts, label};
 use crate::handler::{Context, Task};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -38,10 +39,24 @@ pub(crate) async fn get_ready(
     let mut away = Away::new(task, ctx, (source, at), Whose::Try);
     let mut asking = None;
     loop {
-        let trouble = match connect(ctx, source, (target, at)).await {
+        // Of a recorded body on MySQL it is counted whether it said COMMIT, from nought.
+        let is_counted = task.job.tx.is_recorded() && target.dialect() == Some(Dialect::Mysql);
+        let kept = if is_counted { None } else { ctx.sessions.take(target) };
+        let is_kept = kept.is_some();
+        let opened = match kept {
+            Some(session) => Ok(gone_on_with(ctx, source, session)),
+            None => connect(ctx, source, (target, at)).await,
+        };
+        let trouble = match opened {
             Ok(mut session) => {
+                tracing::trace!(target: "procession::moment", id = task.queue_id.0, "connected");
                 match lock_and_ask(&mut session, task, ctx, (&mut away, &mut asking)).await {
                     Ok(()) => return Ok(session),
+                    // Its server may be well: nobody has looked since the last body.
+                    Err(NotReady::Away(_)) if is_kept => {
+                        ctx.sessions.forget(target);
+                        continue;
+                    }
                     Err(NotReady::Away(trouble)) => trouble,
                     Err(NotReady::Over(outcome)) => {
                         session.close().await;
@@ -62,8 +77,9 @@ async fn lock_and_ask(
     ctx: &Context,
     (away, asking): (&mut Away<'_>, &mut Option<Stopwatch>),
 ) -> Result<(), NotReady> {
-    session.introduce(facts(task));
+    session.introduce(facts(task), &label(task));
     gain_lock(session, task, ctx, away).await?;
+    tracing::trace!(target: "procession::moment", id = task.queue_id.0, "locked");
     claim(session, ctx, asking).await
 }
 
@@ -77,10 +93,21 @@ pub(crate) async fn connect(
     let mut session = opened.map_err(|none| Trouble::opening(source, at, none))?;
     let limited = session.limit_idle(ctx.options.idle).await;
     limited.map_err(|e| Trouble::asking(format!("cannot set up the session on '{source}'"), e))?;
-    let who = session.id().map_or(String::new(), |id| format!(", session {}", id.number));
-    let dialect = session.dialect().as_str();
-    ctx.log.line(Stream::System, format!("connected to source '{source}' ({dialect}{who})"));
+    let who = whose(&session);
+    ctx.log.line(Stream::System, format!("connected to source '{source}' ({who})"));
     Ok(session)
+}
+
+/// A session that an earlier body was done with.
+fn gone_on_with(ctx: &Context, source: &SourceName, session: Session) -> Session {
+    let who = whose(&session);
+    ctx.log.line(Stream::System, format!("connected to source '{source}' ({who}, kept)"));
+    session
+}
+
+fn whose(session: &Session) -> String {
+    let number = session.id().map_or(String::new(), |id| format!(", session {}", id.number));
+    format!("{}{number}", session.dialect().as_str())
 }
 
 /// Waits until no earlier start of the row holds its lock. The server holds it for exactly as long as

@@ -32,6 +32,7 @@ mod orphan;
 mod proc;
 mod script;
 mod sensor;
+pub mod sessions;
 mod signature;
 pub mod source;
 mod sql;
@@ -245,6 +246,8 @@ pub struct Context {
     pub pulse: tokio::sync::watch::Receiver<u64>,
     /// Second connections, over which bodies are looked after.
     pub watchers: std::sync::Arc<watch::Watchers>,
+    /// Sessions that wait for a body.
+    pub sessions: std::sync::Arc<sessions::Sessions>,
     /// Settings.
     pub options: std::sync::Arc<Options>,
 }

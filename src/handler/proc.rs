@@ -135,6 +135,7 @@ impl Call<'_> {
         slots: &[Slot<'_>],
         session: &mut Session,
     ) -> Result<Outputs, Fault> {
+        session.has_arguments(slots.len());
         let (mut sets, mut args) = (Vec::new(), Vec::new());
         for (at, slot) in slots.iter().enumerate().filter(|(_, s)| s.mode() != Mode::Out) {
             sets.push(format!("@procession_p{at} = ?"));

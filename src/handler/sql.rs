@@ -4,7 +4,9 @@ use crate::db::session::Session;
 use crate::domain::job::{BodyPart, JobKind, TransactionMode};
 use crate::domain::outcome::{Outcome, Outputs, Stream};
 use crate::domain::params::BoundParam;
-use crate::domain::statement::{Statement, bind_names, is_transaction_word, split, unfit};
+use crate::domain::statement::{
+    Statement, bind_names, is_query_alone, is_transaction_word, split, unfit,
+};
 use crate::domain::time::span_words;
 use crate::handler::log::RunLog;
 use crate::handler::stopwatch::Stopwatch;
@@ -45,6 +47,8 @@ impl Body for SqlBody<'_> {
         Box::pin(async move {
             let run = self.statements(session)?;
             match self.task.job.transaction {
+                // BEGIN and COMMIT were two journeys of three.
+                TransactionMode::One if run.is_query_alone() => run.each(session).await,
                 TransactionMode::One => run.in_one_transaction(session, |_| Ok(())).await,
                 TransactionMode::Each => {
                     run.refuse_transaction_words("each")?;
@@ -149,6 +153,11 @@ impl<'a> Run<'a> {
             [statement] => Ok(self.bound(statement)),
             all => Err(Fault::Said(format!("one query is wanted, and there are {}", all.len()))),
         }
+    }
+
+    fn is_query_alone(&self) -> bool {
+        let name = bind::dialect_name(self.dialect);
+        matches!(&self.statements[..], [only] if is_query_alone(only, name))
     }
 
     fn refuse_transaction_words(&self, mode: &str) -> Result<(), Fault> {

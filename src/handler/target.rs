@@ -1,6 +1,7 @@
 //! Runs a body on a data source: connect, lock, ask whether the row is still ours, run, and when
 //! it must stop, stop it on the server and prove it.
 
+use crate::db::dialect::Dialect;
 use crate::db::fault::{Kind, SessionError};
 use crate::db::notice;
 use crate::db::session::{Session, Target};
@@ -92,13 +93,16 @@ pub(crate) async fn run(task: &Task, ctx: &Context, body: &dyn Body) -> Outcome 
     let log = ctx.log.clone();
     let sink: notice::Sink =
         Arc::new(move |word, text| log.line(Stream::Database, format!("{word}: {text}")));
+    tracing::trace!(target: "procession::moment", id = task.queue_id.0, "begun");
     if task.job.tx.is_recorded() {
         let work = ledger::run(task, ctx, body, &mut session);
         let ended = ladder.guard(notice::scope(sink, work)).await;
+        tracing::trace!(target: "procession::moment", id = task.queue_id.0, "ended");
         let outcome = settle(ended, session, &ladder, task).await;
         return ledger::after_stop(task, ctx, &target, outcome).await;
     }
     let ended = ladder.guard(notice::scope(sink, under_way(body.run(&mut session)))).await;
+    tracing::trace!(target: "procession::moment", id = task.queue_id.0, "ended");
     settle(ended, session, &ladder, task).await
 }
 
@@ -128,6 +132,11 @@ async fn sent<T>(body: impl Future<Output = T>) -> T {
     body.await
 }
 
+/// What the body's session is called on its server.
+pub(crate) fn label(task: &Task) -> String {
+    format!("{}:{}", task.batch.batch_no, task.job.code)
+}
+
 /// What a body may ask its session for.
 pub(crate) fn facts(task: &Task) -> Vec<(&'static str, String)> {
     vec![
@@ -141,19 +150,18 @@ pub(crate) fn facts(task: &Task) -> Vec<(&'static str, String)> {
 /// What became of a guarded body; the session is gone afterwards.
 pub(crate) async fn settle(
     ended: Ended,
-    mut session: Session,
+    session: Session,
     ladder: &Ladder<'_>,
     task: &Task,
 ) -> Outcome {
     match ended {
         Ended::Own(Ok(outputs)) => {
-            // Closing would free the lock as well; this only frees it sooner for certain.
-            let _closing_frees_it_too = session.unlock(&task.lock_name).await;
-            session.close().await;
-            Outcome::success(outputs)
+            let outcome = Outcome::success(outputs);
+            done_with(session, &outcome, ladder, task).await;
+            outcome
         }
         Ended::Own(Err(Fault::Known(outcome))) => {
-            session.close().await;
+            done_with(session, &outcome, ladder, task).await;
             *outcome
         }
         Ended::Own(Err(Fault::Said(said))) => {
@@ -188,6 +196,21 @@ pub(crate) async fn settle(
     }
 }
 
+/// The session of a body that ended by itself and well waits for another; any other is closed.
+async fn done_with(mut session: Session, outcome: &Outcome, ladder: &Ladder<'_>, task: &Task) {
+    let is_well = matches!(outcome.end, End::Success) && outcome.breach.is_none();
+    if !is_well || (task.job.tx.is_recorded() && session.dialect() == Dialect::Mysql) {
+        // Closing would free the lock as well; this only frees it sooner for certain.
+        let _closing_frees_it_too = session.unlock(&task.lock_name).await;
+        return session.close().await;
+    }
+    // A check may still fail, and the next try is not to find the lock of this one.
+    if !task.job.checks.is_empty() && session.unlock(&task.lock_name).await.is_err() {
+        return;
+    }
+    ladder.keep(session);
+}
+
 fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> Outcome {
     if !is_gone {
         return Outcome::ended(End::Unknown, ladder.unconfirmed());
@@ -218,7 +241,7 @@ pub(crate) fn target(
     task: &Task,
     timeout: Duration,
 ) -> Result<(Target, String), String> {
-    reach(source, format!("{}:{}", task.batch.batch_no, task.job.code), timeout)
+    reach(source, label(task), timeout)
 }
 
 /// The same for whoever has no task; `label` is shown on the server.

@@ -1,5 +1,9 @@
 //! `job_batch`: one run of a group for one batch number.
 
+mod holding;
+
+pub use holding::{held, hold, hold_all, revise};
+
 use crate::db::Row;
 use crate::domain::batch::{Batch, BatchPlan, BatchStatus, Snapshot, deadline};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, NodeId, QueueId};
@@ -7,13 +11,13 @@ use crate::domain::params::BatchValues;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::store::hint::{self, Topic};
-use crate::store::{Stale, Tx};
-use anyhow::{Context as _, Result, ensure};
+use crate::store::{Tx, packed};
+use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 
 pub(super) const COLUMNS: &str = "batch_id, batch_no, group_code, batch_type, status, business_date, params, \
                        owner, started_by, reason, create_time, end_time, deadline, revision, \
-                       is_paused";
+                       is_paused, remove_time";
 
 /// Writes a batch as RUNNING, owned or for whoever takes it; fails with a taken key when it exists.
 pub async fn insert(
@@ -24,6 +28,7 @@ pub async fn insert(
     now: Millis,
 ) -> Result<BatchId> {
     let values = &plan.values;
+    let snapshot = packed(tx, &plan.snapshot).await?;
     let id = tx
         .insert_id(
             "INSERT INTO job_batch (batch_no, group_code, batch_type, status, business_date, params, \
@@ -37,7 +42,7 @@ pub async fn insert(
                 BatchStatus::Running.as_str().into(),
                 values.business_date.map(|d| d.to_string()).into(),
                 serde_json::to_string(&values.params)?.into(),
-                serde_json::to_string(&plan.snapshot)?.into(),
+                snapshot.into(),
                 owner.map(|o| o.0.as_str()).into(),
                 started_by.into(),
                 now.to_utc().into(),
@@ -105,7 +110,15 @@ pub(super) fn batch(row: &Row) -> Result<Batch> {
         deadline: row.opt_time("deadline")?.map(Millis::from),
         revision: row.int("revision")?,
         is_paused: row.flag("is_paused")?,
+        removing: row.opt_time("remove_time")?.map(Millis::from),
     })
+}
+
+async fn packed(tx: &mut Tx, snapshot: &Snapshot) -> Result<String> {
+    let text = packed::pack(snapshot)?;
+    let what = format!("the definition of group {}, which each batch keeps,", snapshot.group.code);
+    packed::fits(tx, &what, &text).await?;
+    Ok(text)
 }
 
 /// The definition a batch runs.
@@ -114,7 +127,8 @@ pub async fn snapshot(tx: &mut Tx, id: BatchId) -> Result<Snapshot> {
         .fetch_optional("SELECT snapshot FROM job_batch WHERE batch_id = ?", &[id.0.into()])
         .await?
         .with_context(|| format!("batch {} is gone from job_batch", id.0))?;
-    serde_json::from_str(&row.text("snapshot")?)
+    packed::unpack(&row.text("snapshot")?)
+        .map(Snapshot::shared)
         .with_context(|| format!("read the snapshot of batch {}", id.0))
 }
 
@@ -148,44 +162,30 @@ pub async fn take_over(
     Ok(found == 1)
 }
 
+/// A batch some of whose rows may be gone; nothing more is done with it.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "batch {0} of group {1} is old and is being removed since {2}; nothing can be done with it any more \
+     (procession audit --batch {0}). Its number is free again when the next pass of retention has ended"
+)]
+pub struct BeingRemoved(pub BatchNo, pub GroupCode, pub Millis);
+
 /// Locks a batch's row to the end of the transaction and gives what it says: nobody else writes into
 /// the batch until then. Comes before anything else is read, because what was read earlier may be
-/// older than the lock.
+/// older than the lock. One that is being removed is refused.
 pub async fn lock(tx: &mut Tx, id: BatchId) -> Result<Batch> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT batch_id FROM job_batch WHERE batch_id = ?{lock}");
     tx.fetch_optional(&sql, &[id.0.into()]).await?;
-    get(tx, id).await
+    whole(get(tx, id).await?)
 }
 
-/// Locks a batch's row to the end of the transaction and makes sure that it is still this owner's:
-/// a process that was silent for longer than its lease must not write into what another has taken
-/// over. And that no operator has changed it since `revision`: what was worked out from older rows
-/// is not written.
-pub async fn hold(tx: &mut Tx, id: BatchId, owner: &NodeId, revision: i64) -> Result<()> {
-    let lock = tx.dialect().for_update();
-    let sql = format!("SELECT owner, revision FROM job_batch WHERE batch_id = ?{lock}");
-    let row = tx.fetch_optional(&sql, &[id.0.into()]).await?;
-    let found = row.as_ref().map(|r| r.opt_text("owner")).transpose()?.flatten();
-    ensure!(found.as_deref() == Some(owner.0.as_str()), Stale::Batch);
-    let found = row.map(|r| r.int("revision")).transpose()?;
-    ensure!(found == Some(revision), Stale::Revised);
-    Ok(())
-}
-
-/// Says that an operator has changed a batch or its rows, so that whoever dispatches it reads it
-/// anew. One that had ended is open again and nobody's. The caller holds its lock.
-pub async fn revise(tx: &mut Tx, seen: &Batch, now: Millis) -> Result<()> {
-    let reopen =
-        ", status = 'RUNNING', owner = NULL, end_time = NULL, reason = NULL, is_paused = 0";
-    let reopen = if seen.status.is_final() { reopen } else { "" };
-    let sql = format!(
-        "UPDATE job_batch SET revision = revision + 1, update_time = ?{reopen} WHERE batch_id = ?"
-    );
-    tx.execute(&sql, &[now.to_utc().into(), seen.batch_id.0.into()])
-        .await
-        .context("say that a batch was changed")?;
-    hint::give(tx, Topic::Batch).await
+/// Refuses a batch that is being removed.
+pub fn whole(there: Batch) -> Result<Batch> {
+    match there.removing {
+        None => Ok(there),
+        Some(at) => Err(BeingRemoved(there.values.batch_no, there.values.group, at).into()),
+    }
 }
 
 /// Whether a batch starts jobs.
@@ -222,16 +222,25 @@ pub async fn set_deadline(tx: &mut Tx, id: BatchId, deadline: Option<Millis>) ->
 
 /// The open batches of a process.
 pub async fn of_owner(tx: &mut Tx, owner: &NodeId) -> Result<Vec<Batch>> {
-    let sql = format!("SELECT {COLUMNS} FROM job_batch WHERE owner = ? ORDER BY batch_id");
-    let rows = tx.fetch_all(&sql, &[owner.0.as_str().into()]).await?;
+    // By state too, which is the index: who has ended has no owner.
+    let sql = format!(
+        "SELECT {COLUMNS} FROM job_batch WHERE status IN (?, ?) AND owner = ? ORDER BY batch_id"
+    );
+    let values = [
+        BatchStatus::Running.as_str().into(),
+        BatchStatus::Killing.as_str().into(),
+        owner.0.as_str().into(),
+    ];
+    let rows = tx.fetch_all(&sql, &values).await?;
     rows.iter().map(batch).collect()
 }
 
 /// Replaces the definition a batch goes on with.
 pub async fn replace_snapshot(tx: &mut Tx, id: BatchId, snapshot: &Snapshot) -> Result<()> {
+    let snapshot = packed(tx, snapshot).await?;
     tx.execute(
         "UPDATE job_batch SET snapshot = ? WHERE batch_id = ?",
-        &[serde_json::to_string(snapshot)?.into(), id.0.into()],
+        &[snapshot.into(), id.0.into()],
     )
     .await
     .context("replace the definition of a batch")?;

@@ -27,6 +27,18 @@ pub(super) fn joined<T: DeserializeOwned>(rest: Option<String>, columns: Json) -
     Ok(serde_json::from_value(Json::Object(fields))?)
 }
 
+/// As `joined`, for a million rows: the text of both as one object, read once and not by way of a tree.
+pub(super) fn spliced<T: DeserializeOwned>(rest: &str, columns: &impl Serialize) -> Result<T> {
+    let mut text = serde_json::to_string(columns)?;
+    let rest = rest.trim().strip_prefix('{').context("not a structure")?.trim_start();
+    if !rest.starts_with('}') {
+        text.pop();
+        text.push(',');
+        text.push_str(rest);
+    }
+    Ok(serde_json::from_str(&text)?)
+}
+
 /// Writes a row, new or in place of the one with the same key.
 pub(super) async fn upsert(
     tx: &mut Tx,

@@ -321,10 +321,12 @@ pub async fn settle(
 pub async fn is_open(tx: &mut Tx, trigger: TriggerId) -> Result<bool> {
     let found = tx
         .fetch_optional(
-            "SELECT f.firing_id FROM job_firing f LEFT JOIN job_batch b ON b.firing_id = f.firing_id \
-             WHERE f.trigger_id = ? AND (f.status IN ('PENDING', 'WAITING') \
-             OR b.status IN ('RUNNING', 'KILLING')) LIMIT 1",
-            &[trigger.0.into()],
+            // Two questions: as one with OR it read all batches there ever were.
+            "SELECT f.firing_id FROM job_firing f \
+             WHERE f.trigger_id = ? AND f.status IN ('PENDING', 'WAITING') \
+             UNION SELECT f.firing_id FROM job_batch b JOIN job_firing f ON f.firing_id = b.firing_id \
+             WHERE b.status IN ('RUNNING', 'KILLING') AND f.trigger_id = ? LIMIT 1",
+            &[trigger.0.into(), trigger.0.into()],
         )
         .await
         .context("look for open firings")?;
@@ -336,9 +338,10 @@ pub async fn newest(tx: &mut Tx) -> Result<Vec<Firing>> {
     let columns: Vec<String> =
         COLUMNS.split(", ").map(|column| format!("f.{}", column.trim())).collect();
     let sql = format!(
-        "SELECT {} FROM job_firing f JOIN (SELECT trigger_id, MAX(planned_at) AS planned_at \
-         FROM job_firing GROUP BY trigger_id) n \
-         ON n.trigger_id = f.trigger_id AND n.planned_at = f.planned_at",
+        // One step into the key for each schedule; grouped, or joined, it was a walk over all of them.
+        "SELECT {} FROM job_firing f WHERE f.firing_id IN (SELECT (SELECT n.firing_id \
+         FROM job_firing n WHERE n.trigger_id = t.trigger_id ORDER BY n.planned_at DESC LIMIT 1) \
+         FROM job_trigger t)",
         columns.join(", ")
     );
     read(tx, &sql, &[]).await

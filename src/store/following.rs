@@ -118,8 +118,8 @@ async fn delays(tx: &mut Tx) -> Result<Vec<Delay>> {
          WHERE t.schedule_type = 'delay_sec' AND t.trigger_status = ? AND s.next_time IS NULL \
          AND NOT EXISTS (SELECT 1 FROM job_firing f WHERE f.trigger_id = t.trigger_id \
          AND f.status IN (?, ?)) \
-         AND NOT EXISTS (SELECT 1 FROM job_firing f JOIN job_batch b ON b.firing_id = f.firing_id \
-         WHERE f.trigger_id = t.trigger_id AND b.status IN (?, ?))";
+         AND NOT EXISTS (SELECT 1 FROM job_batch b JOIN job_firing f ON f.firing_id = b.firing_id \
+         WHERE b.status IN (?, ?) AND f.trigger_id = t.trigger_id)";
     let values = [
         TriggerStatus::Enabled.as_str().into(),
         FiringStatus::Pending.as_str().into(),

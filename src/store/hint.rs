@@ -14,13 +14,11 @@ pub enum Topic {
     Batch,
     /// A job was placed on a node, or a report was written.
     Work,
-    /// Something is to be stopped.
-    Stop,
 }
 
 impl Topic {
     /// All of them, in the order of their places.
-    pub const ALL: [Self; 4] = [Self::Trigger, Self::Batch, Self::Work, Self::Stop];
+    pub const ALL: [Self; 3] = [Self::Trigger, Self::Batch, Self::Work];
 
     /// The word between processes.
     pub fn as_str(self) -> &'static str {
@@ -28,7 +26,6 @@ impl Topic {
             Self::Trigger => "trigger",
             Self::Batch => "batch",
             Self::Work => "work",
-            Self::Stop => "stop",
         }
     }
 

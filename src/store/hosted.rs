@@ -6,6 +6,7 @@ use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
 use crate::domain::outcome::{Outcome, Outputs};
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
+use crate::store::hint::{self, Topic};
 use crate::store::queue::{entry, expect_all};
 use crate::store::{Tx, batch, queue};
 use anyhow::{Context as _, Result};
@@ -200,6 +201,7 @@ pub async fn report(tx: &mut Tx, reported: &Reported, now: Millis) -> Result<boo
     )
     .await
     .context("report how a try ended")?;
+    hint::give(tx, Topic::Work).await?;
     Ok(true)
 }
 
@@ -233,12 +235,14 @@ impl Reports {
     }
 }
 
-/// Reports about batches of `owner`, oldest first.
+/// Reports about batches of `owner`, oldest first. By state too: without it SQLite walked over every batch
+/// there ever was, at each look.
 pub async fn reports_for(tx: &mut Tx, owner: &NodeId) -> Result<Reports> {
     read(
         tx,
         "SELECT r.queue_id AS queue_id, r.attempt AS attempt, r.owner AS owner, r.report AS report \
-         FROM job_report r JOIN job_batch b ON b.batch_id = r.batch_id WHERE b.owner = ? \
+         FROM job_report r JOIN job_batch b ON b.batch_id = r.batch_id \
+         WHERE b.status IN ('RUNNING', 'KILLING') AND b.owner = ? \
          ORDER BY r.create_time, r.queue_id",
         owner.0.as_str().into(),
     )

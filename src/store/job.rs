@@ -4,15 +4,16 @@ use crate::db::Row;
 use crate::domain::declare::Owner;
 use crate::domain::external::ExternalDependency;
 use crate::domain::id::{GroupCode, JobCode, SourceName};
-use crate::domain::job::{Definition, Group, JobDef, JobDependency};
+use crate::domain::job::{Definition, Group, JobDef};
 use crate::domain::source::Source;
 use crate::domain::time::Millis;
-use crate::domain::trigger_rule::When;
-use crate::store::columns::{Columns, insert, joined, rest, update, upsert};
-use crate::store::{Tx, breach, calendar, epoch, shared};
+use crate::store::columns::{Columns, insert, joined, rest, spliced, update, upsert};
+use crate::store::dependency::{condition, condition_text};
+use crate::store::{Tx, breach, calendar, dependency, epoch, shared};
 use anyhow::{Context as _, Result};
+use serde::Serialize;
 use serde_json::Value as Json;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The fields of a job that have columns of their own; all others are JSON in `job_def.body`.
 const JOB_COLUMNS: &[&str] = &[
@@ -38,28 +39,28 @@ const JOB_COLUMNS: &[&str] = &[
 const GROUP_COLUMNS: &[&str] =
     &["code", "name", "type", "owner", "notify_email", "max_parallel", "time_zone", "params"];
 
+/// Rows of `job_def` that are read or written at a time: a row and what is bound for one take more memory
+/// than what is read from it, and there may be 100,000.
+const AT_ONCE: u32 = 4_096;
+
 /// Everything that is defined, in the order it was first written; schedules are `trigger`'s.
 pub async fn definition(tx: &mut Tx) -> Result<Definition> {
+    let mut defs = without_dependencies(tx).await?;
+    defs.dependencies = dependency::read(tx, &defs.jobs).await.context("read job_dependency")?;
+    Ok(defs)
+}
+
+/// The same but for what waits for what within a group, which may be a million rows.
+pub async fn without_dependencies(tx: &mut Tx) -> Result<Definition> {
     let sources = tx.fetch_all("SELECT * FROM data_source ORDER BY source_id", &[]).await?;
     let groups = tx.fetch_all("SELECT * FROM job_group ORDER BY group_id", &[]).await?;
-    let jobs = tx.fetch_all("SELECT * FROM job_def ORDER BY job_id", &[]).await?;
-    let dependencies = tx
-        .fetch_all(
-            "SELECT job_code, depends_on, dependency_order, edge_condition FROM job_dependency \
-             ORDER BY id",
-            &[],
-        )
-        .await?;
+    let jobs = jobs(tx).await.context("read job_def")?;
     let externals = tx.fetch_all("SELECT * FROM job_external_dependency ORDER BY id", &[]).await?;
     Ok(Definition {
         sources: sources.iter().map(source).collect::<Result<_>>().context("read data_source")?,
         groups: groups.iter().map(group).collect::<Result<_>>().context("read job_group")?,
-        jobs: jobs.iter().map(job).collect::<Result<_>>().context("read job_def")?,
-        dependencies: dependencies
-            .iter()
-            .map(dependency)
-            .collect::<Result<_>>()
-            .context("read job_dependency")?,
+        jobs,
+        dependencies: Vec::new(),
         externals: externals
             .iter()
             .map(external)
@@ -69,6 +70,21 @@ pub async fn definition(tx: &mut Tx) -> Result<Definition> {
         schedules: Vec::new(),
         calendars: calendar::all(tx).await?,
     })
+}
+
+async fn jobs(tx: &mut Tx) -> Result<Vec<JobDef>> {
+    let sql = "SELECT * FROM job_def WHERE job_id > ? ORDER BY job_id LIMIT ?";
+    let (mut found, mut last) = (Vec::new(), i64::MIN);
+    loop {
+        let rows = tx.fetch_all(sql, &[last.into(), AT_ONCE.into()]).await?;
+        for row in &rows {
+            found.push(job(row)?);
+        }
+        match rows.last() {
+            Some(row) if rows.len() == AT_ONCE as usize => last = row.int("job_id")?,
+            _ => return Ok(found),
+        }
+    }
 }
 
 /// Groups and owners: whose addresses hear of what.
@@ -124,44 +140,55 @@ fn job(row: &Row) -> Result<JobDef> {
 }
 
 fn job_of(row: &Row, code: &JobCode) -> Result<JobDef> {
-    let columns = serde_json::json!({
-        "code": code,
-        "name": row.text("job_name")?,
-        "group": row.text("group_code")?,
-        "type": row.text("job_type")?,
-        "source": row.opt_text("source_name")?,
-        "proc_name": row.opt_text("proc_name")?,
-        "schedule_time": row.opt_text("schedule_time")?,
-        "timeout_sec": row.int("timeout_sec")?,
-        "retry_count": row.int("retry_count")?,
-        "retry_delay_sec": row.int("retry_delay_sec")?,
-        "priority": row.int("priority")?,
-        "idempotent": row.flag("is_idempotent")?,
-        "is_active": row.flag("is_active")?,
-        "notify_email": words(row.opt_text("notify_email")?),
-        "owner": row.opt_text("owner")?,
-        "tags": words(row.opt_text("tags")?),
-        "trigger_rule": row.text("trigger_rule")?,
-    });
-    joined(Some(row.text("body")?), columns)
+    let (job_type, group) = (row.text("job_type")?, row.text("group_code")?);
+    let (name, trigger_rule) = (row.text("job_name")?, row.text("trigger_rule")?);
+    let columns = JobColumns {
+        code,
+        name: &name,
+        group: &group,
+        job_type: &job_type,
+        source: row.opt_text("source_name")?,
+        proc_name: row.opt_text("proc_name")?,
+        schedule_time: row.opt_text("schedule_time")?,
+        timeout_sec: row.int("timeout_sec")?,
+        retry_count: row.int("retry_count")?,
+        retry_delay_sec: row.int("retry_delay_sec")?,
+        priority: row.int("priority")?,
+        idempotent: row.flag("is_idempotent")?,
+        is_active: row.flag("is_active")?,
+        notify_email: words(row.opt_text("notify_email")?),
+        owner: row.opt_text("owner")?,
+        tags: words(row.opt_text("tags")?),
+        trigger_rule: &trigger_rule,
+    };
+    spliced(&row.text("body")?, &columns)
 }
 
-fn dependency(row: &Row) -> Result<JobDependency> {
-    Ok(JobDependency {
-        job_code: JobCode::parse(&row.text("job_code")?)?,
-        depends_on: JobCode::parse(&row.text("depends_on")?)?,
-        dependency_order: i32::try_from(row.int("dependency_order")?)?,
-        when: condition(row)?,
-    })
-}
-
-fn condition(row: &Row) -> Result<When> {
-    let text = row.opt_text("edge_condition")?;
-    text.map_or(Ok(When::Success), |t| When::parse(&t).context("column edge_condition"))
-}
-
-fn condition_text(when: &When) -> Option<String> {
-    (*when != When::Success).then(|| when.to_string())
+/// What `JOB_COLUMNS` names, as JSON has it.
+#[derive(Serialize)]
+struct JobColumns<'a> {
+    code: &'a JobCode,
+    name: &'a str,
+    group: &'a str,
+    #[serde(rename = "type")]
+    job_type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proc_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schedule_time: Option<String>,
+    timeout_sec: i64,
+    retry_count: i64,
+    retry_delay_sec: i64,
+    priority: i64,
+    idempotent: bool,
+    is_active: bool,
+    notify_email: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
+    tags: Vec<String>,
+    trigger_rule: &'a str,
 }
 
 fn external(row: &Row) -> Result<ExternalDependency> {
@@ -199,7 +226,7 @@ pub async fn apply(
     remove_jobs(tx, stored, wanted).await?;
     breach::clear_settled(tx, stored, wanted).await?;
     write_jobs(tx, stored, wanted, now).await?;
-    write_dependencies(tx, stored, wanted).await?;
+    dependency::write(tx, stored, wanted).await?;
     write_externals(tx, stored, wanted).await?;
     epoch::bump(tx, epoch::Epoch::Definition).await
 }
@@ -225,55 +252,40 @@ async fn write_jobs(
     now: Millis,
 ) -> Result<()> {
     let before: BTreeMap<&JobCode, &JobDef> = stored.jobs.iter().map(|j| (&j.code, j)).collect();
-    let waits = |d: &Definition| -> HashSet<JobCode> {
-        d.dependencies.iter().map(|d| d.job_code.clone()).collect()
-    };
+    fn waits(defs: &Definition) -> HashSet<&JobCode> {
+        defs.dependencies.iter().map(|d| &d.job_code).collect()
+    }
     let (waited, waits) = (waits(stored), waits(wanted));
     let mut fresh = Vec::new();
     for job in &wanted.jobs {
-        let row = job_row(job, waits.contains(&job.code))?;
+        if fresh.len() == AT_ONCE as usize {
+            insert(tx, "job_def", std::mem::take(&mut fresh), now).await?;
+        }
+        let row = || job_row(job, waits.contains(&job.code));
         let same_wait = waited.contains(&job.code) == waits.contains(&job.code);
         match before.get(&job.code) {
-            None => fresh.push(row),
+            None => fresh.push(row()?),
             Some(old) if *old == job && same_wait => {}
-            Some(_) => update(tx, "job_def", "job_code", row, now).await?,
+            Some(_) => update(tx, "job_def", "job_code", row()?, now).await?,
         }
     }
     insert(tx, "job_def", fresh, now).await
 }
 
-async fn write_dependencies(tx: &mut Tx, stored: &Definition, wanted: &Definition) -> Result<()> {
-    let ours: HashSet<&JobCode> = wanted.jobs.iter().map(|j| &j.code).collect();
-    let before: HashSet<&JobDependency> =
-        stored.dependencies.iter().filter(|d| ours.contains(&d.job_code)).collect();
-    let after: HashSet<&JobDependency> = wanted.dependencies.iter().collect();
-    for gone in before.difference(&after) {
-        tx.execute(
-            "DELETE FROM job_dependency WHERE job_code = ? AND depends_on = ?",
-            &[gone.job_code.as_str().into(), gone.depends_on.as_str().into()],
-        )
-        .await?;
-    }
-    let columns = ["job_code", "depends_on", "dependency_order", "edge_condition"];
-    let rows = wanted.dependencies.iter().filter(|d| !before.contains(d)).map(|d| {
-        vec![
-            d.job_code.as_str().into(),
-            d.depends_on.as_str().into(),
-            i64::from(d.dependency_order).into(),
-            condition_text(&d.when).into(),
-        ]
-    });
-    tx.insert_many("job_dependency", &columns, rows).await.context("write job_dependency")
-}
-
 /// Those of a job whose list differs are all written anew, which keeps their order.
 async fn write_externals(tx: &mut Tx, stored: &Definition, wanted: &Definition) -> Result<()> {
-    let of = |defs: &Definition, code: &JobCode| -> Vec<ExternalDependency> {
-        defs.externals.iter().filter(|e| e.job_code == *code).cloned().collect()
-    };
+    fn by_job(defs: &Definition) -> HashMap<&JobCode, Vec<&ExternalDependency>> {
+        let mut found: HashMap<_, Vec<_>> = HashMap::new();
+        for external in &defs.externals {
+            found.entry(&external.job_code).or_default().push(external);
+        }
+        found
+    }
+    let (mut stored, mut wanting) = (by_job(stored), by_job(wanted));
     let mut fresh = Vec::new();
     for job in &wanted.jobs {
-        let (before, after) = (of(stored, &job.code), of(wanted, &job.code));
+        let of = |all: &mut HashMap<_, Vec<_>>| all.remove(&job.code).unwrap_or_default();
+        let (before, after) = (of(&mut stored), of(&mut wanting));
         if before == after {
             continue;
         }

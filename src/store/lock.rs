@@ -47,3 +47,58 @@ pub async fn heal(tx: &mut Tx, name: &str, now: Millis) -> Result<()> {
         .await
         .with_context(|| format!("put {name} back into job_lock"))
 }
+
+/// The lock of whoever removes old rows.
+pub const RETENTION_LOCK: &str = "retention_lock";
+
+/// How long a turn holds that nothing more is heard of: its holder is dead, or stalled for longer than
+/// any of its steps takes.
+const TURN_MS: i64 = 60_000;
+/// After which it is signed anew.
+const SIGN_MS: i64 = 15_000;
+
+/// Whose turn it is to do something that takes many transactions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Ours, and nobody else's before this transaction has ended.
+    Ours,
+    /// Of this process, which has done a step lately.
+    Theirs(NodeId),
+}
+
+/// Takes the turn, or keeps it; must be the first statement. The row is locked to the end of the
+/// transaction and signed, so that between two steps nothing is locked and still nobody comes in between. A
+/// row that is gone is put back.
+pub async fn take_turn(tx: &mut Tx, name: &str, me: &NodeId, now: Millis) -> Result<Turn> {
+    let lock = tx.dialect().for_update();
+    let sql = format!("SELECT owner, update_time FROM job_lock WHERE lock_name = ?{lock}");
+    let row = tx.fetch_optional(&sql, &[name.into()]).await;
+    let Some(row) = row.with_context(|| format!("lock {name}"))? else {
+        heal(tx, name, now).await?;
+        sign(tx, name, me, now).await?;
+        return Ok(Turn::Ours);
+    };
+    let at = row.opt_time("update_time")?.map(Millis::from);
+    let age = at.map_or(i64::MAX, |at| now.since(at));
+    match row.opt_text("owner")?.map(NodeId) {
+        Some(owner) if owner == *me => {
+            if age >= SIGN_MS {
+                sign(tx, name, me, now).await?;
+            }
+            Ok(Turn::Ours)
+        }
+        Some(owner) if age < TURN_MS => Ok(Turn::Theirs(owner)),
+        Some(_) | None => {
+            sign(tx, name, me, now).await?;
+            Ok(Turn::Ours)
+        }
+    }
+}
+
+/// Ends a turn, so that the next one need not wait for it to be forgotten.
+pub async fn end_turn(tx: &mut Tx, name: &str, me: &NodeId) -> Result<()> {
+    let sql = "UPDATE job_lock SET owner = NULL WHERE lock_name = ? AND owner = ?";
+    let done = tx.execute(sql, &[name.into(), me.0.as_str().into()]).await;
+    done.with_context(|| format!("leave {name}"))?;
+    Ok(())
+}

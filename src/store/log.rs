@@ -1,6 +1,7 @@
 //! `job_execution_logs`: one row per change of status; `job_log_line`: what bodies printed.
 
 use crate::db::Value;
+use crate::db::together::Statement;
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::outcome::Stream;
 use crate::domain::queue::QueueStatus;
@@ -45,6 +46,9 @@ const COLUMNS: [&str; 11] = [
     "log_time",
 ];
 
+const LINE_COLUMNS: [&str; 6] =
+    ["queue_id", "attempt", "line_no", "stream", "line_text", "log_time"];
+
 fn values(log: &ExecutionLog, now: Millis) -> Vec<Value> {
     let duration = log.start_time.zip(log.end_time).map(|(s, e)| e.since(s));
     vec![
@@ -64,8 +68,13 @@ fn values(log: &ExecutionLog, now: Millis) -> Vec<Value> {
 
 /// Adds rows, in order.
 pub async fn append(tx: &mut Tx, logs: &[ExecutionLog], now: Millis) -> Result<()> {
-    let rows = logs.iter().map(|log| values(log, now));
-    tx.insert_many("job_execution_logs", &COLUMNS, rows).await.context("write job_execution_logs")
+    tx.run(appended(logs, now)).await.context("write job_execution_logs").map(|_| ())
+}
+
+/// The statement of `append`.
+pub fn appended(logs: &[ExecutionLog], now: Millis) -> Statement {
+    let rows = logs.iter().map(|log| values(log, now)).collect();
+    Statement::Insert { table: "job_execution_logs", columns: &COLUMNS, rows }
 }
 
 /// One row that a body writes itself, in its own transaction on this database: the statement and its
@@ -137,6 +146,9 @@ pub struct LogLine {
 /// A line about to be stored: its number within the start, when it came, from where, its text.
 pub type NewLine = (u64, Millis, Stream, String);
 
+/// Lines about to be stored and the try they belong to: its row, and which start of it.
+pub type NewLines = (QueueId, u32, Vec<NewLine>);
+
 /// Adds lines of one try.
 pub async fn append_lines(
     tx: &mut Tx,
@@ -144,9 +156,17 @@ pub async fn append_lines(
     attempt: u32,
     lines: &[NewLine],
 ) -> Result<()> {
-    let columns = ["queue_id", "attempt", "line_no", "stream", "line_text", "log_time"];
-    // Collected, because a future that holds this iterator cannot move between threads.
-    let row = |(number, at, stream, text): &NewLine| {
+    append_lines_of(tx, &[(queue_id, attempt, lines.to_vec())]).await
+}
+
+/// Adds lines of tries.
+pub async fn append_lines_of(tx: &mut Tx, of_tries: &[NewLines]) -> Result<()> {
+    tx.run(lines(of_tries)).await.context("write job_log_line").map(|_| ())
+}
+
+/// The statement of `append_lines_of`.
+pub fn lines(of_tries: &[NewLines]) -> Statement {
+    let row = |queue_id: QueueId, attempt: u32, (number, at, stream, text): &NewLine| {
         vec![
             queue_id.0.into(),
             attempt.into(),
@@ -156,8 +176,11 @@ pub async fn append_lines(
             at.to_utc().into(),
         ]
     };
-    let rows: Vec<Vec<Value>> = lines.iter().map(row).collect();
-    tx.insert_many("job_log_line", &columns, rows).await.context("write job_log_line")
+    let of_try = |(id, attempt, lines): &NewLines| -> Vec<Vec<Value>> {
+        lines.iter().map(|line| row(*id, *attempt, line)).collect()
+    };
+    let rows = of_tries.iter().flat_map(of_try).collect();
+    Statement::Insert { table: "job_log_line", columns: &LINE_COLUMNS, rows }
 }
 
 /// Adds lines after all that a try has printed so far, whoever stored them.

@@ -11,6 +11,7 @@ pub mod breach;
 pub mod calendar;
 pub mod claim;
 mod columns;
+mod dependency;
 pub mod epoch;
 pub mod event_key;
 pub mod fired;
@@ -25,7 +26,9 @@ pub mod log;
 pub mod node;
 pub mod outbox;
 pub mod outside;
+mod packed;
 pub mod queue;
+pub mod retention;
 pub mod run_mode;
 pub mod secret;
 mod shared;
@@ -33,7 +36,8 @@ pub mod trigger;
 pub mod version;
 pub mod within;
 
-pub use crate::db::{Counts, Db, Tx};
+pub use crate::db::together::{Statement, Together};
+pub use crate::db::{Counts, Db, Dialect, Tx};
 
 use crate::db;
 use crate::domain::lease::Writers;
@@ -113,6 +117,13 @@ pub async fn meta(tx: &mut Tx, name: &str, fresh: &str) -> anyhow::Result<String
     )
     .await?;
     Ok(fresh.to_owned())
+}
+
+/// A fact about this installation, if it is known.
+pub async fn said(tx: &mut Tx, name: &str) -> anyhow::Result<Option<String>> {
+    let sql = "SELECT value FROM procession_meta WHERE name = ?";
+    let row = tx.fetch_optional(sql, &[name.into()]).await?;
+    Ok(row.map(|row| row.text("value")).transpose()?)
 }
 
 /// Writes a fact about this installation; `false` when it said the same before. Its row is locked to the

@@ -1,16 +1,26 @@
 //! `job_queue`: one job in one batch.
 
-use crate::db::{Row, Value};
+mod settling;
+
+pub use settling::{Settled, settle, settle_all, settled_alike};
+
+use crate::db::together::Statement;
+use crate::db::{Db, Row, Value};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId, QueueId};
 use crate::domain::queue::{QueueEntry, QueueStatus, RunMode, Taken};
 use crate::domain::time::Millis;
 use crate::store::{Stale, Tx};
 use anyhow::{Context as _, Result, ensure};
+use std::collections::HashMap;
 
 /// What a `QueueEntry` is read from. Outputs may be large; whoever wants some asks `outputs` for them.
 pub(super) const COLUMNS: &str = "queue_id, batch_id, job_code, status, try_count, attempt, owner, \
     not_before, start_time, end_time, error_message, skip_kind, run_mode, priority, run_no, \
     crash_count, unresolved, waits_on, is_taken";
+
+/// Rows that are read or written at a time: a driver's row takes more memory than what is read from it, and
+/// a batch may have 100,000.
+const AT_ONCE: u32 = 8_192;
 
 /// A row about to be written.
 #[derive(Clone, Debug)]
@@ -31,29 +41,39 @@ pub async fn generate(
 ) -> Result<()> {
     let columns =
         ["batch_id", "batch_no", "job_code", "status", "not_before", "create_time", "update_time"];
-    let rows = entries.iter().map(|entry| {
-        vec![
-            batch.0.into(),
-            batch_no.into(),
-            entry.job_code.as_str().into(),
-            QueueStatus::Pending.as_str().into(),
-            entry.not_before.map(Millis::to_utc).into(),
-            now.to_utc().into(),
-            now.to_utc().into(),
-        ]
-    });
-    tx.insert_many("job_queue", &columns, rows).await.context("write job_queue")
+    for entries in entries.chunks(AT_ONCE as usize) {
+        let rows = entries.iter().map(|entry| {
+            vec![
+                batch.0.into(),
+                batch_no.into(),
+                entry.job_code.as_str().into(),
+                QueueStatus::Pending.as_str().into(),
+                entry.not_before.map(Millis::to_utc).into(),
+                now.to_utc().into(),
+                now.to_utc().into(),
+            ]
+        });
+        tx.insert_many("job_queue", &columns, rows).await.context("write job_queue")?;
+    }
+    Ok(())
 }
 
 /// All rows of a batch, in the order they were generated.
 pub async fn of_batch(tx: &mut Tx, batch: BatchId) -> Result<Vec<QueueEntry>> {
-    let rows = tx
-        .fetch_all(
-            &format!("SELECT {COLUMNS} FROM job_queue WHERE batch_id = ? ORDER BY queue_id"),
-            &[batch.0.into()],
-        )
-        .await?;
-    rows.iter().map(entry).collect()
+    let sql = format!(
+        "SELECT {COLUMNS} FROM job_queue WHERE batch_id = ? AND queue_id > ? ORDER BY queue_id LIMIT ?"
+    );
+    let mut found: Vec<QueueEntry> = Vec::new();
+    loop {
+        let last = found.last().map_or(i64::MIN, |row| row.queue_id.0);
+        let rows = tx.fetch_all(&sql, &[batch.0.into(), last.into(), AT_ONCE.into()]).await?;
+        for row in &rows {
+            found.push(entry(row)?);
+        }
+        if rows.len() < AT_ONCE as usize {
+            return Ok(found);
+        }
+    }
 }
 
 pub(super) fn entry(row: &Row) -> Result<QueueEntry> {
@@ -145,18 +165,21 @@ pub async fn transition(
     to: QueueStatus,
     now: Millis,
 ) -> Result<()> {
+    expect_all(ids.len(), tx.run(moved(ids, from, to, now)).await?)
+}
+
+/// The statement of `transition`.
+pub fn moved(ids: &[i64], from: QueueStatus, to: QueueStatus, now: Millis) -> Statement {
     let end = to.is_final().then_some(now.to_utc());
-    let found = tx
-        .execute_in(
-            "UPDATE job_queue SET status = ?, skip_kind = ?, update_time = ?, end_time = ? \
-             WHERE queue_id",
-            &[to.as_str().into(), to.skip_kind().into(), now.to_utc().into(), end.into()],
-            ids,
-            "AND status = ?",
-            &[from.as_str().into()],
-        )
-        .await?;
-    expect_all(ids.len(), found)
+    Statement::OnEach {
+        before: "UPDATE job_queue SET status = ?, skip_kind = ?, update_time = ?, end_time = ? \
+                 WHERE queue_id"
+            .to_owned(),
+        first: vec![to.as_str().into(), to.skip_kind().into(), now.to_utc().into(), end.into()],
+        ids: ids.to_vec(),
+        after: "AND status = ?".to_owned(),
+        last: vec![from.as_str().into()],
+    }
 }
 
 /// Writes into rows what is to be said of the state they have just been given.
@@ -182,85 +205,36 @@ pub async fn give(
     tx: &mut Tx,
     ids: &[i64],
     from: QueueStatus,
-    (owner, taken): (&NodeId, Taken),
+    to: (&NodeId, Taken),
     now: Millis,
 ) -> Result<()> {
-    let found = tx
-        .execute_in(
+    expect_all(ids.len(), tx.run(given(ids, from, to, now)).await?)
+}
+
+/// The statement of `give`.
+pub fn given(
+    ids: &[i64],
+    from: QueueStatus,
+    (owner, taken): (&NodeId, Taken),
+    now: Millis,
+) -> Statement {
+    Statement::OnEach {
+        before:
             "UPDATE job_queue SET status = ?, owner = ?, attempt = attempt + 1, start_time = ?, \
-             end_time = NULL, error_message = NULL, outputs = NULL, waits_on = NULL, is_taken = ?, \
-             update_time = ? WHERE queue_id",
-            &[
-                QueueStatus::Running.as_str().into(),
-                owner.0.as_str().into(),
-                now.to_utc().into(),
-                i64::from(taken == Taken::Yes).into(),
-                now.to_utc().into(),
-            ],
-            ids,
-            "AND status = ?",
-            &[from.as_str().into()],
-        )
-        .await?;
-    expect_all(ids.len(), found)
-}
-
-/// What a row becomes when a try of it has ended.
-#[derive(Clone, Debug)]
-pub struct Settled {
-    /// The row.
-    pub queue_id: QueueId,
-    /// The try that ended; a late result of an older one changes nothing.
-    pub attempt: u32,
-    /// The process that held it; a row that was taken over meanwhile is not ours to end.
-    pub owner: Option<NodeId>,
-    /// The state the row must still be in.
-    pub from: QueueStatus,
-    /// Its new state.
-    pub to: QueueStatus,
-    /// Failed tries so far.
-    pub try_count: u32,
-    /// When it may start again.
-    pub not_before: Option<Millis>,
-    /// What was said.
-    pub error_message: Option<String>,
-    /// Outputs as JSON text.
-    pub outputs: Option<String>,
-    /// How many workers in a row have died while it ran.
-    pub crash_count: u32,
-    /// Tries in a row whose outcome is open.
-    pub unresolved: u32,
-}
-
-/// Records the end of a try. Accepted only for the current attempt, owner and state.
-pub async fn settle(tx: &mut Tx, settled: &Settled, now: Millis) -> Result<()> {
-    let ended = (settled.to != QueueStatus::Killing).then_some(now.to_utc());
-    let values: [Value; 13] = [
-        settled.to.as_str().into(),
-        settled.try_count.into(),
-        settled.not_before.map(Millis::to_utc).into(),
-        settled.error_message.as_deref().into(),
-        settled.outputs.as_deref().into(),
-        settled.crash_count.into(),
-        settled.unresolved.into(),
-        ended.into(),
-        now.to_utc().into(),
-        settled.queue_id.0.into(),
-        settled.attempt.into(),
-        settled.owner.as_ref().map_or("", |o| o.0.as_str()).into(),
-        settled.from.as_str().into(),
-    ];
-    let found = tx
-        .execute(
-            "UPDATE job_queue SET status = ?, try_count = ?, not_before = ?, error_message = ?, \
-             outputs = ?, crash_count = ?, unresolved = ?, waits_on = NULL, end_time = ?, \
-             update_time = ? \
-             WHERE queue_id = ? AND attempt = ? AND owner = ? AND status = ?",
-            &values,
-        )
-        .await
-        .with_context(|| format!("settle queue row {}", settled.queue_id.0))?;
-    expect_all(1, found)
+                 end_time = NULL, error_message = NULL, outputs = NULL, waits_on = NULL, \
+                 is_taken = ?, update_time = ? WHERE queue_id"
+                .to_owned(),
+        first: vec![
+            QueueStatus::Running.as_str().into(),
+            owner.0.as_str().into(),
+            now.to_utc().into(),
+            i64::from(taken == Taken::Yes).into(),
+            now.to_utc().into(),
+        ],
+        ids: ids.to_vec(),
+        after: "AND status = ?".to_owned(),
+        last: vec![from.as_str().into()],
+    }
 }
 
 /// A row of a dead process that another takes over, only to end what is left of its body.
@@ -353,6 +327,22 @@ async fn is_in(
         )
         .await?;
     Ok(row.is_some())
+}
+
+/// Which of some rows are still a process's, running, and of which try each is, asked in one journey.
+pub async fn ours_of(db: &Db, ids: &[QueueId], owner: &NodeId) -> Result<HashMap<QueueId, u32>> {
+    let size = ids.len().next_power_of_two();
+    let filler = ids.last().map_or(0, |id| id.0);
+    let mut values: Vec<Value> = ids.iter().map(|id| id.0.into()).collect();
+    values.resize(size, filler.into());
+    values.extend([owner.0.as_str().into(), QueueStatus::Running.as_str().into()]);
+    let sql = format!(
+        "SELECT queue_id, attempt FROM job_queue WHERE queue_id IN ({}) AND owner = ? AND status = ?",
+        vec!["?"; size].join(",")
+    );
+    let rows = db.ask(&sql, &values).await.context("ask whose rows are")?;
+    let read = |row: &Row| Ok((QueueId(row.int("queue_id")?), u32::try_from(row.int("attempt")?)?));
+    rows.iter().map(read).collect()
 }
 
 /// To which try of which process a row belongs, and its state.

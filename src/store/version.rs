@@ -1,11 +1,15 @@
 //! `definition_version`: what was defined of a group, each time it changed.
 
 use crate::db::Row;
+use crate::domain::dependency::stored;
+use crate::domain::external::ExternalDependency;
 use crate::domain::id::GroupCode;
-use crate::domain::job::Definition;
+use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
+use crate::domain::source::Source;
 use crate::domain::time::Millis;
-use crate::store::Tx;
+use crate::store::{Tx, packed};
 use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
 
 /// A group as it was from one moment on, with the sources and shared things it named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +45,9 @@ pub struct NewVersion<'a> {
 /// the number is unique.
 pub async fn add(tx: &mut Tx, new: &NewVersion<'_>, now: Millis) -> Result<u32> {
     let no = last(tx, new.group).await? + 1;
+    let definition = packed::pack(&Kept::of(new.definition))?;
+    let what = format!("the definition of group {}", new.group);
+    packed::fits(tx, &what, &definition).await?;
     tx.execute(
         "INSERT INTO definition_version \
          (group_code, version_no, author, remark, definition, create_time) VALUES (?, ?, ?, ?, ?, ?)",
@@ -49,7 +56,7 @@ pub async fn add(tx: &mut Tx, new: &NewVersion<'_>, now: Millis) -> Result<u32> 
             no.into(),
             new.author.into(),
             new.remark.into(),
-            serde_json::to_string(new.definition)?.into(),
+            definition.into(),
             now.to_utc().into(),
         ],
     )
@@ -80,6 +87,50 @@ fn version(row: &Row) -> Result<Version> {
         author: row.text("author")?,
         remark: row.opt_text("remark")?,
         at: Millis::from(row.time("create_time")?),
-        definition: serde_json::from_str(&row.text("definition")?)?,
+        definition: packed::unpack::<Found>(&row.text("definition")?)?.whole(),
     })
+}
+
+/// A definition as a version keeps it: its dependencies in the form that takes the least room, and none
+/// of what no version has.
+#[derive(Serialize)]
+struct Kept<'a> {
+    sources: &'a [Source],
+    groups: &'a [Group],
+    jobs: &'a [JobDef],
+    #[serde(with = "stored")]
+    dependencies: &'a [JobDependency],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    externals: &'a [ExternalDependency],
+    #[serde(flatten)]
+    shared: &'a Shared,
+}
+
+impl<'a> Kept<'a> {
+    fn of(defs: &'a Definition) -> Self {
+        let Definition { sources, groups, jobs, dependencies, externals, shared, .. } = defs;
+        Self { sources, groups, jobs, dependencies, externals, shared }
+    }
+}
+
+/// The same as it is read.
+#[derive(Deserialize)]
+struct Found {
+    sources: Vec<Source>,
+    groups: Vec<Group>,
+    jobs: Vec<JobDef>,
+    #[serde(with = "stored")]
+    dependencies: Vec<JobDependency>,
+    #[serde(default)]
+    externals: Vec<ExternalDependency>,
+    #[serde(flatten)]
+    shared: Shared,
+}
+
+impl Found {
+    fn whole(self) -> Definition {
+        let Self { sources, groups, jobs, dependencies, externals, shared } = self;
+        let (schedules, calendars) = Default::default();
+        Definition { sources, groups, jobs, dependencies, externals, shared, schedules, calendars }
+    }
 }

@@ -306,8 +306,8 @@ fn a_running_batch_tells_its_end_and_the_path_to_it() {
     child.kill().expect("kill");
     child.wait().expect("wait");
     let orphan = std::fs::read_to_string(&pid).expect("pid");
-    let ended = Command::new("kill").args(["-9", orphan.trim()]).status().expect("kill");
-    assert!(ended.success());
+    // Its keeper ends it too, and may be faster.
+    let _no_longer_there = Command::new("kill").args(["-9", orphan.trim()]).status().expect("kill");
 }
 
 #[test]

@@ -49,7 +49,7 @@ const WORDS: [(&str, BatchExpr); 8] = [
 ];
 
 /// The batch numbers that an expression asks for, seen from another batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Wanted {
     /// All of these.
     These(Vec<BatchNo>),

@@ -8,6 +8,7 @@ mod orphan;
 mod proc;
 mod script;
 mod sensor;
+mod sessions;
 mod sql;
 mod stop;
 mod target;

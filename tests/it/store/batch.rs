@@ -52,6 +52,7 @@ pub(super) async fn a_batch_comes_back_as_it_was_planned(place: Place) {
         deadline: Some(T0.plus(90_000)),
         revision: 0,
         is_paused: false,
+        removing: None,
     };
     assert_eq!(get(&place, id).await, expected);
     let mut tx = place.db.read().await.expect("read");
@@ -216,6 +217,7 @@ pub(super) async fn an_ended_batch_that_is_revised_is_open_and_nobodys(place: Pl
         status,
         revision,
         is_paused: false,
+        removing: None,
         reason: None,
         end_time: None,
         owner: None,

@@ -6,6 +6,7 @@ use procession::domain::job::{
     Definition, JobDef, JobDependency, OnFailure, Param, ParamDecl, ParamMode, ParamType, SqlText,
     TransactionMode,
 };
+use procession::domain::part;
 use procession::domain::source::{DialectName, Source};
 use procession::domain::time::Millis;
 use procession::domain::trigger_rule::When;
@@ -262,4 +263,31 @@ pub(super) async fn codes_differ_by_case(place: Place) {
     let wanted = chain("month_end", &["post", "POST", "Post", "pöst"]);
     apply(&place, &wanted, T0).await;
     assert_eq!(stored(&place).await, wanted);
+}
+
+/// A version is made of what was said to be stored, which nobody reads back.
+pub(super) async fn what_is_said_to_be_stored_is_stored(place: Place) {
+    apply(&place, &chain("other", &["X", "Y"]), T0).await;
+    apply(&place, &chain("month_end", &["A", "B", "C", "D"]), T0).await;
+    let before = stored(&place).await;
+    // A job less, one between, another order, a dependency that says something else.
+    let mut wanted = chain("month_end", &["D", "N", "B", "A"]);
+    wanted.jobs[1].timeout_sec = 7;
+    wanted.dependencies.push(JobDependency {
+        job_code: code("A"),
+        depends_on: code("D"),
+        dependency_order: 3,
+        when: When::Success,
+    });
+    let said = part::merged(&before, &wanted);
+    apply(&place, &wanted, later(5)).await;
+    let found = stored(&place).await;
+    assert_eq!(found.jobs, said.jobs);
+    assert_eq!(found.dependencies, said.dependencies);
+    assert_eq!(found, Definition { schedules: found.schedules.clone(), ..said });
+    // The same in another order changes nothing.
+    let mut turned = wanted.clone();
+    turned.jobs.reverse();
+    turned.dependencies.reverse();
+    assert_eq!(part::merged(&found, &turned), part::merged(&found, &wanted));
 }

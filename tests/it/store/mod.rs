@@ -17,6 +17,7 @@ mod parallel;
 mod queue;
 mod schema;
 mod secret;
+mod together;
 mod trigger;
 mod version;
 
@@ -66,7 +67,8 @@ suite! {
             only_what_differs_is_written
             jobs_that_are_gone_are_removed_and_other_groups_left_alone
             a_job_moves_between_groups_and_dependencies_change
-            codes_differ_by_case;
+            codes_differ_by_case
+            what_is_said_to_be_stored_is_stored;
         batch:
             a_batch_comes_back_as_it_was_planned
             a_batch_number_is_taken_once_per_group
@@ -93,6 +95,9 @@ suite! {
             outputs_are_read_by_row
             what_ended_well_is_found_over_the_batches_of_a_group
             any_message_can_be_stored;
+        together:
+            a_hop_is_written_whole_or_not_at_all
+            many_ends_keep_their_own_outputs;
         action:
             an_action_is_fenced
             what_a_body_left_behind_stays

@@ -203,6 +203,7 @@ impl Bench {
             batches: Arc::new(NoBatches),
             pulse: watch::channel(0).1,
             watchers: Arc::default(),
+            sessions: Arc::new(procession::handler::sessions::Sessions::new(4)),
             options: Arc::new(options),
         };
         Self { task, ctx, claim, stop, log }
@@ -252,14 +253,14 @@ impl Bench {
             headers: BTreeMap::new(),
             max_parallel: None,
         });
-        bench.task.job.http = Some(HttpCall {
+        bench.task.job.http = Some(Box::new(HttpCall {
             host: "core".to_owned(),
             method: method.to_owned(),
             path: path.to_owned(),
             headers: BTreeMap::new(),
             send: HttpBody::None,
             expect_status: Vec::new(),
-        });
+        }));
         bench
     }
 

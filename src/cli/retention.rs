@@ -1,0 +1,213 @@
+//! `retention preview | run`: what old rows go, and why the others stay; and to let them go.
+
+use crate::app::{App, EmptyDatabase, whoami};
+use crate::cli::progress::Show;
+use crate::cli::retention_words as words;
+use crate::cli::{BadInput, Ended, Global, batch, out};
+use crate::domain::lang::Lang;
+use crate::engine::acting::operator_here;
+use crate::engine::retention::{self, Beat, ByTable, Options, Rest, Sweeper, Wish};
+use crate::store;
+use anyhow::{Context as _, Result};
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use std::io::{BufRead as _, IsTerminal as _};
+use std::time::Duration;
+
+/// Verbs of `retention`.
+#[derive(Subcommand)]
+pub(super) enum RetentionVerb {
+    /// What would be removed by the settings, by group and table, and why the rest stays
+    Preview,
+    /// Remove it now, in small steps; `serve` does it by itself in its window
+    Run(RunArgs),
+}
+
+/// Arguments of `run`.
+#[derive(Args)]
+pub(super) struct RunArgs {
+    /// Why; stored in the audit log with each batch
+    #[arg(long, required_unless_present = "dry_run")]
+    reason: Option<String>,
+    /// Also when the window is closed
+    #[arg(long)]
+    now: bool,
+    /// Batches, at most; the oldest of each group first
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Only say what would be removed, as preview does
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask; needed where nobody can be asked
+    #[arg(short, long)]
+    yes: bool,
+    /// Show no progress
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// How often in a row a step may fail because the database was away or busy.
+const TRIES: u32 = 10;
+
+pub(super) async fn retention(global: &Global, verb: RetentionVerb) -> Result<Ended> {
+    let options = global.config()?.retention()?;
+    match verb {
+        RetentionVerb::Preview => preview(global, &options).await,
+        RetentionVerb::Run(args) if args.dry_run => preview(global, &options).await,
+        RetentionVerb::Run(args) => run(global, options, &args).await,
+    }
+}
+
+async fn preview(global: &Global, options: &Options) -> Result<Ended> {
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    let now = batch::server_now(&app).await?;
+    let survey = retention::survey(&app.db, options, now).await?;
+    let mut tx = app.db.read().await?;
+    let last = store::said(&mut tx, retention::LAST_PASS).await?;
+    drop(tx);
+    if global.json {
+        out::json(&words::as_json(options, &survey, last.as_deref()))?;
+    } else {
+        words::print(options, &survey, last.as_deref(), global.lang());
+    }
+    app.close().await;
+    Ok(Ended::Well)
+}
+
+async fn run(global: &Global, mut options: Options, args: &RunArgs) -> Result<Ended> {
+    let reason = args.reason.as_deref().unwrap_or_default().trim().to_owned();
+    if reason.is_empty() {
+        return Err(BadInput("--reason: say why; it is what others will read".to_owned()).into());
+    }
+    if !options.is_on() {
+        return Err(BadInput(words::off(global.lang()).to_owned()).into());
+    }
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    let now = batch::server_now(&app).await?;
+    if let Some(window) = options.window.filter(|window| !args.now && !window.is_open(now)) {
+        let opens = window.opens(now);
+        let message = format!(
+            "the window {window} is closed until {opens}; --now removes old rows all the same"
+        );
+        return Err(BadInput(message).into());
+    }
+    options.window = None;
+    let survey = retention::survey(&app.db, &options, now).await?;
+    let rows: u64 = survey.totals().values().sum();
+    if !global.json {
+        words::print(&options, &survey, None, global.lang());
+    }
+    if rows == 0 && survey.lines() == 0 {
+        return said(global, &ByTable::new());
+    }
+    if !args.yes && !agreed(global, rows)? {
+        return Ok(Ended::Well);
+    }
+    let wish = Wish { by: operator_here(&whoami()), reason: Some(reason), limit: args.limit };
+    let sweeper = app.sweeper_by_hand(options, wish);
+    let show = if args.quiet || global.json { Show::Nothing } else { Show::here() };
+    let removed = sweep(&app, sweeper, (show, rows), global.lang()).await?;
+    app.close().await;
+    said(global, &removed)
+}
+
+/// Asks a person; where there is none, the flag has to say it, for what goes is gone.
+fn agreed(global: &Global, rows: u64) -> Result<bool> {
+    let (stdin, lang) = (std::io::stdin(), global.lang());
+    if global.json || !stdin.is_terminal() {
+        let message = "old rows are removed for good; say --yes where nobody can be asked (nothing \
+                       was removed)";
+        return Err(BadInput(message.to_owned()).into());
+    }
+    out::note(&match lang {
+        Lang::En => format!("{} go for good. Go on? [y/N]", words::rows(rows, lang)),
+        Lang::Zh => format!("将永久删除 {}。继续?[y/N]", words::rows(rows, lang)),
+    });
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer).context("read the answer")?;
+    let yes = matches!(answer.trim(), "y" | "Y" | "yes");
+    if !yes {
+        out::note(lang.pick("nothing was removed", "未删除"));
+    }
+    Ok(yes)
+}
+
+/// Beats until the pass has ended. What is killed in between is gone on with by the next pass.
+async fn sweep(
+    app: &App,
+    mut sweeper: Sweeper,
+    (show, rows): (Show, u64),
+    lang: Lang,
+) -> Result<ByTable> {
+    let bar = bar(show, rows, lang);
+    let (mut failed, mut told) = (0, 0u64);
+    loop {
+        let asked = app.clock.uptime();
+        match sweeper.beat(app.clock.now()).await {
+            Ok(Beat::Ended(removed)) => {
+                bar.finish_and_clear();
+                return Ok(removed);
+            }
+            Ok(Beat::Rests(rest, until)) => {
+                bar.finish_and_clear();
+                return Err(BadInput(rests(&rest, until)).into());
+            }
+            Ok(Beat::Did(dropped)) => {
+                failed = 0;
+                let n: u64 = dropped.values().sum();
+                bar.inc(n);
+                if show == Show::Lines && (bar.position() - told) >= rows.div_ceil(10).max(1) {
+                    told = bar.position();
+                    out::note(&words::so_far(told, rows, lang));
+                }
+                let pause = sweeper.pause(app.clock.uptime().since(asked));
+                if n > 0 {
+                    tokio::time::sleep(pause).await;
+                }
+            }
+            Err(error) if store::is_transient(&error) && failed < TRIES => {
+                failed += 1;
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn bar(show: Show, rows: u64, lang: Lang) -> ProgressBar {
+    let bar = match show {
+        Show::Live => ProgressBar::new(rows),
+        Show::Lines | Show::Nothing => {
+            ProgressBar::with_draw_target(Some(rows), indicatif::ProgressDrawTarget::hidden())
+        }
+    };
+    let style = match lang {
+        Lang::En => "{bar:32.cyan/black.bright} {pos} of {len} rows  {per_sec}  {elapsed_precise}",
+        Lang::Zh => "{bar:32.cyan/black.bright} {pos}/{len} 行  {per_sec}  {elapsed_precise}",
+    };
+    let plain = |_| ProgressStyle::default_bar();
+    bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(plain));
+    bar
+}
+
+fn rests(rest: &Rest, until: crate::domain::time::Millis) -> String {
+    match rest {
+        Rest::Theirs(owner) => format!(
+            "another process ({}) removes old rows at the moment and goes on with it; nothing was \
+             begun here",
+            owner.0
+        ),
+        Rest::Off | Rest::Window | Rest::Done | Rest::Drained => {
+            format!("nothing is removed before {until}")
+        }
+    }
+}
+
+fn said(global: &Global, removed: &ByTable) -> Result<Ended> {
+    if global.json {
+        return out::json(&json!({"removed": removed})).map(|()| Ended::Well);
+    }
+    out::line(&words::removed(removed, global.lang()));
+    Ok(Ended::Well)
+}

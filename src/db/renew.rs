@@ -1,0 +1,156 @@
+//! A session after a body, made as new for the next one, or found to be spent.
+//!
+//! Opening a session costs a server more than most bodies do (a process of its own on PostgreSQL), and
+//! keeping one as it is would hand a body the settings, temporary tables and locks of another's.
+
+use crate::db::dialect::Dialect;
+use crate::db::fault::SessionError;
+use crate::db::session::{Arg, Session};
+
+/// What a session is after a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// As it was when it was opened.
+    AsNew,
+    /// Something of the body is on it still, or may be: it is to be closed.
+    Spent,
+}
+
+/// First words of statements that leave nothing on a connection to SQLite. It has no procedures, and
+/// its triggers can do nothing else, so the text of a body says all that it does.
+const LEAVE_NOTHING: [&str; 8] =
+    ["SELECT", "VALUES", "WITH", "INSERT", "UPDATE", "DELETE", "REPLACE", "EXPLAIN"];
+
+/// What of a body may be on a session of PostgreSQL, and cannot be taken away: an open transaction, or
+/// statements that it prepared by SQL (ours are told apart from those by `from_sql`).
+const POSTGRES_LEFT: &str = "SELECT transaction_timestamp() <> statement_timestamp() \
+    OR EXISTS (SELECT 1 FROM pg_catalog.pg_prepared_statements WHERE from_sql)";
+
+/// What `DISCARD ALL` does, but that our prepared statements stay, and in one journey together with the
+/// question: it may not stand beside others.
+const POSTGRES_RENEWED: &str = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; \
+    SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES";
+
+/// What MariaDB counts of each thing that outlives its statement, also within procedures, functions and
+/// triggers. MySQL has no such table, so a session there is always spent.
+const MARIADB_COUNTS: &str = "SELECT GROUP_CONCAT(variable_value ORDER BY variable_name) \
+    FROM information_schema.session_status WHERE variable_name IN ('COM_CHANGE_DB', 'COM_CREATE_SEQUENCE', \
+    'COM_CREATE_TEMPORARY_TABLE', 'COM_FLUSH', 'COM_HA_OPEN', 'COM_LOCK_TABLES', 'COM_PREPARE_SQL', \
+    'COM_SET_OPTION', 'COM_XA_START')";
+
+/// Where of them SETs are.
+const SET_AT: usize = 7;
+
+/// Locks of a body's are given back, and what is left of it is asked for: an open transaction, and
+/// variables that are not ours.
+const MARIADB_LEFT: &str = "SELECT RELEASE_ALL_LOCKS(), @@in_transaction, \
+    (SELECT COUNT(*) FROM information_schema.user_variables \
+     WHERE variable_name NOT LIKE 'procession\\_%')";
+
+impl Session {
+    /// Makes the session what it was when it was opened, as far as its server can be asked to; else it
+    /// is spent. Every lock of its is given back.
+    pub async fn renew(&mut self) -> Result<Renewal, SessionError> {
+        if self.brake().is_on() || self.traces.is_marked {
+            return Ok(Renewal::Spent);
+        }
+        match self.dialect() {
+            Dialect::Sqlite => {
+                let is_open = self.has_open_transaction().await? != Some(false);
+                Ok(if is_open { Renewal::Spent } else { Renewal::AsNew })
+            }
+            Dialect::Postgres => self.renew_postgres().await,
+            Dialect::Mysql => self.renew_mariadb().await,
+        }
+    }
+
+    async fn renew_postgres(&mut self) -> Result<Renewal, SessionError> {
+        let settings = self.traces.settings.join("; ");
+        let sql = format!("{POSTGRES_LEFT}; {POSTGRES_RENEWED}; {settings}");
+        if self.rows(&sql, &[]).await?.first(0) != Some("f") {
+            return Ok(Renewal::Spent);
+        }
+        // A plan of the last body's must not serve a table that was altered since ("cached plan must not
+        // change result type").
+        if std::mem::take(&mut self.traces.has_bound) {
+            self.wire.forget_statements().await?;
+        }
+        Ok(Renewal::AsNew)
+    }
+
+    async fn renew_mariadb(&mut self) -> Result<Renewal, SessionError> {
+        let Some(counted) = self.traces.counted.clone() else { return Ok(Renewal::Spent) };
+        // One of them may have been a secret.
+        let taken_back = std::mem::take(&mut self.traces.arguments);
+        if taken_back > 0 {
+            let names: Vec<String> =
+                (0..taken_back).map(|at| format!("@procession_p{at} = NULL")).collect();
+            self.run(&format!("SET {}", names.join(", ")), &[]).await?;
+        }
+        let sql = format!("{MARIADB_LEFT}, ({MARIADB_COUNTS})");
+        let left = self.rows(&sql, &[]).await?;
+        let nothing_is_open = left.first(1) == Some("0") && left.first(2) == Some("0");
+        let sets = self.traces.own_sets;
+        let is_counted = left.first(3).is_some_and(|now| is_as_counted(&counted, now, sets));
+        let is_as_new = nothing_is_open && is_counted;
+        Ok(if is_as_new { Renewal::AsNew } else { Renewal::Spent })
+    }
+
+    /// Learns what MariaDB has counted of a session that is new.
+    pub(in crate::db) async fn count_traces(&mut self) -> Result<(), SessionError> {
+        match self.rows(MARIADB_COUNTS, &[]).await {
+            Ok(rows) => self.traces.counted = rows.first(0).map(str::to_owned),
+            // MySQL.
+            Err(SessionError::Database(_)) => {}
+            Err(error) => return Err(error),
+        }
+        self.traces.own_sets = 0;
+        Ok(())
+    }
+
+    /// Takes notice of the variables `@procession_p0` and so on that hold the arguments of a CALL, so that
+    /// the next body does not find them.
+    pub fn has_arguments(&mut self, count: usize) {
+        self.traces.arguments = self.traces.arguments.max(count);
+    }
+
+    /// Takes notice of what a statement of a body may leave behind.
+    pub(in crate::db) fn leave_traces(&mut self, sql: &str, args: &[Arg]) {
+        self.traces.has_bound |= !args.is_empty();
+        if self.dialect() == Dialect::Sqlite {
+            let first = sql.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next();
+            let word = first.unwrap_or_default().to_ascii_uppercase();
+            self.traces.is_marked |= !LEAVE_NOTHING.contains(&word.as_str());
+        }
+    }
+}
+
+/// Whether MariaDB has counted nothing since but SETs of ours. They are the eighth of its counts.
+fn is_as_counted(then: &str, now: &str, sets: u32) -> bool {
+    let numbers = |text: &str| -> Option<Vec<u64>> {
+        text.split(',').map(|number| number.parse().ok()).collect()
+    };
+    let (Some(mut then), Some(now)) = (numbers(then), numbers(now)) else { return false };
+    let Some(own) = then.get_mut(SET_AT) else { return false };
+    *own += u64::from(sets);
+    then == now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sets_of_ours_may_have_been_counted() {
+        for (then, now, sets, is_so) in [
+            ("0,0,0,0,0,0,0,2,0,0", "0,0,0,0,0,0,0,2,0,0", 0, true),
+            ("0,0,0,0,0,0,0,2,0,0", "0,0,0,0,0,0,0,5,0,0", 3, true),
+            ("0,0,0,0,0,0,0,2,0,0", "0,0,0,0,0,0,0,5,0,0", 2, false),
+            ("0,0,0,0,0,0,0,2,0,0", "0,0,1,0,0,0,0,2,0,0", 0, false),
+            ("0,0", "0,0", 0, false),
+            ("", "0", 0, false),
+        ] {
+            assert_eq!(is_as_counted(then, now, sets), is_so, "{then} {now} {sets}");
+        }
+    }
+}

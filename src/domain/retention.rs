@@ -1,0 +1,284 @@
+//! Which old batches go: by age, by count, and by what still needs them.
+//!
+//! A batch goes when nothing speaks for it. What speaks for it is asked in one order, from what nobody can
+//! change to what a setting says, so that the reason a user reads is the strongest one.
+
+mod named;
+mod window;
+mod words;
+
+pub use named::{Names, next_numbers};
+pub use window::{BadWindow, Window};
+
+use crate::domain::batch::BatchStatus;
+use crate::domain::time::Millis;
+use std::collections::BTreeSet;
+
+/// A day, in milliseconds.
+pub const DAY_MS: i64 = 24 * 3_600_000;
+
+/// What becomes of batches that did not end well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedBadly {
+    /// All of them are kept.
+    Stay,
+    /// They go as the others do.
+    Go,
+}
+
+/// How long the batches of a group are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// A batch that ended longer ago may go; none: no batch goes.
+    pub batches_ms: Option<i64>,
+    /// So many of the newest batches that ended well are kept, however old they are.
+    pub keep: u32,
+    /// What becomes of those that did not.
+    pub badly: EndedBadly,
+    /// Lines that jobs printed go earlier, when this is shorter; none: with their batch.
+    pub lines_ms: Option<i64>,
+}
+
+/// What still needs a batch, or makes its rows not ours to take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Need {
+    /// A job of it ended UNKNOWN: somebody has to look.
+    Unknown,
+    /// What became of a try is open: in its row, or in `procession_ledger`.
+    OpenOutcome,
+    /// A mail about it was not sent.
+    UnsentMail,
+    /// It belongs to a backfill that is not over.
+    Backfill,
+    /// It is a sub-batch of one that is open, or did not end well and may run again.
+    Parent,
+    /// A schedule that goes by its end has a firing that is not over.
+    Firing,
+    /// A job of it is marked for having committed by itself (`tx_breach`).
+    Breach,
+    /// Another batch that is kept, or is to come, asks for it by its number.
+    Named,
+    /// It has rows in a table that is left to partitions.
+    Left,
+}
+
+impl Need {
+    /// Every one, the strongest first.
+    pub const ALL: [Self; 9] = [
+        Self::Unknown,
+        Self::OpenOutcome,
+        Self::UnsentMail,
+        Self::Backfill,
+        Self::Parent,
+        Self::Firing,
+        Self::Breach,
+        Self::Named,
+        Self::Left,
+    ];
+}
+
+/// Why a batch is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kept {
+    /// It has not ended.
+    Open,
+    /// Nothing is to go.
+    Off,
+    /// It ended not long enough ago.
+    Young,
+    /// It did not end well.
+    EndedBadly,
+    /// It is one of the newest of its group that ended well.
+    Newest,
+    /// Something needs it.
+    Needed(Need),
+}
+
+/// What is known of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Old {
+    /// Its state.
+    pub status: BatchStatus,
+    /// When it ended.
+    pub ended: Option<Millis>,
+    /// Whether it is one of the newest that ended well, as many as the rule keeps.
+    pub is_newest: bool,
+    /// What needs it.
+    pub needs: BTreeSet<Need>,
+}
+
+impl Rule {
+    /// What ended before this moment may go.
+    pub fn cut(&self, now: Millis) -> Option<Millis> {
+        self.batches_ms.map(|ms| now.plus(-ms))
+    }
+
+    /// Lines of what ended before this moment go; none when they go with their batch.
+    pub fn lines_cut(&self, now: Millis) -> Option<Millis> {
+        let lines = self.lines_ms.filter(|ms| self.batches_ms.is_none_or(|batches| *ms < batches));
+        lines.map(|ms| now.plus(-ms))
+    }
+
+    /// Why a batch is kept by itself, whoever needs it; none when only needs could keep it.
+    pub fn keeps(&self, old: &Old, now: Millis) -> Option<Kept> {
+        let Some(ended) = old.ended.filter(|_| old.status.is_final()) else {
+            return Some(Kept::Open);
+        };
+        let Some(cut) = self.cut(now) else { return Some(Kept::Off) };
+        if ended >= cut {
+            return Some(Kept::Young);
+        }
+        if !old.status.is_success() && self.badly == EndedBadly::Stay {
+            return Some(Kept::EndedBadly);
+        }
+        (old.status.is_success() && old.is_newest).then_some(Kept::Newest)
+    }
+
+    /// Why a batch is kept; none: it goes.
+    pub fn judge(&self, old: &Old, now: Millis) -> Option<Kept> {
+        self.keeps(old, now).or_else(|| old.needs.first().map(|need| Kept::Needed(*need)))
+    }
+
+    /// Whether the lines of a batch go before it does: it ended well and long enough ago. What printed
+    /// before a failure is kept with the failure.
+    pub fn drops_lines(&self, status: BatchStatus, ended: Millis, now: Millis) -> bool {
+        let may = status.is_success() || (status.is_final() && self.badly == EndedBadly::Go);
+        may && self.lines_cut(now).is_some_and(|cut| ended < cut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOW: Millis = Millis(1_000 * DAY_MS);
+
+    fn rule() -> Rule {
+        Rule {
+            batches_ms: Some(90 * DAY_MS),
+            keep: 40,
+            badly: EndedBadly::Stay,
+            lines_ms: Some(30 * DAY_MS),
+        }
+    }
+
+    fn old(status: BatchStatus, days: i64) -> Old {
+        let ended = Some(NOW.plus(-days * DAY_MS));
+        Old { status, ended, is_newest: false, needs: BTreeSet::new() }
+    }
+
+    #[test]
+    fn each_reason_keeps_a_batch_that_would_go() {
+        let goes = old(BatchStatus::Success, 91);
+        assert_eq!(rule().judge(&goes, NOW), None);
+        assert_eq!(rule().judge(&old(BatchStatus::Warning, 91), NOW), None);
+        for (kept, because) in [
+            (Old { ended: None, ..goes.clone() }, Kept::Open),
+            (old(BatchStatus::Running, 91), Kept::Open),
+            (old(BatchStatus::Killing, 91), Kept::Open),
+            (old(BatchStatus::Success, 90), Kept::Young),
+            (old(BatchStatus::Failed, 910), Kept::EndedBadly),
+            (old(BatchStatus::Killed, 910), Kept::EndedBadly),
+            (Old { is_newest: true, ..goes.clone() }, Kept::Newest),
+        ] {
+            assert_eq!(rule().judge(&kept, NOW), Some(because), "{kept:?}");
+        }
+        for need in Need::ALL {
+            let needed = Old { needs: [need].into(), ..goes.clone() };
+            assert_eq!(rule().judge(&needed, NOW), Some(Kept::Needed(need)));
+        }
+    }
+
+    #[test]
+    fn what_did_not_end_well_goes_only_when_told() {
+        let told = Rule { badly: EndedBadly::Go, ..rule() };
+        assert_eq!(told.judge(&old(BatchStatus::Failed, 91), NOW), None);
+        // It is none of those that ended well, so it takes no place among them.
+        let newest = Old { is_newest: true, ..old(BatchStatus::Killed, 91) };
+        assert_eq!(told.judge(&newest, NOW), None);
+        let unknown = Old { needs: [Need::Unknown].into(), ..old(BatchStatus::Failed, 91) };
+        assert_eq!(told.judge(&unknown, NOW), Some(Kept::Needed(Need::Unknown)));
+    }
+
+    #[test]
+    fn nothing_goes_when_it_is_off() {
+        let off = Rule { batches_ms: None, ..rule() };
+        assert_eq!(off.judge(&old(BatchStatus::Success, 9_999), NOW), Some(Kept::Off));
+        assert_eq!(off.judge(&old(BatchStatus::Running, 9_999), NOW), Some(Kept::Open));
+        // Lines have an age of their own.
+        assert!(off.drops_lines(BatchStatus::Success, NOW.plus(-31 * DAY_MS), NOW));
+    }
+
+    #[test]
+    fn lines_go_earlier_and_stay_with_failures() {
+        let at = |days: i64| NOW.plus(-days * DAY_MS);
+        for (status, days, goes) in [
+            (BatchStatus::Success, 31, true),
+            (BatchStatus::Warning, 31, true),
+            (BatchStatus::Success, 30, false),
+            (BatchStatus::Failed, 31, false),
+            (BatchStatus::Running, 31, false),
+        ] {
+            assert_eq!(rule().drops_lines(status, at(days), NOW), goes, "{status} {days}");
+        }
+        let told = Rule { badly: EndedBadly::Go, ..rule() };
+        assert!(told.drops_lines(BatchStatus::Failed, at(31), NOW));
+        assert!(!told.drops_lines(BatchStatus::Killing, at(31), NOW));
+        // No earlier than the batch: then they go with it.
+        let later = Rule { lines_ms: Some(90 * DAY_MS), ..rule() };
+        assert_eq!(later.lines_cut(NOW), None);
+    }
+
+    fn any_old() -> impl Strategy<Value = Old> {
+        let status = prop::sample::select(BatchStatus::ALL.to_vec());
+        let needs = prop::collection::btree_set(prop::sample::select(Need::ALL.to_vec()), 0..3);
+        (status, prop::option::of(0..400i64), any::<bool>(), needs).prop_map(
+            |(status, days, is_newest, needs)| {
+                let ended = days.map(|days| NOW.plus(-days * DAY_MS));
+                Old { status, ended, is_newest, needs }
+            },
+        )
+    }
+
+    fn any_rule() -> impl Strategy<Value = Rule> {
+        let ms = || prop::option::of((1..400i64).prop_map(|days| days * DAY_MS));
+        let badly = prop::sample::select(vec![EndedBadly::Stay, EndedBadly::Go]);
+        (ms(), 1..100u32, badly, ms()).prop_map(|(batches_ms, keep, badly, lines_ms)| Rule {
+            batches_ms,
+            keep,
+            badly,
+            lines_ms,
+        })
+    }
+
+    proptest! {
+        /// What is kept is kept: neither another need, nor a longer age, nor that it is a newest one,
+        /// nor an earlier moment, nor "keep what failed" ever makes a kept batch go.
+        #[test]
+        fn what_is_kept_is_kept(
+            rule in any_rule(),
+            old in any_old(),
+            need in prop::sample::select(Need::ALL.to_vec()),
+            earlier in 0..400i64,
+            longer in 0..400i64,
+        ) {
+            if rule.judge(&old, NOW).is_some() {
+                let mut needed = old.clone();
+                needed.needs.insert(need);
+                prop_assert!(rule.judge(&needed, NOW).is_some());
+                prop_assert!(rule.judge(&old, NOW.plus(-earlier * DAY_MS)).is_some());
+                let newest = Old { is_newest: true, ..old.clone() };
+                prop_assert!(rule.judge(&newest, NOW).is_some());
+                let gentler = Rule {
+                    batches_ms: rule.batches_ms.map(|ms| ms + longer * DAY_MS),
+                    badly: EndedBadly::Stay,
+                    ..rule
+                };
+                prop_assert!(gentler.judge(&old, NOW).is_some());
+            } else {
+                prop_assert!(old.status.is_final() && old.needs.is_empty());
+            }
+        }
+    }
+}

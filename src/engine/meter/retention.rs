@@ -1,0 +1,67 @@
+//! What retention has removed, and when it last did.
+
+use super::{Counters, Meter, Seconds, put, seconds};
+use crate::domain::time::Millis;
+use crate::store::retention::ByTable;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+pub(super) struct Retention {
+    removed: Counters<1>,
+    passes: Counter,
+    last_pass: Seconds,
+    last_failure: Seconds,
+}
+
+impl Retention {
+    pub(super) fn register(to: &mut Registry) -> Self {
+        Self {
+            removed: put(
+                to,
+                "retention_rows_removed",
+                "Old rows that were removed, by table",
+                Family::default(),
+            ),
+            passes: put(
+                to,
+                "retention_passes",
+                "Passes of retention that came to their end",
+                Counter::default(),
+            ),
+            last_pass: put(
+                to,
+                "retention_last_pass_seconds",
+                "When retention came to its end last, in seconds since 1970; 0: never here",
+                Gauge::default(),
+            ),
+            last_failure: put(
+                to,
+                "retention_last_failure_seconds",
+                "When retention failed last, in seconds since 1970; 0: never here",
+                Gauge::default(),
+            ),
+        }
+    }
+}
+
+impl Meter {
+    /// Old rows were removed.
+    pub fn retention_removed(&self, rows: &ByTable) {
+        for (table, n) in rows {
+            self.retention.removed.get_or_create(&[("table", table)]).inc_by(*n);
+        }
+    }
+
+    /// A pass has come to its end.
+    pub fn retention_passed(&self, now: Millis) {
+        self.retention.passes.inc();
+        self.retention.last_pass.set(seconds(now.0));
+    }
+
+    /// A pass failed, and is begun anew.
+    pub fn retention_failed(&self, now: Millis) {
+        self.retention.last_failure.set(seconds(now.0));
+    }
+}

@@ -1,0 +1,142 @@
+//! Which batches go: the rule, with what has to be read to ask it.
+
+use super::Options;
+use crate::domain::external::ExternalDependency;
+use crate::domain::id::{BatchId, GroupCode};
+use crate::domain::retention::{Kept, Names, Need, Old, next_numbers};
+use crate::domain::time::Millis;
+use crate::store::retention::{self, Candidate, Cursor};
+use crate::store::{Tx, batch, job};
+use anyhow::Result;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// What a pass knows of all groups.
+pub(super) struct Judging {
+    options: Options,
+    names: Names,
+    /// Open batches whose snapshot was read.
+    known: HashSet<BatchId>,
+    /// From which batch on those of a group are its newest.
+    newest: HashMap<GroupCode, Option<BatchId>>,
+    pub(super) groups: Vec<GroupCode>,
+}
+
+/// A page of batches that are old enough, and what becomes of each.
+pub(super) struct Page {
+    pub(super) judged: Vec<(Candidate, Option<Kept>)>,
+    /// Where to go on; none: that was the last page.
+    pub(super) next: Option<Cursor>,
+}
+
+impl Judging {
+    /// Reads what others ask for by number: present definitions for the batches that are kept and those
+    /// that come next.
+    pub(super) async fn begin(tx: &mut Tx, options: &Options, now: Millis) -> Result<Self> {
+        let groups = retention::groups(tx).await?;
+        let mut newest = HashMap::new();
+        for group in &groups {
+            let keep = options.rule_of(group).keep;
+            newest.insert(group.clone(), retention::newest_from(tx, group, keep).await?);
+        }
+        let (names, known, options) = (Names::default(), HashSet::new(), options.clone());
+        let mut this = Self { options, names, known, newest, groups };
+        let defs = job::definition(tx).await?;
+        let group_of: HashMap<_, _> = defs.jobs.iter().map(|job| (&job.code, &job.group)).collect();
+        let mut externals: BTreeMap<&GroupCode, Vec<ExternalDependency>> = BTreeMap::new();
+        for external in &defs.externals {
+            if let Some(group) = group_of.get(&external.job_code) {
+                externals.entry(group).or_default().push(external.clone());
+            }
+        }
+        for (group, externals) in externals {
+            this.name(tx, group, &externals, now).await?;
+        }
+        Ok(this)
+    }
+
+    async fn name(
+        &mut self,
+        tx: &mut Tx,
+        group: &GroupCode,
+        externals: &[ExternalDependency],
+        now: Millis,
+    ) -> Result<()> {
+        let cut = self.options.rule_of(group).cut(now).unwrap_or(Millis(0));
+        let newest = self.newest.get(group).copied().flatten();
+        let standing = retention::standing(tx, group, cut, newest).await?;
+        for (batch_no, date) in &standing {
+            self.names.add(externals, batch_no, *date);
+        }
+        for batch_no in next_numbers(standing.iter().map(|(no, _)| no)) {
+            self.names.add(externals, &batch_no, None);
+        }
+        Ok(())
+    }
+
+    /// Reads what open batches ask for, of those that were not there before: they go by their own
+    /// snapshot.
+    async fn learn_open(&mut self, tx: &mut Tx) -> Result<()> {
+        for id in retention::open(tx).await? {
+            if self.known.insert(id) {
+                let values = batch::get(tx, id).await?.values;
+                match batch::snapshot(tx, id).await {
+                    Ok(snapshot) => {
+                        let (no, date) = (&values.batch_no, values.business_date);
+                        self.names.add(&snapshot.externals, no, date);
+                    }
+                    // What its group's present definition asks for was added with all that is kept.
+                    Err(error) => {
+                        let error = format!("{error:#}");
+                        tracing::warn!(batch_id = id.0, error, "an open batch cannot be read");
+                    }
+                }
+            }
+        }
+        let asked: Vec<GroupCode> = self.names.asked_for_latest().cloned().collect();
+        for group in asked {
+            let existing = retention::numbers(tx, &group).await?;
+            self.names.settle(&group, &existing);
+        }
+        Ok(())
+    }
+
+    /// The next batches of a group that are old enough, judged.
+    pub(super) async fn page(
+        &mut self,
+        tx: &mut Tx,
+        group: &GroupCode,
+        after: Cursor,
+        now: Millis,
+    ) -> Result<Page> {
+        let rule = self.options.rule_of(group);
+        let Some(cut) = rule.cut(now) else { return Ok(Page { judged: Vec::new(), next: None }) };
+        let mut found = retention::candidates(tx, group, cut, after).await?;
+        let last = found.last().map(|c| Cursor { at: c.ended, key: c.batch_id.0 });
+        let next = last.filter(|_| found.len() == retention::PAGE);
+        if found.is_empty() {
+            return Ok(Page { judged: Vec::new(), next });
+        }
+        self.learn_open(tx).await?;
+        let newest = self.newest.get(group).copied().flatten();
+        let old = |c: &Candidate| Old {
+            status: c.status,
+            ended: Some(c.ended),
+            is_newest: newest.is_none_or(|from| c.batch_id >= from),
+            needs: c.needs.clone(),
+        };
+        for candidate in &mut found {
+            if self.names.has(group, &candidate.batch_no) {
+                candidate.needs.insert(Need::Named);
+            }
+        }
+        // Only of those that would go it is asked what else needs them.
+        let mut asked: Vec<&mut Candidate> =
+            found.iter_mut().filter(|c| rule.keeps(&old(c), now).is_none()).collect();
+        retention::add_needs(tx, &mut asked, self.options.left).await?;
+        let judge = |c: Candidate| {
+            let kept = rule.judge(&old(&c), now);
+            (c, kept)
+        };
+        Ok(Page { judged: found.into_iter().map(judge).collect(), next })
+    }
+}

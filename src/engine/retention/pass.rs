@@ -1,0 +1,347 @@
+//! One pass over all that is old: what is half removed first, then batches, lines, and what goes by an age
+//! of its own.
+
+use super::Sweeper;
+use super::judging::Judging;
+use crate::domain::id::{BatchId, NodeId};
+use crate::domain::retention::Kept;
+use crate::domain::text::{MESSAGE_MAX, storable};
+use crate::domain::time::Millis;
+use crate::store::audit::{self, Entry};
+use crate::store::lock::{self, RETENTION_LOCK, Turn};
+use crate::store::retention::{self, Aged, ByTable, Candidate, Cursor, Dropped, Goes};
+use crate::store::{Db, Tx};
+use anyhow::{Context as _, Result};
+use serde_json::json;
+
+/// After which the turn is signed anew.
+const SIGN_MS: i64 = 15_000;
+
+/// Where a pass stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Batches that an earlier pass has marked.
+    Leftover,
+    /// Batches of the group at this place.
+    Batches(usize, Cursor),
+    /// Lines of batches of the group at this place.
+    Lines(usize, Cursor),
+    /// Rows of this kind, in the state at this place of its words.
+    Aged(usize, usize, Cursor),
+    /// Nothing is left to do.
+    Over,
+}
+
+/// Lines that are being removed of batches that stay.
+struct Lines {
+    batches: Vec<BatchId>,
+    cut: Millis,
+    after: i64,
+}
+
+/// A pass: how far it is, and what it has removed.
+pub(super) struct Pass {
+    judging: Judging,
+    phase: Phase,
+    removing: Vec<BatchId>,
+    lines: Option<Lines>,
+    marked: u64,
+    totals: ByTable,
+    /// When the turn was taken or signed last.
+    signed: Millis,
+}
+
+/// What a step came to.
+pub(super) enum Step {
+    Did(ByTable),
+    Theirs(NodeId),
+    Ended(ByTable),
+}
+
+/// A transaction whose turn it is, or whose turn else.
+enum Mine {
+    Tx(Tx),
+    Theirs(NodeId),
+}
+
+async fn turn(db: &Db, me: &NodeId, now: Millis) -> Result<Mine> {
+    let mut tx = db.begin().await?;
+    match lock::take_turn(&mut tx, RETENTION_LOCK, me, now).await? {
+        Turn::Ours => Ok(Mine::Tx(tx)),
+        Turn::Theirs(owner) => {
+            tx.rollback().await?;
+            Ok(Mine::Theirs(owner))
+        }
+    }
+}
+
+/// The transaction, or the end of the step.
+macro_rules! turn {
+    ($sweeper:expr, $now:expr) => {
+        match turn(&$sweeper.db, &$sweeper.me, $now).await? {
+            Mine::Tx(tx) => tx,
+            Mine::Theirs(owner) => return Ok(Step::Theirs(owner)),
+        }
+    };
+}
+
+impl Pass {
+    /// Takes the turn and reads what the rule has to know; whose turn it is when it is another's.
+    pub(super) async fn begin(with: &Sweeper, now: Millis) -> Result<Result<Self, NodeId>> {
+        match turn(&with.db, &with.me, now).await? {
+            Mine::Tx(tx) => tx.commit().await.context("take the turn")?,
+            Mine::Theirs(owner) => return Ok(Err(owner)),
+        }
+        let mut tx = with.db.read().await?;
+        let judging = Judging::begin(&mut tx, &with.options, now).await?;
+        Ok(Ok(Self {
+            judging,
+            phase: Phase::Leftover,
+            removing: Vec::new(),
+            lines: None,
+            marked: 0,
+            totals: ByTable::new(),
+            signed: now,
+        }))
+    }
+
+    /// Whether batches are half removed.
+    pub(super) fn is_amidst(&self) -> bool {
+        !self.removing.is_empty()
+    }
+
+    /// One step: a look, a mark, or one transaction that removes rows.
+    pub(super) async fn step(&mut self, with: &Sweeper, now: Millis) -> Result<Step> {
+        // A walk over many batches that all stay is long, and the turn has to be held through it.
+        if now.since(self.signed) > SIGN_MS {
+            let tx = turn!(with, now);
+            tx.commit().await.context("keep the turn")?;
+            self.signed = now;
+        }
+        if self.is_amidst() {
+            return self.remove(with, now).await;
+        }
+        if self.lines.is_some() {
+            return self.remove_lines(with, now).await;
+        }
+        match self.phase {
+            Phase::Leftover => self.leftover(with).await,
+            Phase::Batches(group, after) => self.batches(with, (group, after), now).await,
+            Phase::Lines(group, after) => self.find_lines(with, (group, after), now).await,
+            Phase::Aged(kind, word, after) => self.aged(with, (kind, word, after), now).await,
+            Phase::Over => self.end(with, now).await,
+        }
+    }
+
+    fn did(&mut self, dropped: Dropped) -> Step {
+        for (table, rows) in &dropped.rows {
+            *self.totals.entry(table).or_default() += rows;
+        }
+        Step::Did(dropped.rows)
+    }
+
+    fn looked() -> Step {
+        Step::Did(ByTable::new())
+    }
+
+    async fn leftover(&mut self, with: &Sweeper) -> Result<Step> {
+        let mut tx = with.db.read().await?;
+        self.removing = retention::marked(&mut tx, u32::try_from(retention::PAGE)?).await?;
+        if self.removing.is_empty() {
+            self.phase = Phase::Batches(0, Cursor::START);
+        }
+        Ok(Self::looked())
+    }
+
+    /// Removes rows of marked batches.
+    async fn remove(&mut self, with: &Sweeper, now: Millis) -> Result<Step> {
+        let mut tx = turn!(with, now);
+        let mut dropped = Dropped::new(with.options.rows_per_step.into());
+        let left = with.options.left;
+        let gone = retention::finish_some(&mut tx, &self.removing, left, &mut dropped).await?;
+        failpoint!("retention.step");
+        tx.commit().await.context("remove old rows")?;
+        failpoint!("retention.step");
+        self.removing.drain(..gone);
+        Ok(self.did(dropped))
+    }
+
+    /// Judges a page of batches, and marks those that go.
+    async fn batches(
+        &mut self,
+        with: &Sweeper,
+        (at, after): (usize, Cursor),
+        now: Millis,
+    ) -> Result<Step> {
+        let rest = with.wish.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.marked));
+        let group = self.judging.groups.get(at).filter(|_| rest > 0).cloned();
+        let Some(group) = group else {
+            self.phase = Phase::Lines(0, Cursor::START);
+            return Ok(Self::looked());
+        };
+        let mut tx = with.db.read().await?;
+        let page = self.judging.page(&mut tx, &group, after, now).await?;
+        tx.rollback().await?;
+        let goes = |(c, kept): (Candidate, Option<Kept>)| kept.is_none().then_some(c);
+        let mut go: Vec<Candidate> = page.judged.into_iter().filter_map(goes).collect();
+        go.truncate(usize::try_from(rest).unwrap_or(usize::MAX));
+        if !go.is_empty() {
+            let mut tx = turn!(with, now);
+            let marked = retention::mark(&mut tx, &go, now).await?;
+            go.retain(|c| marked.contains(&c.batch_id));
+            let acts: Vec<Entry> = go.iter().map(|c| self.act(with, at, c, now)).collect();
+            audit::record(&mut tx, &with.wish.by, &acts, now).await?;
+            failpoint!("retention.step");
+            tx.commit().await.context("mark old batches")?;
+            failpoint!("retention.step");
+            self.marked += u64::try_from(marked.len())?;
+            self.removing = marked;
+        }
+        self.phase = page
+            .next
+            .map_or(Phase::Batches(at + 1, Cursor::START), |next| Phase::Batches(at, next));
+        Ok(Self::looked())
+    }
+
+    /// What is put on record about a batch that goes.
+    fn act(&self, with: &Sweeper, at: usize, gone: &Candidate, now: Millis) -> Entry {
+        let days = now.since(gone.ended) / crate::domain::retention::DAY_MS;
+        let reason = with.wish.reason.clone().unwrap_or_else(|| format!("ended {days} days ago"));
+        Entry {
+            action: retention::REMOVED.to_owned(),
+            group: self.judging.groups.get(at).cloned(),
+            batch: Some((gone.batch_id, gone.batch_no.clone())),
+            job: None,
+            detail: Some(json!({"status": gone.status.as_str(), "ended": gone.ended.to_string()})),
+            reason: Some(storable(reason.as_bytes(), MESSAGE_MAX)),
+        }
+    }
+
+    /// Finds batches whose lines go and which stay.
+    async fn find_lines(
+        &mut self,
+        with: &Sweeper,
+        (at, after): (usize, Cursor),
+        now: Millis,
+    ) -> Result<Step> {
+        let Some(group) = self.judging.groups.get(at).filter(|_| !with.options.left.lines) else {
+            self.phase = Phase::Aged(0, 0, Cursor::START);
+            return Ok(Self::looked());
+        };
+        let rule = with.options.rule_of(group);
+        self.phase = Phase::Lines(at + 1, Cursor::START);
+        let Some(cut) = rule.lines_cut(now) else { return Ok(Self::looked()) };
+        let mut tx = with.db.read().await?;
+        let found = retention::with_lines(&mut tx, group, cut, after).await?;
+        if found.len() == retention::PAGE
+            && let Some((id, _, ended)) = found.last()
+        {
+            self.phase = Phase::Lines(at, Cursor { at: *ended, key: id.0 });
+        }
+        let batches: Vec<BatchId> = found
+            .into_iter()
+            .filter(|(_, status, ended)| rule.drops_lines(*status, *ended, now))
+            .map(|(id, _, _)| id)
+            .collect();
+        self.lines = (!batches.is_empty()).then_some(Lines { batches, cut, after: 0 });
+        Ok(Self::looked())
+    }
+
+    /// Removes lines of batches that stay. Their rows are locked for the step, and what somebody has
+    /// started over meanwhile is left alone.
+    async fn remove_lines(&mut self, with: &Sweeper, now: Millis) -> Result<Step> {
+        let Some(lines) = &mut self.lines else { return Ok(Self::looked()) };
+        let mut tx = turn!(with, now);
+        let first = lines.batches.first().copied();
+        lines.batches = retention::still_over(&mut tx, &lines.batches, lines.cut).await?;
+        if lines.batches.first().copied() != first {
+            lines.after = 0;
+        }
+        let mut dropped = Dropped::new(with.options.rows_per_step.into());
+        let (mut done, mut after) = (0, lines.after);
+        for batch in &lines.batches {
+            let rest = retention::remove_lines_of(&mut tx, *batch, after, &mut dropped).await?;
+            after = rest.unwrap_or(0);
+            if rest.is_some() {
+                break;
+            }
+            retention::note_lines(&mut tx, *batch, now).await?;
+            done += 1;
+        }
+        failpoint!("retention.step");
+        tx.commit().await.context("remove old lines")?;
+        failpoint!("retention.step");
+        lines.batches.drain(..done);
+        lines.after = after;
+        if lines.batches.is_empty() {
+            self.lines = None;
+        }
+        Ok(self.did(dropped))
+    }
+
+    /// Removes rows that go by an age of their own, a page at a time.
+    async fn aged(
+        &mut self,
+        with: &Sweeper,
+        (at, word_at, after): (usize, usize, Cursor),
+        now: Millis,
+    ) -> Result<Step> {
+        let Some(kind) = Aged::ALL.get(at).copied() else {
+            self.phase = Phase::Over;
+            return Ok(Self::looked());
+        };
+        let cut = with.options.aged(kind, now);
+        let Some((cut, word)) = cut.and_then(|(cut, words)| Some((cut, *words.get(word_at)?)))
+        else {
+            self.phase = Phase::Aged(at + 1, 0, Cursor::START);
+            return Ok(Self::looked());
+        };
+        let limit = with.options.rows_per_step;
+        let mut tx = with.db.read().await?;
+        let found = retention::aged(&mut tx, (kind, word), (cut, after), limit).await?;
+        tx.rollback().await?;
+        let go: Vec<(i64, u64)> = found
+            .iter()
+            .filter(|row| row.goes == Goes::Yes)
+            .map(|row| (row.place.key, row.others))
+            .collect();
+        let mut dropped = Dropped::new(limit.into());
+        if !go.is_empty() {
+            let mut tx = turn!(with, now);
+            retention::remove_keys(&mut tx, kind, &go, &mut dropped).await?;
+            failpoint!("retention.step");
+            tx.commit().await.context("remove old rows")?;
+            failpoint!("retention.step");
+        }
+        let is_last = found.len() < usize::try_from(limit)?;
+        self.phase = match (kind, found.last()) {
+            // One that had no room is there still, with what goes with it.
+            (Aged::Backfills, _) if dropped.room == 0 => Phase::Aged(at, word_at, after),
+            (_, Some(last)) if !is_last => Phase::Aged(at, word_at, last.place),
+            _ => Phase::Aged(at, word_at + 1, Cursor::START),
+        };
+        Ok(self.did(dropped))
+    }
+
+    /// Puts on record what the pass removed beside batches, and leaves the turn to others.
+    async fn end(&mut self, with: &Sweeper, now: Millis) -> Result<Step> {
+        let mut tx = turn!(with, now);
+        let removed: ByTable =
+            self.totals.iter().filter(|(_, rows)| **rows > 0).map(|(t, n)| (*t, *n)).collect();
+        if !removed.is_empty() {
+            let entry = Entry {
+                action: "retention".to_owned(),
+                group: None,
+                batch: None,
+                job: None,
+                detail: Some(json!({"removed": removed})),
+                reason: with.wish.reason.clone(),
+            };
+            audit::record(&mut tx, &with.wish.by, &[entry], now).await?;
+        }
+        with.note(&mut tx, &removed, now).await?;
+        lock::end_turn(&mut tx, RETENTION_LOCK, &with.me).await?;
+        tx.commit().await.context("end a pass of retention")?;
+        Ok(Step::Ended(removed))
+    }
+}

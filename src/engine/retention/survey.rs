@@ -1,0 +1,263 @@
+//! What a pass would remove, and why the rest stays; nothing is written or locked.
+
+use super::Options;
+use super::judging::Judging;
+use crate::domain::id::{BatchId, GroupCode};
+use crate::domain::retention::{Kept, Rule};
+use crate::domain::time::Millis;
+use crate::store::retention::{self, Aged, AgedRow, ByTable, Cursor};
+use crate::store::{Db, Tx};
+use anyhow::Result;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// What goes of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Goes {
+    /// How many batches.
+    pub batches: u64,
+    /// When the first of them ended.
+    pub oldest: Option<Millis>,
+    /// When the last of them ended.
+    pub newest: Option<Millis>,
+    /// Rows by table, the batches among them.
+    pub rows: ByTable,
+}
+
+impl Goes {
+    fn add(&mut self, ended: Millis) {
+        self.batches += 1;
+        self.oldest = Some(self.oldest.map_or(ended, |at| at.min(ended)));
+        self.newest = Some(self.newest.map_or(ended, |at| at.max(ended)));
+    }
+
+    fn count(&mut self, rows: ByTable) {
+        for (table, n) in rows {
+            *self.rows.entry(table).or_default() += n;
+        }
+    }
+}
+
+/// A group: what goes, and what stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfGroup {
+    /// The group.
+    pub group: GroupCode,
+    /// Its rule.
+    pub rule: Rule,
+    /// Batches that go.
+    pub goes: Goes,
+    /// Batches that stay and lose their lines, with the lines as rows.
+    pub lines: Goes,
+    /// How many batches stay, by the strongest reason of each.
+    pub kept: BTreeMap<Kept, u64>,
+}
+
+/// Rows that go by an age of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgedGoes {
+    /// Which.
+    pub kind: Aged,
+    /// How many; for backfills, `batches` counts them and `rows` has their batches too.
+    pub goes: Goes,
+    /// How many that are old enough stay, because something needs them.
+    pub needed: u64,
+}
+
+/// What a pass would do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Survey {
+    /// Each group that has batches.
+    pub groups: Vec<OfGroup>,
+    /// Batches that an earlier pass has begun to remove, with what is left of them.
+    pub leftover: Goes,
+    /// Rows that go by an age of their own.
+    pub aged: Vec<AgedGoes>,
+}
+
+impl Survey {
+    /// How many batches lose their lines and stay.
+    pub fn lines(&self) -> u64 {
+        self.groups.iter().map(|g| g.lines.batches).sum()
+    }
+
+    /// All rows that go, by table.
+    pub fn totals(&self) -> ByTable {
+        let of_groups = self.groups.iter().flat_map(|g| [&g.goes, &g.lines]);
+        let all = of_groups.chain([&self.leftover]).chain(self.aged.iter().map(|a| &a.goes));
+        let mut totals = Goes::default();
+        all.for_each(|goes| totals.count(goes.rows.clone()));
+        totals.rows.retain(|_, n| *n > 0);
+        totals.rows
+    }
+}
+
+/// Looks what a pass would remove now.
+pub async fn survey(db: &Db, options: &Options, now: Millis) -> Result<Survey> {
+    let mut tx = db.read().await?;
+    let mut judging = Judging::begin(&mut tx, options, now).await?;
+    let mut gone = HashSet::new();
+    let leftover = leftover(&mut tx, options, &mut gone).await?;
+    let mut groups = Vec::new();
+    for group in judging.groups.clone() {
+        groups.push(of_group(&mut tx, options, &mut judging, &group, &mut gone, now).await?);
+    }
+    let mut aged = Vec::new();
+    for kind in Aged::ALL {
+        aged.push(of_age(&mut tx, options, kind, &gone, now).await?);
+    }
+    Ok(Survey { groups, leftover, aged })
+}
+
+/// Counts rows of batches that go; those of tables that are left to partitions do not.
+async fn counted(tx: &mut Tx, options: &Options, ids: &[i64]) -> Result<ByTable> {
+    let mut rows = retention::counted(tx, ids).await?;
+    let left = options.left;
+    for (is_left, table) in [(left.logs, "job_execution_logs"), (left.lines, "job_log_line")] {
+        if is_left {
+            rows.remove(table);
+        }
+    }
+    Ok(rows)
+}
+
+async fn leftover(tx: &mut Tx, options: &Options, gone: &mut HashSet<BatchId>) -> Result<Goes> {
+    let mut goes = Goes::default();
+    let marked = retention::marked(tx, u32::MAX >> 1).await?;
+    goes.batches = u64::try_from(marked.len())?;
+    let ids: Vec<i64> = marked.iter().map(|id| id.0).collect();
+    for ids in ids.chunks(retention::PAGE) {
+        goes.count(counted(tx, options, ids).await?);
+    }
+    gone.extend(marked);
+    Ok(goes)
+}
+
+async fn of_group(
+    tx: &mut Tx,
+    options: &Options,
+    judging: &mut Judging,
+    group: &GroupCode,
+    gone: &mut HashSet<BatchId>,
+    now: Millis,
+) -> Result<OfGroup> {
+    let rule = options.rule_of(group);
+    let mut found = OfGroup {
+        group: group.clone(),
+        rule,
+        goes: Goes::default(),
+        lines: Goes::default(),
+        kept: BTreeMap::new(),
+    };
+    let ages = retention::ages(tx, group, rule.cut(now).unwrap_or(Millis(0))).await?;
+    let young = if rule.batches_ms.is_some() { Kept::Young } else { Kept::Off };
+    found.kept.extend([(Kept::Open, ages.open), (young, ages.young)]);
+    let mut after = Some(Cursor::START);
+    while let Some(from) = after {
+        let page = judging.page(tx, group, from, now).await?;
+        let mut ids = Vec::new();
+        for (candidate, kept) in page.judged {
+            match kept {
+                Some(kept) => *found.kept.entry(kept).or_default() += 1,
+                None => {
+                    found.goes.add(candidate.ended);
+                    gone.insert(candidate.batch_id);
+                    ids.push(candidate.batch_id.0);
+                }
+            }
+        }
+        found.goes.count(counted(tx, options, &ids).await?);
+        after = page.next;
+    }
+    if !options.left.lines {
+        found.lines = lines_of(tx, rule, group, gone, now).await?;
+    }
+    found.kept.retain(|_, n| *n > 0);
+    Ok(found)
+}
+
+async fn lines_of(
+    tx: &mut Tx,
+    rule: Rule,
+    group: &GroupCode,
+    gone: &HashSet<BatchId>,
+    now: Millis,
+) -> Result<Goes> {
+    let mut goes = Goes::default();
+    let Some(cut) = rule.lines_cut(now) else { return Ok(goes) };
+    let mut after = Cursor::START;
+    loop {
+        let found = retention::with_lines(tx, group, cut, after).await?;
+        let mut ids = Vec::new();
+        for (id, status, ended) in &found {
+            if rule.drops_lines(*status, *ended, now) && !gone.contains(id) {
+                goes.add(*ended);
+                ids.push(id.0);
+            }
+        }
+        let lines = retention::lines(tx, &ids).await?;
+        goes.count(ByTable::from([("job_log_line", lines)]));
+        match found.last().filter(|_| found.len() == retention::PAGE) {
+            Some((id, _, ended)) => after = Cursor { at: *ended, key: id.0 },
+            None => return Ok(goes),
+        }
+    }
+}
+
+async fn of_age(
+    tx: &mut Tx,
+    options: &Options,
+    kind: Aged,
+    gone: &HashSet<BatchId>,
+    now: Millis,
+) -> Result<AgedGoes> {
+    let mut found = AgedGoes { kind, goes: Goes::default(), needed: 0 };
+    let Some((cut, words)) = options.aged(kind, now) else { return Ok(found) };
+    let limit = options.rows_per_step;
+    for word in words {
+        let mut after = Cursor::START;
+        loop {
+            let rows = retention::aged(tx, (kind, word), (cut, after), limit).await?;
+            weigh(tx, &rows, gone, &mut found).await?;
+            match rows.last().filter(|_| rows.len() == limit as usize) {
+                Some(last) => after = last.place,
+                None => break,
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Adds those of a page that go when the batches that go are gone.
+async fn weigh(
+    tx: &mut Tx,
+    rows: &[AgedRow],
+    gone: &HashSet<BatchId>,
+    found: &mut AgedGoes,
+) -> Result<()> {
+    let waits = rows.iter().filter(|row| row.goes == retention::Goes::WithBatches);
+    let ids: Vec<i64> = waits.map(|row| row.place.key).collect();
+    let mut there: HashMap<i64, bool> = HashMap::new();
+    for (id, batch) in retention::their_batches(tx, found.kind, &ids).await? {
+        *there.entry(id).or_default() |= !gone.contains(&batch);
+    }
+    for row in rows {
+        let goes = match row.goes {
+            // The mails of a batch that goes were counted with it.
+            retention::Goes::Yes if row.of_batch.is_some_and(|id| gone.contains(&id)) => continue,
+            retention::Goes::Yes => true,
+            retention::Goes::WithBatches => !there.get(&row.place.key).copied().unwrap_or(true),
+            retention::Goes::No => false,
+        };
+        if !goes {
+            found.needed += 1;
+            continue;
+        }
+        found.goes.add(row.place.at);
+        let mut rows = ByTable::from([(found.kind.table(), 1)]);
+        if found.kind == Aged::Backfills {
+            rows.insert("backfill_batch", row.others);
+        }
+        found.goes.count(rows);
+    }
+    Ok(())
+}

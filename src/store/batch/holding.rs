@@ -1,0 +1,66 @@
+//! Batches are held while something of theirs is written, and revised by whoever changes them from outside.
+
+use crate::db::Dialect;
+use crate::db::together::Statement;
+use crate::domain::batch::Batch;
+use crate::domain::id::{BatchId, NodeId};
+use crate::domain::time::Millis;
+use crate::store::hint::{self, Topic};
+use crate::store::{Stale, Tx};
+use anyhow::{Context as _, Result, ensure};
+use std::collections::BTreeMap;
+
+/// Locks a batch's row, as `hold_all` does.
+pub async fn hold(tx: &mut Tx, id: BatchId, owner: &NodeId, revision: i64) -> Result<()> {
+    hold_all(tx, owner, &BTreeMap::from([(id, revision)])).await
+}
+
+/// Locks the rows of batches to the end of the transaction, in the order of their keys so that no two
+/// wait for each other, and makes sure that they are still this owner's: a process that was silent for
+/// longer than its lease must not write into what another has taken over. And that no operator has
+/// changed one since its revision: what was worked out from older rows is not written.
+pub async fn hold_all(tx: &mut Tx, owner: &NodeId, held: &BTreeMap<BatchId, i64>) -> Result<()> {
+    let ids: Vec<i64> = held.keys().map(|id| id.0).collect();
+    let lock = format!("ORDER BY batch_id{}", tx.dialect().for_update());
+    let sql = "SELECT batch_id, owner, revision FROM job_batch WHERE batch_id";
+    let rows = tx.fetch_in(sql, &ids, &lock).await.context("lock the batches")?;
+    let mut revisions = BTreeMap::new();
+    for row in &rows {
+        ensure!(row.opt_text("owner")?.as_deref() == Some(owner.0.as_str()), Stale::Batch);
+        revisions.insert(BatchId(row.int("batch_id")?), row.int("revision")?);
+    }
+    ensure!(revisions.len() == held.len(), Stale::Batch);
+    ensure!(revisions == *held, Stale::Revised);
+    Ok(())
+}
+
+/// The statements of `hold_all` for whoever only asks whether all of it is so.
+pub fn held(owner: &NodeId, held: &BTreeMap<BatchId, i64>, dialect: Dialect) -> Vec<Statement> {
+    let mut by_revision: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    for (id, revision) in held {
+        by_revision.entry(*revision).or_default().push(id.0);
+    }
+    let locked = |(revision, ids): (i64, Vec<i64>)| Statement::OnEach {
+        before: "SELECT batch_id FROM job_batch WHERE batch_id".to_owned(),
+        first: Vec::new(),
+        ids,
+        after: format!("AND owner = ? AND revision = ? ORDER BY batch_id{}", dialect.for_update()),
+        last: vec![owner.0.as_str().into(), revision.into()],
+    };
+    by_revision.into_iter().map(locked).collect()
+}
+
+/// Says that an operator has changed a batch or its rows, so that whoever dispatches it reads it
+/// anew. One that had ended is open again and nobody's. The caller holds its lock.
+pub async fn revise(tx: &mut Tx, seen: &Batch, now: Millis) -> Result<()> {
+    let reopen =
+        ", status = 'RUNNING', owner = NULL, end_time = NULL, reason = NULL, is_paused = 0";
+    let reopen = if seen.status.is_final() { reopen } else { "" };
+    let sql = format!(
+        "UPDATE job_batch SET revision = revision + 1, update_time = ?{reopen} WHERE batch_id = ?"
+    );
+    tx.execute(&sql, &[now.to_utc().into(), seen.batch_id.0.into()])
+        .await
+        .context("say that a batch was changed")?;
+    hint::give(tx, Topic::Batch).await
+}

@@ -1,0 +1,128 @@
+//! `job_dependency`: what runs after what, up to a million rows.
+
+use crate::db::Row;
+use crate::domain::id::JobCode;
+use crate::domain::job::{Definition, JobDef, JobDependency};
+use crate::domain::trigger_rule::When;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+use std::collections::{HashMap, HashSet};
+
+/// Rows of `job_dependency` that are read or written at a time.
+const AT_ONCE: u32 = 32_768;
+
+/// All dependencies, in the order they were first written. So many rows at a time, because a row takes
+/// more memory than what is read from it and there may be a million. And each row as one text, because a
+/// driver has work with each column.
+pub(super) async fn read(tx: &mut Tx, jobs: &[JobDef]) -> Result<Vec<JobDependency>> {
+    let known: HashMap<&str, &JobCode> = jobs.iter().map(|j| (j.code.as_str(), &j.code)).collect();
+    let sql = "SELECT CONCAT(id, ' ', job_code, ' ', depends_on, ' ', dependency_order, ' ', \
+               COALESCE(edge_condition, '')) AS edge FROM job_dependency WHERE id > ? ORDER BY id LIMIT ?";
+    let mut found = Vec::new();
+    let mut last = i64::MIN;
+    loop {
+        let rows = tx.fetch_all(sql, &[last.into(), AT_ONCE.into()]).await?;
+        for row in &rows {
+            let text = row.text("edge")?;
+            let (id, dependency) =
+                dependency(&text, &known).with_context(|| format!("row {text:?}"))?;
+            found.push(dependency);
+            last = id;
+        }
+        if rows.len() < AT_ONCE as usize {
+            return Ok(found);
+        }
+    }
+}
+
+/// Reads `id job parent order condition`; a code has no space, and a condition stands last.
+fn dependency(text: &str, known: &HashMap<&str, &JobCode>) -> Result<(i64, JobDependency)> {
+    let mut words = text.splitn(5, ' ');
+    let mut word = || words.next().context("it is cut short");
+    let id: i64 = word()?.parse()?;
+    let (job_code, depends_on) = (code(word()?, known)?, code(word()?, known)?);
+    let dependency_order = word()?.parse()?;
+    let when = match word()? {
+        "" => When::Success,
+        text => When::parse(text).context("column edge_condition")?,
+    };
+    Ok((id, JobDependency { job_code, depends_on, dependency_order, when }))
+}
+
+/// A code that is known is shared and not kept once more for each dependency.
+fn code(word: &str, known: &HashMap<&str, &JobCode>) -> Result<JobCode> {
+    match known.get(word) {
+        Some(code) => Ok((*code).clone()),
+        None => Ok(JobCode::parse(word)?),
+    }
+}
+
+/// The condition of an edge.
+pub(super) fn condition(row: &Row) -> Result<When> {
+    let text = row.opt_text("edge_condition")?;
+    text.map_or(Ok(When::Success), |t| When::parse(&t).context("column edge_condition"))
+}
+
+/// As it is stored: nothing for the usual one.
+pub(super) fn condition_text(when: &When) -> Option<String> {
+    (*when != When::Success).then(|| when.to_string())
+}
+
+/// Dependencies by the job that waits.
+type ByJob<'a> = HashMap<&'a JobCode, Vec<&'a JobDependency>>;
+
+fn by_job(defs: &Definition) -> ByJob<'_> {
+    let mut found = ByJob::new();
+    for dependency in &defs.dependencies {
+        found.entry(&dependency.job_code).or_default().push(dependency);
+    }
+    found
+}
+
+/// Writes what differs; of jobs that are not `wanted`'s nothing is touched.
+pub(super) async fn write(tx: &mut Tx, stored: &Definition, wanted: &Definition) -> Result<()> {
+    let (before, after) = (by_job(stored), by_job(wanted));
+    // Job by job, and sets only within one that differs: there may be a million in all.
+    let mut changed: HashMap<&JobCode, HashSet<&JobDependency>> = HashMap::new();
+    for job in &wanted.jobs {
+        let old = before.get(&job.code).map_or(&[][..], Vec::as_slice);
+        let new = after.get(&job.code).map_or(&[][..], Vec::as_slice);
+        if old == new {
+            continue;
+        }
+        changed.insert(&job.code, old.iter().copied().collect());
+        let wanted: HashSet<&JobDependency> = new.iter().copied().collect();
+        let gone: Vec<&JobDependency> =
+            old.iter().copied().filter(|d| !wanted.contains(d)).collect();
+        remove(tx, &job.code, &gone, old.len()).await?;
+    }
+    let is_new = |d: &&JobDependency| changed.get(&d.job_code).is_some_and(|old| !old.contains(d));
+    let fresh: Vec<&JobDependency> = wanted.dependencies.iter().filter(is_new).collect();
+    let columns = ["job_code", "depends_on", "dependency_order", "edge_condition"];
+    for fresh in fresh.chunks(AT_ONCE as usize) {
+        let rows = fresh.iter().map(|d| {
+            vec![
+                d.job_code.as_str().into(),
+                d.depends_on.as_str().into(),
+                i64::from(d.dependency_order).into(),
+                condition_text(&d.when).into(),
+            ]
+        });
+        tx.insert_many("job_dependency", &columns, rows).await.context("write job_dependency")?;
+    }
+    Ok(())
+}
+
+/// Removes dependencies of a job that had `all`; all of them in one statement.
+async fn remove(tx: &mut Tx, job: &JobCode, gone: &[&JobDependency], all: usize) -> Result<()> {
+    if !gone.is_empty() && gone.len() == all {
+        let sql = "DELETE FROM job_dependency WHERE job_code = ?";
+        tx.execute(sql, &[job.as_str().into()]).await?;
+        return Ok(());
+    }
+    for d in gone {
+        let sql = "DELETE FROM job_dependency WHERE job_code = ? AND depends_on = ?";
+        tx.execute(sql, &[job.as_str().into(), d.depends_on.as_str().into()]).await?;
+    }
+    Ok(())
+}

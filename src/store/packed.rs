@@ -1,0 +1,134 @@
+//! Large JSON as it is stored: compressed when it is long.
+//!
+//! The definition of 100,000 jobs is 22 MB of JSON, and the same words over and over. A statement of
+//! MySQL and MariaDB may have 16 MiB unless the server is told otherwise. Packed it has 1 MB.
+
+use crate::db::Dialect;
+use crate::store::Tx;
+use anyhow::{Context as _, Result, ensure};
+use base64::engine::general_purpose::STANDARD;
+use base64::read::DecoderReader;
+use base64::write::EncoderStringWriter;
+use flate2::Compression;
+use flate2::bufread::GzDecoder;
+use flate2::write::GzEncoder;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{BufReader, BufWriter, Read as _, Write};
+
+/// What packed text begins with; no JSON does. After it: gzip in Base64.
+const MARK: &str = "gzip:";
+
+/// Longest text that is stored as it is, in bytes: some 250 jobs, which one may want to read.
+const PLAIN_MAX: usize = 65_536;
+
+/// Beyond so many bytes the server of MySQL or MariaDB is asked how much it takes; the least that any
+/// is told to take by default.
+const ASK_FROM: usize = 4 << 20;
+
+/// A value as text for a column.
+pub(super) fn pack(value: &impl Serialize) -> Result<String> {
+    // In pieces of some size: the packer takes as long for a comma as for a line.
+    let mut sink = BufWriter::with_capacity(1 << 15, Sink::Plain(Vec::new()));
+    serde_json::to_writer(&mut sink, value)?;
+    match sink.into_inner().map_err(std::io::IntoInnerError::into_error)? {
+        Sink::Plain(text) => Ok(String::from_utf8(text)?),
+        Sink::Packed(packer) => Ok(MARK.to_owned() + &packer.finish()?.into_inner()),
+    }
+}
+
+/// The value of such a text.
+pub(super) fn unpack<T: DeserializeOwned>(text: &str) -> Result<T> {
+    let Some(packed) = text.strip_prefix(MARK) else { return Ok(serde_json::from_str(text)?) };
+    let decoder =
+        BufReader::with_capacity(1 << 15, DecoderReader::new(packed.as_bytes(), &STANDARD));
+    let mut plain = String::new();
+    GzDecoder::new(decoder).read_to_string(&mut plain).context("unpack it")?;
+    Ok(serde_json::from_str(&plain)?)
+}
+
+/// Refuses a text that the server would not take: it would end the connection, which looks like a
+/// failure that passes.
+pub(super) async fn fits(tx: &mut Tx, what: &str, text: &str) -> Result<()> {
+    if tx.dialect() != Dialect::Mysql || text.len() < ASK_FROM {
+        return Ok(());
+    }
+    let row = tx.fetch_optional("SELECT @@max_allowed_packet AS most", &[]).await?;
+    let most = row.map(|row| row.int("most")).transpose()?.unwrap_or(i64::MAX);
+    // Beside the text a packet holds the other values of the statement.
+    let needed = text.len() + (1 << 16);
+    ensure!(
+        i64::try_from(needed)? <= most,
+        "{what} takes {} MiB packed, and the database server takes {} MiB at most in a statement; set its \
+         max_allowed_packet to {} MiB or more, or make the group several groups",
+        mib(needed),
+        most >> 20,
+        mib(needed).next_power_of_two()
+    );
+    Ok(())
+}
+
+fn mib(bytes: usize) -> usize {
+    bytes.div_ceil(1 << 20)
+}
+
+/// Takes JSON, and packs it from the moment it is long.
+enum Sink {
+    Plain(Vec<u8>),
+    Packed(Box<GzEncoder<EncoderStringWriter<'static, base64::engine::GeneralPurpose, String>>>),
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if let Self::Plain(text) = self {
+            text.extend_from_slice(bytes);
+            if text.len() > PLAIN_MAX {
+                // The quickest setting: the others make it a little smaller and take five times as long.
+                let mut packer = Box::new(GzEncoder::new(
+                    EncoderStringWriter::new(&STANDARD),
+                    Compression::fast(),
+                ));
+                packer.write_all(text)?;
+                *self = Self::Packed(packer);
+            }
+            return Ok(bytes.len());
+        }
+        match self {
+            Self::Plain(text) => text.write(bytes),
+            Self::Packed(packer) => packer.write_all(bytes).map(|()| bytes.len()),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn short_text_stays_readable_and_long_text_is_packed() {
+        assert_eq!(pack(&["月", "b"]).expect("short"), r#"["月","b"]"#);
+        let many: Vec<String> = (0..20_000).map(|i| format!("job {}", i % 100)).collect();
+        let packed = pack(&many).expect("long");
+        assert!(packed.starts_with(MARK) && packed.len() < 20_000, "{}", packed.len());
+        assert_eq!(unpack::<Vec<String>>(&packed).expect("unpack"), many);
+        let cut = &packed[..packed.len() - 8];
+        let error = format!("{:#}", unpack::<Vec<String>>(cut).expect_err("cut short"));
+        assert!(error.starts_with("unpack it: "), "{error}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn what_is_packed_comes_out_as_it_went_in(
+            words in prop::collection::vec("[ -~\u{4e00}-\u{4e40}]{0,2000}", 0..100)
+        ) {
+            let packed = pack(&words).expect("pack");
+            prop_assert_eq!(unpack::<Vec<String>>(&packed).expect("unpack"), words);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! How the ends of tries are written into `job_queue`.
+
+use crate::db::Value;
+use crate::db::together::Statement;
+use crate::domain::id::{NodeId, QueueId};
+use crate::domain::queue::QueueStatus;
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use crate::store::queue::expect_all;
+use anyhow::{Context as _, Result};
+use std::collections::HashSet;
+
+/// What a row becomes when a try of it has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// The row.
+    pub queue_id: QueueId,
+    /// The try that ended; a late result of an older one changes nothing.
+    pub attempt: u32,
+    /// The process that held it; a row that was taken over meanwhile is not ours to end.
+    pub owner: Option<NodeId>,
+    /// The state the row must still be in.
+    pub from: QueueStatus,
+    /// Its new state.
+    pub to: QueueStatus,
+    /// Failed tries so far.
+    pub try_count: u32,
+    /// When it may start again.
+    pub not_before: Option<Millis>,
+    /// What was said.
+    pub error_message: Option<String>,
+    /// Outputs as JSON text.
+    pub outputs: Option<String>,
+    /// How many workers in a row have died while it ran.
+    pub crash_count: u32,
+    /// Tries in a row whose outcome is open.
+    pub unresolved: u32,
+}
+
+impl Settled {
+    /// Whether it differs from another in its row and outputs alone.
+    fn ends_as(&self, other: &Self) -> bool {
+        let but_row = |s: &Self| Self { queue_id: QueueId(0), outputs: None, ..s.clone() };
+        but_row(self) == but_row(other)
+    }
+}
+
+/// Rows of one statement, at most: each row with outputs is a branch in it.
+const SETTLED_MOST: usize = 128;
+
+/// Records the end of a try. Accepted only for the current attempt, owner and state.
+pub async fn settle(tx: &mut Tx, settled: &Settled, now: Millis) -> Result<()> {
+    settle_all(tx, std::slice::from_ref(settled), now).await
+}
+
+/// Records the ends of tries, in their order. Each is accepted only for the row's current attempt, owner
+/// and state.
+pub async fn settle_all(tx: &mut Tx, settled: &[Settled], now: Millis) -> Result<()> {
+    for group in groups(settled) {
+        let found = tx.run(alike(group, now)).await;
+        let of = || format!("settle queue row {}", group.first().map_or(0, |s| s.queue_id.0));
+        expect_all(group.len(), found.with_context(of)?)?;
+    }
+    Ok(())
+}
+
+/// The statements of `settle_all`.
+pub fn settled_alike(settled: &[Settled], now: Millis) -> impl Iterator<Item = Statement> + '_ {
+    groups(settled).map(move |group| alike(group, now))
+}
+
+/// Those that differ in nothing but their outputs go together: of 8 bodies that end while a commit runs,
+/// most end alike. A row may take two steps in one beat, and a statement would take only one of them.
+fn groups(settled: &[Settled]) -> impl Iterator<Item = &[Settled]> {
+    let mut rest = settled;
+    std::iter::from_fn(move || {
+        let first = rest.first()?;
+        let mut seen = HashSet::new();
+        let fits = |s: &&Settled| s.ends_as(first) && seen.insert(s.queue_id);
+        let count = rest.iter().take_while(fits).take(SETTLED_MOST).count();
+        let (group, others) = rest.split_at(count);
+        rest = others;
+        Some(group)
+    })
+}
+
+/// Settles rows that differ in nothing but their outputs.
+fn alike(group: &[Settled], now: Millis) -> Statement {
+    let like = group.first().expect("a group has a first row");
+    let ended = (like.to != QueueStatus::Killing).then_some(now.to_utc());
+    let mut first: Vec<Value> = vec![
+        like.to.as_str().into(),
+        like.try_count.into(),
+        like.not_before.map(Millis::to_utc).into(),
+        like.error_message.as_deref().into(),
+        like.crash_count.into(),
+        like.unresolved.into(),
+        ended.into(),
+        now.to_utc().into(),
+    ];
+    // Filled up to a power of two by branches that no row takes, for the reason given at `insert_many`.
+    let mut outputs = "NULL".to_owned();
+    let with_outputs: Vec<&Settled> = group.iter().filter(|s| s.outputs.is_some()).collect();
+    if !with_outputs.is_empty() {
+        let size = with_outputs.len().next_power_of_two();
+        outputs = format!("CASE queue_id{} END", " WHEN ? THEN ?".repeat(size));
+        for at in 0..size {
+            let one = with_outputs.get(at).copied();
+            first.push(one.map_or(0, |s| s.queue_id.0).into());
+            first.push(one.and_then(|s| s.outputs.as_deref()).into());
+        }
+    }
+    Statement::OnEach {
+        before: format!(
+            "UPDATE job_queue SET status = ?, try_count = ?, not_before = ?, error_message = ?, \
+             crash_count = ?, unresolved = ?, waits_on = NULL, end_time = ?, update_time = ?, \
+             outputs = {outputs} WHERE queue_id"
+        ),
+        first,
+        ids: group.iter().map(|s| s.queue_id.0).collect(),
+        after: "AND attempt = ? AND owner = ? AND status = ?".to_owned(),
+        last: vec![
+            like.attempt.into(),
+            like.owner.as_ref().map_or("", |o| o.0.as_str()).into(),
+            like.from.as_str().into(),
+        ],
+    }
+}

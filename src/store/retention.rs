@@ -1,0 +1,384 @@
+//! Old rows: found a page at a time, counted, and removed by their keys, a bounded number in a transaction.
+//!
+//! No statement here reads or deletes a table from one end to the other: `Text::ALL` has each of them, and
+//! a test asks the three databases how they would carry it out. What is found is looked at without locks;
+//! what is removed is checked again under the lock of its batch, by compare-and-set.
+
+mod counting;
+mod removing;
+mod text;
+
+pub use counting::{Ages, ages, counted, lines};
+pub use removing::{
+    Dropped, finish_some, mark, marked, note_lines, remove_keys, remove_lines_of, still_over,
+};
+pub use text::{Text, placed};
+
+use crate::db::{Row, Value};
+use crate::domain::backfill::BackfillStatus;
+use crate::domain::batch::BatchStatus;
+use crate::domain::id::{BatchId, BatchNo, GroupCode};
+use crate::domain::retention::Need;
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+use chrono::NaiveDate;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Batches that are looked at together.
+pub const PAGE: usize = 64;
+
+/// The tables that retention removes rows of.
+pub const TABLES: [&str; 10] = [
+    "job_batch",
+    "job_queue",
+    "job_execution_logs",
+    "job_log_line",
+    "job_report",
+    "email_notifications",
+    "job_firing",
+    "backfill",
+    "backfill_batch",
+    "audit_log",
+];
+
+/// Tables whose rows are left to whoever drops their partitions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// `job_execution_logs`
+    pub logs: bool,
+    /// `job_log_line`
+    pub lines: bool,
+}
+
+/// Rows by table.
+pub type ByTable = BTreeMap<&'static str, u64>;
+
+/// A batch that may go by its age.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Key.
+    pub batch_id: BatchId,
+    /// Number.
+    pub batch_no: BatchNo,
+    /// State.
+    pub status: BatchStatus,
+    /// When it ended.
+    pub ended: Millis,
+    /// How often operators have changed it.
+    pub revision: i64,
+    /// What its own row and its neighbours' say that needs it.
+    pub needs: BTreeSet<Need>,
+}
+
+/// Where a walk over the ended batches of a group stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// The end of the last one.
+    pub at: Millis,
+    /// Its key.
+    pub key: i64,
+}
+
+impl Cursor {
+    /// Before the first.
+    pub const START: Self = Self { at: Millis(0), key: 0 };
+
+    /// The places of `at >= ? AND (at > ? OR key > ?)`: the first bound is what an index goes by.
+    fn values(self) -> [Value; 3] {
+        let at = self.at.to_utc();
+        [at.into(), at.into(), self.key.into()]
+    }
+}
+
+fn status_of(row: &Row, column: &str) -> Result<BatchStatus> {
+    let word = row.text(column)?;
+    BatchStatus::parse(&word).with_context(|| format!("job_batch.status holds {word:?}"))
+}
+
+/// The groups that have batches, also those that are no longer defined. One look into an index for each.
+pub async fn groups(tx: &mut Tx) -> Result<Vec<GroupCode>> {
+    let mut found = Vec::new();
+    let mut last = String::new();
+    loop {
+        let row = tx.fetch_optional(&Text::NextGroup.sql(1), &[last.as_str().into()]).await?;
+        let next = row.map(|row| row.opt_text("group_code")).transpose()?.flatten();
+        let Some(code) = next else { return Ok(found) };
+        found.push(GroupCode::parse(&code)?);
+        last = code;
+    }
+}
+
+/// The key from which on the batches of a group that ended well are its newest `keep`; none when it has
+/// no more than that.
+pub async fn newest_from(tx: &mut Tx, group: &GroupCode, keep: u32) -> Result<Option<BatchId>> {
+    let values = [
+        group.as_str().into(),
+        BatchStatus::Success.as_str().into(),
+        BatchStatus::Warning.as_str().into(),
+        keep.saturating_sub(1).into(),
+    ];
+    let row = tx.fetch_optional(&Text::NewestFrom.sql(1), &values).await;
+    let row = row.context("look for the newest batches of a group")?;
+    row.map(|row| Ok(BatchId(row.int("batch_id")?))).transpose()
+}
+
+/// The next batches of a group that ended before `cut`, oldest end first, with what their own rows say.
+pub async fn candidates(
+    tx: &mut Tx,
+    group: &GroupCode,
+    cut: Millis,
+    after: Cursor,
+) -> Result<Vec<Candidate>> {
+    let [from, at, key] = after.values();
+    let values =
+        [group.as_str().into(), from, cut.to_utc().into(), at, key, u32::try_from(PAGE)?.into()];
+    let rows = tx.fetch_all(&Text::Candidates.sql(1), &values).await;
+    rows.context("look for old batches")?.iter().map(candidate).collect()
+}
+
+fn candidate(row: &Row) -> Result<Candidate> {
+    let mut needs = BTreeSet::new();
+    let backfill = row.opt_text("backfill_status")?;
+    let backfill = backfill.as_deref().and_then(BackfillStatus::parse);
+    if backfill.is_some_and(|b| b.is_open() || b == BackfillStatus::Stopped) {
+        needs.insert(Need::Backfill);
+    }
+    let parent = row.opt_text("parent_status")?;
+    let parent = parent.as_deref().and_then(BatchStatus::parse);
+    if parent.is_some_and(|parent| !parent.is_success()) {
+        needs.insert(Need::Parent);
+    }
+    Ok(Candidate {
+        batch_id: BatchId(row.int("batch_id")?),
+        batch_no: BatchNo::parse(&row.text("batch_no")?)?,
+        status: status_of(row, "status")?,
+        ended: row.time("end_time")?.into(),
+        revision: row.int("revision")?,
+        needs,
+    })
+}
+
+/// Adds what other tables say that needs these batches; `left` are tables that are left to partitions.
+pub async fn add_needs(tx: &mut Tx, of: &mut [&mut Candidate], left: Left) -> Result<()> {
+    let ids: Vec<i64> = of.iter().map(|c| c.batch_id.0).collect();
+    let mut found: HashMap<i64, BTreeSet<Need>> = HashMap::new();
+    let asked = [
+        (Text::RowsUnknown, Need::Unknown),
+        (Text::RowsOpen, Need::OpenOutcome),
+        (Text::Ledger, Need::OpenOutcome),
+        (Text::Mails, Need::UnsentMail),
+        (Text::Firings, Need::Firing),
+        (Text::Breaches, Need::Breach),
+    ];
+    for (text, need) in asked {
+        for (sql, values) in placed(text, &ids, &[]) {
+            let rows = tx.fetch_all(&sql, &values).await;
+            for row in rows.with_context(|| format!("look what needs old batches ({text:?})"))? {
+                found.entry(row.int("batch_id")?).or_default().insert(need);
+            }
+        }
+    }
+    let lefts = [(left.logs, Text::LeftLogs), (left.lines, Text::LeftLines)];
+    for (_, text) in lefts.into_iter().filter(|(is_left, _)| *is_left) {
+        for id in &ids {
+            let row = tx.fetch_optional(&text.sql(1), &[(*id).into()]).await;
+            if row.context("look into tables that are left to partitions")?.is_some() {
+                found.entry(*id).or_default().insert(Need::Left);
+            }
+        }
+    }
+    for candidate in of {
+        candidate.needs.extend(found.remove(&candidate.batch_id.0).unwrap_or_default());
+    }
+    Ok(())
+}
+
+/// Batches of a group that are kept for their own sake, as their numbers and business dates: those that
+/// have not ended, ended badly or late enough, or are among the newest.
+pub async fn standing(
+    tx: &mut Tx,
+    group: &GroupCode,
+    cut: Millis,
+    newest: Option<BatchId>,
+) -> Result<Vec<(BatchNo, Option<NaiveDate>)>> {
+    let values = [
+        group.as_str().into(),
+        cut.to_utc().into(),
+        BatchStatus::Success.as_str().into(),
+        BatchStatus::Warning.as_str().into(),
+        newest.map_or(0, |id| id.0).into(),
+    ];
+    let rows = tx.fetch_all(&Text::Standing.sql(1), &values).await;
+    let rows = rows.context("read which batches are kept")?;
+    rows.iter()
+        .map(|row| {
+            let date = row.opt_text("business_date")?;
+            let date = date.map(|d| d.parse()).transpose()?;
+            Ok((BatchNo::parse(&row.text("batch_no")?)?, date))
+        })
+        .collect()
+}
+
+/// The numbers of all batches of a group.
+pub async fn numbers(tx: &mut Tx, group: &GroupCode) -> Result<Vec<BatchNo>> {
+    let rows = tx.fetch_all(&Text::Numbers.sql(1), &[group.as_str().into()]).await;
+    let rows = rows.context("read the numbers of a group's batches")?;
+    rows.iter().map(|row| Ok(BatchNo::parse(&row.text("batch_no")?)?)).collect()
+}
+
+/// The batches that have not ended.
+pub async fn open(tx: &mut Tx) -> Result<Vec<BatchId>> {
+    let values = [BatchStatus::Running.as_str().into(), BatchStatus::Killing.as_str().into()];
+    let rows = tx.fetch_all(&Text::Open.sql(1), &values).await.context("look for open batches")?;
+    rows.iter().map(|row| Ok(BatchId(row.int("batch_id")?))).collect()
+}
+
+/// Ended batches of a group that ended before `cut` and whose lines were not removed since, oldest first.
+pub async fn with_lines(
+    tx: &mut Tx,
+    group: &GroupCode,
+    cut: Millis,
+    after: Cursor,
+) -> Result<Vec<(BatchId, BatchStatus, Millis)>> {
+    let [from, at, key] = after.values();
+    let values =
+        [group.as_str().into(), from, cut.to_utc().into(), at, key, u32::try_from(PAGE)?.into()];
+    let rows = tx.fetch_all(&Text::WithLines.sql(1), &values).await;
+    rows.context("look for batches with old lines")?
+        .iter()
+        .map(|row| {
+            let id = BatchId(row.int("batch_id")?);
+            Ok((id, status_of(row, "status")?, row.time("end_time")?.into()))
+        })
+        .collect()
+}
+
+/// What the audit log calls the removal of a batch.
+pub const REMOVED: &str = "batch remove";
+
+/// When the last batch of this number was removed, if one was. Asked when there is none: by way of the
+/// audit log, which is read to its end for it.
+pub async fn removed_at(tx: &mut Tx, batch_no: &BatchNo) -> Result<Option<Millis>> {
+    let sql = "SELECT MAX(create_time) AS at FROM audit_log WHERE batch_no = ? AND action = ?";
+    let row = tx.fetch_optional(sql, &[batch_no.as_str().into(), REMOVED.into()]).await;
+    let row = row.context("look whether a batch was removed")?;
+    Ok(row.map(|row| row.opt_time("at")).transpose()?.flatten().map(Millis::from))
+}
+
+/// When the lines of a batch were removed, if they were and it has not run again since.
+pub async fn lines_gone(tx: &mut Tx, id: BatchId) -> Result<Option<Millis>> {
+    let sql = "SELECT lines_time FROM job_batch WHERE batch_id = ? AND lines_time >= end_time";
+    let row =
+        tx.fetch_optional(sql, &[id.0.into()]).await.context("look whether lines are gone")?;
+    Ok(row.map(|row| row.opt_time("lines_time")).transpose()?.flatten().map(Millis::from))
+}
+
+/// Rows that go by an age of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Aged {
+    /// Firings that are over.
+    Firings,
+    /// Mails that were sent.
+    Mails,
+    /// Backfills that are over.
+    Backfills,
+    /// Acts on record.
+    Audit,
+}
+
+impl Aged {
+    /// Every kind, in the order in which they go.
+    pub const ALL: [Self; 4] = [Self::Firings, Self::Mails, Self::Backfills, Self::Audit];
+
+    /// Its table.
+    pub fn table(self) -> &'static str {
+        match self {
+            Self::Firings => "job_firing",
+            Self::Mails => "email_notifications",
+            Self::Backfills => "backfill",
+            Self::Audit => "audit_log",
+        }
+    }
+}
+
+/// Whether a row that is old enough goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goes {
+    /// It does.
+    Yes,
+    /// Not while batches are there that it has to do with.
+    WithBatches,
+    /// It does not.
+    No,
+}
+
+/// A row that goes by its age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgedRow {
+    /// Its key and age.
+    pub place: Cursor,
+    /// Whether it goes.
+    pub goes: Goes,
+    /// Rows that go with it: the batches of a backfill.
+    pub others: u64,
+    /// The batch that a mail is about.
+    pub of_batch: Option<BatchId>,
+}
+
+/// The next rows of a kind that are older than `cut`, oldest first, at most `limit`. A firing stays while a
+/// batch is there that it opened or whose end it answered, and while it is the newest of its schedule; a
+/// backfill while a batch of it is there.
+pub async fn aged(
+    tx: &mut Tx,
+    (kind, word): (Aged, &str),
+    (cut, after): (Millis, Cursor),
+    limit: u32,
+) -> Result<Vec<AgedRow>> {
+    let [from, at, key] = after.values();
+    let (text, mut values): (_, Vec<Value>) = match kind {
+        Aged::Firings => (Text::Firing, vec![word.into()]),
+        Aged::Mails => (Text::SentMails, vec![]),
+        Aged::Backfills => (Text::Backfill, vec![word.into()]),
+        Aged::Audit => (Text::Audit, vec![]),
+    };
+    values.extend([from, cut.to_utc().into(), at, key, limit.into()]);
+    let rows = tx.fetch_all(&text.sql(1), &values).await;
+    let rows = rows.with_context(|| format!("look for old rows of {}", kind.table()))?;
+    rows.iter().map(aged_row).collect()
+}
+
+fn aged_row(row: &Row) -> Result<AgedRow> {
+    let goes = match row.int("needed")? {
+        0 => Goes::Yes,
+        2 => Goes::WithBatches,
+        _ => Goes::No,
+    };
+    Ok(AgedRow {
+        place: Cursor { at: row.time("at_time")?.into(), key: row.int("row_id")? },
+        goes,
+        others: u64::try_from(row.int("others")?)?,
+        of_batch: Some(row.int("of_batch")?).filter(|id| *id != 0).map(BatchId),
+    })
+}
+
+/// The batches that these rows have to do with, as pairs of row and batch.
+pub async fn their_batches(tx: &mut Tx, kind: Aged, ids: &[i64]) -> Result<Vec<(i64, BatchId)>> {
+    let text = match kind {
+        Aged::Firings => Text::OfFirings,
+        Aged::Backfills => Text::OfBackfills,
+        Aged::Mails | Aged::Audit => return Ok(Vec::new()),
+    };
+    let mut found = Vec::new();
+    for (sql, values) in placed(text, ids, &[]) {
+        // One statement may have its list twice.
+        let lists = sql.matches('?').count() / values.len();
+        let values: Vec<Value> =
+            values.iter().cycle().take(values.len() * lists).cloned().collect();
+        let rows = tx.fetch_all(&sql, &values).await.context("look for batches of old rows")?;
+        for row in rows {
+            found.push((row.int("row_id")?, BatchId(row.int("batch_id")?)));
+        }
+    }
+    Ok(found)
+}

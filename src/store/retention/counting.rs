@@ -1,0 +1,63 @@
+//! How many rows would go.
+
+use super::removing::rows_of;
+use super::{ByTable, Text, placed};
+use crate::domain::id::GroupCode;
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+
+/// More rows than a page of batches has.
+const EVERY: u64 = 1 << 30;
+
+/// Counts the rows of these batches by table, and them.
+pub async fn counted(tx: &mut Tx, ids: &[i64]) -> Result<ByTable> {
+    let mut all = ByTable::from([("job_batch", u64::try_from(ids.len())?)]);
+    for (table, text) in [
+        ("job_queue", Text::CountRows),
+        ("job_report", Text::CountReports),
+        ("email_notifications", Text::CountMails),
+    ] {
+        all.insert(table, count(tx, text, ids).await?);
+    }
+    let rows = rows_of(tx, ids, EVERY).await?;
+    all.insert("job_execution_logs", count(tx, Text::CountLogs, &rows).await?);
+    all.insert("job_log_line", count(tx, Text::CountLines, &rows).await?);
+    Ok(all)
+}
+
+/// Counts the lines of these batches.
+pub async fn lines(tx: &mut Tx, ids: &[i64]) -> Result<u64> {
+    let rows = rows_of(tx, ids, EVERY).await?;
+    count(tx, Text::CountLines, &rows).await
+}
+
+async fn count(tx: &mut Tx, text: Text, ids: &[i64]) -> Result<u64> {
+    let mut found = 0;
+    for (sql, values) in placed(text, ids, &[]) {
+        let row = tx.fetch_optional(&sql, &values).await.context("count old rows")?;
+        found += u64::try_from(row.map(|row| row.int("n")).transpose()?.unwrap_or(0))?;
+    }
+    Ok(found)
+}
+
+/// How many batches of a group are kept without a look at them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ages {
+    /// Those that have not ended.
+    pub open: u64,
+    /// Those that ended at `cut` or later.
+    pub young: u64,
+}
+
+/// Counts the batches of a group that have not ended, or ended at `cut` or later.
+pub async fn ages(tx: &mut Tx, group: &GroupCode, cut: Millis) -> Result<Ages> {
+    let code = group.as_str();
+    let open = tx.fetch_optional(&Text::CountOpen.sql(1), &[code.into()]).await?;
+    let values = [code.into(), cut.to_utc().into()];
+    let young = tx.fetch_optional(&Text::CountYoung.sql(1), &values).await?;
+    let n = |row: Option<crate::db::Row>| -> Result<u64> {
+        Ok(u64::try_from(row.map(|row| row.int("n")).transpose()?.unwrap_or(0))?)
+    };
+    Ok(Ages { open: n(open)?, young: n(young)? })
+}

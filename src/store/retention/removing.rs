@@ -1,0 +1,304 @@
+//! Removes what was found: children before parents, by their keys, no more rows than there is room for.
+//!
+//! A batch is marked first (`remove_time`), in a transaction of its own; from then on nobody does anything
+//! with it. What a step leaves behind, or a crash, the next one finds by the mark.
+
+use super::{Aged, ByTable, Candidate, Left, Text, placed};
+use crate::db::{Row, Value};
+use crate::domain::batch::BatchStatus;
+use crate::domain::id::BatchId;
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+
+/// Rows of `job_queue` that are looked at together.
+const ROWS: u64 = 256;
+
+/// Marks those of these batches that are as they were seen: not revised, reopened or held by anybody
+/// since. Gives those that were marked.
+pub async fn mark(tx: &mut Tx, seen: &[Candidate], now: Millis) -> Result<Vec<BatchId>> {
+    let ids: Vec<i64> = seen.iter().map(|c| c.batch_id.0).collect();
+    let lock = tx.dialect().for_update_of_free();
+    let sql = "SELECT batch_id, status, revision, end_time FROM job_batch \
+               WHERE owner IS NULL AND remove_time IS NULL AND batch_id";
+    let mut marked = Vec::new();
+    for row in lock_in(tx, sql, &ids, lock).await.context("lock old batches")? {
+        let id = BatchId(row.int("batch_id")?);
+        let Some(was) = seen.iter().find(|c| c.batch_id == id) else { continue };
+        let ended = row.opt_time("end_time")?.map(Millis::from);
+        let is_same = row.text("status")? == was.status.as_str()
+            && row.int("revision")? == was.revision
+            && ended == Some(was.ended);
+        marked.extend(is_same.then_some(id));
+    }
+    let ids: Vec<i64> = marked.iter().map(|id| id.0).collect();
+    let sql = "UPDATE job_batch SET remove_time = ?, update_time = ? WHERE batch_id";
+    let values = [now.to_utc().into(), now.to_utc().into()];
+    tx.execute_in(sql, &values, &ids, "", &[]).await.context("mark old batches")?;
+    Ok(marked)
+}
+
+async fn lock_in(tx: &mut Tx, sql: &str, ids: &[i64], lock: &str) -> Result<Vec<Row>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let values: Vec<Value> = ids.iter().map(|id| Value::from(*id)).collect();
+    let places = vec!["?"; ids.len()].join(", ");
+    Ok(tx.fetch_all(&format!("{sql} IN ({places}){lock}"), &values).await?)
+}
+
+/// Batches that are marked, the first marked first; at most `limit`.
+pub async fn marked(tx: &mut Tx, limit: u32) -> Result<Vec<BatchId>> {
+    let rows = tx.fetch_all(&Text::Marked.sql(1), &[limit.into()]).await;
+    let rows = rows.context("look for batches that are being removed")?;
+    rows.iter().map(|row| Ok(BatchId(row.int("batch_id")?))).collect()
+}
+
+/// What one step removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Rows by table.
+    pub rows: ByTable,
+    /// How many more there is room for.
+    pub room: u64,
+}
+
+impl Dropped {
+    /// Nothing yet.
+    pub fn new(room: u64) -> Self {
+        Self { rows: ByTable::new(), room }
+    }
+
+    fn add(&mut self, table: &'static str, rows: u64) {
+        *self.rows.entry(table).or_default() += rows;
+        self.room = self.room.saturating_sub(rows);
+    }
+
+    /// How many rows in all.
+    pub fn total(&self) -> u64 {
+        self.rows.values().sum()
+    }
+}
+
+/// Removes rows of marked batches, as many as there is room for; the batches themselves last, once
+/// nothing is left of them. Gives how many of the batches, from the first on, are gone.
+pub async fn finish_some(
+    tx: &mut Tx,
+    batches: &[BatchId],
+    left: Left,
+    dropped: &mut Dropped,
+) -> Result<usize> {
+    let ids: Vec<i64> = batches.iter().map(|id| id.0).collect();
+    while dropped.room > 0 {
+        let rows = rows_of(tx, &ids, dropped.room.min(ROWS)).await?;
+        if rows.is_empty() {
+            return finish_heads(tx, &ids, dropped).await;
+        }
+        if !left.lines && !remove_lines(tx, &rows, dropped).await? {
+            return Ok(0);
+        }
+        if !left.logs && !remove_logs(tx, &rows, dropped).await? {
+            return Ok(0);
+        }
+        let most = usize::try_from(dropped.room)?.min(rows.len());
+        remove(tx, "job_queue", "queue_id", &rows[..most], dropped).await?;
+    }
+    Ok(0)
+}
+
+/// Keys of rows of batches, in no order.
+pub(super) async fn rows_of(tx: &mut Tx, batches: &[i64], limit: u64) -> Result<Vec<i64>> {
+    let mut found = Vec::new();
+    for (sql, values) in placed(Text::Rows, batches, &[u32::try_from(limit)?.into()]) {
+        let rows = tx.fetch_all(&sql, &values).await.context("look for rows of old batches")?;
+        for row in rows {
+            found.push(row.int("queue_id")?);
+        }
+    }
+    found.truncate(usize::try_from(limit)?);
+    Ok(found)
+}
+
+/// Removes rows by their keys.
+async fn remove(
+    tx: &mut Tx,
+    table: &'static str,
+    key: &str,
+    ids: &[i64],
+    dropped: &mut Dropped,
+) -> Result<()> {
+    for ids in ids.chunks(256) {
+        let sql = format!("DELETE FROM {table} WHERE {key}");
+        let gone = tx.execute_in(&sql, &[], ids, "", &[]).await;
+        dropped.add(table, gone.with_context(|| format!("remove old rows of {table}"))?);
+    }
+    Ok(())
+}
+
+/// Removes the logged changes of these rows; `false` when there was no room for all.
+async fn remove_logs(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) -> Result<bool> {
+    let room = dropped.room;
+    let mut keys = Vec::new();
+    for (sql, values) in placed(Text::Logs, rows, &[u32::try_from(room)?.into()]) {
+        for row in tx.fetch_all(&sql, &values).await.context("look for old logs")? {
+            keys.push(row.int("log_id")?);
+        }
+    }
+    keys.truncate(usize::try_from(room)?);
+    remove(tx, "job_execution_logs", "log_id", &keys, dropped).await?;
+    Ok(dropped.room > 0)
+}
+
+/// Removes the lines of these rows; `false` when there was no room for all.
+async fn remove_lines(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) -> Result<bool> {
+    let mut having = Vec::new();
+    let mut found = 0;
+    for (sql, values) in placed(Text::Lines, rows, &[u32::try_from(dropped.room + 1)?.into()]) {
+        for row in tx.fetch_all(&sql, &values).await.context("count old lines")? {
+            having.push(row.int("queue_id")?);
+            found += u64::try_from(row.int("n")?)?;
+        }
+    }
+    if found <= dropped.room {
+        remove(tx, "job_log_line", "queue_id", &having, dropped).await?;
+        return Ok(dropped.room > 0);
+    }
+    // More than there is room for: one row after the other, the last of them in part.
+    for id in rows {
+        if !remove_lines_of_one(tx, *id, dropped).await? {
+            return Ok(false);
+        }
+    }
+    Ok(dropped.room > 0)
+}
+
+async fn remove_lines_of_one(tx: &mut Tx, id: i64, dropped: &mut Dropped) -> Result<bool> {
+    if dropped.room == 0 {
+        return Ok(false);
+    }
+    let values = [id.into(), u32::try_from(dropped.room + 1)?.into()];
+    let row = tx.fetch_optional(&Text::LinesOfOne.sql(1), &values).await.context("count lines")?;
+    let n = u64::try_from(row.map(|row| row.int("n")).transpose()?.unwrap_or(0))?;
+    if n <= dropped.room {
+        remove(tx, "job_log_line", "queue_id", &[id], dropped).await?;
+        return Ok(true);
+    }
+    let values = [id.into(), u32::try_from(dropped.room - 1)?.into()];
+    let last = tx.fetch_optional(&Text::LinesUpTo.sql(1), &values).await.context("find a line")?;
+    if let Some(last) = last {
+        let (attempt, line) = (last.int("attempt")?, last.int("line_no")?);
+        let gone = tx
+            .execute(
+                "DELETE FROM job_log_line WHERE queue_id = ? \
+                 AND (attempt < ? OR (attempt = ? AND line_no <= ?))",
+                &[id.into(), attempt.into(), attempt.into(), line.into()],
+            )
+            .await;
+        dropped.add("job_log_line", gone.context("remove old lines")?);
+    }
+    Ok(false)
+}
+
+/// Removes what hangs on batches that have no rows any more, and then them.
+async fn finish_heads(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result<usize> {
+    let room = u32::try_from(dropped.room)?;
+    let mut mails = Vec::new();
+    for (sql, values) in placed(Text::MailsOf, ids, &[room.into()]) {
+        for row in tx.fetch_all(&sql, &values).await.context("look for old mails")? {
+            mails.push(row.int("id")?);
+        }
+    }
+    mails.truncate(usize::try_from(room)?);
+    remove(tx, "email_notifications", "id", &mails, dropped).await?;
+    for (sql, values) in placed(Text::Reports, ids, &[room.into()]) {
+        for row in tx.fetch_all(&sql, &values).await.context("look for old reports")? {
+            if dropped.room == 0 {
+                return Ok(0);
+            }
+            let sql = "DELETE FROM job_report WHERE queue_id = ? AND attempt = ?";
+            let key = [row.int("queue_id")?.into(), row.int("attempt")?.into()];
+            dropped.add("job_report", tx.execute(sql, &key).await.context("remove a report")?);
+        }
+    }
+    let most = usize::try_from(dropped.room)?.min(ids.len());
+    let sql = "DELETE FROM job_batch WHERE remove_time IS NOT NULL AND batch_id";
+    let gone = tx.execute_in(sql, &[], &ids[..most], "", &[]).await;
+    dropped.add("job_batch", gone.context("remove old batches")?);
+    Ok(most)
+}
+
+/// Locks those of these batches to the end of the transaction that still are over and whose end is before
+/// `cut`; the others are somebody's.
+pub async fn still_over(tx: &mut Tx, batches: &[BatchId], cut: Millis) -> Result<Vec<BatchId>> {
+    let ids: Vec<i64> = batches.iter().map(|id| id.0).collect();
+    let lock = tx.dialect().for_update_of_free();
+    let sql = "SELECT batch_id, status, end_time FROM job_batch \
+               WHERE owner IS NULL AND remove_time IS NULL AND batch_id";
+    let mut over = Vec::new();
+    for row in lock_in(tx, sql, &ids, lock).await.context("lock old batches")? {
+        let is_final = BatchStatus::parse(&row.text("status")?).is_some_and(BatchStatus::is_final);
+        let ended = row.opt_time("end_time")?.map(Millis::from);
+        let is_over = is_final && ended.is_some_and(|at| at < cut);
+        over.extend(is_over.then_some(BatchId(row.int("batch_id")?)));
+    }
+    Ok(batches.iter().filter(|id| over.contains(id)).copied().collect())
+}
+
+/// Removes lines of a batch that stays, as many as there is room for, of the rows after `after`. Gives the
+/// row to go on after; none when nothing is left.
+pub async fn remove_lines_of(
+    tx: &mut Tx,
+    batch: BatchId,
+    mut after: i64,
+    dropped: &mut Dropped,
+) -> Result<Option<i64>> {
+    loop {
+        let values = [batch.0.into(), after.into(), u32::try_from(ROWS)?.into()];
+        let rows = tx.fetch_all(&Text::RowsAfter.sql(1), &values).await;
+        let rows = rows.context("look for rows of an old batch")?;
+        let rows: Vec<i64> =
+            rows.iter().map(|row| Ok(row.int("queue_id")?)).collect::<Result<_>>()?;
+        let Some(last) = rows.last().copied() else { return Ok(None) };
+        if !remove_lines(tx, &rows, dropped).await? {
+            return Ok(Some(after));
+        }
+        after = last;
+    }
+}
+
+/// Notes of a batch that its lines are gone.
+pub async fn note_lines(tx: &mut Tx, batch: BatchId, now: Millis) -> Result<()> {
+    let sql = "UPDATE job_batch SET lines_time = ? WHERE batch_id = ?";
+    let done = tx.execute(sql, &[now.to_utc().into(), batch.0.into()]).await;
+    done.context("note that lines are gone")?;
+    Ok(())
+}
+
+/// Removes rows that go by an age of their own. A backfill goes when its batches fit, and before that
+/// loses as many of them as there is room for, the last ones first.
+pub async fn remove_keys(
+    tx: &mut Tx,
+    kind: Aged,
+    keys: &[(i64, u64)],
+    dropped: &mut Dropped,
+) -> Result<()> {
+    let ids: Vec<i64> = keys.iter().map(|(key, _)| *key).collect();
+    match kind {
+        Aged::Firings => remove(tx, "job_firing", "firing_id", &ids, dropped).await,
+        Aged::Mails => remove(tx, "email_notifications", "id", &ids, dropped).await,
+        Aged::Audit => remove(tx, "audit_log", "audit_id", &ids, dropped).await,
+        Aged::Backfills => {
+            for (id, batches) in keys {
+                let stay = batches.saturating_sub(dropped.room);
+                let sql = "DELETE FROM backfill_batch WHERE backfill_id = ? AND place >= ?";
+                let gone = tx.execute(sql, &[(*id).into(), i64::try_from(stay)?.into()]).await;
+                dropped.add("backfill_batch", gone.context("remove batches of a backfill")?);
+                if dropped.room == 0 {
+                    return Ok(());
+                }
+                remove(tx, "backfill", "backfill_id", &[*id], dropped).await?;
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Every statement of retention that finds rows, so that each can be asked how it would be carried out.
+
+use crate::db::Value;
+use crate::domain::queue::QueueStatus;
+
+/// A statement that finds rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// The next group that has batches.
+    NextGroup,
+    /// The oldest of the newest batches of a group that ended well.
+    NewestFrom,
+    /// Batches of a group that ended long ago.
+    Candidates,
+    /// Batches with a row that is UNKNOWN.
+    RowsUnknown,
+    /// Batches with a row that has not ended or whose outcome is open.
+    RowsOpen,
+    /// Batches with an outcome that is open in the ledger.
+    Ledger,
+    /// Batches with a mail that was not sent.
+    Mails,
+    /// Batches that a firing still follows.
+    Firings,
+    /// Batches with a marked job.
+    Breaches,
+    /// A batch, if it has rows in `job_execution_logs`.
+    LeftLogs,
+    /// A batch, if it has rows in `job_log_line`.
+    LeftLines,
+    /// Batches of a group that are kept for their own sake.
+    Standing,
+    /// The numbers of a group's batches.
+    Numbers,
+    /// Batches that have not ended.
+    Open,
+    /// Batches whose lines may go.
+    WithLines,
+    /// Batches that are being removed.
+    Marked,
+    /// Rows of batches.
+    Rows,
+    /// The next rows of one batch.
+    RowsAfter,
+    /// Keys of the changes of rows.
+    Logs,
+    /// How many lines rows have, if they are few.
+    Lines,
+    /// How many lines one row has, if they are few.
+    LinesOfOne,
+    /// The last of so many lines of one row.
+    LinesUpTo,
+    /// Reports of batches.
+    Reports,
+    /// Mails of batches.
+    MailsOf,
+    /// How many rows batches have.
+    CountRows,
+    /// How many changes rows have.
+    CountLogs,
+    /// How many lines rows have.
+    CountLines,
+    /// How many reports batches have.
+    CountReports,
+    /// How many mails batches have.
+    CountMails,
+    /// How many batches of a group have not ended.
+    CountOpen,
+    /// How many batches of a group ended late enough to be kept.
+    CountYoung,
+    /// Firings that are over.
+    Firing,
+    /// Batches that firings have to do with.
+    OfFirings,
+    /// Batches of backfills.
+    OfBackfills,
+    /// Mails that were sent.
+    SentMails,
+    /// Backfills that are over.
+    Backfill,
+    /// Acts on record.
+    Audit,
+}
+
+// A walk in the order of time compares it twice: the first bound is what the index goes by, so that a page
+// costs a page, whatever stays behind the cursor.
+const NEXT_GROUP: &str = "SELECT MIN(group_code) AS group_code FROM job_batch WHERE group_code > ?";
+const NEWEST_FROM: &str = "SELECT batch_id FROM job_batch WHERE group_code = ? AND status IN (?, ?) \
+     ORDER BY batch_id DESC LIMIT 1 OFFSET ?";
+const CANDIDATES: &str = "SELECT b.batch_id, b.batch_no, b.status, b.end_time, b.revision, \
+     f.status AS backfill_status, p.status AS parent_status \
+     FROM (SELECT batch_id, batch_no, status, end_time, revision, backfill_id, parent_queue_id \
+     FROM job_batch WHERE group_code = ? AND end_time >= ? AND end_time < ? \
+     AND (end_time > ? OR batch_id > ?) AND remove_time IS NULL ORDER BY end_time, batch_id LIMIT ?) b \
+     LEFT JOIN backfill f ON f.backfill_id = b.backfill_id \
+     LEFT JOIN job_queue q ON q.queue_id = b.parent_queue_id \
+     LEFT JOIN job_batch p ON p.batch_id = q.batch_id ORDER BY b.end_time, b.batch_id";
+const ROWS_UNKNOWN: &str =
+    "SELECT DISTINCT batch_id FROM job_queue WHERE batch_id IN ({list}) AND status = 'UNKNOWN'";
+const ROWS_OPEN: &str = "SELECT DISTINCT batch_id FROM job_queue WHERE batch_id IN ({list}) \
+     AND (unresolved > 0 OR status IN ({open}))";
+const LEDGER: &str = "SELECT DISTINCT b.batch_id FROM job_batch b \
+     JOIN procession_ledger l ON l.batch_no = b.batch_no AND l.state = 'open' \
+     JOIN job_queue q ON q.batch_no = l.batch_no AND q.job_code = l.job_code \
+     AND q.batch_id = b.batch_id WHERE b.batch_id IN ({list})";
+const MAILS: &str = "SELECT DISTINCT batch_id FROM email_notifications WHERE batch_id IN ({list}) \
+     AND status <> 'sent'";
+const FIRINGS: &str = "SELECT DISTINCT parent_batch_id AS batch_id FROM job_firing \
+     WHERE parent_batch_id IN ({list}) AND status IN ('PENDING', 'WAITING')";
+const BREACHES: &str = "SELECT DISTINCT q.batch_id FROM tx_breach t \
+     JOIN job_queue q ON q.queue_id = t.queue_id WHERE q.batch_id IN ({list})";
+const LEFT_LOGS: &str = "SELECT q.batch_id FROM job_queue q \
+     JOIN job_execution_logs l ON l.queue_id = q.queue_id WHERE q.batch_id = ? LIMIT 1";
+const LEFT_LINES: &str = "SELECT q.batch_id FROM job_queue q \
+     JOIN job_log_line l ON l.queue_id = q.queue_id WHERE q.batch_id = ? LIMIT 1";
+const STANDING: &str = "SELECT batch_no, business_date FROM job_batch WHERE group_code = ? \
+     AND remove_time IS NULL AND (end_time IS NULL OR end_time >= ? OR status NOT IN (?, ?) \
+     OR batch_id >= ?)";
+const NUMBERS: &str = "SELECT batch_no FROM job_batch WHERE group_code = ? AND remove_time IS NULL";
+const OPEN: &str = "SELECT batch_id FROM job_batch WHERE status IN (?, ?)";
+const WITH_LINES: &str = "SELECT batch_id, status, end_time FROM job_batch WHERE group_code = ? \
+     AND end_time >= ? AND end_time < ? AND (end_time > ? OR batch_id > ?) AND remove_time IS NULL \
+     AND (lines_time IS NULL OR lines_time < end_time) ORDER BY end_time, batch_id LIMIT ?";
+const MARKED: &str = "SELECT batch_id FROM job_batch WHERE remove_time IS NOT NULL \
+     ORDER BY remove_time, batch_id LIMIT ?";
+const ROWS: &str = "SELECT queue_id FROM job_queue WHERE batch_id IN ({list}) LIMIT ?";
+const ROWS_AFTER: &str = "SELECT queue_id FROM job_queue WHERE batch_id = ? AND queue_id > ? \
+     ORDER BY queue_id LIMIT ?";
+const LOGS: &str = "SELECT log_id FROM job_execution_logs WHERE queue_id IN ({list}) LIMIT ?";
+// The inner limit bounds what is read: one try may have printed a hundred thousand lines.
+const LINES: &str = "SELECT queue_id, COUNT(*) AS n FROM (SELECT queue_id FROM job_log_line \
+     WHERE queue_id IN ({list}) LIMIT ?) t GROUP BY queue_id";
+const LINES_OF_ONE: &str = "SELECT COUNT(*) AS n FROM (SELECT queue_id FROM job_log_line \
+     WHERE queue_id = ? LIMIT ?) t";
+const LINES_UP_TO: &str = "SELECT attempt, line_no FROM job_log_line WHERE queue_id = ? \
+     ORDER BY attempt, line_no LIMIT 1 OFFSET ?";
+const REPORTS: &str = "SELECT queue_id, attempt FROM job_report WHERE batch_id IN ({list}) LIMIT ?";
+const MAILS_OF: &str = "SELECT id FROM email_notifications WHERE batch_id IN ({list}) \
+     AND status = 'sent' LIMIT ?";
+const COUNT_ROWS: &str = "SELECT COUNT(*) AS n FROM job_queue WHERE batch_id IN ({list})";
+const COUNT_REPORTS: &str = "SELECT COUNT(*) AS n FROM job_report WHERE batch_id IN ({list})";
+const COUNT_MAILS: &str = "SELECT COUNT(*) AS n FROM email_notifications \
+     WHERE batch_id IN ({list}) AND status = 'sent'";
+// By keys of rows and not by a join: of one, PostgreSQL would read all of the logs for 64 batches.
+const COUNT_LOGS: &str = "SELECT COUNT(*) AS n FROM job_execution_logs WHERE queue_id IN ({list})";
+const COUNT_LINES: &str = "SELECT COUNT(*) AS n FROM job_log_line WHERE queue_id IN ({list})";
+const COUNT_OPEN: &str =
+    "SELECT COUNT(*) AS n FROM job_batch WHERE group_code = ? AND end_time IS NULL";
+const COUNT_YOUNG: &str =
+    "SELECT COUNT(*) AS n FROM job_batch WHERE group_code = ? AND end_time >= ?";
+const FIRING: &str = "SELECT f.firing_id AS row_id, f.fire_at AS at_time, 0 AS others, \
+     0 AS of_batch, CASE WHEN NOT EXISTS (SELECT 1 FROM job_firing n \
+     WHERE n.trigger_id = f.trigger_id AND n.planned_at > f.planned_at) THEN 1 \
+     WHEN EXISTS (SELECT 1 FROM job_batch b WHERE b.firing_id = f.firing_id) \
+     OR EXISTS (SELECT 1 FROM job_batch b WHERE b.batch_id = f.parent_batch_id) \
+     THEN 2 ELSE 0 END AS needed \
+     FROM (SELECT firing_id, fire_at, trigger_id, planned_at, parent_batch_id FROM job_firing \
+     WHERE status = ? AND fire_at >= ? AND fire_at < ? AND (fire_at > ? OR firing_id > ?) \
+     ORDER BY fire_at, firing_id LIMIT ?) f ORDER BY f.fire_at, f.firing_id";
+const OF_FIRINGS: &str = "SELECT firing_id AS row_id, batch_id FROM job_batch \
+     WHERE firing_id IN ({list}) UNION ALL SELECT f.firing_id, b.batch_id FROM job_firing f \
+     JOIN job_batch b ON b.batch_id = f.parent_batch_id WHERE f.firing_id IN ({list})";
+const OF_BACKFILLS: &str = "SELECT f.backfill_id AS row_id, b.batch_id FROM backfill f \
+     JOIN backfill_batch e ON e.backfill_id = f.backfill_id \
+     JOIN job_batch b ON b.batch_no = e.batch_no AND b.group_code = f.group_code \
+     AND b.backfill_id = f.backfill_id WHERE f.backfill_id IN ({list})";
+const SENT_MAILS: &str = "SELECT id AS row_id, send_time AS at_time, 0 AS others, \
+     COALESCE(batch_id, 0) AS of_batch, CASE WHEN status = 'sent' THEN 0 ELSE 1 END AS needed FROM email_notifications \
+     WHERE send_time >= ? AND send_time < ? AND (send_time > ? OR id > ?) \
+     ORDER BY send_time, id LIMIT ?";
+const BACKFILL: &str = "SELECT f.backfill_id AS row_id, f.end_time AS at_time, \
+     (SELECT COUNT(*) FROM backfill_batch e WHERE e.backfill_id = f.backfill_id) AS others, \
+     0 AS of_batch, CASE WHEN EXISTS (SELECT 1 FROM backfill_batch e \
+     JOIN job_batch b ON b.batch_no = e.batch_no AND b.group_code = f.group_code \
+     WHERE e.backfill_id = f.backfill_id AND b.backfill_id = f.backfill_id) \
+     THEN 2 ELSE 0 END AS needed FROM (SELECT backfill_id, end_time, group_code FROM backfill \
+     WHERE status = ? AND end_time >= ? AND end_time < ? AND (end_time > ? OR backfill_id > ?) \
+     ORDER BY end_time, backfill_id LIMIT ?) f ORDER BY f.end_time, f.backfill_id";
+const AUDIT: &str = "SELECT audit_id AS row_id, create_time AS at_time, 0 AS others, \
+     0 AS of_batch, 0 AS needed \
+     FROM audit_log WHERE create_time >= ? AND create_time < ? AND (create_time > ? OR audit_id > ?) \
+     ORDER BY create_time, audit_id LIMIT ?";
+
+impl Text {
+    /// Every statement.
+    pub const ALL: [Self; 37] = [
+        Self::NextGroup,
+        Self::NewestFrom,
+        Self::Candidates,
+        Self::RowsUnknown,
+        Self::RowsOpen,
+        Self::Ledger,
+        Self::Mails,
+        Self::Firings,
+        Self::Breaches,
+        Self::LeftLogs,
+        Self::LeftLines,
+        Self::Standing,
+        Self::Numbers,
+        Self::Open,
+        Self::WithLines,
+        Self::Marked,
+        Self::Rows,
+        Self::RowsAfter,
+        Self::Logs,
+        Self::Lines,
+        Self::LinesOfOne,
+        Self::LinesUpTo,
+        Self::Reports,
+        Self::MailsOf,
+        Self::CountRows,
+        Self::CountLogs,
+        Self::CountLines,
+        Self::CountReports,
+        Self::CountMails,
+        Self::CountOpen,
+        Self::CountYoung,
+        Self::Firing,
+        Self::OfFirings,
+        Self::OfBackfills,
+        Self::SentMails,
+        Self::Backfill,
+        Self::Audit,
+    ];
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::NextGroup => NEXT_GROUP,
+            Self::NewestFrom => NEWEST_FROM,
+            Self::Candidates => CANDIDATES,
+            Self::RowsUnknown => ROWS_UNKNOWN,
+            Self::RowsOpen => ROWS_OPEN,
+            Self::Ledger => LEDGER,
+            Self::Mails => MAILS,
+            Self::Firings => FIRINGS,
+            Self::Breaches => BREACHES,
+            Self::LeftLogs => LEFT_LOGS,
+            Self::LeftLines => LEFT_LINES,
+            Self::Standing => STANDING,
+            Self::Numbers => NUMBERS,
+            Self::Open => OPEN,
+            Self::WithLines => WITH_LINES,
+            Self::Marked => MARKED,
+            Self::Rows => ROWS,
+            Self::RowsAfter => ROWS_AFTER,
+            Self::Logs => LOGS,
+            Self::Lines => LINES,
+            Self::LinesOfOne => LINES_OF_ONE,
+            Self::LinesUpTo => LINES_UP_TO,
+            Self::Reports => REPORTS,
+            Self::MailsOf => MAILS_OF,
+            Self::CountRows => COUNT_ROWS,
+            Self::CountLogs => COUNT_LOGS,
+            Self::CountLines => COUNT_LINES,
+            Self::CountReports => COUNT_REPORTS,
+            Self::CountMails => COUNT_MAILS,
+            Self::CountOpen => COUNT_OPEN,
+            Self::CountYoung => COUNT_YOUNG,
+            Self::Firing => FIRING,
+            Self::OfFirings => OF_FIRINGS,
+            Self::OfBackfills => OF_BACKFILLS,
+            Self::SentMails => SENT_MAILS,
+            Self::Backfill => BACKFILL,
+            Self::Audit => AUDIT,
+        }
+    }
+
+    /// The statement, with `places` keys in its list if it has one.
+    pub fn sql(self, places: usize) -> String {
+        let words = QueueStatus::ALL.into_iter().filter(|status| !status.is_final());
+        let open: Vec<String> = words.map(|status| format!("'{}'", status.as_str())).collect();
+        let list = vec!["?"; places].join(", ");
+        self.text().replace("{list}", &list).replace("{open}", &open.join(", "))
+    }
+}
+
+/// Keys of one list at most. MariaDB makes a subquery of a list of 1,000 and more, and then reads the
+/// table from one end to the other.
+const LIST_MOST: usize = 256;
+
+/// A statement for any number of keys, in as few texts as there are powers of two: the list is filled up
+/// with its last key, so that the texts stay prepared.
+pub fn placed(text: Text, ids: &[i64], last: &[Value]) -> Vec<(String, Vec<Value>)> {
+    ids.chunks(LIST_MOST)
+        .map(|chunk| {
+            let size = chunk.len().next_power_of_two();
+            let filler = chunk.iter().last().copied().unwrap_or_default();
+            let mut values: Vec<Value> = chunk.iter().map(|id| Value::from(*id)).collect();
+            values.resize(size, Value::from(filler));
+            values.extend_from_slice(last);
+            (text.sql(size), values)
+        })
+        .collect()
+}

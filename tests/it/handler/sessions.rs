@@ -1,0 +1,183 @@
+//! Sessions that go from body to body: as new, or not at all.
+
+use crate::util::bench::{Bench, Ran};
+use crate::util::{Scratch, with_scratch};
+use procession::domain::job::{ParamMode, ParamType, TransactionMode};
+use procession::domain::outcome::End;
+use procession::domain::source::DialectName;
+use procession::handler::sessions::Sessions;
+use std::sync::Arc;
+
+/// Runs bodies one after the other with the same sessions; each is as new, or gone, before the next.
+async fn after_another(db: &Scratch, texts: &[&str]) -> Vec<Ran> {
+    let sessions = Arc::new(Sessions::new(4));
+    let mut all = Vec::new();
+    for text in texts {
+        let mut bench = Bench::sql(db, text);
+        bench.ctx.sessions = sessions.clone();
+        bench.task.job.transaction = TransactionMode::Each;
+        all.push(bench.run().await);
+        sessions.settled().await;
+    }
+    sessions.clear().await;
+    all
+}
+
+fn is_kept(ran: &Ran) -> bool {
+    ran.text().contains(", kept)")
+}
+
+/// Of MySQL nothing can be proven, so nothing is kept there.
+async fn keeps(db: &Scratch, dialect: DialectName) -> bool {
+    dialect != DialectName::Mysql || db.value("SELECT VERSION()").await.contains("MariaDB")
+}
+
+#[tokio::test]
+async fn a_body_goes_on_in_the_session_of_the_one_before() {
+    for dialect in DialectName::ALL {
+        with_scratch(dialect, |db| async move {
+            db.setup(&["CREATE TABLE t (a INT)"]).await;
+            let texts = ["SELECT 1", "INSERT INTO t VALUES (1)", "SELECT 2", "SELECT 3"];
+            let all = after_another(&db, &texts).await;
+            assert!(all.iter().all(|ran| ran.outcome.end == End::Success));
+            assert!(!is_kept(&all[0]), "{dialect} {}", all[0].text());
+            for ran in &all[1..] {
+                assert_eq!(is_kept(ran), keeps(&db, dialect).await, "{dialect} {}", ran.text());
+            }
+            if dialect != DialectName::Sqlite && keeps(&db, dialect).await {
+                assert_eq!(all[3].session(), all[0].session(), "{dialect}");
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_fails_ends_its_session() {
+    for dialect in DialectName::ALL {
+        with_scratch(dialect, |db| async move {
+            let all = after_another(&db, &["SELECT 1", "SELECT * FROM nowhere", "SELECT 1"]).await;
+            assert_eq!(all[1].outcome.end, End::Failed);
+            assert!(!is_kept(&all[2]), "{dialect} {}", all[2].text());
+        })
+        .await;
+    }
+}
+
+/// What one body leaves on its session, no other finds.
+async fn nothing_stays(dialect: DialectName, setup: &[&str], cases: &[(&str, &str, &str)]) {
+    with_scratch(dialect, |db| async move {
+        db.setup(setup).await;
+        for (leaves, asks, as_new) in cases {
+            let all = after_another(&db, &["SELECT 1", leaves, asks]).await;
+            let [_, left, asked] = &all[..] else { panic!("three bodies") };
+            assert_eq!(left.outcome.end, End::Success, "{leaves}: {}", left.message());
+            assert_eq!(asked.outcome.end, End::Success, "{asks}: {}", asked.message());
+            let found = &asked.outcome.outputs.results[0].rows[0][0];
+            assert_eq!(found.as_deref(), Some(*as_new), "{dialect}: {leaves}, then {asks}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_of_a_body_stays_on_postgres() {
+    let cases = [
+        ("SET work_mem = '77MB'", "SELECT current_setting('work_mem') = '77MB'", "f"),
+        ("SET TIME ZONE 'Asia/Tokyo'", "SELECT current_setting('TimeZone') = 'Asia/Tokyo'", "f"),
+        (
+            "SELECT set_config('my.x', '1', false)",
+            "SELECT coalesce(current_setting('my.x', true), '')",
+            "",
+        ),
+        ("CREATE TEMP TABLE tt (a INT)", "SELECT to_regclass('tt') IS NULL", "t"),
+        (
+            "PREPARE mine AS SELECT 1",
+            "SELECT count(*) FROM pg_prepared_statements WHERE from_sql",
+            "0",
+        ),
+        (
+            "SELECT pg_advisory_lock(77)",
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 77 AND pid = pg_backend_pid()",
+            "0",
+        ),
+        ("LISTEN mine", "SELECT count(*) FROM pg_listening_channels()", "0"),
+        ("SET search_path = pg_catalog", "SELECT current_schemas(false)::text", "{public}"),
+        (
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+            "SHOW default_transaction_read_only",
+            "off",
+        ),
+    ];
+    nothing_stays(DialectName::Postgres, &[], &cases).await;
+}
+
+#[tokio::test]
+async fn nothing_of_a_body_stays_on_mysql() {
+    let setup = [
+        "CREATE PROCEDURE leaves() BEGIN SET SESSION group_concat_max_len = 77; \
+         CREATE TEMPORARY TABLE tt (a INT); SET @mine = 3; END",
+        "CREATE FUNCTION quietly() RETURNS INT DETERMINISTIC BEGIN SET @mine = 4; RETURN 1; END",
+        "CREATE TABLE real_one (a INT)",
+    ];
+    let cases = [
+        ("CALL leaves()", "SELECT @@group_concat_max_len = 77", "0"),
+        ("CALL leaves()", "SELECT @mine IS NULL", "1"),
+        ("SELECT quietly()", "SELECT @mine IS NULL", "1"),
+        ("SELECT 5 INTO @mine", "SELECT @mine IS NULL", "1"),
+        ("SELECT @mine := 6", "SELECT @mine IS NULL", "1"),
+        ("SET time_zone = '+09:00'", "SELECT @@session.time_zone = '+09:00'", "0"),
+        ("SET sql_mode = 'ANSI_QUOTES'", "SELECT @@sql_mode LIKE '%ANSI_QUOTES%'", "0"),
+        ("USE information_schema", "SELECT DATABASE() = 'information_schema'", "0"),
+        (
+            "SELECT GET_LOCK('mine', 0)",
+            "SELECT COALESCE(IS_USED_LOCK('mine') = CONNECTION_ID(), 0)",
+            "0",
+        ),
+    ];
+    nothing_stays(DialectName::Mysql, &setup, &cases).await;
+}
+
+#[tokio::test]
+async fn nothing_of_a_body_stays_on_sqlite() {
+    let cases = [
+        ("CREATE TEMP TABLE tt (a INT)", "SELECT count(*) FROM sqlite_temp_schema", "0"),
+        ("PRAGMA foreign_keys = OFF", "SELECT foreign_keys FROM pragma_foreign_keys", "1"),
+        ("ATTACH ':memory:' AS other", "SELECT count(*) FROM pragma_database_list", "1"),
+    ];
+    nothing_stays(DialectName::Sqlite, &[], &cases).await;
+}
+
+/// The arguments of a CALL, of which one may be a secret, are not there for the next body.
+#[tokio::test]
+async fn arguments_of_a_call_are_taken_back() {
+    for dialect in [DialectName::Mysql, DialectName::Postgres] {
+        with_scratch(dialect, |db| async move {
+            let (setup, asks) = match dialect {
+                DialectName::Postgres => (
+                    "CREATE PROCEDURE p(a text) LANGUAGE plpgsql AS $$ BEGIN PERFORM a; END $$",
+                    "SELECT coalesce(current_setting('procession.attempt', true), '') <> '9'",
+                ),
+                DialectName::Mysql | DialectName::Sqlite => {
+                    ("CREATE PROCEDURE p(IN a TEXT) SELECT 1", "SELECT @procession_p0 IS NULL")
+                }
+            };
+            db.setup(&[setup]).await;
+            let sessions = Arc::new(Sessions::new(4));
+            let secret = Some("s3cret");
+            let mut call = Bench::proc(&db, "p").param("a", ParamMode::In, ParamType::Text, secret);
+            call.ctx.sessions = sessions.clone();
+            let called = call.run().await;
+            assert_eq!(called.outcome.end, End::Success, "{}", called.message());
+            sessions.settled().await;
+            let mut next = Bench::sql(&db, asks);
+            next.ctx.sessions = sessions.clone();
+            let asked = next.run().await;
+            assert_eq!(is_kept(&asked), keeps(&db, dialect).await, "{dialect} {}", asked.text());
+            let found = asked.outcome.outputs.results[0].rows[0][0].clone();
+            assert!(matches!(found.as_deref(), Some("1" | "t" | "true")), "{dialect} {found:?}");
+            sessions.clear().await;
+        })
+        .await;
+    }
+}

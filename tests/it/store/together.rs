@@ -1,0 +1,132 @@
+//! `Db::commit_together`: all of it or nothing, as the same statements one by one.
+
+use super::{Place, T0, all_of, later, me, opened, other};
+use procession::domain::id::QueueId;
+use procession::domain::queue::{QueueStatus, Taken};
+use procession::store::log::{self, ExecutionLog};
+use procession::store::queue::{self, Settled};
+use procession::store::{Dialect, Statement, Together, batch};
+use std::collections::BTreeMap;
+
+const RUNNING: QueueStatus = QueueStatus::Running;
+
+fn ended(queue_id: QueueId, outputs: Option<&str>) -> Settled {
+    Settled {
+        queue_id,
+        attempt: 1,
+        owner: Some(me()),
+        from: RUNNING,
+        to: QueueStatus::Success,
+        try_count: 0,
+        not_before: None,
+        error_message: None,
+        outputs: outputs.map(str::to_owned),
+        crash_count: 0,
+        unresolved: 0,
+    }
+}
+
+fn logged(queue_id: QueueId) -> ExecutionLog {
+    ExecutionLog {
+        queue_id,
+        status: QueueStatus::Success,
+        start_time: Some(later(10)),
+        end_time: Some(later(20)),
+        error_message: None,
+        notified: false,
+        try_count: 0,
+        attempt: 1,
+        owner: Some(me()),
+    }
+}
+
+/// A hop: A and B end, C and D start; and the same with C in another state than it is.
+pub(super) async fn a_hop_is_written_whole_or_not_at_all(place: Place) {
+    let (id, rows) = opened(&place, &["A", "B", "C", "D"]).await;
+    let at = |n: usize| rows[n].queue_id;
+    let mut tx = place.db.begin().await.expect("begin");
+    let (first, pending) = ([at(0).0, at(1).0], QueueStatus::Pending);
+    queue::give(&mut tx, &first, pending, (&me(), Taken::Yes), later(10)).await.expect("claim");
+    tx.commit().await.expect("commit");
+    let hop = |from: QueueStatus, revision: i64, owner| -> Vec<Statement> {
+        let held = BTreeMap::from([(id, revision)]);
+        let settled = [ended(at(0), Some(r#"{"n":1}"#)), ended(at(1), None)];
+        let mut all = batch::held(&owner, &held, place.db.dialect());
+        all.extend(queue::settled_alike(&settled, later(20)));
+        all.push(queue::given(&[at(2).0, at(3).0], from, (&me(), Taken::Yes), later(20)));
+        all.push(log::appended(&[logged(at(0)), logged(at(1))], later(20)));
+        all
+    };
+    let before = (all_of(&place, "job_queue").await, all_of(&place, "job_execution_logs").await);
+    let together = async |all| place.db.commit_together(all).await.expect("together");
+    if place.db.dialect() != Dialect::Postgres {
+        assert_eq!(together(hop(pending, 0, me())).await, Together::OneByOne);
+    } else {
+        // Another state, another revision, another owner: each alone is enough.
+        for refused in
+            [hop(QueueStatus::Queued, 0, me()), hop(pending, 1, me()), hop(pending, 0, other())]
+        {
+            assert_eq!(together(refused).await, Together::Refused);
+            let now =
+                (all_of(&place, "job_queue").await, all_of(&place, "job_execution_logs").await);
+            assert_eq!(now, before);
+        }
+        assert_eq!(together(hop(pending, 0, me())).await, Together::Done);
+    }
+    if place.db.dialect() != Dialect::Postgres {
+        let mut tx = place.db.begin().await.expect("begin");
+        for statement in hop(pending, 0, me()).into_iter().skip(1) {
+            tx.run(statement).await.expect("run");
+        }
+        tx.commit().await.expect("commit");
+    }
+    let mut tx = place.db.read().await.expect("read");
+    let found = queue::of_batch(&mut tx, id).await.expect("rows");
+    let states: Vec<_> =
+        found.iter().map(|r| (r.status, r.attempt, r.start_time, r.end_time)).collect();
+    let (success, start, end) = (QueueStatus::Success, Some(later(10)), Some(later(20)));
+    assert_eq!(
+        states,
+        [
+            (success, 1, start, end),
+            (success, 1, start, end),
+            (RUNNING, 1, end, None),
+            (RUNNING, 1, end, None)
+        ]
+    );
+    let outputs = queue::outputs(&mut tx, &[at(0), at(1)]).await.expect("outputs");
+    assert_eq!(outputs, [(at(0), r#"{"n":1}"#.to_owned())]);
+    let logs = log::of_entry(&mut tx, at(1)).await.expect("logs");
+    assert_eq!(logs.last().map(|change| change.log.clone()), Some(logged(at(1))));
+    assert!(later(20) > T0);
+}
+
+/// Many ends at once: those that end alike go together, each with its own outputs; a row that takes two
+/// steps takes both.
+pub(super) async fn many_ends_keep_their_own_outputs(place: Place) {
+    let codes: Vec<String> = (0..150).map(|n| format!("J{n:03}")).collect();
+    let codes: Vec<&str> = codes.iter().map(String::as_str).collect();
+    let (id, rows) = opened(&place, &codes).await;
+    let ids: Vec<i64> = rows.iter().map(|r| r.queue_id.0).collect();
+    let mut tx = place.db.begin().await.expect("begin");
+    queue::claim(&mut tx, &ids, QueueStatus::Pending, &me(), later(10)).await.expect("claim");
+    let text = |n: usize| (!n.is_multiple_of(3)).then(|| format!("{{\"n\":{n}}}"));
+    let mut all: Vec<Settled> =
+        rows.iter().enumerate().map(|(n, r)| ended(r.queue_id, text(n).as_deref())).collect();
+    // The last one is stopped first, and then ends.
+    let last = all.pop().expect("the last");
+    all.push(Settled { to: QueueStatus::Killing, outputs: None, ..last.clone() });
+    all.push(Settled { from: QueueStatus::Killing, to: QueueStatus::Killed, ..last });
+    queue::settle_all(&mut tx, &all, later(20)).await.expect("settle");
+    tx.commit().await.expect("commit");
+    let mut tx = place.db.read().await.expect("read");
+    let found = queue::of_batch(&mut tx, id).await.expect("rows");
+    assert!(found[..149].iter().all(|r| r.status == QueueStatus::Success));
+    assert_eq!(found[149].status, QueueStatus::Killed);
+    let of: Vec<QueueId> = rows.iter().map(|r| r.queue_id).collect();
+    let outputs: BTreeMap<_, _> =
+        queue::outputs(&mut tx, &of).await.expect("outputs").into_iter().collect();
+    for (n, row) in rows.iter().enumerate() {
+        assert_eq!(outputs.get(&row.queue_id).cloned(), text(n), "{n}");
+    }
+}
