@@ -6,6 +6,8 @@ SEED ?=
 DB ?=
 EFFECTS ?=
 SCENARIO ?=
+BENCH ?=
+BODY ?=
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,8 +18,14 @@ test: ## all tests, on SQLite, MySQL/MariaDB and PostgreSQL; ARGS go to cargo te
 chaos: ## the long run with kills, stalls, cuts and restarts; SEED=, DB=, EFFECTS=
 	@SEED=$(SEED) DB=$(DB) EFFECTS=$(EFFECTS) scripts/chaos.sh
 
-bench: ## how fast the trigger core is; SCENARIO=, DB=, ARGS=--json
-	@SCENARIO=$(SCENARIO) DB=$(DB) scripts/bench.sh $(ARGS)
+bench: ## how fast batches go and triggers fire; BENCH=, SCENARIO=, DB=, BODY=, ARGS=--json
+	@BENCH=$(BENCH) SCENARIO=$(SCENARIO) DB=$(DB) BODY=$(BODY) scripts/bench.sh $(ARGS)
+
+bench-compare: ## what changed between two files of results: make bench-compare OLD NEW
+	@scripts/bench-compare.sh $(filter-out $@,$(MAKECMDGOALS))
+
+bench-scale: ## what size costs: a million dependencies, 100,000 jobs; needs servers (`make servers`); ARGS=--json
+	cargo bench --quiet --bench scale -- $(ARGS)
 
 check: ## format and lints, no tests
 	cargo fmt --check
@@ -36,4 +44,4 @@ servers: ## start database servers for tests and leave them running
 servers-stop: ## stop and remove what `make servers` started
 	@scripts/test-servers.sh stop
 
-.PHONY: help test chaos bench check ci docs servers servers-stop
+.PHONY: help test chaos bench bench-compare bench-scale check ci docs servers servers-stop

@@ -1,14 +1,34 @@
 #!/usr/bin/env bash
-# How fast the trigger core is: real processes on scratch databases, figures at the end
+# How fast batches are dispatched and triggers fire: on scratch databases, figures at the end
 # (docs/performance.md says what they mean). Servers that are missing are started for the time of the run.
 #
-#   scripts/bench.sh                               everything, on SQLite, MySQL/MariaDB and PostgreSQL
-#   SCENARIO=burst,idle DB=postgres scripts/bench.sh
-#   scripts/bench.sh --json                        further arguments go to the program; --help lists them
+#   scripts/bench.sh                               both programs, on SQLite, MySQL/MariaDB and PostgreSQL
+#   BENCH=batches scripts/bench.sh                 one of them: batches, triggers
+#   SCENARIO=chain-100,fan-1000 BODY=call DB=postgres scripts/bench.sh
+#   SCENARIO=burst,idle scripts/bench.sh           scenes of either; --help lists them
+#   BENCH=batches scripts/bench.sh --json --out F  further arguments go to the program
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 say() { printf 'bench: %s\n' "$*" >&2; }
+
+batches=() triggers=()
+for scene in $(tr ',' ' ' <<<"${SCENARIO:-}"); do
+    case $scene in
+        steady | burst | flood | batches | idle | failover) triggers+=("$scene") ;;
+        *) batches+=("$scene") ;;
+    esac
+done
+programs=${BENCH:-}
+case $programs in
+    '') # The program of the scenes that were named; both when none was, but for a body, which only one has.
+        if [ ${#batches[@]} -gt 0 ] || [ ${#triggers[@]} -eq 0 ]; then programs=batches; fi
+        if [ ${#triggers[@]} -gt 0 ] || [[ -z ${SCENARIO:-}${BODY:-} ]]; then programs+=' triggers'; fi
+        ;;
+    batches | triggers) ;;
+    *) say "BENCH is batches or triggers, not $programs"; exit 2 ;;
+esac
+
 state=.test-servers
 if [ ! -d "$state" ] && [[ ${DB:-} != sqlite ]]; then
     state=$(mktemp -d /tmp/procession-bench.XXXXXX)
@@ -25,8 +45,11 @@ if [[ ${DB:-} != sqlite ]]; then
     eval "$exports"
 fi
 
-arguments=()
-if [[ -n ${SCENARIO:-} ]]; then IFS=', ' read -r -a arguments <<<"$SCENARIO"; fi
-if [[ -n ${DB:-} ]]; then arguments+=(--db "${DB// /,}"); fi
 say "building with optimisation; the first time that takes minutes"
-cargo bench --quiet --bench triggers -- "${arguments[@]}" "$@"
+for program in $programs; do
+    declare -n scenes=$program
+    arguments=("${scenes[@]}")
+    if [[ -n ${DB:-} ]]; then arguments+=(--db "${DB// /,}"); fi
+    if [[ $program = batches && -n ${BODY:-} ]]; then arguments+=(--body "${BODY// /,}"); fi
+    cargo bench --quiet --bench "$program" -- "${arguments[@]}" "$@"
+done

@@ -49,4 +49,5 @@ if [ $# -eq 0 ]; then
     cargo test --features failpoints --test trust -- p05::
     # That the measuring works at all; no figure of a test machine means anything.
     cargo bench --profile dev --bench triggers -- --smoke
+    cargo bench --profile dev --bench batches -- --smoke
 fi

@@ -1,10 +1,10 @@
 //! Figures, and how they are shown.
 
 use crate::Scene;
+use crate::machine::{self, quantile};
 use crate::place::Database;
 use comfy_table::{CellAlignment, Table};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A figure of a scene: what it is of, its unit, how much.
@@ -89,13 +89,6 @@ pub(crate) fn word(scene: Scene) -> &'static str {
     }
 }
 
-/// The value below which so many per mille lie; 0 of nothing.
-pub(crate) fn quantile(values: &mut [i64], per_mille: usize) -> i64 {
-    values.sort_unstable();
-    let last = values.len().saturating_sub(1);
-    values.get((values.len() * per_mille / 1_000).min(last)).copied().unwrap_or(0)
-}
-
 /// p50, p99 and the greatest.
 pub(crate) fn spread(name: &str, unit: &'static str, mut values: Vec<i64>) -> Vec<Figure> {
     let parts = [("p50", 500), ("p99", 990), ("max", 1_000)];
@@ -105,40 +98,23 @@ pub(crate) fn spread(name: &str, unit: &'static str, mut values: Vec<i64>) -> Ve
         .collect()
 }
 
-/// The machine's load over the last minute.
-pub(crate) fn load() -> String {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().unwrap_or("?").to_owned()
-}
-
 /// Processor time and memory of this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Used {
     cpu: Duration,
 }
 
-/// Ticks of the kernel's accounts in a second, on every Linux that we run on.
-const TICKS: u64 = 100;
-
 impl Used {
     pub(crate) fn now() -> Self {
-        let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        let fields: Vec<&str> =
-            text.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').collect();
-        let ticks = |at: usize| fields.get(at).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
-        Self { cpu: Duration::from_millis((ticks(11) + ticks(12)) * 1_000 / TICKS) }
+        Self { cpu: machine::cpu_of("self") }
     }
 
-    /// Since then, of one processor, and the greatest memory so far.
+    /// Since then, of one processor, and the memory of now.
     pub(crate) fn since(self, passed: Duration) -> Vec<Figure> {
         let cpu = Self::now().cpu.saturating_sub(self.cpu);
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let lines: BTreeMap<&str, &str> =
-            status.lines().filter_map(|line| line.split_once(':')).collect();
-        let kib = lines.get("VmRSS").and_then(|v| v.trim().split(' ').next()?.parse::<i64>().ok());
         vec![
             ratio("processor", "% of one", 100.0 * cpu.as_secs_f64() / passed.as_secs_f64()),
-            figure("memory", "MiB", kib.unwrap_or(0) / 1_024),
+            figure("memory", "MiB", machine::memory_kib("VmRSS").unwrap_or(0) / 1_024),
         ]
     }
 }

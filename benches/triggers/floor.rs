@@ -1,6 +1,7 @@
 //! The floor: how long one row and its commit take on the same database during the same run.
 
-use crate::figures::{Figure, quantile, ratio};
+use crate::figures::{Figure, ratio};
+use crate::machine::quantile;
 use crate::place::{Database, Place};
 use anyhow::Result;
 use procession::db::{Db, Value};

@@ -10,7 +10,11 @@ mod failover;
 mod figures;
 mod floor;
 mod flow;
+#[expect(dead_code, reason = "shared with the other benchmark, which uses all of it")]
+#[path = "../common/machine.rs"]
+mod machine;
 mod node;
+#[path = "../common/place.rs"]
 mod place;
 mod schedules;
 mod sweeps;
@@ -109,7 +113,12 @@ fn main() -> Result<()> {
     let args = Args::parse();
     let seen = capture::install();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let all = runtime.block_on(measure(&args, &seen))?;
+    let all = runtime.block_on(async {
+        tokio::select! {
+            all = measure(&args, &seen) => all,
+            stopped = place::stopped() => Err(stopped),
+        }
+    })?;
     if !args.json {
         print!("{}", table(&all));
     }
@@ -134,7 +143,7 @@ async fn measure(args: &Args, seen: &capture::Seen) -> Result<Vec<Report>> {
             eprintln_progress(scene, *database);
             let place = Place::make(*database).await?;
             seen.clear();
-            let before = figures::load();
+            let before = machine::load();
             let measured = match scene {
                 Scene::Steady => flow::steady(&place, seen, &size).await,
                 Scene::Batches => flow::batches(&place, seen, &size).await,
@@ -147,7 +156,7 @@ async fn measure(args: &Args, seen: &capture::Seen) -> Result<Vec<Report>> {
             let report = Report {
                 scene,
                 database: *database,
-                load: (before, figures::load()),
+                load: (before, machine::load()),
                 rows: measured?,
             };
             if args.json {
@@ -161,5 +170,5 @@ async fn measure(args: &Args, seen: &capture::Seen) -> Result<Vec<Report>> {
 
 #[expect(clippy::print_stderr, reason = "a run takes minutes")]
 fn eprintln_progress(scene: Scene, database: Database) {
-    eprintln!("bench: {} on {} (load {})", figures::word(scene), database.name(), figures::load());
+    eprintln!("bench: {} on {} (load {})", figures::word(scene), database.name(), machine::load());
 }

@@ -2,8 +2,9 @@
 
 use crate::Size;
 use crate::capture::Seen;
-use crate::figures::{Figure, Used, figure, quantile, ratio, spread};
+use crate::figures::{Figure, Used, figure, ratio, spread};
 use crate::flow::whole;
+use crate::machine::quantile;
 use crate::node::Node;
 use crate::place::Place;
 use crate::schedules::{Wanted, hourly, plant};

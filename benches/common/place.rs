@@ -5,7 +5,9 @@ use clap::ValueEnum;
 use procession::config::Config;
 use procession::db::Db;
 use procession::db::session::{Session, Target};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Where it is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -39,18 +41,49 @@ impl Database {
     }
 }
 
-/// A migrated database that is dropped after the run.
-pub(crate) struct Place {
+/// Databases that are there now, for whoever is stopped in the middle.
+static THERE: Mutex<Vec<(Database, String)>> = Mutex::new(Vec::new());
+
+fn there() -> MutexGuard<'static, Vec<(Database, String)>> {
+    THERE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits to be told to stop, and drops what was made so far.
+pub(crate) async fn stopped() -> anyhow::Error {
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+    let names = std::mem::take(&mut *there());
+    for (database, name) in names {
+        if let Err(error) = drop_database(database, &name).await {
+            return error.context("stopped");
+        }
+    }
+    anyhow::anyhow!("stopped; the scratch databases are dropped")
+}
+
+async fn drop_database(database: Database, name: &str) -> Result<()> {
+    match database {
+        // Its folder goes with whoever has it.
+        Database::Sqlite => Ok(()),
+        Database::Mysql => admin(database, &format!("DROP DATABASE {name}")).await,
+        Database::Postgres => admin(database, &format!("DROP DATABASE {name} WITH (FORCE)")).await,
+    }
+}
+
+/// An empty database that is dropped after the run.
+pub(crate) struct Scratch {
     pub(crate) database: Database,
     pub(crate) url: String,
-    pub(crate) config: Config,
-    /// For looking at rows from outside.
-    pub(crate) db: Db,
     name: String,
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl Scratch {
     pub(crate) async fn make(database: Database) -> Result<Self> {
         let name = format!("procession_bench_{}", uuid::Uuid::new_v4().simple());
         let folder = tempfile::tempdir()?;
@@ -58,34 +91,55 @@ impl Place {
             Database::Sqlite => format!("sqlite:{}", folder.path().join("bench.db").display()),
             Database::Mysql | Database::Postgres => format!("{}/{name}", database.server()?),
         };
-        if database != Database::Sqlite {
-            admin(database, &format!("CREATE DATABASE {name}")).await?;
+        match database {
+            // A body's connection makes no file.
+            Database::Sqlite => std::fs::write(folder.path().join("bench.db"), "")?,
+            _ => admin(database, &format!("CREATE DATABASE {name}")).await?,
         }
-        let none = folder.path().join("procession.toml");
+        there().push((database, name.clone()));
+        Ok(Self { database, url, name, folder })
+    }
+
+    /// Drops it, whoever is still connected.
+    pub(crate) async fn remove(self) -> Result<()> {
+        there().retain(|(_, name)| *name != self.name);
+        drop_database(self.database, &self.name).await?;
+        Ok(self.folder.close()?)
+    }
+}
+
+/// A migrated database that is dropped after the run.
+pub(crate) struct Place {
+    pub(crate) database: Database,
+    pub(crate) url: String,
+    pub(crate) config: Config,
+    /// For looking at rows from outside.
+    pub(crate) db: Db,
+    scratch: Scratch,
+}
+
+impl Place {
+    pub(crate) async fn make(database: Database) -> Result<Self> {
+        let scratch = Scratch::make(database).await?;
+        let none = scratch.folder.path().join("procession.toml");
         std::fs::write(&none, "")?;
         let mut config = Config::load(Some(&none))?;
-        config.database.url = url.clone().into();
+        config.database.url = scratch.url.clone().into();
         let settings = procession::db::Settings { may_create: true, ..config.db() };
         let db = Db::connect(&settings).await?;
         db.migrate().await?;
-        Ok(Self { database, url, config, db, name, folder })
+        Ok(Self { database, url: scratch.url.clone(), config, db, scratch })
     }
 
     /// An empty folder but for settings of which none differs from the defaults.
     pub(crate) fn folder(&self) -> &std::path::Path {
-        self.folder.path()
+        self.scratch.folder.path()
     }
 
     /// Drops it, whoever is still connected.
     pub(crate) async fn remove(self) -> Result<()> {
         self.db.close().await;
-        match self.database {
-            Database::Sqlite => Ok(self.folder.close()?),
-            Database::Mysql => admin(self.database, &format!("DROP DATABASE {}", self.name)).await,
-            Database::Postgres => {
-                admin(self.database, &format!("DROP DATABASE {} WITH (FORCE)", self.name)).await
-            }
-        }
+        self.scratch.remove().await
     }
 
     /// The numbers of a row.
