@@ -1,0 +1,290 @@
+//! What people may hear of, and when each is told: at once, in a digest, or not at all.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Something that people may have to hear of; its word is `email_notifications.type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// A job failed for good.
+    Failed,
+    /// A job ran out of time for good.
+    Timeout,
+    /// Nobody can know how a job ended.
+    Unknown,
+    /// A job is parked because its workers died.
+    Parked,
+    /// A try failed or ran out of time, and the job is tried again.
+    Retried,
+    /// A job that was told to stop could not be seen to have stopped.
+    KillUnconfirmed,
+    /// A job ended its transaction by itself although its class forbids it.
+    TxBreach,
+    /// A job ended well, with checks that warn.
+    ChecksWarned,
+    /// A job succeeded after its failure was told.
+    Recovered,
+    /// A job is held back for longer than it should be.
+    HeldLong,
+    /// A job has not started by the time it should have.
+    LateStart,
+    /// A try runs longer than it should.
+    RunningLong,
+    /// A job or a batch has not ended by the time it is due.
+    LateFinish,
+    /// A batch will not end by the time it is due, by its forecast.
+    WillBeLate,
+    /// A batch runs longer than it should.
+    BatchLong,
+    /// A batch is stopped because its time is up.
+    BatchTimeout,
+    /// A batch ended well.
+    BatchDone,
+    /// A batch ended well, with warnings.
+    BatchWarned,
+    /// A batch failed.
+    BatchFailed,
+    /// A batch that had failed ended well.
+    BatchRecovered,
+    /// Planned times of a schedule were missed.
+    Misfire,
+    /// A schedule fires no more.
+    ScheduleEnded,
+    /// A firing was left out.
+    FiringSkipped,
+    /// A firing failed.
+    FiringFailed,
+    /// A calendar lacks days that schedules will need.
+    CalendarEnds,
+    /// A process that served has died.
+    NodeLost,
+    /// Several of the others in one.
+    Digest,
+    /// Somebody tries whether anything arrives.
+    Test,
+}
+
+/// How bad it is; what a reader's eye and a filter go by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Nobody has to do anything.
+    Good,
+    /// Somebody should look.
+    Warning,
+    /// Somebody must act.
+    Bad,
+}
+
+/// When somebody is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// At once.
+    Now,
+    /// In one message when the batch has ended.
+    Batch,
+    /// In one message a day.
+    Day,
+    /// Never.
+    Off,
+}
+
+/// What a job or group says of single events; all others are told as they are by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NotifyRules(pub BTreeMap<Event, When>);
+
+impl Event {
+    /// Every event, in the order in which they are listed for people.
+    pub const ALL: [Self; 28] = [
+        Self::Failed,
+        Self::Timeout,
+        Self::Unknown,
+        Self::Parked,
+        Self::Retried,
+        Self::KillUnconfirmed,
+        Self::TxBreach,
+        Self::ChecksWarned,
+        Self::Recovered,
+        Self::HeldLong,
+        Self::LateStart,
+        Self::RunningLong,
+        Self::LateFinish,
+        Self::WillBeLate,
+        Self::BatchLong,
+        Self::BatchTimeout,
+        Self::BatchDone,
+        Self::BatchWarned,
+        Self::BatchFailed,
+        Self::BatchRecovered,
+        Self::Misfire,
+        Self::ScheduleEnded,
+        Self::FiringSkipped,
+        Self::FiringFailed,
+        Self::CalendarEnds,
+        Self::NodeLost,
+        Self::Digest,
+        Self::Test,
+    ];
+
+    /// Its word, 20 characters at most.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Timeout => "timeout",
+            Self::Unknown => "unknown",
+            Self::Parked => "parked",
+            Self::Retried => "retried",
+            Self::KillUnconfirmed => "kill_unconfirmed",
+            Self::TxBreach => "tx_breach",
+            Self::ChecksWarned => "checks_warned",
+            Self::Recovered => "recovered",
+            Self::HeldLong => "held_long",
+            Self::LateStart => "late_start",
+            Self::RunningLong => "running_long",
+            Self::LateFinish => "late_finish",
+            Self::WillBeLate => "will_be_late",
+            Self::BatchLong => "batch_long",
+            Self::BatchTimeout => "batch_timeout",
+            Self::BatchDone => "batch_done",
+            Self::BatchWarned => "batch_warned",
+            Self::BatchFailed => "batch_failed",
+            Self::BatchRecovered => "batch_recovered",
+            Self::Misfire => "misfire",
+            Self::ScheduleEnded => "schedule_ended",
+            Self::FiringSkipped => "firing_skipped",
+            Self::FiringFailed => "firing_failed",
+            Self::CalendarEnds => "calendar_ends",
+            Self::NodeLost => "node_lost",
+            Self::Digest => "digest",
+            Self::Test => "test",
+        }
+    }
+
+    /// The event that a word means.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|event| event.as_str() == word)
+    }
+
+    /// How bad it is.
+    pub fn severity(self) -> Severity {
+        match self {
+            Self::Failed | Self::Timeout | Self::Unknown | Self::Parked => Severity::Bad,
+            Self::KillUnconfirmed | Self::TxBreach | Self::LateFinish => Severity::Bad,
+            Self::BatchTimeout | Self::BatchFailed | Self::FiringFailed => Severity::Bad,
+            Self::NodeLost | Self::Misfire => Severity::Bad,
+            Self::Retried | Self::ChecksWarned | Self::HeldLong | Self::LateStart => {
+                Severity::Warning
+            }
+            Self::RunningLong | Self::WillBeLate | Self::BatchLong => Severity::Warning,
+            Self::BatchWarned | Self::ScheduleEnded | Self::FiringSkipped => Severity::Warning,
+            Self::CalendarEnds => Severity::Warning,
+            Self::Recovered | Self::BatchDone | Self::BatchRecovered => Severity::Good,
+            Self::Digest | Self::Test => Severity::Good,
+        }
+    }
+
+    /// When it is told where nobody says otherwise. That a try failed is told when the last one has;
+    /// that a batch went as it should, to who asks for it.
+    pub fn by_default(self) -> When {
+        match self {
+            Self::Retried | Self::BatchDone | Self::BatchWarned | Self::BatchFailed => When::Off,
+            Self::Failed | Self::Timeout | Self::Unknown | Self::Parked => When::Now,
+            Self::KillUnconfirmed | Self::TxBreach | Self::ChecksWarned => When::Now,
+            Self::Recovered | Self::HeldLong | Self::LateStart | Self::RunningLong => When::Now,
+            Self::LateFinish | Self::WillBeLate | Self::BatchLong => When::Now,
+            Self::BatchTimeout | Self::BatchRecovered | Self::Misfire => When::Now,
+            Self::ScheduleEnded | Self::FiringSkipped | Self::FiringFailed => When::Now,
+            Self::CalendarEnds | Self::NodeLost | Self::Digest | Self::Test => When::Now,
+        }
+    }
+
+    /// Whether a job or group may say when it is told: it is about a job or a batch.
+    pub fn is_of_batch(self) -> bool {
+        match self {
+            Self::Failed | Self::Timeout | Self::Unknown | Self::Parked | Self::Retried => true,
+            Self::KillUnconfirmed | Self::TxBreach | Self::ChecksWarned | Self::Recovered => true,
+            Self::HeldLong | Self::LateStart | Self::RunningLong | Self::LateFinish => true,
+            Self::WillBeLate | Self::BatchLong | Self::BatchTimeout | Self::BatchDone => true,
+            Self::BatchWarned | Self::BatchFailed | Self::BatchRecovered => true,
+            Self::Misfire | Self::ScheduleEnded | Self::FiringSkipped => false,
+            Self::FiringFailed | Self::CalendarEnds | Self::NodeLost => false,
+            Self::Digest | Self::Test => false,
+        }
+    }
+}
+
+impl Severity {
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Warning => "warning",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+impl When {
+    /// Every moment.
+    pub const ALL: [Self; 4] = [Self::Now, Self::Batch, Self::Day, Self::Off];
+
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Now => "now",
+            Self::Batch => "batch",
+            Self::Day => "day",
+            Self::Off => "off",
+        }
+    }
+
+    /// The moment that a word means.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|when| when.as_str() == word)
+    }
+}
+
+impl NotifyRules {
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// When an event is told: what these rules say, else `wider` (the group's), else its default.
+    pub fn when(&self, event: Event, wider: &Self) -> When {
+        let said = self.0.get(&event).or_else(|| wider.0.get(&event));
+        said.copied().unwrap_or_else(|| event.by_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_event_has_a_word_that_fits_its_column() {
+        let words: BTreeSet<&str> = Event::ALL.iter().map(|event| event.as_str()).collect();
+        assert_eq!(words.len(), Event::ALL.len());
+        for event in Event::ALL {
+            assert!(event.as_str().len() <= 20, "{event:?}");
+            assert_eq!(Event::parse(event.as_str()), Some(event));
+            let as_json = serde_json::to_value(event).expect("json");
+            assert_eq!(as_json, event.as_str(), "one word everywhere");
+        }
+    }
+
+    #[test]
+    fn the_job_says_more_than_the_group_and_that_more_than_the_default() {
+        let rules = |list: &[(Event, When)]| NotifyRules(list.iter().copied().collect());
+        let job = rules(&[(Event::Failed, When::Batch)]);
+        let group = rules(&[(Event::Failed, When::Off), (Event::Retried, When::Now)]);
+        assert_eq!(job.when(Event::Failed, &group), When::Batch);
+        assert_eq!(job.when(Event::Retried, &group), When::Now);
+        assert_eq!(job.when(Event::Timeout, &group), When::Now);
+        assert_eq!(NotifyRules::default().when(Event::Retried, &NotifyRules::default()), When::Off);
+    }
+}
