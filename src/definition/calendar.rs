@@ -188,17 +188,19 @@ impl Days {
 
     /// Which years a file is complete for that does not say so: those of its days. A year of which it
     /// has only days of the last week, beside the one after, belongs to the list of that; so does one with
-    /// only days of the first week to the list before. Taken for complete, it would lose its holidays.
+    /// only days of the first week to the list before. Taken for complete, it would lose its holidays. Of
+    /// years that have no more than that on both sides of New Year, no list can be told: each is its own.
     fn years_of_days(&mut self, given: &BTreeSet<i32>) {
         let all: BTreeSet<i32> = self.made.days.keys().map(|d| d.year()).collect();
         let only = |year: i32, fits: fn(&NaiveDate) -> bool| {
             self.made.days.keys().filter(|d| d.year() == year).all(fits)
         };
-        let list_of = |year: i32| match (all.contains(&(year - 1)), all.contains(&(year + 1))) {
+        let beside = |year: i32| match (all.contains(&(year - 1)), all.contains(&(year + 1))) {
             (_, true) if only(year, |d| d.month() == 12 && d.day() > 24) => Some(year + 1),
             (true, _) if only(year, |d| d.month() == 1 && d.day() <= 7) => Some(year - 1),
             _ => None,
         };
+        let list_of = |year: i32| beside(year).filter(|list| beside(*list).is_none());
         let edges: Vec<(i32, i32)> =
             all.iter().filter_map(|year| Some((*year, list_of(*year)?))).collect();
         let whole = self.at(0);
@@ -209,6 +211,10 @@ impl Days {
                 let what = format!("the days of {year} are taken for part of the list of {list}");
                 let cure = format!("say --year with {year} in it when its own list is complete");
                 self.report.warn(&whole, what, cure);
+            }
+            for year in all.iter().filter(|y| beside(**y).is_some() && list_of(**y).is_none()) {
+                let what = format!("{year} has only days at its edge and is taken for complete");
+                self.report.warn(&whole, what, "give the days of the whole year, or say --year");
             }
         } else {
             self.made.years.clone_from(given);
