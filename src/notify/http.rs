@@ -63,7 +63,7 @@ impl Target {
             "http" => return Err("the url must be https; http only to this machine".to_owned()),
             other => return Err(format!("the url must be https and not {other}")),
         }
-        let client = client(url.scheme() == "https", timeout)?;
+        let client = client(&url, timeout)?;
         let secret = options.secret.clone().filter(|s| !s.expose_secret().is_empty());
         let hidden = hidden(&url, secret.as_ref());
         Ok(Self { kind: options.kind.clone(), url, secret, client, hidden })
@@ -200,9 +200,9 @@ fn chain(error: reqwest::Error) -> String {
     words
 }
 
-fn client(is_tls: bool, timeout: Duration) -> Result<Client, String> {
+fn client(url: &Url, timeout: Duration) -> Result<Client, String> {
     Client::builder()
-        .tls_backend_preconfigured(tls(is_tls)?)
+        .tls_backend_preconfigured(tls(url)?)
         .connect_timeout(timeout)
         .redirect(redirect::Policy::none())
         .retry(retry::never())
@@ -217,9 +217,9 @@ fn client(is_tls: bool, timeout: Duration) -> Result<Client, String> {
 }
 
 /// TLS as this program does it everywhere: rustls on ring, with the roots of the machine.
-fn tls(is_needed: bool) -> Result<ClientConfig, String> {
+fn tls(url: &Url) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
-    if is_needed {
+    if url.scheme() == "https" {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if roots.is_empty() {
             let cure = "install ca-certificates, or name a file in SSL_CERT_FILE";

@@ -77,7 +77,10 @@ mod tests {
         let mut message = sample::message();
         message.letter.error = Some("月末结账失败\n".repeat(300));
         message.letter.log = vec!["长".repeat(3_000)];
-        let text = drawing::clip_lines(&text(&message), TEXT_MAX);
+        message.letter.notes = vec![message.letter.headline.clone(); 40];
+        let whole = text(&message);
+        let text = drawing::clip_lines(&whole, TEXT_MAX);
+        assert!(whole.len() > TEXT_MAX, "the test shows nothing");
         assert!(text.len() <= TEXT_MAX && text.ends_with("\n…"), "{} {text}", text.len());
         assert!(text.starts_with("🔴 **<font color=\"warning\">"), "{text}");
     }
