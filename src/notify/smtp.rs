@@ -7,11 +7,13 @@ use crate::domain::text::clip;
 use crate::domain::time::Millis;
 use crate::notify::NotSent;
 use crate::notify::options::{Auth, Login, SmtpOptions, Tls};
+use lettre::Address;
 use lettre::address::Envelope;
 use lettre::transport::smtp::Error;
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters};
-use lettre::transport::smtp::extension::ClientId;
+use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
+use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter, MailParameter};
 use secrecy::ExposeSecret;
 use std::error::Error as _;
 use std::net::IpAddr;
@@ -90,8 +92,43 @@ impl Smtp {
             None => self.connect().await.map_err(NotSent::Later)?,
         };
         // A connection that is dropped in the middle, by a time-out, is never used again.
-        connection.send(envelope, mail).await.map_err(|error| self.refused(&error))?;
-        self.keep(connection, now);
+        let given = self.give(&mut connection, envelope, mail).await;
+        match given {
+            Ok(()) => self.keep(connection, now),
+            Err(_) => connection.abort().await,
+        }
+        given
+    }
+
+    /// The commands of one mail, one by one, for the first is about us and the others are not.
+    async fn give(
+        &self,
+        connection: &mut AsyncSmtpConnection,
+        envelope: &Envelope,
+        mail: &[u8],
+    ) -> Result<(), NotSent> {
+        let mut options = Vec::new();
+        let is_ascii = |address: &Address| AsRef::<str>::as_ref(address).is_ascii();
+        if !envelope.to().iter().chain(envelope.from()).all(is_ascii) {
+            if !connection.server_info().supports_feature(Extension::SmtpUtfEight) {
+                let said = "takes no address with other letters than ASCII (SMTPUTF8)";
+                return Err(NotSent::Never(format!("email: {} {said}", self.host)));
+            }
+            options.push(MailParameter::SmtpUtfEight);
+            options.push(MailParameter::Body(MailBodyParameter::EightBitMime));
+        }
+        let from = connection.command(Mail::new(envelope.from().cloned(), options)).await;
+        from.map_err(|error| match self.refused(&error) {
+            // Many servers take mails of the user alone who logged in.
+            NotSent::Never(said) => NotSent::Later(format!("{said}; look at from and user")),
+            passing => passing,
+        })?;
+        for to in envelope.to() {
+            let taken = connection.command(Rcpt::new(to.clone(), Vec::new())).await;
+            taken.map_err(|error| self.refused(&error))?;
+        }
+        connection.command(Data).await.map_err(|error| self.refused(&error))?;
+        connection.message(mail).await.map_err(|error| self.refused(&error))?;
         Ok(())
     }
 
@@ -151,11 +188,7 @@ impl Smtp {
     fn refused(&self, error: &Error) -> NotSent {
         let said = |what: &str| format!("email: {} {what}: {}", self.host, words(error));
         let Some(code) = error.status().map(|code| code.to_string()) else {
-            if !error.is_client() {
-                return NotSent::Later(said("was lost before it had taken the mail"));
-            }
-            // The one thing that lettre itself refuses: letters that the server cannot take.
-            return NotSent::Never(said("cannot take this mail"));
+            return NotSent::Later(said("was lost before it had taken the mail"));
         };
         if error.is_permanent() && !ABOUT_US.contains(&code.as_str()) {
             return NotSent::Never(said("refused the mail"));
@@ -200,7 +233,11 @@ fn words(error: &Error) -> String {
     let mut words = error.status().map(|code| code.to_string()).unwrap_or_default();
     let mut cause = error.source();
     while let Some(error) = cause {
-        words = format!("{words} {error}");
+        let said = error.to_string();
+        // Some errors say their cause themselves.
+        if !words.contains(&said) {
+            words = format!("{words} {said}");
+        }
         cause = error.source();
     }
     if words.trim().is_empty() {
@@ -214,7 +251,7 @@ fn hint(error: &Error) -> &'static str {
     if said.contains("UnknownIssuer") {
         return "; if its authority is the bank's own, name that certificate in ca_file";
     }
-    if said.contains("NotValidForName") {
+    if said.contains("not valid for name") {
         return "; its certificate is for another name: say that name in host";
     }
     if said.contains("InvalidContentType") || said.contains("InvalidMessage") {

@@ -11,8 +11,10 @@ import base64
 import email
 import email.policy
 import json
+import logging
 import ssl
 import sys
+import warnings
 
 from aiosmtpd.smtp import SMTP, AuthResult, LoginPassword
 
@@ -39,6 +41,12 @@ class Taker:
         await server.challenge_auth('{"status":"401"}')
         return AuthResult(success=False, handled=False)
 
+    async def handle_MAIL(self, server, session, envelope, address, options):
+        if address.startswith("notmine@"):
+            return "553 Mail from must equal authorized user"
+        envelope.mail_from = address
+        return "250 OK"
+
     async def handle_RCPT(self, server, session, envelope, address, options):
         name = address.split("@")[0]
         if name == "hang":
@@ -49,18 +57,18 @@ class Taker:
         return "250 OK"
 
     async def handle_DATA(self, server, session, envelope):
-        self.keep(session, envelope)
+        self.keep(server, session, envelope)
         if envelope.rcpt_tos[0].startswith("dropdot@"):
             server.transport.abort()
         return "250 taken"
 
-    def keep(self, session, envelope):
+    def keep(self, server, session, envelope):
         mail = email.message_from_bytes(envelope.content, policy=email.policy.default)
         kept = {
             "from": envelope.mail_from,
             "to": envelope.rcpt_tos,
             "hello": session.host_name,
-            "tls": session.ssl is not None,
+            "tls": server.transport.get_extra_info("ssl_object") is not None,
             "mechanism": getattr(session, "mechanism", None),
             "peer": session.peer[1],
             "headers": [[name, str(value)] for name, value in mail.items()],
@@ -82,6 +90,9 @@ async def main():
     for name in ("--cert", "--key", "--mails"):
         parser.add_argument(name, required=True)
     args = parser.parse_args()
+    # Clients that go away are part of the tests, and aiosmtpd tells of each.
+    logging.disable()
+    warnings.simplefilter("ignore")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(args.cert, args.key)
     taker = Taker(args.mails)

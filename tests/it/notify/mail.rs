@@ -148,7 +148,7 @@ async fn what_replies_mean() {
     assert!(said.contains("is no e-mail address") && !said.contains('\n'), "{said}");
     // The server knows no SMTPUTF8.
     let said = never(carriers.send("月@bank.example", &message()).await);
-    assert!(said.contains("cannot take this mail"), "{said}");
+    assert!(said.contains("(SMTPUTF8)"), "{said}");
 }
 
 #[tokio::test]
@@ -159,6 +159,18 @@ async fn a_server_that_wants_nothing_of_us_parks_no_mail() {
     let gone = SmtpOptions { port: Some(1), ..servers.options("plain", Tls::None) };
     let said = later(carriers(gone).send(TO, &message()).await);
     assert!(said.contains("cannot connect to 127.0.0.1:1: "), "{said}");
+}
+
+#[tokio::test]
+async fn a_sender_that_the_server_does_not_take_parks_no_mail() {
+    let servers = Servers::start();
+    let mail = MailOptions {
+        from: "notmine@bank.example".to_owned(),
+        reply_to: None,
+        transport: MailTransport::Smtp(servers.options("starttls", Tls::StartTls)),
+    };
+    let said = later(open(mail, Duration::from_secs(20)).send(TO, &message()).await);
+    assert!(said.contains("553 Mail from must equal authorized user; look at from"), "{said}");
 }
 
 #[tokio::test]
