@@ -149,7 +149,10 @@ impl Target {
     }
 
     fn lost(&self, error: reqwest::Error) -> NotSent {
-        let what = if error.is_connect() { "cannot connect" } else { "the connection was lost" };
+        let what = match self.url.host_str().filter(|_| error.is_connect()) {
+            Some(host) => format!("cannot connect to {host}"),
+            None => "the connection was lost".to_owned(),
+        };
         NotSent::Later(format!("{}: {what}: {}", self.kind, self.clean(&chain(error))))
     }
 

@@ -53,6 +53,9 @@ impl Smtp {
         if host.is_empty() {
             return Err("host is empty; name the mail server".to_owned());
         }
+        if options.hello.as_ref().is_some_and(|name| !name.bytes().all(|b| b.is_ascii_graphic())) {
+            return Err("hello holds signs that no name of a machine has".to_owned());
+        }
         let is_away = !is_here(&host);
         if is_away && options.tls == Tls::None {
             return Err(format!(
@@ -295,6 +298,7 @@ mod tests {
         assert_eq!(fault(|o| o.tls = Tls::NoneAnywhere), None);
         let said = fault(|o| (o.tls, o.login) = (Tls::NoneAnywhere, login())).expect("a fault");
         assert!(said.contains("not sent in clear") && !said.contains("geheim"), "{said}");
+        assert!(fault(|o| o.hello = Some("a\r\nMAIL".to_owned())).is_some());
         let said = fault(|o| o.ca_file = Some("/no/such.pem".into())).expect("a fault");
         assert!(said.contains("cannot read ca_file /no/such.pem"), "{said}");
         let said = fault(|o| o.ca_file = Some("Cargo.toml".into())).expect("a fault");

@@ -14,7 +14,7 @@ use minijinja::{Environment, Error, ErrorKind, Template, UndefinedBehavior, Valu
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Most steps of one rendering. The built-in ones take some 5,000; a loop without end stops here.
+/// Most steps of one rendering; the built-in ones need less than a twentieth. A loop without end stops here.
 const FUEL: u64 = 500_000;
 /// What is rendered, and how it is built in.
 const PARTS: [(&str, &str); 3] = [
