@@ -90,7 +90,7 @@ fn nothing_from_a_job_is_markup_and_nothing_is_fetched() {
 fn the_file_of_an_event_goes_before_the_general_one_and_that_before_the_built_in() {
     let folder = folder(&[
         ("subject.txt", "{{ subject }}\n"),
-        ("failed.subject.txt", "{% if topic.job %}{{ topic.job }}!{% endif %}\r\nBcc: x@y"),
+        ("failed.subject.txt", "{% if topic.job %}{{ topic.job }}{% endif %}!\nBcc: x@y"),
         ("failed.mail.html", "<p>{{ error }} {% for f in facts %}{{ f.label }}{% endfor %}</p>"),
         ("README.md", "{{ not a template }}"),
     ]);
@@ -136,7 +136,7 @@ fn faults_are_found_before_a_mail_goes_out() {
         let found = fault(name, text);
         assert!(found.starts_with(said), "{name} {text:?}: {found}");
     }
-    let missing = Templates::open(Some(Path::new("/no/such"))).err().expect("a fault");
+    let missing = Templates::open(Some(Path::new("/no/such"))).expect_err("a fault");
     assert!(missing.to_string().starts_with("cannot read /no/such: "), "{missing}");
 }
 
