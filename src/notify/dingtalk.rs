@@ -15,15 +15,18 @@ const CODES: Codes = Codes {
     code: "errcode",
     words: "errmsg",
     // Busy; too many messages a minute (20), by the old code and by the new one.
-    later: &[-1, 130_101, 130_103, 410_100],
+    later: &[-1, 130_101, 410_100],
     hints: &[
         (300_001, "no such robot: look at the url"),
+        (300_005, "no such robot: look at the url"),
         (
             310_000,
             "the robot's safety settings: look at secret, this machine's clock, keywords, addresses",
         ),
+        (400_013, "the group was dissolved"),
         (400_101, "no such robot: look at the url"),
         (400_102, "the robot was switched off"),
+        (400_106, "the robot is not in the group"),
     ],
 };
 

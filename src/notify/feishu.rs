@@ -15,8 +15,8 @@ const BODY_MAX: usize = 20_000;
 const CODES: Codes = Codes {
     code: "code",
     words: "msg",
-    // Too many messages (5 a second, 100 a minute), by the robot and by the platform; busy.
-    later: &[11_232, 11_233, 99_991_400, 2_200],
+    // Too many messages (5 a second, 100 a minute), by the robot and by the platform.
+    later: &[11_232, 99_991_400],
     hints: &[
         (9_499, "the request was not understood"),
         (19_001, "no such robot: look at the url"),
