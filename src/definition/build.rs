@@ -181,6 +181,7 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         on_failure: raw.on_failure,
         batch_timeout_sec: raw.batch_timeout_sec.map(|t| t.value),
         warn_after_sec: raw.warn_after_sec.map(|t| t.value),
+        notify: raw.notify,
         ..Group::bare(code)
     })
 }

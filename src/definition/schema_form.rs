@@ -25,6 +25,8 @@ pub(crate) enum Form {
     Time,
     /// One of these words.
     Words(&'static [&'static str]),
+    /// When an event is told.
+    Moment,
     /// A job type.
     JobType,
     /// A list of single values, or one.
@@ -74,6 +76,8 @@ pub(crate) fn form_of(form: &Form, kinds: &[JobKind]) -> Value {
                 words.iter().map(|w| Value::from(*w)).chain([Value::Null]).collect();
             json!({"enum": all})
         }
+        // Readers of YAML 1.1 take `off` for a truth value.
+        Form::Moment => json!({"enum": ["now", "batch", "day", "off", false, null]}),
         Form::JobType => {
             let one = |k: &JobKind| json!({"const": k.name, "description": k.about});
             let all: Vec<Value> = kinds.iter().map(one).chain([json!({"type": "null"})]).collect();
@@ -107,7 +111,8 @@ fn maps_of(form: &Form) -> Value {
     let refer = |section: &str| json!({"$ref": format!("#/definitions/{section}")});
     match form {
         Form::Text | Form::Int(..) | Form::Flag | Form::Time | Form::Words(_) => Value::Null,
-        Form::JobType | Form::Texts | Form::NamedTexts | Form::Sql => Value::Null,
+        Form::JobType | Form::Moment => Value::Null,
+        Form::Texts | Form::NamedTexts | Form::Sql => Value::Null,
         Form::List(section) => json!({"type": ["array", "null"], "items": refer(section)}),
         Form::Mixed(section) => {
             let one = json!({"anyOf": [{"type": ["string", "number"]}, refer(section)]});

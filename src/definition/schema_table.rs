@@ -77,7 +77,11 @@ const MAIN: &[Section] = &[
             Key("name", "Name for people.", Text),
             Key("type", "The batch type it answers to, such as monthly.", Text),
             Key("owner", "Who answers for it; one of owners, where there are any.", Text),
-            Key("notify_email", "Who hears of failures of any of its jobs.", Texts),
+            Key(
+                "notify_email",
+                "Who hears of its jobs and batches: addresses, or channel:NAME.",
+                Texts,
+            ),
             Key("max_parallel", "How many of its jobs may run at once.", PARALLEL),
             Key("time_zone", "IANA zone in which schedule_time is read; UTC when absent.", Text),
             Key(
@@ -102,6 +106,7 @@ const MAIN: &[Section] = &[
                 "Seconds after which the owners hear that a batch still runs.",
                 Int(1, TIMEOUT_MAX as i64),
             ),
+            Key("notify", "When which event of its jobs and batches is told.", Map("notify")),
         ],
     },
     Section {
@@ -135,7 +140,11 @@ const MAIN: &[Section] = &[
             ),
             Key("is_active", "An inactive job is left out of batches.", Flag),
             Key("schedule_time", "Not before this time of day, HH:MM.", Time),
-            Key("notify_email", "Who hears of its failures; without it the owner.", Texts),
+            Key(
+                "notify_email",
+                "Who hears of it: addresses, or channel:NAME; without it the owner.",
+                Texts,
+            ),
             Key("owner", "Who answers for it; one of owners, where there are any.", Text),
             Key("tags", "Free labels.", Texts),
             Key(
@@ -175,6 +184,11 @@ const MAIN: &[Section] = &[
                 "warn_after_sec",
                 "Seconds after which its owners hear that it still runs.",
                 Int(1, TIMEOUT_MAX as i64),
+            ),
+            Key(
+                "notify",
+                "When which of its events is told; else as the group says.",
+                Map("notify"),
             ),
         ],
     },
@@ -221,7 +235,8 @@ const MAIN: &[Section] = &[
         keys: &[
             Key("code", "Its code, as owner names it.", Text),
             Key("name", "Name for people.", Text),
-            Key("email", "Where mails to it go.", Texts),
+            Key("email", "Where what it hears goes: addresses, or channel:NAME.", Texts),
+            Key("lang", "The language it is written to in.", Words(&["en", "zh"])),
         ],
     },
     Section {

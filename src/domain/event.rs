@@ -248,6 +248,9 @@ impl When {
 }
 
 impl NotifyRules {
+    /// Those that say nothing.
+    pub const NONE: &'static Self = &Self(BTreeMap::new());
+
     /// Whether nothing is said.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

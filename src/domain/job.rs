@@ -4,6 +4,7 @@ use crate::domain::body::{FanOut, ForEach, HttpCall, HttpHost, Sensor, SubBatch}
 use crate::domain::calendar::Calendars;
 use crate::domain::check::{Check, SuccessRule};
 use crate::domain::declare::{Owner, SecretSource};
+use crate::domain::event::{Event, NotifyRules, When};
 use crate::domain::expr::Expr;
 use crate::domain::external::ExternalDependency;
 use crate::domain::id::{CalendarCode, GroupCode, JobCode, JobType, SourceName};
@@ -127,6 +128,9 @@ pub struct JobDef {
     /// Seconds after which its owners hear that it still runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warn_after_sec: Option<u32>,
+    /// When which of its events is told; `told_when` asks the group for those it does not name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notify: Option<Box<NotifyRules>>,
     /// What must hold of its outputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub success: Vec<SuccessRule>,
@@ -147,7 +151,7 @@ pub struct JobDef {
     pub for_each: Option<Box<ForEach>>,
     /// What a fan-out made of it; only in the snapshot of a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fan_out: Option<FanOut>,
+    pub fan_out: Option<Box<FanOut>>,
 }
 
 impl JobDef {
@@ -192,6 +196,7 @@ impl JobDef {
             locks: Vec::new(),
             worker: None,
             warn_after_sec: None,
+            notify: None,
             success: Vec::new(),
             checks: Vec::new(),
             http: None,
@@ -209,9 +214,15 @@ impl JobDef {
         self.on_unknown.unwrap_or(default)
     }
 
+    /// When one of its events is told.
+    pub fn told_when(&self, event: Event, group: &Group) -> When {
+        let own = self.notify.as_deref().unwrap_or(NotifyRules::NONE);
+        own.when(event, &group.notify)
+    }
+
     /// The code under which it is defined: its own, or that of the job a fan-out made it from.
     pub fn defined_as(&self) -> &JobCode {
-        match &self.fan_out {
+        match self.fan_out.as_deref() {
             Some(FanOut::Item { of, .. }) => of,
             Some(FanOut::Milestone { .. }) | None => &self.code,
         }
@@ -219,7 +230,7 @@ impl JobDef {
 
     /// `${item}`: what it was made for, when a fan-out made it.
     pub fn item(&self) -> Option<&str> {
-        match &self.fan_out {
+        match self.fan_out.as_deref() {
             Some(FanOut::Item { item, .. }) => Some(item),
             Some(FanOut::Milestone { .. }) | None => None,
         }
@@ -274,6 +285,9 @@ pub struct Group {
     /// Seconds after which the owners hear that a batch still runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warn_after_sec: Option<u32>,
+    /// When which event of its jobs and batches is told.
+    #[serde(default, skip_serializing_if = "NotifyRules::is_empty")]
+    pub notify: NotifyRules,
 }
 
 /// What a final failure does to the rest of the batch.
@@ -307,6 +321,7 @@ impl Group {
             on_failure: OnFailure::GoOn,
             batch_timeout_sec: None,
             warn_after_sec: None,
+            notify: NotifyRules::default(),
         }
     }
 }
@@ -367,7 +382,7 @@ mod tests {
     fn what_a_waiting_job_is_kept_in_is_small() {
         use crate::domain::queue::QueueEntry;
         let sizes = [
-            ("JobDef", size_of::<JobDef>(), 680),
+            ("JobDef", size_of::<JobDef>(), 664),
             ("JobDependency", size_of::<JobDependency>(), 56),
             ("QueueEntry", size_of::<QueueEntry>(), 208),
         ];

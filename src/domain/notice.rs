@@ -294,6 +294,7 @@ mod tests {
             code: code.to_owned(),
             name: code.to_owned(),
             email: email.iter().map(|&e| e.to_owned()).collect(),
+            lang: None,
         };
         let owners = [owner("gl", &["gl@b", "ops@b"]), owner("fx", &["fx@b"]), owner("mute", &[])];
         let code = GroupCode::parse("g").expect("group");

@@ -106,7 +106,7 @@ jobs:
   C: {type: SQL, sql: {mysql: SELECT 1}, depends_on: [A, {job: B, when: done}], timeout_sec: '60'}
   D: {type: SQL, sql_file: x.sql, depends_on: B, is_active: yes}
   E: {type: PROC, template: t, schedule_time: '22:30'}
-  F: {type: NOOP, transaction: one}
+  F: {type: NOOP, transaction: one, notify: {failed: off, late_finish: day}, notify_email: 'channel:ops'}
 ";
     assert_valid(sound, "a sound file");
     for broken in [
@@ -133,6 +133,9 @@ jobs:
         "templates: {t: {code: X}}",
         "templates: {t: {timeout_sec: soon}}",
         "owners: {o: {mail: x}}",
+        "owners: {o: {lang: fr}}",
+        "groups: {g: {notify: {faild: now}}}",
+        "jobs: {A: {type: NOOP, notify: {failed: never}}}",
         "sources: {s: {url: x, password: y}}",
         "defaults: {proc_name: x}",
         "dependencies: [{job: A}]",
