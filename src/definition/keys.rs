@@ -42,6 +42,9 @@ pub(crate) const GROUP: &[&str] = &[
     "batch_timeout_sec",
     "warn_after_sec",
     "notify",
+    "due",
+    "slow_after",
+    "held_after_sec",
 ];
 /// A pool.
 pub(crate) const POOL: &[&str] = &["name", "slots"];
@@ -89,6 +92,9 @@ pub(crate) const SETTINGS: &[&str] = &[
     "worker",
     "warn_after_sec",
     "notify",
+    "start_by",
+    "due",
+    "slow_after",
 ];
 /// `notify`: the events that are about a job or a batch.
 pub(crate) const NOTIFY: &[&str] = &[

@@ -93,6 +93,19 @@ pub(crate) fn job(
         report.warn(&label.at, what, "give the jobs of that batch the label");
     }
     warning(def, whose, raw, around, report);
+    start_before_due(def, whose, raw, report);
+}
+
+/// Who should have started only after he should have ended is late twice.
+fn start_before_due(def: &JobDef, whose: &str, raw: &RawJob, report: &mut Report) {
+    let said = raw.settings.start_by.as_ref().map(|s| &s.at);
+    let said = said.or(raw.settings.due.as_ref().map(|d| &d.at));
+    if let (Some(start), Some(due), Some(at)) = (def.start_by, def.due, said)
+        && due.is_surely_before(start)
+    {
+        let what = format!("{whose}: start_by is {start}, due is {due}");
+        report.fault(at, what, "make start_by earlier than due");
+    }
 }
 
 /// A default warning that comes too late for a job with a short time limit of its own is not for it.

@@ -4,6 +4,7 @@ use crate::definition::fault::{At, Place};
 use crate::definition::read_schedules::RawSchedule;
 use crate::domain::body::{ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::check::Grade;
+use crate::domain::due::{Due, Factor};
 use crate::domain::event::NotifyRules;
 use crate::domain::external::Missing;
 use crate::domain::job::{OnFailure, ParamMode, ParamType, TransactionMode};
@@ -81,6 +82,9 @@ pub(crate) struct RawGroup {
     pub(crate) batch_timeout_sec: Option<At<u32>>,
     pub(crate) warn_after_sec: Option<At<u32>>,
     pub(crate) notify: NotifyRules,
+    pub(crate) due: Option<At<Due>>,
+    pub(crate) slow_after: Option<At<Factor>>,
+    pub(crate) held_after_sec: Option<At<u32>>,
 }
 
 /// A pool.
@@ -123,6 +127,9 @@ pub(crate) struct Settings {
     pub(crate) worker: Option<At<String>>,
     pub(crate) warn_after_sec: Option<At<u32>>,
     pub(crate) notify: Option<At<NotifyRules>>,
+    pub(crate) start_by: Option<At<Due>>,
+    pub(crate) due: Option<At<Due>>,
+    pub(crate) slow_after: Option<At<Factor>>,
 }
 
 /// A job.

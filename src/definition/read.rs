@@ -148,6 +148,9 @@ fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
         batch_timeout_sec: fields.number("batch_timeout_sec", 1..=TIMEOUT_MAX),
         warn_after_sec: fields.number("warn_after_sec", 1..=TIMEOUT_MAX),
         notify: rules(&mut fields).map(|rules| rules.value).unwrap_or_default(),
+        due: fields.parsed("due"),
+        slow_after: fields.parsed("slow_after"),
+        held_after_sec: fields.number("held_after_sec", 1..=TIMEOUT_MAX),
     }
 }
 
@@ -186,6 +189,9 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         worker: fields.word("worker"),
         warn_after_sec: fields.number("warn_after_sec", 1..=TIMEOUT_MAX),
         notify: rules(fields),
+        start_by: fields.parsed("start_by"),
+        due: fields.parsed("due"),
+        slow_after: fields.parsed("slow_after"),
     }
 }
 

@@ -5,8 +5,8 @@
 
 use crate::definition::keys::{DELAY_MAX, PARALLEL_MAX, PRIORITY_MAX, RETRIES_MAX, TIMEOUT_MAX};
 use crate::definition::schema_form::Form::{
-    By, Flag, Int, JobType, List, Map, Mixed, NamedTexts, OrTexts, Short, Sql, Text, Texts, Time,
-    Uses, Words,
+    By, Due, Factor, Flag, Int, JobType, List, Map, Mixed, NamedTexts, OrTexts, Short, Sql, Text,
+    Texts, Time, Uses, Words,
 };
 use crate::definition::schema_form::{Form, Key, Section};
 use crate::definition::schema_parts::PARTS;
@@ -107,6 +107,21 @@ const MAIN: &[Section] = &[
                 Int(1, TIMEOUT_MAX as i64),
             ),
             Key("notify", "When which event of its jobs and batches is told.", Map("notify")),
+            Key(
+                "due",
+                "By when a batch should have ended: 08:00, +1d 08:00, workday(3) 08:00, 2h.",
+                Due,
+            ),
+            Key(
+                "slow_after",
+                "A try of a job that takes so many times the usual is told of: 2.0.",
+                Factor,
+            ),
+            Key(
+                "held_after_sec",
+                "Seconds after which it is told that a job is still held; a day when absent.",
+                Int(1, TIMEOUT_MAX as i64),
+            ),
         ],
     },
     Section {
@@ -190,6 +205,13 @@ const MAIN: &[Section] = &[
                 "When which of its events is told; else as the group says.",
                 Map("notify"),
             ),
+            Key(
+                "start_by",
+                "By when it should have started: 08:00, +1d 08:00, workday(3) 08:00, 2h.",
+                Due,
+            ),
+            Key("due", "By when it should have ended, in the same forms.", Due),
+            Key("slow_after", "A try that takes so many times the usual is told of: 2.0.", Factor),
         ],
     },
     Section {

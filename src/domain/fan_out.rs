@@ -142,6 +142,8 @@ pub fn spread(parts: &mut Parts<'_>, code: &JobCode, items: &[String]) -> Result
         name: format!("{} [{item}]", whole.name),
         aliases: Vec::new(),
         for_each: None,
+        // What comes after them all is what is due.
+        due: None,
         pools: whole.pools.iter().cloned().chain(uses.clone()).collect(),
         fan_out: Some(Box::new(FanOut::Item { of: code.clone(), item: item.clone() })),
         ..whole.clone()
@@ -168,6 +170,7 @@ fn milestone(whole: &JobDef, items: &[String]) -> JobDef {
         priority: whole.priority,
         notify_email: whole.notify_email.clone(),
         notify: whole.notify.clone(),
+        due: whole.due,
         owner: whole.owner.clone(),
         tags: whole.tags.clone(),
         aliases: whole.aliases.clone(),

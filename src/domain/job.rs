@@ -4,6 +4,7 @@ use crate::domain::body::{FanOut, ForEach, HttpCall, HttpHost, Sensor, SubBatch}
 use crate::domain::calendar::Calendars;
 use crate::domain::check::{Check, SuccessRule};
 use crate::domain::declare::{Owner, SecretSource};
+use crate::domain::due::{Due, Factor};
 use crate::domain::event::{Event, NotifyRules, When};
 use crate::domain::expr::Expr;
 use crate::domain::external::ExternalDependency;
@@ -131,6 +132,15 @@ pub struct JobDef {
     /// When which of its events is told; `told_when` asks the group for those it does not name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Box<NotifyRules>>,
+    /// By when it should have started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_by: Option<Due>,
+    /// By when it should have ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Due>,
+    /// A try that takes so many times the usual is told of; the group's when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_after: Option<Factor>,
     /// What must hold of its outputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub success: Vec<SuccessRule>,
@@ -197,6 +207,9 @@ impl JobDef {
             worker: None,
             warn_after_sec: None,
             notify: None,
+            start_by: None,
+            due: None,
+            slow_after: None,
             success: Vec::new(),
             checks: Vec::new(),
             http: None,
@@ -288,6 +301,15 @@ pub struct Group {
     /// When which event of its jobs and batches is told.
     #[serde(default, skip_serializing_if = "NotifyRules::is_empty")]
     pub notify: NotifyRules,
+    /// By when its batches should have ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Due>,
+    /// Of its jobs, a try that takes so many times the usual is told of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_after: Option<Factor>,
+    /// Seconds after which it is told that a job is still held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_after_sec: Option<u32>,
 }
 
 /// What a final failure does to the rest of the batch.
@@ -322,6 +344,9 @@ impl Group {
             batch_timeout_sec: None,
             warn_after_sec: None,
             notify: NotifyRules::default(),
+            due: None,
+            slow_after: None,
+            held_after_sec: None,
         }
     }
 }
@@ -382,7 +407,7 @@ mod tests {
     fn what_a_waiting_job_is_kept_in_is_small() {
         use crate::domain::queue::QueueEntry;
         let sizes = [
-            ("JobDef", size_of::<JobDef>(), 664),
+            ("JobDef", size_of::<JobDef>(), 680),
             ("JobDependency", size_of::<JobDependency>(), 56),
             ("QueueEntry", size_of::<QueueEntry>(), 208),
         ];

@@ -20,6 +20,8 @@ pub struct Notice {
     /// `batch_timeout` or `tx_breach`; of schedules `misfire`, `schedule_ended`, `firing_skipped`,
     /// `firing_failed` or `calendar_ends`.
     pub kind: &'static str,
+    /// What it is told once for; none: each time it is said.
+    pub event_key: Option<String>,
 }
 
 /// What a notice about a job tells.
@@ -108,8 +110,13 @@ pub(in crate::domain) fn to_each(
     body: &str,
     kind: &'static str,
 ) -> Vec<Notice> {
-    let notice =
-        |recipient| Notice { recipient, subject: subject.to_owned(), body: body.to_owned(), kind };
+    let notice = |recipient| Notice {
+        recipient,
+        subject: subject.to_owned(),
+        body: body.to_owned(),
+        kind,
+        event_key: None,
+    };
     addresses.into_iter().map(notice).collect()
 }
 

@@ -314,6 +314,7 @@ impl QueueDispatcher {
                 active.kill(changes, now);
             }
         }
+        self.tell_late(changes, now);
     }
 
     fn finish(&self, changes: &mut Changes) {

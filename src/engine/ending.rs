@@ -85,7 +85,7 @@ impl Active {
             if self.wanted.contains(&row.job_code) {
                 self.outputs.insert(row.job_code.clone(), outcome.outputs.clone());
             }
-            self.unwatch(node);
+            self.unwatch(node, now);
             self.set(node, state_of(outcome), changes, now);
         }
         changes.batches.insert(self.batch.batch_id, self.batch.revision);
@@ -125,7 +125,7 @@ impl Active {
                 "an outcome that the state machine does not allow; the row is left as it is");
             return;
         };
-        self.unwatch(node);
+        self.unwatch(node, now);
         let row = &mut self.rows[node.at()];
         (row.try_count, row.not_before) = (settlement.try_count, settlement.not_before);
         (row.error_message, row.end_time) = (settlement.message.clone(), Some(now));

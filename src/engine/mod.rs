@@ -6,6 +6,7 @@
 
 pub mod acting;
 mod active;
+mod alarms;
 mod asking;
 pub mod backfill;
 mod changes;

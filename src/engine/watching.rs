@@ -1,9 +1,11 @@
-//! When owners hear that something still runs: a job past its `warn_after_sec`, a batch past its
-//! group's. Timers, not questions asked again and again. No I/O.
+//! When owners hear that something still runs: a job past its `warn_after_sec` or what is usual, a batch
+//! past its group's. Timers, not questions asked again and again. No I/O.
 
 use crate::domain::dag::Node;
 use crate::domain::id::{BatchId, QueueId};
-use crate::domain::notice;
+use crate::domain::lateness::{Alarm, Foretold, slow_after};
+use crate::domain::notice::{self, Notice};
+use crate::domain::notice_late::{self, Job, keyed, running_long_key};
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::{Millis, span_words};
 use crate::engine::active::Active;
@@ -25,6 +27,10 @@ pub(super) enum Told {
     Job(QueueId, String),
     /// That a batch runs long.
     Batch(BatchId),
+    /// That a moment of a batch was missed.
+    Late(BatchId, Millis, Alarm),
+    /// That a batch will be late, and what has been said of it by that.
+    Forecast(BatchId, Foretold),
 }
 
 impl Watch {
@@ -43,15 +49,36 @@ impl Active {
     }
 
     /// Its try has ended.
-    pub(super) fn unwatch(&mut self, node: Node) {
+    pub(super) fn unwatch(&mut self, node: Node, now: Millis) {
+        self.alarms.heard_end(now);
         if let Some(at) = self.warn_at(node) {
             self.watch.jobs.remove(&(at, node));
         }
     }
 
+    /// When it is told: after a fixed time or one that is not usual, whichever is over first.
     fn warn_at(&self, node: Node) -> Option<Millis> {
-        let after = self.job(node).warn_after_sec?;
-        Some(self.row(node).start_time?.plus(i64::from(after) * 1_000))
+        let job = self.job(node);
+        let fixed = job.warn_after_sec.map(|sec| i64::from(sec) * 1_000);
+        let after = fixed.into_iter().chain(self.slow_after(node)).min()?;
+        Some(self.row(node).start_time?.plus(after))
+    }
+
+    fn slow_after(&self, node: Node) -> Option<i64> {
+        let job = self.job(node);
+        slow_after(job, &self.snapshot.group, self.alarms.durations(&job.code))
+    }
+
+    fn long_notices(&self, node: Node, now: Millis) -> Vec<Notice> {
+        let (row, def) = (self.row(node), self.job(node));
+        let took = now.since(row.start_time.unwrap_or(now));
+        let usual = self.alarms.durations(&def.code);
+        if let Some(usual) = usual.filter(|_| self.slow_after(node).is_some_and(|ms| ms <= took)) {
+            return notice_late::slow(self.told_of(now), Job { def, row }, usual, took);
+        }
+        let (group, owners) = (&self.snapshot.group, &self.snapshot.shared.owners);
+        let notices = notice::running_long(&self.batch, group, def, owners, row.attempt, took);
+        keyed(notices, &running_long_key(row))
     }
 
     /// The next moment at which `tell_long` has something to tell.
@@ -65,14 +92,12 @@ impl Active {
         let id = self.batch.batch_id;
         while let Some(&(at, node)) = self.watch.jobs.first().filter(|(at, _)| *at <= now) {
             self.watch.jobs.remove(&(at, node));
-            let (row, job) = (self.row(node), self.job(node));
+            let row = self.row(node);
             if row.status != QueueStatus::Running {
                 continue;
             }
             let took = now.since(row.start_time.unwrap_or(now));
-            let (group, attempt) = (&self.snapshot.group, row.attempt);
-            let owners = &self.snapshot.shared.owners;
-            let notices = notice::running_long(&self.batch, group, job, owners, attempt, took);
+            let notices = self.long_notices(node, now);
             let told = match notices.len() {
                 0 => "nobody is named to hear of it".to_owned(),
                 1 => "told 1 address".to_owned(),

@@ -2,12 +2,13 @@
 
 use crate::db::Value;
 use crate::db::together::Statement;
-use crate::domain::id::{NodeId, QueueId};
+use crate::domain::id::{BatchId, NodeId, QueueId};
 use crate::domain::outcome::Stream;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
+use std::collections::HashMap;
 
 /// One change of status.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +93,26 @@ pub struct LoggedChange {
     pub at: Millis,
     /// The change.
     pub log: ExecutionLog,
+}
+
+/// Since when the rows of a batch that are held are.
+pub async fn held_since(tx: &mut Tx, batch: BatchId) -> Result<HashMap<QueueId, Millis>> {
+    let held = QueueStatus::Held.as_str();
+    let sql = "SELECT l.queue_id AS queue_id, l.status AS status, l.log_time AS log_time \
+               FROM job_queue q JOIN job_execution_logs l ON l.queue_id = q.queue_id \
+               WHERE q.batch_id = ? AND q.status = ? ORDER BY l.log_id";
+    let rows = tx.fetch_all(sql, &[batch.0.into(), held.into()]).await;
+    let mut found: HashMap<QueueId, Millis> = HashMap::new();
+    for row in rows.context("read since when jobs are held")? {
+        let id = QueueId(row.int("queue_id")?);
+        // Of several holds the last, from its first row on.
+        if row.text("status")? == held {
+            found.entry(id).or_insert(row.time("log_time")?.into());
+        } else {
+            found.remove(&id);
+        }
+    }
+    Ok(found)
 }
 
 /// The changes of one row, oldest first.

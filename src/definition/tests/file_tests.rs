@@ -323,7 +323,7 @@ sources:
   omega: {url: 'postgres://u@h/d', password_file: /run/pw}
 groups:
   month: {name: 月结, type: monthly, owner: gl, max_parallel: 2, on_failure: stop, batch_timeout_sec: 90, warn_after_sec: 60, params: {z: 007, a: "no", m: {type: int, value: 3, required: true}}}
-  day: {time_zone: Asia/Shanghai, notify_email: [a@b.c, 'channel:ops'], notify: {failed: now, timeout: batch,
+  day: {time_zone: Asia/Shanghai, due: workday(+2) 08:00, slow_after: 2, held_after_sec: 3600, notify_email: [a@b.c, 'channel:ops'], notify: {failed: now, timeout: batch,
       unknown: day, parked: off, retried: day, kill_unconfirmed: now, tx_breach: now, checks_warned: off, recovered: day,
       held_long: now, late_start: now, running_long: off, late_finish: now, will_be_late: day, batch_long: off,
       batch_timeout: now, batch_done: batch, batch_warned: now, batch_failed: now, batch_recovered: now}, params: {a: 1, b: {secret: true}}}
@@ -350,7 +350,7 @@ jobs:
       working_dir: /tmp/a b, timeout_sec: 5, retry_count: 2, retry_delay_sec: 9,
       depends_on: [{group: month, batch: prev, missing: pass, wait_sec: 60}, {job: A, group: month}]}
   T: {group: day, type: NOOP, if: 'S.n > 0', notify_email: x@y.z, depends_on: [S, {job: U, when: 'rows > 1'}]}
-  U: {group: day, type: NOOP, name: "U: 'u' #1", timeout_sec: 60, warn_after_sec: 30}
+  U: {group: day, type: NOOP, name: "U: 'u' #1", timeout_sec: 60, warn_after_sec: 30, start_by: 1h30m, due: '+1d 08:00', slow_after: 1.25}
   "007": {group: day, type: NOOP}
   "NO": {group: day, type: NOOP, depends_on: ["007"], aliases: ["1e3"]}
   H: {group: day, type: HTTP, params: [{name: a, value: x}],
