@@ -22,6 +22,7 @@ mod calendar_words;
 mod carry;
 mod dag;
 mod define;
+mod due;
 mod eta;
 mod event;
 mod export;

@@ -233,10 +233,14 @@ impl Active {
         }
         let standing: Vec<Standing> = self.rows.iter().map(Standing::from).collect();
         let forecast = eta::forecast(&self.snapshot, &self.dag, &standing, &history, total, now);
-        let late_by = forecast.as_ref().map_or(0, |f| f.end.since(foresight.due));
-        let (is_told, foretold) = foresight.foretold.after(late_by);
-        if let Some(forecast) = forecast.filter(|_| is_told) {
-            let due = foresight.due;
+        let Some(forecast) = forecast else {
+            // None of its jobs has a past, and none will have in this process.
+            self.alarms.forecast = None;
+            return;
+        };
+        let due = foresight.due;
+        let (is_told, foretold) = foresight.foretold.after(forecast.end.since(due));
+        if is_told {
             let notices =
                 notice_late::will_be_late(self.told_of(now), due, &forecast, foretold.times);
             changes.told.push(Told::Forecast(self.batch.batch_id, foretold));

@@ -14,6 +14,7 @@ pub(super) async fn mails_wait_in_the_outbox(place: Place) {
         subject: "[Procession] 总账 failed in batch 202407".to_owned(),
         body: "作业执行失败 🧾\n".repeat(2_300),
         kind: "failed",
+        event_key: None,
     };
     let mails = [mail("gl@bank.example"), mail("ops@bank.example")];
     let mut tx = place.db.begin().await.expect("begin");
