@@ -20,23 +20,10 @@ use serde::{Deserialize, Serialize};
 pub use crate::domain::dependency::JobDependency;
 pub use crate::domain::job_kind::{AfterCrash, BodyPart, JobKind, Takes};
 pub use crate::domain::param::{Need, Param, ParamDecl, ParamMode, ParamType, Secrecy};
-pub use crate::domain::sql_text::SqlText;
+pub use crate::domain::sql_text::{SqlText, TransactionMode};
 
 /// Seconds a body may run when its definition does not say (`job_def.timeout_sec`).
 pub const DEFAULT_TIMEOUT_SEC: u32 = 1_800;
-
-/// How the statements of a SQL body are grouped into transactions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
-pub enum TransactionMode {
-    /// All statements in one; an error undoes them all.
-    #[default]
-    One,
-    /// Each statement in one of its own.
-    Each,
-    /// None is opened: the statements say BEGIN and COMMIT themselves.
-    None,
-}
 
 /// A job: one procedure call, SQL text or script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -49,14 +49,62 @@ fn setting() -> (Batch, Snapshot, QueueEntry) {
     (batch, snapshot, row)
 }
 
+/// What is sent, of which event, under which key, with which subject and parts of the body.
+fn check(sent: &[Notice], [event, key, subject]: [&str; 3], parts: [&str; 4]) {
+    let to: Vec<&str> = sent.iter().map(|n| n.recipient.as_str()).collect();
+    assert_eq!(to, ["ops@bank.example", "channel:ops"], "{event}");
+    assert_eq!((sent[0].kind, sent[0].event_key.as_deref()), (event, Some(key)));
+    assert_eq!(sent[0].subject, format!("[Procession] {subject}"));
+    for part in parts {
+        assert!(sent[0].body.contains(part), "{part} in {}", sent[0].body);
+    }
+}
+
 #[test]
-fn each_event_says_what_where_and_under_which_key() {
+fn each_event_of_a_job_says_what_where_and_under_which_key() {
     let (batch, snapshot, row) = setting();
     let of = Of { batch: &batch, snapshot: &snapshot, now: Millis(7_200_000) };
     let job = Job { def: &snapshot.jobs[0], row: &row };
     let parent = JobCode::parse("FX_LOAD").expect("code");
     let why = Why::Parents(vec![(parent, QueueStatus::Running)]);
+    let at = Millis(3_600_000);
+    let subject = "GL_POST has not started in batch 202407 (month_end)";
+    check(
+        &late_start(of, job, at, Some(&why)),
+        ["late_start", "late_start:42:3600000", subject],
+        ["waits for FX_LOAD", "等待 FX_LOAD", "1970-01-01T01:00:00.000Z", "PENDING"],
+    );
+    let subject = "GL_POST is late in batch 202407 (month_end)";
+    check(
+        &late_finish(of, job, at, None),
+        ["late_finish", "late_finish:42:3600000", subject],
+        ["至今未结束", "it was due at 1970-01-01T01:00", "batch why 202407", "PENDING"],
+    );
+    let subject = "GL_POST is still held in batch 202407 (month_end)";
+    check(
+        &held_long(of, job, at),
+        ["held_long", "held_long:42:3600000", subject],
+        ["held for 1 h 00 min", "已挂起", "job release 202407 GL_POST", "held by li"],
+    );
     let usual = Durations::of(&[60_000; 6]).expect("tries");
+    let subject = "GL_POST still runs after 3 min 20 s in batch 202407 (month_end)";
+    check(
+        &slow(of, job, &usual, 200_000),
+        ["running_long", "running_long:42:0", subject],
+        ["p95 1 min 00 s, 6 tries", "长于往常", "1800 s", "Attempt / 次数: 0"],
+    );
+}
+
+#[test]
+fn each_event_of_a_batch_says_what_and_under_which_key() {
+    let (batch, snapshot, _) = setting();
+    let of = Of { batch: &batch, snapshot: &snapshot, now: Millis(7_200_000) };
+    let at = Millis(3_600_000);
+    check(
+        &batch_late(of, at, &["GL_POST", "TB"]),
+        ["late_finish", "late_finish:b7:3600000", "batch 202407 (month_end) is late"],
+        ["2: GL_POST, TB", "至今未结束", "Due / 应完成", "batch show 202407"],
+    );
     let forecast = Forecast {
         now: of.now,
         jobs: vec![],
@@ -69,57 +117,10 @@ fn each_event_says_what_where_and_under_which_key() {
         held: vec![],
         left_out: vec![],
     };
-    let at = Millis(3_600_000);
-    for (sent, event, key, subject, parts) in [
-        (
-            late_start(of, job, at, Some(&why)),
-            "late_start",
-            "late_start:42:3600000",
-            "GL_POST has not started in batch 202407 (month_end)",
-            ["waits for FX_LOAD", "等待 FX_LOAD", "1970-01-01T01:00:00.000Z", "PENDING"],
-        ),
-        (
-            late_finish(of, job, at, None),
-            "late_finish",
-            "late_finish:42:3600000",
-            "GL_POST is late in batch 202407 (month_end)",
-            ["至今未结束", "it was due at 1970-01-01T01:00", "batch why 202407", "PENDING"],
-        ),
-        (
-            batch_late(of, at, &["GL_POST", "TB"]),
-            "late_finish",
-            "late_finish:b7:3600000",
-            "batch 202407 (month_end) is late",
-            ["2: GL_POST, TB", "至今未结束", "Due / 应完成", "batch show 202407"],
-        ),
-        (
-            will_be_late(of, at, &forecast, 2),
-            "will_be_late",
-            "will_be_late:7:3600000:2",
-            "batch 202407 (month_end) will be late by 1 h 30 min",
-            ["1970-01-01T02:30", "关键路径: GL_POST", "预计晚 1 h 30 min", "1970-01-01T02:40"],
-        ),
-        (
-            held_long(of, job, at),
-            "held_long",
-            "held_long:42:3600000",
-            "GL_POST is still held in batch 202407 (month_end)",
-            ["held for 1 h 00 min", "已挂起", "job release 202407 GL_POST", "held by li"],
-        ),
-        (
-            slow(of, job, &usual, 200_000),
-            "running_long",
-            "running_long:42:0",
-            "GL_POST still runs after 3 min 20 s in batch 202407 (month_end)",
-            ["p95 1 min 00 s, 6 tries", "长于往常", "1800 s", "Attempt / 次数: 0"],
-        ),
-    ] {
-        let to: Vec<&str> = sent.iter().map(|n| n.recipient.as_str()).collect();
-        assert_eq!(to, ["ops@bank.example", "channel:ops"], "{event}");
-        assert_eq!((sent[0].kind, sent[0].event_key.as_deref()), (event, Some(key)));
-        assert_eq!(sent[0].subject, format!("[Procession] {subject}"));
-        for part in parts {
-            assert!(sent[0].body.contains(part), "{part} in {}", sent[0].body);
-        }
-    }
+    let subject = "batch 202407 (month_end) will be late by 1 h 30 min";
+    check(
+        &will_be_late(of, at, &forecast, 2),
+        ["will_be_late", "will_be_late:7:3600000:2", subject],
+        ["1970-01-01T02:30", "关键路径: GL_POST", "预计晚 1 h 30 min", "1970-01-01T02:40"],
+    );
 }

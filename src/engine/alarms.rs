@@ -153,6 +153,12 @@ impl Alarms {
         self.forecast = None;
     }
 
+    /// Whether a moment has come.
+    fn has_come(&self, now: Millis) -> bool {
+        self.open.first().is_some_and(|(at, _)| *at <= now)
+    }
+
+    /// Whether there is something to look at.
     fn is_due(&self, now: Millis) -> bool {
         self.next().is_some_and(|at| at <= now)
     }
@@ -170,7 +176,7 @@ impl Alarms {
 
 impl Active {
     /// Tells owners of what is late by now, and of what will be.
-    fn tell_late(&mut self, load: &Load, total: u32, changes: &mut Changes, now: Millis) {
+    fn tell_late(&mut self, load: Option<&Load>, total: u32, changes: &mut Changes, now: Millis) {
         let due = self.alarms.take_due(now);
         if self.is_killing() || self.readiness.is_done() {
             self.alarms.rest();
@@ -179,7 +185,7 @@ impl Active {
         let missed: Vec<_> =
             due.into_iter().filter(|(_, alarm)| is_missed(*alarm, &self.rows)).collect();
         if !missed.is_empty() {
-            let whys = self.whys(load, now);
+            let whys = load.map_or_else(HashMap::new, |load| self.whys(load, now));
             for (at, alarm) in missed {
                 let (row, notices) = self.late_notices(at, alarm, &whys, now);
                 changes.told.push(Told::Late(self.batch.batch_id, at, alarm));
@@ -290,9 +296,11 @@ impl QueueDispatcher {
         let due: Vec<BatchId> = due.map(|(id, _)| *id).collect();
         let total = self.fleet.max_parallel;
         for id in due {
-            let load = self.load_as_seen_by(id);
+            // A forecast needs none.
+            let is_missed = self.active.get(&id).is_some_and(|a| a.alarms.has_come(now));
+            let load = is_missed.then(|| self.load_as_seen_by(id));
             if let Some(active) = self.active.get_mut(&id) {
-                active.tell_late(&load, total, changes, now);
+                active.tell_late(load.as_ref(), total, changes, now);
             }
         }
     }

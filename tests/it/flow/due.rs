@@ -257,8 +257,9 @@ jobs: {{ A: {{ type: SCRIPT, interpreter: sh, script: '{runs}', timeout_sec: 360
 async fn a_batch_that_will_be_late_is_told_of_before_it_is(bench: Bench) {
     let yaml = "
 groups: { g: { due: 35m, notify_email: [ops@bank.example] } }
-defaults: { type: SCRIPT, interpreter: sh, script: 'exit 0' }
-jobs: { A: {}, B: { depends_on: [A] }, C: { depends_on: [B] } }
+templates: { t: { type: SCRIPT, interpreter: sh, script: 'exit 0' } }
+defaults: { group: g, idempotent: true }
+jobs: { A: { template: t }, B: { template: t, depends_on: [A] }, C: { template: t, depends_on: [B] } }
 ";
     let mut process = bench.process().await;
     ran(&bench, &mut process, (yaml, "1"), &[10, 10, 10]).await;
@@ -326,6 +327,38 @@ jobs: { A: { type: NOOP, schedule_time: '23:00', start_by: workday(1) 12:00 } }
     bench.clock.advance(1);
     quiet(&mut second).await;
     assert_eq!(said(&bench, "late_finish", "2024-08-05T00:00:00").await, 1);
+}
+
+/// The page's own example is a definition, and says what the page says it does.
+#[test]
+fn the_page_shows_a_definition() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/lateness.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let (_, rest) = page.split_once("```yaml\n").expect("an example");
+    let (yaml, _) = rest.split_once("```").expect("its end");
+    let defs = defs(yaml);
+    let words = defs.jobs.iter().map(|j| [j.start_by, j.due].map(|d| d.map(|d| d.to_string())));
+    let of = |word: &str| Some(word.to_owned());
+    let wanted = [[of("30m"), of("+1d 02:00")], [None, of("+1d 06:00")], [None, None]];
+    assert_eq!(words.collect::<Vec<_>>(), wanted);
+    let group = &defs.groups[0];
+    assert_eq!(group.due.map(|due| due.to_string()), of("workday(+2) 08:00"));
+    assert_eq!(
+        (group.slow_after.map(|f| f.times(10)), group.held_after_sec),
+        (Some(20), Some(14_400))
+    );
+    // Each form of the table is one.
+    let (_, table) = page.split_once("## By when").expect("the table");
+    let forms = table.lines().filter(|line| line.starts_with("| `"));
+    let forms = forms.flat_map(|line| {
+        let cell = line.split('|').nth(1).expect("a cell");
+        cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
+    });
+    let forms: Vec<String> = forms.collect();
+    assert_eq!(forms.len(), 8, "{forms:?}");
+    for form in &forms {
+        assert!(form.parse::<procession::domain::due::Due>().is_ok(), "{form}");
+    }
 }
 
 on_each_database! {
