@@ -143,3 +143,66 @@ fn listed(snapshot: &Snapshot, dues: Option<&Dues>, counts: impl Fn(usize) -> bo
         .filter_map(|(_, (job, due))| Some(format!("{} ({})", job.code, span_words(due.late_by?))));
     out::brief(&late.collect::<Vec<_>>().join(", "), LIST_MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::{GroupCode, JobCode, JobType};
+    use crate::domain::job::{Group, JobDef, Shared};
+
+    fn snapshot() -> Snapshot {
+        let group = GroupCode::parse("g").expect("group");
+        let job = |code: &str, due: &str| {
+            let code = JobCode::parse(code).expect("code");
+            let job_type = JobType::parse("NOOP").expect("type");
+            let bare = JobDef::bare(code, group.clone(), job_type);
+            JobDef { due: due.parse().ok(), start_by: "1s".parse().ok(), ..bare }
+        };
+        Snapshot {
+            jobs: vec![job("A", "10s"), job("B", "20s")],
+            group: Group { due: "30s".parse().ok(), ..Group::bare(group.clone()) },
+            dependencies: vec![],
+            sources: vec![],
+            externals: vec![],
+            shared: Shared::default(),
+            calendars: Default::default(),
+        }
+    }
+
+    /// Late by so much when it is over at this moment.
+    fn at(snapshot: &Snapshot, end: i64) -> Dues {
+        Dues::of(snapshot, Millis(0), |due, _| Lateness::of(due, Some(Millis(end))).late_by)
+    }
+
+    #[test]
+    fn what_is_late_and_what_will_be_is_said_in_both_languages() {
+        let snapshot = snapshot();
+        let (now, later) = (at(&snapshot, 15_000), at(&snapshot, 42_000));
+        let said = lines(&snapshot, Some(&now), Some(&later), Lang::En);
+        let wanted = [
+            "Due: 1970-01-01T00:00:30.000Z; expected to be late by 12.0 s",
+            "Late: A (14.0 s), B (14.0 s)",
+        ];
+        assert_eq!(said, wanted);
+        let none = Dues::planned(&snapshot, Millis(0));
+        let said = lines(&snapshot, Some(&none), Some(&later), Lang::Zh);
+        let wanted = [
+            "应完成:1970-01-01T00:00:30.000Z;预计晚 12.0 s",
+            "预计会晚的作业:A (41.0 s), B (41.0 s)",
+        ];
+        assert_eq!(said, wanted);
+        let said = lines(&snapshot, Some(&later), None, Lang::En);
+        assert_eq!(said[0], "Due: 1970-01-01T00:00:30.000Z; late by 12.0 s");
+        let said = lines(&snapshot, Some(&none), None, Lang::En);
+        assert_eq!(said, ["Due: 1970-01-01T00:00:30.000Z; not late"]);
+        let mut document = json!({});
+        now.jobs[0].put(&mut document);
+        let wanted = json!({
+            "start_by": "1970-01-01T00:00:01.000Z", "due": "1970-01-01T00:00:10.000Z",
+            "is_late": true, "late_by_ms": 14_000,
+        });
+        assert_eq!(document, wanted);
+        none.batch.put_end(&mut document);
+        assert_eq!((&document["is_late"], &document["late_by_ms"]), (&json!(false), &Value::Null));
+    }
+}
