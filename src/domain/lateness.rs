@@ -5,6 +5,7 @@ use crate::domain::batch::{Batch, Snapshot, zone_of};
 use crate::domain::dag::Node;
 use crate::domain::due::{Due, Opening};
 use crate::domain::history::Durations;
+use crate::domain::id::QueueId;
 use crate::domain::job::{Group, JobDef};
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
@@ -114,13 +115,17 @@ fn has_started(row: &QueueEntry) -> bool {
     }
 }
 
-/// Whether a moment that is over when a batch is read is left alone: what runs again was told of, or was
-/// in time, when it ran first.
-pub fn is_of_an_earlier_run(alarm: Alarm, rows: &[QueueEntry]) -> bool {
-    let again = |row: &QueueEntry| row.run_no > 1;
+/// Whether a moment was over when what it is for was started over; `again` says when that was. It was
+/// told, or kept, when it ran before.
+pub fn is_of_an_earlier_run(
+    (at, alarm): (Millis, Alarm),
+    rows: &[QueueEntry],
+    again: &HashMap<QueueId, Millis>,
+) -> bool {
+    let later = |row: &QueueEntry| again.get(&row.queue_id).is_some_and(|since| *since >= at);
     match alarm {
-        Alarm::Start(node) | Alarm::Finish(node) => rows.get(node.at()).is_some_and(again),
-        Alarm::Batch => rows.iter().any(again),
+        Alarm::Start(node) | Alarm::Finish(node) => rows.get(node.at()).is_some_and(later),
+        Alarm::Batch => rows.iter().filter(|row| !row.status.is_final()).all(later),
         Alarm::Release(_) => false,
     }
 }

@@ -71,16 +71,31 @@ fn what_is_done_or_given_up_is_not_late() {
     let again = [QueueEntry { crash_count: 1, ..row(S::Queued) }];
     assert!(!is_missed(Alarm::Start(node), &again));
     assert!(!is_missed(Alarm::Start(Node(7)), &again), "a job that is not there");
-    let rerun = [QueueEntry { run_no: 2, ..row(S::Pending) }];
-    for (alarm, wanted) in [
-        (Alarm::Start(node), true),
-        (Alarm::Finish(node), true),
-        (Alarm::Batch, true),
-        (Alarm::Release(node), false),
+}
+
+#[test]
+fn what_runs_again_is_not_held_against_moments_before() {
+    let other = QueueEntry { queue_id: QueueId(2), ..row(QueueStatus::Running) };
+    let rows = [row(QueueStatus::Pending), other];
+    let at = |node: u32| Alarm::Finish(Node(node));
+    let again = HashMap::from([(QueueId(1), Millis(500))]);
+    for (moment, alarm, wanted) in [
+        (499, at(0), true),
+        (500, at(0), true),
+        (501, at(0), false),
+        (499, Alarm::Start(Node(0)), true),
+        (499, at(1), false),
+        (499, Alarm::Release(Node(0)), false),
+        // The other has run all the time.
+        (499, Alarm::Batch, false),
     ] {
-        assert_eq!(is_of_an_earlier_run(alarm, &rerun), wanted, "{alarm:?}");
-        assert!(!is_of_an_earlier_run(alarm, &[row(S::Pending)]), "{alarm:?}");
+        let found = is_of_an_earlier_run((Millis(moment), alarm), &rows, &again);
+        assert_eq!(found, wanted, "{moment} {alarm:?}");
     }
+    let rows =
+        [row(QueueStatus::Pending), QueueEntry { status: QueueStatus::Success, ..rows[1].clone() }];
+    assert!(is_of_an_earlier_run((Millis(499), Alarm::Batch), &rows, &again));
+    assert!(!is_of_an_earlier_run((Millis(501), Alarm::Batch), &rows, &again));
 }
 
 #[test]

@@ -53,6 +53,8 @@ pub(super) struct Past {
     history: Option<Arc<History>>,
     /// Since when jobs that are held are.
     held: HashMap<QueueId, Millis>,
+    /// When jobs were started over.
+    again: HashMap<QueueId, Millis>,
 }
 
 impl Past {
@@ -75,7 +77,12 @@ impl Past {
             true => store::log::held_since(tx, batch.batch_id).await?,
             false => HashMap::new(),
         };
-        Ok(Self { history, held })
+        let any = rows.iter().any(|row| row.run_no > 1 && !row.status.is_final());
+        let again = match any {
+            true => store::log::started_over(tx, batch.batch_id).await?,
+            false => HashMap::new(),
+        };
+        Ok(Self { history, held, again })
     }
 }
 
@@ -91,7 +98,7 @@ impl Alarms {
         let is_new = |(at, alarm): &(Millis, Alarm)| {
             !before.told.contains(&(*at, *alarm))
                 && is_missed(*alarm, rows)
-                && !(*at <= now && is_of_an_earlier_run(*alarm, rows))
+                && !is_of_an_earlier_run((*at, *alarm), rows, &past.again)
         };
         let moments = moments(snapshot, batch.create_time);
         let due = moments.iter().find(|(_, alarm)| *alarm == Alarm::Batch).map(|(at, _)| *at);
@@ -234,7 +241,11 @@ impl Active {
     fn foretell(&mut self, total: u32, changes: &mut Changes, now: Millis) {
         let (history, foresight) = (self.alarms.history.clone(), self.alarms.forecast);
         let (Some(history), Some(foresight)) = (history, foresight) else { return };
-        if foresight.next > now || self.alarms.is_past_due(now) {
+        if self.alarms.is_past_due(now) {
+            self.alarms.forecast = None;
+            return;
+        }
+        if foresight.next > now {
             return;
         }
         let standing: Vec<Standing> = self.rows.iter().map(Standing::from).collect();

@@ -115,6 +115,19 @@ pub async fn held_since(tx: &mut Tx, batch: BatchId) -> Result<HashMap<QueueId, 
     Ok(found)
 }
 
+/// When the rows of a batch that an operator started over were, the last time.
+pub async fn started_over(tx: &mut Tx, batch: BatchId) -> Result<HashMap<QueueId, Millis>> {
+    let sql = "SELECT l.queue_id AS queue_id, l.log_time AS log_time \
+               FROM job_queue q JOIN job_execution_logs l ON l.queue_id = q.queue_id \
+               WHERE q.batch_id = ? AND q.run_no > 1 AND l.status = ? ORDER BY l.log_id";
+    let pending = QueueStatus::Pending.as_str();
+    let rows = tx.fetch_all(sql, &[batch.0.into(), pending.into()]).await;
+    rows.context("read when jobs were started over")?
+        .iter()
+        .map(|row| Ok((QueueId(row.int("queue_id")?), row.time("log_time")?.into())))
+        .collect()
+}
+
 /// The changes of one row, oldest first.
 pub async fn of_entry(tx: &mut Tx, queue_id: QueueId) -> Result<Vec<LoggedChange>> {
     let rows = tx

@@ -5,7 +5,7 @@ use procession::domain::action::Action;
 use procession::domain::batch::{Batch, BatchOrder};
 use procession::domain::calendar::{Calendar, Calendars, Day, DayKind, Origin};
 use procession::domain::id::{BatchId, CalendarCode, JobCode};
-use procession::domain::rerun::UnknownJobs;
+use procession::domain::rerun::{Scope, UnknownJobs};
 use procession::domain::source::DialectName;
 use procession::engine::acting::{self, Command};
 use procession::engine::dispatcher::QueueDispatcher;
@@ -152,6 +152,54 @@ jobs: { A: {}, B: { schedule_time: '02:00' }, C: { depends_on: [B] } }
     assert_eq!(told(&bench, "late_start").await, 2);
     assert_eq!(said(&bench, "late_start", "the batch is paused").await, 1);
     assert_eq!(said(&bench, "late_start", "not before 2024-08-01T02:00").await, 1);
+}
+
+async fn what_is_started_over_is_late_by_what_comes_after(bench: Bench) {
+    let folder = tempfile::tempdir().expect("folder");
+    let yaml = format!(
+        "
+groups: {{ g: {{ due: 60m, notify_email: [ops@bank.example] }} }}
+defaults: {{ type: SCRIPT, interpreter: sh, idempotent: true }}
+jobs:
+  A: {{ due: 30m, script: 'test -e {}/go' }}
+  B: {{ due: 30m, script: 'exit 0' }}
+",
+        folder.path().display()
+    );
+    let mut process = bench.process().await;
+    let id = opened(&mut process, &yaml, "1").await;
+    finish(&bench, &mut process).await;
+    assert_eq!(bench.states(id).await, "A=FAILED B=SUCCESS");
+    let rerun = Action::Rerun(Scope::These, UnknownJobs::Leave);
+    // Before it is due, and the process dies: whoever takes it over tells.
+    bench.clock.advance(20 * MINUTE);
+    act(&bench, id, rerun, "A").await;
+    standing::set_going(&bench.db, id, Going::Paused, (&li(), "x"), bench.clock.now())
+        .await
+        .expect("pause");
+    bench.clock.advance(20 * MINUTE);
+    let mut process = taken_over(&bench, id).await;
+    quiet(&mut process).await;
+    assert_eq!(told(&bench, "late_finish").await, 1, "A is, B was in time");
+    drop(process);
+    // Both were over before the second start.
+    bench.clock.advance(60 * MINUTE);
+    let mut process = taken_over(&bench, id).await;
+    quiet(&mut process).await;
+    assert_eq!(told(&bench, "late_finish").await, 2, "the batch as well");
+    standing::set_going(&bench.db, id, Going::On, (&li(), "x"), bench.clock.now())
+        .await
+        .expect("go on");
+    process.look().await.expect("look");
+    finish(&bench, &mut process).await;
+    assert_eq!(bench.states(id).await, "A=FAILED B=SUCCESS");
+    let all = "SELECT COUNT(*) AS n FROM email_notifications WHERE type = 'late_finish'";
+    let before = bench.number(all).await;
+    bench.clock.advance(24 * 60 * MINUTE);
+    act(&bench, id, rerun, "B").await;
+    let mut process = taken_over(&bench, id).await;
+    finish(&bench, &mut process).await;
+    assert_eq!(bench.number(all).await, before, "long after it was due nobody hears of it again");
 }
 
 async fn act(bench: &Bench, batch: BatchId, action: Action, job: &str) {
@@ -364,6 +412,7 @@ fn the_page_shows_a_definition() {
 on_each_database! {
     late_jobs_are_told_before_they_end_and_when_they_never_started
     a_paused_batch_is_late_and_what_is_given_up_is_not
+    what_is_started_over_is_late_by_what_comes_after
     a_hold_is_told_once_after_its_time
     a_try_that_is_not_usual_is_told_of
     a_batch_that_will_be_late_is_told_of_before_it_is
