@@ -25,6 +25,8 @@ fi
 
 # Pictures are read by the libraries that are to read them, in Node.js.
 scripts/test-node.sh
+# Mails are given to a real server, in Python.
+scripts/test-smtp.sh
 
 # Servers that `make servers` left running are used and stay; others live as long as this run.
 state=.test-servers

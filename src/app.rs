@@ -4,6 +4,7 @@
 
 mod calendars;
 pub mod front;
+pub mod outbox;
 mod outlook;
 mod schedules;
 pub mod sources;
@@ -106,6 +107,8 @@ impl App {
         &self,
         news: Option<mpsc::UnboundedSender<News>>,
     ) -> Result<QueueDispatcher> {
+        // So that settings with which its owners would never hear are refused before a batch is begun.
+        self.post()?;
         let (engine, handlers) = (self.config.engine(), self.config.handlers());
         QueueDispatcher::start(self.db.clone(), self.clock.clone(), &engine, handlers, news).await
     }
@@ -263,6 +266,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::store::batch::BeingRemoved>()
             || e.is::<crate::config::BadConfig>()
             || e.is::<crate::api::NoListener>()
+            || e.is::<outbox::NoCarrier>()
             || e.is::<ForeignJob>()
             || e.is::<NoCalendar>()
             || e.is::<CalendarInUse>()

@@ -1,9 +1,11 @@
 //! config: the settings in the user's words. In: defaults, a file, flags and environment. Out: each room's `Options`.
-//! May name: db, handler, engine, api. Never: a connection, a task.
+//! May name: db, handler, notify, engine, api. Never: a connection, a task.
 //! Invariant: a `Config` that leaves this room has been checked as a whole; unknown keys are errors.
 
+mod notify;
 mod retention;
 
+pub use notify::{Channel, Mail, Notify};
 pub use retention::{OfGroup, Retention};
 
 use crate::api;
@@ -34,6 +36,8 @@ pub struct Config {
     pub trigger: Triggers,
     /// Old rows.
     pub retention: Retention,
+    /// How people hear.
+    pub notify: Notify,
     /// Logs of tries.
     pub log: Log,
     /// Stopping bodies.
@@ -266,6 +270,7 @@ impl Config {
         );
         self.http()?;
         self.retention()?;
+        self.notify.check()?;
         self.node.check()?;
         for (name, path) in &self.script.interpreters {
             anyhow::ensure!(
@@ -411,6 +416,17 @@ mod tests {
             ("[retention]\nleave = ['job_queue']\n", "retention.leave has \"job_queue\""),
             ("[retention.groups.a]\nkeep_batches = 0\n", "retention.groups.a.keep_batches is 0"),
             ("[retention.groups.a]\nwindow = ''\n", "unknown field `window`"),
+            ("[notify.mail]\ntransport = 'fax'\n", "notify.mail.transport is \"fax\""),
+            ("[notify.mail]\ntransport = 'smtp'\n", "notify.mail.host is empty"),
+            ("[notify.mail]\ntransport = 'file'\nfrom = 'me'\n", "notify.mail.from is \"me\""),
+            ("[notify]\ndigest_at = '8'\n", "notify.digest_at is \"8\"; write HH:MM"),
+            ("[notify]\nlang = 'fr'\n", "notify.lang is \"fr\""),
+            (
+                "[notify]\noperators = ['ops']\n",
+                "notify.operators: \"ops\" is not an e-mail address",
+            ),
+            ("[notify.channels.x]\ntype = 'fax'\n", "notify.channels.x.type is \"fax\""),
+            ("[notify.channels.'a b']\ntype = 'slack'\n", "notify.channels has \"a b\""),
             ("[retention.groups.'a b']\nkeep_batches = 1\n", "retention.groups"),
         ] {
             let error = format!("{:#}", Config::read(text).expect_err(text));

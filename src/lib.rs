@@ -25,6 +25,7 @@ pub mod picture;
 pub mod db;
 
 pub mod handler;
+pub mod notify;
 pub mod store;
 
 pub mod engine;

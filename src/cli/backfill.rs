@@ -198,7 +198,8 @@ async fn run(global: &Global, app: App, running: Running, how: &HowArgs) -> Resu
         out::note(&words::begun(id, lang));
     }
     let done = View::of(&app, id).await?.done();
-    to_the_end(dispatcher, watch(news, show_as, done, lang), lang).await?;
+    let sender = app.sender(&dispatcher)?;
+    to_the_end((dispatcher, sender), watch(news, show_as, done, lang), lang).await?;
     let view = View::of(&app, id).await?;
     show(global, &view)?;
     app.close().await;

@@ -1,6 +1,7 @@
 //! `batch open | wait | list | show | why | eta | kill | no`; what else is done to a batch is in `act`.
 
 use crate::app::{App, EmptyDatabase};
+use crate::cli::due::Dues;
 use crate::cli::{
     BatchRef, Ended, Global, act, act_args, batch_no, batch_open, broken, eta, out, stop, tries,
     why,
@@ -10,7 +11,7 @@ use crate::domain::id::BatchId;
 use crate::domain::lang::Lang;
 use crate::domain::outcome::Outputs;
 use crate::domain::queue::{QueueEntry, QueueStatus, RunMode};
-use crate::domain::time::span_words;
+use crate::domain::time::{Millis, span_words};
 use crate::store;
 use anyhow::Result;
 use clap::Subcommand;
@@ -89,6 +90,7 @@ pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
                 out::json(&document)?;
             } else {
                 print(&view, global.lang());
+                eta::due(&view, &outlook, global.lang()).iter().for_each(|line| out::line(line));
                 eta::brief(&view, &outlook, global.lang()).iter().for_each(|line| out::line(line));
             }
             Ok(Ended::Well)
@@ -109,9 +111,12 @@ pub(super) struct View {
     pub(super) rows: Vec<QueueEntry>,
     pub(super) outputs: BTreeMap<i64, Outputs>,
     pub(super) owner: Option<store::node::Node>,
+    /// When it was read, by the database's clock.
+    pub(super) now: Millis,
 }
 
 pub(super) async fn view(app: &App, id: BatchId) -> Result<View> {
+    let now = server_now(app).await?;
     let mut tx = app.db.read().await?;
     let batch = store::batch::get(&mut tx, id).await?;
     let snapshot = store::batch::snapshot(&mut tx, id).await?;
@@ -125,7 +130,7 @@ pub(super) async fn view(app: &App, id: BatchId) -> Result<View> {
         Some(owner) => store::node::find(&mut tx, owner).await?,
         None => None,
     };
-    Ok(View { batch, snapshot, rows, outputs, owner })
+    Ok(View { batch, snapshot, rows, outputs, owner, now })
 }
 
 async fn list(global: &Global, app: &App, limit: u32) -> Result<Ended> {
@@ -245,12 +250,14 @@ fn result_words(row: &QueueEntry, outputs: Option<&Outputs>) -> String {
 /// The batch and its jobs for scripts.
 pub(super) fn as_json(view: &View) -> Result<serde_json::Value> {
     let batch = &view.batch;
+    let dues = Dues::of_view(view);
     let jobs: Vec<serde_json::Value> = view
         .rows
         .iter()
         .zip(&view.snapshot.jobs)
-        .map(|(row, job)| {
-            json!({
+        .zip(&dues.jobs)
+        .map(|((row, job), due)| {
+            let mut document = json!({
                 "job_code": row.job_code, "job_name": job.name, "job_type": job.job_type,
                 "status": row.status, "try_count": row.try_count, "attempt": row.attempt,
                 "run_no": row.run_no, "crash_count": row.crash_count,
@@ -263,10 +270,12 @@ pub(super) fn as_json(view: &View) -> Result<serde_json::Value> {
                 "duration_ms": row.start_time.zip(row.end_time).map(|(s, e)| e.since(s)),
                 "error_message": row.error_message,
                 "outputs": view.outputs.get(&row.queue_id.0),
-            })
+            });
+            due.put(&mut document);
+            document
         })
         .collect();
-    Ok(json!({
+    let mut document = json!({
         "batch_no": batch.values.batch_no, "group": batch.values.group, "type": batch.batch_type,
         "status": batch.status.as_str(), "is_paused": batch.is_paused,
         "business_date": batch.values.business_date,
@@ -274,10 +283,12 @@ pub(super) fn as_json(view: &View) -> Result<serde_json::Value> {
         "create_time": batch.create_time.to_string(),
         "end_time": batch.end_time.map(|t| t.to_string()),
         "jobs": jobs,
-    }))
+    });
+    dues.batch.put_end(&mut document);
+    Ok(document)
 }
 
 /// The present moment by the database's clock.
-pub(super) async fn server_now(app: &App) -> Result<crate::domain::time::Millis> {
+pub(super) async fn server_now(app: &App) -> Result<Millis> {
     app.server_now().await
 }

@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 
 /// Runs the batch to its end. When another process has just taken it, that one does.
 pub(super) async fn carry(global: &Global, app: &App, id: BatchId) -> Result<()> {
-    let (sender, news) = mpsc::unbounded_channel();
-    let mut dispatcher = app.dispatcher(Some(sender)).await?;
+    let (tells, news) = mpsc::unbounded_channel();
+    let mut dispatcher = app.dispatcher(Some(tells)).await?;
     let mut tx = app.db.read().await?;
     let there = store::batch::get(&mut tx, id).await?;
     drop(tx);
@@ -29,5 +29,6 @@ pub(super) async fn carry(global: &Global, app: &App, id: BatchId) -> Result<()>
     let expected = Watch::of(app, &[id], global.lang()).await;
     let show = if global.json { Show::Nothing } else { Show::here() };
     let shown = progress::watch(news, show, (total, done), expected);
-    to_the_end(dispatcher, shown, global.lang()).await
+    let sender = app.sender(&dispatcher)?;
+    to_the_end((dispatcher, sender), shown, global.lang()).await
 }

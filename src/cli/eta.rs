@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::cli::batch::{self, View};
+use crate::cli::due::{self, Dues};
 use crate::cli::{BatchRef, Ended, Global, out};
 use crate::domain::batch::{BatchStatus, Snapshot};
 use crate::domain::dag::Node;
@@ -36,7 +37,7 @@ impl Outlook {
         if view.batch.status != BatchStatus::Running {
             return Ok(Self::Over);
         }
-        let now = batch::server_now(app).await?;
+        let now = view.now;
         let dispatched = view.owner.as_ref().is_some_and(|o| o.lease_until > now);
         let forecast = app.forecast(&view.snapshot, &view.rows, now).await?;
         Ok(forecast.map_or(Self::Unknown, |forecast| Self::Expected { forecast, dispatched }))
@@ -60,6 +61,7 @@ pub(super) async fn eta(global: &Global, app: &App, which: &BatchRef) -> Result<
         Lang::En => format!("Batch {no} of {group}: {status}, {done} of {all} jobs are over"),
         Lang::Zh => format!("批次 {no}(作业组 {group}):{status},{all} 个作业中已结束 {done} 个"),
     });
+    due(&view, &outlook, lang).iter().for_each(|line| out::line(line));
     match &outlook {
         Outlook::Over => out::line(lang.pick("Nothing is left to expect", "没有可预计的内容")),
         Outlook::Unknown | Outlook::Expected { .. } => {
@@ -70,6 +72,17 @@ pub(super) async fn eta(global: &Global, app: &App, which: &BatchRef) -> Result<
         out::line(&table(&view, forecast, lang));
     }
     Ok(Ended::Well)
+}
+
+/// What is late and what will be, in a few lines.
+pub(super) fn due(view: &View, outlook: &Outlook, lang: Lang) -> Vec<String> {
+    let expected = match outlook {
+        Outlook::Expected { forecast, .. } => {
+            Some(Dues::expected(&view.snapshot, forecast, view.batch.create_time))
+        }
+        Outlook::Over | Outlook::Unknown => None,
+    };
+    due::lines(&view.snapshot, Some(&Dues::of_view(view)), expected.as_ref(), lang)
 }
 
 /// The expected end in a few lines; none when the batch is over.
@@ -231,8 +244,10 @@ pub(super) fn as_json(view: &View, outlook: &Outlook) -> Result<Value> {
     if let Outlook::Expected { forecast, dispatched } = outlook {
         let states: Vec<QueueStatus> = view.rows.iter().map(|r| r.status).collect();
         document["dispatched"] = json!(dispatched);
-        document["expected"] = forecast_json(&view.snapshot, forecast, Some(&states))?;
+        let opened = batch.create_time;
+        document["expected"] = forecast_json(&view.snapshot, forecast, Some(&states), opened)?;
     }
+    Dues::of_view(view).batch.put_end(&mut document);
     Ok(document)
 }
 
@@ -241,7 +256,9 @@ pub(super) fn forecast_json(
     snapshot: &Snapshot,
     forecast: &Forecast,
     states: Option<&[QueueStatus]>,
+    opened: Millis,
 ) -> Result<Value> {
+    let dues = Dues::expected(snapshot, forecast, opened);
     let codes = |nodes: &[Node]| -> Vec<&str> {
         nodes.iter().map(|n| snapshot.jobs[n.at()].code.as_str()).collect()
     };
@@ -251,21 +268,25 @@ pub(super) fn forecast_json(
         .zip(&forecast.jobs)
         .enumerate()
         .map(|(i, (def, job))| {
-            json!({
+            let mut document = json!({
                 "job_code": def.code, "status": states.map(|s| s[i].as_str()),
                 "p50_ms": job.estimate.p50, "p95_ms": job.estimate.p95,
                 "basis": job.estimate.basis, "critical": job.critical, "slack_ms": job.slack,
                 "start": job.start.map(|t| t.to_string()), "end": job.end.map(|t| t.to_string()),
                 "turn": job.turn,
-            })
+            });
+            dues.jobs[i].put(&mut document);
+            document
         })
         .collect();
-    Ok(json!({
+    let mut document = json!({
         "now": forecast.now.to_string(), "open_jobs": forecast.open,
         "end": forecast.end.to_string(), "remaining_ms": forecast.remaining(),
         "end_p95": forecast.bad_end.to_string(), "remaining_p95_ms": forecast.bad_remaining(),
         "end_of_critical_path": forecast.bound.to_string(),
         "critical_path": codes(&forecast.path), "without_history": codes(&forecast.assumed),
         "held": codes(&forecast.held), "not_counted": codes(&forecast.left_out), "jobs": jobs,
-    }))
+    });
+    dues.batch.put_end(&mut document);
+    Ok(document)
 }

@@ -22,6 +22,7 @@ mod calendar_words;
 mod carry;
 mod dag;
 mod define;
+mod due;
 mod eta;
 mod event;
 mod export;
@@ -32,8 +33,10 @@ mod keeper;
 mod logs;
 mod migrate;
 mod node;
+mod notify;
 mod order;
 mod out;
+mod outbox;
 mod params;
 mod plan;
 mod plan_words;
@@ -160,6 +163,12 @@ enum Verb {
     /// Secrets: sealed, stored, never shown
     #[command(subcommand)]
     Secret(secret::SecretVerb),
+    /// What people are told: list, show, send, resend, ack, purge
+    #[command(subcommand)]
+    Outbox(outbox::OutboxVerb),
+    /// How people are told: test, preview, events, snooze, snoozes, wake
+    #[command(subcommand)]
+    Notify(notify::NotifyVerb),
     /// Old rows: preview what goes and why the rest stays, run
     #[command(subcommand)]
     Retention(retention::RetentionVerb),
@@ -270,6 +279,8 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
         Verb::Calendar(verb) => calendar::calendar(&global, verb).await,
         Verb::Node(verb) => node::node(&global, verb).await,
         Verb::Secret(verb) => secret::secret(&global, verb).await,
+        Verb::Outbox(verb) => outbox::outbox(&global, verb).await,
+        Verb::Notify(verb) => notify::notify(&global, verb).await,
         Verb::Retention(verb) => retention::retention(&global, verb).await,
         Verb::Source(verb) => source::source(&global, verb).await,
         Verb::Logs(args) => logs::logs(&global, &args).await,

@@ -38,6 +38,8 @@ pub(super) struct Planned {
     pub(super) preview: Preview,
     pub(super) forecast: Option<Forecast>,
     pub(super) since: Option<Since>,
+    /// When it would be opened.
+    pub(super) now: Millis,
 }
 
 /// What has changed since an earlier batch of the group.
@@ -113,7 +115,7 @@ impl Made {
         let Self { run, known, now } = self;
         let planned = run.batches.into_iter().zip(known).map(|(preview, (history, since))| {
             let forecast = of_plan(&preview.plan, &preview.dag, &history, total, now);
-            Planned { preview, forecast, since }
+            Planned { preview, forecast, since, now }
         });
         (planned.collect(), run.refusals)
     }

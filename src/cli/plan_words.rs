@@ -1,5 +1,6 @@
 //! A plan as people and scripts read it.
 
+use crate::cli::due::{self, Dues};
 use crate::cli::eta::{forecast_json, no_history, path_words, reservations};
 use crate::cli::out;
 use crate::cli::plan::{Planned, Since};
@@ -40,12 +41,31 @@ pub(super) fn print(planned: &Planned, total: u32, lang: Lang) {
             reservations(snapshot, forecast, lang).iter().for_each(|line| out::line(line));
         }
     }
+    due(planned, lang).iter().for_each(|line| out::line(line));
     if let Some(table) = params(planned, lang) {
         out::line(lang.pick("\nParameters", "\n参数"));
         out::line(&table);
     }
     if let Some(since) = &planned.since {
         print_since(planned, since, lang);
+    }
+}
+
+/// By when it is due if it is opened now, and what will be late.
+fn due(planned: &Planned, lang: Lang) -> Vec<String> {
+    let snapshot = &planned.preview.plan.snapshot;
+    let dues = dues(planned);
+    match &planned.forecast {
+        Some(_) => due::lines(snapshot, None, Some(&dues), lang),
+        None => due::lines(snapshot, Some(&dues), None, lang),
+    }
+}
+
+fn dues(planned: &Planned) -> Dues {
+    let (snapshot, now) = (&planned.preview.plan.snapshot, planned.now);
+    match &planned.forecast {
+        Some(forecast) => Dues::expected(snapshot, forecast, now),
+        None => Dues::planned(snapshot, now),
     }
 }
 
@@ -237,8 +257,9 @@ pub(super) fn as_json(planned: &Planned) -> Result<Value> {
     for dependency in &plan.snapshot.dependencies {
         parents.entry(&dependency.job_code).or_default().push(&dependency.depends_on);
     }
+    let dues = dues(planned);
     let job = |(i, job): (usize, &JobDef)| {
-        json!({
+        let mut document = json!({
             "job_code": job.code, "job_name": job.name, "job_type": job.job_type,
             "wave": preview.dag.level(Node(i as u32)), "source": job.source,
             "depends_on": parents.get(&job.code).map_or(&[][..], Vec::as_slice),
@@ -246,16 +267,21 @@ pub(super) fn as_json(planned: &Planned) -> Result<Value> {
             "retry_count": job.retry_count, "idempotent": job.idempotent,
             "not_before": plan.not_before[i].map(|t| t.to_string()),
             "params": preview.params[i],
-        })
+        });
+        dues.jobs[i].put(&mut document);
+        document
     };
     let jobs: Vec<Value> = plan.snapshot.jobs.iter().enumerate().map(job).collect();
-    let expected = planned.forecast.as_ref().map(|f| forecast_json(&plan.snapshot, f, None));
-    Ok(json!({
+    let expected =
+        planned.forecast.as_ref().map(|f| forecast_json(&plan.snapshot, f, None, planned.now));
+    let mut document = json!({
         "batch_no": plan.values.batch_no, "group": plan.values.group, "type": plan.batch_type,
         "business_date": plan.values.business_date,
         "waves": waves.iter().map(|w| codes(w)).collect::<Vec<_>>(), "jobs": jobs,
         "expected": expected.transpose()?, "since": planned.since.as_ref().map(since_json),
-    }))
+    });
+    dues.batch.put_end(&mut document);
+    Ok(document)
 }
 
 fn since_json(since: &Since) -> Value {

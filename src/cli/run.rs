@@ -15,6 +15,7 @@ use crate::domain::lang::Lang;
 use crate::domain::rerun::UnknownJobs;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::opening::Refused;
+use crate::engine::outbox::Sender;
 use crate::store;
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -69,8 +70,8 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
         let file = args.file.as_deref().unwrap_or(Path::new(""));
         run_file(&app, loaded, &order, (file, &args)).await?;
     }
-    let (sender, news) = mpsc::unbounded_channel();
-    let mut dispatcher = app.dispatcher(Some(sender)).await?;
+    let (tells, news) = mpsc::unbounded_channel();
+    let mut dispatcher = app.dispatcher(Some(tells)).await?;
     let opened = if args.resume {
         resume::resume(&app, &mut dispatcher, &defs, &order, args.how()).await
     } else {
@@ -91,7 +92,8 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     let expected = Watch::of(&app, &ids, global.lang()).await;
     let show = if args.quiet || global.json { Show::Nothing } else { Show::here() };
     let shown = progress::watch(news, show, (total, done), expected);
-    to_the_end(dispatcher, shown, global.lang()).await?;
+    let sender = app.sender(&dispatcher)?;
+    to_the_end((dispatcher, sender), shown, global.lang()).await?;
     let ended = summarise(global, &app, &ids).await;
     app.close().await;
     ended
@@ -100,24 +102,34 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
 /// Lets a dispatcher run until its batches have ended, or, after a signal, until what runs has ended,
 /// while `shown` tells of it. `shown` ends when the senders of news are dropped.
 pub(super) async fn to_the_end(
-    mut dispatcher: QueueDispatcher,
+    (mut dispatcher, sender): (QueueDispatcher, Option<Sender>),
     shown: impl Future<Output = ()>,
     lang: Lang,
 ) -> Result<()> {
-    let stop = CancellationToken::new();
+    let (stop, done) = (CancellationToken::new(), CancellationToken::new());
     let told = stop.clone();
+    let sends = send_to_the_end(sender, done.clone());
     let work = as_task(async move {
+        // Also when it breaks down.
+        let _done = done.drop_guard();
         let ended = dispatcher.run_until_done(&told).await;
         // Leaving drops the dispatcher and with it the senders of news.
         let left = dispatcher.leave().await;
         ended.and(left.context("end this process's lease"))
     });
-    let watched = async { tokio::join!(work, shown) };
-    let (worked, ()) = tokio::select! {
-        both = watched => both,
+    let watched = async { tokio::join!(work, shown, sends) };
+    let (worked, (), ()) = tokio::select! {
+        all = watched => all,
         never = stop_on_signal(&stop, Signalled::Run, lang) => match never {},
     };
     worked
+}
+
+/// Sends the outbox until the batches have ended, and what they wrote last.
+async fn send_to_the_end(sender: Option<Sender>, done: CancellationToken) {
+    if let Some(sender) = sender {
+        as_task(sender.run_to_the_end(done)).await;
+    }
 }
 
 impl RunArgs {

@@ -5,6 +5,7 @@ use crate::domain::calendar::Shift;
 use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::misfire::MisfirePolicy;
 use crate::domain::overlap::Overlap;
+use crate::domain::recipient::Recipient;
 use crate::domain::schedule::{AfterWords, Blackout, Ending, TimingWords};
 use crate::domain::trigger::TriggerWords;
 use anyhow::Result;
@@ -176,8 +177,7 @@ fn misfire(word: &str) -> Result<MisfirePolicy, String> {
 }
 
 fn address(word: &str) -> Result<String, String> {
-    let parsed = word.parse::<lettre::Address>();
-    parsed.map(|_| word.to_owned()).map_err(|_| "write name@host.domain".to_owned())
+    Recipient::of(word).map(|_| word.to_owned()).map_err(|error| error.to_string())
 }
 
 fn blackout(text: &str) -> Result<Blackout> {

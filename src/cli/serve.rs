@@ -8,7 +8,10 @@ use crate::cli::{BadInput, Ended, Global, out};
 use crate::config;
 use crate::domain::batch::BatchStatus;
 use crate::domain::lang::Lang;
+use crate::engine::outbox::Sender;
+use crate::engine::retention::Sweeper;
 use crate::engine::serving::{Fate, Served};
+use crate::engine::trigger::core::TriggerCore;
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
@@ -57,7 +60,7 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     if !args.quiet {
         announce(max, front.address(), lang);
     }
-    let (sender, news) = mpsc::unbounded_channel();
+    let (tells, news) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
     let attended = front.attend(dispatcher.vitals(&stop, http.stalled));
     let core = match dispatcher.fires_schedules() {
@@ -65,23 +68,17 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
         false => None,
     };
     let sweeper = app.sweeper(&dispatcher)?;
+    let sender = app.sender(&dispatcher)?.filter(|_| dispatcher.fires_schedules());
     let told = (stop.clone(), stop.clone(), stop.clone());
-    let fire = as_task(async move {
-        if let Some(core) = core {
-            core.run(told.0).await;
-        }
-    });
-    let sweep = as_task(async move {
-        if let Some(sweeper) = sweeper {
-            sweeper.run(told.1).await;
-        }
-    });
+    let tell = send_beside(sender, stop.clone());
+    let fire = as_task(fire(core, told.0));
+    let sweep = as_task(sweep(sweeper, told.1));
     let dispatch = as_task(async move {
-        dispatcher.serve(&told.2, Some(sender)).await;
+        dispatcher.serve(&told.2, Some(tells)).await;
         dispatcher
     });
     let work = async {
-        let (dispatcher, (), ()) = tokio::join!(dispatch, fire, sweep);
+        let (dispatcher, (), (), ()) = tokio::join!(dispatch, fire, sweep, tell);
         // It drops the sender of news with it.
         dispatcher.leave().await
     };
@@ -100,6 +97,27 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     attended.close().await;
     app.close().await;
     Ok(Ended::Well)
+}
+
+/// Fires schedules while this process serves.
+async fn fire(core: Option<TriggerCore>, stop: CancellationToken) {
+    if let Some(core) = core {
+        core.run(stop).await;
+    }
+}
+
+/// Removes old rows while this process serves.
+async fn sweep(sweeper: Option<Sweeper>, stop: CancellationToken) {
+    if let Some(sweeper) = sweeper {
+        sweeper.run(stop).await;
+    }
+}
+
+/// Sends the outbox while this process serves.
+async fn send_beside(sender: Option<Sender>, stop: CancellationToken) {
+    if let Some(sender) = sender {
+        sender.run(stop).await;
+    }
 }
 
 /// Says what has begun, and where it can be asked.

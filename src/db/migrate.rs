@@ -90,6 +90,15 @@ static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../migrations/postgres/0009_indexes.sql"),
         ],
     ),
+    (
+        10,
+        "outbox",
+        [
+            include_str!("../../migrations/sqlite/0010_outbox.sql"),
+            include_str!("../../migrations/mysql/0010_outbox.sql"),
+            include_str!("../../migrations/postgres/0010_outbox.sql"),
+        ],
+    ),
 ];
 
 /// How the schema stands to this binary.

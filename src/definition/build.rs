@@ -181,6 +181,10 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         on_failure: raw.on_failure,
         batch_timeout_sec: raw.batch_timeout_sec.map(|t| t.value),
         warn_after_sec: raw.warn_after_sec.map(|t| t.value),
+        notify: raw.notify,
+        due: raw.due.map(|d| d.value),
+        slow_after: raw.slow_after.map(|f| f.value),
+        held_after_sec: raw.held_after_sec.map(|t| t.value),
         ..Group::bare(code)
     })
 }

@@ -3,6 +3,7 @@
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::near::nearest;
 use crate::definition::node::{Node, Value};
+use crate::domain::due::BadDue;
 use chrono::NaiveTime;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -137,6 +138,19 @@ impl<'r> Fields<'r> {
             self.report.fault(&text.at, what, "write HH:MM or HH:MM:SS, such as \"22:30\"");
         }
         time.map(|t| text.with(t))
+    }
+
+    /// A time by which something is due, or a factor.
+    pub(crate) fn parsed<T: FromStr<Err = BadDue>>(&mut self, key: &str) -> Option<At<T>> {
+        let text = self.text(key)?;
+        let parsed = text.value.parse::<T>();
+        parsed
+            .map_err(|error| {
+                let what = format!("{}: {key}: {}", self.whose, error.what);
+                self.report.fault(&text.at, what, error.cure);
+            })
+            .ok()
+            .map(|value| text.with(value))
     }
 
     /// One of a few words.

@@ -113,6 +113,12 @@ fn set_plain(def: &mut JobDef, raw: &RawJob, defaults: &Settings) {
     def.schedule_time = pick(&own.schedule_time, &defaults.schedule_time);
     def.owner = pick(&own.owner, &defaults.owner);
     def.notify_email = texts(&own.notify_email, &defaults.notify_email);
+    if let Some(notify) = pick(&own.notify, &defaults.notify) {
+        def.notify = (!notify.is_empty()).then(|| Box::new(notify));
+    }
+    def.start_by = pick(&own.start_by, &defaults.start_by);
+    def.due = pick(&own.due, &defaults.due);
+    def.slow_after = pick(&own.slow_after, &defaults.slow_after);
     def.tags = texts(&own.tags, &defaults.tags);
     def.aliases = raw.aliases.iter().filter_map(|a| JobCode::parse(&a.value).ok()).collect();
 }

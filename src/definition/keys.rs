@@ -41,6 +41,10 @@ pub(crate) const GROUP: &[&str] = &[
     "fail_fast",
     "batch_timeout_sec",
     "warn_after_sec",
+    "notify",
+    "due",
+    "slow_after",
+    "held_after_sec",
 ];
 /// A pool.
 pub(crate) const POOL: &[&str] = &["name", "slots"];
@@ -87,6 +91,33 @@ pub(crate) const SETTINGS: &[&str] = &[
     "locks",
     "worker",
     "warn_after_sec",
+    "notify",
+    "start_by",
+    "due",
+    "slow_after",
+];
+/// `notify`: the events that are about a job or a batch.
+pub(crate) const NOTIFY: &[&str] = &[
+    "failed",
+    "timeout",
+    "unknown",
+    "parked",
+    "retried",
+    "kill_unconfirmed",
+    "tx_breach",
+    "checks_warned",
+    "recovered",
+    "held_long",
+    "late_start",
+    "running_long",
+    "late_finish",
+    "will_be_late",
+    "batch_long",
+    "batch_timeout",
+    "batch_done",
+    "batch_warned",
+    "batch_failed",
+    "batch_recovered",
 ];
 /// What only a job has.
 pub(crate) const JOB: &[&str] = &[
@@ -149,7 +180,7 @@ pub(crate) const BLACKOUT: &[&str] = &["from", "until", "daily", "days", "becaus
 /// `misfire` of a schedule, beside its words.
 pub(crate) const NEWEST: &[&str] = &["newest"];
 /// An owner.
-pub(crate) const OWNER: &[&str] = &["code", "name", "email"];
+pub(crate) const OWNER: &[&str] = &["code", "name", "email", "lang"];
 /// A host that HTTP jobs may call.
 pub(crate) const HOST: &[&str] = &["name", "base_url", "headers", "max_parallel"];
 /// The call of an HTTP job.

@@ -93,6 +93,19 @@ pub(crate) fn job(
         report.warn(&label.at, what, "give the jobs of that batch the label");
     }
     warning(def, whose, raw, around, report);
+    start_before_due(def, whose, raw, report);
+}
+
+/// Who should have started only after he should have ended is late twice.
+fn start_before_due(def: &JobDef, whose: &str, raw: &RawJob, report: &mut Report) {
+    let said = raw.settings.start_by.as_ref().map(|s| &s.at);
+    let said = said.or(raw.settings.due.as_ref().map(|d| &d.at));
+    if let (Some(start), Some(due), Some(at)) = (def.start_by, def.due, said)
+        && due.is_surely_before(start)
+    {
+        let what = format!("{whose}: start_by is {start}, due is {due}");
+        report.fault(at, what, "make start_by earlier than due");
+    }
 }
 
 /// A default warning that comes too late for a job with a short time limit of its own is not for it.
@@ -268,6 +281,49 @@ jobs:
             assert!(faults.iter().any(|f| f.starts_with(&start)), "{start}\n{faults:#?}");
         }
         assert_eq!(faults.len(), 21, "{faults:#?}");
+    }
+
+    #[test]
+    fn times_by_which_something_is_due_are_read_and_refused() {
+        let text = "
+groups: { g: { due: workday(3) 08:00, slow_after: 2, held_after_sec: 60 } }
+templates: { t: { slow_after: 1.5 } }
+defaults: { type: NOOP, due: +1d 08:00 }
+jobs:
+  A: { start_by: 08:00, template: t }
+  B: { start_by: 2h, due: 90m, slow_after: 3 }
+";
+        let faults = read(text).expect_err("a start after the end");
+        let said = "d.yaml:7: job B: start_by is 2h, due is 1h30m; make start_by earlier than due";
+        assert_eq!(faults, [said]);
+        let loaded = sound(&text.replace("90m", "3h"));
+        let words = |i: usize| {
+            let job = &loaded.definition.jobs[i];
+            let time = |due: Option<crate::domain::due::Due>| due.map(|d| d.to_string());
+            (time(job.start_by), time(job.due), job.slow_after.map(|f| f.to_string()))
+        };
+        let of = |word: &str| Some(word.to_owned());
+        assert_eq!(words(0), (of("08:00"), of("+1d 08:00"), of("1.5")));
+        assert_eq!(words(1), (of("2h"), of("3h"), of("3.0")));
+        let json = serde_json::to_string(&loaded.definition).expect("json");
+        assert_eq!(sound(&json).definition, loaded.definition);
+        let wrong = "
+groups: { g: { due: soon, slow_after: 1, held_after_sec: 0 } }
+jobs: { A: { type: NOOP, start_by: workday(0) 08:00, due: [1], slow_after: fast } }
+";
+        let faults = read(wrong).expect_err("faults");
+        for (line, what) in [
+            (2, "group g: due: \"soon\" is not a time by which it can be due; write \"08:00\","),
+            (2, "group g: slow_after: \"1\" is not a factor; use a number from 1.1 to 100"),
+            (2, "group g: held_after_sec is \"0\"; use a whole number"),
+            (3, "job A: start_by: \"workday(0) 08:00\" is not a time"),
+            (3, "job A: due is a list, not a single value"),
+            (3, "job A: slow_after: \"fast\" is not a factor"),
+        ] {
+            let start = format!("d.yaml:{line}: {what}");
+            assert!(faults.iter().any(|f| f.starts_with(&start)), "{start}\n{faults:#?}");
+        }
+        assert_eq!(faults.len(), 6, "{faults:#?}");
     }
 
     #[test]

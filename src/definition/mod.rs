@@ -33,6 +33,7 @@ mod owner;
 mod params;
 mod raw;
 mod read;
+mod read_audience;
 mod read_checks;
 mod read_kinds;
 mod read_limits;

@@ -11,6 +11,7 @@ pub(crate) fn owners(raw: &[RawOwner]) -> Vec<Owner> {
         code: raw.code.value.clone(),
         name: raw.name.as_ref().unwrap_or(&raw.code).value.clone(),
         email: raw.email.iter().map(|e| e.value.clone()).collect(),
+        lang: raw.lang.as_ref().map(|l| l.value),
     };
     raw.iter().map(owner).collect()
 }

@@ -4,8 +4,11 @@ use crate::definition::fault::{At, Place};
 use crate::definition::read_schedules::RawSchedule;
 use crate::domain::body::{ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::check::Grade;
+use crate::domain::due::{Due, Factor};
+use crate::domain::event::NotifyRules;
 use crate::domain::external::Missing;
 use crate::domain::job::{OnFailure, ParamMode, ParamType, TransactionMode};
+use crate::domain::lang::Lang;
 use crate::domain::pool::LockMode;
 use crate::domain::retry::RetryPolicy;
 use crate::domain::trigger_rule::TriggerRule;
@@ -48,6 +51,7 @@ pub(crate) struct RawOwner {
     pub(crate) code: At<String>,
     pub(crate) name: Option<At<String>>,
     pub(crate) email: Vec<At<String>>,
+    pub(crate) lang: Option<At<Lang>>,
 }
 
 /// A data source.
@@ -77,6 +81,10 @@ pub(crate) struct RawGroup {
     pub(crate) on_failure: OnFailure,
     pub(crate) batch_timeout_sec: Option<At<u32>>,
     pub(crate) warn_after_sec: Option<At<u32>>,
+    pub(crate) notify: NotifyRules,
+    pub(crate) due: Option<At<Due>>,
+    pub(crate) slow_after: Option<At<Factor>>,
+    pub(crate) held_after_sec: Option<At<u32>>,
 }
 
 /// A pool.
@@ -118,6 +126,10 @@ pub(crate) struct Settings {
     pub(crate) locks: Option<Uses<LockMode>>,
     pub(crate) worker: Option<At<String>>,
     pub(crate) warn_after_sec: Option<At<u32>>,
+    pub(crate) notify: Option<At<NotifyRules>>,
+    pub(crate) start_by: Option<At<Due>>,
+    pub(crate) due: Option<At<Due>>,
+    pub(crate) slow_after: Option<At<Factor>>,
 }
 
 /// A job.

@@ -12,6 +12,7 @@ use crate::definition::node::{Node, Value};
 use crate::definition::raw::{
     Raw, RawDecl, RawDependency, RawGroup, RawJob, RawOwner, RawSource, RawSql, Settings,
 };
+use crate::definition::read_audience::{addresses, rules};
 use crate::definition::read_checks::{checks, success};
 use crate::definition::read_kinds;
 use crate::definition::read_limits::{locks, on_failure, pool, pool_uses, retry};
@@ -19,6 +20,7 @@ use crate::definition::read_params::params;
 use crate::definition::read_parents::parents;
 use crate::definition::read_schedules::schedule;
 use crate::domain::job::TransactionMode;
+use crate::domain::lang::Lang;
 use crate::domain::trigger_rule::TriggerRule;
 use crate::domain::tx_class::{OnUnknown, TxClass};
 
@@ -145,6 +147,10 @@ fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
         on_failure: on_failure(&mut fields),
         batch_timeout_sec: fields.number("batch_timeout_sec", 1..=TIMEOUT_MAX),
         warn_after_sec: fields.number("warn_after_sec", 1..=TIMEOUT_MAX),
+        notify: rules(&mut fields).map(|rules| rules.value).unwrap_or_default(),
+        due: fields.parsed("due"),
+        slow_after: fields.parsed("slow_after"),
+        held_after_sec: fields.number("held_after_sec", 1..=TIMEOUT_MAX),
     }
 }
 
@@ -154,7 +160,7 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         ("each", TransactionMode::Each),
         ("none", TransactionMode::None),
     ];
-    let rules = TriggerRule::ALL.map(|rule| (rule.as_str(), rule));
+    let trigger_rules = TriggerRule::ALL.map(|rule| (rule.as_str(), rule));
     Settings {
         group: fields.word("group"),
         source: fields.word("source"),
@@ -174,7 +180,7 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         transaction: fields.choice("transaction", &transactions),
         interpreter: fields.word("interpreter"),
         working_dir: fields.word("working_dir"),
-        trigger_rule: fields.choice("trigger_rule", &rules),
+        trigger_rule: fields.choice("trigger_rule", &trigger_rules),
         success: success(fields),
         checks: checks(fields),
         retry: retry(fields),
@@ -182,31 +188,12 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         locks: locks(fields),
         worker: fields.word("worker"),
         warn_after_sec: fields.number("warn_after_sec", 1..=TIMEOUT_MAX),
+        notify: rules(fields),
+        start_by: fields.parsed("start_by"),
+        due: fields.parsed("due"),
+        slow_after: fields.parsed("slow_after"),
     }
 }
-
-/// Addresses as a list, or as one text separated by `;` or `,`, as spreadsheets have it.
-pub(crate) fn addresses(fields: &mut Fields<'_>, key: &str) -> Option<Vec<At<String>>> {
-    let texts = fields.texts(key)?;
-    let one_each = |text: At<String>| -> Vec<At<String>> {
-        let parts = text.value.split([';', ',']).map(str::trim).filter(|p| !p.is_empty());
-        parts.map(|p| text.with(p.to_owned())).collect()
-    };
-    let found: Vec<At<String>> = texts.into_iter().flat_map(one_each).collect();
-    for address in found.iter().filter(|a| a.value.parse::<lettre::Address>().is_err()) {
-        let what = format!("{}: {:?} is not an e-mail address", fields.whose, address.value);
-        fields.report.fault(&address.at, what, "write name@host.domain");
-    }
-    if let Some(one_too_many) = found.get(MOST_ADDRESSES) {
-        let what = format!("{}: {key} has {} addresses", fields.whose, found.len());
-        let cure = format!("{MOST_ADDRESSES} is the most; use a mailing list");
-        fields.report.fault(&one_too_many.at, what, cure);
-    }
-    Some(found)
-}
-
-/// Addresses of one job or group, at most: who writes to more people wants a mailing list.
-const MOST_ADDRESSES: usize = 50;
 
 /// Tags are kept in one column, separated by commas.
 fn tags(fields: &mut Fields<'_>) -> Option<Vec<At<String>>> {
@@ -230,6 +217,7 @@ fn owner(code: At<String>, node: Node, report: &mut Report) -> RawOwner {
     RawOwner {
         name: fields.line("name", 255),
         email: addresses(&mut fields, "email").unwrap_or_default(),
+        lang: fields.choice("lang", &Lang::ALL.map(|lang| (lang.as_str(), lang))),
         code,
     }
 }

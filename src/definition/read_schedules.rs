@@ -6,7 +6,8 @@ use crate::definition::keys::{
     AFTER, BLACKOUT, DELAY_MAX, NEWEST, RETRIES_MAX, SCHEDULE, TIMEOUT_MAX,
 };
 use crate::definition::node::{Node, Value};
-use crate::definition::read::{addresses, same_code};
+use crate::definition::read::same_code;
+use crate::definition::read_audience::addresses;
 use crate::domain::calendar::Shift;
 use crate::domain::id::{BadName, CalendarCode, GroupCode};
 use crate::domain::misfire::MisfirePolicy;

@@ -25,6 +25,12 @@ pub(crate) enum Form {
     Time,
     /// One of these words.
     Words(&'static [&'static str]),
+    /// When an event is told.
+    Moment,
+    /// By when something is due.
+    Due,
+    /// How many times the usual.
+    Factor,
     /// A job type.
     JobType,
     /// A list of single values, or one.
@@ -74,6 +80,17 @@ pub(crate) fn form_of(form: &Form, kinds: &[JobKind]) -> Value {
                 words.iter().map(|w| Value::from(*w)).chain([Value::Null]).collect();
             json!({"enum": all})
         }
+        // Readers of YAML 1.1 take `off` for a truth value.
+        Form::Moment => json!({"enum": ["now", "batch", "day", "off", false, null]}),
+        Form::Due => json!({
+            "type": ["string", "null"],
+            "pattern": "^((([+][0-9]+d|workday[(][+]?[0-9]+[)]) +)?[0-9]{1,2}:[0-9]{1,2}(:[0-9]{1,2})?\
+                |[0-9]+h([0-9]+m)?([0-9]+s)?|[0-9]+m([0-9]+s)?|[0-9]+s)$"
+        }),
+        Form::Factor => json!({
+            "type": ["number", "string", "null"], "minimum": 1.1, "maximum": 100,
+            "pattern": "^[0-9]{1,3}([.][0-9]{1,2})?$"
+        }),
         Form::JobType => {
             let one = |k: &JobKind| json!({"const": k.name, "description": k.about});
             let all: Vec<Value> = kinds.iter().map(one).chain([json!({"type": "null"})]).collect();
@@ -107,7 +124,8 @@ fn maps_of(form: &Form) -> Value {
     let refer = |section: &str| json!({"$ref": format!("#/definitions/{section}")});
     match form {
         Form::Text | Form::Int(..) | Form::Flag | Form::Time | Form::Words(_) => Value::Null,
-        Form::JobType | Form::Texts | Form::NamedTexts | Form::Sql => Value::Null,
+        Form::JobType | Form::Moment | Form::Due | Form::Factor => Value::Null,
+        Form::Texts | Form::NamedTexts | Form::Sql => Value::Null,
         Form::List(section) => json!({"type": ["array", "null"], "items": refer(section)}),
         Form::Mixed(section) => {
             let one = json!({"anyOf": [{"type": ["string", "number"]}, refer(section)]});

@@ -2,7 +2,7 @@
 
 use crate::definition::keys::{DELAY_MAX, PARALLEL_MAX, POLL_MAX, WAIT_MAX};
 use crate::definition::schema_form::Form::{
-    Flag, Int, Map, NamedTexts, OrPair, OrTexts, OrWord, Sql, Text, Texts, Words,
+    Flag, Int, Map, Moment, NamedTexts, OrPair, OrTexts, OrWord, Sql, Text, Texts, Words,
 };
 use crate::definition::schema_form::{Form, Key, Section};
 use crate::domain::http_call::METHODS;
@@ -137,6 +137,31 @@ pub(crate) const PARTS: &[Section] = &[
             Key("on", "Only errors of these classes are tried again.", Texts),
             Key("on_sqlstate", "Or those with one of these SQLSTATE codes.", Texts),
             Key("never_on_sqlstate", "Never those with one of these SQLSTATE codes.", Texts),
+        ],
+    },
+    Section {
+        name: "notify",
+        keys: &[
+            Key("failed", "A job failed for good.", Moment),
+            Key("timeout", "A job ran out of time for good.", Moment),
+            Key("unknown", "Nobody can know how a job ended.", Moment),
+            Key("parked", "A job is parked because its workers died.", Moment),
+            Key("retried", "A try failed, and the job is tried again.", Moment),
+            Key("kill_unconfirmed", "A job could not be seen to have stopped.", Moment),
+            Key("tx_breach", "A job ended its transaction by itself.", Moment),
+            Key("checks_warned", "A job ended well, with checks that warn.", Moment),
+            Key("recovered", "A job succeeded after its failure was told.", Moment),
+            Key("held_long", "A job is held back for long.", Moment),
+            Key("late_start", "A job has not started at start_by.", Moment),
+            Key("running_long", "A try runs longer than it should.", Moment),
+            Key("late_finish", "A job or a batch has not ended at due.", Moment),
+            Key("will_be_late", "A batch will not end by due, by its forecast.", Moment),
+            Key("batch_long", "A batch runs longer than it should.", Moment),
+            Key("batch_timeout", "A batch is stopped because its time is up.", Moment),
+            Key("batch_done", "A batch ended well.", Moment),
+            Key("batch_warned", "A batch ended well, with warnings.", Moment),
+            Key("batch_failed", "A batch failed.", Moment),
+            Key("batch_recovered", "A batch that had failed ended well.", Moment),
         ],
     },
     Section {

@@ -5,8 +5,8 @@
 
 use crate::definition::keys::{DELAY_MAX, PARALLEL_MAX, PRIORITY_MAX, RETRIES_MAX, TIMEOUT_MAX};
 use crate::definition::schema_form::Form::{
-    By, Flag, Int, JobType, List, Map, Mixed, NamedTexts, OrTexts, Short, Sql, Text, Texts, Time,
-    Uses, Words,
+    By, Due, Factor, Flag, Int, JobType, List, Map, Mixed, NamedTexts, OrTexts, Short, Sql, Text,
+    Texts, Time, Uses, Words,
 };
 use crate::definition::schema_form::{Form, Key, Section};
 use crate::definition::schema_parts::PARTS;
@@ -77,7 +77,11 @@ const MAIN: &[Section] = &[
             Key("name", "Name for people.", Text),
             Key("type", "The batch type it answers to, such as monthly.", Text),
             Key("owner", "Who answers for it; one of owners, where there are any.", Text),
-            Key("notify_email", "Who hears of failures of any of its jobs.", Texts),
+            Key(
+                "notify_email",
+                "Who hears of its jobs and batches: addresses, or channel:NAME.",
+                Texts,
+            ),
             Key("max_parallel", "How many of its jobs may run at once.", PARALLEL),
             Key("time_zone", "IANA zone in which schedule_time is read; UTC when absent.", Text),
             Key(
@@ -100,6 +104,22 @@ const MAIN: &[Section] = &[
             Key(
                 "warn_after_sec",
                 "Seconds after which the owners hear that a batch still runs.",
+                Int(1, TIMEOUT_MAX as i64),
+            ),
+            Key("notify", "When which event of its jobs and batches is told.", Map("notify")),
+            Key(
+                "due",
+                "By when a batch should have ended: 08:00, +1d 08:00, workday(3) 08:00, 2h.",
+                Due,
+            ),
+            Key(
+                "slow_after",
+                "A try of a job that takes so many times the usual is told of: 2.0.",
+                Factor,
+            ),
+            Key(
+                "held_after_sec",
+                "Seconds after which it is told that a job is still held; a day when absent.",
                 Int(1, TIMEOUT_MAX as i64),
             ),
         ],
@@ -135,7 +155,11 @@ const MAIN: &[Section] = &[
             ),
             Key("is_active", "An inactive job is left out of batches.", Flag),
             Key("schedule_time", "Not before this time of day, HH:MM.", Time),
-            Key("notify_email", "Who hears of its failures; without it the owner.", Texts),
+            Key(
+                "notify_email",
+                "Who hears of it: addresses, or channel:NAME; without it the owner.",
+                Texts,
+            ),
             Key("owner", "Who answers for it; one of owners, where there are any.", Text),
             Key("tags", "Free labels.", Texts),
             Key(
@@ -176,6 +200,18 @@ const MAIN: &[Section] = &[
                 "Seconds after which its owners hear that it still runs.",
                 Int(1, TIMEOUT_MAX as i64),
             ),
+            Key(
+                "notify",
+                "When which of its events is told; else as the group says.",
+                Map("notify"),
+            ),
+            Key(
+                "start_by",
+                "By when it should have started: 08:00, +1d 08:00, workday(3) 08:00, 2h.",
+                Due,
+            ),
+            Key("due", "By when it should have ended, in the same forms.", Due),
+            Key("slow_after", "A try that takes so many times the usual is told of: 2.0.", Factor),
         ],
     },
     Section {
@@ -221,7 +257,8 @@ const MAIN: &[Section] = &[
         keys: &[
             Key("code", "Its code, as owner names it.", Text),
             Key("name", "Name for people.", Text),
-            Key("email", "Where mails to it go.", Texts),
+            Key("email", "Where what it hears goes: addresses, or channel:NAME.", Texts),
+            Key("lang", "The language it is written to in.", Words(&["en", "zh"])),
         ],
     },
     Section {

@@ -13,6 +13,7 @@ use crate::domain::batch_no::Period;
 use crate::domain::calendar::{Calendars, WorkingDays};
 use crate::domain::check::Check;
 use crate::domain::dag::{Dag, DagError};
+use crate::domain::due::Due;
 use crate::domain::external::ExternalDependency;
 use crate::domain::fan_out::{self, Parts};
 use crate::domain::id::{BatchId, BatchNo, CalendarCode, JobCode, JobType, NodeId};
@@ -94,24 +95,40 @@ impl Snapshot {
         Layers { start: Some(start), batch, parents, group, global, days: self.days() }
     }
 
-    /// What its parameters may ask of working days.
-    fn days(&self) -> WorkingDays<'_> {
+    /// What its parameters and its due times may ask of working days.
+    pub fn days(&self) -> WorkingDays<'_> {
         WorkingDays::new(&self.calendars, self.group.calendar.as_ref())
     }
 
-    /// What it keeps of the calendars: nothing, when no parameter asks any. One without a business date
-    /// has no date that could be asked for.
+    /// What it keeps of the calendars: nothing, when neither a parameter nor a due time asks any. A
+    /// parameter asks for days around the business date; without one there is no date to ask for.
     pub fn kept_calendars(
         &self,
         all: &Calendars,
         business_date: Option<NaiveDate>,
+        opened: Millis,
     ) -> Result<Calendars, BatchError> {
         let asked = self.calendars_asked();
-        let Some(year) = business_date.map(|day| day.year()).filter(|_| !asked.is_empty()) else {
+        let asked = business_date.map(|day| (day.year(), asked)).filter(|(_, a)| !a.is_empty());
+        let due = self.group.calendar.clone().filter(|_| self.is_due_on_working_days());
+        let due = match due {
+            Some(own) => Some((day_in(opened, zone_of(&self.group)?).year(), [own].into())),
+            None => None,
+        };
+        let all_asked: Vec<(i32, BTreeSet<CalendarCode>)> = asked.into_iter().chain(due).collect();
+        let years = all_asked.iter().map(|(year, _)| *year);
+        let Some((first, last)) = years.clone().min().zip(years.max()) else {
             return Ok(Calendars::default());
         };
-        all.kept(&asked, year - YEARS_KEPT..=year + YEARS_KEPT)
+        let codes = all_asked.into_iter().flat_map(|(_, codes)| codes).collect();
+        all.kept(&codes, first - YEARS_KEPT..=last + YEARS_KEPT)
             .map_err(|error| BatchError::Calendar(self.group.code.clone(), error))
+    }
+
+    /// Whether anything of it is due on a day that is counted in working days.
+    fn is_due_on_working_days(&self) -> bool {
+        let of_jobs = self.jobs.iter().flat_map(|job| [job.start_by, job.due]);
+        of_jobs.chain([self.group.due]).flatten().any(Due::counts_working_days)
     }
 
     /// The calendars that its parameters ask; those without a name ask that of the group.
@@ -288,7 +305,7 @@ fn plan_group(
     };
     let global = snapshot.shared.params.clone();
     let (group_params, global) = (&group.params[..], &global[..]);
-    let kept = snapshot.kept_calendars(&defs.calendars, values.business_date)?;
+    let kept = snapshot.kept_calendars(&defs.calendars, values.business_date, now)?;
     let days = WorkingDays::new(&kept, group.calendar.as_ref());
     let layers =
         Layers { start: None, batch: &values, parents: &[], group: group_params, global, days };

@@ -1,5 +1,6 @@
 //! What a definition declares for all its jobs: who answers for them, where secrets come from.
 
+use crate::domain::lang::Lang;
 use serde::{Deserialize, Serialize};
 
 /// Who answers for jobs, groups and batches.
@@ -12,6 +13,9 @@ pub struct Owner {
     /// Where mails to it go.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub email: Vec<String>,
+    /// The language it is written to in; none: that of the settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lang: Option<Lang>,
 }
 
 /// Where the value of `${secret.NAME}` comes from; never the value itself.

@@ -163,6 +163,50 @@ impl Event {
         }
     }
 
+    /// What happened, in a sentence of either language: English, Chinese.
+    pub fn sentences(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Failed => ("a job failed for good", "作业最终失败"),
+            Self::Timeout => ("a job ran out of time for good", "作业最终超时"),
+            Self::Unknown => ("nobody can know how a job ended", "作业结果无法确认"),
+            Self::Parked => {
+                ("a job is parked because its workers died", "作业因执行进程失效被停放")
+            }
+            Self::Retried => {
+                ("a try failed, and the job is tried again", "一次执行失败,作业将重试")
+            }
+            Self::KillUnconfirmed => {
+                ("a job could not be seen to have stopped", "未能确认作业已停止")
+            }
+            Self::TxBreach => ("a job ended its transaction by itself", "作业自行结束了事务"),
+            Self::ChecksWarned => ("a job ended well, with warnings", "作业完成,但有警告"),
+            Self::Recovered => ("a job succeeded after its failure", "作业失败后已恢复"),
+            Self::HeldLong => ("a job is held back for long", "作业被长时间挂起"),
+            Self::LateStart => ("a job has not started in time", "作业未按时启动"),
+            Self::RunningLong => ("a job runs longer than it should", "作业运行时间过长"),
+            Self::LateFinish => {
+                ("a job or batch is not done by its due time", "作业或批次逾期未完成")
+            }
+            Self::WillBeLate => ("a batch will not be done by its due time", "批次预计逾期"),
+            Self::BatchLong => ("a batch runs longer than it should", "批次运行时间过长"),
+            Self::BatchTimeout => {
+                ("a batch is stopped because its time is up", "批次超时,正在停止")
+            }
+            Self::BatchDone => ("a batch ended well", "批次成功完成"),
+            Self::BatchWarned => ("a batch ended well, with warnings", "批次完成,但有警告"),
+            Self::BatchFailed => ("a batch failed", "批次失败"),
+            Self::BatchRecovered => ("a batch that had failed ended well", "批次失败后已恢复"),
+            Self::Misfire => ("planned times of a schedule were missed", "调度错过计划时间"),
+            Self::ScheduleEnded => ("a schedule fires no more", "调度已停止触发"),
+            Self::FiringSkipped => ("a firing was left out", "一次触发被跳过"),
+            Self::FiringFailed => ("a firing failed", "一次触发失败"),
+            Self::CalendarEnds => ("a calendar lacks days", "日历缺少日期"),
+            Self::NodeLost => ("a process that served has died", "服务进程失效"),
+            Self::Digest => ("several notices in one", "多条通知合并"),
+            Self::Test => ("somebody tries whether notices arrive", "通知送达测试"),
+        }
+    }
+
     /// The event that a word means.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|event| event.as_str() == word)
@@ -248,6 +292,9 @@ impl When {
 }
 
 impl NotifyRules {
+    /// Those that say nothing.
+    pub const NONE: &'static Self = &Self(BTreeMap::new());
+
     /// Whether nothing is said.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

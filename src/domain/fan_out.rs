@@ -115,7 +115,7 @@ fn given(name: &str, layers: Layers<'_>, code: &JobCode) -> Result<Vec<String>, 
 /// batch can go on with present bodies.
 pub fn expand_like(parts: &mut Parts<'_>, old: &[JobDef]) -> Result<(), FanOutError> {
     for job in old {
-        if let Some(FanOut::Milestone { items }) = &job.fan_out {
+        if let Some(FanOut::Milestone { items }) = job.fan_out.as_deref() {
             spread(parts, &job.code, items)?;
         }
     }
@@ -142,8 +142,10 @@ pub fn spread(parts: &mut Parts<'_>, code: &JobCode, items: &[String]) -> Result
         name: format!("{} [{item}]", whole.name),
         aliases: Vec::new(),
         for_each: None,
+        // What comes after them all is what is due.
+        due: None,
         pools: whole.pools.iter().cloned().chain(uses.clone()).collect(),
-        fan_out: Some(FanOut::Item { of: code.clone(), item: item.clone() }),
+        fan_out: Some(Box::new(FanOut::Item { of: code.clone(), item: item.clone() })),
         ..whole.clone()
     };
     parts.jobs[at] = milestone(&whole, items);
@@ -167,13 +169,15 @@ fn milestone(whole: &JobDef, items: &[String]) -> JobDef {
         name: whole.name.clone(),
         priority: whole.priority,
         notify_email: whole.notify_email.clone(),
+        notify: whole.notify.clone(),
+        due: whole.due,
         owner: whole.owner.clone(),
         tags: whole.tags.clone(),
         aliases: whole.aliases.clone(),
         trigger_rule,
         schedule_time,
         condition,
-        fan_out: Some(FanOut::Milestone { items: items.to_vec() }),
+        fan_out: Some(Box::new(FanOut::Milestone { items: items.to_vec() })),
         ..bare
     }
 }
@@ -371,7 +375,10 @@ mod tests {
         graph.expand(&[]).expect("fits");
         assert_eq!((graph.jobs.len(), graph.edges()), (3, edges));
         assert_eq!(graph.jobs[1].trigger_rule, TriggerRule::OneSuccess);
-        assert_eq!(graph.jobs[1].fan_out, Some(FanOut::Milestone { items: Vec::new() }));
+        assert_eq!(
+            graph.jobs[1].fan_out.as_deref(),
+            Some(&FanOut::Milestone { items: Vec::new() })
+        );
     }
 
     #[test]

@@ -4,6 +4,8 @@ use crate::domain::body::{FanOut, ForEach, HttpCall, HttpHost, Sensor, SubBatch}
 use crate::domain::calendar::Calendars;
 use crate::domain::check::{Check, SuccessRule};
 use crate::domain::declare::{Owner, SecretSource};
+use crate::domain::due::{Due, Factor};
+use crate::domain::event::{Event, NotifyRules, When};
 use crate::domain::expr::Expr;
 use crate::domain::external::ExternalDependency;
 use crate::domain::id::{CalendarCode, GroupCode, JobCode, JobType, SourceName};
@@ -18,23 +20,10 @@ use serde::{Deserialize, Serialize};
 pub use crate::domain::dependency::JobDependency;
 pub use crate::domain::job_kind::{AfterCrash, BodyPart, JobKind, Takes};
 pub use crate::domain::param::{Need, Param, ParamDecl, ParamMode, ParamType, Secrecy};
-pub use crate::domain::sql_text::SqlText;
+pub use crate::domain::sql_text::{SqlText, TransactionMode};
 
 /// Seconds a body may run when its definition does not say (`job_def.timeout_sec`).
 pub const DEFAULT_TIMEOUT_SEC: u32 = 1_800;
-
-/// How the statements of a SQL body are grouped into transactions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
-pub enum TransactionMode {
-    /// All statements in one; an error undoes them all.
-    #[default]
-    One,
-    /// Each statement in one of its own.
-    Each,
-    /// None is opened: the statements say BEGIN and COMMIT themselves.
-    None,
-}
 
 /// A job: one procedure call, SQL text or script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +116,18 @@ pub struct JobDef {
     /// Seconds after which its owners hear that it still runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warn_after_sec: Option<u32>,
+    /// When which of its events is told; `told_when` asks the group for those it does not name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notify: Option<Box<NotifyRules>>,
+    /// By when it should have started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_by: Option<Due>,
+    /// By when it should have ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Due>,
+    /// A try that takes so many times the usual is told of; the group's when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_after: Option<Factor>,
     /// What must hold of its outputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub success: Vec<SuccessRule>,
@@ -147,7 +148,7 @@ pub struct JobDef {
     pub for_each: Option<Box<ForEach>>,
     /// What a fan-out made of it; only in the snapshot of a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fan_out: Option<FanOut>,
+    pub fan_out: Option<Box<FanOut>>,
 }
 
 impl JobDef {
@@ -192,6 +193,10 @@ impl JobDef {
             locks: Vec::new(),
             worker: None,
             warn_after_sec: None,
+            notify: None,
+            start_by: None,
+            due: None,
+            slow_after: None,
             success: Vec::new(),
             checks: Vec::new(),
             http: None,
@@ -209,9 +214,15 @@ impl JobDef {
         self.on_unknown.unwrap_or(default)
     }
 
+    /// When one of its events is told.
+    pub fn told_when(&self, event: Event, group: &Group) -> When {
+        let own = self.notify.as_deref().unwrap_or(NotifyRules::NONE);
+        own.when(event, &group.notify)
+    }
+
     /// The code under which it is defined: its own, or that of the job a fan-out made it from.
     pub fn defined_as(&self) -> &JobCode {
-        match &self.fan_out {
+        match self.fan_out.as_deref() {
             Some(FanOut::Item { of, .. }) => of,
             Some(FanOut::Milestone { .. }) | None => &self.code,
         }
@@ -219,7 +230,7 @@ impl JobDef {
 
     /// `${item}`: what it was made for, when a fan-out made it.
     pub fn item(&self) -> Option<&str> {
-        match &self.fan_out {
+        match self.fan_out.as_deref() {
             Some(FanOut::Item { item, .. }) => Some(item),
             Some(FanOut::Milestone { .. }) | None => None,
         }
@@ -274,6 +285,18 @@ pub struct Group {
     /// Seconds after which the owners hear that a batch still runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warn_after_sec: Option<u32>,
+    /// When which event of its jobs and batches is told.
+    #[serde(default, skip_serializing_if = "NotifyRules::is_empty")]
+    pub notify: NotifyRules,
+    /// By when its batches should have ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Due>,
+    /// Of its jobs, a try that takes so many times the usual is told of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_after: Option<Factor>,
+    /// Seconds after which it is told that a job is still held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_after_sec: Option<u32>,
 }
 
 /// What a final failure does to the rest of the batch.
@@ -307,6 +330,10 @@ impl Group {
             on_failure: OnFailure::GoOn,
             batch_timeout_sec: None,
             warn_after_sec: None,
+            notify: NotifyRules::default(),
+            due: None,
+            slow_after: None,
+            held_after_sec: None,
         }
     }
 }

@@ -1,8 +1,11 @@
 //! The two languages that people are spoken to in; words of the field (states, column names of the
 //! tables) stay as they are in both.
 
+use serde::{Deserialize, Serialize};
+
 /// A language.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Lang {
     /// English.
     #[default]
@@ -12,6 +15,14 @@ pub enum Lang {
 }
 
 impl Lang {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::En, Self::Zh];
+
+    /// Its code.
+    pub fn as_str(self) -> &'static str {
+        self.pick("en", "zh")
+    }
+
     /// The language of a code or locale such as `zh`, `zh_CN.UTF-8` or `en`; `None` for others.
     pub fn of(code: &str) -> Option<Self> {
         match code.split(['_', '-', '.']).next() {

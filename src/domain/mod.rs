@@ -1,7 +1,7 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, wall, id, text, near, cron, lang, event, secret, expr, batch_no, calendar, schedule, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, dependency, external, check, body, tx_class, job_kind, place, firing, misfire, overlap, order, trigger, job, part, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, readiness, slots, ready, history, slack, timeline, eta, dry_run, trigger_check, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, retention, lease, skew, ring, letter, notice, notice_trigger.
+//! Story order: time, wall, id, text, near, cron, lang, event, recipient, secret, expr, batch_no, calendar, due, schedule, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, dependency, external, check, body, tx_class, job_kind, place, firing, misfire, overlap, order, trigger, job, part, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, readiness, slots, ready, history, slack, timeline, eta, lateness, dry_run, trigger_check, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, retention, lease, skew, ring, letter, notice, notice_batch, notice_late, notice_trigger, delivery.
 
 pub mod action;
 pub mod backfill;
@@ -15,8 +15,10 @@ pub mod consequence;
 pub mod cron;
 pub mod dag;
 pub mod declare;
+pub mod delivery;
 pub mod dependency;
 pub mod dry_run;
+pub mod due;
 pub mod eta;
 pub mod event;
 pub mod expr;
@@ -29,11 +31,14 @@ pub mod id;
 pub mod job;
 pub mod job_kind;
 pub mod lang;
+pub mod lateness;
 pub mod lease;
 pub mod letter;
 pub mod misfire;
 pub(crate) mod near;
 pub mod notice;
+pub mod notice_batch;
+pub mod notice_late;
 pub mod notice_trigger;
 pub mod order;
 pub mod order_params;
@@ -47,6 +52,7 @@ pub mod pool;
 pub mod queue;
 pub mod readiness;
 pub mod ready;
+pub mod recipient;
 pub mod reference;
 pub mod refusal;
 pub mod rerun;

@@ -1,31 +1,41 @@
-//! Who hears of what, in which words: the rows of `email_notifications`.
+//! Who hears of what about jobs and batches, in which words: the rows of `email_notifications`.
 
 use crate::domain::batch::Batch;
 use crate::domain::declare::Owner;
+use crate::domain::event::{Event, NotifyRules, When};
 use crate::domain::job::{Group, JobDef};
-use crate::domain::queue::QueueStatus;
-use crate::domain::text::clip;
+use crate::domain::lang::Lang;
+use crate::domain::letter::{Both, Letter, Topic};
+use crate::domain::queue::{KILL_UNCONFIRMED, QueueStatus};
 use crate::domain::time::{Millis, span_words};
 
-/// One mail to one recipient, as it is put in the outbox.
+/// One letter to one recipient, as it is put in the outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// Whom it is for.
-    pub recipient: String,
-    /// Subject; one line.
-    pub subject: String,
-    /// Plain text.
-    pub body: String,
-    /// What happened: the job's final state in lower case, `parked`, `running_long`, `batch_long`,
-    /// `batch_timeout` or `tx_breach`; of schedules `misfire`, `schedule_ended`, `firing_skipped`,
-    /// `firing_failed` or `calendar_ends`.
-    pub kind: &'static str,
+    pub to: Addressee,
+    /// When it goes out.
+    pub when: When,
+    /// What it says.
+    pub letter: Letter,
+    /// What it tells of, when it may be told only once however often it is found: nobody gets two with
+    /// the same key.
+    pub event_key: Option<String>,
+}
+
+/// An address, or `channel:NAME`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addressee {
+    /// Where.
+    pub address: String,
+    /// In which language; the installation's where nobody says.
+    pub lang: Option<Lang>,
 }
 
 /// What a notice about a job tells.
 #[derive(Clone, Debug)]
 pub struct JobEnd<'a> {
-    /// Its final state.
+    /// The state it came to: its final one, or waiting for another try.
     pub status: QueueStatus,
     /// Which start it was, counted from 1 over all runs.
     pub attempt: u32,
@@ -39,183 +49,263 @@ pub struct JobEnd<'a> {
     pub blocked: &'a [String],
 }
 
-/// The addresses that hear of a job, or of the batch as a whole: the job's own and the group's, each
-/// once. Who gives none is heard for by the owner.
+impl Addressee {
+    /// One who is spoken to in the installation's language.
+    pub fn plain(address: impl Into<String>) -> Self {
+        Self { address: address.into(), lang: None }
+    }
+}
+
+/// Those who hear of a job, or of the batch as a whole: the job's own and the group's, each once. Who
+/// gives none is heard for by the owner.
 pub(in crate::domain) fn told(
     group: &Group,
     job: Option<&JobDef>,
     owners: &[Owner],
-) -> Vec<String> {
-    let of_owner = |code: &Option<String>| -> Vec<String> {
-        let found = owners.iter().find(|o| Some(&o.code) == code.as_ref());
-        found.map_or_else(Vec::new, |o| o.email.clone())
+) -> Vec<Addressee> {
+    let jobs = job.map_or_else(Vec::new, |job| or_owner(&job.notify_email, &job.owner, owners));
+    let groups = or_owner(&group.notify_email, &group.owner, owners);
+    each_once(jobs.into_iter().chain(groups))
+}
+
+/// Those named, each in the language of the owner that has this address too; without any, the owner.
+pub(in crate::domain) fn or_owner(
+    named: &[String],
+    owner: &Option<String>,
+    owners: &[Owner],
+) -> Vec<Addressee> {
+    let of_owner = |o: &Owner| -> Vec<Addressee> {
+        let to = |address: &String| Addressee { address: address.clone(), lang: o.lang };
+        o.email.iter().map(to).collect()
     };
-    let or_owner = |own: &[String], owner: &Option<String>| {
-        if own.is_empty() { of_owner(owner) } else { own.to_vec() }
-    };
-    let mut told = Vec::new();
-    let jobs = job.map_or_else(Vec::new, |job| or_owner(&job.notify_email, &job.owner));
-    for address in jobs.into_iter().chain(or_owner(&group.notify_email, &group.owner)) {
-        if !told.contains(&address) {
-            told.push(address);
+    if named.is_empty() {
+        let found = owners.iter().find(|o| Some(&o.code) == owner.as_ref());
+        return found.map_or_else(Vec::new, of_owner);
+    }
+    let lang_of = |address: &String| owners.iter().find(|o| o.email.contains(address))?.lang;
+    named.iter().map(|a| Addressee { address: a.clone(), lang: lang_of(a) }).collect()
+}
+
+pub(in crate::domain) fn each_once(all: impl Iterator<Item = Addressee>) -> Vec<Addressee> {
+    let mut once: Vec<Addressee> = Vec::new();
+    for to in all {
+        if once.iter().all(|known| known.address != to.address) {
+            once.push(to);
         }
     }
-    told
+    once
 }
 
-/// The mails about a job that ended for good in a way its owners must know. Both languages in one
-/// mail, English first, so that the subject stays usable as a filter.
-pub fn about(
-    batch: &Batch,
-    group: &Group,
-    job: &JobDef,
-    owners: &[Owner],
-    end: &JobEnd<'_>,
-) -> Vec<Notice> {
-    let Some((kind, verb, verb_zh)) = words(end.status) else { return Vec::new() };
-    let no = &batch.values.batch_no;
-    let subject =
-        one_line(&format!("[Procession] {} {} in batch {no} ({})", job.code, verb, group.code));
-    let took = end.started.map_or_else(|| "-".to_owned(), |s| span_words(end.ended.since(s)));
-    let blocked = match end.blocked {
-        [] => "-".to_owned(),
-        codes => clip(&codes.join(", "), 2_000),
-    };
-    let message = end.message.unwrap_or("-");
-    let body = format!(
-        "Job {code} ({name}) {verb}.\n作业 {code} {verb_zh}。\n\n\
-         Batch / 批次:        {no} ({group})\n\
-         Attempt / 次数:      {attempt}\n\
-         Ended / 结束时间:    {ended}\n\
-         Duration / 耗时:     {took}\n\
-         Error / 错误:        {message}\n\
-         Blocked / 受阻作业:  {blocked}\n\n\
-         Look / 查看:         procession batch show {no} --group {group}\n\
-         Log / 日志:          procession logs {no} {code}\n",
-        code = job.code,
-        name = job.name,
-        group = group.code,
-        attempt = end.attempt,
-        ended = end.ended,
-    );
-    to_each(told(group, Some(job), owners), &subject, &body, kind)
+/// The same letter to each of them.
+pub(in crate::domain) fn to_each(all: Vec<Addressee>, when: When, letter: &Letter) -> Vec<Notice> {
+    if when == When::Off {
+        return Vec::new();
+    }
+    let notice = |to| Notice { to, when, letter: letter.clone(), event_key: None };
+    all.into_iter().map(notice).collect()
 }
 
-/// The same mail to each address.
-pub(in crate::domain) fn to_each(
-    addresses: Vec<String>,
-    subject: &str,
-    body: &str,
-    kind: &'static str,
-) -> Vec<Notice> {
-    let notice =
-        |recipient| Notice { recipient, subject: subject.to_owned(), body: body.to_owned(), kind };
-    addresses.into_iter().map(notice).collect()
+/// Which batch, and what of it, letters are about.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    /// The batch.
+    pub batch: &'a Batch,
+    /// Its group.
+    pub group: &'a Group,
+    /// All owners.
+    pub owners: &'a [Owner],
 }
 
-/// The mails about a try that runs longer than its job's `warn_after_sec`.
-pub fn running_long(
-    batch: &Batch,
-    group: &Group,
-    job: &JobDef,
-    owners: &[Owner],
-    attempt: u32,
-    took_ms: i64,
-) -> Vec<Notice> {
-    let (no, took) = (&batch.values.batch_no, span_words(took_ms));
-    let warn_after = job.warn_after_sec.unwrap_or_default();
-    let subject =
-        format!("[Procession] {} still runs after {took} in batch {no} ({})", job.code, group.code);
-    let body = format!(
-        "Job {code} ({name}) has run for {took}; its owners are told after {warn_after} s.\n\
-         作业 {code} 已运行 {took},超过提醒时限 {warn_after} 秒。\n\n\
-         It is not stopped before its time limit of {limit} s. / 超时时限为 {limit} 秒,此前不会停止。\n\n\
-         Batch / 批次:        {no} ({group})\n\
-         Attempt / 次数:      {attempt}\n\n\
-         Look / 查看:         procession batch show {no} --group {group}\n\
-         Log / 日志:          procession logs {no} {code}\n",
-        code = job.code,
-        name = job.name,
-        group = group.code,
-        limit = job.timeout_sec,
-    );
-    to_each(told(group, Some(job), owners), &one_line(&subject), &body, "running_long")
-}
+impl About<'_> {
+    pub(in crate::domain) fn topic(&self, job: Option<(&JobDef, u32)>) -> Topic {
+        Topic {
+            group: Some(self.group.code.to_string()),
+            batch_no: Some(self.batch.values.batch_no.to_string()),
+            job: job.map(|(job, _)| job.code.to_string()),
+            attempt: job.map(|(_, attempt)| attempt).filter(|attempt| *attempt > 0),
+            ..Topic::default()
+        }
+    }
 
-/// The mails about a job that was seen to end its transaction by itself although its class forbids it.
-/// They come beside those about its end: this must be mended however it ended.
-pub fn caught(
-    batch: &Batch,
-    group: &Group,
-    job: &JobDef,
-    owners: &[Owner],
-    said: &str,
-) -> Vec<Notice> {
-    let (code, no, tx) = (&job.code, &batch.values.batch_no, job.tx.as_str());
-    let subject =
-        format!("[Procession] {code} is not started again: it commits by itself (tx: {tx})");
-    let body = format!(
-        "Job {code} ({name}) is declared tx: {tx} and ended its transaction by itself.\n\
-         作业 {code} 声明为 tx: {tx},却自行结束了事务。\n\n\
-         It is refused until it is mended or declared tx: none.\n\
-         修复该作业或改为 tx: none 之前,不会再次启动。\n\n\
-         Batch / 批次:        {no} ({group})\n\
-         Seen / 发现:         {said}\n\n\
-         Then / 处理后:       procession job trust {mended}\n",
-        mended = job.defined_as(),
-        name = job.name,
-        group = group.code,
-    );
-    to_each(told(group, Some(job), owners), &one_line(&subject), &body, "tx_breach")
-}
+    pub(in crate::domain) fn where_to_look(&self, letter: Letter, job: Option<&JobDef>) -> Letter {
+        let (no, group) = (&self.batch.values.batch_no, &self.group.code);
+        let look = format!("procession batch show {no} --group {group}");
+        let letter = letter.step("Look", "查看", look);
+        match job {
+            Some(job) => letter.step("Log", "日志", format!("procession logs {no} {}", job.code)),
+            None => letter,
+        }
+    }
 
-/// The mails about a batch that runs longer than its group's `warn_after_sec`.
-pub fn batch_long(batch: &Batch, group: &Group, owners: &[Owner]) -> Vec<Notice> {
-    let no = &batch.values.batch_no;
-    let warn_after = group.warn_after_sec.unwrap_or_default();
-    let took = span_words(i64::from(warn_after) * 1_000);
-    let subject = format!("[Procession] batch {no} ({}) still runs after {took}", group.code);
-    let body = format!(
-        "Batch {no} of group {group} ({name}) still runs, {took} after it was opened or resumed.\n\
-         批次 {no}(作业组 {group})启动或恢复 {took} 后仍未结束。\n\n\
-         Why / 原因:          procession batch why {no} --group {group}\n\
-         Look / 查看:         procession batch show {no} --group {group}\n",
-        group = group.code,
-        name = group.name,
-    );
-    to_each(told(group, None, owners), &one_line(&subject), &body, "batch_long")
-}
+    /// When owners hear of an event of a job, or of the batch.
+    pub fn when(&self, event: Event, job: Option<&JobDef>) -> When {
+        match job {
+            Some(job) => job.told_when(event, self.group),
+            None => self.group.notify.when(event, NotifyRules::NONE),
+        }
+    }
 
-/// The mails about a batch that is stopped because its time is up; `reason` says so.
-pub fn batch_timeout(batch: &Batch, group: &Group, owners: &[Owner], reason: &str) -> Vec<Notice> {
-    let no = &batch.values.batch_no;
-    let limit = group.batch_timeout_sec.unwrap_or_default();
-    let subject = format!("[Procession] batch {no} ({}) is stopped: {reason}", group.code);
-    let body = format!(
-        "Batch {no} of group {group} ({name}) {reason} and is being stopped.\n\
-         批次 {no}(作业组 {group})超过 {limit} 秒时限,正在停止。\n\n\
-         Look / 查看:         procession batch show {no} --group {group}\n\
-         Go on / 继续:        procession run DEFINITION --batch-no {no} --resume\n",
-        group = group.code,
-        name = group.name,
-    );
-    to_each(told(group, None, owners), &one_line(&subject), &body, "batch_timeout")
-}
+    /// A letter about a job to all who hear of it.
+    pub(in crate::domain) fn of_job(
+        &self,
+        job: &JobDef,
+        attempt: u32,
+        letter: Letter,
+    ) -> Vec<Notice> {
+        let when = self.when(letter.event, Some(job));
+        let letter = Letter { topic: self.topic(Some((job, attempt))), ..letter };
+        let letter = self.where_to_look(letter, Some(job));
+        to_each(told(self.group, Some(job), self.owners), when, &letter)
+    }
 
-fn words(status: QueueStatus) -> Option<(&'static str, &'static str, &'static str)> {
-    match status {
-        QueueStatus::Failed => Some(("failed", "failed", "执行失败")),
-        QueueStatus::Timeout => Some(("timeout", "timed out", "执行超时")),
-        QueueStatus::Unknown => Some(("unknown", "has an unknown outcome", "结果未知")),
-        // Only a job that was parked is told of; what an operator holds back, he knows.
-        QueueStatus::Held => Some(("parked", "is parked", "已停放,等待人工处理")),
-        _ => None,
+    /// A letter about the batch to all who hear of it.
+    pub(in crate::domain) fn of_batch(&self, letter: Letter) -> Vec<Notice> {
+        let when = self.when(letter.event, None);
+        let letter = self.where_to_look(Letter { topic: self.topic(None), ..letter }, None);
+        to_each(told(self.group, None, self.owners), when, &letter)
+    }
+
+    /// `202407 (month_end)`
+    pub(in crate::domain) fn no(&self) -> String {
+        format!("{} ({})", self.batch.values.batch_no, self.group.code)
+    }
+
+    /// About a job that ended for good in a way its owners must know, or that is tried again.
+    pub fn ended(&self, job: &JobDef, end: &JobEnd<'_>) -> Vec<Notice> {
+        let is_unconfirmed = end.message.is_some_and(|said| said.contains(KILL_UNCONFIRMED));
+        let Some((event, en, zh)) = words(end.status, is_unconfirmed) else { return Vec::new() };
+        let (code, no) = (&job.code, &self.batch.values.batch_no);
+        let group = &self.group.code;
+        let subject = Both::new(
+            format!("{code} {en} in batch {no} ({group})"),
+            format!("{code} {zh},批次 {no}({group})"),
+        );
+        let headline = Both::new(
+            format!("Job {code} ({}) {en}.", job.name),
+            format!("作业 {code}({}){zh}。", job.name),
+        );
+        let took = end.started.map_or_else(|| "-".to_owned(), |s| span_words(end.ended.since(s)));
+        let mut letter = Letter::new(event, subject, headline)
+            .fact("Batch", "批次", self.no())
+            .fact("Attempt", "次数", end.attempt.to_string())
+            .fact("Ended", "结束时间", end.ended.to_string())
+            .fact("Duration", "耗时", took);
+        letter.error = end.message.map(str::to_owned);
+        letter.blocked = end.blocked.to_vec();
+        self.of_job(job, end.attempt, letter)
+    }
+
+    /// About a try that runs longer than its job's `warn_after_sec`.
+    pub fn running_long(&self, job: &JobDef, attempt: u32, took_ms: i64) -> Vec<Notice> {
+        let (code, no, took) = (&job.code, &self.batch.values.batch_no, span_words(took_ms));
+        let (group, limit) = (&self.group.code, job.timeout_sec);
+        let warn_after = job.warn_after_sec.unwrap_or_default();
+        let subject = Both::new(
+            format!("{code} still runs after {took} in batch {no} ({group})"),
+            format!("{code} 已运行 {took} 仍未结束,批次 {no}({group})"),
+        );
+        let name = &job.name;
+        let headline = Both::new(
+            format!(
+                "Job {code} ({name}) has run for {took}; its owners are told after {warn_after} s."
+            ),
+            format!("作业 {code}({name})已运行 {took},超过提醒时限 {warn_after} 秒。"),
+        );
+        let letter = Letter::new(Event::RunningLong, subject, headline)
+            .note(Both::new(
+                format!("It is not stopped before its time limit of {limit} s."),
+                format!("超时时限为 {limit} 秒,此前不会停止。"),
+            ))
+            .fact("Batch", "批次", self.no())
+            .fact("Attempt", "次数", attempt.to_string());
+        self.of_job(job, attempt, letter)
+    }
+
+    /// About a job that was seen to end its transaction by itself although its class forbids it. They
+    /// come beside those about its end: this must be mended however it ended.
+    pub fn caught(&self, job: &JobDef, attempt: u32, said: &str) -> Vec<Notice> {
+        let (code, name, tx) = (&job.code, &job.name, job.tx.as_str());
+        let subject = Both::new(
+            format!("{code} is not started again: it commits by itself (tx: {tx})"),
+            format!("{code} 不再启动:自行结束了事务(tx: {tx})"),
+        );
+        let headline = Both::new(
+            format!(
+                "Job {code} ({name}) is declared tx: {tx} and ended its transaction by itself."
+            ),
+            format!("作业 {code}({name})声明为 tx: {tx},却自行结束了事务。"),
+        );
+        let mut letter = Letter::new(Event::TxBreach, subject, headline)
+            .note(Both::new(
+                "It is refused until it is mended or declared tx: none.",
+                "修复该作业或改为 tx: none 之前,不会再次启动。",
+            ))
+            .fact("Batch", "批次", self.no())
+            .step("Then", "处理后", format!("procession job trust {}", job.defined_as()));
+        letter.error = Some(said.to_owned());
+        self.of_job(job, attempt, letter)
+    }
+
+    /// About a batch that runs longer than its group's `warn_after_sec`.
+    pub fn batch_long(&self) -> Vec<Notice> {
+        let (no, group, name) = (&self.batch.values.batch_no, &self.group.code, &self.group.name);
+        let took = span_words(i64::from(self.group.warn_after_sec.unwrap_or_default()) * 1_000);
+        let subject = Both::new(
+            format!("batch {no} ({group}) still runs after {took}"),
+            format!("批次 {no}({group})运行 {took} 后仍未结束"),
+        );
+        let headline = Both::new(
+            format!(
+                "Batch {no} of group {group} ({name}) still runs, {took} after it was opened or \
+                 resumed."
+            ),
+            format!("批次 {no}(作业组 {group},{name})启动或恢复 {took} 后仍未结束。"),
+        );
+        let why = format!("procession batch why {no} --group {group}");
+        self.of_batch(Letter::new(Event::BatchLong, subject, headline).step("Why", "原因", why))
+    }
+
+    /// About a batch that is stopped because its time is up; `reason` says so.
+    pub fn batch_timeout(&self, reason: &str) -> Vec<Notice> {
+        let (no, group, name) = (&self.batch.values.batch_no, &self.group.code, &self.group.name);
+        let limit = self.group.batch_timeout_sec.unwrap_or_default();
+        let subject = Both::new(
+            format!("batch {no} ({group}) is stopped: {reason}"),
+            format!("批次 {no}({group})超过 {limit} 秒时限,正在停止"),
+        );
+        let headline = Both::new(
+            format!("Batch {no} of group {group} ({name}) {reason} and is being stopped."),
+            format!("批次 {no}(作业组 {group},{name})超过 {limit} 秒时限,正在停止。"),
+        );
+        let go_on = format!("procession run DEFINITION --batch-no {no} --resume");
+        let letter = Letter::new(Event::BatchTimeout, subject, headline);
+        self.of_batch(letter.step("Go on", "继续", go_on))
     }
 }
 
-/// Nothing from a job may begin a second header line.
-pub(in crate::domain) fn one_line(text: &str) -> String {
-    clip(&text.replace(|c: char| c.is_control(), " "), 200)
+fn words(status: QueueStatus, is_unconfirmed: bool) -> Option<(Event, &'static str, &'static str)> {
+    match status {
+        QueueStatus::Failed => Some((Event::Failed, "failed", "执行失败")),
+        QueueStatus::Timeout => Some((Event::Timeout, "timed out", "执行超时")),
+        QueueStatus::Unknown if is_unconfirmed => Some((
+            Event::KillUnconfirmed,
+            "could not be seen to have stopped and has an unknown outcome",
+            "未能确认已停止,结果未知",
+        )),
+        QueueStatus::Unknown => Some((Event::Unknown, "has an unknown outcome", "结果未知")),
+        // Only a job that was parked is told of; what an operator holds back, he knows.
+        QueueStatus::Held => Some((Event::Parked, "is parked", "已停放,等待人工处理")),
+        QueueStatus::RetryWait => {
+            Some((Event::Retried, "failed and is tried again", "执行失败,将重试"))
+        }
+        QueueStatus::Warning => {
+            Some((Event::ChecksWarned, "ended with warnings", "已完成,但有警告"))
+        }
+        QueueStatus::Pending | QueueStatus::Queued | QueueStatus::Running => None,
+        QueueStatus::Killing | QueueStatus::Killed | QueueStatus::Success => None,
+        QueueStatus::Forced | QueueStatus::Skipped | QueueStatus::NotTaken => None,
+        QueueStatus::UpstreamFailed => None,
+    }
 }
 
 #[cfg(test)]
@@ -273,36 +363,54 @@ mod tests {
             message: Some("ORA-00060"),
             blocked: &["TB".to_owned(), "PNL".to_owned()],
         };
-        about(&batch, &group, &job, &[], &end)
+        About { batch: &batch, group: &group, owners: &[] }.ended(&job, &end)
+    }
+
+    fn subjects(sent: &[Notice]) -> Vec<String> {
+        sent.iter().map(|n| n.letter.subject_line(Lang::En)).collect()
     }
 
     #[test]
     fn each_address_hears_once_and_can_filter_by_subject() {
         let sent = notices(QueueStatus::Timeout);
-        let to: Vec<&str> = sent.iter().map(|n| n.recipient.as_str()).collect();
+        let to: Vec<&str> = sent.iter().map(|n| n.to.address.as_str()).collect();
         assert_eq!(to, ["gl@bank.example", "ops@bank.example"]);
-        assert_eq!(sent[0].subject, "[Procession] GL_POST timed out in batch 202407 (month_end)");
-        assert_eq!(sent[0].kind, "timeout");
-        for part in ["12.3 s", "ORA-00060", "TB, PNL", "执行超时", "logs 202407 GL_POST"] {
-            assert!(sent[0].body.contains(part), "{part} in {}", sent[0].body);
+        let letter = &sent[0].letter;
+        assert_eq!(
+            subjects(&sent)[0],
+            "[Procession] GL_POST timed out in batch 202407 (month_end)"
+        );
+        assert_eq!(letter.event, Event::Timeout);
+        let en = letter.plain(Lang::En);
+        for part in ["12.3 s", "ORA-00060", "TB, PNL", "logs 202407 GL_POST"] {
+            assert!(en.contains(part), "{part} in {en}");
         }
+        let zh = letter.plain(Lang::Zh);
+        assert!(zh.contains("执行超时") && !zh.contains("timed out"), "{zh}");
+        assert_eq!(letter.topic.job.as_deref(), Some("GL_POST"));
+        assert_eq!(letter.topic.attempt, Some(3));
     }
 
     #[test]
-    fn who_gives_no_address_is_heard_for_by_the_owner() {
-        let owner = |code: &str, email: &[&str]| Owner {
+    fn who_gives_no_address_is_heard_for_by_the_owner_in_its_language() {
+        let owner = |code: &str, email: &[&str], lang| Owner {
             code: code.to_owned(),
             name: code.to_owned(),
             email: email.iter().map(|&e| e.to_owned()).collect(),
+            lang,
         };
-        let owners = [owner("gl", &["gl@b", "ops@b"]), owner("fx", &["fx@b"]), owner("mute", &[])];
+        let owners = [
+            owner("gl", &["gl@b", "ops@b"], Some(Lang::Zh)),
+            owner("fx", &["fx@b"], None),
+            owner("mute", &[], None),
+        ];
         let code = GroupCode::parse("g").expect("group");
         let said = |list: &[&str]| list.iter().map(|&e| e.to_owned()).collect::<Vec<_>>();
         for (job_owner, job_email, group_owner, group_email, wanted) in [
             (None, &[][..], None, &[][..], &[][..]),
-            (Some("fx"), &[], Some("gl"), &[], &["fx@b", "gl@b", "ops@b"]),
-            (Some("fx"), &["me@b"], Some("gl"), &[], &["me@b", "gl@b", "ops@b"]),
-            (Some("gl"), &[], Some("gl"), &["ops@b"], &["gl@b", "ops@b"]),
+            (Some("fx"), &[], Some("gl"), &[], &["fx@b", "gl@b zh", "ops@b zh"]),
+            (Some("fx"), &["me@b"], Some("gl"), &[], &["me@b", "gl@b zh", "ops@b zh"]),
+            (Some("gl"), &[], Some("gl"), &["ops@b"], &["gl@b zh", "ops@b zh"]),
             (Some("free text"), &[], Some("mute"), &[], &[]),
         ] {
             let mut group = Group::bare(code.clone());
@@ -313,9 +421,14 @@ mod tests {
                 JobDef::bare(job_code, code.clone(), JobType::parse("NOOP").expect("type"));
             job.owner = job_owner.map(str::to_owned);
             job.notify_email = said(job_email);
-            let of_group = told(&group, None, &owners);
-            assert!(wanted.ends_with(&of_group.iter().map(String::as_str).collect::<Vec<_>>()));
-            assert_eq!(told(&group, Some(&job), &owners), wanted, "{job_owner:?} {group_owner:?}");
+            let words = |to: &Addressee| match to.lang {
+                Some(Lang::Zh) => format!("{} zh", to.address),
+                Some(Lang::En) | None => to.address.clone(),
+            };
+            let of_job: Vec<String> = told(&group, Some(&job), &owners).iter().map(words).collect();
+            let of_group: Vec<String> = told(&group, None, &owners).iter().map(words).collect();
+            assert_eq!(of_job, wanted, "{job_owner:?} {group_owner:?}");
+            assert!(of_job.ends_with(&of_group));
         }
     }
 
@@ -324,24 +437,49 @@ mod tests {
         let (batch, mut group, mut job) = setting();
         (group.warn_after_sec, group.batch_timeout_sec) = (Some(7_200), Some(9_000));
         job.warn_after_sec = Some(600);
-        let sent = running_long(&batch, &group, &job, &[], 3, 601_000);
+        let about = About { batch: &batch, group: &group, owners: &[] };
+        let sent = about.running_long(&job, 3, 601_000);
         assert_eq!(sent.len(), 2);
         let subject =
             "[Procession] GL_POST still runs after 10 min 01 s in batch 202407 (month_end)";
-        assert_eq!((sent[0].subject.as_str(), sent[0].kind), (subject, "running_long"));
-        assert!(sent[0].body.contains("logs 202407 GL_POST"), "{}", sent[0].body);
-        let sent = batch_long(&batch, &group, &[]);
+        assert_eq!(
+            (subjects(&sent)[0].as_str(), sent[0].letter.event),
+            (subject, Event::RunningLong)
+        );
+        assert!(sent[0].letter.plain(Lang::En).contains("logs 202407 GL_POST"));
+        let sent = about.batch_long();
         let subject = "[Procession] batch 202407 (month_end) still runs after 2 h 00 min";
-        assert_eq!((sent[0].subject.as_str(), sent.len()), (subject, 2));
-        let sent = batch_timeout(&batch, &group, &[], "ran past its 9000 s");
+        assert_eq!((subjects(&sent)[0].as_str(), sent.len()), (subject, 2));
+        let sent = about.batch_timeout("ran past its 9000 s");
         let subject = "[Procession] batch 202407 (month_end) is stopped: ran past its 9000 s";
-        assert_eq!((sent[0].subject.as_str(), sent[0].kind), (subject, "batch_timeout"));
-        assert!(sent[0].body.contains("超过 9000 秒时限"), "{}", sent[0].body);
+        assert_eq!(
+            (subjects(&sent)[0].as_str(), sent[0].letter.event),
+            (subject, Event::BatchTimeout)
+        );
+        assert!(sent[0].letter.plain(Lang::Zh).contains("超过 9000 秒时限"));
     }
 
     #[test]
-    fn success_is_not_mailed() {
+    fn rules_say_what_is_told_and_when() {
         assert!(notices(QueueStatus::Success).is_empty());
         assert!(notices(QueueStatus::Killed).is_empty());
+        assert!(notices(QueueStatus::RetryWait).is_empty(), "only who asks for it");
+        assert_eq!(notices(QueueStatus::Warning)[0].letter.event, Event::ChecksWarned);
+        let (batch, mut group, mut job) = setting();
+        group.notify.0 = [(Event::Retried, When::Day), (Event::Failed, When::Off)].into();
+        job.notify = Some(Box::new(NotifyRules([(Event::Retried, When::Batch)].into())));
+        let about = About { batch: &batch, group: &group, owners: &[] };
+        let end = |status| JobEnd {
+            status,
+            attempt: 1,
+            started: None,
+            ended: Millis(0),
+            message: Some("kill unconfirmed: away"),
+            blocked: &[],
+        };
+        assert_eq!(about.ended(&job, &end(QueueStatus::RetryWait))[0].when, When::Batch);
+        assert!(about.ended(&job, &end(QueueStatus::Failed)).is_empty());
+        let unconfirmed = about.ended(&job, &end(QueueStatus::Unknown));
+        assert_eq!(unconfirmed[0].letter.event, Event::KillUnconfirmed);
     }
 }

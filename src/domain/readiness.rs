@@ -49,7 +49,7 @@ impl Rules {
             modes: Vec::new(),
             milestones: (0..)
                 .zip(jobs)
-                .filter(|(_, j)| matches!(j.fan_out, Some(FanOut::Milestone { .. })))
+                .filter(|(_, j)| matches!(j.fan_out.as_deref(), Some(FanOut::Milestone { .. })))
                 .map(|(i, _)| Node(i))
                 .collect(),
             ifs: (0..)

@@ -23,3 +23,16 @@ impl SqlText {
         }
     }
 }
+
+/// How the statements of a SQL body are grouped into transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum TransactionMode {
+    /// All statements in one; an error undoes them all.
+    #[default]
+    One,
+    /// Each statement in one of its own.
+    Each,
+    /// None is opened: the statements say BEGIN and COMMIT themselves.
+    None,
+}

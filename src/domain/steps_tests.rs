@@ -276,7 +276,7 @@ fn a_list_is_counted_again_when_one_of_its_items_is_declared_done() {
         JobDef::bare(row.job_code.clone(), group.clone(), kind)
     };
     let mut jobs: Vec<JobDef> = stage.rows.iter().map(job).collect();
-    jobs[1].fan_out = Some(FanOut::Milestone { items: vec!["a".to_owned()] });
+    jobs[1].fan_out = Some(Box::new(FanOut::Milestone { items: vec!["a".to_owned()] }));
     stage.rules = Rules::of(&jobs, &[]);
     let counted = "J0 FAILED>FORCED J1 FAILED>PENDING* J2 UPSTREAM_FAILED>PENDING*";
     assert_eq!(stage.said(Action::ForceSuccess, &[0]), counted);

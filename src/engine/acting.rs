@@ -176,7 +176,7 @@ pub(super) async fn plan_in(
     let mut snapshot = batch::snapshot(tx, there.batch_id).await?;
     let rows = queue::of_batch(tx, there.batch_id).await?;
     if let Some(latest) = latest {
-        snapshot = renewed(&snapshot, (latest, there.values.business_date), &rows)?;
+        snapshot = renewed(&snapshot, (latest, there), &rows)?;
     }
     let outputs = outputs_of(tx, &snapshot, &rows).await?;
     let dag = snapshot.dag()?;

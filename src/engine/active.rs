@@ -14,6 +14,7 @@ use crate::domain::ring::TimeRing;
 use crate::domain::slots::{Needs, Slots};
 use crate::domain::time::Millis;
 use crate::domain::trigger_rule::Edge;
+use crate::engine::alarms::{Alarms, Past};
 use crate::engine::changes::Changes;
 use crate::engine::conditions::{allows, holds, wanted_outputs};
 use crate::engine::fleet::Others;
@@ -61,6 +62,7 @@ pub(super) struct Active {
     pub(super) lists: Lists,
     pub(super) stopped: Option<Stopped>,
     pub(super) watch: Watch,
+    pub(super) alarms: Alarms,
     /// When this process got the batch; waiting is counted from here.
     pub(super) since: Millis,
 }
@@ -71,6 +73,8 @@ pub(super) struct Kept {
     pub(super) since: Millis,
     /// When the owners hear that the batch still runs.
     pub(super) warn_at: Option<Millis>,
+    /// What was told of its times, and what they are held against.
+    pub(super) alarms: (Alarms, Past),
     /// How long a job waits for a point of priority.
     pub(super) ageing_ms: i64,
     /// A job is parked when so many workers in a row have died while it ran.
@@ -147,6 +151,7 @@ impl Active {
             lists: Lists::default(),
             stopped: None,
             watch: Watch::of(kept.warn_at),
+            alarms: Alarms::default(),
             since: kept.since,
         };
         this.come_home(me, &kept.others);
@@ -155,6 +160,7 @@ impl Active {
         let mut changes = Changes::default();
         this.take_in(released, &mut changes, now);
         this.adopt_orphans(me, kept.park_after, &mut changes, now);
+        this.alarms = Alarms::of(&this.batch, &this.snapshot, &this.rows, kept.alarms, now);
         Ok((this, changes))
     }
 
@@ -299,7 +305,7 @@ impl Active {
     /// The next moment at which a beat has something to do without being told.
     pub(super) fn next_wake(&self) -> Option<Millis> {
         let timer = self.timers.next().into_iter().chain(self.outside.next_deadline());
-        timer.chain(self.deadline()).chain(self.next_long()).min()
+        timer.chain(self.deadline()).chain(self.next_long()).chain(self.alarms.next()).min()
     }
 
     /// What a job takes while it runs.

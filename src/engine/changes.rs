@@ -3,6 +3,7 @@
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, NodeId, QueueId};
 use crate::domain::notice::Notice;
+use crate::domain::notice_batch;
 use crate::domain::queue::{QueueStatus, Taken};
 use crate::domain::time::Millis;
 use crate::engine::News;
@@ -49,6 +50,8 @@ pub(super) struct Changes {
     pub(super) breaches: Vec<Breach>,
     /// Mails to the owners.
     pub(super) notices: Vec<(BatchId, Option<QueueId>, Vec<Notice>)>,
+    /// Letters to those who were told of a failure that is mended now.
+    pub(super) mended: Vec<(BatchId, Option<QueueId>, notice_batch::Told)>,
     /// Last lines of bodies that ended.
     pub(super) lines: Vec<NewLines>,
     /// What rows that only change state say of it.
@@ -91,6 +94,7 @@ impl Changes {
             || !self.reported.is_empty()
             || !self.breaches.is_empty()
             || !self.notices.is_empty()
+            || !self.mended.is_empty()
             || !self.said.is_empty()
             || !self.killing.is_empty()
             || !self.told.is_empty()
@@ -165,6 +169,10 @@ impl Changes {
         }
         for (batch, queue_id, notices) in &self.notices {
             outbox::enqueue(tx, *batch, *queue_id, notices, now).await?;
+        }
+        for (batch, queue_id, letter) in &self.mended {
+            let told = outbox::told_of_failure(tx, *batch, *queue_id).await?;
+            outbox::enqueue(tx, *batch, *queue_id, &letter.to(told), now).await?;
         }
         for (batch, result) in &self.finished {
             let ours = batch::finish(tx, batch, owner, *result, now).await?;

@@ -237,7 +237,7 @@ impl QueueDispatcher {
         let mut freed = Vec::new();
         self.absorb(&mut changes, &mut freed, now);
         let starts = self.claim(&mut changes, &freed, now);
-        self.finish(&mut changes);
+        self.finish(&mut changes, now);
         if changes.is_empty() {
             self.settled();
             self.forget(freed);
@@ -314,11 +314,13 @@ impl QueueDispatcher {
                 active.kill(changes, now);
             }
         }
+        self.tell_late(changes, now);
     }
 
-    fn finish(&self, changes: &mut Changes) {
+    fn finish(&self, changes: &mut Changes, now: Millis) {
         for active in self.active.values() {
             if let Some(result) = active.result() {
+                active.tell_end(result, changes, now);
                 // An operator may start a job of it over at this very moment.
                 changes.batches.insert(active.batch.batch_id, active.batch.revision);
                 changes.finished.push((active.batch.clone(), result));

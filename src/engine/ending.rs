@@ -1,7 +1,7 @@
 //! How a try ends in memory: judged, recorded, told. No I/O.
 
 use crate::domain::dag::Node;
-use crate::domain::notice::{self, JobEnd};
+use crate::domain::notice::{About, JobEnd};
 use crate::domain::outcome::{End, Outcome, Outputs};
 use crate::domain::queue::{Event, QueueStatus};
 use crate::domain::retry::roll;
@@ -85,8 +85,13 @@ impl Active {
             if self.wanted.contains(&row.job_code) {
                 self.outputs.insert(row.job_code.clone(), outcome.outputs.clone());
             }
-            self.unwatch(node);
-            self.set(node, state_of(outcome), changes, now);
+            self.unwatch(node, now);
+            let to = state_of(outcome);
+            self.set(node, to, changes, now);
+            if to == QueueStatus::Warning {
+                self.tell(node, to, &[], changes, now);
+            }
+            self.tell_mended(node, to, changes, now);
         }
         changes.batches.insert(self.batch.batch_id, self.batch.revision);
         changes.news.push(self.news(node, now));
@@ -96,8 +101,7 @@ impl Active {
     fn mark(&self, node: Node, outcome: &Outcome, changes: &mut Changes, now: Millis) {
         let Some(said) = &outcome.breach else { return };
         let (row, job) = (self.row(node), self.job(node));
-        let (owners, group) = (&self.snapshot.shared.owners, &self.snapshot.group);
-        let notices = notice::caught(&self.batch, group, job, owners, said);
+        let notices = self.about().caught(job, row.attempt, said);
         if !notices.is_empty() {
             changes.notices.push((self.batch.batch_id, Some(row.queue_id), notices));
         }
@@ -125,7 +129,7 @@ impl Active {
                 "an outcome that the state machine does not allow; the row is left as it is");
             return;
         };
-        self.unwatch(node);
+        self.unwatch(node, now);
         let row = &mut self.rows[node.at()];
         (row.try_count, row.not_before) = (settlement.try_count, settlement.not_before);
         (row.error_message, row.end_time) = (settlement.message.clone(), Some(now));
@@ -152,10 +156,31 @@ impl Active {
         if stops_the_rest(to) {
             blocked.extend(self.stop_at_failure(node, changes, now));
         }
-        let told = settlement.tell_owners && self.tell(node, to, &blocked, changes, now);
+        // Of a try that is made again, and of warnings, those hear who want to.
+        let tells =
+            settlement.tell_owners || matches!(to, QueueStatus::RetryWait | QueueStatus::Warning);
+        let told = tells && self.tell(node, to, &blocked, changes, now);
+        self.tell_mended(node, to, changes, now);
         self.log(node, told, changes, now);
         if to == QueueStatus::RetryWait && !self.leave_if_stopped(node, changes, now) {
             self.ready_at(node, now);
+        }
+    }
+
+    /// What letters are about.
+    pub(super) fn about(&self) -> About<'_> {
+        let owners = &self.snapshot.shared.owners;
+        About { batch: &self.batch, group: &self.snapshot.group, owners }
+    }
+
+    /// A job ended well that had been started before: whoever was told that it failed hears of it.
+    fn tell_mended(&self, node: Node, to: QueueStatus, changes: &mut Changes, now: Millis) {
+        let row = self.row(node);
+        if matches!(to, QueueStatus::Success | QueueStatus::Warning)
+            && row.attempt > 1
+            && let Some(told) = self.about().recovered(self.job(node), row.attempt, now)
+        {
+            changes.mended.push((self.batch.batch_id, Some(row.queue_id), told));
         }
     }
 
@@ -176,9 +201,7 @@ impl Active {
             message: row.error_message.as_deref(),
             blocked,
         };
-        let owners = &self.snapshot.shared.owners;
-        let group = &self.snapshot.group;
-        let notices = notice::about(&self.batch, group, self.job(node), owners, &end);
+        let notices = self.about().ended(self.job(node), &end);
         let any = !notices.is_empty();
         if any {
             changes.notices.push((self.batch.batch_id, Some(row.queue_id), notices));

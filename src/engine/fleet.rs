@@ -91,6 +91,11 @@ pub(super) struct Sites {
 }
 
 impl Sites {
+    /// The node of this process, and the others.
+    pub(super) fn into_nodes(self) -> (Site, Vec<Site>) {
+        (self.here, self.others)
+    }
+
     /// Which node runs a job whose place is free; `None` stays here.
     pub(super) fn assign(&mut self, want: Option<Want<'_>>) -> Runner {
         let Some(want) = want else { return Runner::Here };

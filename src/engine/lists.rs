@@ -45,7 +45,7 @@ impl Active {
         if let Some(said) = self.lists.refused.get(&node) {
             return Some(Err(said.clone()));
         }
-        match &self.job(node).fan_out {
+        match self.job(node).fan_out.as_deref() {
             Some(FanOut::Milestone { items }) => {
                 let parents = self.dag.parents(node).map(|p| (self.job(p), self.row(p).status));
                 Some(Ok(fan_out::summary(items, parents)))

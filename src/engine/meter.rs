@@ -5,12 +5,14 @@
 //! more series than a day of them.
 
 mod database;
+mod outbox;
 mod process;
 mod retention;
 
 use crate::domain::lease::Uptime;
 use crate::store::Counts;
 use database::Database;
+use outbox::Outbox;
 use process::Process;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -47,6 +49,7 @@ pub struct Meter {
     batches: Batches,
     jobs: Jobs,
     cluster: Cluster,
+    outbox: Outbox,
     retention: Retention,
     database: Database,
     process: Process,
@@ -100,6 +103,7 @@ impl Default for Meter {
             batches: Batches::register(&mut registry),
             jobs: Jobs::register(&mut registry),
             cluster: Cluster::register(&mut registry),
+            outbox: Outbox::register(&mut registry),
             retention: Retention::register(&mut registry),
             database: Database::register(&mut registry),
             process: Process::register(&mut registry),

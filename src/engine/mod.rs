@@ -1,11 +1,12 @@
 //! engine: runs. In: orders and a store. Out: rows that changed, and news of them.
-//! May name: domain, store, handler. Never: SQL, HTTP, words for people.
+//! May name: domain, store, handler, notify. Never: SQL, HTTP, words for people.
 //! Invariant: nothing outside the database happens before the commit that records it.
 //! `dispatcher` decides what goes next, `worker` does it, `acting` does what operators say, `node`
 //! and `heartbeat` say that we are alive, `serving` takes what nobody has.
 
 pub mod acting;
 mod active;
+mod alarms;
 mod asking;
 pub mod backfill;
 mod changes;
@@ -31,6 +32,7 @@ pub mod meter;
 mod node;
 pub mod opening;
 mod orphans;
+pub mod outbox;
 mod outside;
 mod patience;
 mod picking;

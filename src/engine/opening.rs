@@ -11,6 +11,7 @@ use crate::domain::rerun::{Scope, UnknownJobs};
 use crate::domain::time::Millis;
 use crate::engine::acting::{self, Deed};
 use crate::engine::active::{Active, Kept};
+use crate::engine::alarms::Past;
 use crate::engine::conditions::outputs_of;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::fleet::{Judged, Others, refuse_overtaken};
@@ -178,8 +179,8 @@ impl QueueDispatcher {
         }
         if let Some(latest) = latest {
             let rows = queue::of_batch(tx, there.batch_id).await?;
-            let latest = (latest, there.values.business_date);
-            let present = renewed(&batch::snapshot(tx, there.batch_id).await?, latest, &rows)?;
+            let old = batch::snapshot(tx, there.batch_id).await?;
+            let present = renewed(&old, (latest, there), &rows)?;
             batch::replace_snapshot(tx, there.batch_id, &present).await?;
         }
         let group_def = batch::snapshot(tx, there.batch_id).await?.group;
@@ -280,7 +281,9 @@ impl QueueDispatcher {
         };
         let reports = hosted::reports_of(&mut tx, id).await?;
         let others = self.others(id, &members, judged, &reports);
-        let kept = Kept { others, ..self.kept(id, &snapshot, now) };
+        let before = self.active.get(&id).map(|a| a.alarms.clone()).unwrap_or_default();
+        let past = Past::read(&mut tx, &batch, &snapshot, &rows, &before).await?;
+        let kept = Kept { others, alarms: (before, past), ..self.kept(id, &snapshot, now) };
         let (mut active, owed) =
             Active::rebuild(batch, snapshot, rows, (outputs, outside), self.node.id(), kept, now)?;
         owed.write(&mut tx, self.node.id(), now).await?;
@@ -321,6 +324,7 @@ impl QueueDispatcher {
                 ageing_ms,
                 park_after,
                 others: Others::default(),
+                alarms: Default::default(),
             },
             None => Kept {
                 stops: HashMap::new(),
@@ -329,6 +333,7 @@ impl QueueDispatcher {
                 ageing_ms,
                 park_after,
                 others: Others::default(),
+                alarms: Default::default(),
             },
         }
     }

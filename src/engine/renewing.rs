@@ -1,20 +1,19 @@
 //! What a batch goes on with when it takes over the present definition.
 
-use crate::domain::batch::{Snapshot, as_opened};
+use crate::domain::batch::{Batch, Snapshot, as_opened};
 use crate::domain::external::ExternalDependency;
 use crate::domain::id::JobCode;
 use crate::domain::job::{Definition, JobDef, JobDependency};
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::engine::opening::Refused;
 use anyhow::Result;
-use chrono::NaiveDate;
 use std::collections::HashSet;
 
 /// A snapshot with the present bodies and settings of the same jobs; another shape is refused,
 /// because rows and readiness were made for the old one.
 pub(super) fn renewed(
     snapshot: &Snapshot,
-    (latest, business_date): (&Definition, Option<NaiveDate>),
+    (latest, there): (&Definition, &Batch),
     rows: &[QueueEntry],
 ) -> Result<Snapshot> {
     let latest = &as_opened(snapshot, latest)?;
@@ -55,7 +54,8 @@ pub(super) fn renewed(
     renewed.dependencies = ours.cloned().collect();
     renewed.sources.clone_from(&latest.sources);
     renewed.shared.clone_from(&latest.shared);
-    renewed.calendars = renewed.kept_calendars(&latest.calendars, business_date)?;
+    renewed.calendars =
+        renewed.kept_calendars(&latest.calendars, there.values.business_date, there.create_time)?;
     let lost: Vec<&str> = rows
         .iter()
         .filter(|row| is_open(row) && would_not_be_found(&row.job_code, snapshot, &renewed))

@@ -4,7 +4,6 @@
 use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node;
 use crate::domain::job::OnFailure;
-use crate::domain::notice;
 use crate::domain::queue::{Event, NOT_LOOKED_UP, QueueStatus};
 use crate::domain::readiness::Released;
 use crate::domain::settlement::Retries;
@@ -64,12 +63,7 @@ impl Active {
         }
         let limit = self.snapshot.group.batch_timeout_sec.unwrap_or_default();
         let reason = format!("ran past its {limit} s");
-        let notices = notice::batch_timeout(
-            &self.batch,
-            &self.snapshot.group,
-            &self.snapshot.shared.owners,
-            &reason,
-        );
+        let notices = self.about().batch_timeout(&reason);
         let id = self.batch.batch_id;
         if !notices.is_empty() {
             changes.notices.push((id, None, notices));

@@ -55,6 +55,16 @@ impl QueueDispatcher {
                         active.watch.batch = None;
                     }
                 }
+                Told::Late(id, at, alarm) => {
+                    if let Some(active) = self.active.get_mut(id) {
+                        active.alarms.note_told(*at, *alarm);
+                    }
+                }
+                Told::Forecast(id, foretold) => {
+                    if let Some(active) = self.active.get_mut(id) {
+                        active.alarms.note_foretold(*foretold);
+                    }
+                }
             }
         }
     }

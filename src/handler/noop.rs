@@ -23,7 +23,7 @@ impl WorkerHandler for Noop {
 
     fn run<'a>(&'a self, task: &'a Task, _ctx: &'a Context) -> BoxFuture<'a, Outcome> {
         Box::pin(async {
-            match task.job.fan_out {
+            match task.job.fan_out.as_deref() {
                 Some(FanOut::Milestone { .. }) => after_items(task),
                 Some(FanOut::Item { .. }) | None => Outcome::success(Outputs::default()),
             }

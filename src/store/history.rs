@@ -1,6 +1,6 @@
 //! How long jobs took, read from `job_execution_logs`.
 
-use crate::domain::history::{History, TRIES};
+use crate::domain::history::{Durations, History, TRIES};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::queue::QueueStatus;
 use crate::store::Tx;
@@ -9,6 +9,33 @@ use anyhow::{Context as _, Result};
 /// How many of a group's latest batches are looked at. A job that failed in half of them still has
 /// its `TRIES` successes, and the cost does not grow with the years.
 const BATCHES: u32 = 40;
+
+/// What one job usually takes: its last successful tries, as `of_group` counts them. By the index of
+/// numbers and jobs, so that it costs the same in a group of ten thousand.
+pub async fn of_job(tx: &mut Tx, group: &str, job: &str) -> Result<Option<Durations>> {
+    let rows = tx
+        .fetch_all(
+            "SELECT l.duration AS duration FROM (SELECT batch_id, batch_no FROM job_batch \
+             WHERE group_code = ? ORDER BY batch_id DESC LIMIT ?) b \
+             JOIN job_queue q ON q.batch_no = b.batch_no AND q.job_code = ? \
+             AND q.batch_id = b.batch_id \
+             JOIN job_execution_logs l ON l.queue_id = q.queue_id \
+             WHERE l.status IN (?, ?) AND l.duration IS NOT NULL AND q.run_mode IS NULL \
+             ORDER BY l.log_id DESC LIMIT ?",
+            &[
+                group.into(),
+                BATCHES.into(),
+                job.into(),
+                QueueStatus::Success.as_str().into(),
+                QueueStatus::Warning.as_str().into(),
+                i64::try_from(TRIES).unwrap_or(i64::MAX).into(),
+            ],
+        )
+        .await
+        .with_context(|| format!("read the durations of job {job}"))?;
+    let tries: Vec<i64> = rows.iter().map(|row| row.int("duration")).collect::<Result<_, _>>()?;
+    Ok(Durations::of(&tries))
+}
 
 /// The durations of the last successful tries of each job of a group. Tries that were followed by
 /// another, failed, were forced or were left out do not count; those of a batch that still runs do.

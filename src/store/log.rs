@@ -2,12 +2,13 @@
 
 use crate::db::Value;
 use crate::db::together::Statement;
-use crate::domain::id::{NodeId, QueueId};
+use crate::domain::id::{BatchId, NodeId, QueueId};
 use crate::domain::outcome::Stream;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
+use std::collections::HashMap;
 
 /// One change of status.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +93,39 @@ pub struct LoggedChange {
     pub at: Millis,
     /// The change.
     pub log: ExecutionLog,
+}
+
+/// Since when the rows of a batch that are held are.
+pub async fn held_since(tx: &mut Tx, batch: BatchId) -> Result<HashMap<QueueId, Millis>> {
+    let held = QueueStatus::Held.as_str();
+    let sql = "SELECT l.queue_id AS queue_id, l.status AS status, l.log_time AS log_time \
+               FROM job_queue q JOIN job_execution_logs l ON l.queue_id = q.queue_id \
+               WHERE q.batch_id = ? AND q.status = ? ORDER BY l.log_id";
+    let rows = tx.fetch_all(sql, &[batch.0.into(), held.into()]).await;
+    let mut found: HashMap<QueueId, Millis> = HashMap::new();
+    for row in rows.context("read since when jobs are held")? {
+        let id = QueueId(row.int("queue_id")?);
+        // Of several holds the last, from its first row on.
+        if row.text("status")? == held {
+            found.entry(id).or_insert(row.time("log_time")?.into());
+        } else {
+            found.remove(&id);
+        }
+    }
+    Ok(found)
+}
+
+/// When the rows of a batch that an operator started over were, the last time.
+pub async fn started_over(tx: &mut Tx, batch: BatchId) -> Result<HashMap<QueueId, Millis>> {
+    let sql = "SELECT l.queue_id AS queue_id, l.log_time AS log_time \
+               FROM job_queue q JOIN job_execution_logs l ON l.queue_id = q.queue_id \
+               WHERE q.batch_id = ? AND q.run_no > 1 AND l.status = ? ORDER BY l.log_id";
+    let pending = QueueStatus::Pending.as_str();
+    let rows = tx.fetch_all(sql, &[batch.0.into(), pending.into()]).await;
+    rows.context("read when jobs were started over")?
+        .iter()
+        .map(|row| Ok((QueueId(row.int("queue_id")?), row.time("log_time")?.into())))
+        .collect()
 }
 
 /// The changes of one row, oldest first.
@@ -194,6 +228,22 @@ pub async fn append_after(
     let number = |(at, line): (u64, &NewLine)| (last + at, line.1, line.2, line.3.clone());
     let lines: Vec<NewLine> = (1..).zip(lines).map(number).collect();
     append_lines(tx, queue_id, attempt, &lines).await
+}
+
+/// The last lines that a try printed, the newest last.
+pub async fn last_lines(
+    tx: &mut Tx,
+    queue_id: QueueId,
+    attempt: u32,
+    most: u32,
+) -> Result<Vec<String>> {
+    let sql = "SELECT line_text FROM job_log_line WHERE queue_id = ? AND attempt = ? \
+               ORDER BY line_no DESC LIMIT ?";
+    let rows = tx.fetch_all(sql, &[queue_id.0.into(), attempt.into(), most.into()]).await?;
+    let mut lines: Vec<String> =
+        rows.iter().map(|row| row.text("line_text")).collect::<Result<_, _>>()?;
+    lines.reverse();
+    Ok(lines)
 }
 
 /// The last line of a try: its number and text.

@@ -1,10 +1,29 @@
-//! `email_notifications`: the outbox. A row is written in the transaction of the change it tells of.
+//! `email_notifications`: the outbox. A row is written in the transaction of the change it tells of, and goes
+//! out after it.
 
+mod asking;
+mod digest;
+mod minding;
+mod sending;
+
+pub use asking::{Filter, Shown, counts, list, one};
+pub use digest::{Waiting, crowds, due_digests, put_together};
+pub use minding::{acknowledge, end_snooze, purge, resend, snooze, snoozes};
+pub use sending::{Claimed, Mark, claim, mark, next_due, put_off, waits_for_digest};
+
+use crate::domain::event::When;
 use crate::domain::id::{BatchId, QueueId};
-use crate::domain::notice::Notice;
+use crate::domain::lang::Lang;
+use crate::domain::letter::Letter;
+use crate::domain::notice::{Addressee, Notice};
+use crate::domain::text::clip;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
+use std::collections::HashSet;
+
+/// Characters of a body: MySQL's column holds 65,535 bytes, and a character has up to four.
+const BODY_MAX: usize = 16_000;
 
 /// Puts notices about a batch, or one job of it, into the outbox.
 pub async fn enqueue(
@@ -22,41 +41,123 @@ pub async fn enqueue_plain(tx: &mut Tx, notices: &[Notice], now: Millis) -> Resu
     write(tx, (None, None), notices, now).await
 }
 
+const COLUMNS: [&str; 18] = [
+    "recipient_email",
+    "subject",
+    "body",
+    "status",
+    "created_at",
+    "updated_at",
+    "type",
+    "retry_count",
+    "is_system",
+    "queue_id",
+    "batch_id",
+    "lang",
+    "letter",
+    "event_key",
+    "told",
+    "next_at",
+    "group_code",
+    "job_code",
+];
+
 async fn write(
     tx: &mut Tx,
     (batch, queue_id): (Option<BatchId>, Option<QueueId>),
     notices: &[Notice],
     now: Millis,
 ) -> Result<()> {
-    let columns = [
-        "recipient_email",
-        "subject",
-        "body",
-        "status",
-        "created_at",
-        "updated_at",
-        "type",
-        "retry_count",
-        "is_system",
-        "queue_id",
-        "batch_id",
-    ];
-    let (batch, queue_id) = (batch.map(|id| id.0), queue_id.map(|id| id.0));
-    let row = |notice: &Notice| {
-        vec![
-            notice.recipient.as_str().into(),
-            notice.subject.as_str().into(),
-            notice.body.as_str().into(),
-            "pending".into(),
-            now.to_utc().into(),
-            now.to_utc().into(),
-            notice.kind.into(),
-            0i64.into(),
-            true.into(),
-            queue_id.into(),
-            batch.into(),
-        ]
+    let known = told_before(tx, notices).await?;
+    let is_new = |notice: &&Notice| match &notice.event_key {
+        Some(key) => !known.contains(&(key.clone(), notice.to.address.clone())),
+        None => true,
     };
-    let rows: Vec<_> = notices.iter().map(row).collect();
-    tx.insert_many("email_notifications", &columns, rows).await.context("put mails into the outbox")
+    let mut rows = Vec::new();
+    for notice in notices.iter().filter(is_new) {
+        rows.push(row(notice, (batch, queue_id), now)?);
+    }
+    tx.insert_many("email_notifications", &COLUMNS, rows).await.context("put mails into the outbox")
+}
+
+fn row(
+    notice: &Notice,
+    (batch, queue_id): (Option<BatchId>, Option<QueueId>),
+    now: Millis,
+) -> Result<Vec<crate::db::Value>> {
+    let letter = &notice.letter;
+    let lang = notice.to.lang.unwrap_or_default();
+    let next_at = match notice.when {
+        When::Now => Some(now.to_utc()),
+        When::Batch | When::Day | When::Off => None,
+    };
+    Ok(vec![
+        notice.to.address.as_str().into(),
+        letter.subject_line(lang).into(),
+        clip(&letter.plain(lang), BODY_MAX).into(),
+        "pending".into(),
+        now.to_utc().into(),
+        now.to_utc().into(),
+        letter.event.as_str().into(),
+        0i64.into(),
+        true.into(),
+        queue_id.map(|id| id.0).into(),
+        batch.map(|id| id.0).into(),
+        notice.to.lang.map(Lang::as_str).into(),
+        serde_json::to_string(letter).context("write a letter as JSON")?.into(),
+        notice.event_key.as_deref().into(),
+        notice.when.as_str().into(),
+        next_at.into(),
+        letter.topic.group.as_deref().into(),
+        letter.topic.job.as_deref().into(),
+    ])
+}
+
+/// Of notices that may be told only once, those that have been: key and recipient.
+async fn told_before(tx: &mut Tx, notices: &[Notice]) -> Result<HashSet<(String, String)>> {
+    let keys: HashSet<&String> = notices.iter().filter_map(|n| n.event_key.as_ref()).collect();
+    let mut known = HashSet::new();
+    for key in keys {
+        let sql = "SELECT recipient_email FROM email_notifications WHERE event_key = ?";
+        let rows = tx.fetch_all(sql, &[key.as_str().into()]).await.context("look for notices")?;
+        for row in rows {
+            known.insert((key.clone(), row.text("recipient_email")?));
+        }
+    }
+    Ok(known)
+}
+
+/// Who was told of a failure of a row, each with its language.
+pub async fn told_of_failure(
+    tx: &mut Tx,
+    batch: BatchId,
+    queue_id: Option<QueueId>,
+) -> Result<Vec<Addressee>> {
+    let of_row = if queue_id.is_some() { "AND queue_id = ?" } else { "" };
+    let sql = format!(
+        "SELECT DISTINCT recipient_email, lang FROM email_notifications WHERE batch_id = ? \
+         AND type IN ('failed', 'timeout', 'unknown', 'parked', 'kill_unconfirmed', 'batch_failed') \
+         {of_row} ORDER BY recipient_email"
+    );
+    let mut values = vec![batch.0.into()];
+    values.extend(queue_id.map(|id| id.0.into()));
+    let rows = tx.fetch_all(&sql, &values).await.context("look who was told of a failure")?;
+    let to = |row: &crate::db::Row| -> Result<Addressee> {
+        let lang = row.opt_text("lang")?.and_then(|code| Lang::of(&code));
+        Ok(Addressee { address: row.text("recipient_email")?, lang })
+    };
+    rows.iter().map(to).collect()
+}
+
+/// The letter of a row; one that an earlier version wrote says what its columns say.
+fn letter_of(row: &crate::db::Row) -> Result<Letter> {
+    use crate::domain::event::Event;
+    use crate::domain::letter::Both;
+    if let Some(text) = row.opt_text("letter")? {
+        return serde_json::from_str(&text).context("read a letter");
+    }
+    let subject = row.text("subject")?;
+    let subject = subject.trim_start_matches(crate::domain::letter::SUBJECT_PREFIX).trim();
+    let event = Event::parse(&row.text("type")?).unwrap_or(Event::Test);
+    Ok(Letter::new(event, Both::same(subject), Both::same(row.text("body")?)))
 }

@@ -23,7 +23,9 @@ const GROWS: [&str; 7] = [
 ];
 
 /// What the sources put in place of names in braces, or append.
-const STANDS_FOR: [(&str, &str); 11] = [
+const STANDS_FOR: [(&str, &str); 13] = [
+    ("{wanted}", "recipient_email = 'a'"),
+    ("{of_row}", "AND queue_id = ?"),
     ("{COLUMNS}", "*"),
     ("{lock}", ""),
     ("{paused}", ""),
@@ -49,7 +51,8 @@ const STANDS_FOR: [(&str, &str); 11] = [
 ];
 
 /// What may walk: the newest first, and no more than are asked for.
-const NEWEST_FIRST: [&str; 2] = ["ORDER BY batch_id DESC LIMIT", "ORDER BY audit_id DESC LIMIT"];
+const NEWEST_FIRST: [&str; 3] =
+    ["ORDER BY batch_id DESC LIMIT", "ORDER BY audit_id DESC LIMIT", " ORDER BY id DESC LIMIT"];
 
 /// Values by the name of the column they are compared with; times and all else are recognised.
 const VALUES: [(&str, &str); 10] = [
@@ -133,7 +136,7 @@ fn statements() -> Vec<(String, String)> {
                 sql.push_str(" ORDER BY audit_id DESC LIMIT ?");
             }
             // `execute_in` puts the keys there.
-            let keys = ["queue_id", "firing_id", "batch_id"];
+            let keys = ["queue_id", "firing_id", "batch_id", "id"];
             let is_open = |key: &&str| {
                 ["WHERE", "AND"].iter().any(|word| sql.ends_with(&format!("{word} {key}")))
             };
@@ -244,6 +247,15 @@ async fn seed(bench: &Bench) {
     let columns =
         "firing_id trigger_id planned_at source handler status fire_at create_time update_time";
     insert(&mut tx, "job_firing", columns, (1..=10_000).map(firing).collect()).await;
+    let mail = |i: i64| {
+        let words = ["x", "x", "sent", "failed"].map(Value::from).to_vec();
+        let to = text(format!("a{}@b.example", i % 100));
+        [vec![i.into(), to, (i % BATCHES).into(), at.clone(), at.clone(), at.clone()], words]
+            .concat()
+    };
+    let columns =
+        "id recipient_email batch_id created_at updated_at send_time subject body status type";
+    insert(&mut tx, "email_notifications", columns, (1..=10_000).map(mail).collect()).await;
     tx.commit().await.expect("commit");
 }
 

@@ -16,6 +16,7 @@ mod hints;
 mod indexes;
 mod layers;
 mod migrations;
+mod notify;
 mod operate;
 mod params;
 mod picture_node;

@@ -106,7 +106,10 @@ jobs:
   C: {type: SQL, sql: {mysql: SELECT 1}, depends_on: [A, {job: B, when: done}], timeout_sec: '60'}
   D: {type: SQL, sql_file: x.sql, depends_on: B, is_active: yes}
   E: {type: PROC, template: t, schedule_time: '22:30'}
-  F: {type: NOOP, transaction: one}
+  G: {type: NOOP, start_by: 45s, due: workday(+2) 08:00, slow_after: 1.25}
+  H: {type: NOOP, start_by: '08:00', due: +1d 08:00, slow_after: 2}
+  I: {type: NOOP, start_by: 1h30m, due: workday(3) 08:00:30, slow_after: '2.0'}
+  F: {type: NOOP, transaction: one, notify: {failed: off, late_finish: day}, notify_email: 'channel:ops'}
 ";
     assert_valid(sound, "a sound file");
     for broken in [
@@ -133,6 +136,13 @@ jobs:
         "templates: {t: {code: X}}",
         "templates: {t: {timeout_sec: soon}}",
         "owners: {o: {mail: x}}",
+        "jobs: {A: {type: NOOP, due: tomorrow}}",
+        "jobs: {A: {type: NOOP, due: 2h 08:00}}",
+        "jobs: {A: {type: NOOP, slow_after: 1}}",
+        "groups: {g: {start_by: 2h}}",
+        "owners: {o: {lang: fr}}",
+        "groups: {g: {notify: {faild: now}}}",
+        "jobs: {A: {type: NOOP, notify: {failed: never}}}",
         "sources: {s: {url: x, password: y}}",
         "defaults: {proc_name: x}",
         "dependencies: [{job: A}]",

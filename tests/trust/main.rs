@@ -27,6 +27,7 @@ mod p05;
 mod p06;
 mod p11;
 mod p11_leader;
+mod p12;
 mod p13;
 mod p15;
 mod p16;

@@ -30,7 +30,9 @@ pub(crate) async fn read(url: &str) -> History {
     }
     let mails = "SELECT queue_id, type FROM email_notifications WHERE queue_id IS NOT NULL";
     for row in rows(url, mails).await {
-        history.mails.push(Mail { queue_id: number(&row, 0), kind: text(&row, 1) });
+        // It is told in place of the other.
+        let kind = text(&row, 1).replace("kill_unconfirmed", "unknown");
+        history.mails.push(Mail { queue_id: number(&row, 0), kind });
     }
     history
 }

@@ -316,14 +316,17 @@ pools: {ORA: 4, SAP: {slots: 1}}
 secrets: {PW: {env: PW}, K: {file: /run/k}, S: {sealed: "v1:abc"}}
 params: {rate: {type: decimal, value: 7.10, required: true}, url: 2024-07-31, base: CNY}
 hosts: {api: {base_url: 'https://api.bank.example/v1', headers: {Authorization: 'Bearer ${secret.PW}'}, max_parallel: 2}, bare: 'https://bare.bank.example'}
-owners: {gl: {name: 总账组, email: [gl@bank.example]}, fx: }
+owners: {gl: {name: 总账组, email: [gl@bank.example], lang: zh}, fx: }
 sources:
   zeta: {url: 'sqlite:z.db', max_parallel: 3, procedures: {sp: "SELECT 1;\nSELECT 2;\n"}}
   alpha: {url: 'mysql://u@h/d', password_env: PW}
   omega: {url: 'postgres://u@h/d', password_file: /run/pw}
 groups:
   month: {name: 月结, type: monthly, owner: gl, max_parallel: 2, on_failure: stop, batch_timeout_sec: 90, warn_after_sec: 60, params: {z: 007, a: "no", m: {type: int, value: 3, required: true}}}
-  day: {time_zone: Asia/Shanghai, notify_email: [a@b.c], params: {a: 1, b: {secret: true}}}
+  day: {time_zone: Asia/Shanghai, due: workday(+2) 08:00, slow_after: 2, held_after_sec: 3600, notify_email: [a@b.c, 'channel:ops'], notify: {failed: now, timeout: batch,
+      unknown: day, parked: off, retried: day, kill_unconfirmed: now, tx_breach: now, checks_warned: off, recovered: day,
+      held_long: now, late_start: now, running_long: off, late_finish: now, will_be_late: day, batch_long: off,
+      batch_timeout: now, batch_done: batch, batch_warned: now, batch_failed: now, batch_recovered: now}, params: {a: 1, b: {secret: true}}}
 jobs:
   Z: {group: month, type: PROC, source: zeta, proc_name: sp, owner: fx, aliases: [ZZ],
       params: [{name: p, mode: inout, type: int, value: 1}, {name: q, mode: out}, {name: t, value: '${secret.PW}', required: true, secret: true}]}
@@ -347,7 +350,7 @@ jobs:
       working_dir: /tmp/a b, timeout_sec: 5, retry_count: 2, retry_delay_sec: 9,
       depends_on: [{group: month, batch: prev, missing: pass, wait_sec: 60}, {job: A, group: month}]}
   T: {group: day, type: NOOP, if: 'S.n > 0', notify_email: x@y.z, depends_on: [S, {job: U, when: 'rows > 1'}]}
-  U: {group: day, type: NOOP, name: "U: 'u' #1", timeout_sec: 60, warn_after_sec: 30}
+  U: {group: day, type: NOOP, name: "U: 'u' #1", timeout_sec: 60, warn_after_sec: 30, start_by: 1h30m, due: '+1d 08:00', slow_after: 1.25}
   "007": {group: day, type: NOOP}
   "NO": {group: day, type: NOOP, depends_on: ["007"], aliases: ["1e3"]}
   H: {group: day, type: HTTP, params: [{name: a, value: x}],

@@ -104,7 +104,7 @@ const LEDGER: &str = "SELECT DISTINCT b.batch_id FROM job_batch b \
      JOIN job_queue q ON q.batch_no = l.batch_no AND q.job_code = l.job_code \
      AND q.batch_id = b.batch_id WHERE b.batch_id IN ({list})";
 const MAILS: &str = "SELECT DISTINCT batch_id FROM email_notifications WHERE batch_id IN ({list}) \
-     AND status <> 'sent'";
+     AND status IN ('pending', 'failed')";
 const FIRINGS: &str = "SELECT DISTINCT parent_batch_id AS batch_id FROM job_firing \
      WHERE parent_batch_id IN ({list}) AND status IN ('PENDING', 'WAITING')";
 const BREACHES: &str = "SELECT DISTINCT q.batch_id FROM tx_breach t \
@@ -136,11 +136,11 @@ const LINES_UP_TO: &str = "SELECT attempt, line_no FROM job_log_line WHERE queue
      ORDER BY attempt, line_no LIMIT 1 OFFSET ?";
 const REPORTS: &str = "SELECT queue_id, attempt FROM job_report WHERE batch_id IN ({list}) LIMIT ?";
 const MAILS_OF: &str = "SELECT id FROM email_notifications WHERE batch_id IN ({list}) \
-     AND status = 'sent' LIMIT ?";
+     AND status NOT IN ('pending', 'failed') LIMIT ?";
 const COUNT_ROWS: &str = "SELECT COUNT(*) AS n FROM job_queue WHERE batch_id IN ({list})";
 const COUNT_REPORTS: &str = "SELECT COUNT(*) AS n FROM job_report WHERE batch_id IN ({list})";
 const COUNT_MAILS: &str = "SELECT COUNT(*) AS n FROM email_notifications \
-     WHERE batch_id IN ({list}) AND status = 'sent'";
+     WHERE batch_id IN ({list}) AND status NOT IN ('pending', 'failed')";
 // By keys of rows and not by a join: of one, PostgreSQL would read all of the logs for 64 batches.
 const COUNT_LOGS: &str = "SELECT COUNT(*) AS n FROM job_execution_logs WHERE queue_id IN ({list})";
 const COUNT_LINES: &str = "SELECT COUNT(*) AS n FROM job_log_line WHERE queue_id IN ({list})";
@@ -165,7 +165,8 @@ const OF_BACKFILLS: &str = "SELECT f.backfill_id AS row_id, b.batch_id FROM back
      JOIN job_batch b ON b.batch_no = e.batch_no AND b.group_code = f.group_code \
      AND b.backfill_id = f.backfill_id WHERE f.backfill_id IN ({list})";
 const SENT_MAILS: &str = "SELECT id AS row_id, send_time AS at_time, 0 AS others, \
-     COALESCE(batch_id, 0) AS of_batch, CASE WHEN status = 'sent' THEN 0 ELSE 1 END AS needed FROM email_notifications \
+     COALESCE(batch_id, 0) AS of_batch, CASE WHEN status IN ('pending', 'failed') THEN 1 ELSE 0 END \
+     AS needed FROM email_notifications \
      WHERE send_time >= ? AND send_time < ? AND (send_time > ? OR id > ?) \
      ORDER BY send_time, id LIMIT ?";
 const BACKFILL: &str = "SELECT f.backfill_id AS row_id, f.end_time AS at_time, \

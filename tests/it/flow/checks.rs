@@ -78,7 +78,9 @@ jobs:
                     AND body LIKE '%check ''balance'' found 1 row (5)%' \
                     AND body LIKE '%check ''other'' found 1 row (7)%'";
         assert_eq!(bench.number(told).await, 1);
-        assert_eq!(bench.number("SELECT COUNT(*) AS n FROM email_notifications").await, 2);
+        let told = "SELECT COUNT(*) AS n FROM email_notifications WHERE type = ";
+        assert_eq!(bench.number(&format!("{told} 'failed'")).await, 2);
+        assert_eq!(bench.number(&format!("{told} 'checks_warned'")).await, 1, "of ODD");
         let kept = outputs(&bench, id, "WORST").await;
         let balance = &kept.checks["balance"];
         assert_eq!((balance.ok, balance.value.as_deref()), (false, Some("1")));

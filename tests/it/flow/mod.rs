@@ -7,6 +7,7 @@ mod clock;
 mod cluster;
 mod crash;
 mod dependencies;
+mod due;
 mod eta;
 pub(super) mod lease;
 mod ledger;

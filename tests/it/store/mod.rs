@@ -13,6 +13,7 @@ mod hosted;
 mod log;
 mod lost;
 mod others;
+mod outbox;
 mod parallel;
 mod queue;
 mod schema;
@@ -138,8 +139,16 @@ suite! {
             a_report_is_written_once_and_only_for_ones_own
             ones_own_rows_are_not_given
             nodes_say_what_they_offer_and_how_they_stand;
-        others:
+        outbox:
             mails_wait_in_the_outbox
+            what_is_told_once_is_told_each_recipient_once
+            a_mail_is_taken_by_one_and_marked_by_who_has_it
+            what_a_dead_process_took_is_due_again
+            a_digest_takes_the_place_of_its_letters
+            a_days_digest_waits_for_its_hour
+            mails_are_sent_again_acknowledged_and_purged
+            a_snooze_lasts_and_ends;
+        others:
             a_lease_is_renewed_and_found
             processes_of_long_ago_are_forgotten
             facts_are_kept_from_the_first_call_on;

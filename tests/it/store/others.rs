@@ -1,45 +1,9 @@
-//! `store::outbox`, `store::node` and `store::meta`.
+//! `store::node` and `store::meta`.
 
-use super::{Place, T0, later, me, other, running};
+use super::{Place, T0, later, me, other};
 use procession::domain::id::NodeId;
-use procession::domain::notice::Notice;
-use procession::domain::time::Millis;
+use procession::store;
 use procession::store::node::{self, Node};
-use procession::store::{self, outbox};
-
-pub(super) async fn mails_wait_in_the_outbox(place: Place) {
-    let (batch, row) = running(&place).await;
-    let mail = |to: &str| Notice {
-        recipient: to.to_owned(),
-        subject: "[Procession] 总账 failed in batch 202407".to_owned(),
-        body: "作业执行失败 🧾\n".repeat(2_300),
-        kind: "failed",
-    };
-    let mails = [mail("gl@bank.example"), mail("ops@bank.example")];
-    let mut tx = place.db.begin().await.expect("begin");
-    outbox::enqueue(&mut tx, batch, row.queue_id, &[], T0).await.expect("none");
-    outbox::enqueue(&mut tx, batch, row.queue_id, &mails, later(3)).await.expect("mails");
-    tx.commit().await.expect("commit");
-    let mut tx = place.db.read().await.expect("read");
-    let rows =
-        tx.fetch_all("SELECT * FROM email_notifications ORDER BY id", &[]).await.expect("rows");
-    assert_eq!(rows.len(), 2);
-    for (row_of, mail) in rows.iter().zip(&mails) {
-        let text = |column: &str| row_of.text(column).expect("text");
-        let int = |column: &str| row_of.int(column).expect("int");
-        assert_eq!(text("recipient_email"), mail.recipient);
-        assert_eq!(text("subject"), mail.subject);
-        assert_eq!(text("body"), mail.body);
-        assert_eq!((text("status"), text("type")), ("pending".to_owned(), "failed".to_owned()));
-        assert_eq!((int("retry_count"), int("is_system")), (0, 1));
-        assert_eq!((int("queue_id"), int("batch_id")), (row.queue_id.0, batch.0));
-        assert_eq!(row_of.opt_time("send_time").expect("time"), None);
-        assert_eq!(row_of.opt_text("fail_reason").expect("text"), None);
-        for column in ["created_at", "updated_at"] {
-            assert_eq!(Millis::from(row_of.time(column).expect("time")), later(3));
-        }
-    }
-}
 
 pub(super) async fn a_lease_is_renewed_and_found(place: Place) {
     let mine = Node {

@@ -1,0 +1,146 @@
+//! What sends the outbox: its carriers opened, its templates tried.
+
+use crate::app::App;
+use crate::domain::event::{Event, Severity};
+use crate::domain::id::NodeId;
+use crate::domain::lang::Lang;
+use crate::domain::letter::{Both, Letter};
+use crate::domain::time::Millis;
+use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::outbox::{self, Sender};
+use crate::notify::{self, Carriers, Message, NotSent, Rendered, Templates};
+use anyhow::Result;
+
+/// Settings or templates that nothing can be sent with.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NoCarrier(String);
+
+impl App {
+    /// What letters are sent with; none when nothing is set up to carry one. Whatever is wrong with the
+    /// settings is found here, before anything is begun.
+    pub(in crate::app) fn post(&self) -> Result<Option<Post>> {
+        if !self.config.notify.is_on() {
+            return Ok(None);
+        }
+        let (carriers, templates) = self.carriers()?;
+        Ok(Some(Post { carriers, templates, options: self.config.outbox()? }))
+    }
+
+    /// What sends the outbox because an operator says so, in a process that does nothing else.
+    pub fn sender_by_hand(&self) -> Result<Sender> {
+        let (carriers, templates) = self.carriers()?;
+        let id: String = uuid::Uuid::new_v4().simple().to_string().chars().take(8).collect();
+        let me = NodeId(format!("outbox-send-{}-{id}", std::process::id()));
+        let place = (self.db.clone(), self.clock.clone());
+        Ok(Sender::new(place, me, carriers, templates, self.config.outbox()?))
+    }
+
+    fn carriers(&self) -> Result<(Carriers, Templates)> {
+        let options = self.config.carriers()?;
+        let templates = templates(&options)?;
+        let carriers = Carriers::open(&options).map_err(|error| NoCarrier(error.to_string()))?;
+        Ok((carriers, templates))
+    }
+
+    /// Sends a letter at once, past the outbox, to try whether it arrives.
+    pub async fn send_test(&self, recipient: &str, lang: Lang, host: &str) -> Result<Sent> {
+        let (carriers, templates) = self.carriers()?;
+        let now = self.clock.now();
+        let letter = test_letter(host, now);
+        let id = uuid::Uuid::new_v4().simple().to_string();
+        let id = format!("procession-test-{id}@{}", self.config.outbox()?.id_host);
+        let drawn = templates.render(&letter, lang, now, &id);
+        let Rendered { subject, text, html, .. } = drawn;
+        let message = Message { message_id: id, subject, text, html, lang, letter, at: now, now };
+        let ended = carriers.send(recipient, &message).await;
+        Ok(Sent { kind: carriers.kind_of(recipient), message_id: message.message_id, ended })
+    }
+}
+
+/// What letters are sent with.
+pub(in crate::app) struct Post {
+    carriers: Carriers,
+    templates: Templates,
+    options: outbox::Options,
+}
+
+impl App {
+    /// What sends the outbox in the process that `dispatcher` is; none when nothing is set up.
+    pub fn sender(&self, dispatcher: &QueueDispatcher) -> Result<Option<Sender>> {
+        Ok(self.post()?.map(|post| dispatcher.sender(post.carriers, post.templates, post.options)))
+    }
+}
+
+/// What came of a test.
+#[derive(Debug)]
+pub struct Sent {
+    /// What carried it: `email`, `dingtalk`, …; nothing would where it is none.
+    pub kind: Option<&'static str>,
+    /// Its Message-ID.
+    pub message_id: String,
+    /// How it ended.
+    pub ended: Result<(), NotSent>,
+}
+
+/// How a letter of this event looks with the templates of these settings.
+pub fn preview(
+    config: &crate::config::Config,
+    event: Event,
+    lang: Lang,
+    now: Millis,
+) -> Result<Rendered> {
+    let templates = match config.notify.templates.as_os_str().is_empty() {
+        true => Templates::built_in(),
+        false => Templates::open(Some(&config.notify.templates))
+            .map_err(|error| NoCarrier(error.to_string()))?,
+    };
+    Ok(templates.render(&sample(event, now), lang, now, "procession-17-preview@bank.example"))
+}
+
+fn templates(options: &notify::Options) -> Result<Templates> {
+    let opened = Templates::open(options.templates.as_deref());
+    opened.map_err(|error| NoCarrier(error.to_string()).into())
+}
+
+fn test_letter(host: &str, now: Millis) -> Letter {
+    let subject = Both::new("test: notices arrive here", "测试:通知可以送达");
+    let headline = Both::new(
+        "This is a test. Whoever reads it will hear of batches.",
+        "这是一条测试通知。能看到它,就能收到批次通知。",
+    );
+    Letter::new(Event::Test, subject, headline)
+        .fact("Sent from", "发送主机", host)
+        .fact("At", "时间", now.to_string())
+        .step("Settings", "设置", "procession.toml, [notify]")
+}
+
+/// A letter as one of this event might be, for looking at templates.
+fn sample(event: Event, now: Millis) -> Letter {
+    let (en, zh) = event.sentences();
+    let about = Both::new(en, zh);
+    let subject = Both::new(
+        format!("GL_POST in batch 202407 (month_end): {}", about.en),
+        format!("GL_POST,批次 202407(month_end):{}", about.zh),
+    );
+    let mut letter = Letter::new(event, subject, about)
+        .note(Both::new("This is a preview; nothing of it happened.", "这是预览,并未真实发生。"))
+        .fact("Batch", "批次", "202407 (month_end)")
+        .fact("Attempt", "次数", "3")
+        .fact("Ended", "结束时间", now.to_string())
+        .fact("Duration", "耗时", "12 min 31 s")
+        .fact("Usually", "通常耗时", "4 min 05 s (≤ 5 min 20 s)")
+        .step("Look", "查看", "procession batch show 202407 --group month_end")
+        .step("Log", "日志", "procession logs 202407 GL_POST");
+    if event.severity() != Severity::Good {
+        letter.error = Some("ORA-00060: deadlock detected while waiting for resource".to_owned());
+        letter.blocked = ["TRIAL_BALANCE", "PNL", "REPORT_PACK"].map(str::to_owned).to_vec();
+        letter.log =
+            vec!["posting 1,204,331 entries".to_owned(), "ORA-00060: deadlock detected".to_owned()];
+    }
+    letter.topic.group = Some("month_end".to_owned());
+    letter.topic.batch_no = Some("202407".to_owned());
+    letter.topic.job = Some("GL_POST".to_owned());
+    letter.topic.attempt = Some(3);
+    letter
+}

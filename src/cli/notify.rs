@@ -1,0 +1,313 @@
+//! `notify`: whether anything arrives, what it looks like, and what nobody wants to hear of for a while.
+
+use crate::app::{self, EmptyDatabase, whoami};
+use crate::cli::{BadInput, Ended, Global, out};
+use crate::domain::delivery::Snooze;
+use crate::domain::event::Event;
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::lang::Lang;
+use crate::domain::near;
+use crate::engine::acting::operator_here;
+use crate::engine::clock::Clock;
+use crate::engine::host_name;
+use crate::store::{audit, outbox};
+use anyhow::{Context as _, Result};
+use clap::{Args, Subcommand};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Verbs of `notify`.
+#[derive(Subcommand)]
+pub(super) enum NotifyVerb {
+    /// Send a test at once to each channel of the settings and to the addresses given
+    Test {
+        /// Addresses, or channel:NAME; without any: every channel, and notify.operators
+        recipients: Vec<String>,
+    },
+    /// Show what a notice of an event looks like, with the templates of the settings
+    Preview {
+        /// See `notify events`
+        #[arg(value_parser = event)]
+        event: Event,
+        /// Also write its HTML into this file
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+    },
+    /// Everything that people may hear of, how bad it is, and when it is told by default
+    Events,
+    /// Do not tell of a group, or a job of it, for a while; what happens meanwhile is told afterwards
+    Snooze(SnoozeArgs),
+    /// What is not told at the moment, and who wanted that
+    Snoozes,
+    /// End a snooze now
+    Wake {
+        /// Its number in `notify snoozes`
+        id: i64,
+    },
+}
+
+/// Arguments of `snooze`.
+#[derive(Args)]
+pub(super) struct SnoozeArgs {
+    /// Group
+    group: String,
+    /// Job; all of the group without it
+    #[arg(long)]
+    job: Option<String>,
+    /// Event, see `notify events`; all without it
+    #[arg(long, value_parser = event)]
+    event: Option<Event>,
+    /// For how long: 30m, 2h, 3d; 30 days at most
+    #[arg(long = "for", value_name = "SPAN", value_parser = span)]
+    span: i64,
+    /// Why; it is what others will read
+    #[arg(long)]
+    reason: String,
+}
+
+/// Longest snooze, in milliseconds.
+const LONGEST: i64 = 30 * 86_400_000;
+
+/// The event that a word means, or what to write.
+pub(super) fn event(word: &str) -> Result<Event, String> {
+    Event::parse(word).ok_or_else(|| {
+        let words = Event::ALL.map(Event::as_str);
+        let near = near::nearest(word, words);
+        let near = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
+        format!("{word:?} is no event; {near}procession notify events lists them")
+    })
+}
+
+fn span(text: &str) -> Result<i64, String> {
+    let bad = || format!("{text:?} is no span; write 30m, 2h or 3d");
+    let unit = match text.chars().last() {
+        Some('m') => 60_000,
+        Some('h') => 3_600_000,
+        Some('d') => 86_400_000,
+        Some(_) | None => return Err(bad()),
+    };
+    let number: i64 = text[..text.len() - 1].parse().map_err(|_| bad())?;
+    let ms = number.checked_mul(unit).filter(|ms| *ms > 0).ok_or_else(bad)?;
+    if ms > LONGEST {
+        return Err("30d is the longest; set the event to off where it is never wanted".to_owned());
+    }
+    Ok(ms)
+}
+
+pub(super) async fn notify(global: &Global, verb: NotifyVerb) -> Result<Ended> {
+    match verb {
+        NotifyVerb::Test { recipients } => test(global, recipients).await,
+        NotifyVerb::Preview { event, html } => preview(global, event, html),
+        NotifyVerb::Events => events(global),
+        NotifyVerb::Snooze(args) => snooze(global, &args).await,
+        NotifyVerb::Snoozes => snoozes(global).await,
+        NotifyVerb::Wake { id } => wake(global, id).await,
+    }
+}
+
+async fn test(global: &Global, mut recipients: Vec<String>) -> Result<Ended> {
+    let app = global.open(EmptyDatabase::Accept).await?;
+    let lang = global.lang();
+    if recipients.is_empty() {
+        recipients.extend(app.config.notify.channels.keys().map(|name| format!("channel:{name}")));
+        recipients.extend(app.config.notify.operators.iter().cloned());
+    }
+    for to in &recipients {
+        crate::domain::recipient::Recipient::of(to).map_err(|fault| BadInput(fault.to_string()))?;
+    }
+    if recipients.is_empty() {
+        let said = "nobody to send to: give an address, or set notify.channels or notify.operators";
+        return Err(BadInput(said.to_owned()).into());
+    }
+    let (mut all, mut failed) = (Vec::new(), 0);
+    for to in &recipients {
+        let sent = app.send_test(to, lang, &host_name()).await?;
+        let (kind, said) = (sent.kind.unwrap_or("-"), sent.ended.as_ref().err());
+        failed += usize::from(said.is_some());
+        if global.json {
+            let said = said.map(ToString::to_string);
+            all.push(json!({"to": to, "kind": kind, "ok": said.is_none(), "reason": said,
+                "message_id": sent.message_id}));
+            continue;
+        }
+        match said {
+            None => out::line(&format!("{to} ({kind}): {}", lang.pick("sent", "已发送"))),
+            Some(why) => {
+                out::line(&format!("{to} ({kind}): {}: {why}", lang.pick("NOT sent", "未发送")));
+            }
+        }
+    }
+    if global.json {
+        out::json(&json!(all))?;
+    }
+    app.close().await;
+    match failed {
+        0 => Ok(Ended::Well),
+        _ => Err(BadInput(match lang {
+            Lang::En => format!("{failed} of {} could not be sent", recipients.len()),
+            Lang::Zh => format!("{} 个收件人中有 {failed} 个发送失败", recipients.len()),
+        })
+        .into()),
+    }
+}
+
+fn preview(global: &Global, event: Event, html: Option<PathBuf>) -> Result<Ended> {
+    let config = global.config()?;
+    let drawn = app::outbox::preview(&config, event, global.lang(), Clock::system().now())?;
+    if let Some(warning) = &drawn.warning {
+        out::note(&format!("warning: {warning}"));
+    }
+    if let Some(path) = &html {
+        let written = std::fs::write(path, &drawn.html);
+        written.map_err(|error| BadInput(format!("--html {}: {error}", path.display())))?;
+    }
+    if global.json {
+        return out::json(
+            &json!({"subject": drawn.subject, "text": drawn.text, "html": drawn.html}),
+        )
+        .map(|()| Ended::Well);
+    }
+    out::line(&format!("{}\n\n{}", drawn.subject, drawn.text));
+    if let Some(path) = html {
+        out::note(&format!("{}", path.display()));
+    }
+    Ok(Ended::Well)
+}
+
+fn events(global: &Global) -> Result<Ended> {
+    let lang = global.lang();
+    if global.json {
+        let all = Event::ALL.map(|event| {
+            json!({"event": event.as_str(), "severity": event.severity().as_str(),
+                "default": event.by_default().as_str(), "by_job_or_group": event.is_of_batch(),
+                "about": lang.pick(event.sentences().0, event.sentences().1)})
+        });
+        return out::json(&json!(all)).map(|()| Ended::Well);
+    }
+    let header = match lang {
+        Lang::En => ["EVENT", "SEVERITY", "DEFAULT", "WHAT HAPPENED"],
+        Lang::Zh => ["事件", "级别", "默认", "含义"],
+    };
+    let rows = Event::ALL.map(|event| {
+        let (en, zh) = event.sentences();
+        let default = if event.is_of_batch() { event.by_default().as_str() } else { "now (fixed)" };
+        let [word, severity] = [event.as_str(), event.severity().as_str()];
+        [word, severity, default, lang.pick(en, zh)].map(str::to_owned).to_vec()
+    });
+    out::line(&out::table(&header, rows.to_vec()));
+    Ok(Ended::Well)
+}
+
+async fn snooze(global: &Global, args: &SnoozeArgs) -> Result<Ended> {
+    let group = GroupCode::parse(&args.group)?;
+    let job = args.job.as_deref().map(JobCode::parse).transpose()?;
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    let defs = app.definition().await?;
+    if defs.groups.iter().all(|g| g.code != group) {
+        return Err(BadInput(format!("there is no group {group}")).into());
+    }
+    if let Some(job) = &job
+        && defs.jobs.iter().all(|j| j.group != group || !j.is_called(job))
+    {
+        return Err(BadInput(format!("group {group} has no job {job}")).into());
+    }
+    let now = app.clock.now();
+    let who = operator_here(&whoami());
+    let row = Snooze {
+        id: 0,
+        group: group.to_string(),
+        job: job.as_ref().map(ToString::to_string),
+        event: args.event,
+        until: now.plus(args.span),
+        by: who.actor.clone(),
+        reason: args.reason.clone(),
+    };
+    let mut tx = app.db.begin().await?;
+    let id = outbox::snooze(&mut tx, &row, now).await?;
+    let entry = audit::Entry {
+        action: "notify snooze".to_owned(),
+        group: Some(group),
+        batch: None,
+        job,
+        detail: Some(json!({"snooze": id, "event": args.event, "until": row.until.to_string()})),
+        reason: Some(args.reason.clone()),
+    };
+    audit::record(&mut tx, &who, &[entry], now).await?;
+    tx.commit().await.context("write a snooze")?;
+    if global.json {
+        out::json(&json!({"id": id, "until": row.until.to_string()}))?;
+    } else {
+        out::line(&match global.lang() {
+            Lang::En => {
+                format!("snooze {id} until {}; earlier: procession notify wake {id}", row.until)
+            }
+            Lang::Zh => format!("静默 {id},至 {};提前结束:procession notify wake {id}", row.until),
+        });
+    }
+    app.close().await;
+    Ok(Ended::Well)
+}
+
+async fn snoozes(global: &Global) -> Result<Ended> {
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    let mut tx = app.db.read().await?;
+    let all = outbox::snoozes(&mut tx, app.clock.now()).await?;
+    drop(tx);
+    if global.json {
+        let all: Vec<_> = all
+            .iter()
+            .map(|s| {
+                json!({"id": s.id, "group": s.group, "job": s.job, "event": s.event,
+                    "until": s.until.to_string(), "by": s.by, "reason": s.reason})
+            })
+            .collect();
+        return out::json(&json!(all)).map(|()| Ended::Well);
+    }
+    let header = match global.lang() {
+        Lang::En => ["ID", "GROUP", "JOB", "EVENT", "UNTIL", "WHO", "WHY"],
+        Lang::Zh => ["编号", "作业组", "作业", "事件", "截止", "操作人", "原因"],
+    };
+    let any = |text: Option<&str>| text.unwrap_or("*").to_owned();
+    let rows = all.iter().map(|s| {
+        vec![
+            s.id.to_string(),
+            s.group.clone(),
+            any(s.job.as_deref()),
+            any(s.event.map(Event::as_str)),
+            s.until.to_string(),
+            s.by.clone(),
+            s.reason.clone(),
+        ]
+    });
+    out::line(&out::table(&header, rows.collect()));
+    app.close().await;
+    Ok(Ended::Well)
+}
+
+async fn wake(global: &Global, id: i64) -> Result<Ended> {
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    let now = app.clock.now();
+    let mut tx = app.db.begin().await?;
+    let Some(ended) = outbox::end_snooze(&mut tx, id, now).await? else {
+        let said =
+            format!("there is no snooze {id} that lasts; procession notify snoozes lists them");
+        return Err(BadInput(said).into());
+    };
+    let entry = audit::Entry {
+        action: "notify wake".to_owned(),
+        group: GroupCode::parse(&ended.group).ok(),
+        batch: None,
+        job: ended.job.as_deref().and_then(|job| JobCode::parse(job).ok()),
+        detail: Some(json!({"snooze": id})),
+        reason: None,
+    };
+    audit::record(&mut tx, &operator_here(&whoami()), &[entry], now).await?;
+    tx.commit().await.context("end a snooze")?;
+    if global.json {
+        out::json(&json!({"ended": id}))?;
+    } else {
+        out::line(global.lang().pick("told again from now on", "已恢复通知"));
+    }
+    app.close().await;
+    Ok(Ended::Well)
+}

@@ -1,0 +1,355 @@
+//! `outbox`: what people were told, are told, and could not be told.
+
+use crate::app::{EmptyDatabase, whoami};
+use crate::cli::{BadInput, Ended, Global, out};
+use crate::domain::delivery::MailStatus;
+use crate::domain::lang::Lang;
+use crate::engine::acting::operator_here;
+use crate::store::outbox::{self, Filter, Shown};
+use crate::store::{Tx, audit};
+use anyhow::{Context as _, Result};
+use clap::{Args, Subcommand};
+use serde_json::{Value as Json, json};
+
+/// Verbs of `outbox`.
+#[derive(Subcommand)]
+pub(super) enum OutboxVerb {
+    /// The latest notices: to whom, what, whether they went
+    List {
+        #[command(flatten)]
+        which: Which,
+        /// How many, the latest first
+        #[arg(short = 'n', long, default_value_t = 50)]
+        limit: u32,
+    },
+    /// One notice, as it is or was sent
+    Show {
+        /// Its number in `outbox list`
+        id: i64,
+    },
+    /// Send what is due now, once; `serve` and `run` do it by themselves
+    Send,
+    /// Send notices again, with the Message-ID they had
+    Resend {
+        #[command(flatten)]
+        whom: Whom,
+    },
+    /// Take notices off the way that wait: somebody knows already
+    Ack {
+        #[command(flatten)]
+        whom: Whom,
+        /// Why; it is what others will read
+        #[arg(long)]
+        reason: String,
+    },
+    /// Remove old notices that went, or were given up; those that wait stay
+    Purge {
+        #[command(flatten)]
+        which: Which,
+        /// Only those that are older than so many days
+        #[arg(long, value_name = "DAYS")]
+        older_than: u32,
+        /// Why; stored in the audit log
+        #[arg(long)]
+        reason: String,
+    },
+}
+
+/// Which notices.
+#[derive(Args)]
+pub(super) struct Which {
+    /// In this state: pending, sent, failed, digest, acked
+    #[arg(long, value_parser = status)]
+    status: Option<MailStatus>,
+    /// To this address, or channel:NAME
+    #[arg(long, value_name = "RECIPIENT")]
+    to: Option<String>,
+    /// About this group
+    #[arg(long)]
+    group: Option<String>,
+    /// About this job
+    #[arg(long)]
+    job: Option<String>,
+    /// Of this event, see `notify events`
+    #[arg(long)]
+    event: Option<String>,
+}
+
+/// Notices by number, or all of a kind.
+#[derive(Args)]
+pub(super) struct Whom {
+    /// Numbers in `outbox list`
+    #[arg(required_unless_present = "all")]
+    ids: Vec<i64>,
+    /// All that the filters leave
+    #[arg(long, conflicts_with = "ids")]
+    all: bool,
+    #[command(flatten)]
+    which: Which,
+}
+
+fn status(word: &str) -> Result<MailStatus, String> {
+    MailStatus::parse(word).ok_or_else(|| {
+        let words: Vec<&str> = MailStatus::ALL.iter().map(|s| s.as_str()).collect();
+        format!("{word:?} is no state; the states are {}", words.join(", "))
+    })
+}
+
+impl Which {
+    fn filter(&self) -> Result<Filter> {
+        if let Some(word) = &self.event {
+            super::notify::event(word).map_err(BadInput)?;
+        }
+        Ok(Filter {
+            status: self.status,
+            to: self.to.clone(),
+            group: self.group.clone(),
+            job: self.job.clone(),
+            event: self.event.clone(),
+        })
+    }
+}
+
+/// Notices that one order of an operator changes, at most.
+const MOST: u32 = 100_000;
+
+pub(super) async fn outbox(global: &Global, verb: OutboxVerb) -> Result<Ended> {
+    match verb {
+        OutboxVerb::List { which, limit } => list(global, &which, limit).await,
+        OutboxVerb::Show { id } => show(global, id).await,
+        OutboxVerb::Send => send(global).await,
+        OutboxVerb::Resend { whom } => {
+            change(global, &whom, (None, "outbox resend"), MailStatus::Failed).await
+        }
+        OutboxVerb::Ack { whom, reason } => {
+            change(global, &whom, (Some(reason), "outbox ack"), MailStatus::Pending).await
+        }
+        OutboxVerb::Purge { which, older_than, reason } => {
+            purge(global, &which, older_than, &reason).await
+        }
+    }
+}
+
+async fn list(global: &Global, which: &Which, limit: u32) -> Result<Ended> {
+    let (filter, lang) = (which.filter()?, global.lang());
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    let mut tx = app.db.read().await?;
+    let rows = outbox::list(&mut tx, &filter, limit).await?;
+    let counts = outbox::counts(&mut tx).await?;
+    drop(tx);
+    if global.json {
+        return out::json(&json!(rows.iter().map(as_json).collect::<Vec<_>>()))
+            .map(|()| Ended::Well);
+    }
+    let header = match lang {
+        Lang::En => ["ID", "WHEN", "EVENT", "TO", "STATUS", "SUBJECT", "WHY, OR WHEN NEXT"],
+        Lang::Zh => ["编号", "时间", "事件", "收件人", "状态", "主题", "原因或下次时间"],
+    };
+    out::line(&out::table(&header, rows.iter().map(|row| cells(row, lang)).collect()));
+    let counted: Vec<String> =
+        counts.iter().map(|(status, n)| format!("{} {n}", status.as_str())).collect();
+    out::note(&counted.join(" · "));
+    let waits = counts.iter().any(|(status, n)| *status == MailStatus::Pending && *n > 0);
+    if waits && !app.config.notify.is_on() {
+        out::note(lang.pick(
+            "nothing is set up to carry notices: add [notify.mail] or [notify.channels] to procession.toml",
+            "尚未配置任何通知渠道:请在 procession.toml 中添加 [notify.mail] 或 [notify.channels]",
+        ));
+    }
+    app.close().await;
+    Ok(Ended::Well)
+}
+
+fn cells(row: &Shown, lang: Lang) -> Vec<String> {
+    let waits = match (row.told.as_str(), row.next_at) {
+        (_, Some(at)) => Some(at.to_string()),
+        ("batch", None) => Some(lang.pick("the end of its batch", "批次结束时").to_owned()),
+        ("day", None) => Some(lang.pick("the day's digest", "每日汇总").to_owned()),
+        (_, None) => None,
+    };
+    let waits = waits.filter(|_| row.status == MailStatus::Pending);
+    let digest = row.digest.map(|id| match lang {
+        Lang::En => format!("in {id}"),
+        Lang::Zh => format!("并入 {id}"),
+    });
+    let why: Vec<String> = [waits, digest, row.reason.clone()].into_iter().flatten().collect();
+    vec![
+        row.id.to_string(),
+        row.created.to_string(),
+        row.event.clone(),
+        row.recipient.clone(),
+        row.status.as_str().to_owned(),
+        out::brief(row.subject.trim_start_matches("[Procession] "), 60),
+        out::brief(&why.join("; "), 60),
+    ]
+}
+
+fn as_json(row: &Shown) -> Json {
+    json!({
+        "id": row.id, "created": row.created.to_string(), "event": row.event, "to": row.recipient,
+        "lang": row.lang, "status": row.status.as_str(), "told": row.told, "subject": row.subject,
+        "sent": row.sent.map(|at| at.to_string()), "next": row.next_at.map(|at| at.to_string()),
+        "failed_tries": row.failed, "reason": row.reason, "digest": row.digest,
+        "topic": row.letter.topic,
+    })
+}
+
+async fn show(global: &Global, id: i64) -> Result<Ended> {
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    let mut tx = app.db.read().await?;
+    let row = outbox::one(&mut tx, id).await?;
+    drop(tx);
+    let Some(row) = row else { return Err(no_such(id).into()) };
+    if global.json {
+        let mut all = as_json(&row);
+        all["body"] = json!(row.body);
+        all["letter"] = serde_json::to_value(&row.letter).context("write a letter as JSON")?;
+        return out::json(&all).map(|()| Ended::Well);
+    }
+    let lang = global.lang();
+    let head = |en: &str, zh: &str, value: Option<String>| {
+        if let Some(value) = value {
+            out::line(&format!("{}: {value}", lang.pick(en, zh)));
+        }
+    };
+    head("To", "收件人", Some(row.recipient.clone()));
+    head("Status", "状态", Some(row.status.as_str().to_owned()));
+    head("Event", "事件", Some(row.event.clone()));
+    head("Written", "生成时间", Some(row.created.to_string()));
+    head("Sent", "发送时间", row.sent.map(|at| at.to_string()));
+    head("Next", "下次时间", row.next_at.map(|at| at.to_string()));
+    head("Failed tries", "失败次数", (row.failed > 0).then(|| row.failed.to_string()));
+    head("Reason", "原因", row.reason.clone());
+    head("Digest", "汇总", row.digest.map(|id| id.to_string()));
+    head("Subject", "主题", Some(row.subject.clone()));
+    out::line(&format!("\n{}", row.body));
+    app.close().await;
+    Ok(Ended::Well)
+}
+
+fn no_such(id: i64) -> BadInput {
+    BadInput(format!("there is no notice {id}; procession outbox list shows the latest"))
+}
+
+async fn send(global: &Global) -> Result<Ended> {
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    if !app.config.notify.is_on() {
+        let said = "nothing is set up to carry notices; add [notify.mail] or [notify.channels] to \
+                    procession.toml";
+        return Err(BadInput(said.to_owned()).into());
+    }
+    let sent = app.sender_by_hand()?.flush().await?;
+    if global.json {
+        out::json(&json!({"sent": sent.sent, "again": sent.again, "failed": sent.failed}))?;
+    } else {
+        let (ok, again, failed) = (sent.sent, sent.again, sent.failed);
+        out::line(&match global.lang() {
+            Lang::En => format!("{ok} sent, {again} tried again later, {failed} given up"),
+            Lang::Zh => format!("已发送 {ok},稍后重试 {again},放弃 {failed}"),
+        });
+    }
+    app.close().await;
+    Ok(Ended::Well)
+}
+
+/// Sends again or acknowledges, on record.
+async fn change(
+    global: &Global,
+    whom: &Whom,
+    (reason, action): (Option<String>, &str),
+    usual: MailStatus,
+) -> Result<Ended> {
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    let now = app.clock.now();
+    let who = operator_here(&whoami());
+    let mut tx = app.db.begin().await?;
+    let ids = chosen(&mut tx, whom, usual).await?;
+    let done = match &reason {
+        None => outbox::resend(&mut tx, &ids, now).await?,
+        Some(reason) => {
+            let said = format!("acknowledged by {}: {reason}", who.actor);
+            outbox::acknowledge(&mut tx, &ids, &said, now).await?
+        }
+    };
+    record(&mut tx, &who, (action, reason), json!({"notices": ids, "changed": done}), now).await?;
+    tx.commit().await.with_context(|| action.to_owned())?;
+    let left = u64::try_from(ids.len()).unwrap_or(u64::MAX).saturating_sub(done);
+    if global.json {
+        out::json(&json!({"changed": done, "left": left}))?;
+    } else {
+        out::line(&match global.lang() {
+            Lang::En => format!("{done} changed, {left} left as they are"),
+            Lang::Zh => format!("已变更 {done},未变更 {left}"),
+        });
+    }
+    app.close().await;
+    Ok(Ended::Well)
+}
+
+async fn record(
+    tx: &mut Tx,
+    who: &audit::Operator,
+    (action, reason): (&str, Option<String>),
+    detail: Json,
+    now: crate::domain::time::Millis,
+) -> Result<()> {
+    let entry = audit::Entry {
+        action: action.to_owned(),
+        group: None,
+        batch: None,
+        job: None,
+        detail: Some(detail),
+        reason,
+    };
+    audit::record(tx, who, &[entry], now).await
+}
+
+/// The notices of an order: those named, or all that its filters leave, by default in the state that the
+/// order is for.
+async fn chosen(tx: &mut Tx, whom: &Whom, usual: MailStatus) -> Result<Vec<i64>> {
+    if whom.all {
+        let mut filter = whom.which.filter()?;
+        filter.status = filter.status.or(Some(usual));
+        let rows = outbox::list(tx, &filter, MOST).await?;
+        return Ok(rows.iter().map(|row| row.id).collect());
+    }
+    for id in &whom.ids {
+        if outbox::one(tx, *id).await?.is_none() {
+            return Err(no_such(*id).into());
+        }
+    }
+    Ok(whom.ids.clone())
+}
+
+async fn purge(global: &Global, which: &Which, days: u32, reason: &str) -> Result<Ended> {
+    let filter = which.filter()?;
+    if filter.status == Some(MailStatus::Pending) {
+        let said = "what waits is not purged; acknowledge it first: procession outbox ack";
+        return Err(BadInput(said.to_owned()).into());
+    }
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    let now = app.clock.now();
+    let before = now.plus(-i64::from(days) * 86_400_000);
+    let (mut removed, mut after) = (0, Some(0));
+    while let Some(from) = after {
+        let mut tx = app.db.begin().await?;
+        let (n, next) = outbox::purge(&mut tx, &filter, before, from).await?;
+        (removed, after) = (removed + n, next);
+        if next.is_none() {
+            let detail = json!({"older_than_days": days, "removed": removed});
+            let why = ("outbox purge", Some(reason.to_owned()));
+            record(&mut tx, &operator_here(&whoami()), why, detail, now).await?;
+        }
+        tx.commit().await.context("remove old notices")?;
+    }
+    if global.json {
+        out::json(&json!({"removed": removed}))?;
+    } else {
+        out::line(&match global.lang() {
+            Lang::En => format!("{removed} removed"),
+            Lang::Zh => format!("已删除 {removed}"),
+        });
+    }
+    app.close().await;
+    Ok(Ended::Well)
+}

@@ -1,0 +1,309 @@
+//! `[notify]`: how people hear, and when.
+
+use super::{BadConfig, Config};
+use crate::engine::outbox;
+use crate::notify::{
+    Auth, ChannelOptions, Login, MailOptions, MailTransport, Options, SmtpOptions, Tls,
+};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// `[notify]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Notify {
+    /// Letters on their way at once.
+    pub connections: u32,
+    /// Seconds.
+    pub timeout_sec: u32,
+    /// Seconds.
+    pub connect_timeout_sec: u32,
+    /// Hours.
+    pub give_up_hours: u32,
+    /// Letters.
+    pub sum_up_over: u32,
+    /// A time of day.
+    pub digest_at: String,
+    /// The clock of `digest_at`.
+    pub time_zone: String,
+    /// en or zh.
+    pub lang: String,
+    /// Lines.
+    pub log_lines: u32,
+    /// Address of a page; empty is none.
+    pub link: String,
+    /// A folder; empty is none.
+    pub templates: PathBuf,
+    /// Addresses.
+    pub operators: Vec<String>,
+    /// Address, or `@domain`, to language.
+    pub langs: BTreeMap<String, String>,
+    /// Mail.
+    pub mail: Mail,
+    /// Robots and webhooks.
+    pub channels: BTreeMap<String, Channel>,
+}
+
+/// `[notify.mail]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mail {
+    /// off, smtp or file.
+    pub transport: String,
+    /// Whom mails are from.
+    pub from: String,
+    /// Where answers go; empty is `from`.
+    pub reply_to: String,
+    /// The folder of `file`.
+    pub folder: PathBuf,
+    /// The server of `smtp`.
+    pub host: String,
+    /// Its port; 0 is the usual one.
+    pub port: u16,
+    /// starttls, tls, none or none_anywhere.
+    pub tls: String,
+    /// PEM; empty is none.
+    pub ca_file: PathBuf,
+    /// Who we are; empty is nobody.
+    pub user: String,
+    /// auto, plain, login or xoauth2.
+    pub auth: String,
+    /// Where the password stands; empty is the environment.
+    pub password_file: PathBuf,
+    /// What we call ourselves; empty is the machine's name.
+    pub hello: String,
+}
+
+/// `[notify.channels.NAME]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Channel {
+    /// webhook, dingtalk, wecom, feishu or slack.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Where its URL stands; empty is the environment.
+    #[serde(default)]
+    pub url_file: PathBuf,
+    /// Where its secret stands; empty is the environment.
+    #[serde(default)]
+    pub secret_file: PathBuf,
+}
+
+/// Where the password of the mail server is looked for.
+const MAIL_PASSWORD: &str = "PROCESSION_MAIL_PASSWORD";
+/// Kinds of channels.
+const KINDS: [&str; 5] = ["webhook", "dingtalk", "wecom", "feishu", "slack"];
+
+fn bad(text: impl Into<String>) -> BadConfig {
+    BadConfig(text.into())
+}
+
+fn said(path: &Path) -> Option<&Path> {
+    Some(path).filter(|path| !path.as_os_str().is_empty())
+}
+
+/// The variable that holds something of a channel: `PROCESSION_CHANNEL_OPS`, `…_OPS_SECRET`.
+fn channel_env(name: &str, what: &str) -> String {
+    let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("PROCESSION_CHANNEL_{}{what}", name.chars().map(upper).collect::<String>())
+}
+
+/// The first line of a file, or a variable of the environment; none when neither is said.
+fn secret(key: &str, file: &Path, variable: &str) -> Result<Option<SecretString>, BadConfig> {
+    let text = match said(file) {
+        Some(path) => {
+            let text = std::fs::read_to_string(path).map(SecretString::from);
+            let text = text.map_err(|error| bad(format!("{key}: {}: {error}", path.display())))?;
+            let line = text.expose_secret().lines().next().unwrap_or_default();
+            Some(SecretString::from(line.trim()))
+        }
+        None => std::env::var(variable).ok().map(SecretString::from),
+    };
+    Ok(text.filter(|text| !text.expose_secret().is_empty()))
+}
+
+impl Notify {
+    /// Refuses what could be seen to be wrong without looking at secrets.
+    pub(super) fn check(&self) -> Result<(), BadConfig> {
+        self.outbox()?;
+        for (name, channel) in &self.channels {
+            let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+            if name.is_empty() || name.len() > 40 || !name.chars().all(fits) {
+                let said = "use 1 to 40 letters, digits, '_' or '-'";
+                return Err(bad(format!("notify.channels has {name:?}; {said}")));
+            }
+            if !KINDS.contains(&channel.kind.as_str()) {
+                let (kind, kinds) = (&channel.kind, KINDS.join(", "));
+                return Err(bad(format!(
+                    "notify.channels.{name}.type is {kind:?}; the types are {kinds}"
+                )));
+            }
+        }
+        self.mail.check()
+    }
+
+    /// Whether anything is set up that could carry a letter.
+    pub fn is_on(&self) -> bool {
+        self.mail.transport != "off" || !self.channels.is_empty()
+    }
+
+    /// What the sender of the outbox goes by.
+    fn outbox(&self) -> Result<outbox::Options, BadConfig> {
+        let lang = |key: &str, word: &str| {
+            outbox::Lang::of(word)
+                .ok_or_else(|| bad(format!("{key} is {word:?}; the languages are en and zh")))
+        };
+        for (key, n) in [
+            ("notify.connections", self.connections),
+            ("notify.timeout_sec", self.timeout_sec),
+            ("notify.connect_timeout_sec", self.connect_timeout_sec),
+            ("notify.give_up_hours", self.give_up_hours),
+            ("notify.sum_up_over", self.sum_up_over),
+        ] {
+            if n == 0 {
+                return Err(bad(format!("{key} is 0; it must be 1 or more")));
+            }
+        }
+        if self.connections > 64 {
+            let n = self.connections;
+            return Err(bad(format!("notify.connections is {n}; 64 is the most")));
+        }
+        let at = outbox::time_of_day(&self.digest_at)
+            .ok_or_else(|| bad(format!("notify.digest_at is {:?}; write HH:MM", self.digest_at)))?;
+        let zone = self.time_zone.parse();
+        let zone = zone.map_err(|_| {
+            let zone = &self.time_zone;
+            bad(format!("notify.time_zone is {zone:?}; write one such as Asia/Shanghai"))
+        })?;
+        let mut langs = BTreeMap::new();
+        for (whose, word) in &self.langs {
+            langs.insert(whose.clone(), lang(&format!("notify.langs.{whose:?}"), word)?);
+        }
+        for to in &self.operators {
+            outbox::Recipient::of(to).map_err(|fault| bad(format!("notify.operators: {fault}")))?;
+        }
+        let host = self.mail.from.rsplit('@').next().unwrap_or_default();
+        let host = host.trim_end_matches('>').trim();
+        Ok(outbox::Options {
+            connections: self.connections,
+            timeout_ms: i64::from(self.timeout_sec) * 1_000,
+            give_up_ms: i64::from(self.give_up_hours) * 3_600_000,
+            sum_up_over: usize::try_from(self.sum_up_over).unwrap_or(usize::MAX),
+            digest_at: at,
+            zone,
+            lang: lang("notify.lang", &self.lang)?,
+            langs,
+            id_host: if host.is_empty() { "procession" } else { host }.to_owned(),
+            log_lines: self.log_lines,
+            link: Some(self.link.clone()).filter(|link| !link.is_empty()),
+            operators: self.operators.clone(),
+        })
+    }
+
+    fn channels(&self) -> Result<BTreeMap<String, ChannelOptions>, BadConfig> {
+        let mut all = BTreeMap::new();
+        for (name, channel) in &self.channels {
+            let (env, key) = (channel_env(name, ""), format!("notify.channels.{name}"));
+            let url = secret(&key, &channel.url_file, &env)?.ok_or_else(|| {
+                bad(format!(
+                    "{key} has no URL; put it into {env}, or into a file and name url_file"
+                ))
+            })?;
+            let secret = secret(&key, &channel.secret_file, &channel_env(name, "_SECRET"))?;
+            all.insert(name.clone(), ChannelOptions { kind: channel.kind.clone(), url, secret });
+        }
+        Ok(all)
+    }
+}
+
+impl Mail {
+    fn check(&self) -> Result<(), BadConfig> {
+        let (transport, host) = (&self.transport, &self.host);
+        match transport.as_str() {
+            "off" => return Ok(()),
+            "smtp" if host.is_empty() => {
+                return Err(bad("notify.mail.host is empty; name the mail server"));
+            }
+            "smtp" | "file" => {}
+            _ => {
+                let said = "write smtp, file or off";
+                return Err(bad(format!("notify.mail.transport is {transport:?}; {said}")));
+            }
+        }
+        if self.from.parse::<lettre::message::Mailbox>().is_err() {
+            let (from, said) =
+                (&self.from, "write batch@bank.example or Batch <batch@bank.example>");
+            return Err(bad(format!("notify.mail.from is {from:?}; {said}")));
+        }
+        if Tls::parse(&self.tls).is_none() {
+            let said = "write starttls, tls, none or none_anywhere";
+            return Err(bad(format!("notify.mail.tls is {:?}; {said}", self.tls)));
+        }
+        if Auth::parse(&self.auth).is_none() {
+            let said = "write auto, plain, login or xoauth2";
+            return Err(bad(format!("notify.mail.auth is {:?}; {said}", self.auth)));
+        }
+        Ok(())
+    }
+
+    fn options(&self) -> Result<Option<MailOptions>, BadConfig> {
+        self.check()?;
+        let transport = match self.transport.as_str() {
+            "off" => return Ok(None),
+            "file" => MailTransport::File(self.folder.clone()),
+            _ => MailTransport::Smtp(self.smtp()?),
+        };
+        Ok(Some(MailOptions {
+            from: self.from.clone(),
+            reply_to: Some(self.reply_to.clone()).filter(|to| !to.is_empty()),
+            transport,
+        }))
+    }
+
+    fn smtp(&self) -> Result<SmtpOptions, BadConfig> {
+        let login = match self.user.as_str() {
+            "" => None,
+            user => {
+                let password =
+                    secret("notify.mail.password_file", &self.password_file, MAIL_PASSWORD)?;
+                let password = password.ok_or_else(|| {
+                    bad(format!(
+                        "notify.mail.user is {user} and there is no password; put it into \
+                         {MAIL_PASSWORD}, or into a file and name password_file"
+                    ))
+                })?;
+                let auth = Auth::parse(&self.auth).unwrap_or(Auth::Auto);
+                Some(Login { user: user.to_owned(), password, auth })
+            }
+        };
+        Ok(SmtpOptions {
+            port: Some(self.port).filter(|port| *port > 0),
+            tls: Tls::parse(&self.tls).unwrap_or(Tls::StartTls),
+            ca_file: said(&self.ca_file).map(Path::to_path_buf),
+            login,
+            hello: Some(self.hello.clone()).filter(|name| !name.is_empty()),
+            ..SmtpOptions::new(self.host.clone())
+        })
+    }
+}
+
+impl Config {
+    /// Settings of the sender of the outbox.
+    pub fn outbox(&self) -> Result<outbox::Options, BadConfig> {
+        self.notify.outbox()
+    }
+
+    /// Settings of what carries letters, secrets included; the error says which one is missing.
+    pub fn carriers(&self) -> Result<Options, BadConfig> {
+        Ok(Options {
+            mail: self.notify.mail.options()?,
+            channels: self.notify.channels()?,
+            templates: said(&self.notify.templates).map(Path::to_path_buf),
+            timeout: Duration::from_secs(self.notify.timeout_sec.into()),
+            connect_timeout: Duration::from_secs(self.notify.connect_timeout_sec.into()),
+        })
+    }
+}

@@ -1,0 +1,279 @@
+//! By when something is expected: the words of a definition, and the moment they mean for one batch.
+
+use crate::domain::batch_no::{Period, PeriodKind, shift_days};
+use crate::domain::calendar::{Calendar, Calendars, WorkingDays};
+use crate::domain::id::CalendarCode;
+use crate::domain::time::{Millis, at_wall_clock, day_in};
+use chrono::{NaiveDate, NaiveTime, Timelike as _};
+use chrono_tz::Tz;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Furthest day, and most working days, after that of the batch.
+pub const DAYS_MAX: u16 = 366;
+/// Longest time after the opening, in seconds: a year.
+pub const AFTER_MAX: u32 = 366 * 86_400;
+/// Most working days that a month can have.
+const MONTH_MAX: u16 = 31;
+/// What a definition may say, for whoever said something else.
+pub const FORMS: &str =
+    "write \"08:00\", \"+1d 08:00\", \"workday(3) 08:00\", \"workday(+2) 08:00\" or \"1h30m\"";
+
+/// By when something is expected. Eight bytes, because each of 100,000 jobs may have two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Due {
+    /// At a time of day, in seconds, on the wall clock of the group.
+    At(Day, u32),
+    /// So many seconds after the batch was opened.
+    After(u32),
+}
+
+/// Which day, seen from the batch's, which is the day it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Day {
+    /// So many days later; 0 is the day itself.
+    Later(u16),
+    /// The n-th working day of its month; the last where the month has fewer.
+    OfMonth(u16),
+    /// So many working days later.
+    Working(u16),
+}
+
+/// By how much a try may be longer than usual, in hundredths: 1.10 to 100.00.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Factor(u16);
+
+/// Not a time by which anything can be due, or not a factor.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}; {cure}")]
+pub struct BadDue {
+    /// What is wrong.
+    pub what: String,
+    /// What to write.
+    pub cure: String,
+}
+
+/// A batch as far as its times ask.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening<'a> {
+    /// When it was opened.
+    pub at: Millis,
+    /// The zone of its group.
+    pub zone: Tz,
+    /// The calendar of its group.
+    pub days: WorkingDays<'a>,
+}
+
+impl Due {
+    /// The moment it means for a batch. A wall time that a gap swallows is the first moment after it,
+    /// one that occurs twice the first of the two. Without a calendar, or where it lacks the days,
+    /// Monday to Friday are worked.
+    pub fn moment(self, opening: Opening<'_>) -> Millis {
+        let (day, sec) = match self {
+            Self::After(sec) => return opening.at.plus(i64::from(sec) * 1_000),
+            Self::At(day, sec) => (day, sec),
+        };
+        let time = NaiveTime::from_num_seconds_from_midnight_opt(sec, 0).unwrap_or_default();
+        let own = day_in(opening.at, opening.zone);
+        let date = match day {
+            Day::Later(n) => shift_days(own, i64::from(n)),
+            Day::OfMonth(n) => worked(opening.days, |all, code| of_month(all, code, own, n)),
+            Day::Working(n) => worked(opening.days, |all, code| {
+                all.add_working_days(code, own, i64::from(n)).ok().map(|nth| nth.date)
+            }),
+        };
+        at_wall_clock(date.unwrap_or(own), time, opening.zone)
+    }
+
+    /// Whether it is before another whenever the batch is opened, or the same moment.
+    pub fn is_surely_before(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::After(a), Self::After(b)) => a <= b,
+            (Self::At(Day::Later(a), at), Self::At(Day::Later(b), bt)) => (a, at) <= (b, bt),
+            (Self::At(Day::OfMonth(a), at), Self::At(Day::OfMonth(b), bt)) => (a, at) <= (b, bt),
+            (Self::At(Day::Working(a), at), Self::At(Day::Working(b), bt)) => (a, at) <= (b, bt),
+            (Self::At(..) | Self::After(_), _) => false,
+        }
+    }
+
+    /// Whether it asks for working days.
+    pub fn counts_working_days(self) -> bool {
+        match self {
+            Self::At(Day::OfMonth(_) | Day::Working(_), _) => true,
+            Self::At(Day::Later(_), _) | Self::After(_) => false,
+        }
+    }
+}
+
+fn of_month(all: &Calendars, code: &CalendarCode, own: NaiveDate, n: u16) -> Option<NaiveDate> {
+    let month = Period::containing(PeriodKind::Month, own)?;
+    let nth = all.nth_working_day(code, month, i32::from(n)).ok()?;
+    let last = || all.nth_working_day(code, month, -1).ok().flatten();
+    nth.or_else(last).map(|nth| nth.date)
+}
+
+/// What `ask` finds in the group's calendar, else by weekdays.
+fn worked(
+    days: WorkingDays<'_>,
+    ask: impl Fn(&Calendars, &CalendarCode) -> Option<NaiveDate>,
+) -> Option<NaiveDate> {
+    let found = days.of(None).ok().and_then(|(all, code)| ask(all, code));
+    found.or_else(|| {
+        let code = CalendarCode::parse("weekdays").ok()?;
+        let all = Calendars::new(vec![Calendar::bare(code.clone())]).ok()?;
+        ask(&all, &code)
+    })
+}
+
+impl FromStr for Due {
+    type Err = BadDue;
+
+    fn from_str(text: &str) -> Result<Self, BadDue> {
+        let word = text.trim();
+        read(word).ok_or_else(|| BadDue {
+            what: format!("{text:?} is not a time by which it can be due"),
+            cure: FORMS.to_owned(),
+        })
+    }
+}
+
+fn read(word: &str) -> Option<Due> {
+    let Some((day, time)) = word.split_once(char::is_whitespace) else {
+        let today = time_of_day(word).map(|sec| Due::At(Day::Later(0), sec));
+        return today.or_else(|| length(word).map(Due::After));
+    };
+    let day = match day.strip_prefix('+').and_then(|rest| rest.strip_suffix('d')) {
+        Some(n) => Day::Later(number(n, DAYS_MAX)?),
+        None => {
+            let inner = day.strip_prefix("workday(")?.strip_suffix(')')?;
+            match inner.strip_prefix('+') {
+                Some(n) => Day::Working(number(n, DAYS_MAX).filter(|n| *n > 0)?),
+                None => Day::OfMonth(number(inner, MONTH_MAX).filter(|n| *n > 0)?),
+            }
+        }
+    };
+    Some(Due::At(day, time_of_day(time.trim_start())?))
+}
+
+fn number(text: &str, max: u16) -> Option<u16> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|n| digits && *n <= max)
+}
+
+fn time_of_day(text: &str) -> Option<u32> {
+    let parts: Vec<&str> = text.split(':').collect();
+    let digits = |p: &&str| (1..=2).contains(&p.len()) && p.bytes().all(|b| b.is_ascii_digit());
+    if !(2..=3).contains(&parts.len()) || !parts.iter().all(digits) {
+        return None;
+    }
+    let part = |i: usize| parts.get(i).map_or(Some(0), |p| p.parse().ok());
+    let time = NaiveTime::from_hms_opt(part(0)?, part(1)?, part(2)?)?;
+    Some(time.num_seconds_from_midnight())
+}
+
+/// `1h30m`, `90m`, `45s`: each unit once, the greater before the smaller.
+fn length(text: &str) -> Option<u32> {
+    let (mut rest, mut total) = (text, 0u32);
+    for (unit, sec) in [('h', 3_600), ('m', 60), ('s', 1)] {
+        if let Some((n, after)) = rest.split_once(unit) {
+            let digits = !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
+            let n: u32 = n.parse().ok().filter(|_| digits)?;
+            total = total.checked_add(n.checked_mul(sec)?)?;
+            rest = after;
+        }
+    }
+    (rest.is_empty() && (1..=AFTER_MAX).contains(&total)).then_some(total)
+}
+
+impl fmt::Display for Due {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::At(day, sec) => {
+                match day {
+                    Day::Later(0) => {}
+                    Day::Later(n) => write!(f, "+{n}d ")?,
+                    Day::OfMonth(n) => write!(f, "workday({n}) ")?,
+                    Day::Working(n) => write!(f, "workday(+{n}) ")?,
+                }
+                write!(f, "{:02}:{:02}", sec / 3_600, sec / 60 % 60)?;
+                if sec % 60 > 0 { write!(f, ":{:02}", sec % 60) } else { Ok(()) }
+            }
+            Self::After(sec) => {
+                for (n, unit) in [(sec / 3_600, 'h'), (sec / 60 % 60, 'm'), (sec % 60, 's')] {
+                    if n > 0 {
+                        write!(f, "{n}{unit}")?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Factor {
+    /// So many times the usual, in milliseconds.
+    pub fn times(self, ms: i64) -> i64 {
+        i64::try_from(i128::from(ms) * i128::from(self.0) / 100).unwrap_or(i64::MAX)
+    }
+}
+
+impl FromStr for Factor {
+    type Err = BadDue;
+
+    fn from_str(text: &str) -> Result<Self, BadDue> {
+        let (whole, rest) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
+        let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+        let fits = (1..=3).contains(&whole.len()) && rest.len() <= 2;
+        let read = || -> Option<u16> {
+            let cents: u16 = format!("{rest:0<2}").parse().ok()?;
+            Some(whole.parse::<u16>().ok()? * 100 + cents)
+        };
+        let found = (fits && digits(whole) && digits(rest)).then(read).flatten();
+        found.filter(|n| (110..=10_000).contains(n)).map(Self).ok_or_else(|| BadDue {
+            what: format!("{text:?} is not a factor"),
+            cure: "use a number from 1.1 to 100 with at most two decimals".to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Factor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0 / 100, self.0 % 100) {
+            (whole, cents) if cents % 10 == 0 => write!(f, "{whole}.{}", cents / 10),
+            (whole, cents) => write!(f, "{whole}.{cents:02}"),
+        }
+    }
+}
+
+impl From<Due> for String {
+    fn from(due: Due) -> Self {
+        due.to_string()
+    }
+}
+
+impl TryFrom<String> for Due {
+    type Error = BadDue;
+    fn try_from(text: String) -> Result<Self, BadDue> {
+        text.parse()
+    }
+}
+
+impl From<Factor> for String {
+    fn from(factor: Factor) -> Self {
+        factor.to_string()
+    }
+}
+
+impl TryFrom<String> for Factor {
+    type Error = BadDue;
+    fn try_from(text: String) -> Result<Self, BadDue> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+#[path = "due_tests.rs"]
+mod tests;

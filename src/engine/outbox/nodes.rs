@@ -1,0 +1,60 @@
+//! Who has died: processes that served and let their leases run out.
+
+use super::Sender;
+use crate::domain::notice::Notice;
+use crate::domain::notice_trigger;
+use crate::domain::time::Millis;
+use crate::store::node::Member;
+use crate::store::{self, outbox};
+use anyhow::{Context as _, Result};
+
+/// Between two looks who has died.
+const NODES_MS: i64 = 10_000;
+/// A process is given up so long after its lease, and one that has been dead for longer is no news.
+const SILENT_MS: i64 = 10_000;
+const LOST_MS: i64 = 3_600_000;
+
+impl Sender {
+    /// Tells the operators of processes that served and have died, each once.
+    pub(super) async fn tell_of_nodes(&mut self, now: Millis) -> Result<()> {
+        if self.options.operators.is_empty() || now < self.nodes_at {
+            return Ok(());
+        }
+        self.nodes_at = now.plus(NODES_MS);
+        let mut tx = self.db.read().await?;
+        let members = store::node::members(&mut tx, now.plus(-LOST_MS)).await?;
+        drop(tx);
+        let is_lost = |m: &&Member| {
+            !m.offer.roles.is_empty()
+                && !m.is_draining
+                && m.node.lease_until <= now.plus(-SILENT_MS)
+        };
+        let mut notices = Vec::new();
+        for lost in members.iter().filter(is_lost) {
+            let (name, node) = (&lost.offer.name, &lost.node);
+            let name = if name.is_empty() { &node.node_id.0 } else { name };
+            let key = format!("node_lost:{}", node.node_id.0);
+            let told = notice_trigger::node_lost(
+                name,
+                &node.host,
+                node.lease_until,
+                &self.options.operators,
+            );
+            let once = told.into_iter().map(|n| Notice { event_key: Some(key.clone()), ..n });
+            notices.extend(once);
+        }
+        if notices.is_empty() {
+            return Ok(());
+        }
+        let told = async {
+            let mut tx = self.db.begin().await?;
+            outbox::enqueue_plain(&mut tx, &notices, now).await?;
+            tx.commit().await.context("tell of processes that have died")
+        };
+        match told.await {
+            // Another process has told of it at this very moment.
+            Err(error) if store::is_taken(&error) => Ok(()),
+            told => told,
+        }
+    }
+}

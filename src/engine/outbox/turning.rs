@@ -1,0 +1,95 @@
+//! The loop that sends the outbox in a process that serves, and the round at the end of one that does not.
+
+use super::{Sender, Sent};
+use futures_util::FutureExt as _;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Its name among the loops of a process.
+const NAME: &str = "outbox";
+/// Between two looks when nothing is due: how long a letter may wait for its first try.
+const LOOK_MS: u64 = 2_000;
+/// Before another try when the database failed.
+const AGAIN_MS: u64 = 5_000;
+/// How long a process that ends waits for its last letters.
+const LAST: Duration = Duration::from_secs(30);
+/// Rounds of a process that ends: what is not sent then waits for another.
+const LAST_ROUNDS: u32 = 100;
+
+impl Sender {
+    /// Beats until it is told to stop, in a task of its own: whoever dispatches batches waits for nothing
+    /// here. No error ends it.
+    pub async fn run(self, stop: CancellationToken) {
+        if let Err(error) = tokio::spawn(self.turn(stop)).await {
+            tracing::error!(%error, "what sends mails broke down");
+        }
+    }
+
+    async fn turn(mut self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            self.meter.loop_turned(NAME, self.clock.uptime());
+            let pause = self.once().await;
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+        self.meter.loop_ended(NAME);
+    }
+
+    /// Beats until it is told to stop, and then once more: for a process that ends with its batch.
+    pub async fn run_to_the_end(mut self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let pause = self.once().await;
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+        match tokio::time::timeout(LAST, self.flush()).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                let error = format!("{error:#}");
+                tracing::warn!(error, "mails wait in the outbox: procession outbox list");
+            }
+            Err(_) => tracing::warn!("mails wait in the outbox: procession outbox list"),
+        }
+    }
+
+    /// One beat; gives how long to wait after it.
+    async fn once(&mut self) -> Duration {
+        if self.heart.as_ref().is_some_and(|heart| heart.is_resting()) {
+            return Duration::from_millis(LOOK_MS);
+        }
+        let beaten = AssertUnwindSafe(self.beat(self.clock.now())).catch_unwind().await;
+        let beaten = beaten.unwrap_or_else(|_| Err(anyhow::anyhow!("the outbox broke down")));
+        let ms = match beaten {
+            Ok(Sent { is_more: true, .. }) => 0,
+            Ok(Sent { .. }) => LOOK_MS,
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::warn!(error, "mails were not sent; trying again");
+                self.meter.beat_failed(NAME);
+                AGAIN_MS
+            }
+        };
+        Duration::from_millis(ms)
+    }
+
+    /// Sends what is due now, for a process that ends after it; gives what came of it.
+    pub async fn flush(&mut self) -> anyhow::Result<Sent> {
+        let mut all = Sent::default();
+        for _ in 0..LAST_ROUNDS {
+            let sent = self.beat(self.clock.now()).await?;
+            all.sent += sent.sent;
+            all.again += sent.again;
+            all.failed += sent.failed;
+            all.next = sent.next;
+            if !sent.is_more {
+                break;
+            }
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,133 @@
+//! A custom robot of a DingTalk group: a markdown message, signed in the URL.
+
+use crate::notify::drawing::{self, Piece};
+use crate::notify::http::{Codes, Target};
+use crate::notify::{Channel, Message, NotSent, sign};
+use futures_util::future::BoxFuture;
+use reqwest::header::HeaderMap;
+use serde_json::json;
+
+pub(super) const WORD: &str = "dingtalk";
+/// Most bytes of the text; the whole request may have 20,000.
+const TEXT_MAX: usize = 14_000;
+
+const CODES: Codes = Codes {
+    code: "errcode",
+    words: "errmsg",
+    // Busy; too many messages a minute (20), by the old code and by the new one.
+    later: &[-1, 130_101, 410_100],
+    hints: &[
+        (300_001, "no such robot: look at the url"),
+        (300_005, "no such robot: look at the url"),
+        (
+            310_000,
+            "the robot's safety settings: look at secret, this machine's clock, keywords, addresses",
+        ),
+        (400_013, "the group was dissolved"),
+        (400_101, "no such robot: look at the url"),
+        (400_102, "the robot was switched off"),
+        (400_106, "the robot is not in the group"),
+    ],
+};
+
+struct DingTalk(Target);
+
+pub(super) fn open(target: &Target) -> Box<dyn Channel> {
+    Box::new(DingTalk(target.clone()))
+}
+
+impl Channel for DingTalk {
+    fn kind(&self) -> &'static str {
+        WORD
+    }
+
+    fn send<'a>(&'a self, _: &'a str, message: &'a Message) -> BoxFuture<'a, Result<(), NotSent>> {
+        Box::pin(async move {
+            let mut url = self.0.url();
+            if let Some(secret) = self.0.secret() {
+                let (timestamp, sign) = signature(secret, message.now.0);
+                url.query_pairs_mut()
+                    .append_pair("timestamp", &timestamp)
+                    .append_pair("sign", &sign);
+            }
+            let title = message.subject.as_str();
+            let body = json!({
+                "msgtype": "markdown",
+                "markdown": { "title": title, "text": drawing::clip_lines(&text(message), TEXT_MAX) },
+            });
+            let answer = self.0.post(url, HeaderMap::new(), body.to_string()).await?;
+            self.0.by_code(&answer, &CODES)
+        })
+    }
+}
+
+/// The millisecond, and it with the secret signed by the secret.
+fn signature(secret: &str, now: i64) -> (String, String) {
+    let signed = format!("{now}\n{secret}");
+    (now.to_string(), sign::base64(secret.as_bytes(), signed.as_bytes()))
+}
+
+/// DingTalk begins a new line only after an empty one.
+fn text(message: &Message) -> String {
+    let title = format!("#### {} {}", drawing::sign(&message.letter), safe(&message.subject));
+    let pieces = drawing::pieces(message).into_iter().map(|piece| match piece {
+        Piece::Sentence(text) => safe(&text),
+        Piece::Facts(facts) => {
+            let line = |(label, value): &(String, String)| {
+                format!("- **{}**: {}", safe(label), safe(value))
+            };
+            facts.iter().map(line).collect::<Vec<_>>().join("\n")
+        }
+        Piece::Verbatim(label, text) => {
+            let lines = text.lines().map(|line| format!("> {}\n>", safe(line)));
+            format!("**{}**\n\n{}", safe(&label), lines.collect::<Vec<_>>().join("\n"))
+        }
+        Piece::Link(label, url) => format!("[{}]({})", safe(&label), link(&url)),
+    });
+    std::iter::once(title).chain(pieces).collect::<Vec<_>>().join("\n\n")
+}
+
+/// A text that is no markup. Neither DingTalk nor WeCom has a way to escape, so signs that would begin a
+/// link, an image, a colour or a mention become their wide sisters.
+pub(super) fn safe(text: &str) -> String {
+    let wide = |c: char| match c {
+        '[' => '［',
+        ']' => '］',
+        '<' => '＜',
+        '>' => '＞',
+        '*' => '＊',
+        '`' => '｀',
+        '@' => '＠',
+        c => c,
+    };
+    let text: String = text.chars().map(wide).collect();
+    // At the beginning of a line it would be a headline.
+    if text.starts_with('#') { text.replacen('#', "＃", 1) } else { text }
+}
+
+/// A link's address, which may not end the link.
+pub(super) fn link(url: &str) -> String {
+    url.replace('(', "%28").replace(')', "%29").replace(|c: char| c.is_whitespace(), "%20")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notify::sample;
+
+    /// By DingTalk's own example in Python, with `base64.b64encode` in place of `quote_plus`.
+    #[test]
+    fn it_signs_as_the_manual_does() {
+        let (timestamp, sign) = signature("this is secret", 1_700_000_000_123);
+        assert_eq!(timestamp, "1700000000123");
+        assert_eq!(sign, "W2RNhLVXZurCuMiewxzjoEaGqxhR/FQAkLiAHZh+PWY=");
+    }
+
+    #[test]
+    fn nothing_from_a_job_is_markup() {
+        let mut message = sample::message();
+        message.letter.error = Some("[click](http://evil.example) @all\n# big".to_owned());
+        let text = text(&message);
+        assert!(text.contains("> ［click］(http://evil.example) ＠all\n>\n> ＃ big"), "{text}");
+    }
+}

@@ -1,0 +1,62 @@
+//! E-mail: one mail to one address, by a server or into a folder.
+
+use crate::notify::folder::Folder;
+use crate::notify::options::{MailOptions, MailTransport};
+use crate::notify::smtp::Smtp;
+use crate::notify::{Channel, Message, NotSent, mime};
+use futures_util::future::BoxFuture;
+use lettre::Address;
+use lettre::message::Mailbox;
+use std::time::Duration;
+
+const WORD: &str = "email";
+
+/// Mail as it was set up.
+pub(super) struct Email {
+    from: Mailbox,
+    reply_to: Option<Mailbox>,
+    way: Way,
+}
+
+enum Way {
+    Smtp(Smtp),
+    Folder(Folder),
+}
+
+/// Checks the settings; no server is asked.
+pub(super) fn open(options: &MailOptions, timeout: Duration) -> Result<Email, String> {
+    let mailbox = |what: &str, text: &str| {
+        let parsed = text.parse::<Mailbox>();
+        parsed.map_err(|error| format!("{what} {text:?} is no e-mail address: {error}"))
+    };
+    let way = match &options.transport {
+        MailTransport::Smtp(server) => Way::Smtp(Smtp::new(server, timeout)?),
+        MailTransport::File(path) => Way::Folder(Folder(path.clone())),
+    };
+    let reply_to = options.reply_to.as_deref().map(|text| mailbox("reply_to", text)).transpose()?;
+    Ok(Email { from: mailbox("from", &options.from)?, reply_to, way })
+}
+
+impl Channel for Email {
+    fn kind(&self) -> &'static str {
+        WORD
+    }
+
+    fn send<'a>(&'a self, to: &'a str, message: &'a Message) -> BoxFuture<'a, Result<(), NotSent>> {
+        Box::pin(async move {
+            let to = to
+                .parse::<Address>()
+                .map_err(|error| NotSent::Never(format!("{to:?} is no e-mail address: {error}")))?;
+            let mail = mime::mail(&self.from, self.reply_to.as_ref(), to, message);
+            let mail = mail.map_err(|error| {
+                NotSent::Never(format!("no mail can be made of this message: {error}"))
+            })?;
+            match &self.way {
+                Way::Smtp(server) => {
+                    server.send(mail.envelope(), &mail.formatted(), message.now).await
+                }
+                Way::Folder(folder) => folder.write(&message.message_id, &mail.formatted()).await,
+            }
+        })
+    }
+}

@@ -1,0 +1,301 @@
+//! The way to a robot or webhook: one POST to one URL that was configured, and what its answer means.
+//!
+//! Nothing goes anywhere else: redirects are not followed and proxies are not asked. The URL of a robot is
+//! its password, so it stands in no error text, nor does anything of it that an answer repeats.
+
+use crate::domain::text::clip;
+use crate::notify::NotSent;
+use crate::notify::options::ChannelOptions;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, redirect, retry};
+use rustls::{ClientConfig, RootCertStore};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+use url::{Host, Url};
+
+/// Most bytes of an answer that are read; robots answer with some hundred.
+const ANSWER_MAX: usize = 16_384;
+/// Most bytes of an answer that are shown.
+const SHOWN_MAX: usize = 300;
+
+/// Where a channel sends to.
+#[derive(Clone)]
+pub(super) struct Target {
+    kind: String,
+    url: Url,
+    secret: Option<SecretString>,
+    client: Client,
+    /// What an answer may not repeat to a reader.
+    hidden: Vec<String>,
+}
+
+/// What the other side said.
+pub(super) struct Answer {
+    status: u16,
+    retry_after: Option<String>,
+    body: String,
+}
+
+/// Where a robot's answer holds its verdict, and which verdicts pass.
+pub(super) struct Codes {
+    /// The field with the code; 0 is sent.
+    pub(super) code: &'static str,
+    /// The field with words.
+    pub(super) words: &'static str,
+    /// Codes after which another try is right.
+    pub(super) later: &'static [i64],
+    /// What helps, for codes that say too little by themselves.
+    pub(super) hints: &'static [(i64, &'static str)],
+}
+
+impl Target {
+    /// Checks the URL and makes a client for it.
+    pub(super) fn new(options: &ChannelOptions, timeout: Duration) -> Result<Self, String> {
+        // The parser's own words would repeat the URL.
+        let url = Url::parse(options.url.expose_secret().trim());
+        let url = url.map_err(|error| format!("the url is not one: {error}"))?;
+        match url.scheme() {
+            "https" => {}
+            "http" if is_here(&url) => {}
+            "http" => return Err("the url must be https; http only to this machine".to_owned()),
+            other => return Err(format!("the url must be https and not {other}")),
+        }
+        let client = client(&url, timeout)?;
+        let secret = options.secret.clone().filter(|s| !s.expose_secret().is_empty());
+        let hidden = hidden(&url, secret.as_ref());
+        Ok(Self { kind: options.kind.clone(), url, secret, client, hidden })
+    }
+
+    /// The URL, to be added to.
+    pub(super) fn url(&self) -> Url {
+        self.url.clone()
+    }
+
+    /// What messages are signed with.
+    pub(super) fn secret(&self) -> Option<&str> {
+        self.secret.as_ref().map(|secret| secret.expose_secret())
+    }
+
+    /// Posts JSON; an answer of any status is an answer.
+    pub(super) async fn post(
+        &self,
+        url: Url,
+        headers: HeaderMap,
+        body: String,
+    ) -> Result<Answer, NotSent> {
+        let json = HeaderValue::from_static("application/json; charset=utf-8");
+        let request = self.client.post(url).headers(headers).header(CONTENT_TYPE, json).body(body);
+        let mut response = request.send().await.map_err(|error| self.lost(error))?;
+        let retry_after = response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok());
+        let retry_after = retry_after.map(str::to_owned);
+        let status = response.status().as_u16();
+        let mut bytes = Vec::new();
+        while bytes.len() < ANSWER_MAX {
+            match response.chunk().await {
+                Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+                Ok(None) => break,
+                Err(error) => return Err(self.lost(error)),
+            }
+        }
+        bytes.truncate(ANSWER_MAX);
+        let body = String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Answer { status, retry_after, body })
+    }
+
+    /// What an answer means whose status says it all.
+    pub(super) fn by_status(&self, answer: &Answer) -> Result<(), NotSent> {
+        let words = self.words(&answer.body);
+        let said = |more: &str| format!("{}: answered {}{more}{words}", self.kind, answer.status);
+        match answer.status {
+            200..=299 => Ok(()),
+            429 => {
+                let wait = answer.retry_after.as_deref().unwrap_or("some");
+                Err(NotSent::Later(said(&format!(" (too many messages; wait {wait} seconds)"))))
+            }
+            408 | 425 | 500.. => Err(NotSent::Later(said(""))),
+            300..=399 => Err(NotSent::Never(said(" (redirects are not followed)"))),
+            _ => Err(NotSent::Never(said(""))),
+        }
+    }
+
+    /// What an answer means that holds a code, whatever its status.
+    pub(super) fn by_code(&self, answer: &Answer, codes: &Codes) -> Result<(), NotSent> {
+        let parsed: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+        let code = parsed.get(codes.code).and_then(Value::as_i64);
+        let Some(code) = code.filter(|_| answer.status != 429 && answer.status < 500) else {
+            self.by_status(answer)?;
+            // Something between us and the robot answered, a portal for example.
+            let words = self.words(&answer.body);
+            let said = format!("{}: the answer has no {}{words}", self.kind, codes.code);
+            return Err(NotSent::Later(said));
+        };
+        if code == 0 {
+            return self.by_status(answer);
+        }
+        let words = self.words(parsed.get(codes.words).and_then(Value::as_str).unwrap_or(""));
+        let hint = codes.hints.iter().find(|(known, _)| *known == code);
+        let hint = hint.map(|(_, hint)| format!(" ({hint})")).unwrap_or_default();
+        let said = format!("{}: answered {} {code}{words}{hint}", self.kind, codes.code);
+        let is_passing = codes.later.contains(&code);
+        Err(if is_passing { NotSent::Later(said) } else { NotSent::Never(said) })
+    }
+
+    /// A message that cannot be put into words of the other side; it never happens to good settings.
+    pub(super) fn unfit(&self, what: &str) -> NotSent {
+        NotSent::Never(format!("{}: {what}", self.kind))
+    }
+
+    fn lost(&self, error: reqwest::Error) -> NotSent {
+        let what = match self.url.host_str().filter(|_| error.is_connect()) {
+            Some(host) => format!("cannot connect to {host}"),
+            None => "the connection was lost".to_owned(),
+        };
+        NotSent::Later(format!("{}: {what}: {}", self.kind, self.clean(&chain(error))))
+    }
+
+    /// Words of the other side behind `: `, on one line, short, and without what is secret.
+    fn words(&self, text: &str) -> String {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = clip(&self.clean(&text), SHOWN_MAX).replace(char::is_control, " ");
+        if text.is_empty() { text } else { format!(": {text}") }
+    }
+
+    fn clean(&self, text: &str) -> String {
+        self.hidden.iter().fold(text.to_owned(), |text, hidden| text.replace(hidden, "***"))
+    }
+}
+
+/// What stands in a URL and is worth hiding, the longest first.
+fn hidden(url: &Url, secret: Option<&SecretString>) -> Vec<String> {
+    let mut hidden = vec![url.as_str().to_owned(), url.path().to_owned()];
+    hidden.extend(url.query().map(str::to_owned));
+    hidden.extend(url.query_pairs().map(|(_, value)| value.into_owned()));
+    hidden.extend(url.path_segments().into_iter().flatten().map(str::to_owned));
+    hidden.extend(url.password().map(str::to_owned));
+    // `robot` and `send` are words of every answer.
+    hidden.retain(|text| text.len() >= 8);
+    hidden.extend(secret.map(|secret| secret.expose_secret().to_owned()));
+    hidden.sort_by_key(|text| std::cmp::Reverse(text.len()));
+    hidden
+}
+
+fn is_here(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    }
+}
+
+/// An error with its causes, without the URL.
+fn chain(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words = format!("{words}: {error}");
+        cause = error.source();
+    }
+    words
+}
+
+fn client(url: &Url, timeout: Duration) -> Result<Client, String> {
+    Client::builder()
+        .tls_backend_preconfigured(tls(url)?)
+        .connect_timeout(timeout)
+        .redirect(redirect::Policy::none())
+        .retry(retry::never())
+        .no_proxy()
+        .referer(false)
+        .http1_only()
+        // A message a minute does not need a connection that may be found dead.
+        .pool_max_idle_per_host(0)
+        .user_agent(concat!("procession/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| format!("cannot make an HTTP client: {}", chain(error)))
+}
+
+/// TLS as this program does it everywhere: rustls on ring, with the roots of the machine.
+fn tls(url: &Url) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    if url.scheme() == "https" {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            let cure = "install ca-certificates, or name a file in SSL_CERT_FILE";
+            return Err(format!("this machine trusts no authority; {cure}"));
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("cannot prepare TLS: {error}"))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(url: &str) -> Result<Target, String> {
+        let options = ChannelOptions {
+            kind: "wecom".to_owned(),
+            url: url.into(),
+            secret: Some("s3cr3t".into()),
+        };
+        Target::new(&options, Duration::from_secs(1))
+    }
+
+    #[test]
+    fn only_https_leaves_the_machine() {
+        for url in ["http://127.0.0.1:1/x", "http://localhost/x", "http://[::1]:8/x"] {
+            assert!(target(url).is_ok(), "{url}");
+        }
+        for url in ["http://robots.example/tok3n-tok3n", "ftp://x/tok3n", "tok3n-tok3n", ""] {
+            let said = target(url).err().expect(url);
+            assert!(!said.contains("tok3n"), "{said}");
+        }
+    }
+
+    #[test]
+    fn answers() {
+        let target = target("http://127.0.0.1:1/hook/tok3n-tok3n?key=k3y-k3y-k3y").expect("target");
+        let codes = Codes {
+            code: "errcode",
+            words: "errmsg",
+            later: &[45_009],
+            hints: &[(93_000, "look at the url")],
+        };
+        let later = |said: &str| Err(NotSent::Later(said.to_owned()));
+        let never = |said: &str| Err(NotSent::Never(said.to_owned()));
+        for (status, body, wanted) in [
+            (200, r#"{"errcode":0,"errmsg":"ok"}"#, Ok(())),
+            (
+                200,
+                r#"{"errcode":45009,"errmsg":"slow"}"#,
+                later("wecom: answered errcode 45009: slow"),
+            ),
+            (
+                200,
+                r#"{"errcode":93000,"errmsg":"bad k3y-k3y-k3y\nof s3cr3t"}"#,
+                never("wecom: answered errcode 93000: bad *** of *** (look at the url)"),
+            ),
+            (502, r#"{"errcode":93000}"#, later(r#"wecom: answered 502: {"errcode":93000}"#)),
+            (
+                200,
+                "<html>Log in</html>",
+                later("wecom: the answer has no errcode: <html>Log in</html>"),
+            ),
+            (404, "no /hook/tok3n-tok3n here", never("wecom: answered 404: no *** here")),
+            (302, "", never("wecom: answered 302 (redirects are not followed)")),
+            (429, "", later("wecom: answered 429 (too many messages; wait 30 seconds)")),
+        ] {
+            let retry_after = Some("30".to_owned());
+            let answer = Answer { status, retry_after, body: body.to_owned() };
+            assert_eq!(target.by_code(&answer, &codes), wanted, "{status} {body}");
+        }
+    }
+}

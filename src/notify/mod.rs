@@ -1,0 +1,185 @@
+//! notify: carries one message to one recipient. In: a message and an address. Out: sent, or why not.
+//! May name: domain. Never: the outbox, a database, a clock, a task of its own, a second try.
+//! Invariant: no error text and no log line holds a password, or the URL of a robot.
+//! A new kind of channel is one file here and one line in `CHANNELS`.
+
+mod dingtalk;
+mod drawing;
+mod email;
+mod feishu;
+mod folder;
+mod http;
+mod mime;
+mod options;
+mod sample;
+mod sign;
+mod slack;
+mod smtp;
+mod template;
+mod template_fields;
+mod webhook;
+mod wecom;
+
+pub use options::{Auth, ChannelOptions, Login, MailOptions, MailTransport};
+pub use options::{Options, SmtpOptions, Tls};
+pub use template::{BadTemplate, Rendered, Templates};
+
+use crate::domain::lang::Lang;
+use crate::domain::letter::Letter;
+use crate::domain::time::Millis;
+use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// How a recipient that is no e-mail address begins: `channel:ops`.
+pub const CHANNEL_PREFIX: &str = "channel:";
+
+/// A kind of channel that a recipient may name: its word, and what makes one.
+struct ChannelKind {
+    word: &'static str,
+    open: fn(&http::Target) -> Box<dyn Channel>,
+}
+
+/// Every kind of channel beside e-mail, in the order in which documents list them.
+const CHANNELS: &[ChannelKind] = &[
+    ChannelKind { word: webhook::WORD, open: webhook::open },
+    ChannelKind { word: dingtalk::WORD, open: dingtalk::open },
+    ChannelKind { word: wecom::WORD, open: wecom::open },
+    ChannelKind { word: feishu::WORD, open: feishu::open },
+    ChannelKind { word: slack::WORD, open: slack::open },
+];
+
+/// One message, rendered; whom it goes to is said when it is sent.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// `procession-17-ab12@host`, without brackets: the same for every try, so that whoever gets it twice
+    /// can tell.
+    pub message_id: String,
+    /// One line.
+    pub subject: String,
+    /// The plain text.
+    pub text: String,
+    /// The same as HTML, for mail.
+    pub html: String,
+    /// The language of all three.
+    pub lang: Lang,
+    /// What they were rendered from; robots draw their messages from it.
+    pub letter: Letter,
+    /// When it was written: the mail's date.
+    pub at: Millis,
+    /// When this try begins. Signatures are made for it, and are good for minutes.
+    pub now: Millis,
+}
+
+/// Why a message was not sent; shown, it is the reason.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotSent {
+    /// It may go another time.
+    #[error("{0}")]
+    Later(String),
+    /// It will not go however often it is tried.
+    #[error("{0}")]
+    Never(String),
+    /// Nothing is set up that could carry it; it may wait until something is.
+    #[error("{0}")]
+    NotConfigured(String),
+}
+
+/// Something that carries messages.
+pub trait Channel: Send + Sync {
+    /// Its word in settings.
+    fn kind(&self) -> &'static str;
+
+    /// Carries one message to one recipient; `to` means something to e-mail only.
+    fn send<'a>(&'a self, to: &'a str, message: &'a Message) -> BoxFuture<'a, Result<(), NotSent>>;
+}
+
+/// Settings that no channel can be made of; shown, it says which and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadChannel(String);
+
+/// All that can carry messages here.
+pub struct Carriers {
+    mail: Option<email::Email>,
+    channels: BTreeMap<String, Box<dyn Channel>>,
+    timeout: Duration,
+}
+
+impl Carriers {
+    /// Makes a carrier of each setting. It reads certificates and asks nobody.
+    pub fn open(options: &Options) -> Result<Self, BadChannel> {
+        let mail = options.mail.as_ref().map(|mail| email::open(mail, options.connect_timeout));
+        let mail = mail.transpose().map_err(|fault| BadChannel(format!("notify.mail: {fault}")))?;
+        let mut channels = BTreeMap::new();
+        for (name, channel) in &options.channels {
+            let opened = open(channel, options.connect_timeout);
+            let opened =
+                opened.map_err(|fault| BadChannel(format!("notify.channels.{name}: {fault}")))?;
+            channels.insert(name.clone(), opened);
+        }
+        Ok(Self { mail, channels, timeout: options.timeout })
+    }
+
+    /// The kind of what would carry to `recipient`, such as `email`; `None` when nothing would.
+    pub fn kind_of(&self, recipient: &str) -> Option<&'static str> {
+        match recipient.strip_prefix(CHANNEL_PREFIX) {
+            Some(name) => self.channels.get(name).map(|channel| channel.kind()),
+            None => self.mail.as_ref().map(Channel::kind),
+        }
+    }
+
+    /// The names that a recipient may have behind `channel:`.
+    pub fn channels(&self) -> impl Iterator<Item = &str> {
+        self.channels.keys().map(String::as_str)
+    }
+
+    /// Carries a message to an e-mail address or to `channel:NAME`. It returns when the other side has
+    /// taken it, refused it, or been silent for too long.
+    pub async fn send(&self, recipient: &str, message: &Message) -> Result<(), NotSent> {
+        let channel: &dyn Channel = match recipient.strip_prefix(CHANNEL_PREFIX) {
+            Some(name) => match self.channels.get(name) {
+                Some(channel) => &**channel,
+                None => return Err(NotSent::Never(unknown(name))),
+            },
+            None => match &self.mail {
+                Some(mail) => mail,
+                None => {
+                    let said = "no mail server is configured; add [notify.mail]";
+                    return Err(NotSent::NotConfigured(said.to_owned()));
+                }
+            },
+        };
+        // What is cut off here may have arrived; the next try has the same id.
+        let sent = tokio::time::timeout(self.timeout, channel.send(recipient, message)).await;
+        sent.unwrap_or_else(|_| {
+            let (kind, seconds) = (channel.kind(), self.timeout.as_secs_f64());
+            Err(NotSent::Later(format!("{kind}: no answer within {seconds} s")))
+        })
+    }
+}
+
+impl fmt::Debug for Carriers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let channels = self.channels.iter().map(|(name, channel)| (name, channel.kind()));
+        let channels: BTreeMap<_, _> = channels.collect();
+        f.debug_struct("Carriers").field("channels", &channels).finish_non_exhaustive()
+    }
+}
+
+fn unknown(name: &str) -> String {
+    format!(
+        "no channel {name} is configured; add [notify.channels.{name}], or take {CHANNEL_PREFIX}{name} \
+         out of the recipients"
+    )
+}
+
+fn open(options: &ChannelOptions, timeout: Duration) -> Result<Box<dyn Channel>, String> {
+    let Some(kind) = CHANNELS.iter().find(|kind| kind.word == options.kind) else {
+        let words: Vec<&str> = CHANNELS.iter().map(|kind| kind.word).collect();
+        return Err(format!("{:?} is no kind of channel; say {}", options.kind, words.join(", ")));
+    };
+    let target = http::Target::new(options, timeout)?;
+    Ok((kind.open)(&target))
+}

@@ -1,0 +1,97 @@
+//! An incoming webhook of Slack: blocks, and a line for places that show none.
+
+use crate::domain::text::clip;
+use crate::notify::drawing::{self, Piece};
+use crate::notify::http::Target;
+use crate::notify::{Channel, Message, NotSent};
+use futures_util::future::BoxFuture;
+use reqwest::header::HeaderMap;
+use serde_json::{Value, json};
+
+pub(super) const WORD: &str = "slack";
+/// Most characters of a section; bytes are never fewer.
+const SECTION_MAX: usize = 3_000;
+/// Most characters of a headline.
+const HEADER_MAX: usize = 150;
+/// Most blocks of a message.
+const BLOCKS_MAX: usize = 50;
+
+struct Slack(Target);
+
+pub(super) fn open(target: &Target) -> Box<dyn Channel> {
+    Box::new(Slack(target.clone()))
+}
+
+impl Channel for Slack {
+    fn kind(&self) -> &'static str {
+        WORD
+    }
+
+    fn send<'a>(&'a self, _: &'a str, message: &'a Message) -> BoxFuture<'a, Result<(), NotSent>> {
+        Box::pin(async move {
+            let answer = self.0.post(self.0.url(), HeaderMap::new(), body(message)).await?;
+            self.0.by_status(&answer)
+        })
+    }
+}
+
+fn body(message: &Message) -> String {
+    let line = format!("{} {}", drawing::sign(&message.letter), message.subject);
+    let header = clip(&line, HEADER_MAX);
+    let header = json!({ "type": "header", "text": { "type": "plain_text", "text": header } });
+    let pieces = drawing::pieces(message);
+    let blocks: Vec<Value> =
+        std::iter::once(header).chain(pieces.into_iter().map(section)).take(BLOCKS_MAX).collect();
+    json!({ "text": escape(&line), "blocks": blocks }).to_string()
+}
+
+fn section(piece: Piece) -> Value {
+    let text = match piece {
+        Piece::Sentence(text) => clip(&escape(&text), SECTION_MAX),
+        Piece::Facts(facts) => {
+            let line = |(label, value): &(String, String)| {
+                format!("*{}*: {}", escape(label), escape(value))
+            };
+            let lines = facts.iter().map(line).collect::<Vec<_>>().join("\n");
+            drawing::clip_lines(&lines, SECTION_MAX)
+        }
+        Piece::Verbatim(label, text) => {
+            // Three of them would end the box.
+            let text = clip(&escape(&text).replace("```", "'''"), SECTION_MAX - 200);
+            format!("*{}*\n```{text}```", escape(&label))
+        }
+        Piece::Link(label, url) => {
+            format!("<{}|{}>", escape(&url).replace('|', "%7C"), escape(&label))
+        }
+    };
+    json!({ "type": "section", "text": { "type": "mrkdwn", "text": text } })
+}
+
+/// The three signs that mean something to Slack; without them nobody is mentioned.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notify::sample;
+
+    #[test]
+    fn nobody_is_mentioned_and_every_block_fits() {
+        let mut message = sample::message();
+        message.subject = "s".repeat(200);
+        message.letter.error = Some(format!("<!channel>```{}", "&".repeat(9_000)));
+        message.letter.notes = vec![message.letter.headline.clone(); 99];
+        let text = body(&message);
+        assert!(!text.contains("<!channel>"), "{text}");
+        let body: Value = serde_json::from_str(&text).expect("json");
+        let blocks = body["blocks"].as_array().expect("blocks");
+        assert!(blocks.len() <= BLOCKS_MAX);
+        for block in blocks {
+            let text = block["text"]["text"].as_str().expect("text");
+            let max = if block["type"] == "header" { HEADER_MAX } else { SECTION_MAX };
+            assert!(text.chars().count() <= max && !text.is_empty(), "{text}");
+        }
+    }
+}

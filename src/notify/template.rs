@@ -1,0 +1,223 @@
+//! Templates: a letter as a subject, a text and HTML, by what is built in or by a team's own files.
+//!
+//! A file of the team is tried with letters of every event in both languages before it is used. Should it
+//! fail nevertheless, the built-in one takes its place: a mail that looks wrong is better than none.
+
+use crate::domain::event::Event;
+use crate::domain::lang::Lang;
+use crate::domain::letter::{self, Letter};
+use crate::domain::time::Millis;
+use crate::notify::sample;
+use crate::notify::template_fields::{FIELDS, TOPIC, values};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{Environment, Error, ErrorKind, Template, UndefinedBehavior, Value};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Most steps of one rendering; the built-in ones need less than a twentieth. A loop without end stops here.
+const FUEL: u64 = 500_000;
+/// What is rendered, and how it is built in.
+const PARTS: [(&str, &str); 3] = [
+    ("subject.txt", include_str!("templates/subject.txt")),
+    ("text.txt", include_str!("templates/text.txt")),
+    ("mail.html", include_str!("templates/mail.html")),
+];
+/// What stands before the name of a built-in one; no file has such a name.
+const BUILT_IN: &str = "built-in/";
+
+/// Templates that are a fault: which file, which line, what is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadTemplate(String);
+
+/// A letter as it is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rendered {
+    /// One line.
+    pub subject: String,
+    /// The plain text.
+    pub text: String,
+    /// The HTML.
+    pub html: String,
+    /// What is wrong with a file of the team, in whose place the built-in one was used.
+    pub warning: Option<String>,
+}
+
+/// The templates that are in use.
+#[derive(Clone, Debug)]
+pub struct Templates {
+    environment: Environment<'static>,
+    folder: PathBuf,
+    own: BTreeSet<String>,
+}
+
+impl Templates {
+    /// The built-in ones alone.
+    pub fn built_in() -> Self {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_fuel(Some(FUEL));
+        // It names the field in an error, by its place in the source.
+        environment.set_debug(true);
+        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+        environment.set_syntax(syntax.expect("the usual marks do not collide"));
+        for (part, text) in PARTS {
+            let added = environment.add_template_owned(format!("{BUILT_IN}{part}"), text);
+            added.expect("a test renders the built-in templates");
+        }
+        Self { environment, folder: PathBuf::new(), own: BTreeSet::new() }
+    }
+
+    /// The built-in ones and, where `folder` has a file, that one in their place. Every file is tried.
+    pub fn open(folder: Option<&Path>) -> Result<Self, BadTemplate> {
+        let mut templates = Self::built_in();
+        let Some(folder) = folder else {
+            return Ok(templates);
+        };
+        folder.clone_into(&mut templates.folder);
+        let unread = |error| BadTemplate(format!("cannot read {}: {error}", folder.display()));
+        for entry in std::fs::read_dir(folder).map_err(unread)? {
+            let entry = entry.map_err(unread)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !(name.ends_with(".txt") || name.ends_with(".html")) {
+                continue;
+            }
+            let fault = |said: String| BadTemplate(format!("{}: {said}", entry.path().display()));
+            check_name(&name).map_err(fault)?;
+            let text = std::fs::read_to_string(entry.path());
+            templates.add(name, text.map_err(|error| fault(error.to_string()))?)?;
+        }
+        templates.own.iter().try_for_each(|name| templates.try_out(name))?;
+        Ok(templates)
+    }
+
+    /// A letter as it is sent.
+    pub fn render(&self, letter: &Letter, lang: Lang, at: Millis, message_id: &str) -> Rendered {
+        let values = values(letter, lang, at, message_id);
+        let mut warnings = Vec::new();
+        let mut part = |part: &str| {
+            let by_event = format!("{}.{part}", letter.event.as_str());
+            let own = [by_event.as_str(), part].into_iter().find(|name| self.own.contains(*name));
+            let built_in = format!("{BUILT_IN}{part}");
+            for name in own.into_iter().chain([built_in.as_str()]) {
+                match self.rendered(name, &values) {
+                    Ok(text) => return Some(text),
+                    Err(error) => warnings.push(format!("{error}; the next best is used")),
+                }
+            }
+            None
+        };
+        let subject = part("subject.txt").unwrap_or_else(|| letter.subject_line(lang));
+        let text = part("text.txt").unwrap_or_else(|| letter.plain(lang));
+        let html = part("mail.html").unwrap_or_else(|| preformatted(&letter.plain(lang)));
+        let warning = Some(warnings.join("; ")).filter(|said| !said.is_empty());
+        Rendered { subject: letter::one_line(subject.trim()), text, html, warning }
+    }
+
+    fn add(&mut self, name: String, text: String) -> Result<(), BadTemplate> {
+        let added = self.environment.add_template_owned(name.clone(), text);
+        added.map_err(|error| self.fault(&name, &error))?;
+        self.own.insert(name);
+        Ok(())
+    }
+
+    /// Renders a file for every event it is for, with everything and with nothing that may be missing.
+    fn try_out(&self, name: &str) -> Result<(), BadTemplate> {
+        let template = self.environment.get_template(name);
+        let template = template.map_err(|error| self.fault(name, &error))?;
+        if let Some((field, line)) = self.unknown(&template) {
+            return Err(self.unknown_field(name, line, &field));
+        }
+        let is_for = |event: &Event| event_of(name).is_none_or(|word| word == event.as_str());
+        for event in Event::ALL.into_iter().filter(is_for) {
+            for letter in [sample::full(event), sample::bare(event)] {
+                for lang in [Lang::En, Lang::Zh] {
+                    self.rendered(name, &values(&letter, lang, Millis(0), "sample@host"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A name that is used and that nothing gives, whether or not a rendering comes past it.
+    fn unknown(&self, template: &Template<'_, '_>) -> Option<(String, usize)> {
+        let globals: BTreeSet<&str> = self.environment.globals().map(|(name, _)| name).collect();
+        let is_known = |path: &String| match path.split('.').collect::<Vec<_>>()[..] {
+            ["topic", field, ..] => TOPIC.contains(&field),
+            [first, ..] => FIELDS.contains(&first) || globals.contains(first),
+            [] => true,
+        };
+        let used: BTreeSet<String> = template.undeclared_variables(true).into_iter().collect();
+        let field = used.into_iter().find(|path| !is_known(path))?;
+        let line = template.source().lines().position(|line| line.contains(&field));
+        Some((field, line.map_or(1, |line| line + 1)))
+    }
+
+    fn rendered(&self, name: &str, values: &Value) -> Result<String, BadTemplate> {
+        let template = self.environment.get_template(name);
+        let rendered = template.and_then(|template| template.render(values.clone()));
+        rendered.map_err(|error| self.fault(name, &error))
+    }
+
+    fn fault(&self, name: &str, error: &Error) -> BadTemplate {
+        let line = error.line().unwrap_or(1);
+        let source = error.template_source().zip(error.range());
+        let at = source.and_then(|(source, range)| source.get(range)).unwrap_or("?");
+        if error.kind() == ErrorKind::UndefinedError {
+            return self.unknown_field(name, line, at.trim());
+        }
+        let said = match error.kind() {
+            ErrorKind::OutOfFuel => format!("it does not end within {FUEL} steps"),
+            kind => error.detail().map_or_else(|| kind.to_string(), str::to_owned),
+        };
+        BadTemplate(format!("{} line {line}: {said}", self.path(name)))
+    }
+
+    fn unknown_field(&self, name: &str, line: usize, field: &str) -> BadTemplate {
+        BadTemplate(format!(
+            "{} line {line}: there is no field {field}; there are {}; facts have label and value, \
+             steps have label and command, topic has {}",
+            self.path(name),
+            FIELDS.join(", "),
+            TOPIC.join(", "),
+        ))
+    }
+
+    fn path(&self, name: &str) -> String {
+        match name.strip_prefix(BUILT_IN) {
+            Some(part) => format!("built-in {part}"),
+            None => self.folder.join(name).display().to_string(),
+        }
+    }
+}
+
+/// The event that a file is for, by the word before its part.
+fn event_of(name: &str) -> Option<&str> {
+    let ends = PARTS.iter().filter_map(|(part, _)| name.strip_suffix(part));
+    ends.filter_map(|start| start.strip_suffix('.')).next()
+}
+
+/// A misspelt name would be a file that nobody ever reads.
+fn check_name(name: &str) -> Result<(), String> {
+    let parts = PARTS.map(|(part, _)| part);
+    if parts.contains(&name) {
+        return Ok(());
+    }
+    match event_of(name) {
+        Some(word) if Event::parse(word).is_some() => Ok(()),
+        Some(word) => {
+            let words: Vec<&str> = Event::ALL.iter().map(|event| event.as_str()).collect();
+            Err(format!("{word} is no event; there are {}", words.join(", ")))
+        }
+        None => Err(format!("a template is {}, or one of them behind EVENT.", parts.join(", "))),
+    }
+}
+
+fn preformatted(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    format!("<!DOCTYPE html><html><body><pre>{text}</pre></body></html>")
+}
+
+#[cfg(test)]
+#[path = "template_tests.rs"]
+mod tests;

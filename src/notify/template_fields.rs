@@ -1,0 +1,75 @@
+//! What a template may name: a closed set, so that a misspelt name is found before a mail goes out.
+
+use crate::domain::lang::Lang;
+use crate::domain::letter::{Both, Letter};
+use crate::domain::time::Millis;
+use minijinja::Value;
+
+/// Every field, in the order in which documents list them.
+pub(super) const FIELDS: [&str; 16] = [
+    "event",
+    "severity",
+    "subject",
+    "headline",
+    "notes",
+    "facts",
+    "error",
+    "blocked",
+    "items",
+    "log",
+    "steps",
+    "link",
+    "topic",
+    "lang",
+    "at",
+    "message_id",
+];
+/// What `topic` has.
+pub(super) const TOPIC: [&str; 6] = ["group", "batch_no", "job", "attempt", "schedule", "node"];
+
+/// The fields of one message. What a letter does not have is empty, and never missing.
+pub(super) fn values(letter: &Letter, lang: Lang, at: Millis, message_id: &str) -> Value {
+    let both = |text: &Both| Value::from(text.pick(lang));
+    let list = |texts: &[Both]| Value::from_iter(texts.iter().map(both));
+    let facts = letter.facts.iter().map(|fact| {
+        Value::from_pairs([("label", both(&fact.label)), ("value", (&fact.value).into())])
+    });
+    let steps = letter.steps.iter().map(|step| {
+        Value::from_pairs([("label", both(&step.label)), ("command", (&step.command).into())])
+    });
+    Value::from_pairs([
+        ("event", Value::from(letter.event.as_str())),
+        ("severity", letter.event.severity().as_str().into()),
+        ("subject", both(&letter.subject)),
+        ("headline", both(&letter.headline)),
+        ("notes", list(&letter.notes)),
+        ("facts", Value::from_iter(facts)),
+        ("error", optional(&letter.error)),
+        ("blocked", Value::from_iter(letter.blocked.iter())),
+        ("items", list(&letter.items)),
+        ("log", Value::from_iter(letter.log.iter())),
+        ("steps", Value::from_iter(steps)),
+        ("link", optional(&letter.link)),
+        ("topic", topic(letter)),
+        ("lang", lang.pick("en", "zh").into()),
+        ("at", at.to_string().into()),
+        ("message_id", message_id.into()),
+    ])
+}
+
+fn topic(letter: &Letter) -> Value {
+    let topic = &letter.topic;
+    Value::from_pairs([
+        ("group", optional(&topic.group)),
+        ("batch_no", optional(&topic.batch_no)),
+        ("job", optional(&topic.job)),
+        ("attempt", topic.attempt.map_or_else(|| "".into(), Value::from)),
+        ("schedule", optional(&topic.schedule)),
+        ("node", optional(&topic.node)),
+    ])
+}
+
+/// Empty rather than `none`, which would be printed.
+fn optional(text: &Option<String>) -> Value {
+    Value::from(text.as_deref().unwrap_or(""))
+}

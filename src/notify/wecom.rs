@@ -1,0 +1,87 @@
+//! A robot of a WeCom group: a markdown message. Its URL is all that protects it; it knows no signature.
+
+use crate::domain::event::Severity;
+use crate::notify::dingtalk::{link, safe};
+use crate::notify::drawing::{self, Piece};
+use crate::notify::http::{Codes, Target};
+use crate::notify::{Channel, Message, NotSent};
+use futures_util::future::BoxFuture;
+use reqwest::header::HeaderMap;
+use serde_json::json;
+
+pub(super) const WORD: &str = "wecom";
+/// Most bytes of the text.
+const TEXT_MAX: usize = 4_096;
+
+const CODES: Codes = Codes {
+    code: "errcode",
+    words: "errmsg",
+    // Busy; too many messages a minute (20); too many at once.
+    later: &[-1, 45_009, 45_033],
+    hints: &[(93_000, "no such robot: look at the url")],
+};
+
+struct WeCom(Target);
+
+pub(super) fn open(target: &Target) -> Box<dyn Channel> {
+    Box::new(WeCom(target.clone()))
+}
+
+impl Channel for WeCom {
+    fn kind(&self) -> &'static str {
+        WORD
+    }
+
+    fn send<'a>(&'a self, _: &'a str, message: &'a Message) -> BoxFuture<'a, Result<(), NotSent>> {
+        Box::pin(async move {
+            let content = drawing::clip_lines(&text(message), TEXT_MAX);
+            let body = json!({ "msgtype": "markdown", "markdown": { "content": content } });
+            let answer = self.0.post(self.0.url(), HeaderMap::new(), body.to_string()).await?;
+            self.0.by_code(&answer, &CODES)
+        })
+    }
+}
+
+fn text(message: &Message) -> String {
+    // The three colours that it has.
+    let colour = match message.letter.event.severity() {
+        Severity::Good => "info",
+        Severity::Warning | Severity::Bad => "warning",
+    };
+    let sign = drawing::sign(&message.letter);
+    let title = format!("{sign} **<font color=\"{colour}\">{}</font>**", safe(&message.subject));
+    let pieces = drawing::pieces(message).into_iter().map(|piece| match piece {
+        Piece::Sentence(text) => safe(&text),
+        Piece::Facts(facts) => {
+            let line = |(label, value): &(String, String)| {
+                format!("<font color=\"comment\">{}:</font> {}", safe(label), safe(value))
+            };
+            facts.iter().map(line).collect::<Vec<_>>().join("\n")
+        }
+        Piece::Verbatim(label, text) => {
+            let lines = text.lines().map(|line| format!("> {}", safe(line)));
+            format!("**{}**\n{}", safe(&label), lines.collect::<Vec<_>>().join("\n"))
+        }
+        Piece::Link(label, url) => format!("[{}]({})", safe(&label), link(&url)),
+    });
+    std::iter::once(title).chain(pieces).collect::<Vec<_>>().join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notify::sample;
+
+    #[test]
+    fn it_fits_and_ends_with_a_whole_line() {
+        let mut message = sample::message();
+        message.letter.error = Some("月末结账失败\n".repeat(300));
+        message.letter.log = vec!["长".repeat(3_000)];
+        message.letter.notes = vec![message.letter.headline.clone(); 40];
+        let whole = text(&message);
+        let text = drawing::clip_lines(&whole, TEXT_MAX);
+        assert!(whole.len() > TEXT_MAX, "the test shows nothing");
+        assert!(text.len() <= TEXT_MAX && text.ends_with("\n…"), "{} {text}", text.len());
+        assert!(text.starts_with("🔴 **<font color=\"warning\">"), "{text}");
+    }
+}

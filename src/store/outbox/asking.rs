@@ -1,0 +1,138 @@
+//! What stands in the outbox.
+
+use super::letter_of;
+use crate::db::{Row, Value};
+use crate::domain::delivery::MailStatus;
+use crate::domain::letter::Letter;
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+
+/// Which rows are asked for; what is `None` does not matter.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// In this state.
+    pub status: Option<MailStatus>,
+    /// To this recipient.
+    pub to: Option<String>,
+    /// About this group.
+    pub group: Option<String>,
+    /// About this job.
+    pub job: Option<String>,
+    /// Of this event, by its word.
+    pub event: Option<String>,
+}
+
+/// A row as people look at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Its key.
+    pub id: i64,
+    /// Whom it is for.
+    pub recipient: String,
+    /// Its language, by its code; the installation's where it is none.
+    pub lang: Option<String>,
+    /// The word of its event.
+    pub event: String,
+    /// Its state.
+    pub status: MailStatus,
+    /// `now`, `batch` or `day`.
+    pub told: String,
+    /// One line.
+    pub subject: String,
+    /// The text, as it was sent once it was.
+    pub body: String,
+    /// What it says.
+    pub letter: Letter,
+    /// When it was written.
+    pub created: Millis,
+    /// When its server took it.
+    pub sent: Option<Millis>,
+    /// When it is tried next.
+    pub next_at: Option<Millis>,
+    /// Tries that failed.
+    pub failed: u32,
+    /// Why the last one did, or why it waits.
+    pub reason: Option<String>,
+    /// Who sends it at the moment.
+    pub claimed_by: Option<String>,
+    /// The digest that it went out with.
+    pub digest: Option<i64>,
+}
+
+impl Filter {
+    /// The condition on rows, and its values.
+    pub(super) fn condition(&self) -> (String, Vec<Value>) {
+        let status = self.status.map(|status| status.as_str().to_owned());
+        let wanted = [
+            ("status", status.as_ref()),
+            ("recipient_email", self.to.as_ref()),
+            ("group_code", self.group.as_ref()),
+            ("job_code", self.job.as_ref()),
+            ("type", self.event.as_ref()),
+        ];
+        let said = wanted.into_iter().filter_map(|(column, text)| Some((column, text?)));
+        let (texts, values): (Vec<String>, Vec<Value>) =
+            said.map(|(column, text)| (format!("{column} = ?"), text.as_str().into())).unzip();
+        match texts.is_empty() {
+            true => ("1 = 1".to_owned(), values),
+            false => (texts.join(" AND "), values),
+        }
+    }
+}
+
+const COLUMNS: &str = "id, recipient_email, lang, type, status, told, subject, body, letter, created_at, \
+     send_time, next_at, retry_count, fail_reason, claimed_by, digest_id";
+
+fn shown(row: &Row) -> Result<Shown> {
+    let word = row.text("status")?;
+    Ok(Shown {
+        id: row.int("id")?,
+        recipient: row.text("recipient_email")?,
+        lang: row.opt_text("lang")?,
+        event: row.text("type")?,
+        status: MailStatus::parse(&word)
+            .with_context(|| format!("email_notifications.status holds {word:?}"))?,
+        told: row.text("told")?,
+        subject: row.text("subject")?,
+        body: row.text("body")?,
+        letter: letter_of(row)?,
+        created: row.time("created_at")?.into(),
+        sent: row.opt_time("send_time")?.map(Millis::from),
+        next_at: row.opt_time("next_at")?.map(Millis::from),
+        failed: u32::try_from(row.int("retry_count")?).unwrap_or(0),
+        reason: row.opt_text("fail_reason")?,
+        claimed_by: row.opt_text("claimed_by")?,
+        digest: row.opt_int("digest_id")?,
+    })
+}
+
+/// The latest rows, newest first.
+pub async fn list(tx: &mut Tx, filter: &Filter, limit: u32) -> Result<Vec<Shown>> {
+    let (wanted, mut values) = filter.condition();
+    let sql = format!(
+        "SELECT {COLUMNS} FROM email_notifications WHERE {wanted} ORDER BY id DESC LIMIT ?"
+    );
+    values.push(limit.into());
+    let rows = tx.fetch_all(&sql, &values).await.context("read the outbox")?;
+    rows.iter().map(shown).collect()
+}
+
+/// One row.
+pub async fn one(tx: &mut Tx, id: i64) -> Result<Option<Shown>> {
+    let sql = format!("SELECT {COLUMNS} FROM email_notifications WHERE id = ?");
+    let row = tx.fetch_optional(&sql, &[id.into()]).await.context("read a mail")?;
+    row.as_ref().map(shown).transpose()
+}
+
+/// How many rows wait, and how many were given up. Of those that went there may be millions.
+pub async fn counts(tx: &mut Tx) -> Result<Vec<(MailStatus, i64)>> {
+    let mut all = Vec::new();
+    for status in [MailStatus::Pending, MailStatus::Failed] {
+        let sql = "SELECT COUNT(*) AS n FROM email_notifications WHERE status = ?";
+        let row = tx.fetch_optional(sql, &[status.as_str().into()]).await;
+        let row = row.context("count the outbox")?;
+        all.push((status, row.map_or(Ok(0), |row| row.int("n"))?));
+    }
+    Ok(all)
+}

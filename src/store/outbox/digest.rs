@@ -1,0 +1,155 @@
+//! Letters that wait to go out as one.
+
+use super::sending::{COLUMNS, Claimed, claimed};
+use super::{BODY_MAX, COLUMNS as NEW};
+use crate::domain::batch::BatchStatus;
+use crate::domain::id::BatchId;
+use crate::domain::lang::Lang;
+use crate::domain::letter::Letter;
+use crate::domain::text::clip;
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+
+/// Letters read at once. What is left over is put together at the next beat.
+const MOST: u32 = 2_000;
+
+/// Letters that go out as one: all to one recipient.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Whom they are for.
+    pub recipient: String,
+    /// In which language.
+    pub lang: Option<Lang>,
+    /// The batch that all are about.
+    pub batch: Option<BatchId>,
+    /// The letters, the oldest first.
+    pub letters: Vec<Claimed>,
+}
+
+/// What waited for its batch and that has ended, and what waited for the day's digest and was written
+/// before `day`.
+pub async fn due_digests(tx: &mut Tx, day: Millis) -> Result<Vec<Waiting>> {
+    let (lock, mut all) = (tx.dialect().for_update_of_free(), Vec::new());
+    for batch in ended_batches(tx).await? {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM email_notifications WHERE batch_id = ? AND status = 'pending' \
+             AND next_at IS NULL AND told = 'batch' ORDER BY id LIMIT ?{lock}"
+        );
+        let rows = tx.fetch_all(&sql, &[batch.0.into(), MOST.into()]).await;
+        for row in &rows.context("take letters of an ended batch")? {
+            gather(&mut all, claimed(row)?, Some(batch));
+        }
+    }
+    let sql = format!(
+        "SELECT {COLUMNS} FROM email_notifications WHERE status = 'pending' AND next_at IS NULL \
+         AND told = 'day' AND created_at < ? ORDER BY id LIMIT ?{lock}"
+    );
+    let of_day = tx.fetch_all(&sql, &[day.to_utc().into(), MOST.into()]).await;
+    let of_day = of_day.context("look for letters of the day")?;
+    let mut days = Vec::new();
+    for row in &of_day {
+        gather(&mut days, claimed(row)?, None);
+    }
+    all.extend(days);
+    Ok(all)
+}
+
+/// Batches with letters that wait for their end, and have ended.
+async fn ended_batches(tx: &mut Tx) -> Result<Vec<BatchId>> {
+    let sql = "SELECT DISTINCT batch_id FROM email_notifications WHERE status = 'pending' \
+               AND next_at IS NULL AND told = 'batch' AND batch_id IS NOT NULL";
+    let rows = tx.fetch_all(sql, &[]).await.context("look for letters of batches")?;
+    let ids: Vec<i64> = rows.iter().map(|row| row.int("batch_id")).collect::<Result<_, _>>()?;
+    let select = "SELECT batch_id, status FROM job_batch WHERE batch_id";
+    let mut ended = Vec::new();
+    for row in tx.fetch_in(select, &ids, "").await.context("look which batches have ended")? {
+        if BatchStatus::parse(&row.text("status")?).is_some_and(BatchStatus::is_final) {
+            ended.push(BatchId(row.int("batch_id")?));
+        }
+    }
+    Ok(ended)
+}
+
+/// Letters to one recipient about one batch that are due and more than `over`.
+pub async fn crowds(tx: &mut Tx, over: usize, now: Millis) -> Result<Vec<Waiting>> {
+    let sql = "SELECT recipient_email, batch_id FROM email_notifications WHERE status = 'pending' \
+               AND next_at <= ? AND batch_id IS NOT NULL GROUP BY recipient_email, batch_id \
+               HAVING COUNT(*) > ?";
+    let over = i64::try_from(over).unwrap_or(i64::MAX);
+    let found = tx.fetch_all(sql, &[now.to_utc().into(), over.into()]).await;
+    let lock = tx.dialect().for_update_of_free();
+    let sql = format!(
+        "SELECT {COLUMNS} FROM email_notifications WHERE batch_id = ? AND status = 'pending' \
+         AND next_at <= ? AND recipient_email = ? ORDER BY id LIMIT ?{lock}"
+    );
+    let mut all = Vec::new();
+    for row in found.context("look for many letters to one")? {
+        let (to, batch) = (row.text("recipient_email")?, row.int("batch_id")?);
+        let values = [batch.into(), now.to_utc().into(), to.as_str().into(), MOST.into()];
+        let rows = tx.fetch_all(&sql, &values).await.context("take many letters to one")?;
+        let letters: Vec<Claimed> = rows.iter().map(claimed).collect::<Result<_>>()?;
+        let Some(lang) = letters.first().map(|first| first.lang) else { continue };
+        all.push(Waiting { recipient: to, lang, batch: Some(BatchId(batch)), letters });
+    }
+    Ok(all)
+}
+
+fn gather(all: &mut Vec<Waiting>, letter: Claimed, batch: Option<BatchId>) {
+    let same = |w: &&mut Waiting| w.recipient == letter.recipient && w.batch == batch;
+    match all.iter_mut().find(same) {
+        Some(waiting) => waiting.letters.push(letter),
+        None => all.push(Waiting {
+            recipient: letter.recipient.clone(),
+            lang: letter.lang,
+            batch,
+            letters: vec![letter],
+        }),
+    }
+}
+
+/// Writes the one letter that goes out in place of several, and marks those; what is only one goes out
+/// as it is.
+pub async fn put_together(
+    tx: &mut Tx,
+    waiting: &Waiting,
+    whole: &Letter,
+    now: Millis,
+) -> Result<()> {
+    let ids: Vec<i64> = waiting.letters.iter().map(|letter| letter.id).collect();
+    if let [alone] = ids.as_slice() {
+        let sql = "UPDATE email_notifications SET next_at = ?, updated_at = ?, claimed_by = NULL \
+                   WHERE id = ?";
+        tx.execute(sql, &[now.to_utc().into(), now.to_utc().into(), (*alone).into()]).await?;
+        return Ok(());
+    }
+    let lang = waiting.lang.unwrap_or_default();
+    let places = vec!["?"; NEW.len()].join(", ");
+    let sql = format!("INSERT INTO email_notifications ({}) VALUES ({places})", NEW.join(", "));
+    let values = [
+        waiting.recipient.as_str().into(),
+        whole.subject_line(lang).into(),
+        clip(&whole.plain(lang), BODY_MAX).into(),
+        "pending".into(),
+        now.to_utc().into(),
+        now.to_utc().into(),
+        whole.event.as_str().into(),
+        0i64.into(),
+        true.into(),
+        None::<i64>.into(),
+        waiting.batch.map(|id| id.0).into(),
+        waiting.lang.map(Lang::as_str).into(),
+        serde_json::to_string(whole).context("write a letter as JSON")?.into(),
+        None::<&str>.into(),
+        "now".into(),
+        now.to_utc().into(),
+        whole.topic.group.as_deref().into(),
+        whole.topic.job.as_deref().into(),
+    ];
+    let digest = tx.insert_id(&sql, "id", &values).await.context("write a digest")?;
+    let set = "UPDATE email_notifications SET status = 'digest', digest_id = ?, send_time = ?, \
+               updated_at = ?, next_at = NULL, claimed_by = NULL WHERE id";
+    let values = [digest.into(), now.to_utc().into(), now.to_utc().into()];
+    tx.execute_in(set, &values, &ids, "AND status = 'pending'", &[]).await?;
+    Ok(())
+}

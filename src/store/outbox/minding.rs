@@ -1,0 +1,102 @@
+//! What people do about letters: send again, take notice, not want to hear for a while, throw away.
+
+use super::Filter;
+use crate::domain::delivery::Snooze;
+use crate::domain::event::Event;
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+
+/// Rows that one statement changes, at most.
+const STEP: u32 = 1_000;
+
+/// Lets rows of `ids` go out anew, with the Message-ID that they had; gives how many. One that went out
+/// in a digest, or is being sent, is left.
+pub async fn resend(tx: &mut Tx, ids: &[i64], now: Millis) -> Result<u64> {
+    let set = "UPDATE email_notifications SET status = 'pending', next_at = ?, updated_at = ?, \
+               retry_count = 0, fail_reason = NULL, claimed_by = NULL, told = 'now' WHERE id";
+    let at = now.to_utc();
+    let after = "AND status IN ('sent', 'failed', 'acked', 'pending') AND claimed_by IS NULL";
+    tx.execute_in(set, &[at.into(), at.into()], ids, after, &[]).await.context("send mails again")
+}
+
+/// Takes rows that wait off the way: somebody knows already.
+pub async fn acknowledge(tx: &mut Tx, ids: &[i64], who_and_why: &str, now: Millis) -> Result<u64> {
+    let set = "UPDATE email_notifications SET status = 'acked', send_time = ?, updated_at = ?, \
+               fail_reason = ?, next_at = NULL, claimed_by = NULL WHERE id";
+    let at = now.to_utc();
+    let values = [at.into(), at.into(), who_and_why.into()];
+    let after = "AND status IN ('pending', 'failed') AND claimed_by IS NULL";
+    tx.execute_in(set, &values, ids, after, &[]).await.context("acknowledge mails")
+}
+
+/// Removes rows behind `after`, the oldest first, that are done with or given up and older than `before`:
+/// a step of them. Gives how many, and behind which row the next step begins; none after the last.
+pub async fn purge(
+    tx: &mut Tx,
+    filter: &Filter,
+    before: Millis,
+    after: i64,
+) -> Result<(u64, Option<i64>)> {
+    let sql =
+        "SELECT id FROM email_notifications WHERE id > ? AND created_at < ? ORDER BY id LIMIT ?";
+    let values = [after.into(), before.to_utc().into(), STEP.into()];
+    let rows = tx.fetch_all(sql, &values).await.context("look for old mails")?;
+    let ids: Vec<i64> = rows.iter().map(|row| row.int("id")).collect::<Result<_, _>>()?;
+    let (wanted, values) = filter.condition();
+    let sql = "DELETE FROM email_notifications WHERE id";
+    let rest = format!("AND status <> 'pending' AND {wanted}");
+    let gone = tx.execute_in(sql, &[], &ids, &rest, &values).await.context("remove old mails")?;
+    Ok((gone, ids.last().copied()))
+}
+
+/// Remembers what nobody wants to hear of; what has ended long ago is forgotten with it.
+pub async fn snooze(tx: &mut Tx, snooze: &Snooze, now: Millis) -> Result<i64> {
+    let sql = "DELETE FROM notify_snooze WHERE until_time < ?";
+    tx.execute(sql, &[now.plus(-30 * 86_400_000).to_utc().into()]).await?;
+    let sql = "INSERT INTO notify_snooze (group_code, job_code, type, until_time, actor, reason, \
+               create_time) VALUES (?, ?, ?, ?, ?, ?, ?)";
+    let values = [
+        snooze.group.as_str().into(),
+        snooze.job.as_deref().into(),
+        snooze.event.map(Event::as_str).into(),
+        snooze.until.to_utc().into(),
+        snooze.by.as_str().into(),
+        snooze.reason.as_str().into(),
+        now.to_utc().into(),
+    ];
+    tx.insert_id(sql, "snooze_id", &values).await.context("write a snooze")
+}
+
+/// What nobody wants to hear of now.
+pub async fn snoozes(tx: &mut Tx, now: Millis) -> Result<Vec<Snooze>> {
+    let sql = "SELECT snooze_id, group_code, job_code, type, until_time, actor, reason \
+               FROM notify_snooze WHERE until_time > ? ORDER BY snooze_id";
+    let rows = tx.fetch_all(sql, &[now.to_utc().into()]).await.context("read snoozes")?;
+    let mut all = Vec::new();
+    for row in &rows {
+        all.push(Snooze {
+            id: row.int("snooze_id")?,
+            group: row.text("group_code")?,
+            job: row.opt_text("job_code")?,
+            event: row.opt_text("type")?.and_then(|word| Event::parse(&word)),
+            until: row.time("until_time")?.into(),
+            by: row.text("actor")?,
+            reason: row.text("reason")?,
+        });
+    }
+    Ok(all)
+}
+
+/// Ends a snooze now; letters that waited for its end are due. Gives it, or none when there is no such
+/// one that still lasts.
+pub async fn end_snooze(tx: &mut Tx, id: i64, now: Millis) -> Result<Option<Snooze>> {
+    let known = snoozes(tx, now).await?.into_iter().find(|snooze| snooze.id == id);
+    let Some(snooze) = known else { return Ok(None) };
+    let at = now.to_utc();
+    tx.execute("DELETE FROM notify_snooze WHERE snooze_id = ?", &[id.into()]).await?;
+    let sql = "UPDATE email_notifications SET next_at = ?, updated_at = ? WHERE status = 'pending' \
+               AND next_at = ? AND claimed_by IS NULL";
+    tx.execute(sql, &[at.into(), at.into(), snooze.until.to_utc().into()]).await?;
+    Ok(Some(snooze))
+}

@@ -1,0 +1,151 @@
+//! What is due: taken by one process, sent outside of any transaction, marked.
+
+use super::letter_of;
+use crate::db::{Row, Value};
+use crate::domain::event::Event;
+use crate::domain::id::{BatchId, NodeId, QueueId};
+use crate::domain::lang::Lang;
+use crate::domain::letter::Letter;
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+
+/// A letter that this process sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    /// Its row.
+    pub id: i64,
+    /// Whom it is for.
+    pub recipient: String,
+    /// In which language; the installation's where it is none.
+    pub lang: Option<Lang>,
+    /// What happened.
+    pub event: Event,
+    /// What it says.
+    pub letter: Letter,
+    /// The batch that it is about.
+    pub batch: Option<BatchId>,
+    /// The row of the job that it is about.
+    pub queue_id: Option<QueueId>,
+    /// When it was written.
+    pub written: Millis,
+    /// Tries that failed.
+    pub failed: u32,
+}
+
+/// What came of a try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Its server took it, with this subject and text.
+    Sent {
+        /// As it was sent.
+        subject: String,
+        /// As it was sent.
+        body: String,
+    },
+    /// It failed and is tried again then.
+    Again(Millis, String),
+    /// It was not tried, and waits until then.
+    Wait(Millis, String),
+    /// It is given up.
+    Failed(String),
+}
+
+pub(super) const COLUMNS: &str = "id, recipient_email, lang, type, letter, subject, body, batch_id, \
+     queue_id, created_at, retry_count";
+
+pub(super) fn claimed(row: &Row) -> Result<Claimed> {
+    let letter = letter_of(row)?;
+    Ok(Claimed {
+        id: row.int("id")?,
+        recipient: row.text("recipient_email")?,
+        lang: row.opt_text("lang")?.and_then(|code| Lang::of(&code)),
+        event: letter.event,
+        letter,
+        batch: row.opt_int("batch_id")?.map(BatchId),
+        queue_id: row.opt_int("queue_id")?.map(QueueId),
+        written: row.time("created_at")?.into(),
+        failed: u32::try_from(row.int("retry_count")?).unwrap_or(0),
+    })
+}
+
+/// Takes letters that are due, `most` of them, the longest due first: until `until` no other process takes
+/// them, and if this one dies they are due again.
+pub async fn claim(
+    tx: &mut Tx,
+    me: &NodeId,
+    (now, until): (Millis, Millis),
+    most: u32,
+) -> Result<Vec<Claimed>> {
+    let lock = tx.dialect().for_update_of_free();
+    let sql = format!(
+        "SELECT {COLUMNS} FROM email_notifications WHERE status = 'pending' AND next_at <= ? \
+         ORDER BY next_at, id LIMIT ?{lock}"
+    );
+    let rows = tx.fetch_all(&sql, &[now.to_utc().into(), most.into()]).await;
+    let rows = rows.context("look for mails that are due")?;
+    let claimed: Vec<Claimed> = rows.iter().map(claimed).collect::<Result<_>>()?;
+    let ids: Vec<i64> = claimed.iter().map(|mail| mail.id).collect();
+    let set = "UPDATE email_notifications SET claimed_by = ?, next_at = ?, updated_at = ? WHERE id";
+    let values = [me.0.as_str().into(), until.to_utc().into(), now.to_utc().into()];
+    tx.execute_in(set, &values, &ids, "", &[]).await.context("take mails to send")?;
+    Ok(claimed)
+}
+
+/// Lets taken letters wait, without counting a try: until then nobody wants to hear of them.
+pub async fn put_off(
+    tx: &mut Tx,
+    me: &NodeId,
+    ids: &[i64],
+    until: Millis,
+    why: &str,
+) -> Result<()> {
+    let set =
+        "UPDATE email_notifications SET claimed_by = NULL, next_at = ?, fail_reason = ? WHERE id";
+    let values = [until.to_utc().into(), why.into()];
+    let after = "AND status = 'pending' AND claimed_by = ?";
+    tx.execute_in(set, &values, ids, after, &[me.0.as_str().into()]).await?;
+    Ok(())
+}
+
+/// Notes what came of a try; `false` when the row is not this process's any more.
+pub async fn mark(tx: &mut Tx, me: &NodeId, id: i64, mark: &Mark, now: Millis) -> Result<bool> {
+    let (set, mut values): (&str, Vec<Value>) = match mark {
+        Mark::Sent { subject, body } => (
+            "status = 'sent', send_time = ?, subject = ?, body = ?, fail_reason = NULL, next_at = NULL",
+            vec![now.to_utc().into(), subject.as_str().into(), body.as_str().into()],
+        ),
+        Mark::Again(at, why) => (
+            "next_at = ?, fail_reason = ?, retry_count = retry_count + 1",
+            vec![at.to_utc().into(), why.as_str().into()],
+        ),
+        Mark::Wait(at, why) => {
+            ("next_at = ?, fail_reason = ?", vec![at.to_utc().into(), why.as_str().into()])
+        }
+        Mark::Failed(why) => (
+            "status = 'failed', fail_reason = ?, retry_count = retry_count + 1, next_at = NULL",
+            vec![why.as_str().into()],
+        ),
+    };
+    let sql = format!(
+        "UPDATE email_notifications SET {set}, claimed_by = NULL, updated_at = ? \
+         WHERE id = ? AND status = 'pending' AND claimed_by = ?"
+    );
+    values.extend([now.to_utc().into(), id.into(), me.0.as_str().into()]);
+    Ok(tx.execute(&sql, &values).await.context("mark a mail")? == 1)
+}
+
+/// When the next letter is due; none waits where it is none.
+pub async fn next_due(tx: &mut Tx) -> Result<Option<Millis>> {
+    let sql = "SELECT next_at FROM email_notifications WHERE status = 'pending' \
+               AND next_at IS NOT NULL ORDER BY next_at LIMIT 1";
+    let row = tx.fetch_optional(sql, &[]).await.context("look when the next mail is due")?;
+    Ok(row.map(|row| row.time("next_at")).transpose()?.map(Millis::from))
+}
+
+/// Whether letters wait to go out as one.
+pub async fn waits_for_digest(tx: &mut Tx) -> Result<bool> {
+    let sql =
+        "SELECT id FROM email_notifications WHERE status = 'pending' AND next_at IS NULL LIMIT 1";
+    Ok(tx.fetch_optional(sql, &[]).await.context("look for digests")?.is_some())
+}
