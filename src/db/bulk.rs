@@ -17,6 +17,16 @@ const ARRAY_MOST: usize = 4_096;
 /// statement of 4,096 and its remainder all of them were parsed for the first pass of a process.
 const PLACES_MOST: usize = 512;
 
+/// A list of keys and its places, filled up to a power of two with the last of them, so that a handful of
+/// texts stays prepared (`insert_many` says why).
+pub(crate) fn filled(ids: &[i64]) -> (String, Vec<Value>) {
+    let size = ids.len().next_power_of_two();
+    let filler = ids.last().copied().unwrap_or_default();
+    let mut values: Vec<Value> = ids.iter().map(|id| Value::from(*id)).collect();
+    values.resize(size, Value::from(filler));
+    (vec!["?"; size].join(","), values)
+}
+
 /// One column of many rows, of one type.
 pub(in crate::db) enum Column {
     Int(Vec<Option<i64>>),
@@ -181,13 +191,9 @@ impl Tx {
         let most: usize = self.dialect().max_binds() - first.len() - last.len();
         let mut found = 0;
         for chunk in ids.chunks(1 << most.ilog2()) {
-            let size = chunk.len().next_power_of_two();
-            let filler = chunk.iter().last().copied().unwrap_or_default();
-            let mut values = first.to_vec();
-            values.extend(chunk.iter().map(|id| Value::from(*id)));
-            values.resize(first.len() + size, Value::from(filler));
-            values.extend_from_slice(last);
-            let sql = format!("{before} IN ({}) {after}", vec!["?"; size].join(","));
+            let (places, ids) = filled(chunk);
+            let values = [first, &ids, last].concat();
+            let sql = format!("{before} IN ({places}) {after}");
             found += self.execute(&sql, &values).await?;
         }
         Ok(found)
@@ -199,11 +205,8 @@ impl Tx {
         let most: usize = 1 << self.dialect().max_binds().ilog2();
         let mut found = Vec::new();
         for chunk in ids.chunks(most) {
-            let size = chunk.len().next_power_of_two();
-            let filler = chunk.iter().last().copied().unwrap_or_default();
-            let mut values: Vec<Value> = chunk.iter().map(|id| Value::from(*id)).collect();
-            values.resize(size, Value::from(filler));
-            let sql = format!("{before} IN ({}) {after}", vec!["?"; size].join(","));
+            let (places, values) = filled(chunk);
+            let sql = format!("{before} IN ({places}) {after}");
             found.extend(self.fetch_all(&sql, &values).await?);
         }
         Ok(found)

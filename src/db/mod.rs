@@ -29,6 +29,7 @@ mod session_lock;
 pub mod together;
 mod wire;
 
+pub(crate) use bulk::filled;
 pub use connect::Settings;
 pub use dialect::Dialect;
 pub use error::Error;

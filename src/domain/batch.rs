@@ -201,6 +201,33 @@ pub struct Batch {
     pub removing: Option<Millis>,
 }
 
+#[cfg(test)]
+impl Batch {
+    /// A batch that runs, for tests.
+    pub(in crate::domain) fn sample(no: &str, group: &crate::domain::id::GroupCode) -> Self {
+        Self {
+            batch_id: BatchId(1),
+            values: BatchValues {
+                batch_no: BatchNo::parse(no).expect("no"),
+                group: group.clone(),
+                business_date: None,
+                params: Default::default(),
+            },
+            batch_type: None,
+            status: BatchStatus::Running,
+            owner: None,
+            started_by: "t".to_owned(),
+            create_time: Millis(0),
+            end_time: None,
+            reason: None,
+            deadline: None,
+            revision: 0,
+            is_paused: false,
+            removing: None,
+        }
+    }
+}
+
 impl Batch {
     /// The deadline when a person goes on with it at `now`. One that had ended gets its whole time
     /// again. One whose process died keeps its deadline, for it is the same run; if that has passed

@@ -311,10 +311,7 @@ fn words(status: QueueStatus, is_unconfirmed: bool) -> Option<(Event, &'static s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::batch::BatchStatus;
-    use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, JobType};
-    use crate::domain::params::BatchValues;
-    use std::collections::BTreeMap;
+    use crate::domain::id::{GroupCode, JobCode, JobType};
 
     fn setting() -> (Batch, Group, JobDef) {
         let code = GroupCode::parse("month_end").expect("group");
@@ -330,26 +327,7 @@ mod tests {
         );
         job.name = "Post\r\nBcc: x".into();
         job.notify_email = vec!["gl@bank.example".into()];
-        let batch = Batch {
-            batch_id: BatchId(1),
-            values: BatchValues {
-                batch_no: BatchNo::parse("202407").expect("no"),
-                group: code,
-                business_date: None,
-                params: BTreeMap::new(),
-            },
-            batch_type: None,
-            status: BatchStatus::Running,
-            owner: None,
-            started_by: "t".into(),
-            create_time: Millis(0),
-            end_time: None,
-            reason: None,
-            deadline: None,
-            revision: 0,
-            is_paused: false,
-            removing: None,
-        };
+        let batch = Batch::sample("202407", &code);
         (batch, group, job)
     }
 

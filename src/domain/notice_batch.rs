@@ -117,11 +117,9 @@ mod tests {
     use super::*;
     use crate::domain::batch::Batch;
     use crate::domain::event::NotifyRules;
-    use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, JobType};
+    use crate::domain::id::{GroupCode, JobCode, JobType};
     use crate::domain::job::Group;
     use crate::domain::lang::Lang;
-    use crate::domain::params::BatchValues;
-    use std::collections::BTreeMap;
 
     fn setting(rules: &[(Event, When)]) -> (Batch, Group, JobDef) {
         let code = GroupCode::parse("g").expect("group");
@@ -135,26 +133,7 @@ mod tests {
             code.clone(),
             JobType::parse("NOOP").expect("type"),
         );
-        let batch = Batch {
-            batch_id: BatchId(1),
-            values: BatchValues {
-                batch_no: BatchNo::parse("202407").expect("no"),
-                group: code,
-                business_date: None,
-                params: BTreeMap::new(),
-            },
-            batch_type: None,
-            status: BatchStatus::Running,
-            owner: None,
-            started_by: "t".into(),
-            create_time: Millis(0),
-            end_time: None,
-            reason: None,
-            deadline: None,
-            revision: 0,
-            is_paused: false,
-            removing: None,
-        };
+        let batch = Batch::sample("202407", &code);
         (batch, group, job)
     }
 

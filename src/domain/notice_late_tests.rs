@@ -1,13 +1,10 @@
 //! What people read of what is late, and under which key.
 
 use super::*;
-use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node;
-use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, JobType, QueueId};
+use crate::domain::id::{BatchId, GroupCode, JobCode, JobType, QueueId};
 use crate::domain::job::{Group, Shared};
-use crate::domain::params::BatchValues;
 use crate::domain::queue::QueueStatus;
-use std::collections::BTreeMap;
 
 fn setting() -> (Batch, Snapshot, QueueEntry) {
     let code = GroupCode::parse("month_end").expect("group");
@@ -24,26 +21,7 @@ fn setting() -> (Batch, Snapshot, QueueEntry) {
         shared: Shared::default(),
         calendars: Default::default(),
     };
-    let batch = Batch {
-        batch_id: BatchId(7),
-        values: BatchValues {
-            batch_no: BatchNo::parse("202407").expect("no"),
-            group: code,
-            business_date: None,
-            params: BTreeMap::new(),
-        },
-        batch_type: None,
-        status: BatchStatus::Running,
-        owner: None,
-        started_by: "t".into(),
-        create_time: Millis(0),
-        end_time: None,
-        reason: None,
-        deadline: None,
-        revision: 0,
-        is_paused: false,
-        removing: None,
-    };
+    let batch = Batch { batch_id: BatchId(7), ..Batch::sample("202407", &code) };
     let mut row = QueueEntry::generated(QueueId(42), BatchId(7), job);
     row.error_message = Some("held by li: month is\nnot closed".to_owned());
     (batch, snapshot, row)

@@ -2,13 +2,11 @@
 
 use super::*;
 use crate::domain::body::FanOut;
-use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, JobType, QueueId};
+use crate::domain::id::{BatchId, GroupCode, JobCode, JobType, QueueId};
 use crate::domain::job::{JobDef, JobDependency};
-use crate::domain::params::BatchValues;
 use crate::domain::time::Millis;
 use crate::domain::trigger_rule::TriggerRule;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
 
 struct Stage {
     batch: Batch,
@@ -38,26 +36,7 @@ fn stage(jobs: &[(TriggerRule, QueueStatus)], edges: &[(usize, usize)]) -> Stage
         ..QueueEntry::generated(QueueId(i as i64), BatchId(1), codes[i].clone())
     };
     Stage {
-        batch: Batch {
-            batch_id: BatchId(1),
-            values: BatchValues {
-                batch_no: BatchNo::parse("202407").expect("no"),
-                group: group.clone(),
-                business_date: None,
-                params: BTreeMap::new(),
-            },
-            batch_type: None,
-            status: BatchStatus::Running,
-            owner: None,
-            started_by: "t".to_owned(),
-            create_time: Millis(0),
-            end_time: None,
-            reason: None,
-            deadline: None,
-            revision: 0,
-            is_paused: false,
-            removing: None,
-        },
+        batch: Batch::sample("202407", &group),
         dag: Dag::build(&codes, &edges).expect("dag"),
         rules: Rules::of(&defs, &edges),
         rows: jobs.iter().enumerate().map(row).collect(),

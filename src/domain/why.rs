@@ -317,40 +317,18 @@ pub fn ready_since(dag: &Dag, rows: &[QueueEntry], node: Node) -> Millis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::batch::BatchStatus;
     use crate::domain::id::{BatchId, JobType, QueueId};
     use crate::domain::job::{Group, JobDef, JobDependency};
     use crate::domain::lang::Lang;
-    use crate::domain::params::BatchValues;
     use crate::domain::pool::{LockMode, LockUse, Pool, PoolUse};
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
 
     fn group_of(code: &GroupCode) -> Group {
         Group::bare(code.clone())
     }
 
     fn batch_of(group: &GroupCode) -> Batch {
-        Batch {
-            batch_id: BatchId(1),
-            values: BatchValues {
-                batch_no: BatchNo::parse("1").expect("no"),
-                group: group.clone(),
-                business_date: None,
-                params: BTreeMap::new(),
-            },
-            batch_type: None,
-            status: BatchStatus::Running,
-            owner: None,
-            started_by: "t".into(),
-            create_time: Millis(0),
-            end_time: None,
-            reason: None,
-            deadline: None,
-            revision: 0,
-            is_paused: false,
-            removing: None,
-        }
+        Batch::sample("1", group)
     }
 
     fn ordered() -> Opened {

@@ -330,6 +330,16 @@ impl QueueDispatcher {
     pub(super) fn keep_bodies(&mut self, id: BatchId, active: &Active) {
         for (node, stop) in &active.stops {
             let row = active.row(*node);
+            // It has ended and only its report is not settled; nothing would ever be heard of it again,
+            // and it would take room for as long as this process lives.
+            let has_ended = |r: &Report| {
+                let is_it = r.queue_id == row.queue_id && r.attempt == row.attempt;
+                is_it && r.by.is_none() && matches!(r.what, What::Ended(..))
+            };
+            if self.waiting.iter().any(has_ended) {
+                self.bodies.remove(&row.queue_id);
+                continue;
+            }
             let def = active.job(*node).clone();
             let this = Try { batch_id: id, attempt: row.attempt, def, stop: stop.clone() };
             self.hosted.keep(row.queue_id, this);

@@ -5,7 +5,7 @@ mod settling;
 pub use settling::{Settled, settle, settle_all, settled_alike};
 
 use crate::db::together::Statement;
-use crate::db::{Db, Row, Value};
+use crate::db::{Db, Row, filled};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId, QueueId};
 use crate::domain::queue::{QueueEntry, QueueStatus, RunMode, Taken};
 use crate::domain::time::Millis;
@@ -331,14 +331,12 @@ async fn is_in(
 
 /// Which of some rows are still a process's, running, and of which try each is, asked in one journey.
 pub async fn ours_of(db: &Db, ids: &[QueueId], owner: &NodeId) -> Result<HashMap<QueueId, u32>> {
-    let size = ids.len().next_power_of_two();
-    let filler = ids.last().map_or(0, |id| id.0);
-    let mut values: Vec<Value> = ids.iter().map(|id| id.0.into()).collect();
-    values.resize(size, filler.into());
+    let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+    let (places, mut values) = filled(&ids);
     values.extend([owner.0.as_str().into(), QueueStatus::Running.as_str().into()]);
     let sql = format!(
-        "SELECT queue_id, attempt FROM job_queue WHERE queue_id IN ({}) AND owner = ? AND status = ?",
-        vec!["?"; size].join(",")
+        "SELECT queue_id, attempt FROM job_queue WHERE queue_id IN ({places}) AND owner = ? \
+         AND status = ?"
     );
     let rows = db.ask(&sql, &values).await.context("ask whose rows are")?;
     let read = |row: &Row| Ok((QueueId(row.int("queue_id")?), u32::try_from(row.int("attempt")?)?));

@@ -1,6 +1,6 @@
 //! Every statement of retention that finds rows, so that each can be asked how it would be carried out.
 
-use crate::db::Value;
+use crate::db::{Value, filled};
 use crate::domain::queue::QueueStatus;
 
 /// A statement that finds rows.
@@ -284,10 +284,8 @@ const LIST_MOST: usize = 256;
 pub fn placed(text: Text, ids: &[i64], last: &[Value]) -> Vec<(String, Vec<Value>)> {
     ids.chunks(LIST_MOST)
         .map(|chunk| {
-            let size = chunk.len().next_power_of_two();
-            let filler = chunk.iter().last().copied().unwrap_or_default();
-            let mut values: Vec<Value> = chunk.iter().map(|id| Value::from(*id)).collect();
-            values.resize(size, Value::from(filler));
+            let (_, mut values) = filled(chunk);
+            let size = values.len();
             values.extend_from_slice(last);
             (text.sql(size), values)
         })

@@ -382,6 +382,7 @@ jobs:
     assert!(silent.beat().await.is_err(), "the batch is another's");
     assert!(silent.beat().await.is_err(), "and stays so");
     silent.beat().await.expect("nothing is left but evidence");
+    assert_eq!(silent.running(), 0, "it takes no room any more");
     finish(&bench, &mut heir).await;
     assert_eq!(
         bench.history(ids[0], "A").await,
