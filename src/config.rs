@@ -271,6 +271,13 @@ impl Config {
         self.http()?;
         self.retention()?;
         self.notify.check()?;
+        anyhow::ensure!(
+            self.notify.timeout_sec < self.http.stalled_sec,
+            "notify.timeout_sec is {}; it must be less than http.stalled_sec ({}), or a mail server that \
+             hangs would look like a process that does",
+            self.notify.timeout_sec,
+            self.http.stalled_sec
+        );
         self.node.check()?;
         for (name, path) in &self.script.interpreters {
             anyhow::ensure!(
@@ -420,6 +427,7 @@ mod tests {
             ("[notify.mail]\ntransport = 'smtp'\n", "notify.mail.host is empty"),
             ("[notify.mail]\ntransport = 'file'\nfrom = 'me'\n", "notify.mail.from is \"me\""),
             ("[notify]\ndigest_at = '8'\n", "notify.digest_at is \"8\"; write HH:MM"),
+            ("[notify]\ntimeout_sec = 120\n", "it must be less than http.stalled_sec (120)"),
             ("[notify]\nlang = 'fr'\n", "notify.lang is \"fr\""),
             (
                 "[notify]\noperators = ['ops']\n",

@@ -155,10 +155,12 @@ impl Sender {
         let installation = taken.installation;
         let sends = taken.letters.into_iter().map(|letter| self.send(letter, &installation, now));
         let width = usize::try_from(self.options.connections).unwrap_or(1).max(1);
-        let mut marks = Vec::new();
+        let (mut marks, meter, clock) = (Vec::new(), self.meter.clone(), self.clock.clone());
         let mut done =
             futures_util::stream::iter(sends).buffer_unordered(width).ready_chunks(width);
         while let Some(some) = done.next().await {
+            // A server that hangs is no loop that is stalled.
+            meter.loop_turned(turning::NAME, clock.uptime());
             for (_, mark) in &some {
                 match mark {
                     Mark::Sent { .. } => all.sent += 1,

@@ -149,12 +149,14 @@ pub async fn told_of_failure(
     rows.iter().map(to).collect()
 }
 
-/// The letter of a row; one that an earlier version wrote says what its columns say.
+/// The letter of a row. One that an earlier version wrote, or that a newer one wrote in words that are not
+/// known here, says what its columns say: it must not keep the others from going out.
 fn letter_of(row: &crate::db::Row) -> Result<Letter> {
     use crate::domain::event::Event;
     use crate::domain::letter::Both;
-    if let Some(text) = row.opt_text("letter")? {
-        return serde_json::from_str(&text).context("read a letter");
+    let text = row.opt_text("letter")?;
+    if let Some(letter) = text.and_then(|text| serde_json::from_str(&text).ok()) {
+        return Ok(letter);
     }
     let subject = row.text("subject")?;
     let subject = subject.trim_start_matches(crate::domain::letter::SUBJECT_PREFIX).trim();

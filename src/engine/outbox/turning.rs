@@ -7,15 +7,24 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Its name among the loops of a process.
-const NAME: &str = "outbox";
+pub(super) const NAME: &str = "outbox";
 /// Between two looks when nothing is due: how long a letter may wait for its first try.
 const LOOK_MS: u64 = 2_000;
 /// Before another try when the database failed.
 const AGAIN_MS: u64 = 5_000;
+/// How long a process that is told to stop waits for letters that are on their way.
+const LAST_SENDS: Duration = Duration::from_secs(5);
 /// How long a process that ends waits for its last letters.
 const LAST: Duration = Duration::from_secs(30);
 /// Rounds of a process that ends: what is not sent then waits for another.
 const LAST_ROUNDS: u32 = 100;
+
+/// Lasts from the wish to stop for as long as letters that are on their way may still take. What is left
+/// then is sent by another, or by this one after a restart.
+async fn patience(stop: &CancellationToken) {
+    stop.cancelled().await;
+    tokio::time::sleep(LAST_SENDS).await;
+}
 
 impl Sender {
     /// Beats until it is told to stop, in a task of its own: whoever dispatches batches waits for nothing
@@ -29,7 +38,10 @@ impl Sender {
     async fn turn(mut self, stop: CancellationToken) {
         while !stop.is_cancelled() {
             self.meter.loop_turned(NAME, self.clock.uptime());
-            let pause = self.once().await;
+            let pause = tokio::select! {
+                pause = self.once() => pause,
+                () = patience(&stop) => break,
+            };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = stop.cancelled() => {}
@@ -41,7 +53,10 @@ impl Sender {
     /// Beats until it is told to stop, and then once more: for a process that ends with its batch.
     pub async fn run_to_the_end(mut self, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            let pause = self.once().await;
+            let pause = tokio::select! {
+                pause = self.once() => pause,
+                () = patience(&stop) => break,
+            };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = stop.cancelled() => {}
