@@ -23,6 +23,8 @@ pub struct Notify {
     pub connect_timeout_sec: u32,
     /// Hours.
     pub give_up_hours: u32,
+    /// Seconds; 0 is never.
+    pub mute_repeats_sec: u32,
     /// Letters.
     pub sum_up_over: u32,
     /// A time of day.
@@ -191,6 +193,7 @@ impl Notify {
             connections: self.connections,
             timeout_ms: i64::from(self.timeout_sec) * 1_000,
             give_up_ms: i64::from(self.give_up_hours) * 3_600_000,
+            mute_ms: i64::from(self.mute_repeats_sec) * 1_000,
             sum_up_over: usize::try_from(self.sum_up_over).unwrap_or(usize::MAX),
             digest_at: at,
             zone,

@@ -45,7 +45,9 @@ pub struct Options {
     pub timeout_ms: i64,
     /// How long a letter is tried for before it is given up.
     pub give_up_ms: i64,
-    /// More letters than this to one recipient about one batch, due at once, go out as one.
+    /// The same event of the same job is told to the same one again only after so long.
+    pub mute_ms: i64,
+    /// More letters than this to one recipient, due at once, go out as one.
     pub sum_up_over: usize,
     /// When a day's digest goes out.
     pub digest_at: NaiveTime,
@@ -204,6 +206,9 @@ impl Sender {
         for waiting in outbox::due_digests(&mut tx, day).await? {
             put_together(&mut tx, &waiting, now).await?;
         }
+        for repeats in outbox::due_repeats(&mut tx, now).await? {
+            put_together(&mut tx, &repeats, now).await?;
+        }
         for crowd in outbox::crowds(&mut tx, self.options.sum_up_over, now).await? {
             put_together(&mut tx, &crowd, now).await?;
         }
@@ -211,6 +216,7 @@ impl Sender {
         let claimed = outbox::claim(&mut tx, &self.me, (now, now.plus(span)), most).await?;
         let is_more = u32::try_from(claimed.len()).unwrap_or(most) >= most;
         let letters = self.without_snoozed(&mut tx, claimed, &snoozes).await?;
+        let letters = self.without_repeats(&mut tx, letters, now).await?;
         let installation = store::installation(&mut tx).await?.unwrap_or_default();
         let next = outbox::next_due(&mut tx).await?;
         tx.commit().await.context("take mails to send")?;
@@ -232,6 +238,36 @@ impl Sender {
                 Some(snooze) => {
                     let why = format!("snoozed by {}: {}", snooze.by, snooze.reason);
                     outbox::put_off(tx, &self.me, &[mail.id], snooze.until, &why).await?;
+                }
+                None => rest.push(mail),
+            }
+        }
+        Ok(rest)
+    }
+
+    /// Lets repeats of what was told a short while ago wait, to go out together.
+    async fn without_repeats(
+        &self,
+        tx: &mut Tx,
+        letters: Vec<Claimed>,
+        now: Millis,
+    ) -> Result<Vec<Claimed>> {
+        let mute_ms = self.options.mute_ms;
+        if mute_ms == 0 {
+            return Ok(letters);
+        }
+        let mut rest = Vec::new();
+        for mail in letters {
+            // A digest stands for others, and a second try is no repeat.
+            let may_be = mail.event.is_of_batch() && mail.failed == 0;
+            let last = match may_be {
+                true => outbox::last_told(tx, &mail, now.plus(-mute_ms)).await?,
+                false => None,
+            };
+            match last {
+                Some(last) => {
+                    let why = format!("told at {last} already; repeats wait");
+                    outbox::mute(tx, &self.me, mail.id, last.plus(mute_ms), &why).await?;
                 }
                 None => rest.push(mail),
             }

@@ -7,9 +7,11 @@ mod minding;
 mod sending;
 
 pub use asking::{Filter, Shown, counts, list, one};
-pub use digest::{Waiting, crowds, due_digests, put_together};
+pub use digest::{Waiting, crowds, due_digests, due_repeats, put_together};
 pub use minding::{acknowledge, end_snooze, purge, resend, snooze, snoozes};
-pub use sending::{Claimed, Mark, claim, mark, next_due, put_off, waits_for_digest};
+pub use sending::{
+    Claimed, Mark, claim, last_told, mark, mute, next_due, put_off, waits_for_digest,
+};
 
 use crate::domain::event::When;
 use crate::domain::id::{BatchId, QueueId};

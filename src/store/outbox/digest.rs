@@ -71,28 +71,49 @@ async fn ended_batches(tx: &mut Tx) -> Result<Vec<BatchId>> {
     Ok(ended)
 }
 
-/// Letters to one recipient about one batch that are due and more than `over`.
+/// Letters to one recipient that are due and more than `over`.
 pub async fn crowds(tx: &mut Tx, over: usize, now: Millis) -> Result<Vec<Waiting>> {
-    let sql = "SELECT recipient_email, batch_id FROM email_notifications WHERE status = 'pending' \
-               AND next_at <= ? AND batch_id IS NOT NULL GROUP BY recipient_email, batch_id \
-               HAVING COUNT(*) > ?";
+    let sql = "SELECT recipient_email FROM email_notifications WHERE status = 'pending' \
+               AND next_at <= ? GROUP BY recipient_email HAVING COUNT(*) > ?";
     let over = i64::try_from(over).unwrap_or(i64::MAX);
     let found = tx.fetch_all(sql, &[now.to_utc().into(), over.into()]).await;
     let lock = tx.dialect().for_update_of_free();
     let sql = format!(
-        "SELECT {COLUMNS} FROM email_notifications WHERE batch_id = ? AND status = 'pending' \
-         AND next_at <= ? AND recipient_email = ? ORDER BY id LIMIT ?{lock}"
+        "SELECT {COLUMNS} FROM email_notifications WHERE status = 'pending' AND next_at <= ? \
+         AND recipient_email = ? ORDER BY id LIMIT ?{lock}"
     );
     let mut all = Vec::new();
     for row in found.context("look for many letters to one")? {
-        let (to, batch) = (row.text("recipient_email")?, row.int("batch_id")?);
-        let values = [batch.into(), now.to_utc().into(), to.as_str().into(), MOST.into()];
+        let to = row.text("recipient_email")?;
+        let values = [now.to_utc().into(), to.as_str().into(), MOST.into()];
         let rows = tx.fetch_all(&sql, &values).await.context("take many letters to one")?;
         let letters: Vec<Claimed> = rows.iter().map(claimed).collect::<Result<_>>()?;
-        let Some(lang) = letters.first().map(|first| first.lang) else { continue };
-        all.push(Waiting { recipient: to, lang, batch: Some(BatchId(batch)), letters });
+        all.extend(of_one(letters));
     }
     Ok(all)
+}
+
+/// Letters that were muted and are due, by recipient.
+pub async fn due_repeats(tx: &mut Tx, now: Millis) -> Result<Vec<Waiting>> {
+    let lock = tx.dialect().for_update_of_free();
+    let sql = format!(
+        "SELECT {COLUMNS} FROM email_notifications WHERE status = 'pending' AND next_at <= ? \
+         AND told = 'mute' ORDER BY id LIMIT ?{lock}"
+    );
+    let rows = tx.fetch_all(&sql, &[now.to_utc().into(), MOST.into()]).await;
+    let mut all = Vec::new();
+    for row in &rows.context("look for letters that were muted")? {
+        gather(&mut all, claimed(row)?, None);
+    }
+    Ok(all)
+}
+
+/// Letters to one, with the batch that all of them are about.
+fn of_one(letters: Vec<Claimed>) -> Option<Waiting> {
+    let first = letters.first()?;
+    let (recipient, lang, batch) = (first.recipient.clone(), first.lang, first.batch);
+    let batch = batch.filter(|id| letters.iter().all(|l| l.batch == Some(*id)));
+    Some(Waiting { recipient, lang, batch, letters })
 }
 
 fn gather(all: &mut Vec<Waiting>, letter: Claimed, batch: Option<BatchId>) {
@@ -118,8 +139,8 @@ pub async fn put_together(
 ) -> Result<()> {
     let ids: Vec<i64> = waiting.letters.iter().map(|letter| letter.id).collect();
     if let [alone] = ids.as_slice() {
-        let sql = "UPDATE email_notifications SET next_at = ?, updated_at = ?, claimed_by = NULL \
-                   WHERE id = ?";
+        let sql = "UPDATE email_notifications SET next_at = ?, updated_at = ?, claimed_by = NULL, \
+                   told = 'now' WHERE id = ?";
         tx.execute(sql, &[now.to_utc().into(), now.to_utc().into(), (*alone).into()]).await?;
         return Ok(());
     }

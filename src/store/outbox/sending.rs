@@ -108,6 +108,31 @@ pub async fn put_off(
     Ok(())
 }
 
+/// When the same was told to the same one last, if that was after `since`.
+pub async fn last_told(tx: &mut Tx, mail: &Claimed, since: Millis) -> Result<Option<Millis>> {
+    let topic = &mail.letter.topic;
+    let sql = "SELECT send_time FROM email_notifications WHERE send_time > ? AND recipient_email = ? \
+               AND type = ? AND status IN ('sent', 'digest') AND COALESCE(group_code, '') = ? \
+               AND COALESCE(job_code, '') = ? ORDER BY send_time DESC LIMIT 1";
+    let values = [
+        since.to_utc().into(),
+        mail.recipient.as_str().into(),
+        mail.event.as_str().into(),
+        topic.group.as_deref().unwrap_or_default().into(),
+        topic.job.as_deref().unwrap_or_default().into(),
+    ];
+    let row = tx.fetch_optional(sql, &values).await.context("look for the same letter")?;
+    Ok(row.map(|row| row.time("send_time")).transpose()?.map(Millis::from))
+}
+
+/// Lets a repeat wait until then, to go out with others.
+pub async fn mute(tx: &mut Tx, me: &NodeId, id: i64, until: Millis, why: &str) -> Result<()> {
+    let sql = "UPDATE email_notifications SET told = 'mute', claimed_by = NULL, next_at = ?, \
+               fail_reason = ? WHERE id = ? AND status = 'pending' AND claimed_by = ?";
+    let values = [until.to_utc().into(), why.into(), id.into(), me.0.as_str().into()];
+    tx.execute(sql, &values).await.context("mute a mail").map(drop)
+}
+
 /// Notes what came of a try; `false` when the row is not this process's any more.
 pub async fn mark(tx: &mut Tx, me: &NodeId, id: i64, mark: &Mark, now: Millis) -> Result<bool> {
     let (set, mut values): (&str, Vec<Value>) = match mark {

@@ -3,6 +3,7 @@
 use super::server::{Servers, carriers};
 use crate::flow::{Bench, defs, finish, on_each_database, order};
 use chrono::NaiveTime;
+use procession::domain::batch::BatchOrder;
 use procession::domain::delivery::Snooze;
 use procession::domain::id::NodeId;
 use procession::domain::lang::Lang;
@@ -28,6 +29,7 @@ on_each_database! {
     a_server_that_is_away_costs_nobody_anything
     what_waits_for_its_batch_goes_out_as_one
     too_many_at_once_go_out_as_one
+    repeats_wait_and_go_out_together
     whoever_was_told_of_a_failure_hears_that_it_is_mended
     nothing_is_told_while_it_is_snoozed
     operators_hear_once_of_a_process_that_died
@@ -38,6 +40,7 @@ fn options() -> Options {
         connections: 2,
         timeout_ms: 20_000,
         give_up_ms: 3_600_000,
+        mute_ms: 0,
         sum_up_over: 10,
         digest_at: NaiveTime::from_hms_opt(8, 0, 0).expect("a time"),
         zone: chrono_tz::UTC,
@@ -242,6 +245,29 @@ async fn too_many_at_once_go_out_as_one(bench: Bench) {
     assert_eq!(subjects(&servers), [subject]);
     assert_eq!(states(&bench).await[12], "a@bank.example digest sent");
     assert!(states(&bench).await[..12].iter().all(|row| row.ends_with("failed digest")));
+}
+
+async fn repeats_wait_and_go_out_together(bench: Bench) {
+    let servers = Servers::start();
+    let server = servers.options("starttls", Tls::StartTls);
+    let (place, me) = ((bench.db.clone(), bench.clock.clone()), NodeId("s".to_owned()));
+    let options = Options { mute_ms: 3_600_000, ..options() };
+    let mut sender = Sender::new(place, me, carriers(server), Templates::built_in(), options);
+    let first = bench.clock.now();
+    for number in ["1", "2", "3"] {
+        let order = BatchOrder::parse(&format!(r#"{{"batchNo":"{number}"}}"#)).expect("order");
+        let mut process = bench.process().await;
+        process.open(&defs(&failing("a@bank.example")), &order, "test").await.expect("open");
+        finish(&bench, &mut process).await;
+        beat(&bench, &mut sender).await;
+        bench.clock.advance(60_000);
+    }
+    assert_eq!(subjects(&servers), ["[Procession] BAD failed in batch 1 (g)"]);
+    assert_eq!(rows(&bench).await[2].next_at, Some(first.plus(3_600_000)));
+    bench.clock.advance(first.plus(3_600_000).since(bench.clock.now()));
+    assert_eq!(beat(&bench, &mut sender).await, (1, 0, 0));
+    assert_eq!(subjects(&servers)[0], "[Procession] 2 notices about group g: failed 2");
+    assert!(states(&bench).await.iter().all(|row| !row.ends_with("pending")));
 }
 
 async fn whoever_was_told_of_a_failure_hears_that_it_is_mended(bench: Bench) {
