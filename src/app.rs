@@ -108,7 +108,7 @@ impl App {
         news: Option<mpsc::UnboundedSender<News>>,
     ) -> Result<QueueDispatcher> {
         // So that settings with which its owners would never hear are refused before a batch is begun.
-        self.post()?;
+        self.can_tell()?;
         let (engine, handlers) = (self.config.engine(), self.config.handlers());
         QueueDispatcher::start(self.db.clone(), self.clock.clone(), &engine, handlers, news).await
     }

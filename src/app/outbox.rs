@@ -8,8 +8,10 @@ use crate::domain::letter::{Both, Letter};
 use crate::domain::time::Millis;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::outbox::{self, Sender};
-use crate::notify::{self, Carriers, Message, NotSent, Rendered, Templates};
+use crate::notify::{self, Carriers, Message, Rendered, Templates};
 use anyhow::Result;
+
+pub use crate::notify::NotSent;
 
 /// Settings or templates that nothing can be sent with.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +19,11 @@ use anyhow::Result;
 pub struct NoCarrier(String);
 
 impl App {
+    /// Refuses settings with which nobody would ever hear.
+    pub fn can_tell(&self) -> Result<()> {
+        self.post().map(drop)
+    }
+
     /// What letters are sent with; none when nothing is set up to carry one. Whatever is wrong with the
     /// settings is found here, before anything is begun.
     pub(in crate::app) fn post(&self) -> Result<Option<Post>> {
@@ -95,7 +102,9 @@ pub fn preview(
         false => Templates::open(Some(&config.notify.templates))
             .map_err(|error| NoCarrier(error.to_string()))?,
     };
-    Ok(templates.render(&sample(event, now), lang, now, "procession-17-preview@bank.example"))
+    let mut letter = sample(event, now);
+    letter.link = config.outbox()?.link.and_then(|pattern| outbox::link(&pattern, &letter.topic));
+    Ok(templates.render(&letter, lang, now, "procession-17-preview@bank.example"))
 }
 
 fn templates(options: &notify::Options) -> Result<Templates> {

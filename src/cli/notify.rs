@@ -1,5 +1,6 @@
 //! `notify`: whether anything arrives, what it looks like, and what nobody wants to hear of for a while.
 
+use crate::app::outbox::NotSent;
 use crate::app::{self, EmptyDatabase, whoami};
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::delivery::Snooze;
@@ -119,11 +120,12 @@ async fn test(global: &Global, mut recipients: Vec<String>) -> Result<Ended> {
         let said = "nobody to send to: give an address, or set notify.channels or notify.operators";
         return Err(BadInput(said.to_owned()).into());
     }
-    let (mut all, mut failed) = (Vec::new(), 0);
+    let (mut all, mut failed, mut is_input) = (Vec::new(), 0, false);
     for to in &recipients {
         let sent = app.send_test(to, lang, &host_name()).await?;
         let (kind, said) = (sent.kind.unwrap_or("-"), sent.ended.as_ref().err());
         failed += usize::from(said.is_some());
+        is_input |= said.is_some_and(|why| !matches!(why, NotSent::Later(_)));
         if global.json {
             let said = said.map(ToString::to_string);
             all.push(json!({"to": to, "kind": kind, "ok": said.is_none(), "reason": said,
@@ -143,11 +145,14 @@ async fn test(global: &Global, mut recipients: Vec<String>) -> Result<Ended> {
     app.close().await;
     match failed {
         0 => Ok(Ended::Well),
-        _ => Err(BadInput(match lang {
-            Lang::En => format!("{failed} of {} could not be sent", recipients.len()),
-            Lang::Zh => format!("{} 个收件人中有 {failed} 个发送失败", recipients.len()),
-        })
-        .into()),
+        _ => {
+            let said = match lang {
+                Lang::En => format!("{failed} of {} could not be sent", recipients.len()),
+                Lang::Zh => format!("{} 个收件人中有 {failed} 个发送失败", recipients.len()),
+            };
+            // What a server that is away or busy did not take is nobody's input.
+            Err(if is_input { BadInput(said).into() } else { anyhow::anyhow!(said) })
+        }
     }
 }
 
@@ -198,8 +203,21 @@ fn events(global: &Global) -> Result<Ended> {
     Ok(Ended::Well)
 }
 
+/// Refuses a reason that says nothing.
+pub(super) fn require_reason(reason: &str) -> Result<(), BadInput> {
+    match reason.trim() {
+        "" => Err(BadInput("--reason: say why; it is what others will read".to_owned())),
+        _ => Ok(()),
+    }
+}
+
 async fn snooze(global: &Global, args: &SnoozeArgs) -> Result<Ended> {
     let group = GroupCode::parse(&args.group)?;
+    require_reason(&args.reason)?;
+    if let Some(event) = args.event.filter(|event| !event.is_of_batch()) {
+        let said = format!("{} is not about a group; it cannot be snoozed", event.as_str());
+        return Err(BadInput(said).into());
+    }
     let job = args.job.as_deref().map(JobCode::parse).transpose()?;
     let app = global.open(EmptyDatabase::Refuse).await?;
     let defs = app.definition().await?;

@@ -1,6 +1,7 @@
 //! `outbox`: what people were told, are told, and could not be told.
 
 use crate::app::{EmptyDatabase, whoami};
+use crate::cli::notify::require_reason;
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::delivery::MailStatus;
 use crate::domain::lang::Lang;
@@ -122,9 +123,11 @@ pub(super) async fn outbox(global: &Global, verb: OutboxVerb) -> Result<Ended> {
             change(global, &whom, (None, "outbox resend"), MailStatus::Failed).await
         }
         OutboxVerb::Ack { whom, reason } => {
+            require_reason(&reason)?;
             change(global, &whom, (Some(reason), "outbox ack"), MailStatus::Pending).await
         }
         OutboxVerb::Purge { which, older_than, reason } => {
+            require_reason(&reason)?;
             purge(global, &which, older_than, &reason).await
         }
     }

@@ -61,6 +61,8 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
         config.engine.max_parallel = max;
     }
     let app = App::open(config, EmptyDatabase::Prepare).await?;
+    // Before the file is stored.
+    app.can_tell()?;
     let defs = match &loaded {
         None => app.definition().await?,
         Some(loaded) => app.with_calendars(loaded.definition.clone()).await?,

@@ -3,6 +3,7 @@
 
 use crate::domain::event::Event;
 use crate::domain::letter::{Both, Letter, Topic};
+use crate::domain::text::clip;
 use crate::domain::time::{Millis, at_wall_clock, day_in};
 use chrono::{Days, NaiveTime};
 use chrono_tz::Tz;
@@ -104,9 +105,11 @@ pub fn digest(letters: &[&Letter]) -> Letter {
         format!("共 {number} 条通知{zh},按时间排列。"),
     );
     let mut whole = Letter::new(Event::Digest, subject, headline);
-    whole.items = letters.iter().take(LISTED).map(|l| l.subject.clone()).collect();
-    if number > LISTED {
-        let more = number - LISTED;
+    let lines: Vec<Both> = letters.iter().flat_map(|letter| lines_of(letter)).collect();
+    whole.worst = letters.iter().map(|letter| letter.severity()).max();
+    whole.items = lines.iter().take(LISTED).cloned().collect();
+    if lines.len() > LISTED {
+        let more = lines.len() - LISTED;
         whole.items.push(Both::new(format!("… {more} more"), format!("… 另有 {more} 条")));
     }
     for step in letters.iter().flat_map(|l| &l.steps).filter(|s| s.label.en == "Look") {
@@ -115,6 +118,31 @@ pub fn digest(letters: &[&Letter]) -> Letter {
         }
     }
     Letter { topic, ..whole }
+}
+
+/// Characters of an error, and codes of blocked jobs, that a line of a digest gives.
+const ERROR_MAX: usize = 160;
+const BLOCKED_MAX: usize = 5;
+
+/// A letter in a digest: its subject, what was said, what is blocked. A digest gives its own lines.
+fn lines_of(letter: &Letter) -> Vec<Both> {
+    if letter.event == Event::Digest {
+        return letter.items.clone();
+    }
+    let mut line = letter.subject.clone();
+    if let Some(error) = letter.error.as_deref().and_then(|said| said.lines().next()) {
+        let error = clip(error, ERROR_MAX);
+        line.en.push_str(&format!(": {error}"));
+        line.zh.push_str(&format!(":{error}"));
+    }
+    let codes = letter.blocked.iter().take(BLOCKED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    let dots = if letter.blocked.len() > BLOCKED_MAX { ", …" } else { "" };
+    let number = letter.blocked.len();
+    if number > 0 {
+        line.en.push_str(&format!(" (blocked, {number}: {codes}{dots})"));
+        line.zh.push_str(&format!("(受阻 {number} 个:{codes}{dots})"));
+    }
+    vec![line]
 }
 
 /// What somebody does not want to hear of for a while.
@@ -191,10 +219,21 @@ mod tests {
             };
             letter
         };
-        let (a, b) = (letter(Event::Failed, "A", "202407"), letter(Event::Timeout, "B", "202407"));
+        let (mut a, b) =
+            (letter(Event::Failed, "A", "202407"), letter(Event::Timeout, "B", "202407"));
+        a.error = Some("disk full\nand more".to_owned());
+        a.blocked = (1..=7).map(|n| format!("K{n}")).collect();
         let whole = digest(&[&a, &b]);
         assert_eq!(whole.subject.en, "2 notices about batch 202407 (g): failed 1, timeout 1");
-        assert_eq!(whole.items, [Both::same("A x"), Both::same("B x")]);
+        let first = "A x: disk full (blocked, 7: K1, K2, K3, K4, K5, …)";
+        assert_eq!((whole.items[0].en.as_str(), &whole.items[1]), (first, &Both::same("B x")));
+        assert_eq!(whole.severity(), crate::domain::event::Severity::Bad);
+        let again = digest(&[&whole, &b]);
+        assert_eq!(
+            (again.items.len(), again.items[0].en.as_str()),
+            (3, first),
+            "none is swallowed"
+        );
         assert_eq!((whole.topic.batch_no.as_deref(), whole.topic.job), (Some("202407"), None));
         assert_eq!(whole.steps.len(), 1);
         let other = letter(Event::Failed, "A", "202408");

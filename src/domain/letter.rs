@@ -1,7 +1,7 @@
 //! A letter: what somebody is told, in both languages, before anybody has decided what it looks like. Mails,
 //! chat messages and the terminal are drawn from it; the plain text is drawn here.
 
-use crate::domain::event::Event;
+use crate::domain::event::{Event, Severity};
 use crate::domain::lang::Lang;
 use crate::domain::text::clip;
 use serde::{Deserialize, Serialize};
@@ -68,6 +68,9 @@ pub struct Topic {
 pub struct Letter {
     /// What happened.
     pub event: Event,
+    /// How bad it is, where that is not the event's own: of a digest, what the worst in it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst: Option<Severity>,
     /// One line, without the prefix.
     pub subject: Both,
     /// What happened, in one sentence.
@@ -124,6 +127,7 @@ impl Letter {
     pub fn new(event: Event, subject: Both, headline: Both) -> Self {
         Self {
             event,
+            worst: None,
             subject,
             headline,
             notes: Vec::new(),
@@ -136,6 +140,11 @@ impl Letter {
             link: None,
             topic: Topic::default(),
         }
+    }
+
+    /// How bad it is.
+    pub fn severity(&self) -> Severity {
+        self.worst.unwrap_or_else(|| self.event.severity())
     }
 
     /// The same with one more labelled value.

@@ -132,7 +132,11 @@ impl About<'_> {
         let look = format!("procession batch show {no} --group {group}");
         let letter = letter.step("Look", "查看", look);
         match job {
-            Some(job) => letter.step("Log", "日志", format!("procession logs {no} {}", job.code)),
+            Some(job) => letter.step(
+                "Log",
+                "日志",
+                format!("procession logs {no} {} --group {group}", job.code),
+            ),
             None => letter,
         }
     }

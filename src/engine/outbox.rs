@@ -3,38 +3,40 @@
 //!
 //! Whoever dies between the sending and the mark has it sent a second time, with the same Message-ID.
 
+mod carrying;
 mod nodes;
 mod turning;
 
 use crate::domain::delivery::{self, Snooze};
 use crate::domain::id::NodeId;
 use crate::domain::letter::Letter;
-use crate::domain::time::{Millis, span_words};
+use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::heartbeat::Heart;
 use crate::engine::meter::Meter;
-use crate::notify::{Carriers, Message, NotSent, Templates};
+use crate::notify::{Carriers, Templates};
 use crate::store::outbox::{self, Claimed, Mark, Waiting};
 use crate::store::{self, Db, Tx};
 use anyhow::{Context as _, Result};
 use chrono::NaiveTime;
 use chrono_tz::Tz;
-use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use crate::domain::lang::Lang;
 pub use crate::domain::recipient::Recipient;
 pub use crate::store::outbox::{Filter, Shown};
+pub use carrying::link;
 
-/// Letters taken at a time, for each connection.
-const PER_CONNECTION: u32 = 4;
-/// How long letters wait whose channel is not set up before it is looked again.
-const NOT_CONFIGURED_MS: i64 = 600_000;
 /// How long a process may take beyond its sends before others take what it has: its marks need the
 /// database.
 const MARK_MS: i64 = 60_000;
+/// Between two looks while letters are on their way and there is room for more.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Settings of the outbox.
 #[derive(Clone, Debug)]
@@ -75,12 +77,6 @@ impl Options {
             .or_else(|| self.langs.get(of_domain()?).copied())
             .unwrap_or(self.lang)
     }
-
-    /// Letters taken at a time, and how long they may take in all.
-    fn claim(&self) -> (u32, i64) {
-        let rounds = i64::from(PER_CONNECTION);
-        (self.connections * PER_CONNECTION, self.timeout_ms * rounds + MARK_MS)
-    }
 }
 
 /// `08:00` or `08:00:30`.
@@ -100,10 +96,18 @@ pub struct Sent {
     pub again: usize,
     /// Letters that are given up.
     pub failed: usize,
-    /// Whether more may be due at once.
-    pub is_more: bool,
     /// When the next is due.
     pub next: Option<Millis>,
+}
+
+impl Sent {
+    fn count(&mut self, mark: &Mark) {
+        match mark {
+            Mark::Sent { .. } => self.sent += 1,
+            Mark::Again(..) | Mark::Wait(..) => self.again += 1,
+            Mark::Failed(_) => self.failed += 1,
+        }
+    }
 }
 
 /// Sends the outbox.
@@ -145,42 +149,70 @@ impl Sender {
         Self { db, clock, meter, me, heart: None, carriers, templates, options, unmarked, nodes_at }
     }
 
-    /// Sends what is due now, one round of it.
+    /// Sends what is due now, until nothing is. A letter whose server hangs keeps one place of
+    /// `connections` and no other letter.
     pub async fn beat(&mut self, now: Millis) -> Result<Sent> {
         self.mark_left(now).await?;
         self.tell_of_nodes(now).await?;
-        let taken = self.take(now).await?;
-        let mut all = Sent { is_more: taken.is_more, next: taken.next, ..Sent::default() };
-        if taken.letters.is_empty() {
-            return Ok(all);
-        }
-        let installation = taken.installation;
-        let sends = taken.letters.into_iter().map(|letter| self.send(letter, &installation, now));
-        let width = usize::try_from(self.options.connections).unwrap_or(1).max(1);
-        let (mut marks, meter, clock) = (Vec::new(), self.meter.clone(), self.clock.clone());
-        let mut done =
-            futures_util::stream::iter(sends).buffer_unordered(width).ready_chunks(width);
-        while let Some(some) = done.next().await {
-            // A server that hangs is no loop that is stalled.
-            meter.loop_turned(turning::NAME, clock.uptime());
-            for (_, mark) in &some {
-                match mark {
-                    Mark::Sent { .. } => all.sent += 1,
-                    Mark::Again(..) | Mark::Wait(..) => all.again += 1,
-                    Mark::Failed(_) => all.failed += 1,
+        let (mut all, mut unmarked, mut broken) = (Sent::default(), Vec::new(), None);
+        let mut on_their_way = FuturesUnordered::new();
+        loop {
+            let room = self.width().saturating_sub(on_their_way.len());
+            let at = self.clock.now().max(now);
+            match self.take(at, if broken.is_some() { 0 } else { room }).await {
+                Ok(taken) => {
+                    all.next = taken.next;
+                    let send = |letter| self.send(letter, taken.installation.clone(), at);
+                    on_their_way.extend(taken.letters.into_iter().map(send));
                 }
+                // What is on its way is waited for all the same.
+                Err(error) => broken = Some(error),
             }
-            marks.extend(some);
+            if on_their_way.is_empty() {
+                break;
+            }
+            self.meter.loop_turned(turning::NAME, self.clock.uptime());
+            tokio::select! {
+                Some(first) = on_their_way.next() => {
+                    unmarked.push(first);
+                    while let Some(Some(more)) = on_their_way.next().now_or_never() {
+                        unmarked.push(more);
+                    }
+                }
+                () = tokio::time::sleep(LOOK) => {}
+            }
             // What is marked at once cannot be sent twice, whatever happens to the others.
-            if write(&self.db, &self.me, &marks, self.clock.now()).await.is_ok() {
-                marks.clear();
+            if write(&self.db, &self.me, &unmarked, self.clock.now()).await.is_ok() {
+                unmarked.drain(..).for_each(|(_, mark)| all.count(&mark));
             }
         }
-        drop(done);
+        drop(on_their_way);
+        unmarked.iter().for_each(|(_, mark)| all.count(mark));
         self.meter.mails(&all);
-        self.unmarked = marks;
+        self.unmarked = unmarked;
         self.mark_left(self.clock.now()).await?;
-        Ok(all)
+        broken.map_or(Ok(all), Err)
+    }
+
+    fn width(&self) -> usize {
+        usize::try_from(self.options.connections).unwrap_or(1).max(1)
+    }
+
+    /// Letters that waited because nothing could carry them are due, now that mail is set up.
+    pub async fn begin(&self) -> Result<()> {
+        if self.carriers.kind_of("somebody@example.org").is_none() {
+            return Ok(());
+        }
+        let mut tx = self.db.begin().await?;
+        outbox::carried_now(&mut tx, crate::notify::NO_MAIL, self.clock.now()).await?;
+        tx.commit().await.context("take letters that waited for a mail server")
+    }
+
+    /// Gives back what this process has taken and does not send any more.
+    async fn let_go(&self) -> Result<()> {
+        let mut tx = self.db.begin().await?;
+        outbox::let_go(&mut tx, &self.me, self.clock.now()).await?;
+        tx.commit().await.context("give back mails")
     }
 
     async fn mark_left(&mut self, now: Millis) -> Result<()> {
@@ -191,8 +223,11 @@ impl Sender {
         Ok(())
     }
 
-    /// Takes what is due: digests are put together, what is snoozed waits on.
-    async fn take(&self, now: Millis) -> Result<Taken> {
+    /// Takes what is due, so many letters: digests are put together, what is snoozed waits on.
+    async fn take(&self, now: Millis, room: usize) -> Result<Taken> {
+        if room == 0 {
+            return Ok(Taken::default());
+        }
         let day = delivery::last_digest(now, self.options.digest_at, self.options.zone);
         let mut tx = self.db.read().await?;
         let next = outbox::next_due(&mut tx).await?;
@@ -201,7 +236,7 @@ impl Sender {
         if !waits && next.is_none_or(|at| at > now) {
             return Ok(Taken { next, ..Taken::default() });
         }
-        let (most, span) = self.options.claim();
+        let until = now.plus(self.options.timeout_ms + MARK_MS);
         let mut tx = self.db.begin().await?;
         for waiting in outbox::due_digests(&mut tx, day).await? {
             put_together(&mut tx, &waiting, now).await?;
@@ -213,14 +248,14 @@ impl Sender {
             put_together(&mut tx, &crowd, now).await?;
         }
         let snoozes = outbox::snoozes(&mut tx, now).await?;
-        let claimed = outbox::claim(&mut tx, &self.me, (now, now.plus(span)), most).await?;
-        let is_more = u32::try_from(claimed.len()).unwrap_or(most) >= most;
+        let most = u32::try_from(room).unwrap_or(u32::MAX);
+        let claimed = outbox::claim(&mut tx, &self.me, (now, until), most).await?;
         let letters = self.without_snoozed(&mut tx, claimed, &snoozes).await?;
         let letters = self.without_repeats(&mut tx, letters, now).await?;
         let installation = store::installation(&mut tx).await?.unwrap_or_default();
         let next = outbox::next_due(&mut tx).await?;
         tx.commit().await.context("take mails to send")?;
-        Ok(Taken { letters, installation, is_more, next })
+        Ok(Taken { letters, installation, next })
     }
 
     async fn without_snoozed(
@@ -274,98 +309,6 @@ impl Sender {
         }
         Ok(rest)
     }
-
-    /// Draws one letter and sends it.
-    async fn send(&self, mail: Claimed, installation: &str, now: Millis) -> (i64, Mark) {
-        let lang = self.options.lang_of(&mail);
-        let id = format!("procession-{}-{installation}@{}", mail.id, self.options.id_host);
-        let letter = self.complete(&mail).await;
-        let drawn = self.templates.render(&letter, lang, mail.written, &id);
-        if let Some(warning) = &drawn.warning {
-            tracing::warn!(mail = mail.id, warning, "a template failed; the built-in one was used");
-        }
-        let message = Message {
-            message_id: id,
-            subject: drawn.subject,
-            text: drawn.text,
-            html: drawn.html,
-            lang,
-            letter,
-            at: mail.written,
-            now: self.clock.now(),
-        };
-        failpoint!("mail.before");
-        let ended = self.carriers.send(&mail.recipient, &message).await;
-        failpoint!("mail.after_dot");
-        (mail.id, self.judge(&mail, message, ended, now))
-    }
-
-    fn judge(
-        &self,
-        mail: &Claimed,
-        message: Message,
-        ended: Result<(), NotSent>,
-        now: Millis,
-    ) -> Mark {
-        match ended {
-            Ok(()) => Mark::Sent { subject: message.subject, body: message.text },
-            Err(NotSent::Never(why)) => {
-                tracing::warn!(mail = mail.id, why, "a mail is given up");
-                Mark::Failed(why)
-            }
-            Err(NotSent::NotConfigured(why)) => Mark::Wait(now.plus(NOT_CONFIGURED_MS), why),
-            Err(NotSent::Later(why)) => {
-                let at = self.clock.now().max(now);
-                let next =
-                    delivery::next_try(mail.failed + 1, mail.written, at, self.options.give_up_ms);
-                match next {
-                    Some(next) => Mark::Again(next, why),
-                    None => {
-                        tracing::warn!(mail = mail.id, why, "a mail is given up: it is too old");
-                        Mark::Failed(format!("given up after many tries; the last: {why}"))
-                    }
-                }
-            }
-        }
-    }
-
-    /// The letter with what is known only now: the end of the job's log, and where to look.
-    async fn complete(&self, mail: &Claimed) -> Letter {
-        let mut letter = mail.letter.clone();
-        let topic = &letter.topic;
-        if let Some(pattern) = &self.options.link {
-            letter.link = link(pattern, topic);
-        }
-        let (Some(queue_id), Some(attempt)) = (mail.queue_id, letter.topic.attempt) else {
-            return letter;
-        };
-        let known = async {
-            let mut tx = self.db.read().await?;
-            let lines = self.options.log_lines;
-            let lines = store::log::last_lines(&mut tx, queue_id, attempt, lines).await?;
-            let (group, job) = (letter.topic.group.as_deref(), letter.topic.job.as_deref());
-            let usual = match group.zip(job) {
-                Some((group, job)) => store::history::of_job(&mut tx, group, job).await?,
-                None => None,
-            };
-            anyhow::Ok((lines, usual))
-        };
-        match known.await {
-            Ok((lines, usual)) => {
-                letter.log = lines;
-                if let Some(usual) = usual {
-                    let words = format!("{} (≤ {})", span_words(usual.p50), span_words(usual.p95));
-                    letter = letter.fact("Usually", "通常耗时", words);
-                }
-            }
-            // The letter is worth more than the end of a log.
-            Err(error) => {
-                let error = format!("{error:#}");
-                tracing::debug!(mail = mail.id, error, "sent without the end of the log");
-            }
-        }
-        letter
-    }
 }
 
 /// What is to be sent now.
@@ -373,28 +316,12 @@ impl Sender {
 struct Taken {
     letters: Vec<Claimed>,
     installation: String,
-    is_more: bool,
     next: Option<Millis>,
 }
 
 async fn put_together(tx: &mut Tx, waiting: &Waiting, now: Millis) -> Result<()> {
     let letters: Vec<&Letter> = waiting.letters.iter().map(|mail| &mail.letter).collect();
     outbox::put_together(tx, waiting, &delivery::digest(&letters), now).await
-}
-
-/// The address of the page about what a letter is about; none when it lacks what the pattern names.
-fn link(pattern: &str, topic: &crate::domain::letter::Topic) -> Option<String> {
-    use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-    let mut text = pattern.to_owned();
-    for (name, value) in
-        [("{group}", &topic.group), ("{batch_no}", &topic.batch_no), ("{job}", &topic.job)]
-    {
-        if text.contains(name) {
-            let value = utf8_percent_encode(value.as_deref()?, NON_ALPHANUMERIC).to_string();
-            text = text.replace(name, &value);
-        }
-    }
-    Some(text)
 }
 
 async fn write(db: &Db, me: &NodeId, marks: &[(i64, Mark)], now: Millis) -> Result<()> {
@@ -405,23 +332,4 @@ async fn write(db: &Db, me: &NodeId, marks: &[(i64, Mark)], now: Millis) -> Resu
         }
     }
     tx.commit().await.context("mark mails")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::letter::Topic;
-
-    #[test]
-    fn a_link_needs_all_that_it_names() {
-        let topic = Topic {
-            group: Some("month end/x".to_owned()),
-            batch_no: Some("202407".to_owned()),
-            ..Topic::default()
-        };
-        let pattern = "https://p/b/{group}/{batch_no}";
-        assert_eq!(link(pattern, &topic).as_deref(), Some("https://p/b/month%20end%2Fx/202407"));
-        assert_eq!(link("https://p/{job}", &topic), None);
-        assert_eq!(link("https://p/", &Topic::default()).as_deref(), Some("https://p/"));
-    }
 }

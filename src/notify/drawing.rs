@@ -62,7 +62,7 @@ pub(super) fn pieces(message: &Message) -> Vec<Piece> {
 
 /// The sign that stands before a subject where there are no colours.
 pub(super) fn sign(letter: &Letter) -> &'static str {
-    match letter.event.severity() {
+    match letter.severity() {
         Severity::Good => "🟢",
         Severity::Warning => "🟠",
         Severity::Bad => "🔴",

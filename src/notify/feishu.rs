@@ -70,7 +70,7 @@ fn signature(secret: &str, second: i64) -> (String, String) {
 }
 
 fn card(message: &Message, elements: &[Value]) -> Value {
-    let template = match message.letter.event.severity() {
+    let template = match message.letter.severity() {
         Severity::Good => "green",
         Severity::Warning => "orange",
         Severity::Bad => "red",

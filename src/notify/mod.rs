@@ -32,6 +32,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+/// Why letters to addresses wait where no mail is set up.
+pub const NO_MAIL: &str = "no mail server is configured; add [notify.mail]";
 /// How a recipient that is no e-mail address begins: `channel:ops`.
 pub const CHANNEL_PREFIX: &str = "channel:";
 
@@ -146,8 +148,7 @@ impl Carriers {
             None => match &self.mail {
                 Some(mail) => mail,
                 None => {
-                    let said = "no mail server is configured; add [notify.mail]";
-                    return Err(NotSent::NotConfigured(said.to_owned()));
+                    return Err(NotSent::NotConfigured(NO_MAIL.to_owned()));
                 }
             },
         };

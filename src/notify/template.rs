@@ -111,7 +111,13 @@ impl Templates {
         let text = part("text.txt").unwrap_or_else(|| letter.plain(lang));
         let html = part("mail.html").unwrap_or_else(|| preformatted(&letter.plain(lang)));
         let warning = Some(warnings.join("; ")).filter(|said| !said.is_empty());
-        Rendered { subject: letter::one_line(subject.trim()), text, html, warning }
+        // Filters and the keywords of robots go by it, whatever a team's own file says.
+        let subject = match subject.trim() {
+            "" => letter.subject_line(lang),
+            said if said.starts_with(letter::SUBJECT_PREFIX) => letter::one_line(said),
+            said => letter::one_line(&format!("{} {said}", letter::SUBJECT_PREFIX)),
+        };
+        Rendered { subject, text, html, warning }
     }
 
     fn add(&mut self, name: String, text: String) -> Result<(), BadTemplate> {

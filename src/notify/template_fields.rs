@@ -39,7 +39,7 @@ pub(super) fn values(letter: &Letter, lang: Lang, at: Millis, message_id: &str) 
     });
     Value::from_pairs([
         ("event", Value::from(letter.event.as_str())),
-        ("severity", letter.event.severity().as_str().into()),
+        ("severity", letter.severity().as_str().into()),
         ("subject", both(&letter.subject)),
         ("headline", both(&letter.headline)),
         ("notes", list(&letter.notes)),

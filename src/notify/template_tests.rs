@@ -96,11 +96,11 @@ fn the_file_of_an_event_goes_before_the_general_one_and_that_before_the_built_in
     ]);
     let templates = Templates::open(Some(folder.path())).expect("good templates");
     let failed = render(&templates, &sample::full(Event::Failed), Lang::En);
-    assert_eq!(failed.subject, "LOAD! Bcc: x@y");
+    assert_eq!(failed.subject, "[Procession] LOAD! Bcc: x@y");
     assert!(failed.html.starts_with("<p>ERROR 1213") && failed.html.contains("&lt;row&gt;"));
     assert!(failed.text.starts_with("Job LOAD failed"), "{}", failed.text);
     let unknown = render(&templates, &sample::full(Event::Unknown), Lang::Zh);
-    assert_eq!(unknown.subject, "MONTH_END 202407：LOAD 执行失败");
+    assert_eq!(unknown.subject, "[Procession] MONTH_END 202407：LOAD 执行失败");
     assert!(unknown.html.starts_with("<!DOCTYPE html>"), "{}", unknown.html);
 }
 

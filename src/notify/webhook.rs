@@ -43,7 +43,7 @@ impl Channel for Webhook {
 fn body(message: &Message) -> String {
     json!({
         "event": message.letter.event,
-        "severity": message.letter.event.severity(),
+        "severity": message.letter.severity(),
         "subject": message.subject,
         "text": message.text,
         "lang": message.lang.pick("en", "zh"),

@@ -44,7 +44,7 @@ impl Channel for WeCom {
 
 fn text(message: &Message) -> String {
     // The three colours that it has.
-    let colour = match message.letter.event.severity() {
+    let colour = match message.letter.severity() {
         Severity::Good => "info",
         Severity::Warning | Severity::Bad => "warning",
     };

@@ -10,7 +10,8 @@ pub use asking::{Filter, Shown, counts, list, one};
 pub use digest::{Waiting, crowds, due_digests, due_repeats, put_together};
 pub use minding::{acknowledge, end_snooze, purge, resend, snooze, snoozes};
 pub use sending::{
-    Claimed, Mark, claim, last_told, mark, mute, next_due, put_off, waits_for_digest,
+    Claimed, Mark, carried_now, claim, last_told, let_go, mark, mute, next_due, put_off,
+    waits_for_digest,
 };
 
 use crate::domain::event::When;
@@ -129,7 +130,8 @@ async fn told_before(tx: &mut Tx, notices: &[Notice]) -> Result<HashSet<(String,
     Ok(known)
 }
 
-/// Who was told of a failure of a row, each with its language.
+/// Who was told of a failure of a row, or is about to be, each with its language. Whose letter still waits
+/// for a digest was not.
 pub async fn told_of_failure(
     tx: &mut Tx,
     batch: BatchId,
@@ -139,6 +141,7 @@ pub async fn told_of_failure(
     let sql = format!(
         "SELECT DISTINCT recipient_email, lang FROM email_notifications WHERE batch_id = ? \
          AND type IN ('failed', 'timeout', 'unknown', 'parked', 'kill_unconfirmed', 'batch_failed') \
+         AND (status IN ('sent', 'digest') OR (status = 'pending' AND told = 'now')) \
          {of_row} ORDER BY recipient_email"
     );
     let mut values = vec![batch.0.into()];

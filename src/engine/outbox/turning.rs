@@ -16,8 +16,6 @@ const AGAIN_MS: u64 = 5_000;
 const LAST_SENDS: Duration = Duration::from_secs(5);
 /// How long a process that ends waits for its last letters.
 const LAST: Duration = Duration::from_secs(30);
-/// Rounds of a process that ends: what is not sent then waits for another.
-const LAST_ROUNDS: u32 = 100;
 
 /// Lasts from the wish to stop for as long as letters that are on their way may still take. What is left
 /// then is sent by another, or by this one after a restart.
@@ -36,6 +34,9 @@ impl Sender {
     }
 
     async fn turn(mut self, stop: CancellationToken) {
+        if let Err(error) = self.begin().await {
+            tracing::debug!(error = format!("{error:#}"), "letters that waited wait on");
+        }
         while !stop.is_cancelled() {
             self.meter.loop_turned(NAME, self.clock.uptime());
             let pause = tokio::select! {
@@ -47,6 +48,7 @@ impl Sender {
                 () = stop.cancelled() => {}
             }
         }
+        self.end().await;
         self.meter.loop_ended(NAME);
     }
 
@@ -70,6 +72,7 @@ impl Sender {
             }
             Err(_) => tracing::warn!("mails wait in the outbox: procession outbox list"),
         }
+        self.end().await;
     }
 
     /// One beat; gives how long to wait after it.
@@ -80,7 +83,6 @@ impl Sender {
         let beaten = AssertUnwindSafe(self.beat(self.clock.now())).catch_unwind().await;
         let beaten = beaten.unwrap_or_else(|_| Err(anyhow::anyhow!("the outbox broke down")));
         let ms = match beaten {
-            Ok(Sent { is_more: true, .. }) => 0,
             Ok(Sent { .. }) => LOOK_MS,
             Err(error) => {
                 let error = format!("{error:#}");
@@ -94,17 +96,15 @@ impl Sender {
 
     /// Sends what is due now, for a process that ends after it; gives what came of it.
     pub async fn flush(&mut self) -> anyhow::Result<Sent> {
-        let mut all = Sent::default();
-        for _ in 0..LAST_ROUNDS {
-            let sent = self.beat(self.clock.now()).await?;
-            all.sent += sent.sent;
-            all.again += sent.again;
-            all.failed += sent.failed;
-            all.next = sent.next;
-            if !sent.is_more {
-                break;
-            }
+        self.begin().await?;
+        self.beat(self.clock.now()).await
+    }
+
+    /// What is not sent any more is due for others at once.
+    async fn end(&self) {
+        if let Err(error) = self.let_go().await {
+            let error = format!("{error:#}");
+            tracing::warn!(error, "mails that were taken are due again in some minutes");
         }
-        Ok(all)
     }
 }

@@ -160,6 +160,22 @@ pub async fn mark(tx: &mut Tx, me: &NodeId, id: i64, mark: &Mark, now: Millis) -
     Ok(tx.execute(&sql, &values).await.context("mark a mail")? == 1)
 }
 
+/// Letters that waited for this reason, because nothing could carry them, are due.
+pub async fn carried_now(tx: &mut Tx, reason: &str, now: Millis) -> Result<()> {
+    let sql = "UPDATE email_notifications SET next_at = ?, fail_reason = NULL \
+               WHERE status = 'pending' AND next_at > ? AND claimed_by IS NULL AND fail_reason = ?";
+    let values = [now.to_utc().into(), now.to_utc().into(), reason.into()];
+    tx.execute(sql, &values).await.context("take letters that waited").map(drop)
+}
+
+/// What this process has taken is anybody's again, at once.
+pub async fn let_go(tx: &mut Tx, me: &NodeId, now: Millis) -> Result<()> {
+    let sql = "UPDATE email_notifications SET claimed_by = NULL, next_at = ? \
+               WHERE status = 'pending' AND next_at > ? AND claimed_by = ?";
+    let values = [now.to_utc().into(), now.to_utc().into(), me.0.as_str().into()];
+    tx.execute(sql, &values).await.context("give back mails").map(drop)
+}
+
 /// When the next letter is due; none waits where it is none.
 pub async fn next_due(tx: &mut Tx) -> Result<Option<Millis>> {
     let sql = "SELECT next_at FROM email_notifications WHERE status = 'pending' \

@@ -10,7 +10,7 @@ use procession::domain::lang::Lang;
 use procession::domain::rerun::UnknownJobs;
 use procession::domain::source::DialectName;
 use procession::engine::outbox::{Options, Sender, Sent};
-use procession::notify::{SmtpOptions, Templates, Tls};
+use procession::notify::{Carriers, SmtpOptions, Templates, Tls};
 use procession::store::node::{self, Node, Offer};
 use procession::store::outbox::{self, Filter, Shown};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +33,8 @@ on_each_database! {
     whoever_was_told_of_a_failure_hears_that_it_is_mended
     nothing_is_told_while_it_is_snoozed
     operators_hear_once_of_a_process_that_died
+    letters_wait_until_a_mail_server_is_set_up
+    whoever_was_not_told_of_a_failure_hears_of_no_recovery
 }
 
 fn options() -> Options {
@@ -329,6 +331,43 @@ async fn nothing_is_told_while_it_is_snoozed(bench: Bench) {
     assert_eq!(row.reason.as_deref(), Some("snoozed by li: known since Monday"));
     bench.clock.advance(until.since(bench.clock.now()));
     assert_eq!(beat(&bench, &mut sender).await, (1, 0, 0), "told afterwards");
+}
+
+async fn letters_wait_until_a_mail_server_is_set_up(bench: Bench) {
+    let none = Carriers::open(&procession::notify::Options::default()).expect("nothing");
+    let (place, me) = ((bench.db.clone(), bench.clock.clone()), NodeId("s".to_owned()));
+    let mut without = Sender::new(place, me, none, Templates::built_in(), options());
+    run(&bench, &failing("a@bank.example")).await;
+    assert_eq!(beat(&bench, &mut without).await, (0, 1, 0));
+    let row = rows(&bench).await.remove(0);
+    assert!(row.reason.as_deref().is_some_and(|why| why.contains("[notify.mail]")), "{row:?}");
+    assert_eq!((row.status.as_str(), row.failed), ("pending", 0));
+    without.begin().await.expect("nothing is set up still");
+    assert_eq!(beat(&bench, &mut without).await, (0, 0, 0));
+    let servers = Servers::start();
+    let mut with = sender(&bench, &servers);
+    with.begin().await.expect("mail is set up");
+    assert_eq!(beat(&bench, &mut with).await, (1, 0, 0));
+}
+
+/// The failure waits for the day's digest, where it stands; that it is mended would be news of nothing.
+async fn whoever_was_not_told_of_a_failure_hears_of_no_recovery(bench: Bench) {
+    let folder = tempfile::tempdir().expect("folder");
+    let flag = folder.path().join("ok").display().to_string();
+    let yaml = format!(
+        "
+groups: {{ g: {{ notify_email: [a@bank.example], notify: {{ failed: day }} }} }}
+jobs:
+  BAD: {{ type: SCRIPT, interpreter: sh, script: 'test -e {flag}' }}
+"
+    );
+    run(&bench, &yaml).await;
+    std::fs::write(&flag, "").expect("the cure");
+    let there = bench.batch("g").await;
+    let mut process = bench.process().await;
+    process.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
+    finish(&bench, &mut process).await;
+    assert_eq!(states(&bench).await, ["a@bank.example failed pending"]);
 }
 
 async fn operators_hear_once_of_a_process_that_died(bench: Bench) {

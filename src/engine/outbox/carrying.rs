@@ -1,0 +1,144 @@
+//! One letter on its way: completed, drawn, carried, judged.
+
+use super::Sender;
+use crate::domain::delivery;
+use crate::domain::letter::{Letter, Topic};
+use crate::domain::time::{Millis, span_words};
+use crate::notify::{Message, NotSent};
+use crate::store;
+use crate::store::outbox::{Claimed, Mark};
+
+/// How long letters wait whose channel is not set up before it is looked again.
+const NOT_CONFIGURED_MS: i64 = 600_000;
+
+impl Sender {
+    /// Draws one letter and sends it.
+    pub(super) async fn send(
+        &self,
+        mail: Claimed,
+        installation: String,
+        now: Millis,
+    ) -> (i64, Mark) {
+        let lang = self.options.lang_of(&mail);
+        let id = format!("procession-{}-{installation}@{}", mail.id, self.options.id_host);
+        let letter = self.complete(&mail).await;
+        let drawn = self.templates.render(&letter, lang, mail.written, &id);
+        if let Some(warning) = &drawn.warning {
+            tracing::warn!(mail = mail.id, warning, "a template failed; the built-in one was used");
+        }
+        let message = Message {
+            message_id: id,
+            subject: drawn.subject,
+            text: drawn.text,
+            html: drawn.html,
+            lang,
+            letter,
+            at: mail.written,
+            now: self.clock.now(),
+        };
+        failpoint!("mail.before");
+        let ended = self.carriers.send(&mail.recipient, &message).await;
+        failpoint!("mail.after_dot");
+        (mail.id, self.judge(&mail, message, ended, now))
+    }
+
+    fn judge(
+        &self,
+        mail: &Claimed,
+        message: Message,
+        ended: Result<(), NotSent>,
+        now: Millis,
+    ) -> Mark {
+        match ended {
+            Ok(()) => Mark::Sent { subject: message.subject, body: message.text },
+            Err(NotSent::Never(why)) => {
+                tracing::warn!(mail = mail.id, why, "a mail is given up");
+                Mark::Failed(why)
+            }
+            Err(NotSent::NotConfigured(why)) => Mark::Wait(now.plus(NOT_CONFIGURED_MS), why),
+            Err(NotSent::Later(why)) => {
+                let at = self.clock.now().max(now);
+                let next =
+                    delivery::next_try(mail.failed + 1, mail.written, at, self.options.give_up_ms);
+                match next {
+                    Some(next) => Mark::Again(next, why),
+                    None => {
+                        tracing::warn!(mail = mail.id, why, "a mail is given up: it is too old");
+                        Mark::Failed(format!("given up after many tries; the last: {why}"))
+                    }
+                }
+            }
+        }
+    }
+
+    /// The letter with what is known only now: the end of the job's log, and where to look.
+    async fn complete(&self, mail: &Claimed) -> Letter {
+        let mut letter = mail.letter.clone();
+        let topic = &letter.topic;
+        if let Some(pattern) = &self.options.link {
+            letter.link = link(pattern, topic);
+        }
+        let (Some(queue_id), Some(attempt)) = (mail.queue_id, letter.topic.attempt) else {
+            return letter;
+        };
+        let known = async {
+            let mut tx = self.db.read().await?;
+            let lines = self.options.log_lines;
+            let lines = store::log::last_lines(&mut tx, queue_id, attempt, lines).await?;
+            let (group, job) = (letter.topic.group.as_deref(), letter.topic.job.as_deref());
+            let usual = match group.zip(job) {
+                Some((group, job)) => store::history::of_job(&mut tx, group, job).await?,
+                None => None,
+            };
+            anyhow::Ok((lines, usual))
+        };
+        match known.await {
+            Ok((lines, usual)) => {
+                letter.log = lines;
+                if let Some(usual) = usual {
+                    let words = format!("{} (≤ {})", span_words(usual.p50), span_words(usual.p95));
+                    letter = letter.fact("Usually", "通常耗时", words);
+                }
+            }
+            // The letter is worth more than the end of a log.
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::debug!(mail = mail.id, error, "sent without the end of the log");
+            }
+        }
+        letter
+    }
+}
+
+/// The address of the page about what a letter is about; none when it lacks what the pattern names.
+pub fn link(pattern: &str, topic: &Topic) -> Option<String> {
+    use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+    let mut text = pattern.to_owned();
+    for (name, value) in
+        [("{group}", &topic.group), ("{batch_no}", &topic.batch_no), ("{job}", &topic.job)]
+    {
+        if text.contains(name) {
+            let value = utf8_percent_encode(value.as_deref()?, NON_ALPHANUMERIC).to_string();
+            text = text.replace(name, &value);
+        }
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_needs_all_that_it_names() {
+        let topic = Topic {
+            group: Some("month end/x".to_owned()),
+            batch_no: Some("202407".to_owned()),
+            ..Topic::default()
+        };
+        let pattern = "https://p/b/{group}/{batch_no}";
+        assert_eq!(link(pattern, &topic).as_deref(), Some("https://p/b/month%20end%2Fx/202407"));
+        assert_eq!(link("https://p/{job}", &topic), None);
+        assert_eq!(link("https://p/", &Topic::default()).as_deref(), Some("https://p/"));
+    }
+}
