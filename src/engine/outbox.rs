@@ -182,7 +182,9 @@ impl Sender {
                 () = tokio::time::sleep(LOOK) => {}
             }
             // What is marked at once cannot be sent twice, whatever happens to the others.
-            if write(&self.db, &self.me, &unmarked, self.clock.now()).await.is_ok() {
+            if !unmarked.is_empty()
+                && write(&self.db, &self.me, &unmarked, self.clock.now()).await.is_ok()
+            {
                 unmarked.drain(..).for_each(|(_, mark)| all.count(&mark));
             }
         }
@@ -244,10 +246,13 @@ impl Sender {
         for repeats in outbox::due_repeats(&mut tx, now).await? {
             put_together(&mut tx, &repeats, now).await?;
         }
-        for crowd in outbox::crowds(&mut tx, self.options.sum_up_over, now).await? {
-            put_together(&mut tx, &crowd, now).await?;
-        }
         let snoozes = outbox::snoozes(&mut tx, now).await?;
+        // What somebody does not want to hear of must not come in company.
+        if snoozes.is_empty() {
+            for crowd in outbox::crowds(&mut tx, self.options.sum_up_over, now).await? {
+                put_together(&mut tx, &crowd, now).await?;
+            }
+        }
         let most = u32::try_from(room).unwrap_or(u32::MAX);
         let claimed = outbox::claim(&mut tx, &self.me, (now, until), most).await?;
         let letters = self.without_snoozed(&mut tx, claimed, &snoozes).await?;
