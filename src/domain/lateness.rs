@@ -115,17 +115,30 @@ fn has_started(row: &QueueEntry) -> bool {
     }
 }
 
+/// How a job was started over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// When.
+    pub since: Millis,
+    /// Whether it had not ended well before.
+    pub was_bad: bool,
+}
+
 /// Whether a moment was over when what it is for was started over; `again` says when that was. It was
-/// told, or kept, when it ran before.
+/// told, or kept, when it ran before. A batch in which something had failed was not done by then, and is
+/// late also when it goes on only afterwards.
 pub fn is_of_an_earlier_run(
     (at, alarm): (Millis, Alarm),
     rows: &[QueueEntry],
-    again: &HashMap<QueueId, Millis>,
+    again: &HashMap<QueueId, Again>,
 ) -> bool {
-    let later = |row: &QueueEntry| again.get(&row.queue_id).is_some_and(|since| *since >= at);
+    let later = |row: &QueueEntry| again.get(&row.queue_id).is_some_and(|a| a.since >= at);
+    let was_bad = |row: &QueueEntry| again.get(&row.queue_id).is_some_and(|a| a.was_bad);
     match alarm {
         Alarm::Start(node) | Alarm::Finish(node) => rows.get(node.at()).is_some_and(later),
-        Alarm::Batch => rows.iter().filter(|row| !row.status.is_final()).all(later),
+        Alarm::Batch => {
+            rows.iter().filter(|row| !row.status.is_final()).all(|row| later(row) && !was_bad(row))
+        }
         Alarm::Release(_) => false,
     }
 }

@@ -78,7 +78,8 @@ fn what_runs_again_is_not_held_against_moments_before() {
     let other = QueueEntry { queue_id: QueueId(2), ..row(QueueStatus::Running) };
     let rows = [row(QueueStatus::Pending), other];
     let at = |node: u32| Alarm::Finish(Node(node));
-    let again = HashMap::from([(QueueId(1), Millis(500))]);
+    let started = |was_bad| HashMap::from([(QueueId(1), Again { since: Millis(500), was_bad })]);
+    let again = started(false);
     for (moment, alarm, wanted) in [
         (499, at(0), true),
         (500, at(0), true),
@@ -96,6 +97,10 @@ fn what_runs_again_is_not_held_against_moments_before() {
         [row(QueueStatus::Pending), QueueEntry { status: QueueStatus::Success, ..rows[1].clone() }];
     assert!(is_of_an_earlier_run((Millis(499), Alarm::Batch), &rows, &again));
     assert!(!is_of_an_earlier_run((Millis(501), Alarm::Batch), &rows, &again));
+    let failed = started(true);
+    let said = "it had failed, so it was not done by then";
+    assert!(!is_of_an_earlier_run((Millis(499), Alarm::Batch), &rows, &failed), "{said}");
+    assert!(is_of_an_earlier_run((Millis(499), at(0)), &rows, &failed), "the job was told");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::domain::eta::{self, Standing};
 use crate::domain::history::{Durations, History};
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::lateness::{
-    self, Alarm, Foretold, HELD_AFTER_SEC, is_missed, is_of_an_earlier_run, moments,
+    self, Again, Alarm, Foretold, HELD_AFTER_SEC, is_missed, is_of_an_earlier_run, moments,
 };
 use crate::domain::notice::Notice;
 use crate::domain::notice_late::{self, Job, Of};
@@ -54,7 +54,7 @@ pub(super) struct Past {
     /// Since when jobs that are held are.
     held: HashMap<QueueId, Millis>,
     /// When jobs were started over.
-    again: HashMap<QueueId, Millis>,
+    again: HashMap<QueueId, Again>,
 }
 
 impl Past {

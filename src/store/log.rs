@@ -3,6 +3,7 @@
 use crate::db::Value;
 use crate::db::together::Statement;
 use crate::domain::id::{BatchId, NodeId, QueueId};
+use crate::domain::lateness::Again;
 use crate::domain::outcome::Stream;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
@@ -115,17 +116,24 @@ pub async fn held_since(tx: &mut Tx, batch: BatchId) -> Result<HashMap<QueueId, 
     Ok(found)
 }
 
-/// When the rows of a batch that an operator started over were, the last time.
-pub async fn started_over(tx: &mut Tx, batch: BatchId) -> Result<HashMap<QueueId, Millis>> {
-    let sql = "SELECT l.queue_id AS queue_id, l.log_time AS log_time \
+/// When the rows of a batch that an operator started over were, the last time, and after what end.
+pub async fn started_over(tx: &mut Tx, batch: BatchId) -> Result<HashMap<QueueId, Again>> {
+    let sql = "SELECT l.queue_id AS queue_id, l.status AS status, l.log_time AS log_time \
                FROM job_queue q JOIN job_execution_logs l ON l.queue_id = q.queue_id \
-               WHERE q.batch_id = ? AND q.run_no > 1 AND l.status = ? ORDER BY l.log_id";
-    let pending = QueueStatus::Pending.as_str();
-    let rows = tx.fetch_all(sql, &[batch.0.into(), pending.into()]).await;
-    rows.context("read when jobs were started over")?
-        .iter()
-        .map(|row| Ok((QueueId(row.int("queue_id")?), row.time("log_time")?.into())))
-        .collect()
+               WHERE q.batch_id = ? AND q.run_no > 1 ORDER BY l.log_id";
+    let rows = tx.fetch_all(sql, &[batch.0.into()]).await;
+    let (mut last, mut found) = (HashMap::new(), HashMap::new());
+    for row in rows.context("read when jobs were started over")? {
+        let (id, word) = (QueueId(row.int("queue_id")?), row.text("status")?);
+        let status = QueueStatus::parse(&word);
+        if status == Some(QueueStatus::Pending) {
+            let before = last.get(&id).copied().flatten();
+            let was_bad = before.is_some_and(QueueStatus::blocks_children);
+            found.insert(id, Again { since: row.time("log_time")?.into(), was_bad });
+        }
+        last.insert(id, status);
+    }
+    Ok(found)
 }
 
 /// The changes of one row, oldest first.

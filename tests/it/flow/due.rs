@@ -201,6 +201,37 @@ jobs:
     assert_eq!(bench.number(all).await, before, "long after it was due nobody hears of it again");
 }
 
+async fn a_batch_that_failed_in_time_and_goes_on_too_late_is_late(bench: Bench) {
+    let folder = tempfile::tempdir().expect("folder");
+    let go = folder.path().join("go");
+    let yaml = format!(
+        "
+groups: {{ g: {{ due: 60m, notify_email: [ops@bank.example] }} }}
+defaults: {{ type: SCRIPT, interpreter: sh, idempotent: true }}
+jobs:
+  A: {{ script: 'test -e {}' }}
+  B: {{ script: 'exit 0', depends_on: [A] }}
+",
+        go.display()
+    );
+    let mut process = bench.process().await;
+    let id = opened(&mut process, &yaml, "1").await;
+    finish(&bench, &mut process).await;
+    drop(process);
+    bench.clock.advance(120 * MINUTE);
+    assert_eq!(
+        told(&bench, "late_finish").await,
+        0,
+        "it had ended, badly, and its owners know that"
+    );
+    std::fs::write(&go, "").expect("the cure");
+    act(&bench, id, Action::Rerun(Scope::Downstream, UnknownJobs::Leave), "A").await;
+    let mut process = taken_over(&bench, id).await;
+    finish(&bench, &mut process).await;
+    assert_eq!(bench.states(id).await, "A=SUCCESS B=SUCCESS");
+    assert_eq!(told(&bench, "late_finish").await, 1);
+}
+
 async fn act(bench: &Bench, batch: BatchId, action: Action, job: &str) {
     let (jobs, by) = ([JobCode::parse(job).expect("code")], li());
     let command =
@@ -412,6 +443,7 @@ on_each_database! {
     late_jobs_are_told_before_they_end_and_when_they_never_started
     a_paused_batch_is_late_and_what_is_given_up_is_not
     what_is_started_over_is_late_by_what_comes_after
+    a_batch_that_failed_in_time_and_goes_on_too_late_is_late
     a_hold_is_told_once_after_its_time
     a_try_that_is_not_usual_is_told_of
     a_batch_that_will_be_late_is_told_of_before_it_is
