@@ -1,6 +1,7 @@
 //! What sends the outbox: its carriers opened, its templates tried.
 
 use crate::app::App;
+use crate::domain::delivery;
 use crate::domain::event::{Event, Severity};
 use crate::domain::id::NodeId;
 use crate::domain::lang::Lang;
@@ -127,20 +128,46 @@ fn test_letter(host: &str, now: Millis) -> Letter {
 /// A letter as one of this event might be, for looking at templates.
 fn sample(event: Event, now: Millis) -> Letter {
     let (en, zh) = event.sentences();
+    let said = Both::new("This is a preview; nothing of it happened.", "这是预览,并未真实发生。");
+    if event.is_of_batch() {
+        return of_a_job(event, now).note(said);
+    }
+    let letter = Letter::new(event, Both::new(en, zh), Both::new(en, zh)).note(said);
+    match event {
+        Event::NodeLost => letter
+            .fact("Process", "进程", "batch-1")
+            .fact("Lease ended", "租约到期", now.to_string())
+            .step("Look", "查看", "procession node list"),
+        Event::Digest => {
+            let of = |event| of_a_job(event, now);
+            delivery::digest(&[&of(Event::Failed), &of(Event::LateFinish), &of(Event::Recovered)])
+        }
+        // Those about schedules; a test is a letter of its own.
+        Event::Misfire | Event::ScheduleEnded | Event::FiringSkipped | Event::FiringFailed => {
+            letter
+                .fact("Schedule", "调度", "month_end_close")
+                .fact("Planned", "计划时间", now.to_string())
+                .step("Look", "查看", "procession schedule show month_end_close")
+        }
+        _ => letter.fact("At", "时间", now.to_string()),
+    }
+}
+
+fn of_a_job(event: Event, now: Millis) -> Letter {
+    let (en, zh) = event.sentences();
     let about = Both::new(en, zh);
     let subject = Both::new(
         format!("GL_POST in batch 202407 (month_end): {}", about.en),
         format!("GL_POST,批次 202407(month_end):{}", about.zh),
     );
     let mut letter = Letter::new(event, subject, about)
-        .note(Both::new("This is a preview; nothing of it happened.", "这是预览,并未真实发生。"))
         .fact("Batch", "批次", "202407 (month_end)")
         .fact("Attempt", "次数", "3")
         .fact("Ended", "结束时间", now.to_string())
         .fact("Duration", "耗时", "12 min 31 s")
         .fact("Usually", "通常耗时", "4 min 05 s (≤ 5 min 20 s)")
         .step("Look", "查看", "procession batch show 202407 --group month_end")
-        .step("Log", "日志", "procession logs 202407 GL_POST");
+        .step("Log", "日志", "procession logs 202407 GL_POST --group month_end");
     if event.severity() != Severity::Good {
         letter.error = Some("ORA-00060: deadlock detected while waiting for resource".to_owned());
         letter.blocked = ["TRIAL_BALANCE", "PNL", "REPORT_PACK"].map(str::to_owned).to_vec();
