@@ -12,6 +12,8 @@ use tokio::time::{Instant, sleep};
 
 /// How long the victim may do nothing.
 const TURN: Duration = Duration::from_secs(4);
+/// By how much each turn is longer than the one before.
+const SHIFT: Duration = Duration::from_millis(170);
 
 /// Places from the lock to the batch that is open.
 const PLACES: [&str; 8] = [
@@ -76,8 +78,10 @@ async fn story(name: &str, dialect: DialectName, home: String, lives: Vec<String
 /// nothing to do; then the other dies.
 async fn until_dead(workers: &[Worker], life: usize) {
     let (steady, victim) = (&workers[0], &workers[1]);
-    for _ in 0..20 {
-        let limit = Instant::now() + TURN;
+    for round in 0..20 {
+        // Both look once a second, and each life of the other looks as it begins: with turns of whole
+        // seconds the one that is first stays first in all of them (one run in three, all 20 turns).
+        let limit = Instant::now() + TURN + SHIFT * round;
         while Instant::now() < limit {
             if victim.exits().len() >= life {
                 return;
