@@ -37,33 +37,14 @@ impl Sender {
         if let Err(error) = self.begin().await {
             tracing::debug!(error = format!("{error:#}"), "letters that waited wait on");
         }
-        while !stop.is_cancelled() {
-            self.meter.loop_turned(NAME, self.clock.uptime());
-            let pause = tokio::select! {
-                pause = self.once() => pause,
-                () = patience(&stop) => break,
-            };
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                () = stop.cancelled() => {}
-            }
-        }
+        self.beats(&stop).await;
         self.end().await;
         self.meter.loop_ended(NAME);
     }
 
     /// Beats until it is told to stop, and then once more: for a process that ends with its batch.
     pub async fn run_to_the_end(mut self, stop: CancellationToken) {
-        while !stop.is_cancelled() {
-            let pause = tokio::select! {
-                pause = self.once() => pause,
-                () = patience(&stop) => break,
-            };
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                () = stop.cancelled() => {}
-            }
-        }
+        self.beats(&stop).await;
         match tokio::time::timeout(LAST, self.flush()).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => {
@@ -73,6 +54,21 @@ impl Sender {
             Err(_) => tracing::warn!("mails wait in the outbox: procession outbox list"),
         }
         self.end().await;
+        self.meter.loop_ended(NAME);
+    }
+
+    async fn beats(&mut self, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            self.meter.loop_turned(NAME, self.clock.uptime());
+            let pause = tokio::select! {
+                pause = self.once() => pause,
+                () = patience(stop) => break,
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = stop.cancelled() => {}
+            }
+        }
     }
 
     /// One beat; gives how long to wait after it.
