@@ -3,7 +3,6 @@
 //! Invariant: the only file that knows everybody.
 
 mod calendars;
-pub mod front;
 pub mod outbox;
 mod outlook;
 mod schedules;
@@ -100,6 +99,13 @@ impl App {
     /// the file afterwards has everything.
     pub async fn close(self) {
         self.db.close().await;
+    }
+
+    /// The same, through connections of its own; on SQLite through the same ones.
+    pub async fn beside(&self, max_connections: u32) -> Result<Self> {
+        let settings = db::Settings { max_connections, ..self.config.db() };
+        let db = self.db.beside(&settings).await.context("open another door to the database")?;
+        Ok(Self { config: self.config.clone(), db, clock: self.clock.clone() })
     }
 
     /// A dispatcher of this process.
@@ -265,7 +271,6 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::engine::backfill::NotBackfilled>()
             || e.is::<crate::store::batch::BeingRemoved>()
             || e.is::<crate::config::BadConfig>()
-            || e.is::<crate::api::NoListener>()
             || e.is::<outbox::NoCarrier>()
             || e.is::<ForeignJob>()
             || e.is::<NoCalendar>()

@@ -1,5 +1,5 @@
 //! config: the settings in the user's words. In: defaults, a file, flags and environment. Out: each room's `Options`.
-//! May name: db, handler, notify, engine, api. Never: a connection, a task.
+//! May name: db, handler, notify, engine. Never: a connection, a task.
 //! Invariant: a `Config` that leaves this room has been checked as a whole; unknown keys are errors.
 
 mod notify;
@@ -8,7 +8,6 @@ mod retention;
 pub use notify::{Channel, Mail, Notify};
 pub use retention::{OfGroup, Retention};
 
-use crate::api;
 use crate::db;
 use crate::engine;
 use crate::handler;
@@ -16,6 +15,7 @@ use anyhow::{Context as _, Result};
 use secrecy::SecretString;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -174,6 +174,15 @@ pub struct Http {
     pub stalled_sec: u32,
 }
 
+/// Where and how the front door listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listening {
+    /// Where it listens; nowhere when there is no address.
+    pub listen: Option<SocketAddr>,
+    /// How long a loop of this process may take for a turn.
+    pub stalled: Duration,
+}
+
 /// A setting that cannot be used; its text names the key and the cure.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -303,7 +312,7 @@ impl Config {
     }
 
     /// Settings of the front door.
-    pub fn http(&self) -> Result<api::Options, BadConfig> {
+    pub fn http(&self) -> Result<Listening, BadConfig> {
         let listen = match self.http.listen.trim() {
             "" | "off" => None,
             address => Some(address.parse().map_err(|_| {
@@ -313,7 +322,7 @@ impl Config {
                 ))
             })?),
         };
-        Ok(api::Options { listen, stalled: Duration::from_secs(self.http.stalled_sec.into()) })
+        Ok(Listening { listen, stalled: Duration::from_secs(self.http.stalled_sec.into()) })
     }
 
     /// How many firings are on their way at a time.

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //!             cli    api                        words in, words out
+//!                view                           what is shown, gathered once
 //!                app  ·  config                 wiring
 //!               engine                          RUN:    clock, tasks, transactions
 //!        store          handler                 TOUCH:  tables / job types; neighbours never meet
@@ -30,7 +31,10 @@ pub mod store;
 
 pub mod engine;
 
-pub mod api;
 pub mod app;
-pub mod cli;
 pub mod config;
+
+pub mod view;
+
+pub mod api;
+pub mod cli;

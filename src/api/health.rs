@@ -1,6 +1,7 @@
-//! `/healthz`, `/readyz` and `/metrics`.
+//! `/healthz`, `/readyz`, `/metrics`, and the description of the API.
 
-use crate::engine::vitals::{Reason, Vitals};
+use crate::api::house::House;
+use crate::engine::vitals::Reason;
 use axum::extract::State;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
@@ -14,17 +15,22 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 
 /// Whether the loops of this process turn: 500 when one does not, and whoever looks after the process
 /// starts it anew.
-pub(super) async fn alive(State(vitals): State<Arc<Vitals>>, headers: HeaderMap) -> Response {
-    said(&vitals.alive(), StatusCode::INTERNAL_SERVER_ERROR, &headers)
+pub(super) async fn alive(State(house): State<Arc<House>>, headers: HeaderMap) -> Response {
+    said(&house.vitals.alive(), StatusCode::INTERNAL_SERVER_ERROR, &headers)
 }
 
 /// Whether this process can do its work now: 503 when not. Starting it anew would not help.
-pub(super) async fn ready(State(vitals): State<Arc<Vitals>>, headers: HeaderMap) -> Response {
-    said(&vitals.ready().await, StatusCode::SERVICE_UNAVAILABLE, &headers)
+pub(super) async fn ready(State(house): State<Arc<House>>, headers: HeaderMap) -> Response {
+    said(&house.vitals.ready().await, StatusCode::SERVICE_UNAVAILABLE, &headers)
 }
 
-pub(super) async fn metrics(State(vitals): State<Arc<Vitals>>) -> Response {
-    ([(CONTENT_TYPE, OPEN_METRICS)], vitals.metrics()).into_response()
+pub(super) async fn metrics(State(house): State<Arc<House>>) -> Response {
+    ([(CONTENT_TYPE, OPEN_METRICS)], house.vitals.metrics()).into_response()
+}
+
+/// What the API can do, for programs; it tells nothing of what is stored.
+pub(super) async fn described(State(house): State<Arc<House>>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], house.described.to_string()).into_response()
 }
 
 /// The reasons, as JSON for whoever accepts it and as lines for everybody else.

@@ -3,6 +3,8 @@
 //! Nobody has to say who he is here. Without a limit, whoever opens connections and says nothing takes
 //! the file descriptors from the work.
 
+use axum::extract::connect_info::Connected;
+use axum::serve::IncomingStream;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -15,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
 
 /// Connections at once; further ones wait.
-const MOST: usize = 64;
+const MOST: usize = 256;
 /// How long one may be kept. Prometheus keeps its own from scrape to scrape and makes a new one gladly.
 const KEPT: Duration = Duration::from_secs(60);
 
@@ -46,6 +48,16 @@ impl axum::serve::Listener for Limited {
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
         self.inner.local_addr()
+    }
+}
+
+/// Where a connection comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer(pub(super) SocketAddr);
+
+impl Connected<IncomingStream<'_, Limited>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, Limited>) -> Self {
+        Self(*stream.remote_addr())
     }
 }
 

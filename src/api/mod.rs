@@ -1,103 +1,76 @@
-//! api: the front door over HTTP. In: requests. Out: how this process is, and its meters.
-//! May name: domain, store, engine. Never: SQL, a setting, a secret, a value of a job.
-//! Invariant: what is answered without asking who asks tells nothing but health.
-//! Every answer comes within a second or so, also when the database gives none.
+//! api: the front door over HTTP. In: requests. Out: documents, pictures and the console; how this process is, and its meters.
+//! May name: domain, definition, picture, store, engine, config, app, view. Never: SQL, a secret, a decision.
+//! Invariant: a route that does not say what it needs of its caller cannot be written; without a login nothing but health is told.
+//! `route` says what routes are, `ask` who asks, one file per noun what is answered.
 
+pub mod ask;
+mod batches;
+mod console;
+mod door;
 mod health;
+pub mod house;
 mod limited;
+mod openapi;
+pub mod page;
+pub mod problem;
+pub mod route;
 
-use crate::engine::vitals::Vitals;
+pub use door::{Attended, Door, Front, NoListener};
+pub use house::House;
+
+use crate::api::problem::Problem;
+use crate::api::route::Noun;
 use axum::Router;
-use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::HeaderValue;
+use axum::http::header::{CACHE_CONTROL, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use axum::middleware::map_response;
 use axum::response::Response;
 use axum::routing::get;
-use limited::Limited;
-use std::net::SocketAddr;
+use serde_json::Value;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
-/// Settings of the front door.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Where it listens; nowhere when there is no address.
-    pub listen: Option<SocketAddr>,
-    /// How long a loop of this process may take for a turn.
-    pub stalled: Duration,
+/// Every route below `/api/v1`, by what it is about.
+pub fn nouns() -> Vec<Noun> {
+    vec![batches::noun()]
 }
 
-/// An address that cannot be listened on; its text names the setting and the cure.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "http.listen: cannot listen on {address}: {cause}; give another address (--http ADDR or http.listen, \
-     port 0 for any free one), or --http off"
-)]
-pub struct NoListener {
-    address: SocketAddr,
-    cause: std::io::Error,
+/// The description of the API, OpenAPI 3.1.
+pub fn description() -> Value {
+    openapi::describe(&nouns())
 }
 
-/// A door that is open and not yet attended: whoever connects waits.
-pub struct Door {
-    listener: TcpListener,
-    address: SocketAddr,
-}
-
-/// How long answers that are on their way may take once the door closes.
-const LAST_WORDS: Duration = Duration::from_millis(500);
-
-impl Door {
-    /// Opens it.
-    pub async fn open(address: SocketAddr) -> Result<Self, NoListener> {
-        let said = |cause| NoListener { address, cause };
-        let listener = TcpListener::bind(address).await.map_err(said)?;
-        let address = listener.local_addr().map_err(said)?;
-        Ok(Self { listener, address })
+/// What answers requests.
+pub fn router(house: Arc<House>) -> Router {
+    let mut api = Router::new();
+    for route in nouns().into_iter().flat_map(|noun| noun.routes) {
+        api = api.route(&format!("/api/v1{}", route.path), route.service);
     }
-
-    /// Where it is: with the port that the system chose, when 0 was asked for.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Answers until `stop` is cancelled, and half a second longer at most.
-    pub async fn attend(self, vitals: Arc<Vitals>, stop: CancellationToken) {
-        let closes = stop.clone().cancelled_owned();
-        let server = axum::serve(Limited::new(self.listener), routes(vitals));
-        let served = server.with_graceful_shutdown(closes);
-        let too_long = async {
-            stop.cancelled().await;
-            tokio::time::sleep(LAST_WORDS).await;
-        };
-        tokio::select! {
-            ended = served => {
-                if let Err(error) = ended {
-                    tracing::error!(%error, "the front door broke down; the work goes on without it");
-                }
-            }
-            () = too_long => {}
-        }
-    }
-}
-
-fn routes(vitals: Arc<Vitals>) -> Router {
-    Router::new()
-        .route("/", get(async || "Procession. See /healthz, /readyz, /metrics\n"))
-        .route("/healthz", get(health::alive))
+    api.route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
-        .fallback(async || (StatusCode::NOT_FOUND, "there is nothing here; see /\n"))
+        .route("/api/v1/openapi.json", get(health::described))
+        .route("/", get(console::page))
+        .route("/console/{*file}", get(console::file))
+        .method_not_allowed_fallback(async || {
+            let status = axum::http::StatusCode::METHOD_NOT_ALLOWED;
+            Problem::new(status, "method", "this path has no such method; see /api/v1/openapi.json")
+        })
+        .fallback(async || Problem::not_found("such page; see /api/v1/openapi.json"))
         .layer(map_response(guarded))
-        .with_state(vitals)
+        .with_state(house)
 }
+
+/// What a browser may do with a page of ours: nothing from elsewhere, nothing inline, nobody's frame.
+const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; \
+                      frame-ancestors 'none'; form-action 'self'";
 
 /// What every answer has, refusals too.
 async fn guarded(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    let policy = HeaderName::from_static("content-security-policy");
+    headers.insert(policy, HeaderValue::from_static(POLICY));
     response
 }

@@ -1,5 +1,5 @@
 //! cli: words in, words out. In: arguments. Out: text or JSON, and an exit code.
-//! May name: domain, definition, picture, store, engine, config, app. Never: SQL, a decision.
+//! May name: domain, definition, picture, store, engine, config, app, view, api. Never: SQL, a decision.
 //! Invariant: exit code 0 is success, 1 a batch that failed or a diff that found something, 2 the user's input, 3 Procession itself.
 
 mod act;
@@ -61,6 +61,7 @@ mod tries;
 mod watch;
 mod why;
 
+use crate::api::NoListener;
 use crate::app::{self, App, EmptyDatabase};
 use crate::config::Config;
 use crate::domain::batch::Batch;
@@ -227,7 +228,8 @@ pub fn main() -> ExitCode {
         Ok(Ended::BatchFailed | Ended::Differs) => ExitCode::from(1),
         Err(error) => {
             out::error(&format!("{error:#}"));
-            let users = error.chain().any(|e| e.is::<BadInput>()) || app::is_users(&error);
+            let users = error.chain().any(|e| e.is::<BadInput>() || e.is::<NoListener>())
+                || app::is_users(&error);
             ExitCode::from(if users { 2 } else { 3 })
         }
     }

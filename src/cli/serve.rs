@@ -1,6 +1,6 @@
 //! `serve`: takes open batches that nobody has and runs them, until it is told to stop.
 
-use crate::app::front::Front;
+use crate::api::{Front, House};
 use crate::app::task::as_task;
 use crate::app::{App, EmptyDatabase};
 use crate::cli::run::{Signalled, stop_on_signal};
@@ -15,6 +15,7 @@ use crate::engine::trigger::core::TriggerCore;
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -62,7 +63,8 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     }
     let (tells, news) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
-    let attended = front.attend(dispatcher.vitals(&stop, http.stalled));
+    let house = House::open(&app, dispatcher.vitals(&stop, http.stalled)).await?;
+    let attended = front.attend(Arc::new(house));
     let core = match dispatcher.fires_schedules() {
         true => Some(app.trigger_core(&dispatcher).await?),
         false => None,

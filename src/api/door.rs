@@ -1,0 +1,110 @@
+//! The door: opened before the work begins, attended by a task of its own beside it.
+
+use crate::api::house::House;
+use crate::api::limited::{Limited, Peer};
+use crate::api::router;
+use crate::config::Listening;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// An address that cannot be listened on; its text names the setting and the cure.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "http.listen: cannot listen on {address}: {cause}; give another address (--http ADDR or http.listen, \
+     port 0 for any free one), or --http off"
+)]
+pub struct NoListener {
+    address: SocketAddr,
+    cause: std::io::Error,
+}
+
+/// A door that is open and not yet attended: whoever connects waits.
+pub struct Door {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+/// How long answers that are on their way may take once the door closes.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+impl Door {
+    /// Opens it.
+    pub async fn open(address: SocketAddr) -> Result<Self, NoListener> {
+        let said = |cause| NoListener { address, cause };
+        let listener = TcpListener::bind(address).await.map_err(said)?;
+        let address = listener.local_addr().map_err(said)?;
+        Ok(Self { listener, address })
+    }
+
+    /// Where it is: with the port that the system chose, when 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `stop` is cancelled, and half a second longer at most.
+    pub async fn attend(self, house: Arc<House>, stop: CancellationToken) {
+        let closes = stop.clone().cancelled_owned();
+        let service = router(house).into_make_service_with_connect_info::<Peer>();
+        let server = axum::serve(Limited::new(self.listener), service);
+        let served = server.with_graceful_shutdown(closes);
+        let too_long = async {
+            stop.cancelled().await;
+            tokio::time::sleep(LAST_WORDS).await;
+        };
+        tokio::select! {
+            ended = served => {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "the front door broke down; the work goes on without it");
+                }
+            }
+            () = too_long => {}
+        }
+    }
+}
+
+/// A door that is open; who knocks waits until it is attended.
+pub struct Front(Option<Door>);
+
+impl Front {
+    /// Opens the door if there is to be one.
+    pub async fn open(options: &Listening) -> Result<Self, NoListener> {
+        Ok(Self(match options.listen {
+            Some(address) => Some(Door::open(address).await?),
+            None => None,
+        }))
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.0.as_ref().map(Door::address)
+    }
+
+    /// Answers from now on.
+    pub fn attend(self, house: Arc<House>) -> Attended {
+        let stop = CancellationToken::new();
+        let attend = self.0.map(|door| door.attend(house, stop.clone()));
+        Attended { task: attend.map(tokio::spawn), stop: stop.drop_guard() }
+    }
+}
+
+/// The task that answers; it ends when this is dropped.
+pub struct Attended {
+    task: Option<JoinHandle<()>>,
+    stop: DropGuard,
+}
+
+impl Attended {
+    /// Closes the door, and waits for the last answers half a second at most.
+    pub async fn close(self) {
+        drop(self.stop);
+        if let Some(task) = self.task
+            && let Err(error) = task.await
+        {
+            tracing::error!(%error, "the front door broke down");
+        }
+    }
+}

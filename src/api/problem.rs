@@ -1,0 +1,120 @@
+//! Why a request is not answered: one shape for all of them (RFC 9457, `application/problem+json`).
+
+use crate::app;
+use crate::domain::access::Permission;
+use crate::engine::acting::Moved;
+use crate::store;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+/// A refusal. `detail` says what is wrong and what to do about it.
+#[derive(Debug)]
+pub struct Problem {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// What kind it is, for programs: `not-found`, `moved`; the end of its `type`.
+    pub kind: &'static str,
+    /// The sentence for people.
+    pub detail: String,
+    /// Further members: faults with their lines, what is there now.
+    pub more: Map<String, Value>,
+    /// Seconds after which it may be tried again.
+    pub retry_after: Option<u32>,
+}
+
+impl Problem {
+    /// A refusal of this kind.
+    pub fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, kind, detail: detail.into(), more: Map::new(), retry_after: None }
+    }
+
+    /// 400: the request cannot be read.
+    pub fn unreadable(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "unreadable", detail)
+    }
+
+    /// 401: nobody is logged in.
+    pub fn stranger() -> Self {
+        let detail = "log in, or send a token: Authorization: Bearer …";
+        Self::new(StatusCode::UNAUTHORIZED, "not-logged-in", detail)
+    }
+
+    /// 403: the caller is known and may not. What the caller may not even see is `not_found`.
+    pub fn forbidden(needed: Permission) -> Self {
+        let detail = format!("this needs the permission `{needed}`; an administrator can grant it");
+        let mut problem = Self::new(StatusCode::FORBIDDEN, "forbidden", detail);
+        problem.more.insert("permission".to_owned(), json!(needed));
+        problem
+    }
+
+    /// 404: it is not there, or not for the caller to see; the two answers are the same.
+    pub fn not_found(what: impl std::fmt::Display) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not-found", format!("there is no {what}"))
+    }
+
+    /// 409: it is not as the request supposes.
+    pub fn conflict(kind: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, kind, detail)
+    }
+
+    /// 422: the request is read and cannot be done; the user's to mend.
+    pub fn refused(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", detail)
+    }
+
+    /// With a further member.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.more.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The document.
+    pub fn document(&self) -> Value {
+        let title = self.status.canonical_reason().unwrap_or("Refused");
+        let mut all = self.more.clone();
+        all.insert("type".to_owned(), json!(format!("urn:procession:problem:{}", self.kind)));
+        all.insert("title".to_owned(), json!(title));
+        all.insert("status".to_owned(), json!(self.status.as_u16()));
+        all.insert("detail".to_owned(), json!(self.detail));
+        Value::Object(all)
+    }
+}
+
+impl From<anyhow::Error> for Problem {
+    /// What the user can mend is told; what Procession failed at is logged under a name that is told.
+    fn from(error: anyhow::Error) -> Self {
+        if error.chain().any(|e| e.is::<Moved>()) {
+            return Self::conflict("moved", error.to_string());
+        }
+        if store::is_transient(&error) {
+            tracing::warn!(error = format!("{error:#}"), "a request met a database that was busy");
+            let detail = "the database did not answer; ask again in a few seconds";
+            let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "try-again", detail);
+            problem.retry_after = Some(2);
+            return problem;
+        }
+        if app::is_users(&error) {
+            return Self::refused(format!("{error:#}"));
+        }
+        let id = uuid::Uuid::new_v4().simple().to_string();
+        tracing::error!(error = format!("{error:#}"), error_id = id, "a request failed");
+        let detail = format!("Procession failed; the reason is in its log, under {id}");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", detail).with("error_id", id)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = self.document().to_string();
+        let kind = HeaderValue::from_static("application/problem+json");
+        let mut response = (self.status, body).into_response();
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, seconds.into());
+        }
+        response
+    }
+}

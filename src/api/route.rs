@@ -1,0 +1,251 @@
+//! Routes: each says what it needs of its caller, what it reads and what it answers; its description in
+//! OpenAPI is made of the same words and types, so that the two cannot part.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::house::House;
+use crate::api::problem::Problem;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{FromRequestParts as _, Path, Query, Request, State};
+use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodFilter, MethodRouter, on};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Longest body that is read, in bytes: definitions of 10,000 jobs are some 4 MiB.
+const BODY_MAX: usize = 16 * 1024 * 1024;
+
+/// Where nothing is asked: no words in the path, no query, no body.
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
+/// Makes the schema of a type.
+type Draw = fn(&mut SchemaGenerator) -> Schema;
+
+/// One route and its description.
+pub struct Route {
+    pub(super) method: Method,
+    /// From `/api/v1` on: `/batches/{batch_id}`.
+    pub(super) path: &'static str,
+    pub(super) needs: Needs,
+    /// One line.
+    pub(super) summary: &'static str,
+    pub(super) place: Draw,
+    pub(super) query: Option<Draw>,
+    pub(super) body: Option<Draw>,
+    pub(super) answer: Answer,
+    pub(super) service: MethodRouter<Arc<House>>,
+}
+
+/// What is answered when all is well.
+pub(super) enum Answer {
+    /// JSON of this shape.
+    Json(Draw),
+    /// Something else, of this media type.
+    Media(&'static str),
+}
+
+/// The routes about one thing; its name is their heading in the description.
+pub struct Noun {
+    /// Its heading.
+    pub(super) name: &'static str,
+    /// Its routes.
+    pub(super) routes: Vec<Route>,
+}
+
+impl Noun {
+    /// A heading without routes yet.
+    pub fn new(name: &'static str) -> Self {
+        Self { name, routes: Vec::new() }
+    }
+
+    /// `GET`: answers JSON, with an ETag of its bytes.
+    pub fn get<P, Q, T, F, Fut>(
+        self,
+        path: &'static str,
+        needs: Needs,
+        summary: &'static str,
+        f: F,
+    ) -> Self
+    where
+        P: DeserializeOwned + JsonSchema + Send + 'static,
+        Q: DeserializeOwned + JsonSchema + Send + 'static,
+        T: Serialize + JsonSchema + 'static,
+        F: Fn(Ask, P, Q) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, Problem>> + Send + 'static,
+    {
+        let serve = move |State(house): State<Arc<House>>, request: Request| {
+            let f = f.clone();
+            async move {
+                let (mut parts, _) = request.into_parts();
+                let ask = Ask::of(&house, &parts, needs).await?;
+                let (place, query) =
+                    (place(&mut parts, &house).await?, query(&mut parts, &house).await?);
+                tagged(&parts.headers, &f(ask, place, query).await?)
+            }
+        };
+        let service = on(MethodFilter::GET, serve);
+        let answer = Answer::Json(draw::<T>);
+        let (query, body) = (Some(draw::<Q> as Draw), None);
+        self.with(Route {
+            method: Method::GET,
+            path,
+            needs,
+            summary,
+            place: draw::<P>,
+            query,
+            body,
+            answer,
+            service,
+        })
+    }
+
+    /// `GET` that answers something else than JSON: a picture, a file, a stream of events.
+    pub fn media<P, Q, F, Fut>(
+        self,
+        (path, media): (&'static str, &'static str),
+        needs: Needs,
+        summary: &'static str,
+        f: F,
+    ) -> Self
+    where
+        P: DeserializeOwned + JsonSchema + Send + 'static,
+        Q: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(Ask, P, Q) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Result<Response, Problem>> + Send + 'static,
+    {
+        let serve = move |State(house): State<Arc<House>>, request: Request| {
+            let f = f.clone();
+            async move {
+                let (mut parts, _) = request.into_parts();
+                let ask = Ask::of(&house, &parts, needs).await?;
+                let (place, query) =
+                    (place(&mut parts, &house).await?, query(&mut parts, &house).await?);
+                f(ask, place, query).await
+            }
+        };
+        let service = on(MethodFilter::GET, serve);
+        let (query, body, answer) = (Some(draw::<Q> as Draw), None, Answer::Media(media));
+        self.with(Route {
+            method: Method::GET,
+            path,
+            needs,
+            summary,
+            place: draw::<P>,
+            query,
+            body,
+            answer,
+            service,
+        })
+    }
+
+    /// A change: reads a JSON body, answers JSON. Done once when it is sent twice with one
+    /// `Idempotency-Key`.
+    pub fn change<P, B, T, F, Fut>(
+        self,
+        (method, path): (Method, &'static str),
+        needs: Needs,
+        summary: &'static str,
+        f: F,
+    ) -> Self
+    where
+        P: DeserializeOwned + JsonSchema + Send + 'static,
+        B: DeserializeOwned + JsonSchema + Send + 'static,
+        T: Serialize + JsonSchema + 'static,
+        F: Fn(Ask, P, B) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, Problem>> + Send + 'static,
+    {
+        let serve = move |State(house): State<Arc<House>>, request: Request| {
+            let f = f.clone();
+            async move {
+                let (mut parts, sent) = request.into_parts();
+                let ask = Ask::of(&house, &parts, needs).await?;
+                let place = place(&mut parts, &house).await?;
+                let body = body(&parts.headers, sent).await?;
+                json(&f(ask, place, body).await?)
+            }
+        };
+        let filter = MethodFilter::try_from(method.clone()).expect("a method that routes know");
+        let (query, body, answer) = (None, Some(draw::<B> as Draw), Answer::Json(draw::<T>));
+        let service = on(filter, serve);
+        self.with(Route {
+            method,
+            path,
+            needs,
+            summary,
+            place: draw::<P>,
+            query,
+            body,
+            answer,
+            service,
+        })
+    }
+
+    fn with(mut self, route: Route) -> Self {
+        self.routes.push(route);
+        self
+    }
+}
+
+fn draw<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
+    schemas.subschema_for::<T>()
+}
+
+async fn place<P: DeserializeOwned + Send>(
+    parts: &mut Parts,
+    house: &Arc<House>,
+) -> Result<P, Problem> {
+    let read = Path::<P>::from_request_parts(parts, house).await;
+    // A name that cannot be one names nothing.
+    read.map(|Path(place)| place).map_err(|refused| Problem::not_found(refused.body_text()))
+}
+
+async fn query<Q: DeserializeOwned>(parts: &mut Parts, house: &Arc<House>) -> Result<Q, Problem> {
+    let read = Query::<Q>::from_request_parts(parts, house).await;
+    read.map(|Query(query)| query).map_err(|refused| Problem::unreadable(refused.body_text()))
+}
+
+/// Reads a JSON body; where nothing is sent, `{}` is meant.
+async fn body<B: DeserializeOwned>(headers: &HeaderMap, sent: Body) -> Result<B, Problem> {
+    let too_long = |_| {
+        let detail = format!("the body is longer than {BODY_MAX} bytes");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-long", detail)
+    };
+    let bytes: Bytes = to_bytes(sent, BODY_MAX).await.map_err(too_long)?;
+    let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let is_json = kind.split(';').next().is_some_and(|k| k.trim() == "application/json");
+    if !is_json && !bytes.is_empty() {
+        let detail = "send JSON, with the header Content-Type: application/json";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", detail));
+    }
+    let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+    serde_json::from_slice(text).map_err(|e| Problem::unreadable(format!("the body: {e}")))
+}
+
+fn json<T: Serialize>(answer: &T) -> Result<Response, Problem> {
+    let bytes = serde_json::to_vec(answer).map_err(anyhow::Error::from)?;
+    Ok(([(CONTENT_TYPE, "application/json")], bytes).into_response())
+}
+
+/// JSON with an ETag; without a body when the caller has it already.
+fn tagged<T: Serialize>(headers: &HeaderMap, answer: &T) -> Result<Response, Problem> {
+    let bytes = serde_json::to_vec(answer).map_err(anyhow::Error::from)?;
+    let digest = ring::digest::digest(&ring::digest::SHA256, &bytes);
+    let tag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(&digest.as_ref()[..15]));
+    let has = headers.get(IF_NONE_MATCH).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let same = has.split(',').any(|t| t.trim().trim_start_matches("W/") == tag);
+    let mut response = match same {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => ([(CONTENT_TYPE, "application/json")], bytes).into_response(),
+    };
+    let value = HeaderValue::from_str(&tag).map_err(anyhow::Error::from)?;
+    response.headers_mut().insert(ETAG, value);
+    Ok(response)
+}
