@@ -16,6 +16,7 @@ use crate::engine::standing;
 use crate::store;
 use crate::store::audit::Operator;
 use crate::store::batch::Going;
+use crate::view::batch::View;
 use anyhow::{Context as _, Result};
 use serde_json::json;
 use std::io::{BufRead as _, IsTerminal as _};
@@ -118,9 +119,9 @@ async fn act(global: &Global, app: &App, wish: Wish) -> Result<Ended> {
         return said(global, &acted);
     }
     carry::carry(global, app, acted.batch.batch_id).await?;
-    let view = batch::view(app, acted.batch.batch_id).await?;
+    let view = View::of(app, acted.batch.batch_id).await?;
     if global.json {
-        let batch = batch::as_json(&view)?;
+        let batch = view.document();
         out::json(&json!({"written": true, "lines": act_words::lines(&acted), "batch": batch}))?;
     } else {
         batch::print(&view, global.lang());

@@ -1,18 +1,18 @@
 //! `batch open | wait | list | show | why | eta | kill | no`; what else is done to a batch is in `act`.
 
 use crate::app::{App, EmptyDatabase};
-use crate::cli::due::Dues;
 use crate::cli::{
     BatchRef, Ended, Global, act, act_args, batch_no, batch_open, broken, eta, out, stop, tries,
     why,
 };
-use crate::domain::batch::{Batch, Snapshot};
-use crate::domain::id::BatchId;
+use crate::domain::batch::Batch;
 use crate::domain::lang::Lang;
 use crate::domain::outcome::Outputs;
-use crate::domain::queue::{QueueEntry, QueueStatus, RunMode};
+use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::{Millis, span_words};
 use crate::store;
+use crate::view::batch::View;
+use crate::view::eta::Outlook;
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
@@ -82,11 +82,11 @@ pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
         BatchVerb::Show { batch } => {
             let app = app.await?;
             let found = batch.find(&app).await?;
-            let view = view(&app, found.batch_id).await?;
-            let outlook = eta::Outlook::of(&app, &view).await?;
+            let view = View::of(&app, found.batch_id).await?;
+            let outlook = Outlook::of(&app, &view).await?;
             if global.json {
-                let mut document = as_json(&view)?;
-                document["eta"] = eta::as_json(&view, &outlook)?;
+                let mut document = view.document();
+                document["eta"] = outlook.document(&view);
                 out::json(&document)?;
             } else {
                 print(&view, global.lang());
@@ -102,35 +102,6 @@ pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
         }
         BatchVerb::Act(verb) => act::on_batch(global, &app.await?, verb).await,
     }
-}
-
-/// A batch as it is shown.
-pub(super) struct View {
-    pub(super) batch: Batch,
-    pub(super) snapshot: Snapshot,
-    pub(super) rows: Vec<QueueEntry>,
-    pub(super) outputs: BTreeMap<i64, Outputs>,
-    pub(super) owner: Option<store::node::Node>,
-    /// When it was read, by the database's clock.
-    pub(super) now: Millis,
-}
-
-pub(super) async fn view(app: &App, id: BatchId) -> Result<View> {
-    let now = server_now(app).await?;
-    let mut tx = app.db.read().await?;
-    let batch = store::batch::get(&mut tx, id).await?;
-    let snapshot = store::batch::snapshot(&mut tx, id).await?;
-    let rows = store::queue::of_batch(&mut tx, id).await?;
-    let ended: Vec<_> = rows.iter().filter(|r| r.status.is_final()).map(|r| r.queue_id).collect();
-    let mut outputs = BTreeMap::new();
-    for (row, text) in store::queue::outputs(&mut tx, &ended).await? {
-        outputs.insert(row.0, serde_json::from_str(&text)?);
-    }
-    let owner = match &batch.owner {
-        Some(owner) => store::node::find(&mut tx, owner).await?,
-        None => None,
-    };
-    Ok(View { batch, snapshot, rows, outputs, owner, now })
 }
 
 async fn list(global: &Global, app: &App, limit: u32) -> Result<Ended> {
@@ -245,47 +216,6 @@ fn result_words(row: &QueueEntry, outputs: Option<&Outputs>) -> String {
         });
     }
     out::brief(&words.join(", "), 70)
-}
-
-/// The batch and its jobs for scripts.
-pub(super) fn as_json(view: &View) -> Result<serde_json::Value> {
-    let batch = &view.batch;
-    let dues = Dues::of_view(view);
-    let jobs: Vec<serde_json::Value> = view
-        .rows
-        .iter()
-        .zip(&view.snapshot.jobs)
-        .zip(&dues.jobs)
-        .map(|((row, job), due)| {
-            let mut document = json!({
-                "job_code": row.job_code, "job_name": job.name, "job_type": job.job_type,
-                "status": row.status, "try_count": row.try_count, "attempt": row.attempt,
-                "run_no": row.run_no, "crash_count": row.crash_count,
-                "unresolved": row.unresolved, "waits_on": row.waits_on,
-                "queue_id": row.queue_id, "run_mode": row.run_mode.map(RunMode::as_str),
-                "priority": row.priority.unwrap_or(job.priority),
-                "start_time": row.start_time.map(|t| t.to_string()),
-                "end_time": row.end_time.map(|t| t.to_string()),
-                "not_before": row.not_before.map(|t| t.to_string()),
-                "duration_ms": row.start_time.zip(row.end_time).map(|(s, e)| e.since(s)),
-                "error_message": row.error_message,
-                "outputs": view.outputs.get(&row.queue_id.0),
-            });
-            due.put(&mut document);
-            document
-        })
-        .collect();
-    let mut document = json!({
-        "batch_no": batch.values.batch_no, "group": batch.values.group, "type": batch.batch_type,
-        "status": batch.status.as_str(), "is_paused": batch.is_paused,
-        "business_date": batch.values.business_date,
-        "params": batch.values.params, "started_by": batch.started_by, "reason": batch.reason,
-        "create_time": batch.create_time.to_string(),
-        "end_time": batch.end_time.map(|t| t.to_string()),
-        "jobs": jobs,
-    });
-    dues.batch.put_end(&mut document);
-    Ok(document)
 }
 
 /// The present moment by the database's clock.

@@ -10,6 +10,7 @@ use crate::domain::lang::Lang;
 use crate::domain::queue::QueueStatus;
 use crate::engine::generating::open_for_anyone;
 use crate::store;
+use crate::view::batch::View;
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
@@ -53,7 +54,7 @@ pub(super) async fn open(global: &Global, args: OpenArgs) -> Result<Ended> {
     let mut documents = Vec::new();
     for id in &ids {
         if global.json {
-            documents.push(batch::as_json(&batch::view(&app, *id).await?)?);
+            documents.push(View::of(&app, *id).await?.document());
         } else if !args.quiet {
             let mut tx = app.db.read().await?;
             hint(&store::batch::get(&mut tx, *id).await?, global.lang());
@@ -108,9 +109,9 @@ pub(super) async fn wait(
         }
         tokio::time::sleep(LOOK).await;
     };
-    let view = batch::view(app, id).await?;
+    let view = View::of(app, id).await?;
     if global.json {
-        out::json(&batch::as_json(&view)?)?;
+        out::json(&view.document())?;
     } else {
         batch::print(&view, global.lang());
     }

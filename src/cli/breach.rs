@@ -1,7 +1,6 @@
 //! Jobs that were caught committing by themselves: what is said of them, and `job trust`.
 
 use crate::app::{App, whoami};
-use crate::cli::batch::View;
 use crate::cli::{BadInput, Ended, Global, batch, out};
 use crate::domain::id::JobCode;
 use crate::domain::job::{Definition, JobDef};
@@ -10,6 +9,7 @@ use crate::engine::{host_name, standing};
 use crate::store;
 use crate::store::audit::Operator;
 use crate::store::breach::Breach;
+use crate::view::batch::View;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! The rules and checks of a batch that do not hold.
 
-use crate::cli::batch::View;
 use crate::cli::out;
 use crate::domain::check::Grade;
 use crate::domain::lang::Lang;
+use crate::view::batch::View;
 
 /// A table of them; nothing when all hold.
 pub(super) fn print(view: &View, lang: Lang) {

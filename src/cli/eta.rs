@@ -1,55 +1,29 @@
 //! `batch eta`, and the same in short for `batch show`.
 
 use crate::app::App;
-use crate::cli::batch::{self, View};
-use crate::cli::due::{self, Dues};
+use crate::cli::due;
 use crate::cli::{BatchRef, Ended, Global, out};
-use crate::domain::batch::{BatchStatus, Snapshot};
+use crate::domain::batch::Snapshot;
 use crate::domain::dag::Node;
 use crate::domain::eta::Forecast;
 use crate::domain::history::Basis;
 use crate::domain::lang::Lang;
-use crate::domain::queue::QueueStatus;
 use crate::domain::time::{Millis, span_words};
+use crate::view::batch::View;
+use crate::view::due::Dues;
+use crate::view::eta::Outlook;
 use anyhow::Result;
-use serde_json::{Value, json};
 use std::collections::HashSet;
 
 /// Open jobs that are shown beside the critical path: those with the least slack.
 const NEAR: usize = 5;
 
-/// What can be said of a batch's end.
-pub(super) enum Outlook {
-    /// It has ended, or is being stopped.
-    Over,
-    /// No job of it has a history.
-    Unknown,
-    /// A forecast.
-    Expected {
-        forecast: Forecast,
-        /// Whether a living process dispatches it; else the figures hold if one did from now on.
-        dispatched: bool,
-    },
-}
-
-impl Outlook {
-    pub(super) async fn of(app: &App, view: &View) -> Result<Self> {
-        if view.batch.status != BatchStatus::Running {
-            return Ok(Self::Over);
-        }
-        let now = view.now;
-        let dispatched = view.owner.as_ref().is_some_and(|o| o.lease_until > now);
-        let forecast = app.forecast(&view.snapshot, &view.rows, now).await?;
-        Ok(forecast.map_or(Self::Unknown, |forecast| Self::Expected { forecast, dispatched }))
-    }
-}
-
 pub(super) async fn eta(global: &Global, app: &App, which: &BatchRef) -> Result<Ended> {
     let found = which.find(app).await?;
-    let view = batch::view(app, found.batch_id).await?;
+    let view = View::of(app, found.batch_id).await?;
     let outlook = Outlook::of(app, &view).await?;
     if global.json {
-        out::json(&as_json(&view, &outlook)?)?;
+        out::json(&outlook.document(&view))?;
         return Ok(Ended::Well);
     }
     let lang = global.lang();
@@ -231,62 +205,4 @@ fn from_now(at: Option<Millis>, now: Millis, lang: Lang) -> String {
         (Lang::Zh, true) => format!("{span}前"),
         (Lang::Zh, false) => format!("{span}后"),
     }
-}
-
-/// The outlook for scripts; `null` in place of what is not known.
-pub(super) fn as_json(view: &View, outlook: &Outlook) -> Result<Value> {
-    let batch = &view.batch;
-    let mut document = json!({
-        "batch_no": batch.values.batch_no, "group": batch.values.group,
-        "status": batch.status.as_str(), "end_time": batch.end_time.map(|t| t.to_string()),
-        "expected": null,
-    });
-    if let Outlook::Expected { forecast, dispatched } = outlook {
-        let states: Vec<QueueStatus> = view.rows.iter().map(|r| r.status).collect();
-        document["dispatched"] = json!(dispatched);
-        let opened = batch.create_time;
-        document["expected"] = forecast_json(&view.snapshot, forecast, Some(&states), opened)?;
-    }
-    Dues::of_view(view).batch.put_end(&mut document);
-    Ok(document)
-}
-
-/// A forecast for scripts. Moments are RFC 3339, lengths of time milliseconds.
-pub(super) fn forecast_json(
-    snapshot: &Snapshot,
-    forecast: &Forecast,
-    states: Option<&[QueueStatus]>,
-    opened: Millis,
-) -> Result<Value> {
-    let dues = Dues::expected(snapshot, forecast, opened);
-    let codes = |nodes: &[Node]| -> Vec<&str> {
-        nodes.iter().map(|n| snapshot.jobs[n.at()].code.as_str()).collect()
-    };
-    let jobs: Vec<Value> = snapshot
-        .jobs
-        .iter()
-        .zip(&forecast.jobs)
-        .enumerate()
-        .map(|(i, (def, job))| {
-            let mut document = json!({
-                "job_code": def.code, "status": states.map(|s| s[i].as_str()),
-                "p50_ms": job.estimate.p50, "p95_ms": job.estimate.p95,
-                "basis": job.estimate.basis, "critical": job.critical, "slack_ms": job.slack,
-                "start": job.start.map(|t| t.to_string()), "end": job.end.map(|t| t.to_string()),
-                "turn": job.turn,
-            });
-            dues.jobs[i].put(&mut document);
-            document
-        })
-        .collect();
-    let mut document = json!({
-        "now": forecast.now.to_string(), "open_jobs": forecast.open,
-        "end": forecast.end.to_string(), "remaining_ms": forecast.remaining(),
-        "end_p95": forecast.bad_end.to_string(), "remaining_p95_ms": forecast.bad_remaining(),
-        "end_of_critical_path": forecast.bound.to_string(),
-        "critical_path": codes(&forecast.path), "without_history": codes(&forecast.assumed),
-        "held": codes(&forecast.held), "not_counted": codes(&forecast.left_out), "jobs": jobs,
-    });
-    dues.batch.put_end(&mut document);
-    Ok(document)
 }

@@ -1,7 +1,7 @@
 //! A plan as people and scripts read it.
 
-use crate::cli::due::{self, Dues};
-use crate::cli::eta::{forecast_json, no_history, path_words, reservations};
+use crate::cli::due;
+use crate::cli::eta::{no_history, path_words, reservations};
 use crate::cli::out;
 use crate::cli::plan::{Planned, Since};
 use crate::definition::{Change, How};
@@ -12,6 +12,8 @@ use crate::domain::id::{JobCode, SourceName};
 use crate::domain::job::{JobDef, ParamMode};
 use crate::domain::lang::Lang;
 use crate::domain::time::span_words;
+use crate::view::due::Dues;
+use crate::view::eta::forecast_document;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -273,12 +275,12 @@ pub(super) fn as_json(planned: &Planned) -> Result<Value> {
     };
     let jobs: Vec<Value> = plan.snapshot.jobs.iter().enumerate().map(job).collect();
     let expected =
-        planned.forecast.as_ref().map(|f| forecast_json(&plan.snapshot, f, None, planned.now));
+        planned.forecast.as_ref().map(|f| forecast_document(&plan.snapshot, f, None, planned.now));
     let mut document = json!({
         "batch_no": plan.values.batch_no, "group": plan.values.group, "type": plan.batch_type,
         "business_date": plan.values.business_date,
         "waves": waves.iter().map(|w| codes(w)).collect::<Vec<_>>(), "jobs": jobs,
-        "expected": expected.transpose()?, "since": planned.since.as_ref().map(since_json),
+        "expected": expected, "since": planned.since.as_ref().map(since_json),
     });
     dues.batch.put_end(&mut document);
     Ok(document)

@@ -17,6 +17,7 @@ use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::opening::Refused;
 use crate::engine::outbox::Sender;
 use crate::store;
+use crate::view::batch::View;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use std::convert::Infallible;
@@ -320,12 +321,12 @@ async fn summarise(global: &Global, app: &App, ids: &[BatchId]) -> Result<Ended>
     let mut worst = Ended::Well;
     let mut documents = Vec::new();
     for id in ids {
-        let view = batch::view(app, *id).await?;
+        let view = View::of(app, *id).await?;
         if !view.batch.status.is_success() {
             worst = Ended::BatchFailed;
         }
         if global.json {
-            documents.push(batch::as_json(&view)?);
+            documents.push(view.document());
         } else {
             batch::print(&view, global.lang());
         }

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::app::whoami;
-use crate::cli::batch::{print, server_now, view};
+use crate::cli::batch::{print, server_now};
 use crate::cli::{BadInput, BatchRef, Ended, Global, out};
 use crate::domain::batch::Batch;
 use crate::domain::id::BatchId;
@@ -12,6 +12,7 @@ use crate::engine::acting;
 use crate::engine::opening::Refused;
 use crate::engine::standing;
 use crate::store;
+use crate::view::batch::View;
 use anyhow::Result;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -42,7 +43,7 @@ pub(super) async fn kill(
         return Ok(Ended::Well);
     }
     wait_for_end(app, found.batch_id).await?;
-    let ended = view(app, found.batch_id).await?;
+    let ended = View::of(app, found.batch_id).await?;
     print(&ended, global.lang());
     Ok(Ended::Well)
 }

@@ -1,9 +1,9 @@
 //! What is known of the earlier tries of a batch's jobs, where it says something.
 
-use crate::cli::batch::View;
 use crate::cli::out;
 use crate::domain::lang::Lang;
 use crate::domain::queue::QueueEntry;
+use crate::view::batch::View;
 
 /// One line for each job with something to tell.
 pub(super) fn print(view: &View, lang: Lang) {

@@ -22,6 +22,9 @@ pub(super) const COLUMNS: &str = "queue_id, batch_id, job_code, status, try_coun
 /// a batch may have 100,000.
 const AT_ONCE: u32 = 8_192;
 
+/// Rows whose outputs are read at a time; each may have a thousand rows of results.
+const OUTPUTS_AT_ONCE: usize = 256;
+
 /// A row about to be written.
 #[derive(Clone, Debug)]
 pub struct NewEntry<'a> {
@@ -112,12 +115,11 @@ pub(super) fn run_mode(row: &Row) -> Result<Option<RunMode>> {
 /// Outputs (JSON text) of the given rows, where there are any.
 pub async fn outputs(tx: &mut Tx, ids: &[QueueId]) -> Result<Vec<(QueueId, String)>> {
     let mut found = Vec::new();
-    for id in ids {
-        let sql = "SELECT outputs FROM job_queue WHERE queue_id = ?";
-        if let Some(row) = tx.fetch_optional(sql, &[id.0.into()]).await?
-            && let Some(text) = row.opt_text("outputs")?
-        {
-            found.push((*id, text));
+    let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+    for ids in ids.chunks(OUTPUTS_AT_ONCE) {
+        let sql = "SELECT queue_id, outputs FROM job_queue WHERE queue_id";
+        for row in tx.fetch_in(sql, ids, "AND outputs IS NOT NULL").await? {
+            found.push((QueueId(row.int("queue_id")?), row.text("outputs")?));
         }
     }
     Ok(found)
