@@ -99,6 +99,15 @@ static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../migrations/postgres/0010_outbox.sql"),
         ],
     ),
+    (
+        11,
+        "users",
+        [
+            include_str!("../../migrations/sqlite/0011_users.sql"),
+            include_str!("../../migrations/mysql/0011_users.sql"),
+            include_str!("../../migrations/postgres/0011_users.sql"),
+        ],
+    ),
 ];
 
 /// How the schema stands to this binary.
