@@ -4,6 +4,8 @@
 //! `route` says what routes are, `ask` who asks, one file per noun what is answered.
 
 pub mod ask;
+mod batch_actions;
+mod batch_going;
 mod batches;
 mod console;
 mod door;
@@ -13,6 +15,7 @@ mod limited;
 mod openapi;
 pub mod page;
 pub mod problem;
+mod reach;
 pub mod route;
 
 pub use door::{Attended, Door, Front, NoListener};
@@ -31,7 +34,7 @@ use std::sync::Arc;
 
 /// Every route below `/api/v1`, by what it is about.
 pub fn nouns() -> Vec<Noun> {
-    vec![batches::noun()]
+    vec![batch_actions::noun(), batch_going::noun(), batches::noun()]
 }
 
 /// The description of the API, OpenAPI 3.1.

@@ -1,5 +1,6 @@
 //! What an operator may do to the jobs of a batch, and in which states.
 
+use crate::domain::access::Permission;
 use crate::domain::queue::{Event, QueueStatus, RunMode};
 use crate::domain::rerun::{Scope, UnknownJobs};
 
@@ -82,6 +83,20 @@ impl Action {
         }
     }
 
+    /// What one must be allowed to do for it: to run, or to say that something is so which did not
+    /// happen. To start a job over whose effect may be there already says that it is not.
+    pub fn permission(self) -> Permission {
+        match self {
+            Self::Hold | Self::Release | Self::Thaw | Self::Normal => Permission::Run,
+            Self::Kill | Self::Priority(_) | Self::StartNow(Parents::Wait) => Permission::Run,
+            Self::Rerun(_, UnknownJobs::Leave) => Permission::Run,
+            Self::Skip | Self::Ice | Self::NoExec => Permission::Force,
+            Self::ForceSuccess | Self::ForceFailure => Permission::Force,
+            Self::StartNow(Parents::Ignore) => Permission::Force,
+            Self::Rerun(_, UnknownJobs::Rerun) => Permission::Force,
+        }
+    }
+
     /// The event it makes of the state a named job is in; `None` when it changes no state.
     pub fn event(self, status: QueueStatus) -> Option<Event> {
         match self {
@@ -146,4 +161,36 @@ pub enum Change {
     Priority(i32),
     /// It no longer waits for its time.
     NoTime,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn to_run_is_one_thing_and_to_say_what_did_not_happen_another() {
+        use Permission::{Force, Run};
+        for (action, needed) in [
+            (Action::Hold, Run),
+            (Action::Release, Run),
+            (Action::Thaw, Run),
+            (Action::Normal, Run),
+            (Action::Kill, Run),
+            (Action::Priority(3), Run),
+            (Action::StartNow(Parents::Wait), Run),
+            (Action::StartNow(Parents::Ignore), Force),
+            (Action::Rerun(Scope::These, UnknownJobs::Leave), Run),
+            (Action::Rerun(Scope::Downstream, UnknownJobs::Leave), Run),
+            (Action::Rerun(Scope::Upstream, UnknownJobs::Leave), Run),
+            (Action::Rerun(Scope::FromFailure, UnknownJobs::Leave), Run),
+            (Action::Rerun(Scope::These, UnknownJobs::Rerun), Force),
+            (Action::Skip, Force),
+            (Action::Ice, Force),
+            (Action::NoExec, Force),
+            (Action::ForceSuccess, Force),
+            (Action::ForceFailure, Force),
+        ] {
+            assert_eq!(action.permission(), needed, "{action:?}");
+        }
+    }
 }

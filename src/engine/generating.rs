@@ -4,10 +4,13 @@ use crate::domain::batch::{BatchOrder, BatchPlan, plan};
 use crate::domain::id::{BatchId, NodeId, QueueId};
 use crate::domain::job::Definition;
 use crate::domain::queue::QueueStatus;
+use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::opening::Refused;
-use crate::store::{self, Db, Tx, batch, queue, run_mode};
+use crate::store::audit::{Entry, Operator};
+use crate::store::{self, Db, Tx, audit, batch, queue, run_mode};
 use anyhow::{Context as _, Result};
+use serde_json::json;
 
 /// Opens the batches an order asks for without having them: the next process that serves takes them.
 /// Refused as `QueueDispatcher::open` refuses.
@@ -19,6 +22,32 @@ pub async fn open_for_anyone(
     now: Millis,
 ) -> Result<Vec<BatchId>> {
     open_as(db, None, defs, order, by, now).await
+}
+
+/// As [`open_for_anyone`], on record: who opened them and why. Values of parameters are not written.
+pub async fn open_on_record(
+    db: &Db,
+    defs: &Definition,
+    order: &BatchOrder,
+    (by, reason): (&Operator, &str),
+    now: Millis,
+) -> Result<Vec<BatchId>> {
+    let plans = plan(defs, order, now)?;
+    let mut tx = db.begin().await?;
+    let opened = open_in(&mut tx, None, &plans, &by.actor, now).await?;
+    let names: Vec<&String> = order.params.keys().collect();
+    let entry = |(id, plan): (&BatchId, &BatchPlan)| Entry {
+        action: "open".to_owned(),
+        group: Some(plan.values.group.clone()),
+        batch: Some((*id, plan.values.batch_no.clone())),
+        job: None,
+        detail: Some(json!({"type": order.batch_type, "params": names})),
+        reason: Some(storable(reason.as_bytes(), MESSAGE_MAX)),
+    };
+    let entries: Vec<Entry> = opened.iter().zip(&plans).map(entry).collect();
+    audit::record(&mut tx, by, &entries, now).await?;
+    tx.commit().await.context("open the batch")?;
+    Ok(opened)
 }
 
 /// Opens them for `owner`, or for nobody; in one transaction for all of them. Nothing is written when

@@ -1,0 +1,433 @@
+//! What operators do to jobs of a batch. First what would change is shown, to the row; it is done when the
+//! caller says that this is what was seen, and nothing else would change by then.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::problem::Problem;
+use crate::api::reach;
+use crate::api::route::Noun;
+use crate::app;
+use crate::domain::access::Permission;
+use crate::domain::action::{Action, Change, Parents};
+use crate::domain::batch::Batch;
+use crate::domain::id::JobCode;
+use crate::domain::job::Definition;
+use crate::domain::queue::{QueueStatus, RunMode};
+use crate::domain::rerun::{Scope, UnknownJobs};
+use crate::domain::steps::Cause;
+use crate::engine::acting::{self, Acted, Command, Line, Moved};
+use crate::store;
+use crate::store::audit::Operator;
+use axum::http::Method;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) fn noun() -> Noun {
+    Noun::new("batch actions").change(
+        (Method::POST, "/groups/{group}/batches/{batch_no}/actions"),
+        Needs::Somewhere(Permission::View),
+        "Hold, release, skip, rerun … jobs of a batch: shown first, then done",
+        act,
+    )
+}
+
+/// A batch.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct BatchPath {
+    /// The group's code.
+    pub(super) group: String,
+    /// The batch number.
+    pub(super) batch_no: String,
+}
+
+/// What is to be done to which jobs.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Wish {
+    /// What.
+    action: ActionWord,
+    /// To these jobs, by code or alias.
+    #[serde(default)]
+    jobs: Vec<String>,
+    /// To the jobs that this fits and to which it can be done; in place of `jobs`.
+    filter: Option<Which>,
+    /// How far, and how.
+    #[serde(default)]
+    options: Options,
+    /// Why; stored with the jobs, their logs and the audit log. Needed to do it, not to look.
+    reason: Option<String>,
+    /// What was shown, as its `seen` said: then it is done, if nothing else would change by now.
+    seen: Option<String>,
+    /// Only look, whatever else is said.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// What operators do.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum ActionWord {
+    /// Hold waiting jobs back until they are released.
+    Hold,
+    /// Let held jobs go.
+    Release,
+    /// Go on without jobs: their children run.
+    Skip,
+    /// Take jobs for absent: children do not wait for them.
+    Ice,
+    /// Take jobs off the ice.
+    Thaw,
+    /// Let jobs pretend to be done when their turn comes.
+    NoExec,
+    /// End ice and no-exec.
+    Normal,
+    /// Declare jobs done.
+    ForceSuccess,
+    /// Declare jobs failed.
+    ForceFailure,
+    /// Stop jobs.
+    Kill,
+    /// Let waiting jobs go earlier or later when slots are short.
+    Priority,
+    /// Start jobs without waiting for their time.
+    StartNow,
+    /// Start jobs over.
+    Rerun,
+}
+
+/// Jobs of a batch by what they are.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    /// In one of these states, `FAILED,TIMEOUT`.
+    status: Option<String>,
+    /// With this in their code or name.
+    q: Option<String>,
+    /// With this tag.
+    tag: Option<String>,
+}
+
+/// How far an action goes, and how.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Options {
+    /// `priority`: higher goes first; 0 is ordinary.
+    to: Option<i32>,
+    /// `start-now`: do not wait for parents either.
+    ignore_dependencies: bool,
+    /// `rerun`: with everything below them.
+    downstream: bool,
+    /// `rerun`: with everything above them.
+    upstream: bool,
+    /// `rerun`: what failed and everything below it that has not succeeded; names no jobs.
+    from_failure: bool,
+    /// `rerun`: with the present bodies and settings, not with those that the batch was opened with.
+    latest: bool,
+    /// `rerun`: jobs of unknown outcome as well, whose effect may be there already.
+    rerun_unknown: bool,
+}
+
+/// What an action changes, or changed.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Deed {
+    /// Whether it is done.
+    written: bool,
+    /// The rows, those that were named and those that follow.
+    lines: Vec<Row>,
+    /// How many they are.
+    count: usize,
+    /// To be sent as `seen` to do exactly this.
+    seen: String,
+    /// The permissions that it takes.
+    needs: Vec<&'static str>,
+    /// Whether the batch has ended and is open again with it: then it is nobody's, and a process that
+    /// serves takes it.
+    reopens: bool,
+    /// With `latest`: what the present definition says differently from the batch's own.
+    definition_changes: Vec<String>,
+    /// The living process that has the batch and picks the change up.
+    picked_up_by: Option<Holder>,
+    /// Who goes on with it, in words.
+    said: String,
+}
+
+/// A row that changes.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Row {
+    /// The job.
+    job_code: String,
+    /// Its state before.
+    from: String,
+    /// Its state afterwards.
+    to: String,
+    /// Its state afterwards in words: `PENDING (no-exec), priority 5`.
+    then: String,
+    /// Whether it was named; otherwise it follows from others.
+    asked: bool,
+}
+
+/// A process.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Holder {
+    /// Its host.
+    host: String,
+    /// Its number there.
+    pid: i64,
+}
+
+impl Wish {
+    fn action(&self) -> Result<Action, Problem> {
+        use ActionWord as W;
+        let o = &self.options;
+        Ok(match self.action {
+            W::Hold => Action::Hold,
+            W::Release => Action::Release,
+            W::Skip => Action::Skip,
+            W::Ice => Action::Ice,
+            W::Thaw => Action::Thaw,
+            W::NoExec => Action::NoExec,
+            W::Normal => Action::Normal,
+            W::ForceSuccess => Action::ForceSuccess,
+            W::ForceFailure => Action::ForceFailure,
+            W::Kill => Action::Kill,
+            W::Priority => {
+                let to = o.to.ok_or_else(|| Problem::refused("options.to: give the priority"))?;
+                Action::Priority(to)
+            }
+            W::StartNow if o.ignore_dependencies => Action::StartNow(Parents::Ignore),
+            W::StartNow => Action::StartNow(Parents::Wait),
+            W::Rerun => {
+                let unknown = if o.rerun_unknown { UnknownJobs::Rerun } else { UnknownJobs::Leave };
+                Action::Rerun(self.scope()?, unknown)
+            }
+        })
+    }
+
+    fn scope(&self) -> Result<Scope, Problem> {
+        let o = &self.options;
+        match (o.from_failure, o.downstream, o.upstream) {
+            (true, false, false) => Ok(Scope::FromFailure),
+            (false, true, false) => Ok(Scope::Downstream),
+            (false, false, true) => Ok(Scope::Upstream),
+            (false, false, false) => Ok(Scope::These),
+            _ => Err(Problem::refused(
+                "options: from_failure, downstream and upstream exclude each other; keep one",
+            )),
+        }
+    }
+
+    /// The jobs that are meant.
+    async fn jobs(&self, ask: &Ask, batch: &Batch, act: Action) -> Result<Vec<JobCode>, Problem> {
+        let names_nobody = matches!(act, Action::Rerun(Scope::FromFailure, _));
+        match (&self.filter, self.jobs.is_empty()) {
+            (None, true) if names_nobody => Ok(Vec::new()),
+            (None, false) if !names_nobody => {
+                let code = |word: &String| JobCode::parse(word.trim()).map_err(anyhow::Error::from);
+                Ok(self.jobs.iter().map(code).collect::<Result<_, _>>()?)
+            }
+            (Some(which), true) if !names_nobody => which.jobs(ask, batch, act).await,
+            _ if names_nobody => {
+                Err(Problem::refused("options.from_failure takes the jobs by itself; name none"))
+            }
+            _ => Err(Problem::refused("name the jobs: either jobs or filter")),
+        }
+    }
+}
+
+impl Which {
+    async fn jobs(&self, ask: &Ask, batch: &Batch, act: Action) -> Result<Vec<JobCode>, Problem> {
+        let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+        let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
+        let rows = store::queue::of_batch(&mut tx, batch.batch_id).await?;
+        let states = match &self.status {
+            None => None,
+            Some(words) => Some(words.split(',').map(state).collect::<Result<Vec<_>, _>>()?),
+        };
+        let can: Vec<QueueStatus> = act.legal_in().collect();
+        let q = self.q.as_deref().map(str::to_lowercase);
+        let found: Vec<JobCode> = rows
+            .iter()
+            .zip(&snapshot.jobs)
+            .filter(|(row, _)| can.contains(&row.status))
+            .filter(|(row, _)| states.as_ref().is_none_or(|s| s.contains(&row.status)))
+            .filter(|(_, job)| self.tag.as_ref().is_none_or(|tag| job.tags.contains(tag)))
+            .filter(|(_, job)| {
+                let has = |text: &str, q: &String| text.to_lowercase().contains(q.as_str());
+                q.as_ref().is_none_or(|q| has(job.code.as_str(), q) || has(&job.name, q))
+            })
+            .map(|(row, _)| row.job_code.clone())
+            .collect();
+        if found.is_empty() {
+            let said = format!(
+                "no job of batch {} fits the filter and can be treated so ({})",
+                batch.values.batch_no,
+                act.word()
+            );
+            return Err(Problem::refused(said));
+        }
+        Ok(found)
+    }
+}
+
+fn state(word: &str) -> Result<QueueStatus, Problem> {
+    let word = word.trim();
+    let is = |s: &QueueStatus| s.to_string().eq_ignore_ascii_case(word);
+    QueueStatus::ALL.into_iter().find(is).ok_or_else(|| {
+        let words: Vec<String> = QueueStatus::ALL.iter().map(ToString::to_string).collect();
+        Problem::refused(format!("{word} is no state; the states are {}", words.join(", ")))
+    })
+}
+
+async fn act(ask: Ask, at: BatchPath, wish: Wish) -> Result<Deed, Problem> {
+    let action = wish.action()?;
+    let batch =
+        reach::batch(&ask, action.permission(), (at.group.as_str(), at.batch_no.as_str())).await?;
+    let jobs = wish.jobs(&ask, &batch, action).await?;
+    if wish.options.latest && !matches!(action, Action::Rerun(..)) {
+        return Err(Problem::refused("options.latest is for rerun alone"));
+    }
+    let app = &ask.house.app;
+    let latest = if wish.options.latest { Some(app.definition().await?) } else { None };
+    let by = ask.operator()?;
+    let reason = match &wish.seen {
+        Some(_) if !wish.dry_run => reach::reason(wish.reason.as_deref())?,
+        Some(_) | None => "",
+    };
+    let plan =
+        Plan { batch: &batch, action, jobs: &jobs, latest: latest.as_ref(), by: &by, reason };
+    let ahead = plan.look(&ask).await?;
+    let Some(seen) = wish.seen.as_ref().filter(|_| !wish.dry_run) else {
+        return Ok(ahead.1);
+    };
+    if *seen != ahead.1.seen {
+        return moved(ahead.1);
+    }
+    let now = reach::now(&ask).await?;
+    match acting::act(&app.db, &plan.command(), &ahead.0.lines, now).await {
+        Ok(acted) => Ok(plan.deed(&acted, ahead.1.definition_changes, Written::Yes)),
+        Err(error) if error.is::<Moved>() => moved(plan.look(&ask).await?.1),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// That other rows would change than those that were seen, and which.
+fn moved(preview: Deed) -> Result<Deed, Problem> {
+    let problem = Problem::conflict(
+        "moved",
+        "the batch went on meanwhile, and other rows would change than those that were seen; nothing \
+         was changed. Look at `preview`, and send its `seen`",
+    );
+    let preview = serde_json::to_value(preview).map_err(anyhow::Error::from)?;
+    Err(problem.with("preview", preview))
+}
+
+/// What is asked for, worked out.
+struct Plan<'a> {
+    batch: &'a Batch,
+    action: Action,
+    jobs: &'a [JobCode],
+    latest: Option<&'a Definition>,
+    by: &'a Operator,
+    reason: &'a str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Yes,
+    No,
+}
+
+impl Plan<'_> {
+    fn command(&self) -> Command<'_> {
+        Command {
+            batch: self.batch.batch_id,
+            action: self.action,
+            jobs: self.jobs,
+            latest: self.latest,
+            by: self.by,
+            reason: self.reason,
+        }
+    }
+
+    async fn look(&self, ask: &Ask) -> Result<(Acted, Deed), Problem> {
+        let app = &ask.house.app;
+        let now = reach::now(ask).await?;
+        let ahead = acting::look_ahead(&app.db, &self.command(), now).await?;
+        let mut changes = Vec::new();
+        if let Some(latest) = self.latest {
+            let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
+            let own = store::batch::snapshot(&mut tx, self.batch.batch_id).await?;
+            changes.extend(app::differences(&own, latest).iter().map(ToString::to_string));
+        }
+        let deed = self.deed(&ahead, changes, Written::No);
+        Ok((ahead, deed))
+    }
+
+    fn deed(&self, acted: &Acted, definition_changes: Vec<String>, written: Written) -> Deed {
+        let lines: Vec<Row> = acted.lines.iter().map(row).collect();
+        let reopens = acted.batch.status.is_final();
+        let holder = acted.holder.as_ref();
+        let said = match (holder, reopens) {
+            (Some(h), _) => format!(
+                "the process that has the batch ({}, pid {}) picks it up within a second",
+                h.host, h.pid
+            ),
+            (None, true) => {
+                "the batch is open again and nobody's; a process that serves takes it".to_owned()
+            }
+            (None, false) => {
+                "no living process has the batch; a process that serves takes it".to_owned()
+            }
+        };
+        Deed {
+            written: written == Written::Yes,
+            count: lines.len(),
+            seen: self.seen(&acted.lines, &definition_changes),
+            needs: vec![self.action.permission().as_str()],
+            reopens,
+            definition_changes,
+            picked_up_by: holder.map(|h| Holder { host: h.host.clone(), pid: h.pid }),
+            said,
+            lines,
+        }
+    }
+
+    /// A digest of the action and of everything that it changes.
+    fn seen(&self, lines: &[Line], changes: &[String]) -> String {
+        let all = format!("{:?} {lines:?} {changes:?}", self.action);
+        let digest = ring::digest::digest(&ring::digest::SHA256, all.as_bytes());
+        URL_SAFE_NO_PAD.encode(&digest.as_ref()[..18])
+    }
+}
+
+fn row(line: &Line) -> Row {
+    Row {
+        job_code: line.job_code.to_string(),
+        from: line.from.to_string(),
+        to: line.to.to_string(),
+        then: then(line),
+        asked: line.cause == Cause::Asked,
+    }
+}
+
+fn then(line: &Line) -> String {
+    let (mut mode, mut more) = (line.mode, Vec::new());
+    for change in &line.changes {
+        match change {
+            Change::Mode(to) => mode = *to,
+            Change::StartOver => mode = mode.filter(|m| *m == RunMode::NoExec),
+            Change::Priority(n) => more.push(format!("priority {n}")),
+            Change::NoTime => more.push("now".to_owned()),
+            Change::State => {}
+        }
+    }
+    let mode = match mode {
+        None => "",
+        Some(RunMode::Ice) => " (ice)",
+        Some(RunMode::NoExec) => " (no-exec)",
+        Some(RunMode::NoWait) => " (no parents)",
+    };
+    let tail: String = more.iter().map(|word| format!(", {word}")).collect();
+    format!("{}{mode}{tail}", line.to)
+}

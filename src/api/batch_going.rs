@@ -1,0 +1,212 @@
+//! What is done to whole batches: opened, paused, let go on, stopped.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::batch_actions::BatchPath;
+use crate::api::problem::Problem;
+use crate::api::reach;
+use crate::api::route::{Nothing, Noun};
+use crate::domain::access::Permission;
+use crate::domain::batch::{AskedOrder, BatchError, BatchOrder, plan};
+use crate::domain::batch_no::BatchExpr;
+use crate::domain::id::GroupCode;
+use crate::engine::generating::open_on_record;
+use crate::engine::standing;
+use crate::store;
+use crate::store::batch::Going;
+use axum::http::Method;
+use chrono::NaiveDate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+pub(super) fn noun() -> Noun {
+    let needs = Needs::Somewhere(Permission::Run);
+    Noun::new("batches as a whole")
+        .change(
+            (Method::POST, "/batches"),
+            needs,
+            "Open batches; a process that serves takes them",
+            open,
+        )
+        .change(
+            (Method::POST, "/groups/{group}/batches/{batch_no}/pause"),
+            needs,
+            "Start nothing more of a batch; what runs ends",
+            async |ask, at, why| go(ask, at, why, Going::Paused).await,
+        )
+        .change(
+            (Method::POST, "/groups/{group}/batches/{batch_no}/resume"),
+            needs,
+            "Let a paused batch go on",
+            async |ask, at, why| go(ask, at, why, Going::On).await,
+        )
+        .change(
+            (Method::POST, "/groups/{group}/batches/{batch_no}/kill"),
+            needs,
+            "Stop a batch: what waits is cancelled, what runs is ended on its server",
+            kill,
+        )
+}
+
+/// Why something is done.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Why {
+    /// Why; it is what others will read. 1 to 10,000 characters.
+    pub(super) reason: Option<String>,
+}
+
+/// What is to be opened.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Order {
+    /// The batch of this group alone.
+    group: Option<String>,
+    /// The batches of the groups of this type.
+    #[serde(rename = "type")]
+    batch_type: Option<String>,
+    /// `202407`, `2024Q3`, free text, or an expression for the business date, else for today: `month(-1)`.
+    batch_no: String,
+    /// The accounting day; the last day of the period that the number names when it is left out.
+    #[schemars(with = "Option<String>")]
+    business_date: Option<NaiveDate>,
+    /// Parameters of the batch; they win over all others.
+    #[serde(default)]
+    params: BTreeMap<String, String>,
+    /// Why; it is what others will read. 1 to 10,000 characters.
+    reason: Option<String>,
+    /// Only look whether it would be opened.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// Batches that are open.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Opened {
+    /// Whether they are opened; not with `dry_run`.
+    written: bool,
+    /// The batches.
+    batches: Vec<OpenedBatch>,
+    /// Who goes on with them, in words.
+    said: String,
+}
+
+/// A batch that is open.
+#[derive(Debug, Serialize, JsonSchema)]
+struct OpenedBatch {
+    /// Its group.
+    group: String,
+    /// Its number.
+    batch_no: String,
+    /// How many jobs it has.
+    jobs: usize,
+}
+
+impl Order {
+    fn read(&self) -> Result<AskedOrder, Problem> {
+        let said = |error: BatchError| Problem::from(anyhow::Error::from(error));
+        let group = self.group.as_deref().map(GroupCode::parse).transpose();
+        Ok(AskedOrder {
+            batch_no: BatchExpr::parse(&self.batch_no).map_err(|e| said(e.into()))?,
+            batch_type: self.batch_type.clone(),
+            group: group.map_err(anyhow::Error::from)?,
+            business_date: self.business_date,
+            params: self.params.clone(),
+        })
+    }
+}
+
+async fn open(ask: Ask, _: Nothing, order: Order) -> Result<Opened, Problem> {
+    let asked = order.read()?;
+    let app = &ask.house.app;
+    if let Some(group) = &asked.group {
+        ask.may(Permission::Run, group, format!("group {group}"))?;
+    }
+    let defs = app.definition().await?;
+    let meant = |g: &&crate::domain::job::Group| {
+        asked.group.as_ref().is_none_or(|code| *code == g.code)
+            && asked.batch_type.as_ref().is_none_or(|t| g.batch_type.as_ref() == Some(t))
+    };
+    let groups: Vec<&GroupCode> = defs.groups.iter().filter(meant).map(|g| &g.code).collect();
+    reach::all(&ask, Permission::Run, groups, "group that this opens and you see")?;
+    let reason = match order.dry_run {
+        true => "",
+        false => reach::reason(order.reason.as_deref())?,
+    };
+    let now = reach::now(&ask).await?;
+    let made: BatchOrder = asked.at(&defs, now).map_err(anyhow::Error::from)?;
+    let plans = plan(&defs, &made, now).map_err(anyhow::Error::from)?;
+    if !order.dry_run {
+        open_on_record(&app.db, &defs, &made, (&ask.operator()?, reason), now).await?;
+    }
+    let batch = |p: &crate::domain::batch::BatchPlan| OpenedBatch {
+        group: p.values.group.to_string(),
+        batch_no: p.values.batch_no.to_string(),
+        jobs: p.snapshot.jobs.len(),
+    };
+    Ok(Opened {
+        written: !order.dry_run,
+        batches: plans.iter().map(batch).collect(),
+        said: "the next process that serves takes it".to_owned(),
+    })
+}
+
+/// How a batch goes.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Gone {
+    /// Whether something was changed.
+    written: bool,
+    /// Its group.
+    group: String,
+    /// Its number.
+    batch_no: String,
+    /// Whether it is paused.
+    is_paused: bool,
+    /// Its state when this was asked.
+    status: String,
+}
+
+async fn go(ask: Ask, at: BatchPath, why: Why, to: Going) -> Result<Gone, Problem> {
+    let batch = reach::batch(&ask, Permission::Run, (&at.group, &at.batch_no)).await?;
+    let reason = reach::reason(why.reason.as_deref())?;
+    let by = ask.operator()?;
+    let (db, now) = (&ask.house.app.db, reach::now(&ask).await?);
+    if !standing::set_going(db, batch.batch_id, to, (&by, reason), now).await? {
+        let (no, status) = (&at.batch_no, batch.status);
+        let is = match (status.is_final(), to) {
+            (true, _) => format!("has ended ({status})"),
+            (false, Going::Paused) => "is paused already".to_owned(),
+            (false, Going::On) => "is not paused".to_owned(),
+        };
+        return Err(Problem::conflict("is-so", format!("batch {no} {is}")));
+    }
+    Ok(Gone {
+        written: true,
+        group: at.group,
+        batch_no: at.batch_no,
+        is_paused: to == Going::Paused,
+        status: batch.status.to_string(),
+    })
+}
+
+async fn kill(ask: Ask, at: BatchPath, why: Why) -> Result<Gone, Problem> {
+    let batch = reach::batch(&ask, Permission::Run, (&at.group, &at.batch_no)).await?;
+    let reason = reach::reason(why.reason.as_deref())?;
+    let by = ask.operator()?;
+    let (db, now) = (&ask.house.app.db, reach::now(&ask).await?);
+    let asked =
+        !batch.status.is_final() && standing::stop(db, batch.batch_id, (&by, reason), now).await?;
+    let mut tx = db.read().await.map_err(anyhow::Error::from)?;
+    let after = store::batch::get(&mut tx, batch.batch_id).await?;
+    if !asked {
+        let said = format!("batch {} has ended already ({})", at.batch_no, after.status);
+        return Err(Problem::conflict("is-so", said));
+    }
+    Ok(Gone {
+        written: true,
+        group: at.group,
+        batch_no: at.batch_no,
+        is_paused: after.is_paused,
+        status: after.status.to_string(),
+    })
+}

@@ -1,0 +1,84 @@
+//! How a request reaches what it changes: nothing is reached without a look at the group it belongs to.
+
+use crate::api::ask::Ask;
+use crate::api::problem::Problem;
+use crate::domain::access::Permission;
+use crate::domain::batch::Batch;
+use crate::domain::id::{BatchNo, GroupCode};
+use crate::domain::job::Definition;
+use crate::domain::time::Millis;
+use crate::store;
+use std::collections::BTreeSet;
+
+/// Longest reason or remark, in characters; MySQL's TEXT holds 65,535 bytes.
+const REASON_MAX: usize = 10_000;
+
+/// Why something is done; nothing is changed without.
+pub(super) fn reason(said: Option<&str>) -> Result<&str, Problem> {
+    let said = said.unwrap_or_default().trim();
+    if said.is_empty() {
+        return Err(Problem::refused("reason: say why; it is what others will read"));
+    }
+    text("reason", said)
+}
+
+/// A text that people write, of a length that is kept whole.
+pub(super) fn text<'a>(name: &str, said: &'a str) -> Result<&'a str, Problem> {
+    if said.contains('\0') || said.chars().count() > REASON_MAX {
+        return Err(Problem::refused(format!("{name}: write 1 to {REASON_MAX} characters")));
+    }
+    Ok(said)
+}
+
+/// The present moment by the database's clock.
+pub(super) async fn now(ask: &Ask) -> Result<Millis, Problem> {
+    Ok(ask.house.app.server_now().await?)
+}
+
+/// A group, to do this in.
+pub(super) fn group(ask: &Ask, permission: Permission, word: &str) -> Result<GroupCode, Problem> {
+    let what = format!("group {word}");
+    let code = GroupCode::parse(word).map_err(|_| Problem::not_found(&what))?;
+    ask.may(permission, &code, what)?;
+    Ok(code)
+}
+
+/// A batch, to do this to.
+pub(super) async fn batch(
+    ask: &Ask,
+    permission: Permission,
+    (group, no): (&str, &str),
+) -> Result<Batch, Problem> {
+    let missing = || Problem::not_found(format!("batch {no} of group {group}"));
+    let group = GroupCode::parse(group).map_err(|_| missing())?;
+    let number = BatchNo::parse(no).map_err(|_| missing())?;
+    ask.may(permission, &group, format!("batch {no} of group {group}"))?;
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let found = store::batch::find(&mut tx, &number, &group).await?;
+    found.ok_or_else(missing)
+}
+
+/// Passes when this may be done in all of these groups. Who does not see one of them hears that there is
+/// no such thing, as if it were not there.
+pub(super) fn all<'a>(
+    ask: &Ask,
+    permission: Permission,
+    groups: impl IntoIterator<Item = &'a GroupCode>,
+    what: impl std::fmt::Display,
+) -> Result<(), Problem> {
+    groups.into_iter().try_for_each(|group| ask.may(permission, group, &what))
+}
+
+/// Passes when this may be done to what belongs to no group.
+pub(super) fn everywhere(ask: &Ask, permission: Permission) -> Result<(), Problem> {
+    match ask.caller()?.grants.allow_everywhere(permission) {
+        true => Ok(()),
+        false => Err(Problem::forbidden(permission)),
+    }
+}
+
+/// The groups of a type.
+pub(super) fn of_type(defs: &Definition, batch_type: &str) -> BTreeSet<GroupCode> {
+    let is = |g: &&crate::domain::job::Group| g.batch_type.as_deref() == Some(batch_type);
+    defs.groups.iter().filter(is).map(|g| g.code.clone()).collect()
+}
