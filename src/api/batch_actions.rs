@@ -7,16 +7,16 @@ use crate::api::reach;
 use crate::api::route::Noun;
 use crate::app;
 use crate::domain::access::Permission;
-use crate::domain::action::{Action, Change, Parents};
+use crate::domain::action::{Action, Parents};
 use crate::domain::batch::Batch;
 use crate::domain::id::JobCode;
 use crate::domain::job::Definition;
-use crate::domain::queue::{QueueStatus, RunMode};
+use crate::domain::queue::QueueStatus;
 use crate::domain::rerun::{Scope, UnknownJobs};
-use crate::domain::steps::Cause;
 use crate::engine::acting::{self, Acted, Command, Line, Moved};
 use crate::store;
 use crate::store::audit::Operator;
+use crate::view::act::Row;
 use axum::http::Method;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -150,21 +150,6 @@ struct Deed {
     picked_up_by: Option<Holder>,
     /// Who goes on with it, in words.
     said: String,
-}
-
-/// A row that changes.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Row {
-    /// The job.
-    job_code: String,
-    /// Its state before.
-    from: String,
-    /// Its state afterwards.
-    to: String,
-    /// Its state afterwards in words: `PENDING (no-exec), priority 5`.
-    then: String,
-    /// Whether it was named; otherwise it follows from others.
-    asked: bool,
 }
 
 /// A process.
@@ -365,7 +350,7 @@ impl Plan<'_> {
     }
 
     fn deed(&self, acted: &Acted, definition_changes: Vec<String>, written: Written) -> Deed {
-        let lines: Vec<Row> = acted.lines.iter().map(row).collect();
+        let lines: Vec<Row> = acted.lines.iter().map(Row::of).collect();
         let reopens = acted.batch.status.is_final();
         let holder = acted.holder.as_ref();
         let said = match (holder, reopens) {
@@ -399,35 +384,4 @@ impl Plan<'_> {
         let digest = ring::digest::digest(&ring::digest::SHA256, all.as_bytes());
         URL_SAFE_NO_PAD.encode(&digest.as_ref()[..18])
     }
-}
-
-fn row(line: &Line) -> Row {
-    Row {
-        job_code: line.job_code.to_string(),
-        from: line.from.to_string(),
-        to: line.to.to_string(),
-        then: then(line),
-        asked: line.cause == Cause::Asked,
-    }
-}
-
-fn then(line: &Line) -> String {
-    let (mut mode, mut more) = (line.mode, Vec::new());
-    for change in &line.changes {
-        match change {
-            Change::Mode(to) => mode = *to,
-            Change::StartOver => mode = mode.filter(|m| *m == RunMode::NoExec),
-            Change::Priority(n) => more.push(format!("priority {n}")),
-            Change::NoTime => more.push("now".to_owned()),
-            Change::State => {}
-        }
-    }
-    let mode = match mode {
-        None => "",
-        Some(RunMode::Ice) => " (ice)",
-        Some(RunMode::NoExec) => " (no-exec)",
-        Some(RunMode::NoWait) => " (no parents)",
-    };
-    let tail: String = more.iter().map(|word| format!(", {word}")).collect();
-    format!("{}{mode}{tail}", line.to)
 }

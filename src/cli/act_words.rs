@@ -1,12 +1,12 @@
 //! What an operator reads before and after an action: the exact list, and who goes on with it.
 
 use crate::cli::out;
-use crate::domain::action::{Action, Change};
+use crate::domain::action::Action;
 use crate::domain::batch::Batch;
 use crate::domain::lang::Lang;
-use crate::domain::queue::RunMode;
 use crate::domain::steps::Cause;
-use crate::engine::acting::{Acted, Line};
+use crate::engine::acting::Acted;
+use crate::view::act::{Row, then};
 use serde_json::json;
 
 /// The exact list, as a table.
@@ -46,30 +46,9 @@ pub(super) fn list(action: Action, acted: &Acted, lang: Lang) -> String {
     }
 }
 
-fn then(line: &Line) -> String {
-    let (mut mode, mut more) = (line.mode, Vec::new());
-    for change in &line.changes {
-        match change {
-            Change::Mode(to) => mode = *to,
-            Change::StartOver => mode = mode.filter(|m| *m == RunMode::NoExec),
-            Change::Priority(n) => more.push(format!("priority {n}")),
-            Change::NoTime => more.push("now".to_owned()),
-            Change::State => {}
-        }
-    }
-    let state = out::state(line.to, mode);
-    if more.is_empty() { state } else { format!("{state}, {}", more.join(", ")) }
-}
-
 /// The list for scripts.
 pub(super) fn lines(acted: &Acted) -> serde_json::Value {
-    let line = |line: &Line| {
-        json!({
-            "job_code": line.job_code, "from": line.from, "to": line.to,
-            "then": then(line), "asked": line.cause == Cause::Asked,
-        })
-    };
-    json!(acted.lines.iter().map(line).collect::<Vec<_>>())
+    json!(acted.lines.iter().map(Row::of).collect::<Vec<_>>())
 }
 
 /// Who goes on with what was written, when this process does not.

@@ -1,7 +1,8 @@
 //! The only place that prints: tables and lines to stdout, errors to stderr.
 
-use crate::domain::queue::{QueueStatus, RunMode};
+use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
+pub(super) use crate::view::act::state;
 use anyhow::Result;
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
 use std::borrow::Cow;
@@ -102,16 +103,6 @@ pub(super) fn coloured(status: QueueStatus) -> String {
         QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued => 37,
     };
     format!("\u{1b}[{colour}m{status}\u{1b}[0m")
-}
-
-/// A state, and what an operator wants with the job.
-pub(super) fn state(status: QueueStatus, mode: Option<RunMode>) -> String {
-    match mode {
-        None => status.to_string(),
-        Some(RunMode::Ice) => format!("{status} (ice)"),
-        Some(RunMode::NoExec) => format!("{status} (no-exec)"),
-        Some(RunMode::NoWait) => format!("{status} (no parents)"),
-    }
 }
 
 /// `1 job`, `2 jobs`.

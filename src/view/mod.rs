@@ -2,6 +2,7 @@
 //! May name: domain, definition, picture, store, engine, config, app. Never: SQL, HTTP, a flag, words of one language, a change.
 //! Invariant: `--json` on the command line and the API give the same document, because it is made here once.
 
+pub mod act;
 pub mod batch;
 pub mod due;
 pub mod eta;
