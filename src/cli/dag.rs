@@ -1,24 +1,13 @@
 //! `dag`: the graph of a file, a group or a batch, in any shape that `picture` knows.
 
-use crate::app::{self, App, EmptyDatabase};
-use crate::cli::batch::server_now;
+use crate::app::{self, EmptyDatabase};
 use crate::cli::{BadInput, BatchRef, Ended, Global, out};
-use crate::definition::did_you_mean;
-use crate::domain::batch::{BatchOrder, Snapshot, plan};
-use crate::domain::dag::Node;
-use crate::domain::eta::{self, Forecast};
-use crate::domain::id::{BatchNo, GroupCode, JobCode};
-use crate::domain::job::Definition;
-use crate::domain::time::Millis;
-use crate::picture::{
-    Collapse, Direction, Drawn, External, FORMATS, Format, JobState, Placing, Timing, View, Wishes,
-    format,
-};
-use crate::store;
-use anyhow::{Context as _, Result};
+use crate::domain::id::GroupCode;
+use crate::picture::{Collapse, Direction, Drawn, FORMATS, Format, Placing, View, Wishes, format};
+use crate::view::dag::{self, NoJob, Part, Reduce};
+use anyhow::Result;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
-use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 /// Arguments of `dag`.
@@ -100,7 +89,15 @@ pub(super) async fn dag(global: &Global, args: &DagArgs) -> Result<Ended> {
         let message = format!("{} needs positions; leave out --layout none", args.format.name);
         return Err(BadInput(message).into());
     }
-    let view = part(whole(global, args).await?, args)?;
+    let part = Part {
+        focus: args.focus.as_deref().map(|job| (job, args.up, args.down)),
+        collapse: args.collapse.map(|by| match by {
+            By::Group => Collapse::Group,
+            By::Tag => Collapse::Tag,
+        }),
+        reduce: args.reduce.map(|Reduction::Transitive| Reduce::Transitive),
+    };
+    let view = part.of(whole(global, args).await?).map_err(no_job)?;
     let wishes = Wishes {
         placing: match args.layout {
             LayoutWish::Layered => Placing::Layered,
@@ -126,139 +123,26 @@ async fn whole(global: &Global, args: &DagArgs) -> Result<View> {
         (Some(no), what) => {
             let app = global.open(EmptyDatabase::Refuse).await?;
             let which = BatchRef { batch_no: no.clone(), group: group.or_else(|| what.clone()) };
-            of_batch(&app, &which).await
+            dag::of_batch(&app, &which.find(&app).await?).await
         }
         (None, Some(what)) if Path::new(what).exists() => {
-            of_definition(&app::load_definition(Path::new(what))?.definition, group)
+            dag::of_definition(&app::load_definition(Path::new(what))?.definition, code(group)?)
         }
         (None, what) => {
             let app = global.open(EmptyDatabase::Refuse).await?;
             let defs = app.definition().await?;
-            let view = of_definition(&defs, group.clone().or_else(|| what.clone()))?;
-            let wanted = group.or_else(|| what.clone());
-            let wanted = wanted.as_deref().map(GroupCode::parse).transpose()?;
-            Ok(view.timed(&planned(&app, &defs, wanted.as_ref()).await?))
+            dag::of_stored(&app, &defs, code(group.or_else(|| what.clone()))?).await
         }
     }
 }
 
-/// What is expected of the jobs of stored groups, from their history.
-async fn planned(
-    app: &App,
-    defs: &Definition,
-    wanted: Option<&GroupCode>,
-) -> Result<BTreeMap<JobCode, Timing>> {
-    let mut timings = BTreeMap::new();
-    for group in defs.groups.iter().filter(|g| wanted.is_none_or(|w| *w == g.code)) {
-        let Ok(mut plans) = plan(defs, &nobodys(Some(group.code.clone()))?, Millis(0)) else {
-            continue;
-        };
-        let (Some(plan), history) = (plans.pop(), app.history(&group.code).await?) else {
-            continue;
-        };
-        let (dag, total) = (plan.snapshot.dag()?, app.config.engine.max_parallel);
-        if let Some(forecast) = eta::of_plan(&plan, &dag, &history, total, Millis(0)) {
-            timings.extend(timings_of(&plan.snapshot, &forecast));
-        }
-    }
-    Ok(timings)
+fn code(group: Option<String>) -> Result<Option<GroupCode>> {
+    Ok(group.as_deref().map(GroupCode::parse).transpose()?)
 }
 
-fn timings_of(snapshot: &Snapshot, forecast: &Forecast) -> BTreeMap<JobCode, Timing> {
-    let each = snapshot.jobs.iter().zip(&forecast.jobs);
-    each.map(|(job, expected)| {
-        let timing = Timing {
-            est_ms: Some(expected.estimate.p50),
-            slack_ms: expected.slack,
-            critical: Some(expected.critical),
-        };
-        (job.code.clone(), timing)
-    })
-    .collect()
-}
-
-/// The order of a batch that nobody runs: the same checks, the same jobs.
-fn nobodys(group: Option<GroupCode>) -> Result<BatchOrder> {
-    Ok(BatchOrder {
-        batch_no: BatchNo::parse("definition")?,
-        batch_type: None,
-        group,
-        business_date: None,
-        params: BTreeMap::new(),
-    })
-}
-
-/// The part of the picture that was asked for.
-fn part(mut view: View, args: &DagArgs) -> Result<View> {
-    if let Some(job) = &args.focus {
-        let found = view.focus(job, args.up, args.down);
-        view = found.ok_or_else(|| no_job(job, &view))?;
-    }
-    view = match args.collapse {
-        Some(By::Group) => view.collapsed(Collapse::Group),
-        Some(By::Tag) => view.collapsed(Collapse::Tag),
-        None => view,
-    };
-    Ok(match args.reduce {
-        Some(Reduction::Transitive) => view.reduced(),
-        None => view,
-    })
-}
-
-fn no_job(job: &str, view: &View) -> BadInput {
-    let hint = did_you_mean(job, view.codes());
+fn no_job(missing: NoJob) -> BadInput {
+    let NoJob { job, hint } = missing;
     BadInput(format!(
         "--focus: there is no job {job} here; {hint}list the jobs with --format native"
     ))
-}
-
-/// Every group that has something to run, or the one that was asked for.
-fn of_definition(defs: &Definition, group: Option<String>) -> Result<View> {
-    let runs = |g: &&GroupCode| defs.jobs.iter().any(|j| j.group == **g && j.is_active);
-    let wanted: Vec<Option<GroupCode>> = match group {
-        Some(group) => vec![Some(GroupCode::parse(&group)?)],
-        None => defs.groups.iter().map(|g| &g.code).filter(runs).cloned().map(Some).collect(),
-    };
-    // Without any job the plan says what is missing.
-    let wanted = if wanted.is_empty() { vec![None] } else { wanted };
-    let mut views = Vec::with_capacity(wanted.len());
-    for group in wanted {
-        let order = nobodys(group)?;
-        let plan = plan(defs, &order, Millis(0))?.pop().context("a plan of one group")?;
-        views.push(view(plan.values.group.as_str(), &plan.snapshot, None)?);
-    }
-    match views.len() {
-        1 => views.pop().context("one view"),
-        _ => Ok(View::join("definition", views)),
-    }
-}
-
-async fn of_batch(app: &App, which: &BatchRef) -> Result<View> {
-    let batch = which.find(app).await?;
-    let mut tx = app.db.read().await?;
-    let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
-    let rows = store::queue::of_batch(&mut tx, batch.batch_id).await?;
-    drop(tx);
-    let states: Vec<JobState> = rows.iter().map(JobState::from).collect();
-    let drawn = view(batch.values.batch_no.as_str(), &snapshot, Some(&states))?;
-    let now = server_now(app).await?;
-    let forecast = app.forecast(&snapshot, &rows, now).await?;
-    let mut timings = forecast.map(|f| timings_of(&snapshot, &f)).unwrap_or_default();
-    if batch.status.is_final() {
-        // What is over has no slack; the chain that decided its end is drawn instead.
-        let dag = snapshot.dag()?;
-        let ends: Vec<_> =
-            rows.iter().map(|r| r.end_time.filter(|_| r.start_time.is_some())).collect();
-        let chain: HashSet<Node> = eta::decisive(&dag, &ends).into_iter().collect();
-        for (i, job) in (0..).zip(&snapshot.jobs) {
-            let timing = timings.entry(job.code.clone()).or_default();
-            timing.critical = Some(chain.contains(&Node(i)));
-        }
-    }
-    Ok(drawn.timed(&timings))
-}
-
-fn view(title: &str, snapshot: &Snapshot, states: Option<&[JobState]>) -> Result<View> {
-    let externals: Vec<External> = snapshot.externals.iter().map(External::from).collect();
-    Ok(View::of(title, snapshot, &snapshot.dag()?, states).with_external(&externals))
 }

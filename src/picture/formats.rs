@@ -3,7 +3,7 @@
 use crate::domain::lang::Lang;
 use crate::domain::time::Millis;
 use crate::picture::layout::{Layout, layered};
-use crate::picture::measure::{Size, sizes};
+use crate::picture::measure::{Size, sizes, steady_sizes};
 use crate::picture::view::View;
 use crate::picture::{
     cytoscape, d3, d3dag, dagre, dot, echarts, elk, g6, jgf, mermaid, native, reactflow, svg, tree,
@@ -94,6 +94,8 @@ pub enum Placing {
     /// In layers, as the arrows run.
     #[default]
     Layered,
+    /// In layers too, each box as large as it will ever be: nothing moves when a state changes.
+    Steady,
     /// Not at all: the front end does it.
     None,
 }
@@ -125,19 +127,45 @@ pub(super) struct Scene<'a> {
 impl Format {
     /// Draws the picture.
     pub fn draw(&self, view: &View, wishes: Wishes) -> Drawn {
-        let sizes = sizes(view);
-        let placed = match (self.positions, wishes.placing) {
-            (Positions::Needed, _) | (Positions::Welcome, Placing::Layered) => true,
-            (Positions::Welcome, Placing::None) | (Positions::Unused, _) => false,
+        let sizes = match wishes.placing {
+            Placing::Steady => steady_sizes(view),
+            Placing::Layered | Placing::None => sizes(view),
         };
-        let layout = placed.then(|| layered(view, &sizes, wishes.direction));
+        let layout = self.places(wishes).then(|| layered(view, &sizes, wishes.direction));
         let critical_edges = view.critical_edges();
         (self.draw)(&Scene { view, wishes, sizes, layout, critical_edges })
+    }
+
+    /// Draws a steady picture whose places are known from an earlier one with the same `View::outline`.
+    pub fn draw_at(&self, view: &View, wishes: Wishes, places: &Places) -> Drawn {
+        let layout = self.places(wishes).then(|| places.0.clone());
+        let (sizes, critical_edges) = (steady_sizes(view), view.critical_edges());
+        (self.draw)(&Scene { view, wishes, sizes, layout, critical_edges })
+    }
+
+    /// Whether it says where things are, when it is drawn like this.
+    pub fn places(&self, wishes: Wishes) -> bool {
+        match (self.positions, wishes.placing) {
+            (Positions::Needed, _) => true,
+            (Positions::Welcome, Placing::Layered | Placing::Steady) => true,
+            (Positions::Welcome, Placing::None) | (Positions::Unused, _) => false,
+        }
     }
 
     /// Whether it cannot be drawn without positions.
     pub fn needs_positions(&self) -> bool {
         self.positions == Positions::Needed
+    }
+}
+
+/// Where everything stands in a steady picture: costs more than all the rest of it.
+#[derive(Clone, Debug)]
+pub struct Places(Layout);
+
+impl Places {
+    /// Of this view.
+    pub fn of(view: &View, direction: Direction) -> Self {
+        Self(layered(view, &steady_sizes(view), direction))
     }
 }
 

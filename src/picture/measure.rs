@@ -9,6 +9,8 @@ pub(super) const LINE: f64 = 16.0;
 /// Room left and right of the text in a box.
 pub(super) const PAD: f64 = 12.0;
 const NARROWEST: f64 = 120.0;
+/// Narrowest box of a steady picture: `UPSTREAM_FAILED`, or a state with how long it took.
+const STEADY: f64 = 168.0;
 /// A code is what one looks for, and is cut only beyond this; a name may be cut earlier.
 const WIDEST: f64 = 340.0;
 const WIDEST_NAME: f64 = 260.0;
@@ -76,14 +78,25 @@ pub(super) fn sizes(view: &View) -> Vec<Size> {
     let lines: Vec<Lines> = view.nodes.iter().map(Lines::of).collect();
     let most = lines.iter().map(|l| l.all().count()).max().unwrap_or(1);
     let height = 12.0 + LINE * most as f64;
-    let size = |lines: &Lines| {
-        let head = width(&lines.head, 12.5);
-        let rest = lines.all().skip(1).map(|line| width(line, 11.0));
-        let rest = rest.fold(0.0, f64::max).min(WIDEST_NAME - 2.0 * PAD);
-        let widest = head.max(rest) + 2.0 * PAD;
-        Size { w: (widest / 4.0).ceil().clamp(NARROWEST / 4.0, WIDEST / 4.0) * 4.0, h: height }
-    };
-    lines.iter().map(size).collect()
+    lines.iter().map(|lines| Size { w: room(lines), h: height }).collect()
+}
+
+/// How wide a box of these lines is.
+fn room(lines: &Lines) -> f64 {
+    let head = width(&lines.head, 12.5);
+    let rest = lines.all().skip(1).map(|line| width(line, 11.0));
+    let rest = rest.fold(0.0, f64::max).min(WIDEST_NAME - 2.0 * PAD);
+    let widest = head.max(rest) + 2.0 * PAD;
+    (widest / 4.0).ceil().clamp(NARROWEST / 4.0, WIDEST / 4.0) * 4.0
+}
+
+/// The boxes of a view, whatever states its jobs are in or will be: with room for the words of any.
+pub(super) fn steady_sizes(view: &View) -> Vec<Size> {
+    let lines: Vec<Lines> =
+        view.nodes.iter().map(|item| Lines { state: None, ..Lines::of(item) }).collect();
+    let most = lines.iter().map(|l| l.all().count()).max().unwrap_or(1) + 1;
+    let height = 12.0 + LINE * most as f64;
+    lines.iter().map(|lines| Size { w: room(lines).max(STEADY), h: height }).collect()
 }
 
 /// About how wide `text` is in a sans-serif font of `size` pixels; Chinese characters are as wide

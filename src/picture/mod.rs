@@ -37,6 +37,7 @@ pub use formats::Direction;
 pub use formats::Drawn;
 pub use formats::FORMATS;
 pub use formats::Format;
+pub use formats::Places;
 pub use formats::Placing;
 pub use formats::Wishes;
 pub use formats::format;

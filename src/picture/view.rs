@@ -243,6 +243,26 @@ impl View {
         self.nodes.iter().filter(|i| i.kind == ItemKind::Job).map(|i| i.code.as_str())
     }
 
+    /// All that decides where a steady picture has what: two views with the same outline have the same
+    /// places.
+    pub fn outline(&self) -> String {
+        let mut text = String::with_capacity(64 * self.nodes.len() + 12 * self.edges.len());
+        for node in &self.nodes {
+            let group = node.group.as_deref().unwrap_or_default();
+            let jobs: usize = node.members.values().sum();
+            let name = (&node.code, &node.name, node.kind.word(), group, node.level, jobs);
+            text.push_str(&format!("{name:?}\n"));
+        }
+        for edge in &self.edges {
+            let arrow = (edge.source, edge.target, edge.kind.word(), &edge.condition);
+            text.push_str(&format!("{arrow:?}\n"));
+        }
+        for group in &self.groups {
+            text.push_str(&format!("{:?}\n", (&group.id, &group.label, &group.parent)));
+        }
+        text
+    }
+
     /// Nodes by wave and code, which is an order of running too and does not change with the order
     /// in which jobs happen to be written; arrows by the codes of their ends.
     pub(super) fn sorted(mut self) -> Self {

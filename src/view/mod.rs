@@ -4,6 +4,7 @@
 
 pub mod act;
 pub mod batch;
+pub mod dag;
 pub mod due;
 pub mod eta;
 pub mod why;

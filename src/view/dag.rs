@@ -1,0 +1,160 @@
+//! The graph of a definition or a batch, ready to be drawn.
+
+use crate::app::App;
+use crate::definition::did_you_mean;
+use crate::domain::batch::{Batch, BatchOrder, Snapshot, plan};
+use crate::domain::dag::Node;
+use crate::domain::eta::{self, Forecast};
+use crate::domain::id::{BatchNo, GroupCode, JobCode};
+use crate::domain::job::Definition;
+use crate::domain::time::Millis;
+use crate::picture::{Collapse, External, JobState, Timing, View};
+use crate::store;
+use anyhow::{Context as _, Result};
+use std::collections::{BTreeMap, HashSet};
+
+/// The part of a graph that is wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Part<'a> {
+    /// Only this job, with so many steps towards what it waits for and what waits for it; all where
+    /// nothing is said.
+    pub focus: Option<(&'a str, Option<u32>, Option<u32>)>,
+    /// One node in place of many jobs.
+    pub collapse: Option<Collapse>,
+    /// Fewer arrows.
+    pub reduce: Option<Reduce>,
+}
+
+/// Which arrows are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduce {
+    /// A -> C where there is A -> B -> C.
+    Transitive,
+}
+
+/// The job in focus is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoJob {
+    /// What was asked for.
+    pub job: String,
+    /// What may have been meant, as the beginning of a sentence; or nothing.
+    pub hint: String,
+}
+
+impl Part<'_> {
+    /// This part of a graph.
+    pub fn of(self, mut view: View) -> Result<View, NoJob> {
+        if let Some((job, up, down)) = self.focus {
+            let missing = || NoJob { job: job.to_owned(), hint: did_you_mean(job, view.codes()) };
+            view = view.focus(job, up, down).ok_or_else(missing)?;
+        }
+        view = self.collapse.map(|by| view.collapsed(by)).unwrap_or(view);
+        Ok(match self.reduce {
+            Some(Reduce::Transitive) => view.reduced(),
+            None => view,
+        })
+    }
+}
+
+/// A stored group, or all of them, with what is expected of their jobs.
+pub async fn of_stored(app: &App, defs: &Definition, group: Option<GroupCode>) -> Result<View> {
+    let view = of_definition(defs, group.clone())?;
+    Ok(view.timed(&planned(app, defs, group.as_ref()).await?))
+}
+
+/// What is expected of the jobs of stored groups, from their history.
+async fn planned(
+    app: &App,
+    defs: &Definition,
+    wanted: Option<&GroupCode>,
+) -> Result<BTreeMap<JobCode, Timing>> {
+    let mut timings = BTreeMap::new();
+    for group in defs.groups.iter().filter(|g| wanted.is_none_or(|w| *w == g.code)) {
+        let Ok(mut plans) = plan(defs, &nobodys(Some(group.code.clone()))?, Millis(0)) else {
+            continue;
+        };
+        let (Some(plan), history) = (plans.pop(), app.history(&group.code).await?) else {
+            continue;
+        };
+        let (dag, total) = (plan.snapshot.dag()?, app.config.engine.max_parallel);
+        if let Some(forecast) = eta::of_plan(&plan, &dag, &history, total, Millis(0)) {
+            timings.extend(timings_of(&plan.snapshot, &forecast));
+        }
+    }
+    Ok(timings)
+}
+
+fn timings_of(snapshot: &Snapshot, forecast: &Forecast) -> BTreeMap<JobCode, Timing> {
+    let each = snapshot.jobs.iter().zip(&forecast.jobs);
+    each.map(|(job, expected)| {
+        let timing = Timing {
+            est_ms: Some(expected.estimate.p50),
+            slack_ms: expected.slack,
+            critical: Some(expected.critical),
+        };
+        (job.code.clone(), timing)
+    })
+    .collect()
+}
+
+/// The order of a batch that nobody runs: the same checks, the same jobs.
+fn nobodys(group: Option<GroupCode>) -> Result<BatchOrder> {
+    Ok(BatchOrder {
+        batch_no: BatchNo::parse("definition")?,
+        batch_type: None,
+        group,
+        business_date: None,
+        params: BTreeMap::new(),
+    })
+}
+
+/// Every group that has something to run, or the one that was asked for.
+pub fn of_definition(defs: &Definition, group: Option<GroupCode>) -> Result<View> {
+    let runs = |g: &&GroupCode| defs.jobs.iter().any(|j| j.group == **g && j.is_active);
+    let wanted: Vec<Option<GroupCode>> = match group {
+        Some(group) => vec![Some(group)],
+        None => defs.groups.iter().map(|g| &g.code).filter(runs).cloned().map(Some).collect(),
+    };
+    // Without any job the plan says what is missing.
+    let wanted = if wanted.is_empty() { vec![None] } else { wanted };
+    let mut views = Vec::with_capacity(wanted.len());
+    for group in wanted {
+        let order = nobodys(group)?;
+        let plan = plan(defs, &order, Millis(0))?.pop().context("a plan of one group")?;
+        views.push(view(plan.values.group.as_str(), &plan.snapshot, None)?);
+    }
+    match views.len() {
+        1 => views.pop().context("one view"),
+        _ => Ok(View::join("definition", views)),
+    }
+}
+
+/// A batch: its jobs with their states, and what is expected of those that are open.
+pub async fn of_batch(app: &App, batch: &Batch) -> Result<View> {
+    let mut tx = app.db.read().await?;
+    let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
+    let rows = store::queue::of_batch(&mut tx, batch.batch_id).await?;
+    drop(tx);
+    let states: Vec<JobState> = rows.iter().map(JobState::from).collect();
+    let drawn = view(batch.values.batch_no.as_str(), &snapshot, Some(&states))?;
+    let now = app.server_now().await?;
+    let forecast = app.forecast(&snapshot, &rows, now).await?;
+    let mut timings = forecast.map(|f| timings_of(&snapshot, &f)).unwrap_or_default();
+    if batch.status.is_final() {
+        // What is over has no slack; the chain that decided its end is drawn instead.
+        let dag = snapshot.dag()?;
+        let ends: Vec<_> =
+            rows.iter().map(|r| r.end_time.filter(|_| r.start_time.is_some())).collect();
+        let chain: HashSet<Node> = eta::decisive(&dag, &ends).into_iter().collect();
+        for (i, job) in (0..).zip(&snapshot.jobs) {
+            let timing = timings.entry(job.code.clone()).or_default();
+            timing.critical = Some(chain.contains(&Node(i)));
+        }
+    }
+    Ok(drawn.timed(&timings))
+}
+
+fn view(title: &str, snapshot: &Snapshot, states: Option<&[JobState]>) -> Result<View> {
+    let externals: Vec<External> = snapshot.externals.iter().map(External::from).collect();
+    Ok(View::of(title, snapshot, &snapshot.dag()?, states).with_external(&externals))
+}
