@@ -1,0 +1,83 @@
+// How states look on a canvas: the marks of status.js and the colours of the style sheets.
+
+import { GLYPHS } from '../status.js';
+
+// After Okabe and Ito: what must not be mixed up differs in lightness too, since from afar there are
+// only blocks, and no mark that could help. The style sheets' colours are made for text instead.
+const LIGHT = {
+  NONE: '#66727f', PENDING: '#8b97a4', QUEUED: '#56b4e9', HELD: '#7b61c4', RETRY_WAIT: '#b98a00', RUNNING: '#0072b2',
+  KILLING: '#b0569a', SUCCESS: '#009e73', WARNING: '#dcb800', FAILED: '#d5400c', TIMEOUT: '#e07b00',
+  KILLED: '#8a4b2d', UNKNOWN: '#c25ba0', UPSTREAM_FAILED: '#d9a07c', FORCED: '#3fa3ad', SKIPPED: '#b3bcc6', SKIPPED_BRANCH: '#c6cdd5',
+};
+const DARK = {
+  NONE: '#8592a0', PENDING: '#75828f', QUEUED: '#7cc4ef', HELD: '#a890f0', RETRY_WAIT: '#d9a520', RUNNING: '#3d9be0',
+  KILLING: '#d48cc3', SUCCESS: '#22b98b', WARNING: '#f0e442', FAILED: '#ff5a2b', TIMEOUT: '#ff9c33',
+  KILLED: '#b9795a', UNKNOWN: '#e58cc6', UPSTREAM_FAILED: '#a8714f', FORCED: '#66cfd8', SKIPPED: '#56616d', SKIPPED_BRANCH: '#48525d',
+};
+
+const paths = new Map();
+function pathsOf(state) {
+  if (!paths.has(state)) {
+    const mark = GLYPHS[state];
+    paths.set(state, mark ? { ...mark, shape: new Path2D(mark.shape), lines: mark.lines ? new Path2D(mark.lines) : null } : null);
+  }
+  return paths.get(state);
+}
+
+/** Whether the page is dark at the moment. */
+export function isDark() {
+  const [r = 255, g = 255, b = 255] = (getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g) || []).map(Number);
+  return r * 0.3 + g * 0.59 + b * 0.11 < 110;
+}
+
+/** Any colour of CSS as #rrggbb, which can be mixed; `other` where there is none. */
+function hex(g, colour, other) {
+  if (!colour) return other;
+  g.fillStyle = '#010203';
+  g.fillStyle = colour;
+  return /^#[0-9a-f]{6}$/i.test(g.fillStyle) ? g.fillStyle : other;
+}
+
+/** Colours for a canvas, as the style sheets have them in the theme of the moment. */
+export function colours() {
+  const dark = isDark();
+  const g = document.createElement('canvas').getContext('2d');
+  const root = getComputedStyle(document.documentElement);
+  const of = (names, other) => names.map((name) => hex(g, root.getPropertyValue(name).trim(), '')).find(Boolean) || other;
+  return {
+    dark,
+    state: dark ? DARK : LIGHT,
+    paper: of(['--bg'], dark ? '#12171d' : '#f6f7f9'),
+    box: of(['--surface'], dark ? '#1c232b' : '#ffffff'),
+    ink: of(['--text'], dark ? '#e8edf2' : '#1a2129'),
+    faint: of(['--muted'], dark ? '#a9b4bf' : '#55606c'),
+    line: dark ? '#5b6773' : '#9aa5b1',
+    bundle: dark ? '#4a5560' : '#b3bcc6',
+    critical: dark ? '#ff8fd8' : '#a3006b',
+    accent: of(['--accent'], dark ? '#6cb8ff' : '#0b62c4'),
+    select: dark ? '#ffffff' : '#111111',
+    found: dark ? '#ffe14d' : '#ffc400',
+  };
+}
+
+/** Draws the mark of a state with its upper left corner at x, y; `inner` is the colour on a filled shape. */
+export function drawMark(g, state, x, y, size, colour, inner) {
+  const mark = pathsOf(state);
+  if (!mark) return;
+  g.save();
+  g.translate(x, y);
+  g.scale(size / 16, size / 16);
+  g.lineWidth = 1.8;
+  g.lineCap = 'round';
+  g.lineJoin = 'round';
+  g.strokeStyle = colour;
+  g.fillStyle = colour;
+  if (mark.solid) g.fill(mark.shape);
+  else g.stroke(mark.shape);
+  if (mark.lines) {
+    g.strokeStyle = g.fillStyle = mark.solid ? inner : colour;
+    if (mark.fill) g.fill(mark.lines);
+    else g.stroke(mark.lines);
+  }
+  g.restore();
+}

@@ -1,0 +1,463 @@
+// The page around the canvas: what is shown, search, legend, minimap, keys, and what is said aloud.
+
+import { api } from '../api.js';
+import { t, locale } from '../i18n.js';
+import { h, put, settled } from '../ui/dom.js';
+import { STATUSES, glyph, rank, statusWord, statusClass } from '../status.js';
+import { addIcons, button, duration, failed, loading, empty, select, timeText, toast } from '../ui.js';
+import { Model } from './model.js';
+import { DagView } from './view.js';
+import { Minimap } from './minimap.js';
+import { save } from './save.js';
+
+addIcons({ 'dag-minus': 'M2.5 8h11' });
+
+const STEPS = ['1', '2', '3', '5', ''];
+
+/**
+ * @param with_ {at: path of the DAG, live: bool, etaAt?, name, listHref?, open(code), query, setQuery, facts?()}
+ */
+export function mountDag(el, with_) {
+  const panel = new Panel(el, with_);
+  panel.load();
+  return panel;
+}
+
+class Panel {
+  constructor(el, with_) {
+    this.with = with_;
+    const q = with_.query || new URLSearchParams();
+    this.wish = {
+      focus: q.get('focus') || '', up: q.get('up') ?? '2', down: q.get('down') ?? '2',
+      collapse: q.get('collapse') || '', direction: q.get('dir') || 'LR', reduce: q.get('reduce') || '',
+    };
+    this.hidden = new Set((q.get('only') || '').split(',').filter(Boolean));
+    this.critical = q.get('critical') === '1';
+    this.eta = new Map();
+    this.build(el);
+  }
+
+  build(el) {
+    this.stage = h('div.dg-stage', {
+      tabindex: '0', role: 'application', 'aria-roledescription': t('dag.role'), 'aria-label': t('dag.label', { name: this.with.name }),
+      'aria-describedby': 'dg-help', 'data-test': 'dag', onkeydown: (e) => this.key(e),
+      onfocus: () => this.view.draw(),
+    });
+    this.view = new DagView(this.stage, {
+      open: (i) => this.open(i),
+      neighbourhood: (i) => this.neighbourhood(i),
+      focus: (i) => this.say(i),
+      hover: (i, edge, x, y) => this.tip(i, edge, x, y),
+      moved: () => this.moved(),
+      drawn: () => this.firstDrawn(),
+      recoloured: () => { this.mini.redraw(); if (this.model) this.drawLegend(); },
+    });
+    this.mini = new Minimap(this.view);
+    this.tipEl = h('div.dg-tip', { hidden: true, 'aria-hidden': 'true' });
+    this.zoomEl = h('span.dg-zoom', { 'aria-hidden': 'true' });
+    this.over = h('div.dg-over', { hidden: true });
+    this.stage.append(this.mini.el, this.tipEl, this.over, h('p.dg-sr', { id: 'dg-help' }, t('dag.keys')));
+    this.live = h('div.dg-sr', { 'aria-live': 'polite', 'data-test': 'dag-live' });
+    this.legend = h('div.dg-legend', { role: 'group', 'aria-label': t('dag.legend') });
+    this.crumb = h('div.dg-crumb');
+    this.tools = h('div.dg-tools');
+    this.el = h('div.dg', this.tools, this.crumb, this.stage, this.legend, this.live);
+    el.append(this.el);
+    this.drawTools();
+  }
+
+  drawTools() {
+    const { wish } = this;
+    this.searchEl = h('input.dg-search', {
+      type: 'search', placeholder: t('dag.search'), 'aria-label': t('dag.search'), 'data-test': 'dag-search', value: this.words || '',
+      oninput: settled(120, () => this.search(this.searchEl.value)),
+      onkeydown: (e) => {
+        if (e.key === 'Enter') { e.preventDefault(); this.jump(e.shiftKey ? -1 : 1); }
+        if (e.key === 'Escape') { this.searchEl.value = ''; this.search(''); this.stage.focus(); }
+      },
+    });
+    this.foundEl = h('span.dg-found', { 'aria-live': 'polite' });
+    put(this.tools,
+      h('div.dg-bar', this.searchEl, this.foundEl,
+        button(t('dag.prev_hit'), { kind: 'quiet', icon: 'up', iconOnly: true, onclick: () => this.jump(-1), test: 'dag-prev' }),
+        button(t('dag.next_hit'), { kind: 'quiet', icon: 'down', iconOnly: true, onclick: () => this.jump(1), test: 'dag-next' })),
+      h('div.dg-bar',
+        button(t('dag.zoom_out'), { kind: 'quiet', icon: 'dag-minus', iconOnly: true, onclick: () => this.view.zoom(1 / 1.3), test: 'dag-zoom-out' }), this.zoomEl,
+        button(t('dag.zoom_in'), { kind: 'quiet', icon: 'plus', iconOnly: true, onclick: () => this.view.zoom(1.3), test: 'dag-zoom-in' }),
+        button(t('dag.fit'), { kind: 'quiet', onclick: () => this.view.fit(), test: 'dag-fit', title: t('dag.fit_title') }),
+        button('1:1', { kind: 'quiet', onclick: () => this.view.one(), test: 'dag-one', title: t('dag.one_title') })),
+      h('div.dg-bar',
+        select({ options: [['', t('dag.all_jobs')], ['group', t('dag.by_group')], ['tag', t('dag.by_tag')]], value: wish.collapse, label: t('dag.collapse'), test: 'dag-collapse', onchange: (v) => this.change({ collapse: v }) }),
+        select({ options: [['LR', t('dag.lr')], ['TB', t('dag.tb')]], value: wish.direction, label: t('dag.direction'), test: 'dag-direction', onchange: (v) => this.change({ direction: v }) }),
+        button(t('dag.reduce'), { kind: 'quiet', pressed: wish.reduce === 'transitive', onclick: () => this.change({ reduce: wish.reduce ? '' : 'transitive' }), test: 'dag-reduce', title: t('dag.reduce_title') }),
+        this.with.live && button(t('dag.critical'), { kind: 'quiet', pressed: this.critical, onclick: () => this.toggleCritical(), test: 'dag-critical', title: t('dag.critical_title') })),
+      h('div.dg-bar',
+        button('SVG', { kind: 'quiet', icon: 'download', onclick: () => this.save('svg'), test: 'dag-svg', title: t('dag.save_svg') }),
+        button('PNG', { kind: 'quiet', icon: 'download', onclick: () => this.save('png'), test: 'dag-png', title: t('dag.save_png') }),
+        this.with.listHref && h('a.btn.btn-quiet', { href: this.with.listHref, 'data-test': 'dag-list' }, t('dag.as_list'))));
+    this.drawCrumb();
+  }
+
+  drawCrumb() {
+    const { wish } = this;
+    if (!wish.focus) return put(this.crumb);
+    const steps = (key) => select({
+      options: STEPS.map((n) => [n, n === '' ? t('dag.all_levels') : n]), value: wish[key], label: t(`dag.${key}`),
+      test: `dag-${key}`, onchange: (v) => this.change({ [key]: v }),
+    });
+    return put(this.crumb, h('span', t('dag.around', { job: wish.focus })),
+      h('label', t('dag.up'), ' ', steps('up')), h('label', t('dag.down'), ' ', steps('down')),
+      button(t('dag.whole'), { kind: 'quiet', onclick: () => this.change({ focus: '' }), test: 'dag-whole' }));
+  }
+
+  // ---- data
+
+  query(more) {
+    const { focus, up, down, collapse, direction, reduce } = this.wish;
+    return { format: 'native', layout: 'layered', direction, collapse, reduce, focus, up: focus ? up : '', down: focus ? down : '', ...more };
+  }
+
+  change(wish) {
+    Object.assign(this.wish, wish);
+    const { focus, up, down, collapse, direction, reduce } = this.wish;
+    this.with.setQuery?.({ focus, up: focus ? up : null, down: focus ? down : null, collapse, dir: direction === 'LR' ? null : direction, reduce });
+    this.drawTools();
+    return this.load();
+  }
+
+  async load() {
+    const turn = (this.turn = (this.turn || 0) + 1);
+    this.cover(loading());
+    try {
+      const picture = await api.get(this.with.at, this.query());
+      if (turn !== this.turn || this.ended) return;
+      this.show(picture);
+      if (this.with.etaAt) this.loadEta();
+    } catch (error) {
+      if (turn === this.turn && !this.ended) this.cover(failed(error, () => this.load()));
+    }
+  }
+
+  show(picture) {
+    this.cover(null);
+    this.model = new Model(picture);
+    if (this.with.facts) this.model.take(this.with.facts());
+    this.stage.dataset.nodes = String(this.model.nodes.length);
+    this.stage.dataset.edges = String(this.model.edges.length);
+    if (!this.model.nodes.length) {
+      this.cover(empty({ title: t('dag.empty'), lead: t('dag.empty_lead') }));
+      this.firstDrawn();
+    }
+    this.view.look.label = (i) => this.label(this.model.nodes[i], this.model.states[i]);
+    this.view.look.critical = this.critical;
+    this.dimming();
+    this.view.show(this.model);
+    this.mini.show(this.model);
+    this.drawLegend();
+    if (this.words) this.search(this.words);
+    if (this.wish.focus && this.model.index.has(this.wish.focus)) this.view.focus(this.model.index.get(this.wish.focus), false);
+    if (this.expandTo) this.zoomToExpanded();
+    // From afar no text is drawn; this is when the picture can be read.
+    this.live.textContent = t('dag.shown', { n: this.model.nodes.length, edges: this.model.edges.length });
+  }
+
+  async loadEta() {
+    try {
+      const eta = await api.get(this.with.etaAt);
+      this.eta = new Map((eta?.expected?.jobs || []).map((job) => [job.job_code, job]));
+      if (!this.model) return;
+      const changed = this.model.take([...this.eta].map(([id, job]) => ({
+        id, critical: Boolean(job.critical), slack_sec: job.slack_ms === null || job.slack_ms === undefined ? undefined : job.slack_ms / 1000,
+        est_sec: job.p50_ms ? job.p50_ms / 1000 : undefined, eta_end: job.end, eta_start: job.start,
+      })));
+      for (const edge of this.model.edges) {
+        edge.critical = this.model.nodes[this.model.index.get(edge.source)].critical && this.model.nodes[this.model.index.get(edge.target)].critical;
+      }
+      if (changed.length) this.view.dirty();
+    } catch {
+      // Without a forecast there is a picture all the same.
+    }
+  }
+
+  /** States that have changed: `facts` as nodes have them, with `id`. */
+  take(facts) {
+    if (!this.model) return;
+    if (this.wish.collapse) {
+      // What a node that stands for several shows is the server's to say.
+      this.again ??= settled(1500, () => this.refresh());
+      this.again();
+      return;
+    }
+    const changed = this.model.take(facts);
+    if (!changed.length) return;
+    this.view.dirtyNodes(changed);
+    this.mini.redraw();
+    this.drawLegend();
+    if (this.view.focused >= 0 && changed.includes(this.view.focused)) this.say(this.view.focused);
+    if (this.with.etaAt) {
+      this.etaAgain ??= settled(4000, () => this.loadEta());
+      this.etaAgain();
+    }
+  }
+
+  /** The states of all nodes anew, where they stand. */
+  async refresh() {
+    if (!this.model || this.ended) return;
+    try {
+      const picture = await api.get(this.with.at, this.query({ layout: 'none' }));
+      const changed = this.model.take(picture.nodes);
+      if (changed.length) { this.view.dirtyNodes(changed); this.mini.redraw(); this.drawLegend(); }
+    } catch {
+      // The next event asks again.
+    }
+  }
+
+  label(node, state) {
+    if (node.jobs > 1) return t('dag.n_jobs', { n: node.jobs });
+    if (node.duration_sec !== undefined && node.duration_sec !== null && state !== 'PENDING') return duration(node.duration_sec * 1000);
+    if ((state === 'PENDING' || state === 'QUEUED' || state === 'RETRY_WAIT' || state === 'HELD') && node.eta_start) return `→ ${clock(node.eta_start)}`;
+    if (state === 'RUNNING' && node.eta_end) return `⇥ ${clock(node.eta_end)}`;
+    if (node.est_sec) return `~${duration(node.est_sec * 1000)}`;
+    return node.status ? '' : node.type || '';
+  }
+
+  // ---- legend
+
+  drawLegend() {
+    const counts = this.model.counts();
+    const some = Object.keys(counts).filter((k) => k !== 'NONE').sort((a, b) => rank(a) - rank(b));
+    if (!some.length) {
+      put(this.legend, h('span.dg-count', t('dag.counted', { n: this.model.nodes.length, edges: this.model.edges.length })), h('span.dg-hint', t('dag.hint')));
+      return;
+    }
+    put(this.legend,
+      some.map((state) => h(`button.chip.${statusClass(state)}`, {
+        type: 'button', 'aria-pressed': this.hidden.has(state) ? 'true' : 'false', 'data-test': `legend-${state}`, title: t('dag.legend_title'),
+        onclick: () => this.filter(state),
+      }, h('span.dg-key', { css: { '--st': this.view.colours.state[state] } }, glyph(state)), h('span', statusWord(state)), h('b', counts[state].toLocaleString(locale())))),
+      this.hidden.size > 0 && button(t('dag.all_states'), { kind: 'quiet', onclick: () => this.filter(null), test: 'legend-all' }),
+      h('span.dg-line', h('i.dg-l-plain'), t('dag.edge_plain')),
+      h('span.dg-line', h('i.dg-l-other'), t('dag.edge_other')),
+      this.critical && h('span.dg-line', h('i.dg-l-critical'), t('dag.critical')),
+      h('span.dg-hint', t('dag.hint')));
+  }
+
+  /** Shows only these states in full; the others stay, faint, so that the picture keeps its form. */
+  filter(state) {
+    const at = document.activeElement?.dataset?.test;
+    if (state === null) this.hidden.clear();
+    else if (this.hidden.has(state)) this.hidden.delete(state);
+    else this.hidden.add(state);
+    this.with.setQuery?.({ only: [...this.hidden].join(',') });
+    this.dimming();
+    this.view.dirty();
+    this.mini.redraw();
+    this.drawLegend();
+    if (at) this.legend.querySelector(`[data-test="${at}"]`)?.focus();
+  }
+
+  dimming() {
+    const only = this.hidden;
+    this.view.look.dim = only.size ? (i) => {
+      const several = this.model.nodes[i].statuses;
+      return several ? !Object.keys(several).some((k) => only.has(k)) : !only.has(this.model.states[i]);
+    } : null;
+  }
+
+  toggleCritical() {
+    this.critical = !this.critical;
+    this.view.look.critical = this.critical;
+    this.with.setQuery?.({ critical: this.critical ? '1' : null });
+    this.drawTools();
+    this.drawLegend();
+    this.view.dirty();
+    const n = this.model ? this.model.nodes.filter((node) => node.critical).length : 0;
+    if (this.critical) this.live.textContent = n ? t('dag.critical_n', { n }) : t('dag.critical_none');
+    if (this.critical && !n) toast(t('dag.critical_none'), 'info');
+  }
+
+  // ---- search
+
+  search(words) {
+    this.words = words;
+    if (!this.model) return;
+    const hits = this.model.search(words);
+    this.view.found = hits;
+    this.view.foundAt = -1;
+    this.foundEl.textContent = words.trim() ? (hits.length ? t('dag.hits', { n: hits.length }) : t('dag.no_hits')) : '';
+    this.view.draw();
+  }
+
+  jump(by) {
+    const { found } = this.view;
+    if (!found.length) return;
+    this.view.foundAt = (this.view.foundAt + by + found.length) % found.length;
+    const i = found[this.view.foundAt];
+    this.foundEl.textContent = `${this.view.foundAt + 1}/${found.length}`;
+    this.view.reveal(i, true);
+    this.view.focus(i, false);
+  }
+
+  // ---- what one does with a node
+
+  open(i) {
+    const node = this.model.nodes[i];
+    if (node.kind === 'group' || node.kind === 'tag') return this.expand(node);
+    if (node.kind === 'external') return toast(t('dag.external', { job: node.code || node.id }), 'info');
+    return this.with.open(node.code || node.id);
+  }
+
+  neighbourhood(i) {
+    const node = this.model.nodes[i];
+    if (node.kind === 'group' || node.kind === 'tag') return this.expand(node);
+    return this.change({ focus: node.code || node.id, collapse: '' });
+  }
+
+  /** Everything unfolded, with what the node stood for in view. */
+  expand(node) {
+    this.expandTo = { kind: node.kind, word: node.name || node.label || node.code, id: node.id, group: node.group };
+    return this.change({ collapse: '' });
+  }
+
+  zoomToExpanded() {
+    const { kind, word, id, group } = this.expandTo;
+    this.expandTo = null;
+    const tag = id.split('/').pop().replace(/ \(\d+\)$/, '');
+    const hits = [];
+    this.model.nodes.forEach((node, i) => {
+      const fits = kind === 'group' ? node.group === (group || tag) : (node.tags || [])[0] === tag || (node.tags || [])[0] === word;
+      if (fits) hits.push(i);
+    });
+    if (!hits.length) return;
+    const box = this.model.box;
+    const edge = (at, fn, plus) => hits.reduce((m, i) => fn(m, box[i * 4 + at] + (plus ? box[i * 4 + plus] : 0)), fn === Math.min ? Infinity : -Infinity);
+    this.view.fitTo(edge(0, Math.min), edge(1, Math.min), edge(0, Math.max, 2), edge(1, Math.max, 3));
+    this.view.found = hits;
+    this.foundEl.textContent = t('dag.hits', { n: hits.length });
+  }
+
+  key(e) {
+    if (e.target !== this.stage || !this.model) return;
+    const v = this.view;
+    const arrows = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+    const stop = () => { e.preventDefault(); e.stopPropagation(); };
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    if (arrows[e.key]) {
+      stop();
+      const [x, y] = arrows[e.key];
+      if (v.focused < 0 || e.shiftKey) return void v.pan(x * 80, y * 80);
+      const next = v.neighbour(e.key);
+      if (next >= 0) v.focus(next, true);
+      else this.live.textContent = t('dag.no_further');
+      return;
+    }
+    const keys = {
+      '+': () => v.zoom(1.3), '=': () => v.zoom(1.3), '-': () => v.zoom(1 / 1.3), '0': () => v.fit(), '1': () => v.one(),
+      Home: () => v.focus(this.first(), true), End: () => v.focus(this.model.nodes.length - 1, true),
+      Enter: () => (v.focused < 0 ? v.focus(this.first(), true) : this.open(v.focused)),
+      ' ': () => (v.focused < 0 ? v.focus(this.first(), true) : this.open(v.focused)),
+      n: () => v.focused >= 0 && this.neighbourhood(v.focused), f: () => this.nextBad(), '/': () => this.searchEl.focus(),
+      Escape: () => (v.focused >= 0 ? v.focus(-1) : this.wish.focus && this.change({ focus: '' })),
+    };
+    if (keys[e.key]) { stop(); keys[e.key](); }
+  }
+
+  first() {
+    return this.view.found[0] ?? 0;
+  }
+
+  /** The next job that failed. */
+  nextBad() {
+    const bad = ['FAILED', 'TIMEOUT', 'UNKNOWN', 'KILLED'];
+    const n = this.model.nodes.length;
+    for (let k = 1; k <= n; k++) {
+      const i = (Math.max(this.view.focused, -1) + k + n) % n;
+      if (bad.includes(this.model.states[i])) return this.view.focus(i, true);
+    }
+    this.live.textContent = t('dag.none_failed');
+    return undefined;
+  }
+
+  say(i) {
+    this.focusedCode = i >= 0 ? this.model.nodes[i].id : null;
+    if (i < 0) { this.live.textContent = ''; return; }
+    this.stage.dataset.focus = this.focusedCode;
+    const node = this.model.nodes[i];
+    const words = [node.code || node.id, node.name !== node.code ? node.name : ''];
+    if (node.status) words.push(statusWord(this.model.states[i]));
+    const label = this.label(node, this.model.states[i]);
+    if (label) words.push(label);
+    words.push(t('dag.degree', { before: this.model.parents[i].length, after: this.model.children[i].length }));
+    if (node.critical) words.push(t('dag.critical'));
+    this.live.textContent = words.filter(Boolean).join(', ');
+  }
+
+  tip(i, edge, x, y) {
+    if (i < 0 && edge < 0) { this.tipEl.hidden = true; return; }
+    const lines = [];
+    if (i >= 0) {
+      const node = this.model.nodes[i];
+      lines.push(h('strong', node.code || node.id), node.name && node.name !== node.code ? h('div', node.name) : null);
+      if (node.status) lines.push(h(`div.${statusClass(this.model.states[i])}`, glyph(this.model.states[i]), ' ', statusWord(this.model.states[i]), node.attempt > 1 ? ` · ${t('dag.attempt', { n: node.attempt })}` : ''));
+      if (node.statuses) lines.push(h('div', Object.entries(node.statuses).map(([k, n]) => `${statusWord(k)} ${n}`).join(', ')));
+      const facts = [];
+      if (node.start) facts.push(`${t('dag.started')} ${clock(node.start)}`);
+      if (node.duration_sec !== undefined && node.duration_sec !== null) facts.push(duration(node.duration_sec * 1000));
+      if (node.est_sec) facts.push(`${t('dag.usual')} ${duration(node.est_sec * 1000)}`);
+      if (node.eta_end && !node.end) facts.push(`${t('dag.eta')} ${clock(node.eta_end)}`);
+      if (node.slack_sec) facts.push(`${t('dag.slack')} ${duration(node.slack_sec * 1000)}`);
+      if (node.critical) facts.push(t('dag.critical'));
+      if (facts.length) lines.push(h('div.dg-faint', facts.join(' · ')));
+      const more = [node.type, node.source, (node.tags || []).join(', ')].filter(Boolean).join(' · ');
+      if (more) lines.push(h('div.dg-faint', more));
+      // At a distance names cannot be read, so the tip is what says what one points at.
+    } else {
+      const e = this.model.edges[edge];
+      lines.push(h('strong', `${e.source} → ${e.target}`), h('div', t('dag.on', { condition: t(`dag.cond_${e.condition}`) === `dag.cond_${e.condition}` ? e.condition || 'success' : t(`dag.cond_${e.condition}`) })));
+    }
+    put(this.tipEl, lines);
+    this.tipEl.hidden = false;
+    const wide = this.tipEl.offsetWidth, high = this.tipEl.offsetHeight;
+    this.tipEl.style.left = `${Math.max(4, Math.min(x + 14, this.view.w - wide - 6))}px`;
+    this.tipEl.style.top = `${y + 18 + high > this.view.h ? Math.max(4, y - high - 10) : y + 18}px`;
+  }
+
+  moved() {
+    const percent = `${Math.round(this.view.scale * 100)}%`;
+    if (this.zoomEl.textContent !== percent) this.zoomEl.textContent = percent;
+    this.mini.frame();
+  }
+
+  firstDrawn() {
+    if (this.stage.dataset.drawn) return;
+    this.stage.dataset.drawn = 'true';
+    performance.mark('dag-first-picture');
+    this.with.drawn?.();
+  }
+
+  cover(what) {
+    this.over.hidden = !what;
+    put(this.over, what);
+  }
+
+  async save(kind) {
+    if (!this.model) return;
+    try {
+      await save(kind, this.view, `${this.with.name}.${kind}`, () => api.text(this.with.at, this.query({ format: 'svg' }), 'image/svg+xml'));
+    } catch (error) {
+      toast(error.detail || error.message, 'bad');
+    }
+  }
+
+  destroy() {
+    this.ended = true;
+    this.view.destroy();
+    this.mini.destroy();
+    this.el.remove();
+  }
+}
+
+function clock(at) {
+  return timeText(at, { date: false, seconds: false });
+}
+
