@@ -1,0 +1,142 @@
+// The console's beginning: who is there, which page, and the frame around it.
+
+import { api, say, ApiError } from './api.js';
+import { t } from './i18n.js';
+import { begin, redraw, route } from './router.js';
+import { drawGate } from './pages/login.js';
+import { makeShell } from './shell.js';
+import { store } from './store.js';
+import { failed, h, loading, put, regions } from './ui.js';
+
+const page = (name) => Object.assign(() => import(`./pages/${name}.js`), { page: name });
+
+route('/', page('dashboard'), { nav: '/' });
+route('/batches', page('batches'), { nav: '/batches' });
+route('/batches/:group/:no/:tab?', page('batch'), { nav: '/batches' });
+route('/groups', page('groups'), { nav: '/groups' });
+route('/groups/:group/:tab?', page('group'), { nav: '/groups' });
+route('/jobs', page('jobs'), { nav: '/jobs' });
+route('/jobs/:code', page('job'), { nav: '/jobs' });
+route('/schedules', page('schedules'), { nav: '/schedules' });
+route('/schedules/:code', page('schedule'), { nav: '/schedules' });
+route('/calendar', page('calendar'), { nav: '/calendar' });
+route('/calendars', page('calendars'), { nav: '/calendars' });
+route('/calendars/:code', page('calendars'), { nav: '/calendars' });
+route('/backfills', page('backfills'), { nav: '/backfills' });
+route('/backfills/:id', page('backfill'), { nav: '/backfills' });
+route('/definition', page('definition'), { nav: '/definition' });
+route('/nodes', page('nodes'), { nav: '/nodes' });
+route('/outbox', page('outbox'), { nav: '/outbox' });
+route('/audit', page('audit'), { nav: '/audit' });
+route('/users', page('users'), { nav: '/users' });
+route('/users/:name', page('user'), { nav: '/users' });
+route('/profile', page('profile'), { nav: '/profile' });
+route('/settings', page('settings'), { nav: '/settings' });
+
+store.dress();
+const messages = regions();
+document.body.append(...messages);
+const host = h('div');
+document.body.prepend(host);
+
+let shell = null;
+let turn = 0;
+
+/** Draws a page into the frame; answers what ends it. */
+async function draw(found, params, query, path) {
+  const mine = ++turn;
+  const el = h('div.page');
+  shell.enter(el, found?.nav ?? path, found?.load.page ?? 'none');
+  if (!found) {
+    shell.title(t('problem.gone_title'));
+    shell.arrived(el);
+    put(el, failed(new ApiError(404, 'no-page', t('problem.no_page'))));
+    return null;
+  }
+  put(el, loading());
+  const ended = [];
+  const ctx = { params, query, title: (words) => mine === turn && shell.title(words), onLeave: (fn) => ended.push(fn) };
+  const { setQuery } = await import('./router.js');
+  ctx.setQuery = setQuery;
+  let mounted;
+  try {
+    const module = await found.load();
+    if (mine !== turn) return null;
+    put(el);
+    mounted = await module.mount(el, ctx);
+  } catch (error) {
+    if (!(error instanceof ApiError)) console.error(error);
+    if (mine === turn) put(el, failed(error, redraw));
+  }
+  const end = () => {
+    ended.forEach((fn) => fn());
+    mounted?.destroy?.();
+  };
+  if (mine !== turn) {
+    end();
+    return null;
+  }
+  shell.arrived(el);
+  return end;
+}
+
+let began = false;
+function showShell() {
+  shell = makeShell();
+  put(host, shell.el);
+  if (began) redraw();
+  else begin((...all) => (store.session && shell ? draw(...all) : null));
+  began = true;
+}
+
+function showGate(why) {
+  shell?.destroy?.();
+  shell = null;
+  turn += 1;
+  drawGate(host, { why, enter });
+}
+
+function enter(session) {
+  api.forget();
+  store.enter(session);
+  store.dress();
+  document.title = 'Procession';
+  if (session.must_change_password) drawGate(host, { mustChange: true, enter });
+  else showShell();
+}
+
+store.on('expired', () => {
+  store.session = null;
+  showGate(t('login.expired'));
+});
+store.on('left', () => {
+  store.session = null;
+  api.forget();
+  location.hash = '#/';
+  showGate();
+});
+// Another language or zone: every word is drawn anew.
+let before = JSON.stringify([store.prefs.lang, store.prefs.zone]);
+store.on('prefs', () => {
+  const now = JSON.stringify([store.prefs.lang, store.prefs.zone]);
+  if (now === before) return;
+  before = now;
+  if (store.session && shell) showShell();
+  else if (!store.session) showGate();
+});
+
+async function start() {
+  put(host, h('div.gate', loading()));
+  try {
+    store.options = await api.get('/session/options', {}, { public: true });
+  } catch {
+    store.options = null;
+  }
+  try {
+    enter(await api.get('/session', {}, { public: true }));
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) showGate();
+    else put(host, h('main.gate', h('div.gate-card', failed(error, start), h('p.muted', say(error)))));
+  }
+}
+start();
