@@ -1,18 +1,26 @@
 //! `audit`: who did what, when and why.
 
-use crate::app::EmptyDatabase;
-use crate::cli::{Ended, Global, out};
+use crate::app::{App, EmptyDatabase};
+use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::lang::Lang;
+use crate::domain::time::Millis;
 use crate::store;
-use crate::store::audit::{Entry, Filter, Record};
+use crate::store::audit::{Entry, Filter, Reach, Record};
+use crate::view::audit::{Act, Form};
 use anyhow::Result;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::json;
 
 /// Arguments of `audit`.
 #[derive(Args)]
 pub(super) struct AuditArgs {
+    /// By this user
+    #[arg(long)]
+    actor: Option<String>,
+    /// Of this name, as DID shows it: force-success, 'schedule pause'
+    #[arg(long)]
+    action: Option<String>,
     /// On batches of this number
     #[arg(long, value_name = "BATCH")]
     batch: Option<String>,
@@ -22,22 +30,52 @@ pub(super) struct AuditArgs {
     /// On this job
     #[arg(long)]
     job: Option<String>,
-    /// How many, the latest first
-    #[arg(short = 'n', long, default_value_t = 50)]
-    limit: u32,
+    /// At this time or later: 2026-07-01, 2026-07-01T08:00 (UTC), or with an offset
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Before this time
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+    /// How many, the latest first [default: 50; with --export, all]
+    #[arg(short = 'n', long)]
+    limit: Option<u32>,
+    /// Write all of them as a file to standard output
+    #[arg(long, value_enum, value_name = "FORM")]
+    export: Option<ExportForm>,
 }
+
+/// Forms of `--export`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ExportForm {
+    /// Comma-separated; no cell is a formula
+    Csv,
+    /// One JSON document a line
+    Jsonl,
+}
+
+/// Acts that are read at a time for a file.
+const AT_ONCE: u32 = 1_000;
 
 pub(super) async fn audit(global: &Global, args: &AuditArgs) -> Result<Ended> {
     let filter = Filter {
+        actor: args.actor.clone(),
+        action: args.action.clone(),
         batch_no: args.batch.as_deref().map(BatchNo::parse).transpose()?,
         group: args.group.as_deref().map(GroupCode::parse).transpose()?,
         job: args.job.as_deref().map(JobCode::parse).transpose()?,
+        from: args.from.as_deref().map(moment).transpose()?,
+        to: args.to.as_deref().map(moment).transpose()?,
     };
     let app = global.open(EmptyDatabase::Refuse).await?;
+    if let Some(form) = args.export {
+        export(&app, &filter, form, args.limit.unwrap_or(u32::MAX)).await?;
+        app.close().await;
+        return Ok(Ended::Well);
+    }
     let mut tx = app.db.read().await?;
-    let records = store::audit::list(&mut tx, &filter, args.limit).await?;
+    let records = store::audit::list(&mut tx, &filter, args.limit.unwrap_or(50)).await?;
     if global.json {
-        out::json(&json!(records.iter().map(as_json).collect::<Vec<_>>()))?;
+        out::json(&json!(records.iter().map(Act::from).collect::<Vec<_>>()))?;
         return Ok(Ended::Well);
     }
     let header = match global.lang() {
@@ -48,13 +86,38 @@ pub(super) async fn audit(global: &Global, args: &AuditArgs) -> Result<Ended> {
     Ok(Ended::Well)
 }
 
-fn as_json(record: &Record) -> serde_json::Value {
-    let Record { at, by, entry } = record;
-    json!({
-        "at": at.to_string(), "actor": by.actor, "host": by.host, "action": entry.action,
-        "group": entry.group, "batch_no": entry.batch.as_ref().map(|(_, no)| no),
-        "job_code": entry.job, "detail": entry.detail, "reason": entry.reason,
+fn moment(text: &str) -> Result<Millis> {
+    Millis::read(text).ok_or_else(|| {
+        let said = "write 2026-07-01, 2026-07-01T08:00 (UTC) or 2026-07-01T08:00:00+08:00";
+        BadInput(format!("'{text}' is not a time; {said}")).into()
     })
+}
+
+/// All acts, a page at a time, so that years of them take no memory.
+async fn export(app: &App, filter: &Filter, form: ExportForm, limit: u32) -> Result<()> {
+    let form = match form {
+        ExportForm::Csv => Form::Csv,
+        ExportForm::Jsonl => Form::Jsonl,
+    };
+    if !out::text(&form.head()) {
+        return Ok(());
+    }
+    let (mut before, mut left) = (None, limit);
+    while left > 0 {
+        let mut tx = app.db.read().await?;
+        let reach = (&Reach::All, before);
+        let page = store::audit::page(&mut tx, filter, reach, left.min(AT_ONCE)).await?;
+        drop(tx);
+        let Some(last) = page.last() else { break };
+        before = Some(last.audit_id);
+        left -= u32::try_from(page.len())?;
+        let lines = page.iter().map(|record| form.line(&Act::from(record)));
+        if !out::text(&lines.collect::<Result<String>>()?) {
+            // Nobody reads any more.
+            return Ok(());
+        }
+    }
+    Ok(())
 }
 
 /// The schedule, node or calendar that was acted on, else the group.
@@ -65,7 +128,7 @@ fn on(entry: &Entry) -> Option<String> {
 }
 
 fn row(record: &Record) -> Vec<String> {
-    let Record { at, by, entry } = record;
+    let Record { at, by, entry, .. } = record;
     let dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let side = |side: &str| {
         let detail = entry.detail.as_ref()?.get(side)?;

@@ -10,14 +10,9 @@ use crate::store;
 use crate::store::audit::Operator;
 use crate::store::breach::Breach;
 use crate::view::batch::View;
+pub(super) use crate::view::breach::of;
 use anyhow::Result;
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
-
-/// The mark of a job, as long as its class says otherwise.
-pub(super) fn of<'m>(job: &JobDef, marks: &'m BTreeMap<JobCode, Breach>) -> Option<&'m Breach> {
-    marks.get(job.defined_as()).filter(|_| job.tx.is_recorded())
-}
+use serde_json::json;
 
 /// What happened, what follows from it, and what to do.
 pub(super) fn sentence(job: &JobDef, mark: &Breach, lang: Lang) -> String {
@@ -34,13 +29,6 @@ pub(super) fn sentence(job: &JobDef, mark: &Breach, lang: Lang) -> String {
              处理前将拒绝运行:请改为 tx: none,或修复后执行 procession job trust {code} --reason …"
         ),
     }
-}
-
-pub(super) fn as_json(mark: &Breach) -> Value {
-    json!({
-        "batch_no": mark.batch_no, "queue_id": mark.queue_id, "attempt": mark.attempt,
-        "said": mark.said, "at": mark.at.to_string(),
-    })
 }
 
 /// Warns of the jobs of a definition that will be refused.

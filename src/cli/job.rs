@@ -4,9 +4,9 @@ use crate::app::EmptyDatabase;
 use crate::cli::{BadInput, Ended, Global, act, act_args, breach, out, stats};
 use crate::domain::id::{GroupCode, JobCode, SourceName};
 use crate::domain::job::{Definition, JobDef, Need, ParamMode, Secrecy};
-use crate::domain::queue::RunMode;
 use crate::store;
 use crate::store::breach::Breach;
+use crate::view::job::{Standing, children, listed, owner_of, parents, whole};
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
@@ -90,25 +90,6 @@ pub(super) async fn job(global: &Global, verb: JobVerb) -> Result<Ended> {
     }
 }
 
-/// Who answers for a job: its owner, else its group's.
-fn owner_of<'a>(defs: &'a Definition, job: &'a JobDef) -> Option<&'a String> {
-    let group = || defs.groups.iter().find(|g| g.code == job.group)?.owner.as_ref();
-    job.owner.as_ref().or_else(group)
-}
-
-fn parents(defs: &Definition, code: &JobCode) -> Vec<String> {
-    let of = defs.dependencies.iter().filter(|d| d.job_code == *code);
-    of.map(|d| d.depends_on.to_string()).collect()
-}
-
-/// What is known of jobs beside their definition.
-struct Standing {
-    /// What operators want with them in every new batch.
-    modes: BTreeMap<JobCode, RunMode>,
-    /// Those that were caught committing by themselves.
-    marks: BTreeMap<JobCode, Breach>,
-}
-
 fn list(
     global: &Global,
     defs: &Definition,
@@ -117,14 +98,7 @@ fn list(
 ) -> Result<Ended> {
     let Standing { modes, marks } = standing;
     if global.json {
-        let document = |j: &&JobDef| {
-            let mode = modes.get(&j.code).map(|m| m.as_str());
-            json!({
-                "job": j, "depends_on": parents(defs, &j.code), "run_mode": mode,
-                "breach": breach::of(j, marks).map(breach::as_json),
-            })
-        };
-        let documents: Vec<_> = jobs.iter().map(document).collect();
+        let documents: Vec<_> = jobs.iter().map(|job| listed(defs, job, standing)).collect();
         out::json(&json!(documents))?;
         return Ok(Ended::Well);
     }
@@ -171,17 +145,9 @@ fn show(
         return Err(BadInput(message).into());
     };
     let code = &job.code;
-    let children: Vec<String> = defs
-        .dependencies
-        .iter()
-        .filter(|d| d.depends_on == *code)
-        .map(|d| d.job_code.to_string())
-        .collect();
+    let children = children(defs, code);
     let mark = breach::of(job, marks);
-    let document = json!({
-        "job": job, "depends_on": parents(defs, code), "children": children,
-        "breach": mark.map(breach::as_json),
-    });
+    let document = whole(defs, job, marks);
     if global.json {
         out::json(&document)?;
         return Ok(Ended::Well);

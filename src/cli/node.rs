@@ -3,19 +3,17 @@
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::batch::server_now;
 use crate::cli::{BadInput, Ended, Global, out};
-use crate::domain::id::NodeId;
 use crate::domain::lang::Lang;
-use crate::domain::place::Role;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::{Millis, span_words};
 use crate::engine::acting::operator_here;
 use crate::store::audit::Entry;
 use crate::store::node::{Member, Stay};
 use crate::store::{self, audit};
+use crate::view::node::{ENDED_MS, Members, is_double, roles, short, state};
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
 use serde_json::json;
-use std::collections::HashMap;
 
 /// Verbs of `node`.
 #[derive(Subcommand)]
@@ -44,9 +42,6 @@ pub(super) enum NodeVerb {
     },
 }
 
-/// How long a node that has ended is listed with --all.
-const ENDED_MS: i64 = 24 * 3_600_000;
-
 pub(super) async fn node(global: &Global, verb: NodeVerb) -> Result<Ended> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     match verb {
@@ -65,25 +60,18 @@ pub(super) async fn node(global: &Global, verb: NodeVerb) -> Result<Ended> {
 async fn list(global: &Global, app: &App, back_ms: i64) -> Result<()> {
     let now = server_now(app).await?;
     let mut tx = app.db.read().await?;
-    let members = store::node::members(&mut tx, now.plus(-back_ms)).await?;
-    let mut batches = HashMap::new();
-    for member in &members {
-        let id = &member.node.node_id;
-        batches.insert(id.clone(), store::batch::of_owner(&mut tx, id).await?.len());
-    }
+    let read = Members::read(&mut tx, back_ms, now).await?;
     drop(tx);
-    let has = |m: &Member| batches.get(&m.node.node_id).copied().unwrap_or_default();
     if global.json {
-        let all: Vec<_> =
-            members.iter().map(|m| as_json(m, has(m), is_double(m, &members, now), now)).collect();
-        return out::json(&json!(all));
+        return out::json(&json!(read.as_json()));
     }
+    let members = &read.all;
     let lang = global.lang();
     if members.is_empty() {
         out::line(lang.pick("No process lives", "没有存活的进程"));
         return Ok(());
     }
-    let rows = members.iter().map(|m| row(m, has(m), now)).collect();
+    let rows = members.iter().map(|m| row(m, read.has(m), now)).collect();
     let header = match lang {
         Lang::En => [
             "NODE", "LIFE", "ID", "WHERE", "ROLES", "LABELS", "RUNS", "BATCHES", "HEARD", "LEASE",
@@ -106,7 +94,7 @@ async fn list(global: &Global, app: &App, back_ms: i64) -> Result<()> {
         ],
     };
     out::line(&out::table(&header, rows));
-    for member in members.iter().filter(|m| is_double(m, &members, now)) {
+    for member in members.iter().filter(|m| is_double(m, members, now)) {
         let (name, id) = (&member.offer.name, short(&member.node.node_id));
         out::note(&match lang {
             Lang::En => format!(
@@ -119,31 +107,6 @@ async fn list(global: &Global, app: &App, back_ms: i64) -> Result<()> {
         });
     }
     Ok(())
-}
-
-/// Whether another living process that serves has the same name.
-fn is_double(member: &Member, all: &[Member], now: Millis) -> bool {
-    let serves = |m: &Member| m.node.lease_until > now && !m.offer.roles.is_empty();
-    let same = |m: &&Member| {
-        m.offer.name == member.offer.name && m.node.node_id != member.node.node_id && serves(m)
-    };
-    serves(member) && all.iter().find(same).is_some()
-}
-
-fn short(id: &NodeId) -> &str {
-    id.0.split('-').next().unwrap_or_default()
-}
-
-fn state(member: &Member, now: Millis) -> &'static str {
-    match (member.node.lease_until > now, member.is_draining) {
-        (false, _) => "dead",
-        (true, true) => "draining",
-        (true, false) => "alive",
-    }
-}
-
-fn roles(member: &Member) -> Vec<&'static str> {
-    member.offer.roles.iter().copied().map(Role::as_str).collect()
 }
 
 fn row(member: &Member, batches: usize, now: Millis) -> Vec<String> {
@@ -167,30 +130,6 @@ fn row(member: &Member, batches: usize, now: Millis) -> Vec<String> {
         state(member, now).to_owned(),
         member.version.clone(),
     ]
-}
-
-fn as_json(member: &Member, batches: usize, is_double: bool, now: Millis) -> serde_json::Value {
-    json!({
-        "name": member.offer.name,
-        "incarnation": member.offer.incarnation,
-        "id": member.node.node_id,
-        "host": member.node.host,
-        "pid": member.node.pid,
-        "roles": roles(member),
-        "labels": member.offer.labels,
-        "running": member.said.running,
-        "max_parallel": member.offer.max_parallel,
-        "batches": batches,
-        "started_at": member.started_at.to_string(),
-        "heartbeat_at": member.heartbeat_at.to_string(),
-        "heartbeat_age_ms": now.since(member.heartbeat_at),
-        "lease_left_ms": member.node.lease_until.since(now).max(0),
-        "skew_ms": member.said.skew_ms,
-        "state": state(member, now),
-        "same_name": is_double,
-        "address": member.offer.address,
-        "version": member.version,
-    })
 }
 
 /// Marks a node; it hears of it with its next heartbeat, others at once.

@@ -14,6 +14,11 @@ pub(super) fn line(text: &str) {
     let _reader_gone = writeln!(std::io::stdout(), "{}", clean(text));
 }
 
+/// Text of a file to stdout, as it is: whoever writes it knows the form. `false` when nobody reads any more.
+pub(super) fn text(text: &str) -> bool {
+    std::io::stdout().write_all(text.as_bytes()).is_ok()
+}
+
 /// Many lines to stdout, in few writes: `apply` of a large file may tell of a million.
 pub(super) fn lines(all: impl Iterator<Item = String>) {
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());

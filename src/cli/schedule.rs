@@ -12,6 +12,7 @@ use crate::domain::trigger::{Trigger, TriggerStatus, TriggerWords};
 use crate::engine::trigger::acting::{self, NotDone};
 use crate::store::audit::{Entry, Filter};
 use crate::store::{self, Tx};
+use crate::view::schedule as schedule_docs;
 use anyhow::{Context as _, Result};
 use chrono_tz::Tz;
 use clap::{Args, Subcommand};
@@ -114,7 +115,7 @@ async fn list(global: &Global, args: &ListArgs) -> Result<Ended> {
     drop(tx);
     app.close().await;
     if global.json {
-        let row = |t: &Trigger| schedule_words::as_json(t, last.get(&t.trigger_id));
+        let row = |t: &Trigger| schedule_docs::as_json(t, last.get(&t.trigger_id));
         out::json(&all.iter().map(row).collect::<Result<Vec<_>>>()?.into())?;
         return Ok(Ended::Well);
     }
@@ -151,7 +152,7 @@ async fn show(global: &Global, args: &ShowArgs) -> Result<Ended> {
     let last = store::firing::of_trigger(&mut tx, found.trigger_id, 1).await?.pop();
     drop(tx);
     app.close().await;
-    let document = schedule_words::as_json(&found, last.as_ref())?;
+    let document = schedule_docs::as_json(&found, last.as_ref())?;
     if global.json {
         out::json(&document)?;
     } else {
@@ -185,7 +186,7 @@ async fn firings(global: &Global, args: &FiringsArgs) -> Result<Ended> {
     let zone = found.as_ref().map_or(Tz::UTC, |t| t.def.timing.zone);
     let code = found.map(|t| t.def.code);
     if global.json {
-        let rows: Vec<_> = all.iter().map(|f| schedule_words::firing_json(f, zone)).collect();
+        let rows: Vec<_> = all.iter().map(|f| schedule_docs::firing_json(f, zone)).collect();
         out::json(&json!({"schedule": code, "id": id, "firings": rows}))?;
         return Ok(Ended::Well);
     }
@@ -213,12 +214,15 @@ async fn known(tx: &mut Tx, code: &TriggerCode) -> Result<Trigger> {
     }
 }
 
-/// Whether a removal of this schedule is among the latest acts.
+/// Whether a removal of this schedule is among the latest.
 async fn was_removed(tx: &mut Tx, code: &TriggerCode) -> Result<bool> {
-    let acts = store::audit::list(tx, &Filter::default(), ACTS).await?;
+    let removals = Filter { action: Some(REMOVE.to_owned()), ..Filter::default() };
+    let acts = store::audit::list(tx, &removals, ACTS).await?;
     let names = |e: &Entry| e.detail.as_ref().is_some_and(|d| d["schedule"] == code.as_str());
-    Ok(acts.iter().any(|act| act.entry.action == "schedule remove" && names(&act.entry)))
+    Ok(acts.iter().any(|act| names(&act.entry)))
 }
 
-/// Acts that are looked through for a removal.
+/// How a removal is on record.
+const REMOVE: &str = "schedule remove";
+/// Removals that are looked through for one.
 const ACTS: u32 = 10_000;

@@ -11,6 +11,7 @@ use crate::domain::trigger::{Given, Trigger, TriggerDef, TriggerWords};
 use crate::engine::acting::operator_here;
 use crate::engine::trigger::acting::{self, Deed, FROM_FILE, Stands};
 use crate::store::audit::Operator;
+use crate::view::schedule::{as_json, local};
 use anyhow::Result;
 use chrono::NaiveDate;
 use clap::Args;
@@ -245,7 +246,7 @@ pub(super) async fn skip_next(global: &Global, args: &WhyArgs) -> Result<Ended> 
     let (skipped, stands) = acting::skip_next(&desk.app.db, &code, deed).await?;
     desk.app.close().await;
     if !global.json {
-        let at = schedule_words::local(skipped.planned, stands.trigger.def.timing.zone);
+        let at = local(skipped.planned, stands.trigger.def.timing.zone);
         out::line(&format!("{code}: {} {at}", global.lang().pick("left out:", "跳过：")));
     }
     said(global, &stands)
@@ -256,7 +257,7 @@ fn said(global: &Global, stands: &Stands) -> Result<Ended> {
         out::note(&format!("warning: {warning}"));
     }
     if global.json {
-        return out::json(&schedule_words::as_json(&stands.trigger, None)?).map(|()| Ended::Well);
+        return out::json(&as_json(&stands.trigger, None)?).map(|()| Ended::Well);
     }
     out::line(&schedule_words::stands(&stands.trigger, global.lang()));
     if let Some(next) = stands.next.as_ref().filter(|next| !next.why.is_empty()) {

@@ -7,21 +7,11 @@ use crate::domain::misfire::LATE_MS;
 use crate::domain::schedule::{Ending, Schedule, Timing, TimingWords};
 use crate::domain::time::{Millis, span_words};
 use crate::domain::trigger::{NOOP, Trigger, TriggerDef, TriggerStatus};
+use crate::view::schedule::local;
 use anyhow::Result;
 use chrono_tz::Tz;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::HashMap;
-
-/// Local time and offset: `2026-12-31 18:00:00 +08:00`.
-pub(super) fn local(at: Millis, zone: Tz) -> String {
-    let local = at.to_utc().with_timezone(&zone);
-    let form = if at.0.rem_euclid(1_000) == 0 {
-        "%Y-%m-%d %H:%M:%S %:z"
-    } else {
-        "%Y-%m-%d %H:%M:%S%.3f %:z"
-    };
-    local.format(form).to_string()
-}
 
 fn opt_local(at: Option<Millis>, zone: Tz) -> String {
     at.map_or_else(|| "-".to_owned(), |at| local(at, zone))
@@ -151,20 +141,6 @@ pub(super) fn table(
     out::table(&header, all.iter().map(row).collect())
 }
 
-/// A schedule as scripts read it.
-pub(super) fn as_json(t: &Trigger, last: Option<&Firing>) -> Result<Value> {
-    let zone = t.def.timing.zone;
-    Ok(json!({
-        "schedule": serde_json::to_value(&t.def)?,
-        "id": t.trigger_id, "status": t.status.as_str(), "reason": t.reason, "origin": t.origin,
-        "revision": t.revision, "create_time": t.create_time.to_string(),
-        "next_time": t.next_time.map(|at| at.to_string()),
-        "next_local": t.next_time.map(|at| local(at, zone)),
-        "last_time": t.last_time.map(|at| at.to_string()),
-        "last": last.map(|f| firing_json(f, zone)),
-    }))
-}
-
 /// All of one schedule for people: its keys as in a file, and where it stands.
 pub(super) fn whole(t: &Trigger, last: Option<&Firing>, lang: Lang) -> Result<String> {
     let zone = t.def.timing.zone;
@@ -194,18 +170,6 @@ pub(super) fn whole(t: &Trigger, last: Option<&Firing>, lang: Lang) -> Result<St
         Lang::Zh => ["项", "值"],
     };
     Ok(out::table(&header, rows))
-}
-
-/// A firing as scripts read it.
-pub(super) fn firing_json(f: &Firing, zone: Tz) -> Value {
-    json!({
-        "firing_id": f.firing_id, "planned_at": f.planned_at.to_string(),
-        "planned_local": local(f.planned_at, zone), "nominal_date": f.nominal_date,
-        "source": f.source.as_str(), "status": f.status.as_str(), "batch_no": f.batch_no,
-        "fire_at": f.fire_at.to_string(), "fired_at": f.fired_at.map(|at| at.to_string()),
-        "attempt": f.attempt, "reason": f.reason,
-        "missed_until": f.missed_until.map(|at| at.to_string()),
-    })
 }
 
 /// The table of `schedule firings`.

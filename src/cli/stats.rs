@@ -7,6 +7,7 @@ use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, JobDef};
 use crate::domain::lang::Lang;
 use crate::domain::time::span_words;
+use crate::view::job::Stats;
 use anyhow::Result;
 use serde_json::json;
 
@@ -34,16 +35,7 @@ pub(super) async fn stats(
         }
     }
     if global.json {
-        let documents: Vec<_> = found
-            .iter()
-            .map(|(job, of)| {
-                json!({
-                    "job_code": job.code, "group": job.group, "tries": of.map_or(0, |d| d.tries),
-                    "p50_ms": of.map(|d| d.p50), "p95_ms": of.map(|d| d.p95),
-                    "last_ms": of.map(|d| d.last), "drift_percent": of.and_then(|d| d.drift()),
-                })
-            })
-            .collect();
+        let documents: Vec<_> = found.iter().map(|(job, of)| Stats::of(job, of.as_ref())).collect();
         out::json(&json!(documents))?;
         return Ok(Ended::Well);
     }

@@ -108,6 +108,15 @@ static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../migrations/postgres/0011_users.sql"),
         ],
     ),
+    (
+        12,
+        "audit",
+        [
+            include_str!("../../migrations/sqlite/0012_audit.sql"),
+            include_str!("../../migrations/mysql/0012_audit.sql"),
+            include_str!("../../migrations/postgres/0012_audit.sql"),
+        ],
+    ),
 ];
 
 /// How the schema stands to this binary.

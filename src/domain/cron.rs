@@ -28,6 +28,7 @@ mod days;
 mod error;
 mod fields;
 mod read;
+mod words;
 
 pub use error::CronError;
 

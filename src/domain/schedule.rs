@@ -11,6 +11,7 @@ mod days;
 mod error;
 mod reason;
 mod rule;
+mod sentence;
 mod skipped;
 mod walk;
 mod words;

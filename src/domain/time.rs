@@ -1,6 +1,6 @@
 //! A moment and a length of time, in whole milliseconds; nothing here asks what time it is.
 
-use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat, TimeZone, Utc};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, TimeZone, Utc};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,21 @@ impl Millis {
     /// The same moment as a `chrono` value; out-of-range moments become the epoch.
     pub fn to_utc(self) -> DateTime<Utc> {
         DateTime::from_timestamp_millis(self.0).unwrap_or_default()
+    }
+}
+
+impl Millis {
+    /// Reads a moment as people write it: `2026-07-01T08:00:00+08:00`, or without an offset, or a day
+    /// alone, in UTC.
+    pub fn read(text: &str) -> Option<Self> {
+        let text = text.trim();
+        if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+            return Some(at.with_timezone(&Utc).into());
+        }
+        let forms = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
+        let time = forms.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
+        let day = || Some(text.parse::<NaiveDate>().ok()?.and_time(NaiveTime::MIN));
+        time.or_else(day).map(|wall| Self::from(wall.and_utc()))
     }
 }
 
@@ -80,6 +95,23 @@ mod tests {
     fn wall(zone: &str, day: &str, time: &str) -> String {
         let zone: Tz = zone.parse().expect("zone");
         at_wall_clock(day.parse().expect("day"), time.parse().expect("time"), zone).to_string()
+    }
+
+    #[test]
+    fn moments_are_read_as_people_write_them() {
+        let at = |text: &str| Millis::read(text).map(|at| at.to_string());
+        for (text, wanted) in [
+            ("2026-07-01T08:00:00+08:00", "2026-07-01T00:00:00.000Z"),
+            ("2026-07-01T08:00:00.250Z", "2026-07-01T08:00:00.250Z"),
+            ("2026-07-01T08:00", "2026-07-01T08:00:00.000Z"),
+            ("2026-07-01 08:00:05", "2026-07-01T08:00:05.000Z"),
+            (" 2026-07-01 ", "2026-07-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(at(text).as_deref(), Some(wanted), "{text}");
+        }
+        for text in ["", "yesterday", "2026-13-01", "08:00", "1783000000"] {
+            assert_eq!(at(text), None, "{text}");
+        }
     }
 
     #[test]

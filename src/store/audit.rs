@@ -1,10 +1,13 @@
 //! `audit_log`: who did what, when and why. Written in the transaction of the change, never changed.
 
+use crate::db::{Row, Value};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode};
 use crate::domain::time::Millis;
 use crate::store::Tx;
+use crate::store::seen::among;
 use anyhow::{Context as _, Result};
 use serde_json::Value as Json;
+use std::collections::BTreeSet;
 
 /// Who acts, and from where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +38,8 @@ pub struct Entry {
 /// An act that is on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
+    /// Its key; greater than those of what was on record before.
+    pub audit_id: i64,
     /// When.
     pub at: Millis,
     /// Who.
@@ -77,48 +82,156 @@ pub async fn record(tx: &mut Tx, by: &Operator, entries: &[Entry], now: Millis) 
 /// Which acts are asked for; what is `None` does not matter.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
+    /// Those of this actor.
+    pub actor: Option<String>,
+    /// Those of this name: `force-success`.
+    pub action: Option<String>,
     /// Those on batches of this number.
     pub batch_no: Option<BatchNo>,
     /// Those on this group or its batches.
     pub group: Option<GroupCode>,
     /// Those on this job.
     pub job: Option<JobCode>,
+    /// Those at this time or later.
+    pub from: Option<Millis>,
+    /// Those before this time.
+    pub to: Option<Millis>,
+}
+
+/// Which acts may be told to who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// All of them.
+    All,
+    /// Those on groups and what belongs to them, whichever group it is.
+    AllGroups,
+    /// Those on these groups and what belongs to them.
+    Groups(BTreeSet<GroupCode>),
 }
 
 /// The latest acts, newest first.
 pub async fn list(tx: &mut Tx, filter: &Filter, limit: u32) -> Result<Vec<Record>> {
-    let wanted = [
-        ("batch_no", filter.batch_no.as_ref().map(BatchNo::as_str)),
-        ("group_code", filter.group.as_ref().map(GroupCode::as_str)),
-        ("job_code", filter.job.as_ref().map(JobCode::as_str)),
+    page(tx, filter, (&Reach::All, None), limit).await
+}
+
+/// Groups that are asked for one by one, so that each is a walk along an index of its own; more are
+/// asked for together.
+const APART: usize = 32;
+
+/// Acts of a reach, newest first, from behind the act `before` on.
+pub async fn page(
+    tx: &mut Tx,
+    filter: &Filter,
+    (reach, before): (&Reach, Option<i64>),
+    limit: u32,
+) -> Result<Vec<Record>> {
+    let Some(keys) = keys(tx, filter, before).await? else { return Ok(Vec::new()) };
+    let limit = usize::try_from(limit)?;
+    let Reach::Groups(seen) = reach else {
+        let some = match reach {
+            Reach::AllGroups => " AND group_code IS NOT NULL",
+            Reach::All | Reach::Groups(_) => "",
+        };
+        return read(tx, filter, &keys, (some.to_owned(), Vec::new()), limit).await;
+    };
+    if let Some(group) = &filter.group {
+        let everything = (String::new(), Vec::new());
+        return match seen.contains(group) {
+            true => read(tx, filter, &keys, everything, limit).await,
+            false => Ok(Vec::new()),
+        };
+    }
+    if seen.len() > APART {
+        return read(tx, filter, &keys, among("group_code", Some(seen)), limit).await;
+    }
+    let mut found = Vec::new();
+    for group in seen {
+        let only = [group.clone()].into();
+        found.extend(read(tx, filter, &keys, among("group_code", Some(&only)), limit).await?);
+    }
+    found.sort_by_key(|record: &Record| std::cmp::Reverse(record.audit_id));
+    found.truncate(limit);
+    Ok(found)
+}
+
+/// The lowest and the highest key that is looked at, none for no end.
+type Keys = (Option<i64>, Option<i64>);
+
+/// Milliseconds that an act is written at most after the time it says: the longest transaction, and by
+/// how much clocks may differ.
+const WRITTEN_MS: i64 = 3_600_000;
+
+/// Where the acts of a time lie in the order of their keys; none when there are none. Keys grow with
+/// time but for what is written at once, so a range of time is a range of keys, and the walk along the
+/// keys is short.
+async fn keys(tx: &mut Tx, filter: &Filter, before: Option<i64>) -> Result<Option<Keys>> {
+    let (mut low, mut high) = (None, before.map(|id| id - 1));
+    if let Some(from) = filter.from {
+        let sql = "SELECT audit_id FROM audit_log WHERE create_time >= ? \
+                   ORDER BY create_time, audit_id LIMIT 1";
+        let values = [from.plus(-WRITTEN_MS).to_utc().into()];
+        let Some(row) = tx.fetch_optional(sql, &values).await? else { return Ok(None) };
+        low = Some(row.int("audit_id")?);
+    }
+    if let Some(to) = filter.to {
+        let sql = "SELECT audit_id FROM audit_log WHERE create_time < ? \
+                   ORDER BY create_time DESC, audit_id DESC LIMIT 1";
+        let values = [to.plus(WRITTEN_MS).to_utc().into()];
+        let Some(row) = tx.fetch_optional(sql, &values).await? else { return Ok(None) };
+        let last = row.int("audit_id")?;
+        high = Some(high.map_or(last, |high| high.min(last)));
+    }
+    Ok(Some((low, high)))
+}
+
+async fn read(
+    tx: &mut Tx,
+    filter: &Filter,
+    keys: &Keys,
+    (more, its): (String, Vec<Value>),
+    limit: usize,
+) -> Result<Vec<Record>> {
+    let wanted: [(&str, Option<Value>); 9] = [
+        ("actor = ?", filter.actor.as_deref().map(Value::from)),
+        ("action = ?", filter.action.as_deref().map(Value::from)),
+        ("batch_no = ?", filter.batch_no.as_ref().map(|no| no.as_str().into())),
+        ("group_code = ?", filter.group.as_ref().map(|code| code.as_str().into())),
+        ("job_code = ?", filter.job.as_ref().map(|code| code.as_str().into())),
+        ("create_time >= ?", filter.from.map(|at| at.to_utc().into())),
+        ("create_time < ?", filter.to.map(|at| at.to_utc().into())),
+        ("audit_id >= ?", keys.0.map(Value::from)),
+        ("audit_id <= ?", keys.1.map(Value::from)),
     ];
     let mut sql = "SELECT * FROM audit_log WHERE 1 = 1".to_owned();
     let mut values = Vec::new();
-    for (column, value) in wanted {
+    for (condition, value) in wanted {
         if let Some(value) = value {
-            sql.push_str(&format!(" AND {column} = ?"));
-            values.push(value.into());
+            sql.push_str(&format!(" AND {condition}"));
+            values.push(value);
         }
     }
+    sql.push_str(&more);
+    values.extend(its);
     sql.push_str(" ORDER BY audit_id DESC LIMIT ?");
-    values.push(limit.into());
+    values.push(i64::try_from(limit)?.into());
     let rows = tx.fetch_all(&sql, &values).await.context("read audit_log")?;
-    rows.iter()
-        .map(|row| {
-            let number = row.opt_text("batch_no")?.map(|no| BatchNo::parse(&no)).transpose()?;
-            let detail = row.opt_text("detail")?;
-            Ok(Record {
-                at: row.time("create_time")?.into(),
-                by: Operator { actor: row.text("actor")?, host: row.text("host")? },
-                entry: Entry {
-                    action: row.text("action")?,
-                    group: row.opt_text("group_code")?.map(|g| GroupCode::parse(&g)).transpose()?,
-                    batch: row.opt_int("batch_id")?.map(BatchId).zip(number),
-                    job: row.opt_text("job_code")?.map(|j| JobCode::parse(&j)).transpose()?,
-                    detail: detail.map(|d| serde_json::from_str(&d)).transpose()?,
-                    reason: row.opt_text("reason")?,
-                },
-            })
-        })
-        .collect()
+    rows.iter().map(record_of).collect()
+}
+
+fn record_of(row: &Row) -> Result<Record> {
+    let number = row.opt_text("batch_no")?.map(|no| BatchNo::parse(&no)).transpose()?;
+    let detail = row.opt_text("detail")?;
+    Ok(Record {
+        audit_id: row.int("audit_id")?,
+        at: row.time("create_time")?.into(),
+        by: Operator { actor: row.text("actor")?, host: row.text("host")? },
+        entry: Entry {
+            action: row.text("action")?,
+            group: row.opt_text("group_code")?.map(|g| GroupCode::parse(&g)).transpose()?,
+            batch: row.opt_int("batch_id")?.map(BatchId).zip(number),
+            job: row.opt_text("job_code")?.map(|j| JobCode::parse(&j)).transpose()?,
+            detail: detail.map(|d| serde_json::from_str(&d)).transpose()?,
+            reason: row.opt_text("reason")?,
+        },
+    })
 }

@@ -31,6 +31,7 @@ pub mod queue;
 pub mod retention;
 pub mod run_mode;
 pub mod secret;
+pub mod seen;
 mod shared;
 pub mod trigger;
 pub mod version;

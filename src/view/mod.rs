@@ -3,8 +3,15 @@
 //! Invariant: `--json` on the command line and the API give the same document, because it is made here once.
 
 pub mod act;
+pub mod audit;
 pub mod batch;
+pub mod breach;
+mod csv;
 pub mod dag;
 pub mod due;
 pub mod eta;
+pub mod job;
+pub mod node;
+pub mod schedule;
+pub mod schedule_next;
 pub mod why;

@@ -1,0 +1,166 @@
+//! In Chinese.
+
+use super::{Join, Named, Set, Shape, Times};
+
+const WEEK: [&str; 7] = ["周日", "周一", "周二", "周三", "周四", "周五", "周六"];
+
+pub(super) fn sentence(shape: &Shape) -> String {
+    let years = shape.years.as_ref().map(|runs| {
+        let run = |(from, to): &(i32, i32)| match from == to {
+            true => format!("{from} 年"),
+            false => format!("{from} 至 {to} 年"),
+        };
+        runs.iter().map(run).collect::<Vec<_>>().join("、")
+    });
+    let words = [years.unwrap_or_default(), days(shape), times(&shape.times)];
+    let said: Vec<String> = words.into_iter().filter(|w| !w.is_empty()).collect();
+    said.join(" ")
+}
+
+/// Numbers of a field, each with its unit.
+fn each(set: &Set, name: &dyn Fn(u32) -> String) -> String {
+    match set {
+        Set::All => "所有".to_owned(),
+        Set::Every(from, step) => format!("从 {} 起每隔 {step}", name(*from)),
+        Set::Run(from, to) => format!("{}至{}", name(*from), name(*to)),
+        Set::List(numbers) => numbers.iter().map(|n| name(*n)).collect::<Vec<_>>().join("、"),
+    }
+}
+
+fn times(times: &Times) -> String {
+    match times {
+        Times::Few(few) => {
+            let time = |(h, m, s): &(u32, u32, u32)| match s {
+                0 => format!("{h:02}:{m:02}"),
+                s => format!("{h:02}:{m:02}:{s:02}"),
+            };
+            few.iter().map(time).collect::<Vec<_>>().join("、")
+        }
+        Times::Minutes { minutes, hours } => minutes_of(minutes, hours),
+        Times::Seconds { seconds, minutes, hours } => {
+            let often = match seconds {
+                Set::All => "每秒".to_owned(),
+                Set::Every(0, step) if 60 % step == 0 => format!("每 {step} 秒"),
+                Set::Every(..) | Set::Run(..) | Set::List(_) => {
+                    format!("第 {} 秒", each(seconds, &|n| n.to_string()))
+                }
+            };
+            match (minutes, hours, seconds) {
+                (Set::All, Set::All, Set::All | Set::Every(..)) => often,
+                (Set::All | Set::Every(..) | Set::Run(..) | Set::List(_), _, _) => {
+                    format!("{}的{often}", minutes_of(minutes, hours))
+                }
+            }
+        }
+    }
+}
+
+fn minutes_of(minutes: &Set, hours: &Set) -> String {
+    let span = match hours {
+        Set::All => String::new(),
+        Set::Run(from, to) => format!("{from} 点至 {to} 点"),
+        Set::Every(from, step) => format!("{from} 点起每 {step} 小时"),
+        Set::List(hours) => {
+            let hours: Vec<String> = hours.iter().map(|h| format!("{h} 点")).collect();
+            hours.join("、")
+        }
+    };
+    let often = match minutes {
+        Set::All => "每分钟".to_owned(),
+        Set::Every(0, step) if 60 % step == 0 => format!("每 {step} 分钟"),
+        Set::Every(from, step) if 60 % step == 0 => format!("从第 {from} 分起每 {step} 分钟"),
+        Set::List(one) if one[..] == [0] => "整点".to_owned(),
+        Set::Every(..) | Set::Run(..) | Set::List(_) => {
+            format!("第 {} 分", each(minutes, &|n| n.to_string()))
+        }
+    };
+    match (minutes, hours) {
+        (Set::List(_) | Set::Run(..), Set::All) => format!("每小时{often}"),
+        (Set::Every(_, step), Set::All) if 60 % step != 0 => format!("每小时{often}"),
+        (Set::All | Set::Every(..), Set::All) => often,
+        (Set::List(_) | Set::Run(..), Set::Run(..)) => format!("{span}每小时{often}"),
+        (Set::All | Set::Every(..) | Set::List(_) | Set::Run(..), _) => format!("{span}{often}"),
+    }
+}
+
+fn days(shape: &Shape) -> String {
+    let Shape { named, months, join, times, .. } = shape;
+    let months = months.as_ref().map(|set| match set {
+        Set::Every(from, step) => {
+            let all: Vec<String> =
+                (*from..13).step_by(*step as usize).map(|n| format!("{n} 月")).collect();
+            format!("每年 {}", all.join("、"))
+        }
+        Set::All | Set::Run(..) | Set::List(_) => {
+            format!("每年 {}", each(set, &|n| format!("{n} 月")))
+        }
+    });
+    if named.is_every_day() {
+        return match (months, times) {
+            (Some(months), _) => format!("{months}每天"),
+            (None, Times::Few(_)) => "每天".to_owned(),
+            (None, Times::Minutes { .. } | Times::Seconds { .. }) => String::new(),
+        };
+    }
+    let of = months.clone().map_or_else(|| "每月".to_owned(), |m| format!("{m}的"));
+    let of_month = of_month(named, &of);
+    let of_week = of_week(named, &of, months.as_deref());
+    match (of_month.is_empty(), of_week.is_empty(), join) {
+        (true, _, _) => of_week,
+        (false, true, _) => of_month,
+        (false, false, Join::Both) => format!("{of_month}且为{}", of_week.trim_start_matches('每')),
+        (false, false, Join::Either | Join::OfMonth | Join::OfWeek) => format!("{of_month}以及{of_week}"),
+    }
+}
+
+fn weekday(day: u32) -> String {
+    WEEK[day as usize % 7].to_owned()
+}
+
+fn of_month(named: &Named, of: &str) -> String {
+    let mut words = Vec::new();
+    if let Some(set) = &named.days {
+        words.push(match set {
+            Set::Every(from, step) => format!(" {from} 日起每 {step} 天"),
+            Set::All | Set::Run(..) | Set::List(_) => {
+                format!(" {}", each(set, &|n| format!("{n} 日")))
+            }
+        });
+    }
+    words.extend(named.before_last.iter().map(|n| last_day(*n)));
+    let nearest = |day: String| format!("最接近{day}的平日（周一至周五）");
+    words.extend(named.near.iter().map(|day| nearest(format!(" {day} 日"))));
+    words.extend(named.near_before_last.iter().map(|n| match n {
+        0 => "最后一个平日（周一至周五）".to_owned(),
+        n => nearest(last_day(*n)),
+    }));
+    if words.is_empty() { String::new() } else { format!("{of}{}", words.join("、")) }
+}
+
+fn last_day(before: u32) -> String {
+    match before {
+        0 => "最后一天".to_owned(),
+        n => format!("倒数第 {} 天", n + 1),
+    }
+}
+
+fn of_week(named: &Named, of: &str, months: Option<&str>) -> String {
+    let weekdays = named.week.as_ref().map(|set| {
+        let days = match set {
+            Set::Run(..) => each(set, &weekday),
+            Set::All | Set::Every(..) | Set::List(_) => {
+                let mut days: Vec<u32> = match set {
+                    Set::Every(from, step) => (*from..7).step_by(*step as usize).collect(),
+                    Set::List(days) => days.clone(),
+                    Set::All | Set::Run(..) => (0..7).collect(),
+                };
+                days.sort_by_key(|day| (day + 6) % 7);
+                days.iter().map(|d| weekday(*d)).collect::<Vec<_>>().join("、")
+            }
+        };
+        months.map_or_else(|| format!("每{days}"), |m| format!("{m}的{days}"))
+    });
+    let nth = named.nth.iter().map(|(n, day)| format!("{of}第 {n} 个{}", weekday(*day)));
+    let last = named.last.iter().map(|day| format!("{of}最后一个{}", weekday(*day)));
+    weekdays.into_iter().chain(nth).chain(last).collect::<Vec<_>>().join("、")
+}

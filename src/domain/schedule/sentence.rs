@@ -1,0 +1,123 @@
+//! What a schedule means, as a sentence for people.
+
+use super::rule::{Counted, Which};
+use super::{DayRule, Ending, Schedule, Timing, TimingWords};
+use crate::domain::batch_no::PeriodKind;
+use crate::domain::calendar::Shift;
+use crate::domain::lang::Lang;
+use crate::domain::time::span_words;
+
+impl Timing {
+    /// What it means, without a full stop: `at 18:00 on the last working day of the quarter, time of
+    /// Asia/Shanghai`.
+    pub fn sentence(&self, lang: Lang) -> String {
+        let mut parts = vec![self.when(lang)];
+        if self.schedule.is_clocked() {
+            let zone = self.zone.name();
+            parts.push(match lang {
+                Lang::En => format!("time of {zone}"),
+                Lang::Zh => format!("时区 {zone}"),
+            });
+        }
+        parts.extend(self.on_days_off(lang));
+        let words = TimingWords::from(self.clone());
+        if let Some(start) = words.start {
+            parts.push(format!("{} {start}", lang.pick("not before", "不早于")));
+        }
+        if let Some(end) = words.end {
+            parts.push(match lang {
+                Lang::En => format!("until {end}"),
+                Lang::Zh => format!("到 {end} 为止"),
+            });
+        }
+        for blackout in &self.blackouts {
+            parts.push(format!("{} {}", lang.pick("not in", "除外"), blackout.time));
+        }
+        parts.join(lang.pick(", ", "，"))
+    }
+
+    fn when(&self, lang: Lang) -> String {
+        match &self.schedule {
+            Schedule::Cron(cron) => cron.sentence(lang),
+            Schedule::FixedRate { every_sec } => {
+                format!("{} {}", lang.pick("every", "每"), span_words(every_sec * 1_000))
+            }
+            Schedule::FixedDelay { every_sec } => {
+                let span = span_words(every_sec * 1_000);
+                match lang {
+                    Lang::En => format!("{span} after its batch before has ended"),
+                    Lang::Zh => format!("上一个批次结束后 {span}"),
+                }
+            }
+            Schedule::Once { at } => match lang {
+                Lang::En => format!("once, at {}", at.format("%H:%M:%S on %Y-%m-%d")),
+                Lang::Zh => format!("一次，{}", at.format("%Y-%m-%d %H:%M:%S")),
+            },
+            Schedule::Rule { rule, at } => {
+                let at = super::words::time_text(*at);
+                match lang {
+                    Lang::En => format!("at {at} on {}", rule.sentence(lang)),
+                    Lang::Zh => format!("{} {at}", rule.sentence(lang)),
+                }
+            }
+            Schedule::Event { name } => match lang {
+                Lang::En => format!("when the event {name} is sent"),
+                Lang::Zh => format!("收到事件 {name} 时"),
+            },
+            Schedule::Manual => lang.pick("by hand alone", "仅手动触发").to_owned(),
+            Schedule::After { group, on } => match (on, lang) {
+                (Ending::Success, Lang::En) => format!("when a batch of {group} ends well"),
+                (Ending::End, Lang::En) => format!("when a batch of {group} ends, however it ends"),
+                (Ending::Success, Lang::Zh) => format!("作业组 {group} 的批次成功结束时"),
+                (Ending::End, Lang::Zh) => format!("作业组 {group} 的批次结束时（无论成败）"),
+            },
+        }
+    }
+
+    fn on_days_off(&self, lang: Lang) -> Option<String> {
+        let code = self.calendar.as_ref()?;
+        Some(match (self.shift, lang) {
+            (Shift::Run, Lang::En) => format!("working days by calendar {code}"),
+            (Shift::Skip, Lang::En) => format!("not on days off of calendar {code}"),
+            (Shift::Next, Lang::En) => {
+                format!("on a day off of calendar {code} on the next working day instead")
+            }
+            (Shift::Previous, Lang::En) => {
+                format!("on a day off of calendar {code} on the working day before instead")
+            }
+            (Shift::Run, Lang::Zh) => format!("工作日按日历 {code}"),
+            (Shift::Skip, Lang::Zh) => format!("日历 {code} 的休息日不触发"),
+            (Shift::Next, Lang::Zh) => format!("遇日历 {code} 的休息日顺延到下一个工作日"),
+            (Shift::Previous, Lang::Zh) => format!("遇日历 {code} 的休息日提前到上一个工作日"),
+        })
+    }
+}
+
+impl DayRule {
+    /// `the last working day of the quarter`.
+    pub fn sentence(self, lang: Lang) -> String {
+        let day = match (self.counted, lang) {
+            (Counted::Days, Lang::En) => "day",
+            (Counted::WorkingDays, Lang::En) => "working day",
+            (Counted::Days, Lang::Zh) => "天",
+            (Counted::WorkingDays, Lang::Zh) => "个工作日",
+        };
+        let within = match (self.within, lang) {
+            (kind, Lang::En) => kind.as_str(),
+            (PeriodKind::Day, Lang::Zh) => "日",
+            (PeriodKind::Month, Lang::Zh) => "月",
+            (PeriodKind::Quarter, Lang::Zh) => "季度",
+            (PeriodKind::Year, Lang::Zh) => "年",
+        };
+        match (self.which, lang) {
+            (Which::BeforeLast(0), Lang::En) => format!("the last {day} of the {within}"),
+            (Which::BeforeLast(n), Lang::En) => {
+                format!("the {day} {n} before the last of the {within}")
+            }
+            (which @ Which::Nth(_), Lang::En) => format!("the {which} {day} of the {within}"),
+            (Which::BeforeLast(0), Lang::Zh) => format!("每{within}最后一{day}"),
+            (Which::BeforeLast(n), Lang::Zh) => format!("每{within}倒数第 {} {day}", n + 1),
+            (Which::Nth(n), Lang::Zh) => format!("每{within}第 {n} {day}"),
+        }
+    }
+}

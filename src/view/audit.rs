@@ -1,0 +1,97 @@
+//! Acts on record, as documents and as lines of a file.
+
+use crate::domain::id::{BatchNo, GroupCode, JobCode};
+use crate::store::audit::Record;
+use crate::view::csv;
+use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Somebody did something.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Act {
+    /// Its key; greater than those of the acts before it.
+    pub audit_id: i64,
+    /// When.
+    pub at: String,
+    /// Who: an account, or the user of the machine for what was done there.
+    pub actor: String,
+    /// From where: an address or a machine.
+    pub host: String,
+    /// What was done.
+    pub action: String,
+    /// To which group, or to what belongs to it.
+    pub group: Option<String>,
+    /// To which batch.
+    pub batch_no: Option<String>,
+    /// To which job.
+    pub job_code: Option<String>,
+    /// Before and after, and what else is worth knowing.
+    pub detail: Option<Value>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+impl From<&Record> for Act {
+    fn from(record: &Record) -> Self {
+        let Record { audit_id, at, by, entry } = record;
+        Self {
+            audit_id: *audit_id,
+            at: at.to_string(),
+            actor: by.actor.clone(),
+            host: by.host.clone(),
+            action: entry.action.clone(),
+            group: entry.group.as_ref().map(GroupCode::to_string),
+            batch_no: entry.batch.as_ref().map(|(_, no)| BatchNo::to_string(no)),
+            job_code: entry.job.as_ref().map(JobCode::to_string),
+            detail: entry.detail.clone(),
+            reason: entry.reason.clone(),
+        }
+    }
+}
+
+/// A form of file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Comma-separated, with a head; no cell is a formula.
+    Csv,
+    /// One document a line.
+    Jsonl,
+}
+
+impl Form {
+    /// What stands before the first act.
+    pub fn head(self) -> String {
+        match self {
+            Self::Csv => csv::line(COLUMNS),
+            Self::Jsonl => String::new(),
+        }
+    }
+
+    /// An act, with the end of its line.
+    pub fn line(self, act: &Act) -> Result<String> {
+        match self {
+            Self::Jsonl => Ok(serde_json::to_string(act)? + "\n"),
+            Self::Csv => {
+                let text = |of: &Option<String>| of.clone().unwrap_or_default();
+                Ok(csv::line([
+                    act.audit_id.to_string().as_str(),
+                    &act.at,
+                    &act.actor,
+                    &act.host,
+                    &act.action,
+                    &text(&act.group),
+                    &text(&act.batch_no),
+                    &text(&act.job_code),
+                    &text(&act.reason),
+                    &text(&act.detail.as_ref().map(Value::to_string)),
+                ]))
+            }
+        }
+    }
+}
+
+const COLUMNS: [&str; 10] = [
+    "audit_id", "at", "actor", "host", "action", "group", "batch_no", "job_code", "reason", "detail",
+];

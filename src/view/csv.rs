@@ -1,0 +1,49 @@
+//! Lines of CSV (RFC 4180) that no spreadsheet takes for formulas.
+
+/// A line with its end. A cell that a spreadsheet would work out begins with `'`, which makes it a text
+/// there; so does one that begins with a blank or a control character before such a sign.
+pub(super) fn line<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
+    let cells: Vec<String> = cells.into_iter().map(cell).collect();
+    format!("{}\r\n", cells.join(","))
+}
+
+fn cell(text: &str) -> String {
+    let first = text.chars().find(|c| !c.is_whitespace() && !c.is_control());
+    let runs = matches!(first, Some('=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠' | '|' | '%'))
+        || text.starts_with(['\t', '\r', '\n']);
+    let text = if runs { format!("'{text}") } else { text.to_owned() };
+    if text.contains([',', '"', '\r', '\n', ' ']) {
+        return format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line;
+
+    #[test]
+    fn what_a_spreadsheet_would_work_out_is_a_text() {
+        for (cell, written) in [
+            ("plain", "plain"),
+            ("", ""),
+            ("a,b", "\"a,b\""),
+            ("say \"no\"", "\"say \"\"no\"\"\""),
+            ("two\nlines", "\"two\nlines\""),
+            ("=1+1", "'=1+1"),
+            ("=HYPERLINK(\"http://x\")", "\"'=HYPERLINK(\"\"http://x\"\")\""),
+            ("+1", "'+1"),
+            ("-1", "'-1"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            (" =1", "\"' =1\""),
+            ("\t=1", "'\t=1"),
+            ("\u{feff}plain", "\u{feff}plain"),
+            ("＝1", "'＝1"),
+            ("2026-07-01T00:00:00Z", "2026-07-01T00:00:00Z"),
+            ("补跑", "补跑"),
+        ] {
+            assert_eq!(line([cell]), format!("{written}\r\n"), "{cell:?}");
+        }
+        assert_eq!(line(["a", "b", ""]), "a,b,\r\n");
+    }
+}

@@ -1,0 +1,202 @@
+//! When something will fire, and why then: of a schedule that is stored, or of a timing that is tried out.
+
+use crate::domain::calendar::Calendars;
+use crate::domain::firing::{Firing, FiringStatus, Source};
+use crate::domain::id::TriggerCode;
+use crate::domain::lang::Lang;
+use crate::domain::schedule::{Anchor, Occurrence, Skipped, Timing};
+use crate::domain::time::{Millis, at_wall_clock};
+use crate::domain::trigger::{At, NumberRule, Trigger, WordFault, WordFaults};
+use crate::engine::trigger::acting;
+use crate::store::{self, Tx};
+use crate::view::schedule::local;
+use anyhow::Result;
+use chrono::{Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, Weekday};
+use chrono_tz::Tz;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Firings shown at most.
+pub const MOST: u32 = 1_000;
+
+/// What is previewed.
+pub struct Asked {
+    /// Its code; empty where it has none.
+    pub code: String,
+    /// When it fires.
+    pub timing: Timing,
+    /// How its batches are numbered.
+    pub number: Option<NumberRule>,
+    anchor: Anchor,
+    /// What is stored of it.
+    pub stored: Option<Trigger>,
+    /// Whether it says what is not stored, which has never been checked.
+    news: News,
+    /// Planned times that a person has left out, and why.
+    left_out: BTreeMap<Millis, String>,
+}
+
+/// Whether a timing has been checked before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum News {
+    /// It is stored as it is.
+    Stored,
+    /// It is written here, or partly.
+    Written,
+}
+
+/// What is shown.
+pub struct Shown {
+    /// What fires.
+    pub next: Vec<Occurrence>,
+    /// What a person has left out.
+    pub left_out: Vec<Occurrence>,
+    /// What a blackout or a day off swallows.
+    pub skipped: Vec<Skipped>,
+}
+
+impl Asked {
+    /// A schedule that is stored.
+    pub async fn stored(tx: &mut Tx, code: &TriggerCode, now: Millis) -> Result<Self> {
+        let found = acting::found(tx, code).await?;
+        let firings = store::firing::of_trigger(tx, found.trigger_id, MOST).await?;
+        let anchor = Anchor {
+            created: found.create_time,
+            last_planned: found.last_time,
+            last_finished: found.last_time.map(|last| last.max(now)),
+        };
+        let is_left_out =
+            |f: &Firing| f.status == FiringStatus::Skipped && f.source == Source::Cron;
+        let reason = |f: Firing| (f.planned_at, f.reason.unwrap_or_default());
+        Ok(Self {
+            code: code.to_string(),
+            timing: found.def.timing.clone(),
+            number: found.def.order.as_ref().map(|order| order.batch_no.clone()),
+            anchor,
+            stored: Some(found),
+            news: News::Stored,
+            left_out: firings.into_iter().filter(is_left_out).map(reason).collect(),
+        })
+    }
+
+    /// A timing that is tried out.
+    pub fn written(timing: Timing, number: Option<NumberRule>, now: Millis) -> Self {
+        let (code, anchor) = (String::new(), Anchor::new(now));
+        let (news, left_out) = (News::Written, BTreeMap::new());
+        Self { code, timing, number, anchor, stored: None, news, left_out }
+    }
+
+    /// The same with another timing.
+    #[must_use]
+    pub fn with(self, timing: Timing) -> Self {
+        let news = if timing == self.timing { self.news } else { News::Written };
+        Self { timing, news, ..self }
+    }
+
+    /// Refuses what could not be saved either. A time that is over is not over for who looks back.
+    pub fn check(&self, after: Millis, now: Millis, calendars: &Calendars) -> Result<(), WordFaults> {
+        match self.news {
+            News::Stored => Ok(()),
+            News::Written => sound(&self.timing, after.min(now), calendars),
+        }
+    }
+
+    /// Why a person has left a planned time out, as its row says it.
+    pub fn why_left_out(&self, planned: Millis) -> String {
+        self.left_out.get(&planned).cloned().unwrap_or_default()
+    }
+
+    /// The batch number of a planned time, or why there is none.
+    pub fn number(&self, planned: Millis, nominal: NaiveDate) -> Option<Result<String, String>> {
+        let rule = self.number.as_ref()?;
+        let (schedule, zone) = (self.code.as_str(), self.timing.zone);
+        let number = rule.number(At { schedule, planned, nominal, zone, parent: None });
+        Some(number.map(|no| no.to_string()).map_err(|error| error.to_string()))
+    }
+}
+
+/// Its next `count` firings after a moment, and what does not take place among them.
+pub fn look(
+    asked: &Asked,
+    calendars: &Calendars,
+    after: Millis,
+    count: usize,
+) -> Result<Shown> {
+    let (mut next, mut left_out) = (Vec::new(), Vec::new());
+    for one in asked.timing.preview(calendars, after, asked.anchor) {
+        let one = one?;
+        let of = if asked.left_out.contains_key(&one.planned) { &mut left_out } else { &mut next };
+        of.push(one);
+        if next.len() == count {
+            break;
+        }
+    }
+    let end = next.last().map_or(after.plus(400 * 86_400_000), |last| last.planned);
+    let skipped = asked.timing.skipped_between(calendars, after..end, asked.anchor, count)?;
+    Ok(Shown { next, left_out, skipped })
+}
+
+/// Refuses what could not be saved either.
+fn sound(timing: &Timing, now: Millis, calendars: &Calendars) -> Result<(), WordFaults> {
+    let kind = timing.schedule.kind();
+    let fault = |e| WordFault::of_timing(&e, kind);
+    timing.check(now, calendars).map_err(|all| WordFaults(all.into_iter().map(fault).collect()))
+}
+
+/// A day, or a time of the wall clock; none when it is neither.
+pub fn moment(text: &str, zone: Tz) -> Option<Millis> {
+    let forms = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
+    let time = forms.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
+    let day = || text.parse::<NaiveDate>().ok().map(|day| day.and_time(NaiveTime::MIN));
+    let wall = time.or_else(day)?;
+    Some(at_wall_clock(wall.date(), wall.time(), zone))
+}
+
+/// The day of the week there.
+pub fn weekday(at: Millis, zone: Tz, lang: Lang) -> &'static str {
+    let (en, zh) = match at.to_utc().with_timezone(&zone).weekday() {
+        Weekday::Mon => ("Mon", "周一"),
+        Weekday::Tue => ("Tue", "周二"),
+        Weekday::Wed => ("Wed", "周三"),
+        Weekday::Thu => ("Thu", "周四"),
+        Weekday::Fri => ("Fri", "周五"),
+        Weekday::Sat => ("Sat", "周六"),
+        Weekday::Sun => ("Sun", "周日"),
+    };
+    lang.pick(en, zh)
+}
+
+/// What fires and what does not.
+pub fn as_json(asked: &Asked, shown: &Shown) -> Value {
+    let (zone, Shown { next, left_out, skipped }) = (asked.timing.zone, shown);
+    let by_hand = left_out.iter().map(|one| {
+        json!({
+            "planned_at": one.planned.to_string(), "planned_local": local(one.planned, zone),
+            "nominal_date": one.nominal, "why": "by_hand", "words": asked.why_left_out(one.planned),
+        })
+    });
+    let next = next.iter().map(|one| {
+        let number = asked.number(one.planned, one.nominal);
+        let (no, error) = match number {
+            None => (None, None),
+            Some(Ok(no)) => (Some(no), None),
+            Some(Err(error)) => (None, Some(error)),
+        };
+        let words: Vec<String> = one.why.iter().map(|why| why.words(Lang::En)).collect();
+        json!({
+            "planned_at": one.planned.to_string(), "planned_local": local(one.planned, zone),
+            "weekday": weekday(one.planned, zone, Lang::En), "nominal_date": one.nominal,
+            "batch_no": no, "batch_no_error": error, "why": one.why, "words": words,
+        })
+    });
+    let skipped = skipped.iter().map(|one| {
+        json!({
+            "planned_at": one.planned.to_string(), "planned_local": local(one.planned, zone),
+            "nominal_date": one.nominal, "why": one.why, "words": one.why.words(Lang::En),
+        })
+    });
+    json!({
+        "schedule": asked.code, "time_zone": zone.name(),
+        "next": next.collect::<Vec<Value>>(), "skipped": by_hand.chain(skipped).collect::<Vec<Value>>(),
+    })
+}
