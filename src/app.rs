@@ -3,6 +3,7 @@
 //! Invariant: the only file that knows everybody.
 
 mod calendars;
+mod guard;
 pub mod outbox;
 mod outlook;
 mod schedules;
@@ -14,9 +15,10 @@ pub use crate::app::calendars::{
     BadCalendar, CalendarAct, CalendarChange, CalendarInUse, MakeCalendar, NoCalendar,
     changed as changed_calendar,
 };
+pub use crate::app::guard::{Guard, LostUpdate};
 pub use crate::app::schedules::{FromGroups, look_at_schedules};
-pub use crate::app::versions::Authorship;
 pub use crate::app::versions::whoami;
+pub use crate::app::versions::{Applied, Authorship, BeingChanged};
 pub use crate::db::migrate::{Schema, known as known_schema};
 pub use crate::db::notice::layer as notice_layer;
 #[cfg(target_os = "linux")]
@@ -273,6 +275,8 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::config::BadConfig>()
             || e.is::<outbox::NoCarrier>()
             || e.is::<ForeignJob>()
+            || e.is::<BeingChanged>()
+            || e.is::<LostUpdate>()
             || e.is::<NoCalendar>()
             || e.is::<CalendarInUse>()
             || e.is::<BadCalendar>()

@@ -1,6 +1,7 @@
 //! What becomes of a definition: stored, kept as a version of each group it changes, taken back.
 
 use crate::app::calendars::refuse_absent;
+use crate::app::guard::Guard;
 use crate::app::{App, Apply, its_part, refuse_foreign};
 use crate::definition::{self, Change};
 use crate::domain::id::GroupCode;
@@ -13,12 +14,16 @@ use crate::engine::trigger::acting::{self as schedules, Deed};
 use crate::store::version::{NewVersion, Version};
 use crate::store::{self, Tx, audit, trigger, version};
 use anyhow::{Context as _, Result};
+use serde_json::json;
+use std::collections::BTreeMap;
 
 /// Who changes a definition, and what is said about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authorship {
     /// Who.
     pub author: String,
+    /// From where: a host, an address.
+    pub host: String,
     /// What is said.
     pub remark: Option<String>,
 }
@@ -26,9 +31,27 @@ pub struct Authorship {
 impl Authorship {
     /// The user of this process, who says nothing.
     pub fn of_user() -> Self {
-        Self { author: whoami(), remark: None }
+        Self { author: whoami(), host: host_name(), remark: None }
+    }
+
+    fn operator(&self) -> audit::Operator {
+        audit::Operator { actor: self.author.clone(), host: self.host.clone() }
     }
 }
+
+/// What a change came to.
+#[derive(Clone, Debug, Default)]
+pub struct Applied {
+    /// What changes.
+    pub changes: Vec<Change>,
+    /// The versions that were written.
+    pub versions: BTreeMap<GroupCode, u32>,
+}
+
+/// Two write versions of one group at once.
+#[derive(Debug, thiserror::Error)]
+#[error("group {0} is being changed by somebody else; try again")]
+pub struct BeingChanged(GroupCode);
 
 /// The user of this process, as the environment names it.
 pub fn whoami() -> String {
@@ -55,7 +78,9 @@ impl App {
         let wanted = Definition { schedules: Vec::new(), ..wanted.clone() };
         let (stored, changes) = compare(&mut tx, &wanted, &[]).await?;
         if how == Apply::Write && !changes.is_empty() {
-            write(&mut tx, &stored, &wanted, by, self.clock.now()).await?;
+            let now = self.clock.now();
+            let versions = write(&mut tx, &stored, &wanted, by, now).await?;
+            record(&mut tx, &versions, by, now).await?;
             tx.commit().await.context("apply the definition")?;
         }
         Ok(changes)
@@ -69,6 +94,17 @@ impl App {
         how: Apply,
         by: &Authorship,
     ) -> Result<Vec<Change>> {
+        Ok(self.apply_guarded(wanted, how, by, Guard::none()).await?.changes)
+    }
+
+    /// As `apply_all`, behind a guard.
+    pub async fn apply_guarded(
+        &self,
+        wanted: &Definition,
+        how: Apply,
+        by: &Authorship,
+        guard: Guard<'_>,
+    ) -> Result<Applied> {
         let now = self.server_now().await?;
         // The schedule lock before any other, or two who write would wait for each other.
         let mut tx = match how {
@@ -78,16 +114,18 @@ impl App {
         let there = trigger::all(&mut tx).await?;
         schedules::refuse_foreign(&there, wanted)?;
         let (stored, changes) = compare(&mut tx, wanted, &there).await?;
+        guard.look(&mut tx, &stored, wanted).await?;
         if how == Apply::DryRun || changes.is_empty() {
-            return Ok(changes);
+            return Ok(Applied { changes, versions: BTreeMap::new() });
         }
-        write(&mut tx, &stored, wanted, by, now).await?;
-        let operator = audit::Operator { actor: by.author.clone(), host: host_name() };
+        let versions = write(&mut tx, &stored, wanted, by, now).await?;
+        record(&mut tx, &versions, by, now).await?;
+        let operator = by.operator();
         let deed = Deed { by: &operator, reason: by.remark.as_deref(), now };
         let spoken_of = part::schedules_of(&stored, wanted);
         schedules::apply_in(&mut tx, &there, (wanted, &spoken_of), deed).await?;
         tx.commit().await.context("apply the definition")?;
-        Ok(changes)
+        Ok(Applied { changes, versions })
     }
 
     /// Makes a group what it was in an earlier version, as a new version; gives what changed.
@@ -98,28 +136,39 @@ impl App {
         by: &Authorship,
         reason: &str,
     ) -> Result<Vec<Change>> {
+        Ok(self.rollback_guarded(to, how, (by, reason), Guard::none()).await?.changes)
+    }
+
+    /// As `rollback`, behind a guard.
+    pub async fn rollback_guarded(
+        &self,
+        to: &Version,
+        how: Apply,
+        (by, reason): (&Authorship, &str),
+        guard: Guard<'_>,
+    ) -> Result<Applied> {
         let mut tx = self.db.begin().await?;
         let (stored, changes) = compare(&mut tx, &to.definition, &[]).await?;
+        guard.look(&mut tx, &stored, &to.definition).await?;
         if how == Apply::DryRun || changes.is_empty() {
-            return Ok(changes);
+            return Ok(Applied { changes, versions: BTreeMap::new() });
         }
         let now = self.clock.now();
         let remark = Some(format!("rollback to version {}: {reason}", to.no));
-        let by = Authorship { author: by.author.clone(), remark };
-        write(&mut tx, &stored, &to.definition, &by, now).await?;
+        let by = Authorship { remark, ..by.clone() };
+        let versions = write(&mut tx, &stored, &to.definition, &by, now).await?;
         let words: Vec<String> = changes.iter().map(Change::to_string).collect();
         let entry = audit::Entry {
             action: "rollback".to_owned(),
             group: Some(to.group.clone()),
             batch: None,
             job: None,
-            detail: Some(serde_json::json!({ "version": to.no, "changes": words })),
+            detail: Some(json!({ "version": to.no, "changes": words })),
             reason: Some(reason.to_owned()),
         };
-        let operator = audit::Operator { actor: by.author.clone(), host: host_name() };
-        audit::record(&mut tx, &operator, &[entry], now).await?;
+        audit::record(&mut tx, &by.operator(), &[entry], now).await?;
         tx.commit().await.context("roll the group back")?;
-        Ok(changes)
+        Ok(Applied { changes, versions })
     }
 
     /// All versions of a group, the first one first.
@@ -152,8 +201,9 @@ async fn write(
     wanted: &Definition,
     by: &Authorship,
     now: Millis,
-) -> Result<()> {
+) -> Result<BTreeMap<GroupCode, u32>> {
     store::job::apply(tx, stored, wanted, now).await?;
+    let mut versions = BTreeMap::new();
     let after = part::merged(stored, wanted);
     for group in &after.groups {
         let (old, new) = (part::of_code(stored, &group.code), part::of_group(&after, group));
@@ -171,18 +221,36 @@ async fn write(
                 .await?;
         }
         let (author, remark) = (by.author.as_str(), by.remark.as_deref());
-        add(tx, &NewVersion { group: &group.code, author, remark, definition: &new }, now).await?;
+        let new = NewVersion { group: &group.code, author, remark, definition: &new };
+        versions.insert(group.code.clone(), add(tx, &new, now).await?);
     }
-    Ok(())
+    Ok(versions)
 }
 
-async fn add(tx: &mut Tx, new: &NewVersion<'_>, now: Millis) -> Result<()> {
+async fn add(tx: &mut Tx, new: &NewVersion<'_>, now: Millis) -> Result<u32> {
     match version::add(tx, new, now).await {
         Err(error) if store::is_taken(&error) => {
-            let group = new.group;
-            Err(error
-                .context(format!("group {group} is being changed by somebody else; try again")))
+            Err(error.context(BeingChanged(new.group.clone())))
         }
-        other => other.map(drop),
+        other => other,
     }
+}
+
+/// Puts new versions on record; what they changed is in them.
+async fn record(
+    tx: &mut Tx,
+    versions: &BTreeMap<GroupCode, u32>,
+    by: &Authorship,
+    now: Millis,
+) -> Result<()> {
+    let entry = |(group, no): (&GroupCode, &u32)| audit::Entry {
+        action: "apply".to_owned(),
+        group: Some(group.clone()),
+        batch: None,
+        job: None,
+        detail: Some(json!({ "version": no })),
+        reason: by.remark.clone(),
+    };
+    let entries: Vec<audit::Entry> = versions.iter().map(entry).collect();
+    audit::record(tx, &by.operator(), &entries, now).await
 }

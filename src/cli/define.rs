@@ -69,7 +69,7 @@ impl By {
     /// The words as the versions keep them.
     pub(super) fn authorship(&self) -> Authorship {
         let author = self.author.clone().unwrap_or_else(app::whoami);
-        Authorship { author, remark: self.remark.clone() }
+        Authorship { author, remark: self.remark.clone(), ..Authorship::of_user() }
     }
 }
 

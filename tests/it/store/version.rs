@@ -21,7 +21,11 @@ fn app(place: &Place) -> App {
 }
 
 fn by(author: &str, remark: Option<&str>) -> Authorship {
-    Authorship { author: author.to_owned(), remark: remark.map(str::to_owned) }
+    Authorship {
+        author: author.to_owned(),
+        host: "here".to_owned(),
+        remark: remark.map(str::to_owned),
+    }
 }
 
 async fn apply(app: &App, wanted: &Definition, by: &Authorship) -> Vec<String> {
