@@ -8,6 +8,7 @@ mod batch_actions;
 mod batch_going;
 mod batches;
 mod console;
+mod definitions;
 mod door;
 mod health;
 pub mod house;
@@ -17,6 +18,7 @@ pub mod page;
 pub mod problem;
 mod reach;
 pub mod route;
+mod sent;
 
 pub use door::{Attended, Door, Front, NoListener};
 pub use house::House;
@@ -34,7 +36,7 @@ use std::sync::Arc;
 
 /// Every route below `/api/v1`, by what it is about.
 pub fn nouns() -> Vec<Noun> {
-    vec![batch_actions::noun(), batch_going::noun(), batches::noun()]
+    vec![batch_actions::noun(), batch_going::noun(), batches::noun(), definitions::noun()]
 }
 
 /// The description of the API, OpenAPI 3.1.

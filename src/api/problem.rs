@@ -1,9 +1,11 @@
 //! Why a request is not answered: one shape for all of them (RFC 9457, `application/problem+json`).
 
-use crate::app;
+use crate::app::{self, LostUpdate};
+use crate::definition::Faults;
 use crate::domain::access::Permission;
 use crate::engine::acting::Moved;
 use crate::store;
+use crate::view::change::FaultAt;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -83,9 +85,45 @@ impl Problem {
     }
 }
 
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+/// So that a refusal may come from within a transaction, which is undone with it.
+impl std::error::Error for Problem {}
+
+/// 422: a definition with faults, each with its line.
+fn faulty(faults: &Faults) -> Problem {
+    let all: Vec<FaultAt> = faults.as_slice().iter().map(FaultAt::of).collect();
+    let status = StatusCode::UNPROCESSABLE_ENTITY;
+    Problem::new(status, "faults", faults.to_string()).with("faults", json!(all))
+}
+
+/// 412: somebody else was faster, and who.
+fn lost(update: &LostUpdate) -> Problem {
+    Problem::new(StatusCode::PRECONDITION_FAILED, "changed-meanwhile", update.to_string())
+        .with("group", update.group.as_str())
+        .with("version", update.is)
+        .with("changed_by", update.author.as_str())
+        .with("changed_at", update.at.to_string())
+        .with("remark", json!(update.remark))
+}
+
 impl From<anyhow::Error> for Problem {
     /// What the user can mend is told; what Procession failed at is logged under a name that is told.
     fn from(error: anyhow::Error) -> Self {
+        let error = match error.downcast::<Self>() {
+            Ok(problem) => return problem,
+            Err(error) => error,
+        };
+        if let Some(faults) = error.chain().find_map(|e| e.downcast_ref::<Faults>()) {
+            return faulty(faults);
+        }
+        if let Some(update) = error.chain().find_map(|e| e.downcast_ref::<LostUpdate>()) {
+            return lost(update);
+        }
         if error.chain().any(|e| e.is::<Moved>()) {
             return Self::conflict("moved", error.to_string());
         }

@@ -22,6 +22,14 @@ pub(super) fn reason(said: Option<&str>) -> Result<&str, Problem> {
     text("reason", said)
 }
 
+/// What is said about a change of a definition.
+pub(super) fn remark(said: Option<&str>) -> Result<&str, Problem> {
+    match said.map(str::trim).unwrap_or_default() {
+        "" => Err(Problem::refused("remark: say what the change is for; the version keeps it")),
+        said => text("remark", said),
+    }
+}
+
 /// A text that people write, of a length that is kept whole.
 pub(super) fn text<'a>(name: &str, said: &'a str) -> Result<&'a str, Problem> {
     if said.contains('\0') || said.chars().count() > REASON_MAX {

@@ -2,9 +2,10 @@
 
 use crate::app::{self, App, Apply, Authorship, EmptyDatabase};
 use crate::cli::{Ended, Global, breach, calendar, out};
-use crate::definition::{self, Change, Fault, Faults, How, Loaded};
+use crate::definition::{self, Change, Fault, Faults, Loaded};
 use crate::domain::job::Definition;
 use crate::engine::clock::Clock;
+use crate::view::change::{Changed, FaultAt};
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
@@ -119,11 +120,7 @@ pub(super) fn check(global: &Global, args: &CheckArgs) -> Result<Ended> {
 }
 
 fn print_faults(args: &CheckArgs, faults: &Faults) -> Result<()> {
-    let faults: Vec<_> = faults
-        .as_slice()
-        .iter()
-        .map(|f| json!({"file": f.file, "line": f.line, "what": f.what, "cure": f.cure}))
-        .collect();
+    let faults: Vec<_> = faults.as_slice().iter().map(FaultAt::of).collect();
     out::json(&json!({"file": args.file, "ok": false, "faults": faults}))
 }
 
@@ -181,16 +178,7 @@ pub(super) fn print_changes(global: &Global, changes: &[Change], how: Apply) -> 
 
 /// A change as scripts read it, with its fields whole.
 pub(super) fn change_json(change: &Change) -> Value {
-    let (how, fields) = match &change.how {
-        How::Added => ("added", &[][..]),
-        How::Removed => ("removed", &[][..]),
-        How::Changed(fields) => ("changed", &fields[..]),
-    };
-    let fields: Vec<Value> =
-        fields.iter().map(|f| json!({"field": f.field, "old": f.old, "new": f.new})).collect();
-    json!({
-        "thing": change.thing.to_string(), "code": change.code, "how": how, "fields": fields,
-    })
+    json!(Changed::of(change))
 }
 
 /// The JSON Schema of definition files.

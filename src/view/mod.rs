@@ -7,6 +7,7 @@ pub mod audit;
 pub mod batch;
 pub mod breach;
 mod csv;
+pub mod change;
 pub mod dag;
 pub mod due;
 pub mod eta;

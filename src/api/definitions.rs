@@ -1,0 +1,281 @@
+//! Definitions: looked at for faults, compared with what is stored, stored, taken back.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::problem::Problem;
+use crate::api::reach;
+use crate::api::route::{Nothing, Noun};
+use crate::api::sent::Sent;
+use crate::app::{Applied, Apply, Authorship, Guard};
+use crate::definition::Loaded;
+use crate::domain::access::Permission;
+use crate::domain::demand::Demands;
+use crate::domain::id::GroupCode;
+use crate::view::change::{Changed, FaultAt};
+use anyhow::Result as Done;
+use axum::http::Method;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+
+pub(super) fn noun() -> Noun {
+    let edits = Needs::Somewhere(Permission::Edit);
+    Noun::new("definitions")
+        .change(
+            (Method::POST, "/definition/check"),
+            Needs::Somewhere(Permission::View),
+            "Look for faults in a definition, each with its line",
+            check,
+        )
+        .change(
+            (Method::POST, "/definition/diff"),
+            Needs::Somewhere(Permission::View),
+            "What storing a definition would change, and which permissions that takes",
+            diff,
+        )
+        .change((Method::POST, "/definition/apply"), edits, "Store a definition", apply)
+        .change(
+            (Method::POST, "/groups/{group}/rollback"),
+            edits,
+            "Make a group what it was in an earlier version",
+            rollback,
+        )
+}
+
+/// A definition, and what is said about it.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Wanted {
+    #[serde(flatten)]
+    sent: Sent,
+    /// What the change is for; the versions and the audit log keep it.
+    remark: Option<String>,
+    /// The same as `remark`.
+    reason: Option<String>,
+    /// The versions of groups that were looked at: the change is refused (412) when one of them is not the
+    /// last any more.
+    #[serde(default)]
+    if_versions: BTreeMap<String, u32>,
+    /// Only look what would change.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// Whether a definition has faults.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Checked {
+    /// Whether it has none.
+    ok: bool,
+    /// Everything that is wrong.
+    faults: Vec<FaultAt>,
+    /// What is allowed and probably not meant.
+    warnings: Vec<FaultAt>,
+    /// How many groups it defines.
+    groups: usize,
+    /// How many jobs.
+    jobs: usize,
+    /// How many dependencies.
+    dependencies: usize,
+    /// How many data sources.
+    sources: usize,
+    /// How many schedules.
+    schedules: usize,
+}
+
+/// What changes, or changed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Outcome {
+    /// Whether it is stored.
+    applied: bool,
+    /// What changes.
+    changes: Vec<Changed>,
+    /// The versions of groups that were written.
+    versions: BTreeMap<String, u32>,
+    /// The permissions that it takes.
+    needs: NeedsAll,
+    /// What is allowed and probably not meant.
+    warnings: Vec<FaultAt>,
+}
+
+/// Permissions that a change takes.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct NeedsAll {
+    /// In these groups.
+    groups: BTreeMap<String, Vec<&'static str>>,
+    /// In all groups.
+    everywhere: Vec<&'static str>,
+}
+
+impl NeedsAll {
+    fn of(demands: &Demands) -> Self {
+        let words = |all: &BTreeSet<Permission>| all.iter().map(|p| p.as_str()).collect::<Vec<_>>();
+        Self {
+            groups: demands.groups.iter().map(|(g, all)| (g.to_string(), words(all))).collect(),
+            everywhere: words(&demands.everywhere),
+        }
+    }
+}
+
+/// Passes when the caller may do all that a change demands.
+pub(super) fn may(ask: &Ask, demands: &Demands) -> Result<(), Problem> {
+    for (group, all) in &demands.groups {
+        for permission in all {
+            ask.may(*permission, group, format!("group {group}"))?;
+        }
+    }
+    demands.everywhere.iter().try_for_each(|p| reach::everywhere(ask, *p))
+}
+
+/// Passes when the caller sees every group that a change touches.
+fn sees(ask: &Ask, demands: &Demands) -> Result<(), Problem> {
+    let see = |group: &GroupCode| ask.may(Permission::View, group, format!("group {group}"));
+    demands.groups.keys().try_for_each(see)
+}
+
+async fn check(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Checked, Problem> {
+    let bad = |faults| Checked {
+        ok: false,
+        faults,
+        warnings: Vec::new(),
+        groups: 0,
+        jobs: 0,
+        dependencies: 0,
+        sources: 0,
+        schedules: 0,
+    };
+    let loaded = match wanted.sent.load()? {
+        Ok(loaded) => loaded,
+        Err(faults) => return Ok(bad(faults)),
+    };
+    let looked = match ask.house.app.look_at_schedules(&loaded).await {
+        Ok(warnings) => warnings,
+        Err(error) => match error.downcast::<crate::definition::Faults>() {
+            Ok(faults) => return Ok(bad(faults.as_slice().iter().map(FaultAt::of).collect())),
+            Err(error) => return Err(error.into()),
+        },
+    };
+    let defs = &loaded.definition;
+    Ok(Checked {
+        ok: true,
+        faults: Vec::new(),
+        warnings: loaded.warnings.iter().chain(&looked).map(FaultAt::of).collect(),
+        groups: defs.groups.len(),
+        jobs: defs.jobs.len(),
+        dependencies: defs.dependencies.len(),
+        sources: defs.sources.len(),
+        schedules: defs.schedules.len(),
+    })
+}
+
+async fn diff(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Outcome, Problem> {
+    let loaded = wanted.sent.sound()?;
+    store(&ask, &loaded, (&wanted, Apply::DryRun), sees).await
+}
+
+async fn apply(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Outcome, Problem> {
+    let loaded = wanted.sent.sound()?;
+    let how = if wanted.dry_run { Apply::DryRun } else { Apply::Write };
+    store(&ask, &loaded, (&wanted, how), may).await
+}
+
+/// Who makes a change, and what is said about it.
+fn by(ask: &Ask, remark: Option<&str>) -> Result<Authorship, Problem> {
+    let who = ask.operator()?;
+    Ok(Authorship { author: who.actor, host: who.host, remark: remark.map(str::to_owned) })
+}
+
+impl Wanted {
+    fn said(&self) -> Option<&str> {
+        self.remark.as_deref().or(self.reason.as_deref())
+    }
+}
+
+async fn store(
+    ask: &Ask,
+    loaded: &Loaded,
+    (wanted, how): (&Wanted, Apply),
+    look: fn(&Ask, &Demands) -> Result<(), Problem>,
+) -> Result<Outcome, Problem> {
+    let remark = match how {
+        Apply::Write => Some(reach::remark(wanted.said())?),
+        Apply::DryRun => None,
+    };
+    let seen = versions(&wanted.if_versions)?;
+    let looked = ask.house.app.look_at_schedules(loaded).await?;
+    let demands = Mutex::new(Demands::default());
+    let allow = |all: &Demands| -> Done<()> {
+        *demands.lock().expect("nobody breaks down with it") = all.clone();
+        Ok(look(ask, all)?)
+    };
+    let guard = Guard { allow: &allow, seen: &seen };
+    let by = by(ask, remark)?;
+    let done = ask.house.app.apply_guarded(&loaded.definition, how, &by, guard).await?;
+    let needs = NeedsAll::of(&demands.lock().expect("nobody breaks down with it"));
+    let warnings = loaded.warnings.iter().chain(&looked).map(FaultAt::of).collect();
+    Ok(outcome(done, how, needs, warnings))
+}
+
+fn outcome(done: Applied, how: Apply, needs: NeedsAll, warnings: Vec<FaultAt>) -> Outcome {
+    Outcome {
+        applied: how == Apply::Write,
+        changes: done.changes.iter().map(Changed::of).collect(),
+        versions: done.versions.into_iter().map(|(group, no)| (group.to_string(), no)).collect(),
+        needs,
+        warnings,
+    }
+}
+
+fn versions(asked: &BTreeMap<String, u32>) -> Result<BTreeMap<GroupCode, u32>, Problem> {
+    let one = |(group, no): (&String, &u32)| -> Result<_, Problem> {
+        Ok((GroupCode::parse(group).map_err(anyhow::Error::from)?, *no))
+    };
+    asked.iter().map(one).collect()
+}
+
+/// A group.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct GroupPath {
+    /// Its code.
+    pub(super) group: String,
+}
+
+/// Back to which version, and why.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Back {
+    /// The version to go back to.
+    to: u32,
+    /// Why; it is kept.
+    reason: Option<String>,
+    /// The same as `reason`.
+    remark: Option<String>,
+    /// The version that was looked at; refused (412) when it is not the last any more.
+    if_version: Option<u32>,
+    /// Only look what would change.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+async fn rollback(ask: Ask, at: GroupPath, back: Back) -> Result<Outcome, Problem> {
+    let group = reach::group(&ask, Permission::Edit, &at.group)?;
+    let how = if back.dry_run { Apply::DryRun } else { Apply::Write };
+    let reason = match how {
+        Apply::Write => reach::reason(back.reason.as_deref().or(back.remark.as_deref()))?,
+        Apply::DryRun => "",
+    };
+    let all = ask.house.app.versions(&group).await?;
+    let to = all.iter().find(|version| version.no == back.to).ok_or_else(|| {
+        let last = all.last().map_or(0, |v| v.no);
+        Problem::refused(format!("there is no version {}; the versions are 1 to {last}", back.to))
+    })?;
+    let seen = back.if_version.map(|no| (group.clone(), no)).into_iter().collect();
+    let demands = Mutex::new(Demands::default());
+    let allow = |all: &Demands| -> Done<()> {
+        *demands.lock().expect("nobody breaks down with it") = all.clone();
+        Ok(may(&ask, all)?)
+    };
+    let guard = Guard { allow: &allow, seen: &seen };
+    let by = by(&ask, None)?;
+    let done = ask.house.app.rollback_guarded(to, how, (&by, reason), guard).await?;
+    let needs = NeedsAll::of(&demands.lock().expect("nobody breaks down with it"));
+    Ok(outcome(done, how, needs, Vec::new()))
+}
