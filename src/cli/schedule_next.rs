@@ -173,4 +173,3 @@ fn row(asked: &Asked, one: &Occurrence, lang: Lang) -> Vec<String> {
         why.join("; "),
     ]
 }
-

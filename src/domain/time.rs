@@ -36,7 +36,8 @@ impl Millis {
         if let Ok(at) = DateTime::parse_from_rfc3339(text) {
             return Some(at.with_timezone(&Utc).into());
         }
-        let forms = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
+        let forms =
+            ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
         let time = forms.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
         let day = || Some(text.parse::<NaiveDate>().ok()?.and_time(NaiveTime::MIN));
         time.or_else(day).map(|wall| Self::from(wall.and_utc()))

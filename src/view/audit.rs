@@ -93,5 +93,6 @@ impl Form {
 }
 
 const COLUMNS: [&str; 10] = [
-    "audit_id", "at", "actor", "host", "action", "group", "batch_no", "job_code", "reason", "detail",
+    "audit_id", "at", "actor", "host", "action", "group", "batch_no", "job_code", "reason",
+    "detail",
 ];

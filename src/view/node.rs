@@ -97,4 +97,3 @@ fn as_json(member: &Member, batches: usize, is_double: bool, now: Millis) -> Val
         "version": member.version,
     })
 }
-

@@ -94,7 +94,12 @@ impl Asked {
     }
 
     /// Refuses what could not be saved either. A time that is over is not over for who looks back.
-    pub fn check(&self, after: Millis, now: Millis, calendars: &Calendars) -> Result<(), WordFaults> {
+    pub fn check(
+        &self,
+        after: Millis,
+        now: Millis,
+        calendars: &Calendars,
+    ) -> Result<(), WordFaults> {
         match self.news {
             News::Stored => Ok(()),
             News::Written => sound(&self.timing, after.min(now), calendars),
@@ -116,12 +121,7 @@ impl Asked {
 }
 
 /// Its next `count` firings after a moment, and what does not take place among them.
-pub fn look(
-    asked: &Asked,
-    calendars: &Calendars,
-    after: Millis,
-    count: usize,
-) -> Result<Shown> {
+pub fn look(asked: &Asked, calendars: &Calendars, after: Millis, count: usize) -> Result<Shown> {
     let (mut next, mut left_out) = (Vec::new(), Vec::new());
     for one in asked.timing.preview(calendars, after, asked.anchor) {
         let one = one?;

@@ -135,7 +135,9 @@ fn named(cron: &Cron) -> Named {
     };
     let of_week = || {
         let every = set(week.every, 0..7);
-        let nth = (1u32..).zip(week.nth).flat_map(|(n, days)| list(days).into_iter().map(move |d| (n, d)));
+        let nth = (1u32..)
+            .zip(week.nth)
+            .flat_map(|(n, days)| list(days).into_iter().map(move |d| (n, d)));
         Named {
             week: (every != Set::All && week.every != 0).then_some(every),
             last: list(week.last),

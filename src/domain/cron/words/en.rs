@@ -3,8 +3,18 @@
 use super::{Join, Named, Set, Shape, Times};
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-    "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 const WEEK: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
@@ -79,7 +89,9 @@ fn times(times: &Times) -> String {
             };
             match (minutes, hours, seconds) {
                 (Set::All, Set::All, Set::All | Set::Every(..)) => often,
-                (Set::All, Set::All, Set::Run(..) | Set::List(_)) => format!("{often} of every minute"),
+                (Set::All, Set::All, Set::Run(..) | Set::List(_)) => {
+                    format!("{often} of every minute")
+                }
                 (Set::All | Set::Every(..) | Set::Run(..) | Set::List(_), _, _) => {
                     format!("{often}, {}", minutes_of(minutes, hours))
                 }
@@ -153,7 +165,11 @@ fn days(shape: &Shape) -> String {
     match (of_month.is_empty(), weekdays, join) {
         (true, Some(weekdays), _) => {
             let more = of_week(named, &of);
-            if more.is_empty() { format!("{weekdays}{inside}") } else { format!("{weekdays}{inside} and on {more}") }
+            if more.is_empty() {
+                format!("{weekdays}{inside}")
+            } else {
+                format!("{weekdays}{inside} and on {more}")
+            }
         }
         (true, None, _) => format!("on {}", of_week(named, &of)),
         (false, None, _) => format!("on {of_month}"),

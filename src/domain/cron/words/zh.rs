@@ -109,7 +109,9 @@ fn days(shape: &Shape) -> String {
         (true, _, _) => of_week,
         (false, true, _) => of_month,
         (false, false, Join::Both) => format!("{of_month}且为{}", of_week.trim_start_matches('每')),
-        (false, false, Join::Either | Join::OfMonth | Join::OfWeek) => format!("{of_month}以及{of_week}"),
+        (false, false, Join::Either | Join::OfMonth | Join::OfWeek) => {
+            format!("{of_month}以及{of_week}")
+        }
     }
 }
 
