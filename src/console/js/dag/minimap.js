@@ -17,7 +17,7 @@ export class Minimap {
       const at = this.canvas.getBoundingClientRect();
       view.x = (e.clientX - at.left) / this.by - view.w / 2 / view.scale;
       view.y = (e.clientY - at.top) / this.by - view.h / 2 / view.scale;
-      view.fitted = true;
+      view.touched = true;
       view.bound();
       view.draw();
     };

@@ -97,7 +97,7 @@ function paintEdges(g, model, edges, look) {
     for (const faint of [true, false]) {
       const some = list.filter(([, f]) => Boolean(f) === faint);
       if (!some.length) continue;
-      g.globalAlpha = faint ? 0.18 : 1;
+      g.globalAlpha = faint ? 0.18 : near || style !== 'plain' ? 1 : 0.6;
       g.strokeStyle = colour;
       g.fillStyle = colour;
       g.lineWidth = Math.max(wide, (style === 'critical' ? 1.8 : 0.6) / look.scale);

@@ -3,7 +3,7 @@
 import { api } from '../api.js';
 import { t, locale } from '../i18n.js';
 import { h, put, settled } from '../ui/dom.js';
-import { STATUSES, glyph, rank, statusWord, statusClass } from '../status.js';
+import { glyph, isFinal, rank, statusWord, statusClass } from '../status.js';
 import { addIcons, button, duration, failed, loading, empty, select, timeText, toast } from '../ui.js';
 import { Model } from './model.js';
 import { DagView } from './view.js';
@@ -64,6 +64,13 @@ class Panel {
     this.el = h('div.dg', this.tools, this.crumb, this.stage, this.legend, this.live);
     el.append(this.el);
     this.drawTools();
+    // As high as the window leaves room for, wherever the page puts it.
+    this.tall = () => {
+      const top = this.el.getBoundingClientRect().top + window.scrollY;
+      this.el.style.height = `${Math.max(440, window.innerHeight - top - 20)}px`;
+    };
+    this.tall();
+    addEventListener('resize', this.tall);
   }
 
   drawTools() {
@@ -217,7 +224,7 @@ class Panel {
     if (node.duration_sec !== undefined && node.duration_sec !== null && state !== 'PENDING') return duration(node.duration_sec * 1000);
     if ((state === 'PENDING' || state === 'QUEUED' || state === 'RETRY_WAIT' || state === 'HELD') && node.eta_start) return `→ ${clock(node.eta_start)}`;
     if (state === 'RUNNING' && node.eta_end) return `⇥ ${clock(node.eta_end)}`;
-    if (node.est_sec) return `~${duration(node.est_sec * 1000)}`;
+    if (node.est_sec && (!node.status || !isFinal(state))) return `~${duration(node.est_sec * 1000)}`;
     return node.status ? '' : node.type || '';
   }
 
@@ -234,7 +241,7 @@ class Panel {
       some.map((state) => h(`button.chip.${statusClass(state)}`, {
         type: 'button', 'aria-pressed': this.hidden.has(state) ? 'true' : 'false', 'data-test': `legend-${state}`, title: t('dag.legend_title'),
         onclick: () => this.filter(state),
-      }, h('span.dg-key', { css: { '--st': this.view.colours.state[state] } }, glyph(state)), h('span', statusWord(state)), h('b', counts[state].toLocaleString(locale())))),
+      }, coloured(state, this.view.colours), h('span', statusWord(state)), h('b', counts[state].toLocaleString(locale())))),
       this.hidden.size > 0 && button(t('dag.all_states'), { kind: 'quiet', onclick: () => this.filter(null), test: 'legend-all' }),
       h('span.dg-line', h('i.dg-l-plain'), t('dag.edge_plain')),
       h('span.dg-line', h('i.dg-l-other'), t('dag.edge_other')),
@@ -451,10 +458,18 @@ class Panel {
 
   destroy() {
     this.ended = true;
+    removeEventListener('resize', this.tall);
     this.view.destroy();
     this.mini.destroy();
     this.el.remove();
   }
+}
+
+/** A mark in the colour that the canvas has for its state. */
+function coloured(state, colours) {
+  const mark = glyph(state);
+  mark.style.setProperty('--st', colours.state[state]);
+  return mark;
 }
 
 function clock(at) {

@@ -87,7 +87,7 @@ export class DagView {
     this.canvas.height = Math.round(h * this.dpr);
     this.canvas.style.width = `${w}px`;
     this.canvas.style.height = `${h}px`;
-    if (this.model && !this.fitted) this.fit();
+    if (this.model && !this.touched) this.fit();
     this.dirty();
   }
 
@@ -98,7 +98,7 @@ export class DagView {
     this.hovered = -1;
     this.hoveredEdge = -1;
     this.found = [];
-    this.fitted = Boolean(keep);
+    if (!keep) this.touched = false;
     if (!keep && this.w) this.fit();
     this.dirty();
   }
@@ -108,12 +108,13 @@ export class DagView {
   fit() {
     if (!this.model || !this.w) return;
     this.fitTo(0, 0, this.model.width, this.model.height, 1);
-    this.fitted = true;
+    this.touched = false;
   }
 
   fitTo(x0, y0, x1, y1, most = 1) {
     const margin = 24;
     const scale = Math.min((this.w - margin * 2) / Math.max(1, x1 - x0), (this.h - margin * 2) / Math.max(1, y1 - y0), most);
+    this.touched = true;
     this.scale = Math.max(LEAST, scale);
     this.x = (x0 + x1) / 2 - this.w / 2 / this.scale;
     this.y = (y0 + y1) / 2 - this.h / 2 / this.scale;
@@ -128,7 +129,7 @@ export class DagView {
     this.x += px / this.scale - px / scale;
     this.y += py / this.scale - py / scale;
     this.scale = scale;
-    this.fitted = true;
+    this.touched = true;
     // While one zooms on, the old tiles are stretched; new ones are painted when it rests.
     this.tiles.clear();
     this.zooming = true;
@@ -155,7 +156,7 @@ export class DagView {
   pan(dx, dy) {
     this.x -= dx / this.scale;
     this.y -= dy / this.scale;
-    this.fitted = true;
+    this.touched = true;
     this.bound();
     this.draw();
   }
@@ -178,7 +179,7 @@ export class DagView {
       this.x = b[0] + b[2] / 2 - this.w / 2 / this.scale;
       this.y = b[1] + b[3] / 2 - this.h / 2 / this.scale;
     }
-    this.fitted = true;
+    this.touched = true;
     this.draw();
   }
 
