@@ -10,6 +10,7 @@ mod batches;
 mod console;
 mod definitions;
 mod door;
+mod fire;
 mod health;
 pub mod house;
 mod limited;
@@ -18,6 +19,7 @@ pub mod page;
 pub mod problem;
 mod reach;
 pub mod route;
+mod schedule_changes;
 mod sent;
 
 pub use door::{Attended, Door, Front, NoListener};
@@ -36,7 +38,14 @@ use std::sync::Arc;
 
 /// Every route below `/api/v1`, by what it is about.
 pub fn nouns() -> Vec<Noun> {
-    vec![batch_actions::noun(), batch_going::noun(), batches::noun(), definitions::noun()]
+    vec![
+        batch_actions::noun(),
+        batch_going::noun(),
+        batches::noun(),
+        definitions::noun(),
+        fire::noun(),
+        schedule_changes::noun(),
+    ]
 }
 
 /// The description of the API, OpenAPI 3.1.

@@ -1,0 +1,285 @@
+//! What is done to schedules.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::definitions::may;
+use crate::api::problem::Problem;
+use crate::api::reach;
+use crate::api::route::{Nothing, Noun};
+use crate::app::FromGroups;
+use crate::domain::access::Permission;
+use crate::domain::demand::Demands;
+use crate::domain::id::{GroupCode, TriggerCode};
+use crate::domain::job::Definition;
+use crate::domain::time::Millis;
+use crate::domain::trigger::{Trigger, TriggerDef, TriggerWords};
+use crate::engine::trigger::acting::{self, Deed, NotDone, Stands};
+use crate::store;
+use crate::store::audit::Operator;
+use crate::view::schedule::{as_json, opens};
+use anyhow::Result as Done;
+use axum::http::Method;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+pub(super) fn noun() -> Noun {
+    let (edits, runs) = (Needs::Somewhere(Permission::Edit), Needs::Somewhere(Permission::Run));
+    Noun::new("changes of schedules")
+        .change((Method::POST, "/schedules"), edits, "Make a schedule", add)
+        .change((Method::PUT, "/schedules/{code}"), edits, "Change what a schedule says", edit)
+        .change(
+            (Method::DELETE, "/schedules/{code}"),
+            edits,
+            "Take a schedule away; its firings stay on record",
+            remove,
+        )
+        .change(
+            (Method::POST, "/schedules/{code}/pause"),
+            runs,
+            "Let a schedule plan nothing more",
+            async |ask, at, why| stand(ask, at, why, Wish::Pause).await,
+        )
+        .change(
+            (Method::POST, "/schedules/{code}/resume"),
+            runs,
+            "Let a paused schedule go on from now",
+            async |ask, at, why| stand(ask, at, why, Wish::Resume).await,
+        )
+        .change(
+            (Method::POST, "/schedules/{code}/skip-next"),
+            runs,
+            "Leave the next planned time out",
+            async |ask, at, why| stand(ask, at, why, Wish::SkipNext).await,
+        )
+}
+
+/// A schedule.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct SchedulePath {
+    /// Its code.
+    pub(super) code: String,
+}
+
+/// A schedule in words.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Words {
+    /// Its code, when it is new.
+    code: Option<String>,
+    /// What it says, with the keys of `schedules:` in a definition file: `{"group":"gl","batch_no":
+    /// "month(-1)","cron":"0 0 2 1 * ?"}`. What is left out is as usual, not as it was.
+    words: BTreeMap<String, Value>,
+    /// Why; the audit log keeps it.
+    reason: Option<String>,
+    /// The `revision` that was looked at; refused (412) when it is not the present one any more.
+    if_revision: Option<i64>,
+    /// Only look for faults.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// Why something is done.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Why {
+    /// Why; the audit log keeps it.
+    reason: Option<String>,
+}
+
+/// A schedule as it stands.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Standing {
+    /// The schedule, as `schedule show --json` has it; none when it was removed, or not made yet.
+    #[serde(flatten)]
+    schedule: BTreeMap<String, Value>,
+    /// What is allowed and probably not meant.
+    warnings: Vec<String>,
+    /// The time that was left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<String>,
+}
+
+impl Standing {
+    fn of(stands: &Stands, skipped: Option<Millis>) -> Result<Self, Problem> {
+        let document = as_json(&stands.trigger, None)?;
+        let schedule = serde_json::from_value(document).map_err(anyhow::Error::from)?;
+        let warnings = stands.warnings.iter().map(ToString::to_string).collect();
+        Ok(Self { schedule, warnings, skipped: skipped.map(|at| at.to_string()) })
+    }
+}
+
+impl Words {
+    fn read(&self, code: &str) -> Result<TriggerWords, Problem> {
+        let mut all = self.words.clone();
+        all.insert("code".to_owned(), code.into());
+        let sent: Vec<String> = all.keys().cloned().collect();
+        let is_said = |value: &Value| match value {
+            Value::Null => false,
+            Value::Array(items) => !items.is_empty(),
+            Value::Object(items) => !items.is_empty(),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+        };
+        let said: Vec<&String> =
+            sent.iter().filter(|key| all.get(*key).is_some_and(is_said)).collect();
+        let value = Value::Object(all.clone().into_iter().collect());
+        let words: TriggerWords = serde_json::from_value(value)
+            .map_err(|error| Problem::refused(format!("words: {error}")))?;
+        let read = serde_json::to_value(&words).map_err(anyhow::Error::from)?;
+        // What is not known is not read, and so it is not written again.
+        match said.into_iter().find(|key| read.get(key.as_str()).is_none()) {
+            None => Ok(words),
+            Some(key) => {
+                let said = format!("words: a schedule has no key {key}; see docs/schedules.md");
+                Err(Problem::refused(said))
+            }
+        }
+    }
+}
+
+/// Passes when this may be done to every group whose batches a schedule opens.
+pub(super) fn touch(
+    ask: &Ask,
+    permission: Permission,
+    (def, defs): (&TriggerDef, &Definition),
+    what: &str,
+) -> Result<(), Problem> {
+    let groups: Vec<&GroupCode> = opens(def, &defs.groups);
+    if groups.is_empty() {
+        // One that opens nothing, or nothing yet, is everybody's.
+        return match &def.order.as_ref().and_then(|o| o.group.clone()) {
+            Some(group) => ask.may(permission, group, what),
+            None => reach::everywhere(ask, permission),
+        };
+    }
+    reach::all(ask, permission, groups, what)
+}
+
+/// The schedule of this code, to do this to.
+pub(super) async fn found(
+    ask: &Ask,
+    permission: Permission,
+    word: &str,
+) -> Result<Trigger, Problem> {
+    let what = format!("schedule {word}");
+    let code = TriggerCode::parse(word).map_err(|_| Problem::not_found(&what))?;
+    let app = &ask.house.app;
+    let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
+    let found = store::trigger::find(&mut tx, &code).await?;
+    let found = found.ok_or_else(|| Problem::not_found(&what))?;
+    drop(tx);
+    touch(ask, permission, (&found.def, &app.definition().await?), &what)?;
+    Ok(found)
+}
+
+pub(super) fn deed<'a>(by: &'a Operator, reason: &'a str, now: Millis) -> Deed<'a> {
+    Deed { by, reason: Some(reason), now }
+}
+
+async fn add(ask: Ask, _: Nothing, sent: Words) -> Result<Standing, Problem> {
+    let code = sent
+        .code
+        .clone()
+        .or_else(|| sent.words.get("code").and_then(Value::as_str).map(str::to_owned));
+    let code = code.ok_or_else(|| Problem::refused("code: name the schedule"))?;
+    let words = sent.read(&code)?;
+    let app = &ask.house.app;
+    let (defs, now) = (app.definition().await?, reach::now(&ask).await?);
+    let from_groups = FromGroups::of(&words, &defs);
+    let zone = from_groups.zone;
+    let def = from_groups.calendar_into(words).read(zone).map_err(anyhow::Error::from)?;
+    may(&ask, &Demands::of_schedule(&def, &defs))?;
+    let expected = app.expected(&defs, std::slice::from_ref(&def), now).await?;
+    if sent.dry_run {
+        let schedule = BTreeMap::from([("schedule".to_owned(), serde_json::json!(def))]);
+        return Ok(Standing { schedule, warnings: Vec::new(), skipped: None });
+    }
+    let (by, reason) = (ask.operator()?, reach::reason(sent.reason.as_deref())?);
+    let stands = acting::add(&app.db, &def, &expected, deed(&by, reason, now)).await;
+    Standing::of(&stands.map_err(unsound)?, None)
+}
+
+async fn edit(ask: Ask, at: SchedulePath, sent: Words) -> Result<Standing, Problem> {
+    let was = found(&ask, Permission::Edit, &at.code).await?;
+    if sent.if_revision.is_some_and(|seen| seen != was.revision) {
+        return Err(changed(&was));
+    }
+    let words = sent.read(&at.code)?;
+    let app = &ask.house.app;
+    let (defs, now) = (app.definition().await?, reach::now(&ask).await?);
+    let make = |there: TriggerDef| -> Done<TriggerDef> {
+        if there != was.def {
+            return Err(changed(&was).into());
+        }
+        let words = words.clone();
+        let from_groups = FromGroups::of(&words, &defs);
+        let zone = from_groups.zone.or(Some(was.def.timing.zone));
+        let def = from_groups.calendar_into(words).read(zone)?;
+        may(&ask, &Demands::of_schedule(&def, &defs))?;
+        Ok(def)
+    };
+    let def = make(was.def.clone())?;
+    let expected = app.expected(&defs, std::slice::from_ref(&def), now).await?;
+    if sent.dry_run {
+        let schedule = BTreeMap::from([("schedule".to_owned(), serde_json::json!(def))]);
+        return Ok(Standing { schedule, warnings: Vec::new(), skipped: None });
+    }
+    let (by, reason) = (ask.operator()?, reach::reason(sent.reason.as_deref())?);
+    let deed = deed(&by, reason, now);
+    let stands = acting::edit(&app.db, &was.def.code, &make, &expected, deed).await;
+    Standing::of(&stands.map_err(unsound)?, None)
+}
+
+/// 412: it is not what was looked at.
+fn changed(was: &Trigger) -> Problem {
+    let said = format!(
+        "schedule {} was changed meanwhile; look at it again, and then make the change",
+        was.def.code
+    );
+    let status = axum::http::StatusCode::PRECONDITION_FAILED;
+    Problem::new(status, "changed-meanwhile", said).with("revision", was.revision)
+}
+
+/// A schedule with faults, each with its key.
+fn unsound(error: anyhow::Error) -> Problem {
+    let faults = match error.downcast_ref::<NotDone>() {
+        Some(NotDone::Unsound { faults, .. }) => faults
+            .iter()
+            .map(|f| serde_json::json!({"key": f.key, "what": f.what, "cure": f.cure}))
+            .collect::<Vec<_>>(),
+        Some(_) | None => return error.into(),
+    };
+    Problem::refused(error.to_string()).with("faults", faults)
+}
+
+async fn remove(ask: Ask, at: SchedulePath, why: Why) -> Result<Standing, Problem> {
+    let was = found(&ask, Permission::Edit, &at.code).await?;
+    let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
+    let now = reach::now(&ask).await?;
+    acting::remove(&ask.house.app.db, &was.def.code, deed(&by, reason, now)).await?;
+    let gone = serde_json::json!({"removed": was.def.code, "id": was.trigger_id});
+    let schedule = serde_json::from_value(gone).map_err(anyhow::Error::from)?;
+    Ok(Standing { schedule, warnings: Vec::new(), skipped: None })
+}
+
+#[derive(Clone, Copy)]
+enum Wish {
+    Pause,
+    Resume,
+    SkipNext,
+}
+
+async fn stand(ask: Ask, at: SchedulePath, why: Why, wish: Wish) -> Result<Standing, Problem> {
+    let was = found(&ask, Permission::Run, &at.code).await?;
+    let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
+    let now = reach::now(&ask).await?;
+    let (db, code, deed) = (&ask.house.app.db, &was.def.code, deed(&by, reason, now));
+    match wish {
+        Wish::Pause => Standing::of(&acting::pause(db, code, deed).await?, None),
+        Wish::Resume => Standing::of(&acting::resume(db, code, deed).await?, None),
+        Wish::SkipNext => {
+            let (skipped, stands) = acting::skip_next(db, code, deed).await?;
+            Standing::of(&stands, Some(skipped.planned))
+        }
+    }
+}
