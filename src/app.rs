@@ -2,6 +2,7 @@
 //! May name: everything. Never: SQL, words for people, a rule.
 //! Invariant: the only file that knows everybody.
 
+pub mod access;
 mod calendars;
 mod guard;
 pub mod outbox;
@@ -273,6 +274,8 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::engine::backfill::NotBackfilled>()
             || e.is::<crate::store::batch::BeingRemoved>()
             || e.is::<crate::config::BadConfig>()
+            || e.is::<access::NotGranted>()
+            || e.is::<crate::domain::user::Unfit>()
             || e.is::<outbox::NoCarrier>()
             || e.is::<ForeignJob>()
             || e.is::<BeingChanged>()

@@ -1,10 +1,12 @@
 //! config: the settings in the user's words. In: defaults, a file, flags and environment. Out: each room's `Options`.
-//! May name: db, handler, notify, engine. Never: a connection, a task.
+//! May name: domain, db, handler, notify, engine. Never: a connection, a task.
 //! Invariant: a `Config` that leaves this room has been checked as a whole; unknown keys are errors.
 
+mod http;
 mod notify;
 mod retention;
 
+pub use http::{Doorway, Http, Listening, Oidc, OidcGrant};
 pub use notify::{Channel, Mail, Notify};
 pub use retention::{OfGroup, Retention};
 
@@ -15,7 +17,6 @@ use anyhow::{Context as _, Result};
 use secrecy::SecretString;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -164,25 +165,6 @@ pub struct Script {
     pub interpreters: BTreeMap<String, PathBuf>,
 }
 
-/// `[http]`
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Http {
-    /// Address and port; empty or `off` is nowhere.
-    pub listen: String,
-    /// Seconds.
-    pub stalled_sec: u32,
-}
-
-/// Where and how the front door listens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Listening {
-    /// Where it listens; nowhere when there is no address.
-    pub listen: Option<SocketAddr>,
-    /// How long a loop of this process may take for a turn.
-    pub stalled: Duration,
-}
-
 /// A setting that cannot be used; its text names the key and the cure.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -278,6 +260,7 @@ impl Config {
             self.log.max_bytes_per_try
         );
         self.http()?;
+        self.http.check()?;
         self.retention()?;
         self.notify.check()?;
         anyhow::ensure!(
@@ -309,20 +292,6 @@ impl Config {
             may_create: false,
             keeping: db::Keeping::Usual,
         }
-    }
-
-    /// Settings of the front door.
-    pub fn http(&self) -> Result<Listening, BadConfig> {
-        let listen = match self.http.listen.trim() {
-            "" | "off" => None,
-            address => Some(address.parse().map_err(|_| {
-                BadConfig(format!(
-                    "http.listen is {address}; it must be an IP address and a port, such as \
-                     127.0.0.1:8088 or [::1]:8088, or off"
-                ))
-            })?),
-        };
-        Ok(Listening { listen, stalled: Duration::from_secs(self.http.stalled_sec.into()) })
     }
 
     /// How many firings are on their way at a time.
@@ -425,6 +394,20 @@ mod tests {
             ("[http]\nlisten = '8088'\n", "http.listen is 8088"),
             ("[http]\nlisten = 'localhost:8088'\n", "http.listen is localhost:8088"),
             ("[http]\nstalled_sec = 0\n", "http.stalled_sec is 0"),
+            ("[http]\nsession_idle_min = 0\n", "http.session_idle_min is 0"),
+            ("[http]\nsession_max_hours = 169\n", "http.session_max_hours is 169"),
+            ("[http]\npublic_url = 'p.example'\n", "http.public_url is p.example"),
+            ("[http]\ntrusted_proxies = ['proxy']\n", "http.trusted_proxies has \"proxy\""),
+            ("[http.oidc]\nissuer = 'http://idp.example'\n", "http.oidc.issuer is http://idp"),
+            ("[http.oidc]\nissuer = 'https://idp.example'\n", "http.oidc.client_id is empty"),
+            (
+                "[[http.oidc.grants]]\nclaim = 'a'\ngroup = '*'\nrole = 'root'\n",
+                "http.oidc.grants: role \"root\"",
+            ),
+            (
+                "[[http.oidc.grants]]\nclaim = 'a'\ngroup = '*'\nrole = 'admin'\nrights = ['run']\n",
+                "http.oidc.grants: right \"run\"",
+            ),
             ("[retention]\nkeep_batches = 0\n", "retention.keep_batches is 0"),
             ("[retention]\nrows_per_step = 0\n", "retention.rows_per_step is 0"),
             ("[retention]\nwindow = 'night'\n", "retention.window: \"night\" is no time of day"),

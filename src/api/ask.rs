@@ -2,9 +2,12 @@
 
 use crate::api::house::House;
 use crate::api::problem::Problem;
+use crate::api::way::Way;
+use crate::app::access::{Authority, Known};
 use crate::domain::access::{Grants, Permission};
 use crate::domain::id::GroupCode;
 use crate::domain::lang::Lang;
+use crate::domain::user::{UserId, UserName};
 use crate::store::audit::Operator;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
@@ -36,6 +39,8 @@ pub struct Caller {
     pub from: String,
     /// How it was proved who asks.
     pub proof: Proof,
+    /// The account, and what was shown.
+    pub(super) known: Arc<Known>,
 }
 
 /// How it was proved who asks.
@@ -54,10 +59,25 @@ pub struct Ask {
     pub house: Arc<House>,
     /// Who asks; none only where a route needs nothing.
     caller: Option<Caller>,
+    /// The way the request came.
+    pub(super) way: Way,
     /// In which language the answer's sentences are.
     pub lang: Lang,
     /// The headers of the request.
     pub headers: HeaderMap,
+}
+
+impl Caller {
+    /// Whether the caller has to choose a password before anything else. A token was made by somebody who
+    /// had, or for a program.
+    pub(super) fn must_change(&self) -> bool {
+        self.known.user.must_change && matches!(self.proof, Proof::Session(_))
+    }
+
+    /// The name, as a name.
+    pub(super) fn user_name(&self) -> &UserName {
+        &self.known.user.name
+    }
 }
 
 impl Ask {
@@ -67,13 +87,15 @@ impl Ask {
         parts: &Parts,
         needs: Needs,
     ) -> Result<Self, Problem> {
+        let way = Way::of(parts, &house.doorway);
         let caller = match needs {
             Needs::Nothing => None,
             Needs::Login | Needs::Somewhere(_) | Needs::Everywhere(_) => {
-                Some(house.who(parts).await?)
+                Some(house.who(parts, &way).await?)
             }
         };
         let may = |p: Permission, has: &dyn Fn(&Grants) -> bool| match &caller {
+            Some(caller) if caller.must_change() => Err(Problem::must_change()),
             Some(caller) if has(&caller.grants) => Ok(()),
             Some(_) | None => Err(Problem::forbidden(p)),
         };
@@ -83,7 +105,7 @@ impl Ask {
             Needs::Everywhere(p) => may(p, &|g| g.allow_everywhere(p))?,
         }
         let lang = lang_of(&parts.headers);
-        Ok(Self { house: house.clone(), caller, lang, headers: parts.headers.clone() })
+        Ok(Self { house: house.clone(), caller, way, lang, headers: parts.headers.clone() })
     }
 
     /// Who asks.
@@ -95,6 +117,13 @@ impl Ask {
     pub fn operator(&self) -> Result<Operator, Problem> {
         let caller = self.caller()?;
         Ok(Operator { actor: caller.name.clone(), host: caller.from.clone() })
+    }
+
+    /// On whose authority something about users is done.
+    pub(super) fn authority(&self) -> Result<Authority, Problem> {
+        let caller = self.caller()?;
+        let user = Some((UserId(caller.user_id), caller.grants.clone()));
+        Ok(Authority { operator: self.operator()?, user })
     }
 
     /// Passes when the caller may do this in the group; a group that the caller does not see is not there,

@@ -1,12 +1,18 @@
 //! What requests are answered from.
 
-use crate::api::ask::Caller;
+use crate::api::ask::{Caller, Proof};
 use crate::api::description;
 use crate::api::problem::Problem;
+use crate::api::way::Way;
 use crate::app::App;
+use crate::app::access::{Known, Porter, Shown, secret};
+use crate::config::{Doorway, Oidc};
 use crate::engine::vitals::Vitals;
 use anyhow::Result;
+use axum::http::Method;
+use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
+use secrecy::SecretString;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -19,6 +25,10 @@ pub struct House {
     pub app: App,
     /// How this process is.
     pub vitals: Arc<Vitals>,
+    /// Who looks at passwords, sessions and tokens.
+    pub porter: Porter,
+    /// As who stands outside sees the front door.
+    pub(super) doorway: Doorway,
     /// The description of the API, made once.
     pub(super) described: Value,
 }
@@ -28,11 +38,58 @@ impl House {
     /// takes none from the work.
     pub async fn open(app: &App, vitals: Vitals) -> Result<Self> {
         let app = app.beside(CONNECTIONS).await?;
-        Ok(Self { app, vitals: Arc::new(vitals), described: description() })
+        let (porter, doorway) = (app.porter(), app.config.http.doorway()?);
+        Ok(Self { app, vitals: Arc::new(vitals), porter, doorway, described: description() })
     }
 
-    /// Who sent a request.
-    pub(super) async fn who(&self, _parts: &Parts) -> Result<Caller, Problem> {
-        Err(Problem::stranger())
+    /// Who sent a request. A token counts before a session: who shows one means it.
+    pub(super) async fn who(&self, parts: &Parts, way: &Way) -> Result<Caller, Problem> {
+        let known = match parts.headers.get(AUTHORIZATION) {
+            Some(shown) => {
+                let token = shown.to_str().ok().and_then(|text| text.split_once(' '));
+                let token = token.filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
+                let token = token.ok_or_else(Problem::stranger)?.1.trim();
+                self.porter.by_token(token).await?
+            }
+            None => {
+                let session = way.session(&parts.headers).ok_or_else(Problem::stranger)?;
+                let known = self.porter.by_session(&session).await?;
+                if known.is_some() && !matches!(parts.method, Method::GET | Method::HEAD) {
+                    meant(parts, way, &session.into())?;
+                }
+                known
+            }
+        };
+        known.map(|known| caller(known, way)).ok_or_else(Problem::stranger)
     }
+
+    /// The other provider that people may log in at.
+    pub(super) fn oidc(&self) -> Option<&Oidc> {
+        Some(&self.app.config.http.oidc).filter(|oidc| oidc.is_on())
+    }
+}
+
+/// What a page of ours sends with every change, and no other page can.
+pub(super) fn csrf(session: &SecretString) -> String {
+    secret::derived(session, "csrf")
+}
+
+/// Refuses a change that a page of somebody else's sent with a browser's cookie.
+fn meant(parts: &Parts, way: &Way, session: &SecretString) -> Result<(), Problem> {
+    way.ours(&parts.headers)?;
+    let sent = parts.headers.get("x-csrf-token").and_then(|v| v.to_str().ok());
+    match sent.is_some_and(|sent| secret::same(sent, &csrf(session))) {
+        true => Ok(()),
+        false => Err(Problem::not_meant()),
+    }
+}
+
+fn caller(known: Known, way: &Way) -> Caller {
+    let proof = match &known.by {
+        Shown::Session(session) => Proof::Session(session.id),
+        Shown::Token(token) => Proof::Token(token.id),
+    };
+    let name = known.user.name.to_string();
+    let (user_id, from) = (known.user.id.0, way.address.clone());
+    Caller { user_id, name, grants: known.grants.clone(), from, proof, known: Arc::new(known) }
 }

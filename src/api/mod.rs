@@ -21,6 +21,7 @@ mod reach;
 pub mod route;
 mod schedule_changes;
 mod sent;
+mod way;
 
 pub use door::{Attended, Door, Front, NoListener};
 pub use house::House;

@@ -51,6 +51,19 @@ impl Problem {
         problem
     }
 
+    /// 403: a page of somebody else's may have sent it.
+    pub fn not_meant() -> Self {
+        let detail = "a change with a session needs the header X-CSRF-Token as GET /api/v1/session gives it, \
+                      and comes from our own page; reload the page, or send a token instead of a cookie";
+        Self::new(StatusCode::FORBIDDEN, "not-meant", detail)
+    }
+
+    /// 403: the password was set by somebody else.
+    pub fn must_change() -> Self {
+        let detail = "choose a password of your own first: POST /api/v1/session/password";
+        Self::new(StatusCode::FORBIDDEN, "must-change-password", detail)
+    }
+
     /// 404: it is not there, or not for the caller to see; the two answers are the same.
     pub fn not_found(what: impl std::fmt::Display) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", format!("there is no {what}"))

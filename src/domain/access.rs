@@ -142,7 +142,8 @@ pub struct Grant {
 }
 
 impl Grant {
-    fn holds(&self, permission: Permission) -> bool {
+    /// Whether it lets somebody do this.
+    pub fn holds(&self, permission: Permission) -> bool {
         self.role.holds(permission) || self.rights.contains(&permission)
     }
 }
@@ -217,6 +218,11 @@ impl Grants {
         });
         let kept = named.filter(|code| within.as_ref().is_none_or(|groups| groups.contains(code)));
         Some(kept.collect())
+    }
+
+    /// What they are confined to.
+    pub fn confines(&self) -> Option<&Confines> {
+        self.only.as_ref()
     }
 
     /// The grants themselves.

@@ -4,6 +4,7 @@
 //! One file per table family of the spec.
 
 pub mod action;
+pub mod api_token;
 pub mod audit;
 pub mod backfill;
 pub mod batch;
@@ -23,7 +24,9 @@ pub mod hosted;
 pub mod job;
 pub mod lock;
 pub mod log;
+pub mod login_attempt;
 pub mod node;
+pub mod oidc_login;
 pub mod outbox;
 pub mod outside;
 mod packed;
@@ -34,6 +37,8 @@ pub mod secret;
 pub mod seen;
 mod shared;
 pub mod trigger;
+pub mod user;
+pub mod user_session;
 pub mod version;
 pub mod within;
 
@@ -118,6 +123,12 @@ pub async fn meta(tx: &mut Tx, name: &str, fresh: &str) -> anyhow::Result<String
     )
     .await?;
     Ok(fresh.to_owned())
+}
+
+/// Forgets a fact, if it is still this one; whether it was.
+pub async fn meta_taken(tx: &mut Tx, name: &str, value: &str) -> anyhow::Result<bool> {
+    let sql = "DELETE FROM procession_meta WHERE name = ? AND value = ?";
+    Ok(tx.execute(sql, &[name.into(), value.into()]).await? > 0)
 }
 
 /// A fact about this installation, if it is known.

@@ -39,7 +39,7 @@ const ROOMS: &[Room] = &[
     room("remote", &["domain", "wire"], "asks an executor; remembers nothing"),
     room("notify", &["domain"], "carries a notice; the outbox is somebody else's"),
     room("engine", &["domain", "store", "handler", "remote", "notify"], "brings the floors together"),
-    room("config", &["db", "handler", "remote", "notify", "engine"], "reads the words of every room's Options"),
+    room("config", &["domain", "db", "handler", "remote", "notify", "engine"], "reads the words of every room's Options"),
     room("app", &["domain", "db", "wire", "definition", "picture", "store", "handler", "remote", "notify", "engine", "config"], "the one place that knows everybody"),
     room("view", &["domain", "definition", "picture", "store", "engine", "config", "app"], "what is shown is gathered once, for every front door"),
     room("api", &["domain", "wire", "definition", "picture", "store", "engine", "config", "app", "view"], "requests in, documents out; what changes, the engine and app change"),

@@ -1,0 +1,221 @@
+//! The way a request came: from which address, over TLS or not, from a page of ours or of somebody else's.
+
+use crate::api::limited::Peer;
+use crate::api::problem::Problem;
+use crate::app::access::Stranger;
+use crate::config::Doorway;
+use axum::extract::ConnectInfo;
+use axum::http::header::{COOKIE, HOST, ORIGIN, USER_AGENT};
+use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap};
+use std::net::IpAddr;
+
+/// The way a request came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    /// The address of whoever asks.
+    pub address: String,
+    /// Whether the browser speaks TLS.
+    pub transport: Transport,
+    /// Scheme, host and port as the browser sees them.
+    origin: Option<String>,
+}
+
+/// What is between a browser and us, or a proxy of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transport {
+    /// Everybody on the way can read it.
+    Clear,
+    /// TLS.
+    Tls,
+}
+
+/// What the session's cookie is called, with and without TLS. `__Host-` lets no neighbour set it.
+const COOKIES: (&str, &str) = ("__Host-procession", "procession");
+
+impl Way {
+    /// The way of a request.
+    pub(super) fn of(parts: &Parts, doorway: &Doorway) -> Self {
+        Self::told(&parts.headers, peer(&parts.extensions), doorway)
+    }
+
+    fn told(headers: &HeaderMap, peer: Option<IpAddr>, doorway: &Doorway) -> Self {
+        let is_proxy = peer.is_some_and(|peer| doorway.trusts(peer));
+        let said = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
+        let address = match is_proxy {
+            true => beyond(headers, doorway).or(peer),
+            false => peer,
+        };
+        let is_tls = match &doorway.origin {
+            Some(origin) => origin.starts_with("https:"),
+            None => is_proxy && said("x-forwarded-proto").is_some_and(|p| p.trim() == "https"),
+        };
+        let scheme = if is_tls { "https" } else { "http" };
+        let host = said(HOST.as_str()).map(|host| format!("{scheme}://{host}"));
+        Self {
+            address: address.map_or_else(|| "local".to_owned(), |a| a.to_canonical().to_string()),
+            transport: if is_tls { Transport::Tls } else { Transport::Clear },
+            origin: doorway.origin.clone().or(host),
+        }
+    }
+
+    /// Somebody who is not known yet.
+    pub(super) fn stranger(&self, headers: &HeaderMap) -> Stranger {
+        let agent = headers.get(USER_AGENT).and_then(|v| v.to_str().ok());
+        Stranger { address: self.address.clone(), agent: agent.map(str::to_owned) }
+    }
+
+    /// Scheme, host and port as the browser sees them.
+    pub(super) fn origin(&self) -> Option<&str> {
+        self.origin.as_deref()
+    }
+
+    /// Refuses a change that a page of somebody else's sends. Programs send no such headers.
+    pub(super) fn ours(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let said = |name: &str| headers.get(name).map(|v| v.to_str().unwrap_or("?"));
+        let site = said("sec-fetch-site").is_none_or(|s| matches!(s, "same-origin" | "none"));
+        let same = |sent: &str| self.origin().is_some_and(|own| own.eq_ignore_ascii_case(sent));
+        match site && said(ORIGIN.as_str()).is_none_or(same) {
+            true => Ok(()),
+            false => Err(Problem::not_meant()),
+        }
+    }
+
+    /// The secret of the session that the browser holds.
+    pub(super) fn session(&self, headers: &HeaderMap) -> Option<String> {
+        self.cookie(headers, COOKIES)
+    }
+
+    /// The value of a cookie by its two names.
+    pub(super) fn cookie(&self, headers: &HeaderMap, names: (&str, &str)) -> Option<String> {
+        let name = self.named(names);
+        let all = headers.get_all(COOKIE).iter().filter_map(|v| v.to_str().ok());
+        let mut pairs =
+            all.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+        pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
+    }
+
+    fn named<'a>(&self, (tls, clear): (&'a str, &'a str)) -> &'a str {
+        match self.transport {
+            Transport::Tls => tls,
+            Transport::Clear => clear,
+        }
+    }
+
+    /// The header that gives a browser its session, or takes it away when there is no secret.
+    pub(super) fn set_session(&self, secret: Option<&str>) -> String {
+        self.set(COOKIES, secret, "Strict", None)
+    }
+
+    /// The header that sets a cookie for so many seconds, or removes it.
+    pub(super) fn set(
+        &self,
+        names: (&str, &str),
+        value: Option<&str>,
+        site: &str,
+        seconds: Option<u32>,
+    ) -> String {
+        let name = self.named(names);
+        let secure = match self.transport {
+            Transport::Tls => "; Secure",
+            Transport::Clear => "",
+        };
+        let age = match (value, seconds) {
+            (None, _) => "; Max-Age=0".to_owned(),
+            (Some(_), Some(seconds)) => format!("; Max-Age={seconds}"),
+            (Some(_), None) => String::new(),
+        };
+        let value = value.unwrap_or_default();
+        format!("{name}={value}; Path=/; HttpOnly; SameSite={site}{secure}{age}")
+    }
+}
+
+/// Where the connection comes from.
+fn peer(extensions: &Extensions) -> Option<IpAddr> {
+    extensions.get::<ConnectInfo<Peer>>().map(|ConnectInfo(Peer(address))| address.ip())
+}
+
+/// For whom our proxies ask: the last address that is none of theirs. What stands before it, anybody
+/// could have written.
+fn beyond(headers: &HeaderMap, doorway: &Doorway) -> Option<IpAddr> {
+    let said = headers.get_all("x-forwarded-for").iter().filter_map(|v| v.to_str().ok());
+    let said: Vec<&str> = said.flat_map(|line| line.split(',')).map(str::trim).collect();
+    let addresses = said.into_iter().rev().map_while(|text| text.parse::<IpAddr>().ok());
+    addresses.into_iter().find(|address| !doorway.trusts(*address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use axum::http::HeaderValue;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    fn doorway(settings: &str) -> Doorway {
+        let folder = tempfile::tempdir().expect("folder");
+        let file = folder.path().join("procession.toml");
+        std::fs::write(&file, format!("[http]\n{settings}\n")).expect("write");
+        Config::load(Some(&file)).expect("settings").http.doorway().expect("a doorway")
+    }
+
+    fn way(settings: &str, peer: &str, pairs: &[(&'static str, &'static str)]) -> Way {
+        Way::told(&headers(pairs), peer.parse().ok(), &doorway(settings))
+    }
+
+    #[test]
+    fn only_our_proxies_say_for_whom_they_ask() {
+        let said = [("x-forwarded-for", "1.1.1.1, 2.2.2.2"), ("x-forwarded-proto", "https")];
+        let stranger = way("", "9.9.9.9", &said);
+        assert_eq!((stranger.address.as_str(), stranger.transport), ("9.9.9.9", Transport::Clear));
+        let ours = "trusted_proxies = ['10.0.0.0/8']";
+        let proxied = way(ours, "10.0.0.1", &said);
+        assert_eq!((proxied.address.as_str(), proxied.transport), ("2.2.2.2", Transport::Tls));
+        let two = [("x-forwarded-for", "1.1.1.1, 2.2.2.2, 10.0.0.7")];
+        assert_eq!(way(ours, "10.0.0.1", &two).address, "2.2.2.2");
+        assert_eq!(way(ours, "10.0.0.1", &[("x-forwarded-for", "lies")]).address, "10.0.0.1");
+        assert_eq!(way(ours, "9.9.9.9", &said).address, "9.9.9.9");
+    }
+
+    #[test]
+    fn a_page_of_somebody_else_is_refused() {
+        let own = "public_url = 'https://p.example'";
+        for (sent, is_ours) in [
+            (&[("origin", "https://p.example"), ("sec-fetch-site", "same-origin")][..], true),
+            (&[], true),
+            (&[("origin", "https://evil.example")], false),
+            (&[("origin", "http://p.example")], false),
+            (&[("origin", "null")], false),
+            (&[("sec-fetch-site", "cross-site")], false),
+            (&[("sec-fetch-site", "same-site")], false),
+        ] {
+            let way = way(own, "9.9.9.9", sent);
+            assert_eq!(way.ours(&headers(sent)).is_ok(), is_ours, "{sent:?}");
+        }
+        let by_host = [("host", "h:8088"), ("origin", "http://h:8088")];
+        assert!(way("", "9.9.9.9", &by_host).ours(&headers(&by_host)).is_ok());
+    }
+
+    #[test]
+    fn the_cookie_is_as_strict_as_the_way_allows() {
+        let tls = way("public_url = 'https://p.example'", "9.9.9.9", &[]);
+        assert_eq!(
+            tls.set_session(Some("s")),
+            "__Host-procession=s; Path=/; HttpOnly; SameSite=Strict; Secure"
+        );
+        let clear = way("", "9.9.9.9", &[]);
+        assert_eq!(
+            clear.set_session(None),
+            "procession=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"
+        );
+        let sent = headers(&[("cookie", "a=b; procession=s; __Host-procession=t")]);
+        assert_eq!(clear.session(&sent).as_deref(), Some("s"));
+        assert_eq!(tls.session(&sent).as_deref(), Some("t"));
+    }
+}

@@ -1,0 +1,218 @@
+//! Who may do what: logins, sessions, tokens, users. Whatever is changed here is on record in the same
+//! transaction; no secret is stored as it is, and none is on record.
+
+mod accounts;
+mod hashing;
+mod login;
+pub mod secret;
+mod setup;
+mod tokens;
+
+pub use accounts::{Change, Initial, Wanted};
+pub use login::{Entered, NotIn, Stranger};
+pub use tokens::TokenWish;
+
+use crate::app::App;
+use crate::app::access::hashing::Hashing;
+use crate::domain::access::{Grant, Grants, Permission, Where};
+use crate::domain::time::Millis;
+use crate::domain::user::{UserId, UserName};
+use crate::engine::clock::Clock;
+use crate::store::api_token::Token;
+use crate::store::audit::{Entry, Operator};
+use crate::store::user::User;
+use crate::store::user_session::Session;
+use crate::store::{self, Db, Tx};
+use anyhow::Result;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+/// Seconds between two notes that a session or token is used.
+const NOTE_MS: i64 = 60_000;
+
+/// What about users is not done, and why.
+#[derive(Debug, thiserror::Error)]
+pub enum NotGranted {
+    /// Nobody has this name.
+    #[error("there is no user {0}")]
+    NoUser(UserName),
+    /// Somebody has this name.
+    #[error("there is a user {0} already; choose another name")]
+    Taken(UserName),
+    /// More than one has oneself.
+    #[error("you cannot give `{0}` in {place}, because you do not have it there; ask an administrator of all groups", place = place_words(.1))]
+    Beyond(Permission, Where),
+    /// One's own grants.
+    #[error("nobody changes what he himself may do; ask another administrator")]
+    Own,
+    /// Nobody would be left.
+    #[error("{0} is the last administrator of all groups who may log in; make another one first")]
+    LastAdmin(UserName),
+    /// Two grants in one place.
+    #[error("there are two grants in {place}; say one, with all its rights", place = place_words(.0))]
+    Twice(Where),
+    /// A right that is none.
+    #[error("`{0}` is not given one by one; the rights beside a role are `force` and `script`")]
+    NoRight(Permission),
+    /// A token's days.
+    #[error("a token lives 1 to 366 days, and none longer than the token it is made with")]
+    Days,
+    /// A token's words.
+    #[error("a token needs a name of 1 to 100 characters and at least one permission")]
+    NoToken,
+    /// A token that could do more than its maker.
+    #[error("a token cannot do more than who makes it: leave `{0}` out")]
+    Wider(String),
+    /// Tokens over tokens.
+    #[error("user {0} has 50 tokens; remove some first")]
+    Enough(UserName),
+    /// A set-up secret that does not work.
+    #[error("this set-up secret does not work, or no more; procession user setup-secret makes one")]
+    NoSetup,
+    /// There is somebody.
+    #[error("there are users already; procession user add makes another")]
+    SetUp,
+    /// No password to change.
+    #[error("user {0} has no password here; log in where you always do")]
+    Elsewhere(UserName),
+}
+
+fn place_words(place: &Where) -> String {
+    match place {
+        Where::Everywhere => "all groups".to_owned(),
+        Where::Group(code) => format!("group {code}"),
+    }
+}
+
+/// On whose authority something about users is done.
+#[derive(Clone, Debug)]
+pub struct Authority {
+    /// As the audit log names it.
+    pub operator: Operator,
+    /// The user; none is whoever has the database.
+    pub user: Option<(UserId, Grants)>,
+}
+
+impl Authority {
+    fn is_everywhere(&self) -> bool {
+        let may = |(_, grants): &(UserId, Grants)| grants.allow_everywhere(Permission::Admin);
+        self.user.as_ref().is_none_or(may)
+    }
+}
+
+/// Somebody who proved who he is.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// The user.
+    pub user: User,
+    /// What the user may do, in this way.
+    pub grants: Grants,
+    /// How it was proved.
+    pub by: Shown,
+}
+
+/// What was shown.
+#[derive(Clone, Debug)]
+pub enum Shown {
+    /// The secret of a session.
+    Session(Session),
+    /// A token.
+    Token(Token),
+}
+
+/// Who looks at passwords, sessions and tokens.
+#[derive(Clone)]
+pub struct Porter {
+    db: Db,
+    clock: Clock,
+    hashing: Hashing,
+    idle_ms: i64,
+    longest_ms: i64,
+}
+
+impl App {
+    /// A porter of this database.
+    pub fn porter(&self) -> Porter {
+        let (idle_ms, longest_ms) = self.config.http.session_ms();
+        let (db, clock) = (self.db.clone(), self.clock.clone());
+        Porter { db, clock, hashing: Hashing::new(), idle_ms, longest_ms }
+    }
+}
+
+impl Porter {
+    /// Who has this session, if it is one that has not ended.
+    pub async fn by_session(&self, secret: &str) -> Result<Option<Known>> {
+        let now = self.clock.now();
+        let mut tx = self.db.read().await?;
+        let digest = secret::digest(secret);
+        let found = store::user_session::by_digest(&mut tx, &digest).await?;
+        let is_over = |s: &Session| now >= s.end_time || now.since(s.used_time) >= self.idle_ms;
+        let Some(session) = found.filter(|s| !is_over(s)) else { return Ok(None) };
+        let Some((user, grants)) = active(&mut tx, session.user).await? else { return Ok(None) };
+        drop(tx);
+        if now.since(session.used_time) >= NOTE_MS {
+            let mut tx = self.db.begin().await?;
+            store::user_session::used(&mut tx, session.id, now).await?;
+            tx.commit().await?;
+        }
+        Ok(Some(Known { user, grants: Grants::new(grants), by: Shown::Session(session) }))
+    }
+
+    /// Whose token this is, if it is one that works.
+    pub async fn by_token(&self, secret: &str) -> Result<Option<Known>> {
+        let now = self.clock.now();
+        let mut tx = self.db.read().await?;
+        let found = store::api_token::by_digest(&mut tx, &secret::digest(secret)).await?;
+        let Some(token) = found.filter(|t| now < t.end_time) else { return Ok(None) };
+        let Some((user, grants)) = active(&mut tx, token.user).await? else { return Ok(None) };
+        drop(tx);
+        if token.used_time.is_none_or(|at| now.since(at) >= NOTE_MS) {
+            let mut tx = self.db.begin().await?;
+            store::api_token::used(&mut tx, token.id, now).await?;
+            tx.commit().await?;
+        }
+        let grants = Grants::new(grants).within(token.confines.clone());
+        Ok(Some(Known { user, grants, by: Shown::Token(token) }))
+    }
+
+    /// The present moment.
+    pub fn now(&self) -> Millis {
+        self.clock.now()
+    }
+}
+
+/// The user and what the user may do; none when the user may not log in.
+async fn active(tx: &mut Tx, id: UserId) -> Result<Option<(User, Vec<Grant>)>> {
+    let user = store::user::by_id(tx, id).await?.filter(|user| user.is_active);
+    let Some(user) = user else { return Ok(None) };
+    let grants = store::user::grants(tx, id).await?;
+    Ok(Some((user, grants)))
+}
+
+async fn find(tx: &mut Tx, name: &UserName) -> Result<User> {
+    let found = store::user::by_name(tx, name).await?;
+    found.ok_or_else(|| NotGranted::NoUser(name.clone()).into())
+}
+
+/// Puts an act on a user on record.
+async fn record(
+    tx: &mut Tx,
+    by: &Operator,
+    action: &str,
+    detail: Value,
+    now: Millis,
+) -> Result<()> {
+    let action = action.to_owned();
+    let detail = Some(detail);
+    let entry = Entry { action, group: None, batch: None, job: None, detail, reason: None };
+    store::audit::record(tx, by, &[entry], now).await
+}
+
+/// Grants as they are shown and put on record.
+pub fn grants_document(grants: &[Grant]) -> Value {
+    let one = |g: &Grant| json!({ "group": g.place.as_str(), "role": g.role, "rights": g.rights });
+    grants.iter().map(one).collect()
+}
+
+/// A user whose initial password nobody knows yet, or who has none.
+pub type OneTime = Option<SecretString>;

@@ -1,0 +1,102 @@
+//! Passwords: hashed slowly on purpose, a few at a time, so that who guesses spends our memory only so fast.
+
+use crate::app::access::secret::bytes;
+use anyhow::{Context as _, Result, anyhow};
+use argon2::{Algorithm, Argon2, Params, Version};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use secrecy::{ExposeSecret as _, SecretString};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// KiB of memory, rounds and lanes of one hash (OWASP's first choice for argon2id is 19 MiB, 2, 1).
+const COST: (u32, u32, u32) = (19_456, 2, 1);
+/// Hashes at once.
+const AT_ONCE: usize = 2;
+/// Bytes of a salt, and of a hash.
+const SALT: usize = 16;
+const HASH: usize = 32;
+
+/// Hashes and compares passwords.
+#[derive(Clone)]
+pub(super) struct Hashing {
+    places: Arc<Semaphore>,
+}
+
+impl Hashing {
+    pub(super) fn new() -> Self {
+        Self { places: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+
+    /// What is stored of a password, in the form that other programs know (`$argon2id$…`).
+    pub(super) async fn hash(&self, password: SecretString) -> Result<String> {
+        let salt = bytes::<SALT>()?;
+        let hash = self.run(password, salt, COST).await?;
+        let (m, t, p) = COST;
+        let (salt, hash) = (STANDARD_NO_PAD.encode(salt), STANDARD_NO_PAD.encode(hash));
+        Ok(format!("$argon2id$v=19$m={m},t={t},p={p}${salt}${hash}"))
+    }
+
+    /// Whether a password is the stored one. Where none is stored the same work is done, so that the time
+    /// does not tell whether there is such a user.
+    pub(super) async fn is(
+        &self,
+        stored: Option<&SecretString>,
+        password: SecretString,
+    ) -> Result<bool> {
+        let Some(stored) = stored else {
+            self.run(password, [0; SALT], COST).await?;
+            return Ok(false);
+        };
+        let (cost, salt, wanted) =
+            parse(stored.expose_secret()).context("app_user has a hash that is none")?;
+        let hash = self.run(password, salt, cost).await?;
+        Ok(hash.iter().zip(&wanted).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0)
+    }
+
+    async fn run(
+        &self,
+        password: SecretString,
+        salt: [u8; SALT],
+        (m, t, p): (u32, u32, u32),
+    ) -> Result<[u8; HASH]> {
+        let place = self.places.clone().acquire_owned().await?;
+        let hashed = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            let params = Params::new(m, t, p, Some(HASH)).map_err(|e| anyhow!("{e}"))?;
+            let mut hash = [0; HASH];
+            let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+            let text = password.expose_secret().as_bytes();
+            argon.hash_password_into(text, &salt, &mut hash).map_err(|e| anyhow!("{e}"))?;
+            Ok(hash)
+        });
+        hashed.await.context("hash a password")?
+    }
+}
+
+type Parts = ((u32, u32, u32), [u8; SALT], [u8; HASH]);
+
+fn parse(stored: &str) -> Option<Parts> {
+    let rest = stored.strip_prefix("$argon2id$v=19$")?;
+    let [cost, salt, hash] = rest.split('$').collect::<Vec<_>>().try_into().ok()?;
+    let mut cost = cost.split(',').filter_map(|part| part.split_once('=')?.1.parse().ok());
+    let cost = (cost.next()?, cost.next()?, cost.next()?);
+    let salt = STANDARD_NO_PAD.decode(salt).ok()?.try_into().ok()?;
+    Some((cost, salt, STANDARD_NO_PAD.decode(hash).ok()?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_password_is_known_by_its_hash() {
+        let hashing = Hashing::new();
+        let hash = hashing.hash("tuN9-glaze-orbit".into()).await.expect("hash");
+        assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
+        let stored = SecretString::from(hash);
+        assert!(hashing.is(Some(&stored), "tuN9-glaze-orbit".into()).await.expect("compare"));
+        assert!(!hashing.is(Some(&stored), "tuN9-glaze-orbis".into()).await.expect("compare"));
+        assert!(!hashing.is(None, "tuN9-glaze-orbit".into()).await.expect("compare"));
+    }
+}

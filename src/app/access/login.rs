@@ -1,0 +1,230 @@
+//! Logging in and out.
+
+use crate::app::access::{NotGranted, Porter, find, record, secret};
+use crate::domain::time::Millis;
+use crate::domain::user::{self, Unfit, UserId, UserName, wait_ms};
+use crate::store::audit::Operator;
+use crate::store::user::User;
+use crate::store::user_session::Session;
+use crate::store::{self, Tx};
+use anyhow::Result;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::json;
+
+/// Where somebody who is not known yet comes from.
+#[derive(Clone, Debug)]
+pub struct Stranger {
+    /// The address.
+    pub address: String,
+    /// What the browser calls itself.
+    pub agent: Option<String>,
+}
+
+/// Why somebody is not let in. The words are the same whether there is such a user or not.
+#[derive(Debug, thiserror::Error)]
+pub enum NotIn {
+    /// Something is not right.
+    #[error("the name or the password is not right")]
+    Wrong,
+    /// After too many wrong ones.
+    #[error("there were too many wrong tries; try again in {0} seconds")]
+    Wait(u32),
+}
+
+/// Somebody who is in.
+pub struct Entered {
+    /// Who.
+    pub user: User,
+    /// The session's secret, for the cookie.
+    pub secret: SecretString,
+    /// Its row.
+    pub session: Session,
+}
+
+impl Stranger {
+    /// As the audit log names a user who comes from there.
+    pub fn operator(&self, name: &str) -> Operator {
+        Operator { actor: name.to_owned(), host: self.address.clone() }
+    }
+}
+
+/// What the audit log calls somebody whose name is none of ours: what was typed may be a password.
+const NOBODY: &str = "(unknown)";
+
+impl Porter {
+    /// Lets somebody in who knows the password.
+    pub async fn log_in(
+        &self,
+        name: &str,
+        password: SecretString,
+        from: &Stranger,
+    ) -> Result<Entered> {
+        let known = UserName::parse(name).ok();
+        let named = known.as_ref().map_or(name, UserName::as_str);
+        let attempt = self.attempt(named, from).await?;
+        let mut tx = self.db.read().await?;
+        let user = match &known {
+            Some(name) => store::user::by_name(&mut tx, name).await?,
+            None => None,
+        };
+        drop(tx);
+        let stored = user.as_ref().and_then(|u| u.password.as_ref());
+        let is_right = self.hashing.is(stored, password).await?;
+        let now = self.clock.now();
+        let why = match &user {
+            None => Some("no such user"),
+            Some(u) if u.password.is_none() => Some("no password"),
+            Some(_) if !is_right => Some("wrong password"),
+            Some(u) if !u.is_active => Some("disabled"),
+            Some(u) if u.password_until.is_some_and(|until| now >= until) => {
+                Some("initial password expired")
+            }
+            Some(_) => None,
+        };
+        match (user, why) {
+            (Some(user), None) => {
+                let mut tx = self.db.begin().await?;
+                store::login_attempt::take_back(&mut tx, attempt).await?;
+                let entered = self.enter(&mut tx, user, "password", from).await?;
+                tx.commit().await?;
+                Ok(entered)
+            }
+            (user, why) => {
+                let name = user.as_ref().map_or(NOBODY, |u| u.name.as_str());
+                self.refuse(name, "password", why.unwrap_or("no such user"), from).await?;
+                Err(NotIn::Wrong.into())
+            }
+        }
+    }
+
+    /// Puts on record that somebody was not let in.
+    pub(super) async fn refuse(
+        &self,
+        name: &str,
+        proof: &str,
+        why: &str,
+        from: &Stranger,
+    ) -> Result<()> {
+        let mut tx = self.db.begin().await?;
+        let detail = json!({ "why": why, "by": proof });
+        record(&mut tx, &from.operator(name), "login refused", detail, self.clock.now()).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Notes a try, or refuses it because there were too many. It counts before it is looked at, so that a
+    /// thousand at once are no way around.
+    async fn attempt(&self, named: &str, from: &Stranger) -> Result<i64> {
+        let (name, address) = (secret::digest(named), from.address.as_str());
+        let now = self.clock.now();
+        let refuse = |wait: i64| {
+            let seconds = u32::try_from((wait + 999) / 1_000).unwrap_or(60);
+            anyhow::Error::from(NotIn::Wait(seconds))
+        };
+        let mut tx = self.db.read().await?;
+        let tries = store::login_attempt::tries(&mut tx, &name, address, None, now).await?;
+        drop(tx);
+        if let Some(wait) = wait_ms(&tries, now) {
+            return Err(refuse(wait));
+        }
+        let mut tx = self.db.begin().await?;
+        store::login_attempt::purge(&mut tx, now).await?;
+        let id = store::login_attempt::add(&mut tx, &name, address, now).await?;
+        tx.commit().await?;
+        let mut tx = self.db.read().await?;
+        let tries = store::login_attempt::tries(&mut tx, &name, address, Some(id), now).await?;
+        drop(tx);
+        let Some(wait) = wait_ms(&tries, now) else { return Ok(id) };
+        let mut tx = self.db.begin().await?;
+        store::login_attempt::take_back(&mut tx, id).await?;
+        tx.commit().await?;
+        Err(refuse(wait))
+    }
+
+    /// Makes a session.
+    pub(super) async fn enter(
+        &self,
+        tx: &mut Tx,
+        user: User,
+        proof: &str,
+        from: &Stranger,
+    ) -> Result<Entered> {
+        let now = self.clock.now();
+        let secret = secret::fresh()?;
+        store::user_session::purge(tx, now).await?;
+        let mut session = Session {
+            id: 0,
+            user: user.id,
+            proof: proof.to_owned(),
+            address: from.address.clone(),
+            agent: from.agent.as_ref().map(|a| a.chars().take(200).collect()),
+            create_time: now,
+            used_time: now,
+            end_time: now.plus(self.longest_ms),
+        };
+        let digest = secret::digest(secret.expose_secret());
+        session.id = store::user_session::add(tx, &digest, &session).await?;
+        store::user::logged_in(tx, user.id, now).await?;
+        let by = from.operator(user.name.as_str());
+        record(tx, &by, "login", json!({ "by": proof, "session": session.id }), now).await?;
+        Ok(Entered { user, secret, session })
+    }
+
+    /// Ends one's own session.
+    pub async fn log_out(&self, user: UserId, session: i64, by: &Operator) -> Result<()> {
+        let mut tx = self.db.begin().await?;
+        if store::user_session::end(&mut tx, user, session).await? {
+            record(&mut tx, by, "logout", json!({ "session": session }), self.clock.now()).await?;
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// Changes one's own password: the old one is needed, and all sessions end but the one that is made.
+    pub async fn change_password(
+        &self,
+        name: &UserName,
+        (old, new): (SecretString, SecretString),
+        from: &Stranger,
+    ) -> Result<Entered> {
+        let mut tx = self.db.read().await?;
+        let user = find(&mut tx, name).await?;
+        drop(tx);
+        if user.password.is_none() {
+            return Err(NotGranted::Elsewhere(user.name).into());
+        }
+        let attempt = self.attempt(name.as_str(), from).await?;
+        if !self.hashing.is(user.password.as_ref(), old.clone()).await? {
+            self.refuse(name.as_str(), "password change", "wrong password", from).await?;
+            return Err(NotIn::Wrong.into());
+        }
+        if secret::same(old.expose_secret(), new.expose_secret()) {
+            return Err(Unfit::Same.into());
+        }
+        user::password(name, new.expose_secret())?;
+        let hash = self.hashing.hash(new).await?;
+        let now = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        store::login_attempt::take_back(&mut tx, attempt).await?;
+        store::user::set_password(&mut tx, user.id, &hash, None, now).await?;
+        let ended = store::user_session::end_others(&mut tx, user.id, None).await?;
+        let detail = json!({ "user": name, "sessions_ended": ended });
+        record(&mut tx, &from.operator(name.as_str()), "password change", detail, now).await?;
+        let user = User { must_change: false, password_until: None, ..user };
+        let entered = self.enter(&mut tx, user, "password", from).await?;
+        tx.commit().await?;
+        Ok(entered)
+    }
+
+    /// A user's sessions that have not ended.
+    pub async fn sessions(&self, user: UserId) -> Result<Vec<Session>> {
+        let now = self.clock.now();
+        let mut tx = self.db.read().await?;
+        let mut all = store::user_session::of_user(&mut tx, user).await?;
+        all.retain(|s| now < s.end_time && now.since(s.used_time) < self.idle_ms);
+        Ok(all)
+    }
+
+    /// Until when a session lasts if nobody uses it any more.
+    pub fn idle_until(&self, session: &Session) -> Millis {
+        session.used_time.plus(self.idle_ms).min(session.end_time)
+    }
+}

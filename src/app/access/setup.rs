@@ -1,0 +1,86 @@
+//! The first user: made by whoever reads what `serve` prints.
+
+use crate::app::access::login::{Entered, Stranger};
+use crate::app::access::{NotGranted, Porter, grants_document, record, secret};
+use crate::domain::access::{Grant, Permission, Role, Where};
+use crate::domain::time::Millis;
+use crate::domain::user::{self, UserName};
+use crate::store;
+use crate::store::user::{NewUser, Origin};
+use anyhow::{Context as _, Result};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::json;
+
+/// Where its digest is kept, with the end of its time.
+const FACT: &str = "setup_secret";
+/// How long it works.
+const LIVES_MS: i64 = 24 * 3_600_000;
+
+impl Porter {
+    /// Whether there is nobody yet.
+    pub async fn is_fresh(&self) -> Result<bool> {
+        let mut tx = self.db.read().await?;
+        Ok(!store::user::is_any(&mut tx).await?)
+    }
+
+    /// Makes the secret with which the first user is made, and puts an older one out of use; none when
+    /// there is a user.
+    pub async fn setup_secret(&self) -> Result<Option<SecretString>> {
+        let mut tx = self.db.begin().await?;
+        if store::user::is_any(&mut tx).await? {
+            return Ok(None);
+        }
+        let made = secret::legible()?;
+        let until = self.clock.now().plus(LIVES_MS);
+        let value = format!("{} {}", secret::digest(made.expose_secret()), until.0);
+        store::meta_is_new(&mut tx, FACT, &value).await?;
+        tx.commit().await.context("store the set-up secret")?;
+        Ok(Some(made))
+    }
+
+    /// Makes the first user, an administrator of all groups. The secret is used up.
+    pub async fn set_up(
+        &self,
+        given: &SecretString,
+        (name, display_name): (&UserName, &str),
+        password: SecretString,
+        from: &Stranger,
+    ) -> Result<Entered> {
+        let mut tx = self.db.read().await?;
+        let stored = store::said(&mut tx, FACT).await?;
+        drop(tx);
+        let now = self.clock.now();
+        let is_it = |value: &String| {
+            let (digest, until) = value.split_once(' ').unwrap_or_default();
+            let given = secret::digest(given.expose_secret().trim());
+            let in_time = until.parse().is_ok_and(|until| now < Millis(until));
+            secret::same(digest, &given) && in_time
+        };
+        let Some(stored) = stored.filter(is_it) else {
+            self.refuse("(set-up)", "setup secret", "wrong or expired", from).await?;
+            return Err(NotGranted::NoSetup.into());
+        };
+        user::password(name, password.expose_secret())?;
+        let hash = self.hashing.hash(password).await?;
+        let mut tx = self.db.begin().await?;
+        // Of two who come at once, one takes it.
+        if !store::meta_taken(&mut tx, FACT, &stored).await? {
+            return Err(NotGranted::NoSetup.into());
+        }
+        if store::user::is_any(&mut tx).await? {
+            return Err(NotGranted::SetUp.into());
+        }
+        let password = Some(hash.as_str());
+        let new = NewUser { name, display_name, lang: None, password, until: None, oidc: None };
+        let id = store::user::add(&mut tx, &new, now).await?;
+        let rights = [Permission::Script].into();
+        let grants = [Grant { place: Where::Everywhere, role: Role::Admin, rights }];
+        store::user::set_grants(&mut tx, id, Origin::Given, &grants, now).await?;
+        let detail = json!({ "user": name, "after": grants_document(&grants) });
+        record(&mut tx, &from.operator(name.as_str()), "setup", detail, now).await?;
+        let user = store::user::by_id(&mut tx, id).await?.context("the user that was added")?;
+        let entered = self.enter(&mut tx, user, "setup", from).await?;
+        tx.commit().await?;
+        Ok(entered)
+    }
+}

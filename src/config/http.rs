@@ -1,0 +1,293 @@
+//! `[http]`: where people and programs knock, and how long they may stay.
+
+use super::{BadConfig, Config};
+use crate::domain::access::{Grant, Permission, Role, Where};
+use crate::domain::id::GroupCode;
+use serde::Deserialize;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+use url::{Host, Url};
+
+/// `[http]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Http {
+    /// Address and port; empty or `off` is nowhere.
+    pub listen: String,
+    /// Seconds.
+    pub stalled_sec: u32,
+    /// As browsers see it; empty is as they ask.
+    pub public_url: String,
+    /// Addresses, or networks as `10.0.0.0/8`.
+    pub trusted_proxies: Vec<String>,
+    /// Minutes.
+    pub session_idle_min: u32,
+    /// Hours.
+    pub session_max_hours: u32,
+    /// Another provider.
+    pub oidc: Oidc,
+}
+
+/// `[http.oidc]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Oidc {
+    /// Its URL; empty is none.
+    pub issuer: String,
+    /// What it calls us.
+    pub client_id: String,
+    /// Name of an environment variable.
+    pub client_secret_env: String,
+    /// A file.
+    pub client_secret_file: PathBuf,
+    /// What people call it.
+    pub name: String,
+    /// The claim that is the user's name here.
+    pub user_claim: String,
+    /// The claim that grants are made of.
+    pub groups_claim: String,
+    /// What is asked for.
+    pub scopes: Vec<String>,
+    /// Whether a user is made for who comes first.
+    pub auto_create: bool,
+    /// What a claim's value gives.
+    pub grants: Vec<OidcGrant>,
+}
+
+/// `[[http.oidc.grants]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OidcGrant {
+    /// A value of the claim.
+    pub claim: String,
+    /// A group, or `*`.
+    pub group: String,
+    /// A role.
+    pub role: String,
+    /// Rights beside it.
+    #[serde(default)]
+    pub rights: Vec<String>,
+}
+
+/// Where and how the front door listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listening {
+    /// Where it listens; nowhere when there is no address.
+    pub listen: Option<SocketAddr>,
+    /// How long a loop of this process may take for a turn.
+    pub stalled: Duration,
+}
+
+/// As who stands outside sees the front door.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Doorway {
+    /// Scheme, host and port; none is as they ask.
+    pub origin: Option<String>,
+    /// Who may say for whom it asks.
+    trusted: Vec<(IpAddr, u8)>,
+}
+
+impl Doorway {
+    /// Whether this address is a proxy of ours.
+    pub fn trusts(&self, address: IpAddr) -> bool {
+        self.trusted.iter().any(|(net, bits)| within(address, *net, *bits))
+    }
+}
+
+fn within(address: IpAddr, net: IpAddr, bits: u8) -> bool {
+    let same = |a: u128, b: u128, width: u8| {
+        let shift = u32::from(width.saturating_sub(bits));
+        a.checked_shr(shift).unwrap_or(0) == b.checked_shr(shift).unwrap_or(0)
+    };
+    match (address.to_canonical(), net.to_canonical()) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => same(u32::from(a).into(), u32::from(b).into(), 32),
+        (IpAddr::V6(a), IpAddr::V6(b)) => same(a.into(), b.into(), 128),
+        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
+    }
+}
+
+fn network(text: &str) -> Option<(IpAddr, u8)> {
+    let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
+    let address: IpAddr = address.trim().parse().ok()?;
+    let width = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.map_or(Some(width), |b| b.trim().parse().ok().filter(|b| *b <= width))?;
+    Some((address, bits))
+}
+
+/// Whether a URL leads to this machine alone.
+fn is_here(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    }
+}
+
+impl Config {
+    /// Where and how the front door listens.
+    pub fn http(&self) -> Result<Listening, BadConfig> {
+        let listen = match self.http.listen.trim() {
+            "" | "off" => None,
+            address => Some(address.parse().map_err(|_| {
+                BadConfig(format!(
+                    "http.listen is {address}; it must be an IP address and a port, such as \
+                     127.0.0.1:8088 or [::1]:8088, or off"
+                ))
+            })?),
+        };
+        Ok(Listening { listen, stalled: Duration::from_secs(self.http.stalled_sec.into()) })
+    }
+}
+
+impl Http {
+    pub(super) fn check(&self) -> Result<(), BadConfig> {
+        for (key, value, most) in [
+            ("session_idle_min", self.session_idle_min, 1_440),
+            ("session_max_hours", self.session_max_hours, 168),
+        ] {
+            if !(1..=most).contains(&value) {
+                return Err(BadConfig(format!("http.{key} is {value}; it may be 1 to {most}")));
+            }
+        }
+        self.doorway()?;
+        self.oidc.check()
+    }
+
+    /// Milliseconds a session may be idle, and may last.
+    pub fn session_ms(&self) -> (i64, i64) {
+        let (idle, longest) = (self.session_idle_min, self.session_max_hours);
+        (i64::from(idle) * 60_000, i64::from(longest) * 3_600_000)
+    }
+
+    /// As who stands outside sees the front door.
+    pub fn doorway(&self) -> Result<Doorway, BadConfig> {
+        let origin = match self.public_url.trim() {
+            "" => None,
+            text => Some(origin(text).ok_or_else(|| {
+                BadConfig(format!(
+                    "http.public_url is {text}; it must be scheme, host and port without a path, such \
+                     as https://procession.example.com"
+                ))
+            })?),
+        };
+        let read = |text: &String| {
+            network(text).ok_or_else(|| {
+                BadConfig(format!(
+                    "http.trusted_proxies has {text:?}; write an IP address or a network such as \
+                     10.1.0.0/16"
+                ))
+            })
+        };
+        let trusted = self.trusted_proxies.iter().map(read).collect::<Result<_, _>>()?;
+        Ok(Doorway { origin, trusted })
+    }
+}
+
+fn origin(text: &str) -> Option<String> {
+    let url = Url::parse(text).ok()?;
+    let plain = matches!(url.scheme(), "http" | "https")
+        && url.path() == "/"
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none();
+    plain.then(|| url.origin().ascii_serialization())
+}
+
+impl Oidc {
+    /// Whether there is another provider.
+    pub fn is_on(&self) -> bool {
+        !self.issuer.trim().is_empty()
+    }
+
+    fn check(&self) -> Result<(), BadConfig> {
+        let bad = |key: &str, said: String| Err(BadConfig(format!("http.oidc.{key} {said}")));
+        self.grants()?;
+        if !self.is_on() {
+            return Ok(());
+        }
+        let issuer = Url::parse(&self.issuer).ok();
+        let is_safe = |url: &Url| match url.scheme() {
+            "https" => true,
+            "http" => is_here(url),
+            _ => false,
+        };
+        if !issuer.as_ref().is_some_and(is_safe) {
+            let issuer = &self.issuer;
+            return bad("issuer", format!("is {issuer}; it must be https (http to this machine)"));
+        }
+        for (key, value) in [("client_id", &self.client_id), ("user_claim", &self.user_claim)] {
+            if value.trim().is_empty() {
+                return bad(key, "is empty; the provider says what it is".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// What each value of the claim gives.
+    pub fn grants(&self) -> Result<Vec<(String, Grant)>, BadConfig> {
+        self.grants.iter().map(|grant| Ok((grant.claim.clone(), grant.read()?))).collect()
+    }
+}
+
+impl OidcGrant {
+    fn read(&self) -> Result<Grant, BadConfig> {
+        let bad = |said: String| BadConfig(format!("http.oidc.grants: {said}"));
+        let place = match self.group.as_str() {
+            "*" => Where::Everywhere,
+            code => Where::Group(GroupCode::parse(code).map_err(|e| bad(e.to_string()))?),
+        };
+        let role = Role::parse(&self.role).ok_or_else(|| {
+            bad(format!("role {:?}; the roles are viewer, operator, author, admin", self.role))
+        })?;
+        let right = |word: &String| {
+            let found = Permission::parse(word);
+            let fits = |p: &Permission| matches!(p, Permission::Force | Permission::Script);
+            found.filter(fits).ok_or_else(|| {
+                bad(format!("right {word:?}; the rights beside a role are force and script"))
+            })
+        };
+        let rights = self.rights.iter().map(right).collect::<Result<_, _>>()?;
+        Ok(Grant { place, role, rights })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks() {
+        let http = |trusted: &[&str]| Doorway {
+            origin: None,
+            trusted: trusted.iter().filter_map(|t| network(t)).collect(),
+        };
+        let trusts =
+            |list: &[&str], address: &str| http(list).trusts(address.parse().expect("an address"));
+        assert!(trusts(&["10.1.0.0/16"], "10.1.255.3"));
+        assert!(
+            trusts(&["10.1.0.0/16"], "::ffff:10.1.255.3"),
+            "as a socket of both kinds shows it"
+        );
+        assert!(!trusts(&["10.1.0.0/16"], "10.2.0.1"));
+        assert!(trusts(&["127.0.0.1"], "127.0.0.1"));
+        assert!(!trusts(&["127.0.0.1"], "127.0.0.2"));
+        assert!(trusts(&["fd00::/8"], "fd12::1") && !trusts(&["fd00::/8"], "fe80::1"));
+        assert!(trusts(&["0.0.0.0/0"], "8.8.8.8"));
+        assert!(!trusts(&[], "127.0.0.1"));
+        for odd in ["10.0.0.0/33", "proxy", "10.0.0/8", "::1/129", ""] {
+            assert_eq!(network(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn origins_have_no_path() {
+        assert_eq!(origin("https://P.example:443/").as_deref(), Some("https://p.example"));
+        assert_eq!(origin("http://h:8080").as_deref(), Some("http://h:8080"));
+        for odd in ["https://h/procession", "h:80", "ftp://h", "https://u@h", "https://h?x"] {
+            assert_eq!(origin(odd), None, "{odd}");
+        }
+    }
+}

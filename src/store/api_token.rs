@@ -1,0 +1,94 @@
+//! `api_token`: what programs show instead of a password. Of a token there is only a digest.
+
+use crate::domain::access::{Confines, Permission};
+use crate::domain::id::GroupCode;
+use crate::domain::time::Millis;
+use crate::domain::user::UserId;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+use std::collections::BTreeSet;
+
+/// A token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Key.
+    pub id: i64,
+    /// Whose.
+    pub user: UserId,
+    /// What it is for.
+    pub name: String,
+    /// What it is confined to.
+    pub confines: Confines,
+    /// Since when.
+    pub create_time: Millis,
+    /// Until when.
+    pub end_time: Millis,
+    /// When it was used last, to the minute.
+    pub used_time: Option<Millis>,
+}
+
+/// Adds a token; its key is made here.
+pub async fn add(tx: &mut Tx, digest: &str, new: &Token) -> Result<i64> {
+    let sql = "INSERT INTO api_token (user_id, token_name, secret_hash, permissions, groups_only, \
+               create_time, end_time) VALUES (?, ?, ?, ?, ?, ?, ?)";
+    let groups = new.confines.groups.as_ref().map(serde_json::to_string).transpose()?;
+    let values = [
+        new.user.0.into(),
+        new.name.as_str().into(),
+        digest.into(),
+        serde_json::to_string(&new.confines.permissions)?.into(),
+        groups.into(),
+        new.create_time.to_utc().into(),
+        new.end_time.to_utc().into(),
+    ];
+    tx.insert_id(sql, "token_id", &values).await.context("add the token")
+}
+
+fn of_row(row: &crate::db::Row) -> Result<Token> {
+    let permissions: BTreeSet<Permission> = serde_json::from_str(&row.text("permissions")?)?;
+    let groups = row.opt_text("groups_only")?;
+    let groups: Option<BTreeSet<GroupCode>> =
+        groups.map(|g| serde_json::from_str(&g)).transpose()?;
+    Ok(Token {
+        id: row.int("token_id")?,
+        user: UserId(row.int("user_id")?),
+        name: row.text("token_name")?,
+        confines: Confines { permissions, groups },
+        create_time: row.time("create_time")?.into(),
+        end_time: row.time("end_time")?.into(),
+        used_time: row.opt_time("used_time")?.map(Millis::from),
+    })
+}
+
+/// The token with this digest, expired or not.
+pub async fn by_digest(tx: &mut Tx, digest: &str) -> Result<Option<Token>> {
+    let sql = "SELECT * FROM api_token WHERE secret_hash = ?";
+    let row = tx.fetch_optional(sql, &[digest.into()]).await.context("read the token")?;
+    row.as_ref().map(of_row).transpose()
+}
+
+/// The token of this key.
+pub async fn by_id(tx: &mut Tx, id: i64) -> Result<Option<Token>> {
+    let sql = "SELECT * FROM api_token WHERE token_id = ?";
+    let row = tx.fetch_optional(sql, &[id.into()]).await.context("read the token")?;
+    row.as_ref().map(of_row).transpose()
+}
+
+/// The tokens of a user, the latest first.
+pub async fn of_user(tx: &mut Tx, user: UserId) -> Result<Vec<Token>> {
+    let sql = "SELECT * FROM api_token WHERE user_id = ? ORDER BY token_id DESC";
+    let rows = tx.fetch_all(sql, &[user.0.into()]).await.context("list the tokens")?;
+    rows.iter().map(of_row).collect()
+}
+
+/// Notes that a token is used.
+pub async fn used(tx: &mut Tx, id: i64, now: Millis) -> Result<()> {
+    let sql = "UPDATE api_token SET used_time = ? WHERE token_id = ?";
+    tx.execute(sql, &[now.to_utc().into(), id.into()]).await.map(drop).context("note the use")
+}
+
+/// Removes a token: it works no more.
+pub async fn remove(tx: &mut Tx, id: i64) -> Result<()> {
+    let sql = "DELETE FROM api_token WHERE token_id = ?";
+    tx.execute(sql, &[id.into()]).await.map(drop).context("remove the token")
+}

@@ -1,0 +1,62 @@
+//! `login_attempt`: tries to log in that did not succeed. In a table, so that neither a restart nor the
+//! node next door forgets them.
+
+use crate::domain::time::Millis;
+use crate::domain::user::{MINUTE_MS, Tries, WIDE_MS};
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+
+/// Notes a try; whoever succeeds takes it back.
+pub async fn add(tx: &mut Tx, name: &str, address: &str, now: Millis) -> Result<i64> {
+    let sql = "INSERT INTO login_attempt (user_name, address, create_time) VALUES (?, ?, ?)";
+    let values = [name.into(), address.into(), now.to_utc().into()];
+    tx.insert_id(sql, "attempt_id", &values).await.context("note the try")
+}
+
+/// Takes a try back.
+pub async fn take_back(tx: &mut Tx, id: i64) -> Result<()> {
+    let sql = "DELETE FROM login_attempt WHERE attempt_id = ?";
+    tx.execute(sql, &[id.into()]).await.map(drop).context("take the try back")
+}
+
+/// The tries that are remembered, without this one.
+pub async fn tries(
+    tx: &mut Tx,
+    name: &str,
+    address: &str,
+    but: Option<i64>,
+    now: Millis,
+) -> Result<Tries> {
+    let minute = now.plus(-MINUTE_MS).to_utc();
+    let but = but.unwrap_or(0);
+    let both = "SELECT COUNT(*) AS n, MIN(create_time) AS first FROM login_attempt \
+                WHERE user_name = ? AND create_time > ? AND address = ? AND attempt_id <> ?";
+    let values = [name.into(), minute.into(), address.into(), but.into()];
+    let both = counted(tx, both, &values).await?;
+    let from = "SELECT COUNT(*) AS n, MIN(create_time) AS first FROM login_attempt \
+                WHERE address = ? AND create_time > ? AND attempt_id <> ?";
+    let from = counted(tx, from, &[address.into(), minute.into(), but.into()]).await?;
+    let named = "SELECT COUNT(*) AS n, MIN(create_time) AS first FROM login_attempt \
+                 WHERE user_name = ? AND create_time > ? AND attempt_id <> ?";
+    let wide = now.plus(-WIDE_MS).to_utc();
+    let named = counted(tx, named, &[name.into(), wide.into(), but.into()]).await?;
+    Ok(Tries { of_both: both, of_address: from, of_name: named.0 })
+}
+
+async fn counted(
+    tx: &mut Tx,
+    sql: &str,
+    values: &[crate::db::Value],
+) -> Result<(u32, Option<Millis>)> {
+    let row = tx.fetch_optional(sql, values).await.context("count the tries")?;
+    let row = row.context("a count")?;
+    let first = row.opt_time("first")?.map(Millis::from);
+    Ok((u32::try_from(row.int("n")?).unwrap_or(u32::MAX), first))
+}
+
+/// Forgets tries of an hour ago.
+pub async fn purge(tx: &mut Tx, now: Millis) -> Result<()> {
+    let sql = "DELETE FROM login_attempt WHERE create_time < ?";
+    let long_ago = now.plus(-3_600_000).to_utc();
+    tx.execute(sql, &[long_ago.into()]).await.map(drop).context("forget old tries")
+}

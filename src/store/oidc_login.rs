@@ -1,0 +1,32 @@
+//! `oidc_login`: logins on their way to another provider and back. The browser holds the secret, this
+//! table its digest: each serves once, and not for long.
+
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+
+/// How long one may be on the way.
+pub const WAY_MS: i64 = 10 * 60_000;
+/// How many may be on the way at once; strangers begin them.
+const MOST: i64 = 2_000;
+
+/// Notes that somebody goes; `false` when too many are on their way.
+pub async fn add(tx: &mut Tx, digest: &str, now: Millis) -> Result<bool> {
+    let sql = "DELETE FROM oidc_login WHERE create_time < ?";
+    let long_ago = now.plus(-WAY_MS).to_utc();
+    tx.execute(sql, &[long_ago.into()]).await.context("forget old logins")?;
+    let count = tx.fetch_optional("SELECT COUNT(*) AS n FROM oidc_login", &[]).await?;
+    if count.context("a count")?.int("n")? >= MOST {
+        return Ok(false);
+    }
+    let sql = "INSERT INTO oidc_login (secret_hash, create_time) VALUES (?, ?)";
+    tx.execute(sql, &[digest.into(), now.to_utc().into()]).await.context("note the login")?;
+    Ok(true)
+}
+
+/// Takes the note of somebody who comes back; `false` when there is none that counts.
+pub async fn take(tx: &mut Tx, digest: &str, now: Millis) -> Result<bool> {
+    let sql = "DELETE FROM oidc_login WHERE secret_hash = ? AND create_time >= ?";
+    let values = [digest.into(), now.plus(-WAY_MS).to_utc().into()];
+    Ok(tx.execute(sql, &values).await.context("take the login")? > 0)
+}

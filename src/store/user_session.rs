@@ -1,0 +1,97 @@
+//! `user_session`: who is logged in. Of a session's secret there is only a digest.
+
+use crate::domain::time::Millis;
+use crate::domain::user::UserId;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Key.
+    pub id: i64,
+    /// Whose.
+    pub user: UserId,
+    /// How it was proved who it is: `password` or `oidc`.
+    pub proof: String,
+    /// From where.
+    pub address: String,
+    /// What the browser calls itself.
+    pub agent: Option<String>,
+    /// Since when.
+    pub create_time: Millis,
+    /// When it was used last, to the minute.
+    pub used_time: Millis,
+    /// When it ends at the latest.
+    pub end_time: Millis,
+}
+
+/// Adds a session; its key is made here.
+pub async fn add(tx: &mut Tx, digest: &str, new: &Session) -> Result<i64> {
+    let sql = "INSERT INTO user_session (user_id, secret_hash, proof, address, agent, create_time, \
+               used_time, end_time) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+    let values = [
+        new.user.0.into(),
+        digest.into(),
+        new.proof.as_str().into(),
+        new.address.as_str().into(),
+        new.agent.as_deref().into(),
+        new.create_time.to_utc().into(),
+        new.used_time.to_utc().into(),
+        new.end_time.to_utc().into(),
+    ];
+    tx.insert_id(sql, "session_id", &values).await.context("add the session")
+}
+
+fn of_row(row: &crate::db::Row) -> Result<Session> {
+    Ok(Session {
+        id: row.int("session_id")?,
+        user: UserId(row.int("user_id")?),
+        proof: row.text("proof")?,
+        address: row.text("address")?,
+        agent: row.opt_text("agent")?,
+        create_time: row.time("create_time")?.into(),
+        used_time: row.time("used_time")?.into(),
+        end_time: row.time("end_time")?.into(),
+    })
+}
+
+/// The session with this digest, over or not.
+pub async fn by_digest(tx: &mut Tx, digest: &str) -> Result<Option<Session>> {
+    let sql = "SELECT * FROM user_session WHERE secret_hash = ?";
+    let row = tx.fetch_optional(sql, &[digest.into()]).await.context("read the session")?;
+    row.as_ref().map(of_row).transpose()
+}
+
+/// The sessions of a user, the latest first.
+pub async fn of_user(tx: &mut Tx, user: UserId) -> Result<Vec<Session>> {
+    let sql = "SELECT * FROM user_session WHERE user_id = ? ORDER BY session_id DESC";
+    let rows = tx.fetch_all(sql, &[user.0.into()]).await.context("list the sessions")?;
+    rows.iter().map(of_row).collect()
+}
+
+/// Notes that a session is used.
+pub async fn used(tx: &mut Tx, id: i64, now: Millis) -> Result<()> {
+    let sql = "UPDATE user_session SET used_time = ? WHERE session_id = ?";
+    tx.execute(sql, &[now.to_utc().into(), id.into()]).await.map(drop).context("note the use")
+}
+
+/// Ends one session of a user; whether it was there.
+pub async fn end(tx: &mut Tx, user: UserId, id: i64) -> Result<bool> {
+    let sql = "DELETE FROM user_session WHERE session_id = ? AND user_id = ?";
+    let ended = tx.execute(sql, &[id.into(), user.0.into()]).await.context("end the session")?;
+    Ok(ended > 0)
+}
+
+/// Ends all sessions of a user but one; how many there were.
+pub async fn end_others(tx: &mut Tx, user: UserId, but: Option<i64>) -> Result<u64> {
+    let sql = "DELETE FROM user_session WHERE user_id = ? AND session_id <> ?";
+    let values = [user.0.into(), but.unwrap_or(0).into()];
+    tx.execute(sql, &values).await.context("end the sessions")
+}
+
+/// Removes sessions that are long over.
+pub async fn purge(tx: &mut Tx, now: Millis) -> Result<()> {
+    let sql = "DELETE FROM user_session WHERE end_time < ?";
+    tx.execute(sql, &[now.to_utc().into()]).await.map(drop).context("remove old sessions")
+}
