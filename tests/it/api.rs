@@ -5,6 +5,8 @@ use crate::flow::{Bench, defs, finish, on, on_each_database, order};
 use crate::util::relay::Relay;
 use crate::util::{query, server, with_scratch};
 use procession::api::Door;
+use procession::app::App;
+use procession::config::Config;
 use procession::db::{Db, Settings};
 use procession::domain::source::DialectName;
 use procession::engine::clock::Clock;
@@ -16,6 +18,7 @@ use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,12 +51,15 @@ struct House {
 }
 
 impl House {
-    async fn of(process: &QueueDispatcher) -> Self {
+    async fn of(process: &QueueDispatcher, db: &Db) -> Self {
         let door = Door::open("127.0.0.1:0".parse().expect("address")).await.expect("a free port");
         let address = door.address();
         let (leaves, closes) = (CancellationToken::new(), CancellationToken::new());
-        let vitals = Arc::new(process.vitals(&leaves, Duration::from_secs(120)));
-        let task = tokio::spawn(door.attend(vitals, closes.clone()));
+        let config = Config::load(Some(Path::new("/dev/null"))).expect("defaults");
+        let app = App { config, db: db.clone(), clock: Clock::system() };
+        let vitals = process.vitals(&leaves, Duration::from_secs(120));
+        let house = procession::api::House::open(&app, vitals).await.expect("a house");
+        let task = tokio::spawn(door.attend(Arc::new(house), closes.clone()));
         Self { client: client(), address, leaves, closes, task }
     }
 
@@ -102,7 +108,7 @@ fn running(bench: Bench) -> Bench {
 async fn a_process_that_serves_is_alive_and_ready(bench: Bench) {
     let bench = running(bench);
     let mut process = bench.process().await;
-    let house = House::of(&process).await;
+    let house = House::of(&process, &bench.db).await;
     let asked = async {
         house.until_not_ready_for(&[]).await;
         let (status, text) = house.get("/healthz").await;
@@ -130,7 +136,7 @@ async fn a_process_that_serves_is_alive_and_ready(bench: Bench) {
 async fn one_that_an_operator_drains_is_not_ready(bench: Bench) {
     let bench = running(bench);
     let mut process = bench.process().await;
-    let house = House::of(&process).await;
+    let house = House::of(&process, &bench.db).await;
     let draining = async || {
         let (status, bad) = house.not_ready().await;
         let found = bad.into_iter().find(|(name, _)| name == "draining");
@@ -160,7 +166,7 @@ async fn one_that_an_operator_drains_is_not_ready(bench: Bench) {
 
 async fn another_schema_is_not_ready(bench: Bench) {
     let process = bench.process().await;
-    let house = House::of(&process).await;
+    let house = House::of(&process, &bench.db).await;
     let known = procession::app::known_schema();
     let newer = format!("UPDATE _sqlx_migrations SET version = 9999 WHERE version = {known}");
     query(&bench.url, &newer).await;
@@ -172,7 +178,7 @@ async fn another_schema_is_not_ready(bench: Bench) {
 
 async fn what_ran_is_counted_and_nothing_of_it_told(bench: Bench) {
     let mut process = bench.process().await;
-    let house = House::of(&process).await;
+    let house = House::of(&process, &bench.db).await;
     let yaml = "
 jobs:
   CANARY_A: { type: SCRIPT, interpreter: sh, script: 'exit 0', params: [{ name: X, value: canary-value }] }
@@ -266,7 +272,7 @@ on_each_database! {
 async fn only_what_is_there_is_answered_and_only_to_those_who_read() {
     on(DialectName::Sqlite, async |bench: Bench| {
         let process = bench.process().await;
-        let house = House::of(&process).await;
+        let house = House::of(&process, &bench.db).await;
         for (method, path, wanted) in [
             (Method::GET, "/", 200),
             (Method::HEAD, "/healthz", 200),
@@ -299,7 +305,7 @@ async fn only_what_is_there_is_answered_and_only_to_those_who_read() {
 async fn a_loop_that_hangs_is_not_alive() {
     on(DialectName::Sqlite, async |bench: Bench| {
         let process = bench.process().await;
-        let house = House::of(&process).await;
+        let house = House::of(&process, &bench.db).await;
         process.meter().loop_turned("scheduler", bench.clock.uptime());
         assert_eq!(house.get("/healthz").await.0, StatusCode::OK);
         bench.clock.advance(120_001);
@@ -333,7 +339,7 @@ async fn a_silent_database_makes_not_ready_and_not_silent(dialect: DialectName) 
         let mut bench = Bench::of(db, Clock::system(), &scratch.url);
         bench.options.lease_ms = 1_500;
         let mut process = bench.process().await;
-        let house = House::of(&process).await;
+        let house = House::of(&process, &bench.db).await;
         let leaves = house.leaves.clone();
         let asked = async {
             house.until_not_ready_for(&[]).await;

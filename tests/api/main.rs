@@ -1,0 +1,4 @@
+//! The API from outside, without a port: requests go into the router, answers come out. One binary.
+
+mod server;
+mod users;

@@ -1,0 +1,208 @@
+//! A house on a scratch database, its router, and users with tokens.
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use procession::api::{House, router};
+use procession::app::access::{Authority, Initial, TokenWish, Wanted};
+use procession::app::{App, Apply, EmptyDatabase};
+use procession::config::Config;
+use procession::definition;
+use procession::domain::access::{Grant, Permission, Role, Where};
+use procession::domain::id::GroupCode;
+use procession::domain::time::Millis;
+use procession::domain::user::UserName;
+use procession::engine::acting::operator_here;
+use procession::engine::clock::Clock;
+use procession::engine::dispatcher::QueueDispatcher;
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+/// 2024-08-01T00:00:00Z.
+pub(crate) const START: Millis = Millis(1_722_470_400_000);
+
+/// A house and its router; the database lives as long as this.
+pub(crate) struct Server {
+    /// The same database, as the command line has it.
+    pub(crate) app: App,
+    /// What requests are answered from.
+    pub(crate) house: Arc<House>,
+    router: Router,
+    users: AtomicU32,
+    _process: QueueDispatcher,
+    _folder: tempfile::TempDir,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    /// The JSON of an answer, whatever its status.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{e}: {}", self.text))
+    }
+
+    /// The JSON of an answer with this status.
+    pub(crate) fn is(&self, status: u16) -> Value {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text);
+        self.json()
+    }
+}
+
+/// A grant in few words: `("gl", Role::Operator, &[Permission::Force])`; `*` is everywhere.
+pub(crate) type Words<'a> = (&'a str, Role, &'a [Permission]);
+
+/// Grants of few words.
+pub(crate) fn grants(words: &[Words<'_>]) -> Vec<Grant> {
+    let place = |place: &str| match place {
+        "*" => Where::Everywhere,
+        code => Where::Group(GroupCode::parse(code).expect("a code")),
+    };
+    let grant = |(at, role, rights): &Words<'_>| Grant {
+        place: place(at),
+        role: *role,
+        rights: rights.iter().copied().collect(),
+    };
+    words.iter().map(grant).collect()
+}
+
+impl Server {
+    /// On a new SQLite database, with the clock at `START`.
+    pub(crate) async fn new() -> Self {
+        Self::with("").await
+    }
+
+    /// With settings beside the defaults.
+    pub(crate) async fn with(settings: &str) -> Self {
+        let folder = tempfile::tempdir().expect("folder");
+        let file = folder.path().join("procession.toml");
+        std::fs::write(&file, settings).expect("settings");
+        let mut config = Config::load(Some(&file)).expect("settings");
+        let url = format!("sqlite:{}", folder.path().join("procession.db").display());
+        config.database.url = url.into();
+        let mut app = App::open(config, EmptyDatabase::Prepare).await.expect("open");
+        app.clock = Clock::hand(START);
+        let process = app.dispatcher(None).await.expect("a process");
+        let stop = CancellationToken::new();
+        let vitals = process.vitals(&stop, Duration::from_secs(120));
+        let house = Arc::new(House::open(&app, vitals).await.expect("a house"));
+        let router = router(house.clone());
+        let users = AtomicU32::new(0);
+        Self { app, house, router, users, _process: process, _folder: folder }
+    }
+
+    /// Moves the clock on.
+    pub(crate) fn later(&self, ms: i64) {
+        self.app.clock.advance(ms);
+    }
+
+    /// As the command line does things about users.
+    pub(crate) fn owner(&self) -> Authority {
+        Authority { operator: operator_here("test"), user: None }
+    }
+
+    /// A user with a password that need not be changed.
+    pub(crate) async fn user(&self, name: &str, words: &[Words<'_>]) -> UserName {
+        let name = UserName::parse(name).expect("a name");
+        let wanted = Wanted {
+            name: name.clone(),
+            display_name: name.to_string(),
+            lang: None,
+            grants: grants(words),
+            initial: Initial::Elsewhere,
+        };
+        self.house.porter.add_user(&self.owner(), wanted).await.expect("a user");
+        name
+    }
+
+    /// A token of a new user with these grants, good for everything that the user may do.
+    pub(crate) async fn token(&self, words: &[Words<'_>]) -> String {
+        let number = self.users.fetch_add(1, Ordering::Relaxed);
+        let name = self.user(&format!("user{number}"), words).await;
+        self.token_of(&name, 1).await
+    }
+
+    /// A token of a user, good for everything that the user may do.
+    pub(crate) async fn token_of(&self, name: &UserName, days: u32) -> String {
+        let permissions = Permission::ALL.into_iter().collect();
+        let wish = TokenWish { name: "test".to_owned(), permissions, groups: None, days };
+        let made = self.house.porter.add_token(&self.owner(), name, wish, None).await;
+        made.expect("a token").1.expose_secret().to_owned()
+    }
+
+    /// A token of an administrator of all groups who may also edit scripts.
+    pub(crate) async fn admin(&self) -> String {
+        self.token(&[("*", Role::Admin, &[Permission::Script])]).await
+    }
+
+    /// Stores a definition.
+    pub(crate) async fn apply(&self, yaml: &str) {
+        let read = |_: &Path| Ok(yaml.to_owned());
+        let kinds = procession::app::job_kinds();
+        let loaded = definition::load(Path::new("test.yaml"), &read, &kinds).expect("a definition");
+        self.app.apply(&loaded.definition, Apply::Write).await.expect("apply");
+    }
+
+    /// Sends a request as it is.
+    pub(crate) async fn request(&self, request: Request<Body>) -> Answer {
+        let answer = self.router.clone().oneshot(request).await.expect("an answer");
+        let (parts, body) = answer.into_parts();
+        let bytes = to_bytes(body, usize::MAX).await.expect("a body");
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Answer { status: parts.status, headers: parts.headers, text }
+    }
+
+    /// `GET`, below `/api/v1`; no token when it is empty.
+    pub(crate) async fn get(&self, path: &str, token: &str) -> Answer {
+        self.send(Method::GET, path, token, &json!(null)).await
+    }
+
+    /// A request with JSON, below `/api/v1`; none when it is null.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        token: &str,
+        body: &Value,
+    ) -> Answer {
+        let authorization = format!("Bearer {token}");
+        let headers: &[(&str, &str)] = match token {
+            "" => &[],
+            _ => &[("authorization", &authorization)],
+        };
+        self.sent(method, path, headers, body).await
+    }
+
+    /// A request with JSON and these headers, below `/api/v1`.
+    pub(crate) async fn sent(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(format!("/api/v1{path}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = match body {
+            Value::Null => Body::empty(),
+            body => {
+                request = request.header("content-type", "application/json");
+                Body::from(body.to_string())
+            }
+        };
+        self.request(request.body(body).expect("a request")).await
+    }
+}
