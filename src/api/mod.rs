@@ -11,8 +11,10 @@ mod console;
 mod definitions;
 mod door;
 mod fire;
+mod groups;
 mod health;
 pub mod house;
+mod jobs;
 mod limited;
 mod openapi;
 pub mod page;
@@ -45,6 +47,8 @@ pub fn nouns() -> Vec<Noun> {
         batches::noun(),
         definitions::noun(),
         fire::noun(),
+        groups::noun(),
+        jobs::noun(),
         schedule_changes::noun(),
     ]
 }

@@ -229,6 +229,21 @@ pub async fn of_trigger(tx: &mut Tx, trigger: TriggerId, limit: u32) -> Result<V
     read(tx, &sql, &[trigger.0.into(), limit.into()]).await
 }
 
+/// The firings of a schedule that were planned before one of them, newest first.
+pub async fn of_trigger_before(
+    tx: &mut Tx,
+    trigger: TriggerId,
+    (planned, id): (Millis, FiringId),
+    limit: u32,
+) -> Result<Vec<Firing>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM job_firing WHERE trigger_id = ? AND planned_at <= ? \
+         AND (planned_at < ? OR firing_id < ?) ORDER BY planned_at DESC, firing_id DESC LIMIT ?"
+    );
+    let at = planned.to_utc();
+    read(tx, &sql, &[trigger.0.into(), at.into(), at.into(), id.0.into(), limit.into()]).await
+}
+
 /// One firing.
 pub async fn find(tx: &mut Tx, id: FiringId) -> Result<Option<Firing>> {
     let sql = format!("SELECT {COLUMNS} FROM job_firing WHERE firing_id = ?");

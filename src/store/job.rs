@@ -134,7 +134,7 @@ fn group(row: &Row) -> Result<Group> {
     joined(row.opt_text("options")?, columns)
 }
 
-fn job(row: &Row) -> Result<JobDef> {
+pub(super) fn job(row: &Row) -> Result<JobDef> {
     let code = JobCode::parse(&row.text("job_code")?)?;
     job_of(row, &code).with_context(|| format!("job {code}"))
 }
@@ -191,7 +191,7 @@ struct JobColumns<'a> {
     trigger_rule: &'a str,
 }
 
-fn external(row: &Row) -> Result<ExternalDependency> {
+pub(super) fn external(row: &Row) -> Result<ExternalDependency> {
     Ok(ExternalDependency {
         job_code: JobCode::parse(&row.text("job_code")?)?,
         group: GroupCode::parse(&row.text("group_code")?)?,

@@ -1,4 +1,4 @@
-//! Whose rows somebody sees, as a condition on a column that names the group.
+//! Whose rows somebody sees, and what holds a text: conditions that lists share.
 
 use crate::db::Value;
 use crate::domain::id::GroupCode;
@@ -16,4 +16,18 @@ pub fn among(column: &str, groups: Option<&BTreeSet<GroupCode>>) -> (String, Vec
             (format!(" AND {column} IN ({places})"), values)
         }
     }
+}
+
+/// ` AND (…)` that holds where one of these columns holds a text, in any case of letters.
+pub(super) fn holds(columns: &[&str], text: &str) -> (String, Vec<Value>) {
+    let like = format!("%{}%", plain(&text.to_lowercase()));
+    let one = |column: &&str| format!("LOWER({column}) LIKE ? ESCAPE '!'");
+    let all: Vec<String> = columns.iter().map(one).collect();
+    (format!(" AND ({})", all.join(" OR ")), vec![like.as_str().into(); columns.len()])
+}
+
+/// A text of which LIKE takes every character as it is.
+pub(super) fn plain(text: &str) -> String {
+    let special = |c: char| matches!(c, '%' | '_' | '!');
+    text.chars().flat_map(|c| special(c).then_some('!').into_iter().chain([c])).collect()
 }

@@ -170,6 +170,14 @@ pub async fn all(tx: &mut Tx) -> Result<Vec<Trigger>> {
     rows.iter().map(trigger).collect()
 }
 
+/// Schedules by code, from behind `after` on.
+pub async fn page(tx: &mut Tx, after: &str, limit: u32) -> Result<Vec<Trigger>> {
+    let sql =
+        format!("SELECT {COLUMNS} {FROM} WHERE t.trigger_code > ? ORDER BY t.trigger_code LIMIT ?");
+    let rows = tx.fetch_all(&sql, &[after.into(), limit.into()]).await;
+    rows.context("read job_trigger")?.iter().map(trigger).collect()
+}
+
 /// The schedule of this code.
 pub async fn find(tx: &mut Tx, code: &TriggerCode) -> Result<Option<Trigger>> {
     let sql = format!("SELECT {COLUMNS} {FROM} WHERE t.trigger_code = ?");

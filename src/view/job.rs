@@ -1,11 +1,13 @@
 //! Jobs: what is defined, what stands beside it, how long they took.
 
 use crate::domain::history::Durations;
-use crate::domain::id::JobCode;
-use crate::domain::job::{Definition, JobDef};
+use crate::domain::id::{JobCode, SourceName};
+use crate::domain::job::{Definition, JobDef, JobDependency};
 use crate::domain::queue::RunMode;
 use crate::store::breach::Breach;
+use crate::store::{self, Tx};
 use crate::view::breach;
+use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -86,4 +88,75 @@ impl Stats {
             drift_percent: of.and_then(|d| d.drift()),
         }
     }
+}
+
+/// A job in a list, without its body.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct JobBrief {
+    /// Its code.
+    pub code: String,
+    /// Its name.
+    pub name: String,
+    /// Its group.
+    pub group: String,
+    /// PROC, SQL, SCRIPT, NOOP, HTTP, …
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// The data source it runs on.
+    pub source: Option<String>,
+    /// The procedure it calls.
+    pub proc_name: Option<String>,
+    /// Its own owner; the group's holds where it has none.
+    pub owner: Option<String>,
+    /// Its labels.
+    pub tags: Vec<String>,
+    /// Its other codes.
+    pub aliases: Vec<String>,
+    /// What ties its effect to the record of it: none, same, ledger.
+    pub tx: String,
+    /// Whether it is part of batches.
+    pub is_active: bool,
+    /// What operators want with it in every new batch: SKIP, ICE, …
+    pub run_mode: Option<String>,
+    /// The mark of a job that was caught committing by itself; it is refused until that is settled.
+    pub breach: Option<Value>,
+}
+
+impl JobBrief {
+    /// Of a job and what stands beside it.
+    pub fn of(job: &JobDef, standing: &Standing) -> Self {
+        Self {
+            code: job.code.to_string(),
+            name: job.name.clone(),
+            group: job.group.to_string(),
+            job_type: job.job_type.to_string(),
+            source: job.source.as_ref().map(SourceName::to_string),
+            proc_name: job.proc_name.clone(),
+            owner: job.owner.clone(),
+            tags: job.tags.clone(),
+            aliases: job.aliases.iter().map(JobCode::to_string).collect(),
+            tx: job.tx.as_str().to_owned(),
+            is_active: job.is_active,
+            run_mode: standing.modes.get(&job.code).map(|m| m.as_str().to_owned()),
+            breach: breach::of(job, &standing.marks).map(breach::as_json),
+        }
+    }
+}
+
+/// A job by itself, with the conditions of its edges, what it waits for in other batches, its run mode
+/// and the version of its group.
+pub async fn one_of(tx: &mut Tx, job: JobDef) -> Result<Value> {
+    let marks = store::breach::all(tx).await?;
+    let mode = store::run_mode::standing(tx).await?.remove(&job.code);
+    let version = store::version::last(tx, &job.group).await?;
+    let defs = store::job_list::around(tx, job).await?;
+    let Some(job) = defs.jobs.first() else { return Ok(Value::Null) };
+    let mut document = whole(&defs, job, &marks);
+    let edges = defs.dependencies.iter().filter(|d| d.job_code == job.code);
+    let edge = |d: &JobDependency| json!({"depends_on": d.depends_on, "when": d.when});
+    document["dependencies"] = edges.map(edge).collect();
+    document["externals"] = serde_json::to_value(&defs.externals)?;
+    document["run_mode"] = json!(mode.map(|m| m.as_str()));
+    document["group_version"] = json!(version);
+    Ok(document)
 }

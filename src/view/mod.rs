@@ -11,6 +11,7 @@ mod csv;
 pub mod dag;
 pub mod due;
 pub mod eta;
+pub mod group;
 pub mod job;
 pub mod node;
 pub mod schedule;

@@ -1,0 +1,64 @@
+//! Groups: what is defined of each, and where it stands.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::page::{self, Page};
+use crate::api::problem::Problem;
+use crate::api::reach;
+use crate::api::route::{Nothing, Noun};
+use crate::domain::access::Permission;
+use crate::view::group::{GroupBrief, GroupPage, Groups};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) fn noun() -> Noun {
+    let needs = Needs::Somewhere(Permission::View);
+    Noun::new("groups")
+        .get("/groups", needs, "The groups that the caller sees, by code", list)
+        .get("/groups/{group}", needs, "A group: definition, counts, latest batches", one)
+}
+
+/// Which groups.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    /// Code, name or owner hold this text.
+    q: Option<String>,
+    /// Of this type.
+    #[serde(rename = "type")]
+    batch_type: Option<String>,
+    /// How many, 1 to 500; 50 when it is left out.
+    limit: Option<u32>,
+    /// `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// A group.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct At {
+    /// Its code.
+    pub(super) group: String,
+}
+
+async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<GroupBrief>, Problem> {
+    let limit = page::limit(which.limit)?;
+    let after: Option<String> = page::read_cursor(which.cursor.as_deref())?;
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let mut groups = Groups::read(&mut tx).await?;
+    let text = which.q.map(|q| q.to_lowercase());
+    let of_type = |of: Option<&str>| which.batch_type.as_deref().is_none_or(|w| of == Some(w));
+    groups.keep(|g| {
+        ask.allows(Permission::View, &g.code)
+            && after.as_deref().is_none_or(|after| g.code.as_str() > after)
+            && of_type(g.batch_type.as_deref())
+            && text.as_deref().is_none_or(|text| Groups::holds(g, text))
+    });
+    let items = groups.page(&mut tx, limit + 1).await?;
+    Ok(Page::of(items, limit, |group| group.code.clone()))
+}
+
+async fn one(ask: Ask, at: At, _: Nothing) -> Result<GroupPage, Problem> {
+    let code = reach::group(&ask, Permission::View, &at.group)?;
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let found = GroupPage::read(&mut tx, &code).await?;
+    found.ok_or_else(|| Problem::not_found(format!("group {code}")))
+}

@@ -1,0 +1,98 @@
+//! Jobs as they are defined, and how long they take.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::page::{self, Page};
+use crate::api::problem::Problem;
+use crate::api::route::{Nothing, Noun};
+use crate::domain::access::Permission;
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::JobDef;
+use crate::store::job_list::{self, Filter};
+use crate::store::{self, Tx};
+use crate::view::job::{JobBrief, Standing, Stats, one_of};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+pub(super) fn noun() -> Noun {
+    let needs = Needs::Somewhere(Permission::View);
+    Noun::new("jobs")
+        .get("/jobs", needs, "Jobs of the groups that the caller sees, by code", list)
+        .get("/jobs/{code}", needs, "A job by its code or an alias, with its body and its edges", one)
+        .get("/jobs/{code}/stats", needs, "How long its last successful tries took", stats)
+}
+
+/// Which jobs.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    /// Code, name, owner, tags or an alias hold this text.
+    q: Option<String>,
+    /// Of this group.
+    group: Option<String>,
+    /// With this tag.
+    tag: Option<String>,
+    /// Of this type: PROC, SQL, SCRIPT, NOOP, HTTP, …
+    #[serde(rename = "type")]
+    job_type: Option<String>,
+    /// Active, or not.
+    active: Option<bool>,
+    /// How many, 1 to 500; 50 when it is left out.
+    limit: Option<u32>,
+    /// `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// A job.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct At {
+    /// Its code or an alias.
+    code: String,
+}
+
+async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<JobBrief>, Problem> {
+    let limit = page::limit(which.limit)?;
+    let after: Option<String> = page::read_cursor(which.cursor.as_deref())?;
+    let group = which.group.as_deref().map(GroupCode::parse).transpose();
+    let group = group.map_err(|e| Problem::unreadable(format!("group: {e}")))?;
+    let filter = Filter {
+        text: which.q.filter(|q| !q.trim().is_empty()).map(|q| q.trim().to_owned()),
+        group,
+        tag: which.tag,
+        job_type: which.job_type,
+        is_active: which.active,
+    };
+    let seen = ask.caller()?.grants.places(Permission::View);
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let jobs =
+        job_list::page(&mut tx, &filter, seen.as_ref(), after.as_deref(), limit + 1).await?;
+    let standing = Standing {
+        modes: store::run_mode::standing(&mut tx).await?,
+        marks: store::breach::all(&mut tx).await?,
+    };
+    let items = jobs.iter().map(|job| JobBrief::of(job, &standing)).collect();
+    Ok(Page::of(items, limit, |job: &JobBrief| job.code.clone()))
+}
+
+/// The job that is meant, if the caller sees it.
+async fn found(ask: &Ask, tx: &mut Tx, at: &At) -> Result<JobDef, Problem> {
+    let missing = || Problem::not_found(format!("job {}", at.code));
+    let code = JobCode::parse(&at.code).map_err(|_| missing())?;
+    let job = job_list::called(tx, &code).await?.ok_or_else(missing)?;
+    ask.may(Permission::View, &job.group, format!("job {}", at.code))?;
+    Ok(job)
+}
+
+async fn one(ask: Ask, at: At, _: Nothing) -> Result<Value, Problem> {
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let job = found(&ask, &mut tx, &at).await?;
+    Ok(one_of(&mut tx, job).await?)
+}
+
+async fn stats(ask: Ask, at: At, _: Nothing) -> Result<Stats, Problem> {
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let job = found(&ask, &mut tx, &at).await?;
+    let (group, code) = (job.group.as_str(), job.code.as_str());
+    let durations = store::history::of_job(&mut tx, group, code).await?;
+    Ok(Stats::of(&job, durations.as_ref()))
+}

@@ -1,0 +1,131 @@
+//! `job_def` a page at a time, and one job with what it hangs on: without reading all 100,000.
+
+use crate::db::Value;
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::{Definition, JobDef, JobDependency};
+use crate::store::dependency::condition;
+use crate::store::job::{external, job};
+use crate::store::seen::{among, holds};
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which jobs are asked for; what is `None` does not matter.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Code, name, owner, tags or an alias hold this text.
+    pub text: Option<String>,
+    /// Of this group.
+    pub group: Option<GroupCode>,
+    /// With this tag.
+    pub tag: Option<String>,
+    /// Of this type.
+    pub job_type: Option<String>,
+    /// Active, or not.
+    pub is_active: Option<bool>,
+}
+
+/// Jobs of groups that are seen, by code, from behind `after` on.
+pub async fn page(
+    tx: &mut Tx,
+    filter: &Filter,
+    seen: Option<&BTreeSet<GroupCode>>,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<JobDef>> {
+    let (mut sql, mut values) = (String::new(), Vec::new());
+    let mut also = |(text, its): (String, Vec<Value>)| {
+        sql.push_str(&text);
+        values.extend(its);
+    };
+    also(among("group_code", seen));
+    let is = |column: &str, value: Option<&str>| match value {
+        Some(value) => (format!(" AND {column} = ?"), vec![Value::from(value)]),
+        None => (String::new(), Vec::new()),
+    };
+    also(is("group_code", filter.group.as_ref().map(GroupCode::as_str)));
+    also(is("job_type", filter.job_type.as_deref()));
+    also(match filter.is_active {
+        Some(true) => (" AND is_active = 1".to_owned(), Vec::new()),
+        Some(false) => (" AND is_active = 0".to_owned(), Vec::new()),
+        None => (String::new(), Vec::new()),
+    });
+    if let Some(tag) = &filter.tag {
+        // Tags stand in one column, with commas between them.
+        also(holds(&["CONCAT(',', tags, ',')"], &format!(",{tag},")));
+    }
+    if let Some(text) = &filter.text {
+        also(holds(&["job_code", "job_name", "tags", "owner", ALIASES], text));
+    }
+    also(match after {
+        Some(code) => (" AND job_code > ?".to_owned(), vec![code.into()]),
+        None => (String::new(), Vec::new()),
+    });
+    let sql = format!("SELECT * FROM job_def WHERE 1 = 1{sql} ORDER BY job_code LIMIT ?");
+    values.push(i64::try_from(limit)?.into());
+    let rows = tx.fetch_all(&sql, &values).await.context("read job_def")?;
+    rows.iter().map(job).collect()
+}
+
+/// The aliases of a job, as far as SQL can tell: they stand in its body, a JSON text.
+pub(super) const ALIASES: &str = "CASE WHEN body LIKE '%\"aliases\":[%' THEN body END";
+
+/// The job of this code or alias.
+pub async fn called(tx: &mut Tx, name: &JobCode) -> Result<Option<JobDef>> {
+    let sql = "SELECT * FROM job_def WHERE job_code = ?";
+    let row = tx.fetch_optional(sql, &[name.as_str().into()]).await.context("read job_def")?;
+    if let Some(row) = row {
+        return job(&row).map(Some);
+    }
+    let (condition, values) = holds(&[ALIASES], &format!("\"{name}\""));
+    let sql = format!("SELECT * FROM job_def WHERE 1 = 1{condition}");
+    let rows = tx.fetch_all(&sql, &values).await.context("read job_def")?;
+    for row in rows {
+        let job = job(&row)?;
+        if job.is_called(name) {
+            return Ok(Some(job));
+        }
+    }
+    Ok(None)
+}
+
+/// A job with the edges to its parents and children, and what it waits for in other batches.
+pub async fn around(tx: &mut Tx, job: JobDef) -> Result<Definition> {
+    let code = job.code.as_str();
+    let sql = "SELECT * FROM job_dependency WHERE job_code = ? OR depends_on = ? ORDER BY id";
+    let rows = tx.fetch_all(sql, &[code.into(), code.into()]).await;
+    let edge = |row: &crate::db::Row| -> Result<JobDependency> {
+        Ok(JobDependency {
+            job_code: JobCode::parse(&row.text("job_code")?)?,
+            depends_on: JobCode::parse(&row.text("depends_on")?)?,
+            dependency_order: i32::try_from(row.int("dependency_order")?)?,
+            when: condition(row)?,
+        })
+    };
+    let dependencies = rows.context("read job_dependency")?.iter().map(edge).collect::<Result<_>>()?;
+    let sql = "SELECT * FROM job_external_dependency WHERE job_code = ? ORDER BY id";
+    let externals = tx.fetch_all(sql, &[code.into()]).await.context("read job_external_dependency")?;
+    let externals = externals.iter().map(external).collect::<Result<_>>()?;
+    Ok(Definition { jobs: vec![job], dependencies, externals, ..Definition::default() })
+}
+
+/// How many jobs a group has, and how many of them are active.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// All.
+    pub all: u64,
+    /// Active ones.
+    pub active: u64,
+}
+
+/// The same of each group that has any.
+pub async fn counts(tx: &mut Tx) -> Result<BTreeMap<String, Count>> {
+    let sql = "SELECT group_code, COUNT(*) AS n, COUNT(CASE WHEN is_active = 1 THEN 1 END) AS active \
+               FROM job_def GROUP BY group_code";
+    let rows = tx.fetch_all(sql, &[]).await.context("count jobs")?;
+    let of = |row: &crate::db::Row| -> Result<_> {
+        let count = |name| -> Result<u64> { Ok(u64::try_from(row.int(name)?)?) };
+        Ok((row.text("group_code")?, Count { all: count("n")?, active: count("active")? }))
+    };
+    rows.iter().map(of).collect()
+}

@@ -1,0 +1,95 @@
+//! What one box of the console looks through: jobs, groups, batches, schedules. Each statement gives few
+//! rows; those that walk do so over what is defined, never over what has happened.
+
+use crate::db::{Row, Value};
+use crate::domain::batch::Batch;
+use crate::domain::id::{GroupCode, JobCode};
+use crate::store::Tx;
+use crate::store::batch::{COLUMNS, batch};
+use crate::store::job_list::ALIASES;
+use crate::store::seen::{among, holds, plain};
+use anyhow::{Context as _, Result};
+use std::collections::BTreeSet;
+
+/// A job that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundJob {
+    /// Its code.
+    pub code: JobCode,
+    /// Its name.
+    pub name: String,
+    /// Its group.
+    pub group: GroupCode,
+    /// Its labels, with commas between them.
+    pub tags: String,
+    /// Its other codes.
+    pub aliases: Vec<String>,
+}
+
+/// Jobs of groups that are seen, in which a text occurs: those whose code is that text first, then those
+/// whose code begins with it.
+pub async fn jobs(
+    tx: &mut Tx,
+    text: &str,
+    seen: Option<&BTreeSet<GroupCode>>,
+    limit: u32,
+) -> Result<Vec<FoundJob>> {
+    let (condition, mut values) = holds(&["job_code", "job_name", "tags", ALIASES], text);
+    let (whose, its) = among("group_code", seen);
+    values.extend(its);
+    let sql = format!(
+        "SELECT job_code, job_name, group_code, tags, body FROM job_def WHERE 1 = 1{condition}{whose} \
+         ORDER BY CASE WHEN LOWER(job_code) = ? THEN 0 WHEN LOWER(job_code) LIKE ? ESCAPE '!' THEN 1 \
+         ELSE 2 END, job_code LIMIT ?"
+    );
+    values.extend(first(text));
+    values.push(limit.into());
+    let rows = tx.fetch_all(&sql, &values).await.context("look for jobs")?;
+    let job = |row: &Row| -> Result<FoundJob> {
+        let body: serde_json::Value = serde_json::from_str(&row.text("body")?)?;
+        let aliases = body["aliases"].as_array().into_iter().flatten();
+        Ok(FoundJob {
+            code: JobCode::parse(&row.text("job_code")?)?,
+            name: row.text("job_name")?,
+            group: GroupCode::parse(&row.text("group_code")?)?,
+            tags: row.opt_text("tags")?.unwrap_or_default(),
+            aliases: aliases.filter_map(|a| a.as_str().map(str::to_owned)).collect(),
+        })
+    };
+    rows.iter().map(job).collect()
+}
+
+/// What stands first: the text itself, and what begins with it.
+fn first(text: &str) -> [Value; 2] {
+    let text = text.to_lowercase();
+    [text.as_str().into(), format!("{}%", plain(&text)).into()]
+}
+
+/// A batch's number begins with a text: by the index of numbers.
+pub async fn batches(
+    tx: &mut Tx,
+    text: &str,
+    seen: Option<&BTreeSet<GroupCode>>,
+    limit: u32,
+) -> Result<Vec<Batch>> {
+    let (whose, its) = among("group_code", seen);
+    // A range and no LIKE, which not every collation has an index for; no number holds this character.
+    let sql = format!(
+        "SELECT {COLUMNS} FROM job_batch WHERE batch_no >= ? AND batch_no < ?{whose} \
+         ORDER BY batch_no DESC, batch_id DESC LIMIT ?"
+    );
+    let mut values: Vec<Value> = vec![text.into(), format!("{text}\u{10FFFF}").into()];
+    values.extend(its);
+    values.push(limit.into());
+    let rows = tx.fetch_all(&sql, &values).await.context("look for batches")?;
+    rows.iter().map(batch).collect()
+}
+
+/// The latest batches of a group, newest first.
+pub async fn latest(tx: &mut Tx, group: &GroupCode, limit: u32) -> Result<Vec<Batch>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM job_batch WHERE group_code = ? ORDER BY batch_id DESC LIMIT ?"
+    );
+    let rows = tx.fetch_all(&sql, &[group.as_str().into(), limit.into()]).await;
+    rows.context("read job_batch")?.iter().map(batch).collect()
+}

@@ -1,0 +1,155 @@
+//! Groups: what is defined of each, and where it stands.
+
+use crate::domain::batch::Batch;
+use crate::domain::id::{CalendarCode, GroupCode};
+use crate::domain::job::Group;
+use crate::store::job_list::{self, Count};
+use crate::store::{self, Tx};
+use crate::view::schedule;
+use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A batch in few words.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LatestBatch {
+    /// Its number.
+    pub batch_no: String,
+    /// Its state: PENDING, RUNNING, SUCCESS, …
+    pub status: String,
+    /// Whether nothing of it is started.
+    pub is_paused: bool,
+    /// Its accounting day.
+    pub business_date: Option<String>,
+    /// When it was opened.
+    pub create_time: String,
+    /// When it ended.
+    pub end_time: Option<String>,
+}
+
+impl From<&Batch> for LatestBatch {
+    fn from(batch: &Batch) -> Self {
+        Self {
+            batch_no: batch.values.batch_no.to_string(),
+            status: batch.status.to_string(),
+            is_paused: batch.is_paused,
+            business_date: batch.values.business_date.map(|d| d.to_string()),
+            create_time: batch.create_time.to_string(),
+            end_time: batch.end_time.map(|at| at.to_string()),
+        }
+    }
+}
+
+/// A group in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct GroupBrief {
+    /// Its code.
+    pub code: String,
+    /// Its name.
+    pub name: String,
+    /// The type of batches it answers to.
+    #[serde(rename = "type")]
+    pub batch_type: Option<String>,
+    /// Who answers for it.
+    pub owner: Option<String>,
+    /// Its calendar.
+    pub calendar: Option<String>,
+    /// How many jobs it has.
+    pub jobs: u64,
+    /// How many of them are active.
+    pub active_jobs: u64,
+    /// Its latest batch.
+    pub last_batch: Option<LatestBatch>,
+}
+
+/// All groups, to be picked from.
+pub struct Groups {
+    all: Vec<Group>,
+    counts: BTreeMap<String, Count>,
+}
+
+impl Groups {
+    /// Reads them, by code.
+    pub async fn read(tx: &mut Tx) -> Result<Self> {
+        let (mut all, _) = store::job::audience(tx).await?;
+        all.sort_by(|a, b| a.code.cmp(&b.code));
+        Ok(Self { all, counts: job_list::counts(tx).await? })
+    }
+
+    /// Leaves out what is not wanted.
+    pub fn keep(&mut self, wanted: impl Fn(&Group) -> bool) {
+        self.all.retain(wanted);
+    }
+
+    /// Whether code, name or owner of a group hold a text, which is in small letters.
+    pub fn holds(group: &Group, text: &str) -> bool {
+        let owner = group.owner.as_deref().unwrap_or_default();
+        [group.code.as_str(), &group.name, owner].iter().any(|w| w.to_lowercase().contains(text))
+    }
+
+    /// The first of them, with their latest batches.
+    pub async fn page(&self, tx: &mut Tx, limit: usize) -> Result<Vec<GroupBrief>> {
+        let mut page = Vec::new();
+        for group in self.all.iter().take(limit) {
+            let count = self.counts.get(group.code.as_str()).copied().unwrap_or_default();
+            let last = store::search::latest(tx, &group.code, 1).await?;
+            page.push(GroupBrief {
+                code: group.code.to_string(),
+                name: group.name.clone(),
+                batch_type: group.batch_type.clone(),
+                owner: group.owner.clone(),
+                calendar: group.calendar.as_ref().map(CalendarCode::to_string),
+                jobs: count.all,
+                active_jobs: count.active,
+                last_batch: last.first().map(LatestBatch::from),
+            });
+        }
+        Ok(page)
+    }
+}
+
+/// A group by itself.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct GroupPage {
+    /// As it is defined, its jobs apart: code, name, type, owner, notify_email, time_zone, calendar, due, …
+    pub group: Value,
+    /// How many jobs it has.
+    pub jobs: u64,
+    /// How many of them are active.
+    pub active_jobs: u64,
+    /// The version of its definition; 0 before its first change under versions. Send it as `if_version`
+    /// with a change.
+    pub version: u32,
+    /// Codes of the schedules that open it.
+    pub schedules: Vec<String>,
+    /// Its latest batches, newest first, ten at most.
+    pub batches: Vec<LatestBatch>,
+}
+
+/// Batches of a group that are shown with it.
+const LATEST: u32 = 10;
+
+impl GroupPage {
+    /// Reads it; none when there is no such group.
+    pub async fn read(tx: &mut Tx, code: &GroupCode) -> Result<Option<Self>> {
+        let (groups, _) = store::job::audience(tx).await?;
+        let Some(group) = groups.iter().find(|g| g.code == *code) else { return Ok(None) };
+        let count = job_list::counts(tx).await?.get(code.as_str()).copied().unwrap_or_default();
+        let all = store::trigger::readable(tx).await?;
+        let opens = |def| schedule::opens(def, std::slice::from_ref(group)).contains(&code);
+        let mut schedules: Vec<String> =
+            all.iter().filter(|t| opens(&t.def)).map(|t| t.def.code.to_string()).collect();
+        schedules.sort();
+        let batches = store::search::latest(tx, code, LATEST).await?;
+        Ok(Some(Self {
+            group: serde_json::to_value(group)?,
+            jobs: count.all,
+            active_jobs: count.active,
+            version: store::version::last(tx, code).await?,
+            schedules,
+            batches: batches.iter().map(LatestBatch::from).collect(),
+        }))
+    }
+}
