@@ -12,9 +12,12 @@ use serde::Deserialize;
 
 pub(super) fn noun() -> Noun {
     let needs = Needs::Somewhere(Permission::View);
-    Noun::new("groups")
-        .get("/groups", needs, "The groups that the caller sees, by code", list)
-        .get("/groups/{group}", needs, "A group: definition, counts, latest batches", one)
+    Noun::new("groups").get("/groups", needs, "The groups that the caller sees, by code", list).get(
+        "/groups/{group}",
+        needs,
+        "A group: definition, counts, latest batches",
+        one,
+    )
 }
 
 /// Which groups.

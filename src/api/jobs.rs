@@ -18,7 +18,12 @@ pub(super) fn noun() -> Noun {
     let needs = Needs::Somewhere(Permission::View);
     Noun::new("jobs")
         .get("/jobs", needs, "Jobs of the groups that the caller sees, by code", list)
-        .get("/jobs/{code}", needs, "A job by its code or an alias, with its body and its edges", one)
+        .get(
+            "/jobs/{code}",
+            needs,
+            "A job by its code or an alias, with its body and its edges",
+            one,
+        )
         .get("/jobs/{code}/stats", needs, "How long its last successful tries took", stats)
 }
 
@@ -64,8 +69,7 @@ async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<JobBrief>, Prob
     };
     let seen = ask.caller()?.grants.places(Permission::View);
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
-    let jobs =
-        job_list::page(&mut tx, &filter, seen.as_ref(), after.as_deref(), limit + 1).await?;
+    let jobs = job_list::page(&mut tx, &filter, seen.as_ref(), after.as_deref(), limit + 1).await?;
     let standing = Standing {
         modes: store::run_mode::standing(&mut tx).await?,
         marks: store::breach::all(&mut tx).await?,

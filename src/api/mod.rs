@@ -4,6 +4,7 @@
 //! `route` says what routes are, `ask` who asks, one file per noun what is answered.
 
 pub mod ask;
+mod audit;
 mod batch_actions;
 mod batch_going;
 mod batches;
@@ -16,12 +17,14 @@ mod health;
 pub mod house;
 mod jobs;
 mod limited;
+mod nodes;
 mod openapi;
 pub mod page;
 pub mod problem;
 mod reach;
 pub mod route;
 mod schedule_changes;
+mod schedules;
 mod sent;
 mod way;
 
@@ -42,6 +45,7 @@ use std::sync::Arc;
 /// Every route below `/api/v1`, by what it is about.
 pub fn nouns() -> Vec<Noun> {
     vec![
+        audit::noun(),
         batch_actions::noun(),
         batch_going::noun(),
         batches::noun(),
@@ -49,7 +53,9 @@ pub fn nouns() -> Vec<Noun> {
         fire::noun(),
         groups::noun(),
         jobs::noun(),
+        nodes::noun(),
         schedule_changes::noun(),
+        schedules::noun(),
     ]
 }
 

@@ -3,10 +3,10 @@
 use crate::db::Value;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, JobDef, JobDependency};
+use crate::store::Tx;
 use crate::store::dependency::condition;
 use crate::store::job::{external, job};
 use crate::store::seen::{among, holds};
-use crate::store::Tx;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -102,9 +102,11 @@ pub async fn around(tx: &mut Tx, job: JobDef) -> Result<Definition> {
             when: condition(row)?,
         })
     };
-    let dependencies = rows.context("read job_dependency")?.iter().map(edge).collect::<Result<_>>()?;
+    let dependencies =
+        rows.context("read job_dependency")?.iter().map(edge).collect::<Result<_>>()?;
     let sql = "SELECT * FROM job_external_dependency WHERE job_code = ? ORDER BY id";
-    let externals = tx.fetch_all(sql, &[code.into()]).await.context("read job_external_dependency")?;
+    let externals =
+        tx.fetch_all(sql, &[code.into()]).await.context("read job_external_dependency")?;
     let externals = externals.iter().map(external).collect::<Result<_>>()?;
     Ok(Definition { jobs: vec![job], dependencies, externals, ..Definition::default() })
 }

@@ -65,7 +65,7 @@ fn first(text: &str) -> [Value; 2] {
     [text.as_str().into(), format!("{}%", plain(&text)).into()]
 }
 
-/// A batch's number begins with a text: by the index of numbers.
+/// Batches of groups that are seen, whose numbers begin with a text, the last number first.
 pub async fn batches(
     tx: &mut Tx,
     text: &str,
@@ -73,12 +73,13 @@ pub async fn batches(
     limit: u32,
 ) -> Result<Vec<Batch>> {
     let (whose, its) = among("group_code", seen);
-    // A range and no LIKE, which not every collation has an index for; no number holds this character.
+    // Numbers that begin so come after the text in any collation; where the last of them comes does not
+    // follow, so that the walk along the index has one end.
     let sql = format!(
-        "SELECT {COLUMNS} FROM job_batch WHERE batch_no >= ? AND batch_no < ?{whose} \
+        "SELECT {COLUMNS} FROM job_batch WHERE batch_no >= ? AND batch_no LIKE ? ESCAPE '!'{whose} \
          ORDER BY batch_no DESC, batch_id DESC LIMIT ?"
     );
-    let mut values: Vec<Value> = vec![text.into(), format!("{text}\u{10FFFF}").into()];
+    let mut values: Vec<Value> = vec![text.into(), format!("{}%", plain(text)).into()];
     values.extend(its);
     values.push(limit.into());
     let rows = tx.fetch_all(&sql, &values).await.context("look for batches")?;

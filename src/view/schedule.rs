@@ -4,6 +4,7 @@ use crate::domain::firing::Firing;
 use crate::domain::id::GroupCode;
 use crate::domain::job::Group;
 use crate::domain::lang::Lang;
+use crate::domain::schedule::Timing;
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerDef, TriggerWords};
 use anyhow::Result;
@@ -43,8 +44,8 @@ pub fn as_json(t: &Trigger, last: Option<&Firing>) -> Result<Value> {
 }
 
 /// What a schedule means, as a sentence in both languages.
-pub fn sentences(def: &TriggerDef) -> Value {
-    json!({"en": def.timing.sentence(Lang::En), "zh": def.timing.sentence(Lang::Zh)})
+pub fn sentences(timing: &Timing) -> Value {
+    json!({"en": timing.sentence(Lang::En), "zh": timing.sentence(Lang::Zh)})
 }
 
 /// A firing.

@@ -1,0 +1,150 @@
+//! Who did what, when and why.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::page::{self, Page};
+use crate::api::problem::Problem;
+use crate::api::route::{Nothing, Noun};
+use crate::domain::access::Permission;
+use crate::domain::id::{BatchNo, GroupCode, JobCode};
+use crate::domain::time::Millis;
+use crate::store::audit::{Filter, Reach, Record, page as acts};
+use crate::view::audit::{Act, Form};
+use axum::http::HeaderValue;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName};
+use axum::response::{IntoResponse as _, Response};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) fn noun() -> Noun {
+    let needs = Needs::Somewhere(Permission::View);
+    Noun::new("audit").get("/audit", needs, "Acts, the latest first", list).media(
+        ("/audit/export", "text/csv, application/x-ndjson"),
+        needs,
+        "Acts as a file, 5,000 at a time; the header X-Next-Cursor says where it goes on",
+        export,
+    )
+}
+
+/// Which acts; what is left out does not matter.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    /// By this user.
+    actor: Option<String>,
+    /// Of this name: force-success, schedule pause.
+    action: Option<String>,
+    /// On this group and what belongs to it.
+    group: Option<String>,
+    /// On batches of this number.
+    batch_no: Option<String>,
+    /// On this job.
+    job: Option<String>,
+    /// At this time or later: 2026-07-01, 2026-07-01T08:00:00+08:00; UTC without an offset.
+    from: Option<String>,
+    /// Before this time.
+    to: Option<String>,
+    /// How many, 1 to 500; 50 when it is left out.
+    limit: Option<u32>,
+    /// `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// Which acts, in which form; what is left out does not matter.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// csv or jsonl.
+    format: Option<String>,
+    /// By this user.
+    actor: Option<String>,
+    /// Of this name: force-success, schedule pause.
+    action: Option<String>,
+    /// On this group and what belongs to it.
+    group: Option<String>,
+    /// On batches of this number.
+    batch_no: Option<String>,
+    /// On this job.
+    job: Option<String>,
+    /// At this time or later: 2026-07-01, 2026-07-01T08:00:00+08:00; UTC without an offset.
+    from: Option<String>,
+    /// Before this time.
+    to: Option<String>,
+    /// X-Next-Cursor of the file before, which this one goes on with; it has no head then.
+    cursor: Option<String>,
+}
+
+/// Acts in one file. Their details may be long, and all are held at once.
+const IN_A_FILE: usize = 5_000;
+
+impl Which {
+    fn filter(&self) -> Result<Filter, Problem> {
+        fn read<T, E: std::fmt::Display>(
+            name: &str,
+            word: Option<&String>,
+            parse: fn(&str) -> Result<T, E>,
+        ) -> Result<Option<T>, Problem> {
+            let refused = |e: E| Problem::unreadable(format!("{name}: {e}"));
+            word.map(|word| parse(word).map_err(refused)).transpose()
+        }
+        fn moment(word: &str) -> Result<Millis, &'static str> {
+            Millis::read(word).ok_or("write 2026-07-01, or 2026-07-01T08:00:00+08:00")
+        }
+        Ok(Filter {
+            actor: self.actor.clone(),
+            action: self.action.clone(),
+            batch_no: read("batch_no", self.batch_no.as_ref(), BatchNo::parse)?,
+            group: read("group", self.group.as_ref(), GroupCode::parse)?,
+            job: read("job", self.job.as_ref(), JobCode::parse)?,
+            from: read("from", self.from.as_ref(), moment)?,
+            to: read("to", self.to.as_ref(), moment)?,
+        })
+    }
+}
+
+/// What of the log the caller is told: acts on groups that it sees; acts on what belongs to no group
+/// (users, secrets, settings, old rows) only who administers all.
+fn reach(ask: &Ask) -> Result<Reach, Problem> {
+    let grants = &ask.caller()?.grants;
+    Ok(match grants.places(Permission::View) {
+        None if grants.allow_everywhere(Permission::Admin) => Reach::All,
+        None => Reach::AllGroups,
+        Some(groups) => Reach::Groups(groups),
+    })
+}
+
+async fn read(ask: &Ask, which: &Which, limit: usize) -> Result<Page<Act>, Problem> {
+    let before: Option<i64> = page::read_cursor(which.cursor.as_deref())?;
+    let (filter, reach) = (which.filter()?, reach(ask)?);
+    let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let found: Vec<Record> = acts(&mut tx, &filter, (&reach, before), more).await?;
+    Ok(Page::of(found.iter().map(Act::from).collect(), limit, |act: &Act| act.audit_id))
+}
+
+async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Act>, Problem> {
+    let limit = page::limit(which.limit)?;
+    read(&ask, &which, limit).await
+}
+
+async fn export(ask: Ask, _: Nothing, file: File) -> Result<Response, Problem> {
+    let (form, media, name) = match file.format.as_deref() {
+        None | Some("csv") => (Form::Csv, "text/csv; charset=utf-8", "audit.csv"),
+        Some("jsonl") => (Form::Jsonl, "application/x-ndjson", "audit.jsonl"),
+        Some(_) => return Err(Problem::unreadable("format: write csv or jsonl")),
+    };
+    let File { actor, action, group, batch_no, job, from, to, cursor, .. } = file;
+    let is_first = cursor.is_none();
+    let which = Which { actor, action, group, batch_no, job, from, to, limit: None, cursor };
+    let page = read(&ask, &which, IN_A_FILE).await?;
+    let head = if is_first { form.head() } else { String::new() };
+    let lines = page.items.iter().map(|act| form.line(act));
+    let text: String = std::iter::once(Ok(head)).chain(lines).collect::<anyhow::Result<_>>()?;
+    let disposition = format!("attachment; filename=\"{name}\"");
+    let headers = [(CONTENT_TYPE, media.to_owned()), (CONTENT_DISPOSITION, disposition)];
+    let mut response = (headers, text).into_response();
+    if let Some(next) = page.next {
+        let next = HeaderValue::from_str(&next).map_err(anyhow::Error::from)?;
+        response.headers_mut().insert(HeaderName::from_static("x-next-cursor"), next);
+    }
+    Ok(response)
+}

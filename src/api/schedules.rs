@@ -1,0 +1,285 @@
+//! Schedules: what fires when, what became of it, and what a timing would do.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::page::{self, Page};
+use crate::api::problem::Problem;
+use crate::api::reach;
+use crate::api::route::{Nothing, Noun};
+use crate::app::FromGroups;
+use crate::domain::access::Permission;
+use crate::domain::cron::Cron;
+use crate::domain::firing::FiringId;
+use crate::domain::id::{CalendarCode, GroupCode, TriggerCode};
+use crate::domain::job::{Definition, Group};
+use crate::domain::lang::Lang;
+use crate::domain::schedule::{Schedule, Timing, read_zone};
+use crate::domain::time::Millis;
+use crate::domain::trigger::{NumberRule, Trigger, TriggerStatus, TriggerWords};
+use crate::store::{self, Tx};
+use crate::view::schedule::{as_json, firing_json, opens, sentences};
+use crate::view::schedule_next::{self, Asked, MOST};
+use axum::http::Method;
+use chrono_tz::Tz;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+pub(super) fn noun() -> Noun {
+    let needs = Needs::Somewhere(Permission::View);
+    Noun::new("schedules")
+        .get("/schedules", needs, "Schedules of groups that the caller sees, by code", list)
+        .get("/schedules/{code}", needs, "A schedule, where it stands, and what it means", one)
+        .get("/schedules/{code}/next", needs, "When it fires next, and what is left out", next)
+        .get("/schedules/{code}/firings", needs, "What became of its planned times", firings)
+        .change(
+            (Method::POST, "/schedules/preview"),
+            needs,
+            "When a schedule would fire that is not stored; changes nothing",
+            preview,
+        )
+        .get("/cron/preview", needs, "What a cron expression means, and when it fires next", cron)
+}
+
+/// Which schedules.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    /// Code, name or owner hold this text.
+    q: Option<String>,
+    /// Those that open this group.
+    group: Option<String>,
+    /// ENABLED, PAUSED or ENDED.
+    status: Option<String>,
+    /// How many, 1 to 500; 50 when it is left out.
+    limit: Option<u32>,
+    /// `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// A schedule.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct At {
+    /// Its code.
+    code: String,
+}
+
+/// Schedules that are read at a time, to be picked from.
+const AT_ONCE: u32 = 500;
+
+/// Whether the caller sees a schedule: one of the groups that it opens; of one that opens none, all
+/// groups.
+fn sees(ask: &Ask, t: &Trigger, groups: &[Group]) -> bool {
+    let opened = opens(&t.def, groups);
+    let all = || ask.caller().is_ok_and(|c| c.grants.allow_everywhere(Permission::View));
+    opened.iter().any(|group| ask.allows(Permission::View, group)) || (opened.is_empty() && all())
+}
+
+async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Value>, Problem> {
+    let limit = page::limit(which.limit)?;
+    let status = which.status.as_deref().map(|word| {
+        let found = TriggerStatus::ALL.into_iter().find(|s| s.as_str() == word);
+        found.ok_or_else(|| Problem::unreadable("status: write ENABLED, PAUSED or ENDED"))
+    });
+    let status = status.transpose()?;
+    let group = which.group.as_deref().map(|w| reach::group(&ask, Permission::View, w));
+    let group = group.transpose()?;
+    let text = which.q.map(|q| q.trim().to_lowercase());
+    let after: Option<String> = page::read_cursor(which.cursor.as_deref())?;
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let (groups, _) = store::job::audience(&mut tx).await?;
+    let wanted = |t: &Trigger| {
+        let owner = t.def.owner.as_deref().unwrap_or_default();
+        let words = [t.def.code.as_str(), &t.def.name, owner];
+        status.is_none_or(|s| t.status == s)
+            && text.as_deref().is_none_or(|q| words.iter().any(|w| w.to_lowercase().contains(q)))
+            && group.as_ref().is_none_or(|g| opens(&t.def, &groups).contains(&g))
+            && sees(&ask, t, &groups)
+    };
+    let mut found: Vec<Trigger> = Vec::new();
+    let mut place = after.unwrap_or_default();
+    while found.len() <= limit {
+        let some = store::trigger::page(&mut tx, &place, AT_ONCE).await?;
+        let Some(last) = some.last() else { break };
+        place = last.def.code.to_string();
+        found.extend(some.into_iter().filter(|t| wanted(t)));
+    }
+    found.truncate(limit + 1);
+    let place = |t: &Trigger| t.def.code.to_string();
+    let Page { items, next } = Page::of(found, limit, place);
+    let mut documents = Vec::new();
+    for t in &items {
+        documents.push(document(&mut tx, t).await?);
+    }
+    Ok(Page { items: documents, next })
+}
+
+/// A schedule with its last firing and what it means.
+async fn document(tx: &mut Tx, t: &Trigger) -> Result<Value, Problem> {
+    let last = store::firing::of_trigger(tx, t.trigger_id, 1).await?.pop();
+    let mut document = as_json(t, last.as_ref())?;
+    document["sentence"] = sentences(&t.def.timing);
+    Ok(document)
+}
+
+/// The schedule that is meant, if the caller sees it.
+async fn found(ask: &Ask, tx: &mut Tx, at: &At) -> Result<Trigger, Problem> {
+    let missing = || Problem::not_found(format!("schedule {}", at.code));
+    let code = TriggerCode::parse(&at.code).map_err(|_| missing())?;
+    let found = store::trigger::find(tx, &code).await?.ok_or_else(missing)?;
+    let (groups, _) = store::job::audience(tx).await?;
+    if sees(ask, &found, &groups) { Ok(found) } else { Err(missing()) }
+}
+
+async fn one(ask: Ask, at: At, _: Nothing) -> Result<Value, Problem> {
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let t = found(&ask, &mut tx, &at).await?;
+    let (groups, _) = store::job::audience(&mut tx).await?;
+    let seen = opens(&t.def, &groups).into_iter().filter(|g| ask.allows(Permission::View, g));
+    let seen: Vec<GroupCode> = seen.cloned().collect();
+    let mut document = document(&mut tx, &t).await?;
+    document["opens"] = json!(seen);
+    Ok(document)
+}
+
+/// How far to look.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Ahead {
+    /// How many firings, 1 to 1,000; 20 when it is left out.
+    n: Option<u32>,
+    /// From this day or time of the schedule's zone on, 2025-01-01; from now on when it is left out.
+    from: Option<String>,
+}
+
+async fn next(ask: Ask, at: At, ahead: Ahead) -> Result<Value, Problem> {
+    let now = reach::now(&ask).await?;
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let t = found(&ask, &mut tx, &at).await?;
+    let asked = Asked::stored(&mut tx, &t.def.code, now).await?;
+    drop(tx);
+    shown(&ask, &asked, (ahead.n, ahead.from.as_deref()), now).await
+}
+
+/// The document of what fires.
+async fn shown(
+    ask: &Ask,
+    asked: &Asked,
+    (n, from): (Option<u32>, Option<&str>),
+    now: Millis,
+) -> Result<Value, Problem> {
+    let count = match n.unwrap_or(20) {
+        n @ 1..=MOST => n as usize,
+        n => return Err(Problem::unreadable(format!("n is {n}; it may be 1 to {MOST}"))),
+    };
+    let refused = || Problem::unreadable("from: write 2026-12-31 or 2026-12-31T18:00");
+    let after = match from {
+        Some(text) => schedule_next::moment(text, asked.timing.zone).ok_or_else(refused)?.plus(-1),
+        None => now,
+    };
+    let calendars = ask.house.app.calendars().await?;
+    asked.check(after, now, &calendars).map_err(anyhow::Error::from)?;
+    let mut document = match asked.timing.schedule.is_clocked() {
+        true => {
+            let shown = schedule_next::look(asked, &calendars, after, count)?;
+            schedule_next::as_json(asked, &shown)
+        }
+        false => json!({
+            "schedule": asked.code, "time_zone": asked.timing.zone.name(), "next": [], "skipped": [],
+        }),
+    };
+    document["sentence"] = sentences(&asked.timing);
+    Ok(document)
+}
+
+/// Which firings.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Past {
+    /// How many, 1 to 500; 50 when it is left out.
+    limit: Option<u32>,
+    /// `next` of the page before.
+    cursor: Option<String>,
+}
+
+async fn firings(ask: Ask, at: At, past: Past) -> Result<Page<Value>, Problem> {
+    let limit = page::limit(past.limit)?;
+    let before: Option<(i64, i64)> = page::read_cursor(past.cursor.as_deref())?;
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let t = found(&ask, &mut tx, &at).await?;
+    let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
+    let (id, zone) = (t.trigger_id, t.def.timing.zone);
+    let all = match before {
+        None => store::firing::of_trigger(&mut tx, id, more).await?,
+        Some((planned, firing)) => {
+            let place = (Millis(planned), FiringId(firing));
+            store::firing::of_trigger_before(&mut tx, id, place, more).await?
+        }
+    };
+    let Page { items, next } = Page::of(all, limit, |f| (f.planned_at.0, f.firing_id.0));
+    Ok(Page { items: items.iter().map(|f| firing_json(f, zone)).collect(), next })
+}
+
+/// A schedule that is not stored.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Tried {
+    /// Its keys as in a file: exactly one of cron, every_sec, delay_sec, once_at, rule (with at), event,
+    /// manual, after; beside it time_zone, calendar, shift, start, end, blackouts, and group, whose zone
+    /// and calendar hold where none is said, and batch_no.
+    words: Value,
+    /// How many firings, 1 to 1,000; 20 when it is left out.
+    n: Option<u32>,
+    /// From this day or time of its zone on; from now on when it is left out.
+    from: Option<String>,
+}
+
+async fn preview(ask: Ask, _: Nothing, tried: Tried) -> Result<Value, Problem> {
+    let now = reach::now(&ask).await?;
+    let unreadable = |e: serde_json::Error| Problem::refused(format!("words: {e}"));
+    let words: TriggerWords = serde_json::from_value(tried.words).map_err(unreadable)?;
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let (groups, _) = store::job::audience(&mut tx).await?;
+    drop(tx);
+    // What the caller does not see lends nothing.
+    let groups = groups.into_iter().filter(|g| ask.allows(Permission::View, &g.code)).collect();
+    let defs = Definition { groups, ..Definition::default() };
+    let from_groups = FromGroups::of(&words, &defs);
+    let zone = from_groups.zone;
+    let words = from_groups.calendar_into(words);
+    let timing = words.timing.read(zone.or(Some(Tz::UTC))).map_err(anyhow::Error::from)?;
+    let number = words.batch_no.as_deref().map(NumberRule::parse).transpose();
+    let number = number.map_err(anyhow::Error::from)?;
+    let asked = Asked::written(timing, number, now);
+    shown(&ask, &asked, (tried.n, tried.from.as_deref()), now).await
+}
+
+/// A cron expression.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Expression {
+    /// Quartz cron of 6 or 7 fields, or classic cron of 5.
+    expr: String,
+    /// IANA time zone; UTC when it is left out.
+    zone: Option<String>,
+    /// Code of a calendar of working days, by which what is assumed is told.
+    calendar: Option<String>,
+    /// How many firings, 1 to 1,000; 20 when it is left out.
+    n: Option<u32>,
+}
+
+async fn cron(ask: Ask, _: Nothing, asked: Expression) -> Result<Value, Problem> {
+    let cron = Cron::parse(&asked.expr).map_err(|e| Problem::refused(e.to_string()))?;
+    let zone = asked.zone.as_deref().map(read_zone).transpose();
+    let zone = zone.map_err(anyhow::Error::from)?.unwrap_or(Tz::UTC);
+    let calendar = asked.calendar.as_deref().map(CalendarCode::parse).transpose();
+    let calendar = calendar.map_err(anyhow::Error::from)?;
+    let words = (cron.sentence(Lang::En), cron.sentence(Lang::Zh), cron.dialect());
+    let timing = Timing { calendar, ..Timing::plain(Schedule::Cron(cron), zone) };
+    let now = reach::now(&ask).await?;
+    let mut document =
+        shown(&ask, &Asked::written(timing, None, now), (asked.n, None), now).await?;
+    document["expression"] = json!(asked.expr);
+    document["dialect"] = json!(format!("{:?}", words.2).to_lowercase());
+    document["cron_sentence"] = json!({"en": words.0, "zh": words.1});
+    Ok(document)
+}
