@@ -1,50 +1,218 @@
-//! Batches.
+//! Batches: the list, and one with its jobs.
 
 use crate::api::ask::{Ask, Needs};
 use crate::api::page::{self, Page};
 use crate::api::problem::Problem;
+use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
+use crate::app;
 use crate::domain::access::Permission;
-use crate::store;
+use crate::domain::batch::{Batch, BatchStatus};
+use crate::domain::id::{BatchId, BatchNo, GroupCode};
+use crate::domain::time::Millis;
+use crate::store::batch::Asked;
+use crate::view::batch::View;
+use crate::view::batches::{Brief, Listed};
+use crate::view::change::Changed;
+use crate::view::eta::Outlook;
+use crate::view::{batches, why};
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::Value;
 
 pub(super) fn noun() -> Noun {
-    Noun::new("batches").get(
-        "/batches",
-        Needs::Somewhere(Permission::View),
-        "The latest batches",
-        list,
-    )
+    let needs = Needs::Somewhere(Permission::View);
+    Noun::new("batches")
+        .get("/batches", needs, "Batches, newest first", list)
+        .get(
+            "/groups/{group}/batches/{batch_no}",
+            needs,
+            "A batch with its jobs, as `batch show --json` has it",
+            one,
+        )
+        .get(
+            "/groups/{group}/batches/{batch_no}/why",
+            needs,
+            "For each job that is not done well: what it waits for, or why it ended so",
+            reasons,
+        )
+        .get(
+            "/groups/{group}/batches/{batch_no}/eta",
+            needs,
+            "When the batch is expected to end, and which jobs decide that",
+            eta,
+        )
+        .get(
+            "/groups/{group}/batches/{batch_no}/differences",
+            needs,
+            "What the present definition says differently from the one that the batch runs",
+            differences,
+        )
 }
 
 /// Which batches.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Which {
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Which {
+    /// Of these groups, separated by commas.
+    group: Option<String>,
+    /// In one of these states, separated by commas: `RUNNING,KILLING`.
+    status: Option<String>,
+    /// Of this number.
+    batch_no: Option<String>,
+    /// With this text in their number or group.
+    q: Option<String>,
+    /// Opened at this moment or later: `2024-07-31T18:00:00Z`, or a day, which begins at midnight UTC.
+    from: Option<String>,
+    /// Opened before this moment; of a day: before its end.
+    to: Option<String>,
+    /// Of this type.
+    r#type: Option<String>,
     /// How many, 1 to 500; 50 when it is left out.
     limit: Option<u32>,
+    /// Where to go on: `next` of the page before.
+    cursor: Option<String>,
 }
 
-/// A batch in a list.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Brief {
-    /// Its number.
-    batch_no: String,
-    /// Its group.
-    group: String,
+impl Which {
+    fn asked(&self, ask: &Ask) -> Result<Asked, Problem> {
+        let statuses = words(self.status.as_deref()).map(|word| {
+            let refused = || {
+                let known = BatchStatus::ALL.map(BatchStatus::as_str).join(", ");
+                Problem::unreadable(format!("status: {word} is none of {known}"))
+            };
+            BatchStatus::parse(&word.to_uppercase()).ok_or_else(refused)
+        });
+        let batch_no = self.batch_no.as_deref().map(BatchNo::parse).transpose();
+        Ok(Asked {
+            groups: seen_groups(ask, self.group.as_deref())?,
+            batch_no: batch_no.map_err(|e| Problem::unreadable(format!("batch_no: {e}")))?,
+            text: self.q.clone().filter(|q| !q.trim().is_empty()),
+            statuses: statuses.collect::<Result<_, _>>()?,
+            batch_type: self.r#type.clone(),
+            from: self.from.as_deref().map(|at| moment("from", at, Edge::Begin)).transpose()?,
+            to: self.to.as_deref().map(|at| moment("to", at, Edge::End)).transpose()?,
+            before: page::read_cursor::<i64>(self.cursor.as_deref())?.map(BatchId),
+        })
+    }
+}
+
+fn words(list: Option<&str>) -> impl Iterator<Item = &str> {
+    list.unwrap_or_default().split(',').map(str::trim).filter(|word| !word.is_empty())
+}
+
+/// Which end of a day is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Edge {
+    /// Its first moment.
+    Begin,
+    /// The first moment of the next.
+    End,
+}
+
+/// A moment, or the edge of a day.
+pub(super) fn moment(name: &str, said: &str, edge: Edge) -> Result<Millis, Problem> {
+    if let Ok(at) = DateTime::parse_from_rfc3339(said) {
+        return Ok(at.with_timezone(&Utc).into());
+    }
+    let refused = || {
+        let how = "give a moment, 2024-07-31T18:00:00Z, or a day, 2024-07-31";
+        Problem::unreadable(format!("{name}: {said} is no time; {how}"))
+    };
+    let day: NaiveDate = said.parse().map_err(|_| refused())?;
+    let begin = Millis::from(day.and_time(NaiveTime::MIN).and_utc());
+    Ok(match edge {
+        Edge::Begin => begin,
+        Edge::End => begin.plus(86_400_000),
+    })
+}
+
+/// The groups of a list, as far as the caller sees them; `None` is all there are.
+pub(super) fn seen_groups(
+    ask: &Ask,
+    named: Option<&str>,
+) -> Result<Option<Vec<GroupCode>>, Problem> {
+    let seen = ask.caller()?.grants.places(Permission::View);
+    let Some(named) = named.filter(|list| !list.trim().is_empty()) else {
+        return Ok(seen.map(|groups| groups.into_iter().collect()));
+    };
+    // What cannot be a code names no group.
+    let named = words(Some(named)).filter_map(|word| GroupCode::parse(word).ok());
+    let allowed = |g: &GroupCode| seen.as_ref().is_none_or(|groups| groups.contains(g));
+    Ok(Some(named.filter(allowed).collect()))
 }
 
 async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Brief>, Problem> {
     let limit = page::limit(which.limit)?;
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
-    let all = store::batch::list(&mut tx, None, u32::try_from(limit).unwrap_or(u32::MAX)).await?;
-    let seen = all.into_iter().filter(|b| ask.allows(Permission::View, &b.values.group));
-    Ok(Page::whole(
-        seen.map(|b| Brief {
-            batch_no: b.values.batch_no.to_string(),
-            group: b.values.group.to_string(),
-        })
-        .collect(),
-    ))
+    let app = &ask.house.app;
+    let asked = which.asked(&ask)?;
+    let listed = batches::page(app, &asked, u32::try_from(limit + 1).unwrap_or(u32::MAX)).await?;
+    let briefs = briefs(&ask, &listed).await?;
+    Ok(Page::of(briefs, limit, |brief| brief.batch_id))
+}
+
+/// Batches in a list, with what is known of the ends of those that are open.
+pub(super) async fn briefs(ask: &Ask, listed: &[Listed]) -> Result<Vec<Brief>, Problem> {
+    let app = &ask.house.app;
+    let now = app.server_now().await?;
+    let known = ask.house.reads.prospects(app, listed, now).await?;
+    Ok(listed.iter().map(|l| Brief::of(l, known.get(&l.batch.batch_id), now)).collect())
+}
+
+/// A batch.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct OfBatch {
+    /// The group's code.
+    pub(super) group: String,
+    /// The batch number.
+    pub(super) batch_no: String,
+}
+
+impl OfBatch {
+    /// The batch, for somebody who may see it.
+    pub(super) async fn seen(&self, ask: &Ask) -> Result<Batch, Problem> {
+        reach::batch(ask, Permission::View, (&self.group, &self.batch_no)).await
+    }
+}
+
+/// How much of a batch.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Extent {
+    /// Also what its jobs left: values, result sets, checks. That may be megabytes.
+    outputs: bool,
+}
+
+async fn one(ask: Ask, of: OfBatch, extent: Extent) -> Result<Value, Problem> {
+    let batch = of.seen(&ask).await?;
+    let app = &ask.house.app;
+    let view = match extent.outputs {
+        true => View::of(app, batch.batch_id).await?,
+        false => View::without_outputs(app, batch.batch_id).await?,
+    };
+    let mut document = view.document();
+    document["eta"] = Outlook::of(app, &view).await?.document(&view);
+    Ok(document)
+}
+
+async fn reasons(ask: Ask, of: OfBatch, _: Nothing) -> Result<Vec<Value>, Problem> {
+    let batch = of.seen(&ask).await?;
+    let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
+    let found = why::reasons(&ask.house.app, &view).await?;
+    Ok(found.iter().map(|reason| why::document(reason, ask.lang, view.now)).collect())
+}
+
+async fn eta(ask: Ask, of: OfBatch, _: Nothing) -> Result<Value, Problem> {
+    let batch = of.seen(&ask).await?;
+    let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
+    Ok(Outlook::of(&ask.house.app, &view).await?.document(&view))
+}
+
+async fn differences(ask: Ask, of: OfBatch, _: Nothing) -> Result<Page<Changed>, Problem> {
+    let batch = of.seen(&ask).await?;
+    let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
+    let defs = ask.house.app.definition().await?;
+    let changes = app::differences(&view.snapshot, &defs);
+    Ok(Page::whole(changes.iter().map(Changed::of).collect()))
 }

@@ -3,6 +3,7 @@
 use crate::api::ask::{Caller, Proof};
 use crate::api::description;
 use crate::api::problem::Problem;
+use crate::api::reads::Reads;
 use crate::api::way::Way;
 use crate::app::App;
 use crate::app::access::{Known, Porter, Shown, secret};
@@ -29,6 +30,8 @@ pub struct House {
     pub porter: Porter,
     /// As who stands outside sees the front door.
     pub(super) doorway: Doorway,
+    /// What reading remembers.
+    pub(super) reads: Reads,
     /// The description of the API, made once.
     pub(super) described: Value,
 }
@@ -39,7 +42,8 @@ impl House {
     pub async fn open(app: &App, vitals: Vitals) -> Result<Self> {
         let app = app.beside(CONNECTIONS).await?;
         let (porter, doorway) = (app.porter(), app.config.http.doorway()?);
-        Ok(Self { app, vitals: Arc::new(vitals), porter, doorway, described: description() })
+        let (vitals, reads) = (Arc::new(vitals), Reads::default());
+        Ok(Self { app, vitals, porter, doorway, reads, described: description() })
     }
 
     /// Who sent a request. A token counts before a session: who shows one means it.

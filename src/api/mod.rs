@@ -6,7 +6,9 @@
 pub mod ask;
 mod audit;
 mod batch_actions;
+mod batch_dag;
 mod batch_going;
+mod batch_jobs;
 mod batches;
 mod console;
 mod definitions;
@@ -22,6 +24,7 @@ mod openapi;
 pub mod page;
 pub mod problem;
 mod reach;
+mod reads;
 pub mod route;
 mod schedule_changes;
 mod schedules;
@@ -47,7 +50,9 @@ pub fn nouns() -> Vec<Noun> {
     vec![
         audit::noun(),
         batch_actions::noun(),
+        batch_dag::noun(),
         batch_going::noun(),
+        batch_jobs::noun(),
         batches::noun(),
         definitions::noun(),
         fire::noun(),

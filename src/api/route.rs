@@ -235,15 +235,24 @@ fn json<T: Serialize>(answer: &T) -> Result<Response, Problem> {
 }
 
 /// JSON with an ETag; without a body when the caller has it already.
-fn tagged<T: Serialize>(headers: &HeaderMap, answer: &T) -> Result<Response, Problem> {
+pub(super) fn tagged<T: Serialize>(headers: &HeaderMap, answer: &T) -> Result<Response, Problem> {
     let bytes = serde_json::to_vec(answer).map_err(anyhow::Error::from)?;
+    tagged_as(headers, "application/json", bytes)
+}
+
+/// The same of anything else.
+pub(super) fn tagged_as(
+    headers: &HeaderMap,
+    media: &'static str,
+    bytes: Vec<u8>,
+) -> Result<Response, Problem> {
     let digest = ring::digest::digest(&ring::digest::SHA256, &bytes);
     let tag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(&digest.as_ref()[..15]));
     let has = headers.get(IF_NONE_MATCH).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let same = has.split(',').any(|t| t.trim().trim_start_matches("W/") == tag);
     let mut response = match same {
         true => StatusCode::NOT_MODIFIED.into_response(),
-        false => ([(CONTENT_TYPE, "application/json")], bytes).into_response(),
+        false => ([(CONTENT_TYPE, media)], bytes).into_response(),
     };
     let value = HeaderValue::from_str(&tag).map_err(anyhow::Error::from)?;
     response.headers_mut().insert(ETAG, value);

@@ -1,7 +1,9 @@
 //! `job_batch`: one run of a group for one batch number.
 
+mod asking;
 mod holding;
 
+pub use asking::{Asked, counts_of, page};
 pub use holding::{held, hold, hold_all, revise};
 
 use crate::db::Row;

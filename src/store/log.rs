@@ -1,7 +1,7 @@
 //! `job_execution_logs`: one row per change of status; `job_log_line`: what bodies printed.
 
-use crate::db::Value;
 use crate::db::together::Statement;
+use crate::db::{Row, Value};
 use crate::domain::id::{BatchId, NodeId, QueueId};
 use crate::domain::lateness::Again;
 use crate::domain::outcome::Stream;
@@ -291,16 +291,38 @@ pub async fn lines_after(
             ],
         )
         .await?;
-    rows.iter()
-        .map(|row| {
-            Ok(LogLine {
-                queue_id,
-                attempt: u32::try_from(row.int("attempt")?)?,
-                line_no: u64::try_from(row.int("line_no")?)?,
-                stream: row.text("stream")?,
-                text: row.text("line_text")?,
-                at: row.time("log_time")?.into(),
-            })
-        })
-        .collect()
+    rows.iter().map(|row| line(queue_id, row)).collect()
+}
+
+/// The last lines of one try of a row before the line `before`, oldest first.
+pub async fn lines_before(
+    tx: &mut Tx,
+    queue_id: QueueId,
+    (attempt, before): (u32, u64),
+    limit: u32,
+) -> Result<Vec<LogLine>> {
+    let rows = tx
+        .fetch_all(
+            "SELECT attempt, line_no, stream, line_text, log_time FROM job_log_line \
+             WHERE queue_id = ? AND attempt = ? AND line_no < ? ORDER BY line_no DESC LIMIT ?",
+            &[
+                queue_id.0.into(),
+                attempt.into(),
+                i64::try_from(before).unwrap_or(i64::MAX).into(),
+                limit.into(),
+            ],
+        )
+        .await?;
+    rows.iter().rev().map(|row| line(queue_id, row)).collect()
+}
+
+fn line(queue_id: QueueId, row: &Row) -> Result<LogLine> {
+    Ok(LogLine {
+        queue_id,
+        attempt: u32::try_from(row.int("attempt")?)?,
+        line_no: u64::try_from(row.int("line_no")?)?,
+        stream: row.text("stream")?,
+        text: row.text("line_text")?,
+        at: row.time("log_time")?.into(),
+    })
 }

@@ -10,6 +10,7 @@ pub mod backfill;
 pub mod batch;
 pub mod breach;
 pub mod calendar;
+pub mod changed;
 pub mod claim;
 mod columns;
 mod dependency;

@@ -79,6 +79,21 @@ pub async fn of_batch(tx: &mut Tx, batch: BatchId) -> Result<Vec<QueueEntry>> {
     }
 }
 
+/// The row of one job of a batch.
+pub async fn of_job(
+    tx: &mut Tx,
+    (batch, no): (BatchId, &BatchNo),
+    job: &JobCode,
+) -> Result<Option<QueueEntry>> {
+    // By the number too: with the job it is a key.
+    let sql = format!(
+        "SELECT {COLUMNS} FROM job_queue WHERE batch_no = ? AND job_code = ? AND batch_id = ?"
+    );
+    let values = [no.as_str().into(), job.as_str().into(), batch.0.into()];
+    let row = tx.fetch_optional(&sql, &values).await.context("look for a job of a batch")?;
+    row.as_ref().map(entry).transpose()
+}
+
 pub(super) fn entry(row: &Row) -> Result<QueueEntry> {
     let word = row.text("status")?;
     let status = QueueStatus::stored(&word, row.opt_text("skip_kind")?.as_deref())

@@ -72,6 +72,10 @@ impl View {
             })
             .collect();
         let mut document = json!({
+            "batch_id": batch.batch_id.0, "revision": batch.revision,
+            "node": batch.owner.as_ref().map(|owner| &owner.0), "is_dispatched": self.is_dispatched(),
+            "deadline": batch.deadline.map(|t| t.to_string()),
+            "removing": batch.removing.map(|t| t.to_string()),
             "batch_no": batch.values.batch_no, "group": batch.values.group, "type": batch.batch_type,
             "status": batch.status.as_str(), "is_paused": batch.is_paused,
             "business_date": batch.values.business_date,

@@ -6,6 +6,7 @@ use crate::domain::id::{JobCode, QueueId};
 use crate::domain::lang::Lang;
 use crate::domain::place::{Bodies, Role, Site, runs_own};
 use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::slots::Resource;
 use crate::domain::time::Millis;
 use crate::domain::why::{Load, Opened, Situation, Whose, Why, explain};
 use crate::engine;
@@ -46,7 +47,59 @@ pub async fn reasons(app: &App, view: &View) -> Result<Vec<Reason>> {
 /// A reason for scripts and front ends, with its sentence.
 pub fn document((code, status, why): &Reason, lang: Lang, now: Millis) -> Value {
     let words = why.words(lang, now);
-    json!({"job_code": code, "status": status, "kind": why.kind(), "why": words})
+    json!({
+        "job_code": code, "status": status, "kind": why.kind(), "why": words, "detail": detail(why),
+    })
+}
+
+/// The same for programs, where there is more than the kind.
+fn detail(why: &Why) -> Value {
+    let jobs = |jobs: &[(JobCode, QueueStatus)]| -> Vec<Value> {
+        jobs.iter().map(|(code, status)| json!({"job_code": code, "status": status})).collect()
+    };
+    match why {
+        Why::Parents(all) | Why::Upstream(all) => json!({ "jobs": jobs(all) }),
+        Why::Outside(waits) => {
+            let each = waits.iter().map(|(external, _)| external.target());
+            json!({ "targets": each.collect::<Vec<_>>() })
+        }
+        Why::Time(at, tries) => json!({ "at": at.to_string(), "tries": tries }),
+        Why::Slot(full, holders) => json!({
+            "resource": resource(&full.what), "used": full.used, "limit": full.limit,
+            "needed": full.needed, "holders": holders,
+        }),
+        Why::KeptFor(what, job) => json!({ "resource": resource(what), "job_code": job }),
+        Why::Node(label, _, nodes) => json!({ "label": label, "nodes": nodes }),
+        Why::Held(said) => json!({ "said": said }),
+        Why::Parked(workers, _) => json!({ "workers": workers }),
+        Why::Runs(attempt, since) => {
+            json!({ "attempt": attempt, "since": since.map(|t| t.to_string()) })
+        }
+        Why::BeforeBody(what) => json!({ "waits_on": what }),
+        Why::Open { attempt, next, said, .. } => json!({
+            "attempt": attempt, "said": said, "next": { "kind": next.kind(), "detail": detail(next) },
+        }),
+        Why::Stopping { attempt, since, who } => json!({
+            "attempt": attempt, "since": since.map(|t| t.to_string()), "who": who,
+        }),
+        Why::Ended(status, said) => json!({ "status": status, "said": said }),
+        Why::Unknown(_, _, said) => json!({ "said": said }),
+        Why::NextTurn | Why::NoProcess(_) | Why::Paused => Value::Null,
+    }
+}
+
+fn resource(what: &Resource) -> Value {
+    let (kind, name) = match what {
+        Resource::Total => ("total", None),
+        Resource::Label(label) => ("label", Some(label.as_str())),
+        Resource::Node(label) => ("node", label.as_deref()),
+        Resource::Group(code) => ("group", Some(code.as_str())),
+        Resource::Source(name) => ("source", Some(name.as_str())),
+        Resource::Host(name) => ("host", Some(name.as_str())),
+        Resource::Pool(name) => ("pool", Some(name.as_str())),
+        Resource::Lock(name) => ("lock", Some(name.as_str())),
+    };
+    json!({ "kind": kind, "name": name })
 }
 
 /// Since when jobs that are being stopped are.

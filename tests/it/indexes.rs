@@ -23,7 +23,8 @@ const GROWS: [&str; 7] = [
 ];
 
 /// What the sources put in place of names in braces, or append.
-const STANDS_FOR: [(&str, &str); 13] = [
+const STANDS_FOR: [(&str, &str); 14] = [
+    ("{chosen}", "group_code IN ('g1') AND status IN ('FAILED')"),
     ("{wanted}", "recipient_email = 'a'"),
     ("{of_row}", "AND queue_id = ?"),
     ("{COLUMNS}", "*"),

@@ -3,6 +3,7 @@
 use super::letter_of;
 use crate::db::{Row, Value};
 use crate::domain::delivery::MailStatus;
+use crate::domain::id::{BatchId, QueueId};
 use crate::domain::letter::Letter;
 use crate::domain::time::Millis;
 use crate::store::Tx;
@@ -116,6 +117,16 @@ pub async fn list(tx: &mut Tx, filter: &Filter, limit: u32) -> Result<Vec<Shown>
     values.push(limit.into());
     let rows = tx.fetch_all(&sql, &values).await.context("read the outbox")?;
     rows.iter().map(shown).collect()
+}
+
+/// The latest rows about one job of a batch, newest first.
+pub async fn of_row(tx: &mut Tx, batch: BatchId, row: QueueId, limit: u32) -> Result<Vec<Shown>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM email_notifications WHERE batch_id = ? AND queue_id = ? \
+         ORDER BY id DESC LIMIT ?"
+    );
+    let rows = tx.fetch_all(&sql, &[batch.0.into(), row.0.into(), limit.into()]).await;
+    rows.context("read the mails about a job")?.iter().map(shown).collect()
 }
 
 /// One row.

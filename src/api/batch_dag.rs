@@ -1,0 +1,208 @@
+//! The graph of a batch or a group in any shape, and the states that keep a drawn one true.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::batches::OfBatch;
+use crate::api::problem::Problem;
+use crate::api::reach;
+use crate::api::route::{self, Noun};
+use crate::domain::access::Permission;
+use crate::picture::{
+    Collapse, Direction, Drawn, FORMATS, Format, Placing, View, Wishes, format as shape,
+};
+use crate::view::dag::{self, NoJob, Part, Reduce};
+use crate::view::states::States;
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) fn noun() -> Noun {
+    let needs = Needs::Somewhere(Permission::View);
+    Noun::new("graphs")
+        .media(
+            ("/groups/{group}/batches/{batch_no}/dag", "application/json"),
+            needs,
+            "The graph of a batch with its states, in any shape that `dag --format` knows",
+            of_batch,
+        )
+        .get(
+            "/groups/{group}/batches/{batch_no}/states",
+            needs,
+            "The states of the jobs of a batch: all, or those that changed since",
+            states,
+        )
+        .media(
+            ("/groups/{group}/dag", "application/json"),
+            needs,
+            "The graph of a group as it is defined now",
+            of_group,
+        )
+}
+
+/// A group.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct OfGroup {
+    /// The group's code.
+    group: String,
+}
+
+/// How a graph is drawn.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Draw {
+    /// The shape: `native` when it is left out, or what `dag --format` knows.
+    format: Option<String>,
+    /// Only this job, what it waits for and what waits for it.
+    focus: Option<String>,
+    /// With `focus`: how many steps towards what it waits for; all when it is left out.
+    up: Option<u32>,
+    /// With `focus`: how many steps towards what waits for it; all when it is left out.
+    down: Option<u32>,
+    /// One node for many jobs.
+    collapse: Option<By>,
+    /// Fewer arrows.
+    reduce: Option<Reduction>,
+    /// Whether positions are worked out here.
+    layout: LayoutWish,
+    /// Where the arrows run to.
+    direction: Way,
+}
+
+/// What the jobs of one node have in common.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum By {
+    /// Their group.
+    Group,
+    /// Their first tag; jobs without one stay.
+    Tag,
+}
+
+/// Which arrows are left out.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Reduction {
+    /// A -> C where there is A -> B -> C.
+    Transitive,
+}
+
+/// Whether positions are worked out here.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum LayoutWish {
+    /// In layers along the arrows; boxes stay where they are whatever becomes of their jobs.
+    #[default]
+    Layered,
+    /// No positions; what cannot do without gets 0, 0.
+    None,
+}
+
+/// Where the arrows run to.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+enum Way {
+    /// From left to right.
+    #[default]
+    #[serde(rename = "LR", alias = "lr")]
+    Lr,
+    /// From top to bottom.
+    #[serde(rename = "TB", alias = "tb")]
+    Tb,
+}
+
+impl Draw {
+    fn shape(&self) -> Result<&'static Format, Problem> {
+        let name = self.format.as_deref().unwrap_or("native");
+        let shape = shape(name).ok_or_else(|| {
+            let known: Vec<&str> = FORMATS.iter().map(|f| f.name).collect();
+            Problem::unreadable(format!("format: {name} is none of {}", known.join(", ")))
+        })?;
+        if matches!(self.layout, LayoutWish::None) && shape.needs_positions() {
+            let said = format!("layout: {name} needs positions; leave out layout=none");
+            return Err(Problem::unreadable(said));
+        }
+        if self.focus.is_none() && (self.up.is_some() || self.down.is_some()) {
+            return Err(Problem::unreadable("up and down count from a job: say focus=JOB too"));
+        }
+        Ok(shape)
+    }
+
+    fn part(&self) -> Part<'_> {
+        Part {
+            focus: self.focus.as_deref().map(|job| (job, self.up, self.down)),
+            collapse: self.collapse.map(|by| match by {
+                By::Group => Collapse::Group,
+                By::Tag => Collapse::Tag,
+            }),
+            reduce: self.reduce.map(|Reduction::Transitive| Reduce::Transitive),
+        }
+    }
+
+    fn drawn(&self, ask: &Ask, whole: View) -> Result<Response, Problem> {
+        let shape = self.shape()?;
+        let view = self.part().of(whole).map_err(|NoJob { job, hint }| {
+            Problem::unreadable(format!(
+                "focus: there is no job {job} here; {hint}see all jobs without focus"
+            ))
+        })?;
+        let wishes = Wishes {
+            placing: match self.layout {
+                LayoutWish::Layered => Placing::Steady,
+                LayoutWish::None => Placing::None,
+            },
+            direction: match self.direction {
+                Way::Lr => Direction::Lr,
+                Way::Tb => Direction::Tb,
+            },
+            lang: ask.lang,
+            generated_at: None,
+        };
+        let drawn = match shape.places(wishes) {
+            true => shape.draw_at(&view, wishes, &ask.house.reads.places(&view, wishes.direction)),
+            false => shape.draw(&view, wishes),
+        };
+        match drawn {
+            Drawn::Json(value) => route::tagged(&ask.headers, &value),
+            Drawn::Text(text) => route::tagged_as(&ask.headers, media(shape), text.into_bytes()),
+        }
+    }
+}
+
+/// The media type of a shape that is no JSON.
+fn media(shape: &Format) -> &'static str {
+    match shape.name {
+        "svg" => "image/svg+xml",
+        "dot" => "text/vnd.graphviz; charset=utf-8",
+        _ => "text/plain; charset=utf-8",
+    }
+}
+
+async fn of_batch(ask: Ask, of: OfBatch, draw: Draw) -> Result<Response, Problem> {
+    draw.shape()?;
+    let batch = of.seen(&ask).await?;
+    let whole = dag::of_batch(&ask.house.app, &batch).await?;
+    draw.drawn(&ask, whole)
+}
+
+async fn of_group(ask: Ask, of: OfGroup, draw: Draw) -> Result<Response, Problem> {
+    draw.shape()?;
+    let code = reach::group(&ask, Permission::View, &of.group)?;
+    let app = &ask.house.app;
+    let defs = app.definition().await?;
+    if !defs.groups.iter().any(|g| g.code == code) {
+        return Err(Problem::not_found(format!("group {code}")));
+    }
+    let whole = dag::of_stored(app, &defs, Some(code)).await?;
+    draw.drawn(&ask, whole)
+}
+
+/// Which states.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Since {
+    /// `at` of an earlier answer: only jobs that may have changed since; all when it is left out.
+    since: Option<i64>,
+}
+
+async fn states(ask: Ask, of: OfBatch, since: Since) -> Result<States, Problem> {
+    let batch = of.seen(&ask).await?;
+    Ok(States::of(&ask.house.app, batch.batch_id, since.since).await?)
+}

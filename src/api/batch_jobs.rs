@@ -1,0 +1,276 @@
+//! One job of a batch: all that is known of it, and what it printed.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::problem::Problem;
+use crate::api::reach;
+use crate::api::route::{Nothing, Noun};
+use crate::domain::access::Permission;
+use crate::domain::batch::Batch;
+use crate::domain::id::{JobCode, QueueId};
+use crate::domain::queue::QueueEntry;
+use crate::store;
+use crate::store::log::LogLine;
+use crate::view::batch::View;
+use crate::view::job_of_batch::Panel;
+use crate::view::log::{self, Line, Wanted};
+use axum::body::{Body, Bytes};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::stream;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+
+/// Most lines in one answer.
+const LINES_MAX: u32 = 5_000;
+/// Lines of a file that are read at a time.
+const PIECE: u32 = 2_000;
+
+pub(super) fn noun() -> Noun {
+    let needs = Needs::Somewhere(Permission::View);
+    Noun::new("jobs of batches")
+        .get(
+            "/groups/{group}/batches/{batch_no}/jobs/{job}",
+            needs,
+            "A job of a batch: tries, parameters, outputs, why it does not run, who runs it",
+            one,
+        )
+        .get(
+            "/groups/{group}/batches/{batch_no}/jobs/{job}/log",
+            needs,
+            "Lines that a job printed, a page at a time; `after` follows a running job",
+            lines,
+        )
+        .media(
+            ("/groups/{group}/batches/{batch_no}/jobs/{job}/log.txt", "text/plain; charset=utf-8"),
+            needs,
+            "All lines that a job printed, as a file",
+            file,
+        )
+}
+
+/// A job of a batch.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct OfJob {
+    /// The group's code.
+    group: String,
+    /// The batch number.
+    batch_no: String,
+    /// The job's code or alias.
+    job: String,
+}
+
+impl OfJob {
+    async fn batch(&self, ask: &Ask) -> Result<Batch, Problem> {
+        reach::batch(ask, Permission::View, (&self.group, &self.batch_no)).await
+    }
+
+    fn missing(&self) -> Problem {
+        let Self { group, batch_no, job } = self;
+        Problem::not_found(format!("job {job} in batch {batch_no} of group {group}"))
+    }
+
+    /// The batch and the job's row, by its code or an alias.
+    async fn row(&self, ask: &Ask) -> Result<(Batch, QueueEntry), Problem> {
+        let batch = self.batch(ask).await?;
+        let code = JobCode::parse(&self.job).map_err(|_| self.missing())?;
+        let of = (batch.batch_id, &batch.values.batch_no);
+        let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+        if let Some(row) = store::queue::of_job(&mut tx, of, &code).await? {
+            return Ok((batch, row));
+        }
+        let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
+        let job = snapshot.jobs.iter().find(|j| j.is_called(&code));
+        let code = job.map(|j| &j.code).ok_or_else(|| self.missing())?;
+        let row = store::queue::of_job(&mut tx, of, code).await?;
+        drop(tx);
+        Ok((batch, row.ok_or_else(|| self.missing())?))
+    }
+}
+
+async fn one(ask: Ask, of: OfJob, _: Nothing) -> Result<Panel, Problem> {
+    let batch = of.batch(&ask).await?;
+    let code = JobCode::parse(&of.job).map_err(|_| of.missing())?;
+    let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
+    let at = view.snapshot.jobs.iter().position(|j| j.is_called(&code));
+    let at = at.filter(|at| *at < view.rows.len()).ok_or_else(|| of.missing())?;
+    Ok(Panel::of(&ask.house.app, view, at, ask.lang).await?)
+}
+
+/// Which lines.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Which {
+    /// Only of this start of the job.
+    attempt: Option<u32>,
+    /// Behind this line, `ATTEMPT:LINE_NO`: those that came since.
+    after: Option<String>,
+    /// Before this line, `ATTEMPT:LINE_NO`, the last ones of that start: to go backwards.
+    before: Option<String>,
+    /// How many, 1 to 5000; 1000 when it is left out.
+    limit: Option<u32>,
+    /// Where to go on: `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// Lines that a job printed.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Lines {
+    /// The lines, oldest first.
+    items: Vec<Line>,
+    /// To be sent as `cursor` (or `after`) for the lines after these; none when there are no more by now.
+    next: Option<String>,
+    /// To be sent as `after` for what comes later; none while nothing came.
+    last: Option<String>,
+    /// The job's state.
+    status: String,
+    /// Which start of the job is the last.
+    attempt: u32,
+    /// No line comes any more unless somebody starts the job over.
+    is_over: bool,
+    /// When the lines of this batch were removed, because they were old.
+    removed: Option<String>,
+}
+
+/// `2:117`: a start and a line of it.
+fn spot(name: &str, said: &str) -> Result<(u32, u64), Problem> {
+    let read = said.split_once(':').and_then(|(a, l)| Some((a.parse().ok()?, l.parse().ok()?)));
+    let refused =
+        || Problem::unreadable(format!("{name}: {said} is no line; write ATTEMPT:LINE_NO, 1:250"));
+    read.ok_or_else(refused)
+}
+
+impl Which {
+    fn wanted(&self) -> Result<(Wanted, usize), Problem> {
+        let limit = match self.limit.unwrap_or(1_000) {
+            n @ 1..=LINES_MAX => n as usize,
+            n => {
+                return Err(Problem::unreadable(format!(
+                    "limit is {n}; it may be 1 to {LINES_MAX}"
+                )));
+            }
+        };
+        let begin = self.attempt.map_or((0, 0), |attempt| (attempt, 0));
+        let after = match self.cursor.as_deref().or(self.after.as_deref()) {
+            Some(said) => spot("after", said)?.max(begin),
+            None => begin,
+        };
+        let wanted = match self.before.as_deref() {
+            Some(said) => {
+                let (attempt, line) = spot("before", said)?;
+                Wanted::Before(attempt, line)
+            }
+            None => Wanted::After(after.0, after.1),
+        };
+        Ok((wanted, limit))
+    }
+}
+
+async fn lines(ask: Ask, of: OfJob, which: Which) -> Result<Lines, Problem> {
+    let (wanted, limit) = which.wanted()?;
+    // The state is read before the lines: when it is final, no line comes after.
+    let (batch, row) = of.row(&ask).await?;
+    let app = &ask.house.app;
+    let most = u32::try_from(limit + 1).unwrap_or(u32::MAX);
+    let mut found = log::lines(app, row.queue_id, wanted, most).await?;
+    found.retain(|line| which.attempt.is_none_or(|only| only == line.attempt));
+    let more = found.len() > limit && matches!(wanted, Wanted::After(..));
+    match wanted {
+        Wanted::After(..) => found.truncate(limit),
+        Wanted::Before(..) => drop(found.drain(..found.len().saturating_sub(limit))),
+    }
+    let last = found.last().map(|line| format!("{}:{}", line.attempt, line.line_no));
+    let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
+    let removed = store::retention::lines_gone(&mut tx, batch.batch_id).await?;
+    Ok(Lines {
+        items: found.iter().map(Line::from).collect(),
+        next: last.clone().filter(|_| more),
+        last: last.or(which.after.clone()),
+        status: row.status.as_str().to_owned(),
+        attempt: row.attempt,
+        is_over: row.status.is_final(),
+        removed: removed.map(|at| at.to_string()),
+    })
+}
+
+/// Which start of the job.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Only {
+    /// Only of this start of the job.
+    attempt: Option<u32>,
+}
+
+async fn file(ask: Ask, of: OfJob, only: Only) -> Result<Response, Problem> {
+    let (_, row) = of.row(&ask).await?;
+    let name = format!("{}-{}-{}.log.txt", of.group, of.batch_no, row.job_code);
+    let begin = (only.attempt.unwrap_or(0), 0);
+    let pieces = stream::unfold(Some(begin), move |after| {
+        let ask = ask.clone();
+        async move { piece(&ask, row.queue_id, after?, only.attempt).await }
+    });
+    let headers = [
+        (CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()),
+        (CONTENT_DISPOSITION, format!("attachment; filename*=UTF-8''{}", percent(&name))),
+    ];
+    Ok((headers, Body::from_stream(pieces)).into_response())
+}
+
+type Piece = (anyhow::Result<Bytes>, Option<(u32, u64)>);
+
+/// The next lines of a file, and where it goes on; none at its end.
+async fn piece(ask: &Ask, row: QueueId, after: (u32, u64), only: Option<u32>) -> Option<Piece> {
+    let found = log::lines(&ask.house.app, row, Wanted::After(after.0, after.1), PIECE).await;
+    let found = match found {
+        Ok(found) => found,
+        // The body breaks off, which is what a reader of half a file must see.
+        Err(error) => return Some((Err(error), None)),
+    };
+    let last = found.last().map(|line| (line.attempt, line.line_no));
+    let more = found.len() == PIECE as usize;
+    let wanted: Vec<LogLine> =
+        found.into_iter().filter(|line| only.is_none_or(|only| only == line.attempt)).collect();
+    if wanted.is_empty() {
+        return None;
+    }
+    Some((Ok(Bytes::from(text(&wanted, after.0))), last.filter(|_| more)))
+}
+
+/// Lines as they stand in a file; each start after the one with the number `before` has a heading.
+fn text(lines: &[LogLine], mut before: u32) -> String {
+    let mut text = String::new();
+    for line in lines {
+        if line.attempt != before {
+            before = line.attempt;
+            let _never_fails = writeln!(text, "-- start {before}");
+        }
+        let _never_fails = writeln!(text, "{} {:>8} | {}", line.at, line.stream, line.text);
+    }
+    text
+}
+
+/// A name in a header: all but letters, digits and `-._` of ASCII as `%XX`.
+fn percent(name: &str) -> String {
+    let mut text = String::new();
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => text.push(byte.into()),
+            other => drop(write!(text, "%{other:02X}")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_named_by_its_start_and_number() {
+        assert_eq!(spot("after", "2:117").expect("a line"), (2, 117));
+        for said in ["", "2", "2:", ":7", "-1:7", "2:x"] {
+            assert!(spot("after", said).is_err(), "{said}");
+        }
+        assert_eq!(percent("月-1.log"), "%E6%9C%88-1.log");
+    }
+}

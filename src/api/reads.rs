@@ -1,0 +1,85 @@
+//! What reading remembers: answers that cost much and are asked for often. Losing them costs time only.
+
+use crate::api::problem::Problem;
+use crate::app::App;
+use crate::domain::id::BatchId;
+use crate::domain::time::Millis;
+use crate::picture::{Direction, Places, View};
+use crate::view::batches::{Listed, Prospect};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// How long what is expected of a batch is taken for true, in milliseconds.
+const FRESH_MS: i64 = 15_000;
+/// Batches whose end is worked out for one request; those left over have none this time.
+const AT_ONCE: usize = 20;
+/// Batches whose end is remembered.
+const PROSPECTS: usize = 500;
+/// Pictures whose places are remembered: 1 MB for 2,000 jobs.
+const PICTURES: usize = 16;
+
+/// What reading remembers.
+#[derive(Default)]
+pub(super) struct Reads {
+    prospects: Mutex<HashMap<BatchId, (Millis, i64, Prospect)>>,
+    places: Mutex<Vec<(String, Direction, Arc<Places>)>>,
+}
+
+impl Reads {
+    /// What is known of the ends of the open batches among these.
+    pub(super) async fn prospects(
+        &self,
+        app: &App,
+        listed: &[Listed],
+        now: Millis,
+    ) -> Result<HashMap<BatchId, Prospect>, Problem> {
+        let mut found = HashMap::new();
+        let mut left = AT_ONCE;
+        for batch in listed.iter().map(|l| &l.batch).filter(|b| !b.status.is_final()) {
+            let id = batch.batch_id;
+            if let Some(known) = self.prospect(id, batch.revision, now) {
+                found.insert(id, known);
+            } else if left > 0 && batch.removing.is_none() {
+                left -= 1;
+                let fresh = Prospect::of(app, id).await?;
+                self.remember(id, (now, batch.revision, fresh));
+                found.insert(id, fresh);
+            }
+        }
+        Ok(found)
+    }
+
+    fn prospect(&self, id: BatchId, revision: i64, now: Millis) -> Option<Prospect> {
+        let all = self.prospects.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (at, of, known) = all.get(&id)?;
+        (*of == revision && now.since(*at) < FRESH_MS).then_some(*known)
+    }
+
+    fn remember(&self, id: BatchId, known: (Millis, i64, Prospect)) {
+        let mut all = self.prospects.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if all.len() >= PROSPECTS {
+            all.retain(|_, (at, _, _)| known.0.since(*at) < FRESH_MS);
+        }
+        if all.len() < PROSPECTS {
+            all.insert(id, known);
+        }
+    }
+
+    /// Where everything stands in a steady picture of this view.
+    pub(super) fn places(&self, view: &View, direction: Direction) -> Arc<Places> {
+        let outline = view.outline();
+        let all = || self.places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let is = |of: &(String, Direction, Arc<Places>)| of.0 == outline && of.1 == direction;
+        if let Some((_, _, known)) = all().iter().find(|of| is(of)) {
+            return known.clone();
+        }
+        // Without the lock: others are not to wait for a large one.
+        let fresh = Arc::new(Places::of(view, direction));
+        let mut all = all();
+        if all.len() >= PICTURES {
+            all.remove(0);
+        }
+        all.push((outline, direction, fresh.clone()));
+        fresh
+    }
+}

@@ -1,0 +1,127 @@
+//! Batches in a list: what is said of each in a line.
+
+use crate::app::App;
+use crate::domain::batch::Batch;
+use crate::domain::id::BatchId;
+use crate::domain::queue::QueueStatus;
+use crate::domain::time::Millis;
+use crate::store;
+use crate::store::batch::Asked;
+use crate::view::batch::View;
+use crate::view::due::Dues;
+use crate::view::eta::Outlook;
+use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A batch in a list, and how many of its jobs are in which state.
+pub struct Listed {
+    /// It.
+    pub batch: Batch,
+    /// Its jobs.
+    pub counts: BTreeMap<QueueStatus, u64>,
+}
+
+/// Batches, newest first, in two statements however many they are.
+pub async fn page(app: &App, asked: &Asked, limit: u32) -> Result<Vec<Listed>> {
+    let mut tx = app.db.read().await?;
+    let found = store::batch::page(&mut tx, asked, limit).await?;
+    let ids: Vec<BatchId> = found.iter().map(|b| b.batch_id).collect();
+    let mut counts = store::batch::counts_of(&mut tx, &ids).await?;
+    let listed = |batch: Batch| {
+        let counts = counts.remove(&batch.batch_id).unwrap_or_default();
+        Listed { batch, counts }
+    };
+    Ok(found.into_iter().map(listed).collect())
+}
+
+/// A batch in a list.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Brief {
+    /// Its key.
+    pub batch_id: i64,
+    /// Its number.
+    pub batch_no: String,
+    /// Its group.
+    pub group: String,
+    /// The type it was asked for with, or its group's.
+    pub r#type: Option<String>,
+    /// RUNNING, KILLING, SUCCESS, WARNING, FAILED or KILLED.
+    pub status: String,
+    /// It starts nothing more until somebody lets it go on.
+    pub is_paused: bool,
+    /// The day it is about.
+    pub business_date: Option<String>,
+    /// How many of its jobs are in each state.
+    pub jobs: BTreeMap<String, u64>,
+    /// Who asked for it.
+    pub started_by: String,
+    /// Why it was stopped, or what else an operator said of it.
+    pub reason: Option<String>,
+    /// When it was opened.
+    pub create_time: String,
+    /// When it ended.
+    pub end_time: Option<String>,
+    /// By when it should have ended; of one that is open.
+    pub due: Option<String>,
+    /// It is open, and should have ended by now.
+    pub is_late: bool,
+    /// When it is expected to end; of one that runs and whose jobs have a history.
+    pub expected_end: Option<String>,
+    /// It is expected to end later than it should.
+    pub will_be_late: bool,
+    /// Since when its rows are being removed, because it is old.
+    pub removing: Option<String>,
+}
+
+impl Brief {
+    /// Of a batch that is listed; `prospect` is what is known of its end.
+    pub fn of(listed: &Listed, prospect: Option<&Prospect>, now: Millis) -> Self {
+        let Listed { batch, counts } = listed;
+        let words = |at: Option<Millis>| at.map(|at| at.to_string());
+        let due = prospect.and_then(|p| p.due);
+        let expected = prospect.and_then(|p| p.expected_end);
+        Self {
+            batch_id: batch.batch_id.0,
+            batch_no: batch.values.batch_no.to_string(),
+            group: batch.values.group.to_string(),
+            r#type: batch.batch_type.clone(),
+            status: batch.status.as_str().to_owned(),
+            is_paused: batch.is_paused,
+            business_date: batch.values.business_date.map(|d| d.to_string()),
+            jobs: counts.iter().map(|(s, n)| (s.as_str().to_owned(), *n)).collect(),
+            started_by: batch.started_by.clone(),
+            reason: batch.reason.clone(),
+            create_time: batch.create_time.to_string(),
+            end_time: words(batch.end_time),
+            due: words(due),
+            is_late: due.is_some_and(|due| now > due),
+            expected_end: words(expected),
+            will_be_late: due.zip(expected).is_some_and(|(due, end)| end > due),
+            removing: words(batch.removing),
+        }
+    }
+}
+
+/// What is known of the end of an open batch. Costs a look at all its jobs and their history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prospect {
+    /// By when it should end.
+    pub due: Option<Millis>,
+    /// When it is expected to end.
+    pub expected_end: Option<Millis>,
+}
+
+impl Prospect {
+    /// Of this batch, as it stands now.
+    pub async fn of(app: &App, id: BatchId) -> Result<Self> {
+        let view = View::without_outputs(app, id).await?;
+        let due = Dues::of_view(&view).batch.due;
+        let expected_end = match Outlook::of(app, &view).await? {
+            Outlook::Expected { forecast, .. } => Some(forecast.end),
+            Outlook::Over | Outlook::Unknown => None,
+        };
+        Ok(Self { due, expected_end })
+    }
+}

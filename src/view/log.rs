@@ -1,0 +1,57 @@
+//! What a job of a batch printed.
+
+use crate::app::App;
+use crate::domain::id::QueueId;
+use crate::store::log::{self, LogLine};
+use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A line that a job printed, or that was said about it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Line {
+    /// Which start of the job.
+    pub attempt: u32,
+    /// Its number within that start.
+    pub line_no: u64,
+    /// Where it came from: stdout, stderr, the database, or Procession.
+    pub stream: String,
+    /// Its text, with whatever colours the job gave it.
+    pub text: String,
+    /// When it came.
+    pub at: String,
+}
+
+impl From<&LogLine> for Line {
+    fn from(line: &LogLine) -> Self {
+        Self {
+            attempt: line.attempt,
+            line_no: line.line_no,
+            stream: line.stream.clone(),
+            text: line.text.clone(),
+            at: line.at.to_string(),
+        }
+    }
+}
+
+/// Which lines of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Behind this line: which start, and its number within it.
+    After(u32, u64),
+    /// The last ones of this start before this line.
+    Before(u32, u64),
+}
+
+/// At most `limit` of them, oldest first.
+pub async fn lines(app: &App, row: QueueId, wanted: Wanted, limit: u32) -> Result<Vec<LogLine>> {
+    let mut tx = app.db.read().await?;
+    match wanted {
+        Wanted::After(attempt, line) => {
+            log::lines_after(&mut tx, row, (attempt, line), limit).await
+        }
+        Wanted::Before(attempt, line) => {
+            log::lines_before(&mut tx, row, (attempt, line), limit).await
+        }
+    }
+}

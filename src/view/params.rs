@@ -1,0 +1,56 @@
+//! The parameters of a job of a batch, and where each has its value from.
+
+use crate::app::App;
+use crate::domain::id::{JobCode, QueueId};
+use crate::domain::job::Param;
+use crate::domain::outcome::Outputs;
+use crate::domain::params::{Outside, ParamError, Resolved, Start, outputs_asked, resolve_each};
+use crate::domain::secret;
+use crate::domain::tx_class::IdemKey;
+use crate::store;
+use crate::view::batch::View;
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// The parameters of the job at a place, worked out from what the batch has by now.
+pub async fn of_job(app: &App, view: &View, at: usize) -> Result<Vec<Value>> {
+    let (job, row) = (&view.snapshot.jobs[at], &view.rows[at]);
+    let parents = view.snapshot.parents(&job.code);
+    let asked = outputs_asked(job, &parents);
+    let of: HashMap<i64, &JobCode> = view
+        .rows
+        .iter()
+        .filter(|r| r.status.is_final() && asked.iter().any(|(code, _)| *code == r.job_code))
+        .map(|r| (r.queue_id.0, &r.job_code))
+        .collect();
+    let ids: Vec<_> = of.keys().map(|id| QueueId(*id)).collect();
+    let mut tx = app.db.read().await?;
+    let mut outputs: HashMap<&JobCode, Outputs> = HashMap::new();
+    for (id, text) in store::queue::outputs(&mut tx, &ids).await? {
+        if let Some(code) = of.get(&id.0) {
+            outputs.insert(code, serde_json::from_str(&text)?);
+        }
+    }
+    let values = &view.batch.values;
+    let mut start = Start::shown(values, &job.code);
+    start.attempt = row.attempt.max(1);
+    if let Some(name) = store::installation(&mut tx).await? {
+        start.idem_key = IdemKey::of(&name, &values.batch_no, &job.code, row.run_no);
+    }
+    drop(tx);
+    let output = |code: &JobCode, name: &str| outputs.get(code)?.look_up(name);
+    let outside = Outside { output: &output, secret: None };
+    let found = resolve_each(job, view.snapshot.layers(values, &parents, &start), outside);
+    let of = |(param, found): (&Param, &Result<_, _>)| match found {
+        Ok(Resolved { param: bound, layer, .. }) => {
+            let value = bound.value.as_ref().map(secret::Value::shown);
+            json!({"name": param.name, "value": value, "layer": layer, "fault": null})
+        }
+        Err(error) => {
+            let fault = ParamError::to_string(error);
+            json!({"name": param.name, "value": null, "layer": null, "fault": fault})
+        }
+    };
+    Ok(job.params.iter().zip(&found).map(of).collect())
+}

@@ -1,0 +1,101 @@
+//! The states of a batch's jobs and nothing else: what keeps a drawn graph true.
+
+use crate::app::App;
+use crate::domain::id::BatchId;
+use crate::domain::queue::QueueEntry;
+use crate::domain::time::Millis;
+use crate::store;
+use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Changes that are read before all rows of the batch are read in their place.
+const MOST: i64 = 20_000;
+/// Keys that are looked at again: what came before them may be committed after them.
+const AGAIN: i64 = 256;
+
+/// The states of jobs of a batch.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct States {
+    /// To be sent as `since` the next time.
+    pub at: i64,
+    /// Whether all jobs are here; else those that may have changed since.
+    pub is_all: bool,
+    /// The batch.
+    pub batch: Whole,
+    /// Its jobs.
+    pub jobs: Vec<State>,
+}
+
+/// How a batch is as a whole.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Whole {
+    /// RUNNING, KILLING, SUCCESS, WARNING, FAILED or KILLED.
+    pub status: String,
+    /// It starts nothing more until somebody lets it go on.
+    pub is_paused: bool,
+    /// How often operators have changed it; when this grows, its definition may be another.
+    pub revision: i64,
+    /// When it ended.
+    pub end_time: Option<String>,
+}
+
+/// How a job is.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct State {
+    /// The job.
+    pub job_code: String,
+    /// Its state.
+    pub status: String,
+    /// Of SKIPPED: `operator`, or `branch` when its branch was not taken.
+    pub skip_kind: Option<String>,
+    /// Start of the present or last try.
+    pub start: Option<String>,
+    /// End of the last try.
+    pub end: Option<String>,
+    /// Which start it is.
+    pub attempt: u32,
+    /// It is not started before this moment.
+    pub not_before: Option<String>,
+    /// What an operator wants with it in place of running it.
+    pub run_mode: Option<String>,
+}
+
+impl States {
+    /// Of a batch: all, or those that changed since a look whose `at` is given.
+    pub async fn of(app: &App, id: BatchId, since: Option<i64>) -> Result<Self> {
+        let mut tx = app.db.read().await?;
+        // First, so that what is written meanwhile is found the next time.
+        let at = store::changed::last(&mut tx).await?;
+        let since = since.filter(|since| *since <= at && at - since <= MOST);
+        let batch = store::batch::get(&mut tx, id).await?;
+        let rows = match since {
+            Some(since) => store::changed::rows(&mut tx, id, since - AGAIN).await?,
+            None => store::queue::of_batch(&mut tx, id).await?,
+        };
+        let batch = Whole {
+            status: batch.status.as_str().to_owned(),
+            is_paused: batch.is_paused,
+            revision: batch.revision,
+            end_time: batch.end_time.map(|t| t.to_string()),
+        };
+        let jobs = rows.iter().map(State::from).collect();
+        Ok(Self { at, is_all: since.is_none(), batch, jobs })
+    }
+}
+
+impl From<&QueueEntry> for State {
+    fn from(row: &QueueEntry) -> Self {
+        let words = |at: Option<Millis>| at.map(|at| at.to_string());
+        Self {
+            job_code: row.job_code.to_string(),
+            status: row.status.as_str().to_owned(),
+            skip_kind: row.status.skip_kind().map(str::to_owned),
+            start: words(row.start_time),
+            end: words(row.end_time),
+            attempt: row.attempt,
+            not_before: words(row.not_before),
+            run_mode: row.run_mode.map(|mode| mode.as_str().to_owned()),
+        }
+    }
+}
