@@ -2,6 +2,7 @@
 
 import { api, say, ApiError } from './api.js';
 import { t } from './i18n.js';
+import { closePanel } from './job_panel.js';
 import { begin, redraw, route } from './router.js';
 import { drawGate } from './pages/login.js';
 import { makeShell } from './shell.js';
@@ -42,8 +43,17 @@ document.body.prepend(host);
 let shell = null;
 let turn = 0;
 
-/** Draws a page into the frame; answers what ends it. */
+/** The page that is shown: which it is, and what ends it. */
+let current = null;
+function leave() {
+  current?.end?.();
+  current = null;
+}
+
+/** Draws a page into the frame; one that can goes on by itself when only a part of its address changed. */
 async function draw(found, params, query, path) {
+  if (current && found && current.found === found && current.change?.(params, query)) return;
+  leave();
   const mine = ++turn;
   const el = h('div.page');
   shell.enter(el, found?.nav ?? path, found?.load.page ?? 'none');
@@ -51,7 +61,7 @@ async function draw(found, params, query, path) {
     shell.title(t('problem.gone_title'));
     shell.arrived(el);
     put(el, failed(new ApiError(404, 'no-page', t('problem.no_page'))));
-    return null;
+    return;
   }
   put(el, loading());
   const ended = [];
@@ -61,7 +71,7 @@ async function draw(found, params, query, path) {
   let mounted;
   try {
     const module = await found.load();
-    if (mine !== turn) return null;
+    if (mine !== turn) return;
     put(el);
     mounted = await module.mount(el, ctx);
   } catch (error) {
@@ -74,22 +84,26 @@ async function draw(found, params, query, path) {
   };
   if (mine !== turn) {
     end();
-    return null;
+    return;
   }
+  current = { found, end, change: mounted?.change };
   shell.arrived(el);
-  return end;
 }
 
 let began = false;
 function showShell() {
+  leave();
+  shell?.destroy?.();
   shell = makeShell();
   put(host, shell.el);
   if (began) redraw();
-  else begin((...all) => (store.session && shell ? draw(...all) : null));
+  else begin((...all) => (store.session && shell ? draw(...all) : undefined));
   began = true;
 }
 
 function showGate(why) {
+  leave();
+  closePanel();
   shell?.destroy?.();
   shell = null;
   turn += 1;

@@ -2,7 +2,6 @@
 
 const routes = [];
 let render;
-let leave = null;
 let guard = null;
 
 /** A page: its pattern (`/batches/:group/:no/:tab?`) and the module that draws it. */
@@ -82,9 +81,7 @@ export function begin(draw) {
     last = location.hash;
     const { path, query } = here();
     const found = match(path);
-    leave?.();
-    leave = null;
-    leave = await draw(found?.one ?? null, found?.params ?? {}, query, path);
+    await draw(found?.one ?? null, found?.params ?? {}, query, path);
   };
   addEventListener('hashchange', render);
   render();

@@ -127,8 +127,21 @@ export function menu(label, items, { icon: name = 'down', kind, iconOnly, test, 
   return h('span.menu-host', opener, list);
 }
 
+/** Walks a row of tabs by arrows, as a screen reader's user expects. */
+export function walkTabs(host) {
+  host.addEventListener('keydown', (event) => {
+    const all = [...host.querySelectorAll('[role=tab]')];
+    const i = all.indexOf(event.target);
+    const to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: all.length - 1 }[event.key];
+    if (i < 0 || to === undefined) return;
+    event.preventDefault();
+    all[(to + all.length) % all.length].focus();
+  });
+  return host;
+}
+
 /** Tabs that are links: `tabs({label, items: [[key, words, icon, href]], current})`. */
 export function tabs({ label, items, current, test }) {
-  return h('div.tabs', { role: 'tablist', 'aria-label': label, 'data-test': test }, items.map(([key, words, mark, href]) =>
-    h('a.tab', { href, role: 'tab', 'aria-selected': String(key === current), 'data-test': `tab-${key}` }, mark && icon(mark), h('span', words))));
+  return walkTabs(h('div.tabs', { role: 'tablist', 'aria-label': label, 'data-test': test }, items.map(([key, words, mark, href]) =>
+    h('a.tab', { href, role: 'tab', 'aria-selected': String(key === current), 'data-test': `tab-${key}` }, mark && icon(mark), h('span', words)))));
 }

@@ -1,0 +1,174 @@
+// One group: its batches, its picture, its grid, its jobs, its versions.
+
+import { api, ApiError, live } from '../api.js';
+import { t } from '../i18n.js';
+import { closePanel, openJob } from '../job_panel.js';
+import { openBatch } from '../open_batch.js';
+import { go, setQuery, to } from '../router.js';
+import { store } from '../store.js';
+import { button, card, copyButton, dialog, facts, failed, h, input, field, loading, menu, num, pageHead, pages, put, settled, shown, table, tabs, time, toast } from '../ui.js';
+import { batchTable, marked } from './batches.js';
+
+const TABS = [['batches', 'batches'], ['grid', 'grid'], ['dag', 'dag'], ['jobs', 'job'], ['versions', 'rerun'], ['about', 'info']];
+
+export async function mount(el, ctx) {
+  const { group } = ctx.params;
+  ctx.title(group);
+  const at = api.path`/groups/${group}`;
+  const doc = await api.get(at);
+  const def = doc.definition ?? doc.group_definition ?? doc;
+  const body = h('div.tab-body');
+  const bar = h('div');
+  let shownTab = null;
+  let turn = 0;
+  const ends = [];
+  put(el, pageHead({
+    title: group, sub: [def.name, def.type].filter(Boolean).join(' · '), crumbs: [[t('nav.groups'), '#/groups']],
+    actions: [
+      menu(t('group.take'), [
+        { label: t('group.export'), icon: 'download', href: api.href('/definition/export', { group }) },
+        { label: t('group.backfill'), icon: 'backfill', href: `#/backfills?group=${encodeURIComponent(group)}` },
+        { label: t('group.edit'), icon: 'edit', href: `#/definition?group=${encodeURIComponent(group)}`, disabled: store.why('edit', group) },
+        { label: t('batch.audit'), icon: 'audit', href: `#/audit?group=${encodeURIComponent(group)}` },
+      ], { icon: 'more', iconOnly: true, test: 'group-more' }),
+      button(t('batch.open'), { kind: 'primary', icon: 'plus', test: 'open-batch', disabled: store.why('run', group), onclick: () => openBatch({ group }) }),
+    ],
+  }), bar, body);
+
+  async function showTab(next, query) {
+    const mine = ++turn;
+    const name = TABS.some(([k]) => k === next) ? next : 'batches';
+    shownTab?.destroy?.();
+    shownTab = null;
+    put(bar, tabs({ label: t('batch.views'), current: name, items: TABS.map(([key, mark]) => [key, t(`group.tab_${key}`), mark, `${to`/groups/${group}`}/${key}`]) }));
+    put(body, loading());
+    body.className = `tab-body tab-body-${name}`;
+    const tabCtx = { group, no: undefined, query, setQuery, states: new Map(), batch: null, openJob: (code, no) => (no ? openJob({ group, no, job: code }) : go(to`/jobs/${code}`)), act() {}, readonly: !store.may('run', group) };
+    try {
+      if (name === 'batches') shownTab = await batchesTab(body, group);
+      else if (name === 'grid' || name === 'dag') {
+        const module = await (name === 'grid' ? import('./group_grid.js') : import('./group_dag.js'));
+        if (mine !== turn) return;
+        put(body);
+        shownTab = (await module.mount(body, tabCtx)) ?? {};
+      } else if (name === 'jobs') await jobsTab(body, group);
+      else if (name === 'versions') await versionsTab(body, group, def);
+      else aboutTab(body, doc, def);
+      if (mine !== turn) shownTab?.destroy?.();
+    } catch (error) {
+      if (!(error instanceof ApiError)) console.error(error);
+      if (mine === turn) put(body, failed(error, () => showTab(name, query)));
+    }
+  }
+  await showTab(ctx.params.tab, ctx.query);
+  return {
+    change(params, query) {
+      if (params.group !== group) return false;
+      showTab(params.tab, query);
+      return true;
+    },
+    destroy() {
+      turn += 1;
+      shownTab?.destroy?.();
+      closePanel();
+      ends.forEach((end) => end());
+    },
+  };
+}
+
+async function batchesTab(body, group) {
+  const grow = pages({
+    load: (cursor) => api.get('/batches', { group, limit: 50, cursor }),
+    make: (items) => {
+      const list = batchTable(items, { empty: { title: t('batches.none'), lead: t('batches.none_lead') } });
+      return { ...list, update: (next) => {
+        list.update(next);
+        marked(list, next);
+      } };
+    },
+  });
+  marked(grow, await grow.start());
+  put(body, grow.el);
+  const again = settled(1500, () => grow.items().length <= 50 && body.isConnected && grow.start().catch(() => {}));
+  return { destroy: live({ group }, { batch: again, gap: again, state: (is) => store.tell('live', is) }) };
+}
+
+async function jobsTab(body, group) {
+  await shown(body, () => api.all('/jobs', { group }), (jobs) => table({
+    caption: t('nav.jobs'), rows: jobs, rowKey: (j) => jobDef(j).code, onOpen: (j) => go(to`/jobs/${jobDef(j).code}`), empty: t('job.none'), tall: true,
+    columns: [
+      { key: 'code', label: t('job.one'), value: (j) => jobDef(j).code, cell: (j) => h('a', { href: to`/jobs/${jobDef(j).code}` }, jobDef(j).code) },
+      { key: 'name', label: t('job.name'), value: (j) => jobDef(j).name, cell: (j) => jobDef(j).name ?? '' },
+      { key: 'type', label: t('job.type'), value: (j) => jobDef(j).job_type ?? jobDef(j).type, cell: (j) => jobDef(j).job_type ?? jobDef(j).type ?? '' },
+      { key: 'source', label: t('job.source'), hide: 'narrow', value: (j) => jobDef(j).source, cell: (j) => jobDef(j).source ?? '' },
+      { key: 'depends', label: t('job.depends_on'), hide: 'middle', cls: 'clip', sort: false, cell: (j) => (j.depends_on ?? []).map((d) => d.code ?? d.job ?? d.job_code ?? d).map((d) => (typeof d === 'string' ? d : JSON.stringify(d))).join(', ') },
+      { key: 'mode', label: t('job.mode'), hide: 'narrow', sort: false, cell: (j) => (j.run_mode ? h('span.tag', t(`mode.${j.run_mode}`)) : '') },
+    ],
+  }).el);
+}
+const jobDef = (j) => (j.job && typeof j.job === 'object' ? j.job : { ...j, code: j.job_code ?? j.code });
+
+const verNo = (v) => v.version ?? v.version_no ?? v.no;
+
+async function versionsTab(body, group) {
+  const at = api.path`/groups/${group}/versions`;
+  await shown(body, () => api.all(at), (all) => {
+    const newest = Math.max(0, ...all.map(verNo));
+    return table({
+      caption: t('group.tab_versions'), rows: all, rowKey: (v) => String(verNo(v)), sort: { key: 'version', down: true }, empty: t('versions.none'),
+      columns: [
+        { key: 'version', label: t('versions.no'), num: true, value: verNo, cell: (v) => num(verNo(v)) },
+        { key: 'when', label: t('common.when'), value: (v) => v.create_time ?? v.at, cell: (v) => time(v.create_time ?? v.at) },
+        { key: 'who', label: t('audit.actor'), cell: (v) => v.created_by ?? v.actor ?? v.by ?? '' },
+        { key: 'remark', label: t('versions.remark'), sort: false, cell: (v) => v.remark ?? v.reason ?? '' },
+        { key: 'changes', label: t('versions.changes'), sort: false, hide: 'narrow', cls: 'clip', cell: (v) => (Array.isArray(v.changes) ? t('versions.n_changes', { n: v.changes.length }) : v.changes ?? '') },
+        { key: 'do', label: '', sort: false, cell: (v) => h('span.row.nowrap', verNo(v) > 1 && button(t('versions.diff'), { small: true, kind: 'quiet', icon: 'compare', onclick: () => showDiff(at, verNo(v)) }), button(t('versions.file'), { small: true, kind: 'quiet', icon: 'file', onclick: () => showFile(at, verNo(v)) }), verNo(v) !== newest && button(t('versions.rollback'), { small: true, kind: 'quiet', icon: 'rerun', disabled: store.why('edit', group), onclick: () => rollback(group, verNo(v), () => versionsTab(body, group)) })) },
+      ],
+    }).el;
+  });
+}
+
+/** A difference as lines with + and −. */
+export const diffLines = (lines) => h('pre.code.diff', lines.map((l) => {
+  const text = typeof l === 'string' ? l : l.words ?? l.line ?? JSON.stringify(l);
+  return h('span', { class: text.startsWith('+') ? 'plus' : text.startsWith('-') ? 'minus' : text.startsWith('~') || text.startsWith('@') ? 'changed' : null }, `${text}\n`);
+}));
+const linesOf = (d) => (typeof d === 'string' ? d.split('\n') : Array.isArray(d) ? d : d.lines ?? d.changes ?? d.items ?? (d.text ? d.text.split('\n') : []));
+
+async function showDiff(at, no) {
+  const d = await api.get(`${at}/${no - 1}/diff/${no}`);
+  const lines = linesOf(d);
+  dialog({ title: t('versions.diff_title', { a: no - 1, b: no }), size: 'l', body: lines.length ? diffLines(lines) : h('p.muted', t('versions.same')) });
+}
+async function showFile(at, no) {
+  const text = await api.text(`${at}/${no}`, {}, 'application/yaml, text/plain, */*');
+  dialog({ title: t('versions.file_title', { n: no }), size: 'l', body: [h('div.row', copyButton(text)), h('pre.code', text)] });
+}
+async function rollback(group, no, done) {
+  const at = api.path`/groups/${group}/rollback`;
+  const remark = field({ label: t('versions.remark'), wide: true, input: input({ rows: 2, name: 'reason' }) });
+  const what = h('div', loading());
+  dialog({
+    title: t('versions.rollback_title', { n: no, group }), lead: t('versions.rollback_lead'), size: 'l', body: [what, remark],
+    actions: [{ label: t('common.cancel'), run: (close) => close() }, { label: t('versions.rollback'), kind: 'primary', icon: 'rerun', run: async (close) => {
+      const why = remark.input.value.trim();
+      if (!why) return remark.fail(t('act.reason_missing'));
+      await api.post(at, { to: no, remark: why });
+      toast(t('versions.rolled_back', { n: no }), 'good');
+      close();
+      return done();
+    } }],
+  });
+  await shown(what, () => api.post(at, { to: no, remark: 'preview', dry_run: true }), (d) => {
+    const lines = linesOf(d);
+    return lines.length ? diffLines(lines) : h('p.muted', t('versions.same'));
+  });
+}
+
+function aboutTab(body, doc, def) {
+  const value = (v) => (Array.isArray(v) ? v.map((x) => (typeof x === 'object' ? x.name ?? JSON.stringify(x) : x)).join(', ') : v && typeof v === 'object' ? h('code', JSON.stringify(v)) : v === true ? t('common.yes') : v === false ? t('common.no') : String(v));
+  const known = ['name', 'type', 'owner', 'owners', 'notify_email', 'calendar', 'time_zone', 'due', 'max_parallel', 'params', 'on_failure', 'batch_timeout_sec', 'source', 'depends_on'];
+  const rows = Object.entries(def).filter(([k, v]) => v !== null && v !== undefined && v !== '' && !(Array.isArray(v) && !v.length) && !(typeof v === 'object' && !Array.isArray(v) && !Object.keys(v).length) && !['jobs', 'last_batches', 'batches', 'counts', 'definition'].includes(k));
+  rows.sort(([a], [b]) => (known.indexOf(a) + 1 || 99) - (known.indexOf(b) + 1 || 99));
+  put(body, card(t('group.tab_about'), facts(rows.map(([k, v]) => [h('code', k), value(v)]), { wide: true }), doc.counts && facts(Object.entries(doc.counts).map(([k, v]) => [k, num(v)]))));
+}
