@@ -9,7 +9,7 @@ import { cronBuilder } from './cron.js';
 const KINDS = ['cron', 'rule', 'every_sec', 'delay_sec', 'once_at', 'after', 'event', 'manual'];
 
 /** When a definition fires next, as the server works it out: {sentence, next, note}. */
-export const preview = (definition, n = 10) => api.post('/schedules/preview', { definition, n });
+export const preview = (definition, n = 10) => api.post('/schedules/preview', { words: definition, n });
 
 /** `2 h`, `90s`, `5m` as seconds. */
 function seconds(text) {
@@ -135,8 +135,8 @@ export async function editSchedule({ def = {}, isNew, revision, onDone }) {
         const reason = why.input.value.trim();
         if (!reason) { why.fail(t('act.reason_missing')); why.input.focus(); return; }
         const definition = words();
-        if (isNew) await api.post('/schedules', { definition, reason });
-        else await api.put(api.path`/schedules/${d.code}`, { definition, reason, if_revision: revision });
+        if (isNew) await api.post('/schedules', { code: d.code, words: definition, reason });
+        else await api.put(api.path`/schedules/${d.code}`, { words: definition, reason, if_revision: revision });
         toast(t('sf.saved', { code: d.code }), 'good');
         close(true);
         onDone?.(d.code);
@@ -163,12 +163,19 @@ export function showNext(got) {
       columns: [
         { key: 'planned_local', label: t('sf.at'), cell: (r) => [h('span.nowrap', r.planned_local ?? r.planned_at), h('span.muted', ` ${weekdayOf(r)}`)] },
         { key: 'batch_no', label: t('sf.no'), cell: (r) => (r.batch_no_error ? h('span.bad', r.batch_no_error) : h('span.strong', r.batch_no ?? '–')) },
-        { key: 'words', label: t('sf.why'), cell: (r) => h('span.muted', r.why && r.why !== 'plain' ? r.words ?? r.why : '') },
+        { key: 'words', label: t('sf.why'), cell: (r) => h('span.muted', wordsOf(r.words)) },
       ],
     }).el,
-    skipped.length > 0 && h('details', h('summary', t('sf.left_out', { n: skipped.length })), h('ul.sf-skipped', skipped.map((s) => h('li', `${s.planned_local ?? s.planned_at} – ${s.words ?? s.why ?? ''}`)))),
+    skipped.length > 0 && h('details', h('summary', t('sf.left_out', { n: skipped.length })), h('ul.sf-skipped', skipped.map((s) => h('li', `${s.planned_local ?? s.planned_at} – ${wordsOf(s.words)}`)))),
     !rows.length && !sentence && !got?.note && h('p.hint', t('sf.none')),
   ];
+}
+
+/** Words of the server: one text, several, or one per language. */
+function wordsOf(words) {
+  if (!words) return '';
+  if (Array.isArray(words)) return words.map(wordsOf).join('; ');
+  return typeof words === 'string' ? words : words[lang()] ?? words.en ?? '';
 }
 
 /** The weekday of a time where it falls, in the reader's language. */
@@ -178,7 +185,7 @@ function weekdayOf(r) {
 }
 
 export function sentenceOf(got) {
-  const s = got?.sentence ?? got?.words;
+  const s = got?.sentence;
   if (!s) return '';
   return typeof s === 'string' ? s : s[lang()] ?? s.en ?? '';
 }

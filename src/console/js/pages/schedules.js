@@ -27,7 +27,7 @@ export function timingOf(def = {}) {
 
 export function scheduleMark(s) {
   const state = stateOf(s);
-  const word = { ACTIVE: 'active', PAUSED: 'paused', DONE: 'done', ENDED: 'done' }[state] ?? state.toLowerCase();
+  const word = { ENABLED: 'active', PAUSED: 'paused', OVER: 'done', DONE: 'done', ENDED: 'done' }[state] ?? state.toLowerCase();
   const mark = { active: 'st-success', paused: 'st-paused', done: 'st-skipped' }[word] ?? 'st-warning';
   const known = t(`sch.state_${word}`);
   return h(`span.badge.${mark}`, { 'data-status': state, title: s.reason ?? null }, icon(word === 'paused' ? 'pause' : word === 'active' ? 'clock' : 'info', 13), h('span', known.startsWith('sch.') ? state : known));
@@ -43,7 +43,7 @@ export async function mount(el, ctx) {
   const sift = () => all.filter((s) => (!words.status || stateOf(s) === words.status) && (!words.q || `${codeOf(s)} ${s.schedule?.name ?? ''} ${targetOf(s)}`.toLowerCase().includes(words.q.toLowerCase())));
   el.append(
     pageHead({ title: t('sch.title'), sub: t('sch.sub'), actions: [button(t('sf.add'), { icon: 'plus', kind: 'primary', test: 'schedule-add', disabled: store.why('edit') ?? false, onclick: () => editSchedule({ isNew: true, onDone: (code) => go(`/schedules/${encodeURIComponent(code)}`) }) })] }),
-    h('div.dg-tools', search, select({ label: t('sch.state'), value: words.status, test: 'schedule-status', options: [['', t('sch.any')], ['ACTIVE', t('sch.state_active')], ['PAUSED', t('sch.state_paused')]], onchange: (v) => { words.status = v; ctx.setQuery?.({ status: v }); list?.update(sift()); } })),
+    h('div.dg-tools', search, select({ label: t('sch.state'), value: words.status, test: 'schedule-status', options: [['', t('sch.any')], ['ENABLED', t('sch.state_active')], ['PAUSED', t('sch.state_paused')]], onchange: (v) => { words.status = v; ctx.setQuery?.({ status: v }); list?.update(sift()); } })),
     host);
   await shown(host, async () => { all = await api.all('/schedules'); return all; }, () => {
     list = table({
@@ -68,7 +68,7 @@ function firing(s) {
   return [firingMark(f), ' ', f.batch_no && s.schedule?.group ? h('a', { href: to`/batches/${s.schedule.group}/${f.batch_no}` }, f.batch_no) : f.batch_no, ' ', h('span.muted', ago(f.planned_at))];
 }
 
-const FIRED = { FIRED: 'SUCCESS', DONE: 'SUCCESS', OPENED: 'SUCCESS', SUCCESS: 'SUCCESS', MISSED: 'WARNING', SKIPPED: 'SKIPPED', FAILED: 'FAILED', PLANNED: 'PENDING', WAITING: 'QUEUED', FIRING: 'RUNNING' };
+const FIRED = { FIRED: 'SUCCESS', MISFIRED: 'WARNING', SKIPPED: 'SKIPPED', FAILED: 'FAILED', PENDING: 'PENDING', WAITING: 'QUEUED' };
 
 /** A firing's state: its own word with the mark of the job state that is nearest to it. */
 export function firingMark(f) {
