@@ -17,9 +17,11 @@ mod fire;
 mod groups;
 mod health;
 pub mod house;
+mod job_standing;
 mod jobs;
 mod limited;
 mod nodes;
+mod notice_changes;
 mod openapi;
 pub mod page;
 pub mod problem;
@@ -29,6 +31,7 @@ pub mod route;
 mod schedule_changes;
 mod schedules;
 mod sent;
+mod upkeep;
 mod way;
 
 pub use door::{Attended, Door, Front, NoListener};
@@ -59,8 +62,11 @@ pub fn nouns() -> Vec<Noun> {
         groups::noun(),
         jobs::noun(),
         nodes::noun(),
-        schedule_changes::noun(),
         schedules::noun(),
+        job_standing::noun(),
+        notice_changes::noun(),
+        schedule_changes::noun(),
+        upkeep::noun(),
     ]
 }
 

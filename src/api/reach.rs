@@ -5,10 +5,11 @@ use crate::api::problem::Problem;
 use crate::domain::access::Permission;
 use crate::domain::batch::Batch;
 use crate::domain::id::{BatchNo, GroupCode};
-use crate::domain::job::Definition;
 use crate::domain::time::Millis;
-use crate::store;
-use std::collections::BTreeSet;
+use crate::store::audit::Entry;
+use crate::store::{self, Tx};
+use anyhow::Context as _;
+use serde_json::Value;
 
 /// Longest reason or remark, in characters; MySQL's TEXT holds 65,535 bytes.
 const REASON_MAX: usize = 10_000;
@@ -38,6 +39,33 @@ pub(super) fn text<'a>(name: &str, said: &'a str) -> Result<&'a str, Problem> {
     Ok(said)
 }
 
+/// A look into the tables.
+pub(super) async fn read(ask: &Ask) -> Result<Tx, Problem> {
+    Ok(ask.house.app.db.read().await.map_err(anyhow::Error::from)?)
+}
+
+/// A transaction.
+pub(super) async fn begin(ask: &Ask) -> Result<Tx, Problem> {
+    Ok(ask.house.app.db.begin().await.map_err(anyhow::Error::from)?)
+}
+
+/// Ends a transaction well.
+pub(super) async fn commit(tx: Tx, what: &'static str) -> Result<(), Problem> {
+    Ok(tx.commit().await.context(what)?)
+}
+
+/// The record of something done to what belongs to no batch.
+pub(super) fn entry(action: &str, detail: Value, reason: &str) -> Entry {
+    Entry {
+        action: action.to_owned(),
+        group: None,
+        batch: None,
+        job: None,
+        detail: Some(detail),
+        reason: Some(reason.to_owned()),
+    }
+}
+
 /// The present moment by the database's clock.
 pub(super) async fn now(ask: &Ask) -> Result<Millis, Problem> {
     Ok(ask.house.app.server_now().await?)
@@ -61,7 +89,7 @@ pub(super) async fn batch(
     let group = GroupCode::parse(group).map_err(|_| missing())?;
     let number = BatchNo::parse(no).map_err(|_| missing())?;
     ask.may(permission, &group, format!("batch {no} of group {group}"))?;
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let mut tx = read(ask).await?;
     let found = store::batch::find(&mut tx, &number, &group).await?;
     found.ok_or_else(missing)
 }
@@ -83,10 +111,4 @@ pub(super) fn everywhere(ask: &Ask, permission: Permission) -> Result<(), Proble
         true => Ok(()),
         false => Err(Problem::forbidden(permission)),
     }
-}
-
-/// The groups of a type.
-pub(super) fn of_type(defs: &Definition, batch_type: &str) -> BTreeSet<GroupCode> {
-    let is = |g: &&crate::domain::job::Group| g.batch_type.as_deref() == Some(batch_type);
-    defs.groups.iter().filter(is).map(|g| g.code.clone()).collect()
 }

@@ -1,0 +1,273 @@
+//! What is done about notices: sent again, acknowledged, kept back for a while, tried.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::batch_going::Why;
+use crate::api::problem::Problem;
+use crate::api::reach;
+use crate::api::route::{Nothing, Noun};
+use crate::domain::access::Permission;
+use crate::domain::delivery::Snooze;
+use crate::domain::event::Event;
+use crate::domain::id::{GroupCode, JobCode};
+use crate::engine::host_name;
+use crate::store::outbox::Shown;
+use crate::store::{audit, outbox};
+use axum::http::Method;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+pub(super) fn noun() -> Noun {
+    let runs = Needs::Somewhere(Permission::Run);
+    Noun::new("changes of notices")
+        .change((Method::POST, "/outbox/{id}/resend"), runs, "Send a notice again", resend)
+        .change(
+            (Method::POST, "/outbox/{id}/ack"),
+            runs,
+            "Take a notice off the way that waits: somebody knows already",
+            ack,
+        )
+        .change(
+            (Method::POST, "/snoozes"),
+            runs,
+            "Do not tell of a group, or a job of it, for a while",
+            snooze,
+        )
+        .change((Method::DELETE, "/snoozes/{id}"), runs, "End a snooze now", wake)
+        .change(
+            (Method::POST, "/notify/test"),
+            Needs::Everywhere(Permission::Admin),
+            "Send a test at once",
+            test,
+        )
+}
+
+/// Something with a number.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct IdPath {
+    /// Its number.
+    pub(super) id: i64,
+}
+
+/// What became of a notice.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Minded {
+    /// How many were changed: 1 or 0.
+    changed: u64,
+    /// How many were left as they are.
+    left: u64,
+}
+
+/// The notice of this number, to do this to.
+async fn notice(ask: &Ask, id: i64) -> Result<Shown, Problem> {
+    let what = format!("notice {id}");
+    let found = outbox::one(&mut reach::read(ask).await?, id).await?;
+    let found = found.ok_or_else(|| Problem::not_found(&what))?;
+    match found.letter.topic.group.as_deref().and_then(|g| GroupCode::parse(g).ok()) {
+        Some(group) => ask.may(Permission::Run, &group, what)?,
+        // About a process, a schedule of several groups: nobody's in particular.
+        None => reach::everywhere(ask, Permission::Run)?,
+    }
+    Ok(found)
+}
+
+#[derive(Clone, Copy)]
+enum Wish {
+    Resend,
+    Ack,
+}
+
+async fn resend(ask: Ask, at: IdPath, why: Why) -> Result<Minded, Problem> {
+    mind(ask, at, why, Wish::Resend).await
+}
+
+async fn ack(ask: Ask, at: IdPath, why: Why) -> Result<Minded, Problem> {
+    mind(ask, at, why, Wish::Ack).await
+}
+
+async fn mind(ask: Ask, at: IdPath, why: Why, wish: Wish) -> Result<Minded, Problem> {
+    let found = notice(&ask, at.id).await?;
+    let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
+    let now = reach::now(&ask).await?;
+    let mut tx = reach::begin(&ask).await?;
+    let (action, changed) = match wish {
+        Wish::Resend => ("outbox resend", outbox::resend(&mut tx, &[at.id], now).await?),
+        Wish::Ack => {
+            let said = format!("acknowledged by {}: {reason}", by.actor);
+            ("outbox ack", outbox::acknowledge(&mut tx, &[at.id], &said, now).await?)
+        }
+    };
+    let group = found.letter.topic.group.as_deref().and_then(|g| GroupCode::parse(g).ok());
+    let detail = json!({"notices": [at.id], "changed": changed});
+    let entry = audit::Entry { group, ..reach::entry(action, detail, reason) };
+    audit::record(&mut tx, &by, &[entry], now).await?;
+    reach::commit(tx, action).await?;
+    Ok(Minded { changed, left: 1 - changed.min(1) })
+}
+
+/// What is not to be told for a while.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Quiet {
+    /// The group.
+    group: String,
+    /// The job; all of the group when it is left out.
+    job: Option<String>,
+    /// The event; all when it is left out.
+    event: Option<String>,
+    /// For how many minutes; 43,200 (30 days) at most.
+    minutes: u32,
+    /// Why; it is what others will read.
+    reason: Option<String>,
+}
+
+/// A snooze.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Snoozed {
+    /// Its number.
+    id: i64,
+    /// Until when.
+    until: String,
+}
+
+/// Longest snooze, in minutes: 30 days.
+const LONGEST: u32 = 43_200;
+
+async fn snooze(ask: Ask, _: Nothing, sent: Quiet) -> Result<Snoozed, Problem> {
+    let group = reach::group(&ask, Permission::Run, &sent.group)?;
+    let (by, reason) = (ask.operator()?, reach::reason(sent.reason.as_deref())?);
+    let event = match &sent.event {
+        None => None,
+        Some(word) => Some(event(word)?),
+    };
+    if !(1..=LONGEST).contains(&sent.minutes) {
+        return Err(Problem::refused(format!("minutes: write 1 to {LONGEST}, which is 30 days")));
+    }
+    let job = sent.job.as_deref().map(JobCode::parse).transpose().map_err(anyhow::Error::from)?;
+    let defs = ask.house.app.definition().await?;
+    if defs.groups.iter().all(|g| g.code != group) {
+        return Err(Problem::not_found(format!("group {group}")));
+    }
+    if let Some(job) = &job
+        && defs.jobs.iter().all(|j| j.group != group || !j.is_called(job))
+    {
+        return Err(Problem::not_found(format!("job {job} in group {group}")));
+    }
+    let now = reach::now(&ask).await?;
+    let row = Snooze {
+        id: 0,
+        group: group.to_string(),
+        job: job.as_ref().map(ToString::to_string),
+        event,
+        until: now.plus(i64::from(sent.minutes) * 60_000),
+        by: by.actor.clone(),
+        reason: reason.to_owned(),
+    };
+    let mut tx = reach::begin(&ask).await?;
+    let id = outbox::snooze(&mut tx, &row, now).await?;
+    let detail = json!({"snooze": id, "event": event, "until": row.until.to_string()});
+    let entry = reach::entry("notify snooze", detail, reason);
+    let entry = audit::Entry { group: Some(group), job, ..entry };
+    audit::record(&mut tx, &by, &[entry], now).await?;
+    reach::commit(tx, "write a snooze").await?;
+    Ok(Snoozed { id, until: row.until.to_string() })
+}
+
+fn event(word: &str) -> Result<Event, Problem> {
+    let of_batch = Event::ALL.into_iter().filter(|e| e.is_of_batch());
+    let found = of_batch.clone().find(|event| event.as_str() == word);
+    found.ok_or_else(|| {
+        let words: Vec<&str> = of_batch.map(Event::as_str).collect();
+        Problem::refused(format!("event: {word} is none of {}", words.join(", ")))
+    })
+}
+
+async fn wake(ask: Ask, at: IdPath, why: Why) -> Result<Snoozed, Problem> {
+    let what = format!("snooze {} that lasts", at.id);
+    let now = reach::now(&ask).await?;
+    let all = outbox::snoozes(&mut reach::read(&ask).await?, now).await?;
+    let found = all.into_iter().find(|s| s.id == at.id);
+    let found = found.ok_or_else(|| Problem::not_found(&what))?;
+    let group = GroupCode::parse(&found.group).map_err(anyhow::Error::from)?;
+    ask.may(Permission::Run, &group, &what)?;
+    let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
+    let mut tx = reach::begin(&ask).await?;
+    if outbox::end_snooze(&mut tx, at.id, now).await?.is_none() {
+        return Err(Problem::not_found(what));
+    }
+    let job = found.job.as_deref().and_then(|job| JobCode::parse(job).ok());
+    let entry = reach::entry("notify wake", json!({"snooze": at.id}), reason);
+    let entry = audit::Entry { group: Some(group), job, ..entry };
+    audit::record(&mut tx, &by, &[entry], now).await?;
+    reach::commit(tx, "end a snooze").await?;
+    Ok(Snoozed { id: at.id, until: now.to_string() })
+}
+
+/// To whom a test goes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Try {
+    /// Addresses, or `channel:NAME`; every channel and the operators of the settings when there are none.
+    #[serde(default)]
+    recipients: Vec<String>,
+    /// Why; the audit log keeps it.
+    reason: Option<String>,
+}
+
+/// What became of a test.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Tried {
+    /// One for each recipient.
+    tests: Vec<Letter>,
+}
+
+/// What became of one letter.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Letter {
+    /// To whom.
+    to: String,
+    /// What carried it.
+    kind: &'static str,
+    /// Whether it was taken.
+    ok: bool,
+    /// Why it was not.
+    reason: Option<String>,
+    /// Its Message-ID.
+    message_id: String,
+}
+
+async fn test(ask: Ask, _: Nothing, sent: Try) -> Result<Tried, Problem> {
+    let app = &ask.house.app;
+    let (by, reason) = (ask.operator()?, reach::reason(sent.reason.as_deref())?);
+    let mut to = sent.recipients;
+    if to.is_empty() {
+        to.extend(app.config.notify.channels.keys().map(|name| format!("channel:{name}")));
+        to.extend(app.config.notify.operators.iter().cloned());
+    }
+    for one in &to {
+        let read = crate::domain::recipient::Recipient::of(one);
+        read.map_err(|fault| Problem::refused(fault.to_string()))?;
+    }
+    if to.is_empty() {
+        let said = "nobody to send to: give an address, or set notify.channels or notify.operators";
+        return Err(Problem::refused(said));
+    }
+    let now = reach::now(&ask).await?;
+    let mut tx = reach::begin(&ask).await?;
+    let entry = reach::entry("notify test", json!({"to": to}), reason);
+    audit::record(&mut tx, &by, &[entry], now).await?;
+    reach::commit(tx, "put a test on record").await?;
+    let mut tests = Vec::new();
+    for one in to {
+        let sent = app.send_test(&one, ask.lang, &host_name()).await?;
+        let reason = sent.ended.as_ref().err().map(ToString::to_string);
+        tests.push(Letter {
+            to: one,
+            kind: sent.kind.unwrap_or("-"),
+            ok: reason.is_none(),
+            reason,
+            message_id: sent.message_id,
+        });
+    }
+    Ok(Tried { tests })
+}

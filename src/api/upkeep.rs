@@ -1,0 +1,287 @@
+//! What administrators do to what belongs to no group: processes, secrets, data sources, old rows.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::batch_going::Why;
+use crate::api::problem::Problem;
+use crate::api::reach;
+use crate::api::route::{Nothing, Noun};
+use crate::app::sources::Ledger;
+use crate::domain::access::Permission;
+use crate::domain::tx_class::TxClass;
+use crate::engine::retention::{Beat, ByTable, Wish};
+use crate::engine::seal::Key;
+use crate::engine::secret::usable;
+use crate::store::node::{Member, Stay};
+use crate::store::{self, audit};
+use axum::http::Method;
+use schemars::JsonSchema;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+pub(super) fn noun() -> Noun {
+    let admins = Needs::Everywhere(Permission::Admin);
+    Noun::new("upkeep")
+        .change(
+            (Method::POST, "/nodes/{name}/drain"),
+            admins,
+            "Let a node take nothing new: no batches, no jobs; what it has goes on",
+            async |ask, at, why| stay(ask, at, why, Stay::Leaves).await,
+        )
+        .change(
+            (Method::POST, "/nodes/{name}/undrain"),
+            admins,
+            "Let a node take new work again",
+            async |ask, at, why| stay(ask, at, why, Stay::Stays).await,
+        )
+        .change((Method::PUT, "/secrets/{name}"), admins, "Seal a secret and store it", seal)
+        .change((Method::DELETE, "/secrets/{name}"), admins, "Remove a stored secret", forget)
+        .change(
+            (Method::POST, "/sources/{name}/check"),
+            admins,
+            "Ask a data source whether bodies can run there and be stopped",
+            check,
+        )
+        .change(
+            (Method::POST, "/retention/run"),
+            admins,
+            "Remove old rows now, for half a minute at most",
+            sweep,
+        )
+}
+
+/// Something with a name.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct NamePath {
+    /// Its name.
+    name: String,
+}
+
+/// A node that is marked.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Marked {
+    /// Its name.
+    name: String,
+    /// Its id.
+    id: String,
+    /// Whether it takes nothing new.
+    draining: bool,
+}
+
+async fn stay(ask: Ask, at: NamePath, why: Why, stay: Stay) -> Result<Marked, Problem> {
+    let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
+    let (now, which) = (reach::now(&ask).await?, at.name.as_str());
+    let mut tx = reach::begin(&ask).await?;
+    let members = store::node::members(&mut tx, now).await?;
+    let named = |m: &&Member| m.offer.name == which || m.node.node_id.0.starts_with(which);
+    let serves = |m: &&Member| !m.offer.roles.is_empty();
+    let found: Vec<&Member> = members.iter().filter(named).filter(serves).collect();
+    let [member] = found[..] else {
+        return Err(match found.len() {
+            0 => Problem::not_found(format!("living node {which} that serves")),
+            many => {
+                let said = format!("{many} living nodes are called {which}; give the id of one");
+                Problem::conflict("several", said)
+            }
+        });
+    };
+    store::node::set_draining(&mut tx, &member.node.node_id, stay).await?;
+    let action = match stay {
+        Stay::Leaves => "node drain",
+        Stay::Stays => "node undrain",
+    };
+    let detail = json!({"node": member.offer.name, "id": member.node.node_id});
+    audit::record(&mut tx, &by, &[reach::entry(action, detail, reason)], now).await?;
+    reach::commit(tx, "mark the node").await?;
+    Ok(Marked {
+        name: member.offer.name.clone(),
+        id: member.node.node_id.0.clone(),
+        draining: matches!(stay, Stay::Leaves),
+    })
+}
+
+/// A secret.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Secret {
+    /// What is kept; it is never shown again.
+    #[schemars(with = "String")]
+    value: SecretString,
+    /// Why; the audit log keeps it.
+    reason: Option<String>,
+}
+
+/// The name of a secret.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Named {
+    /// Its name.
+    name: String,
+    /// Whether it is stored.
+    stored: bool,
+}
+
+async fn seal(ask: Ask, at: NamePath, sent: Secret) -> Result<Named, Problem> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let starts = at.name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if !starts || !at.name.chars().all(fits) || at.name.len() > 100 {
+        let said = "name: use 1 to 100 ASCII letters, digits and '_', the first no digit";
+        return Err(Problem::refused(said));
+    }
+    let (by, reason) = (ask.operator()?, reach::reason(sent.reason.as_deref())?);
+    let key = Key::from_environment().map_err(|e| Problem::refused(e.to_string()))?;
+    usable(&at.name, &sent.value).map_err(Problem::refused)?;
+    let sealed = key.seal(&at.name, &sent.value).map_err(|e| Problem::refused(e.to_string()))?;
+    let now = reach::now(&ask).await?;
+    let mut tx = reach::begin(&ask).await?;
+    store::secret::put(&mut tx, &at.name, &sealed, &by.actor, now).await?;
+    let entry = reach::entry("secret set", json!({"secret": at.name}), reason);
+    audit::record(&mut tx, &by, &[entry], now).await?;
+    reach::commit(tx, "store the secret").await?;
+    Ok(Named { name: at.name, stored: true })
+}
+
+async fn forget(ask: Ask, at: NamePath, why: Why) -> Result<Named, Problem> {
+    let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
+    let now = reach::now(&ask).await?;
+    let mut tx = reach::begin(&ask).await?;
+    if !store::secret::remove(&mut tx, &at.name).await? {
+        return Err(Problem::not_found(format!("stored secret {}", at.name)));
+    }
+    let entry = reach::entry("secret remove", json!({"secret": at.name}), reason);
+    audit::record(&mut tx, &by, &[entry], now).await?;
+    reach::commit(tx, "remove the secret").await?;
+    Ok(Named { name: at.name, stored: false })
+}
+
+/// What a data source says of itself.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct Said {
+    /// Its name.
+    name: String,
+    /// Whether it can be reached, and bodies can run there and be stopped.
+    ok: bool,
+    /// Why it cannot be reached.
+    fault: Option<String>,
+    /// Its server's version.
+    version: Option<String>,
+    /// The user that bodies run as.
+    user: Option<String>,
+    /// Why its sessions hold no lock against each other.
+    session_lock_fault: Option<String>,
+    /// Why its sessions cannot be ended.
+    stops_sessions_fault: Option<String>,
+    /// How its ledger stands: `absent`, `there`, `other`.
+    ledger: Option<&'static str>,
+    /// Whether a job there needs a ledger.
+    ledger_is_needed: bool,
+}
+
+async fn check(ask: Ask, at: NamePath, _: Nothing) -> Result<Said, Problem> {
+    let app = &ask.house.app;
+    let defs = app.definition().await?;
+    let source = defs.sources.iter().find(|s| s.name.as_str() == at.name);
+    let source = source.ok_or_else(|| Problem::not_found(format!("source {}", at.name)))?;
+    let jobs = defs.jobs.iter().filter(|j| j.source.as_ref() == Some(&source.name));
+    let classes: Vec<TxClass> = jobs.map(|job| job.tx).collect();
+    let ledger_is_needed = classes.contains(&TxClass::Ledger);
+    let checked = match app.check_source(source, &classes).await {
+        Ok(checked) => checked,
+        Err(fault) => {
+            let (name, fault) = (at.name, Some(fault.0));
+            return Ok(Said { name, fault, ledger_is_needed, ..Said::default() });
+        }
+    };
+    let ledger = match &checked.ledger {
+        Ledger::Absent => "absent",
+        Ledger::Fits => "there",
+        Ledger::Other(_) => "other",
+    };
+    Ok(Said {
+        name: at.name,
+        ok: checked.lock.is_ok()
+            && checked.stops.is_ok()
+            && (!ledger_is_needed || ledger == "there"),
+        fault: None,
+        version: Some(checked.whom.version.to_string()),
+        user: checked.whom.user.clone(),
+        session_lock_fault: checked.lock.err(),
+        stops_sessions_fault: checked.stops.err(),
+        ledger: Some(ledger),
+        ledger_is_needed,
+    })
+}
+
+/// Which old rows go.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Sweep {
+    /// Why; stored in the audit log with each batch.
+    reason: Option<String>,
+    /// Batches, at most; the oldest of each group first.
+    limit: Option<u64>,
+    /// Also when the window of the settings is closed.
+    #[serde(default)]
+    now: bool,
+}
+
+/// What was removed.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Swept {
+    /// Rows, by table.
+    removed: BTreeMap<String, u64>,
+    /// Whether everything has gone that is to go; otherwise ask again, or leave it to who serves.
+    ended: bool,
+}
+
+/// How long one request removes rows, milliseconds.
+const SWEEP_MS: i64 = 30_000;
+
+async fn sweep(ask: Ask, _: Nothing, sent: Sweep) -> Result<Swept, Problem> {
+    let (by, reason) = (ask.operator()?, reach::reason(sent.reason.as_deref())?);
+    let app = &ask.house.app;
+    let mut options = app.config.retention().map_err(anyhow::Error::from)?;
+    if !options.is_on() {
+        return Err(Problem::refused("nothing is to go: set [retention] in procession.toml"));
+    }
+    let now = reach::now(&ask).await?;
+    if let Some(window) = options.window.filter(|window| !sent.now && !window.is_open(now)) {
+        let opens = window.opens(now);
+        let said =
+            format!("the window {window} is closed until {opens}; `now` removes all the same");
+        return Err(Problem::conflict("closed", said));
+    }
+    options.window = None;
+    let wish = Wish { by, reason: Some(reason.to_owned()), limit: sent.limit };
+    let mut sweeper = app.sweeper_by_hand(options, wish);
+    let begun = app.clock.uptime();
+    let mut removed = ByTable::new();
+    loop {
+        let asked = app.clock.uptime();
+        match sweeper.beat(app.clock.now()).await? {
+            Beat::Ended(all) => return Ok(swept(&all, Ends::Yes)),
+            Beat::Rests(..) => {
+                let said = "another process removes old rows at the moment; ask again later";
+                return Err(Problem::conflict("busy", said));
+            }
+            Beat::Did(dropped) => {
+                dropped.iter().for_each(|(t, n)| *removed.entry(t).or_default() += n);
+                if app.clock.uptime().since(begun) > SWEEP_MS {
+                    return Ok(swept(&removed, Ends::No));
+                }
+                tokio::time::sleep(sweeper.pause(app.clock.uptime().since(asked))).await;
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    Yes,
+    No,
+}
+
+fn swept(removed: &ByTable, ends: Ends) -> Swept {
+    let removed = removed.iter().map(|(table, n)| (table.to_string(), *n)).collect();
+    Swept { removed, ended: ends == Ends::Yes }
+}
