@@ -5,6 +5,7 @@
 mod http;
 mod notify;
 mod retention;
+mod shown;
 
 pub use http::{Doorway, Http, Listening, Oidc, OidcGrant};
 pub use notify::{Channel, Mail, Notify};
@@ -49,6 +50,9 @@ pub struct Config {
     pub script: Script,
     /// Health and metrics.
     pub http: Http,
+    /// All of them as they were read, to be shown.
+    #[serde(skip)]
+    tree: toml::Table,
 }
 
 /// `[database]`
@@ -231,7 +235,8 @@ impl Config {
     fn read(text: &str) -> Result<Self> {
         let mut tree: toml::Table = DEFAULTS.parse().context("the built-in defaults")?;
         overlay(&mut tree, text.parse().map_err(|e| place(text, &e))?);
-        let config = Self::deserialize(toml::Value::Table(tree))?;
+        let mut config = Self::deserialize(toml::Value::Table(tree.clone()))?;
+        config.tree = tree;
         config.validate()?;
         Ok(config)
     }

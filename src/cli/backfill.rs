@@ -3,7 +3,7 @@
 use crate::app::{self, App, Apply, EmptyDatabase};
 use crate::cli::backfill_args::{HowArgs, StartArgs};
 use crate::cli::backfill_progress::watch;
-use crate::cli::backfill_words::{self as words, View};
+use crate::cli::backfill_words as words;
 use crate::cli::progress::Show;
 use crate::cli::run::to_the_end;
 use crate::cli::{BadInput, Ended, Global, batch, out};
@@ -14,6 +14,7 @@ use crate::domain::time::span_words;
 use crate::engine::backfill::{NotBackfilled, Request, Survey, survey, survey_of_nothing};
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::store;
+use crate::view::backfill::{View, row_as_json};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -227,7 +228,7 @@ async fn list(global: &Global, limit: u32) -> Result<Ended> {
         all.push((row, counts));
     }
     if global.json {
-        let documents: Vec<_> = all.iter().map(words::row_as_json).collect();
+        let documents: Vec<_> = all.iter().map(row_as_json).collect();
         out::json(&json!(documents))?;
     } else {
         words::print_list(&all, global.lang());

@@ -11,6 +11,7 @@ use crate::domain::id::CalendarCode;
 use crate::domain::lang::Lang;
 use crate::domain::time::day_in;
 use crate::engine::acting::operator_here;
+use crate::view::calendar::{as_json, listed};
 use anyhow::{Context as _, Result};
 use chrono::{Datelike as _, NaiveDate};
 use serde_json::json;
@@ -242,14 +243,8 @@ async fn list(global: &Global) -> Result<Ended> {
     let app = open(global).await?;
     let (all, used) = (app.calendars().await?, app.calendars_used().await?);
     if global.json {
-        let of = |c: &Calendar| {
-            let mut document = serde_json::to_value(c)?;
-            document["days"] = json!(c.days.len());
-            document["used_by"] =
-                json!(used.get(&c.code).into_iter().flatten().collect::<Vec<_>>());
-            Ok(document)
-        };
-        let documents: Vec<_> = all.iter().map(of).collect::<Result<_>>()?;
+        let documents: Vec<_> =
+            all.iter().map(|c| listed(c, &used)).collect::<Result<_>>()?;
         out::json(&json!(documents))?;
     } else {
         out::line(&calendar_words::list(&all, &used, global.lang()));
@@ -268,7 +263,7 @@ async fn show(global: &Global, code: &str, year: Option<i32>) -> Result<Ended> {
     };
     app.close().await;
     if global.json {
-        out::json(&calendar_show::as_json(&all, &code, year)?)?;
+        out::json(&as_json(&all, &code, year)?)?;
     } else {
         calendar_show::print(&all, &code, year, global.lang())?;
     }

@@ -1,15 +1,14 @@
 //! `calendar show`: a year as it hangs on the wall, and the days that differ from their weekday.
 
 use crate::cli::{calendar_words, out};
-use crate::domain::batch_no::{Period, PeriodKind};
-use crate::domain::calendar::{Basis, CalendarError, Calendars, Certainty, DayLook, Working};
+use crate::domain::batch_no::Period;
+use crate::domain::calendar::{Basis, Calendars, Certainty};
 use crate::domain::id::CalendarCode;
 use crate::domain::lang::Lang;
-use anyhow::{Context as _, Result};
+use crate::view::calendar::{Looks, Mark, looks, worked, year_of};
+use anyhow::Result;
 use chrono::{Datelike as _, NaiveDate, Weekday};
 use console::{measure_text_width, pad_str};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// Months side by side.
 const ACROSS: usize = 3;
@@ -18,99 +17,23 @@ const WIDTH: usize = 28;
 /// Between two months.
 const GAP: &str = "   ";
 
-/// How a day looks.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
-    Worked,
-    Weekend,
-    Holiday,
-    MadeUp,
-}
-
-impl Mark {
-    fn of(date: NaiveDate, look: &DayLook, all: &Calendars) -> Self {
-        let is_weekend = all.get(&look.by).is_ok_and(|c| match c.combines {
-            // A combined calendar has no weekend of its own.
-            Some(_) => matches!(date.weekday(), Weekday::Sat | Weekday::Sun),
-            None => c.weekend.has_day_of(date),
-        });
-        match (look.working, &look.basis) {
-            (Working::Working, Basis::Listed(_)) if is_weekend => Self::MadeUp,
-            (Working::Working, _) => Self::Worked,
-            (Working::Off, Basis::Listed(_)) => Self::Holiday,
-            (Working::Off, Basis::Weekday | Basis::Assumed) => Self::Weekend,
-        }
-    }
-
-    fn sign(self) -> char {
-        match self {
-            Self::Worked => ' ',
-            Self::Weekend => '.',
-            Self::Holiday => '*',
-            Self::MadeUp => '+',
-        }
-    }
-
-    fn colour(self) -> Option<u8> {
-        match self {
-            Self::Worked => None,
-            Self::Weekend => Some(90),
-            Self::Holiday => Some(31),
-            Self::MadeUp => Some(33),
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Worked => "working",
-            Self::Weekend => "weekend",
-            Self::Holiday => "holiday",
-            Self::MadeUp => "made_up",
-        }
+/// The sign of a day.
+fn sign(mark: Mark) -> char {
+    match mark {
+        Mark::Worked => ' ',
+        Mark::Weekend => '.',
+        Mark::Holiday => '*',
+        Mark::MadeUp => '+',
     }
 }
 
-type Looks = BTreeMap<NaiveDate, DayLook>;
-
-fn year_of(year: i32) -> Result<Period> {
-    let first = NaiveDate::from_ymd_opt(year, 1, 1);
-    let period = first.and_then(|day| Period::containing(PeriodKind::Year, day));
-    period.context("a year that the arguments let through")
-}
-
-fn looks(all: &Calendars, code: &CalendarCode, year: Period) -> Result<Looks, CalendarError> {
-    let days = year.first_day().iter_days().take_while(|day| *day <= year.last_day());
-    days.map(|day| Ok((day, all.look(code, day)?))).collect()
-}
-
-/// The year for scripts: every day that is not as its weekday says, and the counts.
-pub(super) fn as_json(all: &Calendars, code: &CalendarCode, year: i32) -> Result<Value> {
-    let period = year_of(year)?;
-    let looks = looks(all, code, period)?;
-    let days = looks.iter().map(|(date, look)| {
-        json!({
-            "date": date, "working": look.working == Working::Working, "basis": look.basis,
-            "mark": Mark::of(*date, look, all).word(), "by": look.by,
-        })
-    });
-    let months = period.months().into_iter().map(|month| {
-        let at = |n| all.nth_working_day(code, month, n).map(|nth| nth.map(|nth| nth.date));
-        Ok(json!({
-            "month": month.batch_no(), "working_days": worked(&looks, month),
-            "first_working_day": at(1)?, "last_working_day": at(-1)?,
-        }))
-    });
-    let assumed = !all.missing_years(code, year..=year)?.is_empty();
-    Ok(json!({
-        "calendar": code, "year": year, "assumed": assumed, "working_days": worked(&looks, period),
-        "months": months.collect::<Result<Vec<_>, CalendarError>>()?,
-        "days": days.collect::<Vec<_>>(),
-    }))
-}
-
-fn worked(looks: &Looks, period: Period) -> usize {
-    let within = looks.range(period.first_day()..=period.last_day());
-    within.filter(|(_, look)| look.working == Working::Working).count()
+fn colour(mark: Mark) -> Option<u8> {
+    match mark {
+        Mark::Worked => None,
+        Mark::Weekend => Some(90),
+        Mark::Holiday => Some(31),
+        Mark::MadeUp => Some(33),
+    }
 }
 
 /// The year for people.
@@ -184,8 +107,8 @@ fn month(period: Period, looks: &Looks, all: &Calendars, (lang, ink): (Lang, Ink
     let mut line = " ".repeat(4 * first.weekday().num_days_from_monday() as usize);
     for (date, look) in looks.range(first..=period.last_day()) {
         let mark = Mark::of(*date, look, all);
-        let cell = format!("{:>3}{}", date.day(), mark.sign());
-        line.push_str(&match mark.colour().filter(|_| ink == Ink::Colour) {
+        let cell = format!("{:>3}{}", date.day(), sign(mark));
+        line.push_str(&match colour(mark).filter(|_| ink == Ink::Colour) {
             Some(colour) => format!("\u{1b}[{colour}m{cell}\u{1b}[0m"),
             None => cell,
         });

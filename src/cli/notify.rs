@@ -12,6 +12,7 @@ use crate::engine::acting::operator_here;
 use crate::engine::clock::Clock;
 use crate::engine::host_name;
 use crate::store::{audit, outbox};
+use crate::view::outbox::snooze as snooze_json;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -272,13 +273,7 @@ async fn snoozes(global: &Global) -> Result<Ended> {
     let all = outbox::snoozes(&mut tx, app.clock.now()).await?;
     drop(tx);
     if global.json {
-        let all: Vec<_> = all
-            .iter()
-            .map(|s| {
-                json!({"id": s.id, "group": s.group, "job": s.job, "event": s.event,
-                    "until": s.until.to_string(), "by": s.by, "reason": s.reason})
-            })
-            .collect();
+        let all: Vec<_> = all.iter().map(snooze_json).collect();
         return out::json(&json!(all)).map(|()| Ended::Well);
     }
     let header = match global.lang() {

@@ -8,6 +8,7 @@ use crate::domain::lang::Lang;
 use crate::engine::acting::operator_here;
 use crate::store::outbox::{self, Filter, Shown};
 use crate::store::{Tx, audit};
+use crate::view::outbox::{as_json, whole};
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
@@ -187,16 +188,6 @@ fn cells(row: &Shown, lang: Lang) -> Vec<String> {
     ]
 }
 
-fn as_json(row: &Shown) -> Json {
-    json!({
-        "id": row.id, "created": row.created.to_string(), "event": row.event, "to": row.recipient,
-        "lang": row.lang, "status": row.status.as_str(), "told": row.told, "subject": row.subject,
-        "sent": row.sent.map(|at| at.to_string()), "next": row.next_at.map(|at| at.to_string()),
-        "failed_tries": row.failed, "reason": row.reason, "digest": row.digest,
-        "topic": row.letter.topic,
-    })
-}
-
 async fn show(global: &Global, id: i64) -> Result<Ended> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let mut tx = app.db.read().await?;
@@ -204,10 +195,7 @@ async fn show(global: &Global, id: i64) -> Result<Ended> {
     drop(tx);
     let Some(row) = row else { return Err(no_such(id).into()) };
     if global.json {
-        let mut all = as_json(&row);
-        all["body"] = json!(row.body);
-        all["letter"] = serde_json::to_value(&row.letter).context("write a letter as JSON")?;
-        return out::json(&all).map(|()| Ended::Well);
+        return out::json(&whole(&row)?).map(|()| Ended::Well);
     }
     let lang = global.lang();
     let head = |en: &str, zh: &str, value: Option<String>| {

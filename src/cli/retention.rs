@@ -8,6 +8,7 @@ use crate::domain::lang::Lang;
 use crate::engine::acting::operator_here;
 use crate::engine::retention::{self, Beat, ByTable, Options, Rest, Sweeper, Wish};
 use crate::store;
+use crate::view::retention::as_json;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -67,7 +68,7 @@ async fn preview(global: &Global, options: &Options) -> Result<Ended> {
     let last = store::said(&mut tx, retention::LAST_PASS).await?;
     drop(tx);
     if global.json {
-        out::json(&words::as_json(options, &survey, last.as_deref()))?;
+        out::json(&as_json(options, &survey, last.as_deref()))?;
     } else {
         words::print(options, &survey, last.as_deref(), global.lang());
     }

@@ -4,9 +4,8 @@ use crate::cli::out;
 use crate::domain::lang::Lang;
 use crate::domain::time::Millis;
 use crate::engine::retention::{
-    AgedGoes, ByTable, DAY_MS, EndedBadly, Goes, OfGroup, Options, Rule, Survey,
+    AgedGoes, ByTable, DAY_MS, EndedBadly, OfGroup, Options, Rule, Survey,
 };
-use serde_json::{Value, json};
 
 /// `1,234,567`.
 fn digits(n: u64) -> String {
@@ -179,42 +178,4 @@ fn print_rules(options: &Options, survey: &Survey, lang: Lang) {
     if let Some(window) = options.window {
         out::line(&format!("{}{window}", lang.pick("When, in `serve`: ", "serve 执行时段：")));
     }
-}
-
-fn goes_json(goes: &Goes) -> Value {
-    json!({
-        "batches": goes.batches, "rows": goes.rows,
-        "oldest": goes.oldest.map(|at| at.to_string()),
-        "newest": goes.newest.map(|at| at.to_string()),
-    })
-}
-
-fn rule_json(rule: Rule) -> Value {
-    json!({
-        "batches_days": rule.batches_ms.unwrap_or(0) / DAY_MS, "keep_batches": rule.keep,
-        "keep_failed": rule.badly == EndedBadly::Stay,
-        "log_lines_days": rule.lines_ms.unwrap_or(0) / DAY_MS,
-    })
-}
-
-pub(super) fn as_json(options: &Options, survey: &Survey, last: Option<&str>) -> Value {
-    let group = |g: &OfGroup| {
-        let kept: serde_json::Map<String, Value> =
-            g.kept.iter().map(|(kept, n)| (kept.as_str().to_owned(), json!(n))).collect();
-        json!({
-            "group": g.group, "rule": rule_json(g.rule), "goes": goes_json(&g.goes),
-            "lines": goes_json(&g.lines), "kept": kept,
-        })
-    };
-    let aged = |a: &AgedGoes| json!({"table": a.kind.table(), "goes": goes_json(&a.goes), "needed": a.needed});
-    let last: Option<Value> = last.and_then(|text| serde_json::from_str(text).ok());
-    json!({
-        "on": options.is_on(),
-        "window": options.window.map(|window| window.to_string()),
-        "groups": survey.groups.iter().map(group).collect::<Vec<_>>(),
-        "aged": survey.aged.iter().map(aged).collect::<Vec<_>>(),
-        "leftover": goes_json(&survey.leftover),
-        "rows": survey.totals(),
-        "last_pass": last,
-    })
 }

@@ -1,14 +1,15 @@
 //! `source list | check | prepare | prune`: the databases on which bodies run.
 
 use crate::app::sources::{
-    Checked, Ledger, LedgerChange, Password, Place, Prepared, Whom, for_the_dba, place,
+    Checked, Ledger, LedgerChange, Prepared, Whom, for_the_dba, place,
 };
 use crate::app::{App, EmptyDatabase};
 use crate::cli::{BadInput, Ended, Global, batch, out, source_words};
 use crate::domain::id::SourceName;
-use crate::domain::job::{Definition, JobDef};
+use crate::domain::job::Definition;
 use crate::domain::source::Source;
 use crate::domain::tx_class::TxClass;
+use crate::view::source::{Uses, as_json};
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -64,10 +65,10 @@ pub(super) async fn source(global: &Global, verb: SourceVerb) -> Result<Ended> {
     let defs = app.definition().await?;
     let ended = match verb {
         SourceVerb::List => list(global, &defs),
-        SourceVerb::Check { names } => check(global, &app, &Uses::of(&defs, &names)?).await,
+        SourceVerb::Check { names } => check(global, &app, &uses(&defs, &names)?).await,
         SourceVerb::Prepare { names, dry_run } => {
             let change = if dry_run { LedgerChange::Look } else { LedgerChange::Make };
-            let mut uses = Uses::of(&defs, &names)?;
+            let mut uses = self::uses(&defs, &names)?;
             if names.is_empty() {
                 uses.retain(|one| one.needs_ledger());
             }
@@ -75,7 +76,7 @@ pub(super) async fn source(global: &Global, verb: SourceVerb) -> Result<Ended> {
         }
         SourceVerb::Prune { name, older_than, dry_run } => {
             let change = if dry_run { LedgerChange::Look } else { LedgerChange::Make };
-            let uses = Uses::of(&defs, std::slice::from_ref(&name))?;
+            let uses = uses(&defs, std::slice::from_ref(&name))?;
             prune(global, &app, uses[0].source, older_than, change).await
         }
     };
@@ -83,42 +84,17 @@ pub(super) async fn source(global: &Global, verb: SourceVerb) -> Result<Ended> {
     ended
 }
 
-/// A source, and the jobs whose bodies run there.
-pub(super) struct Uses<'a> {
-    pub(super) source: &'a Source,
-    pub(super) jobs: Vec<&'a JobDef>,
-}
-
-impl<'a> Uses<'a> {
-    /// The sources of these names, or all.
-    fn of(defs: &'a Definition, names: &[String]) -> Result<Vec<Self>> {
-        let uses = |source: &'a Source| Self {
-            source,
-            jobs: defs.jobs.iter().filter(|j| j.source.as_ref() == Some(&source.name)).collect(),
-        };
-        if names.is_empty() {
-            return Ok(defs.sources.iter().map(uses).collect());
-        }
-        let mut found = Vec::new();
-        for name in names {
-            let source = defs.sources.iter().find(|s| s.name.as_str() == name.as_str());
-            found.push(uses(source.ok_or_else(|| unknown(defs, name))?));
-        }
-        Ok(found)
+/// The sources of these names, or all.
+fn uses<'a>(defs: &'a Definition, names: &[String]) -> Result<Vec<Uses<'a>>> {
+    if names.is_empty() {
+        return Ok(Uses::all(defs));
     }
-
-    pub(super) fn needs_ledger(&self) -> bool {
-        self.jobs.iter().any(|job| job.tx == TxClass::Ledger)
+    let mut found = Vec::new();
+    for name in names {
+        let source = defs.sources.iter().find(|s| s.name.as_str() == name.as_str());
+        found.push(Uses::of(defs, source.ok_or_else(|| unknown(defs, name))?));
     }
-
-    /// Its jobs by class: `3 none, 2 ledger`.
-    pub(super) fn classes(&self) -> String {
-        let of = |class| self.jobs.iter().filter(|j| j.tx == class).count();
-        let counts = TxClass::ALL.into_iter().map(|class| (of(class), class.as_str()));
-        let words: Vec<String> =
-            counts.filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
-        if words.is_empty() { "-".to_owned() } else { words.join(", ") }
-    }
+    Ok(found)
 }
 
 fn unknown(defs: &Definition, name: &str) -> BadInput {
@@ -131,7 +107,7 @@ fn unknown(defs: &Definition, name: &str) -> BadInput {
 }
 
 fn list(global: &Global, defs: &Definition) -> Result<Ended> {
-    let uses = Uses::of(defs, &[])?;
+    let uses = uses(defs, &[])?;
     if global.json {
         let documents: Vec<Value> = uses.iter().map(as_json).collect();
         out::json(&json!(documents))?;
@@ -139,22 +115,6 @@ fn list(global: &Global, defs: &Definition) -> Result<Ended> {
         out::line(&source_words::list(&uses, global.lang()));
     }
     Ok(Ended::Well)
-}
-
-fn as_json(uses: &Uses<'_>) -> Value {
-    let Place { dialect, at, replaced_by, password } = place(uses.source);
-    let jobs: Vec<Value> = uses
-        .jobs
-        .iter()
-        .map(|job| json!({"job_code": job.code, "tx": job.tx, "idempotent": job.idempotent}))
-        .collect();
-    json!({
-        "name": uses.source.name, "dialect": dialect, "at": at.as_ref().ok(),
-        "fault": at.as_ref().err(), "replaced_by": replaced_by,
-        "password_from": password.as_ref().map(|(from, _)| from),
-        "password_is_set": password.as_ref().map(|(_, there)| *there == Password::Set),
-        "jobs": jobs,
-    })
 }
 
 async fn check(global: &Global, app: &App, all: &[Uses<'_>]) -> Result<Ended> {

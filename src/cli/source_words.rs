@@ -4,10 +4,10 @@ use crate::app::sources::{
     Checked, Ledger, LedgerChange, Password, Prepared, Whom, for_the_dba, place,
 };
 use crate::cli::out;
-use crate::cli::source::Uses;
 use crate::domain::id::SourceName;
 use crate::domain::lang::Lang;
 use crate::domain::source::DialectName;
+use crate::view::source::Uses;
 
 /// The sources as a table.
 pub(super) fn list(all: &[Uses<'_>], lang: Lang) -> String {

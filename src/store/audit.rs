@@ -5,9 +5,9 @@ use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode};
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use crate::store::seen::among;
+pub use crate::store::seen::Reach;
 use anyhow::{Context as _, Result};
 use serde_json::Value as Json;
-use std::collections::BTreeSet;
 
 /// Who acts, and from where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,17 +98,6 @@ pub struct Filter {
     pub to: Option<Millis>,
 }
 
-/// Which acts may be told to who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// All of them.
-    All,
-    /// Those on groups and what belongs to them, whichever group it is.
-    AllGroups,
-    /// Those on these groups and what belongs to them.
-    Groups(BTreeSet<GroupCode>),
-}
-
 /// The latest acts, newest first.
 pub async fn list(tx: &mut Tx, filter: &Filter, limit: u32) -> Result<Vec<Record>> {
     page(tx, filter, (&Reach::All, None), limit).await
@@ -128,11 +117,7 @@ pub async fn page(
     let Some(keys) = keys(tx, filter, before).await? else { return Ok(Vec::new()) };
     let limit = usize::try_from(limit)?;
     let Reach::Groups(seen) = reach else {
-        let some = match reach {
-            Reach::AllGroups => " AND group_code IS NOT NULL",
-            Reach::All | Reach::Groups(_) => "",
-        };
-        return read(tx, filter, &keys, (some.to_owned(), Vec::new()), limit).await;
+        return read(tx, filter, &keys, reach.condition("group_code"), limit).await;
     };
     if let Some(group) = &filter.group {
         let everything = (String::new(), Vec::new());

@@ -10,8 +10,9 @@ use crate::domain::batch::BatchStatus;
 use crate::domain::id::{BackfillId, BatchId, BatchNo, GroupCode, NodeId};
 use crate::domain::time::Millis;
 use crate::store::Tx;
+use crate::store::seen::among;
 use anyhow::{Context as _, Result, ensure};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 const COLUMNS: &str = "backfill_id, group_code, range_text, status, options, owner, started_by, \
                        reason, create_time, end_time";
@@ -130,6 +131,24 @@ pub async fn list(tx: &mut Tx, limit: u32) -> Result<Vec<Backfill>> {
 fn entry_status(word: &str) -> Result<EntryStatus> {
     EntryStatus::parse(word)
         .with_context(|| format!("backfill_batch.status holds {word:?}, which is no state"))
+}
+
+/// Backfills of groups that are seen, newest first, from behind the backfill `before` on.
+pub async fn page(
+    tx: &mut Tx,
+    seen: Option<&BTreeSet<GroupCode>>,
+    before: Option<i64>,
+    limit: u32,
+) -> Result<Vec<Backfill>> {
+    let (whose, mut values) = among("group_code", seen);
+    let behind = before.map_or("", |_| " AND backfill_id < ?");
+    values.extend(before.map(Into::into));
+    let sql = format!(
+        "SELECT {COLUMNS} FROM backfill WHERE 1 = 1{whose}{behind} ORDER BY backfill_id DESC LIMIT ?"
+    );
+    values.push(limit.into());
+    let rows = tx.fetch_all(&sql, &values).await.context("read backfill")?;
+    rows.iter().map(backfill).collect()
 }
 
 /// The batches of a backfill, in their order.

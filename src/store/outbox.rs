@@ -6,7 +6,7 @@ mod digest;
 mod minding;
 mod sending;
 
-pub use asking::{Filter, Shown, counts, list, of_row, one};
+pub use asking::{Filter, Shown, counts, list, of_row, one, page};
 pub use digest::{Waiting, crowds, due_digests, due_repeats, put_together};
 pub use minding::{acknowledge, end_snooze, purge, resend, snooze, snoozes};
 pub use sending::{

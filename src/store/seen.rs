@@ -4,6 +4,28 @@ use crate::db::Value;
 use crate::domain::id::GroupCode;
 use std::collections::BTreeSet;
 
+/// What may be told to who asks, where some of it belongs to no group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// All of it.
+    All,
+    /// What belongs to groups, whichever it is.
+    AllGroups,
+    /// What belongs to these groups.
+    Groups(BTreeSet<GroupCode>),
+}
+
+impl Reach {
+    /// The condition on a column that names the group, and its values.
+    pub fn condition(&self, column: &str) -> (String, Vec<Value>) {
+        match self {
+            Self::All => (String::new(), Vec::new()),
+            Self::AllGroups => (format!(" AND {column} IS NOT NULL"), Vec::new()),
+            Self::Groups(seen) => among(column, Some(seen)),
+        }
+    }
+}
+
 /// ` AND column IN (…)` and its values; nothing where all groups are seen, and what never holds where
 /// none is.
 pub fn among(column: &str, groups: Option<&BTreeSet<GroupCode>>) -> (String, Vec<Value>) {

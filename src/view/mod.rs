@@ -4,9 +4,11 @@
 
 pub mod act;
 pub mod audit;
+pub mod backfill;
 pub mod batch;
 pub mod batches;
 pub mod breach;
+pub mod calendar;
 pub mod change;
 mod csv;
 pub mod dag;
@@ -17,8 +19,11 @@ pub mod job;
 pub mod job_of_batch;
 pub mod log;
 pub mod node;
+pub mod outbox;
 pub mod params;
+pub mod retention;
 pub mod schedule;
 pub mod schedule_next;
+pub mod source;
 pub mod states;
 pub mod why;

@@ -7,6 +7,7 @@ use crate::domain::id::{BatchId, QueueId};
 use crate::domain::letter::Letter;
 use crate::domain::time::Millis;
 use crate::store::Tx;
+use crate::store::seen::Reach;
 use anyhow::{Context as _, Result};
 
 /// Which rows are asked for; what is `None` does not matter.
@@ -127,6 +128,29 @@ pub async fn of_row(tx: &mut Tx, batch: BatchId, row: QueueId, limit: u32) -> Re
     );
     let rows = tx.fetch_all(&sql, &[batch.0.into(), row.0.into(), limit.into()]).await;
     rows.context("read the mails about a job")?.iter().map(shown).collect()
+}
+
+/// Rows of a reach, newest first, from behind the row `before` on.
+pub async fn page(
+    tx: &mut Tx,
+    filter: &Filter,
+    (reach, before): (&Reach, Option<i64>),
+    limit: u32,
+) -> Result<Vec<Shown>> {
+    let (mut wanted, mut values) = filter.condition();
+    let (whose, its) = reach.condition("group_code");
+    wanted.push_str(&whose);
+    values.extend(its);
+    if let Some(before) = before {
+        wanted.push_str(" AND id < ?");
+        values.push(before.into());
+    }
+    let sql = format!(
+        "SELECT {COLUMNS} FROM email_notifications WHERE {wanted} ORDER BY id DESC LIMIT ?"
+    );
+    values.push(limit.into());
+    let rows = tx.fetch_all(&sql, &values).await.context("read the outbox")?;
+    rows.iter().map(shown).collect()
 }
 
 /// One row.
