@@ -119,7 +119,11 @@ impl App {
         // So that settings with which its owners would never hear are refused before a batch is begun.
         self.can_tell()?;
         let (engine, handlers) = (self.config.engine(), self.config.handlers());
-        QueueDispatcher::start(self.db.clone(), self.clock.clone(), &engine, handlers, news).await
+        let exporter = self.config.exporter()?;
+        let (db, clock) = (self.db.clone(), self.clock.clone());
+        let mut dispatcher = QueueDispatcher::start(db, clock, &engine, handlers, news).await?;
+        dispatcher.trace_to(exporter);
+        Ok(dispatcher)
     }
 
     /// The trigger core of the process that `dispatcher` is.

@@ -1,15 +1,17 @@
 //! config: the settings in the user's words. In: defaults, a file, flags and environment. Out: each room's `Options`.
-//! May name: domain, db, handler, notify, engine. Never: a connection, a task.
+//! May name: domain, db, handler, notify, trace, engine. Never: a connection, a task.
 //! Invariant: a `Config` that leaves this room has been checked as a whole; unknown keys are errors.
 
 mod http;
 mod notify;
 mod retention;
 mod shown;
+mod trace;
 
 pub use http::{Doorway, Http, Listening, Oidc, OidcGrant};
 pub use notify::{Channel, Mail, Notify};
 pub use retention::{OfGroup, Retention};
+pub use trace::Trace;
 
 use crate::db;
 use crate::engine;
@@ -50,6 +52,8 @@ pub struct Config {
     pub script: Script,
     /// Health and metrics.
     pub http: Http,
+    /// Traces.
+    pub trace: Trace,
     /// All of them as they were read, to be shown.
     #[serde(skip)]
     tree: toml::Table,
@@ -61,7 +65,9 @@ pub struct Config {
 pub struct Database {
     /// Where; a secret, because people put passwords there all the same.
     pub url: SecretString,
-    /// The password, from the environment only.
+    /// Where its password stands; empty is the environment.
+    pub password_file: PathBuf,
+    /// The password.
     #[serde(skip)]
     pub password: Option<SecretString>,
     /// Connections at most.
@@ -268,6 +274,7 @@ impl Config {
         self.http.check()?;
         self.retention()?;
         self.notify.check()?;
+        self.trace.check()?;
         anyhow::ensure!(
             self.notify.timeout_sec < self.http.stalled_sec,
             "notify.timeout_sec is {}; it must be less than http.stalled_sec ({}), or a mail server that \

@@ -28,6 +28,7 @@ pub mod db;
 pub mod handler;
 pub mod notify;
 pub mod store;
+pub mod trace;
 
 pub mod engine;
 

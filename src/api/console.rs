@@ -16,6 +16,11 @@ pub(super) async fn page() -> Response {
     found("index.html")
 }
 
+/// The page about the API.
+pub(super) async fn about_api() -> Response {
+    found("api.html")
+}
+
 /// What it loads: styles, modules, words.
 pub(super) async fn file(Path(name): Path<String>) -> Response {
     found(&name)

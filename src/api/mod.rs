@@ -86,6 +86,7 @@ pub fn router(house: Arc<House>) -> Router {
         .route("/metrics", get(health::metrics))
         .route("/api/v1/openapi.json", get(health::described))
         .route("/", get(console::page))
+        .route("/api", get(console::about_api))
         .route("/console/{*file}", get(console::file))
         .method_not_allowed_fallback(async || {
             let status = axum::http::StatusCode::METHOD_NOT_ALLOWED;

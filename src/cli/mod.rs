@@ -26,6 +26,7 @@ mod due;
 mod eta;
 mod event;
 mod export;
+mod health;
 mod history;
 mod job;
 #[cfg(target_os = "linux")]
@@ -109,6 +110,24 @@ struct Global {
     /// Say more of what happens inside (-v, -vv); RUST_LOG works too
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
+    /// How this program's own log is written to stderr: text, or a JSON object per line
+    #[arg(
+        long,
+        env = "PROCESSION_LOG_FORMAT",
+        global = true,
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
+    log_format: LogFormat,
+}
+
+/// How the program's own log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum LogFormat {
+    #[default]
+    Text,
+    Json,
 }
 
 #[derive(Subcommand)]
@@ -161,6 +180,8 @@ enum Verb {
     /// The processes that share the database: what they are for, what they run
     #[command(subcommand)]
     Node(node::NodeVerb),
+    /// Ask the `serve` of this machine how it is; exit code 1 when it is not well
+    Health(health::HealthArgs),
     /// Secrets: sealed, stored, never shown
     #[command(subcommand)]
     Secret(secret::SecretVerb),
@@ -204,6 +225,8 @@ enum Ended {
     BatchFailed,
     /// `diff` found something.
     Differs,
+    /// The process that was asked is not well.
+    Unwell,
 }
 
 /// Runs the program and gives its exit code.
@@ -215,7 +238,7 @@ pub fn main() -> ExitCode {
     failpoint_setup!();
     let cli = Cli::parse();
     hide_environment();
-    start_log(cli.global.verbose);
+    start_log(&cli.global);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -225,7 +248,7 @@ pub fn main() -> ExitCode {
     };
     match runtime.block_on(dispatch(cli)) {
         Ok(Ended::Well) => ExitCode::SUCCESS,
-        Ok(Ended::BatchFailed | Ended::Differs) => ExitCode::from(1),
+        Ok(Ended::BatchFailed | Ended::Differs | Ended::Unwell) => ExitCode::from(1),
         Err(error) => {
             out::error(&format!("{error:#}"));
             let users = error.chain().any(|e| e.is::<BadInput>() || e.is::<NoListener>())
@@ -242,19 +265,23 @@ fn hide_environment() {
     let _may_fail = nix::sys::prctl::set_dumpable(false);
 }
 
-fn start_log(verbose: u8) {
-    let level = match verbose {
+fn start_log(global: &Global) {
+    let level = match global.verbose {
         0 => "warn",
         1 => "procession=info,warn",
         _ => "procession=debug,info",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let text = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(out::is_terminal())
-        .with_target(false)
-        .with_filter(filter);
-    tracing_subscriber::registry().with(text).with(app::notice_layer()).init();
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let lines = match global.log_format {
+        LogFormat::Text => lines.with_ansi(out::is_terminal()).with_filter(filter).boxed(),
+        // Fields stand beside the message, where whoever collects lines looks for them.
+        LogFormat::Json => {
+            let lines = lines.json().flatten_event(true);
+            lines.with_current_span(false).with_span_list(false).with_filter(filter).boxed()
+        }
+    };
+    tracing_subscriber::registry().with(lines).with(app::notice_layer()).init();
 }
 
 async fn dispatch(cli: Cli) -> Result<Ended> {
@@ -280,6 +307,7 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
         Verb::Params(verb) => params::params(&global, verb).await,
         Verb::Calendar(verb) => calendar::calendar(&global, verb).await,
         Verb::Node(verb) => node::node(&global, verb).await,
+        Verb::Health(args) => health::health(&global, &args).await,
         Verb::Secret(verb) => secret::secret(&global, verb).await,
         Verb::Outbox(verb) => outbox::outbox(&global, verb).await,
         Verb::Notify(verb) => notify::notify(&global, verb).await,
@@ -308,8 +336,10 @@ impl Global {
         if let Some(url) = &self.db {
             config.database.url = SecretString::from(url.clone());
         }
-        config.database.password =
-            std::env::var("PROCESSION_DB_PASSWORD").ok().map(SecretString::from);
+        if let Some(file) = std::env::var_os("PROCESSION_DB_PASSWORD_FILE") {
+            config.database.password_file = file.into();
+        }
+        config.database.password = config.find_password()?;
         Ok(config)
     }
 

@@ -16,6 +16,7 @@ use crate::domain::rerun::UnknownJobs;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::opening::Refused;
 use crate::engine::outbox::Sender;
+use crate::engine::traces::Tracer;
 use crate::store;
 use crate::view::batch::View;
 use anyhow::{Context as _, Result};
@@ -112,6 +113,7 @@ pub(super) async fn to_the_end(
     let (stop, done) = (CancellationToken::new(), CancellationToken::new());
     let told = stop.clone();
     let sends = send_to_the_end(sender, done.clone());
+    let traces = trace_to_the_end(dispatcher.tracer(), done.clone());
     let work = as_task(async move {
         // Also when it breaks down.
         let _done = done.drop_guard();
@@ -120,8 +122,8 @@ pub(super) async fn to_the_end(
         let left = dispatcher.leave().await;
         ended.and(left.context("end this process's lease"))
     });
-    let watched = async { tokio::join!(work, shown, sends) };
-    let (worked, (), ()) = tokio::select! {
+    let watched = async { tokio::join!(work, shown, sends, traces) };
+    let (worked, (), (), ()) = tokio::select! {
         all = watched => all,
         never = stop_on_signal(&stop, Signalled::Run, lang) => match never {},
     };
@@ -132,6 +134,13 @@ pub(super) async fn to_the_end(
 async fn send_to_the_end(sender: Option<Sender>, done: CancellationToken) {
     if let Some(sender) = sender {
         as_task(sender.run_to_the_end(done)).await;
+    }
+}
+
+/// Sends spans until the dispatcher is gone, and what it made last.
+pub(super) async fn trace_to_the_end(tracer: Option<Tracer>, done: CancellationToken) {
+    if let Some(tracer) = tracer {
+        as_task(tracer.run(done)).await;
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::api::{Front, House};
 use crate::app::task::as_task;
 use crate::app::{App, EmptyDatabase};
-use crate::cli::run::{Signalled, stop_on_signal};
+use crate::cli::run::{Signalled, stop_on_signal, trace_to_the_end};
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::config;
 use crate::domain::batch::BatchStatus;
@@ -71,6 +71,8 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     };
     let sweeper = app.sweeper(&dispatcher)?;
     let sender = app.sender(&dispatcher)?.filter(|_| dispatcher.fires_schedules());
+    let gone = CancellationToken::new();
+    let traces = trace_to_the_end(dispatcher.tracer(), gone.clone());
     let told = (stop.clone(), stop.clone(), stop.clone());
     let tell = send_beside(sender, stop.clone());
     let fire = as_task(fire(core, told.0));
@@ -81,11 +83,12 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     });
     let work = async {
         let (dispatcher, (), (), ()) = tokio::join!(dispatch, fire, sweep, tell);
-        // It drops the sender of news with it.
+        let _gone = gone.drop_guard();
+        // It drops the senders of news and of spans with it.
         dispatcher.leave().await
     };
-    let watched = async { tokio::join!(work, watch(news, global, args.quiet)) };
-    let (left, ()) = tokio::select! {
+    let watched = async { tokio::join!(work, watch(news, global, args.quiet), traces) };
+    let (left, (), ()) = tokio::select! {
         both = watched => both,
         never = stop_on_signal(&stop, Signalled::Serve, lang) => match never {},
     };

@@ -114,7 +114,11 @@ fn channel_env(name: &str, what: &str) -> String {
 }
 
 /// The first line of a file, or a variable of the environment; none when neither is said.
-fn secret(key: &str, file: &Path, variable: &str) -> Result<Option<SecretString>, BadConfig> {
+pub(super) fn secret(
+    key: &str,
+    file: &Path,
+    variable: &str,
+) -> Result<Option<SecretString>, BadConfig> {
     let text = match said(file) {
         Some(path) => {
             let text = std::fs::read_to_string(path).map(SecretString::from);

@@ -7,6 +7,7 @@ use crate::domain::notice_batch;
 use crate::domain::queue::{QueueStatus, Taken};
 use crate::domain::time::Millis;
 use crate::engine::News;
+use crate::engine::traces::Ended;
 use crate::engine::watching::Told;
 use crate::store::breach::Breach;
 use crate::store::hint::{self, Topic};
@@ -64,6 +65,8 @@ pub(super) struct Changes {
     pub(super) finished: Vec<(Batch, BatchStatus)>,
     /// Batches that any of this belongs to, with the revision it was worked out from.
     pub(super) batches: BTreeMap<BatchId, i64>,
+    /// Tries that have ended, for their spans.
+    pub(super) ended: Vec<Ended>,
     /// To be told after the commit.
     pub(super) news: Vec<News>,
 }

@@ -25,6 +25,7 @@ impl QueueDispatcher {
             failpoint!("claim.after");
         }
         self.stale = false;
+        self.trace(&changes.ended, &changes.finished, now);
         Ok(())
     }
 

@@ -31,6 +31,7 @@ use crate::engine::meter::Meter;
 use crate::engine::node::Node;
 use crate::engine::recording::recorded;
 use crate::engine::serving::Serving;
+use crate::engine::traces::Traces;
 use crate::engine::worker::{Report, Surroundings, What, dated};
 use crate::engine::{News, Options};
 use crate::handler;
@@ -94,6 +95,7 @@ pub struct QueueDispatcher {
     pub(super) backfill: Option<Backfill>,
     pub(super) meter: Arc<Meter>,
     pub(super) hints: Hints,
+    pub(super) traces: Traces,
 }
 
 /// A try that runs in this process.
@@ -118,9 +120,7 @@ impl QueueDispatcher {
         let node = Node::join(&db, &clock, options).await?;
         let (sender, reports) = mpsc::unbounded_channel();
         let meter = Arc::<Meter>::default();
-        let heart = Heart::new(db.clone(), clock.clone(), node.clone(), meter.clone());
-        let heart = Arc::new(heart);
-        let kept = usize::try_from(options.max_parallel)?;
+        let heart = Arc::new(Heart::new(db.clone(), clock.clone(), node.clone(), meter.clone()));
         let around = Arc::new(Surroundings {
             db: db.clone(),
             clock: clock.clone(),
@@ -131,10 +131,11 @@ impl QueueDispatcher {
             pulse: heart.pulse(),
             life: heart.watch(),
             watchers: Arc::default(),
-            sessions: Arc::new(Sessions::new(kept)),
+            sessions: Arc::new(Sessions::new(usize::try_from(options.max_parallel)?)),
             log_flush: Duration::from_millis(options.log_flush_ms),
             log_max_bytes: options.log_max_bytes,
             asker: Asker::new(db.clone(), node.id().clone()),
+            traced: false.into(),
         });
         Ok(Self {
             hints: Hints::new(db.clone(), clock.clone()),
@@ -172,6 +173,7 @@ impl QueueDispatcher {
             hosted: Hosted::default(),
             backfill: None,
             meter,
+            traces: Traces::default(),
         })
     }
 

@@ -93,6 +93,7 @@ impl Active {
             }
             self.tell_mended(node, to, changes, now);
         }
+        self.note_end(node, changes, now);
         changes.batches.insert(self.batch.batch_id, self.batch.revision);
         changes.news.push(self.news(node, now));
     }
@@ -162,6 +163,7 @@ impl Active {
         let told = tells && self.tell(node, to, &blocked, changes, now);
         self.tell_mended(node, to, changes, now);
         self.log(node, told, changes, now);
+        self.note_end(node, changes, now);
         if to == QueueStatus::RetryWait && !self.leave_if_stopped(node, changes, now) {
             self.ready_at(node, now);
         }

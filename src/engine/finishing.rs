@@ -147,6 +147,7 @@ fn task(job: &Job, snapshot: &Snapshot) -> Task {
         lock_name: job.lock_name.clone(),
         check_sources: Vec::new(),
         last_checks: BTreeMap::new(),
+        traceparent: None,
     }
 }
 

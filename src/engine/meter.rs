@@ -8,6 +8,7 @@ mod database;
 mod outbox;
 mod process;
 mod retention;
+mod spans;
 
 use crate::domain::lease::Uptime;
 use crate::store::Counts;
@@ -21,6 +22,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 use retention::Retention;
+use spans::Spans;
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Formatter};
 use std::sync::atomic::AtomicU64;
@@ -51,6 +53,7 @@ pub struct Meter {
     cluster: Cluster,
     outbox: Outbox,
     retention: Retention,
+    spans: Spans,
     database: Database,
     process: Process,
     /// When each loop of this process turned last, by its name.
@@ -105,6 +108,7 @@ impl Default for Meter {
             cluster: Cluster::register(&mut registry),
             outbox: Outbox::register(&mut registry),
             retention: Retention::register(&mut registry),
+            spans: Spans::register(&mut registry),
             database: Database::register(&mut registry),
             process: Process::register(&mut registry),
             loops: Mutex::default(),

@@ -1,5 +1,5 @@
 //! engine: runs. In: orders and a store. Out: rows that changed, and news of them.
-//! May name: domain, store, handler, notify. Never: SQL, HTTP, words for people.
+//! May name: domain, store, handler, notify, trace. Never: SQL, HTTP, words for people.
 //! Invariant: nothing outside the database happens before the commit that records it.
 //! `dispatcher` decides what goes next, `worker` does it, `acting` does what operators say, `node`
 //! and `heartbeat` say that we are alive, `serving` takes what nobody has.
@@ -46,6 +46,7 @@ pub mod standing;
 mod starting;
 mod stopping;
 mod telling;
+pub mod traces;
 pub mod trigger;
 mod turning;
 pub mod vitals;

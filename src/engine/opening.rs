@@ -306,6 +306,7 @@ impl QueueDispatcher {
             None => owed.news,
         };
         self.active.insert(id, active);
+        self.trace(&owed.ended, &[], now);
         self.come_home(id);
         self.hear_reports(reports);
         self.tell(news);

@@ -23,6 +23,7 @@ use crate::engine::heartbeat::{Life, fenced};
 use crate::engine::patience::answered;
 use crate::engine::recording::{Recording, refuse_marked};
 use crate::engine::secret;
+use crate::engine::traces::traceparent;
 use crate::handler::log::{Line, RunLog};
 use crate::handler::{self, Context, StopReason, Task, checks};
 use crate::store::log::NewLine;
@@ -34,6 +35,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -119,6 +121,8 @@ pub(super) struct Surroundings {
     pub(super) log_max_bytes: usize,
     /// Where bodies ask whether their rows are still this process's.
     pub(super) asker: Asker,
+    /// Whether spans are made, so that what bodies call may go on with the trace.
+    pub(super) traced: AtomicBool,
 }
 
 /// Runs a try to its end and reports it. Never fails: whatever goes wrong is an outcome.
@@ -244,6 +248,7 @@ async fn task(
         lock_name: job.lock_name.clone(),
         check_sources: check_sources.cloned().collect(),
         last_checks,
+        traceparent: traceparent(job, around),
     })
 }
 

@@ -71,6 +71,10 @@ fn environment(task: &Task, options: &Options) -> BTreeMap<String, String> {
     tell("PROCESSION_ATTEMPT", task.attempt.to_string());
     tell("PROCESSION_QUEUE_ID", task.queue_id.0.to_string());
     tell("PROCESSION_IDEM_KEY", task.idem_key.clone());
+    // By this name programs that trace go on with our trace.
+    if let Some(parent) = &task.traceparent {
+        tell("TRACEPARENT", parent.clone());
+    }
     if let Some(day) = task.batch.business_date {
         tell("PROCESSION_BUSINESS_DATE", day.to_string());
     }

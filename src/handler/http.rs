@@ -107,6 +107,10 @@ impl<'a> Call<'a> {
         let key = HeaderValue::from_str(&http_call::key_value(&task.idem_key));
         let key = key.map_err(|_| "the idempotency key is no header")?;
         headers.entry(HeaderName::from_static(http_call::KEY_HEADER)).or_insert(key);
+        if let Some(parent) = &task.traceparent {
+            let parent = HeaderValue::from_str(parent).map_err(|_| "the trace is no header")?;
+            headers.entry(HeaderName::from_static("traceparent")).or_insert(parent);
+        }
         let name = format!("{method} {} {}", host.name, call.path);
         Ok(Self { task, name, method, url, headers, body })
     }

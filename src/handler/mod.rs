@@ -140,6 +140,8 @@ pub struct Task {
     pub check_sources: Vec<Source>,
     /// What its checks that look back found in an earlier batch, by name.
     pub last_checks: BTreeMap<String, Earlier>,
+    /// The header `traceparent` for what it calls, where traces are made.
+    pub traceparent: Option<String>,
 }
 
 /// Why a body must stop.

@@ -174,6 +174,7 @@ impl Bench {
             lock_name: format!("procession:{}:{number}", std::process::id()),
             check_sources: Vec::new(),
             last_checks: BTreeMap::new(),
+            traceparent: None,
         };
         let (stop, receiver) = watch::channel(None);
         let claim = Arc::new(Says(

@@ -1,0 +1,201 @@
+//! trace: carries spans to a collector, over OTLP/HTTP. In: spans. Out: whether they were taken.
+//! May name: domain. Never: a clock, a queue, what a span is made of.
+//! Invariant: nothing is sent anywhere but to the one address of the settings, and no secret stands in an error.
+
+mod otlp;
+
+use crate::domain::span::Span;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, StatusCode, redirect, retry};
+use rustls::{ClientConfig, RootCertStore};
+use secrecy::{ExposeSecret as _, SecretString};
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+use url::{Host, Url};
+
+/// Settings of the way to a collector.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where: `http://collector:4318/v1/traces`.
+    pub endpoint: String,
+    /// `name=value,name=value`: what the collector wants beside, such as a token.
+    pub headers: Option<SecretString>,
+    /// What this installation is called there (`service.name`).
+    pub service: String,
+    /// What this process is called there (`service.instance.id`).
+    pub node: String,
+    /// How long an answer may take.
+    pub timeout: Duration,
+}
+
+/// Settings of which no way can be made; shown, it says what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadCollector(String);
+
+/// Why spans were not taken; shown, it is the reason.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotTaken {
+    /// Another try may go better.
+    #[error("{0}")]
+    Later(String),
+    /// No other try would.
+    #[error("{0}")]
+    Never(String),
+}
+
+/// The way to a collector.
+pub struct Exporter {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    service: String,
+    node: String,
+}
+
+impl Exporter {
+    /// Makes it. It asks nobody.
+    pub fn open(options: Options) -> Result<Self, BadCollector> {
+        let url = Url::parse(options.endpoint.trim())
+            .map_err(|error| bad(format!("trace.endpoint is no URL: {error}")))?;
+        if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() {
+            let example = "http://127.0.0.1:4318/v1/traces";
+            return Err(bad(format!(
+                "trace.endpoint must be a URL of http or https without a user, such as {example}"
+            )));
+        }
+        let headers = headers(options.headers.as_ref())?;
+        if !headers.is_empty() && url.scheme() == "http" && !is_here(&url) {
+            return Err(bad(
+                "headers for the collector hold secrets, and trace.endpoint would carry them in clear; use \
+                 https, or a collector on this machine",
+            ));
+        }
+        let client = client(&url, options.timeout)?;
+        let Options { service, node, .. } = options;
+        Ok(Self { client, url, headers, service, node })
+    }
+
+    /// Sends spans. When it is cut off they may have arrived; a collector takes the same span twice.
+    pub async fn send(&self, spans: &[Span]) -> Result<(), NotTaken> {
+        let body = otlp::request(&self.service, &self.node, spans);
+        let request = self
+            .client
+            .post(self.url.clone())
+            .headers(self.headers.clone())
+            .header(CONTENT_TYPE, "application/x-protobuf")
+            .body(body);
+        let answer = request.send().await.map_err(|error| NotTaken::Later(chain(error)))?;
+        let status = answer.status();
+        let said = format!("the collector answered {status}");
+        match status {
+            _ if status.is_success() => Ok(()),
+            // As the protocol has it; all others are for good.
+            StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => Err(NotTaken::Later(said)),
+            _ => Err(NotTaken::Never(said)),
+        }
+    }
+}
+
+fn bad(text: impl Into<String>) -> BadCollector {
+    BadCollector(text.into())
+}
+
+fn is_here(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+fn headers(text: Option<&SecretString>) -> Result<HeaderMap, BadCollector> {
+    let mut headers = HeaderMap::new();
+    let text = text.map(|text| text.expose_secret()).unwrap_or_default();
+    for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+        let fault = "the headers for the collector must be name=value,name=value";
+        let (name, value) = pair.split_once('=').ok_or_else(|| bad(fault))?;
+        let name = HeaderName::try_from(name.trim()).map_err(|_| bad(fault))?;
+        let mut value = HeaderValue::try_from(value.trim()).map_err(|_| bad(fault))?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+fn client(url: &Url, timeout: Duration) -> Result<Client, BadCollector> {
+    let mut roots = RootCertStore::empty();
+    if url.scheme() == "https" {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            let cure = "install ca-certificates, or name a file in SSL_CERT_FILE";
+            return Err(bad(format!("trace.endpoint: this machine trusts no authority; {cure}")));
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| bad(format!("cannot prepare TLS: {error}")))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Client::builder()
+        .tls_backend_preconfigured(tls)
+        .connect_timeout(timeout)
+        .timeout(timeout)
+        .redirect(redirect::Policy::none())
+        .retry(retry::never())
+        .no_proxy()
+        .referer(false)
+        .http1_only()
+        .user_agent(concat!("procession/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| bad(format!("cannot make an HTTP client: {}", chain(error))))
+}
+
+fn chain(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words = format!("{words}: {error}");
+        cause = error.source();
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened(endpoint: &str, headers: Option<&str>) -> Result<Exporter, String> {
+        let options = Options {
+            endpoint: endpoint.to_owned(),
+            headers: headers.map(SecretString::from),
+            service: "procession".to_owned(),
+            node: "here".to_owned(),
+            timeout: Duration::from_secs(1),
+        };
+        Exporter::open(options).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_bad_address_is_refused_with_what_to_do() {
+        for (endpoint, headers, said) in [
+            ("collector:4318", None, "must be a URL of http or https"),
+            ("ftp://collector/x", None, "must be a URL of http or https"),
+            ("http://me:secret@collector/x", None, "without a user"),
+            ("http://collector/x", Some("authorization=Bearer hunter2"), "in clear"),
+            ("http://127.0.0.1:1/x", Some("hunter2"), "name=value"),
+        ] {
+            let error = opened(endpoint, headers).err().expect("refused");
+            assert!(error.contains(said) && !error.contains("hunter2"), "{error}");
+        }
+        assert!(opened("http://collector:4318/v1/traces", None).is_ok());
+        assert!(opened("http://127.0.0.1:4318/v1/traces", Some("a=b, c=d=")).is_ok());
+    }
+}
