@@ -3,7 +3,7 @@
 import { actionButtons } from './actions.js';
 import { api, live } from './api.js';
 import { t } from './i18n.js';
-import { logView } from './log_view.js';
+import { clean, logView } from './log_view.js';
 import { setQuery, to } from './router.js';
 import { isActive, isFinal, isWaiting } from './status.js';
 import { badge, button, copyButton, duration, empty, facts, failed, h, icon, loading, num, poll, put, settled, since, table, time, walkTabs } from './ui.js';
@@ -86,7 +86,7 @@ function makePanel({ group, no, job, batch, onChange, onclose, from, tab = 'now'
       log = null;
     }
     if (!doc) return;
-    if (me.tab === 'now') put(body, nowTab(doc, { at, job, group, toLog: () => {
+    if (me.tab === 'now') put(body, nowTab(doc, { at, open: (code) => openJob({ group, no, job: code, batch, onChange, onclose }), toLog: () => {
       me.tab = 'log';
       drawTabs();
       drawBody();
@@ -139,51 +139,51 @@ function makePanel({ group, no, job, batch, onChange, onclose, from, tab = 'now'
 }
 
 /** The document of a job, with what the batch's says of it at the same level. */
-function flat(next, known) {
-  const row = next.row ?? next.queue ?? next.entry ?? {};
-  return { ...known, ...row, ...next, definition: next.definition ?? next.definition_used ?? (typeof next.job === 'object' ? next.job : undefined) };
-}
-const attemptsOf = (doc) => doc.attempts ?? doc.tries ?? (doc.attempt ? [{ attempt: doc.attempt, status: doc.status }] : []);
+const flat = (next, known) => ({ ...known, ...next, ...next.job });
+const attemptsOf = (doc) => doc.attempts ?? (doc.attempt ? [{ attempt: doc.attempt, status: doc.status }] : []);
 
 const section = (title, ...children) => h('section.panel-section', h('h3', title), children);
-const whyWords = (why) => (Array.isArray(why) ? why : [why]).filter(Boolean).map((w) => (typeof w === 'string' ? w : w.why ?? w.words ?? w.said ?? JSON.stringify(w)));
+const jobLinks = (all, open) => h('ul.neighbours', all.map((n) => h('li', badge(n.status), h('button.link', { type: 'button', onclick: () => open(n.job_code) }, n.job_code), n.when && n.when !== 'success' && h('span.tag', n.when))));
 
-function nowTab(doc, { at, toLog }) {
-  const why = whyWords(doc.why);
+function nowTab(doc, { at, toLog, open: openOther }) {
+  const why = doc.why;
   const error = doc.error_message;
   const tail = h('div');
   if (doc.attempt > 0) {
-    api.get(`${at}/log`, { attempt: doc.attempt, limit: 500 }).then((page) => {
-      const lines = (page.items ?? page).slice(-12);
-      if (lines.length) put(tail, section(t('panel.log_tail'), h('pre.log.log-short', lines.map((l) => `${l.text}\n`)), button(t('panel.log_all'), { small: true, icon: 'log', onclick: toLog })));
+    api.get(`${at}/log`, { attempt: doc.attempt, before: `${doc.attempt}:999999999`, limit: 12 }).then((page) => {
+      const lines = page.items;
+      if (lines.length) put(tail, section(t('panel.log_tail'), h('pre.log.log-short', lines.map((l) => `${clean(l.text)}\n`)), button(t('panel.log_all'), { small: true, icon: 'log', onclick: toLog })));
     }).catch(() => {});
   }
-  const server = doc.on_server ?? doc.statement ?? doc.server;
+  const { session, node, expected, below } = doc;
   return [
-    error && section(t('job.error'), h('div.note.note-bad', icon('warning'), h('pre', error)), copyButton(error)),
-    why.length > 0 && section(isWaiting(doc.status) ? t('panel.why') : t('panel.what_now'), h('ul.plain', why.map((w) => h('li', w)))),
-    server && section(t('panel.on_server'), typeof server === 'string' ? h('pre.code', server) : [server.sql || server.statement || server.text ? h('pre.code', server.sql ?? server.statement ?? server.text) : null, facts(Object.entries(server).filter(([k, v]) => !['sql', 'statement', 'text'].includes(k) && v !== null && typeof v !== 'object').map(([k, v]) => [k, String(v)]))]),
+    error && section(t('job.error'), h('div.note.note-bad', icon('warning'), h('pre.grow', error), copyButton(error))),
+    why && why.why !== error && section(isWaiting(doc.status) ? t('panel.why') : t('panel.what_now'), h('p', why.why)),
+    below?.open > 0 && section(t('panel.below'), h('p', t('panel.below_n', { n: below.open }), below.waiting?.length > 0 && h('span.muted', ` ${below.waiting.slice(0, 8).join(', ')}${below.waiting.length > 8 ? ' …' : ''}`))),
+    session && section(t('panel.on_server'), session.statement && h('pre.code', session.statement), facts([[t('job.source'), session.source], [t('panel.lock'), h('code', session.lock)], [t('panel.waits_on'), session.waits_on]])),
     !doc.job_type ? null : section(t('panel.facts'), facts([
       [t('job.began'), doc.start_time && time(doc.start_time, { seconds: true })],
       [t('job.ended'), doc.end_time && time(doc.end_time, { seconds: true })],
       [t('job.took'), doc.duration_ms !== null && doc.duration_ms !== undefined ? duration(doc.duration_ms) : null],
-      [t('job.usually'), doc.stats?.p50_ms ? `${duration(doc.stats.p50_ms)} (p95 ${duration(doc.stats.p95_ms)})` : null],
+      [t('job.usually'), expected ? `${duration(expected.p50_ms)} (p95 ${duration(expected.p95_ms)})` : null],
       [t('job.starts'), doc.attempt ? num(doc.attempt) : null],
       [t('job.failed_tries'), doc.try_count ? num(doc.try_count) : null],
       [t('job.not_before'), doc.not_before && time(doc.not_before, { seconds: true })],
       [t('due.start_by'), doc.start_by && time(doc.start_by)], [t('due.due'), doc.due && h('span', { class: doc.is_late ? 'late' : null }, time(doc.due))],
       [t('job.priority'), doc.priority ? num(doc.priority) : null],
-      [t('job.node'), doc.node ?? doc.host ?? null],
+      [t('job.node'), node ? h('span', { class: node.is_alive ? null : 'late' }, [node.host, node.pid].filter(Boolean).join(' · ') || node.node_id, node.is_given_only && ` (${t('job.given_only')})`) : null],
     ])),
+    doc.parents?.length > 0 && section(t('panel.parents'), jobLinks(doc.parents, openOther)),
+    doc.children?.length > 0 && section(t('panel.children'), jobLinks(doc.children, openOther)),
     tail,
+    doc.mails?.length > 0 && section(t('nav.outbox'), h('ul.lines', doc.mails.map((m) => h('li', h('span', m.subject), h('span.end', time(m.sent ?? m.created), h('br'), h('span.muted', m.to)))))),
   ];
 }
 
 const plain = (value) => (value === null || value === undefined ? 'NULL' : typeof value === 'object' ? JSON.stringify(value) : String(value));
 
 function dataTab(doc) {
-  const parameters = doc.parameters ?? doc.params ?? [];
-  const rows = Array.isArray(parameters) ? parameters : Object.entries(parameters).map(([name, value]) => (value && typeof value === 'object' ? { name, ...value } : { name, value }));
+  const rows = doc.params ?? [];
   const outputs = doc.outputs ?? {};
   const results = outputs.results ?? [];
   const rules = Object.entries(outputs.rules ?? {});
@@ -192,8 +192,8 @@ function dataTab(doc) {
   return [
     section(t('panel.parameters'), rows.length ? table({ caption: t('panel.parameters'), rows, rowKey: (r) => r.name, columns: [
       { key: 'name', label: t('param.name'), cell: (r) => h('code', r.name) },
-      { key: 'value', label: t('param.value'), cell: (r) => h('code', r.is_secret || r.secret ? '••••••' : plain(r.value)) },
-      { key: 'layer', label: t('param.layer'), hide: 'narrow', cell: (r) => h('span.muted', r.layer ?? r.from ?? r.mode ?? '') },
+      { key: 'value', label: t('param.value'), cell: (r) => (r.fault ? h('span.bad', r.fault) : h('code', plain(r.value))) },
+      { key: 'layer', label: t('param.layer'), hide: 'narrow', cell: (r) => h('span.muted', r.layer ?? '') },
     ] }).el : h('p.muted', t('panel.no_parameters'))),
     section(t('panel.outputs'), values.length ? table({ caption: t('panel.outputs'), rows: values, rowKey: (r) => r[0], columns: [
       { key: 'name', label: t('param.name'), value: (r) => r[0], cell: (r) => h('code', r[0]) }, { key: 'value', label: t('param.value'), value: (r) => r[1], cell: (r) => h('code', plain(r[1])) }] }).el : h('p.muted', t('panel.no_outputs')),
@@ -207,14 +207,16 @@ function dataTab(doc) {
 function triesTab(doc) {
   const all = attemptsOf(doc);
   if (!all.length) return empty({ title: t('panel.no_tries') });
-  return table({ caption: t('panel.tries'), rows: [...all].reverse(), rowKey: (a) => a.attempt, columns: [
+  const starts = table({ caption: t('panel.tries'), rows: [...all].reverse(), rowKey: (a) => a.attempt, columns: [
     { key: 'attempt', label: t('job.start_no'), num: true },
     { key: 'status', label: t('common.status'), cell: (a) => badge(a.status) },
-    { key: 'start_time', label: t('job.began'), cell: (a) => time(a.start_time ?? a.began ?? a.start, { seconds: true }) },
-    { key: 'took', label: t('job.took'), num: true, value: (a) => a.duration_ms ?? 0, cell: (a) => duration(a.duration_ms ?? (a.end_time ? Date.parse(a.end_time) - Date.parse(a.start_time) : undefined)) },
-    { key: 'node', label: t('job.node'), hide: 'narrow', cell: (a) => a.node ?? a.host ?? '' },
-    { key: 'error_message', label: t('job.message'), cls: 'clip', cell: (a) => h('span', { title: a.error_message }, a.error_message ?? '') },
+    { key: 'start_time', label: t('job.began'), cell: (a) => time(a.start, { seconds: true }) },
+    { key: 'took', label: t('job.took'), num: true, value: (a) => a.duration_ms ?? 0, cell: (a) => duration(a.duration_ms) },
+    { key: 'node', label: t('job.node'), hide: 'narrow', cell: (a) => h('span', { title: a.node }, String(a.node ?? '').slice(0, 8)) },
+    { key: 'message', label: t('job.message'), cls: 'clip', cell: (a) => h('span', { title: a.message }, a.message ?? '') },
   ] }).el;
+  const steps = doc.changes ?? [];
+  return [starts, steps.length > 0 && section(t('panel.steps'), h('ol.steps', steps.map((c) => h('li', time(c.at, { seconds: true, millis: true }), badge(c.status), h('span.muted', c.message ?? '')))))];
 }
 
 function definitionTab(doc, code) {

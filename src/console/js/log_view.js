@@ -10,6 +10,9 @@ const ESCAPES = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u00
 // eslint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f\u202a-\u202e\u2066-\u2069]/g;
 
+/** A line without the colours of terminals and without signs that turn text round. */
+export const clean = (text) => String(text ?? '').replace(ESCAPES, '').replace(CONTROLS, '·');
+
 /** `attempts`: the tries there are; `running()` says whether more may come. */
 export function logView({ at, attempts, running }) {
   let all = attempts;
@@ -42,7 +45,7 @@ export function logView({ at, attempts, running }) {
 
   function draw(items) {
     for (const one of items) {
-      const text = String(one.text ?? '').replace(ESCAPES, '').replace(CONTROLS, '·');
+      const text = clean(one.text);
       const line = h('div.log-line', { class: ['stderr', 'err', 'error'].includes(one.stream) ? 'log-err' : one.stream && one.stream !== 'stdout' && one.stream !== 'out' ? 'log-side' : null },
         h('span.log-at', { title: one.at }, one.at ? timeText(one.at, { seconds: true, date: false }) : ''), h('span.log-from', one.stream ?? ''), h('span.log-text', text));
       if (find) mark(line);
@@ -62,11 +65,11 @@ export function logView({ at, attempts, running }) {
       for (let turn = 0; turn < 40; turn += 1) {
         const page = await api.get(`${at}/log`, { attempt, after, limit: 500 });
         if (ended || mine !== attempt) return;
-        const items = page.items ?? page;
+        const { items } = page;
         if (!items.length) break;
         draw(items);
-        after = page.next ?? items.at(-1).line_no ?? after;
-        if (!page.next && items.length < 500) break;
+        after = page.next ?? page.last ?? after;
+        if (!page.next) break;
       }
       if (count === 0) says.textContent = t(running() ? 'log.none_yet' : 'log.none');
     } catch (error) {

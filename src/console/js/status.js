@@ -77,7 +77,8 @@ export function progress(counts, { compact } = {}) {
   return h('span.progress', { class: compact ? 'compact' : null }, bar, h('span.progress-n', `${done}/${total}`));
 }
 
-const barOrder = (status) => (isGood(status) ? 0 : isBad(status) ? 1 : isActive(status) ? 2 : 3) * 100 + rank(status);
+// From the left: done well, done badly, running, waiting.
+const barOrder = (status) => (isGood(status) ? 0 : isBad(status) ? 1 : isActive(status) ? 2 : 3) * 100 + (isGood(status) ? 50 - rank(status) : rank(status));
 
 /** Chips of counts, the worst first. */
 export function counts(of, { onPick } = {}) {

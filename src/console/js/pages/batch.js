@@ -191,7 +191,7 @@ function header({ batch, group, no, refresh, openJob: open, pick }) {
       facts([
         [t('batch.began'), time(batch.create_time, { seconds: true })],
         is ? [t('batch.runs_since'), since(batch.create_time)] : [t('batch.took'), duration(Date.parse(batch.end_time) - Date.parse(batch.create_time))],
-        is ? [t('batch.expected'), expected ? h('span', time(expected.end, { seconds: true }), h('span.muted', ` ± p95 ${duration(expected.remaining_p95_ms - expected.remaining_ms)}`)) : null] : [t('batch.ended'), time(batch.end_time, { seconds: true })],
+        is ? [t('batch.expected'), expected ? h('span', time(expected.end, { seconds: true }), expected.end_p95 && h('span.muted', { title: t('batch.p95_hint') }, ' (p95 ', time(expected.end_p95), ')')) : null] : [t('batch.ended'), time(batch.end_time, { seconds: true })],
         [t('due.due'), batch.due ? h('span', { class: batch.is_late ? 'late' : null }, time(batch.due), batch.is_late && ` · ${t('due.late')}${batch.late_by_ms ? ` ${duration(batch.late_by_ms)}` : ''}`) : null],
         [t('batch.business_date'), batch.business_date],
         [t('batch.started_by'), batch.started_by],

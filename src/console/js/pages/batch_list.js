@@ -1,6 +1,7 @@
 // The jobs of a batch as a table: all that the picture shows, for who reads better than looks. Also where jobs are chosen to act on.
 
 import { ACTIONS, act, whyNot } from '../actions.js';
+import { api } from '../api.js';
 import { t } from '../i18n.js';
 import { STATUSES, isActive, rank, statusWord } from '../status.js';
 import { badge, button, duration, h, input, menu, put, select, settled, since, table, time } from '../ui.js';
@@ -9,6 +10,7 @@ export async function mount(el, ctx) {
   const { group, no, states } = ctx;
   const wanted = { q: ctx.query.get('q') ?? '', status: ctx.query.get('status') ?? '', tag: ctx.query.get('tag') ?? '' };
   const chosen = new Set();
+  const left = new Map();
   const all = () => [...states.values()];
   const fits = (job) => {
     const q = wanted.q.toLowerCase();
@@ -26,14 +28,14 @@ export async function mount(el, ctx) {
     current: () => document.getElementById('job-panel')?.dataset.job, empty: { title: t('common.nothing_fits') },
     columns: [
       { key: 'job_code', label: t('job.one'), cell: (j) => h('span', { class: 'job-name' }, h('button.link.strong', { type: 'button', onclick: () => ctx.openJob(j.job_code) }, j.job_code), path.has(j.job_code) && h('span.tag', { title: t('job.critical_hint') }, t('job.critical'))) },
-      { key: 'job_name', label: t('job.name'), hide: 'middle', cls: 'clip', cell: (j) => h('span.muted', { title: j.job_name }, j.job_name) },
+      { key: 'job_name', label: t('job.name'), hide: 'middle', cls: 'clip name-col', cell: (j) => h('span.muted', { title: j.job_name }, j.job_name) },
       { key: 'status', label: t('common.status'), value: (j) => rank(j.status), cell: (j) => [badge(j.status, { mode: j.run_mode }), j.is_late && h('span.late', ` ${t('due.late')}`)] },
       { key: 'job_type', label: t('job.type'), hide: 'narrow' },
       { key: 'start_time', label: t('job.began'), hide: 'narrow', cell: (j) => (j.start_time ? time(j.start_time, { seconds: true }) : expected.get(j.job_code)?.start ? h('span.muted', { title: t('job.expected_start') }, '~ ', time(expected.get(j.job_code).start, { seconds: true })) : '–') },
       { key: 'duration_ms', label: t('job.took'), num: true, value: (j) => j.duration_ms ?? (j.start_time ? Date.now() - Date.parse(j.start_time) : null), cell: (j) => (isActive(j.status) && j.start_time ? since(j.start_time) : j.duration_ms === null || j.duration_ms === undefined ? h('span.muted', expected.get(j.job_code)?.p50_ms ? `~ ${duration(expected.get(j.job_code).p50_ms)}` : '–') : duration(j.duration_ms)) },
       { key: 'attempt', label: t('job.starts'), num: true, hide: 'middle' },
-      { key: 'due', label: t('due.due'), hide: 'middle', cell: (j) => (j.due ? time(j.due) : '–') },
-      { key: 'result', label: t('job.result'), sort: false, cls: 'clip', cell: (j) => result(j) },
+      ...(all().some((j) => j.due) ? [{ key: 'due', label: t('due.due'), hide: 'middle', cell: (j) => (j.due ? time(j.due) : '–') }] : []),
+      { key: 'result', label: t('job.result'), sort: false, cls: 'clip result-col', cell: (j) => result({ ...j, outputs: j.outputs ?? left.get(j.job_code) }) },
     ],
   });
 
@@ -85,8 +87,23 @@ export async function mount(el, ctx) {
       label: t('act.on_filtered', { action: t(`action.${a.name}`) }), icon: a.icon, kind: a.danger ? 'danger' : undefined, test: `bulk-${a.name}`,
       disabled: whyNot(a, group), run: () => act({ group, no, action: a.name, filter: filter(), onDone: done }),
     })), { icon: 'down', test: 'bulk' })), bar, list.el);
+  // What jobs left may be megabytes: it is read for batches that a person can read.
+  async function outputs() {
+    if (states.size > 300) return;
+    const full = await api.get(api.path`/groups/${group}/batches/${no}`, { outputs: true });
+    for (const job of full.jobs ?? []) if (states.has(job.job_code)) left.set(job.job_code, job.outputs);
+    draw();
+  }
+  const soon = settled(2500, () => el.isConnected && outputs().catch(() => {}));
   draw();
-  return { update: draw, destroy() {} };
+  outputs().catch(() => {});
+  return {
+    update() {
+      draw();
+      soon();
+    },
+    destroy() {},
+  };
 }
 
 /** What came of a job, in a line. */

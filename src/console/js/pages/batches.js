@@ -22,7 +22,7 @@ export const batchTable = (rows, more = {}) => table({
     { key: 'create_time', label: t('batch.began'), cell: (r) => time(r.create_time) },
     { key: 'end_time', label: t('batch.ended_or'), hide: 'narrow', cell: (r) => (r.end_time ? time(r.end_time) : outlook(r)) },
     { key: 'took', label: t('batch.took'), num: true, hide: 'narrow', value: (r) => (r.end_time ? Date.parse(r.end_time) - Date.parse(r.create_time) : null), cell: (r) => (r.end_time ? duration(Date.parse(r.end_time) - Date.parse(r.create_time)) : '–') },
-    { key: 'business_date', label: t('batch.business_date'), hide: 'middle' },
+    { key: 'business_date', label: t('batch.business_date'), hide: 'middle', cls: 'tight' },
     { key: 'started_by', label: t('batch.started_by'), hide: 'middle', cell: (r) => h('span', { title: r.reason }, r.started_by ?? '') },
   ],
   ...more,

@@ -2,7 +2,7 @@
 
 import { act } from '../actions.js';
 import { api, live } from '../api.js';
-import { t } from '../i18n.js';
+import { has, t } from '../i18n.js';
 import { openBatch } from '../open_batch.js';
 import { to } from '../router.js';
 import { glyph, statusClass } from '../status.js';
@@ -100,7 +100,7 @@ function needs(failures, late) {
 export function outlook(x) {
   const expected = x.eta?.expected?.end ?? x.expected_end ?? x.eta?.expected_end ?? (typeof x.eta === 'string' ? x.eta : null);
   const isLate = x.is_late ?? x.eta?.is_late;
-  return h('span', expected ? time(expected) : h('span.none', '–'), x.due && h('span', { class: isLate ? 'late' : 'muted' }, ` / ${timeText(x.due)}`), isLate && h('span.late', ` ${t('due.late')}`));
+  return h('span', expected ? time(expected) : h('span.none', '–'), x.due && h('span', { class: isLate ? 'late' : 'muted' }, ` / ${timeText(x.due)}`), isLate ? h('span.late', ` ${t('due.late')}`) : x.will_be_late && h('span.late', ` ${t('due.will_be_late')}`));
 }
 
 function runningCard(running) {
@@ -152,9 +152,9 @@ function daysCard(days) {
 }
 
 function nodesCard(nodes) {
-  const good = (n) => ['live', 'alive', 'serving', 'ok'].includes(n.state) || !n.state;
+  const good = (n) => n.state !== 'dead';
   return card(t('nav.nodes'), { test: 'nodes', actions: h('a', { href: '#/nodes' }, t('common.all')) }, nodes.length
-    ? h('ul.lines', nodes.map((n) => h('li', h('span', h('span', { class: good(n) ? 'dot' : 'dot dot-bad', 'aria-hidden': 'true' }), n.name, h('span.muted', ` ${n.host ?? ''}`)), h('span.end', `${n.running ?? 0}/${n.max_parallel ?? '–'}`, h('span.muted', ` ${n.state ?? ''}`)))))
+    ? h('ul.lines', nodes.map((n) => h('li', h('span', h('span', { class: good(n) ? 'dot' : 'dot dot-bad', 'aria-hidden': 'true' }), n.name, h('span.muted', ` ${n.host ?? ''}`)), h('span.end', `${n.running ?? 0}/${n.max_parallel ?? '–'}`, h('span.muted', ` ${has(`nodes.state_${n.state}`) ? t(`nodes.state_${n.state}`) : n.state ?? ''}`)))))
     : empty({ title: t('nodes.none'), lead: t('nodes.none_lead') }));
 }
 

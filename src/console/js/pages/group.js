@@ -16,7 +16,7 @@ export async function mount(el, ctx) {
   ctx.title(group);
   const at = api.path`/groups/${group}`;
   const doc = await api.get(at);
-  const def = doc.definition ?? doc.group_definition ?? doc;
+  const def = doc.group;
   const body = h('div.tab-body');
   const bar = h('div');
   let shownTab = null;
@@ -170,5 +170,5 @@ function aboutTab(body, doc, def) {
   const known = ['name', 'type', 'owner', 'owners', 'notify_email', 'calendar', 'time_zone', 'due', 'max_parallel', 'params', 'on_failure', 'batch_timeout_sec', 'source', 'depends_on'];
   const rows = Object.entries(def).filter(([k, v]) => v !== null && v !== undefined && v !== '' && !(Array.isArray(v) && !v.length) && !(typeof v === 'object' && !Array.isArray(v) && !Object.keys(v).length) && !['jobs', 'last_batches', 'batches', 'counts', 'definition'].includes(k));
   rows.sort(([a], [b]) => (known.indexOf(a) + 1 || 99) - (known.indexOf(b) + 1 || 99));
-  put(body, card(t('group.tab_about'), facts(rows.map(([k, v]) => [h('code', k), value(v)]), { wide: true }), doc.counts && facts(Object.entries(doc.counts).map(([k, v]) => [k, num(v)]))));
+  put(body, card(t('group.tab_about'), facts(rows.map(([k, v]) => [h('code', k), value(v)]), { wide: true }), facts([[t('nav.jobs'), num(doc.jobs)], [t('group.active_jobs'), num(doc.active_jobs)], [t('versions.no'), num(doc.version)], [t('nav.schedules'), doc.schedules?.length ? h('span.tags', doc.schedules.map((s) => h('a', { href: to`/schedules/${s}` }, s))) : null]])));
 }

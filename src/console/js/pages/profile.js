@@ -7,7 +7,7 @@ import { store } from '../store.js';
 import { ago, button, card, check, dialog, field, h, input, pageHead, put, segmented, select, shown, table, time, toast } from '../ui.js';
 import { showSecret } from './users.js';
 
-const idOf = (x) => x.token_id ?? x.session_id ?? x.id;
+const idOf = (x) => x.token_id ?? x.session_id;
 const PERMISSIONS = ['view', 'run', 'force', 'edit', 'script', 'admin'];
 
 /** Tokens, with what ends them. */
@@ -17,8 +17,8 @@ export const tokenTable = (tokens, revoke) => table({
     { key: 'name', label: t('token.name') },
     { key: 'permissions', label: t('token.permissions'), sort: false, cell: (x) => h('span.tags', (x.permissions ?? []).map((p) => h('span.tag', t(`permission.${p}`)))) },
     { key: 'groups', label: t('nav.groups'), sort: false, hide: 'narrow', cell: (x) => (x.groups ? x.groups.join(', ') : t('group.everywhere')) },
-    { key: 'expires', label: t('token.expires'), value: (x) => x.expires_time ?? x.expire_time ?? x.expires_at ?? x.expires, cell: (x) => time(x.expires_time ?? x.expire_time ?? x.expires_at ?? x.expires, { date: true }) },
-    { key: 'used', label: t('token.used'), hide: 'narrow', value: (x) => x.last_used_time ?? x.last_used, cell: (x) => ago(x.last_used_time ?? x.last_used) },
+    { key: 'expires', label: t('token.expires'), value: (x) => x.end_time, cell: (x) => h('span', { class: x.is_expired ? 'late' : null }, time(x.end_time, { date: true })) },
+    { key: 'used', label: t('token.used'), hide: 'narrow', value: (x) => x.used_time, cell: (x) => ago(x.used_time) },
     { key: 'do', label: '', sort: false, cell: (x) => button(t('token.revoke'), { small: true, kind: 'quiet', icon: 'trash', onclick: () => revoke(x) }) },
   ],
 }).el;
@@ -31,11 +31,11 @@ export async function mount(el, ctx) {
   const readSessions = () => shown(sessions, () => api.get('/session/sessions'), (got) => table({
     caption: t('session.title'), rows: got.items ?? got, rowKey: (s) => String(idOf(s)), test: 'sessions',
     columns: [
-      { key: 'began', label: t('session.began'), value: (s) => s.create_time, cell: (s) => [time(s.create_time ?? s.began, { date: true }), (s.is_current ?? s.current) && h('span.tag.spaced-l', t('session.this'))] },
-      { key: 'seen', label: t('session.seen'), value: (s) => s.last_seen_time ?? s.last_seen, cell: (s) => ago(s.last_seen_time ?? s.last_seen) },
-      { key: 'from', label: t('audit.from'), cell: (s) => s.address ?? s.from ?? s.host ?? '' },
-      { key: 'agent', label: t('session.agent'), hide: 'narrow', cls: 'clip', cell: (s) => s.user_agent ?? s.agent ?? '' },
-      { key: 'do', label: '', sort: false, cell: (s) => button(t('session.end'), { small: true, kind: 'quiet', icon: 'logout', disabled: (s.is_current ?? s.current) ? t('session.end_this') : null, onclick: async () => {
+      { key: 'began', label: t('session.began'), value: (s) => s.create_time, cell: (s) => [time(s.create_time, { date: true }), s.is_this && h('span.tag.spaced-l', t('session.this'))] },
+      { key: 'seen', label: t('session.seen'), value: (s) => s.used_time, cell: (s) => ago(s.used_time) },
+      { key: 'from', label: t('audit.from'), cell: (s) => s.address },
+      { key: 'agent', label: t('session.agent'), hide: 'narrow', cls: 'clip', cell: (s) => s.agent ?? '' },
+      { key: 'do', label: '', sort: false, cell: (s) => button(t('session.end'), { small: true, kind: 'quiet', icon: 'logout', disabled: s.is_this ? t('session.end_this') : null, onclick: async () => {
         await api.del(api.path`/session/sessions/${idOf(s)}`);
         readSessions();
       } }) },

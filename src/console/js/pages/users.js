@@ -19,8 +19,8 @@ export async function mount(el, ctx) {
       { key: 'display_name', label: t('user.display_name'), hide: 'narrow' },
       { key: 'is_active', label: t('common.status'), value: (u) => (u.is_active ? 0 : 1), cell: (u) => h('span.badge', { class: u.is_active ? 'st-success' : 'st-pending' }, t(u.is_active ? 'user.active' : 'user.inactive')) },
       { key: 'grants', label: t('user.grants'), sort: false, cell: (u) => grantWords(u.grants) },
-      { key: 'origin', label: t('user.origin'), hide: 'middle', sort: false, cell: (u) => (u.oidc_subject || u.origin === 'oidc' || u.is_oidc ? 'OIDC' : t('user.local')) },
-      { key: 'last_login', label: t('user.last_login'), hide: 'narrow', value: (u) => u.last_login_time ?? u.last_login, cell: (u) => ago(u.last_login_time ?? u.last_login) },
+      { key: 'origin', label: t('user.origin'), hide: 'middle', sort: false, cell: (u) => (u.account?.oidc_issuer ? 'OIDC' : t('user.local')) },
+      { key: 'last_login', label: t('user.last_login'), hide: 'narrow', value: (u) => u.account?.last_login, cell: (u) => ago(u.account?.last_login) },
     ],
   }).el);
   await read();
@@ -39,7 +39,7 @@ async function add(done) {
       if (!code) return name.fail(t('user.name_missing'));
       const made = await api.post('/users', { name: code, display_name: shownAs.input.value.trim() || undefined, lang: lang.input.value, grants: grants.value() });
       close();
-      const secret = made.password ?? made.secret ?? made.one_time_secret ?? made.one_time_password;
+      const secret = made.one_time_password;
       if (secret) showSecret(t('user.secret_title', { name: code }), t('user.secret_lead'), secret);
       return done();
     } }],

@@ -1,6 +1,6 @@
 // Times and lengths: in the reader's zone, which is named; in UTC on hover.
 
-import { locale, t } from '../i18n.js';
+import { lang as current, locale } from '../i18n.js';
 import { store } from '../store.js';
 import { h } from './dom.js';
 
@@ -49,14 +49,15 @@ export function duration(length) {
   const sign = length < 0 ? '−' : '';
   const n = Math.abs(length);
   const two = (x) => String(x).padStart(2, '0');
-  if (n < 1000) return `${sign}${Math.round(n)} ms`;
-  if (n < 10000) return `${sign}${(n / 1000).toFixed(1)} s`;
+  const [MS, S, MIN, H, D] = current() === 'zh' ? ['毫秒', '秒', '分', '小时', '天'] : ['ms', 's', 'min', 'h', 'd'];
+  if (n < 1000) return `${sign}${Math.round(n)} ${MS}`;
+  if (n < 9950) return `${sign}${(n / 1000).toFixed(1)} ${S}`;
   const sec = Math.round(n / 1000);
-  if (sec < 60) return `${sign}${sec} s`;
+  if (sec < 60) return `${sign}${sec} ${S}`;
   const [min, hour, day] = [Math.floor(sec / 60), Math.floor(sec / 3600), Math.floor(sec / 86400)];
-  if (hour < 1) return `${sign}${min} min ${two(sec % 60)} s`;
-  if (day < 1) return `${sign}${hour} h ${two(min % 60)} min`;
-  return `${sign}${day} d ${hour % 24} h`;
+  if (hour < 1) return `${sign}${min} ${MIN} ${two(sec % 60)} ${S}`;
+  if (day < 1) return `${sign}${hour} ${H} ${two(min % 60)} ${MIN}`;
+  return `${sign}${day} ${D} ${hour % 24} ${H}`;
 }
 
 /** `3 minutes ago`, `in 2 hours`, in the reader's language. */
