@@ -1,0 +1,134 @@
+// Changing a job: a form with an editor for its body, or its text as files have it. What would change is shown first.
+
+import { api } from '../api.js';
+import { t } from '../i18n.js';
+import { store } from '../store.js';
+import { button, check, dialog, field, h, input, put, segmented, select, toast } from '../ui.js';
+import { codeEditor } from './code.js';
+import { changesView, faultsView } from './diff.js';
+import { yaml } from './yaml.js';
+
+const RULES = ['all_success', 'all_done', 'one_success', 'one_failed', 'all_failed', 'none_failed', 'always'];
+
+/** In which language a job's body is. */
+export function languageOf(job) {
+  if (job.type === 'SQL' || job.type === 'SENSOR' || job.type === 'PROC') return 'sql';
+  if (/python/.test(job.interpreter ?? '')) return 'python';
+  return job.type === 'SCRIPT' ? 'sh' : 'text';
+}
+
+const listOf = (text) => text.split(/[,;\s]+/).map((x) => x.trim()).filter(Boolean);
+const edge = (d) => (!d.when || d.when === 'success' ? d.depends_on : { job: d.depends_on, when: d.when });
+
+/** `doc`: what GET /jobs/CODE answers. `onDone()` after it is stored. */
+export function editJob({ doc, onDone }) {
+  const was = { ...structuredClone(doc.job) };
+  const edges = doc.dependencies ?? (doc.depends_on ?? []).map((d) => ({ depends_on: d }));
+  if (edges.length) was.depends_on = edges.map(edge);
+  const d = structuredClone(was);
+  const bodyKey = d.type === 'SQL' || d.type === 'SENSOR' ? 'sql' : d.type === 'SCRIPT' ? 'script' : null;
+  const scriptWhy = store.why('script', d.group);
+  let mode = 'form';
+  let seen = null;
+  const result = h('div.je-result', { 'aria-live': 'polite' });
+  const set = (key) => (v) => { if (v === '' || v === null || (Array.isArray(v) && !v.length)) delete d[key]; else d[key] = v; stale(); };
+  const text = (key, label, more = {}) => field({ label, hint: more.hint, input: input({ value: more.show ? more.show(d[key]) : d[key] ?? '', mono: more.mono, type: more.type, min: more.min, max: more.max, list: more.list, placeholder: more.placeholder, test: `job-${key}`, oninput: (v) => set(key)(more.read ? more.read(v) : v) }) });
+  const number = (key, label, more) => text(key, label, { type: 'number', min: 0, read: (v) => (v === '' ? '' : Number(v)), ...more });
+  const many = (key, label, hint, more) => text(key, label, { hint, show: (v) => (v ?? []).join(', '), read: listOf, ...more });
+
+  const simpleEdges = edges.every((x) => !x.when || x.when === 'success');
+  const body = bodyKey && typeof (d[bodyKey] ?? '') === 'string' ? codeEditor({ value: d[bodyKey] ?? '', language: languageOf(d), label: t('job.body'), readonly: Boolean(scriptWhy), test: 'job-script', rows: 18, onchange: set(bodyKey) }) : null;
+
+  function params() {
+    const host = h('div.je-params');
+    const draw = () => put(host, (d.params ?? []).map((p, i) => h('div.je-param',
+      input({ value: p.name ?? '', mono: true, label: t('job.p_name'), placeholder: t('job.p_name'), oninput: (v) => { p.name = v.trim(); stale(); } }),
+      select({ value: p.mode ?? 'in', label: t('job.p_mode'), options: ['in', 'out', 'inout'].map((x) => [x, x]), onchange: (v) => { p.mode = v; if (v === 'out') delete p.value; stale(); draw(); } }),
+      select({ value: p.type ?? 'text', label: t('job.p_type'), options: [...new Set(['text', 'int', 'decimal', 'date', 'datetime', 'bool', 'json', p.type ?? 'text'])].map((x) => [x, x]), onchange: (v) => { p.type = v; stale(); } }),
+      p.mode === 'out' ? h('span.muted', t('job.p_out')) : input({ value: p.value === undefined || p.value === null ? '' : String(p.value), mono: true, label: t('job.p_value'), placeholder: '${batch_no}', oninput: (v) => { if (v === '') delete p.value; else p.value = v; stale(); } }),
+      button(t('job.p_remove'), { icon: 'close', iconOnly: true, kind: 'quiet', small: true, onclick: () => { d.params.splice(i, 1); if (!d.params.length) delete d.params; stale(); draw(); } }))),
+    button(t('job.p_add'), { icon: 'plus', small: true, onclick: () => { (d.params ??= []).push({ name: '', mode: 'in', type: 'text' }); draw(); host.querySelectorAll('.je-param input')[(d.params.length - 1) * 2]?.focus(); } }));
+    draw();
+    return host;
+  }
+
+  const form = h('div.je-form',
+    h('div.sf-pair', text('name', t('sf.name')), d.type === 'PROC' ? text('proc_name', t('job.proc'), { mono: true }) : d.type === 'SCRIPT' ? text('interpreter', t('job.interpreter'), { mono: true, placeholder: 'sh' }) : text('owner', t('jobs.owner'))),
+    h('div.sf-pair', d.source !== undefined || ['PROC', 'SQL', 'SENSOR'].includes(d.type) ? text('source', t('job.source'), { mono: true }) : null,
+      simpleEdges ? many('depends_on', t('job.after'), t('job.after_hint'), { mono: true }) : h('div.field', h('span.field-label', t('job.after')), h('p.hint', t('job.after_text')))),
+    body && h('div.field', h('span.field-label', bodyKey === 'sql' ? 'SQL' : t('job.script')), scriptWhy && h('p.hint', scriptWhy), body.el),
+    bodyKey && !body && h('p.hint', t('job.by_dialect')),
+    h('div.field', h('span.field-label', t('sf.params')), params()),
+    h('div.sf-pair.je-four', number('timeout_sec', t('job.timeout_sec')), number('retry_count', t('job.retry_count')), number('retry_delay_sec', t('job.retry_delay')), number('priority', t('job.priority'), { min: -1000 })),
+    h('div.sf-pair', many('tags', t('jobs.tags'), t('job.list_hint')), many('notify_email', t('job.notify'), t('sf.notify_hint'))),
+    h('div.sf-pair', text('schedule_time', t('job.time'), { placeholder: '02:30', hint: t('job.time_hint') }), field({ label: t('job.rule'), input: select({ value: d.trigger_rule ?? 'all_success', options: [...new Set([...RULES, d.trigger_rule ?? 'all_success'])].map((x) => [x, x]), onchange: set('trigger_rule') }) })),
+    h('div.je-checks', check({ label: t('job.is_active'), checked: d.is_active !== false, onchange: (v) => { d.is_active = v; stale(); } }), check({ label: t('job.is_idempotent'), checked: d.idempotent === true, hint: t('job.idempotent_hint'), onchange: (v) => { d.idempotent = v; stale(); } })),
+    h('p.hint', t('job.rest')));
+
+  const plain = (x) => { const { code, group, ...rest } = x; return rest; };
+  const editor = codeEditor({ value: '', language: 'yaml', label: t('job.as_text'), test: 'job-text', rows: 28, onchange: stale });
+  const textHost = h('div', { hidden: true }, h('p.hint', t('job.text_hint')), editor.el);
+  const modes = segmented({ label: t('job.how'), value: mode, options: [['form', t('job.form')], ['text', t('job.as_text')]], test: 'job-mode', onchange: (v) => {
+    mode = v;
+    form.hidden = v === 'text';
+    textHost.hidden = v !== 'text';
+    if (v === 'text') editor.set(yaml(plain(d)));
+    else toast(t('job.form_back'), 'info');
+    stale();
+  } });
+
+  /** What is sent: the keys of the job as a file has them. */
+  const sent = () => ({ text: mode === 'text' ? editor.value() : yaml(plain(d)), format: 'yaml', if_version: doc.group_version });
+  const at = api.path`/jobs/${was.code}`;
+  function stale() {
+    if (!seen) return;
+    seen = null;
+    put(result);
+    actions();
+  }
+
+  async function look() {
+    put(result);
+    editor.faults([]);
+    try {
+      const got = await api.put(at, { ...sent(), dry_run: true });
+      seen = sent().text;
+      put(result, h('h3', t('job.would')), changesView(got.changes), got.warnings?.length ? faultsView([], { warnings: got.warnings }) : null);
+      actions();
+    } catch (error) {
+      refused(error);
+    }
+  }
+  function refused(error) {
+    const faults = error.more?.faults ?? error.more?.errors;
+    if (!Array.isArray(faults) || !faults.length) throw error;
+    editor.faults(faults);
+    put(result, h('h3', t('job.faults')), faultsView(faults, { goto: mode === 'text' ? (n) => editor.goto(n) : null }));
+    result.scrollIntoView({ block: 'nearest' });
+  }
+
+  const remark = field({ label: t('def.remark'), hint: t('def.remark_hint'), input: input({ name: 'reason', test: 'remark' }) });
+  const box = dialog({ title: `${t('sch.edit')} ${was.code}`, size: 'full', test: 'job-form', body: h('div.je', modes, form, textHost, remark, result), actions: [] });
+  function actions() {
+    box.setActions([
+      { label: t('common.cancel'), run: (close) => close() },
+      { label: t('def.look'), kind: seen ? undefined : 'primary', test: 'job-check', run: look },
+      { label: t('sf.save'), kind: 'primary', test: 'job-save', disabled: seen ? false : t('def.look_first'), run: async (close) => {
+        const words = remark.input.value.trim();
+        if (words.length < 4) { remark.fail(t('def.remark_missing')); remark.input.focus(); return; }
+        try {
+          await api.put(at, { ...sent(), remark: words });
+        } catch (error) {
+          if (error.status === 412) throw new Error(t('def.moved'), { cause: error });
+          refused(error);
+          return;
+        }
+        toast(t('job.saved', { code: was.code }), 'good');
+        close(true);
+        onDone?.();
+      } },
+    ]);
+  }
+  actions();
+  return box.closed;
+}
