@@ -86,7 +86,7 @@ export function makeShell() {
     { label: t('login.out'), icon: 'logout', run: logout, test: 'logout' },
   ], { icon: 'user', kind: 'quiet', test: 'me' });
   account.querySelector('.btn > span')?.classList.add('hide-tiny');
-  const top = h('header.topbar', toggle, h('a.brand', { href: link('/'), 'aria-label': 'Procession' }, mark(), h('span.name', 'Procession'), place && h('span.place', place)), h('span.spacer'), search.el, h('span.spacer'), live, languageMenu(), themeMenu(), account);
+  const top = h('header.topbar', toggle, h('a.brand', { href: link('/') }, mark(), h('span.name', 'Procession'), place && h('span.place', place)), h('span.spacer'), search.el, h('span.spacer'), live, languageMenu(), themeMenu(), account);
   const scrim = h('div.scrim', { onclick: () => el.classList.remove('nav-open') });
   const el = h('div.shell', h('a.skip', { 'data-test': 'skip', href: '#main', onclick: (e) => {
     e.preventDefault();
@@ -119,7 +119,7 @@ export function makeShell() {
       el.classList.remove('nav-open');
       return;
     }
-    if (event.target.closest('input, textarea, select, [contenteditable], dialog')) return;
+    if (event.target.closest?.('input, textarea, select, [contenteditable], dialog')) return;
     if (lead === 'g') {
       lead = null;
       if (GO[event.key]) {

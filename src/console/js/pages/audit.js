@@ -4,7 +4,7 @@ import { api } from '../api.js';
 import { t } from '../i18n.js';
 import { to } from '../router.js';
 import { statusWord } from '../status.js';
-import { dialog, facts, failed, h, input, loading, menu, pageHead, pages, put, settled, table, time } from '../ui.js';
+import { dayStart, dialog, facts, failed, h, input, loading, menu, pageHead, pages, put, settled, table, time } from '../ui.js';
 
 const KEYS = ['actor', 'action', 'group', 'batch_no', 'job', 'from', 'to'];
 const jobOf = (r) => r.job_code ?? r.job;
@@ -13,13 +13,14 @@ export async function mount(el, ctx) {
   ctx.title(t('nav.audit'));
   const wanted = Object.fromEntries(KEYS.map((k) => [k, ctx.query.get(k) ?? '']));
   const host = h('div');
+  const asked = () => ({ ...wanted, from: dayStart(wanted.from), to: dayStart(wanted.to, 1) });
   const change = (changes) => {
     Object.assign(wanted, changes);
     ctx.setQuery(wanted);
     read();
   };
   const grow = pages({
-    load: (cursor) => api.get('/audit', { ...wanted, limit: 100, cursor }),
+    load: (cursor) => api.get('/audit', { ...asked(), limit: 100, cursor }),
     make: (items) => table({
       caption: t('nav.audit'), rows: items, rowKey: (r) => String(r.id ?? r.audit_id ?? `${r.at}${r.action}${jobOf(r)}`), test: 'audit', onOpen: show, tall: true, empty: { title: t(Object.values(wanted).some(Boolean) ? 'common.nothing_fits' : 'audit.none') },
       columns: [
@@ -44,7 +45,7 @@ export async function mount(el, ctx) {
     }
   }
   const text = (key, label) => input({ type: 'search', label, placeholder: label, value: wanted[key], test: `filter-${key}`, oninput: settled(350, (v) => change({ [key]: v.trim() })) });
-  put(el, pageHead({ title: t('nav.audit'), sub: t('audit.lead'), actions: [menu(t('common.export'), () => ['csv', 'jsonl'].map((format) => ({ label: format.toUpperCase(), icon: 'download', href: api.href('/audit/export', { ...wanted, format }), test: `export-${format}` })), { icon: 'download', test: 'export' })] }),
+  put(el, pageHead({ title: t('nav.audit'), sub: t('audit.lead'), actions: [menu(t('common.export'), () => ['csv', 'jsonl'].map((format) => ({ label: format.toUpperCase(), icon: 'download', href: api.href('/audit/export', { ...asked(), format }), test: `export-${format}` })), { icon: 'download', test: 'export' })] }),
     h('form.filters', { role: 'search', 'aria-label': t('common.filter'), onsubmit: (e) => e.preventDefault() }, text('actor', t('audit.actor')), text('action', t('audit.action')), text('group', t('group.one')), text('batch_no', t('batch.no')), text('job', t('job.one')),
       input({ type: 'date', label: t('common.from'), value: wanted.from, onchange: (from) => change({ from }) }), h('span.muted', '–'), input({ type: 'date', label: t('common.to'), value: wanted.to, onchange: (v) => change({ to: v }) })), host);
   await read();

@@ -6,7 +6,7 @@ import { openBatch } from '../open_batch.js';
 import { go, to } from '../router.js';
 import { BATCH_STATUSES, statusWord } from '../status.js';
 import { store } from '../store.js';
-import { badge, button, duration, failed, h, icon, input, loading, pageHead, pages, progress, put, select, settled, table, time } from '../ui.js';
+import { badge, button, dayStart, duration, failed, h, icon, input, loading, pageHead, pages, progress, put, select, settled, table, time } from '../ui.js';
 import { outlook } from './dashboard.js';
 
 /** The table of batches; the group's page has one too. */
@@ -49,7 +49,7 @@ export async function mount(el, ctx) {
   };
   const isFiltered = () => Object.values(wanted).some(Boolean);
   const grow = pages({
-    load: (cursor) => api.get('/batches', { ...wanted, limit: 50, cursor }),
+    load: (cursor) => api.get('/batches', { ...wanted, from: dayStart(wanted.from), to: dayStart(wanted.to, 1), limit: 50, cursor }),
     make: (items) => {
       list = batchTable(items, { empty: { title: t(isFiltered() ? 'common.nothing_fits' : 'batches.none'), lead: isFiltered() ? null : t('batches.none_lead') } });
       return { ...list, update: (next) => {

@@ -90,7 +90,7 @@ function needs(failures, late) {
           h('span.need-actions', fails.length > 0 && button(t('action.rerun-from-failure'), { icon: 'rerun', small: true, disabled: store.why('run', first.group), test: 'need-rerun', attrs: { 'data-focus': `r-${at(first)}`, 'data-action': 'rerun-from-failure' }, onclick: () => act({ group: first.group, no: first.batch_no, action: 'rerun-from-failure' }) }),
             linkButton(t('dash.look'), batchHref(first, fails.length ? jobOf(fails[0]) : undefined), { icon: 'right' }))),
         h('ul.need-jobs', ones.slice(0, 6).map((x) => h('li', x.kind === 'late'
-          ? [h('span.badge.st-late', icon('clock', 14), t('due.late')), jobOf(x) ? h('a', { href: batchHref(x, jobOf(x)) }, jobOf(x)) : h('span', t('due.whole_batch')), h('span.need-why', x.due && t('due.was_due', { at: timeText(x.due) }), (x.late_by_ms ?? null) !== null && ` · ${t('due.by', { span: duration(x.late_by_ms) })}`)]
+          ? [h('span.badge.st-late', icon('clock', 14), t('dash.late')), jobOf(x) ? h('a', { href: batchHref(x, jobOf(x)) }, jobOf(x)) : h('span', t('due.whole_batch')), h('span.need-why', x.due && t('due.was_due', { at: timeText(x.due) }), (x.late_by_ms ?? null) !== null && ` · ${t('due.by', { span: duration(x.late_by_ms) })}`)]
           : [badge(x.status ?? 'FAILED'), h('a', { href: batchHref(x, jobOf(x)), 'data-focus': `j-${at(x)}-${jobOf(x)}` }, jobOf(x)), h('span.need-why', { title: x.error ?? x.error_message }, x.error ?? x.error_message ?? ''), h('span.muted.nowrap', ago(x.at ?? x.end_time))])),
         ones.length > 6 && h('li', h('a', { href: batchHref(first) }, t('common.and_n_more', { n: ones.length - 6 })))));
     })));

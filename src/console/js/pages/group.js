@@ -6,7 +6,7 @@ import { closePanel, openJob } from '../job_panel.js';
 import { openBatch } from '../open_batch.js';
 import { go, setQuery, to } from '../router.js';
 import { store } from '../store.js';
-import { button, card, copyButton, dialog, facts, failed, h, input, field, loading, menu, num, pageHead, pages, put, settled, shown, table, tabs, time, toast } from '../ui.js';
+import { button, card, facts, failed, h, loading, menu, num, pageHead, pages, put, settled, shown, table, tabs } from '../ui.js';
 import { batchTable, marked } from './batches.js';
 
 const TABS = [['batches', 'batches'], ['grid', 'grid'], ['dag', 'dag'], ['jobs', 'job'], ['versions', 'rerun'], ['about', 'info']];
@@ -52,7 +52,11 @@ export async function mount(el, ctx) {
         put(body);
         shownTab = (await module.mount(body, tabCtx)) ?? {};
       } else if (name === 'jobs') await jobsTab(body, group);
-      else if (name === 'versions') await versionsTab(body, group, def);
+      else if (name === 'versions') {
+        const { showVersions } = await import('../edit/versions.js');
+        put(body);
+        await showVersions(body, group, { onDone: () => showTab('versions', query) });
+      }
       else aboutTab(body, doc, def);
       if (mine !== turn) shownTab?.destroy?.();
     } catch (error) {
@@ -107,63 +111,6 @@ async function jobsTab(body, group) {
   }).el);
 }
 const jobDef = (j) => (j.job && typeof j.job === 'object' ? j.job : { ...j, code: j.job_code ?? j.code });
-
-const verNo = (v) => v.version ?? v.version_no ?? v.no;
-
-async function versionsTab(body, group) {
-  const at = api.path`/groups/${group}/versions`;
-  await shown(body, () => api.all(at), (all) => {
-    const newest = Math.max(0, ...all.map(verNo));
-    return table({
-      caption: t('group.tab_versions'), rows: all, rowKey: (v) => String(verNo(v)), sort: { key: 'version', down: true }, empty: t('versions.none'),
-      columns: [
-        { key: 'version', label: t('versions.no'), num: true, value: verNo, cell: (v) => num(verNo(v)) },
-        { key: 'when', label: t('common.when'), value: (v) => v.create_time ?? v.at, cell: (v) => time(v.create_time ?? v.at) },
-        { key: 'who', label: t('audit.actor'), cell: (v) => v.created_by ?? v.actor ?? v.by ?? '' },
-        { key: 'remark', label: t('versions.remark'), sort: false, cell: (v) => v.remark ?? v.reason ?? '' },
-        { key: 'changes', label: t('versions.changes'), sort: false, hide: 'narrow', cls: 'clip', cell: (v) => (Array.isArray(v.changes) ? t('versions.n_changes', { n: v.changes.length }) : v.changes ?? '') },
-        { key: 'do', label: '', sort: false, cell: (v) => h('span.row.nowrap', verNo(v) > 1 && button(t('versions.diff'), { small: true, kind: 'quiet', icon: 'compare', onclick: () => showDiff(at, verNo(v)) }), button(t('versions.file'), { small: true, kind: 'quiet', icon: 'file', onclick: () => showFile(at, verNo(v)) }), verNo(v) !== newest && button(t('versions.rollback'), { small: true, kind: 'quiet', icon: 'rerun', disabled: store.why('edit', group), onclick: () => rollback(group, verNo(v), () => versionsTab(body, group)) })) },
-      ],
-    }).el;
-  });
-}
-
-/** A difference as lines with + and −. */
-export const diffLines = (lines) => h('pre.code.diff', lines.map((l) => {
-  const text = typeof l === 'string' ? l : l.words ?? l.line ?? JSON.stringify(l);
-  return h('span', { class: text.startsWith('+') ? 'plus' : text.startsWith('-') ? 'minus' : text.startsWith('~') || text.startsWith('@') ? 'changed' : null }, `${text}\n`);
-}));
-const linesOf = (d) => (typeof d === 'string' ? d.split('\n') : Array.isArray(d) ? d : d.lines ?? d.changes ?? d.items ?? (d.text ? d.text.split('\n') : []));
-
-async function showDiff(at, no) {
-  const d = await api.get(`${at}/${no - 1}/diff/${no}`);
-  const lines = linesOf(d);
-  dialog({ title: t('versions.diff_title', { a: no - 1, b: no }), size: 'l', body: lines.length ? diffLines(lines) : h('p.muted', t('versions.same')) });
-}
-async function showFile(at, no) {
-  const text = await api.text(`${at}/${no}`, {}, 'application/yaml, text/plain, */*');
-  dialog({ title: t('versions.file_title', { n: no }), size: 'l', body: [h('div.row', copyButton(text)), h('pre.code', text)] });
-}
-async function rollback(group, no, done) {
-  const at = api.path`/groups/${group}/rollback`;
-  const remark = field({ label: t('versions.remark'), wide: true, input: input({ rows: 2, name: 'reason' }) });
-  const what = h('div', loading());
-  dialog({
-    title: t('versions.rollback_title', { n: no, group }), lead: t('versions.rollback_lead'), size: 'l', body: [what, remark],
-    actions: [{ label: t('common.cancel'), run: (close) => close() }, { label: t('versions.rollback'), kind: 'primary', icon: 'rerun', run: async (close) => {
-      const why = remark.input.value.trim();
-      if (!why) return remark.fail(t('act.reason_missing'));
-      await api.post(at, { to: no, remark: why });
-      toast(t('versions.rolled_back', { n: no }), 'good');
-      close();
-      return done();
-    } }],
-  });
-  await shown(what, () => api.post(at, { to: no, remark: 'preview', dry_run: true }), (d) => {
-    const lines = linesOf(d);
-    return lines.length ? diffLines(lines) : h('p.muted', t('versions.same'));
-  });
-}
 
 function aboutTab(body, doc, def) {
   const value = (v) => (Array.isArray(v) ? v.map((x) => (typeof x === 'object' ? x.name ?? JSON.stringify(x) : x)).join(', ') : v && typeof v === 'object' ? h('code', JSON.stringify(v)) : v === true ? t('common.yes') : v === false ? t('common.no') : String(v));

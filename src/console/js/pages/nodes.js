@@ -60,8 +60,8 @@ export async function mount(el, ctx) {
         { key: 'jobs', label: t('nav.jobs'), num: true, cell: (s) => String(s.jobs ?? '') }, { key: 'max_parallel', label: t('sources.max'), num: true, hide: 'narrow' },
         { key: 'do', label: '', sort: false, cell: (s) => button(t('sources.check'), { small: true, kind: 'quiet', icon: 'check', disabled: store.why('edit'), onclick: async () => {
           const found = await api.post(api.path`/sources/${s.name}/check`, {});
-          const ok = found.ok ?? found.is_ok ?? true;
-          toast(found.said ?? found.detail ?? (ok ? t('sources.ok', { name: s.name }) : JSON.stringify(found)), ok ? 'good' : 'bad');
+          const faults = [found.fault, found.session_lock_fault, found.stops_sessions_fault].filter(Boolean);
+          toast(found.ok ? `${t('sources.ok', { name: s.name })} · ${[found.version, found.user].filter(Boolean).join(' · ')}` : `${s.name}: ${faults.join('; ')}`, found.ok ? 'good' : 'bad');
         } }) },
       ],
     }).el);

@@ -4,7 +4,7 @@ import { api } from '../api.js';
 import { t, has } from '../i18n.js';
 import { to } from '../router.js';
 import { store } from '../store.js';
-import { ago, badge, button, card, confirmReason, dialog, facts, failed, field, h, icon, input, loading, pageHead, pages, put, select, settled, table, time, toast } from '../ui.js';
+import { ago, badge, button, card, confirmReason, dialog, duration, facts, failed, field, h, icon, input, loading, pageHead, pages, put, select, settled, table, time, toast } from '../ui.js';
 
 const STATES = ['pending', 'sent', 'failed', 'digest', 'acked'];
 const MARK = { pending: 'QUEUED', sent: 'SUCCESS', failed: 'FAILED', digest: 'SKIPPED', acked: 'FORCED' };
@@ -18,7 +18,8 @@ const eventWord = (e) => (has(`event.${e}`) ? t(`event.${e}`) : e);
 
 export async function mount(el, ctx) {
   ctx.title(t('nav.outbox'));
-  const wanted = { status: ctx.query.get('status') ?? '', q: ctx.query.get('q') ?? '' };
+  const wanted = Object.fromEntries(['status', 'to', 'group', 'event'].map((k) => [k, ctx.query.get(k) ?? '']));
+  const groups = await api.all('/groups').catch(() => []);
   const chosen = new Set();
   const host = h('div');
   const bar = h('div.selection', { hidden: true, role: 'region', 'aria-label': t('act.bulk') });
@@ -31,9 +32,9 @@ export async function mount(el, ctx) {
     read();
   };
   const grow = pages({
-    load: (cursor) => api.get('/outbox', { status: wanted.status, q: wanted.q, to: undefined, limit: 50, cursor }),
+    load: (cursor) => api.get('/outbox', { ...wanted, limit: 50, cursor }),
     make: (items) => table({
-      caption: t('nav.outbox'), rows: items, rowKey: (r) => String(r.id), test: 'outbox', select: chosen, onSelect: drawBar, onOpen: (r) => show(r.id), empty: { title: t(wanted.status || wanted.q ? 'common.nothing_fits' : 'outbox.none') }, rowClass: (r) => (r.status === 'failed' ? 'row-bad' : null),
+      caption: t('nav.outbox'), rows: items, rowKey: (r) => String(r.id), test: 'outbox', select: chosen, onSelect: drawBar, onOpen: (r) => show(r.id), empty: { title: t(Object.values(wanted).some(Boolean) ? 'common.nothing_fits' : 'outbox.none') }, rowClass: (r) => (r.status === 'failed' ? 'row-bad' : null),
       columns: [
         { key: 'id', label: '#', num: true }, { key: 'created', label: t('common.when'), cell: (r) => time(r.created) },
         { key: 'event', label: t('outbox.event'), cell: (r) => eventWord(r.event) },
@@ -99,12 +100,12 @@ export async function mount(el, ctx) {
       const got = await api.get('/snoozes');
       const all = got.items ?? got;
       put(snoozes, all.length > 0 && card(t('snooze.title'), { cls: 'flush' }, table({
-        caption: t('snooze.title'), rows: all, rowKey: (s) => String(s.id ?? s.snooze_id), columns: [
-          { key: 'group', label: t('group.one') }, { key: 'job', label: t('job.one'), cell: (s) => s.job ?? s.job_code ?? t('common.all') }, { key: 'until', label: t('snooze.until'), cell: (s) => time(s.until) },
-          { key: 'who', label: t('audit.actor'), cell: (s) => s.by ?? s.actor ?? s.created_by ?? '' }, { key: 'reason', label: t('act.reason'), cls: 'clip' },
+        caption: t('snooze.title'), rows: all, rowKey: (s) => String(s.id), columns: [
+          { key: 'group', label: t('group.one') }, { key: 'job', label: t('job.one'), cell: (s) => s.job ?? t('common.all') }, { key: 'until', label: t('snooze.until'), cell: (s) => time(s.until) },
+          { key: 'who', label: t('audit.actor'), cell: (s) => s.by }, { key: 'reason', label: t('act.reason'), cls: 'clip' },
           { key: 'do', label: '', sort: false, cell: (s) => button(t('snooze.wake'), { small: true, kind: 'quiet', icon: 'bell', disabled: store.why('run', s.group), onclick: () => {
             confirmReason({ title: t('snooze.wake_title'), lead: t('snooze.wake_lead'), verb: t('snooze.wake'), run: async (reason) => {
-              await api.del(api.path`/snoozes/${s.id ?? s.snooze_id}`, { reason });
+              await api.del(api.path`/snoozes/${s.id}`, { reason });
               readSnoozes();
             } });
           } }) },
@@ -115,28 +116,28 @@ export async function mount(el, ctx) {
     }
   }
   async function snooze() {
-    const groups = await api.all('/groups').catch(() => []);
-    const group = field({ label: t('group.one'), input: select({ options: groups.map((g) => [g.group ?? g.code, g.group ?? g.code]) }) });
+    const group = field({ label: t('group.one'), input: select({ options: groups.map((g) => [g.code, g.code]) }) });
     const job = field({ label: t('job.one'), hint: t('snooze.job_hint'), input: input({ mono: true }) });
-    const span = field({ label: t('snooze.for'), input: select({ value: '2h', options: [['30m', '30 min'], ['1h', '1 h'], ['2h', '2 h'], ['4h', '4 h'], ['8h', '8 h'], ['1d', '24 h']] }) });
+    const span = field({ label: t('snooze.for'), input: select({ value: '120', options: [30, 60, 120, 240, 480, 1440, 4320].map((m) => [String(m), duration(m * 60000)]) }) });
     confirmReason({ title: t('snooze.new'), lead: t('snooze.lead'), verb: t('snooze.new'), body: h('div.form', group, job, span), run: async (reason) => {
-      await api.post('/snoozes', { group: group.input.value, job: job.input.value.trim() || undefined, for: span.input.value, reason });
+      await api.post('/snoozes', { group: group.input.value, job: job.input.value.trim() || undefined, minutes: Number(span.input.value), reason });
       toast(t('common.done'), 'good');
       readSnoozes();
     } });
   }
   put(el, pageHead({ title: t('nav.outbox'), sub: t('outbox.lead'), actions: [button(t('outbox.test'), { icon: 'send', disabled: store.whyEverywhere('admin'), onclick: test }), button(t('snooze.new'), { icon: 'bell', disabled: may, onclick: snooze })] }),
     h('div.stack', snoozes, h('div', h('div.filters',
-      input({ type: 'search', label: t('outbox.find'), placeholder: t('outbox.find'), value: wanted.q, oninput: settled(300, (q) => change({ q })) }),
+      input({ type: 'search', label: t('outbox.find'), placeholder: t('outbox.find'), value: wanted.to, oninput: settled(400, (to_) => change({ to: to_.trim() })) }),
+      select({ label: t('group.one'), value: wanted.group, options: [['', t('group.all')], ...groups.map((g) => [g.code, g.code])], onchange: (group) => change({ group }) }),
       select({ label: t('common.status'), value: wanted.status, options: [['', t('status.all')], ...STATES.map((s) => [s, t(`outbox.${s}`)])], test: 'filter-status', onchange: (status) => change({ status }) })), bar, host)));
   await Promise.all([read(), readSnoozes()]);
 }
 
 function test() {
   const address = field({ label: t('outbox.to'), hint: t('outbox.test_hint'), wide: true, input: input({ placeholder: 'name@example.com' }) });
-  dialog({ title: t('outbox.test'), size: 's', body: address, actions: [{ label: t('common.cancel'), run: (close) => close() }, { label: t('outbox.test'), kind: 'primary', icon: 'send', run: async (close) => {
-    const got = await api.post('/notify/test', { to: [address.input.value.trim()] });
-    toast(got?.said ?? t('outbox.test_done'), 'good');
-    close();
-  } }] });
+  confirmReason({ title: t('outbox.test'), verb: t('outbox.test'), body: address, run: async (reason) => {
+    const to_ = address.input.value.trim();
+    const got = await api.post('/notify/test', { recipients: to_ ? [to_] : [], reason });
+    for (const one of got.tests) toast(one.ok ? t('outbox.test_done', { to: one.to }) : `${one.to}: ${one.reason}`, one.ok ? 'good' : 'bad');
+  } });
 }

@@ -13,7 +13,7 @@ export async function mount(el, ctx) {
   const { name } = ctx.params;
   ctx.title(name);
   const at = api.path`/users/${name}`;
-  const [user, groups, tokens] = await Promise.all([api.get(at), api.all('/groups').catch(() => []), api.all(`${at}/tokens`).catch(() => [])]);
+  const [user, groups, tokens] = await Promise.all([api.get(at), api.all('/groups').catch(() => []), api.get(`${at}/tokens`).then((got) => got.items).catch(() => [])]);
   const no = store.whyEverywhere('admin');
   const mine = store.session.user.name === name;
   const shownAs = field({ label: t('user.display_name'), input: input({ value: user.display_name ?? '', test: 'user-display' }) });

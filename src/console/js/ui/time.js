@@ -108,6 +108,13 @@ export function bytes(n) {
   return `${at === 0 ? value : value.toFixed(1)} ${units[at]}`;
 }
 
+/** The first moment of a day that an input names, in the reader's zone; with `after` days later. */
+export function dayStart(day, after = 0) {
+  if (!day) return '';
+  const [y, m, d] = day.split('-').map(Number);
+  return new Date(store.prefs.zone === 'utc' ? Date.UTC(y, m - 1, d + after) : new Date(y, m - 1, d + after).getTime()).toISOString();
+}
+
 /** Local date of an input (`2024-07-31T02:00`) as RFC 3339 UTC, by the browser's zone. */
 export const fromInput = (value) => (value ? new Date(value).toISOString() : '');
 

@@ -21,7 +21,7 @@ export default {
   // 错误
   'problem.title': '操作未成功', 'problem.gone_title': '未找到', 'problem.no_page': '页面不存在。请使用菜单或搜索框。', 'problem.unreachable': '无法连接服务器，页面数据可能不是最新；正在自动重连。', 'problem.http': '服务器返回状态码 {status}。',
   'problem.not-logged-in': '登录已失效，请重新登录。', 'problem.forbidden': '需要“{permission}”权限，请联系管理员授权。', 'problem.moved': '批次状态已发生变化，本次未作任何修改。', 'problem.try-again': '数据库暂时没有响应，请几秒后重试。', 'problem.slow-down': '尝试次数过多，请等待 {seconds} 秒后重试。',
-  'problem.wrong-login': '用户名或密码错误。', 'problem.csrf': '页面早于当前会话，请刷新后重试。',
+  'problem.wrong-login': '用户名或密码错误。', 'problem.changed-meanwhile': '内容已被他人修改，请查看最新状态后重试。', 'problem.csrf': '页面早于当前会话，请刷新后重试。',
 
   'problem.last-admin': '这是最后一个管理员，请先添加另一个管理员。', 'problem.no-setup': '初始化密钥错误或已过期。执行“procession user setup-secret”可重新生成。', 'problem.set-up': '已存在管理员，请登录。',
 
@@ -59,7 +59,7 @@ export default {
   'job.starts': '启动次数', 'job.start_no': '第几次启动', 'job.failed_tries': '失败次数', 'job.not_before': '最早开始', 'job.priority': '优先级', 'job.node': '节点', 'job.result': '结果', 'job.message': '消息', 'job.error': '错误信息', 'job.critical': '关键路径', 'job.critical_hint': '位于关键路径：该作业延迟则批次延迟', 'job.expected_start': '预计', 'job.rows_changed': '影响 {n} 行', 'job.is_now': '{job}:{status}',
   'panel.views': '作业详情', 'panel.now': '当前', 'panel.log': '日志', 'panel.data': '数据', 'panel.tries': '执行记录', 'panel.definition': '定义', 'panel.why': '未运行的原因', 'panel.what_now': '当前情况', 'panel.on_server': '数据库服务器上正在执行', 'panel.facts': '基本信息', 'panel.log_tail': '日志末尾', 'panel.log_all': '查看完整日志',
   'panel.parameters': '参数', 'panel.no_parameters': '没有参数', 'panel.outputs': '输出', 'panel.no_outputs': '没有输出', 'panel.checks': '成功规则与数据检查', 'panel.result_set': '结果集 {n}', 'panel.rows': '{n} 行', 'panel.warnings': '数据库警告', 'panel.no_tries': '尚未启动', 'panel.to_job': '打开作业', 'panel.definition_lead': '该批次使用的定义，可能与最新定义不同。', 'panel.body': '执行内容', 'panel.no_definition': '未提供',
-  'panel.below': '等待它的作业', 'panel.below_n': '下游有 {n} 个作业尚未结束。', 'panel.lock': '会话锁', 'panel.waits_on': '正在等待', 'panel.parents': '依赖', 'panel.children': '下游', 'panel.steps': '全部状态变更', 'job.given_only': '已分配，尚未领取', 'group.active_jobs': '启用的作业', 'due.will_be_late': '预计延迟',
+  'panel.below': '等待它的作业', 'panel.below_n': '下游有 {n} 个作业尚未结束。', 'panel.lock': '会话锁', 'panel.waits_on': '正在等待', 'panel.parents': '依赖', 'panel.children': '下游', 'panel.steps': '全部状态变更', 'job.given_only': '已分配，尚未领取', 'versions.no': '版本', 'group.active_jobs': '启用的作业', 'due.will_be_late': '预计延迟',
   'param.name': '名称', 'param.value': '值', 'param.layer': '来源',
   'log.follow': '跟随滚动', 'log.find': '在日志中查找', 'log.download': '下载', 'log.n': '{n} 行', 'log.last_n': '最后 {n} 行，共 {all} 行', 'log.none': '没有输出', 'log.none_yet': '暂无输出', 'log.not_started': '尚未启动', 'log.attempt': '第 {n} 次启动 – {status}', 'log.attempt_n': '第 {n} 次启动',
 
@@ -75,7 +75,6 @@ export default {
   // 作业组
   'group.one': '作业组', 'group.all': '全部作业组', 'group.everywhere': '全部作业组', 'group.type': '类型', 'group.last': '最近批次', 'group.calendar': '工作日历', 'group.owner': '负责人', 'group.take': '更多', 'group.export': '导出 YAML', 'group.backfill': '补跑', 'group.edit': '以文件编辑', 'group.tab_batches': '批次', 'group.tab_grid': '网格', 'group.tab_dag': 'DAG 图', 'group.tab_jobs': '作业', 'group.tab_versions': '版本', 'group.tab_about': '属性',
   'groups.find': '作业组、名称或负责人', 'groups.lead': '流水线：一组共同运行的作业，每个批次号运行一次。', 'groups.none': '还没有作业组', 'groups.none_lead': '请在“定义文件”中导入，或执行“procession apply FILE”。',
-  'versions.no': '版本', 'versions.remark': '备注', 'versions.changes': '变更', 'versions.n_changes': '{n} 处变更', 'versions.diff': '差异', 'versions.diff_title': '版本 {a} 到 {b} 的差异', 'versions.same': '没有差异', 'versions.file': '文件', 'versions.file_title': '版本 {n}', 'versions.rollback': '回滚到此版本', 'versions.rollback_title': '将 {group} 回滚到版本 {n}', 'versions.rollback_lead': '将生成新版本；运行中的批次不受影响。', 'versions.rolled_back': '已回滚到版本 {n}', 'versions.none': '还没有版本',
 
   // 节点与数据源
   'nodes.lead': '共用该数据库的所有服务进程及其负载。', 'nodes.name': '节点', 'nodes.running': '运行中', 'nodes.roles': '角色与标签', 'nodes.where': '主机与进程', 'nodes.heard': '最近心跳', 'nodes.lease': '租约剩余', 'nodes.skew': '时钟偏差', 'nodes.none': '没有存活的进程', 'nodes.none_lead': '启动服务进程之前，作业不会运行，调度不会触发：procession serve', 'nodes.same_name': '有多个存活节点同名：{names}。可正常工作，但建议分别命名。', 'nodes.gone': '该节点已不存活',
@@ -83,8 +82,8 @@ export default {
   'sources.title': '数据源', 'sources.name': '数据源', 'sources.address': '地址', 'sources.max': '最大并发', 'sources.none': '没有数据源', 'sources.check': '检查连接', 'sources.ok': '{name} 连接正常',
 
   // 通知
-  'outbox.lead': '已发送、待发送和放弃发送的通知。', 'outbox.pending': '待发送', 'outbox.sent': '已发送', 'outbox.failed': '已放弃', 'outbox.digest': '已汇总', 'outbox.acked': '已确认', 'outbox.event': '事件', 'outbox.to': '收件人', 'outbox.subject': '主题', 'outbox.next': '原因或下次时间', 'outbox.sent_at': '发送时间', 'outbox.tries': '失败次数', 'outbox.none': '还没有通知', 'outbox.find': '收件人或主题', 'outbox.n_chosen': '已选 {n} 条通知',
-  'outbox.resend': '重新发送', 'outbox.resend_title': '重新发送 {n} 条通知', 'outbox.resend_lead': '使用相同的 Message-ID 发送。', 'outbox.resend_not': '该通知正在等待发送', 'outbox.ack': '确认', 'outbox.ack_title': '确认 {n} 条通知', 'outbox.ack_lead': '表示已有人知悉，不再发送。', 'outbox.ack_not': '已处理', 'outbox.test': '发送测试', 'outbox.test_hint': '邮箱地址，或 channel:名称', 'outbox.test_done': '已发送',
+  'outbox.lead': '已发送、待发送和放弃发送的通知。', 'outbox.pending': '待发送', 'outbox.sent': '已发送', 'outbox.failed': '已放弃', 'outbox.digest': '已汇总', 'outbox.acked': '已确认', 'outbox.event': '事件', 'outbox.to': '收件人', 'outbox.subject': '主题', 'outbox.next': '原因或下次时间', 'outbox.sent_at': '发送时间', 'outbox.tries': '失败次数', 'outbox.none': '还没有通知', 'outbox.find': '收件人', 'outbox.n_chosen': '已选 {n} 条通知',
+  'outbox.resend': '重新发送', 'outbox.resend_title': '重新发送 {n} 条通知', 'outbox.resend_lead': '使用相同的 Message-ID 发送。', 'outbox.resend_not': '该通知正在等待发送', 'outbox.ack': '确认', 'outbox.ack_title': '确认 {n} 条通知', 'outbox.ack_lead': '表示已有人知悉，不再发送。', 'outbox.ack_not': '已处理', 'outbox.test': '发送测试', 'outbox.test_hint': '邮箱地址或 channel:名称；不填则为全部已配置的通道', 'outbox.test_done': '已发送至 {to}',
   'snooze.title': '暂缓通知', 'snooze.new': '暂缓通知', 'snooze.lead': '暂缓期间不发送也不丢失；到期后发送，已确认的除外。', 'snooze.for': '时长', 'snooze.job_hint': '不填则为整个作业组', 'snooze.until': '到期时间', 'snooze.wake': '恢复发送', 'snooze.wake_title': '结束暂缓', 'snooze.wake_lead': '暂缓的通知将立即发送。',
   'event.failed': '失败', 'event.timeout': '超时', 'event.unknown': '结果未知', 'event.parked': '已搁置', 'event.retried': '已重试', 'event.recovered': '已恢复', 'event.batch_done': '批次完成', 'event.batch_warned': '批次完成（有警告）', 'event.batch_failed': '批次失败', 'event.batch_recovered': '批次已恢复', 'event.late_start': '开始延迟', 'event.late_finish': '完成延迟', 'event.will_be_late': '预计延迟', 'event.running_long': '运行过久', 'event.held_long': '挂起过久', 'event.batch_long': '批次运行过久', 'event.batch_timeout': '批次超时',
   'event.misfire': '错过触发', 'event.firing_failed': '触发失败', 'event.firing_skipped': '触发被跳过', 'event.node_lost': '节点失联', 'event.kill_unconfirmed': '终止未确认', 'event.tx_breach': '自行结束事务', 'event.checks_warned': '检查警告', 'event.schedule_ended': '调度已结束', 'event.calendar_ends': '日历即将到期', 'event.test': '测试', 'event.digest': '汇总',
