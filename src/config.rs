@@ -397,6 +397,19 @@ mod tests {
     }
 
     #[test]
+    fn letters_lead_to_the_console_unless_another_page_is_said() {
+        let links =
+            |text: &str| Config::read(text).expect("settings").outbox().expect("options").links;
+        assert!(links("").is_empty(), "nobody said where the console is");
+        let console = "[http]\npublic_url = 'https://p.example'\n";
+        assert_eq!(links(console)[1], "https://p.example/#/batches/{group}/{batch_no}");
+        assert_eq!(
+            links(&format!("{console}[notify]\nlink = 'https://w/{{job}}'\n")),
+            ["https://w/{job}"]
+        );
+    }
+
+    #[test]
     fn faults_name_the_key() {
         for (text, said) in [
             ("[engine]\nmax_paralel = 2\n", "max_paralel"),

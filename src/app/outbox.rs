@@ -104,7 +104,7 @@ pub fn preview(
             .map_err(|error| NoCarrier(error.to_string()))?,
     };
     let mut letter = sample(event, now);
-    letter.link = config.outbox()?.link.and_then(|pattern| outbox::link(&pattern, &letter.topic));
+    letter.link = outbox::link(&config.outbox()?.links, &letter.topic);
     Ok(templates.render(&letter, lang, now, "procession-17-preview@bank.example"))
 }
 

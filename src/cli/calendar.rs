@@ -243,8 +243,7 @@ async fn list(global: &Global) -> Result<Ended> {
     let app = open(global).await?;
     let (all, used) = (app.calendars().await?, app.calendars_used().await?);
     if global.json {
-        let documents: Vec<_> =
-            all.iter().map(|c| listed(c, &used)).collect::<Result<_>>()?;
+        let documents: Vec<_> = all.iter().map(|c| listed(c, &used)).collect::<Result<_>>()?;
         out::json(&json!(documents))?;
     } else {
         out::line(&calendar_words::list(&all, &used, global.lang()));

@@ -1,8 +1,6 @@
 //! `source list | check | prepare | prune`: the databases on which bodies run.
 
-use crate::app::sources::{
-    Checked, Ledger, LedgerChange, Prepared, Whom, for_the_dba, place,
-};
+use crate::app::sources::{Checked, Ledger, LedgerChange, Prepared, Whom, for_the_dba, place};
 use crate::app::{App, EmptyDatabase};
 use crate::cli::{BadInput, Ended, Global, batch, out, source_words};
 use crate::domain::id::SourceName;

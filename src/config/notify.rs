@@ -205,7 +205,7 @@ impl Notify {
             langs,
             id_host: if host.is_empty() { "procession" } else { host }.to_owned(),
             log_lines: self.log_lines,
-            link: Some(self.link.clone()).filter(|link| !link.is_empty()),
+            links: Some(self.link.clone()).filter(|link| !link.is_empty()).into_iter().collect(),
             operators: self.operators.clone(),
         })
     }
@@ -300,7 +300,13 @@ impl Mail {
 impl Config {
     /// Settings of the sender of the outbox.
     pub fn outbox(&self) -> Result<outbox::Options, BadConfig> {
-        self.notify.outbox()
+        let mut options = self.notify.outbox()?;
+        if let (true, Some(console)) = (options.links.is_empty(), self.http.doorway()?.origin) {
+            let pages =
+                ["/#/batches/{group}/{batch_no}?job={job}", "/#/batches/{group}/{batch_no}", "/"];
+            options.links = pages.map(|page| format!("{console}{page}")).to_vec();
+        }
+        Ok(options)
     }
 
     /// Settings of what carries letters, secrets included; the error says which one is missing.

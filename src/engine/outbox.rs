@@ -63,8 +63,9 @@ pub struct Options {
     pub id_host: String,
     /// Lines of a job's log that a letter about it ends with.
     pub log_lines: u32,
-    /// Address of a page about a batch, with `{group}`, `{batch_no}` and `{job}`.
-    pub link: Option<String>,
+    /// Addresses of pages about what a letter is about, with `{group}`, `{batch_no}` and `{job}`; the first
+    /// that can be filled in is given.
+    pub links: Vec<String>,
     /// Who hears of the installation itself.
     pub operators: Vec<String>,
 }

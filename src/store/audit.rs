@@ -4,8 +4,8 @@ use crate::db::{Row, Value};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode};
 use crate::domain::time::Millis;
 use crate::store::Tx;
-use crate::store::seen::among;
 pub use crate::store::seen::Reach;
+use crate::store::seen::among;
 use anyhow::{Context as _, Result};
 use serde_json::Value as Json;
 

@@ -108,4 +108,3 @@ pub fn row_as_json((row, counts): &(Backfill, BTreeMap<EntryStatus, u64>)) -> Va
         "counts": counts.iter().map(|(s, n)| (s.as_str(), n)).collect::<BTreeMap<_, _>>(),
     })
 }
-

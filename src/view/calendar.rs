@@ -1,9 +1,7 @@
 //! Calendars: what each says of its days.
 
 use crate::domain::batch_no::{Period, PeriodKind};
-use crate::domain::calendar::{
-    Basis, Calendar, CalendarError, Calendars, DayLook, Working,
-};
+use crate::domain::calendar::{Basis, Calendar, CalendarError, Calendars, DayLook, Working};
 use crate::domain::id::CalendarCode;
 use anyhow::{Context as _, Result};
 use chrono::{Datelike as _, NaiveDate, Weekday};
@@ -104,7 +102,6 @@ pub fn listed(
 ) -> Result<Value> {
     let mut document = serde_json::to_value(calendar)?;
     document["days"] = json!(calendar.days.len());
-    document["used_by"] =
-        json!(used.get(&calendar.code).into_iter().flatten().collect::<Vec<_>>());
+    document["used_by"] = json!(used.get(&calendar.code).into_iter().flatten().collect::<Vec<_>>());
     Ok(document)
 }

@@ -1,6 +1,8 @@
 //! Which old rows go, and why the others stay.
 
-use crate::engine::retention::{AgedGoes, DAY_MS, EndedBadly, Goes, OfGroup, Options, Rule, Survey};
+use crate::engine::retention::{
+    AgedGoes, DAY_MS, EndedBadly, Goes, OfGroup, Options, Rule, Survey,
+};
 use serde_json::{Value, json};
 
 fn goes_json(goes: &Goes) -> Value {

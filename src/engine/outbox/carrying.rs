@@ -75,8 +75,8 @@ impl Sender {
     async fn complete(&self, mail: &Claimed) -> Letter {
         let mut letter = mail.letter.clone();
         let topic = &letter.topic;
-        if let Some(pattern) = &self.options.link {
-            letter.link = link(pattern, topic);
+        if !self.options.links.is_empty() {
+            letter.link = link(&self.options.links, topic);
         }
         let (Some(queue_id), Some(attempt)) = (mail.queue_id, letter.topic.attempt) else {
             return letter;
@@ -110,8 +110,13 @@ impl Sender {
     }
 }
 
-/// The address of the page about what a letter is about; none when it lacks what the pattern names.
-pub fn link(pattern: &str, topic: &Topic) -> Option<String> {
+/// The address of the page about what a letter is about: by the first pattern that names nothing which
+/// the letter lacks.
+pub fn link(patterns: &[String], topic: &Topic) -> Option<String> {
+    patterns.iter().find_map(|pattern| filled(pattern, topic))
+}
+
+fn filled(pattern: &str, topic: &Topic) -> Option<String> {
     use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
     let mut text = pattern.to_owned();
     for (name, value) in
@@ -136,9 +141,19 @@ mod tests {
             batch_no: Some("202407".to_owned()),
             ..Topic::default()
         };
-        let pattern = "https://p/b/{group}/{batch_no}";
-        assert_eq!(link(pattern, &topic).as_deref(), Some("https://p/b/month%20end%2Fx/202407"));
-        assert_eq!(link("https://p/{job}", &topic), None);
-        assert_eq!(link("https://p/", &Topic::default()).as_deref(), Some("https://p/"));
+        let of = |patterns: &[&str], topic| {
+            link(&patterns.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>(), topic)
+        };
+        let (job, batch) = ("https://p/j/{job}", "https://p/b/{group}/{batch_no}");
+        let page = Some("https://p/b/month%20end%2Fx/202407".to_owned());
+        assert_eq!(of(&[batch], &topic), page);
+        assert_eq!(
+            of(&[job, batch, "https://p/"], &topic),
+            page,
+            "the first that can be filled in"
+        );
+        assert_eq!(of(&[job], &topic), None);
+        assert_eq!(of(&["https://p/"], &Topic::default()).as_deref(), Some("https://p/"));
+        assert_eq!(of(&[], &topic), None);
     }
 }
