@@ -6,6 +6,8 @@ import { drawMark } from './marks.js';
 /** Below this many pixels per unit there are only blocks; below the next no names. */
 export const FAR = 0.16;
 export const NAMED = 0.42;
+/** From so many pixels of height on, and five times that in width, a box has room for its code in one line. */
+const CODED = 11;
 
 const FONT = '"Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", system-ui, sans-serif';
 const cut = new Map();
@@ -199,12 +201,31 @@ function paintBoxes(g, model, nodes, look) {
       g.stroke();
     }
     if (named) paintText(g, node, i, state, x, y, w, h, look, colour);
+    else if (h * look.scale >= CODED && w * look.scale >= CODED * 5) paintCode(g, node, state, x, y, w, h, look, colour);
     else {
       const size = Math.min(h * 0.75, w * 0.75);
       if (state !== 'NONE') drawMark(g, state, x + (w - size) / 2, y + (h - size) / 2, size, colour, c.box);
     }
   }
   g.globalAlpha = 1;
+}
+
+/** What a box is called: what stands for several has a name that people chose. */
+const titleOf = (node) => (node.kind === 'group' || node.kind === 'tag' ? node.name || node.label || node.id : node.label || node.code || node.id);
+
+/** The mark and the code, as large as the box allows: for zooms at which two lines could not be read. */
+function paintCode(g, node, state, x, y, w, h, look, colour) {
+  const size = Math.min(h * 0.66, 11.5 / look.scale);
+  const mark = state === 'NONE' ? 0 : h * 0.6;
+  if (mark) drawMark(g, state, x + h * 0.16, y + h * 0.2, mark, colour, look.colours.box);
+  // In steps, so that widths that were measured once can be used again.
+  const font = `600 ${Math.round(size * 2) / 2}px ${FONT}`;
+  const left = mark ? mark + h * 0.3 : h * 0.2;
+  const text = fitted(g, titleOf(node), w - left - h * 0.1, font);
+  g.font = font;
+  g.textBaseline = 'middle';
+  g.fillStyle = look.colours.ink;
+  g.fillText(text, x + left, y + h * 0.53);
 }
 
 function paintText(g, node, i, state, x, y, w, h, look, colour) {
@@ -219,14 +240,14 @@ function paintText(g, node, i, state, x, y, w, h, look, colour) {
   g.fillStyle = c.ink;
   g.textBaseline = 'middle';
   const bold = `600 12px ${FONT}`;
-  const code = fitted(g, node.label || node.code || node.id, w - side - 6, bold);
+  const code = fitted(g, titleOf(node), w - side - 6, bold);
   g.font = bold;
   g.fillText(code, x + side, y + h * 0.31);
   const plain = `11px ${FONT}`;
   const label = look.label ? look.label(i) : '';
   g.font = plain;
   const room = label ? g.measureText(label).width + 8 : 0;
-  const name = node.name && node.name !== node.code ? fitted(g, node.name, w - side - 6 - room, plain) : '';
+  const name = node.name && node.name !== node.code && node.name !== titleOf(node) ? fitted(g, node.name, w - side - 6 - room, plain) : '';
   g.font = plain;
   g.fillStyle = c.faint;
   if (name) g.fillText(name, x + side, y + h * 0.71);

@@ -1,7 +1,7 @@
 // The page around the canvas: what is shown, search, legend, minimap, keys, and what is said aloud.
 
 import { api } from '../api.js';
-import { t, locale } from '../i18n.js';
+import { has, locale, t } from '../i18n.js';
 import { h, put, settled } from '../ui/dom.js';
 import { glyph, isFinal, rank, statusWord, statusClass } from '../status.js';
 import { addIcons, button, duration, failed, loading, empty, select, timeText, toast } from '../ui.js';
@@ -232,7 +232,7 @@ class Panel {
 
   drawLegend() {
     const counts = this.model.counts();
-    const some = Object.keys(counts).filter((k) => k !== 'NONE').sort((a, b) => rank(a) - rank(b));
+    const some = Object.keys(counts).filter((k) => has(`status.${k}`)).sort((a, b) => rank(a) - rank(b));
     if (!some.length) {
       put(this.legend, h('span.dg-count', t('dag.counted', { n: this.model.nodes.length, edges: this.model.edges.length })), h('span.dg-hint', t('dag.hint')));
       return;

@@ -464,7 +464,7 @@ export class DagView {
   /** The whole picture as a canvas, as large as browsers allow. */
   whole(most = 2) {
     const m = this.model;
-    const limit = Math.min(most, 16000 / m.width, 16000 / m.height, Math.sqrt(9e7 / (m.width * m.height)));
+    const limit = Math.min(most, 16000 / m.width, 16000 / m.height, Math.sqrt(3.5e7 / (m.width * m.height)));
     const canvas = document.createElement('canvas');
     canvas.width = Math.ceil((m.width + 40) * limit);
     canvas.height = Math.ceil((m.height + 40) * limit);

@@ -55,7 +55,7 @@ export function changesView(changes, { none } = {}) {
   if (!changes?.length) return empty({ title: none ?? t('diff.nothing'), mark: 'check' });
   return h('ul.df-list', { 'data-test': 'changes' }, changes.map((c) => {
     const word = `diff.how_${c.how}`;
-    const head = [h(`span.df-how.df-${c.how}`, { 'aria-label': t(word) }, SIGN[c.how] ?? '~'), h('span.muted', thing(c.thing)), h('strong', c.code)];
+    const head = [h(`span.df-how.df-${c.how}`, h('span', { 'aria-hidden': 'true' }, SIGN[c.how] ?? '~'), h('span.visually-hidden', t(word))), h('span.muted', thing(c.thing)), h('strong', c.code)];
     if (!c.fields?.length) return h('li', h('div.df-head', head));
     const open = changes.length <= 6;
     return h('li', h('details', { open }, h('summary.df-head', head, h('span.muted', c.fields.map((f) => f.field).join(', '))), c.fields.map(fieldView)));
