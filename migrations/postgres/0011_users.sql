@@ -28,7 +28,7 @@ CREATE TABLE user_grant (
     rights VARCHAR(200) NOT NULL,
     origin VARCHAR(10) NOT NULL,
     create_time TIMESTAMPTZ(3) NOT NULL,
-    CONSTRAINT uq_user_grant UNIQUE (user_id, place, origin)
+    CONSTRAINT uq_user_grant UNIQUE (user_id, place, role, origin)
 );
 
 -- user_session: who is logged in; of a session's secret only a digest.

@@ -28,7 +28,7 @@ CREATE TABLE user_grant (
     rights TEXT NOT NULL,
     origin TEXT NOT NULL,
     create_time TEXT NOT NULL,
-    CONSTRAINT uq_user_grant UNIQUE (user_id, place, origin)
+    CONSTRAINT uq_user_grant UNIQUE (user_id, place, role, origin)
 );
 
 -- user_session: who is logged in; of a session's secret only a digest.

@@ -22,16 +22,22 @@ mod jobs;
 mod limited;
 mod nodes;
 mod notice_changes;
+mod oidc;
 mod openapi;
 pub mod page;
 pub mod problem;
 mod reach;
 mod reads;
+mod refusal;
 pub mod route;
 mod schedule_changes;
 mod schedules;
+mod secret_route;
 mod sent;
+mod session;
+mod tokens;
 mod upkeep;
+mod users;
 mod way;
 
 pub use door::{Attended, Door, Front, NoListener};
@@ -39,10 +45,14 @@ pub use house::House;
 
 use crate::api::problem::Problem;
 use crate::api::route::Noun;
+use crate::api::way::{Transport, Way};
 use axum::Router;
+use axum::extract::{Request, State};
 use axum::http::HeaderValue;
-use axum::http::header::{CACHE_CONTROL, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
-use axum::middleware::map_response;
+use axum::http::header::{
+    CACHE_CONTROL, HeaderName, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
 use serde_json::Value;
@@ -65,8 +75,12 @@ pub fn nouns() -> Vec<Noun> {
         schedules::noun(),
         job_standing::noun(),
         notice_changes::noun(),
+        oidc::noun(),
         schedule_changes::noun(),
         upkeep::noun(),
+        session::noun(),
+        tokens::noun(),
+        users::noun(),
     ]
 }
 
@@ -93,7 +107,7 @@ pub fn router(house: Arc<House>) -> Router {
             Problem::new(status, "method", "this path has no such method; see /api/v1/openapi.json")
         })
         .fallback(async || Problem::not_found("such page; see /api/v1/openapi.json"))
-        .layer(map_response(guarded))
+        .layer(from_fn_with_state(house.clone(), guarded))
         .with_state(house)
 }
 
@@ -102,8 +116,15 @@ const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none
                       frame-ancestors 'none'; form-action 'self'";
 
 /// What every answer has, refusals too.
-async fn guarded(mut response: Response) -> Response {
+async fn guarded(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let transport = Way::of(&parts, &house.doorway).transport;
+    let mut response = next.run(Request::from_parts(parts, body)).await;
     let headers = response.headers_mut();
+    if transport == Transport::Tls {
+        let year = HeaderValue::from_static("max-age=31536000; includeSubDomains");
+        headers.insert(STRICT_TRANSPORT_SECURITY, year);
+    }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));

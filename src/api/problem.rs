@@ -1,5 +1,6 @@
 //! Why a request is not answered: one shape for all of them (RFC 9457, `application/problem+json`).
 
+use crate::api::refusal;
 use crate::app::{self, LostUpdate};
 use crate::definition::Faults;
 use crate::domain::access::Permission;
@@ -131,6 +132,9 @@ impl From<anyhow::Error> for Problem {
             Ok(problem) => return problem,
             Err(error) => error,
         };
+        if let Some(refusal) = refusal::of(&error) {
+            return refusal;
+        }
         if let Some(faults) = error.chain().find_map(|e| e.downcast_ref::<Faults>()) {
             return faulty(faults);
         }

@@ -188,17 +188,17 @@ impl Noun {
         })
     }
 
-    fn with(mut self, route: Route) -> Self {
+    pub(super) fn with(mut self, route: Route) -> Self {
         self.routes.push(route);
         self
     }
 }
 
-fn draw<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
+pub(super) fn draw<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
     schemas.subschema_for::<T>()
 }
 
-async fn place<P: DeserializeOwned + Send>(
+pub(super) async fn place<P: DeserializeOwned + Send>(
     parts: &mut Parts,
     house: &Arc<House>,
 ) -> Result<P, Problem> {
@@ -213,7 +213,10 @@ async fn query<Q: DeserializeOwned>(parts: &mut Parts, house: &Arc<House>) -> Re
 }
 
 /// Reads a JSON body; where nothing is sent, `{}` is meant.
-async fn body<B: DeserializeOwned>(headers: &HeaderMap, sent: Body) -> Result<B, Problem> {
+pub(super) async fn body<B: DeserializeOwned>(
+    headers: &HeaderMap,
+    sent: Body,
+) -> Result<B, Problem> {
     let too_long = |_| {
         let detail = format!("the body is longer than {BODY_MAX} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-long", detail)
@@ -229,7 +232,7 @@ async fn body<B: DeserializeOwned>(headers: &HeaderMap, sent: Body) -> Result<B,
     serde_json::from_slice(text).map_err(|e| Problem::unreadable(format!("the body: {e}")))
 }
 
-fn json<T: Serialize>(answer: &T) -> Result<Response, Problem> {
+pub(super) fn json<T: Serialize>(answer: &T) -> Result<Response, Problem> {
     let bytes = serde_json::to_vec(answer).map_err(anyhow::Error::from)?;
     Ok(([(CONTENT_TYPE, "application/json")], bytes).into_response())
 }

@@ -4,12 +4,14 @@
 mod accounts;
 mod hashing;
 mod login;
+mod oidc;
 pub mod secret;
 mod setup;
 mod tokens;
 
 pub use accounts::{Change, Initial, Wanted};
 pub use login::{Entered, NotIn, Stranger};
+pub use oidc::{Leaving, NotProved, Returning};
 pub use tokens::TokenWish;
 
 use crate::app::App;
@@ -48,8 +50,8 @@ pub enum NotGranted {
     /// Nobody would be left.
     #[error("{0} is the last administrator of all groups who may log in; make another one first")]
     LastAdmin(UserName),
-    /// Two grants in one place.
-    #[error("there are two grants in {place}; say one, with all its rights", place = place_words(.0))]
+    /// Two grants of one role in one place.
+    #[error("there are two grants of one role in {place}; say one, with all its rights", place = place_words(.0))]
     Twice(Where),
     /// A right that is none.
     #[error("`{0}` is not given one by one; the rights beside a role are `force` and `script`")]

@@ -59,6 +59,7 @@ mod source_words;
 mod stats;
 mod stop;
 mod tries;
+mod user;
 mod watch;
 mod why;
 
@@ -182,6 +183,10 @@ enum Verb {
     Node(node::NodeVerb),
     /// Ask the `serve` of this machine how it is; exit code 1 when it is not well
     Health(health::HealthArgs),
+    /// Users of the console and the API: add, list, set, reset-password, token, disable, remove, sessions,
+    /// setup-secret
+    #[command(subcommand)]
+    User(Box<user::UserVerb>),
     /// Secrets: sealed, stored, never shown
     #[command(subcommand)]
     Secret(secret::SecretVerb),
@@ -308,6 +313,7 @@ async fn dispatch(cli: Cli) -> Result<Ended> {
         Verb::Calendar(verb) => calendar::calendar(&global, verb).await,
         Verb::Node(verb) => node::node(&global, verb).await,
         Verb::Health(args) => health::health(&global, &args).await,
+        Verb::User(verb) => user::user(&global, *verb).await,
         Verb::Secret(verb) => secret::secret(&global, verb).await,
         Verb::Outbox(verb) => outbox::outbox(&global, verb).await,
         Verb::Notify(verb) => notify::notify(&global, verb).await,

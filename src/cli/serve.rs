@@ -14,6 +14,7 @@ use crate::engine::serving::{Fate, Served};
 use crate::engine::trigger::core::TriggerCore;
 use anyhow::Result;
 use clap::Args;
+use secrecy::ExposeSecret as _;
 use serde_json::json;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -25,7 +26,7 @@ pub(super) struct ServeArgs {
     /// Jobs at once, at most
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_parallel: Option<u32>,
-    /// Where /healthz, /readyz and /metrics are answered: an IP address and a port (0: any free one), or
+    /// Where the console, the API, /healthz, /readyz and /metrics are answered: an IP address and a port (0: any free one), or
     /// off [default: 127.0.0.1:8088]
     #[arg(long, env = "PROCESSION_HTTP", value_name = "ADDR")]
     http: Option<String>,
@@ -64,7 +65,11 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     let (tells, news) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
     let house = House::open(&app, dispatcher.vitals(&stop, http.stalled)).await?;
-    let attended = front.attend(Arc::new(house));
+    let house = Arc::new(house);
+    if let Some(address) = front.address() {
+        invite(&house, address, lang).await?;
+    }
+    let attended = front.attend(house);
     let core = match dispatcher.fires_schedules() {
         true => Some(app.trigger_core(&dispatcher).await?),
         false => None,
@@ -137,10 +142,32 @@ fn announce(max: u32, address: Option<std::net::SocketAddr>, lang: Lang) {
     });
     if let Some(address) = address {
         out::note(&match lang {
-            Lang::En => format!("health and metrics on http://{address}/"),
-            Lang::Zh => format!("健康检查与指标:http://{address}/"),
+            Lang::En => format!("console, API, health and metrics on http://{address}/"),
+            Lang::Zh => format!("控制台、API、健康检查与指标:http://{address}/"),
         });
     }
+}
+
+/// Tells whoever started this process how the first user is made; nobody else can know. It is told also
+/// with --quiet: without it nobody gets in.
+async fn invite(house: &House, address: std::net::SocketAddr, lang: Lang) -> Result<()> {
+    let Some(secret) = house.porter.setup_secret().await? else { return Ok(()) };
+    let place = match house.app.config.http.public_url.trim_end_matches('/') {
+        "" => format!("http://{address}"),
+        url => url.to_owned(),
+    };
+    let secret = secret.expose_secret();
+    out::note(&match lang {
+        Lang::En => format!(
+            "nobody can log in yet. Make the first user at {place}/#/setup with this secret, within 24 \
+             hours:\n    {secret}\nprocession user setup-secret makes another"
+        ),
+        Lang::Zh => format!(
+            "还没有用户。请在 24 小时内打开 {place}/#/setup,用以下密钥创建第一个用户:\n    {secret}\n\
+             如需另一个密钥:procession user setup-secret"
+        ),
+    });
+    Ok(())
 }
 
 fn set_node(node: &mut config::Node, args: &ServeArgs) -> Result<()> {

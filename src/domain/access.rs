@@ -1,12 +1,15 @@
 //! Who may do what to which group: permissions, the roles that hold them, and grants of roles.
 
 use crate::domain::id::GroupCode;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
 /// One kind of thing that people do. Each route of the API names the one it needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Permission {
     /// To see definitions, batches, logs and pictures.
@@ -54,7 +57,9 @@ impl fmt::Display for Permission {
 
 /// What somebody is in a group. Roles are no ladder: an author does not run, an operator does not edit,
 /// so that who writes a month-end job and who forces it are two people.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Sees.

@@ -203,7 +203,8 @@ fn chain(error: reqwest::Error) -> String {
     words
 }
 
-fn client(url: &Url, timeout: Duration) -> Result<Client, String> {
+/// A client for one server: no redirects, no proxies, TLS verified.
+pub(crate) fn client(url: &Url, timeout: Duration) -> Result<Client, String> {
     Client::builder()
         .tls_backend_preconfigured(tls(url)?)
         .connect_timeout(timeout)

@@ -20,6 +20,7 @@ mod template_fields;
 mod webhook;
 mod wecom;
 
+pub(crate) use http::client as http_client;
 pub use options::{Auth, ChannelOptions, Login, MailOptions, MailTransport};
 pub use options::{Options, SmtpOptions, Tls};
 pub use template::{BadTemplate, Rendered, Templates};

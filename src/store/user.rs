@@ -230,6 +230,15 @@ pub async fn given(tx: &mut Tx, id: UserId) -> Result<Vec<Grant>> {
     rows.iter().map(grant_of).collect()
 }
 
+/// What a user may do because another provider says so.
+pub async fn claimed(tx: &mut Tx, id: UserId) -> Result<Vec<Grant>> {
+    let sql = "SELECT place, role, rights FROM user_grant WHERE user_id = ? AND origin = 'claim'";
+    let rows = tx.fetch_all(sql, &[id.0.into()]).await.context("read the grants")?;
+    let mut all: Vec<Grant> = rows.iter().map(grant_of).collect::<Result<_>>()?;
+    all.sort();
+    Ok(all)
+}
+
 /// What everybody may do.
 pub async fn all_grants(tx: &mut Tx) -> Result<BTreeMap<UserId, Vec<Grant>>> {
     let sql = "SELECT user_id, place, role, rights FROM user_grant ORDER BY user_id, place, origin";

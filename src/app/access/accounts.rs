@@ -12,7 +12,7 @@ use crate::store::{self, Tx};
 use anyhow::{Context as _, Result};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// How long a password works that somebody else has set.
 const INITIAL_MS: i64 = 72 * 3_600_000;
@@ -272,9 +272,9 @@ fn administers(by: &Authority, place: &Where) -> bool {
 /// Refuses grants that are nonsense, or more than the giver may give: who administers all groups gives
 /// anything, who administers one gives there what he has there.
 fn grantable(by: &Authority, before: &[Grant], wanted: &[Grant]) -> Result<(), NotGranted> {
-    let mut places = BTreeMap::new();
+    let mut places = BTreeSet::new();
     for grant in wanted {
-        if places.insert(&grant.place, ()).is_some() {
+        if !places.insert((&grant.place, grant.role)) {
             return Err(NotGranted::Twice(grant.place.clone()));
         }
         let odd = |p: &&Permission| !matches!(p, Permission::Force | Permission::Script);

@@ -1,0 +1,103 @@
+//! There and back: logging in at another provider.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::problem::Problem;
+use crate::api::route::{Nothing, Noun};
+use crate::app::access::{NotProved, Returning};
+use crate::config::Oidc;
+use axum::body::Body;
+use axum::http::header::{LOCATION, SET_COOKIE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use schemars::JsonSchema;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+
+pub(super) fn noun() -> Noun {
+    Noun::new("session")
+        .media(
+            ("/oidc/start", "text/plain"),
+            Needs::Nothing,
+            "Go to the other provider to log in (302)",
+            start,
+        )
+        .media(
+            ("/oidc/callback", "text/plain"),
+            Needs::Nothing,
+            "Come back from there (302 to the console)",
+            back,
+        )
+}
+
+/// What the browser keeps until it comes back. Lax, because it comes from another site then.
+const COOKIES: (&str, &str) = ("__Host-procession-oidc", "procession-oidc");
+/// Seconds it keeps it.
+const KEPT: u32 = 600;
+
+/// The other provider, and our address that it leads back to.
+fn provider(ask: &Ask) -> Result<(&Oidc, String), Problem> {
+    let oidc = ask.house.oidc().ok_or_else(|| Problem::not_found("other provider"))?;
+    let origin = ask.way.origin().ok_or_else(|| Problem::unreadable("send the header Host"))?;
+    Ok((oidc, format!("{origin}/api/v1/oidc/callback")))
+}
+
+fn redirect(to: &str, cookies: &[String]) -> Result<Response, Problem> {
+    let mut response = (StatusCode::FOUND, Body::empty()).into_response();
+    let value = |text: &str| HeaderValue::from_str(text).map_err(anyhow::Error::from);
+    response.headers_mut().insert(LOCATION, value(to)?);
+    for cookie in cookies {
+        response.headers_mut().append(SET_COOKIE, value(cookie)?);
+    }
+    Ok(response)
+}
+
+async fn start(ask: Ask, _: Nothing, _: Nothing) -> Result<Response, Problem> {
+    let (oidc, back) = provider(&ask)?;
+    match ask.house.porter.oidc_leave(oidc, &back).await {
+        Ok(leaving) => {
+            let kept = Some(leaving.secret.expose_secret());
+            redirect(&leaving.to, &[ask.way.set(COOKIES, kept, "Lax", Some(KEPT))])
+        }
+        Err(error) => {
+            tracing::warn!(error = format!("{error:#}"), "the other provider cannot be reached");
+            redirect("/#/login?oidc=unreachable", &[])
+        }
+    }
+}
+
+/// What the provider says; what it says beyond that does not matter.
+#[derive(Deserialize, JsonSchema)]
+struct Said {
+    /// With what we ask who it is.
+    code: Option<String>,
+    /// What it was told to send back.
+    state: Option<String>,
+    /// Who it is.
+    iss: Option<String>,
+    /// Why not.
+    error: Option<String>,
+}
+
+async fn back(ask: Ask, _: Nothing, said: Said) -> Result<Response, Problem> {
+    let (oidc, back) = provider(&ask)?;
+    let returning = Returning {
+        secret: ask.way.cookie(&ask.headers, COOKIES).map(SecretString::from),
+        state: said.state,
+        code: said.code.map(SecretString::from),
+        issuer: said.iss,
+        error: said.error,
+    };
+    let from = ask.way.stranger(&ask.headers);
+    let used = ask.way.set(COOKIES, None, "Lax", None);
+    match ask.house.porter.oidc_return(oidc, &back, returning, &from).await {
+        Ok(entered) => {
+            let session = ask.way.set_session(Some(entered.secret.expose_secret()));
+            redirect("/", &[session, used])
+        }
+        Err(error) if error.is::<NotProved>() => redirect("/#/login?oidc=refused", &[used]),
+        Err(error) => {
+            tracing::warn!(error = format!("{error:#}"), "a login at the other provider failed");
+            redirect("/#/login?oidc=unreachable", &[used])
+        }
+    }
+}

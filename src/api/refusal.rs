@@ -1,0 +1,50 @@
+//! What is refused about users and logins, as problems.
+
+use crate::api::problem::Problem;
+use crate::app::access::{NotGranted, NotIn};
+use crate::domain::user::Unfit;
+use axum::http::StatusCode;
+
+/// The problem that an error about users is, if it is one.
+pub(super) fn of(error: &anyhow::Error) -> Option<Problem> {
+    let find = |e: &(dyn std::error::Error + 'static)| {
+        let said = e.to_string();
+        e.downcast_ref::<NotGranted>()
+            .map(|e| not_granted(e, said.clone()))
+            .or_else(|| e.downcast_ref::<NotIn>().map(|e| not_in(e, said.clone())))
+            .or_else(|| e.downcast_ref::<Unfit>().map(|_| unfit(said)))
+    };
+    error.chain().find_map(find)
+}
+
+fn not_granted(error: &NotGranted, said: String) -> Problem {
+    use NotGranted as N;
+    match error {
+        N::NoUser(name) => Problem::not_found(format!("user {name}")),
+        N::Taken(_) => Problem::conflict("taken", said),
+        N::LastAdmin(_) => Problem::conflict("last-admin", said),
+        N::SetUp => Problem::conflict("set-up", said),
+        N::Beyond(..) | N::Own | N::Wider(_) => {
+            Problem::new(StatusCode::FORBIDDEN, "not-yours-to-give", said)
+        }
+        N::NoSetup => Problem::new(StatusCode::FORBIDDEN, "no-setup", said),
+        N::Twice(_) | N::NoRight(_) | N::Days | N::NoToken | N::Enough(_) | N::Elsewhere(_) => {
+            Problem::refused(said)
+        }
+    }
+}
+
+fn not_in(error: &NotIn, said: String) -> Problem {
+    match error {
+        NotIn::Wrong => Problem::new(StatusCode::UNAUTHORIZED, "wrong-login", said),
+        NotIn::Wait(seconds) => {
+            let mut problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "slow-down", said);
+            problem.retry_after = Some(*seconds);
+            problem
+        }
+    }
+}
+
+fn unfit(said: String) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unfit", said)
+}

@@ -1,0 +1,92 @@
+//! Changes that have to do with secrets: neither what is sent nor what is answered is kept for an
+//! `Idempotency-Key`, and what a stranger sends is short.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::house::House;
+use crate::api::problem::Problem;
+use crate::api::route::{Answer, Noun, Route, body, draw, json, place};
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::header::SET_COOKIE;
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::routing::{MethodFilter, on};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+/// Longest body, in bytes.
+const SHORT: usize = 65_536;
+
+/// An answer, and cookies with it.
+pub(super) struct Said<T> {
+    /// The document.
+    pub(super) answer: T,
+    /// Values of `Set-Cookie`.
+    pub(super) cookies: Vec<String>,
+}
+
+impl<T> From<T> for Said<T> {
+    fn from(answer: T) -> Self {
+        Self { answer, cookies: Vec::new() }
+    }
+}
+
+impl Noun {
+    /// A change with a secret in it.
+    pub(super) fn secret<P, B, T, F, Fut>(
+        self,
+        (method, path): (Method, &'static str),
+        needs: Needs,
+        summary: &'static str,
+        f: F,
+    ) -> Self
+    where
+        P: DeserializeOwned + JsonSchema + Send + 'static,
+        B: DeserializeOwned + JsonSchema + Send + 'static,
+        T: Serialize + JsonSchema + 'static,
+        F: Fn(Ask, P, B) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Result<Said<T>, Problem>> + Send + 'static,
+    {
+        let serve = move |State(house): State<Arc<House>>, request: Request| {
+            let f = f.clone();
+            async move {
+                let (mut parts, sent) = request.into_parts();
+                let ask = Ask::of(&house, &parts, needs).await?;
+                if needs == Needs::Nothing {
+                    // Nobody is known by a cookie here; still, no page but ours logs anybody in.
+                    ask.way.ours(&parts.headers)?;
+                }
+                let place = place(&mut parts, &house).await?;
+                let body = body(&parts.headers, short(sent).await?).await?;
+                let said = f(ask, place, body).await?;
+                let mut response = json(&said.answer)?;
+                for cookie in &said.cookies {
+                    let value = HeaderValue::from_str(cookie).map_err(anyhow::Error::from)?;
+                    response.headers_mut().append(SET_COOKIE, value);
+                }
+                Ok::<_, Problem>(response)
+            }
+        };
+        let filter = MethodFilter::try_from(method.clone()).expect("a method that routes know");
+        self.with(Route {
+            method,
+            path,
+            needs,
+            summary,
+            place: draw::<P>,
+            query: None,
+            body: Some(draw::<B>),
+            answer: Answer::Json(draw::<T>),
+            service: on(filter, serve),
+        })
+    }
+}
+
+async fn short(sent: Body) -> Result<Body, Problem> {
+    let bytes = to_bytes(sent, SHORT).await.map_err(|_| {
+        let detail = format!("the body is longer than {SHORT} bytes");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-long", detail)
+    })?;
+    Ok(Body::from(bytes))
+}

@@ -1,0 +1,158 @@
+//! Tokens of programs.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::problem::Problem;
+use crate::api::route::{Nothing, Noun};
+use crate::api::secret_route::Said;
+use crate::api::session::Done;
+use crate::api::users::group_codes;
+use crate::app::access::{Shown, TokenWish};
+use crate::domain::access::Permission;
+use crate::store::api_token::Token;
+use axum::http::Method;
+use schemars::JsonSchema;
+use secrecy::ExposeSecret as _;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+pub(super) fn noun() -> Noun {
+    Noun::new("tokens")
+        .get("/session/tokens", Needs::Login, "One's tokens", list)
+        .secret(
+            (Method::POST, "/session/tokens"),
+            Needs::Login,
+            "Make a token; it is shown in this answer and never again",
+            add,
+        )
+        .secret(
+            (Method::DELETE, "/session/tokens/{token_id}"),
+            Needs::Login,
+            "Take one of one's tokens away",
+            remove_own,
+        )
+        .secret(
+            (Method::DELETE, "/tokens/{token_id}"),
+            Needs::Login,
+            "Take a token away: one's own, or anybody's as an administrator of all groups",
+            remove,
+        )
+}
+
+/// A token, without what it is.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TokenBrief {
+    /// Key.
+    token_id: i64,
+    /// What it is for.
+    name: String,
+    /// What it may do, as far as its owner may.
+    permissions: BTreeSet<Permission>,
+    /// In these groups; none is wherever its owner may.
+    groups: Option<Vec<String>>,
+    /// Since when, RFC 3339.
+    create_time: String,
+    /// Until when.
+    end_time: String,
+    /// Whether that is past.
+    is_expired: bool,
+    /// When it was used last, to the minute.
+    used_time: Option<String>,
+}
+
+/// Tokens.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Tokens {
+    /// The latest first.
+    items: Vec<TokenBrief>,
+}
+
+fn brief(ask: &Ask, token: Token) -> TokenBrief {
+    let groups = token.confines.groups;
+    TokenBrief {
+        token_id: token.id,
+        name: token.name,
+        permissions: token.confines.permissions,
+        groups: groups.map(|all| all.iter().map(ToString::to_string).collect()),
+        create_time: token.create_time.to_string(),
+        end_time: token.end_time.to_string(),
+        is_expired: ask.house.porter.now() >= token.end_time,
+        used_time: token.used_time.map(|at| at.to_string()),
+    }
+}
+
+/// Tokens as they are listed.
+pub(super) fn tokens(ask: &Ask, all: Vec<Token>) -> Tokens {
+    Tokens { items: all.into_iter().map(|token| brief(ask, token)).collect() }
+}
+
+async fn list(ask: Ask, _: Nothing, _: Nothing) -> Result<Tokens, Problem> {
+    let all = ask.house.porter.tokens(ask.caller()?.known.user.id).await?;
+    Ok(tokens(&ask, all))
+}
+
+/// A token that is wanted.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Wish {
+    /// What it is for.
+    name: String,
+    /// What it may do.
+    permissions: BTreeSet<Permission>,
+    /// In these groups; wherever its owner may when it is left out.
+    groups: Option<Vec<String>>,
+    /// How long it lives, 1 to 366.
+    days: u32,
+}
+
+/// A token, shown once.
+#[derive(Serialize, JsonSchema)]
+struct Made {
+    /// The token itself: `Authorization: Bearer …`. It is shown here and never again.
+    token: String,
+    /// All the rest.
+    #[serde(flatten)]
+    brief: TokenBrief,
+}
+
+async fn add(ask: Ask, _: Nothing, wish: Wish) -> Result<Said<Made>, Problem> {
+    let caller = ask.caller()?;
+    if caller.must_change() {
+        return Err(Problem::must_change());
+    }
+    let until = match &caller.known.by {
+        Shown::Session(_) => None,
+        Shown::Token(token) => Some(token.end_time),
+    };
+    let wish = TokenWish {
+        name: wish.name,
+        permissions: wish.permissions,
+        groups: wish.groups.as_deref().map(group_codes).transpose()?,
+        days: wish.days,
+    };
+    let porter = &ask.house.porter;
+    let (token, made) =
+        porter.add_token(&ask.authority()?, caller.user_name(), wish, until).await?;
+    Ok(Made { token: made.expose_secret().to_owned(), brief: brief(&ask, token) }.into())
+}
+
+/// A token.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Which {
+    /// Its key.
+    token_id: i64,
+}
+
+async fn remove(ask: Ask, which: Which, _: Nothing) -> Result<Said<Done>, Problem> {
+    match ask.house.porter.remove_token(&ask.authority()?, which.token_id).await? {
+        true => Ok(Done { done: true }.into()),
+        false => Err(Problem::not_found(format!("token {}", which.token_id))),
+    }
+}
+
+async fn remove_own(ask: Ask, which: Which, _: Nothing) -> Result<Said<Done>, Problem> {
+    let own = ask.house.porter.tokens(ask.caller()?.known.user.id).await?;
+    match own.iter().any(|token| token.id == which.token_id) {
+        true => remove(ask, which, Nothing {}).await,
+        false => Err(Problem::not_found(format!("token {} of yours", which.token_id))),
+    }
+}
