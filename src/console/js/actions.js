@@ -109,12 +109,7 @@ export async function act({ group, no, action: name, jobs, filter, onDone }) {
     const yes = box.el.querySelector('[data-test=confirm-yes]');
     const [, next] = foot(seen);
     if (!yes) return;
-    if (next.disabled) {
-      yes.setAttribute('aria-disabled', 'true');
-      yes.title = next.disabled;
-    } else {
-      box.setActions(foot(seen));
-    }
+    if (!!next.disabled !== yes.disabled) box.setActions(foot(seen));
   }
 
   function draw(preview, moved) {

@@ -97,7 +97,10 @@ function makePanel({ group, no, job, batch, onChange, onclose, from, tab = 'now'
     else if (!log) {
       log = logView({ at, job, attempts: attemptsOf(doc), running: () => !isFinal(doc.status) });
       put(body, log.el);
-    } else log.attempts(attemptsOf(doc));
+    } else {
+      log.attempts(attemptsOf(doc));
+      if (!log.el.isConnected) put(body, log.el);
+    }
   }
 
   let before = '';
@@ -152,7 +155,7 @@ function nowTab(doc, { at, toLog, open: openOther }) {
   if (doc.attempt > 0) {
     api.get(`${at}/log`, { attempt: doc.attempt, before: `${doc.attempt}:999999999`, limit: 12 }).then((page) => {
       const lines = page.items;
-      if (lines.length) put(tail, section(t('panel.log_tail'), h('pre.log.log-short', lines.map((l) => `${clean(l.text)}\n`)), button(t('panel.log_all'), { small: true, icon: 'log', onclick: toLog })));
+      if (lines.length) put(tail, section(t('panel.log_tail'), h('pre.log.log-short', { tabindex: '0', role: 'region', 'aria-label': t('panel.log_tail') }, lines.map((l) => `${clean(l.text)}\n`)), button(t('panel.log_all'), { small: true, icon: 'log', onclick: toLog })));
     }).catch(() => {});
   }
   const { session, node, expected, below } = doc;

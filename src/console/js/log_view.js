@@ -23,6 +23,7 @@ export function logView({ at, attempts, running }) {
   let find = '';
   let count = 0;
   let busy = false;
+  let over = false;
   const lines = h('div.log', { role: 'log', 'aria-label': t('panel.log'), 'aria-live': 'off', tabindex: '0', 'data-test': 'log' });
   const says = h('span.muted', { role: 'status' });
   const follower = check({ label: t('log.follow'), checked: true, test: 'log-follow', onchange: (v) => {
@@ -66,9 +67,9 @@ export function logView({ at, attempts, running }) {
         const page = await api.get(`${at}/log`, { attempt, after, limit: 500 });
         if (ended || mine !== attempt) return;
         const { items } = page;
-        if (!items.length) break;
-        draw(items);
+        if (items.length) draw(items);
         after = page.next ?? page.last ?? after;
+        over = page.is_over && !page.next;
         if (!page.next) break;
       }
       if (count === 0) says.textContent = t(running() ? 'log.none_yet' : 'log.none');
@@ -83,6 +84,7 @@ export function logView({ at, attempts, running }) {
     attempt = next;
     after = undefined;
     count = 0;
+    over = false;
     put(lines);
     put(file, linkButton(t('log.download'), api.href(`${at}/log.txt`, { attempt }), { icon: 'download', download: '' }));
     drawWhich();
@@ -100,13 +102,14 @@ export function logView({ at, attempts, running }) {
   }, { passive: true });
   if (attempt === undefined) drawWhich();
   else choose(attempt);
-  const end = poll(() => (running() || count === 0 ? read() : null), 1500);
+  const end = poll(() => (over ? null : read()), 1500);
   return {
     el,
     attempts(next) {
-      const was = all.length;
+      const last = all.at(-1)?.attempt;
       all = next;
-      if (all.length !== was && all.length) choose(all.at(-1).attempt);
+      // Who reads the newest start goes on with the one after it; who reads an old one is left there.
+      if (attempt === last && all.at(-1)?.attempt !== last) choose(all.at(-1).attempt);
       else drawWhich();
     },
     destroy() {

@@ -4,7 +4,13 @@ import { say } from '../api.js';
 import { t } from '../i18n.js';
 import { h, put, uid } from './dom.js';
 import { icon } from './icons.js';
-import { button, field, input } from './parts.js';
+import { button, field, input, keepToasts } from './parts.js';
+
+/** What cannot be done yet in a dialog is really shut: the dialog itself says what is missing. */
+function shut(action, el) {
+  el.disabled = !!action.disabled;
+  return el;
+}
 
 /** Opens a dialog. `actions`: [{label, kind, run(close, button), disabled, test, icon}]; a `run` that fails says why and leaves it open. */
 export function dialog({ title, body, actions = [], size = 'm', test, lead, side, onClose, closeOutside = false }) {
@@ -23,7 +29,7 @@ export function dialog({ title, body, actions = [], size = 'm', test, lead, side
     if (error) wrong.scrollIntoView({ block: 'nearest' });
   };
   const footer = h('footer.dialog-foot');
-  const setActions = (next) => put(footer, next.map((a) => button(a.label, {
+  const setActions = (next) => put(footer, next.map((a) => shut(a, button(a.label, {
     kind: a.kind, icon: a.icon, test: a.test, disabled: a.disabled, type: a.submit ? 'submit' : 'button',
     onclick: a.submit ? undefined : async (event) => {
       fail(null);
@@ -33,12 +39,13 @@ export function dialog({ title, body, actions = [], size = 'm', test, lead, side
         fail(error);
       }
     },
-  })));
+  }))));
   setActions(actions);
   const content = h('div.dialog-body', { tabindex: '-1' }, lead && h('p.lead', lead), body);
   const el = h(`dialog.dialog.dialog-${size}`, {
     class: side ? 'dialog-side' : null, 'aria-labelledby': id, 'data-test': test,
     onclose: () => {
+      keepToasts(el);
       el.remove();
       onClose?.(answer);
       done(answer);
@@ -57,21 +64,20 @@ export function dialog({ title, body, actions = [], size = 'm', test, lead, side
 /** Asks for a reason; answers it, or null. */
 export async function confirmReason({ title, lead, verb, kind = 'primary', body, optional, run }) {
   const why = field({ label: t('act.reason'), hint: t('act.reason_hint'), wide: true, input: input({ rows: 2, test: 'reason', name: 'reason' }) });
-  const box = dialog({
-    title, lead, size: 's', test: 'confirm', body: [body, why],
-    actions: [
-      { label: t('common.cancel'), test: 'confirm-no', run: (close) => close(null) },
-      { label: verb ?? title, kind, test: 'confirm-yes', run: async (close) => {
-        const reason = why.input.value.trim();
-        if (!reason && !optional) {
-          why.fail(t('act.reason_missing'));
-          why.input.focus();
-          return;
-        }
-        if (run) await run(reason);
-        close(reason);
-      } },
-    ],
+  const actions = () => [
+    { label: t('common.cancel'), test: 'confirm-no', run: (close) => close(null) },
+    { label: verb ?? title, kind, test: 'confirm-yes', disabled: optional || why.input.value.trim() ? null : t('act.reason_missing'), run: async (close) => {
+      const reason = why.input.value.trim();
+      if (run) await run(reason);
+      close(reason);
+    } },
+  ];
+  const box = dialog({ title, lead, size: 's', test: 'confirm', body: [body, why], actions: actions() });
+  let had = !!optional;
+  why.input.addEventListener('input', () => {
+    const has = !!optional || why.input.value.trim() !== '';
+    if (has !== had) box.setActions(actions());
+    had = has;
   });
   why.input.focus();
   return (await box.closed) ?? null;

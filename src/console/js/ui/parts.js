@@ -128,6 +128,12 @@ function dialogToasts(dialog) {
   return host;
 }
 
+/** What was said in a dialog is still said when it has closed. */
+export function keepToasts(dialog) {
+  const said = dialog.querySelector(':scope > .toasts');
+  if (said) toasts?.append(...said.children);
+}
+
 const waiting = [];
 let speaking;
 /** Says something to a screen reader, at most every two seconds, the latest three of what came meanwhile. */
