@@ -72,6 +72,9 @@ export class Model {
     this.width = 1;
     this.height = 1;
     this.nodes.forEach((node, i) => this.place(node, i));
+    const sides = (at) => this.nodes.reduce((sum, _, i) => sum + this.box[i * 4 + at], 0) / Math.max(1, n);
+    /** Width and height of a box, on the average. */
+    this.usual = [sides(2), sides(3)];
     this.parents = Array.from({ length: n }, () => []);
     this.children = Array.from({ length: n }, () => []);
     this.ends = new Int32Array(this.edges.length * 2);

@@ -6,7 +6,7 @@ import { drawMark } from './marks.js';
 /** Below this many pixels per unit there are only blocks; below the next no names. */
 export const FAR = 0.16;
 export const NAMED = 0.42;
-/** From so many pixels of height on, and five times that in width, a box has room for its code in one line. */
+/** From so many pixels of height on, and five times that in width, a usual box has room for its code in one line. */
 const CODED = 11;
 
 const FONT = '"Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", system-ui, sans-serif';
@@ -169,6 +169,7 @@ const LOUD = new Set(['RUNNING', 'KILLING', 'FAILED', 'TIMEOUT', 'KILLED', 'UNKN
 
 function paintBoxes(g, model, nodes, look) {
   const named = look.scale >= NAMED;
+  const coded = model.usual[1] * look.scale >= CODED && model.usual[0] * look.scale >= CODED * 5;
   const c = look.colours;
   for (const i of nodes) {
     const b = i * 4;
@@ -201,7 +202,7 @@ function paintBoxes(g, model, nodes, look) {
       g.stroke();
     }
     if (named) paintText(g, node, i, state, x, y, w, h, look, colour);
-    else if (h * look.scale >= CODED && w * look.scale >= CODED * 5) paintCode(g, node, state, x, y, w, h, look, colour);
+    else if (coded) paintCode(g, node, state, x, y, w, h, look, colour);
     else {
       const size = Math.min(h * 0.75, w * 0.75);
       if (state !== 'NONE') drawMark(g, state, x + (w - size) / 2, y + (h - size) / 2, size, colour, c.box);

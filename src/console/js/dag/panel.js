@@ -4,13 +4,13 @@ import { api } from '../api.js';
 import { has, locale, t } from '../i18n.js';
 import { h, put, settled } from '../ui/dom.js';
 import { glyph, isFinal, rank, statusWord, statusClass } from '../status.js';
-import { addIcons, button, duration, failed, loading, empty, select, timeText, toast } from '../ui.js';
+import { addIcons, button, duration, failed, loading, empty, menu, select, timeText, toast } from '../ui.js';
 import { Model } from './model.js';
 import { DagView } from './view.js';
 import { Minimap } from './minimap.js';
 import { save } from './save.js';
 
-addIcons({ 'dag-minus': 'M2.5 8h11' });
+addIcons({ 'dag-minus': 'M2.5 8h11', 'dag-full': 'M2.5 6V2.5H6M10 2.5h3.5V6M13.5 10v3.5H10M6 13.5H2.5V10' });
 
 const STEPS = ['1', '2', '3', '5', ''];
 
@@ -67,7 +67,7 @@ class Panel {
     // As high as the window leaves room for, wherever the page puts it.
     this.tall = () => {
       const top = this.el.getBoundingClientRect().top + window.scrollY;
-      this.el.style.height = `${Math.max(440, window.innerHeight - top - 20)}px`;
+      this.el.style.height = `${Math.max(440, window.innerHeight * 0.74, window.innerHeight - top - 20)}px`;
     };
     this.tall();
     addEventListener('resize', this.tall);
@@ -99,8 +99,8 @@ class Panel {
         button(t('dag.reduce'), { kind: 'quiet', pressed: wish.reduce === 'transitive', onclick: () => this.change({ reduce: wish.reduce ? '' : 'transitive' }), test: 'dag-reduce', title: t('dag.reduce_title') }),
         this.with.live && button(t('dag.critical'), { kind: 'quiet', pressed: this.critical, onclick: () => this.toggleCritical(), test: 'dag-critical', title: t('dag.critical_title') })),
       h('div.dg-bar',
-        button('SVG', { kind: 'quiet', icon: 'download', onclick: () => this.save('svg'), test: 'dag-svg', title: t('dag.save_svg') }),
-        button('PNG', { kind: 'quiet', icon: 'download', onclick: () => this.save('png'), test: 'dag-png', title: t('dag.save_png') }),
+        this.fullButton = button(t('dag.full'), { kind: 'quiet', icon: 'dag-full', iconOnly: true, pressed: this.isFull === true, onclick: () => this.full(), test: 'dag-full' }),
+        menu(t('dag.save'), [{ label: 'SVG', icon: 'download', note: t('dag.save_svg'), run: () => this.save('svg'), test: 'dag-svg' }, { label: 'PNG', icon: 'download', note: t('dag.save_png'), run: () => this.save('png'), test: 'dag-png' }], { icon: 'download', iconOnly: true, kind: 'quiet', test: 'dag-save' }),
         this.with.listHref && h('a.btn.btn-quiet', { href: this.with.listHref, 'data-test': 'dag-list' }, t('dag.as_list'))));
     this.drawCrumb();
   }
@@ -226,6 +226,14 @@ class Panel {
     if (state === 'RUNNING' && node.eta_end) return `⇥ ${clock(node.eta_end)}`;
     if (node.est_sec && (!node.status || !isFinal(state))) return `~${duration(node.est_sec * 1000)}`;
     return node.status ? '' : node.type || '';
+  }
+
+  /** The picture over the whole window, and back. */
+  full() {
+    this.isFull = !this.isFull;
+    this.el.classList.toggle('dg-full', this.isFull);
+    this.fullButton.setAttribute('aria-pressed', String(this.isFull));
+    this.stage.focus();
   }
 
   // ---- legend
@@ -364,7 +372,7 @@ class Panel {
       Enter: () => (v.focused < 0 ? v.focus(this.first(), true) : this.open(v.focused)),
       ' ': () => (v.focused < 0 ? v.focus(this.first(), true) : this.open(v.focused)),
       n: () => v.focused >= 0 && this.neighbourhood(v.focused), f: () => this.nextBad(), '/': () => this.searchEl.focus(),
-      Escape: () => (v.focused >= 0 ? v.focus(-1) : this.wish.focus && this.change({ focus: '' })),
+      Escape: () => (v.focused >= 0 ? v.focus(-1) : this.isFull ? this.full() : this.wish.focus && this.change({ focus: '' })),
     };
     if (keys[e.key]) { stop(); keys[e.key](); }
   }

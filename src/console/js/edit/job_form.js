@@ -37,43 +37,43 @@ export function editJob({ doc, onDone }) {
   const many = (key, label, hint, more) => text(key, label, { hint, show: (v) => (v ?? []).join(', '), read: listOf, ...more });
 
   const simpleEdges = edges.every((x) => !x.when || x.when === 'success');
-  const body = bodyKey && typeof (d[bodyKey] ?? '') === 'string' ? codeEditor({ value: d[bodyKey] ?? '', language: languageOf(d), label: t('job.body'), readonly: Boolean(scriptWhy), test: 'job-script', rows: 18, onchange: set(bodyKey) }) : null;
+  const body = bodyKey && typeof (d[bodyKey] ?? '') === 'string' ? codeEditor({ value: d[bodyKey] ?? '', language: languageOf(d), label: t('jbd.body'), readonly: Boolean(scriptWhy), test: 'job-script', rows: 18, onchange: set(bodyKey) }) : null;
 
   function params() {
     const host = h('div.je-params');
     const draw = () => put(host, (d.params ?? []).map((p, i) => h('div.je-param',
-      input({ value: p.name ?? '', mono: true, label: t('job.p_name'), placeholder: t('job.p_name'), oninput: (v) => { p.name = v.trim(); stale(); } }),
-      select({ value: p.mode ?? 'in', label: t('job.p_mode'), options: ['in', 'out', 'inout'].map((x) => [x, x]), onchange: (v) => { p.mode = v; if (v === 'out') delete p.value; stale(); draw(); } }),
-      select({ value: p.type ?? 'text', label: t('job.p_type'), options: [...new Set(['text', 'int', 'decimal', 'date', 'datetime', 'bool', 'json', p.type ?? 'text'])].map((x) => [x, x]), onchange: (v) => { p.type = v; stale(); } }),
-      p.mode === 'out' ? h('span.muted', t('job.p_out')) : input({ value: p.value === undefined || p.value === null ? '' : String(p.value), mono: true, label: t('job.p_value'), placeholder: '${batch_no}', oninput: (v) => { if (v === '') delete p.value; else p.value = v; stale(); } }),
-      button(t('job.p_remove'), { icon: 'close', iconOnly: true, kind: 'quiet', small: true, onclick: () => { d.params.splice(i, 1); if (!d.params.length) delete d.params; stale(); draw(); } }))),
-    button(t('job.p_add'), { icon: 'plus', small: true, onclick: () => { (d.params ??= []).push({ name: '', mode: 'in', type: 'text' }); draw(); host.querySelectorAll('.je-param input')[(d.params.length - 1) * 2]?.focus(); } }));
+      input({ value: p.name ?? '', mono: true, label: t('jbd.p_name'), placeholder: t('jbd.p_name'), oninput: (v) => { p.name = v.trim(); stale(); } }),
+      select({ value: p.mode ?? 'in', label: t('jbd.p_mode'), options: ['in', 'out', 'inout'].map((x) => [x, x]), onchange: (v) => { p.mode = v; if (v === 'out') delete p.value; stale(); draw(); } }),
+      select({ value: p.type ?? 'text', label: t('jbd.p_type'), options: [...new Set(['text', 'int', 'decimal', 'date', 'datetime', 'bool', 'json', p.type ?? 'text'])].map((x) => [x, x]), onchange: (v) => { p.type = v; stale(); } }),
+      p.mode === 'out' ? h('span.muted', t('jbd.p_out')) : input({ value: p.value === undefined || p.value === null ? '' : String(p.value), mono: true, label: t('jbd.p_value'), placeholder: '${batch_no}', oninput: (v) => { if (v === '') delete p.value; else p.value = v; stale(); } }),
+      button(t('jbd.p_remove'), { icon: 'close', iconOnly: true, kind: 'quiet', small: true, onclick: () => { d.params.splice(i, 1); if (!d.params.length) delete d.params; stale(); draw(); } }))),
+    button(t('jbd.p_add'), { icon: 'plus', small: true, onclick: () => { (d.params ??= []).push({ name: '', mode: 'in', type: 'text' }); draw(); host.querySelectorAll('.je-param input')[(d.params.length - 1) * 2]?.focus(); } }));
     draw();
     return host;
   }
 
   const form = h('div.je-form',
-    h('div.sf-pair', text('name', t('sf.name')), d.type === 'PROC' ? text('proc_name', t('job.proc'), { mono: true }) : d.type === 'SCRIPT' ? text('interpreter', t('job.interpreter'), { mono: true, placeholder: 'sh' }) : text('owner', t('jobs.owner'))),
-    h('div.sf-pair', d.source !== undefined || ['PROC', 'SQL', 'SENSOR'].includes(d.type) ? text('source', t('job.source'), { mono: true }) : null,
-      simpleEdges ? many('depends_on', t('job.after'), t('job.after_hint'), { mono: true }) : h('div.field', h('span.field-label', t('job.after')), h('p.hint', t('job.after_text')))),
-    body && h('div.field', h('span.field-label', bodyKey === 'sql' ? 'SQL' : t('job.script')), scriptWhy && h('p.hint', scriptWhy), body.el),
-    bodyKey && !body && h('p.hint', t('job.by_dialect')),
+    h('div.sf-pair', text('name', t('sf.name')), d.type === 'PROC' ? text('proc_name', t('jbd.proc'), { mono: true }) : d.type === 'SCRIPT' ? text('interpreter', t('jbd.interpreter'), { mono: true, placeholder: 'sh' }) : text('owner', t('jobs.owner'))),
+    h('div.sf-pair', d.source !== undefined || ['PROC', 'SQL', 'SENSOR'].includes(d.type) ? text('source', t('jbd.source'), { mono: true }) : null,
+      simpleEdges ? many('depends_on', t('jbd.after'), t('jbd.after_hint'), { mono: true }) : h('div.field', h('span.field-label', t('jbd.after')), h('p.hint', t('jbd.after_text')))),
+    body && h('div.field', h('span.field-label', bodyKey === 'sql' ? 'SQL' : t('jbd.script')), scriptWhy && h('p.hint', scriptWhy), body.el),
+    bodyKey && !body && h('p.hint', t('jbd.by_dialect')),
     h('div.field', h('span.field-label', t('sf.params')), params()),
-    h('div.sf-pair.je-four', number('timeout_sec', t('job.timeout_sec')), number('retry_count', t('job.retry_count')), number('retry_delay_sec', t('job.retry_delay')), number('priority', t('job.priority'), { min: -1000 })),
-    h('div.sf-pair', many('tags', t('jobs.tags'), t('job.list_hint')), many('notify_email', t('job.notify'), t('sf.notify_hint'))),
-    h('div.sf-pair', text('schedule_time', t('job.time'), { placeholder: '02:30', hint: t('job.time_hint') }), field({ label: t('job.rule'), input: select({ value: d.trigger_rule ?? 'all_success', options: [...new Set([...RULES, d.trigger_rule ?? 'all_success'])].map((x) => [x, x]), onchange: set('trigger_rule') }) })),
-    h('div.je-checks', check({ label: t('job.is_active'), checked: d.is_active !== false, onchange: (v) => { d.is_active = v; stale(); } }), check({ label: t('job.is_idempotent'), checked: d.idempotent === true, hint: t('job.idempotent_hint'), onchange: (v) => { d.idempotent = v; stale(); } })),
-    h('p.hint', t('job.rest')));
+    h('div.sf-pair.je-four', number('timeout_sec', t('jbd.timeout_sec')), number('retry_count', t('jbd.retry_count')), number('retry_delay_sec', t('jbd.retry_delay')), number('priority', t('jbd.priority'), { min: -1000 })),
+    h('div.sf-pair', many('tags', t('jobs.tags'), t('jbd.list_hint')), many('notify_email', t('jbd.notify'), t('sf.notify_hint'))),
+    h('div.sf-pair', text('schedule_time', t('jbd.time'), { placeholder: '02:30', hint: t('jbd.time_hint') }), field({ label: t('jbd.rule'), input: select({ value: d.trigger_rule ?? 'all_success', options: [...new Set([...RULES, d.trigger_rule ?? 'all_success'])].map((x) => [x, x]), onchange: set('trigger_rule') }) })),
+    h('div.je-checks', check({ label: t('jbd.is_active'), checked: d.is_active !== false, onchange: (v) => { d.is_active = v; stale(); } }), check({ label: t('jbd.is_idempotent'), checked: d.idempotent === true, hint: t('jbd.idempotent_hint'), onchange: (v) => { d.idempotent = v; stale(); } })),
+    h('p.hint', t('jbd.rest')));
 
   const plain = (x) => { const { code, group, ...rest } = x; return rest; };
-  const editor = codeEditor({ value: '', language: 'yaml', label: t('job.as_text'), test: 'job-text', rows: 28, onchange: stale });
-  const textHost = h('div', { hidden: true }, h('p.hint', t('job.text_hint')), editor.el);
-  const modes = segmented({ label: t('job.how'), value: mode, options: [['form', t('job.form')], ['text', t('job.as_text')]], test: 'job-mode', onchange: (v) => {
+  const editor = codeEditor({ value: '', language: 'yaml', label: t('jbd.as_text'), test: 'job-text', rows: 28, onchange: stale });
+  const textHost = h('div', { hidden: true }, h('p.hint', t('jbd.text_hint')), editor.el);
+  const modes = segmented({ label: t('jbd.how'), value: mode, options: [['form', t('jbd.form')], ['text', t('jbd.as_text')]], test: 'job-mode', onchange: (v) => {
     mode = v;
     form.hidden = v === 'text';
     textHost.hidden = v !== 'text';
     if (v === 'text') editor.set(yaml(plain(d)));
-    else toast(t('job.form_back'), 'info');
+    else toast(t('jbd.form_back'), 'info');
     stale();
   } });
 
@@ -93,7 +93,7 @@ export function editJob({ doc, onDone }) {
     try {
       const got = await api.put(at, { ...sent(), dry_run: true });
       seen = sent().text;
-      put(result, h('h3', t('job.would')), changesView(got.changes), got.warnings?.length ? faultsView([], { warnings: got.warnings }) : null);
+      put(result, h('h3', t('jbd.would')), changesView(got.changes), got.warnings?.length ? faultsView([], { warnings: got.warnings }) : null);
       actions();
     } catch (error) {
       refused(error);
@@ -103,7 +103,7 @@ export function editJob({ doc, onDone }) {
     const faults = error.more?.faults ?? error.more?.errors;
     if (!Array.isArray(faults) || !faults.length) throw error;
     editor.faults(faults);
-    put(result, h('h3', t('job.faults')), faultsView(faults, { goto: mode === 'text' ? (n) => editor.goto(n) : null }));
+    put(result, h('h3', t('jbd.faults')), faultsView(faults, { goto: mode === 'text' ? (n) => editor.goto(n) : null }));
     result.scrollIntoView({ block: 'nearest' });
   }
 
@@ -123,7 +123,7 @@ export function editJob({ doc, onDone }) {
           refused(error);
           return;
         }
-        toast(t('job.saved', { code: was.code }), 'good');
+        toast(t('jbd.saved', { code: was.code }), 'good');
         close(true);
         onDone?.();
       } },

@@ -82,7 +82,7 @@ export async function mount(el, ctx) {
     const faults = error.more?.faults;
     if (!Array.isArray(faults)) throw error;
     editor.faults(faults);
-    put(result, h('h2', t('job.faults')), faultsView(faults, { goto: (n) => editor.goto(n) }));
+    put(result, h('h2', t('jbd.faults')), faultsView(faults, { goto: (n) => editor.goto(n) }));
   };
 
   async function check_() {
@@ -90,7 +90,7 @@ export async function mount(el, ctx) {
     const got = await api.post('/definition/check', body());
     editor.faults([...(got.faults ?? []), ...(got.warnings ?? [])]);
     put(result, got.ok ? [h('p.def-ok', { role: 'status', 'data-test': 'definition-ok' }, t('def.ok', { groups: got.groups, jobs: got.jobs, edges: got.dependencies })), faultsView([], { warnings: got.warnings ?? [] })]
-      : [h('h2', t('job.faults')), faultsView(got.faults ?? [], { warnings: got.warnings ?? [], goto: (n) => editor.goto(n) })]);
+      : [h('h2', t('jbd.faults')), faultsView(got.faults ?? [], { warnings: got.warnings ?? [], goto: (n) => editor.goto(n) })]);
   }
 
   async function look() {
@@ -99,7 +99,7 @@ export async function mount(el, ctx) {
       const got = await api.post('/definition/diff', body());
       looked = editor.value();
       const needs = [...(got.needs?.everywhere ?? []).map((p) => t('def.needs_everywhere', { permission: t(`permission.${p}`) })), ...Object.entries(got.needs?.groups ?? {}).map(([g, ps]) => t('def.needs', { group: g, permissions: ps.map((p) => t(`permission.${p}`)).join(', ') }))];
-      put(result, h('h2', t('job.would')), changesView(got.changes), needs.length && got.changes?.length ? h('p.hint', needs.join(' · ')) : null, got.warnings?.length ? faultsView([], { warnings: got.warnings }) : null);
+      put(result, h('h2', t('jbd.would')), changesView(got.changes), needs.length && got.changes?.length ? h('p.hint', needs.join(' · ')) : null, got.warnings?.length ? faultsView([], { warnings: got.warnings }) : null);
     } catch (error) {
       faulty(error);
     }

@@ -25,7 +25,7 @@ export async function mount(el, ctx) {
           const made = await load();
           if (!ended) put(host, made);
         } catch (error) {
-          if (!ended) put(host, error.status === 404 || error.status === 405 ? empty({ title: t('job.no_runs') }) : failed(error, () => fill(host, load)));
+          if (!ended) put(host, error.status === 404 || error.status === 405 ? empty({ title: t('jbd.no_runs') }) : failed(error, () => fill(host, load)));
         }
       };
       fill(stats, async () => statsOf(await api.get(`${at}/stats`)));
@@ -36,26 +36,26 @@ export async function mount(el, ctx) {
         pageHead({
           title: job.code, sub: job.name !== job.code ? job.name : null, crumbs: [[t('jobs.title'), '#/jobs'], [job.code]], badge: standing({ ...job, run_mode: doc.run_mode, breach: doc.breach }),
           actions: [
-            linkButton(t('job.around'), `${to`/groups/${job.group}/dag`}?focus=${encodeURIComponent(job.code)}`, { icon: 'groups', test: 'job-dag' }),
+            linkButton(t('jbd.around'), `${to`/groups/${job.group}/dag`}?focus=${encodeURIComponent(job.code)}`, { icon: 'groups', test: 'job-dag' }),
             button(t('sch.edit'), { icon: 'edit', kind: 'primary', disabled: why, test: 'job-edit', onclick: () => editJob({ doc, onDone: () => !ended && draw() }) }),
           ],
         }),
         h('div.sch-cols',
-          card(t('job.what'), facts([
-            [t('sf.group'), h('a', { href: to`/groups/${job.group}` }, job.group)], [t('jobs.type'), h('code', job.type)], [t('job.source'), job.source], [t('job.proc'), job.proc_name && h('code', job.proc_name)],
-            [t('job.after'), links(doc.dependencies ?? (doc.depends_on ?? []).map((d) => ({ depends_on: d })))], [t('job.before'), links((doc.children ?? []).map((d) => ({ depends_on: d })))],
-            [t('job.externals'), doc.externals?.length ? h('ul', doc.externals.map((x) => h('li', h('code', typeof x === 'string' ? x : JSON.stringify(x))))) : null],
-            [t('job.timeout'), job.timeout_sec && duration(job.timeout_sec * 1000)], [t('job.retries'), job.retry_count ? t('job.retries_n', { n: job.retry_count, delay: duration((job.retry_delay_sec ?? 0) * 1000) }) : '0'],
-            [t('job.priority'), job.priority || null], [t('job.idempotent'), job.idempotent ? t('job.yes') : t('job.no')], [t('job.tx'), job.tx], [t('job.rule'), job.trigger_rule !== 'all_success' ? job.trigger_rule : null],
-            [t('job.time'), job.schedule_time], [t('jobs.owner'), job.owner], [t('jobs.tags'), job.tags?.join(', ')], [t('job.notify'), job.notify_email?.join(', ')], [t('job.version'), doc.group_version],
+          card(t('jbd.what'), facts([
+            [t('sf.group'), h('a', { href: to`/groups/${job.group}` }, job.group)], [t('jobs.type'), h('code', job.type)], [t('jbd.source'), job.source], [t('jbd.proc'), job.proc_name && h('code', job.proc_name)],
+            [t('jbd.after'), links(doc.dependencies ?? (doc.depends_on ?? []).map((d) => ({ depends_on: d })))], [t('jbd.before'), links((doc.children ?? []).map((d) => ({ depends_on: d })))],
+            [t('jbd.externals'), doc.externals?.length ? h('ul', doc.externals.map((x) => h('li', h('code', typeof x === 'string' ? x : JSON.stringify(x))))) : null],
+            [t('jbd.timeout'), job.timeout_sec && duration(job.timeout_sec * 1000)], [t('jbd.retries'), job.retry_count ? t('jbd.retries_n', { n: job.retry_count, delay: duration((job.retry_delay_sec ?? 0) * 1000) }) : '0'],
+            [t('jbd.priority'), job.priority || null], [t('jbd.idempotent'), job.idempotent ? t('jbd.yes') : t('jbd.no')], [t('jbd.tx'), job.tx], [t('jbd.rule'), job.trigger_rule !== 'all_success' ? job.trigger_rule : null],
+            [t('jbd.time'), job.schedule_time], [t('jobs.owner'), job.owner], [t('jobs.tags'), job.tags?.join(', ')], [t('jbd.notify'), job.notify_email?.join(', ')], [t('jbd.version'), doc.group_version],
           ])),
-          card(t('job.durations'), stats)),
-        body && card(t('job.body'), codeEditor({ value: body, language: languageOf(job), readonly: true, label: t('job.body'), test: 'job-body', rows: Math.min(24, body.split('\n').length + 1) }).el),
+          card(t('jbd.durations'), stats)),
+        body && card(t('jbd.body'), codeEditor({ value: body, language: languageOf(job), readonly: true, label: t('jbd.body'), test: 'job-body', rows: Math.min(24, body.split('\n').length + 1) }).el),
         job.params?.length ? card(t('sf.params'), table({
           caption: t('sf.params'), rows: job.params, rowKey: (p) => p.name, locked: true,
-          columns: [{ key: 'name', label: t('job.p_name'), cell: (p) => h('code', p.name) }, { key: 'mode', label: t('job.p_mode'), cell: (p) => p.mode ?? 'in' }, { key: 'type', label: t('job.p_type'), cell: (p) => p.type ?? 'text' }, { key: 'value', label: t('job.p_value'), cell: (p) => h('code', p.value === undefined || p.value === null ? '' : typeof p.value === 'object' ? JSON.stringify(p.value) : String(p.value)) }],
+          columns: [{ key: 'name', label: t('jbd.p_name'), cell: (p) => h('code', p.name) }, { key: 'mode', label: t('jbd.p_mode'), cell: (p) => p.mode ?? 'in' }, { key: 'type', label: t('jbd.p_type'), cell: (p) => p.type ?? 'text' }, { key: 'value', label: t('jbd.p_value'), cell: (p) => h('code', p.value === undefined || p.value === null ? '' : typeof p.value === 'object' ? JSON.stringify(p.value) : String(p.value)) }],
         }).el) : null,
-        card(t('job.runs'), runs));
+        card(t('jbd.runs'), runs));
     });
   }
   await draw();
@@ -76,15 +76,15 @@ function links(edges) {
 }
 
 function statsOf(s) {
-  if (!s || !s.tries) return empty({ title: t('job.no_history'), lead: t('job.no_history_lead') });
-  return facts([[t('job.tries'), num(s.tries)], [t('job.p50'), duration(s.p50_ms)], [t('job.p95'), duration(s.p95_ms)], [t('job.last'), duration(s.last_ms)], [t('job.drift'), s.drift_percent === null || s.drift_percent === undefined ? null : h('span', { class: s.drift_percent > 50 ? 'late' : null }, `${s.drift_percent > 0 ? '+' : ''}${s.drift_percent}%`)]]);
+  if (!s || !s.tries) return empty({ title: t('jbd.no_history'), lead: t('jbd.no_history_lead') });
+  return facts([[t('jbd.tries'), num(s.tries)], [t('jbd.p50'), duration(s.p50_ms)], [t('jbd.p95'), duration(s.p95_ms)], [t('jbd.last'), duration(s.last_ms)], [t('jbd.drift'), s.drift_percent === null || s.drift_percent === undefined ? null : h('span', { class: s.drift_percent > 50 ? 'late' : null }, `${s.drift_percent > 0 ? '+' : ''}${s.drift_percent}%`)]]);
 }
 
 function history(got, group) {
   const rows = got?.items ?? got ?? [];
   const most = Math.max(1, ...rows.map((r) => r.duration_ms ?? 0));
   return table({
-    caption: t('job.runs'), rows, rowKey: (r) => `${r.batch_no}-${r.attempt}`, locked: true, test: 'job-history', empty: empty({ title: t('job.no_runs') }),
+    caption: t('jbd.runs'), rows, rowKey: (r) => `${r.batch_no}-${r.attempt}`, locked: true, test: 'job-history', empty: empty({ title: t('jbd.no_runs') }),
     columns: [
       { key: 'no', label: t('sf.no'), cell: (r) => h('a.strong', { href: `${to`/batches/${r.group ?? group}/${r.batch_no}`}?job=${encodeURIComponent(r.job_code ?? '')}` }, r.batch_no) },
       { key: 'status', label: t('sch.state'), cell: (r) => badge(r.status) },
