@@ -15,18 +15,19 @@ export function closePanel() {
   open?.close();
 }
 
-/** Opens the panel of a job; another job takes the place of the one before. */
-export function openJob({ group, no, job, batch, onChange, onclose }) {
+/** Opens the panel of a job; another job takes the place of the one before.
+ * `hear` listens to the events of the batch where somebody does already: a browser keeps few connections. */
+export function openJob({ group, no, job, batch, onChange, onclose, hear }) {
   const from = open ? open.from : document.activeElement;
   const tab = open?.tab;
   open?.close({ quiet: true });
-  open = makePanel({ group, no, job, batch, onChange, onclose, from, tab });
+  open = makePanel({ group, no, job, batch, onChange, onclose, hear, from, tab });
   return open;
 }
 
 const TABS = ['now', 'log', 'data', 'tries', 'definition'];
 
-function makePanel({ group, no, job, batch, onChange, onclose, from, tab = 'now' }) {
+function makePanel({ group, no, job, batch, onChange, onclose, hear, from, tab = 'now' }) {
   const at = api.path`/groups/${group}/batches/${no}/jobs/${job}`;
   const known = batch?.jobs?.find((j) => j.job_code === job);
   const heading = h('h2', { id: 'job-panel-title', tabindex: '-1' }, job);
@@ -86,7 +87,7 @@ function makePanel({ group, no, job, batch, onChange, onclose, from, tab = 'now'
       log = null;
     }
     if (!doc) return;
-    if (me.tab === 'now') put(body, nowTab(doc, { at, open: (code) => openJob({ group, no, job: code, batch, onChange, onclose }), toLog: () => {
+    if (me.tab === 'now') put(body, nowTab(doc, { at, open: (code) => openJob({ group, no, job: code, batch, onChange, onclose, hear }), toLog: () => {
       me.tab = 'log';
       drawTabs();
       drawBody();
@@ -118,13 +119,14 @@ function makePanel({ group, no, job, batch, onChange, onclose, from, tab = 'now'
     }
   }
   const soon = settled(250, refresh);
+  const heard = (event) => (event.job_code ?? event.job) === job && soon();
   const onKey = (event) => {
     if (event.key === 'Escape' && !document.querySelector('dialog[open], [popover]:popover-open')) close();
   };
   document.addEventListener('keydown', onKey);
   const ends = [
     () => document.removeEventListener('keydown', onKey),
-    live({ group, batch_no: no }, { job: (e) => (e.job_code ?? e.job) === job && soon(), gap: soon }),
+    hear ? hear(heard) : live({ group, batch_no: no }, { job: heard, gap: soon }),
     poll(() => (doc && isFinal(doc.status) ? null : refresh()), 5000),
   ];
   document.body.append(el);

@@ -82,7 +82,7 @@ export async function openBatch({ group = '', batch_no = '' }) {
     return undefined;
   }
   if (first && batch_no) look();
-  number.input.focus();
+  (first ? number : which).input.focus();
 }
 
 function drawPlan(got) {

@@ -97,6 +97,13 @@ export function makeShell() {
   banner.style.alignSelf = 'start';
   banner.style.zIndex = '5';
 
+  // Whoever looks at other tabs sees the number of failures in the name of this one.
+  let failures = 0;
+  let words = '';
+  const title = (next) => {
+    words = next;
+    document.title = `${failures ? `(${failures}) ` : ''}${words ? `${words} – ` : ''}Procession`;
+  };
   const ends = [
     store.on('reach', (is) => (banner.hidden = is)),
     store.on('live', (is) => {
@@ -108,6 +115,8 @@ export function makeShell() {
       bad.hidden = !n;
       bad.textContent = n;
       bad.setAttribute('aria-label', t('nav.failures', { n }));
+      failures = n;
+      title(words);
     }),
     store.on('prefs', () => links.forEach((a) => (store.prefs.rail === 'thin' ? a.setAttribute('title', a.textContent) : a.removeAttribute('title')))),
   ];
@@ -170,7 +179,7 @@ export function makeShell() {
       if (!first && (document.activeElement === document.body || !document.activeElement)) page.querySelector('h1')?.focus({ preventScroll: true });
       first = false;
     },
-    title: (words) => (document.title = words ? `${words} – Procession` : 'Procession'),
+    title,
     destroy: () => ends.forEach((fn) => fn()),
   };
 }

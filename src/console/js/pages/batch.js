@@ -48,7 +48,7 @@ export async function mount(el, ctx) {
 
   const tabCtx = {
     group, no, states, setQuery, query: ctx.query, refresh,
-    openJob: (code) => openJob({ group, no, job: code, batch, onChange: refreshSoon }),
+    openJob: (code) => openJob({ group, no, job: code, batch, onChange: refreshSoon, hear: (fn) => store.on('job', fn) }),
     act: (action, what) => act({ group, no, action, ...what, onDone: refreshSoon }),
     get readonly() {
       return !store.may('run', group);
@@ -105,6 +105,7 @@ export async function mount(el, ctx) {
     live({ group, batch_no: no }, {
       job: (event) => {
         const code = event.job_code ?? event.job;
+        store.tell('job', event);
         const before = states.get(code);
         if (!before) return refreshSoon();
         if (event.status && event.status !== before.status && isBad(event.status) && event.status !== 'UPSTREAM_FAILED') announce(t('job.is_now', { job: code, status: statusWord(event.status) }));

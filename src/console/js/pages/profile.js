@@ -54,7 +54,7 @@ export async function mount(el, ctx) {
       labelled(t('prefs.language'), segmented({ label: t('prefs.language'), options: LANGUAGES, value: lang(), onchange: (v) => store.set({ lang: v }) })),
       labelled(t('prefs.theme'), segmented({ label: t('prefs.theme'), options: [['auto', t('prefs.theme_auto')], ['light', t('prefs.theme_light'), 'sun'], ['dark', t('prefs.theme_dark'), 'moon']], value: store.prefs.theme, onchange: (v) => store.set({ theme: v }) })),
       labelled(t('prefs.zone'), segmented({ label: t('prefs.zone'), options: [['local', Intl.DateTimeFormat().resolvedOptions().timeZone], ['utc', 'UTC']], value: store.prefs.zone, onchange: (v) => store.set({ zone: v }) })))),
-    card(t('user.grants'), grantWords(grants)), card(t('password.title'), passwordForm()))));
+    card(t('user.grants'), grantWords(grants)), user.has_password !== false && card(t('password.title'), passwordForm()))));
   await Promise.all([readSessions(), readTokens()]);
 }
 
