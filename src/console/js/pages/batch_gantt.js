@@ -45,7 +45,7 @@ class Gantt {
     try {
       const got = await api.get(api.path`/groups/${this.ctx.group}/batches/${this.ctx.no}/gantt`);
       if (this.ended) return;
-      this.items = (got.items || []).map(read);
+      this.read(got);
       this.draw();
       this.beat ??= poll(() => this.tick(), 5000);
     } catch (error) {
@@ -53,9 +53,15 @@ class Gantt {
     }
   }
 
+  read(got) {
+    this.items = (got.items || []).map(read);
+    this.due = ms(got.due);
+    this.opened = ms(got.opened);
+  }
+
   draw() {
     this.rows?.destroy();
-    if (!this.items.some((i) => i.start || i.plannedStart)) {
+    if (!this.items.some((i) => i.start || i.plannedStart || i.expectedStart)) {
       put(this.host, empty({ title: t('gantt.empty'), lead: t('gantt.empty_lead') }));
       this.rows = null;
       return;
@@ -63,16 +69,17 @@ class Gantt {
     this.axis = h('div.gt-axis', { 'aria-hidden': 'true' });
     this.nowEl = h('div.gt-now', { 'aria-hidden': 'true' });
     const body = h('div.gt-body', { role: 'presentation' });
-    this.canvas = h('div.gt-canvas', { role: 'presentation' }, body, this.nowEl);
+    this.dueEl = h('div.gt-due-line', { 'aria-hidden': 'true', title: t('gantt.due') });
+    this.canvas = h('div.gt-canvas', { role: 'presentation' }, body, this.dueEl, this.nowEl);
     this.scroller = h('div.gt-scroll', {
       role: 'listbox', tabindex: '0', 'aria-label': t('gantt.label'), 'data-test': 'gantt', onkeydown: (e) => this.key(e),
       onclick: (e) => { const row = e.target.closest('[data-row]'); if (row) { this.row = Number(row.dataset.row); this.mark(); this.ctx.openJob?.(this.seen[this.row].job); } },
       onwheel: (e) => { if (e.ctrlKey || e.metaKey) { e.preventDefault(); this.scale(this.zoom * Math.exp(-e.deltaY * 0.003), e.clientX); } },
     }, h('div.gt-head', { role: 'presentation' }, h('div.gt-name', t('grid.job')), this.axis), this.canvas);
-    put(this.host, this.scroller, h('div.gt-legend', h('span', h('i.gt-l-planned'), t('gantt.planned')), h('span', h('i.gt-l-actual'), t('gantt.actual')), h('span', h('i.gt-l-critical'), t('dag.critical')), h('span', h('i.gt-l-now'), t('gantt.now_line')), h('span.dg-hint', t('gantt.hint'))));
+    put(this.host, this.scroller, h('div.gt-legend', h('span', h('i.gt-l-planned'), t('gantt.planned')), h('span', h('i.gt-l-actual'), t('gantt.actual')), h('span', h('i.gt-l-critical'), t('dag.critical')), h('span', h('i.gt-l-expected'), t('gantt.expected')), h('span', h('i.gt-l-now'), t('gantt.now_line')), this.due && h('span', h('i.gt-l-due'), t('gantt.due')), h('span.dg-hint', t('gantt.hint'))));
     this.rows = new Rows({ scroller: this.scroller, body, height: ROW, draw: (i) => this.line(i) });
     const top = this.scroller.getBoundingClientRect().top + window.scrollY;
-    this.scroller.style.maxHeight = `${Math.max(300, window.innerHeight - top - 60)}px`;
+    this.scroller.style.maxHeight = `${Math.max(300, window.innerHeight * 0.68, window.innerHeight - top - 60)}px`;
     this.watch?.disconnect();
     let was = 0;
     this.watch = new ResizeObserver(() => { if (this.scroller.clientWidth !== was) { was = this.scroller.clientWidth; this.layout(); } });
@@ -84,7 +91,7 @@ class Gantt {
     if (!this.rows) return;
     const words = this.words.trim().toLowerCase();
     this.seen = this.items.filter((i) => (!this.critical || i.critical) && (!words || `${i.job} ${i.name || ''}`.toLowerCase().includes(words)));
-    const first = (i) => i.start ?? i.plannedStart ?? Infinity;
+    const first = (i) => i.start ?? i.expectedStart ?? i.plannedStart ?? Infinity;
     const by = {
       start: (a, b) => first(a) - first(b) || a.job.localeCompare(b.job),
       late: (a, b) => late(b) - late(a), code: (a, b) => a.job.localeCompare(b.job, undefined, { numeric: true }),
@@ -102,10 +109,11 @@ class Gantt {
     const now = Date.now();
     let from = Infinity, to = -Infinity;
     for (const i of this.items) {
-      for (const at of [i.start, i.plannedStart]) if (at) from = Math.min(from, at);
-      for (const at of [i.end, i.plannedEnd, i.start && !i.end ? now : null]) if (at) to = Math.max(to, at);
+      for (const at of [i.start, i.plannedStart, i.expectedStart, i.tries[0]?.start]) if (at) from = Math.min(from, at);
+      for (const at of [i.end, i.plannedEnd, i.expectedEnd, i.start && !i.end ? now : null]) if (at) to = Math.max(to, at);
     }
     if (!(to > from)) to = from + 1000;
+    if (this.due && this.due > from && this.due < to + (to - from)) to = Math.max(to, this.due);
     this.from = from - (to - from) * 0.01;
     this.to = to + (to - from) * 0.02;
     const room = Math.max(200, this.scroller.clientWidth - NAME - 4);
@@ -133,6 +141,8 @@ class Gantt {
   nowAt() {
     const now = Date.now();
     this.nowEl.hidden = now < this.from || now > this.to;
+    this.dueEl.hidden = !this.due || this.due > this.to;
+    if (this.due) this.dueEl.style.left = `${NAME + (this.due - this.from) * this.px}px`;
     this.nowEl.style.left = `${NAME + (now - this.from) * this.px}px`;
   }
 
@@ -143,10 +153,14 @@ class Gantt {
     const words = [item.job, item.name, statusWord(item.status),
       item.start ? t('gantt.ran', { from: timeText(item.start, { seconds: true }), to: item.end ? timeText(item.end, { seconds: true }) : t('gantt.still'), length: duration(end - item.start) }) : '',
       item.plannedStart ? t('gantt.was_planned', { from: timeText(item.plannedStart, { seconds: true }), to: timeText(item.plannedEnd, { seconds: true }), length: duration(item.plannedEnd - item.plannedStart) }) : '',
+      !item.start && item.expectedStart ? t('gantt.is_expected', { from: timeText(item.expectedStart), to: timeText(item.expectedEnd) }) : '',
+      item.due ? t('gantt.is_due', { at: timeText(item.due) }) : '', item.tries.length > 1 ? t('gantt.tries', { n: item.tries.length }) : '',
       item.critical ? t('dag.critical') : ''].filter(Boolean).join(', ');
     return h('div.gt-row', { role: 'option', id: `${this.id}-${i}`, 'data-row': i, 'aria-label': words, 'aria-selected': i === this.row ? 'true' : 'false', 'aria-posinset': i + 1, 'aria-setsize': this.seen.length, title: words, class: [item.critical && 'gt-critical', i === this.row && 'gt-at'].filter(Boolean).join(' ') || null },
       h('div.gt-name', glyph(item.status, 13), h('span', item.job)),
-      h('div.gt-line', bar('gt-planned', item.plannedStart, item.plannedEnd), bar(`gt-actual.${statusClass(item.status)}`, item.start, end),
+      h('div.gt-line', bar('gt-planned', item.plannedStart, item.plannedEnd), !item.end && bar('gt-expected', item.start ? null : item.expectedStart, item.expectedEnd),
+        item.tries.filter((one) => one.start !== item.start).map((one) => bar(`gt-try.${statusClass(one.status)}`, one.start, one.end)), bar(`gt-actual.${statusClass(item.status)}`, item.start, end),
+        item.due && h('i.gt-due', { css: { left: `${(item.due - this.from) * this.px}px` }, class: (item.end ?? Date.now()) > item.due ? 'gt-late' : null }),
         item.start && h('span.gt-took', { css: { left: `${(Math.max(end, item.plannedEnd || 0) - this.from) * this.px + 6}px` } }, duration(end - item.start))));
   }
 
@@ -219,7 +233,7 @@ class Gantt {
     try {
       const got = await api.get(api.path`/groups/${this.ctx.group}/batches/${this.ctx.no}/gantt`);
       if (this.ended) return;
-      this.items = (got.items || []).map(read);
+      this.read(got);
       if (this.rows) this.sift();
       else this.draw();
     } catch {
@@ -244,5 +258,7 @@ function read(item) {
   return {
     job: item.job ?? item.job_code, name: item.job_name ?? item.name, status: item.status, critical: Boolean(item.critical),
     start: ms(item.start), end: ms(item.end), plannedStart: ms(item.planned_start), plannedEnd: ms(item.planned_end),
+    expectedStart: ms(item.expected_start), expectedEnd: ms(item.expected_end), due: ms(item.due),
+    tries: (item.tries ?? []).map((one) => ({ start: ms(one.start), end: ms(one.end), status: one.status })),
   };
 }

@@ -4,7 +4,7 @@ import { api } from '../api.js';
 import { locale, t } from '../i18n.js';
 import { to } from '../router.js';
 import { statusClass, statusWord, rank } from '../status.js';
-import { button, dialog, empty, failed, glyph, h, icon, loading, pageHead, put, segmented, select, timeText } from '../ui.js';
+import { button, dialog, empty, failed, glyph, h, icon, loading, pageHead, put, segmented, select, timeText, zone } from '../ui.js';
 
 const two = (n) => String(n).padStart(2, '0');
 const day = (y, m, d) => `${y}-${two(m)}-${two(d)}`;
@@ -16,20 +16,26 @@ export async function mount(el, ctx) {
   const at = { year: asked ? Number(asked[1]) : today.getFullYear(), month: asked?.[2] ? Number(asked[2]) : today.getMonth() + 1 };
   let view = ctx.query?.get('view') === 'year' ? 'year' : 'month';
   let group = ctx.query?.get('group') ?? '';
+  let calendar = ctx.query?.get('calendar') ?? '';
   let ended = false;
   let focus = null;
   const host = h('div', loading());
   const title = h('h2.cal-title', { 'aria-live': 'polite' });
   const groups = h('span');
+  const days_ = h('span');
   el.append(
     pageHead({ title: t('cal.title'), sub: t('cal.sub'), actions: [h('a.btn', { href: '#/calendars' }, icon('calendar'), h('span', t('cal.working_days')))] }),
     h('div.dg-tools',
       button(t('cal.before'), { icon: 'left', iconOnly: true, kind: 'quiet', test: 'calendar-before', onclick: () => move(-1) }), title,
       button(t('cal.after'), { icon: 'right', iconOnly: true, kind: 'quiet', test: 'calendar-after', onclick: () => move(1) }),
       button(t('cal.today'), { kind: 'quiet', test: 'calendar-today', onclick: () => { at.year = today.getFullYear(); at.month = today.getMonth() + 1; show(); } }),
-      segmented({ label: t('cal.view'), value: view, options: [['month', t('cal.month')], ['year', t('cal.year')]], test: 'calendar-view', onchange: (v) => { view = v; show(); } }), groups),
+      segmented({ label: t('cal.view'), value: view, options: [['month', t('cal.month')], ['year', t('cal.year')]], test: 'calendar-view', onchange: (v) => { view = v; show(); } }), groups, days_),
     host);
   api.all('/groups').then((all) => put(groups, select({ label: t('sf.group'), value: group, test: 'calendar-group', options: [['', t('cal.all_groups')], ...all.map((g) => [g.group ?? g.code, g.group ?? g.code])], onchange: (v) => { group = v; show(); } }))).catch(() => {});
+  api.all('/calendars').then((all) => {
+    if (!all.length || ended) return;
+    put(days_, select({ label: t('sf.calendar'), value: calendar, test: 'calendar-which', options: [['', t('cal.of_group')], ...all.map((c) => [c.code, c.name ? `${c.code} – ${c.name}` : c.code])], onchange: (v) => { calendar = v; show(); } }));
+  }).catch(() => {});
 
   function move(by) {
     if (view === 'year') at.year += by;
@@ -41,8 +47,22 @@ export async function mount(el, ctx) {
     show();
   }
 
+  /** The server gives two months at a time. */
+  async function fetchDays(from, until) {
+    const parts = [];
+    for (const d = new Date(from); d <= until; d.setDate(d.getDate() + 60)) {
+      const end = new Date(d);
+      end.setDate(end.getDate() + 59);
+      parts.push([say(d), say(end < until ? end : until)]);
+    }
+    const zone_ = group ? undefined : zone();
+    const all = await Promise.all(parts.map(([a, b]) => api.get('/calendar', { from: a, to: b, group, calendar: calendar || undefined, zone: zone_ })));
+    return all.flatMap((page) => page.items ?? page.days ?? []);
+  }
+  const say = (d) => day(d.getFullYear(), d.getMonth() + 1, d.getDate());
+
   async function show() {
-    ctx.setQuery?.({ at: view === 'year' ? String(at.year) : `${at.year}-${two(at.month)}`, view: view === 'year' ? 'year' : null, group });
+    ctx.setQuery?.({ at: view === 'year' ? String(at.year) : `${at.year}-${two(at.month)}`, view: view === 'year' ? 'year' : null, group, calendar });
     title.textContent = new Intl.DateTimeFormat(locale(), view === 'year' ? { year: 'numeric' } : { year: 'numeric', month: 'long' }).format(new Date(at.year, at.month - 1, 1));
     const first = view === 'year' ? new Date(at.year, 0, 1) : new Date(at.year, at.month - 1, 1);
     const last = view === 'year' ? new Date(at.year, 11, 31) : new Date(at.year, at.month, 0);
@@ -51,12 +71,11 @@ export async function mount(el, ctx) {
     if (view === 'month') from.setDate(1 - ((first.getDay() + 6) % 7));
     const until = new Date(last);
     if (view === 'month') until.setDate(last.getDate() + (6 - ((last.getDay() + 6) % 7)));
-    const say = (d) => day(d.getFullYear(), d.getMonth() + 1, d.getDate());
     put(host, loading());
     try {
-      const got = await api.get('/calendar', { from: say(from), to: say(until), group });
+      const got = await fetchDays(from, until);
       if (ended) return;
-      const days = new Map((got.days ?? got.items ?? []).map((d) => [d.date ?? d.day, d]));
+      const days = new Map(got.map((d) => [d.date, d]));
       put(host, view === 'year' ? year(days) : month(days, from, until), legend());
     } catch (error) {
       if (!ended) put(host, failed(error, show));
@@ -135,7 +154,7 @@ const firingsOf = (d) => d?.firings ?? d?.coming ?? [];
 /** The name of a holiday, where a list has one. */
 function holiday(d) {
   if (!d) return '';
-  return d.label ?? d.holiday ?? (d.basis && typeof d.basis === 'object' ? d.basis.listed ?? '' : '') ?? '';
+  return d.label ?? '';
 }
 
 function batchLine(b) {
@@ -144,5 +163,6 @@ function batchLine(b) {
 
 function firingLine(f) {
   const code = f.schedule ?? f.code;
-  return h('a.cal-item.cal-firing', { href: to`/schedules/${code}`, title: `${code} ${f.planned_local ?? f.planned_at} ${f.batch_no ?? ''}` }, icon('clock', 13), h('span', `${f.planned_local ? f.planned_local.slice(11, 16) : timeText(f.planned_at, { date: false })} ${f.group ?? code} ${f.batch_no ?? ''}`));
+  const groups = f.groups?.join(', ') ?? f.group ?? code;
+  return h('a.cal-item.cal-firing', { href: to`/schedules/${code}`, title: `${code} ${f.planned_local ?? f.planned_at} ${groups} ${f.batch_no ?? ''}` }, icon('clock', 13), h('span', `${f.planned_local ? f.planned_local.slice(11, 16) : timeText(f.planned_at, { date: false })} ${groups} ${f.times > 1 ? t('cal.times', { n: f.times }) : f.batch_no ?? ''}`));
 }

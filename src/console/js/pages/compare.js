@@ -3,6 +3,7 @@
 import { api } from '../api.js';
 import { locale, t } from '../i18n.js';
 import { go } from '../router.js';
+import { changesView } from '../edit/diff.js';
 import { badge, duration, empty, failed, h, loading, num, put, select, table } from '../ui.js';
 
 export function mount(el, ctx) {
@@ -67,7 +68,7 @@ export function mount(el, ctx) {
         { key: 'out', label: t('cmp.outputs'), sort: false, hide: 'narrow', cell: (r) => outputs(r) },
       ],
     });
-    put(host, h('p.cmp-sum', t('cmp.sum', { a, b, ta: duration(sa), tb: duration(sb), n: rows.filter((r) => r.differs).length })), list.el);
+    put(host, h('p.cmp-sum', t('cmp.sum', { a, b, ta: duration(sa), tb: duration(sb), n: rows.filter((r) => r.differs).length })), list.el, beside(got, a, b));
   }
 
   begin();
@@ -76,20 +77,13 @@ export function mount(el, ctx) {
 
 function row(job) {
   const { a, b } = job;
-  const rows = (side) => side?.rows_affected ?? side?.rows ?? side?.result_rows ?? null;
+  const rows = (side) => side?.rows_affected ?? null;
   const diff = a?.duration_ms != null && b?.duration_ms != null ? a.duration_ms - b.duration_ms : null;
-  const outs = [...new Set([...Object.keys(plain(a)), ...Object.keys(plain(b))])].filter((k) => String(plain(a)[k] ?? '') !== String(plain(b)[k] ?? ''));
+  const outs = job.outputs ?? [];
   return {
     code: job.job_code ?? job.job, a, b, diff, ra: rows(a), rb: rows(b), outs,
     differs: !a || !b || a.status !== b.status || rows(a) !== rows(b) || outs.length > 0,
   };
-}
-
-/** What a job gave, name by name. */
-function plain(side) {
-  const out = side?.outputs;
-  if (!out || typeof out !== 'object') return {};
-  return out.values && typeof out.values === 'object' ? out.values : out;
 }
 
 function change(r) {
@@ -107,7 +101,18 @@ function rowsOf(r) {
 
 function outputs(r) {
   if (!r.outs.length) return h('span.none', '–');
-  const text = (side, k) => { const v = plain(side)[k]; return v === undefined ? '–' : typeof v === 'object' ? JSON.stringify(v) : String(v); };
-  const lines = r.outs.slice(0, 3).map((k) => h('div.cmp-out', h('b', k), ` ${text(r.a, k).slice(0, 60)} / ${text(r.b, k).slice(0, 60)}`));
-  return [lines, r.outs.length > 3 && h('div.muted', `+${r.outs.length - 3}`)];
+  return [r.outs.slice(0, 3).map((o) => h('div.cmp-out', { title: `${o.a ?? '–'} / ${o.b ?? '–'}` }, h('b', o.name), ` ${String(o.a ?? '–').slice(0, 60)} / ${String(o.b ?? '–').slice(0, 60)}`)), r.outs.length > 3 && h('div.muted', `+${r.outs.length - 3}`)];
+}
+
+/** What differs beside the jobs: parameters and the definition itself. */
+function beside(got, a, b) {
+  const parts = [];
+  if (got.params?.length) {
+    parts.push(h('section', h('h3', t('cmp.params')), table({
+      caption: t('cmp.params'), rows: got.params, rowKey: (p) => p.name, locked: true,
+      columns: [{ key: 'name', label: t('cmp.name'), cell: (p) => h('code', p.name) }, { key: 'a', label: a, cell: (p) => p.a ?? '–' }, { key: 'b', label: b, cell: (p) => p.b ?? '–' }],
+    }).el));
+  }
+  if (got.definition?.length) parts.push(h('section', h('h3', t('cmp.definition', { b, a })), changesView(got.definition)));
+  return parts;
 }

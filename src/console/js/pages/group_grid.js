@@ -44,10 +44,16 @@ class JobGrid {
   async load() {
     put(this.host, loading());
     try {
-      const got = await api.get(api.path`/groups/${this.ctx.group}/grid`, { batches: this.batchCount });
-      if (this.ended) return;
+      const at = api.path`/groups/${this.ctx.group}/grid`;
+      let got = await api.get(at, { batches: this.batchCount, limit: 2000 });
       this.batches = got.batches || [];
-      this.jobs = (got.jobs || []).map((job) => ({ ...job, cells: job.cells.map((cell) => (cell ? { ...cell } : cell)) }));
+      let jobs = got.jobs || [];
+      while (got.next && !this.ended) {
+        got = await api.get(at, { batches: this.batchCount, limit: 2000, cursor: got.next });
+        jobs = jobs.concat(got.jobs || []);
+      }
+      if (this.ended) return;
+      this.jobs = jobs.map((job) => ({ ...job, cells: job.cells.map((cell) => (cell ? { ...cell } : cell)) }));
       this.jobs.forEach(measure);
       this.draw();
     } catch (error) {
@@ -63,7 +69,7 @@ class JobGrid {
     }
     const body = h('div.gr-body', { role: 'presentation' });
     const head = h('div.gr-row.gr-head', { role: 'row', 'aria-rowindex': 1 }, h('div.gr-name', { role: 'columnheader' }, t('grid.job')),
-      this.batches.map((b) => h(`div.gr-cell.${statusClass(b.status)}`, { role: 'columnheader', class: b.batch_no === this.ctx.no ? 'gr-here' : null, title: `${b.batch_no} ${statusWord(b.status)}` },
+      this.batches.map((b) => h(`div.gr-cell.${statusClass(b.status)}`, { role: 'columnheader', class: b.batch_no === this.ctx.no ? 'gr-here' : null, title: [b.batch_no, statusWord(b.status), b.duration_ms != null ? duration(b.duration_ms) : ''].filter(Boolean).join(', ') },
         h('a', { href: `#/batches/${encodeURIComponent(this.ctx.group)}/${encodeURIComponent(b.batch_no)}`, tabindex: '-1' }, b.batch_no), glyph(b.status, 13))));
     this.scroller = h('div.gr-scroll', {
       role: 'grid', tabindex: '0', 'aria-label': t('grid.label', { group: this.ctx.group }), 'aria-rowcount': this.jobs.length + 1, 'aria-colcount': this.batches.length + 1,
@@ -78,7 +84,7 @@ class JobGrid {
 
   tall() {
     const top = this.scroller.getBoundingClientRect().top + window.scrollY;
-    this.scroller.style.maxHeight = `${Math.max(320, window.innerHeight - top - 56)}px`;
+    this.scroller.style.maxHeight = `${Math.max(320, window.innerHeight * 0.68, window.innerHeight - top - 56)}px`;
   }
 
   sift() {

@@ -81,7 +81,6 @@ export default {
   'gantt.empty': 'Nothing has run yet',
   'gantt.empty_lead': 'Times appear when the first job starts; plans when jobs have a history.',
   'gantt.label': 'When each job ran. Up and down choose a job, left and right move in time, plus and minus zoom, Enter opens the job.',
-  'gantt.planned': 'planned',
   'gantt.actual': 'actual, by state',
   'gantt.now_line': 'now',
   'gantt.hint': 'Ctrl + wheel: zoom',
@@ -511,4 +510,17 @@ export default {
   'dag.as_list': 'List',
   'dag.save_svg': 'drawn by the server',
   'dag.save_png': 'as it stands here',
+
+  'gantt.expected': 'expected',
+  'gantt.due': 'due',
+  'gantt.is_expected': 'expected {from} to {to}',
+  'gantt.is_due': 'due {at}',
+  'gantt.tries': { one: '{n} try', other: '{n} tries' },
+  'gantt.planned': 'as usual',
+  'cmp.params': 'Parameters that differ',
+  'cmp.name': 'Name',
+  'cmp.definition': 'The definition: what changed from {b} to {a}',
+  'cal.of_group': 'Calendar of the group',
+
+  'cal.times': '× {n}',
 };

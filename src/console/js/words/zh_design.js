@@ -81,7 +81,6 @@ export default {
   'gantt.empty': '尚无作业运行',
   'gantt.empty_lead': '首个作业启动后显示时间;作业有历史记录后显示计划。',
   'gantt.label': '各作业的运行时间。上下键选择作业,左右键移动时间,加减号缩放,回车打开作业。',
-  'gantt.planned': '计划',
   'gantt.actual': '实际(按状态着色)',
   'gantt.now_line': '现在',
   'gantt.hint': 'Ctrl + 滚轮:缩放',
@@ -511,4 +510,17 @@ export default {
   'dag.as_list': '列表',
   'dag.save_svg': '由服务器绘制',
   'dag.save_png': '当前画面',
+
+  'gantt.expected': '预计',
+  'gantt.due': '到期',
+  'gantt.is_expected': '预计 {from} 至 {to}',
+  'gantt.is_due': '到期 {at}',
+  'gantt.tries': '{n} 次启动',
+  'gantt.planned': '按通常耗时',
+  'cmp.params': '不同的参数',
+  'cmp.name': '名称',
+  'cmp.definition': '定义:从 {b} 到 {a} 的变化',
+  'cal.of_group': '作业组的日历',
+
+  'cal.times': '× {n}',
 };
