@@ -38,9 +38,11 @@ function kind(schema) {
   if (schema.allOf) return schema.allOf.map(kind).join(' + ');
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.enum) return schema.enum.map((v) => JSON.stringify(v)).join(' | ');
-  if (schema.type === 'array') return `${t('list_of')} ${kind(schema.items ?? true)}`;
-  if (schema.type === 'object' && schema.additionalProperties && !schema.properties) return `${t('map_of')} ${kind(schema.additionalProperties)}`;
-  const type = [schema.type ?? t('anything')].flat().join(` ${t('or')} `);
+  const types = [schema.type ?? []].flat();
+  const orNull = types.includes('null') ? ` ${t('or')} null` : '';
+  if (types.includes('array')) return `${t('list_of')} ${kind(schema.items ?? true)}${orNull}`;
+  if (types.includes('object') && schema.additionalProperties && !schema.properties) return `${t('map_of')} ${kind(schema.additionalProperties)}${orNull}`;
+  const type = types.join(` ${t('or')} `) || t('anything');
   return schema.format ? `${type} (${schema.format})` : type;
 }
 
@@ -48,7 +50,7 @@ function kind(schema) {
 function within(schema) {
   const there = seen(schema);
   if (there.properties) return there;
-  if (there.type === 'array') return within(there.items);
+  if (there.items) return within(there.items);
   const choice = (there.anyOf ?? there.oneOf ?? there.allOf)?.map(within).find(Boolean);
   if (choice) return choice;
   return there.additionalProperties && there.additionalProperties !== true ? within(there.additionalProperties) : null;
@@ -159,7 +161,7 @@ function page() {
       h('button.btn.btn-small', { type: 'button', lang: other, 'data-test': 'lang', onclick: () => { store.set({ lang: other }); lang = chosen(); draw(); document.querySelector('h1').focus(); } }, other === 'zh' ? '中文' : 'English'))),
     h('div.ap-lead',
       h('p', rich('lead', { file: h('a', { href: '/api/v1/openapi.json' }, 'openapi.json') })),
-      h('p', rich('auth', { header: h('code', 'Authorization: Bearer …'), command: h('code', 'procession token') })),
+      h('p', rich('auth', { header: h('code', 'Authorization: Bearer …'), command: h('code', 'procession user token') })),
       h('p', t('errors'))),
     routes);
   return h('div.ap',
