@@ -1,5 +1,6 @@
 //! The door: opened before the work begins, attended by a task of its own beside it.
 
+use crate::api::events;
 use crate::api::house::House;
 use crate::api::limited::{Limited, Peer};
 use crate::api::router;
@@ -48,21 +49,27 @@ impl Door {
     /// Answers until `stop` is cancelled, and half a second longer at most.
     pub async fn attend(self, house: Arc<House>, stop: CancellationToken) {
         let closes = stop.clone().cancelled_owned();
+        let closing = house.reads.closing.clone();
+        let watching = events::attend(house.clone(), stop.clone());
         let service = router(house).into_make_service_with_connect_info::<Peer>();
         let server = axum::serve(Limited::new(self.listener), service);
         let served = server.with_graceful_shutdown(closes);
         let too_long = async {
             stop.cancelled().await;
+            closing.cancel();
             tokio::time::sleep(LAST_WORDS).await;
         };
-        tokio::select! {
-            ended = served => {
-                if let Err(error) = ended {
-                    tracing::error!(%error, "the front door broke down; the work goes on without it");
+        let serving = async {
+            tokio::select! {
+                ended = served => {
+                    if let Err(error) = ended {
+                        tracing::error!(%error, "the front door broke down; the work goes on without it");
+                    }
                 }
+                () = too_long => {}
             }
-            () = too_long => {}
-        }
+        };
+        tokio::join!(serving, watching);
     }
 }
 

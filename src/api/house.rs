@@ -46,6 +46,12 @@ impl House {
         Ok(Self { app, vitals, porter, doorway, reads, described: description() })
     }
 
+    /// Looks what has happened to batches, for those who listen to events. Done once a second while the door
+    /// is open; costs nothing while nobody listens.
+    pub async fn look(&self) -> Result<()> {
+        self.reads.events.look(&self.app).await
+    }
+
     /// Who sent a request. A token counts before a session: who shows one means it.
     pub(super) async fn who(&self, parts: &Parts, way: &Way) -> Result<Caller, Problem> {
         let known = match parts.headers.get(AUTHORIZATION) {

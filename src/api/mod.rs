@@ -9,10 +9,13 @@ mod batch_actions;
 mod batch_dag;
 mod batch_going;
 mod batch_jobs;
+mod batch_times;
 mod batches;
 mod console;
+mod dashboard;
 mod definitions;
 mod door;
+mod events;
 mod fire;
 mod groups;
 mod health;
@@ -38,6 +41,7 @@ mod session;
 mod tokens;
 mod upkeep;
 mod users;
+mod watch;
 mod way;
 
 pub use door::{Attended, Door, Front, NoListener};
@@ -66,20 +70,23 @@ pub fn nouns() -> Vec<Noun> {
         batch_dag::noun(),
         batch_going::noun(),
         batch_jobs::noun(),
+        batch_times::noun(),
         batches::noun(),
+        dashboard::noun(),
         definitions::noun(),
+        events::noun(),
         fire::noun(),
         groups::noun(),
+        job_standing::noun(),
         jobs::noun(),
         nodes::noun(),
-        schedules::noun(),
-        job_standing::noun(),
         notice_changes::noun(),
         oidc::noun(),
         schedule_changes::noun(),
-        upkeep::noun(),
+        schedules::noun(),
         session::noun(),
         tokens::noun(),
+        upkeep::noun(),
         users::noun(),
     ]
 }

@@ -1,5 +1,6 @@
 //! What reading remembers: answers that cost much and are asked for often. Losing them costs time only.
 
+use crate::api::events::Hub;
 use crate::api::problem::Problem;
 use crate::app::App;
 use crate::domain::id::BatchId;
@@ -8,6 +9,7 @@ use crate::picture::{Direction, Places, View};
 use crate::view::batches::{Listed, Prospect};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use tokio_util::sync::CancellationToken;
 
 /// How long what is expected of a batch is taken for true, in milliseconds.
 const FRESH_MS: i64 = 15_000;
@@ -23,6 +25,10 @@ const PICTURES: usize = 16;
 pub(super) struct Reads {
     prospects: Mutex<HashMap<BatchId, (Millis, i64, Prospect)>>,
     places: Mutex<Vec<(String, Direction, Arc<Places>)>>,
+    /// Where those who listen hear what happens.
+    pub(super) events: Hub,
+    /// Cancelled when the door closes: nobody is to wait for those who listen.
+    pub(super) closing: CancellationToken,
 }
 
 impl Reads {

@@ -117,6 +117,15 @@ static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../migrations/postgres/0012_audit.sql"),
         ],
     ),
+    (
+        13,
+        "batches by time",
+        [
+            include_str!("../../migrations/sqlite/0013_batches_by_time.sql"),
+            include_str!("../../migrations/mysql/0013_batches_by_time.sql"),
+            include_str!("../../migrations/postgres/0013_batches_by_time.sql"),
+        ],
+    ),
 ];
 
 /// How the schema stands to this binary.

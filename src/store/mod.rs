@@ -19,6 +19,7 @@ pub mod event_key;
 pub mod fired;
 pub mod firing;
 pub mod following;
+pub mod glance;
 pub mod hint;
 pub mod history;
 pub mod hosted;

@@ -1,0 +1,141 @@
+//! What somebody looks at first.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::batches::{briefs, seen_groups};
+use crate::api::problem::Problem;
+use crate::api::route::{Nothing, Noun};
+use crate::domain::access::Permission;
+use crate::domain::id::GroupCode;
+use crate::domain::time::{Millis, at_wall_clock, day_in};
+use crate::store;
+use crate::view::batches::Brief;
+use crate::view::dashboard::{self, Coming, Day, Everywhere, Failure};
+use crate::view::node::Members;
+use chrono::{Days, NaiveTime};
+use chrono_tz::Tz;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Days that are counted.
+const DAYS: u64 = 30;
+
+pub(super) fn noun() -> Noun {
+    Noun::new("dashboard").get(
+        "/dashboard",
+        Needs::Somewhere(Permission::View),
+        "What runs, what failed, what is late, what comes next; the last thirty days",
+        show,
+    )
+}
+
+/// As whom it is looked at.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct From {
+    /// In which time zone days begin: `Asia/Shanghai`; UTC when it is left out.
+    zone: Option<String>,
+    /// Only these groups, separated by commas.
+    group: Option<String>,
+}
+
+/// What is looked at first.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Dashboard {
+    /// When this was read.
+    now: String,
+    /// Batches opened today.
+    today: Today,
+    /// Open batches, newest first, at most 100.
+    running: Vec<Brief>,
+    /// Jobs that failed in open batches and in those of today, the latest first, at most 100.
+    failures: Vec<Failure>,
+    /// Of the open batches those that are late or will be.
+    late: Vec<Brief>,
+    /// The next planned times of schedules.
+    next_firings: Vec<Coming>,
+    /// The living processes.
+    nodes: Vec<Value>,
+    /// How many mails wait and were given up; empty for who does not see all groups.
+    outbox: BTreeMap<String, i64>,
+    /// The last thirty days, the oldest first.
+    days: Vec<Day>,
+}
+
+/// Batches opened today.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Today {
+    /// The latest of them, at most 100.
+    batches: Vec<Brief>,
+    /// How many of those are in each state.
+    counts: BTreeMap<String, u64>,
+}
+
+async fn show(ask: Ask, _: Nothing, from: From) -> Result<Dashboard, Problem> {
+    let app = &ask.house.app;
+    let now = app.server_now().await?;
+    let days = days(now, zone(from.zone.as_deref())?);
+    let groups = seen_groups(&ask, from.group.as_deref())?;
+    let midnight = days.last().map_or(now, |(at, _)| *at);
+    let lately = dashboard::lately(app, groups.clone(), midnight).await?;
+    let running = briefs(&ask, &lately.open).await?;
+    let today = briefs(&ask, &lately.since).await?;
+    let mut counts = BTreeMap::new();
+    today.iter().for_each(|b| *counts.entry(b.status.clone()).or_default() += 1);
+    let is_everywhere = ask.caller()?.grants.allow_everywhere(Permission::View);
+    let everywhere = if is_everywhere { Everywhere::Seen } else { Everywhere::Unseen };
+    let wanted = |group: &GroupCode| groups.as_ref().is_none_or(|seen| seen.contains(group));
+    let next_firings = dashboard::coming(app, now, wanted, everywhere).await?;
+    let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
+    let nodes = Members::read(&mut tx, 0, now).await?.as_json();
+    let outbox = match is_everywhere {
+        true => store::outbox::counts(&mut tx).await?,
+        false => Vec::new(),
+    };
+    drop(tx);
+    Ok(Dashboard {
+        now: now.to_string(),
+        late: running.iter().filter(|b| b.is_late || b.will_be_late).cloned().collect(),
+        today: Today { batches: today, counts },
+        running,
+        failures: lately.failures,
+        next_firings,
+        nodes,
+        outbox: outbox.into_iter().map(|(s, n)| (s.as_str().to_owned(), n)).collect(),
+        days: dashboard::days(app, &days, groups.as_deref()).await?,
+    })
+}
+
+fn zone(name: Option<&str>) -> Result<Tz, Problem> {
+    let name = name.unwrap_or("UTC");
+    let refused = |_| {
+        let how = "write it as the tz database has it, Asia/Shanghai";
+        Problem::unreadable(format!("zone: {name} is no time zone; {how}"))
+    };
+    name.parse().map_err(refused)
+}
+
+/// The last days and today, each with its first moment.
+fn days(now: Millis, zone: Tz) -> Vec<(Millis, String)> {
+    let today = day_in(now, zone);
+    let back = (0..DAYS).rev().filter_map(|n| today.checked_sub_days(Days::new(n)));
+    back.map(|day| (at_wall_clock(day, NaiveTime::MIN, zone), day.to_string())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_begin_at_midnight_of_their_zone() {
+        // 2024-07-31T18:00:00Z is two o'clock at night in Shanghai.
+        let days = days(Millis(1_722_448_800_000), chrono_tz::Asia::Shanghai);
+        assert_eq!(days.len(), 30);
+        let (at, day) = days.last().expect("today");
+        assert_eq!(
+            (at.to_string().as_str(), day.as_str()),
+            ("2024-07-31T16:00:00.000Z", "2024-08-01")
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! What was seen of batches and jobs at the last look, and what to tell after the next.
+
+use crate::api::events::Told;
+use crate::domain::id::BatchId;
+use crate::store::changed::{Changed, Pulse};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Looks for which a key that was left out is looked for again.
+const LOOKS: u8 = 10;
+/// Keys left out that are looked for at once; a server that counts in steps leaves out most of them.
+const LEFT_OUT: usize = 500;
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    /// The newest key.
+    last: i64,
+    /// Keys before it that were not there: rolled back, or of a transaction that is not committed yet.
+    left_out: BTreeMap<i64, u8>,
+    /// The open batches.
+    open: HashMap<BatchId, Pulse>,
+}
+
+impl Watch {
+    pub(super) fn new(last: i64, open: Vec<Pulse>) -> Self {
+        let open = open.into_iter().map(|pulse| (pulse.batch_id, pulse)).collect();
+        Self { last, left_out: BTreeMap::new(), open }
+    }
+
+    /// The newest key that was seen.
+    pub(super) fn last(&self) -> i64 {
+        self.last
+    }
+
+    /// Keys that may still come.
+    pub(super) fn left_out(&self) -> Vec<i64> {
+        self.left_out.keys().copied().collect()
+    }
+
+    /// Batches that were open and are not any more.
+    pub(super) fn ended(&self, open: &[Pulse]) -> Vec<BatchId> {
+        let still: HashSet<BatchId> = open.iter().map(|pulse| pulse.batch_id).collect();
+        self.open.keys().filter(|id| !still.contains(id)).copied().collect()
+    }
+
+    /// Takes what was found by a look, and gives what is to be told: jobs in the order of their changes,
+    /// then batches.
+    pub(super) fn take(
+        &mut self,
+        late: Vec<Changed>,
+        fresh: Vec<Changed>,
+        open: Vec<Pulse>,
+        ended: Vec<Pulse>,
+    ) -> Vec<Told> {
+        self.note(&late, &fresh);
+        let mut jobs: Vec<&Changed> = late.iter().chain(&fresh).collect();
+        jobs.sort_by_key(|changed| changed.log_id);
+        let mut told: Vec<Told> = jobs.iter().map(|changed| Told::job(changed)).collect();
+        // A batch that was opened and has ended between two looks is seen by its jobs alone.
+        let is_open: HashSet<BatchId> = open.iter().map(|pulse| pulse.batch_id).collect();
+        let mut passed: BTreeMap<BatchId, &Pulse> = BTreeMap::new();
+        for changed in jobs.iter().filter(|c| !is_open.contains(&c.batch.batch_id)) {
+            if !self.open.contains_key(&changed.batch.batch_id) {
+                passed.insert(changed.batch.batch_id, &changed.batch);
+            }
+        }
+        let last = self.last;
+        let changed = open.iter().filter(|pulse| self.open.get(&pulse.batch_id) != Some(pulse));
+        let batches = changed.chain(&ended).chain(passed.into_values());
+        told.extend(batches.map(|pulse| Told::batch(pulse, last)));
+        self.open = open.into_iter().map(|pulse| (pulse.batch_id, pulse)).collect();
+        told
+    }
+
+    /// Notes which keys were seen and which were left out.
+    fn note(&mut self, late: &[Changed], fresh: &[Changed]) {
+        for changed in late {
+            self.left_out.remove(&changed.log_id);
+        }
+        self.left_out.retain(|_, looks| {
+            *looks -= 1;
+            *looks > 0
+        });
+        for changed in fresh {
+            let between = self.last + 1..changed.log_id;
+            // The newest of a long gap: the oldest has had the most time to come.
+            let from = between.start.max(changed.log_id - LEFT_OUT as i64);
+            self.left_out.extend((from..between.end).map(|key| (key, LOOKS)));
+            self.last = changed.log_id;
+        }
+        while self.left_out.len() > LEFT_OUT {
+            self.left_out.pop_first();
+        }
+    }
+}

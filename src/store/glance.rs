@@ -1,0 +1,164 @@
+//! Many batches at one glance: how the last days went, what failed, how the jobs of several batches went.
+
+use crate::db::{Row, Value};
+use crate::domain::batch::BatchStatus;
+use crate::domain::firing::{FiringStatus, TriggerId};
+use crate::domain::id::{BatchId, GroupCode, JobCode, QueueId};
+use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::time::Millis;
+use crate::store::Tx;
+use crate::store::queue::{COLUMNS, entry};
+use anyhow::{Context as _, Result};
+use std::collections::BTreeMap;
+
+/// How many batches were opened in each span of time, by how they are now. `begins` are the spans' first
+/// moments, in order; the last span has no end. `groups` is all when it is none.
+pub async fn spans(
+    tx: &mut Tx,
+    begins: &[Millis],
+    groups: Option<&[GroupCode]>,
+) -> Result<Vec<BTreeMap<BatchStatus, u64>>> {
+    let mut found = vec![BTreeMap::new(); begins.len()];
+    let Some(first) = begins.first() else { return Ok(found) };
+    // The latest first: the first that fits is the one.
+    let cases: Vec<String> =
+        (0..begins.len()).rev().map(|i| format!("WHEN create_time >= ? THEN {i}")).collect();
+    let mut values: Vec<Value> = begins.iter().rev().map(|at| at.to_utc().into()).collect();
+    values.push(first.to_utc().into());
+    let seen = match groups {
+        None => String::new(),
+        Some([]) => return Ok(found),
+        Some(codes) => {
+            values.extend(codes.iter().map(|code| Value::from(code.as_str())));
+            format!("AND group_code IN ({})", vec!["?"; codes.len()].join(", "))
+        }
+    };
+    let span = format!("CASE {} END", cases.join(" "));
+    let sql = format!(
+        "SELECT span, status, COUNT(*) AS n FROM (SELECT {span} AS span, status FROM job_batch \
+         WHERE create_time >= ? {seen}) s GROUP BY span, status"
+    );
+    for row in tx.fetch_all(&sql, &values).await.context("count the batches of the last days")? {
+        let word = row.text("status")?;
+        let status = BatchStatus::parse(&word)
+            .with_context(|| format!("job_batch.status holds {word:?}, which is no state"))?;
+        if let Some(of) = found.get_mut(usize::try_from(row.int("span")?)?) {
+            of.insert(status, u64::try_from(row.int("n")?)?);
+        }
+    }
+    Ok(found)
+}
+
+/// The rows of these batches that ended badly by themselves.
+pub async fn failures(tx: &mut Tx, batches: &[BatchId]) -> Result<Vec<QueueEntry>> {
+    let ids: Vec<i64> = batches.iter().map(|id| id.0).collect();
+    let sql = format!("SELECT {COLUMNS} FROM job_queue WHERE batch_id");
+    let bad =
+        "AND status IN ('FAILED', 'TIMEOUT', 'UNKNOWN') ORDER BY batch_id DESC, queue_id LIMIT 200";
+    let rows = tx.fetch_in(&sql, &ids, bad).await.context("look what failed")?;
+    rows.iter().map(entry).collect()
+}
+
+/// How a job went in a batch, in short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// The batch.
+    pub batch: BatchId,
+    /// The job.
+    pub job_code: JobCode,
+    /// Its state.
+    pub status: QueueStatus,
+    /// Which start it was.
+    pub attempt: u32,
+    /// How long the last try took.
+    pub took_ms: Option<i64>,
+}
+
+/// How all jobs of these batches went, each batch's in its order.
+pub async fn cells(tx: &mut Tx, batches: &[BatchId]) -> Result<Vec<Cell>> {
+    let ids: Vec<i64> = batches.iter().map(|id| id.0).collect();
+    let sql = "SELECT batch_id, job_code, status, skip_kind, attempt, start_time, end_time FROM job_queue \
+               WHERE batch_id";
+    let rows = tx.fetch_in(sql, &ids, "ORDER BY batch_id, queue_id").await;
+    rows.context("read how jobs went")?.iter().map(cell).collect()
+}
+
+fn cell(row: &Row) -> Result<Cell> {
+    let word = row.text("status")?;
+    let status = QueueStatus::stored(&word, row.opt_text("skip_kind")?.as_deref())
+        .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
+    let times = row.opt_time("start_time")?.zip(row.opt_time("end_time")?);
+    Ok(Cell {
+        batch: BatchId(row.int("batch_id")?),
+        job_code: JobCode::parse(&row.text("job_code")?)?,
+        status,
+        attempt: u32::try_from(row.int("attempt")?)?,
+        took_ms: times.map(|(start, end)| Millis::from(end).since(Millis::from(start))),
+    })
+}
+
+/// The tries of a batch's jobs that were tried more than once: row, which start, from when to when, and how
+/// they ended.
+pub async fn tries(
+    tx: &mut Tx,
+    batch: BatchId,
+) -> Result<Vec<(QueueId, u32, Millis, Millis, QueueStatus)>> {
+    let sql = "SELECT l.queue_id AS queue_id, l.attempt AS attempt, l.start_time AS start_time, \
+               l.end_time AS end_time, l.status AS status FROM job_queue q \
+               JOIN job_execution_logs l ON l.queue_id = q.queue_id \
+               WHERE q.batch_id = ? AND q.attempt > 1 AND l.start_time IS NOT NULL \
+               AND l.end_time IS NOT NULL ORDER BY l.log_id";
+    let rows = tx.fetch_all(sql, &[batch.0.into()]).await.context("read the tries of a batch")?;
+    let read = |row: &Row| {
+        let word = row.text("status")?;
+        let status = QueueStatus::parse(&word)
+            .with_context(|| format!("job_execution_logs.status holds {word:?}"))?;
+        let (start, end) = (row.time("start_time")?.into(), row.time("end_time")?.into());
+        let attempt = u32::try_from(row.int("attempt")?)?;
+        Ok((QueueId(row.int("queue_id")?), attempt, start, end, status))
+    };
+    rows.iter().map(read).collect()
+}
+
+/// How a job went in the last batches of its group, the newest first: the batch, and its row where the batch
+/// has it. `before` is the batch before which it begins.
+pub async fn runs(
+    tx: &mut Tx,
+    (group, job): (&GroupCode, &JobCode),
+    before: Option<BatchId>,
+    batches: u32,
+) -> Result<Vec<(BatchId, Option<QueueEntry>)>> {
+    let columns: Vec<String> = COLUMNS.split(", ").map(|c| format!("q.{c} AS {c}")).collect();
+    let columns = columns.join(", ").replace("q.batch_id AS batch_id", "b.batch_id AS batch_id");
+    let sql = format!(
+        "SELECT {columns} FROM (SELECT batch_id, batch_no FROM job_batch WHERE group_code = ? \
+         AND batch_id < ? ORDER BY batch_id DESC LIMIT ?) b LEFT JOIN job_queue q \
+         ON q.batch_no = b.batch_no AND q.job_code = ? AND q.batch_id = b.batch_id \
+         ORDER BY b.batch_id DESC"
+    );
+    let before = before.map_or(i64::MAX, |id| id.0);
+    let values = [group.as_str().into(), before.into(), batches.into(), job.as_str().into()];
+    let rows = tx.fetch_all(&sql, &values).await.context("read how a job went")?;
+    let read = |row: &Row| {
+        let there = row.opt_int("queue_id")?.map(|_| entry(row)).transpose()?;
+        Ok((BatchId(row.int("batch_id")?), there))
+    };
+    rows.iter().map(read).collect()
+}
+
+/// The pending firings that come first: when, and of which schedule.
+pub async fn pending_first(tx: &mut Tx, limit: u32) -> Result<Vec<(Millis, TriggerId)>> {
+    let sql = "SELECT trigger_id, fire_at FROM job_firing WHERE status = ? \
+               ORDER BY fire_at, firing_id LIMIT ?";
+    let rows = tx.fetch_all(sql, &[FiringStatus::Pending.as_str().into(), limit.into()]).await;
+    let read = |row: &Row| Ok((row.time("fire_at")?.into(), TriggerId(row.int("trigger_id")?)));
+    rows.context("look for the next firings")?.iter().map(read).collect()
+}
+
+/// The group that a job belongs to.
+pub async fn group_of(tx: &mut Tx, job: &JobCode) -> Result<Option<GroupCode>> {
+    let sql = "SELECT group_code FROM job_def WHERE job_code = ?";
+    let row = tx.fetch_optional(sql, &[job.as_str().into()]).await.context("look for a job")?;
+    let code = row.map(|row| row.text("group_code")).transpose()?;
+    Ok(code.map(|code| GroupCode::parse(&code)).transpose()?)
+}

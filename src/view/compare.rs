@@ -1,0 +1,205 @@
+//! Two batches of a group beside each other.
+
+use crate::app::App;
+use crate::definition;
+use crate::domain::batch::Snapshot;
+use crate::domain::id::JobCode;
+use crate::domain::job::Definition;
+use crate::domain::outcome::Outputs;
+use crate::view::batch::View;
+use crate::view::change::Changed;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Two batches.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Comparison {
+    /// The first.
+    pub a: Side,
+    /// The second.
+    pub b: Side,
+    /// Their jobs: those of the second in its order, then those that only the first has.
+    pub jobs: Vec<Pair>,
+    /// Jobs that only the second has.
+    pub added: Vec<String>,
+    /// Jobs that only the first has.
+    pub removed: Vec<String>,
+    /// Parameters of the batches that differ.
+    pub params: Vec<Unlike>,
+    /// What their definitions say differently.
+    pub definition: Vec<Changed>,
+}
+
+/// One of the two.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Side {
+    /// Its number.
+    pub batch_no: String,
+    /// Its state.
+    pub status: String,
+    /// When it was opened.
+    pub create_time: String,
+    /// When it ended.
+    pub end_time: Option<String>,
+    /// How long it took, from the opening on.
+    pub duration_ms: Option<i64>,
+    /// The day it is about.
+    pub business_date: Option<String>,
+}
+
+/// A job in both.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Pair {
+    /// The job.
+    pub job_code: String,
+    /// In the first; none where it does not have it.
+    pub a: Option<Ran>,
+    /// In the second.
+    pub b: Option<Ran>,
+    /// How much longer it took in the second.
+    pub longer_ms: Option<i64>,
+    /// Values that it left and that differ.
+    pub outputs: Vec<Unlike>,
+}
+
+/// How a job ran.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Ran {
+    /// Its state.
+    pub status: String,
+    /// Which start it was.
+    pub attempt: u32,
+    /// How long the last try took.
+    pub duration_ms: Option<i64>,
+    /// Rows changed.
+    pub rows_affected: Option<u64>,
+}
+
+/// A value in both.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Unlike {
+    /// Its name.
+    pub name: String,
+    /// In the first; none when it is NULL or not there.
+    pub a: Option<String>,
+    /// In the second.
+    pub b: Option<String>,
+}
+
+impl Comparison {
+    /// Of two batches with their outputs.
+    pub fn of(a: &View, b: &View) -> Self {
+        let (in_a, in_b) = (places(a), places(b));
+        let only_a = a.rows.iter().filter(|r| !in_b.contains_key(&r.job_code));
+        let codes: Vec<&JobCode> =
+            b.rows.iter().chain(only_a.clone()).map(|r| &r.job_code).collect();
+        let pair = |code: &&JobCode| {
+            let (left, right) = (in_a.get(*code).copied(), in_b.get(*code).copied());
+            pair(code, left.map(|at| (a, at)), right.map(|at| (b, at)))
+        };
+        let only_b = b.rows.iter().filter(|r| !in_a.contains_key(&r.job_code));
+        let (old, new) = (defined(&a.snapshot), defined(&b.snapshot));
+        Self {
+            jobs: codes.iter().map(pair).collect(),
+            added: only_b.map(|r| r.job_code.to_string()).collect(),
+            removed: only_a.map(|r| r.job_code.to_string()).collect(),
+            params: params(a, b),
+            definition: definition::diff(&old, &new).iter().map(Changed::of).collect(),
+            a: side(a),
+            b: side(b),
+        }
+    }
+}
+
+fn places(view: &View) -> HashMap<&JobCode, usize> {
+    view.rows.iter().map(|row| &row.job_code).zip(0..).collect()
+}
+
+fn side(view: &View) -> Side {
+    let batch = &view.batch;
+    Side {
+        batch_no: batch.values.batch_no.to_string(),
+        status: batch.status.as_str().to_owned(),
+        create_time: batch.create_time.to_string(),
+        end_time: batch.end_time.map(|t| t.to_string()),
+        duration_ms: batch.end_time.map(|end| end.since(batch.create_time)),
+        business_date: batch.values.business_date.map(|d| d.to_string()),
+    }
+}
+
+fn pair(code: &JobCode, a: Option<(&View, usize)>, b: Option<(&View, usize)>) -> Pair {
+    let outputs = |of: Option<(&'_ View, usize)>| -> Option<Outputs> {
+        let (view, at) = of?;
+        view.outputs.get(&view.rows[at].queue_id.0).cloned()
+    };
+    let (left, right) = (outputs(a), outputs(b));
+    let ran = |of: Option<(&View, usize)>, outputs: &Option<Outputs>| {
+        let (view, at) = of?;
+        let row = &view.rows[at];
+        Some(Ran {
+            status: row.status.as_str().to_owned(),
+            attempt: row.attempt,
+            duration_ms: row.start_time.zip(row.end_time).map(|(start, end)| end.since(start)),
+            rows_affected: outputs.as_ref().map(|o| o.rows_affected),
+        })
+    };
+    let differing = differing(&values(left.as_ref()), &values(right.as_ref()));
+    let (a, b) = (ran(a, &left), ran(b, &right));
+    let took = |ran: &Option<Ran>| ran.as_ref().and_then(|r| r.duration_ms);
+    Pair {
+        job_code: code.to_string(),
+        longer_ms: took(&a).zip(took(&b)).map(|(a, b)| b - a),
+        outputs: differing,
+        a,
+        b,
+    }
+}
+
+fn values(outputs: Option<&Outputs>) -> BTreeMap<String, Option<String>> {
+    outputs.map(|o| o.values.clone()).unwrap_or_default()
+}
+
+/// The values of two lists that are not the same in both.
+fn differing(
+    a: &BTreeMap<String, Option<String>>,
+    b: &BTreeMap<String, Option<String>>,
+) -> Vec<Unlike> {
+    let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    let value = |name: &String| Unlike {
+        name: name.clone(),
+        a: a.get(name).cloned().flatten(),
+        b: b.get(name).cloned().flatten(),
+    };
+    names.into_iter().filter(|name| a.get(*name) != b.get(*name)).map(value).collect()
+}
+
+fn params(a: &View, b: &View) -> Vec<Unlike> {
+    let some = |view: &View| -> BTreeMap<String, Option<String>> {
+        let all = view.batch.values.params.iter();
+        all.map(|(name, value)| (name.clone(), Some(value.clone()))).collect()
+    };
+    differing(&some(a), &some(b))
+}
+
+fn defined(snapshot: &Snapshot) -> Definition {
+    Definition {
+        sources: snapshot.sources.clone(),
+        groups: vec![snapshot.group.clone()],
+        jobs: snapshot.jobs.clone(),
+        dependencies: snapshot.dependencies.clone(),
+        externals: snapshot.externals.clone(),
+        shared: snapshot.shared.clone(),
+        schedules: Vec::new(),
+        calendars: snapshot.calendars.clone(),
+    }
+}
+
+/// Both of two batches, with what their jobs left.
+pub async fn both(
+    app: &App,
+    a: crate::domain::id::BatchId,
+    b: crate::domain::id::BatchId,
+) -> anyhow::Result<(View, View)> {
+    Ok((View::of(app, a).await?, View::of(app, b).await?))
+}

@@ -1,0 +1,184 @@
+//! What somebody looks at first: what runs, what failed, what is late, what comes.
+
+use crate::app::App;
+use crate::domain::batch::BatchStatus;
+use crate::domain::id::{BatchId, GroupCode};
+use crate::domain::time::Millis;
+use crate::domain::trigger::Trigger;
+use crate::store;
+use crate::store::batch::Asked;
+use crate::view::batches::Listed;
+use crate::view::schedule::opens;
+use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+
+/// Batches of a list.
+const BATCHES: u32 = 100;
+/// Firings that come next.
+const FIRINGS: u32 = 30;
+/// How far ahead they are looked for.
+const AHEAD_MS: i64 = 7 * 86_400_000;
+
+/// A job that failed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Failure {
+    /// Its group.
+    pub group: String,
+    /// Its batch.
+    pub batch_no: String,
+    /// The job.
+    pub job: String,
+    /// FAILED, TIMEOUT or UNKNOWN.
+    pub status: String,
+    /// What it said.
+    pub error: Option<String>,
+    /// When it ended.
+    pub at: Option<String>,
+}
+
+/// A planned time of a schedule.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Coming {
+    /// The schedule.
+    pub schedule: String,
+    /// The groups whose batches it opens, as far as the caller sees them.
+    pub groups: Vec<String>,
+    /// When it fires.
+    pub planned_at: String,
+}
+
+/// A day of the last month.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Day {
+    /// It.
+    pub day: String,
+    /// Batches opened on it that ended well.
+    pub success: u64,
+    /// Those that did not.
+    pub failed: u64,
+    /// Those that are open.
+    pub running: u64,
+}
+
+/// What is open, what began since a moment, and what of it failed.
+pub struct Lately {
+    /// Open batches, newest first.
+    pub open: Vec<Listed>,
+    /// Those that were opened since, open or not.
+    pub since: Vec<Listed>,
+    /// Jobs that failed, in either.
+    pub failures: Vec<Failure>,
+}
+
+/// Reads what is open and what began since, of these groups.
+pub async fn lately(app: &App, groups: Option<Vec<GroupCode>>, since: Millis) -> Result<Lately> {
+    let statuses = vec![BatchStatus::Running, BatchStatus::Killing];
+    let asked = Asked { groups: groups.clone(), statuses, ..Asked::default() };
+    let open = super::batches::page(app, &asked, BATCHES).await?;
+    let asked = Asked { groups, from: Some(since), ..Asked::default() };
+    let since = super::batches::page(app, &asked, BATCHES).await?;
+    let bad = |l: &&Listed| {
+        use crate::domain::queue::QueueStatus as S;
+        l.counts.keys().any(|s| matches!(s, S::Failed | S::Timeout | S::Unknown))
+    };
+    let named: HashMap<BatchId, &Listed> =
+        open.iter().chain(&since).filter(bad).map(|l| (l.batch.batch_id, l)).collect();
+    let mut ids: Vec<BatchId> = named.keys().copied().collect();
+    ids.sort();
+    let mut tx = app.db.read().await?;
+    let rows = store::glance::failures(&mut tx, &ids).await?;
+    drop(tx);
+    let mut failures: Vec<(Option<Millis>, Failure)> = Vec::new();
+    for row in rows {
+        let Some(of) = named.get(&row.batch_id) else { continue };
+        let failure = Failure {
+            group: of.batch.values.group.to_string(),
+            batch_no: of.batch.values.batch_no.to_string(),
+            job: row.job_code.to_string(),
+            status: row.status.as_str().to_owned(),
+            error: row.error_message,
+            at: row.end_time.map(|at| at.to_string()),
+        };
+        failures.push((row.end_time, failure));
+    }
+    failures.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    let failures = failures.into_iter().map(|(_, failure)| failure).take(BATCHES as usize);
+    Ok(Lately { failures: failures.collect(), open, since })
+}
+
+/// Whether somebody sees what belongs to no group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Everywhere {
+    /// He does.
+    Seen,
+    /// He does not.
+    Unseen,
+}
+
+/// The next planned times, of schedules that somebody sees.
+pub async fn coming(
+    app: &App,
+    now: Millis,
+    sees: impl Fn(&GroupCode) -> bool,
+    everywhere: Everywhere,
+) -> Result<Vec<Coming>> {
+    let mut tx = app.db.read().await?;
+    let pending = store::glance::pending_first(&mut tx, FIRINGS).await?;
+    let due = store::trigger::due(&mut tx, now.plus(AHEAD_MS), FIRINGS).await?;
+    let mut times: Vec<_> =
+        pending.into_iter().chain(due.iter().map(|d| (d.next_time, d.trigger_id))).collect();
+    times.sort();
+    times.dedup();
+    times.truncate(FIRINGS as usize);
+    if times.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut ids: Vec<_> = times.iter().map(|(_, id)| *id).collect();
+    ids.sort();
+    ids.dedup();
+    let found = store::trigger::by_ids(&mut tx, &ids).await?;
+    let (groups, _) = store::job::audience(&mut tx).await?;
+    drop(tx);
+    let readable: BTreeMap<_, Trigger> =
+        found.into_iter().filter_map(|(id, found)| Some((id, found.ok()?))).collect();
+    let coming = |(at, id): (Millis, _)| {
+        let trigger = readable.get(&id)?;
+        let opened = opens(&trigger.def, &groups);
+        let seen: Vec<String> = opened.iter().filter(|g| sees(g)).map(|g| g.to_string()).collect();
+        let shown = match everywhere {
+            Everywhere::Seen => opened.is_empty() || !seen.is_empty(),
+            Everywhere::Unseen => !seen.is_empty(),
+        };
+        shown.then(|| Coming {
+            schedule: trigger.def.code.to_string(),
+            groups: seen,
+            planned_at: at.to_string(),
+        })
+    };
+    Ok(times.into_iter().filter_map(coming).collect())
+}
+
+/// How the batches of each day went; `days` are their first moments with their names.
+pub async fn days(
+    app: &App,
+    days: &[(Millis, String)],
+    groups: Option<&[GroupCode]>,
+) -> Result<Vec<Day>> {
+    let begins: Vec<Millis> = days.iter().map(|(at, _)| *at).collect();
+    let mut tx = app.db.read().await?;
+    let counts = store::glance::spans(&mut tx, &begins, groups).await?;
+    let day = |(counts, (_, day)): (&BTreeMap<BatchStatus, u64>, &(Millis, String))| {
+        let sum = |is: &dyn Fn(BatchStatus) -> bool| {
+            counts.iter().filter(|(s, _)| is(**s)).map(|(_, n)| n).sum()
+        };
+        Day {
+            day: day.clone(),
+            success: sum(&|s| s.is_success()),
+            failed: sum(&|s| s.is_final() && !s.is_success()),
+            running: sum(&|s| !s.is_final()),
+        }
+    };
+    Ok(counts.iter().zip(days).map(day).collect())
+}

@@ -1,0 +1,149 @@
+//! How the jobs of a group went in its last batches.
+
+use crate::app::App;
+use crate::domain::id::{BatchId, GroupCode, JobCode};
+use crate::domain::time::Millis;
+use crate::store;
+use crate::store::batch::Asked;
+use crate::store::glance::Cell;
+use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::{HashMap, HashSet};
+
+/// Jobs by batches.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Grid {
+    /// The batches, newest first.
+    pub batches: Vec<Column>,
+    /// Jobs, in the order of the newest batch that has them.
+    pub jobs: Vec<Line>,
+    /// How many jobs there are, those on other pages too.
+    pub all_jobs: usize,
+    /// To be sent as `cursor` for the jobs after these; none when there are no more.
+    pub next: Option<String>,
+}
+
+/// A batch in the grid.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Column {
+    /// Its number.
+    pub batch_no: String,
+    /// Its state.
+    pub status: String,
+    /// When it was opened.
+    pub create_time: String,
+    /// When it ended.
+    pub end_time: Option<String>,
+    /// How long it took.
+    pub duration_ms: Option<i64>,
+}
+
+/// A job in the grid.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Line {
+    /// The job.
+    pub job_code: String,
+    /// Parallel to the batches; none where the batch does not have it.
+    pub cells: Vec<Option<Went>>,
+}
+
+/// How a job went in a batch.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Went {
+    /// Its state.
+    pub status: String,
+    /// Which start it was.
+    pub attempt: u32,
+    /// How long the last try took.
+    pub duration_ms: Option<i64>,
+}
+
+/// Which part of a grid.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// How many batches.
+    pub batches: u32,
+    /// Jobs with this text in their code.
+    pub text: Option<String>,
+    /// The jobs from this place on.
+    pub from: usize,
+    /// How many jobs.
+    pub limit: usize,
+}
+
+impl Grid {
+    /// Of a group.
+    pub async fn of(app: &App, group: &GroupCode, wanted: &Wanted) -> Result<Self> {
+        let mut tx = app.db.read().await?;
+        let asked = Asked { groups: Some(vec![group.clone()]), ..Asked::default() };
+        let batches = store::batch::page(&mut tx, &asked, wanted.batches).await?;
+        let ids: Vec<BatchId> = batches.iter().map(|b| b.batch_id).collect();
+        let cells = store::glance::cells(&mut tx, &ids).await?;
+        drop(tx);
+        let place: HashMap<BatchId, usize> = ids.iter().copied().zip(0..).collect();
+        let text = wanted.text.as_deref().map(str::to_lowercase);
+        let fits = |code: &JobCode| {
+            text.as_deref().is_none_or(|text| code.as_str().to_lowercase().contains(text))
+        };
+        let order = order(&cells, &ids, fits);
+        let shown: Vec<&JobCode> =
+            order.iter().copied().skip(wanted.from).take(wanted.limit).collect();
+        let line: HashMap<&JobCode, usize> = shown.iter().copied().zip(0..).collect();
+        let mut jobs: Vec<Line> = shown
+            .iter()
+            .map(|code| Line { job_code: code.to_string(), cells: vec![None; ids.len()] })
+            .collect();
+        for cell in &cells {
+            if let Some((at, column)) = line.get(&cell.job_code).zip(place.get(&cell.batch)) {
+                jobs[*at].cells[*column] = Some(went(cell));
+            }
+        }
+        let took = |(start, end): (Millis, Option<Millis>)| end.map(|end| end.since(start));
+        let column = |b: &crate::domain::batch::Batch| Column {
+            batch_no: b.values.batch_no.to_string(),
+            status: b.status.as_str().to_owned(),
+            create_time: b.create_time.to_string(),
+            end_time: b.end_time.map(|t| t.to_string()),
+            duration_ms: took((b.create_time, b.end_time)),
+        };
+        let more = wanted.from + shown.len() < order.len();
+        Ok(Self {
+            batches: batches.iter().map(column).collect(),
+            all_jobs: order.len(),
+            next: more.then(|| (wanted.from + shown.len()).to_string()),
+            jobs,
+        })
+    }
+}
+
+/// The jobs of all the batches: those of the newest first, in its order, then those that only older ones
+/// have.
+fn order<'c>(
+    cells: &'c [Cell],
+    newest_first: &[BatchId],
+    fits: impl Fn(&JobCode) -> bool,
+) -> Vec<&'c JobCode> {
+    let mut by_batch: HashMap<BatchId, Vec<&JobCode>> = HashMap::new();
+    for cell in cells {
+        by_batch.entry(cell.batch).or_default().push(&cell.job_code);
+    }
+    let mut known: HashSet<&JobCode> = HashSet::new();
+    let mut order = Vec::new();
+    for id in newest_first {
+        for code in by_batch.remove(id).unwrap_or_default() {
+            if fits(code) && known.insert(code) {
+                order.push(code);
+            }
+        }
+    }
+    order
+}
+
+fn went(cell: &Cell) -> Went {
+    Went {
+        status: cell.status.as_str().to_owned(),
+        attempt: cell.attempt,
+        duration_ms: cell.took_ms,
+    }
+}

@@ -1,0 +1,65 @@
+//! How a job went in the last batches of its group.
+
+use crate::app::App;
+use crate::domain::id::{BatchId, GroupCode, JobCode};
+use crate::domain::queue::QueueEntry;
+use crate::domain::time::Millis;
+use crate::store;
+use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// How a job went in a batch.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Run {
+    /// The batch's number.
+    pub batch_no: String,
+    /// The batch's group.
+    pub group: String,
+    /// The job's state there.
+    pub status: String,
+    /// Which start it was.
+    pub attempt: u32,
+    /// Start of the last try.
+    pub start: Option<String>,
+    /// Its end.
+    pub end: Option<String>,
+    /// How long it took.
+    pub duration_ms: Option<i64>,
+    /// What it said, when it did not end well.
+    pub message: Option<String>,
+}
+
+/// Runs of a job, and the batch before which the next page begins; none after the first batch.
+pub async fn page(
+    app: &App,
+    (group, job): (&GroupCode, &JobCode),
+    before: Option<BatchId>,
+    batches: u32,
+) -> Result<(Vec<Run>, Option<BatchId>)> {
+    let mut tx = app.db.read().await?;
+    let found = store::glance::runs(&mut tx, (group, job), before, batches).await?;
+    let ids: Vec<BatchId> = found.iter().map(|(id, _)| *id).collect();
+    let of = store::changed::of_batches(&mut tx, &ids).await?;
+    drop(tx);
+    let numbers: HashMap<BatchId, String> =
+        of.into_iter().map(|p| (p.batch_id, p.batch_no.to_string())).collect();
+    let more = found.len() == batches as usize;
+    let next = found.last().map(|(id, _)| *id).filter(|_| more);
+    let run = |(id, row): (BatchId, Option<QueueEntry>)| {
+        let (row, batch_no) = (row?, numbers.get(&id)?.clone());
+        let words = |at: Option<Millis>| at.map(|at| at.to_string());
+        Some(Run {
+            batch_no,
+            group: group.to_string(),
+            status: row.status.as_str().to_owned(),
+            attempt: row.attempt,
+            start: words(row.start_time),
+            end: words(row.end_time),
+            duration_ms: row.start_time.zip(row.end_time).map(|(start, end)| end.since(start)),
+            message: row.error_message,
+        })
+    };
+    Ok((found.into_iter().filter_map(run).collect(), next))
+}

@@ -1,0 +1,171 @@
+//! When the jobs of a batch ran, against when they should have.
+
+use crate::app::App;
+use crate::domain::dag::Node;
+use crate::domain::eta::{self, Standing};
+use crate::domain::queue::QueueStatus;
+use crate::domain::time::{Millis, at_wall_clock, day_in};
+use crate::domain::{batch::zone_of, id::QueueId};
+use crate::store;
+use crate::view::batch::View;
+use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::{HashMap, HashSet};
+
+/// The times of a batch.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Times {
+    /// When it was opened.
+    pub opened: String,
+    /// When it ended.
+    pub ended: Option<String>,
+    /// When this was read.
+    pub now: String,
+    /// By when it should have ended.
+    pub due: Option<String>,
+    /// When it would have ended if each job had taken as long as usual.
+    pub planned_end: Option<String>,
+    /// When it is expected to end, as it stands now.
+    pub expected_end: Option<String>,
+    /// Its jobs, in the order of running: by wave, then as they are defined.
+    pub items: Vec<Bar>,
+}
+
+/// One job in time.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Bar {
+    /// The job.
+    pub job: String,
+    /// Its name for people.
+    pub name: String,
+    /// How many dependencies deep it is.
+    pub level: u32,
+    /// Its state.
+    pub status: String,
+    /// Which start it is.
+    pub attempt: u32,
+    /// Start of the present or last try.
+    pub start: Option<String>,
+    /// End of the last try.
+    pub end: Option<String>,
+    /// When it would have started if each job had taken as long as usual.
+    pub planned_start: Option<String>,
+    /// When it would have ended then.
+    pub planned_end: Option<String>,
+    /// Of a job that is not over: when it is expected to start, as the batch stands now.
+    pub expected_start: Option<String>,
+    /// And to end.
+    pub expected_end: Option<String>,
+    /// By when it should end.
+    pub due: Option<String>,
+    /// It is on the chain of jobs that decides when the batch ends, or that did.
+    pub critical: bool,
+    /// Its tries, where there is more than one.
+    pub tries: Vec<Try>,
+}
+
+/// One try in time.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Try {
+    /// Which start.
+    pub attempt: u32,
+    /// When it began.
+    pub start: String,
+    /// When it ended.
+    pub end: String,
+    /// How.
+    pub status: String,
+}
+
+impl Times {
+    /// Of a batch.
+    pub async fn of(app: &App, view: &View) -> Result<Self> {
+        let (snapshot, opened) = (&view.snapshot, view.batch.create_time);
+        let dag = snapshot.dag()?;
+        let history = app.history(&snapshot.group.code).await?;
+        let total = app.config.engine.max_parallel;
+        let forecast = |standing: &[Standing], at| {
+            eta::forecast(snapshot, &dag, standing, &history, total, at)
+        };
+        let planned = forecast(&as_opened(view)?, opened);
+        let present: Vec<Standing> = view.rows.iter().map(Standing::from).collect();
+        let expected = match view.batch.status.is_final() {
+            true => None,
+            false => forecast(&present, view.now),
+        };
+        let mut tx = app.db.read().await?;
+        let tries = tries_of(store::glance::tries(&mut tx, view.batch.batch_id).await?);
+        drop(tx);
+        let critical: HashSet<Node> = match &expected {
+            Some(forecast) => forecast.path.iter().copied().collect(),
+            None => {
+                let ran = |r: &crate::domain::queue::QueueEntry| {
+                    r.end_time.filter(|_| r.start_time.is_some())
+                };
+                let ends: Vec<Option<Millis>> = view.rows.iter().map(ran).collect();
+                eta::decisive(&dag, &ends).into_iter().collect()
+            }
+        };
+        let dues = crate::view::due::Dues::of_view(view);
+        let words = |at: Option<Millis>| at.map(|at| at.to_string());
+        let bar = |node: Node| {
+            let (job, row) = (&snapshot.jobs[node.at()], &view.rows[node.at()]);
+            let plan = planned.as_ref().and_then(|f| f.jobs.get(node.at()));
+            let open = expected.as_ref().and_then(|f| f.jobs.get(node.at()));
+            let open = open.filter(|_| !row.status.is_final());
+            Bar {
+                job: job.code.to_string(),
+                name: job.name.clone(),
+                level: dag.level(node),
+                status: row.status.as_str().to_owned(),
+                attempt: row.attempt,
+                start: words(row.start_time),
+                end: words(row.end_time),
+                planned_start: words(plan.and_then(|p| p.start)),
+                planned_end: words(plan.and_then(|p| p.end)),
+                expected_start: words(open.and_then(|e| e.start)),
+                expected_end: words(open.and_then(|e| e.end)),
+                due: words(dues.jobs[node.at()].due),
+                critical: critical.contains(&node),
+                tries: tries.get(&row.queue_id).cloned().unwrap_or_default(),
+            }
+        };
+        let mut order: Vec<Node> = (0..view.rows.len()).map(|i| Node(i as u32)).collect();
+        order.sort_by_key(|node| (dag.level(*node), *node));
+        Ok(Self {
+            opened: opened.to_string(),
+            ended: words(view.batch.end_time),
+            now: view.now.to_string(),
+            due: words(dues.batch.due),
+            planned_end: words(planned.as_ref().map(|f| f.end)),
+            expected_end: words(expected.as_ref().map(|f| f.end)),
+            items: order.into_iter().map(bar).collect(),
+        })
+    }
+}
+
+/// The batch as it stood when it was opened.
+fn as_opened(view: &View) -> Result<Vec<Standing>> {
+    let zone = zone_of(&view.snapshot.group)?;
+    let day = day_in(view.batch.create_time, zone);
+    let standing = |time: Option<chrono::NaiveTime>| Standing {
+        status: QueueStatus::Pending,
+        start: None,
+        end: None,
+        not_before: time.map(|time| at_wall_clock(day, time, zone)),
+    };
+    Ok(view.snapshot.jobs.iter().map(|job| standing(job.schedule_time)).collect())
+}
+
+/// Tries by row, each once: a later word about a try is about the same one.
+fn tries_of(found: Vec<(QueueId, u32, Millis, Millis, QueueStatus)>) -> HashMap<QueueId, Vec<Try>> {
+    let mut of: HashMap<QueueId, Vec<Try>> = HashMap::new();
+    for (row, attempt, start, end, status) in found {
+        let tries = of.entry(row).or_default();
+        tries.retain(|t| t.attempt != attempt);
+        let (start, end) = (start.to_string(), end.to_string());
+        tries.push(Try { attempt, start, end, status: status.as_str().to_owned() });
+    }
+    of
+}
