@@ -135,7 +135,7 @@ export async function mount(el, ctx) {
           const batches = batchesOf(d), firings = firingsOf(d);
           const worst = batches.map((b) => b.status).sort((a, b) => rank(a) - rank(b))[0];
           const words = [date, d?.working === false ? t('cal.off') : '', holiday(d), worst ? `${t('cal.n_batches', { n: batches.length })}: ${statusWord(worst)}` : '', firings.length ? t('cal.n_firings', { n: firings.length }) : ''].filter(Boolean).join(', ');
-          return h('span.cal-dot', { role: 'listitem', title: words, 'aria-label': words, class: [worst && statusClass(worst), worst && 'cal-has', !worst && firings.length && 'cal-will', d?.working === false && 'cal-off'].filter(Boolean).join(' ') || null }, String(i + 1));
+          return h('span.cal-dot', { role: 'listitem', title: words, 'aria-label': `${i + 1}: ${words}`, class: [worst && statusClass(worst), worst && 'cal-has', !worst && firings.length && 'cal-will', d?.working === false && 'cal-off'].filter(Boolean).join(' ') || null }, String(i + 1));
         })));
     }));
   }

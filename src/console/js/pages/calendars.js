@@ -60,7 +60,7 @@ async function one(el, ctx, code) {
   function month(m, days, facts_) {
     const first = new Date(year, m, 1);
     const n = new Date(year, m + 1, 0).getDate();
-    return h('section.cal-mini', h('h3', new Intl.DateTimeFormat(locale(), { month: 'long' }).format(first), facts_?.working_days !== undefined && h('span.muted', ` ${t('cals.n_working', { n: facts_.working_days })}`)),
+    return h('section.cal-mini', h('h2', new Intl.DateTimeFormat(locale(), { month: 'long' }).format(first), facts_?.working_days !== undefined && h('span.muted', ` ${t('cals.n_working', { n: facts_.working_days })}`)),
       h('div.cal-dots', Array.from({ length: (first.getDay() + 6) % 7 }, () => h('i')), Array.from({ length: n }, (_, i) => {
         const date = `${year}-${String(m + 1).padStart(2, '0')}-${String(i + 1).padStart(2, '0')}`;
         const d = days.get(date);
@@ -69,7 +69,7 @@ async function one(el, ctx, code) {
         const name = d && typeof d.basis === 'object' && d.basis ? d.basis.listed ?? '' : '';
         const made = d?.mark === 'made_up' || d?.mark === 'make_up';
         const words = [date, off ? t('cal.off') : t('cals.worked'), name, made ? t('cal.made_up') : '', d?.basis === 'assumed' ? t('cals.assumed') : ''].filter(Boolean).join(', ');
-        return h('button.cal-dot', { type: 'button', title: words, 'aria-label': words, class: [off && 'cal-off', off && name && 'cal-named', made && 'cal-made'].filter(Boolean).join(' ') || null, onclick: () => setDay(date, off, name), disabled: why ? true : null }, String(i + 1));
+        return h('button.cal-dot', { type: 'button', title: words, 'aria-label': `${i + 1}: ${words}`, class: [off && 'cal-off', off && name && 'cal-named', made && 'cal-made'].filter(Boolean).join(' ') || null, onclick: () => setDay(date, off, name), disabled: why ? true : null }, String(i + 1));
       })));
   }
 

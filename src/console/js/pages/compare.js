@@ -108,11 +108,11 @@ function outputs(r) {
 function beside(got, a, b) {
   const parts = [];
   if (got.params?.length) {
-    parts.push(h('section', h('h3', t('cmp.params')), table({
+    parts.push(h('section', h('h2', t('cmp.params')), table({
       caption: t('cmp.params'), rows: got.params, rowKey: (p) => p.name, locked: true,
       columns: [{ key: 'name', label: t('cmp.name'), cell: (p) => h('code', p.name) }, { key: 'a', label: a, cell: (p) => p.a ?? '–' }, { key: 'b', label: b, cell: (p) => p.b ?? '–' }],
     }).el));
   }
-  if (got.definition?.length) parts.push(h('section', h('h3', t('cmp.definition', { b, a })), changesView(got.definition)));
+  if (got.definition?.length) parts.push(h('section', h('h2', t('cmp.definition', { b, a })), changesView(got.definition)));
   return parts;
 }
