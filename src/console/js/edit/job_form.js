@@ -20,6 +20,19 @@ export function languageOf(job) {
 const listOf = (text) => text.split(/[,;\s]+/).map((x) => x.trim()).filter(Boolean);
 const edge = (d) => (!d.when || d.when === 'success' ? d.depends_on : { job: d.depends_on, when: d.when });
 
+/** A group's file with one job in it replaced, and how many lines stand before what was put in. */
+export function spliced(file, code, words) {
+  const lines = file.split('\n');
+  const top = lines.findIndex((l) => /^jobs:\s*$/.test(l));
+  const is = (l) => l.startsWith(`  ${code}:`) || l.startsWith(`  "${code}":`) || l.startsWith(`  '${code}':`);
+  const begins = lines.findIndex((l, i) => i > top && is(l));
+  if (top < 0 || begins < 0) throw new Error(t('jbd.not_in_file', { code }));
+  let ends = begins + 1;
+  while (ends < lines.length && (lines[ends].startsWith('   ') || !lines[ends].trim())) ends += 1;
+  const inner = words.replace(/\s+$/, '').split('\n').map((l) => (l ? `    ${l}` : l));
+  return { text: [...lines.slice(0, begins), `  ${code}:`, ...inner, ...lines.slice(ends)].join('\n'), line: begins + 1 };
+}
+
 /** `doc`: what GET /jobs/CODE answers. `onDone()` after it is stored. */
 export function editJob({ doc, onDone }) {
   const was = { ...structuredClone(doc.job) };
@@ -80,6 +93,22 @@ export function editJob({ doc, onDone }) {
   /** What is sent: the keys of the job as a file has them. */
   const sent = () => ({ text: mode === 'text' ? editor.value() : yaml(plain(d)), format: 'yaml', if_version: doc.group_version });
   const at = api.path`/jobs/${was.code}`;
+  /** Looks what a change would do, or stores it. Where the server knows no single jobs, the whole group is sent. */
+  async function put_(more) {
+    if (!wholeGroup) {
+      try {
+        return await api.put(at, { ...sent(), ...more });
+      } catch (error) {
+        if (error.status !== 404 && error.status !== 405) throw error;
+        wholeGroup = await api.text('/definition/export', { group: was.group }, 'application/yaml, text/plain;q=0.9, */*;q=0.1');
+      }
+    }
+    const { text, line } = spliced(wholeGroup, was.code, sent().text);
+    offset = line;
+    return api.post(more.dry_run ? '/definition/diff' : '/definition/apply', { text, format: 'yaml', remark: more.remark, if_versions: doc.group_version ? { [was.group]: doc.group_version } : undefined });
+  }
+  let wholeGroup = null;
+  let offset = 0;
   function stale() {
     if (!seen) return;
     seen = null;
@@ -91,7 +120,7 @@ export function editJob({ doc, onDone }) {
     put(result);
     editor.faults([]);
     try {
-      const got = await api.put(at, { ...sent(), dry_run: true });
+      const got = await put_({ dry_run: true });
       seen = sent().text;
       put(result, h('h3', t('jbd.would')), changesView(got.changes), got.warnings?.length ? faultsView([], { warnings: got.warnings }) : null);
       actions();
@@ -100,8 +129,8 @@ export function editJob({ doc, onDone }) {
     }
   }
   function refused(error) {
-    const faults = error.more?.faults ?? error.more?.errors;
-    if (!Array.isArray(faults) || !faults.length) throw error;
+    if (!Array.isArray(error.more?.faults) || !error.more.faults.length) throw error;
+    const faults = error.more.faults.map((f) => ({ ...f, line: f.line > offset ? f.line - offset : 0 }));
     editor.faults(faults);
     put(result, h('h3', t('jbd.faults')), faultsView(faults, { goto: mode === 'text' ? (n) => editor.goto(n) : null }));
     result.scrollIntoView({ block: 'nearest' });
@@ -117,7 +146,7 @@ export function editJob({ doc, onDone }) {
         const words = remark.input.value.trim();
         if (words.length < 4) { remark.fail(t('def.remark_missing')); remark.input.focus(); return; }
         try {
-          await api.put(at, { ...sent(), remark: words });
+          await put_({ remark: words });
         } catch (error) {
           if (error.status === 412) throw new Error(t('def.moved'), { cause: error });
           refused(error);

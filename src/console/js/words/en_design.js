@@ -523,4 +523,6 @@ export default {
   'cal.of_group': 'Calendar of the group',
 
   'cal.times': '× {n}',
+
+  'jbd.not_in_file': '{code} is not in the file of its group; edit it under “Definition files”',
 };

@@ -523,4 +523,6 @@ export default {
   'cal.of_group': '作业组的日历',
 
   'cal.times': '× {n}',
+
+  'jbd.not_in_file': '{code} 不在其作业组文件中,请在“定义文件”中编辑',
 };
