@@ -8,7 +8,7 @@ import { Rows } from '../dag/rows.js';
 
 addIcons({ 'dag-minus': 'M2.5 8h11' });
 const ROW = 26;
-const NAME = 230;
+const NAME = innerWidth < 700 ? 128 : 230;
 const STEPS = [1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5, 144e5, 216e5, 432e5, 864e5];
 
 export function mount(el, ctx) {
@@ -76,6 +76,7 @@ class Gantt {
       onclick: (e) => { const row = e.target.closest('[data-row]'); if (row) { this.row = Number(row.dataset.row); this.mark(); this.ctx.openJob?.(this.seen[this.row].job); } },
       onwheel: (e) => { if (e.ctrlKey || e.metaKey) { e.preventDefault(); this.scale(this.zoom * Math.exp(-e.deltaY * 0.003), e.clientX); } },
     }, h('div.gt-head', { role: 'presentation' }, h('div.gt-name', t('grid.job')), this.axis), this.canvas);
+    this.host.style.setProperty('--gt-name', `${NAME}px`);
     put(this.host, this.scroller, h('div.gt-legend', h('span', h('i.gt-l-planned'), t('gantt.planned')), h('span', h('i.gt-l-actual'), t('gantt.actual')), h('span', h('i.gt-l-critical'), t('dag.critical')), h('span', h('i.gt-l-expected'), t('gantt.expected')), h('span', h('i.gt-l-now'), t('gantt.now_line')), this.due && h('span', h('i.gt-l-due'), t('gantt.due')), h('span.dg-hint', t('gantt.hint'))));
     this.rows = new Rows({ scroller: this.scroller, body, height: ROW, draw: (i) => this.line(i) });
     const top = this.scroller.getBoundingClientRect().top + window.scrollY;
