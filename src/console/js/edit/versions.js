@@ -3,7 +3,7 @@
 import { api } from '../api.js';
 import { t } from '../i18n.js';
 import { store } from '../store.js';
-import { button, confirmReason, dialog, empty, failed, h, loading, pages, put, shown, table, time, toast } from '../ui.js';
+import { button, confirmReason, dialog, empty, failed, h, loading, pages, put, segmented, shown, table, time, toast } from '../ui.js';
 import { changesView, textDiff } from './diff.js';
 
 /** Fills `el` with the versions of a group; `onDone()` after one was taken back. */
@@ -31,35 +31,37 @@ export async function showVersions(el, group, { onDone } = {}) {
         { key: 'at', label: t('ver.at'), cell: (v) => time(v.at) },
         { key: 'by', label: t('bf.by'), cell: (v) => v.author },
         { key: 'remark', label: t('def.remark'), cell: (v) => v.remark ?? '' },
-        { key: 'changes', label: t('ver.changes'), cell: (v) => summary(v) },
+        rows.some((v) => v.changes || v.added !== undefined) && { key: 'changes', label: t('ver.changes'), cell: (v) => summary(v) },
         { key: 'do', label: '', sort: false, cell: (v) => h('span.ver-do',
           button(t('ver.show'), { small: true, kind: 'quiet', test: 'version-show', onclick: () => show(v) }),
           no(v) !== last && button(t('ver.back'), { small: true, kind: 'quiet', icon: 'rerun', test: 'version-back', disabled: store.why('edit', group) ?? false, onclick: () => back(no(v)) })) },
-      ],
+      ].filter(Boolean),
     }),
   });
   await shown(el, () => list.start(), () => h('div', h('div.dg-tools', h('p.muted', t('ver.lead')), compare), list.el));
 
-  async function show(v) {
-    const host = h('div', loading());
-    dialog({ title: t('ver.one', { n: no(v) }), size: 'l', test: 'version', body: host, actions: [{ label: t('common.close'), run: (close) => close() }] });
-    try {
-      const changes = v.changes && Array.isArray(v.changes) ? v.changes : (await api.get(`${at}/versions/${no(v)}`)).changes;
-      put(host, changes ? changesView(changes) : h('pre', await api.text(`${at}/versions/${no(v)}`, {}, 'application/yaml, text/plain;q=0.9, */*;q=0.1')));
-    } catch (error) {
-      put(host, failed(error));
-    }
-  }
+  const show = (v) => between(no(v) - 1, no(v), t('ver.one', { n: no(v) }));
+  const differ = (a, b) => between(a, b, t('ver.between', { a, b }));
 
-  async function differ(a, b) {
-    const host = h('div', loading());
-    dialog({ title: t('ver.between', { a, b }), size: 'full', test: 'version-diff', body: host, actions: [{ label: t('common.close'), run: (close) => close() }] });
-    try {
-      const got = await api.get(`${at}/versions/${a}/diff/${b}`);
-      put(host, got.old !== undefined && got.new !== undefined ? textDiff(got.old, got.new) : changesView(got.changes ?? got));
-    } catch (error) {
-      put(host, failed(error));
-    }
+  /** What the later of two versions has otherwise: field by field, or line by line. */
+  function between(a, b, title) {
+    const host = h('div');
+    const fields = async () => changesView((await api.get(`${at}/versions/${a}/diff/${b}`)).changes);
+    const file = (n) => (n ? api.text(`${at}/versions/${n}`, {}, 'application/yaml, */*;q=0.1') : '');
+    const lines = async () => textDiff(...(await Promise.all([file(a), file(b)])), { label: title });
+    const fill = async (load) => {
+      put(host, loading());
+      try {
+        put(host, await load());
+      } catch (error) {
+        put(host, failed(error, () => fill(load)));
+      }
+    };
+    dialog({
+      title, size: 'full', test: 'version-diff', actions: [{ label: t('common.close'), run: (close) => close() }],
+      body: h('div.je', segmented({ label: t('ver.how'), value: 'fields', options: [['fields', t('ver.fields')], ['lines', t('def.text_diff')]], test: 'version-how', onchange: (v) => fill(v === 'lines' ? lines : fields) }), host),
+    });
+    fill(fields);
   }
 
   async function back(to) {

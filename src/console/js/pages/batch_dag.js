@@ -2,6 +2,7 @@
 
 import { api } from '../api.js';
 import { to } from '../router.js';
+import { settled } from '../ui.js';
 import { mountDag } from '../dag/panel.js';
 
 /** A job of the batch's document as a node of the picture. */
@@ -22,11 +23,22 @@ export function mount(el, ctx) {
     query: ctx.query, setQuery: ctx.setQuery, open: (code) => ctx.openJob(code),
     facts: () => [...(ctx.states?.values() || [])].map(fact),
   });
+  const askAgain = settled(700, async () => {
+    try {
+      const all = await api.get(`${at}/states`);
+      panel.take(all.jobs.map((job) => ({ id: job.job_code, status: job.status, skip_kind: job.skip_kind, attempt: job.attempt, start: job.start, end: job.end })));
+    } catch {
+      // The next event asks again.
+    }
+  });
   return {
     panel,
     update(states, changed) {
       const codes = changed && changed.size ? [...changed] : [...states.keys()];
-      panel.take(codes.map((code) => states.get(code)).filter(Boolean).map(fact));
+      const facts = codes.map((code) => states.get(code)).filter(Boolean).map(fact);
+      panel.take(facts);
+      // Who left a job out, an operator or its branch, is not in an event.
+      if (facts.some((one) => one.status === 'SKIPPED' && one.skip_kind === undefined)) askAgain();
     },
     destroy: () => panel.destroy(),
   };

@@ -29,7 +29,7 @@ export async function mount(el, ctx) {
         }
       };
       fill(stats, async () => statsOf(await api.get(`${at}/stats`)));
-      fill(runs, async () => history(await api.get(`${at}/history`, { limit: 30 }), job.group));
+      fill(runs, async () => history(await api.get(`${at}/history`, { limit: 30 }), job.group, job.code));
       const body = bodyOf(job);
       const why = store.why('edit', job.group) ?? false;
       return h('div.stack',
@@ -80,19 +80,19 @@ function statsOf(s) {
   return facts([[t('jbd.tries'), num(s.tries)], [t('jbd.p50'), duration(s.p50_ms)], [t('jbd.p95'), duration(s.p95_ms)], [t('jbd.last'), duration(s.last_ms)], [t('jbd.drift'), s.drift_percent === null || s.drift_percent === undefined ? null : h('span', { class: s.drift_percent > 50 ? 'late' : null }, `${s.drift_percent > 0 ? '+' : ''}${s.drift_percent}%`)]]);
 }
 
-function history(got, group) {
+function history(got, group, code) {
   const rows = got?.items ?? got ?? [];
   const most = Math.max(1, ...rows.map((r) => r.duration_ms ?? 0));
   return table({
     caption: t('jbd.runs'), rows, rowKey: (r) => `${r.batch_no}-${r.attempt}`, locked: true, test: 'job-history', empty: empty({ title: t('jbd.no_runs') }),
     columns: [
-      { key: 'no', label: t('sf.no'), cell: (r) => h('a.strong', { href: `${to`/batches/${r.group ?? group}/${r.batch_no}`}?job=${encodeURIComponent(r.job_code ?? '')}` }, r.batch_no) },
+      { key: 'no', label: t('sf.no'), cell: (r) => h('a.strong', { href: `${to`/batches/${r.group ?? group}/${r.batch_no}`}?job=${encodeURIComponent(code)}` }, r.batch_no) },
       { key: 'status', label: t('sch.state'), cell: (r) => badge(r.status) },
       { key: 'start', label: t('bf.begun'), cell: (r) => time(r.start_time ?? r.start) },
       { key: 'took', label: t('bf.took'), num: true, cell: (r) => (r.duration_ms == null ? '–' : duration(r.duration_ms)) },
       { key: 'bar', label: '', sort: false, cell: (r) => (r.duration_ms ? h('span.jb-bar', { css: { width: `${Math.max(2, Math.round((r.duration_ms / most) * 140))}px` } }) : null), hide: 'narrow' },
       { key: 'attempt', label: t('sch.tries'), num: true, cell: (r) => r.attempt ?? '' },
-      { key: 'error', label: t('sch.why'), cell: (r) => r.error_message ?? '' },
+      { key: 'error', label: t('sch.why'), cell: (r) => r.message ?? r.error_message ?? '' },
     ],
   }).el;
 }

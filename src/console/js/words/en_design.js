@@ -525,4 +525,7 @@ export default {
   'cal.times': '× {n}',
 
   'jbd.not_in_file': '{code} is not in the file of its group; edit it under “Definition files”',
+
+  'ver.how': 'Way of showing',
+  'ver.fields': 'Fields',
 };

@@ -525,4 +525,7 @@ export default {
   'cal.times': '× {n}',
 
   'jbd.not_in_file': '{code} 不在其作业组文件中,请在“定义文件”中编辑',
+
+  'ver.how': '显示方式',
+  'ver.fields': '字段',
 };
