@@ -3,11 +3,12 @@
 use crate::api::ask::{Ask, Needs};
 use crate::api::page::{self, Page};
 use crate::api::problem::Problem;
+use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::time::Millis;
-use crate::store::audit::{Filter, Reach, Record, page as acts};
+use crate::store::audit::{Filter, Record, page as acts};
 use crate::view::audit::{Act, Form};
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName};
@@ -101,23 +102,12 @@ impl Which {
     }
 }
 
-/// What of the log the caller is told: acts on groups that it sees; acts on what belongs to no group
-/// (users, secrets, settings, old rows) only who administers all.
-fn reach(ask: &Ask) -> Result<Reach, Problem> {
-    let grants = &ask.caller()?.grants;
-    Ok(match grants.places(Permission::View) {
-        None if grants.allow_everywhere(Permission::Admin) => Reach::All,
-        None => Reach::AllGroups,
-        Some(groups) => Reach::Groups(groups),
-    })
-}
-
 async fn read(ask: &Ask, which: &Which, limit: usize) -> Result<Page<Act>, Problem> {
     let before: Option<i64> = page::read_cursor(which.cursor.as_deref())?;
-    let (filter, reach) = (which.filter()?, reach(ask)?);
+    let (filter, told) = (which.filter()?, reach::told(ask)?);
     let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
-    let found: Vec<Record> = acts(&mut tx, &filter, (&reach, before), more).await?;
+    let found: Vec<Record> = acts(&mut tx, &filter, (&told, before), more).await?;
     Ok(Page::of(found.iter().map(Act::from).collect(), limit, |act: &Act| act.audit_id))
 }
 

@@ -11,6 +11,7 @@ mod batch_going;
 mod batch_jobs;
 mod batch_times;
 mod batches;
+mod calendars;
 mod console;
 mod dashboard;
 mod definitions;
@@ -22,11 +23,13 @@ mod health;
 pub mod house;
 mod job_standing;
 mod jobs;
+mod keeping;
 mod limited;
 mod nodes;
 mod notice_changes;
 mod oidc;
 mod openapi;
+mod outbox;
 pub mod page;
 pub mod problem;
 mod reach;
@@ -38,6 +41,7 @@ mod schedules;
 mod secret_route;
 mod sent;
 mod session;
+mod sources;
 mod tokens;
 mod upkeep;
 mod users;
@@ -72,6 +76,7 @@ pub fn nouns() -> Vec<Noun> {
         batch_jobs::noun(),
         batch_times::noun(),
         batches::noun(),
+        calendars::noun(),
         dashboard::noun(),
         definitions::noun(),
         events::noun(),
@@ -79,12 +84,15 @@ pub fn nouns() -> Vec<Noun> {
         groups::noun(),
         job_standing::noun(),
         jobs::noun(),
+        keeping::noun(),
         nodes::noun(),
         notice_changes::noun(),
         oidc::noun(),
+        outbox::noun(),
         schedule_changes::noun(),
         schedules::noun(),
         session::noun(),
+        sources::noun(),
         tokens::noun(),
         upkeep::noun(),
         users::noun(),

@@ -7,6 +7,7 @@ use crate::domain::batch::Batch;
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::time::Millis;
 use crate::store::audit::Entry;
+use crate::store::seen::Told;
 use crate::store::{self, Tx};
 use anyhow::Context as _;
 use serde_json::Value;
@@ -103,6 +104,17 @@ pub(super) fn all<'a>(
     what: impl std::fmt::Display,
 ) -> Result<(), Problem> {
     groups.into_iter().try_for_each(|group| ask.may(permission, group, &what))
+}
+
+/// What of a log the caller is told: what is about groups that it sees; what is about no group (users,
+/// secrets, settings, old rows) only who administers all.
+pub(super) fn told(ask: &Ask) -> Result<Told, Problem> {
+    let grants = &ask.caller()?.grants;
+    Ok(match grants.places(Permission::View) {
+        None if grants.allow_everywhere(Permission::Admin) => Told::All,
+        None => Told::AllGroups,
+        Some(groups) => Told::Groups(groups),
+    })
 }
 
 /// Passes when this may be done to what belongs to no group.

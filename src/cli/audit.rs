@@ -6,7 +6,7 @@ use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::lang::Lang;
 use crate::domain::time::Millis;
 use crate::store;
-use crate::store::audit::{Entry, Filter, Reach, Record};
+use crate::store::audit::{Entry, Filter, Record, Told};
 use crate::view::audit::{Act, Form};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -105,7 +105,7 @@ async fn export(app: &App, filter: &Filter, form: ExportForm, limit: u32) -> Res
     let (mut before, mut left) = (None, limit);
     while left > 0 {
         let mut tx = app.db.read().await?;
-        let reach = (&Reach::All, before);
+        let reach = (&Told::All, before);
         let page = store::audit::page(&mut tx, filter, reach, left.min(AT_ONCE)).await?;
         drop(tx);
         let Some(last) = page.last() else { break };

@@ -6,6 +6,7 @@ use crate::cli::{BadInput, Ended, Global, batch, out};
 use crate::engine::seal::{self, Key};
 use crate::engine::secret::usable;
 use crate::store;
+use crate::view::secret::Named;
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -116,10 +117,7 @@ async fn list(global: &Global, app: &App) -> Result<()> {
     let mut tx = app.db.read().await?;
     let all = store::secret::list(&mut tx).await?;
     if global.json {
-        let documents: Vec<_> = all
-            .iter()
-            .map(|s| json!({"name": s.name, "sealed_by": s.by, "update_time": s.at.to_string()}))
-            .collect();
+        let documents: Vec<_> = all.iter().map(Named::from).collect();
         return out::json(&json!(documents));
     }
     let rows = all.iter().map(|s| vec![s.name.clone(), s.by.clone(), s.at.to_string()]).collect();

@@ -5,6 +5,7 @@ use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode};
 use crate::domain::time::Millis;
 use crate::store::Tx;
 pub use crate::store::seen::Reach;
+pub use crate::store::seen::Told;
 use crate::store::seen::among;
 use anyhow::{Context as _, Result};
 use serde_json::Value as Json;
@@ -100,24 +101,24 @@ pub struct Filter {
 
 /// The latest acts, newest first.
 pub async fn list(tx: &mut Tx, filter: &Filter, limit: u32) -> Result<Vec<Record>> {
-    page(tx, filter, (&Reach::All, None), limit).await
+    page(tx, filter, (&Told::All, None), limit).await
 }
 
 /// Groups that are asked for one by one, so that each is a walk along an index of its own; more are
 /// asked for together.
 const APART: usize = 32;
 
-/// Acts of a reach, newest first, from behind the act `before` on.
+/// Acts of what is told, newest first, from behind the act `before` on.
 pub async fn page(
     tx: &mut Tx,
     filter: &Filter,
-    (reach, before): (&Reach, Option<i64>),
+    (told, before): (&Told, Option<i64>),
     limit: u32,
 ) -> Result<Vec<Record>> {
     let Some(keys) = keys(tx, filter, before).await? else { return Ok(Vec::new()) };
     let limit = usize::try_from(limit)?;
-    let Reach::Groups(seen) = reach else {
-        return read(tx, filter, &keys, reach.condition("group_code"), limit).await;
+    let Told::Groups(seen) = told else {
+        return read(tx, filter, &keys, told.condition("group_code"), limit).await;
     };
     if let Some(group) = &filter.group {
         let everything = (String::new(), Vec::new());

@@ -7,7 +7,7 @@ use crate::domain::id::{BatchId, QueueId};
 use crate::domain::letter::Letter;
 use crate::domain::time::Millis;
 use crate::store::Tx;
-use crate::store::seen::Reach;
+use crate::store::seen::Told;
 use anyhow::{Context as _, Result};
 
 /// Which rows are asked for; what is `None` does not matter.
@@ -130,15 +130,15 @@ pub async fn of_row(tx: &mut Tx, batch: BatchId, row: QueueId, limit: u32) -> Re
     rows.context("read the mails about a job")?.iter().map(shown).collect()
 }
 
-/// Rows of a reach, newest first, from behind the row `before` on.
+/// Rows of what is told, newest first, from behind the row `before` on.
 pub async fn page(
     tx: &mut Tx,
     filter: &Filter,
-    (reach, before): (&Reach, Option<i64>),
+    (told, before): (&Told, Option<i64>),
     limit: u32,
 ) -> Result<Vec<Shown>> {
     let (mut wanted, mut values) = filter.condition();
-    let (whose, its) = reach.condition("group_code");
+    let (whose, its) = told.condition("group_code");
     wanted.push_str(&whose);
     values.extend(its);
     if let Some(before) = before {

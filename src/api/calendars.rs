@@ -1,0 +1,132 @@
+//! Calendars of working days, and the days with what happened and will happen on them.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::page::Page;
+use crate::api::problem::Problem;
+use crate::api::reach;
+use crate::api::route::{Nothing, Noun};
+use crate::domain::access::Permission;
+use crate::domain::id::{CalendarCode, GroupCode};
+use crate::domain::schedule::read_zone;
+use crate::store;
+use crate::view::calendar::{as_json, listed};
+use crate::view::month::{Day, Span, add_firings, days};
+use crate::view::schedule::opens;
+use chrono::{Datelike as _, NaiveDate};
+use chrono_tz::Tz;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+pub(super) fn noun() -> Noun {
+    let needs = Needs::Somewhere(Permission::View);
+    Noun::new("calendars")
+        .get("/calendars", needs, "The calendars, and what uses each", list)
+        .get("/calendars/{code}", needs, "A year of a calendar, day by day", one)
+        .get("/calendar", needs, "Days, with batches, coming firings and who works", month)
+}
+
+/// A calendar.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct At {
+    /// Its code.
+    code: String,
+}
+
+/// Which year.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Year {
+    /// 1970 to 2199; the present one when it is left out.
+    year: Option<i32>,
+}
+
+async fn list(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<Value>, Problem> {
+    let app = &ask.house.app;
+    let (all, mut used) = (app.calendars().await?, app.calendars_used().await?);
+    // What uses it is told by name: groups and schedules, and not each caller sees them all.
+    if !ask.caller()?.grants.allow_everywhere(Permission::View) {
+        used.clear();
+    }
+    let items: anyhow::Result<Vec<Value>> = all.iter().map(|c| listed(c, &used)).collect();
+    Ok(Page::whole(items?))
+}
+
+async fn one(ask: Ask, at: At, year: Year) -> Result<Value, Problem> {
+    let missing = || Problem::not_found(format!("calendar {}", at.code));
+    let code = CalendarCode::parse(&at.code).map_err(|_| missing())?;
+    let year = match year.year {
+        Some(year @ 1970..=2199) => year,
+        Some(year) => {
+            return Err(Problem::unreadable(format!("year is {year}; it may be 1970 to 2199")));
+        }
+        None => reach::now(&ask).await?.to_utc().year(),
+    };
+    let all = ask.house.app.calendars().await?;
+    if !all.has(&code) {
+        return Err(missing());
+    }
+    Ok(as_json(&all, &code, year)?)
+}
+
+/// Which days.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    /// First day, 2026-07-01.
+    from: String,
+    /// Last day; 62 days in all at most.
+    to: String,
+    /// Only batches and schedules of this group; its calendar and zone hold then.
+    group: Option<String>,
+    /// Calendar that says who works; the group's when it is left out.
+    calendar: Option<String>,
+    /// IANA zone in which days begin; the group's, else UTC, when it is left out.
+    zone: Option<String>,
+}
+
+/// Most days at once.
+const DAYS: i64 = 62;
+
+async fn month(ask: Ask, _: Nothing, asked: Asked) -> Result<Page<Day>, Problem> {
+    let day = |name: &str, text: &str| {
+        let read = text.parse::<NaiveDate>();
+        read.map_err(|_| Problem::unreadable(format!("{name}: write a day, 2026-07-01")))
+    };
+    let (from, to) = (day("from", &asked.from)?, day("to", &asked.to)?);
+    if to < from || (to - from).num_days() >= DAYS {
+        let said =
+            format!("to: write a day that is not before from, and {DAYS} days in all at most");
+        return Err(Problem::unreadable(said));
+    }
+    let group = asked.group.as_deref().map(|w| reach::group(&ask, Permission::View, w));
+    let group = group.transpose()?;
+    let now = reach::now(&ask).await?;
+    let calendars = ask.house.app.calendars().await?;
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let (groups, _) = store::job::audience(&mut tx).await?;
+    let its = groups.iter().find(|g| Some(&g.code) == group.as_ref());
+    let calendar = asked.calendar.as_deref().map(CalendarCode::parse).transpose();
+    let calendar = calendar.map_err(anyhow::Error::from)?;
+    let calendar = calendar.or_else(|| its.and_then(|g| g.calendar.clone()));
+    if let Some(code) = calendar.as_ref().filter(|code| !calendars.has(code)) {
+        return Err(Problem::refused(format!("calendar: there is no calendar {code}")));
+    }
+    let zone = asked.zone.as_deref().or_else(|| its.and_then(|g| g.time_zone.as_deref()));
+    let zone = zone.map(read_zone).transpose().map_err(anyhow::Error::from)?.unwrap_or(Tz::UTC);
+    let seen = ask.caller()?.grants.places(Permission::View);
+    let only = group.clone().map(|g| vec![g]).or(seen.map(|s| s.into_iter().collect()));
+    let span = Span { from, to, zone, calendar: calendar.as_ref(), groups: only };
+    let mut found = days(&mut tx, &span, &calendars).await?;
+    for t in store::trigger::readable(&mut tx).await? {
+        let told = |g: &&GroupCode| {
+            ask.allows(Permission::View, g) && group.as_ref().is_none_or(|only| only == *g)
+        };
+        let groups: Vec<String> =
+            opens(&t.def, &groups).into_iter().filter(told).map(GroupCode::to_string).collect();
+        if !groups.is_empty() {
+            add_firings(&mut found, (&span, &calendars), (&t, groups), now)?;
+        }
+    }
+    Ok(Page::whole(found.into_values().collect()))
+}

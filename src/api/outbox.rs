@@ -1,0 +1,90 @@
+//! What people were told, are told, and do not want to hear for a while.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::page::{self, Page};
+use crate::api::problem::Problem;
+use crate::api::reach;
+use crate::api::route::{Nothing, Noun};
+use crate::domain::access::Permission;
+use crate::domain::delivery::MailStatus;
+use crate::domain::id::GroupCode;
+use crate::store::outbox::{self, Filter};
+use crate::view::outbox::{as_json, snooze, whole};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+pub(super) fn noun() -> Noun {
+    let needs = Needs::Somewhere(Permission::View);
+    Noun::new("notices")
+        .get("/outbox", needs, "Notices, the latest first", list)
+        .get("/outbox/{id}", needs, "A notice, as it is or was sent", one)
+        .get("/snoozes", needs, "What nobody wants to hear of for a while", snoozes)
+}
+
+/// Which notices; what is left out does not matter.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    /// pending, sent, failed, digest or acked.
+    status: Option<String>,
+    /// To this address, or channel:NAME.
+    to: Option<String>,
+    /// About this group.
+    group: Option<String>,
+    /// About this job.
+    job: Option<String>,
+    /// Of this event.
+    event: Option<String>,
+    /// How many, 1 to 500; 50 when it is left out.
+    limit: Option<u32>,
+    /// `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// A notice.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct At {
+    /// Its number.
+    id: i64,
+}
+
+async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Value>, Problem> {
+    let limit = page::limit(which.limit)?;
+    let before: Option<i64> = page::read_cursor(which.cursor.as_deref())?;
+    let status = which.status.as_deref().map(|word| {
+        let refused =
+            || Problem::unreadable("status: write pending, sent, failed, digest or acked");
+        MailStatus::parse(word).ok_or_else(refused)
+    });
+    let Which { to, group, job, event, .. } = which;
+    let filter = Filter { status: status.transpose()?, to, group, job, event };
+    let told = reach::told(&ask)?;
+    let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let rows = outbox::page(&mut tx, &filter, (&told, before), more).await?;
+    let Page { items, next } = Page::of(rows, limit, |row| row.id);
+    Ok(Page { items: items.iter().map(as_json).collect(), next })
+}
+
+async fn one(ask: Ask, at: At, _: Nothing) -> Result<Value, Problem> {
+    let missing = || Problem::not_found(format!("notice {}", at.id));
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let row = outbox::one(&mut tx, at.id).await?.ok_or_else(missing)?;
+    match row.letter.topic.group.as_deref().map(GroupCode::parse) {
+        Some(Ok(group)) => ask.may(Permission::View, &group, format!("notice {}", at.id))?,
+        // What is about no group is about the installation.
+        Some(Err(_)) | None if ask.caller()?.grants.allow_everywhere(Permission::Admin) => {}
+        Some(Err(_)) | None => return Err(missing()),
+    }
+    Ok(whole(&row)?)
+}
+
+async fn snoozes(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<Value>, Problem> {
+    let now = reach::now(&ask).await?;
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let all = outbox::snoozes(&mut tx, now).await?;
+    let sees =
+        |code: &str| GroupCode::parse(code).is_ok_and(|group| ask.allows(Permission::View, &group));
+    Ok(Page::whole(all.iter().filter(|s| sees(&s.group)).map(snooze).collect()))
+}

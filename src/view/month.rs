@@ -1,0 +1,175 @@
+//! Days, with the batches that were opened on each, the firings that are coming, and who works.
+
+use crate::domain::calendar::{Basis, Calendars, Working};
+use crate::domain::id::{CalendarCode, GroupCode};
+use crate::domain::schedule::Anchor;
+use crate::domain::time::{Millis, at_wall_clock};
+use crate::domain::trigger::{At, Trigger, TriggerStatus};
+use crate::store::batch::Asked;
+use crate::store::{self, Tx};
+use crate::view::calendar::Mark;
+use anyhow::Result;
+use chrono::{NaiveDate, NaiveTime};
+use chrono_tz::Tz;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Batches of a span that are told of, at most.
+pub const BATCHES: u32 = 2_000;
+/// Firings of one schedule that are told of one by one; those of a day in which there are more are told as
+/// a number.
+const FIRINGS: usize = 500;
+
+/// A batch on its day.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DayBatch {
+    /// Its group.
+    pub group: String,
+    /// Its number.
+    pub batch_no: String,
+    /// RUNNING, KILLING, SUCCESS, WARNING, FAILED or KILLED.
+    pub status: String,
+    /// When it was opened.
+    pub create_time: String,
+}
+
+/// A firing that is coming.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DayFiring {
+    /// The schedule.
+    pub schedule: String,
+    /// The groups that it opens and the caller sees.
+    pub groups: Vec<String>,
+    /// The first planned time of the day.
+    pub planned_at: String,
+    /// The batch number at that time, where it can be worked out.
+    pub batch_no: Option<String>,
+    /// How many times it fires that day.
+    pub times: u32,
+}
+
+/// A day.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Day {
+    /// It.
+    pub date: String,
+    /// Whether it is worked; none without a calendar.
+    pub working: Option<bool>,
+    /// working, weekend, holiday or made_up (a weekend day that is worked); none without a calendar.
+    pub mark: Option<String>,
+    /// What the calendar calls it.
+    pub label: Option<String>,
+    /// Whether that is worked out from weekdays, because the calendar has no list for the year.
+    pub assumed: bool,
+    /// Batches that were opened that day.
+    pub batches: Vec<DayBatch>,
+    /// What fires that day, from now on.
+    pub firings: Vec<DayFiring>,
+}
+
+/// What is asked for.
+pub struct Span<'a> {
+    /// First day.
+    pub from: NaiveDate,
+    /// Last day.
+    pub to: NaiveDate,
+    /// Where days begin.
+    pub zone: Tz,
+    /// Which calendar says who works.
+    pub calendar: Option<&'a CalendarCode>,
+    /// The groups whose batches are told of; all when it is none.
+    pub groups: Option<Vec<GroupCode>>,
+}
+
+impl Span<'_> {
+    fn start(&self, day: NaiveDate) -> Millis {
+        at_wall_clock(day, NaiveTime::MIN, self.zone)
+    }
+
+    fn day_of(&self, at: Millis) -> NaiveDate {
+        at.to_utc().with_timezone(&self.zone).date_naive()
+    }
+}
+
+/// Days by date.
+type Days = BTreeMap<NaiveDate, Day>;
+
+/// The days of a span, without what fires.
+pub async fn days(tx: &mut Tx, span: &Span<'_>, calendars: &Calendars) -> Result<Days> {
+    let mut days = Days::new();
+    for date in span.from.iter_days().take_while(|day| *day <= span.to) {
+        days.insert(date, day(span, calendars, date)?);
+    }
+    let end = span.to.succ_opt().unwrap_or(span.to);
+    let asked = Asked {
+        groups: span.groups.clone(),
+        from: Some(span.start(span.from)),
+        to: Some(span.start(end)),
+        ..Asked::default()
+    };
+    for batch in store::batch::page(tx, &asked, BATCHES).await? {
+        if let Some(day) = days.get_mut(&span.day_of(batch.create_time)) {
+            day.batches.push(DayBatch {
+                group: batch.values.group.to_string(),
+                batch_no: batch.values.batch_no.to_string(),
+                status: batch.status.to_string(),
+                create_time: batch.create_time.to_string(),
+            });
+        }
+    }
+    Ok(days)
+}
+
+fn day(span: &Span<'_>, calendars: &Calendars, date: NaiveDate) -> Result<Day> {
+    let look = span.calendar.map(|code| calendars.look(code, date)).transpose()?;
+    let basis = look.as_ref().map(|look| &look.basis);
+    let label = match basis {
+        Some(Basis::Listed(label)) => label.clone(),
+        Some(Basis::Weekday | Basis::Assumed) | None => None,
+    };
+    Ok(Day {
+        date: date.to_string(),
+        working: look.as_ref().map(|look| look.working == Working::Working),
+        mark: look.as_ref().map(|look| Mark::of(date, look, calendars).word().to_owned()),
+        label,
+        assumed: matches!(basis, Some(Basis::Assumed)),
+        batches: Vec::new(),
+        firings: Vec::new(),
+    })
+}
+
+/// Adds what a schedule fires from `now` on; `groups` are those it opens.
+pub fn add_firings(
+    days: &mut Days,
+    (span, calendars): (&Span<'_>, &Calendars),
+    (t, groups): (&Trigger, Vec<String>),
+    now: Millis,
+) -> Result<()> {
+    let timing = &t.def.timing;
+    if t.status != TriggerStatus::Enabled || !timing.schedule.is_clocked() {
+        return Ok(());
+    }
+    let anchor = Anchor { last_planned: t.last_time, ..Anchor::new(t.create_time) };
+    let after = now.max(span.start(span.from)).plus(-1);
+    for found in timing.preview(calendars, after, anchor).take(FIRINGS) {
+        let found = found?;
+        let Some(day) = days.get_mut(&span.day_of(found.planned)) else { break };
+        let schedule = t.def.code.as_str();
+        if let Some(same) = day.firings.iter_mut().find(|f| f.schedule == schedule) {
+            same.times += 1;
+            continue;
+        }
+        let (planned, nominal, zone) = (found.planned, found.nominal, timing.zone);
+        let at = At { schedule, planned, nominal, zone, parent: None };
+        let number = t.def.order.as_ref().and_then(|order| order.batch_no.number(at).ok());
+        day.firings.push(DayFiring {
+            schedule: schedule.to_owned(),
+            groups: groups.clone(),
+            planned_at: found.planned.to_string(),
+            batch_no: number.map(|no| no.to_string()),
+            times: 1,
+        });
+    }
+    Ok(())
+}
