@@ -31,6 +31,7 @@ mod oidc;
 mod openapi;
 mod outbox;
 pub mod page;
+mod params;
 pub mod problem;
 mod reach;
 mod reads;
@@ -38,6 +39,7 @@ mod refusal;
 pub mod route;
 mod schedule_changes;
 mod schedules;
+mod search;
 mod secret_route;
 mod sent;
 mod session;
@@ -45,6 +47,7 @@ mod sources;
 mod tokens;
 mod upkeep;
 mod users;
+mod versions;
 mod watch;
 mod way;
 
@@ -89,13 +92,16 @@ pub fn nouns() -> Vec<Noun> {
         notice_changes::noun(),
         oidc::noun(),
         outbox::noun(),
+        params::noun(),
         schedule_changes::noun(),
         schedules::noun(),
+        search::noun(),
         session::noun(),
         sources::noun(),
         tokens::noun(),
         upkeep::noun(),
         users::noun(),
+        versions::noun(),
     ]
 }
 

@@ -6,6 +6,7 @@ use crate::definition::{self, Format};
 use crate::domain::id::{GroupCode, SourceName};
 use crate::domain::job::Definition;
 use crate::domain::part;
+use crate::view::file;
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use std::collections::BTreeMap;
@@ -77,11 +78,7 @@ pub(super) async fn export(global: &Global, args: &ExportArgs) -> Result<Ended> 
 
 fn group_of(stored: &Definition, code: &str) -> Result<Definition> {
     let code = GroupCode::parse(code)?;
-    let with_schedules = |part: Definition| {
-        let schedules = part::schedules_of(stored, &part);
-        Definition { schedules, ..part }
-    };
-    part::of_code(stored, &code).map(with_schedules).ok_or_else(|| {
+    file::of_group(stored, &code).ok_or_else(|| {
         let known: Vec<&str> = stored.groups.iter().map(|g| g.code.as_str()).collect();
         BadInput(format!("there is no group {code}; the groups are {}", known.join(", "))).into()
     })

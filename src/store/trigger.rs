@@ -8,6 +8,7 @@ use crate::domain::id::{GroupCode, TriggerCode};
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerDef, TriggerStatus};
 use crate::store::Tx;
+use crate::store::seen::holds;
 use anyhow::{Context as _, Result};
 
 const COLUMNS: &str = "t.trigger_id, t.trigger_status, t.reason, t.origin, t.revision, t.body, \
@@ -176,6 +177,15 @@ pub async fn page(tx: &mut Tx, after: &str, limit: u32) -> Result<Vec<Trigger>> 
         format!("SELECT {COLUMNS} {FROM} WHERE t.trigger_code > ? ORDER BY t.trigger_code LIMIT ?");
     let rows = tx.fetch_all(&sql, &[after.into(), limit.into()]).await;
     rows.context("read job_trigger")?.iter().map(trigger).collect()
+}
+
+/// Schedules in whose code or name a text occurs, by code.
+pub async fn holding(tx: &mut Tx, text: &str, limit: u32) -> Result<Vec<Trigger>> {
+    let (found, mut values) = holds(&["t.trigger_code", "t.trigger_name"], text);
+    let sql = format!("SELECT {COLUMNS} {FROM} WHERE 1 = 1{found} ORDER BY t.trigger_code LIMIT ?");
+    values.push(limit.into());
+    let rows = tx.fetch_all(&sql, &values).await.context("look for schedules")?;
+    Ok(rows.iter().filter_map(|row| trigger(row).ok()).collect())
 }
 
 /// The schedule of this code.

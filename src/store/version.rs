@@ -73,6 +73,48 @@ pub async fn last(tx: &mut Tx, group: &GroupCode) -> Result<u32> {
     Ok(u32::try_from(no.unwrap_or(0))?)
 }
 
+/// A version without what was defined, which may be megabytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Counted from 1 within the group.
+    pub no: u32,
+    /// Who changed it.
+    pub author: String,
+    /// What was said about it.
+    pub remark: Option<String>,
+    /// When.
+    pub at: Millis,
+}
+
+/// The versions of a group, the latest first, from behind the version `before` on.
+pub async fn heads(
+    tx: &mut Tx,
+    group: &GroupCode,
+    before: Option<u32>,
+    limit: u32,
+) -> Result<Vec<Head>> {
+    let sql = "SELECT version_no, author, remark, create_time FROM definition_version \
+               WHERE group_code = ? AND version_no < ? ORDER BY version_no DESC LIMIT ?";
+    let before = i64::from(before.unwrap_or(u32::MAX >> 1));
+    let rows = tx.fetch_all(sql, &[group.as_str().into(), before.into(), limit.into()]).await;
+    let head = |row: &Row| -> Result<Head> {
+        Ok(Head {
+            no: u32::try_from(row.int("version_no")?)?,
+            author: row.text("author")?,
+            remark: row.opt_text("remark")?,
+            at: Millis::from(row.time("create_time")?),
+        })
+    };
+    rows.context("read definition_version")?.iter().map(head).collect()
+}
+
+/// One version of a group.
+pub async fn get(tx: &mut Tx, group: &GroupCode, no: u32) -> Result<Option<Version>> {
+    let sql = "SELECT * FROM definition_version WHERE group_code = ? AND version_no = ?";
+    let row = tx.fetch_optional(sql, &[group.as_str().into(), no.into()]).await;
+    row.context("read definition_version")?.as_ref().map(version).transpose()
+}
+
 /// All versions of a group, the first one first.
 pub async fn of_group(tx: &mut Tx, group: &GroupCode) -> Result<Vec<Version>> {
     let sql = "SELECT * FROM definition_version WHERE group_code = ? ORDER BY version_no";

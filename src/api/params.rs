@@ -1,0 +1,69 @@
+//! Which layer gives a job its values.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::problem::Problem;
+use crate::api::route::{Nothing, Noun};
+use crate::domain::access::Permission;
+use crate::domain::id::{BatchNo, JobCode};
+use crate::domain::params::PRECEDENCE;
+use crate::store::job_list;
+use crate::view::job_params::{Asked, Batch, Shown, World};
+use chrono::NaiveDate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+pub(super) fn noun() -> Noun {
+    Noun::new("parameters").get(
+        "/params",
+        Needs::Somewhere(Permission::View),
+        "Each parameter of a job with its value and the layer it comes from; secrets are masked",
+        show,
+    )
+}
+
+/// Which job of which batch.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    /// Its code or an alias.
+    job: String,
+    /// Number of the batch: of one there is, with what its jobs handed out; or of one there might be.
+    batch_no: String,
+    /// Accounting day of one there might be, 2026-07-31.
+    business_date: Option<String>,
+}
+
+/// Its parameters.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Params {
+    /// Whether the batch is there.
+    is_open: bool,
+    /// The layers, the strongest first.
+    precedence: &'static str,
+    /// In the order of the job.
+    params: Vec<Shown>,
+}
+
+async fn show(ask: Ask, _: Nothing, which: Which) -> Result<Params, Problem> {
+    let app = &ask.house.app;
+    let missing = || Problem::not_found(format!("job {}", which.job));
+    let code = JobCode::parse(&which.job).map_err(|_| missing())?;
+    let batch_no = BatchNo::parse(&which.batch_no).map_err(anyhow::Error::from)?;
+    let day = which.business_date.as_deref().map(str::parse::<NaiveDate>).transpose();
+    let day = day.map_err(|_| Problem::unreadable("business_date: write a day, 2026-07-31"))?;
+    let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
+    let job = job_list::called(&mut tx, &code).await?.ok_or_else(missing)?;
+    drop(tx);
+    ask.may(Permission::View, &job.group, format!("job {}", which.job))?;
+    let defs = app.definition().await?;
+    let (group, params) = (job.group.clone(), BTreeMap::new());
+    let asked = Asked { group, batch_no, business_date: day, params };
+    let world = World::read(app, &defs, &job.code, asked).await?;
+    if world.batch == Batch::There && day.is_some() {
+        let said = "that batch is there already and has its day; leave out business_date";
+        return Err(Problem::refused(said));
+    }
+    let params = world.params(&job.code).ok_or_else(missing)?;
+    Ok(Params { is_open: world.batch == Batch::There, precedence: PRECEDENCE, params })
+}

@@ -1,0 +1,41 @@
+//! One box that finds jobs, groups, batches and schedules.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::problem::Problem;
+use crate::api::route::{Nothing, Noun};
+use crate::domain::access::Permission;
+use crate::view::search::{Found, find};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) fn noun() -> Noun {
+    Noun::new("search").get(
+        "/search",
+        Needs::Somewhere(Permission::View),
+        "Jobs, groups, batches and schedules in which a text occurs, 20 of each at most, the best first",
+        search,
+    )
+}
+
+/// What is looked for.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    /// In codes, names, tags and aliases of jobs, codes and names of groups and schedules, and at the
+    /// beginning of numbers of batches. 1 to 100 characters.
+    q: String,
+}
+
+async fn search(ask: Ask, _: Nothing, which: Which) -> Result<Found, Problem> {
+    let text = which.q.trim();
+    if text.is_empty() || text.chars().count() > 100 || text.contains('\0') {
+        return Err(Problem::unreadable("q: write 1 to 100 characters"));
+    }
+    let seen = ask.caller()?.grants.places(Permission::View);
+    let everywhere = ask.caller()?.grants.allow_everywhere(Permission::View);
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let mut found = find(&mut tx, text, seen.as_ref()).await?;
+    // A schedule that opens nothing is told of to who sees all.
+    found.schedules.retain(|schedule| everywhere || !schedule.groups.is_empty());
+    Ok(found)
+}

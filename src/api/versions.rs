@@ -1,0 +1,209 @@
+//! What is defined as a file, what it was, and what that changed.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::page::{self, Page};
+use crate::api::problem::Problem;
+use crate::api::reach;
+use crate::api::route::{Nothing, Noun};
+use crate::app::job_kinds;
+use crate::definition::{self, Format};
+use crate::domain::access::Permission;
+use crate::domain::id::GroupCode;
+use crate::domain::job::Definition;
+use crate::store::version;
+use crate::view::change::Changed;
+use crate::view::file::{of_group, without_places};
+use crate::view::version::{Head, Steps};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse as _, Response};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+pub(super) fn noun() -> Noun {
+    let needs = Needs::Somewhere(Permission::View);
+    Noun::new("versions")
+        .get("/groups/{group}/versions", needs, "The versions of a group, the latest first", list)
+        .media(
+            ("/groups/{group}/versions/{no}", YAML),
+            needs,
+            "A version of a group as a definition file",
+            one,
+        )
+        .get(
+            "/groups/{group}/versions/{no}/diff/{other}",
+            needs,
+            "What `other` has that version `no` has not, and the reverse; 0 is nothing, now is what is stored",
+            diff,
+        )
+        .media(
+            ("/definition/export", YAML),
+            needs,
+            "What is stored, as a definition file: a group with what it names, or everything",
+            export,
+        )
+        .get("/definition/schema", needs, "The JSON Schema of definition files", schema)
+}
+
+const YAML: &str = "application/yaml";
+
+/// A group.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Of {
+    /// Its code.
+    group: String,
+}
+
+/// A version of a group.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct At {
+    /// The group.
+    group: String,
+    /// Counted from 1.
+    no: u32,
+}
+
+/// Two versions of a group.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Two {
+    /// The group.
+    group: String,
+    /// From this version; 0 is nothing.
+    no: u32,
+    /// To this version; `now` is what is stored.
+    other: String,
+}
+
+/// Which versions.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    /// How many, 1 to 500; 50 when it is left out.
+    limit: Option<u32>,
+    /// `next` of the page before.
+    cursor: Option<String>,
+}
+
+async fn list(ask: Ask, of: Of, which: Which) -> Result<Page<Head>, Problem> {
+    let group = reach::group(&ask, Permission::View, &of.group)?;
+    let limit = page::limit(which.limit)?;
+    let before: Option<u32> = page::read_cursor(which.cursor.as_deref())?;
+    let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let heads = version::heads(&mut tx, &group, before, more).await?;
+    Ok(Page::of(heads.iter().map(Head::from).collect(), limit, |head: &Head| head.version))
+}
+
+/// A group as it was; as it is for `None`, as nothing for 0.
+async fn was(ask: &Ask, group: &GroupCode, no: Option<u32>) -> Result<Definition, Problem> {
+    let app = &ask.house.app;
+    match no {
+        Some(0) => Ok(Definition::default()),
+        Some(no) => {
+            let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
+            let found = version::get(&mut tx, group, no).await?;
+            let missing = || Problem::not_found(format!("version {no} of group {group}"));
+            Ok(found.ok_or_else(missing)?.definition)
+        }
+        None => {
+            let stored = app.definition().await?;
+            let missing = || Problem::not_found(format!("group {group}"));
+            crate::domain::part::of_code(&stored, group).ok_or_else(missing)
+        }
+    }
+}
+
+async fn one(ask: Ask, at: At, _: Nothing) -> Result<Response, Problem> {
+    let group = reach::group(&ask, Permission::View, &at.group)?;
+    let defs = was(&ask, &group, Some(at.no)).await?;
+    if at.no == 0 {
+        return Err(Problem::not_found(format!("version 0 of group {group}")));
+    }
+    file(&ask, &group, defs, (Format::Yaml, &format!("{group}-{}", at.no)))
+}
+
+async fn diff(ask: Ask, two: Two, _: Nothing) -> Result<Steps, Problem> {
+    let group = reach::group(&ask, Permission::View, &two.group)?;
+    let other = match two.other.as_str() {
+        "now" => None,
+        word => {
+            let refused = |_| Problem::not_found(format!("version {word} of group {group}"));
+            Some(word.parse::<u32>().map_err(refused)?)
+        }
+    };
+    let (before, after) = (was(&ask, &group, Some(two.no)).await?, was(&ask, &group, other).await?);
+    let hidden = |defs: Definition| match knows_places(&ask, &group) {
+        true => defs,
+        false => without_places(defs),
+    };
+    let changes = definition::diff(&hidden(before), &hidden(after));
+    Ok(Steps { changes: changes.iter().map(Changed::of).collect() })
+}
+
+/// What is to be exported.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    /// This group with what it names; everything when it is left out, for who sees all groups.
+    group: Option<String>,
+    /// yaml or json.
+    format: Option<String>,
+}
+
+async fn export(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Response, Problem> {
+    let format = match wanted.format.as_deref() {
+        None | Some("yaml") => Format::Yaml,
+        Some("json") => Format::Json,
+        Some(_) => return Err(Problem::unreadable("format: write yaml or json")),
+    };
+    let Some(word) = &wanted.group else {
+        reach::everywhere(&ask, Permission::View)?;
+        let all = ask.house.app.definition_with_schedules().await?;
+        let grants = &ask.caller()?.grants;
+        let knows =
+            grants.allow_everywhere(Permission::Edit) || grants.allow_everywhere(Permission::Admin);
+        let all = if knows { all } else { without_places(all) };
+        return written(&all, (format, "procession"));
+    };
+    let group = reach::group(&ask, Permission::View, word)?;
+    let stored = ask.house.app.definition_with_schedules().await?;
+    let missing = || Problem::not_found(format!("group {group}"));
+    let part = of_group(&stored, &group).ok_or_else(missing)?;
+    file(&ask, &group, part, (format, group.as_str()))
+}
+
+/// Whether the caller may know where sources are: who edits needs it to write the file back.
+fn knows_places(ask: &Ask, group: &GroupCode) -> bool {
+    let admin = ask.caller().is_ok_and(|c| c.grants.allow_everywhere(Permission::Admin));
+    admin || ask.allows(Permission::Edit, group)
+}
+
+fn file(
+    ask: &Ask,
+    group: &GroupCode,
+    defs: Definition,
+    how: (Format, &str),
+) -> Result<Response, Problem> {
+    let defs = if knows_places(ask, group) { defs } else { without_places(defs) };
+    written(&defs, how)
+}
+
+fn written(defs: &Definition, (format, name): (Format, &str)) -> Result<Response, Problem> {
+    if defs.jobs.is_empty() {
+        return Err(Problem::refused(
+            "no job is defined there; a definition file has at least one",
+        ));
+    }
+    let text = definition::export(defs, &job_kinds(), format).map_err(anyhow::Error::from)?;
+    let (media, end) = match format {
+        Format::Yaml => (YAML, "yaml"),
+        Format::Json => ("application/json", "json"),
+    };
+    let disposition = format!("attachment; filename=\"{name}.{end}\"");
+    let headers = [(CONTENT_TYPE, media.to_owned()), (CONTENT_DISPOSITION, disposition)];
+    Ok((headers, text).into_response())
+}
+
+async fn schema(_: Ask, _: Nothing, _: Nothing) -> Result<Value, Problem> {
+    Ok(definition::schema(&job_kinds()))
+}

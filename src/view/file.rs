@@ -1,0 +1,26 @@
+//! What is stored, as it goes into a definition file.
+
+use crate::domain::id::GroupCode;
+use crate::domain::job::Definition;
+use crate::domain::part;
+use crate::domain::source::{DialectName, Source};
+
+/// A group with what it names and the schedules that open it; none when there is no such group.
+pub fn of_group(stored: &Definition, code: &GroupCode) -> Option<Definition> {
+    let part = part::of_code(stored, code)?;
+    let schedules = part::schedules_of(stored, &part);
+    Some(Definition { schedules, ..part })
+}
+
+/// The same, of whose sources only the dialect is told: for who may see what runs and not where.
+pub fn without_places(defs: Definition) -> Definition {
+    let hidden = |source: Source| {
+        let url = match DialectName::of_url(&source.url) {
+            Some(DialectName::Sqlite) => "sqlite:hidden",
+            Some(DialectName::Mysql) => "mysql://hidden/hidden",
+            Some(DialectName::Postgres) | None => "postgres://hidden/hidden",
+        };
+        Source { url: url.to_owned(), password_env: None, password_file: None, ..source }
+    };
+    Definition { sources: defs.sources.into_iter().map(hidden).collect(), ..defs }
+}

@@ -1,0 +1,122 @@
+//! The parameters of a job in a batch that there is or might be, and the layer that gives each.
+
+use crate::app::App;
+use crate::domain::batch::{BatchOrder, Snapshot, plan};
+use crate::domain::id::{BatchNo, GroupCode, JobCode};
+use crate::domain::job::Definition;
+use crate::domain::outcome::Outputs;
+use crate::domain::params::{BatchValues, Outside, ParamError, Resolved, Start, resolve_each};
+use crate::domain::secret::Value;
+use crate::domain::time::Millis;
+use crate::domain::tx_class::IdemKey;
+use crate::store;
+use anyhow::Result;
+use chrono::NaiveDate;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+
+/// A parameter.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Shown {
+    /// Its name.
+    pub name: String,
+    /// Its value; `***` for a secret, none for NULL.
+    pub value: Option<String>,
+    /// The layer that gives it: batch, job, upstream, group or global.
+    #[schemars(with = "Option<String>")]
+    pub layer: Option<serde_json::Value>,
+    /// Why it has no value that could be used.
+    pub fault: Option<String>,
+}
+
+/// Which batch.
+#[derive(Debug)]
+pub struct Asked {
+    /// Its group.
+    pub group: GroupCode,
+    /// Its number.
+    pub batch_no: BatchNo,
+    /// Accounting day of one there might be.
+    pub business_date: Option<NaiveDate>,
+    /// Parameters of one there might be.
+    pub params: BTreeMap<String, String>,
+}
+
+/// Whether there is such a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Batch {
+    /// There is.
+    There,
+    /// It might be opened.
+    Possible,
+}
+
+/// What parameters are worked out from.
+pub struct World {
+    /// Whether the batch is there.
+    pub batch: Batch,
+    values: BatchValues,
+    snapshot: Snapshot,
+    outputs: HashMap<JobCode, Outputs>,
+    start: Start,
+}
+
+impl World {
+    /// Reads it.
+    pub async fn read(app: &App, defs: &Definition, code: &JobCode, asked: Asked) -> Result<Self> {
+        let Asked { group, batch_no, business_date, params } = asked;
+        let mut tx = app.db.read().await?;
+        let Some(batch) = store::batch::find(&mut tx, &batch_no, &group).await? else {
+            let group = Some(group);
+            let order = BatchOrder { batch_no, batch_type: None, group, business_date, params };
+            let plan = plan(defs, &order, Millis::default())?.remove(0);
+            let start = Start::shown(&plan.values, code);
+            let (values, snapshot, outputs) = (plan.values, plan.snapshot, HashMap::new());
+            return Ok(Self { batch: Batch::Possible, values, snapshot, outputs, start });
+        };
+        let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
+        let rows = store::queue::of_batch(&mut tx, batch.batch_id).await?;
+        let ended: Vec<_> =
+            rows.iter().filter(|r| r.status.is_final()).map(|r| r.queue_id).collect();
+        let mut outputs = HashMap::new();
+        for (id, text) in store::queue::outputs(&mut tx, &ended).await? {
+            if let Some(row) = rows.iter().find(|r| r.queue_id == id) {
+                outputs.insert(row.job_code.clone(), serde_json::from_str(&text)?);
+            }
+        }
+        let mut start = Start::shown(&batch.values, code);
+        if let Some(row) = rows.iter().find(|row| row.job_code == *code) {
+            start.attempt = row.attempt.max(1);
+            if let Some(name) = store::installation(&mut tx).await? {
+                start.idem_key = IdemKey::of(&name, &batch.values.batch_no, code, row.run_no);
+            }
+        }
+        Ok(Self { batch: Batch::There, values: batch.values, snapshot, outputs, start })
+    }
+
+    /// Each parameter of a job; none when the batch has no such job.
+    pub fn params(&self, code: &JobCode) -> Option<Vec<Shown>> {
+        let job = self.snapshot.jobs.iter().find(|j| j.code == *code)?;
+        let parents = self.snapshot.parents(code);
+        let output = |code: &JobCode, name: &str| self.outputs.get(code)?.look_up(name);
+        let outside = Outside { output: &output, secret: None };
+        let layers = self.snapshot.layers(&self.values, &parents, &self.start);
+        let found = resolve_each(job, layers, outside);
+        let names = job.params.iter().map(|p| p.name.as_str());
+        Some(names.zip(&found).map(|(name, found)| shown(name, found)).collect())
+    }
+}
+
+fn shown(name: &str, found: &Result<Resolved, ParamError>) -> Shown {
+    let (value, layer, fault) = match found {
+        Ok(found) => (found.param.value.as_ref().map(Value::shown), found.layer, None),
+        Err(error) => (None, None, Some(error.to_string())),
+    };
+    Shown {
+        name: name.to_owned(),
+        value: value.map(str::to_owned),
+        layer: layer.and_then(|layer| serde_json::to_value(layer).ok()),
+        fault,
+    }
+}

@@ -1,0 +1,170 @@
+//! What is found for a text, the best first.
+
+use crate::domain::id::GroupCode;
+use crate::store::{self, Tx};
+use crate::view::schedule::opens;
+use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Most that is told of one kind.
+const MOST: usize = 20;
+/// Schedules that are read to pick from.
+const SCHEDULES: u32 = 200;
+
+/// What was found.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Found {
+    /// Jobs.
+    pub jobs: Vec<Job>,
+    /// Groups.
+    pub groups: Vec<Group>,
+    /// Batches, the last number first.
+    pub batches: Vec<Batch>,
+    /// Schedules.
+    pub schedules: Vec<Schedule>,
+}
+
+/// A job.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Job {
+    /// Its code.
+    pub code: String,
+    /// Its name.
+    pub name: String,
+    /// Its group.
+    pub group: String,
+    /// Its labels.
+    pub tags: Vec<String>,
+    /// Its other codes.
+    pub aliases: Vec<String>,
+}
+
+/// A group.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Group {
+    /// Its code.
+    pub code: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// A batch.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Batch {
+    /// Its group.
+    pub group: String,
+    /// Its number.
+    pub batch_no: String,
+    /// RUNNING, KILLING, SUCCESS, WARNING, FAILED or KILLED.
+    pub status: String,
+}
+
+/// A schedule.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Schedule {
+    /// Its code.
+    pub code: String,
+    /// Its name.
+    pub name: String,
+    /// ENABLED, PAUSED or ENDED.
+    pub status: String,
+    /// The groups that it opens, of those that are seen.
+    pub groups: Vec<String>,
+}
+
+/// Looks for a text in what belongs to groups that are seen.
+pub async fn find(tx: &mut Tx, text: &str, seen: Option<&BTreeSet<GroupCode>>) -> Result<Found> {
+    let most = u32::try_from(MOST)?;
+    let sees = |group: &GroupCode| seen.is_none_or(|seen| seen.contains(group));
+    let (groups, _) = store::job::audience(tx).await?;
+    Ok(Found {
+        jobs: jobs(tx, text, seen).await?,
+        groups: ranked(text, groups.iter().filter(|g| sees(&g.code)), |g| {
+            (g.code.to_string(), g.name.clone())
+        })
+        .into_iter()
+        .map(|g| Group { code: g.code.to_string(), name: g.name.clone() })
+        .collect(),
+        batches: store::search::batches(tx, text, seen, most)
+            .await?
+            .iter()
+            .map(|b| Batch {
+                group: b.values.group.to_string(),
+                batch_no: b.values.batch_no.to_string(),
+                status: b.status.to_string(),
+            })
+            .collect(),
+        schedules: schedules(tx, text, (&groups, &sees)).await?,
+    })
+}
+
+async fn jobs(tx: &mut Tx, text: &str, seen: Option<&BTreeSet<GroupCode>>) -> Result<Vec<Job>> {
+    // Twice as many, because SQL finds aliases roughly: a job whose body holds the text goes again.
+    let found = store::search::jobs(tx, text, seen, u32::try_from(2 * MOST)?).await?;
+    let lower = text.to_lowercase();
+    let holds = |word: &str| word.to_lowercase().contains(&lower);
+    let is = |j: &&store::search::FoundJob| {
+        let words = [j.code.as_str(), &j.name, &j.tags];
+        words.iter().any(|w| holds(w)) || j.aliases.iter().any(|a| holds(a))
+    };
+    let job = |j: &store::search::FoundJob| Job {
+        code: j.code.to_string(),
+        name: j.name.clone(),
+        group: j.group.to_string(),
+        tags: j.tags.split(',').filter(|t| !t.is_empty()).map(str::to_owned).collect(),
+        aliases: j.aliases.clone(),
+    };
+    Ok(found.iter().filter(is).take(MOST).map(job).collect())
+}
+
+async fn schedules(
+    tx: &mut Tx,
+    text: &str,
+    (groups, sees): (&[crate::domain::job::Group], &impl Fn(&GroupCode) -> bool),
+) -> Result<Vec<Schedule>> {
+    let found = store::trigger::holding(tx, text, SCHEDULES).await?;
+    let mut told = Vec::new();
+    for t in ranked(text, found.iter(), |t| (t.def.code.to_string(), t.def.name.clone())) {
+        let opened = opens(&t.def, groups);
+        let all = opened.len();
+        let groups: Vec<String> =
+            opened.into_iter().filter(|g| sees(g)).map(GroupCode::to_string).collect();
+        // One that opens only what is not seen is not there.
+        if all == 0 || !groups.is_empty() {
+            told.push(Schedule {
+                code: t.def.code.to_string(),
+                name: t.def.name.clone(),
+                status: t.status.as_str().to_owned(),
+                groups,
+            });
+        }
+    }
+    Ok(told)
+}
+
+/// Those in whose code or name a text occurs: whose code it is first, then whose code begins with it, then
+/// the others by code; `MOST` of them.
+fn ranked<'a, T: 'a>(
+    text: &str,
+    all: impl Iterator<Item = &'a T>,
+    words: impl Fn(&T) -> (String, String),
+) -> Vec<&'a T> {
+    let lower = text.to_lowercase();
+    let mut found: Vec<((u8, String), &T)> = all
+        .filter_map(|one| {
+            let (code, name) = words(one);
+            let low = code.to_lowercase();
+            let place = match () {
+                () if low == lower => 0,
+                () if low.starts_with(&lower) => 1,
+                () if low.contains(&lower) || name.to_lowercase().contains(&lower) => 2,
+                () => return None,
+            };
+            Some(((place, code), one))
+        })
+        .collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found.into_iter().take(MOST).map(|(_, one)| one).collect()
+}
