@@ -79,8 +79,7 @@ fn print(global: &Global, all: &[Shown]) -> Result<()> {
     };
     let row = |one: &Shown| {
         let value = one.value.clone().unwrap_or_else(|| "NULL".to_owned());
-        let layer = one.layer.as_ref().and_then(|layer| layer.as_str());
-        let layer = layer.unwrap_or("-").to_owned();
+        let layer = one.layer.map_or_else(|| "-".to_owned(), |layer| layer.to_string());
         vec![one.name.clone(), one.fault.clone().unwrap_or(value), layer]
     };
     out::line(&out::table(&header, all.iter().map(row).collect()));

@@ -4,7 +4,6 @@ use crate::db::{Row, Value};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode};
 use crate::domain::time::Millis;
 use crate::store::Tx;
-pub use crate::store::seen::Reach;
 pub use crate::store::seen::Told;
 use crate::store::seen::among;
 use anyhow::{Context as _, Result};

@@ -5,7 +5,9 @@ use crate::domain::batch::{BatchOrder, Snapshot, plan};
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::Definition;
 use crate::domain::outcome::Outputs;
-use crate::domain::params::{BatchValues, Outside, ParamError, Resolved, Start, resolve_each};
+use crate::domain::params::{
+    BatchValues, Layer, Outside, ParamError, Resolved, Start, resolve_each,
+};
 use crate::domain::secret::Value;
 use crate::domain::time::Millis;
 use crate::domain::tx_class::IdemKey;
@@ -25,7 +27,7 @@ pub struct Shown {
     pub value: Option<String>,
     /// The layer that gives it: batch, job, upstream, group or global.
     #[schemars(with = "Option<String>")]
-    pub layer: Option<serde_json::Value>,
+    pub layer: Option<Layer>,
     /// Why it has no value that could be used.
     pub fault: Option<String>,
 }
@@ -113,10 +115,5 @@ fn shown(name: &str, found: &Result<Resolved, ParamError>) -> Shown {
         Ok(found) => (found.param.value.as_ref().map(Value::shown), found.layer, None),
         Err(error) => (None, None, Some(error.to_string())),
     };
-    Shown {
-        name: name.to_owned(),
-        value: value.map(str::to_owned),
-        layer: layer.and_then(|layer| serde_json::to_value(layer).ok()),
-        fault,
-    }
+    Shown { name: name.to_owned(), value: value.map(str::to_owned), layer, fault }
 }

@@ -1,4 +1,6 @@
 //! The API from outside, without a port: requests go into the router, answers come out. One binary.
 
+mod audit;
+mod reads;
 mod server;
 mod users;

@@ -88,7 +88,11 @@ impl Cron {
 
 impl Shape {
     fn of(cron: &Cron) -> Self {
-        let months = set(cron.days.months, 1..13);
+        // Every third month is better said by the names of the months.
+        let months = match set(cron.days.months, 1..13) {
+            Set::Every(..) => Set::List(list(cron.days.months)),
+            other @ (Set::All | Set::Run(..) | Set::List(_)) => other,
+        };
         Self {
             times: Times::of(cron),
             named: named(cron),
@@ -207,3 +211,6 @@ fn set(bits: u64, field: std::ops::Range<u32>) -> Set {
     }
     Set::List(numbers)
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,12 @@ fn each(set: &Set, name: &dyn Fn(u32) -> String) -> String {
     match set {
         Set::All => "所有".to_owned(),
         Set::Every(from, step) => format!("从 {} 起每隔 {step}", name(*from)),
-        Set::Run(from, to) => format!("{}至{}", name(*from), name(*to)),
+        Set::Run(from, to) => {
+            let (from, to) = (name(*from), name(*to));
+            // A blank before a figure, as in 6 月至 8 月.
+            let blank = if to.starts_with(|c: char| c.is_ascii_digit()) { " " } else { "" };
+            format!("{from}至{blank}{to}")
+        }
         Set::List(numbers) => numbers.iter().map(|n| name(*n)).collect::<Vec<_>>().join("、"),
     }
 }
@@ -85,16 +90,7 @@ fn minutes_of(minutes: &Set, hours: &Set) -> String {
 
 fn days(shape: &Shape) -> String {
     let Shape { named, months, join, times, .. } = shape;
-    let months = months.as_ref().map(|set| match set {
-        Set::Every(from, step) => {
-            let all: Vec<String> =
-                (*from..13).step_by(*step as usize).map(|n| format!("{n} 月")).collect();
-            format!("每年 {}", all.join("、"))
-        }
-        Set::All | Set::Run(..) | Set::List(_) => {
-            format!("每年 {}", each(set, &|n| format!("{n} 月")))
-        }
-    });
+    let months = months.as_ref().map(|set| format!("每年 {}", each(set, &|n| format!("{n} 月"))));
     if named.is_every_day() {
         return match (months, times) {
             (Some(months), _) => format!("{months}每天"),
