@@ -5,14 +5,14 @@ import { GLYPHS } from '../status.js';
 // After Okabe and Ito: what must not be mixed up differs in lightness too, since from afar there are
 // only blocks, and no mark that could help. The style sheets' colours are made for text instead.
 const LIGHT = {
-  NONE: '#66727f', PENDING: '#8b97a4', QUEUED: '#56b4e9', HELD: '#7b61c4', RETRY_WAIT: '#b98a00', RUNNING: '#0072b2',
-  KILLING: '#b0569a', SUCCESS: '#009e73', WARNING: '#dcb800', FAILED: '#d5400c', TIMEOUT: '#e07b00',
-  KILLED: '#8a4b2d', UNKNOWN: '#c25ba0', UPSTREAM_FAILED: '#d9a07c', FORCED: '#3fa3ad', SKIPPED: '#b3bcc6', SKIPPED_BRANCH: '#c6cdd5',
+  NONE: '#66727f', PENDING: '#8b97a4', QUEUED: '#4fb3f0', HELD: '#8047d6', RETRY_WAIT: '#aa9e50', RUNNING: '#0072b2',
+  KILLING: '#80247f', SUCCESS: '#009e73', WARNING: '#dcb800', FAILED: '#d5400c', TIMEOUT: '#e27006',
+  KILLED: '#8a4b2d', UNKNOWN: '#cf4fa8', UPSTREAM_FAILED: '#ffaf8a', FORCED: '#006a70', SKIPPED: '#b3bcc6', SKIPPED_BRANCH: '#c6cdd5',
 };
 const DARK = {
-  NONE: '#8592a0', PENDING: '#75828f', QUEUED: '#7cc4ef', HELD: '#a890f0', RETRY_WAIT: '#d9a520', RUNNING: '#3d9be0',
-  KILLING: '#d48cc3', SUCCESS: '#22b98b', WARNING: '#f0e442', FAILED: '#ff5a2b', TIMEOUT: '#ff9c33',
-  KILLED: '#b9795a', UNKNOWN: '#e58cc6', UPSTREAM_FAILED: '#a8714f', FORCED: '#66cfd8', SKIPPED: '#56616d', SKIPPED_BRANCH: '#48525d',
+  NONE: '#8592a0', PENDING: '#75828f', QUEUED: '#77c6ff', HELD: '#897dff', RETRY_WAIT: '#c9b458', RUNNING: '#3d9be0',
+  KILLING: '#f3b9dd', SUCCESS: '#22b98b', WARNING: '#f0e442', FAILED: '#ff5a2b', TIMEOUT: '#ff9c33',
+  KILLED: '#c48a6c', UNKNOWN: '#b44fa6', UPSTREAM_FAILED: '#8f5a3c', FORCED: '#61e5f3', SKIPPED: '#56616d', SKIPPED_BRANCH: '#48525d',
 };
 
 const paths = new Map();
