@@ -28,6 +28,7 @@ mod limited;
 mod nodes;
 mod notice_changes;
 mod oidc;
+mod once;
 mod openapi;
 mod outbox;
 pub mod page;

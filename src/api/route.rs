@@ -3,6 +3,7 @@
 
 use crate::api::ask::{Ask, Needs};
 use crate::api::house::House;
+use crate::api::once;
 use crate::api::problem::Problem;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts as _, Path, Query, Request, State};
@@ -168,8 +169,19 @@ impl Noun {
                 let (mut parts, sent) = request.into_parts();
                 let ask = Ask::of(&house, &parts, needs).await?;
                 let place = place(&mut parts, &house).await?;
-                let body = body(&parts.headers, sent).await?;
-                json(&f(ask, place, body).await?)
+                let bytes = bytes(&parts.headers, sent).await?;
+                let body = said(&bytes)?;
+                match once::key(&parts)? {
+                    None => json(&f(ask, place, body).await?),
+                    Some(key) => {
+                        let digest = once::digest(&parts, &ask.caller()?.proof, &bytes);
+                        let work = {
+                            let ask = ask.clone();
+                            async move { written(&f(ask, place, body).await?) }
+                        };
+                        once::once(&ask, (key, digest), Box::pin(work)).await
+                    }
+                }
             }
         };
         let filter = MethodFilter::try_from(method.clone()).expect("a method that routes know");
@@ -212,11 +224,8 @@ async fn query<Q: DeserializeOwned>(parts: &mut Parts, house: &Arc<House>) -> Re
     read.map(|Query(query)| query).map_err(|refused| Problem::unreadable(refused.body_text()))
 }
 
-/// Reads a JSON body; where nothing is sent, `{}` is meant.
-pub(super) async fn body<B: DeserializeOwned>(
-    headers: &HeaderMap,
-    sent: Body,
-) -> Result<B, Problem> {
+/// Reads a body, which is JSON or nothing.
+async fn bytes(headers: &HeaderMap, sent: Body) -> Result<Bytes, Problem> {
     let too_long = |_| {
         let detail = format!("the body is longer than {BODY_MAX} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-long", detail)
@@ -228,13 +237,29 @@ pub(super) async fn body<B: DeserializeOwned>(
         let detail = "send JSON, with the header Content-Type: application/json";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", detail));
     }
-    let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+    Ok(bytes)
+}
+
+/// Reads a JSON body; where nothing is sent, `{}` is meant.
+pub(super) async fn body<B: DeserializeOwned>(
+    headers: &HeaderMap,
+    sent: Body,
+) -> Result<B, Problem> {
+    said(&bytes(headers, sent).await?)
+}
+
+/// What a body says; where nothing is sent, `{}` is meant.
+fn said<B: DeserializeOwned>(bytes: &[u8]) -> Result<B, Problem> {
+    let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     serde_json::from_slice(text).map_err(|e| Problem::unreadable(format!("the body: {e}")))
 }
 
+fn written<T: Serialize>(answer: &T) -> Result<Vec<u8>, Problem> {
+    Ok(serde_json::to_vec(answer).map_err(anyhow::Error::from)?)
+}
+
 pub(super) fn json<T: Serialize>(answer: &T) -> Result<Response, Problem> {
-    let bytes = serde_json::to_vec(answer).map_err(anyhow::Error::from)?;
-    Ok(([(CONTENT_TYPE, "application/json")], bytes).into_response())
+    Ok(([(CONTENT_TYPE, "application/json")], written(answer)?).into_response())
 }
 
 /// JSON with an ETag; without a body when the caller has it already.

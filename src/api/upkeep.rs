@@ -5,6 +5,7 @@ use crate::api::batch_going::Why;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
+use crate::api::secret_route::Said;
 use crate::app::sources::Ledger;
 use crate::domain::access::Permission;
 use crate::domain::tx_class::TxClass;
@@ -35,8 +36,6 @@ pub(super) fn noun() -> Noun {
             "Let a node take new work again",
             async |ask, at, why| stay(ask, at, why, Stay::Stays).await,
         )
-        .change((Method::PUT, "/secrets/{name}"), admins, "Seal a secret and store it", seal)
-        .change((Method::DELETE, "/secrets/{name}"), admins, "Remove a stored secret", forget)
         .change(
             (Method::POST, "/sources/{name}/check"),
             admins,
@@ -49,6 +48,8 @@ pub(super) fn noun() -> Noun {
             "Remove old rows now, for half a minute at most",
             sweep,
         )
+        .secret((Method::PUT, "/secrets/{name}"), admins, "Seal a secret and store it", seal)
+        .secret((Method::DELETE, "/secrets/{name}"), admins, "Remove a stored secret", forget)
 }
 
 /// Something with a name.
@@ -121,7 +122,7 @@ struct Named {
     stored: bool,
 }
 
-async fn seal(ask: Ask, at: NamePath, sent: Secret) -> Result<Named, Problem> {
+async fn seal(ask: Ask, at: NamePath, sent: Secret) -> Result<Said<Named>, Problem> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let starts = at.name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if !starts || !at.name.chars().all(fits) || at.name.len() > 100 {
@@ -138,10 +139,10 @@ async fn seal(ask: Ask, at: NamePath, sent: Secret) -> Result<Named, Problem> {
     let entry = reach::entry("secret set", json!({"secret": at.name}), reason);
     audit::record(&mut tx, &by, &[entry], now).await?;
     reach::commit(tx, "store the secret").await?;
-    Ok(Named { name: at.name, stored: true })
+    Ok(Named { name: at.name, stored: true }.into())
 }
 
-async fn forget(ask: Ask, at: NamePath, why: Why) -> Result<Named, Problem> {
+async fn forget(ask: Ask, at: NamePath, why: Why) -> Result<Said<Named>, Problem> {
     let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
     let now = reach::now(&ask).await?;
     let mut tx = reach::begin(&ask).await?;
@@ -151,12 +152,12 @@ async fn forget(ask: Ask, at: NamePath, why: Why) -> Result<Named, Problem> {
     let entry = reach::entry("secret remove", json!({"secret": at.name}), reason);
     audit::record(&mut tx, &by, &[entry], now).await?;
     reach::commit(tx, "remove the secret").await?;
-    Ok(Named { name: at.name, stored: false })
+    Ok(Named { name: at.name, stored: false }.into())
 }
 
 /// What a data source says of itself.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct Said {
+struct SourceSaid {
     /// Its name.
     name: String,
     /// Whether it can be reached, and bodies can run there and be stopped.
@@ -177,7 +178,7 @@ struct Said {
     ledger_is_needed: bool,
 }
 
-async fn check(ask: Ask, at: NamePath, _: Nothing) -> Result<Said, Problem> {
+async fn check(ask: Ask, at: NamePath, _: Nothing) -> Result<SourceSaid, Problem> {
     let app = &ask.house.app;
     let defs = app.definition().await?;
     let source = defs.sources.iter().find(|s| s.name.as_str() == at.name);
@@ -189,7 +190,7 @@ async fn check(ask: Ask, at: NamePath, _: Nothing) -> Result<Said, Problem> {
         Ok(checked) => checked,
         Err(fault) => {
             let (name, fault) = (at.name, Some(fault.0));
-            return Ok(Said { name, fault, ledger_is_needed, ..Said::default() });
+            return Ok(SourceSaid { name, fault, ledger_is_needed, ..SourceSaid::default() });
         }
     };
     let ledger = match &checked.ledger {
@@ -197,7 +198,7 @@ async fn check(ask: Ask, at: NamePath, _: Nothing) -> Result<Said, Problem> {
         Ledger::Fits => "there",
         Ledger::Other(_) => "other",
     };
-    Ok(Said {
+    Ok(SourceSaid {
         name: at.name,
         ok: checked.lock.is_ok()
             && checked.stops.is_ok()

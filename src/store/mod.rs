@@ -23,6 +23,7 @@ pub mod glance;
 pub mod hint;
 pub mod history;
 pub mod hosted;
+pub mod idempotency_key;
 pub mod job;
 pub mod job_list;
 pub mod lock;

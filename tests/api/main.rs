@@ -1,6 +1,8 @@
 //! The API from outside, without a port: requests go into the router, answers come out. One binary.
 
 mod audit;
+mod changes;
+mod definitions;
 mod reads;
 mod server;
 mod users;

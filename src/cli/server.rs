@@ -1,0 +1,468 @@
+//! `--server URL`: the same verbs, asked of a server's API in place of a database. What is printed is made of
+//! the documents that the API gives; `--json` gives them as they are.
+
+mod acts;
+mod client;
+mod files;
+mod follow;
+mod said;
+mod shown;
+
+use crate::cli::server::client::{Refused, Server};
+use crate::cli::server::said::Said;
+use crate::cli::server::shown::Column;
+use crate::cli::{BadInput, Ended, Global, out};
+use crate::domain::lang::Lang;
+use anyhow::{Result, anyhow};
+use clap::ArgMatches;
+use serde_json::{Value, json};
+
+/// A batch, and how it is reached.
+const BATCHES: &[Column] = &[
+    ("batch_no", "BATCH", "批次"),
+    ("group", "GROUP", "作业组"),
+    ("status", "STATUS", "状态"),
+    ("jobs", "JOBS", "作业"),
+    ("create_time", "OPENED", "创建时间"),
+    ("end_time", "ENDED", "结束时间"),
+];
+const BATCH_JOBS: &[Column] = &[
+    ("job_code", "JOB", "作业"),
+    ("job_type", "TYPE", "类型"),
+    ("status", "STATUS", "状态"),
+    ("attempt", "STARTS", "启动次数"),
+    ("duration_ms", "MS", "毫秒"),
+    ("error_message", "RESULT", "结果"),
+];
+const REASONS: &[Column] = &[
+    ("job_code", "JOB", "作业"),
+    ("status", "STATUS", "状态"),
+    ("said", "WHY", "原因"),
+    ("why", "WHY", "原因"),
+];
+const JOBS: &[Column] = &[
+    ("code", "JOB", "作业"),
+    ("group", "GROUP", "作业组"),
+    ("type", "TYPE", "类型"),
+    ("name", "NAME", "名称"),
+    ("owner", "OWNER", "负责人"),
+];
+const SCHEDULES: &[Column] = &[
+    ("schedule.code", "SCHEDULE", "调度"),
+    ("status", "STATUS", "状态"),
+    ("next_local", "NEXT", "下次"),
+    ("last.planned_local", "LAST", "上次"),
+    ("last.status", "BECAME", "结果"),
+    ("reason", "REASON", "原因"),
+];
+const FIRINGS: &[Column] = &[
+    ("planned_local", "PLANNED", "计划时间"),
+    ("source", "SOURCE", "来源"),
+    ("status", "STATUS", "状态"),
+    ("batch_no", "BATCH", "批次"),
+    ("reason", "REASON", "原因"),
+];
+const NODES: &[Column] = &[
+    ("name", "NODE", "节点"),
+    ("id", "ID", "标识"),
+    ("host", "HOST", "主机"),
+    ("roles", "ROLES", "角色"),
+    ("labels", "LABELS", "标签"),
+    ("running", "RUNS", "运行"),
+    ("batches", "BATCHES", "批次"),
+    ("state", "STATE", "状态"),
+    ("version", "VERSION", "版本"),
+];
+const NOTICES: &[Column] = &[
+    ("id", "ID", "编号"),
+    ("created", "WHEN", "时间"),
+    ("event", "EVENT", "事件"),
+    ("to", "TO", "收件人"),
+    ("status", "STATUS", "状态"),
+    ("subject", "SUBJECT", "主题"),
+    ("reason", "WHY", "原因"),
+];
+const ACTS: &[Column] = &[
+    ("at", "WHEN", "时间"),
+    ("actor", "WHO", "操作人"),
+    ("action", "DID", "操作"),
+    ("group", "GROUP", "作业组"),
+    ("batch_no", "BATCH", "批次"),
+    ("job_code", "JOB", "作业"),
+    ("reason", "WHY", "原因"),
+];
+const BACKFILLS: &[Column] = &[
+    ("id", "ID", "编号"),
+    ("group", "GROUP", "作业组"),
+    ("range", "RANGE", "范围"),
+    ("status", "STATUS", "状态"),
+    ("started_by", "BY", "发起人"),
+    ("create_time", "BEGUN", "开始时间"),
+];
+const ENTRIES: &[Column] = &[
+    ("batch_no", "BATCH", "批次"),
+    ("status", "STATUS", "状态"),
+    ("message", "MESSAGE", "说明"),
+];
+const VERSIONS: &[Column] = &[
+    ("version", "VERSION", "版本"),
+    ("at", "WHEN", "时间"),
+    ("author", "AUTHOR", "作者"),
+    ("remark", "REMARK", "备注"),
+];
+
+/// How many items a list has when nobody says.
+const USUAL: usize = 50;
+
+/// One verb, asked of a server.
+pub(super) struct Desk<'a> {
+    global: &'a Global,
+    server: Server,
+    said: Said<'a>,
+}
+
+/// Runs a verb.
+pub(super) async fn dispatch(
+    global: &Global,
+    address: &str,
+    matches: &ArgMatches,
+) -> Result<Ended> {
+    let (mut verbs, mut at) = (Vec::new(), matches);
+    while let Some((verb, deeper)) = at.subcommand() {
+        verbs.push(verb);
+        at = deeper;
+    }
+    let lang = global.lang();
+    let server = Server::new(address, global.token_file.as_deref(), lang)?;
+    let desk = Desk { global, server, said: Said(at) };
+    let ended = match &verbs[..] {
+        ["batch", verb] => desk.batch(verb).await,
+        ["job", verb] => desk.job(verb).await,
+        ["schedule", verb] => desk.schedule(verb).await,
+        ["event", "send"] => desk.event().await,
+        ["node", verb] => desk.node(verb).await,
+        ["outbox", verb] => desk.outbox(verb).await,
+        ["backfill", verb] => desk.backfill(verb).await,
+        ["logs"] => desk.logs().await,
+        ["dag"] => desk.dag().await,
+        ["audit"] => desk.audit().await,
+        ["check"] => desk.check().await,
+        ["apply"] => desk.apply().await,
+        ["diff"] => desk.diff().await,
+        ["export"] => desk.export().await,
+        ["history"] => desk.history().await,
+        ["rollback"] => desk.rollback().await,
+        _ => Err(not_there(&verbs)),
+    };
+    ended.map_err(|error| match error.downcast::<Refused>() {
+        // What a server refuses is what whoever asked can mend.
+        Ok(refused) => BadInput(refused.to_string()).into(),
+        Err(other) => other,
+    })
+}
+
+/// That a verb is not for a server.
+fn not_there(verbs: &[&str]) -> anyhow::Error {
+    let verb = verbs.join(" ");
+    let said = format!(
+        "{verb} works on a database and not through --server: it runs or looks after a process of its own. \
+         Leave out --server (and unset PROCESSION_SERVER), on a machine that reaches the database"
+    );
+    BadInput(said).into()
+}
+
+impl Desk<'_> {
+    fn lang(&self) -> Lang {
+        self.server.lang
+    }
+
+    /// Query parameters of what was said, by their names there.
+    fn query(&self, names: &[(&str, &'static str)]) -> Vec<(&'static str, String)> {
+        let one = |(flag, name): &(&str, &'static str)| Some((*name, self.said.one(flag)?));
+        names.iter().filter_map(one).collect()
+    }
+
+    /// Prints a list, as JSON or as a table.
+    async fn list(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        (most, columns): (usize, &[Column]),
+    ) -> Result<Ended> {
+        let items = self.server.list(path, query, most).await?;
+        match self.global.json {
+            true => out::json(&json!(items))?,
+            false => shown::table(&items, columns, self.lang()),
+        }
+        Ok(Ended::Well)
+    }
+
+    /// Prints a document, as JSON or as fields.
+    fn show(&self, document: &Value, lists: &[(&str, &[Column])]) -> Result<Ended> {
+        match self.global.json {
+            true => out::json(document)?,
+            false => shown::document(document, lists, self.lang()),
+        }
+        Ok(Ended::Well)
+    }
+
+    /// The group and number of the batch that is meant.
+    async fn which(&self) -> Result<(String, String)> {
+        self.which_of(self.said.must("batch_no")).await
+    }
+
+    async fn which_of(&self, no: String) -> Result<(String, String)> {
+        if let Some(group) = self.said.one("group") {
+            return Ok((group, no));
+        }
+        let query = [("batch_no", no.clone())];
+        let found = self.server.list(&["batches"], &query, 100).await?;
+        let groups: Vec<&str> = found.iter().filter_map(|b| b["group"].as_str()).collect();
+        match groups[..] {
+            [one] => Ok((one.to_owned(), no)),
+            [] => Err(BadInput(format!("there is no batch {no}, or none that you see")).into()),
+            _ => {
+                let groups = groups.join(", ");
+                let said = format!("batch {no} exists in several groups ({groups}); add --group");
+                Err(BadInput(said).into())
+            }
+        }
+    }
+
+    async fn batch(&self, verb: &str) -> Result<Ended> {
+        match verb {
+            "list" => {
+                let most = self.said.number("limit").unwrap_or(USUAL);
+                return self.list(&["batches"], &[], (most, BATCHES)).await;
+            }
+            "open" => return self.open().await,
+            "no" => return Err(not_there(&["batch", "no"])),
+            _ => {}
+        }
+        let (group, no) = self.which().await?;
+        let at = ["groups", group.as_str(), "batches", no.as_str()];
+        let below = |word: &'static str| [&at[..], &[word]].concat();
+        match verb {
+            "show" => self.show(&self.server.get(&at, &[]).await?, &[("jobs", BATCH_JOBS)]),
+            "why" => {
+                let document = self.server.get(&below("why"), &[]).await?;
+                self.show_list(&document, ("jobs", REASONS))
+            }
+            "eta" => self.show(&self.server.get(&below("eta"), &[]).await?, &[]),
+            "wait" => self.wait((&group, &no)).await,
+            "kill" => self.kill((&group, &no)).await,
+            "pause" | "resume" => {
+                let word = if verb == "pause" { "pause" } else { "resume" };
+                let body = json!({"reason": self.said.one("reason")});
+                self.show(&self.server.post(&below(word), &body).await?, &[])
+            }
+            "rerun" => self.rerun_batch((&group, &no)).await,
+            _ => Err(not_there(&["batch", verb])),
+        }
+    }
+
+    /// A document that is a list, or has it under `name`.
+    fn show_list(&self, document: &Value, (name, columns): (&str, &[Column])) -> Result<Ended> {
+        let items = document.as_array().or_else(|| document[name].as_array());
+        let items = items.or_else(|| document["items"].as_array());
+        match (self.global.json, items) {
+            (false, Some(items)) => shown::table(items, columns, self.lang()),
+            (true, Some(items)) if document["items"].is_array() => out::json(&json!(items))?,
+            _ => return self.show(document, &[(name, columns)]),
+        }
+        Ok(Ended::Well)
+    }
+
+    async fn job(&self, verb: &str) -> Result<Ended> {
+        match verb {
+            "list" => {
+                let query = self.query(&[("group", "group"), ("tag", "tag"), ("owner", "owner")]);
+                self.list(&["jobs"], &query, (100_000, JOBS)).await
+            }
+            "show" => {
+                let code = self.said.must("code");
+                self.show(&self.server.get(&["jobs", &code], &[]).await?, &[])
+            }
+            "stats" => match self.said.one("code") {
+                Some(code) => {
+                    self.show(&self.server.get(&["jobs", &code, "stats"], &[]).await?, &[])
+                }
+                None => Err(BadInput("job stats: name a job".to_owned()).into()),
+            },
+            "trust" => {
+                let body = json!({"reason": self.said.one("reason")});
+                for code in self.said.all("jobs") {
+                    let done = self.server.post(&["jobs", &code, "trust"], &body).await?;
+                    self.show(&done, &[])?;
+                }
+                Ok(Ended::Well)
+            }
+            _ => self.act(verb).await,
+        }
+    }
+
+    async fn schedule(&self, verb: &str) -> Result<Ended> {
+        let code = self.said.one("code").unwrap_or_default();
+        let why = json!({"reason": self.said.one("reason")});
+        match verb {
+            "list" => {
+                let most = self.said.number("limit").unwrap_or(USUAL);
+                let query = self.query(&[("group", "group")]);
+                self.list(&["schedules"], &query, (most, SCHEDULES)).await
+            }
+            "show" => self.show(&self.server.get(&["schedules", &code], &[]).await?, &[]),
+            "next" if !code.is_empty() => {
+                let query = self.query(&[("count", "n")]);
+                self.show(&self.server.get(&["schedules", &code, "next"], &query).await?, &[])
+            }
+            "firings" if !code.is_empty() => {
+                let most = self.said.number("limit").unwrap_or(20);
+                self.list(&["schedules", &code, "firings"], &[], (most, FIRINGS)).await
+            }
+            "pause" | "resume" | "skip-next" => {
+                self.show(&self.server.post(&["schedules", &code, verb], &why).await?, &[])
+            }
+            "remove" => {
+                let method = reqwest::Method::DELETE;
+                let done = self.server.change(method, &["schedules", &code], &why).await?;
+                self.show(&done, &[])
+            }
+            "fire-now" => {
+                let body = self.given()?;
+                self.show(&self.server.post(&["schedules", &code, "fire-now"], &body).await?, &[])
+            }
+            _ => Err(not_there(&["schedule", verb])),
+        }
+    }
+
+    /// What a firing by hand gives by itself.
+    fn given(&self) -> Result<Value> {
+        Ok(json!({
+            "batch_no": self.said.one("batch_no"), "business_date": self.said.one("business_date"),
+            "params": crate::cli::order::pairs(&self.said.all("params"))?,
+            "reason": self.said.one("reason"), "key": self.said.one("key"),
+        }))
+    }
+
+    async fn event(&self) -> Result<Ended> {
+        let (name, mut body) = (self.said.must("name"), self.given()?);
+        if body["reason"].is_null() {
+            body["reason"] = json!("sent from the command line");
+        }
+        self.show(&self.server.post(&["events", &name], &body).await?, &[("fired", FIRED)])
+    }
+
+    async fn node(&self, verb: &str) -> Result<Ended> {
+        if verb == "list" {
+            let query: &[(&str, String)] =
+                if self.said.is("all") { &[("all", "true".to_owned())] } else { &[] };
+            let document = self.server.get(&["nodes"], query).await?;
+            return self.show_list(&document, ("items", NODES));
+        }
+        let body = json!({"reason": self.said.one("reason")});
+        let node = self.said.must("node");
+        self.show(&self.server.post(&["nodes", &node, verb], &body).await?, &[])
+    }
+
+    async fn outbox(&self, verb: &str) -> Result<Ended> {
+        let filter = ["status", "to", "group", "job", "event"];
+        let names: Vec<(&str, &'static str)> = filter.iter().map(|n| (*n, *n)).collect();
+        match verb {
+            "list" => {
+                let most = self.said.number("limit").unwrap_or(USUAL);
+                self.list(&["outbox"], &self.query(&names), (most, NOTICES)).await
+            }
+            "show" => {
+                let id = self.said.must("id");
+                self.show(&self.server.get(&["outbox", &id], &[]).await?, &[])
+            }
+            "resend" | "ack" => {
+                let ids = self.said.all("ids");
+                if ids.is_empty() {
+                    let said = "--all is not for a server; name the notices by their numbers";
+                    return Err(BadInput(said.to_owned()).into());
+                }
+                let reason = self.said.one("reason");
+                let reason = reason.unwrap_or_else(|| format!("{verb} from the command line"));
+                let (mut changed, mut left) = (0, 0);
+                for id in ids {
+                    let body = json!({ "reason": reason });
+                    let done = self.server.post(&["outbox", &id, verb], &body).await?;
+                    changed += done["changed"].as_u64().unwrap_or_default();
+                    left += done["left"].as_u64().unwrap_or_default();
+                }
+                self.show(&json!({"changed": changed, "left": left}), &[])
+            }
+            _ => Err(not_there(&["outbox", verb])),
+        }
+    }
+
+    async fn backfill(&self, verb: &str) -> Result<Ended> {
+        let id = self.said.one("id").unwrap_or_default();
+        match verb {
+            "list" => {
+                let most = self.said.number("limit").unwrap_or(20);
+                self.list(&["backfills"], &[], (most, BACKFILLS)).await
+            }
+            "show" => {
+                let document = self.server.get(&["backfills", &id], &[]).await?;
+                self.show(&document, &[("batches", ENTRIES)])
+            }
+            "stop" => {
+                let body = json!({"reason": "stopped from the command line"});
+                self.show(&self.server.post(&["backfills", &id, "stop"], &body).await?, &[])
+            }
+            _ => Err(not_there(&["backfill", verb])),
+        }
+    }
+
+    async fn dag(&self) -> Result<Ended> {
+        let names = ["format", "focus", "up", "down", "collapse", "reduce", "layout", "direction"];
+        let names: Vec<(&str, &'static str)> = names.iter().map(|n| (*n, *n)).collect();
+        let query = self.query(&names);
+        let text = match (self.said.one("batch"), self.said.one("what")) {
+            (Some(no), what) => {
+                let group = match what {
+                    Some(group) => group,
+                    None => self.which_of(no.clone()).await?.0,
+                };
+                self.server.text(&["groups", &group, "batches", &no, "dag"], &query).await?
+            }
+            (None, Some(group)) => self.server.text(&["groups", &group, "dag"], &query).await?,
+            (None, None) => return Err(anyhow!("neither a group nor a batch")),
+        };
+        out::line(text.trim_end());
+        Ok(Ended::Well)
+    }
+
+    async fn audit(&self) -> Result<Ended> {
+        let query = self.query(&[
+            ("actor", "actor"),
+            ("action", "action"),
+            ("batch", "batch_no"),
+            ("group", "group"),
+            ("job", "job"),
+            ("from", "from"),
+            ("to", "to"),
+        ]);
+        if let Some(form) = self.said.one("export") {
+            let query = [query, vec![("format", form)]].concat();
+            out::line(self.server.text(&["audit", "export"], &query).await?.trim_end());
+            return Ok(Ended::Well);
+        }
+        let most = self.said.number("limit").unwrap_or(USUAL);
+        self.list(&["audit"], &query, (most, ACTS)).await
+    }
+
+    async fn history(&self) -> Result<Ended> {
+        let group = self.said.must("group");
+        self.list(&["groups", &group, "versions"], &[], (10_000, VERSIONS)).await
+    }
+}
+
+/// What an event fires.
+const FIRED: &[Column] = &[
+    ("schedule", "SCHEDULE", "调度"),
+    ("planned_at", "PLANNED", "计划时间"),
+    ("left_out", "LEFT OUT", "未触发原因"),
+];

@@ -1,0 +1,262 @@
+//! The way to a server: its API with a token, TLS that is checked, and nothing that leads elsewhere.
+
+use crate::cli::{BadInput, out};
+use crate::domain::lang::Lang;
+use anyhow::{Context as _, Result, anyhow};
+use reqwest::header::{ACCEPT_LANGUAGE, AUTHORIZATION, HeaderValue};
+use reqwest::{Client, Method, Response, redirect, retry};
+use rustls::{ClientConfig, RootCertStore};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use url::{Host, Url};
+
+/// Where a token may stand besides in a file.
+const TOKEN: &str = "PROCESSION_TOKEN";
+/// Says that a server may be asked in plain text over a network.
+const PLAIN: &str = "PROCESSION_SERVER_PLAIN";
+/// How often a change is sent when there was no answer; its key lets it be done once.
+const TRIES: u32 = 3;
+/// How long an answer may take: pictures of large batches, definitions of 10,000 jobs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A server, and who asks it.
+pub(super) struct Server {
+    base: Url,
+    token: SecretString,
+    client: Client,
+    /// The language of what people read.
+    pub(super) lang: Lang,
+}
+
+/// What the server refused: its kind, its sentence, and everything else it said.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) status: u16,
+    pub(super) document: Value,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let said = self.document["detail"].as_str().unwrap_or("the server refused and did not say why");
+        write!(f, "{said}")?;
+        match self.status {
+            401 => write!(f, " (the token comes from {TOKEN} or --token-file)"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Error for Refused {}
+
+impl Refused {
+    /// The end of its type: `moved`.
+    pub(super) fn kind(&self) -> &str {
+        self.document["type"].as_str().and_then(|t| t.rsplit(':').next()).unwrap_or_default()
+    }
+}
+
+impl Server {
+    /// The server at this address.
+    pub(super) fn new(address: &str, token_file: Option<&Path>, lang: Lang) -> Result<Self> {
+        let bad = |said: String| anyhow::Error::from(BadInput(format!("--server {address}: {said}")));
+        let mut base = Url::parse(address.trim()).map_err(|error| bad(error.to_string()))?;
+        if !base.username().is_empty() || base.password().is_some() {
+            return Err(bad(format!("no user and no password here; a token in {TOKEN}")));
+        }
+        match base.scheme() {
+            "https" => {}
+            "http" if is_here(&base) => {}
+            "http" if std::env::var(PLAIN).is_ok_and(|word| word == "1") => out::note(lang.pick(
+                "warning: PROCESSION_SERVER_PLAIN=1: the token and all answers pass the network in plain \
+                 text; whoever listens may do what you may",
+                "警告:PROCESSION_SERVER_PLAIN=1:令牌和全部内容以明文经过网络,窃听者将拥有与您相同的权限",
+            )),
+            "http" => {
+                return Err(bad(format!(
+                    "use https; http only to this machine, or with {PLAIN}=1 where everybody on the way \
+                     may read the token"
+                )));
+            }
+            other => return Err(bad(format!("write https://…, and not {other}"))),
+        }
+        if !base.path().ends_with('/') {
+            base.set_path(&format!("{}/", base.path()));
+        }
+        let token = token(token_file)?;
+        let client = client(&base).map_err(|said| anyhow!(said))?;
+        Ok(Self { base, token, client, lang })
+    }
+
+    fn url(&self, path: &[&str], query: &[(&str, String)]) -> Result<Url> {
+        let mut url = self.base.join("api/v1").context("the address of the API")?;
+        url.path_segments_mut().map_err(|()| anyhow!("the address has no path"))?.extend(path);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        Ok(url)
+    }
+
+    /// Sends a request; of a change each try bears the same key.
+    async fn send(&self, method: Method, url: Url, body: Option<&Value>) -> Result<Response> {
+        let key = uuid::Uuid::new_v4().to_string();
+        let mut tries = 1;
+        loop {
+            let bearer = format!("Bearer {}", self.token.expose_secret());
+            let mut bearer = HeaderValue::from_str(&bearer)
+                .map_err(|_| BadInput("the token is not one line of ASCII".to_owned()))?;
+            bearer.set_sensitive(true);
+            let mut request = self.client.request(method.clone(), url.clone());
+            request = request.header(AUTHORIZATION, bearer);
+            request = request.header(ACCEPT_LANGUAGE, self.lang.as_str());
+            if let Some(body) = body {
+                let text = serde_json::to_vec(body)?;
+                request = request.header("content-type", "application/json").body(text);
+                request = request.header("idempotency-key", &key);
+            }
+            let lost = match request.send().await {
+                Ok(response) => return told(response).await,
+                Err(error) => error,
+            };
+            if tries >= TRIES {
+                let at = self.base.origin().ascii_serialization();
+                return Err(anyhow!("no answer from the server {at}: {}", chain(&lost)));
+            }
+            tries += 1;
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+
+    /// A document.
+    pub(super) async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value> {
+        let response = self.send(Method::GET, self.url(path, query)?, None).await?;
+        read(response).await
+    }
+
+    /// An answer as it is.
+    pub(super) async fn text(&self, path: &[&str], query: &[(&str, String)]) -> Result<String> {
+        let response = self.send(Method::GET, self.url(path, query)?, None).await?;
+        response.text().await.context("read the answer")
+    }
+
+    /// A change.
+    pub(super) async fn change(&self, method: Method, path: &[&str], body: &Value) -> Result<Value> {
+        read(self.send(method, self.url(path, &[])?, Some(body)).await?).await
+    }
+
+    /// A change by POST.
+    pub(super) async fn post(&self, path: &[&str], body: &Value) -> Result<Value> {
+        self.change(Method::POST, path, body).await
+    }
+
+    /// The items of a list, page by page, `most` of them.
+    pub(super) async fn list(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        most: usize,
+    ) -> Result<Vec<Value>> {
+        let (mut items, mut next) = (Vec::new(), None::<String>);
+        loop {
+            let left = (most - items.len()).clamp(1, 500);
+            let mut query = query.to_vec();
+            query.push(("limit", left.to_string()));
+            query.extend(next.take().map(|next| ("cursor", next)));
+            let mut page = self.get(path, &query).await?;
+            match page["items"].take() {
+                Value::Array(some) => items.extend(some),
+                _ => return Err(anyhow!("the server answered no list; is it another version?")),
+            }
+            next = page["next"].as_str().map(str::to_owned);
+            if next.is_none() || items.len() >= most {
+                return Ok(items);
+            }
+        }
+    }
+}
+
+/// An answer that is not a refusal.
+async fn told(response: Response) -> Result<Response> {
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response);
+    }
+    let text = response.text().await.unwrap_or_default();
+    let document: Value = serde_json::from_str(&text).unwrap_or_default();
+    let refused = Refused { status: status.as_u16(), document };
+    match refused.status {
+        400..=499 => Err(refused.into()),
+        300..=399 => Err(anyhow!("the server leads elsewhere ({status}), which is not followed")),
+        _ => Err(anyhow!("the server failed ({status}): {refused}")),
+    }
+}
+
+async fn read(response: Response) -> Result<Value> {
+    let bytes = response.bytes().await.context("read the answer")?;
+    serde_json::from_slice(&bytes).context("the server answered no JSON; is it Procession?")
+}
+
+/// Whether an address is of this machine: what is sent to it passes no network.
+fn is_here(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    }
+}
+
+/// The token: from a file, else from the environment; never from an argument, which all may read.
+fn token(file: Option<&Path>) -> Result<SecretString> {
+    let text = match file {
+        Some(path) => std::fs::read_to_string(path)
+            .map_err(|error| BadInput(format!("--token-file {}: {error}", path.display())))?,
+        None => std::env::var(TOKEN).map_err(|_| {
+            let said = "--server needs a token: make one in the console or with procession token add, and \
+                        set PROCESSION_TOKEN, or name its file with --token-file";
+            BadInput(said.to_owned())
+        })?,
+    };
+    Ok(SecretString::from(text.trim()))
+}
+
+fn client(url: &Url) -> Result<Client, String> {
+    let mut roots = RootCertStore::empty();
+    if url.scheme() == "https" {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            let cure = "install ca-certificates, or name a file in SSL_CERT_FILE";
+            return Err(format!("this machine trusts no authority; {cure}"));
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("cannot prepare TLS: {error}"))?;
+    Client::builder()
+        .tls_backend_preconfigured(tls.with_root_certificates(roots).with_no_client_auth())
+        .connect_timeout(Duration::from_secs(10))
+        .timeout(PATIENCE)
+        .redirect(redirect::Policy::none())
+        .retry(retry::never())
+        .no_proxy()
+        .referer(false)
+        .http1_only()
+        .user_agent(concat!("procession/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| format!("cannot make an HTTP client: {}", chain(&error)))
+}
+
+/// An error with its causes.
+fn chain(error: &dyn Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        said = format!("{said}: {error}");
+        cause = error.source();
+    }
+    said
+}

@@ -1,0 +1,151 @@
+//! Definitions: read here with everything that they name, and sent whole.
+
+use crate::app::job_kinds;
+use crate::cli::server::{Column, Desk};
+use crate::cli::{BadInput, Ended, out};
+use crate::definition;
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+const CHANGES: &[Column] = &[("how", "", ""), ("thing", "THING", "对象"), ("code", "CODE", "代码")];
+
+/// The files of a definition, by their names beside the main one, as they are sent.
+fn gathered(main: &Path) -> Result<Value> {
+    let folder = if main.is_dir() { main } else { main.parent().unwrap_or(Path::new("")) };
+    let files: RefCell<BTreeMap<String, String>> = RefCell::default();
+    let outside: RefCell<Option<PathBuf>> = RefCell::default();
+    let read = |path: &Path| {
+        let text = std::fs::read_to_string(path)?;
+        match beside(path, folder) {
+            Some(name) => drop(files.borrow_mut().insert(name, text.clone())),
+            None => *outside.borrow_mut() = Some(path.to_owned()),
+        }
+        Ok(text)
+    };
+    // What is wrong is said here, by the same rules, before anything is sent.
+    definition::load(main, &read, &job_kinds())?;
+    if let Some(path) = outside.into_inner() {
+        let said = format!(
+            "{}: lies outside the folder of the definition; what is sent to a server lies beside it",
+            path.display()
+        );
+        return Err(BadInput(said).into());
+    }
+    let name = match main.is_dir() {
+        true => "job_def.csv".to_owned(),
+        false => main.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+    };
+    Ok(json!({"files": files.into_inner(), "main": name}))
+}
+
+/// A path as a name beside the definition; none when it leads out of its folder.
+fn beside(path: &Path, folder: &Path) -> Option<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for part in path.strip_prefix(folder).ok()?.components() {
+        match part {
+            Component::Normal(name) => parts.push(name.to_string_lossy().into_owned()),
+            Component::CurDir => {}
+            Component::ParentDir => drop(parts.pop()?),
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(parts.join("/"))
+}
+
+impl Desk<'_> {
+    fn sent(&self) -> Result<Value> {
+        gathered(&self.said.file("file").unwrap_or_default())
+    }
+
+    /// `check`: what the server, which knows calendars and schedules, says of it as well.
+    pub(super) async fn check(&self) -> Result<Ended> {
+        let checked = self.server.post(&["definition", "check"], &self.sent()?).await?;
+        self.show(&checked, &[("faults", FAULTS), ("warnings", FAULTS)])?;
+        match checked["ok"].as_bool() {
+            Some(true) => Ok(Ended::Well),
+            Some(false) | None => Err(BadInput("the definition has faults".to_owned()).into()),
+        }
+    }
+
+    /// `apply`.
+    pub(super) async fn apply(&self) -> Result<Ended> {
+        let mut body = self.sent()?;
+        body["remark"] = json!(self.remark("applied from the command line"));
+        body["dry_run"] = json!(self.said.is("dry_run"));
+        self.changed(&self.server.post(&["definition", "apply"], &body).await?)
+    }
+
+    /// `diff`: exit code 1 when something differs.
+    pub(super) async fn diff(&self) -> Result<Ended> {
+        let document = self.server.post(&["definition", "diff"], &self.sent()?).await?;
+        self.changed(&document)?;
+        let is_same = document["changes"].as_array().is_none_or(Vec::is_empty);
+        Ok(if is_same { Ended::Well } else { Ended::Differs })
+    }
+
+    /// `rollback`.
+    pub(super) async fn rollback(&self) -> Result<Ended> {
+        let body = json!({"to": self.said.number("to"), "reason": self.said.one("reason"),
+            "dry_run": self.said.is("dry_run")});
+        let group = self.said.must("group");
+        self.changed(&self.server.post(&["groups", &group, "rollback"], &body).await?)
+    }
+
+    fn remark(&self, otherwise: &str) -> String {
+        self.said.one("remark").unwrap_or_else(|| otherwise.to_owned())
+    }
+
+    fn changed(&self, document: &Value) -> Result<Ended> {
+        let items = document["changes"].as_array().map_or(&[][..], Vec::as_slice);
+        for warning in document["warnings"].as_array().into_iter().flatten() {
+            let word = |name: &str| warning[name].as_str().unwrap_or_default();
+            let (file, what, cure) = (word("file"), word("what"), word("cure"));
+            out::note(&format!("warning: {file}:{}: {what}; {cure}", warning["line"]));
+        }
+        if self.global.json {
+            out::json(document)?;
+            return Ok(Ended::Well);
+        }
+        if !items.is_empty() {
+            super::shown::table(items, CHANGES, self.lang());
+        }
+        let count = out::count(items.len(), "change");
+        out::line(&match (items.is_empty(), document["applied"].as_bool()) {
+            (true, _) => "no changes".to_owned(),
+            (false, Some(true)) => format!("{count} applied"),
+            (false, _) => format!("{count} would be applied"),
+        });
+        Ok(Ended::Well)
+    }
+
+    /// `export`.
+    pub(super) async fn export(&self) -> Result<Ended> {
+        for flag in ["map_source", "set_url"] {
+            if !self.said.all(flag).is_empty() {
+                let said = "--map-source and --set-url are not for a server; change the file afterwards";
+                return Err(BadInput(said.to_owned()).into());
+            }
+        }
+        let format = if self.global.json { Some("json".to_owned()) } else { self.said.one("format") };
+        let group = self.said.one("group").map(|group| ("group", group));
+        let query: Vec<(&str, String)> =
+            group.into_iter().chain(format.map(|format| ("format", format))).collect();
+        let text = self.server.text(&["definition", "export"], &query).await?;
+        match self.said.file("out") {
+            None => out::line(text.strip_suffix('\n').unwrap_or(&text)),
+            Some(path) => std::fs::write(&path, text)
+                .map_err(|error| BadInput(format!("--out {}: {error}", path.display())))?,
+        }
+        Ok(Ended::Well)
+    }
+}
+
+const FAULTS: &[Column] = &[
+    ("file", "FILE", "文件"),
+    ("line", "LINE", "行"),
+    ("what", "WHAT", "问题"),
+    ("cure", "CURE", "处理"),
+];

@@ -1,0 +1,88 @@
+//! What is followed: a batch to its end, the lines of a job as they come.
+
+use crate::cli::server::{BATCH_JOBS, Desk};
+use crate::cli::{BadInput, Ended, out};
+use crate::domain::batch::BatchStatus;
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+use std::time::Duration;
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(1_000);
+/// Looks that may fail in a row, because the server is started anew or its network is away.
+const BLIND: u32 = 60;
+
+impl Desk<'_> {
+    /// Waits for the end of a batch, and ends as it did.
+    pub(super) async fn wait(&self, (group, no): (&str, &str)) -> Result<Ended> {
+        let query = [("batch_no", no.to_owned()), ("group", group.to_owned())];
+        let (mut said, mut blind) = (String::new(), 0);
+        let status = loop {
+            match self.server.list(&["batches"], &query, 1).await {
+                Ok(found) => {
+                    blind = 0;
+                    let batch = found.first().ok_or_else(|| {
+                        BadInput(format!("there is no batch {no} of group {group}"))
+                    })?;
+                    let word = batch["status"].as_str().unwrap_or_default();
+                    let status = BatchStatus::parse(word).context("a state of batches")?;
+                    if status.is_final() {
+                        break status;
+                    }
+                    let now = format!("batch {no} of group {group}: {status} {}", batch["jobs"]);
+                    if now != said && !self.said.is("quiet") && !self.global.json {
+                        out::note(&now);
+                    }
+                    said = now;
+                }
+                // It ends whether or not it can be seen for a while.
+                Err(error) if blind < BLIND && !error.is::<super::Refused>() => {
+                    tracing::warn!(error = format!("{error:#}"), "cannot look; looking again");
+                    blind += 1;
+                }
+                Err(error) => return Err(error),
+            }
+            tokio::time::sleep(LOOK).await;
+        };
+        let document = self.server.get(&["groups", group, "batches", no], &[]).await?;
+        self.show(&document, &[("jobs", BATCH_JOBS)])?;
+        Ok(if status.is_success() { Ended::Well } else { Ended::BatchFailed })
+    }
+
+    /// `logs`, and with `-f` until the job has ended.
+    pub(super) async fn logs(&self) -> Result<Ended> {
+        let (group, no) = self.which().await?;
+        let job = self.said.must("job");
+        let path = ["groups", group.as_str(), "batches", no.as_str(), "jobs", job.as_str(), "log"];
+        let attempt = self.said.one("attempt").map(|attempt| ("attempt", attempt));
+        let mut after: Option<String> = None;
+        loop {
+            let mut query: Vec<(&str, String)> = attempt.clone().into_iter().collect();
+            query.extend(after.clone().map(|after| ("after", after)));
+            let page = self.server.get(&path, &query).await?;
+            let items = page["items"].as_array().map_or(&[][..], Vec::as_slice);
+            for line in items {
+                self.line(line)?;
+            }
+            after = page["last"].as_str().map(str::to_owned).or(after);
+            let is_over = page["is_over"].as_bool().unwrap_or(true);
+            if page["next"].is_null() {
+                if is_over || !self.said.is("follow") {
+                    return Ok(Ended::Well);
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    }
+
+    fn line(&self, line: &Value) -> Result<()> {
+        if self.global.json {
+            out::line(&serde_json::to_string(line)?);
+            return Ok(());
+        }
+        let word = |name: &str| line[name].as_str().unwrap_or_default();
+        let text = if word("text").is_empty() { word("line") } else { word("text") };
+        out::line(&format!("{} {} {text}", word("at"), word("stream")));
+        Ok(())
+    }
+}

@@ -1,0 +1,41 @@
+//! What was said on the command line, word by word: verbs and their arguments by name.
+
+use clap::ArgMatches;
+use std::path::PathBuf;
+
+/// The arguments of one verb.
+#[derive(Clone, Copy)]
+pub(super) struct Said<'a>(pub(super) &'a ArgMatches);
+
+impl<'a> Said<'a> {
+    /// The words of an argument; none when it was not given and has no default.
+    pub(super) fn all(self, name: &str) -> Vec<String> {
+        let raw = self.0.try_get_raw(name).ok().flatten();
+        raw.into_iter().flatten().map(|word| word.to_string_lossy().into_owned()).collect()
+    }
+
+    /// The word of an argument.
+    pub(super) fn one(self, name: &str) -> Option<String> {
+        self.all(name).into_iter().next()
+    }
+
+    /// The word of an argument that is always there.
+    pub(super) fn must(self, name: &str) -> String {
+        self.one(name).unwrap_or_default()
+    }
+
+    /// Whether a flag was given.
+    pub(super) fn is(self, name: &str) -> bool {
+        self.0.try_get_one::<bool>(name).ok().flatten().copied().unwrap_or(false)
+    }
+
+    /// A number.
+    pub(super) fn number(self, name: &str) -> Option<usize> {
+        self.one(name).and_then(|word| word.parse().ok())
+    }
+
+    /// A file.
+    pub(super) fn file(self, name: &str) -> Option<PathBuf> {
+        self.one(name).map(PathBuf::from)
+    }
+}

@@ -1,0 +1,84 @@
+//! `idempotency_key`: changes that were sent with a key, and what was answered; so that one that is sent
+//! again is done once.
+
+use crate::domain::time::Millis;
+use crate::store::{Tx, is_taken};
+use anyhow::{Context as _, Result};
+
+/// A change that was sent before under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Before {
+    /// A digest of what was asked.
+    pub request: String,
+    /// The status and the text of the answer; none while it is being done.
+    pub answer: Option<(u16, String)>,
+}
+
+/// How many keys that have expired are removed in passing.
+const A_FEW: i64 = 8;
+
+/// Notes that a change is begun. False when the key is taken; then nothing is written.
+pub async fn begin(
+    tx: &mut Tx,
+    (user, key): (i64, &str),
+    request: &str,
+    now: Millis,
+) -> Result<bool> {
+    let sql = "INSERT INTO idempotency_key (user_id, idem_key, request_hash, create_time) \
+               VALUES (?, ?, ?, ?)";
+    let values = [user.into(), key.into(), request.into(), now.to_utc().into()];
+    let written = tx.execute(sql, &values).await.context("note the key of a change");
+    match written {
+        Ok(_) => Ok(true),
+        Err(error) if is_taken(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// What was sent under a key after `since`.
+pub async fn find(tx: &mut Tx, (user, key): (i64, &str), since: Millis) -> Result<Option<Before>> {
+    let sql = "SELECT request_hash, status, answer FROM idempotency_key \
+               WHERE user_id = ? AND idem_key = ? AND create_time > ?";
+    let values = [user.into(), key.into(), since.to_utc().into()];
+    let Some(row) = tx.fetch_optional(sql, &values).await.context("look for a key")? else {
+        return Ok(None);
+    };
+    let status = row.opt_int("status")?.and_then(|s| u16::try_from(s).ok());
+    Ok(Some(Before {
+        request: row.text("request_hash")?,
+        answer: status.zip(row.opt_text("answer")?),
+    }))
+}
+
+/// Keeps the answer to a change.
+pub async fn keep(
+    tx: &mut Tx,
+    (user, key): (i64, &str),
+    (status, answer): (u16, &str),
+) -> Result<()> {
+    let sql =
+        "UPDATE idempotency_key SET status = ?, answer = ? WHERE user_id = ? AND idem_key = ?";
+    let values = [i64::from(status).into(), answer.into(), user.into(), key.into()];
+    tx.execute(sql, &values).await.map(drop).context("keep the answer to a change")
+}
+
+/// Forgets a key, because nothing was changed.
+pub async fn forget(tx: &mut Tx, (user, key): (i64, &str)) -> Result<()> {
+    let sql = "DELETE FROM idempotency_key WHERE user_id = ? AND idem_key = ?";
+    tx.execute(sql, &[user.into(), key.into()]).await.map(drop).context("forget a key")
+}
+
+/// Removes a few keys that were sent before this moment, and this one if it is such a key.
+pub async fn expire(tx: &mut Tx, (user, key): (i64, &str), before: Millis) -> Result<()> {
+    let sql = "DELETE FROM idempotency_key WHERE user_id = ? AND idem_key = ? AND create_time <= ?";
+    let values = [user.into(), key.into(), before.to_utc().into()];
+    tx.execute(sql, &values).await.context("forget a key that has expired")?;
+    let sql = "SELECT idempotency_id FROM idempotency_key WHERE create_time <= ? \
+               ORDER BY create_time LIMIT ?";
+    let rows = tx.fetch_all(sql, &[before.to_utc().into(), A_FEW.into()]).await;
+    for row in rows.context("look for keys that have expired")? {
+        let sql = "DELETE FROM idempotency_key WHERE idempotency_id = ?";
+        tx.execute(sql, &[row.int("idempotency_id")?.into()]).await?;
+    }
+    Ok(())
+}
