@@ -216,13 +216,17 @@ const titleOf = (node) => (node.kind === 'group' || node.kind === 'tag' ? node.n
 
 /** The mark and the code, as large as the box allows: for zooms at which two lines could not be read. */
 function paintCode(g, node, state, x, y, w, h, look, colour) {
-  const size = Math.min(h * 0.66, 11.5 / look.scale);
+  const most = Math.min(h * 0.66, 11.5 / look.scale);
   const mark = state === 'NONE' ? 0 : h * 0.6;
   if (mark) drawMark(g, state, x + h * 0.16, y + h * 0.2, mark, colour, look.colours.box);
+  const left = mark ? mark + h * 0.3 : h * 0.2;
+  const room = w - left - h * 0.1;
+  const title = titleOf(node);
+  // A code that would have to be cut is written smaller, as long as it can still be read.
+  const size = Math.max(Math.min(most, 8.5 / look.scale), Math.min(most, room / (title.length * 0.62)));
   // In steps, so that widths that were measured once can be used again.
   const font = `600 ${Math.round(size * 2) / 2}px ${FONT}`;
-  const left = mark ? mark + h * 0.3 : h * 0.2;
-  const text = fitted(g, titleOf(node), w - left - h * 0.1, font);
+  const text = fitted(g, title, room, font);
   g.font = font;
   g.textBaseline = 'middle';
   g.fillStyle = look.colours.ink;

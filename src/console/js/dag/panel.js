@@ -67,7 +67,7 @@ class Panel {
     // As high as the window leaves room for, wherever the page puts it.
     this.tall = () => {
       const top = this.el.getBoundingClientRect().top + window.scrollY;
-      this.el.style.height = `${Math.max(440, window.innerHeight * 0.74, window.innerHeight - top - 20)}px`;
+      this.el.style.height = `${Math.max(420, window.innerHeight - top - 18)}px`;
     };
     this.tall();
     addEventListener('resize', this.tall);

@@ -5,7 +5,7 @@ import { t } from '../i18n.js';
 import { go, to } from '../router.js';
 import { store } from '../store.js';
 import { button, card, confirmReason, empty, facts, failed, field, h, input, loading, menu, pageHead, pages, put, shown, table, time, toast } from '../ui.js';
-import { editSchedule, sentenceOf, showNext } from '../edit/schedule_form.js';
+import { editSchedule, showNext } from '../edit/schedule_form.js';
 import { codeOf, firingMark, scheduleMark, stateOf, targetOf, timingOf } from './schedules.js';
 
 export async function mount(el, ctx) {
@@ -62,7 +62,7 @@ export async function mount(el, ctx) {
         }),
         h('div.sch-cols',
           card(t('sch.what'), facts([
-            [t('sf.when'), [h('div', sentenceOf(s) || timingOf(def)), h('div.mono.muted', timingOf(def))]],
+            [t('sf.when'), h('span.mono', timingOf(def))],
             [t('sf.group'), def.group ? h('a', { href: to`/groups/${def.group}` }, def.group) : targetOf(s)],
             [t('sf.batch_no'), def.batch_no && h('code', def.batch_no)],
             [t('sf.zone'), def.time_zone ?? t('sf.of_group')], [t('sf.calendar'), def.calendar], [t('sf.shift'), def.shift && t(`sf.shift_${def.shift}`)],
