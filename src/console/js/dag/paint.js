@@ -216,14 +216,13 @@ const titleOf = (node) => (node.kind === 'group' || node.kind === 'tag' ? node.n
 
 /** The mark and the code, as large as the box allows: for zooms at which two lines could not be read. */
 function paintCode(g, node, state, x, y, w, h, look, colour) {
-  const most = Math.min(h * 0.66, 11.5 / look.scale);
   const mark = state === 'NONE' ? 0 : h * 0.6;
   if (mark) drawMark(g, state, x + h * 0.16, y + h * 0.2, mark, colour, look.colours.box);
   const left = mark ? mark + h * 0.3 : h * 0.2;
   const room = w - left - h * 0.1;
   const title = titleOf(node);
-  // A code that would have to be cut is written smaller, as long as it can still be read.
-  const size = Math.max(Math.min(most, 8.5 / look.scale), Math.min(most, room / (title.length * 0.62)));
+  // Small and the same everywhere: codes are long, and two sizes would look like two kinds of job.
+  const size = Math.min(h * 0.66, 9.5 / look.scale);
   // In steps, so that widths that were measured once can be used again.
   const font = `600 ${Math.round(size * 2) / 2}px ${FONT}`;
   const text = fitted(g, title, room, font);

@@ -31,9 +31,9 @@ function shape(f) {
   const free = (x) => x === '*' || x === '?';
   const every = f.min.match(/^(?:\*|0)\/(\d+)$/);
   if (every && f.hour === '*' && free(f.dom) && f.month === '*' && free(f.dow)) return { kind: 'minutes', n: every[1] };
-  if (!plain(f.min)) return null;
+  if (!plain(f.min) || Number(f.min) > 59) return null;
   if (f.hour === '*' && free(f.dom) && f.month === '*' && free(f.dow)) return { kind: 'hourly', min: f.min };
-  if (!plain(f.hour)) return null;
+  if (!plain(f.hour) || Number(f.hour) > 23) return null;
   const at = `${f.hour.padStart(2, '0')}:${f.min.padStart(2, '0')}`;
   if (f.month !== '*') return null;
   if (free(f.dom) && free(f.dow)) return { kind: 'daily', at };
