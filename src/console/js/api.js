@@ -129,13 +129,17 @@ export function say(error) {
   return adds ? `${lead} ${error.detail}` : lead;
 }
 
-/** Events of the server as they happen; `gap` says that some may have been missed. Answers what ends it. */
-export function live(about, { batch, job, open, gap, state, other }) {
+/**
+ * Events of the server as they happen; `gap` says that some may have been missed. Answers what ends it. The server
+ * ends each connection after a while; the browser comes back by itself and says where it was, so that nothing is missed.
+ */
+export function live(about, { batch, job, open, gap, state }) {
   let source;
   let ended = false;
   let tries = 0;
   let timer;
-  let was = false;
+  let slow;
+  let made = 0;
   const tell = (fn) => (event) => {
     try {
       fn?.(JSON.parse(event.data));
@@ -148,18 +152,25 @@ export function live(about, { batch, job, open, gap, state, other }) {
     clearTimeout(timer);
     if (ended || document.hidden || source) return;
     source = new EventSource(address('/events', about));
+    let isFirst = true;
+    made += 1;
     source.onopen = () => {
       tries = 0;
+      clearTimeout(slow);
       state?.('live');
-      if (was) gap?.();
-      was = true;
+      if (isFirst && made > 1) gap?.();
+      isFirst = false;
       open?.();
     };
     source.addEventListener('batch', tell(batch));
     source.addEventListener('job', tell(job));
-    source.addEventListener('gap', () => gap?.());
-    source.addEventListener('log', tell(other));
+    source.addEventListener('reset', () => gap?.());
     source.onerror = () => {
+      clearTimeout(slow);
+      if (source?.readyState !== EventSource.CLOSED) {
+        slow = setTimeout(() => state?.('lost'), 6000);
+        return;
+      }
       stop();
       state?.('lost');
       tries += 1;
@@ -169,6 +180,7 @@ export function live(about, { batch, job, open, gap, state, other }) {
   const stop = () => {
     source?.close();
     source = undefined;
+    clearTimeout(slow);
   };
   // A browser keeps six connections to one server: a tab that nobody looks at gives its own back.
   const seen = () => {

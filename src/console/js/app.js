@@ -114,6 +114,8 @@ function enter(session) {
   api.forget();
   store.enter(session);
   store.dress();
+  // Where the set-up began is no page any more.
+  if (/^#\/(setup|login)/.test(location.hash)) history.replaceState(null, '', '#/');
   document.title = 'Procession';
   if (session.must_change_password) drawGate(host, { mustChange: true, enter });
   else showShell();
@@ -145,6 +147,11 @@ async function start() {
     store.options = await api.get('/session/options', {}, { public: true });
   } catch {
     store.options = null;
+  }
+  // Who is known not to be logged in is not asked who it is: the refusal would stand in the browser's log.
+  if (store.options?.is_known === false) {
+    showGate();
+    return;
   }
   try {
     enter(await api.get('/session', {}, { public: true }));

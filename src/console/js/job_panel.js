@@ -5,6 +5,7 @@ import { api, live } from './api.js';
 import { t } from './i18n.js';
 import { clean, logView } from './log_view.js';
 import { setQuery, to } from './router.js';
+import { yaml } from './edit/yaml.js';
 import { isActive, isFinal, isWaiting } from './status.js';
 import { badge, button, copyButton, duration, empty, facts, failed, h, icon, loading, num, poll, put, settled, since, table, time, walkTabs } from './ui.js';
 
@@ -163,7 +164,7 @@ function nowTab(doc, { at, toLog, open: openOther }) {
   const { session, node, expected, below } = doc;
   return [
     error && section(t('job.error'), h('div.note.note-bad', icon('warning'), h('pre.grow', error), copyButton(error))),
-    why && why.why !== error && section(isWaiting(doc.status) ? t('panel.why') : t('panel.what_now'), h('p', why.why)),
+    why && !(error && why.why.includes(error)) && section(isWaiting(doc.status) ? t('panel.why') : t('panel.what_now'), h('p', why.why)),
     below?.open > 0 && section(t('panel.below'), h('p', t('panel.below_n', { n: below.open }), below.waiting?.length > 0 && h('span.muted', ` ${below.waiting.slice(0, 8).join(', ')}${below.waiting.length > 8 ? ' …' : ''}`))),
     session && section(t('panel.on_server'), session.statement && h('pre.code', session.statement), facts([[t('job.source'), session.source], [t('panel.lock'), h('code', session.lock)], [t('panel.waits_on'), session.waits_on]])),
     !doc.job_type ? null : section(t('panel.facts'), facts([
@@ -197,7 +198,7 @@ function dataTab(doc) {
   return [
     section(t('panel.parameters'), rows.length ? table({ caption: t('panel.parameters'), rows, rowKey: (r) => r.name, columns: [
       { key: 'name', label: t('param.name'), cell: (r) => h('code', r.name) },
-      { key: 'value', label: t('param.value'), cell: (r) => (r.fault ? h('span.bad', r.fault) : h('code', plain(r.value))) },
+      { key: 'value', label: t('param.value'), cell: (r) => (r.fault ? h('span.bad', r.fault) : r.layer || r.value !== null ? h('code', plain(r.value)) : h('span.muted', t('param.out'))) },
       { key: 'layer', label: t('param.layer'), hide: 'narrow', cell: (r) => h('span.muted', r.layer ?? '') },
     ] }).el : h('p.muted', t('panel.no_parameters'))),
     section(t('panel.outputs'), values.length ? table({ caption: t('panel.outputs'), rows: values, rowKey: (r) => r[0], columns: [
@@ -226,12 +227,11 @@ function triesTab(doc) {
 
 function definitionTab(doc, code) {
   const def = doc.definition;
-  const body = def?.body ?? doc.body ?? {};
-  const text = [def?.sql, def?.script, body.sql, body.script, body.text, def?.proc_name && `CALL ${def.proc_name}`, body.proc_name && `CALL ${body.proc_name}`].find((x) => typeof x === 'string' && x);
+  const text = [def?.sql, def?.script, def?.proc_name && `CALL ${def.proc_name}`].find((x) => typeof x === 'string' && x);
   return [
     h('div.row', h('a.btn.btn-small', { href: to`/jobs/${code}` }, icon('job'), h('span', t('panel.to_job'))), h('span.muted', t('panel.definition_lead'))),
-    text && section(t('panel.body'), h('pre.code', text), copyButton(text)),
-    def ? section(t('panel.definition'), h('pre.code', typeof def === 'string' ? def : JSON.stringify(def, (k, v) => (v === null || (Array.isArray(v) && !v.length) ? undefined : v), 2))) : h('p.muted', t('panel.no_definition')),
+    text && section(h('span.row', t('panel.body'), copyButton(text)), h('pre.code', text)),
+    def ? section(t('panel.definition'), h('pre.code', yaml(Object.fromEntries(Object.entries(def).filter(([, v]) => v !== null && !(Array.isArray(v) && !v.length)))))) : h('p.muted', t('panel.no_definition')),
   ];
 }
 

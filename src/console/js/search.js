@@ -6,10 +6,10 @@ import { go, to } from './router.js';
 import { badge, h, icon, put, settled, uid } from './ui.js';
 
 const KINDS = [
-  ['jobs', 'nav.jobs', 'job', (x) => [to`/jobs/${x.job_code ?? x.code}`, x.job_code ?? x.code, x.job_name ?? x.name, x.group]],
-  ['groups', 'nav.groups', 'groups', (x) => [to`/groups/${x.group ?? x.code}`, x.group ?? x.code, x.name, x.type]],
+  ['jobs', 'nav.jobs', 'job', (x) => [to`/jobs/${x.code}`, x.code, x.name, x.group]],
+  ['groups', 'nav.groups', 'groups', (x) => [to`/groups/${x.code}`, x.code, x.name, '']],
   ['batches', 'nav.batches', 'batches', (x) => [to`/batches/${x.group}/${x.batch_no}`, x.batch_no, null, x.group, x.status]],
-  ['schedules', 'nav.schedules', 'clock', (x) => [to`/schedules/${x.code ?? x.schedule}`, x.code ?? x.schedule, x.name, x.group]],
+  ['schedules', 'nav.schedules', 'clock', (x) => [to`/schedules/${x.code}`, x.code, x.name, (x.groups ?? []).join(', ')]],
 ];
 
 export function searchBox() {
@@ -41,9 +41,8 @@ export function searchBox() {
     try {
       const found = await api.get('/search', { q });
       if (mine !== turn) return undefined;
-      const byKind = Array.isArray(found?.items) ? Object.groupBy(found.items, (x) => `${x.kind}s`.replace('batchs', 'batches')) : found;
       const parts = KINDS.map(([kind, words, mark, read]) => {
-        const items = (byKind?.[kind] ?? []).slice(0, 8);
+        const items = (found[kind] ?? []).slice(0, 8);
         return items.length > 0 && h('div', { role: 'group', 'aria-label': t(words) }, h('h3', { 'aria-hidden': 'true' }, t(words)), items.map((x) => {
           const [href, code, name, side, status] = read(x);
           return h('div', { role: 'option', id: uid('opt'), 'aria-selected': 'false', 'data-href': href, onclick: () => {

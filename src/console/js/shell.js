@@ -5,7 +5,7 @@ import { LANGUAGES, lang, t } from './i18n.js';
 import { go, link } from './router.js';
 import { searchBox } from './search.js';
 import { store } from './store.js';
-import { dialog, h, icon, menu, poll, put, s, toast, zoneName, button } from './ui.js';
+import { dialog, h, icon, menu, poll, put, s, toast, zone, zoneName, button } from './ui.js';
 
 /** The mark of the product, drawn. */
 export const mark = () => s('svg', { viewBox: '0 0 32 32', 'aria-hidden': 'true' },
@@ -152,7 +152,7 @@ export function makeShell() {
   ends.push(() => document.removeEventListener('keydown', onKey));
   // The number of failures of today, on every page; the dashboard tells it oftener.
   const look = async () => {
-    const board = await api.get('/dashboard');
+    const board = await api.get('/dashboard', { zone: zone() });
     store.tell('failures', board.failures?.length ?? 0);
   };
   look().catch(() => {});

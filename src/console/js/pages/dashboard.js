@@ -7,11 +7,11 @@ import { openBatch } from '../open_batch.js';
 import { to } from '../router.js';
 import { glyph, statusClass } from '../status.js';
 import { store } from '../store.js';
-import { ago, announce, badge, button, card, duration, empty, h, icon, linkButton, num, pageHead, poll, progress, put, s, settled, shown, table, time, timeText, zoneName } from '../ui.js';
+import { ago, announce, badge, button, card, duration, empty, h, icon, linkButton, num, pageHead, poll, progress, put, s, settled, shown, table, time, timeText, zone, zoneName } from '../ui.js';
 
 const at = (x) => `${x.group}/${x.batch_no}`;
 const batchHref = (x, job) => to`/batches/${x.group}/${x.batch_no}` + (job ? `/list?job=${encodeURIComponent(job)}` : '');
-const jobOf = (x) => x.job_code ?? x.job;
+const jobOf = (x) => x.job;
 
 export async function mount(el, ctx) {
   ctx.title(t('nav.dashboard'));
@@ -30,12 +30,13 @@ export async function mount(el, ctx) {
     put(body, page(next));
     if (focus) body.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
   };
-  await shown(body, () => api.get('/dashboard'), (got) => {
+  const read = () => api.get('/dashboard', { zone: zone() });
+  await shown(body, read, (got) => {
     draw(got);
     return undefined;
   });
   const again = settled(700, async () => {
-    const next = await api.get('/dashboard').catch(() => null);
+    const next = await read().catch(() => null);
     if (next && next !== board && el.isConnected && !document.querySelector('dialog[open], [popover]:popover-open')) draw(next);
   });
   const ends = [live({}, { batch: again, job: again, gap: again, state: (is) => store.tell('live', is) }), poll(again, 15000)];
@@ -90,8 +91,8 @@ function needs(failures, late) {
           h('span.need-actions', fails.length > 0 && button(t('action.rerun-from-failure'), { icon: 'rerun', small: true, disabled: store.why('run', first.group), test: 'need-rerun', attrs: { 'data-focus': `r-${at(first)}`, 'data-action': 'rerun-from-failure' }, onclick: () => act({ group: first.group, no: first.batch_no, action: 'rerun-from-failure' }) }),
             linkButton(t('dash.look'), batchHref(first, fails.length ? jobOf(fails[0]) : undefined), { icon: 'right' }))),
         h('ul.need-jobs', ones.slice(0, 6).map((x) => h('li', x.kind === 'late'
-          ? [h('span.badge.st-late', icon('clock', 14), t('dash.late')), jobOf(x) ? h('a', { href: batchHref(x, jobOf(x)) }, jobOf(x)) : h('span', t('due.whole_batch')), h('span.need-why', x.due && t('due.was_due', { at: timeText(x.due) }), (x.late_by_ms ?? null) !== null && ` · ${t('due.by', { span: duration(x.late_by_ms) })}`)]
-          : [badge(x.status ?? 'FAILED'), h('a', { href: batchHref(x, jobOf(x)), 'data-focus': `j-${at(x)}-${jobOf(x)}` }, jobOf(x)), h('span.need-why', { title: x.error ?? x.error_message }, x.error ?? x.error_message ?? ''), h('span.muted.nowrap', ago(x.at ?? x.end_time))])),
+          ? [h('span.badge.st-late', icon('clock', 14), t(x.is_late ? 'dash.late' : 'due.at_risk')), h('span', t('due.whole_batch')), h('span.need-why', x.due && t(x.is_late ? 'due.was_due' : 'due.is_due', { at: timeText(x.due) }), x.expected_end && ` · ${t('due.expected', { at: timeText(x.expected_end) })}`)]
+          : [badge(x.status ?? 'FAILED'), h('a', { href: batchHref(x, jobOf(x)), 'data-focus': `j-${at(x)}-${jobOf(x)}` }, jobOf(x)), h('span.need-why', { title: x.error }, x.error ?? ''), h('span.muted.nowrap', ago(x.at))])),
         ones.length > 6 && h('li', h('a', { href: batchHref(first) }, t('common.and_n_more', { n: ones.length - 6 })))));
     })));
 }
@@ -130,7 +131,7 @@ function todayCard(batches) {
 }
 
 const nextCard = (firings) => card(t('dash.next'), { test: 'next' }, firings.length
-  ? h('ul.lines', firings.slice(0, 8).map((f) => h('li', h('span', h('a', { href: to`/schedules/${f.schedule ?? f.code}` }, f.schedule ?? f.code), h('span.muted', ` ${[f.group, f.batch_no].filter(Boolean).join(' · ')}`)), h('span.end', time(f.planned_at), h('br'), h('span.muted', ago(f.planned_at))))))
+  ? h('ul.lines', firings.slice(0, 8).map((f) => h('li', h('span', h('a', { href: to`/schedules/${f.schedule ?? f.code}` }, f.schedule ?? f.code), h('span.muted', ` ${(f.groups ?? []).join(', ')}`)), h('span.end', time(f.planned_at), h('br'), h('span.muted', ago(f.planned_at))))))
   : h('p.muted', t('dash.none_next')));
 
 /** Thirty days as columns; each is a link to its batches and says its numbers. */

@@ -61,6 +61,7 @@ export default {
   'panel.parameters': '参数', 'panel.no_parameters': '没有参数', 'panel.outputs': '输出', 'panel.no_outputs': '没有输出', 'panel.checks': '成功规则与数据检查', 'panel.result_set': '结果集 {n}', 'panel.rows': '{n} 行', 'panel.warnings': '数据库警告', 'panel.no_tries': '尚未启动', 'panel.to_job': '打开作业', 'panel.definition_lead': '该批次使用的定义，可能与最新定义不同。', 'panel.body': '执行内容', 'panel.no_definition': '未提供',
   'panel.below': '等待它的作业', 'panel.below_n': '下游有 {n} 个作业尚未结束。', 'panel.lock': '会话锁', 'panel.waits_on': '正在等待', 'panel.parents': '依赖', 'panel.children': '下游', 'panel.steps': '全部状态变更', 'job.given_only': '已分配，尚未领取', 'versions.no': '版本', 'group.active_jobs': '启用的作业', 'due.will_be_late': '预计延迟',
   'param.name': '名称', 'param.value': '值', 'param.layer': '来源',
+  'due.at_risk': '有延迟风险', 'due.is_due': '应于 {at} 完成', 'due.expected': '预计 {at} 完成', 'param.out': '输出参数', 'changes.by': '操作人', 'changes.acts': '人工操作',
   'log.follow': '跟随滚动', 'log.find': '在日志中查找', 'log.download': '下载', 'log.n': '{n} 行', 'log.last_n': '最后 {n} 行，共 {all} 行', 'log.none': '没有输出', 'log.none_yet': '暂无输出', 'log.not_started': '尚未启动', 'log.attempt': '第 {n} 次启动 – {status}', 'log.attempt_n': '第 {n} 次启动',
 
   // 操作
