@@ -3,10 +3,12 @@
 import { api } from '../api.js';
 import { has, locale, t } from '../i18n.js';
 import { h, put, settled } from '../ui/dom.js';
-import { glyph, isFinal, rank, statusWord, statusClass } from '../status.js';
-import { addIcons, button, duration, failed, loading, empty, menu, select, timeText, toast } from '../ui.js';
+import { glyph, rank, statusWord, statusClass } from '../status.js';
+import { addIcons, button, failed, loading, empty, menu, select, toast } from '../ui.js';
 import { Model } from './model.js';
 import { DagView } from './view.js';
+import { onKey } from './keys.js';
+import { edgeLines, labelOf, nodeLines, spoken } from './words.js';
 import { Minimap } from './minimap.js';
 import { save } from './save.js';
 
@@ -155,7 +157,7 @@ class Panel {
       this.cover(empty({ title: t('dag.empty'), lead: t('dag.empty_lead') }));
       this.firstDrawn();
     }
-    this.view.look.label = (i) => this.label(this.model.nodes[i], this.model.states[i]);
+    this.view.look.label = (i) => labelOf(this.model.nodes[i], this.model.states[i]);
     this.view.look.critical = this.critical;
     this.dimming();
     this.view.show(this.model);
@@ -217,15 +219,6 @@ class Panel {
     } catch {
       // The next event asks again.
     }
-  }
-
-  label(node, state) {
-    if (node.jobs > 1) return t('dag.n_jobs', { n: node.jobs });
-    if (node.duration_sec !== undefined && node.duration_sec !== null && state !== 'PENDING') return duration(node.duration_sec * 1000);
-    if ((state === 'PENDING' || state === 'QUEUED' || state === 'RETRY_WAIT' || state === 'HELD') && node.eta_start) return `→ ${clock(node.eta_start)}`;
-    if (state === 'RUNNING' && node.eta_end) return `⇥ ${clock(node.eta_end)}`;
-    if (node.est_sec && (!node.status || !isFinal(state))) return `~${duration(node.est_sec * 1000)}`;
-    return node.status ? '' : node.type || '';
   }
 
   /** The picture over the whole window, and back. */
@@ -352,85 +345,23 @@ class Panel {
   }
 
   key(e) {
-    if (e.target !== this.stage || !this.model) return;
-    const v = this.view;
-    const arrows = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-    const stop = () => { e.preventDefault(); e.stopPropagation(); };
-    if (e.ctrlKey || e.metaKey || e.altKey) return;
-    if (arrows[e.key]) {
-      stop();
-      const [x, y] = arrows[e.key];
-      if (v.focused < 0 || e.shiftKey) return void v.pan(x * 80, y * 80);
-      const next = v.neighbour(e.key);
-      if (next >= 0) v.focus(next, true);
-      else this.live.textContent = t('dag.no_further');
-      return;
-    }
-    const keys = {
-      '+': () => v.zoom(1.3), '=': () => v.zoom(1.3), '-': () => v.zoom(1 / 1.3), '0': () => v.fit(), '1': () => v.one(),
-      Home: () => v.focus(this.first(), true), End: () => v.focus(this.model.nodes.length - 1, true),
-      Enter: () => (v.focused < 0 ? v.focus(this.first(), true) : this.open(v.focused)),
-      ' ': () => (v.focused < 0 ? v.focus(this.first(), true) : this.open(v.focused)),
-      n: () => v.focused >= 0 && this.neighbourhood(v.focused), f: () => this.nextBad(), '/': () => this.searchEl.focus(),
-      Escape: () => (v.focused >= 0 ? v.focus(-1) : this.isFull ? this.full() : this.wish.focus && this.change({ focus: '' })),
-    };
-    if (keys[e.key]) { stop(); keys[e.key](); }
+    if (e.target === this.stage && this.model) onKey(this, e);
   }
 
   first() {
     return this.view.found[0] ?? 0;
   }
 
-  /** The next job that failed. */
-  nextBad() {
-    const bad = ['FAILED', 'TIMEOUT', 'UNKNOWN', 'KILLED'];
-    const n = this.model.nodes.length;
-    for (let k = 1; k <= n; k++) {
-      const i = (Math.max(this.view.focused, -1) + k + n) % n;
-      if (bad.includes(this.model.states[i])) return this.view.focus(i, true);
-    }
-    this.live.textContent = t('dag.none_failed');
-    return undefined;
-  }
-
   say(i) {
     this.focusedCode = i >= 0 ? this.model.nodes[i].id : null;
     if (i < 0) { this.live.textContent = ''; return; }
     this.stage.dataset.focus = this.focusedCode;
-    const node = this.model.nodes[i];
-    const words = [node.code || node.id, node.name !== node.code ? node.name : ''];
-    if (node.status) words.push(statusWord(this.model.states[i]));
-    const label = this.label(node, this.model.states[i]);
-    if (label) words.push(label);
-    words.push(t('dag.degree', { before: this.model.parents[i].length, after: this.model.children[i].length }));
-    if (node.critical) words.push(t('dag.critical'));
-    this.live.textContent = words.filter(Boolean).join(', ');
+    this.live.textContent = spoken(this.model, i);
   }
 
   tip(i, edge, x, y) {
     if (i < 0 && edge < 0) { this.tipEl.hidden = true; return; }
-    const lines = [];
-    if (i >= 0) {
-      const node = this.model.nodes[i];
-      lines.push(h('strong', node.code || node.id), node.name && node.name !== node.code ? h('div', node.name) : null);
-      if (node.status) lines.push(h(`div.${statusClass(this.model.states[i])}`, glyph(this.model.states[i]), ' ', statusWord(this.model.states[i]), node.attempt > 1 ? ` · ${t('dag.attempt', { n: node.attempt })}` : ''));
-      if (node.statuses) lines.push(h('div', Object.entries(node.statuses).map(([k, n]) => `${statusWord(k)} ${n}`).join(', ')));
-      const facts = [];
-      if (node.start) facts.push(`${t('dag.started')} ${clock(node.start)}`);
-      if (node.duration_sec !== undefined && node.duration_sec !== null) facts.push(duration(node.duration_sec * 1000));
-      if (node.est_sec) facts.push(`${t('dag.usual')} ${duration(node.est_sec * 1000)}`);
-      if (node.eta_end && !node.end) facts.push(`${t('dag.eta')} ${clock(node.eta_end)}`);
-      if (node.slack_sec) facts.push(`${t('dag.slack')} ${duration(node.slack_sec * 1000)}`);
-      if (node.critical) facts.push(t('dag.critical'));
-      if (facts.length) lines.push(h('div.dg-faint', facts.join(' · ')));
-      const more = [node.type, node.source, (node.tags || []).join(', ')].filter(Boolean).join(' · ');
-      if (more) lines.push(h('div.dg-faint', more));
-      // At a distance names cannot be read, so the tip is what says what one points at.
-    } else {
-      const e = this.model.edges[edge];
-      lines.push(h('strong', `${e.source} → ${e.target}`), h('div', t('dag.on', { condition: t(`dag.cond_${e.condition}`) === `dag.cond_${e.condition}` ? e.condition || 'success' : t(`dag.cond_${e.condition}`) })));
-    }
-    put(this.tipEl, lines);
+    put(this.tipEl, i >= 0 ? nodeLines(this.model.nodes[i], this.model.states[i]) : edgeLines(this.model.edges[edge]));
     this.tipEl.hidden = false;
     const wide = this.tipEl.offsetWidth, high = this.tipEl.offsetHeight;
     this.tipEl.style.left = `${Math.max(4, Math.min(x + 14, this.view.w - wide - 6))}px`;
@@ -479,8 +410,3 @@ function coloured(state, colours) {
   mark.style.setProperty('--st', colours.state[state]);
   return mark;
 }
-
-function clock(at) {
-  return timeText(at, { date: false, seconds: false });
-}
-

@@ -3,6 +3,7 @@
 
 import { colours } from './marks.js';
 import { paint, round } from './paint.js';
+import { Pointer } from './pointer.js';
 
 const TILE = 512;
 const KEEP = 160;
@@ -33,7 +34,6 @@ export class DagView {
     this.foundAt = -1;
     this.look = { critical: false, dim: null, label: null };
     this.frames = [];
-    this.pointers = new Map();
     this.wanted = 0;
     this.stops = [];
     this.colours = colours();
@@ -46,13 +46,7 @@ export class DagView {
       target.addEventListener(name, fn, options);
       this.stops.push(() => target.removeEventListener(name, fn, options));
     };
-    add(this.canvas, 'pointerdown', (e) => this.down(e));
-    add(this.canvas, 'pointermove', (e) => this.move(e));
-    add(this.canvas, 'pointerup', (e) => this.up(e));
-    add(this.canvas, 'pointercancel', (e) => this.up(e));
-    add(this.canvas, 'pointerleave', () => this.hover(-1, -1, 0, 0));
-    add(this.canvas, 'dblclick', (e) => this.twice(e));
-    add(this.canvas, 'wheel', (e) => this.wheel(e), { passive: false });
+    this.pointer = new Pointer(this, add);
     this.watch = new ResizeObserver(() => this.size());
     this.watch.observe(this.holder);
     const media = matchMedia('(prefers-color-scheme: dark)');
@@ -183,81 +177,10 @@ export class DagView {
     this.draw();
   }
 
-  // ---- pointer
-
   at(e) {
     const box = this.canvas.getBoundingClientRect();
     const px = e.clientX - box.left, py = e.clientY - box.top;
     return { px, py, x: this.x + px / this.scale, y: this.y + py / this.scale };
-  }
-
-  down(e) {
-    if (e.button > 1) return;
-    this.holder.focus({ preventScroll: true });
-    this.canvas.setPointerCapture(e.pointerId);
-    this.pointers.set(e.pointerId, { x: e.clientX, y: e.clientY });
-    this.drag = { far: 0, x: e.clientX, y: e.clientY };
-  }
-
-  move(e) {
-    const before = this.pointers.get(e.pointerId);
-    if (!before) {
-      this.look_under(e);
-      return;
-    }
-    const now = { x: e.clientX, y: e.clientY };
-    if (this.pointers.size === 2) this.pinch(e.pointerId, now);
-    else {
-      this.drag.far += Math.abs(now.x - before.x) + Math.abs(now.y - before.y);
-      if (this.drag.far > 4) {
-        this.canvas.classList.add('dg-dragging');
-        this.pan(now.x - before.x, now.y - before.y);
-      }
-    }
-    this.pointers.set(e.pointerId, now);
-  }
-
-  pinch(id, now) {
-    const [other] = [...this.pointers].filter(([k]) => k !== id).map(([, v]) => v);
-    const before = this.pointers.get(id);
-    const wide = (a) => Math.hypot(a.x - other.x, a.y - other.y) || 1;
-    const box = this.canvas.getBoundingClientRect();
-    this.drag.far = 99;
-    this.pan((now.x - before.x) / 2, (now.y - before.y) / 2);
-    this.zoom(wide(now) / wide(before), (now.x + other.x) / 2 - box.left, (now.y + other.y) / 2 - box.top);
-  }
-
-  up(e) {
-    const had = this.pointers.delete(e.pointerId);
-    this.canvas.classList.remove('dg-dragging');
-    if (!had || e.type === 'pointercancel' || this.drag.far > 4 || !this.model) return;
-    const { x, y } = this.at(e);
-    const i = this.model.nodeAt(x, y);
-    this.focus(i, false);
-    // A second click means the neighbourhood, so a click waits for it a moment.
-    clearTimeout(this.clicked);
-    if (i >= 0) this.clicked = setTimeout(() => this.on.open(i), 240);
-  }
-
-  twice(e) {
-    clearTimeout(this.clicked);
-    if (!this.model) return;
-    const { x, y, px, py } = this.at(e);
-    const i = this.model.nodeAt(x, y);
-    if (i >= 0) this.on.neighbourhood(i);
-    else this.zoom(1.6, px, py);
-  }
-
-  look_under(e) {
-    if (!this.model || this.looking) return;
-    this.looking = true;
-    requestAnimationFrame(() => {
-      this.looking = false;
-      if (!this.model || this.pointers.size) return;
-      const { x, y, px, py } = this.at(e);
-      const i = this.model.nodeAt(x, y);
-      this.hover(i, i < 0 ? this.model.edgeAt(x, y, 5 / this.scale) : -1, px, py);
-    });
   }
 
   hover(i, edge, px, py) {
@@ -267,15 +190,6 @@ export class DagView {
     this.canvas.classList.toggle('dg-on-node', i >= 0);
     this.on.hover(i, edge, px, py);
     this.draw();
-  }
-
-  wheel(e) {
-    e.preventDefault();
-    const { px, py } = this.at(e);
-    const step = e.deltaMode === 1 ? 18 : 1;
-    if (e.ctrlKey || e.metaKey) this.zoom(Math.exp(-e.deltaY * step * 0.006), px, py);
-    else if (e.shiftKey && !e.deltaX) this.pan(-e.deltaY * step, 0);
-    else this.pan(-e.deltaX * step, -e.deltaY * step);
   }
 
   // ---- focus
