@@ -155,12 +155,13 @@ function paintBlocks(g, model, nodes, look) {
 }
 
 function paintCritical(g, model, list, look) {
+  const wide = Math.max(2.5, 1.3 / look.scale);
   g.strokeStyle = look.colours.critical;
-  g.lineWidth = Math.max(2.5, 1.6 / look.scale);
+  g.lineWidth = wide;
   for (const i of list) {
     if (!model.nodes[i].critical) continue;
     const b = i * 4;
-    g.strokeRect(model.box[b] - 2, model.box[b + 1] - 2, model.box[b + 2] + 4, model.box[b + 3] + 4);
+    g.strokeRect(model.box[b] - wide / 2, model.box[b + 1] - wide / 2, model.box[b + 2] + wide, model.box[b + 3] + wide);
   }
 }
 

@@ -323,6 +323,7 @@ class Panel {
 
   /** Everything unfolded, with what the node stood for in view. */
   expand(node) {
+    this.words = '';
     this.expandTo = { kind: node.kind, word: node.name || node.label || node.code, id: node.id, group: node.group };
     return this.change({ collapse: '' });
   }
@@ -388,6 +389,7 @@ class Panel {
 
   async save(kind) {
     if (!this.model) return;
+    if (kind === 'png' && this.model.nodes.length > 500) toast(t('dag.making'), 'info');
     try {
       await save(kind, this.view, `${this.with.name}.${kind}`, () => api.text(this.with.at, this.query({ format: 'svg' }), 'image/svg+xml'));
     } catch (error) {

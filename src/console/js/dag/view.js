@@ -344,7 +344,9 @@ export class DagView {
     const at = this.hovered >= 0 ? this.hovered : this.focused;
     if (at >= 0) this.edgesOf(at, px);
     if (this.hoveredEdge >= 0) this.line(this.hoveredEdge, this.colours.accent, 3 * px);
-    for (const i of this.found) if (this.inView(i)) frame(i, this.colours.found, 4, 3);
+    // From afar a broad frame would hide the box that it is around.
+    const [wide, grow] = m.usual[1] * this.scale < 12 ? [1.5, 1] : [4, 3];
+    for (const i of this.found) if (this.inView(i)) frame(i, this.colours.found, wide, grow);
     if (this.foundAt >= 0 && this.found.length) frame(this.found[this.foundAt], this.colours.select, 2, 7);
     if (this.hovered >= 0) frame(this.hovered, this.colours.accent, 2, 2);
     if (this.focused >= 0) {

@@ -528,4 +528,6 @@ export default {
 
   'ver.how': 'Way of showing',
   'ver.fields': 'Fields',
+
+  'dag.making': 'The picture is large; making it takes some seconds',
 };

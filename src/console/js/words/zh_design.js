@@ -528,4 +528,6 @@ export default {
 
   'ver.how': '显示方式',
   'ver.fields': '字段',
+
+  'dag.making': '图片较大,生成需要几秒',
 };
