@@ -97,7 +97,12 @@ impl Ask {
         let may = |p: Permission, has: &dyn Fn(&Grants) -> bool| match &caller {
             Some(caller) if caller.must_change() => Err(Problem::must_change()),
             Some(caller) if has(&caller.grants) => Ok(()),
-            Some(_) | None => Err(Problem::forbidden(p)),
+            Some(caller) => {
+                let (user, path) = (caller.name.as_str(), parts.uri.path());
+                tracing::info!(user, path, permission = p.as_str(), "a request was refused");
+                Err(Problem::forbidden(p))
+            }
+            None => Err(Problem::forbidden(p)),
         };
         match needs {
             Needs::Nothing | Needs::Login => {}

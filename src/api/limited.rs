@@ -53,7 +53,7 @@ impl axum::serve::Listener for Limited {
 
 /// Where a connection comes from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Peer(pub(super) SocketAddr);
+pub struct Peer(pub SocketAddr);
 
 impl Connected<IncomingStream<'_, Limited>> for Peer {
     fn connect_info(stream: IncomingStream<'_, Limited>) -> Self {

@@ -54,6 +54,7 @@ mod way;
 
 pub use door::{Attended, Door, Front, NoListener};
 pub use house::House;
+pub use limited::Peer;
 
 use crate::api::problem::Problem;
 use crate::api::route::Noun;

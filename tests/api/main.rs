@@ -3,6 +3,9 @@
 mod audit;
 mod changes;
 mod definitions;
+mod login;
+mod matrix;
+mod oidc;
 mod reads;
 mod server;
 mod users;

@@ -2,8 +2,9 @@
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
+use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
-use procession::api::{House, router};
+use procession::api::{House, Peer, router};
 use procession::app::access::{Authority, Initial, TokenWish, Wanted};
 use procession::app::{App, Apply, EmptyDatabase};
 use procession::config::Config;
@@ -36,7 +37,7 @@ pub(crate) struct Server {
     router: Router,
     users: AtomicU32,
     _process: QueueDispatcher,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 /// What came back.
@@ -57,6 +58,27 @@ impl Answer {
     pub(crate) fn is(&self, status: u16) -> Value {
         assert_eq!(self.status.as_u16(), status, "{}", self.text);
         self.json()
+    }
+}
+
+/// What a browser holds after a login.
+pub(crate) struct Browser {
+    pub(crate) cookie: String,
+    pub(crate) csrf: String,
+}
+
+impl Browser {
+    /// Of an answer that lets somebody in.
+    pub(crate) fn of(answer: &Answer) -> Self {
+        let document = answer.is(200);
+        let set = answer.headers["set-cookie"].to_str().expect("a cookie");
+        let cookie = set.split(';').next().expect("a value").to_owned();
+        Self { cookie, csrf: document["csrf"].as_str().expect("csrf").to_owned() }
+    }
+
+    /// The headers of a change.
+    pub(crate) fn headers(&self) -> [(&str, &str); 2] {
+        [("cookie", &self.cookie), ("x-csrf-token", &self.csrf)]
     }
 }
 
@@ -99,7 +121,7 @@ impl Server {
         let house = Arc::new(House::open(&app, vitals).await.expect("a house"));
         let router = router(house.clone());
         let users = AtomicU32::new(0);
-        Self { app, house, router, users, _process: process, _folder: folder }
+        Self { app, house, router, users, _process: process, folder }
     }
 
     /// Moves the clock on.
@@ -155,7 +177,9 @@ impl Server {
     }
 
     /// Sends a request as it is.
-    pub(crate) async fn request(&self, request: Request<Body>) -> Answer {
+    pub(crate) async fn request(&self, mut request: Request<Body>) -> Answer {
+        let peer = Peer("127.0.0.1:1".parse().expect("an address"));
+        request.extensions_mut().insert(ConnectInfo(peer));
         let answer = self.router.clone().oneshot(request).await.expect("an answer");
         let (parts, body) = answer.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.expect("a body");
@@ -182,6 +206,41 @@ impl Server {
             _ => &[("authorization", &authorization)],
         };
         self.sent(method, path, headers, body).await
+    }
+
+    /// The status alone; a stream of events never ends.
+    pub(crate) async fn status(&self, method: Method, path: &str, token: &str) -> u16 {
+        let mut request = Request::builder().method(method).uri(format!("/api/v1{path}"));
+        if !token.is_empty() {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let request = request.body(Body::empty()).expect("a request");
+        let answer = self.router.clone().oneshot(request).await.expect("an answer");
+        answer.status().as_u16()
+    }
+
+    /// Logs in with a password, from an address that a trusted proxy tells.
+    pub(crate) async fn log_in(&self, name: &str, password: &str, from: &str) -> Answer {
+        let body = json!({ "name": name, "password": password });
+        self.sent(Method::POST, "/session", &[("x-forwarded-for", from)], &body).await
+    }
+
+    /// Everything that stands in the database's files, as it lies there.
+    pub(crate) fn dump(&self) -> Vec<u8> {
+        let files = std::fs::read_dir(self.folder.path()).expect("a folder");
+        let read = |file: std::fs::DirEntry| std::fs::read(file.path()).expect("a file");
+        files.flat_map(|file| read(file.expect("a file"))).collect()
+    }
+
+    /// What is on record: actions, who, and details.
+    pub(crate) async fn audit(&self) -> Vec<(String, String, String)> {
+        let mut tx = self.app.db.read().await.expect("read");
+        let filter = procession::store::audit::Filter::default();
+        let all = procession::store::audit::list(&mut tx, &filter, 1_000).await.expect("audit");
+        let one = |r: procession::store::audit::Record| {
+            (r.entry.action, r.by.actor, r.entry.detail.unwrap_or_default().to_string())
+        };
+        all.into_iter().rev().map(one).collect()
     }
 
     /// A request with JSON and these headers, below `/api/v1`.
