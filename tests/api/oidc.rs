@@ -1,10 +1,11 @@
 //! Logging in at another provider, which is written here: it says what a test tells it to say.
 
 use crate::server::{Answer, Server};
-use axum::extract::{Form, State};
+use axum::Router;
+use axum::extract::State;
 use axum::http::{Method, StatusCode};
+use axum::response::IntoResponse;
 use axum::routing::{get, post};
-use axum::{Json, Router};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use procession::domain::access::Role;
@@ -85,10 +86,10 @@ impl Provider {
     }
 }
 
-async fn metadata(State(provider): State<Arc<Provider>>) -> Json<Value> {
+async fn metadata(State(provider): State<Arc<Provider>>) -> impl IntoResponse {
     let issuer = &provider.issuer;
     let named = provider.says.lock().expect("says").issuer.unwrap_or(issuer.as_str()).to_owned();
-    Json(json!({
+    said(&json!({
         "issuer": named,
         "authorization_endpoint": format!("{issuer}/authorize"),
         "token_endpoint": format!("{issuer}/token"),
@@ -99,18 +100,24 @@ async fn metadata(State(provider): State<Arc<Provider>>) -> Json<Value> {
     }))
 }
 
-async fn keys(State(provider): State<Arc<Provider>>) -> Json<Value> {
+async fn keys(State(provider): State<Arc<Provider>>) -> impl IntoResponse {
     let point = provider.key.public_key().as_ref();
     let (x, y) = (BASE64.encode(&point[1..33]), BASE64.encode(&point[33..]));
-    Json(json!({ "keys": [{
+    said(&json!({ "keys": [{
         "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": "k", "x": x, "y": y,
     }] }))
 }
 
+fn said(document: &Value) -> impl IntoResponse + use<> {
+    ([("content-type", "application/json")], document.to_string())
+}
+
 async fn token(
     State(provider): State<Arc<Provider>>,
-    Form(sent): Form<HashMap<String, String>>,
-) -> Result<Json<Value>, StatusCode> {
+    sent: String,
+) -> Result<impl IntoResponse, StatusCode> {
+    let sent: HashMap<String, String> =
+        url::form_urlencoded::parse(sent.as_bytes()).into_owned().collect();
     let taken = provider.codes.lock().expect("codes").remove(&sent["code"]);
     let (nonce, challenge) = taken.ok_or(StatusCode::BAD_REQUEST)?;
     let verified = BASE64.encode(digest(&SHA256, sent["code_verifier"].as_bytes()));
@@ -135,7 +142,7 @@ async fn token(
         Some("none") => String::new(),
         _ => BASE64.encode(signature.as_ref()),
     };
-    Ok(Json(json!({
+    Ok(said(&json!({
         "access_token": "canary-access-token", "token_type": "bearer",
         "id_token": format!("{signed}.{signature}"),
     })))
