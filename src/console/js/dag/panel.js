@@ -2,6 +2,7 @@
 
 import { api } from '../api.js';
 import { has, locale, t } from '../i18n.js';
+import { store } from '../store.js';
 import { h, put, settled } from '../ui/dom.js';
 import { glyph, rank, statusWord, statusClass } from '../status.js';
 import { addIcons, button, failed, loading, empty, menu, select, toast } from '../ui.js';
@@ -31,7 +32,7 @@ class Panel {
     const q = with_.query || new URLSearchParams();
     this.wish = {
       focus: q.get('focus') || '', up: q.get('up') ?? '2', down: q.get('down') ?? '2',
-      collapse: q.get('collapse') || '', direction: q.get('dir') || 'LR', reduce: q.get('reduce') || '',
+      collapse: q.get('collapse') || '', direction: q.get('dir') || store.prefs.dagDirection || 'LR', reduce: q.get('reduce') || '',
     };
     this.hidden = new Set((q.get('only') || '').split(',').filter(Boolean));
     this.critical = q.get('critical') === '1';
@@ -129,7 +130,8 @@ class Panel {
   change(wish) {
     Object.assign(this.wish, wish);
     const { focus, up, down, collapse, direction, reduce } = this.wish;
-    this.with.setQuery?.({ focus, up: focus ? up : null, down: focus ? down : null, collapse, dir: direction === 'LR' ? null : direction, reduce });
+    this.with.setQuery?.({ focus, up: focus ? up : null, down: focus ? down : null, collapse, dir: direction, reduce });
+    if (wish.direction) store.set({ dagDirection: direction });
     this.drawTools();
     return this.load();
   }
@@ -164,10 +166,22 @@ class Panel {
     this.mini.show(this.model);
     this.drawLegend();
     if (this.words) this.search(this.words);
-    if (this.wish.focus && this.model.index.has(this.wish.focus)) this.view.focus(this.model.index.get(this.wish.focus), false);
+    this.lookAtFocus();
     if (this.expandTo) this.zoomToExpanded();
     // From afar no text is drawn; this is when the picture can be read.
     this.live.textContent = t('dag.shown', { n: this.model.nodes.length, edges: this.model.edges.length });
+  }
+
+  /** A neighbourhood is looked at near enough to be read, its job in the middle. */
+  lookAtFocus() {
+    const i = this.model.index.get(this.wish.focus);
+    if (i === undefined) return;
+    if (this.view.scale < 0.5) {
+      this.view.scale = 0.62;
+      this.view.dirty();
+      this.view.reveal(i, true);
+    }
+    this.view.focus(i, false);
   }
 
   async loadEta() {

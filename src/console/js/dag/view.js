@@ -167,11 +167,14 @@ export class DagView {
   reveal(i, centre) {
     const b = this.model.box.subarray(i * 4, i * 4 + 4);
     if (centre && this.scale < 0.6) { this.scale = 0.8; this.tiles.clear(); this.old = null; }
-    const left = (b[0] - this.x) * this.scale, top = (b[1] - this.y) * this.scale;
-    const inside = left > 40 && top > 40 && left + b[2] * this.scale < this.w - 40 && top + b[3] * this.scale < this.h - 40;
-    if (centre || !inside) {
+    if (centre) {
       this.x = b[0] + b[2] / 2 - this.w / 2 / this.scale;
       this.y = b[1] + b[3] / 2 - this.h / 2 / this.scale;
+    } else {
+      // No further than needed: a picture that jumps with every key cannot be followed.
+      const mx = Math.min(60, this.w / 4) / this.scale, my = Math.min(50, this.h / 4) / this.scale;
+      this.x = Math.min(Math.max(this.x, b[0] + b[2] + mx - this.w / this.scale), b[0] - mx);
+      this.y = Math.min(Math.max(this.y, b[1] + b[3] + my - this.h / this.scale), b[1] - my);
     }
     this.touched = true;
     this.draw();
