@@ -28,7 +28,7 @@ export async function mount(el, ctx) {
         { key: 'actor', label: t('audit.actor'), cell: (r) => h('span', { title: r.host }, r.actor) },
         { key: 'host', label: t('audit.from'), hide: 'middle' },
         { key: 'action', label: t('audit.action'), cell: (r) => h('code', r.action) },
-        { key: 'on', label: t('audit.on'), value: (r) => `${r.group ?? ''} ${r.batch_no ?? ''}`, cell: (r) => (r.group && r.batch_no ? h('a', { href: to`/batches/${r.group}/${r.batch_no}` }, `${r.group} · ${r.batch_no}`) : r.group ?? r.detail?.schedule ?? r.detail?.node ?? r.detail?.calendar ?? '') },
+        { key: 'on', label: t('audit.on'), value: (r) => `${r.group ?? ''} ${r.batch_no ?? ''}`, cell: (r) => (r.group && r.batch_no ? h('a', { href: to`/batches/${r.group}/${r.batch_no}` }, `${r.group} · ${r.batch_no}`) : r.group ?? ['schedule', 'node', 'calendar', 'user', 'name', 'token'].map((k) => r.detail?.[k]).find((x) => typeof x === 'string') ?? '') },
         { key: 'job', label: t('job.one'), value: jobOf, cell: (r) => jobOf(r) ?? '' },
         { key: 'change', label: t('audit.change'), sort: false, hide: 'narrow', cell: (r) => changeWords(r.detail) },
         { key: 'reason', label: t('act.reason'), cls: 'clip', cell: (r) => h('span', { title: r.reason }, r.reason ?? '') },

@@ -32,7 +32,6 @@ export async function mount(el, ctx) {
         { key: 'jobs', label: t('nav.jobs'), num: true, value: (g) => Number(g.jobs ?? g.job_count ?? 0), cell: (g) => String(g.jobs ?? g.job_count ?? '') },
         { key: 'last', label: t('group.last'), value: (g) => last(g)?.create_time, cell: (g) => (last(g) ? h('span.row.nowrap', badge(last(g).status), h('a', { href: to`/batches/${codeOf(g)}/${last(g).batch_no}` }, last(g).batch_no)) : h('span.none', '–')) },
         { key: 'when', label: t('batch.began'), hide: 'narrow', value: (g) => last(g)?.create_time, cell: (g) => time(last(g)?.create_time) },
-        { key: 'due', label: t('due.due'), hide: 'middle', cell: (g) => (typeof g.due === 'string' ? g.due : '') },
         { key: 'calendar', label: t('group.calendar'), hide: 'middle', cell: (g) => (g.calendar ? h('a', { href: to`/calendars/${g.calendar}` }, g.calendar) : '') },
         { key: 'owner', label: t('group.owner'), hide: 'narrow', value: owner, cell: (g) => owner(g) },
         { key: 'do', label: '', sort: false, cell: (g) => button(t('batch.open'), { icon: 'plus', small: true, kind: 'quiet', disabled: store.why('run', codeOf(g)), onclick: () => openBatch({ group: codeOf(g) }) }) },

@@ -8,6 +8,13 @@ import { ago, button, card, check, dialog, field, h, input, pageHead, put, segme
 import { showSecret } from './users.js';
 
 const idOf = (x) => x.token_id ?? x.session_id;
+/** `Firefox 128, Linux` of what a browser says it is. */
+function browser(agent) {
+  const name = /(Edg|Firefox|Chrome|Safari)\/(\d+)/.exec(agent ?? '');
+  const system = /(Windows|Mac OS X|Android|iPhone|Linux)/.exec(agent ?? '');
+  return name ? [`${name[1].replace('Edg', 'Edge')} ${name[2]}`, system?.[1]].filter(Boolean).join(', ') : agent ?? '';
+}
+
 const PERMISSIONS = ['view', 'run', 'force', 'edit', 'script', 'admin'];
 
 /** Tokens, with what ends them. */
@@ -34,7 +41,7 @@ export async function mount(el, ctx) {
       { key: 'began', label: t('session.began'), value: (s) => s.create_time, cell: (s) => [time(s.create_time, { date: true }), s.is_this && h('span.tag.spaced-l', t('session.this'))] },
       { key: 'seen', label: t('session.seen'), value: (s) => s.used_time, cell: (s) => ago(s.used_time) },
       { key: 'from', label: t('audit.from'), cell: (s) => s.address },
-      { key: 'agent', label: t('session.agent'), hide: 'narrow', cls: 'clip', cell: (s) => s.agent ?? '' },
+      { key: 'agent', label: t('session.agent'), hide: 'narrow', cls: 'clip', cell: (s) => h('span', { title: s.agent }, browser(s.agent)) },
       { key: 'do', label: '', sort: false, cell: (s) => button(t('session.end'), { small: true, kind: 'quiet', icon: 'logout', disabled: s.is_this ? t('session.end_this') : null, onclick: async () => {
         await api.del(api.path`/session/sessions/${idOf(s)}`);
         readSessions();
@@ -53,7 +60,7 @@ export async function mount(el, ctx) {
     h('div.stack', card(t('prefs.title'), h('div.stack',
       labelled(t('prefs.language'), segmented({ label: t('prefs.language'), options: LANGUAGES, value: lang(), onchange: (v) => store.set({ lang: v }) })),
       labelled(t('prefs.theme'), segmented({ label: t('prefs.theme'), options: [['auto', t('prefs.theme_auto')], ['light', t('prefs.theme_light'), 'sun'], ['dark', t('prefs.theme_dark'), 'moon']], value: store.prefs.theme, onchange: (v) => store.set({ theme: v }) })),
-      labelled(t('prefs.zone'), segmented({ label: t('prefs.zone'), options: [['local', Intl.DateTimeFormat().resolvedOptions().timeZone], ['utc', 'UTC']], value: store.prefs.zone, onchange: (v) => store.set({ zone: v }) })))),
+      labelled(t('prefs.zone'), segmented({ label: t('prefs.zone'), options: [['local', Intl.DateTimeFormat().resolvedOptions().timeZone], ['utc', 'UTC']].filter(([v, words], i) => v === 'local' || words !== Intl.DateTimeFormat().resolvedOptions().timeZone || i === 0), value: store.prefs.zone, onchange: (v) => store.set({ zone: v }) })))),
     card(t('user.grants'), grantWords(grants)), user.has_password !== false && card(t('password.title'), passwordForm()))));
   await Promise.all([readSessions(), readTokens()]);
 }

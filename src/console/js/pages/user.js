@@ -22,7 +22,7 @@ export async function mount(el, ctx) {
   const grants = grantsEditor({ groups, grants: user.grants, readonly: !!no });
   const account = user.account ?? {};
   put(el, pageHead({
-    title: user.display_name || name, sub: name, crumbs: [[t('nav.users'), '#/users']], actions: [
+    title: user.display_name || name, sub: user.display_name && user.display_name !== name ? name : null, crumbs: [[t('nav.users'), '#/users']], actions: [
       button(t('user.reset'), { icon: 'key', disabled: no, test: 'user-reset', onclick: () => {
         dialog({ title: t('user.reset'), lead: t('user.reset_lead', { name }), size: 's', actions: [{ label: t('common.cancel'), run: (close) => close() }, { label: t('user.reset'), kind: 'primary', run: async (close) => {
           const made = await api.post(`${at}/password-reset`, {});
