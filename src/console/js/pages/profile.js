@@ -15,6 +15,7 @@ function browser(agent) {
   return name ? [`${name[1].replace('Edg', 'Edge')} ${name[2]}`, system?.[1]].filter(Boolean).join(', ') : agent ?? '';
 }
 
+const OWN_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const PERMISSIONS = ['view', 'run', 'force', 'edit', 'script', 'admin'];
 
 /** Tokens, with what ends them. */
@@ -60,7 +61,7 @@ export async function mount(el, ctx) {
     h('div.stack', card(t('prefs.title'), h('div.stack',
       labelled(t('prefs.language'), segmented({ label: t('prefs.language'), options: LANGUAGES, value: lang(), onchange: (v) => store.set({ lang: v }) })),
       labelled(t('prefs.theme'), segmented({ label: t('prefs.theme'), options: [['auto', t('prefs.theme_auto')], ['light', t('prefs.theme_light'), 'sun'], ['dark', t('prefs.theme_dark'), 'moon']], value: store.prefs.theme, onchange: (v) => store.set({ theme: v }) })),
-      labelled(t('prefs.zone'), segmented({ label: t('prefs.zone'), options: [['local', Intl.DateTimeFormat().resolvedOptions().timeZone], ['utc', 'UTC']].filter(([v, words], i) => v === 'local' || words !== Intl.DateTimeFormat().resolvedOptions().timeZone || i === 0), value: store.prefs.zone, onchange: (v) => store.set({ zone: v }) })))),
+      labelled(t('prefs.zone'), segmented({ label: t('prefs.zone'), options: OWN_ZONE === 'UTC' ? [['local', 'UTC']] : [['local', OWN_ZONE], ['utc', 'UTC']], value: store.prefs.zone, onchange: (v) => store.set({ zone: v }) })))),
     card(t('user.grants'), grantWords(grants)), user.has_password !== false && card(t('password.title'), passwordForm()))));
   await Promise.all([readSessions(), readTokens()]);
 }
