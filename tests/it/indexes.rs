@@ -23,7 +23,8 @@ const GROWS: [&str; 7] = [
 ];
 
 /// What the sources put in place of names in braces, or append.
-const STANDS_FOR: [(&str, &str); 14] = [
+const STANDS_FOR: [(&str, &str); 15] = [
+    ("{whose}", " AND group_code IN ('g1', 'g2')"),
     ("{chosen}", "group_code IN ('g1') AND status IN ('FAILED')"),
     ("{wanted}", "recipient_email = 'a'"),
     ("{of_row}", "AND queue_id = ?"),
@@ -257,6 +258,14 @@ async fn seed(bench: &Bench) {
     let columns =
         "id recipient_email batch_id created_at updated_at send_time subject body status type";
     insert(&mut tx, "email_notifications", columns, (1..=10_000).map(mail).collect()).await;
+    let act = |i: i64| {
+        let at = Value::from(Millis(1_722_470_400_000 + i * 10_000).to_utc());
+        let words = ["ann", "h", "force-success"].map(Value::from).to_vec();
+        let to = vec![text(format!("g{}", i % 100)), text((i % 500).to_string()), at];
+        [words, to].concat()
+    };
+    let columns = "actor host action group_code batch_no create_time";
+    insert(&mut tx, "audit_log", columns, (1..=10_000).map(act).collect()).await;
     tx.commit().await.expect("commit");
 }
 
