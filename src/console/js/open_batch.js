@@ -46,10 +46,7 @@ export async function openBatch({ group = '', batch_no = '' }) {
     if (!order.group || !order.batch_no) return put(plan);
     put(plan, loading(t('open.planning')));
     try {
-      const got = await api.post('/batches/plan', order).catch(async (error) => {
-        if (error.status !== 404 || error.kind !== 'not-found') throw error;
-        return api.post('/batches', { ...order, dry_run: true });
-      });
+      const got = await api.post('/batches', { ...order, dry_run: true });
       if (mine === turn) put(plan, drawPlan(got));
     } catch (error) {
       if (mine === turn) put(plan, h('div.note.note-bad', { role: 'alert', 'data-test': 'error' }, icon('warning'), h('span.pre', say(error))));

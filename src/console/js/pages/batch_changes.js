@@ -1,4 +1,4 @@
-// What happened to a batch, in order: each change of state, what operators did, and how the definition has moved since.
+// What happened to a batch, in order: starts and ends of its jobs, what operators did, and how the definition has moved since.
 
 import { api } from '../api.js';
 import { t } from '../i18n.js';
@@ -12,13 +12,8 @@ export async function mount(el, ctx) {
   const acts = h('div');
   let list;
 
-  // Where the server tells no changes one by one, the starts and ends that the jobs' rows hold are shown.
+  // The last start and the last end of each job, as its row holds them; the panel of a job has every change.
   const rows = async () => {
-    const told = await api.all(`${at}/changes`, {}, 5000).catch((error) => {
-      if (error.status !== 404) throw error;
-      return null;
-    });
-    if (told) return told.map((c) => ({ at: c.at, job: c.job_code ?? c.job, status: c.status, attempt: c.attempt, message: c.message ?? c.error_message })).reverse();
     const found = [];
     for (const job of ctx.states.values()) {
       if (job.start_time) found.push({ at: job.start_time, job: job.job_code, status: 'RUNNING', attempt: job.attempt });
