@@ -30,7 +30,7 @@ export async function editSchedule({ def = {}, isNew, revision, onDone }) {
   let kind = KINDS.find((k) => d[k] !== undefined && d[k] !== null && d[k] !== false) || 'cron';
   let groups = [], calendars = [];
   try {
-    [groups, calendars] = await Promise.all([api.all('/groups'), api.all('/calendars').catch(() => [])]);
+    [groups, calendars] = await Promise.all([api.all('/groups'), api.get('/calendars').then((page) => page.items ?? page).catch(() => [])]);
   } catch (error) {
     toast(say(error), 'bad');
     return;

@@ -32,7 +32,7 @@ export async function mount(el, ctx) {
       segmented({ label: t('cal.view'), value: view, options: [['month', t('cal.month')], ['year', t('cal.year')]], test: 'calendar-view', onchange: (v) => { view = v; show(); } }), groups, days_),
     host);
   api.all('/groups').then((all) => put(groups, select({ label: t('sf.group'), value: group, test: 'calendar-group', options: [['', t('cal.all_groups')], ...all.map((g) => [g.group ?? g.code, g.group ?? g.code])], onchange: (v) => { group = v; show(); } }))).catch(() => {});
-  api.all('/calendars').then((all) => {
+  api.get('/calendars').then((page) => page.items ?? page).then((all) => {
     if (!all.length || ended) return;
     put(days_, select({ label: t('sf.calendar'), value: calendar, test: 'calendar-which', options: [['', t('cal.of_group')], ...all.map((c) => [c.code, c.name ? `${c.code} – ${c.name}` : c.code])], onchange: (v) => { calendar = v; show(); } }));
   }).catch(() => {});

@@ -16,7 +16,7 @@ async function list(el, ctx) {
   ctx.title?.(t('cals.title'));
   const host = h('div');
   el.append(pageHead({ title: t('cals.title'), sub: t('cals.sub'), crumbs: [[t('cal.title'), '#/calendar'], [t('cals.title')]] }), host);
-  await shown(host, () => api.all('/calendars'), (all) => table({
+  await shown(host, async () => { const page = await api.get('/calendars'); return page.items ?? page; }, (all) => table({
     caption: t('cals.title'), rows: all, rowKey: codeOf, test: 'calendars', onOpen: (c) => go(`/calendars/${encodeURIComponent(codeOf(c))}`),
     empty: empty({ title: t('cals.none'), lead: t('cals.none_lead') }),
     columns: [
