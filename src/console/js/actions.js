@@ -156,7 +156,13 @@ export async function act({ group, no, action: name, jobs, filter, onDone }) {
       onDone?.(done);
       close(done);
     } catch (error) {
-      if (!(error instanceof ApiError) || error.kind !== 'moved') throw error;
+      if (!(error instanceof ApiError) || !['moved', 'refused'].includes(error.kind)) throw error;
+      if (error.kind === 'refused') {
+        // What was shown is not so any more: the same question is asked again, and says why not.
+        await look();
+        if (seen) throw error;
+        return;
+      }
       // The batch went on meanwhile: what would change now is shown, and asked about again.
       const now = error.more?.preview ?? (error.more?.lines ? error.more : null);
       if (now?.seen) {

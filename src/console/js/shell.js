@@ -16,7 +16,7 @@ export const mark = () => s('svg', { viewBox: '0 0 32 32', 'aria-hidden': 'true'
 const NAV = [
   ['nav.operate', [['/', 'dashboard', 'dashboard'], ['/batches', 'batches', 'batches'], ['/calendar', 'calendar', 'calendar'], ['/backfills', 'backfills', 'backfill']]],
   ['nav.define', [['/groups', 'groups', 'groups'], ['/jobs', 'jobs', 'job'], ['/schedules', 'schedules', 'clock'], ['/calendars', 'calendars', 'pin'], ['/definition', 'definition', 'file', 'edit']]],
-  ['nav.watch', [['/nodes', 'nodes', 'node'], ['/outbox', 'outbox', 'outbox'], ['/audit', 'audit', 'audit'], ['/users', 'users', 'users', 'admin'], ['/settings', 'settings', 'settings']]],
+  ['nav.watch', [['/nodes', 'nodes', 'node'], ['/outbox', 'outbox', 'outbox'], ['/audit', 'audit', 'audit'], ['/users', 'users', 'users', 'admin'], ['/settings', 'settings', 'settings', 'everywhere']]],
 ];
 
 const SHORTCUTS = [['/', 'keys.search'], ['?', 'keys.help'], ['g d', 'nav.dashboard'], ['g b', 'nav.batches'], ['g g', 'nav.groups'], ['g j', 'nav.jobs'], ['g s', 'nav.schedules'],
@@ -59,8 +59,7 @@ export function makeShell() {
   const bad = h('span.count', { hidden: true, 'data-test': 'nav-failures' });
   const links = [];
   const item = ([at, key, mark_, needs]) => {
-    if (needs === 'admin' && !store.mayEverywhere('admin')) return null;
-    if (needs && needs !== 'admin' && !store.may(needs)) return null;
+    if (needs === 'everywhere' ? !store.mayEverywhere('admin') : needs && !store.may(needs)) return null;
     const el = h('a', { href: link(at), 'data-nav': at, 'data-test': `nav-${key}`, title: store.prefs.rail === 'thin' ? t(`nav.${key}`) : null }, icon(mark_), h('span', t(`nav.${key}`)), key === 'batches' && bad);
     links.push(el);
     return el;

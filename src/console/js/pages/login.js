@@ -32,7 +32,7 @@ function form(name, fields, verb, send, test, below) {
     } catch (error) {
       put(wrong, icon('warning'), h('span', error.field ? error.message : say(error)));
       wrong.hidden = false;
-      (error.field ?? fields[0].input).focus();
+      (error.field ?? fields.find((f) => f.input).input).focus();
     } finally {
       go.classList.remove('busy');
     }
@@ -83,7 +83,7 @@ function change(enter) {
   const again = field({ label: t('password.again'), input: input({ type: 'password', autocomplete: 'new-password', test: 'password-again', required: true }) });
   return {
     title: t('password.must'), lead: t('password.must_lead'), test: 'must-change',
-    form: form('password', [old, password, again], t('password.change'), async () => {
+    form: form('password', [h('input', { type: 'text', name: 'username', autocomplete: 'username', value: store.session?.user?.name ?? '', hidden: true }), old, password, again], t('password.change'), async () => {
       twice(password, again);
       await api.post('/session/password', { old: old.input.value, new: password.input.value });
       enter(await api.get('/session'));
