@@ -7,6 +7,7 @@ use crate::domain::job::JobDef;
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write as _;
 
 /// Where a job of a batch stands, as a picture shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -251,14 +252,15 @@ impl View {
             let group = node.group.as_deref().unwrap_or_default();
             let jobs: usize = node.members.values().sum();
             let name = (&node.code, &node.name, node.kind.word(), group, node.level, jobs);
-            text.push_str(&format!("{name:?}\n"));
+            let _never_fails = writeln!(text, "{name:?}");
         }
         for edge in &self.edges {
             let arrow = (edge.source, edge.target, edge.kind.word(), &edge.condition);
-            text.push_str(&format!("{arrow:?}\n"));
+            let _never_fails = writeln!(text, "{arrow:?}");
         }
         for group in &self.groups {
-            text.push_str(&format!("{:?}\n", (&group.id, &group.label, &group.parent)));
+            let frame = (&group.id, &group.label, &group.parent);
+            let _never_fails = writeln!(text, "{frame:?}");
         }
         text
     }

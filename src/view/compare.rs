@@ -3,11 +3,12 @@
 use crate::app::App;
 use crate::definition;
 use crate::domain::batch::Snapshot;
-use crate::domain::id::JobCode;
+use crate::domain::id::{BatchId, JobCode};
 use crate::domain::job::Definition;
 use crate::domain::outcome::Outputs;
 use crate::view::batch::View;
 use crate::view::change::Changed;
+use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -196,10 +197,6 @@ fn defined(snapshot: &Snapshot) -> Definition {
 }
 
 /// Both of two batches, with what their jobs left.
-pub async fn both(
-    app: &App,
-    a: crate::domain::id::BatchId,
-    b: crate::domain::id::BatchId,
-) -> anyhow::Result<(View, View)> {
+pub async fn both(app: &App, a: BatchId, b: BatchId) -> Result<(View, View)> {
     Ok((View::of(app, a).await?, View::of(app, b).await?))
 }

@@ -3,11 +3,12 @@
 use crate::app::App;
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::{BatchId, GroupCode};
+use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::domain::trigger::Trigger;
 use crate::store;
 use crate::store::batch::Asked;
-use crate::view::batches::Listed;
+use crate::view::batches::{self, Listed};
 use crate::view::schedule::opens;
 use anyhow::Result;
 use schemars::JsonSchema;
@@ -76,13 +77,13 @@ pub struct Lately {
 pub async fn lately(app: &App, groups: Option<Vec<GroupCode>>, since: Millis) -> Result<Lately> {
     let statuses = vec![BatchStatus::Running, BatchStatus::Killing];
     let asked = Asked { groups: groups.clone(), statuses, ..Asked::default() };
-    let open = super::batches::page(app, &asked, BATCHES).await?;
+    let open = batches::page(app, &asked, BATCHES).await?;
     let asked = Asked { groups, from: Some(since), ..Asked::default() };
-    let since = super::batches::page(app, &asked, BATCHES).await?;
-    let bad = |l: &&Listed| {
-        use crate::domain::queue::QueueStatus as S;
-        l.counts.keys().any(|s| matches!(s, S::Failed | S::Timeout | S::Unknown))
+    let since = batches::page(app, &asked, BATCHES).await?;
+    let is_bad = |s: &QueueStatus| {
+        matches!(s, QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::Unknown)
     };
+    let bad = |l: &&Listed| l.counts.keys().any(is_bad);
     let named: HashMap<BatchId, &Listed> =
         open.iter().chain(&since).filter(bad).map(|l| (l.batch.batch_id, l)).collect();
     let mut ids: Vec<BatchId> = named.keys().copied().collect();

@@ -1,6 +1,7 @@
 //! How the jobs of a group went in its last batches.
 
 use crate::app::App;
+use crate::domain::batch::Batch;
 use crate::domain::id::{BatchId, GroupCode, JobCode};
 use crate::domain::time::Millis;
 use crate::store;
@@ -100,7 +101,7 @@ impl Grid {
             }
         }
         let took = |(start, end): (Millis, Option<Millis>)| end.map(|end| end.since(start));
-        let column = |b: &crate::domain::batch::Batch| Column {
+        let column = |b: &Batch| Column {
             batch_no: b.values.batch_no.to_string(),
             status: b.status.as_str().to_owned(),
             create_time: b.create_time.to_string(),

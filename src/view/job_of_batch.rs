@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::domain::dag::{Dag, Node};
 use crate::domain::id::NodeId;
 use crate::domain::lang::Lang;
-use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::queue::{QueueEntry, QueueStatus, Taken};
 use crate::domain::source::DialectName;
 use crate::domain::time::Millis;
 use crate::store;
@@ -268,7 +268,7 @@ fn runner(view: &View, row: &QueueEntry, node: Option<store::node::Node>) -> Run
         lease_until: node.as_ref().map(|n| n.lease_until.to_string()),
         pid: node.as_ref().map(|n| n.pid),
         host: node.map(|n| n.host),
-        is_given_only: row.taken == crate::domain::queue::Taken::NotYet,
+        is_given_only: row.taken == Taken::NotYet,
     }
 }
 

@@ -1,13 +1,15 @@
 //! When the jobs of a batch ran, against when they should have.
 
 use crate::app::App;
-use crate::domain::dag::Node;
-use crate::domain::eta::{self, Standing};
-use crate::domain::queue::QueueStatus;
+use crate::domain::batch::zone_of;
+use crate::domain::dag::{Dag, Node};
+use crate::domain::eta::{self, Forecast, Standing};
+use crate::domain::id::QueueId;
+use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::{Millis, at_wall_clock, day_in};
-use crate::domain::{batch::zone_of, id::QueueId};
 use crate::store;
 use crate::view::batch::View;
+use crate::view::due::Dues;
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -97,17 +99,8 @@ impl Times {
         let mut tx = app.db.read().await?;
         let tries = tries_of(store::glance::tries(&mut tx, view.batch.batch_id).await?);
         drop(tx);
-        let critical: HashSet<Node> = match &expected {
-            Some(forecast) => forecast.path.iter().copied().collect(),
-            None => {
-                let ran = |r: &crate::domain::queue::QueueEntry| {
-                    r.end_time.filter(|_| r.start_time.is_some())
-                };
-                let ends: Vec<Option<Millis>> = view.rows.iter().map(ran).collect();
-                eta::decisive(&dag, &ends).into_iter().collect()
-            }
-        };
-        let dues = crate::view::due::Dues::of_view(view);
+        let critical = critical(view, &dag, expected.as_ref());
+        let dues = Dues::of_view(view);
         let words = |at: Option<Millis>| at.map(|at| at.to_string());
         let bar = |node: Node| {
             let (job, row) = (&snapshot.jobs[node.at()], &view.rows[node.at()]);
@@ -143,6 +136,16 @@ impl Times {
             items: order.into_iter().map(bar).collect(),
         })
     }
+}
+
+/// The chain of jobs that decides when a batch ends, or that did.
+fn critical(view: &View, dag: &Dag, expected: Option<&Forecast>) -> HashSet<Node> {
+    if let Some(forecast) = expected {
+        return forecast.path.iter().copied().collect();
+    }
+    let ran = |row: &QueueEntry| row.end_time.filter(|_| row.start_time.is_some());
+    let ends: Vec<Option<Millis>> = view.rows.iter().map(ran).collect();
+    eta::decisive(dag, &ends).into_iter().collect()
 }
 
 /// The batch as it stood when it was opened.

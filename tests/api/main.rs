@@ -1,6 +1,7 @@
 //! The API from outside, without a port: requests go into the router, answers come out. One binary.
 
 mod audit;
+mod batches;
 mod changes;
 mod definitions;
 mod login;

@@ -10,6 +10,7 @@ use procession::app::{App, Apply, EmptyDatabase};
 use procession::config::Config;
 use procession::definition;
 use procession::domain::access::{Grant, Permission, Role, Where};
+use procession::domain::batch::BatchOrder;
 use procession::domain::id::GroupCode;
 use procession::domain::time::Millis;
 use procession::domain::user::UserName;
@@ -174,6 +175,39 @@ impl Server {
         let kinds = procession::app::job_kinds();
         let loaded = definition::load(Path::new("test.yaml"), &read, &kinds).expect("a definition");
         self.app.apply(&loaded.definition, Apply::Write).await.expect("apply");
+    }
+
+    /// Opens a batch and runs it to its end; the clock is moved when nothing else moves.
+    pub(crate) async fn run(&self, order: &str) {
+        let mut process = self.app.dispatcher(None).await.expect("a process");
+        let defs = self.app.definition().await.expect("definitions");
+        let order = BatchOrder::parse(order).expect("an order");
+        process.open(&defs, &order, "test").await.expect("open");
+        for _ in 0..100_000 {
+            if process.is_idle() {
+                return;
+            }
+            if process.beat().await.expect("beat") {
+                continue;
+            }
+            match process.next_wake() {
+                Some(at) if process.running() == 0 => self.later(at.since(self.app.clock.now())),
+                _ => process.wait().await,
+            }
+        }
+        panic!("the batch does not end");
+    }
+
+    /// `GET`, below `/api/v1`, with the answer's body still to be read.
+    pub(crate) async fn listen(&self, path: &str, headers: &[(&str, &str)]) -> Body {
+        let mut request = Request::builder().uri(format!("/api/v1{path}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::empty()).expect("a request");
+        let answer = self.router.clone().oneshot(request).await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::OK);
+        answer.into_body()
     }
 
     /// Sends a request as it is.

@@ -23,8 +23,13 @@ const GROWS: [&str; 7] = [
 ];
 
 /// What the sources put in place of names in braces, or append.
-const STANDS_FOR: [(&str, &str); 15] = [
+const STANDS_FOR: [(&str, &str); 20] = [
     ("{whose}", " AND group_code IN ('g1', 'g2')"),
+    ("{CHANGED}", "l.log_id AS log_id, q.job_code AS job_code, b.status AS status"),
+    ("{PULSE}", "batch_id, status"),
+    ("{columns}", "q.queue_id AS queue_id, b.batch_id AS batch_id"),
+    ("{span}", "CASE WHEN create_time >= '2024-01-01' THEN 1 END"),
+    ("{seen}", "AND group_code IN ('g1')"),
     ("{chosen}", "group_code IN ('g1') AND status IN ('FAILED')"),
     ("{wanted}", "recipient_email = 'a'"),
     ("{of_row}", "AND queue_id = ?"),
@@ -138,7 +143,7 @@ fn statements() -> Vec<(String, String)> {
                 sql.push_str(" ORDER BY audit_id DESC LIMIT ?");
             }
             // `execute_in` puts the keys there.
-            let keys = ["queue_id", "firing_id", "batch_id", "id"];
+            let keys = ["queue_id", "firing_id", "batch_id", "id", "l.log_id"];
             let is_open = |key: &&str| {
                 ["WHERE", "AND"].iter().any(|word| sql.ends_with(&format!("{word} {key}")))
             };

@@ -1,7 +1,7 @@
 //! Batches as people look for them: by what is said of them, a page at a time.
 
 use super::{COLUMNS, batch};
-use crate::db::{Row, Value};
+use crate::db::{Row, Value, filled};
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, BatchNo, GroupCode};
 use crate::domain::queue::QueueStatus;
@@ -100,14 +100,21 @@ pub async fn page(tx: &mut Tx, asked: &Asked, limit: u32) -> Result<Vec<Batch>> 
     rows.iter().map(batch).collect()
 }
 
-/// How many jobs of each of these batches are in each state.
+/// How many jobs of each of these batches, a page of them, are in each state.
 pub async fn counts_of(
     tx: &mut Tx,
     ids: &[BatchId],
 ) -> Result<HashMap<BatchId, BTreeMap<QueueStatus, u64>>> {
     let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
-    let sql = "SELECT batch_id, status, COUNT(*) AS n FROM job_queue WHERE batch_id";
-    let rows = tx.fetch_in(sql, &ids, "GROUP BY batch_id, status").await;
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let (places, values) = filled(&ids);
+    let sql = format!(
+        "SELECT batch_id, status, COUNT(*) AS n FROM job_queue WHERE batch_id IN ({places}) \
+         GROUP BY batch_id, status"
+    );
+    let rows = tx.fetch_all(&sql, &values).await;
     let mut all: HashMap<BatchId, BTreeMap<QueueStatus, u64>> = HashMap::new();
     for row in rows.context("count the jobs of batches")? {
         let of = all.entry(BatchId(row.int("batch_id")?)).or_default();
