@@ -63,7 +63,7 @@ export function mount(el, ctx) {
         { key: 'sb', label: b, value: (r) => r.b?.status, cell: (r) => (r.b ? badge(r.b.status) : h('span.none', t('cmp.absent'))) },
         { key: 'da', label: t('cmp.took', { no: a }), num: true, value: (r) => r.a?.duration_ms, cell: (r) => (r.a?.duration_ms == null ? '–' : duration(r.a.duration_ms)) },
         { key: 'db', label: t('cmp.took', { no: b }), num: true, value: (r) => r.b?.duration_ms, cell: (r) => (r.b?.duration_ms == null ? '–' : duration(r.b.duration_ms)) },
-        { key: 'diff', label: t('cmp.longer'), num: true, firstDown: true, value: (r) => r.diff, cell: (r) => change(r) },
+        { key: 'diff', label: t('cmp.longer'), num: true, firstDown: true, value: (r) => r.diff ?? -Infinity, cell: (r) => change(r) },
         { key: 'rows', label: t('cmp.rows'), num: true, hide: 'narrow', value: (r) => (r.ra ?? 0) - (r.rb ?? 0), cell: (r) => rowsOf(r) },
         { key: 'out', label: t('cmp.outputs'), sort: false, hide: 'narrow', cell: (r) => outputs(r) },
       ],
