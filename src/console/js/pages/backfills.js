@@ -4,7 +4,7 @@ import { api, say } from '../api.js';
 import { has, t } from '../i18n.js';
 import { go, to } from '../router.js';
 import { store } from '../store.js';
-import { ago, badge, button, dialog, empty, field, h, input, pageHead, pages, put, select, settled, shown, table, time, toast } from '../ui.js';
+import { ago, badge, button, dialog, empty, field, h, icon, input, pageHead, pages, put, select, settled, shown, table, time, toast } from '../ui.js';
 
 const NEAREST = { OPEN: 'RUNNING', STOPPED: 'KILLED', STOPPING: 'KILLING', LEFT: 'SKIPPED', REFUSED: 'FAILED' };
 
@@ -98,9 +98,11 @@ async function open(ctx) {
 }
 
 function preview(got) {
-  const rows = got.batches ?? [];
-  return rows.length ? table({
-    caption: t('bf.preview'), rows, rowKey: (r) => r.batch_no, locked: true, test: 'backfill-batches',
-    columns: [{ key: 'no', label: t('sf.no'), cell: (r) => h('span.strong', r.batch_no) }, { key: 'now', label: t('bf.now'), cell: (r) => r.now ?? '–' }, { key: 'action', label: t('bf.action'), cell: (r) => r.action ?? '–' }],
-  }).el : h('p.hint', t('bf.no_batches'));
+  const rows = got.steps ?? got.batches ?? [];
+  if (!rows.length) return h('p.hint', t('bf.no_batches'));
+  const n = rows.filter((r) => r.runs !== false).length;
+  return [h('p.strong', t('bf.would_run', { n, all: rows.length })), table({
+    caption: t('bf.preview'), rows, rowKey: (r) => r.batch_no, locked: true, test: 'backfill-batches', rowClass: (r) => (r.runs === false ? 'jb-off' : ''),
+    columns: [{ key: 'no', label: t('sf.no'), cell: (r) => h('span.strong', r.batch_no) }, { key: 'action', label: t('bf.action'), cell: (r) => [r.runs === undefined ? null : icon(r.runs ? 'play' : 'skip', 13), ' ', r.action ?? '–'] }],
+  }).el];
 }

@@ -530,4 +530,6 @@ export default {
   'ver.fields': 'Fields',
 
   'dag.making': 'The picture is large; making it takes some seconds',
+
+  'bf.would_run': '{n} of {all} batches would run',
 };

@@ -530,4 +530,6 @@ export default {
   'ver.fields': '字段',
 
   'dag.making': '图片较大,生成需要几秒',
+
+  'bf.would_run': '{all} 个批次中将运行 {n} 个',
 };
