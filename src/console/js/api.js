@@ -66,6 +66,7 @@ async function send(method, at, { query, body, headers = {}, signal, public: isP
   if (!response.ok) {
     const error = await refusal(response);
     if (error.status === 401 && !isPublic && store.session) store.tell('expired', error);
+    if (error.kind === 'must-change-password' && store.session) store.tell('must-change', error);
     throw error;
   }
   return { response, url };
@@ -125,7 +126,7 @@ export function say(error) {
   const lead = has(words) ? t(words, { permission: permission ? t(`permission.${permission}`) : '', seconds: error.more?.wait ?? '' }) : null;
   // An English reader has the sentence itself; others get their words first and the sentence after them.
   if (!lead) return error.detail || t('problem.http', { status: error.status });
-  const adds = ['refused', 'unreadable', 'conflict', 'moved', 'stale'].includes(error.kind) && error.detail;
+  const adds = ['refused', 'unreadable', 'moved', 'changed-meanwhile', 'unfit', 'not-yours-to-give'].includes(error.kind) && error.detail;
   return adds ? `${lead} ${error.detail}` : lead;
 }
 

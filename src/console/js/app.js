@@ -125,6 +125,14 @@ store.on('expired', () => {
   store.session = null;
   showGate(t('login.expired'));
 });
+store.on('must-change', () => {
+  if (!shell) return;
+  leave();
+  closePanel();
+  shell.destroy();
+  shell = null;
+  drawGate(host, { mustChange: true, enter });
+});
 store.on('left', () => {
   store.session = null;
   api.forget();

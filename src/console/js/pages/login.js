@@ -9,12 +9,15 @@ import { button, field, h, icon, input, linkButton, put } from '../ui.js';
 /** Draws what stands before the console. `enter(session)` goes in. */
 export function drawGate(host, { why, mustChange, enter }) {
   const options = store.options ?? {};
+  // What the other provider sent back: #/login?oidc=refused
+  const oidc = /^#\/login\?.*oidc=(\w+)/.exec(location.hash)?.[1];
   const body = mustChange ? change(enter) : options.setup_needed ? setUp(enter) : logIn(enter, options);
   document.title = `${body.title} – Procession`;
   put(host, h('main.gate', { id: 'main', 'data-page': body.test, 'data-ready': 'true' }, h('div.gate-card',
     h('div.brand', mark(), h('span', 'Procession'), options.public_name && h('span.place', options.public_name)),
     h('div', h('h1', body.title), body.lead && h('p.lead', body.lead)),
-    why && h('p.note', { role: 'status' }, icon('info'), h('span', why)), body.form,
+    why && h('p.note', { role: 'status' }, icon('info'), h('span', why)),
+    oidc && h('p.note.note-bad', { role: 'alert', 'data-test': 'error' }, icon('warning'), h('span', t(oidc === 'unreachable' ? 'login.oidc_unreachable' : 'login.oidc_refused', { name: options.oidc?.name ?? 'SSO' }))), body.form,
     h('div.gate-foot', h('span.muted', options.version ? `${t('login.version')} ${options.version}` : ''), h('span.row', languageMenu(), themeMenu())))));
   host.querySelector('input')?.focus();
 }

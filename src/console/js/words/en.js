@@ -21,9 +21,9 @@ export default {
   // Problems, by their kind
   'problem.title': 'That did not work', 'problem.gone_title': 'Not found', 'problem.no_page': 'There is no such page. Use the menu, or the search box.', 'problem.unreachable': 'The server cannot be reached. What you see may be old; we keep trying.', 'problem.http': 'The server answered with status {status}.',
   'problem.not-logged-in': 'Nobody is logged in here any more. Log in again.', 'problem.forbidden': 'This needs the permission “{permission}”; an administrator can grant it.', 'problem.moved': 'The batch went on meanwhile, so nothing was changed.', 'problem.try-again': 'The database did not answer just now. Try again in a few seconds.', 'problem.slow-down': 'Too many tries. Wait {seconds} seconds and try again.',
-  'problem.wrong-login': 'The name or the password is wrong.', 'problem.changed-meanwhile': 'Somebody else has changed it meanwhile; look at the present state and try again.', 'problem.csrf': 'This page is older than your session. Load it anew and try again.',
+  'problem.wrong-login': 'The name or the password is wrong.', 'problem.changed-meanwhile': 'Somebody else has changed it meanwhile; look at the present state and try again.', 'problem.not-meant': 'This page is older than your session. Load it anew and try again.',
 
-  'problem.last-admin': 'This is the last administrator; make another one first.', 'problem.no-setup': 'The set-up secret is wrong or has run out. “procession user setup-secret” prints a new one.', 'problem.set-up': 'There is an administrator already; log in.',
+  'problem.unfit': 'This password is too easy to guess.', 'problem.not-yours-to-give': 'You may not give this away.', 'problem.taken': 'This name is taken.', 'problem.last-admin': 'This is the last administrator; make another one first.', 'problem.no-setup': 'The set-up secret is wrong or has run out. “procession user setup-secret” prints a new one.', 'problem.set-up': 'There is an administrator already; log in.',
 
   // The frame
   'shell.skip': 'Skip to content', 'shell.messages': 'Messages', 'shell.live': 'Live', 'shell.not_live': 'Not live', 'shell.crumbs': 'You are here', 'shell.api': 'API reference',
@@ -34,7 +34,7 @@ export default {
   'prefs.title': 'How you like it', 'prefs.language': 'Language', 'prefs.theme': 'Theme', 'prefs.theme_auto': 'As the system', 'prefs.theme_light': 'Light', 'prefs.theme_dark': 'Dark', 'prefs.theme_is': 'Theme: {theme}', 'prefs.as_browser': 'As the browser', 'prefs.zone': 'Time zone',
 
   // Before the console
-  'login.title': 'Log in', 'login.name': 'User name', 'login.password': 'Password', 'login.in': 'Log in', 'login.out': 'Log out', 'login.or': 'or', 'login.oidc': 'Log in with {name}', 'login.expired': 'Your session has ended. Log in to go on where you were.', 'login.version': 'Version',
+  'login.title': 'Log in', 'login.name': 'User name', 'login.password': 'Password', 'login.in': 'Log in', 'login.out': 'Log out', 'login.or': 'or', 'login.oidc': 'Log in with {name}', 'login.oidc_refused': '{name} did not let you in, or nobody here has that account. Ask an administrator.', 'login.oidc_unreachable': '{name} cannot be reached. Log in with a password, or try again later.', 'login.expired': 'Your session has ended. Log in to go on where you were.', 'login.version': 'Version',
   'setup.title': 'First administrator', 'setup.lead': 'Nobody has an account yet. The secret below was printed once by “procession serve” when it started.', 'setup.secret': 'Set-up secret', 'setup.secret_hint': 'In the output or the log of the server', 'setup.go': 'Make the account',
   'password.title': 'Password', 'password.old': 'Present password', 'password.new': 'New password', 'password.again': 'Once more', 'password.hint': 'At least 8 characters; 15 or more are better. A sentence is fine.', 'password.short': 'It has fewer than 8 characters.', 'password.differ': 'The two are not the same.', 'password.change': 'Change the password', 'password.changed': 'The password is changed; all other sessions have ended.', 'password.must': 'Choose a password', 'password.must_lead': 'The one you have was for this once.',
 

@@ -21,9 +21,9 @@ export default {
   // 错误
   'problem.title': '操作未成功', 'problem.gone_title': '未找到', 'problem.no_page': '页面不存在。请使用菜单或搜索框。', 'problem.unreachable': '无法连接服务器，页面数据可能不是最新；正在自动重连。', 'problem.http': '服务器返回状态码 {status}。',
   'problem.not-logged-in': '登录已失效，请重新登录。', 'problem.forbidden': '需要“{permission}”权限，请联系管理员授权。', 'problem.moved': '批次状态已发生变化，本次未作任何修改。', 'problem.try-again': '数据库暂时没有响应，请几秒后重试。', 'problem.slow-down': '尝试次数过多，请等待 {seconds} 秒后重试。',
-  'problem.wrong-login': '用户名或密码错误。', 'problem.changed-meanwhile': '内容已被他人修改，请查看最新状态后重试。', 'problem.csrf': '页面早于当前会话，请刷新后重试。',
+  'problem.wrong-login': '用户名或密码错误。', 'problem.changed-meanwhile': '内容已被他人修改，请查看最新状态后重试。', 'problem.not-meant': '页面早于当前会话，请刷新后重试。',
 
-  'problem.last-admin': '这是最后一个管理员，请先添加另一个管理员。', 'problem.no-setup': '初始化密钥错误或已过期。执行“procession user setup-secret”可重新生成。', 'problem.set-up': '已存在管理员，请登录。',
+  'problem.unfit': '密码过于简单。', 'problem.not-yours-to-give': '您不能授予该权限。', 'problem.taken': '该名称已被使用。', 'problem.last-admin': '这是最后一个管理员，请先添加另一个管理员。', 'problem.no-setup': '初始化密钥错误或已过期。执行“procession user setup-secret”可重新生成。', 'problem.set-up': '已存在管理员，请登录。',
 
   // 框架
   'shell.skip': '跳到正文', 'shell.messages': '消息', 'shell.live': '实时', 'shell.not_live': '实时中断', 'shell.crumbs': '当前位置', 'shell.api': 'API 文档',
@@ -34,7 +34,7 @@ export default {
   'prefs.title': '偏好设置', 'prefs.language': '语言', 'prefs.theme': '主题', 'prefs.theme_auto': '跟随系统', 'prefs.theme_light': '浅色', 'prefs.theme_dark': '深色', 'prefs.theme_is': '主题：{theme}', 'prefs.as_browser': '跟随浏览器', 'prefs.zone': '时区',
 
   // 登录
-  'login.title': '登录', 'login.name': '用户名', 'login.password': '密码', 'login.in': '登录', 'login.out': '退出登录', 'login.or': '或', 'login.oidc': '使用 {name} 登录', 'login.expired': '会话已过期，请重新登录后继续。', 'login.version': '版本',
+  'login.title': '登录', 'login.name': '用户名', 'login.password': '密码', 'login.in': '登录', 'login.out': '退出登录', 'login.or': '或', 'login.oidc': '使用 {name} 登录', 'login.oidc_refused': '{name} 拒绝登录，或系统中没有对应账号，请联系管理员。', 'login.oidc_unreachable': '无法连接 {name}，请使用密码登录或稍后重试。', 'login.expired': '会话已过期，请重新登录后继续。', 'login.version': '版本',
   'setup.title': '创建首个管理员', 'setup.lead': '系统中还没有账号。“procession serve”启动时输出过一次初始化密钥，请在下方填写。', 'setup.secret': '初始化密钥', 'setup.secret_hint': '见服务器的输出或日志', 'setup.go': '创建账号',
   'password.title': '密码', 'password.old': '当前密码', 'password.new': '新密码', 'password.again': '再次输入', 'password.hint': '至少 8 个字符，建议 15 个以上，可以是一句话。', 'password.short': '不足 8 个字符。', 'password.differ': '两次输入不一致。', 'password.change': '修改密码', 'password.changed': '密码已修改，其他会话已全部退出。', 'password.must': '请设置密码', 'password.must_lead': '当前密码仅限本次登录使用。',
 
