@@ -91,19 +91,11 @@ export function editJob({ doc, onDone }) {
   } });
 
   /** What is sent: the keys of the job as a file has them. */
-  const sent = () => ({ text: mode === 'text' ? editor.value() : yaml(plain(d)), format: 'yaml', if_version: doc.group_version });
-  const at = api.path`/jobs/${was.code}`;
-  /** Looks what a change would do, or stores it. Where the server knows no single jobs, the whole group is sent. */
+  const sent = () => (mode === 'text' ? editor.value() : yaml(plain(d)));
+  /** Looks what a change would do, or stores it: the file of the group is sent with this job in it. */
   async function put_(more) {
-    if (!wholeGroup) {
-      try {
-        return await api.put(at, { ...sent(), ...more });
-      } catch (error) {
-        if (error.status !== 404 && error.status !== 405) throw error;
-        wholeGroup = await api.text('/definition/export', { group: was.group }, 'application/yaml, text/plain;q=0.9, */*;q=0.1');
-      }
-    }
-    const { text, line } = spliced(wholeGroup, was.code, sent().text);
+    wholeGroup ??= await api.text('/definition/export', { group: was.group }, 'application/yaml, */*;q=0.1');
+    const { text, line } = spliced(wholeGroup, was.code, sent());
     offset = line;
     return api.post(more.dry_run ? '/definition/diff' : '/definition/apply', { text, format: 'yaml', remark: more.remark, if_versions: doc.group_version ? { [was.group]: doc.group_version } : undefined });
   }
@@ -121,7 +113,7 @@ export function editJob({ doc, onDone }) {
     editor.faults([]);
     try {
       const got = await put_({ dry_run: true });
-      seen = sent().text;
+      seen = sent();
       put(result, h('h3', t('jbd.would')), changesView(got.changes), got.warnings?.length ? faultsView([], { warnings: got.warnings }) : null);
       actions();
     } catch (error) {
