@@ -1,6 +1,6 @@
 //! `serve`: takes open batches that nobody has and runs them, until it is told to stop.
 
-use crate::api::{Front, House};
+use crate::api::{Attended, Front, House};
 use crate::app::task::as_task;
 use crate::app::{App, EmptyDatabase};
 use crate::cli::run::{Signalled, stop_on_signal, trace_to_the_end};
@@ -65,11 +65,7 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     let (tells, news) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
     let house = House::open(&app, dispatcher.vitals(&stop, http.stalled)).await?;
-    let house = Arc::new(house);
-    if let Some(address) = front.address() {
-        invite(&house, address, lang).await?;
-    }
-    let attended = front.attend(house);
+    let attended = let_in(front, house, lang).await?;
     let core = match dispatcher.fires_schedules() {
         true => Some(app.trigger_core(&dispatcher).await?),
         false => None,
@@ -146,6 +142,14 @@ fn announce(max: u32, address: Option<std::net::SocketAddr>, lang: Lang) {
             Lang::Zh => format!("控制台、API、健康检查与指标:http://{address}/"),
         });
     }
+}
+
+/// Answers from now on; and if nobody could log in, tells how somebody can.
+async fn let_in(front: Front, house: House, lang: Lang) -> Result<Attended> {
+    if let Some(address) = front.address() {
+        invite(&house, address, lang).await?;
+    }
+    Ok(front.attend(Arc::new(house)))
 }
 
 /// Tells whoever started this process how the first user is made; nobody else can know. It is told also

@@ -161,6 +161,10 @@ async fn over_tls_the_cookie_is_bound_to_the_host() {
 }
 
 #[tokio::test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long a guess takes is measured as a stranger would"
+)]
 async fn what_is_wrong_is_not_told() {
     let (server, _) = with_ada().await;
     let unknown = server.log_in("nobody.here", OTHER, "9.9.9.1").await;
