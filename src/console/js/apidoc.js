@@ -149,7 +149,7 @@ function page() {
   const list = h('nav.ap-list', { 'aria-label': t('routes') });
   const show = (words) => {
     const found = all.filter((route) => words.toLowerCase().split(/\s+/).every((word) => text(route).includes(word)));
-    const nouns = api.tags.map((tag) => tag.name).filter((noun) => found.some((route) => route.noun === noun));
+    const nouns = [...new Set(api.tags.map((tag) => tag.name))].filter((noun) => found.some((route) => route.noun === noun));
     const of = (noun) => found.filter((route) => route.noun === noun);
     put(routes, found.length ? nouns.map((noun) => h('section', h('h2.ap-noun', noun), of(noun).map(entry))) : h('p.muted', t('none')));
     put(list, nouns.map((noun) => [h('h2', noun), of(noun).map(({ verb, path, operation }) => h('a.ap-to', { href: `#${operation.operationId}` }, h(`span.ap-verb.ap-${verb}`, verb.toUpperCase()), path.replace('/api/v1', '')))]));
