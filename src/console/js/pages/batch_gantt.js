@@ -162,7 +162,7 @@ class Gantt {
       h('div.gt-line', bar('gt-planned', item.plannedStart, item.plannedEnd), !item.end && bar('gt-expected', item.start ? null : item.expectedStart, item.expectedEnd),
         item.tries.filter((one) => one.start !== item.start).map((one) => bar(`gt-try.${statusClass(one.status)}`, one.start, one.end)), bar(`gt-actual.${statusClass(item.status)}`, item.start, end),
         item.due && h('i.gt-due', { css: { left: `${(item.due - this.from) * this.px}px` }, class: (item.end ?? Date.now()) > item.due ? 'gt-late' : null }),
-        item.start && h('span.gt-took', { 'data-took': duration(end - item.start), css: { left: `${(Math.max(end, item.plannedEnd || 0) - this.from) * this.px + 6}px` } }))));
+        item.start && h('span.gt-took', { 'data-took': duration(end - item.start), css: { left: `${(Math.max(end, item.plannedEnd || 0) - this.from) * this.px + 6}px` } })));
   }
 
   mark() {
