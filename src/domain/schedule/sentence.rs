@@ -121,3 +121,49 @@ impl DayRule {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::domain::lang::Lang;
+    use crate::domain::schedule::TimingWords;
+
+    #[test]
+    fn schedules_are_said_in_both_languages() {
+        for (words, en, zh) in [
+            (
+                r#"{"rule": "last working day of quarter", "at": "18:00", "calendar": "cn"}"#,
+                "at 18:00 on the last working day of the quarter, time of UTC, working days by calendar cn",
+                "每季度最后一个工作日 18:00，时区 UTC，工作日按日历 cn",
+            ),
+            (
+                r#"{"rule": "3rd working day of month", "at": "09:30", "time_zone": "Asia/Shanghai"}"#,
+                "at 09:30 on the 3rd working day of the month, time of Asia/Shanghai",
+                "每月第 3 个工作日 09:30，时区 Asia/Shanghai",
+            ),
+            (
+                r#"{"rule": "last-2 day of year", "at": "09:30"}"#,
+                "at 09:30 on the day 2 before the last of the year, time of UTC",
+                "每年倒数第 3 天 09:30，时区 UTC",
+            ),
+            (
+                r#"{"rule": "last day of month", "at": "09:30"}"#,
+                "at 09:30 on the last day of the month, time of UTC",
+                "每月最后一天 09:30，时区 UTC",
+            ),
+            (
+                r#"{"cron": "0 0 9 ? * MON", "calendar": "cn", "shift": "next", "start": "2026-01-01"}"#,
+                "at 09:00 on Monday, time of UTC, on a day off of calendar cn on the next working day \
+                 instead, not before 2026-01-01T00:00:00",
+                "每周一 09:00，时区 UTC，遇日历 cn 的休息日顺延到下一个工作日，不早于 2026-01-01T00:00:00",
+            ),
+            (r#"{"event": "closed"}"#, "when the event closed is sent", "收到事件 closed 时"),
+            (r#"{"manual": true}"#, "by hand alone", "仅手动触发"),
+            (r#"{"after": "gl"}"#, "when a batch of gl ends well", "作业组 gl 的批次成功结束时"),
+        ] {
+            let timing: TimingWords = serde_json::from_str(words).expect(words);
+            let timing = timing.read(Some(chrono_tz::UTC)).expect(words);
+            assert_eq!(timing.sentence(Lang::En), en);
+            assert_eq!(timing.sentence(Lang::Zh), zh);
+        }
+    }
+}

@@ -56,8 +56,8 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("0/10 * * * * ?", "every 10 seconds", "每 10 秒"),
     (
         "0/10 0/5 8-9 * * ?",
-        "every 10 seconds, every 5 minutes from 08:00 to 09:55",
-        "8 点至 9 点每 5 分钟的每 10 秒",
+        "every 10 seconds, every 5 minutes of the hours 08 and 09",
+        "8 点、9 点每 5 分钟的每 10 秒",
     ),
 ];
 
