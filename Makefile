@@ -15,6 +15,14 @@ help: ## this list
 test: ## all tests, on SQLite, MySQL/MariaDB and PostgreSQL; ARGS go to cargo test
 	@scripts/test.sh $(ARGS)
 
+test-api: ## every route against its description (Schemathesis); EXAMPLES=, SEED=, ONLY=
+	@scripts/test-api.sh $(ARGS)
+
+test-browser: ## the console in Chromium; ARGS go to the tests
+	@scripts/test-node.sh
+	@scripts/test-browser.sh
+	cargo test --test browser -- $(ARGS)
+
 chaos: ## the long run with kills, stalls, cuts and restarts; SEED=, DB=, EFFECTS=
 	@SEED=$(SEED) DB=$(DB) EFFECTS=$(EFFECTS) scripts/chaos.sh
 
@@ -44,4 +52,4 @@ servers: ## start database servers for tests and leave them running
 servers-stop: ## stop and remove what `make servers` started
 	@scripts/test-servers.sh stop
 
-.PHONY: help test chaos bench bench-compare bench-scale check ci docs servers servers-stop
+.PHONY: help test test-api test-browser chaos bench bench-compare bench-scale check ci docs servers servers-stop

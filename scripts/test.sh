@@ -27,6 +27,8 @@ fi
 scripts/test-node.sh
 # Mails are given to a real server, in Python.
 scripts/test-smtp.sh
+# The console is used in a real browser.
+scripts/test-browser.sh
 
 # Servers that `make servers` left running are used and stay; others live as long as this run.
 state=.test-servers
@@ -49,6 +51,8 @@ if [ $# -eq 0 ]; then
     # P-05 makes statements of this very process fail, so it has one of its own.
     cargo test --features failpoints --test trust -- --skip p05::
     cargo test --features failpoints --test trust -- p05::
+    # Every route is held against what the API says of itself.
+    scripts/test-api.sh
     # That the measuring works at all; no figure of a test machine means anything.
     cargo bench --profile dev --bench triggers -- --smoke
     cargo bench --profile dev --bench batches -- --smoke

@@ -21,7 +21,14 @@ pub(super) fn describe(nouns: &[Noun]) -> Value {
         }
     }
     let shapes = schemas.take_definitions(true);
-    let tags: Vec<Value> = nouns.iter().map(|n| json!({ "name": n.name })).collect();
+    // Several files may speak of one noun.
+    let mut names: Vec<&str> = Vec::new();
+    for noun in nouns.iter().filter(|n| !n.routes.is_empty()) {
+        if !names.contains(&noun.name) {
+            names.push(noun.name);
+        }
+    }
+    let tags: Vec<Value> = names.iter().map(|name| json!({ "name": name })).collect();
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -52,7 +59,14 @@ fn operation(noun: &str, route: &Route, schemas: &mut SchemaGenerator) -> Value 
     }
     let answer = match &route.answer {
         Answer::Json(draw) => json!({ "application/json": { "schema": draw(schemas) } }),
-        Answer::Media(media) => json!({ *media: { "schema": { "type": "string" } } }),
+        // `text/csv, application/x-ndjson`: the caller chooses.
+        Answer::Media(media) => {
+            let schema = |media: &str| match media.ends_with("json") || media.ends_with("yaml") {
+                true => json!({}),
+                false => json!({ "type": "string" }),
+            };
+            media.split(", ").map(|m| (m, json!({ "schema": schema(m) }))).collect()
+        }
     };
     let problem = json!({
         "description": "Refused; `detail` says why and what to do",

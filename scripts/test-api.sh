@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Holds every route of the API against its own description, with requests that Schemathesis makes up: right
+# ones, wrong ones, ones nobody would send. A server on a database of its own, on this machine alone.
+#   scripts/test-api.sh                     # what `make test` does: bounded, the same requests each time
+#   EXAMPLES=200 SEED=7 scripts/test-api.sh # longer, others
+#   ONLY='^/api/v1/batches' scripts/test-api.sh
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+say() { printf 'test-api: %s\n' "$*" >&2; }
+wanted='schemathesis==4.32.5'
+place=target/test-api-venv
+mark=$place/.installed
+examples=${EXAMPLES:-15}
+seed=${SEED:-4711}
+
+python=$(command -v python3 || true)
+if [ -z "$python" ] || ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+    if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        say "Python with venv is missing; installing python3 and python3-venv with apt-get"
+        { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
+            --no-install-recommends python3 python3-venv; } >&2
+        python=$(command -v python3)
+    else
+        say "Python with venv is missing; install python3 and python3-venv"
+        exit 1
+    fi
+fi
+python=$("$python" -c 'import sys; print(sys.executable)')
+state="$wanted for $python"
+if [ "$(cat "$mark" 2>/dev/null || true)" != "$state" ]; then
+    say "installing $wanted into $place"
+    rm -rf "$place"
+    mkdir -p "$place"
+    "$python" -m venv "$place/venv" >&2
+    "$place/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input "$wanted" >&2
+    printf '%s\n' "$state" >"$mark"
+fi
+
+# As `cargo test` builds it, so that nothing is compiled twice for other features of the same crates.
+cargo test --quiet --no-run --test ops
+program=$PWD/${CARGO_TARGET_DIR:-target}/debug/procession
+here=$PWD
+work=$(mktemp -d /tmp/procession-test-api.XXXXXX)
+server=
+stop() {
+    if [ -n "$server" ]; then
+        kill -9 "$server" 2>/dev/null || true
+        wait "$server" 2>/dev/null || true
+    fi
+    rm -rf "$work"
+}
+trap stop EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Something of everything, so that there is something to find.
+for name in $(compgen -e PROCESSION_ || true); do unset "$name"; done
+export PROCESSION_DB=sqlite:$work/p.db PROCESSION_LANG=en
+cd "$work"
+"$here/tests/api/seed.sh" "$program"
+token=$("$program" user token admin --name schemathesis --days 1 \
+    $(printf -- "--permission %s " view run force edit script admin))
+# Definitions that are made up must not become scripts that run.
+printf '[script]\ninterpreters = {}\n' >procession.toml
+"$program" serve --http 127.0.0.1:0 >"$work/out" 2>"$work/err" &
+server=$!
+address=
+for _ in $(seq 200); do
+    address=$(sed -n 's#.*\(http://[0-9.:]*\)/.*#\1#p' "$work/err" | head -n 1)
+    [ -n "$address" ] && break
+    kill -0 "$server" 2>/dev/null || { cat "$work/err" >&2; exit 1; }
+    sleep 0.05
+done
+[ -n "$address" ] || { say "the server does not say where it is"; cat "$work/err" >&2; exit 1; }
+
+only=()
+[ -n "${ONLY:-}" ] && only=(--include-path-regex "$ONLY")
+say "$address, $examples examples per route, seed $seed"
+code=0
+ask() {
+    "$here/$place/venv/bin/schemathesis" run "$address/api/v1/openapi.json" \
+        --header "Authorization: Bearer $token" \
+        --checks all --exclude-checks positive_data_acceptance \
+        --phases examples,coverage,fuzzing \
+        --max-examples "$examples" --seed "$seed" --workers 1 --generation-database none \
+        --continue-on-failure --request-timeout 20 --no-color --warnings off \
+        --exclude-path /api/v1/events "${only[@]}" "$@" || code=$?
+}
+# A schema says less than the rules (what a code may look like, whose page a cursor is of), so requests that fit
+# it may be refused (positive_data_acceptance). `events` never ends. What may end the token that asks, or its
+# owner, comes last, when it is needed no more.
+lethal=(delete_session_tokens_token_id delete_tokens_token_id delete_users_name patch_users_name
+    post_users_name_password_reset delete_users_name_sessions)
+ask "${lethal[@]/#/--exclude-operation-id=}" "$@"
+# Without its token every answer is a refusal, and nothing was tested.
+if ! "$here/$place/venv/bin/python" - "$address/api/v1/session" "$token" <<'PY'; then
+import sys, urllib.request
+request = urllib.request.Request(sys.argv[1], headers={"Authorization": "Bearer " + sys.argv[2]})
+urllib.request.urlopen(request, timeout=20)
+PY
+    say "the token does not work any more: some request ended it"
+    code=1
+fi
+[ -n "${ONLY:-}" ] || ask "${lethal[@]/#/--include-operation-id=}" "$@"
+if grep -q panicked "$work/err"; then
+    say "the server panicked:"
+    grep -A 5 panicked "$work/err" >&2
+    code=1
+fi
+kill -0 "$server" 2>/dev/null || { say "the server has gone:"; tail -n 20 "$work/err" >&2; code=1; }
+exit "$code"

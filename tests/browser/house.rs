@@ -1,0 +1,135 @@
+//! The real program, serving on a port and a database of its own.
+
+use reqwest::Client;
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// The account that tests log in with, which may do everything.
+pub(crate) const NAME: &str = "linwei";
+/// A password that nobody would guess in a test.
+pub(crate) const PASSWORD: &str = "quiet-harbour-lantern-42";
+
+/// A process that serves, and its folder; both go with the value.
+pub(crate) struct House {
+    /// `http://127.0.0.1:PORT`
+    pub(crate) address: String,
+    /// What the first to log in needs.
+    pub(crate) secret: String,
+    dir: TempDir,
+    serve: Child,
+}
+
+impl House {
+    /// One with these definitions stored, and nobody who could log in.
+    pub(crate) fn open(definition: &str) -> Self {
+        let dir = tempfile::tempdir().expect("folder");
+        std::fs::write(dir.path().join("d.yaml"), definition).expect("a file");
+        let applied = procession(dir.path()).args(["apply", "d.yaml"]).output().expect("it runs");
+        assert!(applied.status.success(), "{}", said(&applied));
+        let mut serve = procession(dir.path())
+            .args(["serve", "--http", "127.0.0.1:0"])
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it runs");
+        let mut lines = BufReader::new(serve.stderr.take().expect("stderr")).lines();
+        let (mut address, mut secret) = (None, None);
+        while address.is_none() || secret.is_none() {
+            let line = lines.next().expect("it says address and secret").expect("text");
+            if let Some((_, rest)) = line.split_once("http://") {
+                address = address.or(rest.split('/').next().map(|at| format!("http://{at}")));
+            }
+            // It stands alone in a line of its own.
+            if let Some(alone) = line.strip_prefix("    ") {
+                secret = secret.or(Some(alone.trim().to_owned()));
+            }
+        }
+        // Its pipe must not fill up.
+        std::thread::spawn(move || lines.for_each(drop));
+        let (address, secret) = (address.expect("seen"), secret.expect("seen"));
+        Self { address, secret, dir, serve }
+    }
+
+    /// The same, with somebody who may do everything.
+    pub(crate) async fn with_admin(definition: &str) -> Self {
+        let house = Self::open(definition);
+        let body = json!({ "secret": house.secret, "name": NAME, "password": PASSWORD });
+        let answer = client()
+            .post(format!("{}/api/v1/setup", house.address))
+            .header("content-type", "application/json")
+            .body(body.to_string())
+            .send()
+            .await
+            .expect("an answer");
+        let status = answer.status();
+        let text = answer.text().await.unwrap_or_default();
+        assert!(status.is_success(), "{status} {text}");
+        house
+    }
+
+    /// A file beside its database.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.dir.path().join(name), text).expect("a file");
+    }
+
+    /// Where that folder is.
+    pub(crate) fn folder(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// A command on the same database, which must end well; what it said.
+    pub(crate) fn does(&self, args: &[&str]) -> String {
+        let output = procession(self.dir.path()).args(args).output().expect("it runs");
+        assert!(output.status.success(), "{args:?}: {}", said(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// A batch that has ended, however.
+    pub(crate) fn ended(&self, group: &str, no: &str) -> Value {
+        let args = ["batch", "wait", no, "--group", group, "--json", "--quiet"];
+        let output = procession(self.dir.path()).args(args).output().expect("it runs");
+        let show = self.does(&["batch", "show", no, "--group", group, "--json"]);
+        serde_json::from_str(&show).unwrap_or_else(|e| panic!("{e}: {show}{}", said(&output)))
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        let _gone = self.serve.kill();
+        let _seen = self.serve.wait();
+    }
+}
+
+fn procession(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_procession"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("PROCESSION_") || name == "RUST_LOG" {
+            command.env_remove(name);
+        }
+    }
+    command.current_dir(dir).args(["--lang", "en", "--db", "sqlite:p.db"]);
+    command
+}
+
+fn said(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
+}
+
+/// Plain HTTP; the library wants to know how it would speak TLS all the same.
+fn client() -> Client {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    let client = Client::builder().tls_backend_preconfigured(tls).no_proxy();
+    client.timeout(Duration::from_secs(30)).build().expect("a client")
+}
