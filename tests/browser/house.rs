@@ -78,11 +78,6 @@ impl House {
         std::fs::write(self.dir.path().join(name), text).expect("a file");
     }
 
-    /// Where that folder is.
-    pub(crate) fn folder(&self) -> &Path {
-        self.dir.path()
-    }
-
     /// A command on the same database, which must end well; what it said.
     pub(crate) fn does(&self, args: &[&str]) -> String {
         let output = procession(self.dir.path()).args(args).output().expect("it runs");

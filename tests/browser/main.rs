@@ -3,6 +3,12 @@
 //!
 //! `scripts/test-browser.sh` installs what these tests need.
 
+#![expect(clippy::disallowed_methods, reason = "how long a real browser may take is real time")]
+#![expect(
+    clippy::print_stdout,
+    reason = "what was measured is told to whoever runs with --nocapture"
+)]
+
 mod api_page;
 mod axe;
 mod dag;
