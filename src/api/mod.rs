@@ -145,7 +145,7 @@ async fn guarded(State(house): State<Arc<House>>, request: Request, next: Next) 
     let mut response = next.run(Request::from_parts(parts, body)).await;
     let headers = response.headers_mut();
     if transport == Transport::Tls {
-        let year = HeaderValue::from_static("max-age=31536000; includeSubDomains");
+        let year = HeaderValue::from_static("max-age=31536000");
         headers.insert(STRICT_TRANSPORT_SECURITY, year);
     }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

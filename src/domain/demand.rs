@@ -275,7 +275,7 @@ mod tests {
                 },
                 "gl:view+edit",
             ),
-            ("a parameter of all", |d| d.shared.params.push(ParamDecl::default()), "*:edit"),
+            ("a parameter of all", |d| d.shared.params.push(ParamDecl::plain("P", "1")), "*:edit"),
             (
                 "a source",
                 |d| {

@@ -153,7 +153,8 @@ mod tests {
             "the first that can be filled in"
         );
         assert_eq!(of(&[job], &topic), None);
-        assert_eq!(of(&["https://p/"], &Topic::default()).as_deref(), Some("https://p/"));
+        let nothing = Topic::default();
+        assert_eq!(of(&["https://p/"], &nothing).as_deref(), Some("https://p/"));
         assert_eq!(of(&[], &topic), None);
     }
 }
