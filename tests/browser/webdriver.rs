@@ -4,6 +4,8 @@ use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder};
 use http::Method;
 use hyper_util::client::legacy::connect::HttpConnector;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::MetadataExt as _;
@@ -44,7 +46,7 @@ pub(crate) struct Browser {
     /// Tells it what to do.
     pub(crate) client: Client,
     driver: Child,
-    _profile: TempDir,
+    profile: TempDir,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -114,7 +116,7 @@ impl Browser {
                 panic!("Chromium does not start: {error}");
             }
         };
-        Self { client, driver, _profile: profile, _turn: turn }
+        Self { client, driver, profile, _turn: turn }
     }
 
     /// Lets pages see a reader who likes this theme.
@@ -167,8 +169,23 @@ fn is_expected(words: &str) -> bool {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // It takes its browsers with it.
+        // A driver that is killed leaves its browser alone in the world: all that name the profile go with it.
+        end_all_with(&self.profile.path().to_string_lossy());
         let _gone = self.driver.kill();
         let _seen = self.driver.wait();
+    }
+}
+
+/// Ends every process whose command line names this folder.
+fn end_all_with(folder: &str) {
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if String::from_utf8_lossy(&line).contains(folder) {
+            // It may have ended by itself meanwhile.
+            let _gone = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
     }
 }
