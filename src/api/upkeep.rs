@@ -178,7 +178,7 @@ struct SourceSaid {
     ledger_is_needed: bool,
 }
 
-async fn check(ask: Ask, at: NamePath, _: Nothing) -> Result<SourceSaid, Problem> {
+async fn check(ask: Ask, at: NamePath, _: Why) -> Result<SourceSaid, Problem> {
     let app = &ask.house.app;
     let defs = app.definition().await?;
     let source = defs.sources.iter().find(|s| s.name.as_str() == at.name);

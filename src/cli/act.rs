@@ -150,7 +150,7 @@ fn said(global: &Global, acted: &Acted) -> Result<Ended> {
 }
 
 /// Asks a person; where there is none (a script, a pipe) the command itself is the answer.
-fn agreed(lang: Lang) -> Result<bool> {
+pub(super) fn agreed(lang: Lang) -> Result<bool> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         return Ok(true);

@@ -54,6 +54,7 @@ mod schedule_nodes;
 mod schedule_words;
 mod secret;
 mod serve;
+mod server;
 mod source;
 mod source_words;
 mod stats;
@@ -71,7 +72,7 @@ use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::lang::Lang;
 use crate::store;
 use anyhow::{Context as _, Result};
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use secrecy::SecretString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -99,6 +100,13 @@ struct Global {
     /// [default: sqlite:procession.db]
     #[arg(long, env = "PROCESSION_DB", hide_env_values = true, global = true, value_name = "URL")]
     db: Option<String>,
+    /// Ask this server's API in place of a database: https://procession.bank.example; the token stands in
+    /// PROCESSION_TOKEN or in --token-file
+    #[arg(long, env = "PROCESSION_SERVER", global = true, value_name = "URL")]
+    server: Option<String>,
+    /// File with the token for --server
+    #[arg(long, env = "PROCESSION_TOKEN_FILE", global = true, value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// Settings file [default: procession.toml, if it is there]
     #[arg(long, env = "PROCESSION_CONFIG", global = true, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -241,7 +249,8 @@ pub fn main() -> ExitCode {
         return code;
     }
     failpoint_setup!();
-    let cli = Cli::parse();
+    let said = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&said).unwrap_or_else(|error| error.exit());
     hide_environment();
     start_log(&cli.global);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -251,7 +260,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(3);
         }
     };
-    match runtime.block_on(dispatch(cli)) {
+    match runtime.block_on(dispatch(cli, &said)) {
         Ok(Ended::Well) => ExitCode::SUCCESS,
         Ok(Ended::BatchFailed | Ended::Differs | Ended::Unwell) => ExitCode::from(1),
         Err(error) => {
@@ -289,8 +298,11 @@ fn start_log(global: &Global) {
     tracing_subscriber::registry().with(lines).with(app::notice_layer()).init();
 }
 
-async fn dispatch(cli: Cli) -> Result<Ended> {
+async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<Ended> {
     let global = cli.global;
+    if let Some(address) = global.server.as_deref().filter(|_| !server::is_local(said)) {
+        return server::dispatch(&global, address, said).await;
+    }
     match cli.verb {
         Verb::Run(args) => run::run(&global, args).await,
         Verb::Serve(args) => serve::serve(&global, &args).await,

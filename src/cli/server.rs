@@ -99,11 +99,8 @@ const BACKFILLS: &[Column] = &[
     ("started_by", "BY", "发起人"),
     ("create_time", "BEGUN", "开始时间"),
 ];
-const ENTRIES: &[Column] = &[
-    ("batch_no", "BATCH", "批次"),
-    ("status", "STATUS", "状态"),
-    ("message", "MESSAGE", "说明"),
-];
+const ENTRIES: &[Column] =
+    &[("batch_no", "BATCH", "批次"), ("status", "STATUS", "状态"), ("message", "MESSAGE", "说明")];
 const VERSIONS: &[Column] = &[
     ("version", "VERSION", "版本"),
     ("at", "WHEN", "时间"),
@@ -121,16 +118,34 @@ pub(super) struct Desk<'a> {
     said: Said<'a>,
 }
 
+/// Whether a verb asks nobody anything: neither a database nor a server.
+pub(super) fn is_local(matches: &ArgMatches) -> bool {
+    matches!(
+        &verbs(matches).0[..],
+        ["schema"] | ["batch", "no"] | ["secret", "key" | "seal"] | ["notify", "events"]
+    )
+}
+
+/// The verb, and its arguments.
+fn verbs(matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
+    let (mut verbs, mut at) = (Vec::new(), matches);
+    while let Some((verb, deeper)) = at.subcommand() {
+        verbs.push(verb);
+        at = deeper;
+    }
+    (verbs, at)
+}
+
 /// Runs a verb.
 pub(super) async fn dispatch(
     global: &Global,
     address: &str,
     matches: &ArgMatches,
 ) -> Result<Ended> {
-    let (mut verbs, mut at) = (Vec::new(), matches);
-    while let Some((verb, deeper)) = at.subcommand() {
-        verbs.push(verb);
-        at = deeper;
+    let (verbs, at) = verbs(matches);
+    let is_said = |id| matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
+    if is_said("db") && is_said("server") {
+        return Err(BadInput("--db and --server: give one of them".to_owned()).into());
     }
     let lang = global.lang();
     let server = Server::new(address, global.token_file.as_deref(), lang)?;

@@ -39,8 +39,7 @@ impl Desk<'_> {
 
     /// `batch rerun`.
     pub(super) async fn rerun_batch(&self, batch: (&str, &str)) -> Result<Ended> {
-        let wish =
-            json!({"action": "rerun", "jobs": self.said.all("jobs"), "options": self.far()});
+        let wish = json!({"action": "rerun", "jobs": self.said.all("jobs"), "options": self.far()});
         self.two_steps(batch, wish).await
     }
 
@@ -133,7 +132,8 @@ impl Desk<'_> {
                 "params": crate::cli::order::pairs(&said.all("params"))?,
             }),
         };
-        let reason = said.one("remark").unwrap_or_else(|| "opened from the command line".to_owned());
+        let reason =
+            said.one("remark").unwrap_or_else(|| "opened from the command line".to_owned());
         body["reason"] = json!(reason);
         let opened = self.server.post(&["batches"], &body).await?;
         let batches = opened["batches"].as_array().cloned().unwrap_or_default();
@@ -169,8 +169,5 @@ impl Desk<'_> {
 }
 
 /// Batches that were opened.
-const OPENED: &[shown::Column] = &[
-    ("batch_no", "BATCH", "批次"),
-    ("group", "GROUP", "作业组"),
-    ("jobs", "JOBS", "作业"),
-];
+const OPENED: &[shown::Column] =
+    &[("batch_no", "BATCH", "批次"), ("group", "GROUP", "作业组"), ("jobs", "JOBS", "作业")];

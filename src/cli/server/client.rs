@@ -41,7 +41,8 @@ pub(super) struct Refused {
 
 impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let said = self.document["detail"].as_str().unwrap_or("the server refused and did not say why");
+        let said =
+            self.document["detail"].as_str().unwrap_or("the server refused and did not say why");
         write!(f, "{said}")?;
         match self.status {
             401 => write!(f, " (the token comes from {TOKEN} or --token-file)"),
@@ -62,7 +63,8 @@ impl Refused {
 impl Server {
     /// The server at this address.
     pub(super) fn new(address: &str, token_file: Option<&Path>, lang: Lang) -> Result<Self> {
-        let bad = |said: String| anyhow::Error::from(BadInput(format!("--server {address}: {said}")));
+        let bad =
+            |said: String| anyhow::Error::from(BadInput(format!("--server {address}: {said}")));
         let mut base = Url::parse(address.trim()).map_err(|error| bad(error.to_string()))?;
         if !base.username().is_empty() || base.password().is_some() {
             return Err(bad(format!("no user and no password here; a token in {TOKEN}")));
@@ -143,7 +145,12 @@ impl Server {
     }
 
     /// A change.
-    pub(super) async fn change(&self, method: Method, path: &[&str], body: &Value) -> Result<Value> {
+    pub(super) async fn change(
+        &self,
+        method: Method,
+        path: &[&str],
+        body: &Value,
+    ) -> Result<Value> {
         read(self.send(method, self.url(path, &[])?, Some(body)).await?).await
     }
 

@@ -125,11 +125,13 @@ impl Desk<'_> {
     pub(super) async fn export(&self) -> Result<Ended> {
         for flag in ["map_source", "set_url"] {
             if !self.said.all(flag).is_empty() {
-                let said = "--map-source and --set-url are not for a server; change the file afterwards";
+                let said =
+                    "--map-source and --set-url are not for a server; change the file afterwards";
                 return Err(BadInput(said.to_owned()).into());
             }
         }
-        let format = if self.global.json { Some("json".to_owned()) } else { self.said.one("format") };
+        let format =
+            if self.global.json { Some("json".to_owned()) } else { self.said.one("format") };
         let group = self.said.one("group").map(|group| ("group", group));
         let query: Vec<(&str, String)> =
             group.into_iter().chain(format.map(|format| ("format", format))).collect();

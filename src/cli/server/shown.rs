@@ -19,7 +19,10 @@ pub(super) fn table(items: &[Value], columns: &[Column], lang: Lang) {
     }
     let header: Vec<&str> = columns.iter().map(|(_, en, zh)| lang.pick(en, zh)).collect();
     let row = |item: &Value| {
-        columns.iter().map(|(at, ..)| cell(item.pointer(&pointer(at)).unwrap_or(&Value::Null))).collect()
+        columns
+            .iter()
+            .map(|(at, ..)| cell(item.pointer(&pointer(at)).unwrap_or(&Value::Null)))
+            .collect()
     };
     out::line(&out::table(&header, items.iter().map(row).collect()));
 }

@@ -1,0 +1,272 @@
+//! Backfills: looked at, begun, stopped, gone on with.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::batch_going::Why;
+use crate::api::notice_changes::IdPath;
+use crate::api::problem::Problem;
+use crate::api::reach;
+use crate::api::route::{Nothing, Noun};
+use crate::domain::access::Permission;
+use crate::domain::backfill::{BackfillStatus, OnFailure, Only, Options, Order};
+use crate::domain::batch_no::range;
+use crate::domain::id::BackfillId;
+use crate::engine::backfill::{Request, Survey, survey};
+use crate::store::backfill::Backfill;
+use crate::store::{self, audit};
+use axum::http::Method;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+pub(super) fn noun() -> Noun {
+    let runs = Needs::Somewhere(Permission::Run);
+    Noun::new("changes of backfills")
+        .change(
+            (Method::POST, "/backfills/preview"),
+            runs,
+            "What a backfill would do, batch by batch",
+            preview,
+        )
+        .change(
+            (Method::POST, "/backfills"),
+            runs,
+            "Run the batches of a range as one thing, in the process that is asked",
+            start,
+        )
+        .change(
+            (Method::POST, "/backfills/{id}/stop"),
+            runs,
+            "Stop a backfill: jobs that run end, nothing new is started",
+            stop,
+        )
+        .change(
+            (Method::POST, "/backfills/{id}/resume"),
+            runs,
+            "Go on with a backfill that was stopped, failed, or whose process died",
+            resume,
+        )
+}
+
+/// Which batches, and how.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Wish {
+    /// The group whose batches are run.
+    group: String,
+    /// `202401..202412`, `202412..202401`, `2024Q1..2025Q2`, a list `A,B,C`, or both.
+    range: String,
+    /// Batches at once, 1 to 1,000; 1 when it is left out.
+    parallel: Option<u32>,
+    /// `asc` or `desc`; as the range names them when it is left out.
+    order: Option<Direction>,
+    /// `missing`, `failed`, or `missing,failed`, which is usual; what ended well is never run again.
+    only: Option<String>,
+    /// Parameters of each batch.
+    #[serde(default)]
+    params: BTreeMap<String, String>,
+    /// After a batch that did not end well: `stop` (usual) or `go-on`.
+    on_failure: Option<Failure>,
+    /// Why; stored with the backfill.
+    reason: Option<String>,
+    /// Only look.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// Oldest or newest first.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Direction {
+    /// Oldest first.
+    Asc,
+    /// Newest first.
+    Desc,
+}
+
+/// After a batch that did not end well.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Failure {
+    /// Open no further ones.
+    Stop,
+    /// Go on with the others.
+    GoOn,
+}
+
+/// A batch of a backfill to be.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Step {
+    /// Its number.
+    batch_no: String,
+    /// What is done with it.
+    action: String,
+    /// Whether that is to run it.
+    runs: bool,
+}
+
+/// What a backfill would do, or does.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Begun {
+    /// Its number, once it is begun.
+    backfill_id: Option<i64>,
+    /// The batches, in the order in which they are run.
+    steps: Vec<Step>,
+    /// Why it would be refused.
+    refused: Option<String>,
+}
+
+impl Wish {
+    fn request(&self, ask: &Ask, reason: Option<&str>) -> Result<Request, Problem> {
+        let group = reach::group(ask, Permission::Run, &self.group)?;
+        let numbers = range(&self.range).map_err(|e| Problem::refused(e.to_string()))?;
+        let only = self.only.as_deref().unwrap_or("missing,failed");
+        let only = Only::parse(only).ok_or_else(|| {
+            Problem::refused("only: write missing, failed, or missing,failed")
+        })?;
+        let parallel = self.parallel.unwrap_or(1);
+        if !(1..=1_000).contains(&parallel) {
+            return Err(Problem::refused("parallel: write 1 to 1000"));
+        }
+        let options = Options {
+            parallel,
+            order: self.order.map(|order| match order {
+                Direction::Asc => Order::Asc,
+                Direction::Desc => Order::Desc,
+            }),
+            only,
+            on_failure: match self.on_failure {
+                Some(Failure::GoOn) => OnFailure::GoOn,
+                Some(Failure::Stop) | None => OnFailure::Stop,
+            },
+            params: self.params.clone(),
+        };
+        Ok(Request {
+            group,
+            range: self.range.trim().to_owned(),
+            numbers,
+            options,
+            by: ask.operator()?.actor,
+            reason: reason.map(str::to_owned),
+        })
+    }
+}
+
+fn begun(survey: &Survey, request: &Request, id: Option<BackfillId>) -> Begun {
+    let step = |s: &crate::domain::backfill::Step| Step {
+        batch_no: s.batch_no.to_string(),
+        action: format!("{:?}", s.action).to_lowercase(),
+        runs: s.action.runs(),
+    };
+    Begun {
+        backfill_id: id.map(|id| id.0),
+        steps: survey.steps.iter().map(step).collect(),
+        refused: survey.refusal(&request.group).err().map(|error| error.to_string()),
+    }
+}
+
+async fn preview(ask: Ask, _: Nothing, wish: Wish) -> Result<Begun, Problem> {
+    let request = wish.request(&ask, None)?;
+    let (defs, now) = (ask.house.app.definition().await?, reach::now(&ask).await?);
+    let found = survey(&mut reach::read(&ask).await?, &defs, &request, now).await?;
+    Ok(begun(&found, &request, None))
+}
+
+async fn start(ask: Ask, _: Nothing, wish: Wish) -> Result<Begun, Problem> {
+    if wish.dry_run {
+        return preview(ask, Nothing {}, wish).await;
+    }
+    let reason = reach::reason(wish.reason.as_deref())?;
+    let request = wish.request(&ask, Some(reason))?;
+    let (defs, now) = (ask.house.app.definition().await?, reach::now(&ask).await?);
+    let found = survey(&mut reach::read(&ask).await?, &defs, &request, now).await?;
+    found.refusal(&request.group)?;
+    if !found.runs() {
+        let said = "no batch of the range is missing or to be run again";
+        return Err(Problem::conflict("is-so", said));
+    }
+    let id = ask.house.aside.backfill(&ask.house.app, &defs, &request).await?;
+    record(&ask, "backfill", (id, &request.group), reason).await?;
+    Ok(begun(&found, &request, Some(id)))
+}
+
+async fn record(
+    ask: &Ask,
+    action: &str,
+    (id, group): (BackfillId, &crate::domain::id::GroupCode),
+    reason: &str,
+) -> Result<(), Problem> {
+    let (by, now) = (ask.operator()?, reach::now(ask).await?);
+    let entry = reach::entry(action, json!({"backfill": id.0}), reason);
+    let entry = audit::Entry { group: Some(group.clone()), ..entry };
+    let mut tx = reach::begin(ask).await?;
+    audit::record(&mut tx, &by, &[entry], now).await?;
+    reach::commit(tx, "put a backfill on record").await
+}
+
+/// The backfill of this number, to do this to.
+async fn found(ask: &Ask, id: i64) -> Result<Backfill, Problem> {
+    let what = format!("backfill {id}");
+    let found = store::backfill::find(&mut reach::read(ask).await?, BackfillId(id)).await?;
+    let found = found.ok_or_else(|| Problem::not_found(&what))?;
+    ask.may(Permission::Run, &found.group, what)?;
+    Ok(found)
+}
+
+/// How a backfill stands.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Stands {
+    /// Its number.
+    backfill_id: i64,
+    /// Its state.
+    status: String,
+}
+
+async fn stop(ask: Ask, at: IdPath, why: Why) -> Result<Stands, Problem> {
+    let there = found(&ask, at.id).await?;
+    let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
+    let (id, now) = (there.id, reach::now(&ask).await?);
+    let mut tx = reach::begin(&ask).await?;
+    if !store::backfill::request_stop(&mut tx, id, now).await? {
+        let said = format!("backfill {} is {}; there is nothing to stop", at.id, there.status);
+        return Err(Problem::conflict("is-so", said));
+    }
+    let entry = reach::entry("backfill stop", json!({"backfill": at.id}), reason);
+    let entry = audit::Entry { group: Some(there.group), ..entry };
+    audit::record(&mut tx, &by, &[entry], now).await?;
+    if let Some(owner) = &there.owner
+        && store::node::find(&mut tx, owner).await?.is_none_or(|node| node.lease_until <= now)
+    {
+        // Its process has died: nobody else will say that it has stopped.
+        store::backfill::finish(&mut tx, id, owner, BackfillStatus::Stopped, now).await?;
+    }
+    reach::commit(tx, "stop a backfill").await?;
+    stands(&ask, at.id).await
+}
+
+async fn stands(ask: &Ask, id: i64) -> Result<Stands, Problem> {
+    Ok(Stands { backfill_id: id, status: found(ask, id).await?.status.to_string() })
+}
+
+/// How to go on.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct On {
+    /// Batches at once from now on.
+    parallel: Option<u32>,
+    /// Why; the audit log keeps it.
+    reason: Option<String>,
+}
+
+async fn resume(ask: Ask, at: IdPath, on: On) -> Result<Stands, Problem> {
+    let there = found(&ask, at.id).await?;
+    let reason = reach::reason(on.reason.as_deref())?;
+    if on.parallel.is_some_and(|n| !(1..=1_000).contains(&n)) {
+        return Err(Problem::refused("parallel: write 1 to 1000"));
+    }
+    let app = &ask.house.app;
+    let defs = app.definition().await?;
+    ask.house.aside.resume(app, &defs, there.id, on.parallel).await?;
+    record(&ask, "backfill resume", (there.id, &there.group), reason).await?;
+    stands(&ask, at.id).await
+}

@@ -1,0 +1,227 @@
+//! Calendars of working days, changed. They belong to no group: every schedule of any may count by them.
+
+use crate::api::ask::{Ask, Needs};
+use crate::api::batch_going::Why;
+use crate::api::problem::Problem;
+use crate::api::reach;
+use crate::api::route::Noun;
+use crate::app::{Apply, CalendarAct, CalendarChange};
+use crate::definition::{CalendarForm, read_calendar};
+use crate::domain::access::Permission;
+use crate::domain::calendar::{Calendar, Day, DayKind, Origin, Scope, Weekend, merged};
+use crate::domain::id::CalendarCode;
+use anyhow::Result as Done;
+use axum::http::Method;
+use chrono::NaiveDate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+pub(super) fn noun() -> Noun {
+    let edits = Needs::Everywhere(Permission::Edit);
+    Noun::new("changes of calendars")
+        .change(
+            (Method::PUT, "/calendars/{code}"),
+            edits,
+            "Make a calendar, or store the days of a file in it",
+            put,
+        )
+        .change(
+            (Method::POST, "/calendars/{code}/days"),
+            edits,
+            "Set one day by hand; imports leave it alone",
+            set_day,
+        )
+        .change(
+            (Method::DELETE, "/calendars/{code}"),
+            edits,
+            "Remove a calendar that nothing uses",
+            remove,
+        )
+}
+
+/// A calendar.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct CalendarPath {
+    /// Its code.
+    code: String,
+}
+
+/// What a calendar is to be.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Sent {
+    /// A file with its days; without one, name and weekend alone change.
+    text: Option<String>,
+    /// The form of `text`; JSON when it is left out.
+    format: Option<Form>,
+    /// Years that a CSV or ICS file is complete for; those of its days when there are none.
+    #[serde(default)]
+    years: Vec<i32>,
+    /// Replace the whole calendar: other years and days set by hand go.
+    #[serde(default)]
+    replace: bool,
+    /// Name for people.
+    name: Option<String>,
+    /// Days of the week that are off: `sat,sun`, `fri,sat`, `none`.
+    weekend: Option<String>,
+    /// Why; the audit log keeps it.
+    reason: Option<String>,
+    /// Only look what would change.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// The form of a file of days.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Form {
+    /// Ours, or holiday-cn.
+    Json,
+    /// `date,kind,label`.
+    Csv,
+    /// iCalendar.
+    Ics,
+}
+
+/// What changed, or would.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Changed {
+    /// The calendar.
+    calendar: String,
+    /// Whether it is stored.
+    applied: bool,
+    /// What differs.
+    changes: Value,
+    /// Schedules whose next time has moved with it.
+    moved_schedules: Vec<String>,
+}
+
+fn code(at: &CalendarPath) -> Result<CalendarCode, Problem> {
+    CalendarCode::parse(&at.code).map_err(|_| Problem::not_found(format!("calendar {}", at.code)))
+}
+
+/// Makes a calendar what `make` says, on record.
+async fn change(
+    ask: &Ask,
+    at: &CalendarPath,
+    make: &(dyn Fn(Option<&Calendar>) -> Done<Option<Calendar>> + Sync),
+    (action, how, reason): (&str, Apply, Option<&str>),
+) -> Result<Changed, Problem> {
+    let by = ask.operator()?;
+    let act = CalendarAct { action, by: &by, reason };
+    let code = code(at)?;
+    let done: CalendarChange = ask.house.app.change_calendar(&code, make, how, act).await?;
+    Ok(Changed {
+        calendar: code.to_string(),
+        applied: how == Apply::Write,
+        changes: serde_json::to_value(&done.difference).map_err(anyhow::Error::from)?,
+        moved_schedules: done.moved.iter().map(|t| t.def.code.to_string()).collect(),
+    })
+}
+
+async fn put(ask: Ask, at: CalendarPath, sent: Sent) -> Result<Changed, Problem> {
+    let how = if sent.dry_run { Apply::DryRun } else { Apply::Write };
+    let reason = match how {
+        Apply::Write => Some(reach::reason(sent.reason.as_deref())?),
+        Apply::DryRun => None,
+    };
+    let weekend = sent.weekend.as_deref().map(Weekend::parse).transpose();
+    let weekend = weekend.map_err(|error| Problem::refused(error.to_string()))?;
+    let code = code(&at)?;
+    let file = match &sent.text {
+        None => None,
+        Some(text) => {
+            let path = Path::new(match sent.format {
+                Some(Form::Csv) => "calendar.csv",
+                Some(Form::Ics) => "calendar.ics",
+                Some(Form::Json) | None => "calendar.json",
+            });
+            let form = CalendarForm::of(path).ok_or_else(|| Problem::refused("no such form"))?;
+            let years: BTreeSet<i32> = sent.years.iter().copied().collect();
+            let read = read_calendar(path, text, form, &years).map_err(anyhow::Error::from)?;
+            Some(read)
+        }
+    };
+    let scope = if sent.replace { Scope::Whole } else { Scope::Years };
+    let make = |old: Option<&Calendar>| -> Done<Option<Calendar>> {
+        let mut made = match &file {
+            None => old.cloned().unwrap_or_else(|| Calendar::bare(code.clone())),
+            Some(file) => {
+                if old.is_some_and(|old| old.combines.is_some()) && file.combines.is_none() {
+                    let said = "this calendar is combined of others; store the days in one of those";
+                    return Err(Problem::refused(said).into());
+                }
+                file.calendar(&code, old)
+            }
+        };
+        made.name = sent.name.clone().unwrap_or(made.name);
+        made.weekend = weekend.unwrap_or(made.weekend);
+        Ok(Some(match (old, &file) {
+            (Some(old), Some(_)) => merged(old, &made, scope),
+            _ => made,
+        }))
+    };
+    let action = if file.is_some() { "calendar import" } else { "calendar add" };
+    change(&ask, &at, &make, (action, how, reason)).await
+}
+
+/// One day.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OneDay {
+    /// The day, `2026-12-31`.
+    #[schemars(with = "String")]
+    date: NaiveDate,
+    /// What it is.
+    kind: Kind,
+    /// What the day is called.
+    label: Option<String>,
+    /// Why; it is what others will read.
+    reason: Option<String>,
+}
+
+/// What a day is.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    /// A day off.
+    Off,
+    /// A working day.
+    Work,
+    /// What its weekday says.
+    Clear,
+}
+
+async fn set_day(ask: Ask, at: CalendarPath, sent: OneDay) -> Result<Changed, Problem> {
+    let reason = reach::reason(sent.reason.as_deref())?;
+    let missing = || Problem::not_found(format!("calendar {}", at.code));
+    let make = |old: Option<&Calendar>| -> Done<Option<Calendar>> {
+        let mut made = old.cloned().ok_or_else(missing)?;
+        let kind = match sent.kind {
+            Kind::Off => Some(DayKind::Off),
+            Kind::Work => Some(DayKind::Work),
+            Kind::Clear => None,
+        };
+        match kind {
+            Some(kind) => {
+                let (label, origin) = (sent.label.clone(), Origin::Hand);
+                made.days.insert(sent.date, Day { kind, label, origin });
+            }
+            None => drop(made.days.remove(&sent.date)),
+        }
+        Ok(Some(made))
+    };
+    change(&ask, &at, &make, ("calendar day", Apply::Write, Some(reason))).await
+}
+
+async fn remove(ask: Ask, at: CalendarPath, why: Why) -> Result<Changed, Problem> {
+    let reason = reach::reason(why.reason.as_deref())?;
+    let missing = || Problem::not_found(format!("calendar {}", at.code));
+    let make = |old: Option<&Calendar>| -> Done<Option<Calendar>> {
+        old.map(|_| None).ok_or_else(|| missing().into())
+    };
+    change(&ask, &at, &make, ("calendar remove", Apply::Write, Some(reason))).await
+}
