@@ -3,6 +3,7 @@
 //! Invariant: the only file that knows everybody.
 
 pub mod access;
+mod aside;
 mod calendars;
 mod guard;
 pub mod outbox;
@@ -12,6 +13,7 @@ pub mod sources;
 pub mod task;
 mod versions;
 
+pub use crate::app::aside::Aside;
 pub use crate::app::calendars::{
     BadCalendar, CalendarAct, CalendarChange, CalendarInUse, MakeCalendar, NoCalendar,
     changed as changed_calendar,

@@ -121,9 +121,8 @@ impl Wish {
         let group = reach::group(ask, Permission::Run, &self.group)?;
         let numbers = range(&self.range).map_err(|e| Problem::refused(e.to_string()))?;
         let only = self.only.as_deref().unwrap_or("missing,failed");
-        let only = Only::parse(only).ok_or_else(|| {
-            Problem::refused("only: write missing, failed, or missing,failed")
-        })?;
+        let only = Only::parse(only)
+            .ok_or_else(|| Problem::refused("only: write missing, failed, or missing,failed"))?;
         let parallel = self.parallel.unwrap_or(1);
         if !(1..=1_000).contains(&parallel) {
             return Err(Problem::refused("parallel: write 1 to 1000"));

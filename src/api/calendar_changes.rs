@@ -151,7 +151,8 @@ async fn put(ask: Ask, at: CalendarPath, sent: Sent) -> Result<Changed, Problem>
             None => old.cloned().unwrap_or_else(|| Calendar::bare(code.clone())),
             Some(file) => {
                 if old.is_some_and(|old| old.combines.is_some()) && file.combines.is_none() {
-                    let said = "this calendar is combined of others; store the days in one of those";
+                    let said =
+                        "this calendar is combined of others; store the days in one of those";
                     return Err(Problem::refused(said).into());
                 }
                 file.calendar(&code, old)

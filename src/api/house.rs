@@ -5,8 +5,8 @@ use crate::api::description;
 use crate::api::problem::Problem;
 use crate::api::reads::Reads;
 use crate::api::way::Way;
-use crate::app::App;
 use crate::app::access::{Known, Porter, Shown, secret};
+use crate::app::{App, Aside};
 use crate::config::{Doorway, Oidc};
 use crate::engine::vitals::Vitals;
 use anyhow::Result;
@@ -32,6 +32,8 @@ pub struct House {
     pub(super) doorway: Doorway,
     /// What reading remembers.
     pub(super) reads: Reads,
+    /// What this process runs beside what it serves.
+    pub aside: Aside,
     /// The description of the API, made once.
     pub(super) described: Value,
 }
@@ -43,7 +45,8 @@ impl House {
         let app = app.beside(CONNECTIONS).await?;
         let (porter, doorway) = (app.porter(), app.config.http.doorway()?);
         let (vitals, reads) = (Arc::new(vitals), Reads::default());
-        Ok(Self { app, vitals, porter, doorway, reads, described: description() })
+        let aside = Aside::default();
+        Ok(Self { app, vitals, porter, doorway, reads, aside, described: description() })
     }
 
     /// Looks what has happened to batches, for those who listen to events. Done once a second while the door

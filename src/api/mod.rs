@@ -5,12 +5,14 @@
 
 pub mod ask;
 mod audit;
+mod backfill_changes;
 mod batch_actions;
 mod batch_dag;
 mod batch_going;
 mod batch_jobs;
 mod batch_times;
 mod batches;
+mod calendar_changes;
 mod calendars;
 mod console;
 mod dashboard;
@@ -75,12 +77,14 @@ use std::sync::Arc;
 pub fn nouns() -> Vec<Noun> {
     vec![
         audit::noun(),
+        backfill_changes::noun(),
         batch_actions::noun(),
         batch_dag::noun(),
         batch_going::noun(),
         batch_jobs::noun(),
         batch_times::noun(),
         batches::noun(),
+        calendar_changes::noun(),
         calendars::noun(),
         dashboard::noun(),
         definitions::noun(),

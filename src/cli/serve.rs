@@ -65,7 +65,7 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     let (tells, news) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
     let house = House::open(&app, dispatcher.vitals(&stop, http.stalled)).await?;
-    let attended = let_in(front, house, lang).await?;
+    let attended = let_in(front, house.clone(), lang).await?;
     let core = match dispatcher.fires_schedules() {
         true => Some(app.trigger_core(&dispatcher).await?),
         false => None,
@@ -74,6 +74,7 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     let sender = app.sender(&dispatcher)?.filter(|_| dispatcher.fires_schedules());
     let gone = CancellationToken::new();
     let traces = trace_to_the_end(dispatcher.tracer(), gone.clone());
+    let gone_too = gone.clone();
     let told = (stop.clone(), stop.clone(), stop.clone());
     let tell = send_beside(sender, stop.clone());
     let fire = as_task(fire(core, told.0));
@@ -88,8 +89,9 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
         // It drops the senders of news and of spans with it.
         dispatcher.leave().await
     };
-    let watched = async { tokio::join!(work, watch(news, global, args.quiet), traces) };
-    let (left, (), ()) = tokio::select! {
+    let ending = end_aside(&house, (stop.clone(), gone_too));
+    let watched = async { tokio::join!(work, watch(news, global, args.quiet), traces, ending) };
+    let (left, (), (), ()) = tokio::select! {
         both = watched => both,
         never = stop_on_signal(&stop, Signalled::Serve, lang) => match never {},
     };
@@ -103,6 +105,15 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     attended.close().await;
     app.close().await;
     Ok(Ended::Well)
+}
+
+/// Ends what runs beside, once this process is told to stop or has stopped.
+async fn end_aside(house: &House, (stop, gone): (CancellationToken, CancellationToken)) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = gone.cancelled() => {}
+    }
+    house.aside.end().await;
 }
 
 /// Fires schedules while this process serves.

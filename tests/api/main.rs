@@ -8,5 +8,6 @@ mod login;
 mod matrix;
 mod oidc;
 mod reads;
+mod remote;
 mod server;
 mod users;
