@@ -45,23 +45,14 @@ pub(super) struct ServeArgs {
 }
 
 pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
-    let mut config = global.config()?;
-    if let Some(max) = args.max_parallel {
-        config.engine.max_parallel = max;
-    }
-    if let Some(listen) = &args.http {
-        config.http.listen.clone_from(listen);
-    }
+    let config = settings(global, args)?;
     let http = config.http()?;
-    set_node(&mut config.node, args)?;
     let max = config.engine.max_parallel;
     let front = Front::open(&http).await?;
     let app = App::open(config, EmptyDatabase::Prepare).await?;
     let mut dispatcher = app.dispatcher(None).await?;
     let lang = global.lang();
-    if !args.quiet {
-        announce(max, front.address(), lang);
-    }
+    announce(args, max, front.address(), lang);
     let (tells, news) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
     let house = House::open(&app, dispatcher.vitals(&stop, http.stalled)).await?;
@@ -74,8 +65,8 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     let sender = app.sender(&dispatcher)?.filter(|_| dispatcher.fires_schedules());
     let gone = CancellationToken::new();
     let traces = trace_to_the_end(dispatcher.tracer(), gone.clone());
-    let gone_too = gone.clone();
     let told = (stop.clone(), stop.clone(), stop.clone());
+    let ending = end_aside(&house, (stop.clone(), gone.clone()));
     let tell = send_beside(sender, stop.clone());
     let fire = as_task(fire(core, told.0));
     let sweep = as_task(sweep(sweeper, told.1));
@@ -89,7 +80,6 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
         // It drops the senders of news and of spans with it.
         dispatcher.leave().await
     };
-    let ending = end_aside(&house, (stop.clone(), gone_too));
     let watched = async { tokio::join!(work, watch(news, global, args.quiet), traces, ending) };
     let (left, (), (), ()) = tokio::select! {
         both = watched => both,
@@ -105,6 +95,19 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     attended.close().await;
     app.close().await;
     Ok(Ended::Well)
+}
+
+/// The settings, with what the flags say.
+fn settings(global: &Global, args: &ServeArgs) -> Result<config::Config> {
+    let mut config = global.config()?;
+    if let Some(max) = args.max_parallel {
+        config.engine.max_parallel = max;
+    }
+    if let Some(listen) = &args.http {
+        config.http.listen.clone_from(listen);
+    }
+    set_node(&mut config.node, args)?;
+    Ok(config)
 }
 
 /// Ends what runs beside, once this process is told to stop or has stopped.
@@ -138,7 +141,10 @@ async fn send_beside(sender: Option<Sender>, stop: CancellationToken) {
 }
 
 /// Says what has begun, and where it can be asked.
-fn announce(max: u32, address: Option<std::net::SocketAddr>, lang: Lang) {
+fn announce(args: &ServeArgs, max: u32, address: Option<std::net::SocketAddr>, lang: Lang) {
+    if args.quiet {
+        return;
+    }
     let pid = std::process::id();
     out::note(&match lang {
         Lang::En => format!(
