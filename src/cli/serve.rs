@@ -55,7 +55,7 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     announce(args, max, front.address(), lang);
     let (tells, news) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
-    let house = House::open(&app, dispatcher.vitals(&stop, http.stalled)).await?;
+    let house = Arc::new(House::open(&app, dispatcher.vitals(&stop, http.stalled)).await?);
     let attended = let_in(front, house.clone(), lang).await?;
     let core = match dispatcher.fires_schedules() {
         true => Some(app.trigger_core(&dispatcher).await?),
@@ -162,11 +162,11 @@ fn announce(args: &ServeArgs, max: u32, address: Option<std::net::SocketAddr>, l
 }
 
 /// Answers from now on; and if nobody could log in, tells how somebody can.
-async fn let_in(front: Front, house: House, lang: Lang) -> Result<Attended> {
+async fn let_in(front: Front, house: Arc<House>, lang: Lang) -> Result<Attended> {
     if let Some(address) = front.address() {
         invite(&house, address, lang).await?;
     }
-    Ok(front.attend(Arc::new(house)))
+    Ok(front.attend(house))
 }
 
 /// Tells whoever started this process how the first user is made; nobody else can know. It is told also
