@@ -18,7 +18,8 @@ async fn the_first_log_in_takes_the_secret_of_the_process_and_makes_an_account()
         field.send_keys(PASSWORD).await.expect("a field");
     }
     browser.click("[data-test=\"setup\"] [type=\"submit\"]").await;
-    browser.find("[data-test=\"error\"]").await;
+    let refused = "return document.querySelector('[data-test=\"error\"]')?.checkVisibility()";
+    browser.until("the refusal", refused).await;
     // The browser tells of the refusal; nothing else is wrong.
     let complaints = browser.complaints().await;
     let others: Vec<_> = complaints.iter().filter(|c| !c.contains("/api/v1/setup ")).collect();
