@@ -5,6 +5,7 @@
 pub mod access;
 mod aside;
 mod calendars;
+pub mod executor;
 mod guard;
 pub mod outbox;
 mod outlook;
@@ -283,6 +284,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<access::NotGranted>()
             || e.is::<crate::domain::user::Unfit>()
             || e.is::<outbox::NoCarrier>()
+            || e.is::<executor::BadExecutor>()
             || e.is::<ForeignJob>()
             || e.is::<BeingChanged>()
             || e.is::<LostUpdate>()

@@ -24,9 +24,11 @@ pub mod definition;
 pub mod picture;
 
 pub mod db;
+pub mod wire;
 
 pub mod handler;
 pub mod notify;
+pub mod remote;
 pub mod store;
 pub mod trace;
 

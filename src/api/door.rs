@@ -5,6 +5,7 @@ use crate::api::house::House;
 use crate::api::limited::{Limited, Peer};
 use crate::api::router;
 use crate::config::Listening;
+use axum::Router;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +15,19 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// An address that cannot be listened on; its text names the setting and the cure.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "http.listen: cannot listen on {address}: {cause}; give another address (--http ADDR or http.listen, \
-     port 0 for any free one), or --http off"
-)]
+#[error("{setting}: cannot listen on {address}: {cause}; {cure}")]
 pub struct NoListener {
     address: SocketAddr,
     cause: std::io::Error,
+    setting: &'static str,
+    cure: &'static str,
 }
+
+/// What says where a door is, and what helps when it cannot be there.
+const FRONT: (&str, &str) = (
+    "http.listen",
+    "give another address (--http ADDR or http.listen, port 0 for any free one), or --http off",
+);
 
 /// A door that is open and not yet attended: whoever connects waits.
 pub struct Door {
@@ -35,7 +41,15 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 impl Door {
     /// Opens it.
     pub async fn open(address: SocketAddr) -> Result<Self, NoListener> {
-        let said = |cause| NoListener { address, cause };
+        Self::open_as(FRONT, address).await
+    }
+
+    /// Opens one that has another setting and another cure.
+    pub async fn open_as(
+        (setting, cure): (&'static str, &'static str),
+        address: SocketAddr,
+    ) -> Result<Self, NoListener> {
+        let said = |cause| NoListener { address, cause, setting, cure };
         let listener = TcpListener::bind(address).await.map_err(said)?;
         let address = listener.local_addr().map_err(said)?;
         Ok(Self { listener, address })
@@ -48,28 +62,40 @@ impl Door {
 
     /// Answers until `stop` is cancelled, and half a second longer at most.
     pub async fn attend(self, house: Arc<House>, stop: CancellationToken) {
-        let closes = stop.clone().cancelled_owned();
         let closing = house.reads.closing.clone();
         let watching = events::attend(house.clone(), stop.clone());
-        let service = router(house).into_make_service_with_connect_info::<Peer>();
+        let close = async {
+            stop.cancelled().await;
+            closing.cancel();
+        };
+        let serving = self.answer(router(house), LAST_WORDS, stop.clone());
+        tokio::join!(serving, watching, close);
+    }
+
+    /// Has `router` answer in a task of its own, until that is closed and `last` longer at most.
+    pub fn staffed(self, router: Router, last: Duration) -> Attended {
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(self.answer(router, last, stop.clone()));
+        Attended { task: Some(task), stop: stop.drop_guard() }
+    }
+
+    async fn answer(self, router: Router, last: Duration, stop: CancellationToken) {
+        let closes = stop.clone().cancelled_owned();
+        let service = router.into_make_service_with_connect_info::<Peer>();
         let server = axum::serve(Limited::new(self.listener), service);
         let served = server.with_graceful_shutdown(closes);
         let too_long = async {
             stop.cancelled().await;
-            closing.cancel();
-            tokio::time::sleep(LAST_WORDS).await;
+            tokio::time::sleep(last).await;
         };
-        let serving = async {
-            tokio::select! {
-                ended = served => {
-                    if let Err(error) = ended {
-                        tracing::error!(%error, "the front door broke down; the work goes on without it");
-                    }
+        tokio::select! {
+            ended = served => {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "the front door broke down; the work goes on without it");
                 }
-                () = too_long => {}
             }
-        };
-        tokio::join!(serving, watching);
+            () = too_long => {}
+        }
     }
 }
 
@@ -105,7 +131,7 @@ pub struct Attended {
 }
 
 impl Attended {
-    /// Closes the door, and waits for the last answers half a second at most.
+    /// Closes the door, and waits for the last answers as long as they may take.
     pub async fn close(self) {
         drop(self.stop);
         if let Some(task) = self.task

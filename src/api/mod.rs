@@ -1,7 +1,8 @@
 //! api: the front door over HTTP. In: requests. Out: documents, pictures and the console; how this process is, and its meters.
-//! May name: domain, definition, picture, store, engine, config, app, view. Never: SQL, a secret, a decision.
+//! May name: domain, wire, definition, picture, store, engine, config, app, view. Never: SQL, a secret, a decision.
 //! Invariant: a route that does not say what it needs of its caller cannot be written; without a login nothing but health is told.
-//! `route` says what routes are, `ask` who asks, one file per noun what is answered.
+//! `route` says what routes are, `ask` who asks, one file per noun what is answered. `executor` is another
+//! door, for an admin of XXL-JOB.
 
 pub mod ask;
 mod audit;
@@ -19,6 +20,7 @@ mod dashboard;
 mod definitions;
 mod door;
 mod events;
+pub mod executor;
 mod fire;
 mod groups;
 mod health;

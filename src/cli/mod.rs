@@ -26,6 +26,7 @@ mod define;
 mod due;
 mod eta;
 mod event;
+mod executor;
 mod export;
 mod health;
 mod history;
@@ -144,6 +145,8 @@ enum Verb {
     Run(run::RunArgs),
     /// Run open batches that nobody has, until told to stop; several processes may serve one database
     Serve(serve::ServeArgs),
+    /// Be an executor of an XXL-JOB admin: its cron and console stay, its jobs open batches here
+    Executor(executor::ExecutorArgs),
     /// Show what `run` would do, and what would be refused, without doing anything
     Plan(plan::PlanArgs),
     /// Look for faults in a definition file; needs no database
@@ -295,6 +298,7 @@ async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<Ended> {
     match cli.verb {
         Verb::Run(args) => run::run(&global, args).await,
         Verb::Serve(args) => serve::serve(&global, &args).await,
+        Verb::Executor(args) => executor::executor(&global, &args).await,
         Verb::Plan(args) => plan::plan(&global, &args).await,
         Verb::Check(args) => define::check(&global, &args),
         Verb::Apply(args) => define::apply(&global, &args).await,

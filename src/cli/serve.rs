@@ -8,6 +8,7 @@ use crate::cli::{BadInput, Ended, Global, out};
 use crate::config;
 use crate::domain::batch::BatchStatus;
 use crate::domain::lang::Lang;
+use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::outbox::Sender;
 use crate::engine::retention::Sweeper;
 use crate::engine::serving::{Fate, Served};
@@ -50,47 +51,23 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     let max = config.engine.max_parallel;
     let front = Front::open(&http).await?;
     let app = App::open(config, EmptyDatabase::Prepare).await?;
-    let mut dispatcher = app.dispatcher(None).await?;
+    let works = Works::of(&app).await?;
     let lang = global.lang();
     announce(args, max, front.address(), lang);
     let (tells, news) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
-    let house = Arc::new(House::open(&app, dispatcher.vitals(&stop, http.stalled)).await?);
+    let house = Arc::new(House::open(&app, works.dispatcher.vitals(&stop, http.stalled)).await?);
     let attended = let_in(front, house.clone(), lang).await?;
-    let core = match dispatcher.fires_schedules() {
-        true => Some(app.trigger_core(&dispatcher).await?),
-        false => None,
-    };
-    let sweeper = app.sweeper(&dispatcher)?;
-    let sender = app.sender(&dispatcher)?.filter(|_| dispatcher.fires_schedules());
     let gone = CancellationToken::new();
-    let traces = trace_to_the_end(dispatcher.tracer(), gone.clone());
-    let told = (stop.clone(), stop.clone(), stop.clone());
     let ending = end_aside(&house, (stop.clone(), gone.clone()));
-    let tell = send_beside(sender, stop.clone());
-    let fire = as_task(fire(core, told.0));
-    let sweep = as_task(sweep(sweeper, told.1));
-    let dispatch = as_task(async move {
-        dispatcher.serve(&told.2, Some(tells)).await;
-        dispatcher
-    });
     let work = async {
-        let (dispatcher, (), (), ()) = tokio::join!(dispatch, fire, sweep, tell);
         let _gone = gone.drop_guard();
-        // It drops the senders of news and of spans with it.
-        dispatcher.leave().await
+        works.run(&stop, tells).await;
     };
-    let watched = async { tokio::join!(work, watch(news, global, args.quiet), traces, ending) };
-    let (left, (), (), ()) = tokio::select! {
-        both = watched => both,
+    let watched = async { tokio::join!(work, watch(news, global, args.quiet), ending) };
+    tokio::select! {
+        _ended = watched => {}
         never = stop_on_signal(&stop, Signalled::Serve, lang) => match never {},
-    };
-    if let Err(error) = left {
-        // All it had was handed back before; the lease alone runs out by itself.
-        tracing::warn!(
-            error = format!("{error:#}"),
-            "the lease of this process could not be ended"
-        );
     }
     attended.close().await;
     app.close().await;
@@ -117,6 +94,57 @@ async fn end_aside(house: &House, (stop, gone): (CancellationToken, Cancellation
         () = gone.cancelled() => {}
     }
     house.aside.end().await;
+}
+
+/// All that a process does which serves.
+pub(super) struct Works {
+    dispatcher: QueueDispatcher,
+    core: Option<TriggerCore>,
+    sweeper: Option<Sweeper>,
+    sender: Option<Sender>,
+}
+
+impl Works {
+    /// What the settings ask for.
+    pub(super) async fn of(app: &App) -> Result<Self> {
+        let dispatcher = app.dispatcher(None).await?;
+        let core = match dispatcher.fires_schedules() {
+            true => Some(app.trigger_core(&dispatcher).await?),
+            false => None,
+        };
+        let sweeper = app.sweeper(&dispatcher)?;
+        let sender = app.sender(&dispatcher)?.filter(|_| dispatcher.fires_schedules());
+        Ok(Self { dispatcher, core, sweeper, sender })
+    }
+
+    /// Does it until `stop` is cancelled, and leaves in order then.
+    pub(super) async fn run(self, stop: &CancellationToken, tells: mpsc::UnboundedSender<Served>) {
+        let Self { mut dispatcher, core, sweeper, sender } = self;
+        let gone = CancellationToken::new();
+        let traces = trace_to_the_end(dispatcher.tracer(), gone.clone());
+        let tell = send_beside(sender, stop.clone());
+        let fire = as_task(fire(core, stop.clone()));
+        let sweep = as_task(sweep(sweeper, stop.clone()));
+        let told = stop.clone();
+        let dispatch = as_task(async move {
+            dispatcher.serve(&told, Some(tells)).await;
+            dispatcher
+        });
+        let work = async {
+            let (dispatcher, (), (), ()) = tokio::join!(dispatch, fire, sweep, tell);
+            let _gone = gone.drop_guard();
+            // It drops the senders of news and of spans with it.
+            dispatcher.leave().await
+        };
+        let (left, ()) = tokio::join!(work, traces);
+        if let Err(error) = left {
+            // All it had was handed back before; the lease alone runs out by itself.
+            tracing::warn!(
+                error = format!("{error:#}"),
+                "the lease of this process could not be ended"
+            );
+        }
+    }
 }
 
 /// Fires schedules while this process serves.
@@ -205,7 +233,7 @@ fn set_node(node: &mut config::Node, args: &ServeArgs) -> Result<()> {
     node.check().map_err(|error| BadInput(error.to_string()).into())
 }
 
-async fn watch(mut news: mpsc::UnboundedReceiver<Served>, global: &Global, quiet: bool) {
+pub(super) async fn watch(mut news: mpsc::UnboundedReceiver<Served>, global: &Global, quiet: bool) {
     while let Some(item) = news.recv().await {
         if global.json {
             out::line(&as_json(&item));

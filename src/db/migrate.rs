@@ -126,6 +126,15 @@ static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../migrations/postgres/0013_batches_by_time.sql"),
         ],
     ),
+    (
+        14,
+        "xxl run",
+        [
+            include_str!("../../migrations/sqlite/0014_xxl_run.sql"),
+            include_str!("../../migrations/mysql/0014_xxl_run.sql"),
+            include_str!("../../migrations/postgres/0014_xxl_run.sql"),
+        ],
+    ),
 ];
 
 /// How the schema stands to this binary.

@@ -13,6 +13,13 @@ pub struct BadName {
     rule: &'static str,
 }
 
+impl BadName {
+    /// What `got` breaks.
+    pub(crate) fn new(kind: &'static str, got: &str, rule: &'static str) -> Self {
+        Self { kind, got: got.chars().take(60).collect(), rule }
+    }
+}
+
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident, $kind:literal, $max:literal, $ok:expr, $rule:literal) => {
         $(#[$doc])*

@@ -1,13 +1,14 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, wall, id, access, user, text, near, lang, cron, event, recipient, secret, expr, batch_no, calendar, due, schedule, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, dependency, external, check, body, tx_class, job_kind, place, firing, misfire, overlap, order, trigger, job, part, demand, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, readiness, slots, ready, history, slack, timeline, eta, lateness, dry_run, trigger_check, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, retention, lease, skew, ring, letter, notice, notice_batch, notice_late, notice_trigger, delivery, span.
+//! Story order: time, wall, id, access, user, text, near, lang, cron, event, recipient, secret, expr, batch_no, calendar, due, schedule, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, dependency, external, check, body, tx_class, job_kind, place, firing, misfire, overlap, block, order, trigger, job, part, demand, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, xxl_run, readiness, slots, ready, history, slack, timeline, eta, lateness, dry_run, trigger_check, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, retention, lease, skew, ring, letter, notice, notice_batch, notice_late, notice_trigger, delivery, span.
 
 pub mod access;
 pub mod action;
 pub mod backfill;
 pub mod batch;
 pub mod batch_no;
+pub mod block;
 pub mod body;
 pub mod calendar;
 pub mod check;
@@ -84,3 +85,4 @@ pub mod user;
 pub mod verdict;
 pub mod wall;
 pub mod why;
+pub mod xxl_run;

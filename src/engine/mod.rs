@@ -1,8 +1,8 @@
 //! engine: runs. In: orders and a store. Out: rows that changed, and news of them.
-//! May name: domain, store, handler, notify, trace. Never: SQL, HTTP, words for people.
+//! May name: domain, store, handler, remote, notify, trace. Never: SQL, HTTP, words for people.
 //! Invariant: nothing outside the database happens before the commit that records it.
 //! `dispatcher` decides what goes next, `worker` does it, `acting` does what operators say, `node`
-//! and `heartbeat` say that we are alive, `serving` takes what nobody has.
+//! and `heartbeat` say that we are alive, `serving` takes what nobody has, `executor` is one of XXL-JOB's.
 
 pub mod acting;
 mod active;
@@ -17,6 +17,7 @@ mod conditions;
 pub mod dispatcher;
 mod earlier;
 mod ending;
+pub mod executor;
 mod finishing;
 mod fleet;
 mod gate;

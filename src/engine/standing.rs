@@ -8,7 +8,7 @@ use crate::domain::time::Millis;
 use crate::engine::acting::of_batch;
 use crate::store::audit::{Entry, Operator};
 use crate::store::batch::Going;
-use crate::store::{self, Db, audit, batch};
+use crate::store::{self, Db, Tx, audit, batch};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
@@ -44,12 +44,23 @@ pub async fn stop(
     now: Millis,
 ) -> Result<bool> {
     let mut tx = db.begin().await?;
-    let there = batch::lock(&mut tx, id).await?;
-    let asked = batch::request_kill(&mut tx, id, reason, now).await?;
-    if asked {
-        audit::record(&mut tx, by, &[of_batch(&there, "kill", reason)], now).await?;
-    }
+    let asked = stop_in(&mut tx, id, (by, reason), now).await?;
     tx.commit().await.context("ask for a batch to be stopped")?;
+    Ok(asked)
+}
+
+/// The same within a transaction.
+pub(super) async fn stop_in(
+    tx: &mut Tx,
+    id: BatchId,
+    (by, reason): (&Operator, &str),
+    now: Millis,
+) -> Result<bool> {
+    let there = batch::lock(tx, id).await?;
+    let asked = batch::request_kill(tx, id, reason, now).await?;
+    if asked {
+        audit::record(tx, by, &[of_batch(&there, "kill", reason)], now).await?;
+    }
     Ok(asked)
 }
 

@@ -46,6 +46,7 @@ pub mod user;
 pub mod user_session;
 pub mod version;
 pub mod within;
+pub mod xxl_run;
 
 pub use crate::db::together::{Statement, Together};
 pub use crate::db::{Counts, Db, Dialect, Tx};

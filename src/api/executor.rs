@@ -1,0 +1,203 @@
+//! The port of an executor of XXL-JOB: what its admin may ask of this process.
+//!
+//! Whoever cannot show the token is answered before a byte of his body is read. Whatever is answered has
+//! HTTP status 200, because an admin shows its users no other's words.
+
+use crate::api::limited::Peer;
+use crate::domain::block::BlockStrategy;
+use crate::domain::xxl_run::{XxlJobId, XxlLogId};
+use crate::engine::executor::{Answer, Executor, LogEnd, RunAsked};
+use crate::wire::xxl::{APP_NAME_HEADER, JobAsk, LogAsk, LogPage, Reply, RunAsk, TOKEN_HEADER};
+use anyhow::Result;
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::header::{CONNECTION, CONTENT_TYPE};
+use axum::http::{HeaderMap, Method};
+use axum::response::{IntoResponse as _, Response};
+use ring::hmac;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a request may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of a body.
+    pub body: usize,
+    /// How long a body may take to come.
+    pub patience: Duration,
+}
+
+impl Default for Limits {
+    /// A script of an admin may have megabytes, but none is run here.
+    fn default() -> Self {
+        Self { body: 262_144, patience: Duration::from_secs(10) }
+    }
+}
+
+/// Who answers.
+pub struct Desk {
+    executor: Arc<Executor>,
+    /// The token signed with itself: comparing signatures takes as long for one wrong byte as for many.
+    token: (hmac::Key, hmac::Tag),
+    limits: Limits,
+}
+
+impl Desk {
+    /// Answers for this executor to whoever shows this token.
+    pub fn new(executor: Arc<Executor>, token: &SecretString, limits: Limits) -> Self {
+        let token = token.expose_secret().as_bytes();
+        let key = hmac::Key::new(hmac::HMAC_SHA256, token);
+        let tag = hmac::sign(&key, token);
+        Self { executor, token: (key, tag), limits }
+    }
+
+    /// What answers requests.
+    pub fn router(self) -> Router {
+        Router::new().fallback(asked).with_state(Arc::new(self))
+    }
+
+    fn admits(&self, headers: &HeaderMap) -> bool {
+        let (key, tag) = &self.token;
+        let shown = headers.get(TOKEN_HEADER).map(|value| value.as_bytes()).unwrap_or_default();
+        let is_right = hmac::verify(key, shown, tag.as_ref()).is_ok();
+        // Since 3.5 an admin also says whom it asks.
+        let name = headers.get(APP_NAME_HEADER).map(|value| value.as_bytes());
+        let own = self.executor.app_name().as_str().as_bytes();
+        is_right && name.is_none_or(|name| name == own)
+    }
+}
+
+async fn asked(
+    State(desk): State<Arc<Desk>>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    request: Request,
+) -> Response {
+    let reply = match desk.reply(peer, request).await {
+        Ok(reply) => reply,
+        Err(error) => {
+            tracing::warn!(error = format!("{error:#}"), "an XXL-JOB admin could not be answered");
+            Reply::fail("this executor's database gives no answer; its log says more")
+        }
+    };
+    // Each question has a connection of its own, so that none is cut because an earlier one was long.
+    let headers = [(CONTENT_TYPE, "application/json;charset=UTF-8"), (CONNECTION, "close")];
+    (headers, reply.to_json()).into_response()
+}
+
+impl Desk {
+    async fn reply(&self, Peer(peer): Peer, request: Request) -> Result<Reply> {
+        let (parts, body) = request.into_parts();
+        // A proxy before us may leave a path before the word, and some admins a second slash.
+        let word = parts.uri.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        if !self.admits(&parts.headers) {
+            self.executor.note_refused(&peer.ip().to_string(), word).await;
+            return Ok(Reply::fail("The access token is wrong."));
+        }
+        if parts.method != Method::POST {
+            return Ok(Reply::fail("invalid request, HttpMethod not support: only POST is"));
+        }
+        // Its body differs from version to version, and says nothing.
+        if word == "beat" {
+            return Ok(Reply::ok(Value::Null));
+        }
+        let bytes = match self.body(body).await {
+            Ok(bytes) => bytes,
+            Err(why) => return Ok(Reply::fail(why)),
+        };
+        match word {
+            "run" | "trigger" => self.run(&bytes).await,
+            "idleBeat" => self.idle(&bytes).await,
+            "kill" => self.kill(&bytes).await,
+            "log" => self.log(&bytes).await,
+            _ => Ok(Reply::fail("invalid request, uri-mapping not found")),
+        }
+    }
+
+    async fn body(&self, body: Body) -> Result<Bytes, String> {
+        let Limits { body: most, patience } = self.limits;
+        match tokio::time::timeout(patience, to_bytes(body, most)).await {
+            Ok(Ok(bytes)) => Ok(bytes),
+            Ok(Err(_)) => Err(format!("the request broke off, or has more than {most} bytes")),
+            Err(_) => Err("the request took too long to come".to_owned()),
+        }
+    }
+
+    async fn run(&self, bytes: &[u8]) -> Result<Reply> {
+        let ask: RunAsk = match read(bytes) {
+            Ok(ask) => ask,
+            Err(reply) => return Ok(reply),
+        };
+        Ok(match self.executor.run(&wanted(ask)).await? {
+            Answer::Taken(words) => Reply::noted(words),
+            Answer::Refused(why) => Reply::fail(why),
+        })
+    }
+
+    async fn idle(&self, bytes: &[u8]) -> Result<Reply> {
+        let JobAsk { job_id } = match read(bytes) {
+            Ok(ask) => ask,
+            Err(reply) => return Ok(reply),
+        };
+        Ok(match self.executor.is_busy(XxlJobId(job_id)).await? {
+            true => Reply::fail("job thread is running or has trigger queue."),
+            false => Reply::ok(Value::Null),
+        })
+    }
+
+    async fn kill(&self, bytes: &[u8]) -> Result<Reply> {
+        let JobAsk { job_id } = match read(bytes) {
+            Ok(ask) => ask,
+            Err(reply) => return Ok(reply),
+        };
+        Ok(match self.executor.kill(XxlJobId(job_id)).await? {
+            0 => Reply::noted("nothing of this job runs"),
+            1 => Reply::noted("its batch is being stopped"),
+            runs => Reply::noted(format!("{runs} runs are being stopped")),
+        })
+    }
+
+    async fn log(&self, bytes: &[u8]) -> Result<Reply> {
+        let ask: LogAsk = match read(bytes) {
+            Ok(ask) => ask,
+            Err(reply) => return Ok(reply),
+        };
+        let from = ask.from_line_num.unwrap_or(1);
+        let page = self.executor.log(XxlLogId(ask.log_id), from).await?;
+        let page = LogPage {
+            from_line_num: page.from,
+            to_line_num: page.to,
+            log_content: page.text,
+            is_end: page.end == LogEnd::Reached,
+        };
+        Ok(Reply::ok(serde_json::to_value(page)?))
+    }
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Reply> {
+    // The parser's own words may repeat what was sent; a place is enough.
+    serde_json::from_slice(bytes).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        Reply::fail(format!("the request is none of XXL-JOB's (line {line}, column {column})"))
+    })
+}
+
+/// What is asked for, with what nobody said.
+fn wanted(ask: RunAsk) -> RunAsked {
+    let strategy = ask.executor_block_strategy.unwrap_or_default();
+    let timeout = ask.executor_timeout.unwrap_or_default();
+    RunAsked {
+        job_id: XxlJobId(ask.job_id),
+        log_id: XxlLogId(ask.log_id),
+        log_date_time: ask.log_date_time.unwrap_or_default(),
+        kind: ask.glue_type.unwrap_or_else(|| "BEAN".to_owned()),
+        handler: ask.executor_handler.unwrap_or_default(),
+        params: ask.executor_params.unwrap_or_default(),
+        block: BlockStrategy::parse(&strategy),
+        timeout_sec: u32::try_from(timeout).ok().filter(|sec| *sec > 0),
+        shard: (ask.broadcast_index.unwrap_or(0), ask.broadcast_total.unwrap_or(1)),
+    }
+}

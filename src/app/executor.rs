@@ -1,0 +1,91 @@
+//! This process as an executor of XXL-JOB, from the words it was started with.
+
+use crate::app::App;
+use crate::domain::text::clip;
+use crate::domain::xxl_run::AppName;
+use crate::engine::executor::{Executor, Options};
+use crate::remote::admin::{Admins, Dialect, Settings};
+use anyhow::Result;
+use secrecy::SecretString;
+use std::time::Duration;
+
+/// How long an admin may take to answer.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// The words that an executor is started with.
+#[derive(Clone, Debug)]
+pub struct ExecutorWords {
+    /// Addresses of the admins.
+    pub admins: Vec<String>,
+    /// Its name there.
+    pub app_name: String,
+    /// The URL at which they reach it.
+    pub address: String,
+    /// What both sides show.
+    pub token: SecretString,
+    /// The version of the admins, when it is not to be found out.
+    pub version: Option<String>,
+}
+
+/// Words with which no executor can be started; the text says what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BadExecutor(String);
+
+/// Words that were looked at.
+pub struct Checked(Options);
+
+impl ExecutorWords {
+    /// Looks at them, before anything is opened.
+    pub fn check(&self) -> Result<Checked> {
+        let app_name = AppName::parse(&self.app_name)?;
+        let settings = Settings {
+            addresses: self.admins.clone(),
+            app_name: self.app_name.clone(),
+            token: self.token.clone(),
+            dialect: self.version.as_deref().map(dialect).transpose()?,
+            limit: LIMIT,
+        };
+        let admins = Admins::new(&settings).map_err(BadExecutor)?;
+        for url in admins.unprotected() {
+            tracing::warn!(
+                admin = url,
+                "this admin is spoken to without TLS: whoever is on the way can read the token"
+            );
+        }
+        // As much of it as its column takes; it is for people alone.
+        let (address, admin) = (address(&self.address)?, clip(&self.admins.join(", "), 900));
+        Ok(Checked(Options { app_name, address, admin, admins }))
+    }
+}
+
+impl App {
+    /// An executor on this database.
+    pub fn executor(&self, Checked(options): Checked) -> Executor {
+        Executor::new(self.db.clone(), self.clock.clone(), options)
+    }
+}
+
+fn dialect(version: &str) -> Result<Dialect, BadExecutor> {
+    Dialect::of(version).ok_or_else(|| {
+        let known: Vec<&str> = Dialect::ALL.into_iter().map(Dialect::since).collect();
+        BadExecutor(format!(
+            "--admin-version {version} is not known; what is spoken changed with {}",
+            known.join(", ")
+        ))
+    })
+}
+
+/// The address as admins want it: with a slash at its end.
+fn address(text: &str) -> Result<String, BadExecutor> {
+    let begins = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
+    let is_plain = !text.contains(['?', '#', '@', ',', ' ']);
+    if !begins || !is_plain || text.len() > 255 {
+        return Err(BadExecutor(
+            "--address must be the URL at which the admin reaches this process, as in \
+             http://batch-1.example:9999"
+                .to_owned(),
+        ));
+    }
+    Ok(format!("{}/", text.trim_end_matches('/')))
+}

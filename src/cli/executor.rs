@@ -1,0 +1,197 @@
+//! `executor`: this process as an executor of an XXL-JOB admin, until it is told to stop.
+
+use crate::api::executor::{Desk, Limits};
+use crate::api::{Attended, Door};
+use crate::app::executor::ExecutorWords;
+use crate::app::{App, EmptyDatabase};
+use crate::cli::run::{Signalled, stop_on_signal};
+use crate::cli::serve::{Works, watch};
+use crate::cli::{BadInput, Ended, Global, out};
+use crate::config::Duty;
+use crate::domain::lang::Lang;
+use crate::engine::executor::Executor;
+use anyhow::Result;
+use clap::Args;
+use secrecy::SecretString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Arguments of `executor`.
+#[derive(Args)]
+#[command(
+    after_help = "The token, xxl.job.accessToken of the admin, comes from PROCESSION_XXL_TOKEN or from \
+                        --token-file, and has 16 characters or more. How to set the admin up: docs/xxl-job.md"
+)]
+pub(super) struct ExecutorArgs {
+    /// Addresses of the admin, as its executors have them: http://xxl.example:8080/xxl-job-admin
+    #[arg(
+        long = "admin",
+        value_name = "URL[,URL]",
+        env = "PROCESSION_XXL_ADMIN",
+        required = true,
+        value_delimiter = ','
+    )]
+    admins: Vec<String>,
+    /// Name of the executor, as the admin's page of executors has it
+    #[arg(long = "appname", value_name = "NAME", env = "PROCESSION_XXL_APPNAME")]
+    app_name: String,
+    /// Where the admin's requests are answered: an IP address and a port (0: any free one)
+    #[arg(
+        long,
+        value_name = "ADDR",
+        env = "PROCESSION_XXL_LISTEN",
+        default_value = "127.0.0.1:9999"
+    )]
+    listen: SocketAddr,
+    /// The URL at which the admin reaches this process [default: http:// and what --listen says]
+    #[arg(long, value_name = "URL", env = "PROCESSION_XXL_ADDRESS")]
+    address: Option<String>,
+    /// File with the token
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Version of the admin, 2.2 to 3.5 [default: found out]
+    #[arg(long, value_name = "VERSION")]
+    admin_version: Option<String>,
+    /// Run batches in this process too, as `serve` does; without it, some `serve` has to
+    #[arg(long)]
+    serve: bool,
+    /// Do not tell of each batch that is taken and ends
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// What helps when the port is taken.
+const DOOR: (&str, &str) =
+    ("--listen", "give another address (--listen ADDR, port 0 for any free one)");
+/// How long the last answers may take: what an admin waits for one.
+const LAST_ANSWERS: Duration = Duration::from_secs(3);
+/// Between two looks at the database's clock, where no dispatcher looks.
+const CLOCK: Duration = Duration::from_secs(30);
+
+pub(super) async fn executor(global: &Global, args: &ExecutorArgs) -> Result<Ended> {
+    let mut config = global.config()?;
+    if args.serve {
+        config.node.duty = Duty::Serve;
+    }
+    let token = token(args.token_file.as_deref())?;
+    let door = Door::open_as(DOOR, args.listen).await?;
+    let words = ExecutorWords {
+        admins: args.admins.clone(),
+        app_name: args.app_name.clone(),
+        address: address(args, door.address())?,
+        token: token.clone(),
+        version: args.admin_version.clone(),
+    };
+    let plan = words.check()?;
+    let app = App::open(config, EmptyDatabase::Prepare).await?;
+    app.server_now().await?;
+    let executor = Arc::new(app.executor(plan));
+    let works = match args.serve {
+        true => Some(Works::of(&app).await?),
+        false => None,
+    };
+    if !args.quiet {
+        announce(args, &words.address, global.lang());
+    }
+    let desk = Desk::new(executor.clone(), &token, Limits::default());
+    let attended = door.staffed(desk.router(), LAST_ANSWERS);
+    let stop = CancellationToken::new();
+    let all = attend((&app, works), &executor, (attended, &stop), (global, args));
+    tokio::select! {
+        () = all => {}
+        never = stop_on_signal(&stop, Signalled::Serve, global.lang()) => match never {},
+    }
+    app.close().await;
+    Ok(Ended::Well)
+}
+
+/// Everything at once, until it is told to stop and what ended last is told too.
+async fn attend(
+    (app, works): (&App, Option<Works>),
+    executor: &Executor,
+    (attended, stop): (Attended, &CancellationToken),
+    (global, args): (&Global, &ExecutorArgs),
+) {
+    let over = CancellationToken::new();
+    let (tells, news) = mpsc::unbounded_channel();
+    let leave = async {
+        // First nobody is sent here any more, then nobody is answered.
+        executor.keep_registered(stop).await;
+        attended.close().await;
+    };
+    let work = async {
+        match works {
+            Some(works) => works.run(stop, tells).await,
+            None => {
+                drop(tells);
+                keep_time(app, stop).await;
+            }
+        }
+    };
+    let all = async {
+        tokio::join!(leave, work);
+        over.cancel();
+    };
+    let followed = executor.keep_following(&over);
+    let told = executor.keep_telling(&over);
+    tokio::join!(all, followed, told, watch(news, global, args.quiet));
+}
+
+/// Where no dispatcher follows the database's clock, this does.
+async fn keep_time(app: &App, stop: &CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(CLOCK) => {}
+        }
+        if let Err(error) = app.server_now().await {
+            tracing::debug!(error = format!("{error:#}"), "the database's clock cannot be seen");
+        }
+    }
+}
+
+/// The token: never an argument, which everybody on the machine can read.
+fn token(file: Option<&Path>) -> Result<SecretString> {
+    let text = match file {
+        Some(file) => std::fs::read_to_string(file)
+            .map_err(|error| BadInput(format!("--token-file {}: {error}", file.display())))?,
+        None => std::env::var("PROCESSION_XXL_TOKEN").unwrap_or_default(),
+    };
+    Ok(SecretString::from(text.trim().to_owned()))
+}
+
+/// The address that the admin is told.
+fn address(args: &ExecutorArgs, door: SocketAddr) -> Result<String> {
+    match &args.address {
+        Some(address) => Ok(address.clone()),
+        None if door.ip().is_unspecified() => Err(BadInput(format!(
+            "--listen {door} is every address of this machine; say which one the admin is to use: \
+             --address http://HOST:{}",
+            door.port()
+        ))
+        .into()),
+        None => Ok(format!("http://{door}/")),
+    }
+}
+
+fn announce(args: &ExecutorArgs, address: &str, lang: Lang) {
+    let (name, admins) = (&args.app_name, args.admins.join(", "));
+    out::note(&match lang {
+        Lang::En => {
+            format!("executor {name} of {admins}, reached at {address}; TERM or Ctrl-C ends it")
+        }
+        Lang::Zh => {
+            format!("执行器 {name} 已启动:调度中心 {admins},注册地址 {address};TERM 或 Ctrl-C 结束")
+        }
+    });
+    if !args.serve {
+        out::note(lang.pick(
+            "batches are run by processes that serve (procession serve), or here with --serve",
+            "批次由服务进程(procession serve)运行;加 --serve 则由本进程运行",
+        ));
+    }
+}

@@ -1,0 +1,111 @@
+//! What the admins are told: that this executor is there, and how runs ended.
+
+use super::Executor;
+use crate::domain::text::{MESSAGE_MAX, storable};
+use crate::domain::time::Millis;
+use crate::domain::xxl_run::{XxlRun, XxlRunId, again_after_ms};
+use crate::remote::admin::{Callback, NotTaken};
+use crate::store::xxl_run;
+use anyhow::{Context as _, Result};
+
+/// Ends of runs that are told at once, as XXL-JOB's own executors do.
+const AT_ONCE: u32 = 50;
+/// How long what was told may take to be noted, beside what telling it takes.
+const NOTE_MS: i64 = 30_000;
+/// How long runs are kept whose end the admin knows: as long as XXL-JOB keeps its logs.
+const KEPT_MS: i64 = 30 * 86_400_000;
+/// Runs that are removed in one step.
+const FORGET_MOST: u32 = 500;
+
+/// What telling came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Ends that an admin took.
+    pub taken: usize,
+    /// Ends that none took; they are told again.
+    pub again: usize,
+}
+
+impl Executor {
+    /// Tells the admins which runs ended. One that dies between telling and noting it tells twice; an
+    /// admin ignores the second.
+    pub async fn tell(&self) -> Result<Told> {
+        let ended = self.claimed().await?;
+        if ended.is_empty() {
+            return Ok(Told::default());
+        }
+        let items: Vec<Callback> = ended.iter().filter_map(callback).collect();
+        let answer = self.options.admins.callback(&items).await;
+        let now = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        match &answer {
+            Ok(()) => {
+                let ids: Vec<XxlRunId> = ended.iter().map(|run| run.run_id).collect();
+                xxl_run::taken(&mut tx, &ids, now).await?;
+            }
+            Err(not_taken) => {
+                let said = storable(not_taken.to_string().as_bytes(), MESSAGE_MAX);
+                for run in &ended {
+                    let at = now.plus(again_after_ms(run.tries.saturating_add(1)));
+                    xxl_run::put_off(&mut tx, run.run_id, (at, &said), now).await?;
+                }
+            }
+        }
+        tx.commit().await.context("note what the admins took")?;
+        match answer {
+            Ok(()) => Ok(Told { taken: ended.len(), again: 0 }),
+            Err(NotTaken { .. }) => Ok(Told { taken: 0, again: ended.len() }),
+        }
+    }
+
+    /// Takes ends of runs to tell, so that no other process tells them meanwhile.
+    async fn claimed(&self) -> Result<Vec<XxlRun>> {
+        let now = self.clock.now();
+        let mut tx = self.db.read().await?;
+        let due = xxl_run::due(&mut tx, self.app_name(), now, AT_ONCE).await?;
+        drop(tx);
+        if due.is_empty() {
+            return Ok(due);
+        }
+        let longest = i64::try_from(self.options.admins.longest().as_millis()).unwrap_or(i64::MAX);
+        let until = now.plus(longest).plus(NOTE_MS);
+        let mut tx = self.db.begin().await?;
+        let mut ours = Vec::new();
+        for run in due {
+            if xxl_run::claim(&mut tx, &run, until, now).await? {
+                ours.push(run);
+            }
+        }
+        tx.commit().await.context("take ends of runs to tell")?;
+        Ok(ours)
+    }
+
+    /// Says that this executor is there; again every half minute.
+    pub async fn register(&self) -> Result<(), NotTaken> {
+        self.options.admins.register(self.app_name().as_str(), &self.options.address).await
+    }
+
+    /// Says that it goes.
+    pub async fn deregister(&self) -> Result<(), NotTaken> {
+        self.options.admins.remove(self.app_name().as_str(), &self.options.address).await
+    }
+
+    /// Removes runs whose end an admin knew a month ago.
+    pub async fn forget(&self) -> Result<u64> {
+        let before: Millis = self.clock.now().plus(-KEPT_MS);
+        let mut tx = self.db.begin().await?;
+        let gone = xxl_run::forget(&mut tx, self.app_name(), before, FORGET_MOST).await?;
+        tx.commit().await.context("remove old runs")?;
+        Ok(gone)
+    }
+}
+
+fn callback(run: &XxlRun) -> Option<Callback> {
+    let result = run.result.as_ref()?;
+    Some(Callback {
+        log_id: run.log_id.0,
+        log_date_time: run.log_date_time,
+        handle_code: result.code,
+        handle_msg: Some(result.message.clone()),
+    })
+}

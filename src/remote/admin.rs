@@ -1,0 +1,273 @@
+//! The admins of XXL-JOB that this process is an executor of: one database of theirs, several addresses.
+//!
+//! They are asked in their order until one says yes, as XXL-JOB's own executors do.
+
+use crate::remote::client::Poster;
+use crate::wire::xxl::{self, EXECUTOR_GROUP, Registry};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Value, json};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Duration;
+use url::Url;
+
+pub use crate::wire::xxl::{Callback, Dialect};
+
+/// Least characters of a token.
+const TOKEN_MIN: usize = 16;
+/// Tokens that stand in files everybody has.
+const KNOWN_TOKENS: [&str; 3] = ["default_token", "xxl-job", "123456"];
+
+/// Where the admins are, and who asks.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Their addresses, `http://xxl.example:8080/xxl-job-admin`.
+    pub addresses: Vec<String>,
+    /// The name of the executor.
+    pub app_name: String,
+    /// What both sides show.
+    pub token: SecretString,
+    /// What they speak; found out when it is not said.
+    pub dialect: Option<Dialect>,
+    /// How long one may take.
+    pub limit: Duration,
+}
+
+/// The admins.
+pub struct Admins {
+    places: Vec<Place>,
+    poster: Poster,
+    limit: Duration,
+}
+
+struct Place {
+    base: Url,
+    /// What it is known to speak.
+    dialect: Mutex<Option<Dialect>>,
+}
+
+/// No admin said yes; the text says of each what it said.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotTaken(String);
+
+impl Admins {
+    /// Checks what was given; the error is a sentence about it.
+    pub fn new(settings: &Settings) -> Result<Self, String> {
+        check_token(settings.token.expose_secret())?;
+        let bases: Vec<Url> =
+            settings.addresses.iter().map(|text| base(text)).collect::<Result<_, _>>()?;
+        if bases.is_empty() {
+            return Err("no address of an admin is given".to_owned());
+        }
+        let poster = Poster::new(&bases, &settings.app_name, &settings.token, settings.limit)?;
+        let place = |base| Place { base, dialect: Mutex::new(settings.dialect) };
+        let places = bases.into_iter().map(place).collect();
+        Ok(Self { places, poster, limit: settings.limit })
+    }
+
+    /// How long one question to all of them may take.
+    pub fn longest(&self) -> Duration {
+        self.limit.saturating_mul(u32::try_from(self.places.len()).unwrap_or(u32::MAX)) * 2
+    }
+
+    /// Those whose token and messages anybody on the way can read.
+    pub fn unprotected(&self) -> impl Iterator<Item = &str> {
+        let is_open = |url: &&Url| url.scheme() == "http" && !is_here(url);
+        self.places.iter().map(|place| &place.base).filter(is_open).map(Url::as_str)
+    }
+
+    /// Says that this executor is there; to be said anew within 90 s.
+    pub async fn register(&self, app_name: &str, address: &str) -> Result<(), NotTaken> {
+        self.ask("registry", &registry(app_name, address)).await
+    }
+
+    /// Says that it is not there any more.
+    pub async fn remove(&self, app_name: &str, address: &str) -> Result<(), NotTaken> {
+        self.ask("registryRemove", &registry(app_name, address)).await
+    }
+
+    /// Says what became of runs. A yes does not mean that the admin has stored it: it does so later.
+    pub async fn callback(&self, items: &[Callback]) -> Result<(), NotTaken> {
+        let mut said = Vec::new();
+        for place in &self.places {
+            match self.call_back(place, items).await {
+                Ok(()) => return Ok(()),
+                Err(words) => said.push(format!("{}: {words}", place.base)),
+            }
+        }
+        Err(NotTaken(said.join("; ")))
+    }
+
+    /// What 2.3 to 3.4 read is tried first; whoever refuses that may be of another version.
+    async fn call_back(&self, place: &Place, items: &[Callback]) -> Result<(), String> {
+        let known = *place.dialect.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(dialect) = known {
+            return self.poster.post(url(place, "callback"), &xxl::callbacks(dialect, items)).await;
+        }
+        let first = match self.poster.post(url(place, "callback"), &both(items)).await {
+            Ok(()) => return Ok(()),
+            Err(words) => words,
+        };
+        let newer = xxl::callbacks(Dialect::D3, items);
+        match self.poster.post(url(place, "callback"), &newer).await {
+            Ok(()) => {
+                let mut known = place.dialect.lock().unwrap_or_else(PoisonError::into_inner);
+                *known = Some(Dialect::D3);
+                Ok(())
+            }
+            // What a wrong shape is answered with would say less.
+            Err(_) => Err(first),
+        }
+    }
+
+    async fn ask(&self, name: &str, body: &Value) -> Result<(), NotTaken> {
+        let mut said = Vec::new();
+        for place in &self.places {
+            match self.poster.post(url(place, name), body).await {
+                Ok(()) => return Ok(()),
+                Err(words) => said.push(format!("{}: {words}", place.base)),
+            }
+        }
+        Err(NotTaken(said.join("; ")))
+    }
+}
+
+fn registry(app_name: &str, address: &str) -> Value {
+    json!(Registry {
+        registry_group: EXECUTOR_GROUP.to_owned(),
+        registry_key: app_name.to_owned(),
+        registry_value: address.to_owned(),
+    })
+}
+
+/// The list with the fields of 2.2 and of 2.3 in each item, as pyxxl sends it: each version takes its own.
+fn both(items: &[Callback]) -> Value {
+    let (mut new, old) = (xxl::callbacks(Dialect::D1, items), xxl::callbacks(Dialect::D0, items));
+    for (new, old) in
+        new.as_array_mut().into_iter().flatten().zip(old.as_array().into_iter().flatten())
+    {
+        new["executeResult"] = old["executeResult"].clone();
+    }
+    new
+}
+
+fn url(place: &Place, name: &str) -> Url {
+    let mut url = place.base.clone();
+    let path = format!("{}/api/{name}", url.path().trim_end_matches('/'));
+    url.set_path(&path);
+    url
+}
+
+/// The root of an admin; some clients want `/api` behind it, so that is what people paste.
+fn base(text: &str) -> Result<Url, String> {
+    let mut url = Url::parse(text.trim()).map_err(|error| {
+        format!(
+            "the admin's address is no URL: {error}; write it as http://HOST:8080/xxl-job-admin"
+        )
+    })?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err("the admin's address must begin with http:// or https://".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(
+            "the admin's address holds a user or a password; the token is what it asks for"
+                .to_owned(),
+        );
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err("the admin's address has a part behind ? or #; give its root".to_owned());
+    }
+    let path = url.path().trim_end_matches('/');
+    let path = path.strip_suffix("/api").unwrap_or(path).to_owned();
+    url.set_path(&path);
+    Ok(url)
+}
+
+/// A token is refused that others know, or could find out.
+pub fn check_token(token: &str) -> Result<(), String> {
+    if token.is_empty() {
+        return Err(
+            "there is no token; set PROCESSION_XXL_TOKEN or give --token-file: the same as \
+             xxl.job.accessToken of the admin"
+                .to_owned(),
+        );
+    }
+    if KNOWN_TOKENS.contains(&token) {
+        return Err(
+            "the token is one that everybody knows; set another in the admin (xxl.job.accessToken) \
+             and here"
+                .to_owned(),
+        );
+    }
+    if token.chars().count() < TOKEN_MIN {
+        return Err(format!(
+            "the token has less than {TOKEN_MIN} characters; set a longer one in the admin \
+             (xxl.job.accessToken) and here, for example of: openssl rand -hex 24"
+        ));
+    }
+    if !token.chars().all(|c| c.is_ascii_graphic()) {
+        return Err("the token may hold ASCII letters, digits and signs, and no spaces".to_owned());
+    }
+    Ok(())
+}
+
+fn is_here(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_that_others_know_are_refused() {
+        for (token, said) in [
+            ("", "there is no token"),
+            ("default_token", "everybody knows"),
+            ("short-one", "less than 16"),
+            ("a token with spaces", "no spaces"),
+        ] {
+            let words = check_token(token).expect_err(token);
+            assert!(words.contains(said), "{words}");
+            assert!(token.is_empty() || !words.contains(token), "{words}");
+        }
+        assert_eq!(check_token("0123456789abcdef"), Ok(()));
+    }
+
+    #[test]
+    fn an_address_is_joined_with_one_slash() {
+        for (text, wanted) in [
+            ("http://xxl:8080/xxl-job-admin", "http://xxl:8080/xxl-job-admin/api/callback"),
+            ("http://xxl:8080/xxl-job-admin/", "http://xxl:8080/xxl-job-admin/api/callback"),
+            ("http://xxl:8080/xxl-job-admin/api/", "http://xxl:8080/xxl-job-admin/api/callback"),
+            ("https://xxl", "https://xxl/api/callback"),
+        ] {
+            let place = Place { base: base(text).expect(text), dialect: Mutex::new(None) };
+            assert_eq!(url(&place, "callback").as_str(), wanted);
+        }
+        for bad in ["xxl:8080/a", "ftp://xxl/", "http://u:p4ssw0rd@xxl/", "http://xxl/?a=1", ""] {
+            let words = base(bad).expect_err(bad);
+            assert!(!words.contains("p4ssw0rd"), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_list_for_whoever_may_read_it_has_the_fields_of_both() {
+        let told = Callback {
+            log_id: 1,
+            log_date_time: 2,
+            handle_code: 500,
+            handle_msg: Some("no".to_owned()),
+        };
+        assert_eq!(
+            both(&[told]).to_string(),
+            r#"[{"executeResult":{"code":500,"msg":"no"},"handleCode":500,"handleMsg":"no","logDateTim":2,"logId":1}]"#
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! One POST to a server of XXL-JOB, and its answer.
+//!
+//! Redirects are not followed and proxies are not asked, because the token would go with them;
+//! certificates are verified, which XXL-JOB's own client does not do.
+
+use crate::domain::text::{clip, storable};
+use crate::wire::xxl::{APP_NAME_HEADER, Reply, TOKEN_HEADER};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, redirect, retry};
+use rustls::{ClientConfig, RootCertStore};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
+
+/// Most bytes of an answer that are read.
+const ANSWER_MAX: usize = 65_536;
+/// Most bytes of an answer that are shown.
+const SHOWN_MAX: usize = 300;
+
+/// What says who asks.
+pub(super) struct Poster {
+    client: Client,
+    headers: HeaderMap,
+    token: SecretString,
+}
+
+impl Poster {
+    pub(super) fn new(
+        urls: &[Url],
+        app_name: &str,
+        token: &SecretString,
+        limit: Duration,
+    ) -> Result<Self, String> {
+        let mut secret = HeaderValue::from_str(token.expose_secret())
+            .map_err(|_| "the token has characters that no header may have".to_owned())?;
+        secret.set_sensitive(true);
+        let name = HeaderValue::from_str(app_name)
+            .map_err(|_| "the appname has characters that no header may have".to_owned())?;
+        let headers = HeaderMap::from_iter([
+            (HeaderName::from_static(TOKEN_HEADER), secret),
+            (HeaderName::from_static(APP_NAME_HEADER), name),
+            (CONTENT_TYPE, HeaderValue::from_static("application/json;charset=UTF-8")),
+        ]);
+        let is_tls = urls.iter().any(|url| url.scheme() == "https");
+        Ok(Self { client: client(is_tls, limit)?, headers, token: token.clone() })
+    }
+
+    /// Posts JSON. Whatever is no yes is an error that says what it was.
+    pub(super) async fn post(&self, url: Url, body: &Value) -> Result<(), String> {
+        let request = self.client.post(url).headers(self.headers.clone()).body(body.to_string());
+        let mut response = request.send().await.map_err(|e| self.lost(e))?;
+        let status = response.status().as_u16();
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|e| self.lost(e))? {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() > ANSWER_MAX {
+                return Err(format!("answered more than {ANSWER_MAX} bytes"));
+            }
+        }
+        if status != 200 {
+            let more =
+                if (300..400).contains(&status) { " (redirects are not followed)" } else { "" };
+            return Err(self.said(&format!("answered HTTP {status}{more}"), &bytes));
+        }
+        match Reply::read(&bytes) {
+            Ok(reply) if reply.is_ok() => Ok(()),
+            Ok(Reply { code, msg, .. }) => {
+                let words = msg.unwrap_or_default();
+                Err(self.said(&format!("answered code {code}"), words.as_bytes()))
+            }
+            Err(_) => Err(self.said("the answer is none of XXL-JOB's", &bytes)),
+        }
+    }
+
+    /// Words of the other side behind ours: on one line, short, without the token.
+    fn said(&self, what: &str, words: &[u8]) -> String {
+        let words = storable(words, ANSWER_MAX).replace(self.token.expose_secret(), "***");
+        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = clip(&words, SHOWN_MAX);
+        if words.is_empty() { what.to_owned() } else { format!("{what}: {words}") }
+    }
+
+    fn lost(&self, error: reqwest::Error) -> String {
+        let what = if error.is_connect() { "cannot connect" } else { "the connection was lost" };
+        let error = error.without_url();
+        let (mut words, mut cause) = (error.to_string(), error.source());
+        while let Some(deeper) = cause {
+            words = format!("{words}: {deeper}");
+            cause = deeper.source();
+        }
+        self.said(what, words.as_bytes())
+    }
+}
+
+fn client(is_tls: bool, limit: Duration) -> Result<Client, String> {
+    Client::builder()
+        .tls_backend_preconfigured(tls(is_tls)?)
+        .connect_timeout(limit)
+        .timeout(limit)
+        .redirect(redirect::Policy::none())
+        .retry(retry::never())
+        .no_proxy()
+        .referer(false)
+        .http1_only()
+        // Every half minute does not need a connection that may be found dead.
+        .pool_max_idle_per_host(0)
+        .user_agent(concat!("procession/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| format!("cannot make an HTTP client: {error}"))
+}
+
+/// TLS as this program does it everywhere: rustls on ring, with the roots of the machine.
+fn tls(is_tls: bool) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    if is_tls {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            let cure = "install ca-certificates, or name a file in SSL_CERT_FILE";
+            return Err(format!("this machine trusts no authority; {cure}"));
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("cannot prepare TLS: {error}"))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}

@@ -1,0 +1,227 @@
+//! `xxl_run`: runs that an admin of XXL-JOB has asked for. A status changes only by compare-and-set.
+
+mod shown;
+mod telling;
+
+pub use shown::{Change, batches, changes, count_changes, failures};
+pub use telling::{Due, claim, due, forget, put_off, taken};
+
+use crate::db::{Row, Value};
+use crate::domain::block::BlockStrategy;
+use crate::domain::id::BatchId;
+use crate::domain::time::Millis;
+use crate::domain::xxl_run::{
+    AppName, RunResult, Stopping, XxlJobId, XxlLogId, XxlRun, XxlRunId, XxlStatus,
+};
+use crate::store::{Tx, lock};
+use anyhow::{Context as _, Result};
+
+/// The lock of whoever decides which run of a job has its turn.
+const LOCK: &str = "xxl_run_lock";
+
+const COLUMNS: &str = "run_id, app_name, log_id, log_date_time, job_id, params, block_strategy, timeout_sec, \
+     status, stopping, batch_ids, deadline, handle_code, handle_msg, callback_tries, create_time, end_time";
+
+/// A run about to be written.
+#[derive(Clone, Debug)]
+pub struct NewRun<'a> {
+    /// The executor that was asked.
+    pub app_name: &'a AppName,
+    /// The admin's key of it.
+    pub log_id: XxlLogId,
+    /// When the admin triggered it, as it says.
+    pub log_date_time: i64,
+    /// The admin's job.
+    pub job_id: XxlJobId,
+    /// What was called.
+    pub handler: &'a str,
+    /// With what.
+    pub params: &'a str,
+    /// Where the admins are, for people.
+    pub admin: &'a str,
+    /// What to do while an earlier run is not over.
+    pub block: BlockStrategy,
+    /// How long its batches may run; seconds.
+    pub timeout_sec: Option<u32>,
+    /// Which part of a broadcast, of how many.
+    pub shard: (i64, i64),
+}
+
+/// Lets nobody else decide about turns to the end of the transaction; must be its first statement.
+pub async fn hold(tx: &mut Tx, now: Millis) -> Result<()> {
+    if lock::hold(tx, LOCK).await?.is_none() {
+        lock::heal(tx, LOCK, now).await?;
+    }
+    Ok(())
+}
+
+/// Writes a run that waits for its turn.
+pub async fn insert(tx: &mut Tx, run: &NewRun<'_>, now: Millis) -> Result<XxlRunId> {
+    let sql = "INSERT INTO xxl_run (app_name, log_id, log_date_time, job_id, handler, params, admin, \
+               block_strategy, timeout_sec, shard_index, shard_total, status, callback, callback_tries, \
+               create_time, update_time) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let values = [
+        run.app_name.as_str().into(),
+        run.log_id.0.into(),
+        run.log_date_time.into(),
+        run.job_id.0.into(),
+        run.handler.into(),
+        run.params.into(),
+        run.admin.into(),
+        run.block.as_str().into(),
+        run.timeout_sec.into(),
+        run.shard.0.into(),
+        run.shard.1.into(),
+        XxlStatus::Waiting.as_str().into(),
+        telling::NOTHING.into(),
+        0_i64.into(),
+        now.to_utc().into(),
+        now.to_utc().into(),
+    ];
+    Ok(XxlRunId(tx.insert_id(sql, "run_id", &values).await.context("write xxl_run")?))
+}
+
+/// The run of this key and this moment.
+pub async fn find(
+    tx: &mut Tx,
+    app: &AppName,
+    (log, log_date_time): (XxlLogId, i64),
+) -> Result<Option<XxlRun>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM xxl_run WHERE app_name = ? AND log_id = ? AND log_date_time = ?"
+    );
+    let values = [app.as_str().into(), log.0.into(), log_date_time.into()];
+    Ok(read(tx, &sql, &values).await?.pop())
+}
+
+/// The newest run of this key: an admin asks for its log by a time that it has rounded.
+pub async fn latest(tx: &mut Tx, app: &AppName, log: XxlLogId) -> Result<Option<XxlRun>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM xxl_run WHERE app_name = ? AND log_id = ? ORDER BY run_id DESC LIMIT 1"
+    );
+    Ok(read(tx, &sql, &[app.as_str().into(), log.0.into()]).await?.pop())
+}
+
+/// The runs that are not over, oldest first; of one job if one is named.
+pub async fn open(tx: &mut Tx, app: &AppName, job: Option<XxlJobId>) -> Result<Vec<XxlRun>> {
+    let of_job = if job.is_some() { " AND job_id = ?" } else { "" };
+    let sql = format!(
+        "SELECT {COLUMNS} FROM xxl_run WHERE app_name = ? AND status IN (?, ?){of_job} ORDER BY run_id"
+    );
+    let mut values: Vec<Value> = vec![
+        app.as_str().into(),
+        XxlStatus::Waiting.as_str().into(),
+        XxlStatus::Running.as_str().into(),
+    ];
+    values.extend(job.map(|job| job.0.into()));
+    read(tx, &sql, &values).await
+}
+
+/// Its turn has come. The caller holds the lock of turns.
+pub async fn begin(tx: &mut Tx, run: XxlRunId, now: Millis) -> Result<bool> {
+    let sql = "UPDATE xxl_run SET status = ?, update_time = ? WHERE run_id = ? AND status = ?";
+    let values = [
+        XxlStatus::Running.as_str().into(),
+        now.to_utc().into(),
+        run.0.into(),
+        XxlStatus::Waiting.as_str().into(),
+    ];
+    Ok(tx.execute(sql, &values).await.context("begin a run")? == 1)
+}
+
+/// Locks a run whose batches are still to be opened to the end of the transaction; `false` when they are
+/// open, or it is to be stopped.
+pub async fn hold_unopened(tx: &mut Tx, run: XxlRunId, now: Millis) -> Result<bool> {
+    let sql = "UPDATE xxl_run SET update_time = ? WHERE run_id = ? AND status = ? \
+               AND batch_ids IS NULL AND stopping IS NULL";
+    let values = [now.to_utc().into(), run.0.into(), XxlStatus::Running.as_str().into()];
+    Ok(tx.execute(sql, &values).await.context("lock a run")? == 1)
+}
+
+/// Says which batches were opened, and when they are stopped.
+pub async fn set_batches(
+    tx: &mut Tx,
+    run: XxlRunId,
+    (batches, deadline): (&[BatchId], Option<Millis>),
+    now: Millis,
+) -> Result<()> {
+    let ids: Vec<i64> = batches.iter().map(|id| id.0).collect();
+    let sql = "UPDATE xxl_run SET batch_ids = ?, deadline = ?, update_time = ? WHERE run_id = ?";
+    let values = [
+        serde_json::to_string(&ids)?.into(),
+        deadline.map(Millis::to_utc).into(),
+        now.to_utc().into(),
+        run.0.into(),
+    ];
+    tx.execute(sql, &values).await.context("name the batches of a run")?;
+    Ok(())
+}
+
+/// Says why a run that has its turn is being stopped, and locks it to the end of the transaction;
+/// `false` when it is over. A first reason stays.
+pub async fn stop(tx: &mut Tx, run: XxlRunId, why: Stopping, now: Millis) -> Result<bool> {
+    let sql = "UPDATE xxl_run SET stopping = COALESCE(stopping, ?), update_time = ? \
+               WHERE run_id = ? AND status = ?";
+    let values = [
+        why.as_str().into(),
+        now.to_utc().into(),
+        run.0.into(),
+        XxlStatus::Running.as_str().into(),
+    ];
+    Ok(tx.execute(sql, &values).await.context("stop a run")? == 1)
+}
+
+/// Ends a run as it was read; its admin is to be told at once. `false` when somebody else was faster.
+pub async fn end(tx: &mut Tx, was: &XxlRun, result: &RunResult, now: Millis) -> Result<bool> {
+    let sql = "UPDATE xxl_run SET status = ?, handle_code = ?, handle_msg = ?, callback = ?, \
+               callback_at = ?, end_time = ?, update_time = ? WHERE run_id = ? AND status = ?";
+    let values = [
+        XxlStatus::Done.as_str().into(),
+        result.code.into(),
+        result.message.as_str().into(),
+        telling::DUE.into(),
+        now.to_utc().into(),
+        now.to_utc().into(),
+        now.to_utc().into(),
+        was.run_id.0.into(),
+        was.status.as_str().into(),
+    ];
+    Ok(tx.execute(sql, &values).await.context("end a run")? == 1)
+}
+
+async fn read(tx: &mut Tx, sql: &str, values: &[Value]) -> Result<Vec<XxlRun>> {
+    let rows = tx.fetch_all(sql, values).await.context("read xxl_run")?;
+    rows.iter().map(run).collect()
+}
+
+fn run(row: &Row) -> Result<XxlRun> {
+    let status = row.text("status")?;
+    let stopping = row.opt_text("stopping")?;
+    let stopping = stopping.map(|word| {
+        Stopping::parse(&word).with_context(|| format!("xxl_run.stopping holds {word:?}"))
+    });
+    let batches: Option<Vec<i64>> =
+        row.opt_text("batch_ids")?.map(|ids| serde_json::from_str(&ids)).transpose()?;
+    let timeout = row.opt_int("timeout_sec")?.map(u32::try_from).transpose()?;
+    let code = row.opt_int("handle_code")?.map(i32::try_from).transpose()?;
+    let message = row.opt_text("handle_msg")?.unwrap_or_default();
+    Ok(XxlRun {
+        run_id: XxlRunId(row.int("run_id")?),
+        app_name: AppName::parse(&row.text("app_name")?)?,
+        log_id: XxlLogId(row.int("log_id")?),
+        log_date_time: row.int("log_date_time")?,
+        job_id: XxlJobId(row.int("job_id")?),
+        params: row.text("params")?,
+        block: BlockStrategy::parse(&row.text("block_strategy")?),
+        timeout_sec: timeout,
+        status: XxlStatus::parse(&status)
+            .with_context(|| format!("xxl_run.status holds {status:?}"))?,
+        stopping: stopping.transpose()?,
+        batches: batches.map(|ids| ids.into_iter().map(BatchId).collect()),
+        deadline: row.opt_time("deadline")?.map(Millis::from),
+        result: code.map(|code| RunResult { code, message }),
+        tries: u32::try_from(row.int("callback_tries")?)?,
+        create_time: row.time("create_time")?.into(),
+        end_time: row.opt_time("end_time")?.map(Millis::from),
+    })
+}

@@ -1,0 +1,94 @@
+//! Messages of XXL-JOB between its admin and its executors, as plain data.
+//!
+//! Four dialects are spoken (`Dialect`). What is read is read in all of them at once: fields that a
+//! version does not have may be missing, those that nobody knows are ignored, `null` is the same as
+//! absent. What is written is written in one.
+
+mod reply;
+mod to_admin;
+mod to_executor;
+
+pub use reply::{LogPage, Reply, read_log};
+pub use to_admin::{Callback, Registry, callbacks, read_callbacks};
+pub use to_executor::{JobAsk, LogAsk, RunAsk};
+
+/// The header with the token, as it is written; names of headers have no case.
+pub const TOKEN_HEADER: &str = "xxl-job-access-token";
+/// The header with the name of the executor, which 3.5 asks for.
+pub const APP_NAME_HEADER: &str = "xxl-job-appname";
+/// The one group of registrations that executors are in.
+pub const EXECUTOR_GROUP: &str = "EXECUTOR";
+
+/// Done.
+pub const OK: i32 = 200;
+/// Failed, or refused.
+pub const FAIL: i32 = 500;
+/// The time for a run was over.
+pub const TIMED_OUT: i32 = 502;
+
+/// What the versions of XXL-JOB differ in on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// 2.2.
+    D0,
+    /// 2.3 to 3.2.
+    D1,
+    /// 3.3 to 3.4; what an executor sends is as in `D1`.
+    D2,
+    /// 3.5, not released when this was written.
+    D3,
+}
+
+impl Dialect {
+    /// All of them, the oldest first.
+    pub const ALL: [Self; 4] = [Self::D0, Self::D1, Self::D2, Self::D3];
+
+    /// The oldest version that speaks it.
+    pub fn since(self) -> &'static str {
+        match self {
+            Self::D0 => "2.2",
+            Self::D1 => "2.3",
+            Self::D2 => "3.3",
+            Self::D3 => "3.5",
+        }
+    }
+
+    /// The dialect of a version, `2.4.1`.
+    pub fn of(version: &str) -> Option<Self> {
+        let mut parts = version.split('.');
+        let number = |part: Option<&str>| part.and_then(|text| text.parse::<u32>().ok());
+        let (major, minor) = (number(parts.next())?, number(parts.next()).unwrap_or(0));
+        match (major, minor) {
+            (2, 2) => Some(Self::D0),
+            (2, 3..) | (3, 0..=2) => Some(Self::D1),
+            (3, 3 | 4) => Some(Self::D2),
+            (3, 5..) => Some(Self::D3),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Dialect;
+
+    #[test]
+    fn a_version_has_its_dialect() {
+        for (version, dialect) in [
+            ("2.2.0", Some(Dialect::D0)),
+            ("2.3", Some(Dialect::D1)),
+            ("2.5.0", Some(Dialect::D1)),
+            ("3.2.0", Some(Dialect::D1)),
+            ("3.3.1", Some(Dialect::D2)),
+            ("3.4.2", Some(Dialect::D2)),
+            ("3.5.0-SNAPSHOT", Some(Dialect::D3)),
+            ("2.1.2", None),
+            ("latest", None),
+        ] {
+            assert_eq!(Dialect::of(version), dialect, "{version}");
+        }
+        for dialect in Dialect::ALL {
+            assert_eq!(Dialect::of(dialect.since()), Some(dialect));
+        }
+    }
+}

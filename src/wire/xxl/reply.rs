@@ -1,0 +1,117 @@
+//! Answers, in the envelope that both sides use.
+
+use super::{FAIL, OK};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// An answer. Its HTTP status is always 200; the code alone says what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// 200 or not.
+    pub code: i32,
+    /// Words.
+    pub msg: Option<String>,
+    /// What was asked for: `content` up to 3.2, `data` since 3.3.
+    pub content: Value,
+}
+
+/// Lines of the log of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogPage {
+    /// The number of the first line, from 1.
+    pub from_line_num: i64,
+    /// The number of the last; less than the first when there is none.
+    pub to_line_num: i64,
+    /// The lines.
+    pub log_content: String,
+    /// Nothing more comes.
+    pub is_end: bool,
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    code: i32,
+    msg: Option<String>,
+    content: Option<Value>,
+    data: Option<Value>,
+}
+
+impl Reply {
+    /// Yes.
+    pub fn ok(content: Value) -> Self {
+        Self { code: OK, msg: None, content }
+    }
+
+    /// Yes, with a word about it.
+    pub fn noted(words: impl Into<String>) -> Self {
+        Self { code: OK, msg: Some(words.into()), content: Value::Null }
+    }
+
+    /// No, and why.
+    pub fn fail(words: impl Into<String>) -> Self {
+        Self { code: FAIL, msg: Some(words.into()), content: Value::Null }
+    }
+
+    /// The bytes, which every known peer reads: what was asked for under both names.
+    pub fn to_json(&self) -> String {
+        let Self { code, msg, content } = self;
+        json!({"code": code, "msg": msg, "content": content, "data": content}).to_string()
+    }
+
+    /// Reads an answer of any version. Java's executors call it `text/html`, so its type is not looked at.
+    pub fn read(body: &[u8]) -> Result<Self, serde_json::Error> {
+        let Envelope { code, msg, content, data } = serde_json::from_slice(body)?;
+        Ok(Self { code, msg, content: content.or(data).unwrap_or_default() })
+    }
+
+    /// Whether it is a yes.
+    pub fn is_ok(&self) -> bool {
+        self.code == OK
+    }
+}
+
+/// The page that an answer to `/log` holds; `None` when it holds none.
+pub fn read_log(reply: &Reply) -> Option<LogPage> {
+    serde_json::from_value(reply.content.clone()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_written_under_both_names_and_read_under_either() {
+        let page =
+            LogPage { from_line_num: 1, to_line_num: 2, log_content: "a\nb".into(), is_end: false };
+        let reply = Reply::ok(serde_json::to_value(&page).expect("value"));
+        let inner = r#"{"fromLineNum":1,"isEnd":false,"logContent":"a\nb","toLineNum":2}"#;
+        let text = reply.to_json();
+        assert_eq!(text, format!(r#"{{"code":200,"content":{inner},"data":{inner},"msg":null}}"#));
+        for name in ["content", "data"] {
+            let text = format!(r#"{{"code":200,"msg":null,"{name}":{inner},"success":true}}"#);
+            let read = Reply::read(text.as_bytes()).expect("read");
+            assert_eq!(read_log(&read), Some(page.clone()), "{name}");
+        }
+    }
+
+    /// What admins and executors were seen to answer.
+    #[test]
+    fn answers_of_real_peers_are_read() {
+        for (text, code) in [
+            (r#"{"code":200,"msg":null,"content":null}"#, 200),
+            (r#"{"code":200,"msg":"Success","data":null,"success":true}"#, 200),
+            (r#"{"code": 200, "msg": "Running"}"#, 200),
+            (r#"{"code":500,"msg":"The access token is wrong.","content":null}"#, 500),
+        ] {
+            let read = Reply::read(text.as_bytes()).expect(text);
+            assert_eq!((read.code, read.content), (code, Value::Null), "{text}");
+        }
+        for bad in ["", "<html>", r#"{"msg":"x"}"#, r#"{"code":"200"}"#] {
+            assert!(Reply::read(bad.as_bytes()).is_err(), "{bad}");
+        }
+        let refused = r#"{"code":500,"content":null,"data":null,"msg":"no"}"#;
+        assert_eq!(Reply::fail("no").to_json(), refused);
+        assert_eq!(read_log(&Reply::ok(Value::Null)), None);
+    }
+}

@@ -1,0 +1,34 @@
+//! Procession among programs of XXL-JOB: the executor of an admin that is written here.
+//!
+//! The clock is set by hand and beats are called by hand; what goes over the wire goes over real sockets
+//! of this machine.
+
+mod admin;
+mod blocks;
+mod desk;
+mod door;
+mod flow;
+mod program;
+mod restarts;
+mod telling;
+
+#[path = "../it/util/mod.rs"]
+#[expect(dead_code, reason = "shared with the other test binary, which uses all of it")]
+mod util;
+
+/// Each named test on each database.
+macro_rules! on_each_database {
+    ($($name:ident)*) => {
+        mod sqlite { $(#[tokio::test] async fn $name() {
+            crate::desk::on(super::DialectName::Sqlite, super::$name).await;
+        })* }
+        mod mariadb { $(#[tokio::test] async fn $name() {
+            crate::desk::on(super::DialectName::Mysql, super::$name).await;
+        })* }
+        mod postgres { $(#[tokio::test] async fn $name() {
+            crate::desk::on(super::DialectName::Postgres, super::$name).await;
+        })* }
+    };
+}
+
+use on_each_database;
