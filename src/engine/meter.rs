@@ -4,6 +4,7 @@
 //! No label has a value that comes from users: each set is closed, so that a year of batches makes no
 //! more series than a day of them.
 
+mod cluster;
 mod database;
 mod outbox;
 mod process;
@@ -12,6 +13,7 @@ mod spans;
 
 use crate::domain::lease::Uptime;
 use crate::store::Counts;
+use cluster::Cluster;
 use database::Database;
 use outbox::Outbox;
 use process::Process;
@@ -87,15 +89,6 @@ struct Jobs {
     starts: Counters<1>,
     ends: Counters<2>,
     duration: Histograms<1>,
-}
-
-struct Cluster {
-    renewals_failed: Counter,
-    fences: Counter,
-    beats_failed: Counters<1>,
-    nodes: Gauge,
-    skew: Seconds,
-    uncertainty: Seconds,
 }
 
 impl Default for Meter {
@@ -341,49 +334,6 @@ impl Jobs {
             starts: put(to, "job_starts", "Tries of jobs that started", Family::default()),
             ends: put(to, "job_ends", "Tries of jobs that ended", Family::default()),
             duration: put(to, "job_duration_seconds", "How long tries of jobs took", duration),
-        }
-    }
-}
-
-impl Cluster {
-    fn register(to: &mut Registry) -> Self {
-        Self {
-            renewals_failed: put(
-                to,
-                "lease_renewals_failed",
-                "Renewals of this process's lease that failed",
-                Counter::default(),
-            ),
-            fences: put(
-                to,
-                "fences",
-                "Times that all that ran here was stopped for want of a lease",
-                Counter::default(),
-            ),
-            beats_failed: put(
-                to,
-                "beats_failed",
-                "Turns of a loop that failed and were tried again",
-                Family::default(),
-            ),
-            nodes: put(
-                to,
-                "nodes_alive",
-                "Processes whose lease held when this one renewed its own last",
-                Gauge::default(),
-            ),
-            skew: put(
-                to,
-                "clock_skew_seconds",
-                "How far the database's clock is ahead of this machine's",
-                Gauge::default(),
-            ),
-            uncertainty: put(
-                to,
-                "clock_skew_uncertainty_seconds",
-                "Half of the round trip in which the skew was measured",
-                Gauge::default(),
-            ),
         }
     }
 }

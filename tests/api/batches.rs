@@ -134,10 +134,8 @@ async fn a_batch_is_shown_with_its_jobs_its_reasons_its_times_and_its_graph() {
     let answer = server.get(batch, &token).await;
     let tag = answer.headers["etag"].to_str().expect("a tag").to_owned();
     let shown = answer.is(200);
-    assert_eq!(
-        texts(&shown["jobs"], "status"),
-        ["SUCCESS", "FAILED", "UPSTREAM_FAILED", "SUCCESS"]
-    );
+    let ended = ["SUCCESS", "FAILED", "UPSTREAM_FAILED", "SUCCESS"];
+    assert_eq!(texts(&shown["jobs"], "status"), ended);
     assert_eq!(
         (&shown["eta"]["expected"], &shown["jobs"][0]["outputs"]),
         (&Value::Null, &Value::Null)
@@ -449,6 +447,7 @@ fn large() -> String {
 
 #[tokio::test]
 #[ignore = "measures: cargo test --test api -- --ignored --nocapture a_large_batch"]
+#[expect(clippy::disallowed_methods, clippy::print_stdout, reason = "it measures, and tells")]
 async fn a_large_batch() {
     let server = Server::new().await;
     server.apply(&large()).await;

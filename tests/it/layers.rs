@@ -413,7 +413,7 @@ const FAULTLESS: &[(&str, &str)] = &[
     ),
     (
         "app.rs",
-        "//! app: x.\n//! May name: everything. Never: x.\n//! Invariant: x.\nuse crate::api::X;",
+        "//! app: x.\n//! May name: everything. Never: x.\n//! Invariant: x.\nuse crate::engine::X;",
     ),
 ];
 

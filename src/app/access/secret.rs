@@ -55,7 +55,7 @@ mod tests {
         let (one, other) = (fresh().expect("chance"), fresh().expect("chance"));
         assert_eq!(one.expose_secret().len(), 43);
         assert!(!same(one.expose_secret(), other.expose_secret()));
-        assert!(same(one.expose_secret(), &one.expose_secret().to_owned()));
+        assert!(same(one.expose_secret(), one.clone().expose_secret()));
         assert_eq!(legible().expect("chance").expose_secret().len(), 29);
         assert_eq!(digest("x").len(), 64);
         assert_ne!(derived(&one, "a"), derived(&one, "b"));

@@ -50,7 +50,7 @@ fn options() -> Options {
         langs: BTreeMap::from([("@bank.cn".to_owned(), Lang::Zh)]),
         id_host: "bank.example".to_owned(),
         log_lines: 5,
-        link: Some("https://p.example/{group}/{batch_no}".to_owned()),
+        links: vec!["https://p.example/{group}/{batch_no}".to_owned()],
         operators: vec!["noc@bank.example".to_owned()],
     }
 }

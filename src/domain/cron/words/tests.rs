@@ -1,4 +1,4 @@
-use super::super::Cron;
+use crate::domain::cron::Cron;
 use crate::domain::lang::Lang;
 
 /// Expression, English, Chinese.
