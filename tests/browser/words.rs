@@ -36,3 +36,12 @@ async fn a_chinese_reader_reads_chinese_and_may_change_to_english() {
     browser.picture("chinese").await;
     browser.close().await;
 }
+
+#[test]
+fn every_word_is_there_in_both_languages() {
+    let check = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/node/console_words.mjs");
+    let said = std::process::Command::new("node").arg(check).output();
+    let said = said.expect("node runs; scripts/test-node.sh says what is missing");
+    let words = [said.stdout, said.stderr].map(|b| String::from_utf8_lossy(&b).into_owned());
+    assert!(said.status.success(), "{}", words.concat());
+}

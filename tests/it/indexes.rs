@@ -254,6 +254,13 @@ async fn seed(bench: &Bench) {
     let columns =
         "firing_id trigger_id planned_at source handler status fire_at create_time update_time";
     insert(&mut tx, "job_firing", columns, (1..=10_000).map(firing).collect()).await;
+    seed_told(&mut tx, &at).await;
+    tx.commit().await.expect("commit");
+}
+
+/// Who was told, and who did what.
+async fn seed_told(tx: &mut procession::db::Tx, at: &Value) {
+    let text = |text: String| Value::from(text);
     let mail = |i: i64| {
         let words = ["x", "x", "sent", "failed"].map(Value::from).to_vec();
         let to = text(format!("a{}@b.example", i % 100));
@@ -262,7 +269,7 @@ async fn seed(bench: &Bench) {
     };
     let columns =
         "id recipient_email batch_id created_at updated_at send_time subject body status type";
-    insert(&mut tx, "email_notifications", columns, (1..=10_000).map(mail).collect()).await;
+    insert(tx, "email_notifications", columns, (1..=10_000).map(mail).collect()).await;
     let act = |i: i64| {
         let at = Value::from(Millis(1_722_470_400_000 + i * 10_000).to_utc());
         let words = ["ann", "h", "force-success"].map(Value::from).to_vec();
@@ -270,8 +277,7 @@ async fn seed(bench: &Bench) {
         [words, to].concat()
     };
     let columns = "actor host action group_code batch_no create_time";
-    insert(&mut tx, "audit_log", columns, (1..=10_000).map(act).collect()).await;
-    tx.commit().await.expect("commit");
+    insert(tx, "audit_log", columns, (1..=10_000).map(act).collect()).await;
 }
 
 async fn insert(tx: &mut procession::db::Tx, table: &str, columns: &str, rows: Vec<Vec<Value>>) {
