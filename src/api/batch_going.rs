@@ -8,7 +8,10 @@ use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::batch::{AskedOrder, BatchError, BatchOrder, plan};
 use crate::domain::batch_no::BatchExpr;
+use crate::domain::dry_run::dry_run;
+use crate::domain::eta::of_plan;
 use crate::domain::id::GroupCode;
+use crate::domain::job::{Definition, Group};
 use crate::engine::generating::open_on_record;
 use crate::engine::standing;
 use crate::store;
@@ -17,6 +20,7 @@ use axum::http::Method;
 use chrono::NaiveDate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 pub(super) fn noun() -> Noun {
@@ -27,6 +31,12 @@ pub(super) fn noun() -> Noun {
             needs,
             "Open batches; a process that serves takes them",
             open,
+        )
+        .change(
+            (Method::POST, "/batches/plan"),
+            Needs::Somewhere(Permission::View),
+            "What opening batches would do: waves, parameters, expected times, refusals",
+            look_ahead,
         )
         .change(
             (Method::POST, "/groups/{group}/batches/{batch_no}/pause"),
@@ -116,6 +126,15 @@ impl Order {
     }
 }
 
+/// The groups whose batches an order opens.
+fn meant<'a>(asked: &AskedOrder, defs: &'a Definition) -> Vec<&'a GroupCode> {
+    let is_meant = |g: &&'a Group| {
+        asked.group.as_ref().is_none_or(|code| *code == g.code)
+            && asked.batch_type.as_ref().is_none_or(|t| g.batch_type.as_ref() == Some(t))
+    };
+    defs.groups.iter().filter(is_meant).map(|g| &g.code).collect()
+}
+
 async fn open(ask: Ask, _: Nothing, order: Order) -> Result<Opened, Problem> {
     let asked = order.read()?;
     let app = &ask.house.app;
@@ -123,11 +142,7 @@ async fn open(ask: Ask, _: Nothing, order: Order) -> Result<Opened, Problem> {
         ask.may(Permission::Run, group, format!("group {group}"))?;
     }
     let defs = app.definition().await?;
-    let meant = |g: &&crate::domain::job::Group| {
-        asked.group.as_ref().is_none_or(|code| *code == g.code)
-            && asked.batch_type.as_ref().is_none_or(|t| g.batch_type.as_ref() == Some(t))
-    };
-    let groups: Vec<&GroupCode> = defs.groups.iter().filter(meant).map(|g| &g.code).collect();
+    let groups = meant(&asked, &defs);
     reach::all(&ask, Permission::Run, groups, "group that this opens and you see")?;
     let reason = match order.dry_run {
         true => "",
@@ -149,6 +164,40 @@ async fn open(ask: Ask, _: Nothing, order: Order) -> Result<Opened, Problem> {
         batches: plans.iter().map(batch).collect(),
         said: "the next process that serves takes it".to_owned(),
     })
+}
+
+/// What opening batches would do.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Planned {
+    /// The batches, as `plan --json` has them.
+    batches: Vec<Value>,
+    /// Why they would be refused.
+    refused: Value,
+}
+
+async fn look_ahead(ask: Ask, _: Nothing, order: Order) -> Result<Planned, Problem> {
+    let asked = order.read()?;
+    let app = &ask.house.app;
+    let defs = app.definition().await?;
+    let groups = meant(&asked, &defs);
+    let named = asked.group.iter().chain(groups);
+    reach::all(&ask, Permission::View, named, "group that this opens and you see")?;
+    let now = reach::now(&ask).await?;
+    let made: BatchOrder = asked.at(&defs, now).map_err(anyhow::Error::from)?;
+    let kinds = crate::app::job_kinds();
+    let types: Vec<&'static str> = kinds.iter().map(|k| k.name).collect();
+    let mut run = dry_run(&defs, &made, &types, now);
+    run.refusals.extend(app.refusals(None, &run.batches).await?);
+    let total = app.config.engine.max_parallel;
+    let mut batches = Vec::new();
+    for preview in run.batches {
+        let history = app.history(&preview.plan.values.group).await?;
+        let forecast = of_plan(&preview.plan, &preview.dag, &history, total, now);
+        let planned = crate::view::plan::Planned { preview, forecast, since: None, now };
+        batches.push(planned.document()?);
+    }
+    let refused = serde_json::to_value(&run.refusals).map_err(anyhow::Error::from)?;
+    Ok(Planned { batches, refused })
 }
 
 /// How a batch goes.

@@ -3,16 +3,15 @@
 use crate::app::{self, App};
 use crate::cli::order::{self, OrderArgs};
 use crate::cli::{BadInput, Ended, Global, breach, out, plan_words};
-use crate::definition::Change;
-use crate::domain::batch::{AskedOrder, Batch};
-use crate::domain::dry_run::{DryRun, ParamChange, Preview, dry_run, param_changes};
-use crate::domain::eta::{Forecast, of_plan};
+use crate::domain::batch::AskedOrder;
+use crate::domain::dry_run::{DryRun, dry_run};
+use crate::domain::eta::of_plan;
 use crate::domain::history::History;
-use crate::domain::id::{BatchNo, JobCode};
+use crate::domain::id::BatchNo;
 use crate::domain::job::Definition;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
-use crate::store;
+use crate::view::plan::{Planned, Since, since};
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
@@ -31,31 +30,6 @@ pub(super) struct PlanArgs {
     /// Jobs at once, at most
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_parallel: Option<u32>,
-}
-
-/// One batch of the plan with what is expected of it.
-pub(super) struct Planned {
-    pub(super) preview: Preview,
-    pub(super) forecast: Option<Forecast>,
-    pub(super) since: Option<Since>,
-    /// When it would be opened.
-    pub(super) now: Millis,
-}
-
-/// What has changed since an earlier batch of the group.
-pub(super) struct Since {
-    pub(super) batch: Batch,
-    pub(super) changes: Vec<Change>,
-    pub(super) params: Vec<ParamChange>,
-    /// How long jobs took then and are expected to take now, where that is known of both.
-    pub(super) took: Vec<(JobCode, i64, i64)>,
-}
-
-impl Since {
-    /// How long the batch took, if it has ended.
-    pub(super) fn took_in_all(&self) -> Option<i64> {
-        Some(self.batch.end_time?.since(self.batch.create_time))
-    }
 }
 
 pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<Ended> {
@@ -90,7 +64,7 @@ pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<Ended> {
     }
     let (planned, refusals) = made?.expected(total);
     if global.json {
-        let batches: Result<Vec<_>> = planned.iter().map(plan_words::as_json).collect();
+        let batches: Result<Vec<_>> = planned.iter().map(Planned::document).collect();
         out::json(&json!({"batches": batches?, "refused": refusals}))?;
     } else {
         planned.iter().for_each(|one| plan_words::print(one, total, global.lang()));
@@ -178,31 +152,4 @@ async fn with_tables(
         return Err(BadInput(message).into());
     }
     Ok(Made { run, known, now })
-}
-
-async fn since(
-    app: &App,
-    defs: &Definition,
-    preview: &Preview,
-    history: &History,
-    no: &BatchNo,
-) -> Result<Option<Since>> {
-    let mut tx = app.db.read().await?;
-    let Some(batch) = store::batch::find(&mut tx, no, &preview.plan.values.group).await? else {
-        return Ok(None);
-    };
-    let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
-    let rows = store::queue::of_batch(&mut tx, batch.batch_id).await?;
-    let took = rows.iter().filter(|r| r.status.is_final()).filter_map(|row| {
-        let took = row.end_time?.since(row.start_time?);
-        let planned = preview.plan.snapshot.jobs.iter().any(|j| j.code == row.job_code);
-        let expected = history.get(&row.job_code).filter(|_| planned)?.p50;
-        Some((row.job_code.clone(), took, expected))
-    });
-    Ok(Some(Since {
-        changes: app::differences(&snapshot, defs),
-        params: param_changes(&snapshot, &batch.values, preview),
-        took: took.collect(),
-        batch,
-    }))
 }

@@ -3,20 +3,14 @@
 use crate::cli::due;
 use crate::cli::eta::{no_history, path_words, reservations};
 use crate::cli::out;
-use crate::cli::plan::{Planned, Since};
-use crate::definition::{Change, How};
 use crate::domain::dag::Node;
 use crate::domain::dry_run::{ParamChange, Refusal};
 use crate::domain::history::Basis;
 use crate::domain::id::{JobCode, SourceName};
-use crate::domain::job::{JobDef, ParamMode};
+use crate::domain::job::ParamMode;
 use crate::domain::lang::Lang;
 use crate::domain::time::span_words;
-use crate::view::due::Dues;
-use crate::view::eta::forecast_document;
-use anyhow::Result;
-use serde_json::{Value, json};
-use std::collections::HashMap;
+use crate::view::plan::{Planned, Since};
 
 /// A job's duration is shown as changed from a fifth of what it took, and half a second, on.
 const NOTABLE_PERCENT: i64 = 20;
@@ -56,18 +50,10 @@ pub(super) fn print(planned: &Planned, total: u32, lang: Lang) {
 /// By when it is due if it is opened now, and what will be late.
 fn due(planned: &Planned, lang: Lang) -> Vec<String> {
     let snapshot = &planned.preview.plan.snapshot;
-    let dues = dues(planned);
+    let dues = planned.dues();
     match &planned.forecast {
         Some(_) => due::lines(snapshot, None, Some(&dues), lang),
         None => due::lines(snapshot, Some(&dues), None, lang),
-    }
-}
-
-fn dues(planned: &Planned) -> Dues {
-    let (snapshot, now) = (&planned.preview.plan.snapshot, planned.now);
-    match &planned.forecast {
-        Some(forecast) => Dues::expected(snapshot, forecast, now),
-        None => Dues::planned(snapshot, now),
     }
 }
 
@@ -245,70 +231,4 @@ pub(super) fn print_refusals(refusals: &[Refusal], lang: Lang) {
         let group = refusal.group.as_ref().map(|g| format!("{g}: ")).unwrap_or_default();
         out::line(&format!("  {group}{refusal}"));
     }
-}
-
-/// One batch of a plan for scripts.
-pub(super) fn as_json(planned: &Planned) -> Result<Value> {
-    let preview = &planned.preview;
-    let plan = &preview.plan;
-    let codes = |nodes: &[Node]| -> Vec<&JobCode> {
-        nodes.iter().map(|n| &plan.snapshot.jobs[n.at()].code).collect()
-    };
-    let waves = preview.waves(planned.forecast.as_ref());
-    let mut parents: HashMap<&JobCode, Vec<&JobCode>> = HashMap::new();
-    for dependency in &plan.snapshot.dependencies {
-        parents.entry(&dependency.job_code).or_default().push(&dependency.depends_on);
-    }
-    let dues = dues(planned);
-    let job = |(i, job): (usize, &JobDef)| {
-        let mut document = json!({
-            "job_code": job.code, "job_name": job.name, "job_type": job.job_type,
-            "wave": preview.dag.level(Node(i as u32)), "source": job.source,
-            "depends_on": parents.get(&job.code).map_or(&[][..], Vec::as_slice),
-            "priority": job.priority, "timeout_sec": job.timeout_sec,
-            "retry_count": job.retry_count, "idempotent": job.idempotent,
-            "not_before": plan.not_before[i].map(|t| t.to_string()),
-            "params": preview.params[i],
-        });
-        dues.jobs[i].put(&mut document);
-        document
-    };
-    let jobs: Vec<Value> = plan.snapshot.jobs.iter().enumerate().map(job).collect();
-    let expected =
-        planned.forecast.as_ref().map(|f| forecast_document(&plan.snapshot, f, None, planned.now));
-    let mut document = json!({
-        "batch_no": plan.values.batch_no, "group": plan.values.group, "type": plan.batch_type,
-        "business_date": plan.values.business_date,
-        "waves": waves.iter().map(|w| codes(w)).collect::<Vec<_>>(), "jobs": jobs,
-        "expected": expected, "since": planned.since.as_ref().map(since_json),
-    });
-    dues.batch.put_end(&mut document);
-    Ok(document)
-}
-
-fn since_json(since: &Since) -> Value {
-    let took: Vec<Value> = since
-        .took
-        .iter()
-        .map(
-            |(code, took, expected)| json!({"job_code": code, "took_ms": took, "p50_ms": expected}),
-        )
-        .collect();
-    json!({
-        "batch_no": since.batch.values.batch_no, "status": since.batch.status.as_str(),
-        "took_ms": since.took_in_all(), "changes": since.changes.iter().map(change_json).collect::<Vec<_>>(),
-        "params": since.params, "durations": took,
-    })
-}
-
-fn change_json(change: &Change) -> Value {
-    let (how, fields) = match &change.how {
-        How::Added => ("added", Vec::new()),
-        How::Removed => ("removed", Vec::new()),
-        How::Changed(fields) => {
-            let field = |f: &crate::definition::FieldChange| json!({"field": f.field, "old": f.old, "new": f.new});
-            ("changed", fields.iter().map(field).collect())
-        }
-    };
-    json!({"thing": change.thing.to_string(), "code": change.code, "how": how, "fields": fields})
 }

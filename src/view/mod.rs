@@ -28,6 +28,7 @@ pub mod month;
 pub mod node;
 pub mod outbox;
 pub mod params;
+pub mod plan;
 pub mod retention;
 pub mod schedule;
 pub mod schedule_next;

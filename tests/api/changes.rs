@@ -245,3 +245,64 @@ async fn what_belongs_to_no_group_is_the_administrators() {
     server.send(Method::DELETE, "/secrets/k", &local, &why).await.is(403);
     server.send(Method::DELETE, "/secrets/k", &admin, &why).await.is(404);
 }
+
+#[tokio::test]
+async fn a_plan_is_what_opening_would_do_and_opens_nothing() {
+    let server = with_batches().await;
+    let viewer = server.token(&[("gl", Role::Viewer, &[])]).await;
+    let order = json!({"group": "gl", "batch_no": "202501"});
+    let plan = post(&server, "/batches/plan", &viewer, order.clone()).await.is(200);
+    assert_eq!(plan["batches"][0]["waves"], json!([["A"], ["B"], ["C"]]), "{plan}");
+    assert_eq!(plan["refused"], json!([]));
+    let again = json!({"group": "gl", "batch_no": "202407"});
+    let plan = post(&server, "/batches/plan", &viewer, again).await.is(200);
+    assert_eq!(plan["refused"].as_array().map(Vec::len), Some(1), "{plan}");
+    let foreign = json!({"group": "ar", "batch_no": "202501"});
+    post(&server, "/batches/plan", &viewer, foreign).await.is(404);
+    post(&server, "/batches", &viewer, order).await.is(403);
+}
+
+#[tokio::test]
+async fn a_backfill_runs_beside_and_ends() {
+    let server = Server::new().await;
+    server.apply(TWO_GROUPS).await;
+    let user = server.user("olga", &[("gl", Role::Operator, &[])]).await;
+    let token = server.token_of(&user, 1).await;
+    let wish = |group: &str| json!({"group": group, "range": "202401..202403"});
+    let ahead = post(&server, "/backfills/preview", &token, wish("gl")).await.is(200);
+    assert_eq!(ahead["steps"].as_array().map(Vec::len), Some(3), "{ahead}");
+    post(&server, "/backfills/preview", &token, wish("ar")).await.is(404);
+    post(&server, "/backfills", &token, wish("gl")).await.is(422);
+    let mut real = wish("gl");
+    real["reason"] = json!("the first quarter");
+    let begun = post(&server, "/backfills", &token, real).await.is(200);
+    let id = begun["backfill_id"].as_i64().expect("a number");
+    server.house.aside.end().await;
+    let row = {
+        let mut tx = server.app.db.read().await.expect("read");
+        let id = procession::domain::id::BackfillId(id);
+        procession::store::backfill::find(&mut tx, id).await.expect("find").expect("there")
+    };
+    assert_eq!((row.started_by.as_str(), row.group.as_str()), ("olga", "gl"));
+    let other = server.token(&[("ar", Role::Operator, &[])]).await;
+    let why = json!({"reason": "why"});
+    post(&server, &format!("/backfills/{id}/stop"), &other, why.clone()).await.is(404);
+    assert!(audit(&server).await.iter().any(|a| a["action"] == "backfill"));
+}
+
+#[tokio::test]
+async fn calendars_are_everybodys_and_so_an_editor_of_all_groups_changes_them() {
+    let server = Server::new().await;
+    let local = server.token(&[("gl", Role::Author, &[])]).await;
+    let everywhere = server.token(&[("*", Role::Author, &[])]).await;
+    let new = json!({"name": "Ours", "reason": "a new one"});
+    server.send(Method::PUT, "/calendars/ours", &local, &new).await.is(403);
+    server.send(Method::PUT, "/calendars/ours", &everywhere, &new).await.is(200);
+    let day = json!({"date": "2026-12-24", "kind": "off", "reason": "the bank is closed"});
+    let set = post(&server, "/calendars/ours/days", &everywhere, day.clone()).await.is(200);
+    assert_eq!(set["applied"], true);
+    post(&server, "/calendars/none/days", &everywhere, day).await.is(404);
+    let why = json!({"reason": "not used"});
+    server.send(Method::DELETE, "/calendars/ours", &everywhere, &why).await.is(200);
+    server.send(Method::DELETE, "/calendars/ours", &everywhere, &why).await.is(404);
+}
