@@ -80,7 +80,9 @@ pub fn password(user: &UserName, password: &str) -> Result<(), Unfit> {
     }
     // A password that is mostly the user's name is a short one.
     let parts = user.as_str().split(['.', '_', '-', '@']);
-    let known: Vec<&str> = parts.chain([user.as_str(), "procession", "month-end"]).collect();
+    let joined: String = parts.clone().collect();
+    let known: Vec<&str> =
+        parts.chain([user.as_str(), &joined, "procession", "month-end"]).collect();
     let guessed = zxcvbn(password, &known);
     if guessed.score() >= Score::Three {
         return Ok(());
