@@ -205,7 +205,12 @@ impl Desk<'_> {
     async fn job(&self, verb: &str) -> Result<Ended> {
         match verb {
             "list" => {
-                let query = self.query(&[("group", "group"), ("tag", "tag"), ("owner", "owner")]);
+                if self.said.one("owner").is_some() {
+                    let said =
+                        "--owner is not for a server; leave it out, or use --group and --tag";
+                    return Err(BadInput(said.to_owned()).into());
+                }
+                let query = self.query(&[("group", "group"), ("tag", "tag")]);
                 self.list(&["jobs"], &query, (100_000, JOBS)).await
             }
             "show" => {

@@ -18,12 +18,8 @@ pub(super) const BATCH_JOBS: &[Column] = &[
     ("duration_ms", "MS", "毫秒"),
     ("error_message", "RESULT", "结果"),
 ];
-pub(super) const REASONS: &[Column] = &[
-    ("job_code", "JOB", "作业"),
-    ("status", "STATUS", "状态"),
-    ("said", "WHY", "原因"),
-    ("why", "WHY", "原因"),
-];
+pub(super) const REASONS: &[Column] =
+    &[("job_code", "JOB", "作业"), ("status", "STATUS", "状态"), ("why", "WHY", "原因")];
 pub(super) const JOBS: &[Column] = &[
     ("code", "JOB", "作业"),
     ("group", "GROUP", "作业组"),
@@ -76,7 +72,7 @@ pub(super) const ACTS: &[Column] = &[
     ("reason", "WHY", "原因"),
 ];
 pub(super) const BACKFILLS: &[Column] = &[
-    ("id", "ID", "编号"),
+    ("backfill_id", "ID", "编号"),
     ("group", "GROUP", "作业组"),
     ("range", "RANGE", "范围"),
     ("status", "STATUS", "状态"),
