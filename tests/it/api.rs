@@ -51,12 +51,13 @@ struct House {
 }
 
 impl House {
-    async fn of(process: &QueueDispatcher, db: &Db) -> Self {
+    async fn of(process: &QueueDispatcher, bench: &Bench) -> Self {
         let door = Door::open("127.0.0.1:0".parse().expect("address")).await.expect("a free port");
         let address = door.address();
         let (leaves, closes) = (CancellationToken::new(), CancellationToken::new());
-        let config = Config::load(Some(Path::new("/dev/null"))).expect("defaults");
-        let app = App { config, db: db.clone(), clock: Clock::system() };
+        let mut config = Config::load(Some(Path::new("/dev/null"))).expect("defaults");
+        config.database.url = bench.url.clone().into();
+        let app = App { config, db: bench.db.clone(), clock: Clock::system() };
         let vitals = process.vitals(&leaves, Duration::from_secs(120));
         let house = procession::api::House::open(&app, vitals).await.expect("a house");
         let task = tokio::spawn(door.attend(Arc::new(house), closes.clone()));
@@ -108,7 +109,7 @@ fn running(bench: Bench) -> Bench {
 async fn a_process_that_serves_is_alive_and_ready(bench: Bench) {
     let bench = running(bench);
     let mut process = bench.process().await;
-    let house = House::of(&process, &bench.db).await;
+    let house = House::of(&process, &bench).await;
     let asked = async {
         house.until_not_ready_for(&[]).await;
         let (status, text) = house.get("/healthz").await;
@@ -136,7 +137,7 @@ async fn a_process_that_serves_is_alive_and_ready(bench: Bench) {
 async fn one_that_an_operator_drains_is_not_ready(bench: Bench) {
     let bench = running(bench);
     let mut process = bench.process().await;
-    let house = House::of(&process, &bench.db).await;
+    let house = House::of(&process, &bench).await;
     let draining = async || {
         let (status, bad) = house.not_ready().await;
         let found = bad.into_iter().find(|(name, _)| name == "draining");
@@ -166,7 +167,7 @@ async fn one_that_an_operator_drains_is_not_ready(bench: Bench) {
 
 async fn another_schema_is_not_ready(bench: Bench) {
     let process = bench.process().await;
-    let house = House::of(&process, &bench.db).await;
+    let house = House::of(&process, &bench).await;
     let known = procession::app::known_schema();
     let newer = format!("UPDATE _sqlx_migrations SET version = 9999 WHERE version = {known}");
     query(&bench.url, &newer).await;
@@ -178,7 +179,7 @@ async fn another_schema_is_not_ready(bench: Bench) {
 
 async fn what_ran_is_counted_and_nothing_of_it_told(bench: Bench) {
     let mut process = bench.process().await;
-    let house = House::of(&process, &bench.db).await;
+    let house = House::of(&process, &bench).await;
     let yaml = "
 jobs:
   CANARY_A: { type: SCRIPT, interpreter: sh, script: 'exit 0', params: [{ name: X, value: canary-value }] }
@@ -272,7 +273,7 @@ on_each_database! {
 async fn only_what_is_there_is_answered_and_only_to_those_who_read() {
     on(DialectName::Sqlite, async |bench: Bench| {
         let process = bench.process().await;
-        let house = House::of(&process, &bench.db).await;
+        let house = House::of(&process, &bench).await;
         for (method, path, wanted) in [
             (Method::GET, "/", 200),
             (Method::HEAD, "/healthz", 200),
@@ -305,7 +306,7 @@ async fn only_what_is_there_is_answered_and_only_to_those_who_read() {
 async fn a_loop_that_hangs_is_not_alive() {
     on(DialectName::Sqlite, async |bench: Bench| {
         let process = bench.process().await;
-        let house = House::of(&process, &bench.db).await;
+        let house = House::of(&process, &bench).await;
         process.meter().loop_turned("scheduler", bench.clock.uptime());
         assert_eq!(house.get("/healthz").await.0, StatusCode::OK);
         bench.clock.advance(120_001);
@@ -339,7 +340,7 @@ async fn a_silent_database_makes_not_ready_and_not_silent(dialect: DialectName) 
         let mut bench = Bench::of(db, Clock::system(), &scratch.url);
         bench.options.lease_ms = 1_500;
         let mut process = bench.process().await;
-        let house = House::of(&process, &bench.db).await;
+        let house = House::of(&process, &bench).await;
         let leaves = house.leaves.clone();
         let asked = async {
             house.until_not_ready_for(&[]).await;
