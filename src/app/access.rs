@@ -177,6 +177,12 @@ impl Porter {
         Ok(Some(Known { user, grants, by: Shown::Token(token) }))
     }
 
+    /// What passwords have cost this process so far, in KiB of memory times rounds: the same for a name
+    /// that nobody has, because the time would tell.
+    pub fn spent_on_passwords(&self) -> u64 {
+        self.hashing.spent()
+    }
+
     /// The present moment.
     pub fn now(&self) -> Millis {
         self.clock.now()

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Semaphore;
 
 /// KiB of memory, rounds and lanes of one hash (OWASP's first choice for argon2id is 19 MiB, 2, 1).
@@ -21,11 +22,18 @@ const HASH: usize = 32;
 #[derive(Clone)]
 pub(super) struct Hashing {
     places: Arc<Semaphore>,
+    /// KiB of memory times rounds that passwords have cost so far.
+    spent: Arc<AtomicU64>,
 }
 
 impl Hashing {
     pub(super) fn new() -> Self {
-        Self { places: Arc::new(Semaphore::new(AT_ONCE)) }
+        Self { places: Arc::new(Semaphore::new(AT_ONCE)), spent: Arc::default() }
+    }
+
+    /// What passwords have cost so far.
+    pub(super) fn spent(&self) -> u64 {
+        self.spent.load(Ordering::Relaxed)
     }
 
     /// What is stored of a password, in the form that other programs know (`$argon2id$…`).
@@ -61,6 +69,7 @@ impl Hashing {
         (m, t, p): (u32, u32, u32),
     ) -> Result<[u8; HASH]> {
         let place = self.places.clone().acquire_owned().await?;
+        self.spent.fetch_add(u64::from(m) * u64::from(t), Ordering::Relaxed);
         let hashed = tokio::task::spawn_blocking(move || {
             let _place = place;
             let params = Params::new(m, t, p, Some(HASH)).map_err(|e| anyhow!("{e}"))?;
