@@ -339,5 +339,7 @@ async fn a_keeper_costs_a_few_milliseconds_and_megabytes() {
         let line = text.lines().find(|l| l.contains(key)).expect("a figure");
         line.split_ascii_whitespace().nth(2).and_then(|n| n.parse().ok()).expect("a number")
     };
-    assert!(kib("RssAnon") < 4 * 1024 && kib("VmHWM") < 32 * 1024, "{text}");
+    // Pages of the program that are relocated when it starts are its own: 2.9 MiB in all before the API
+    // was in it, 4.4 with it, in a debug build.
+    assert!(kib("RssAnon") < 6 * 1024 && kib("VmHWM") < 32 * 1024, "{text}");
 }
