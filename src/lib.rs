@@ -24,6 +24,7 @@ pub mod definition;
 pub mod picture;
 
 pub mod db;
+pub mod outbound;
 pub mod wire;
 
 pub mod handler;

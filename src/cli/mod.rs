@@ -1,5 +1,5 @@
 //! cli: words in, words out. In: arguments. Out: text or JSON, and an exit code.
-//! May name: domain, definition, picture, store, engine, config, app, view, api. Never: SQL, a decision.
+//! May name: domain, definition, picture, store, engine, config, app, view, api, outbound. Never: SQL, a decision.
 //! Invariant: exit code 0 is success, 1 a batch that failed or a diff that found something, 2 the user's input, 3 Procession itself.
 
 mod act;

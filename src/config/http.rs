@@ -3,11 +3,12 @@
 use super::{BadConfig, Config};
 use crate::domain::access::{Grant, Permission, Role, Where};
 use crate::domain::id::GroupCode;
+use crate::outbound::is_here;
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
-use url::{Host, Url};
+use url::Url;
 
 /// `[http]`
 #[derive(Clone, Debug, Deserialize)]
@@ -113,16 +114,6 @@ fn network(text: &str) -> Option<(IpAddr, u8)> {
     let width = if address.is_ipv4() { 32 } else { 128 };
     let bits = bits.map_or(Some(width), |b| b.trim().parse().ok().filter(|b| *b <= width))?;
     Some((address, bits))
-}
-
-/// Whether a URL leads to this machine alone.
-fn is_here(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    }
 }
 
 impl Config {

@@ -12,11 +12,10 @@ use crate::handler::http_answer::Answer;
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::target::end_of;
 use crate::handler::{Context, StopReason, Task, WorkerHandler};
+use crate::outbound::{self, Way, chain};
 use futures_util::future::BoxFuture;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Method, Request, redirect, retry};
-use rustls::{ClientConfig, RootCertStore};
-use std::error::Error;
+use reqwest::{Client, Method, Request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -163,18 +162,6 @@ fn header_value(text: &str, task: &Task) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-/// An error with its causes, without the URL, in which a parameter may be secret.
-fn chain(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        words = format!("{words}: {error}");
-        cause = error.source();
-    }
-    words
-}
-
 async fn exchange(client: &Client, call: &Call<'_>, ctx: &Context, sent: &AtomicBool) -> Outcome {
     let since = Stopwatch::start();
     let was_sent = || sent.load(Ordering::SeqCst);
@@ -207,45 +194,15 @@ async fn exchange(client: &Client, call: &Call<'_>, ctx: &Context, sent: &Atomic
 /// A client for one call: no pool, so that no connection of an earlier call can be found dead, and
 /// none of the ways in which a client goes somewhere else or calls twice.
 async fn client(url: &Url, timeout: Duration, sent: &Arc<AtomicBool>) -> Result<Client, String> {
-    let is_https = url.scheme() == "https";
-    let tls = tokio::task::spawn_blocking(move || tls(is_https)).await;
-    let tls = tls.map_err(|error| format!("cannot prepare TLS: {error}"))??;
+    let way = Way::to(url);
+    let made = tokio::task::spawn_blocking(move || outbound::client(way)).await;
+    let made = made.map_err(|error| format!("cannot prepare TLS: {error}"))??;
     let sent = sent.clone();
     // TCP and TLS stand: from here on the request may be on its way.
     let connected = MapResponseLayer::new(move |connection| {
         sent.store(true, Ordering::SeqCst);
         connection
     });
-    Client::builder()
-        .tls_backend_preconfigured(tls)
-        .connector_layer(connected)
-        .connect_timeout(timeout)
-        .redirect(redirect::Policy::none())
-        .retry(retry::never())
-        .no_proxy()
-        .referer(false)
-        .http1_only()
-        .pool_max_idle_per_host(0)
-        .user_agent(concat!("procession/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| format!("cannot make an HTTP client: {}", chain(error)))
-}
-
-/// TLS as this program does it everywhere: rustls on ring, with the roots of the machine.
-fn tls(is_needed: bool) -> Result<ClientConfig, String> {
-    let mut roots = RootCertStore::empty();
-    if is_needed {
-        let found = rustls_native_certs::load_native_certs();
-        roots.add_parsable_certificates(found.certs);
-        if roots.is_empty() {
-            return Err("this machine has no certificates of authorities to trust; install \
-                        ca-certificates, or name a file in SSL_CERT_FILE"
-                .to_owned());
-        }
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("cannot prepare TLS: {error}"))?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
+    let made = made.connector_layer(connected).connect_timeout(timeout);
+    outbound::built(made.pool_max_idle_per_host(0))
 }

@@ -6,15 +6,13 @@
 use crate::domain::text::clip;
 use crate::notify::NotSent;
 use crate::notify::options::ChannelOptions;
+use crate::outbound::{self, Way, chain, is_here};
+use reqwest::Client;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, redirect, retry};
-use rustls::{ClientConfig, RootCertStore};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
-use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
-use url::{Host, Url};
+use url::Url;
 
 /// Most bytes of an answer that are read; robots answer with some hundred.
 const ANSWER_MAX: usize = 16_384;
@@ -182,59 +180,11 @@ fn hidden(url: &Url, secret: Option<&SecretString>) -> Vec<String> {
     hidden
 }
 
-fn is_here(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    }
-}
-
-/// An error with its causes, without the URL.
-fn chain(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        words = format!("{words}: {error}");
-        cause = error.source();
-    }
-    words
-}
-
 /// A client for one server: no redirects, no proxies, TLS verified.
-pub(crate) fn client(url: &Url, timeout: Duration) -> Result<Client, String> {
-    Client::builder()
-        .tls_backend_preconfigured(tls(url)?)
-        .connect_timeout(timeout)
-        .redirect(redirect::Policy::none())
-        .retry(retry::never())
-        .no_proxy()
-        .referer(false)
-        .http1_only()
-        // A message a minute does not need a connection that may be found dead.
-        .pool_max_idle_per_host(0)
-        .user_agent(concat!("procession/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| format!("cannot make an HTTP client: {}", chain(error)))
-}
-
-/// TLS as this program does it everywhere: rustls on ring, with the roots of the machine.
-fn tls(url: &Url) -> Result<ClientConfig, String> {
-    let mut roots = RootCertStore::empty();
-    if url.scheme() == "https" {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if roots.is_empty() {
-            let cure = "install ca-certificates, or name a file in SSL_CERT_FILE";
-            return Err(format!("this machine trusts no authority; {cure}"));
-        }
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("cannot prepare TLS: {error}"))?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
+fn client(url: &Url, timeout: Duration) -> Result<Client, String> {
+    // A message a minute does not need a connection that may be found dead.
+    let client = outbound::client(Way::to(url))?.connect_timeout(timeout).pool_max_idle_per_host(0);
+    outbound::built(client)
 }
 
 #[cfg(test)]

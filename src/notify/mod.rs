@@ -1,5 +1,5 @@
 //! notify: carries one message to one recipient. In: a message and an address. Out: sent, or why not.
-//! May name: domain. Never: the outbox, a database, a clock, a task of its own, a second try.
+//! May name: domain, outbound. Never: the outbox, a database, a clock, a task of its own, a second try.
 //! Invariant: no error text and no log line holds a password, or the URL of a robot.
 //! A new kind of channel is one file here and one line in `CHANNELS`.
 
@@ -20,7 +20,6 @@ mod template_fields;
 mod webhook;
 mod wecom;
 
-pub(crate) use http::client as http_client;
 pub use options::{Auth, ChannelOptions, Login, MailOptions, MailTransport};
 pub use options::{Options, SmtpOptions, Tls};
 pub use template::{BadTemplate, Rendered, Templates};

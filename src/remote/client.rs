@@ -4,14 +4,13 @@
 //! certificates are verified, which XXL-JOB's own client does not do.
 
 use crate::domain::text::{clip, storable};
+use crate::outbound::{self, Way};
 use crate::wire::xxl::{APP_NAME_HEADER, Reply, TOKEN_HEADER};
+use reqwest::Client;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, redirect, retry};
-use rustls::{ClientConfig, RootCertStore};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
@@ -96,35 +95,8 @@ impl Poster {
 }
 
 fn client(is_tls: bool, limit: Duration) -> Result<Client, String> {
-    Client::builder()
-        .tls_backend_preconfigured(tls(is_tls)?)
-        .connect_timeout(limit)
-        .timeout(limit)
-        .redirect(redirect::Policy::none())
-        .retry(retry::never())
-        .no_proxy()
-        .referer(false)
-        .http1_only()
-        // Every half minute does not need a connection that may be found dead.
-        .pool_max_idle_per_host(0)
-        .user_agent(concat!("procession/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| format!("cannot make an HTTP client: {error}"))
-}
-
-/// TLS as this program does it everywhere: rustls on ring, with the roots of the machine.
-fn tls(is_tls: bool) -> Result<ClientConfig, String> {
-    let mut roots = RootCertStore::empty();
-    if is_tls {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if roots.is_empty() {
-            let cure = "install ca-certificates, or name a file in SSL_CERT_FILE";
-            return Err(format!("this machine trusts no authority; {cure}"));
-        }
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("cannot prepare TLS: {error}"))?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
+    let way = if is_tls { Way::Tls } else { Way::Clear };
+    let client = outbound::client(way)?.connect_timeout(limit).timeout(limit);
+    // Every half minute does not need a connection that may be found dead.
+    outbound::built(client.pool_max_idle_per_host(0))
 }

@@ -1,18 +1,16 @@
 //! trace: carries spans to a collector, over OTLP/HTTP. In: spans. Out: whether they were taken.
-//! May name: domain. Never: a clock, a queue, what a span is made of.
+//! May name: domain, outbound. Never: a clock, a queue, what a span is made of.
 //! Invariant: nothing is sent anywhere but to the one address of the settings, and no secret stands in an error.
 
 mod otlp;
 
 use crate::domain::span::Span;
+use crate::outbound::{self, Way, chain, is_here};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, StatusCode, redirect, retry};
-use rustls::{ClientConfig, RootCertStore};
+use reqwest::{Client, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
-use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
-use url::{Host, Url};
+use url::Url;
 
 /// Settings of the way to a collector.
 #[derive(Clone, Debug)]
@@ -105,15 +103,6 @@ fn bad(text: impl Into<String>) -> BadCollector {
     BadCollector(text.into())
 }
 
-fn is_here(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
-}
-
 fn headers(text: Option<&SecretString>) -> Result<HeaderMap, BadCollector> {
     let mut headers = HeaderMap::new();
     let text = text.map(|text| text.expose_secret()).unwrap_or_default();
@@ -129,43 +118,9 @@ fn headers(text: Option<&SecretString>) -> Result<HeaderMap, BadCollector> {
 }
 
 fn client(url: &Url, timeout: Duration) -> Result<Client, BadCollector> {
-    let mut roots = RootCertStore::empty();
-    if url.scheme() == "https" {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if roots.is_empty() {
-            let cure = "install ca-certificates, or name a file in SSL_CERT_FILE";
-            return Err(bad(format!("trace.endpoint: this machine trusts no authority; {cure}")));
-        }
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| bad(format!("cannot prepare TLS: {error}")))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Client::builder()
-        .tls_backend_preconfigured(tls)
-        .connect_timeout(timeout)
-        .timeout(timeout)
-        .redirect(redirect::Policy::none())
-        .retry(retry::never())
-        .no_proxy()
-        .referer(false)
-        .http1_only()
-        .user_agent(concat!("procession/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| bad(format!("cannot make an HTTP client: {}", chain(error))))
-}
-
-fn chain(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        words = format!("{words}: {error}");
-        cause = error.source();
-    }
-    words
+    let made = outbound::client(Way::to(url));
+    let made = made.map(|client| client.connect_timeout(timeout).timeout(timeout));
+    made.and_then(outbound::built).map_err(|fault| bad(format!("trace.endpoint: {fault}")))
 }
 
 #[cfg(test)]

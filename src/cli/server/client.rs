@@ -2,17 +2,16 @@
 
 use crate::cli::{BadInput, out};
 use crate::domain::lang::Lang;
+use crate::outbound::{self, Way, chain, is_here};
 use anyhow::{Context as _, Result, anyhow};
 use reqwest::header::{ACCEPT_LANGUAGE, AUTHORIZATION, HeaderValue};
-use reqwest::{Client, Method, Response, redirect, retry};
-use rustls::{ClientConfig, RootCertStore};
+use reqwest::{Client, Method, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use std::error::Error;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
-use url::{Host, Url};
+use url::Url;
 
 /// Where a token may stand besides in a file.
 const TOKEN: &str = "PROCESSION_TOKEN";
@@ -125,7 +124,7 @@ impl Server {
             };
             if tries >= TRIES {
                 let at = self.base.origin().ascii_serialization();
-                return Err(anyhow!("no answer from the server {at}: {}", chain(&lost)));
+                return Err(anyhow!("no answer from the server {at}: {}", chain(lost)));
             }
             tries += 1;
             tokio::time::sleep(Duration::from_millis(500)).await;
@@ -206,23 +205,13 @@ async fn read(response: Response) -> Result<Value> {
     serde_json::from_slice(&bytes).context("the server answered no JSON; is it Procession?")
 }
 
-/// Whether an address is of this machine: what is sent to it passes no network.
-fn is_here(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    }
-}
-
 /// The token: from a file, else from the environment; never from an argument, which all may read.
 fn token(file: Option<&Path>) -> Result<SecretString> {
     let text = match file {
         Some(path) => std::fs::read_to_string(path)
             .map_err(|error| BadInput(format!("--token-file {}: {error}", path.display())))?,
         None => std::env::var(TOKEN).map_err(|_| {
-            let said = "--server needs a token: make one in the console or with procession token add, and \
+            let said = "--server needs a token: make one in the console or with procession user token, and \
                         set PROCESSION_TOKEN, or name its file with --token-file";
             BadInput(said.to_owned())
         })?,
@@ -231,39 +220,6 @@ fn token(file: Option<&Path>) -> Result<SecretString> {
 }
 
 fn client(url: &Url) -> Result<Client, String> {
-    let mut roots = RootCertStore::empty();
-    if url.scheme() == "https" {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if roots.is_empty() {
-            let cure = "install ca-certificates, or name a file in SSL_CERT_FILE";
-            return Err(format!("this machine trusts no authority; {cure}"));
-        }
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("cannot prepare TLS: {error}"))?;
-    Client::builder()
-        .tls_backend_preconfigured(tls.with_root_certificates(roots).with_no_client_auth())
-        .connect_timeout(Duration::from_secs(10))
-        .timeout(PATIENCE)
-        .redirect(redirect::Policy::none())
-        .retry(retry::never())
-        .no_proxy()
-        .referer(false)
-        .http1_only()
-        .user_agent(concat!("procession/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| format!("cannot make an HTTP client: {}", chain(&error)))
-}
-
-/// An error with its causes.
-fn chain(error: &dyn Error) -> String {
-    let mut said = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        said = format!("{said}: {error}");
-        cause = error.source();
-    }
-    said
+    let client = outbound::client(Way::to(url))?.connect_timeout(Duration::from_secs(10));
+    outbound::built(client.timeout(PATIENCE))
 }

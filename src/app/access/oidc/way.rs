@@ -5,7 +5,7 @@ use crate::app::access::oidc::NotProved;
 use crate::app::access::secret::derived;
 use crate::config::Oidc;
 use crate::domain::time::Millis;
-use crate::notify::http_client;
+use crate::outbound::{self, Way, is_here};
 use anyhow::{Context as _, Result};
 use openidconnect::core::{
     CoreAuthDisplay, CoreAuthPrompt, CoreErrorResponseType, CoreGenderClaim, CoreJsonWebKey,
@@ -23,7 +23,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
-use url::{Host, Url};
+use url::Url;
 
 /// How long the provider may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -101,16 +101,12 @@ async fn carry(request: HttpRequest) -> Result<HttpResponse, NoAnswer> {
     let lost = |error: reqwest::Error| NoAnswer(error.without_url().to_string());
     let (parts, body) = request.into_parts();
     let url = Url::parse(&parts.uri.to_string()).map_err(|e| NoAnswer(e.to_string()))?;
-    let is_here = match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    };
-    if url.scheme() != "https" && !is_here {
+    if url.scheme() != "https" && !is_here(&url) {
         return Err(NoAnswer("the provider names an address without https".to_owned()));
     }
-    let client = http_client(&url, PATIENCE).map_err(NoAnswer)?;
+    let client = outbound::client(Way::to(&url)).map_err(NoAnswer)?.connect_timeout(PATIENCE);
+    // Asked once per login: a connection that is kept may be found dead.
+    let client = outbound::built(client.pool_max_idle_per_host(0)).map_err(NoAnswer)?;
     let asked = client.request(parts.method, url).headers(parts.headers).body(body);
     let mut answer = asked.timeout(PATIENCE).send().await.map_err(lost)?;
     let mut response = HttpResponse::new(Vec::new());

@@ -1,0 +1,100 @@
+//! outbound: how this program calls another over HTTP. In: whether the way is TLS. Out: a client to be, that leads nowhere else.
+//! May name: nothing of ours. Never: a header, a body, a token, a second try.
+//! Invariant: certificates are verified, redirects are not followed, proxies are not asked: a token would go with them.
+
+use reqwest::{ClientBuilder, redirect, retry};
+use rustls::{ClientConfig, RootCertStore};
+use std::error::Error;
+use std::sync::Arc;
+use url::{Host, Url};
+
+/// What a way is protected by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// TLS; the authorities that the machine trusts are read, which takes some milliseconds of its disk.
+    Tls,
+    /// Nothing.
+    Clear,
+}
+
+impl Way {
+    /// The way to a URL.
+    pub fn to(url: &Url) -> Self {
+        if url.scheme() == "https" { Self::Tls } else { Self::Clear }
+    }
+}
+
+/// A client to be: TLS by rustls on ring with the roots of the machine, one answer to one request. How long
+/// anything may take is the caller's to add.
+pub fn client(way: Way) -> Result<ClientBuilder, String> {
+    let builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls(way)?)
+        .redirect(redirect::Policy::none())
+        .retry(retry::never())
+        .no_proxy()
+        .referer(false)
+        .http1_only()
+        .user_agent(concat!("procession/", env!("CARGO_PKG_VERSION")));
+    Ok(builder)
+}
+
+/// Makes it one.
+pub fn built(builder: ClientBuilder) -> Result<reqwest::Client, String> {
+    builder.build().map_err(|error| format!("cannot make an HTTP client: {}", chain(error)))
+}
+
+fn tls(way: Way) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    if way == Way::Tls {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            let cure = "install ca-certificates, or name a file in SSL_CERT_FILE";
+            return Err(format!("this machine trusts no authority; {cure}"));
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("cannot prepare TLS: {error}"))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// Whether a URL is of this machine, where nobody listens on the way.
+pub fn is_here(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    }
+}
+
+/// An error with its causes, without the URL, in which a password may stand.
+pub fn chain(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words = format!("{words}: {error}");
+        cause = error.source();
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_known_by_its_names() {
+        for (url, here) in [
+            ("http://localhost:4318/v1", true),
+            ("http://127.0.0.2/", true),
+            ("http://[::1]:8088/", true),
+            ("http://localhost.example/", false),
+            ("http://10.0.0.1/", false),
+        ] {
+            assert_eq!(is_here(&Url::parse(url).expect("a URL")), here, "{url}");
+        }
+    }
+}
