@@ -135,6 +135,15 @@ static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../migrations/postgres/0014_xxl_run.sql"),
         ],
     ),
+    (
+        15,
+        "executor",
+        [
+            include_str!("../../migrations/sqlite/0015_executor.sql"),
+            include_str!("../../migrations/mysql/0015_executor.sql"),
+            include_str!("../../migrations/postgres/0015_executor.sql"),
+        ],
+    ),
 ];
 
 /// How the schema stands to this binary.

@@ -1,16 +1,20 @@
 //! What becomes of a run that is asked for while an earlier one of the same job is not over.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What an admin of XXL-JOB wants then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum BlockStrategy {
     /// It waits for its turn.
     #[default]
+    #[serde(rename = "SERIAL_EXECUTION")]
     Serial,
     /// It is refused.
+    #[serde(rename = "DISCARD_LATER")]
     Discard,
     /// The earlier ones are stopped, and it waits until they are.
+    #[serde(rename = "COVER_EARLY")]
     Cover,
 }
 

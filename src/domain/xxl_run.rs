@@ -8,6 +8,7 @@ use crate::domain::id::{BadName, BatchId};
 use crate::domain::queue::QueueStatus;
 use crate::domain::text::{clip, storable};
 use crate::domain::time::Millis;
+use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write as _};
 
 /// Key of an `xxl_run` row.
@@ -35,7 +36,8 @@ impl fmt::Display for XxlJobId {
 }
 
 /// The name of an executor, as the admin's page of executors has it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct AppName(String);
 
 impl AppName {
@@ -53,6 +55,19 @@ impl AppName {
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl TryFrom<String> for AppName {
+    type Error = BadName;
+    fn try_from(word: String) -> Result<Self, BadName> {
+        Self::parse(&word)
+    }
+}
+
+impl From<AppName> for String {
+    fn from(name: AppName) -> Self {
+        name.0
     }
 }
 
