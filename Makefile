@@ -23,6 +23,11 @@ test-browser: ## the console in Chromium; ARGS go to the tests
 	@scripts/test-browser.sh
 	cargo test --test browser -- $(ARGS)
 
+test-xxl: ## with executors of XXL-JOB that others wrote (Python, Node.js, Rust); ARGS go to the tests
+	@scripts/test-node.sh
+	@scripts/test-xxl.sh
+	cargo test --test xxl -- $(ARGS)
+
 chaos: ## the long run with kills, stalls, cuts and restarts; SEED=, DB=, EFFECTS=
 	@SEED=$(SEED) DB=$(DB) EFFECTS=$(EFFECTS) scripts/chaos.sh
 
@@ -52,4 +57,4 @@ servers: ## start database servers for tests and leave them running
 servers-stop: ## stop and remove what `make servers` started
 	@scripts/test-servers.sh stop
 
-.PHONY: help test test-api test-browser chaos bench bench-compare bench-scale check ci docs servers servers-stop
+.PHONY: help test test-api test-browser test-xxl chaos bench bench-compare bench-scale check ci docs servers servers-stop

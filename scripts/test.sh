@@ -29,6 +29,8 @@ scripts/test-node.sh
 scripts/test-smtp.sh
 # The console is used in a real browser.
 scripts/test-browser.sh
+# Executors of XXL-JOB that others wrote; where a registry does not answer, it says what it skips.
+scripts/test-xxl.sh
 
 # Servers that `make servers` left running are used and stay; others live as long as this run.
 state=.test-servers
