@@ -52,8 +52,7 @@ CREATE TABLE executor_use (
 CREATE TABLE executor_run (
     log_id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     queue_id BIGINT NOT NULL,
-    run_no BIGINT NOT NULL,
-    try_no BIGINT NOT NULL,
+    attempt BIGINT NOT NULL,
     batch_id BIGINT NOT NULL,
     job_code VARCHAR(100) NOT NULL,
     job_id BIGINT NOT NULL,
@@ -79,10 +78,9 @@ CREATE TABLE executor_run (
     result VARCHAR(20),
     create_time DATETIME(3) NOT NULL,
     update_time DATETIME(3) NOT NULL,
-    end_time DATETIME(3)
+    end_time DATETIME(3),
+    CONSTRAINT uq_executor_run_try UNIQUE (queue_id, attempt, shard_index)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
-
-CREATE INDEX ix_executor_run_queue ON executor_run (queue_id);
 
 CREATE INDEX ix_executor_run_job ON executor_run (job_id, status);
 

@@ -52,8 +52,7 @@ CREATE TABLE executor_use (
 CREATE TABLE executor_run (
     log_id INTEGER PRIMARY KEY AUTOINCREMENT,
     queue_id INTEGER NOT NULL,
-    run_no INTEGER NOT NULL,
-    try_no INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
     batch_id INTEGER NOT NULL,
     job_code TEXT NOT NULL,
     job_id INTEGER NOT NULL,
@@ -79,10 +78,9 @@ CREATE TABLE executor_run (
     result TEXT,
     create_time TEXT NOT NULL,
     update_time TEXT NOT NULL,
-    end_time TEXT
+    end_time TEXT,
+    CONSTRAINT uq_executor_run_try UNIQUE (queue_id, attempt, shard_index)
 );
-
-CREATE INDEX ix_executor_run_queue ON executor_run (queue_id);
 
 CREATE INDEX ix_executor_run_job ON executor_run (job_id, status);
 

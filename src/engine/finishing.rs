@@ -8,6 +8,7 @@ use crate::domain::job::AfterCrash;
 use crate::domain::outcome::{End, Outcome, Stream};
 use crate::domain::queue::KILL_UNCONFIRMED;
 use crate::domain::secret::Mask;
+use crate::engine::admin::OfTry;
 use crate::engine::children::Children;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::recording::Recording;
@@ -164,6 +165,7 @@ fn context(job: &Job, around: &Arc<Surroundings>) -> Context {
         claim: Arc::new(claim),
         record: Arc::new(Recording::of(job, around, Mask::default())),
         batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
+        executors: Arc::new(OfTry::new(around, job)),
         pulse: around.pulse.clone(),
         watchers: around.watchers.clone(),
         sessions: around.sessions.clone(),

@@ -2,10 +2,12 @@
 //! May name: domain, store, handler, remote, notify, trace. Never: SQL, HTTP, words for people.
 //! Invariant: nothing outside the database happens before the commit that records it.
 //! `dispatcher` decides what goes next, `worker` does it, `acting` does what operators say, `node`
-//! and `heartbeat` say that we are alive, `serving` takes what nobody has, `executor` is one of XXL-JOB's.
+//! and `heartbeat` say that we are alive, `serving` takes what nobody has, `executor` is one of XXL-JOB's,
+//! `admin` is the admin of others.
 
 pub mod acting;
 mod active;
+pub mod admin;
 mod alarms;
 mod asking;
 pub mod backfill;

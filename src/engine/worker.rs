@@ -13,6 +13,7 @@ use crate::domain::queue::RunMode;
 use crate::domain::secret::Mask;
 use crate::domain::time::Millis;
 use crate::domain::tx_class::IdemKey;
+use crate::engine::admin::OfTry;
 use crate::engine::asking::{Asker, RowClaim};
 use crate::engine::children::{Ask, Children};
 use crate::engine::clock::Clock;
@@ -169,6 +170,7 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         claim: Arc::new(claim),
         record: Arc::new(Recording::of(job, around, mask.clone())),
         batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
+        executors: Arc::new(OfTry::new(around, job)),
         pulse: around.pulse.clone(),
         watchers: around.watchers.clone(),
         sessions: around.sessions.clone(),

@@ -30,6 +30,7 @@ mod noop;
 mod once;
 mod orphan;
 mod proc;
+pub mod remote;
 mod script;
 mod sensor;
 pub mod sessions;
@@ -244,6 +245,8 @@ pub struct Context {
     pub record: std::sync::Arc<dyn Record>,
     /// Other batches.
     pub batches: std::sync::Arc<dyn Batches>,
+    /// Executors of XXL-JOB.
+    pub executors: std::sync::Arc<dyn remote::Executors>,
     /// Counts the renewals of this process's lease, for bodies that watch over themselves.
     pub pulse: tokio::sync::watch::Receiver<u64>,
     /// Second connections, over which bodies are looked after.

@@ -8,11 +8,12 @@ use procession::domain::batch::BatchOrder;
 use procession::domain::body::{HttpBody, HttpCall, HttpHost, Sensor};
 use procession::domain::id::{BatchId, BatchNo, GroupCode, JobCode, JobType, QueueId, SourceName};
 use procession::domain::job::{JobDef, ParamMode, ParamType, SqlText};
-use procession::domain::outcome::{Outcome, Outputs, Stream};
+use procession::domain::outcome::{End, Outcome, Outputs, Stream};
 use procession::domain::params::{BatchValues, BoundParam};
 use procession::domain::source::Source;
 use procession::domain::time::Millis;
 use procession::handler::log::{Line, RunLog};
+use procession::handler::remote::{Executors, RemoteCall};
 use procession::handler::{
     BatchEnd, Batches, Claim, Context, Options, Record, StopReason, Task, Write, find,
 };
@@ -95,6 +96,19 @@ impl Batches for NoBatches {
     }
 
     fn kill(&self, _id: BatchId, _reason: String) {}
+}
+
+/// Reaches no executor.
+struct NoExecutors;
+
+impl Executors for NoExecutors {
+    fn call<'a>(&'a self, _call: RemoteCall, _ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+        async { Outcome::ended(End::Failed, "this test has no executors") }.boxed()
+    }
+
+    fn end<'a>(&'a self, _ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+        async { Outcome::ended(End::Unknown, "this test has no executors") }.boxed()
+    }
 }
 
 /// One task with what surrounds it.
@@ -202,6 +216,7 @@ impl Bench {
             claim: claim.clone(),
             record: Arc::new(Recorded { home: ("SELECT 'away'".to_owned(), "home".to_owned()) }),
             batches: Arc::new(NoBatches),
+            executors: Arc::new(NoExecutors),
             pulse: watch::channel(0).1,
             watchers: Arc::default(),
             sessions: Arc::new(procession::handler::sessions::Sessions::new(4)),
