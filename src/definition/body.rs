@@ -45,6 +45,7 @@ fn word(part: BodyPart) -> &'static str {
         BodyPart::Http => "http",
         BodyPart::Sensor => "sensor",
         BodyPart::SubBatch => "sub_batch",
+        BodyPart::Executor => "executor",
     }
 }
 
@@ -78,6 +79,7 @@ fn refuse_foreign_parts(
         (BodyPart::Http, "http", raw.http.as_ref().map(|h| h.at.clone())),
         (BodyPart::Sensor, "sensor", raw.sensor.as_ref().map(|s| s.at.clone())),
         (BodyPart::SubBatch, "sub_batch", raw.sub_batch.as_ref().map(|s| s.at.clone())),
+        (BodyPart::Executor, "executor", raw.executor.as_ref().map(|e| e.at.clone())),
     ];
     for (part, key, at) in said {
         let Some(at) = at.filter(|_| !understands(kind, part)) else {
@@ -139,6 +141,9 @@ fn set_kinds(def: &mut JobDef, raw: &RawJob, kind: &JobKind) {
     }
     if value(BodyPart::SubBatch) {
         def.sub_batch = raw.sub_batch.as_ref().map(|s| Box::new(s.value.clone()));
+    }
+    if value(BodyPart::Executor) {
+        def.executor = raw.executor.as_ref().map(|e| Box::new(e.value.clone()));
     }
 }
 
@@ -222,6 +227,7 @@ fn require_parts(
             BodyPart::Http => raw.http.is_some(),
             BodyPart::Sensor => def.sensor.is_some(),
             BodyPart::SubBatch => raw.sub_batch.is_some(),
+            BodyPart::Executor => raw.executor.is_some(),
         };
         if !there {
             let what = format!("{whose} is of type {} and has no {}", kind.name, word(*part));

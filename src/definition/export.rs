@@ -51,6 +51,9 @@ const TAKEN: &[(&str, &str, &str)] = &[
     ("success", "else", "error"),
     ("checks", "else", "error"),
     ("http", "send", "none"),
+    ("executor", "send", "json"),
+    ("executor", "route", "FIRST"),
+    ("executor", "block", "SERIAL_EXECUTION"),
     ("depends_on", "when", "success"),
     ("depends_on", "missing", "wait"),
 ];

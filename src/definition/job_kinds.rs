@@ -2,6 +2,7 @@
 //! one query, lists that make usable jobs, batches that do not open one another in a ring.
 
 use crate::definition::body::understands;
+use crate::definition::executor;
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::job::{Around, Made};
 use crate::definition::near::did_you_mean;
@@ -90,6 +91,9 @@ pub(crate) fn check(
     }
     if kind.is_some_and(|k| understands(k, BodyPart::Sensor)) {
         check_query(whose, def, raw, around, report);
+    }
+    if let (Some(call), Some(_), Some(kind)) = (&raw.executor, &def.executor, kind) {
+        executor::check(whose, call, def, kind, report);
     }
     check_list(whose, def, raw, uses, report);
     let used = def.params.iter().filter(|p| {

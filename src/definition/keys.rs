@@ -136,6 +136,7 @@ pub(crate) const JOB: &[&str] = &[
     "http",
     "sensor",
     "sub_batch",
+    "executor",
     "for_each",
 ];
 /// A schedule.
@@ -189,6 +190,8 @@ pub(crate) const HTTP: &[&str] = &["host", "method", "path", "headers", "send", 
 pub(crate) const SENSOR: &[&str] = &["poll_sec"];
 /// The batch that a BATCH job opens.
 pub(crate) const SUB_BATCH: &[&str] = &["group", "batch"];
+/// What a HANDLER or GLUE job asks of an executor.
+pub(crate) const EXECUTOR: &[&str] = &["app", "handler", "language", "send", "route", "block"];
 /// The list of a fan-out.
 pub(crate) const FOR_EACH: &[&str] = &["items", "param", "output", "max_parallel"];
 /// A list that is not written down.

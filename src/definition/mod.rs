@@ -16,6 +16,7 @@ mod classes;
 mod csv;
 mod declare;
 mod diff;
+mod executor;
 mod export;
 mod external;
 mod fault;

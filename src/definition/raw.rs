@@ -6,6 +6,7 @@ use crate::domain::body::{ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::check::Grade;
 use crate::domain::due::{Due, Factor};
 use crate::domain::event::NotifyRules;
+use crate::domain::executor::ExecutorCall;
 use crate::domain::external::Missing;
 use crate::domain::job::{OnFailure, ParamMode, ParamType, TransactionMode};
 use crate::domain::lang::Lang;
@@ -150,6 +151,7 @@ pub(crate) struct RawJob {
     pub(crate) http: Option<At<HttpCall>>,
     pub(crate) sensor: Option<At<Sensor>>,
     pub(crate) sub_batch: Option<At<SubBatch>>,
+    pub(crate) executor: Option<At<ExecutorCall>>,
     pub(crate) for_each: Option<At<ForEach>>,
 }
 

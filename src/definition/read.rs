@@ -1,6 +1,7 @@
 //! Reads what the user said from the tree: every key checked for its form.
 
 use crate::definition::declare::{read_decl, read_secret};
+use crate::definition::executor;
 use crate::definition::fault::{At, Report};
 use crate::definition::fields::{Fields, named_texts, single};
 use crate::definition::include::OwnDefaults;
@@ -252,6 +253,7 @@ pub(crate) fn job_named(
         http: read_kinds::http(&mut fields),
         sensor: read_kinds::sensor(&mut fields),
         sub_batch: read_kinds::sub_batch(&mut fields),
+        executor: executor::read(&mut fields),
         for_each: read_kinds::for_each(&mut fields),
     }
 }

@@ -52,6 +52,7 @@ const PARTS: &[(BodyPart, &[&str])] = &[
     (BodyPart::Http, &["http"]),
     (BodyPart::Sensor, &["sensor"]),
     (BodyPart::SubBatch, &["sub_batch"]),
+    (BodyPart::Executor, &["executor"]),
 ];
 
 /// What a job of a type must and must not have. What it must have may also come from its template.

@@ -9,6 +9,20 @@ use crate::domain::http_call::METHODS;
 
 const PARALLEL: Form = Int(1, PARALLEL_MAX as i64);
 const TYPES: Form = Words(&["text", "int", "decimal", "date", "datetime", "bool"]);
+const LANGUAGES: [&str; 7] =
+    ["groovy", "shell", "python", "python2", "php", "nodejs", "powershell"];
+const ROUTES: [&str; 10] = [
+    "FIRST",
+    "LAST",
+    "ROUND",
+    "RANDOM",
+    "CONSISTENT_HASH",
+    "LEAST_FREQUENTLY_USED",
+    "LEAST_RECENTLY_USED",
+    "FAILOVER",
+    "BUSYOVER",
+    "SHARDING_BROADCAST",
+];
 const GRADES: Form = Words(&["warning", "error", "fatal"]);
 
 /// The maps that stand inside others.
@@ -193,6 +207,25 @@ pub(crate) const PARTS: &[Section] = &[
         keys: &[
             Key("group", "The group whose batch it opens.", Text),
             Key("batch", "Its number, seen from this batch; same when absent.", Text),
+        ],
+    },
+    Section {
+        name: "executor",
+        keys: &[
+            Key("app", "The appname that the executors register under.", Text),
+            Key("handler", "What is called, by the name that the executors know.", Text),
+            Key("language", "What the script of a GLUE job is written in.", Words(&LANGUAGES)),
+            Key(
+                "send",
+                "How the parameters travel: a JSON object, the text of the only one, or not at all.",
+                Words(&["json", "text", "none"]),
+            ),
+            Key("route", "Which of the executors it goes to; FIRST when absent.", Words(&ROUTES)),
+            Key(
+                "block",
+                "What is done while an earlier run of the job is not over.",
+                Words(&["SERIAL_EXECUTION", "DISCARD_LATER", "COVER_EARLY"]),
+            ),
         ],
     },
     Section {

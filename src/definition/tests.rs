@@ -2,11 +2,14 @@
 
 mod file_tests;
 
-use crate::definition::{Faults, Loaded, load};
+use crate::definition::{Faults, Format, Loaded, export, load};
+use crate::domain::block::BlockStrategy;
 use crate::domain::declare::SecretFrom;
+use crate::domain::executor::{ExecutorSend, GlueLanguage};
 use crate::domain::job::{
     BodyPart, JobKind, Need, ParamDecl, ParamMode, Secrecy, SqlText, TransactionMode,
 };
+use crate::domain::route::RouteStrategy;
 use crate::domain::source::DialectName;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -54,6 +57,20 @@ const KINDS: &[JobKind] = &[
         name: "BATCH",
         about: "Opens a batch.",
         needs: &[BodyPart::SubBatch],
+        may_have: &[BodyPart::Params],
+        ..JobKind::PLAIN
+    },
+    JobKind {
+        name: "HANDLER",
+        about: "Calls a handler.",
+        needs: &[BodyPart::Executor],
+        may_have: &[BodyPart::Params],
+        ..JobKind::PLAIN
+    },
+    JobKind {
+        name: "GLUE",
+        about: "Sends a script.",
+        needs: &[BodyPart::Executor, BodyPart::Script],
         may_have: &[BodyPart::Params],
         ..JobKind::PLAIN
     },
@@ -572,6 +589,44 @@ const KINDS_FAULTS: &[Case] = &[
             "dag.yaml:10: job H: parameter p uses ${item} without a list; add for_each to the job",
         ],
     ),
+    (
+        "defaults: {type: HANDLER}\njobs:\n  A: {executor: {app: pay, handler: h}}\n  B: {executor: {handler: h}}\n  C: {executor: {app: pay-x, handler: h, route: FAILVER, block: WAIT, send: xml, rout: x}}\n  D: {executor: {app: pay-x}}\n  E: {executor: {app: pay-x, handler: h, language: shell}}\n  F: {executor: {app: pay-x, language: shell}}\n  G: {executor: {app: pay-x, handler: h, send: text}}\n  H: {executor: {app: pay-x, handler: h, send: text}, params: [{name: a, value: x}, {name: b, value: y}]}\n  I: {executor: {app: pay-x, handler: h}, script: ls}\n  J: {executor: pay-x}\n  K: {}\n  L: {type: NOOP, executor: {app: pay-x, handler: h}}\n",
+        &[
+            "dag.yaml:3: job A: executor: app: appname 'pay' is not usable: use 4 to 64 ASCII letters",
+            "dag.yaml:3: job A is of type HANDLER and has no executor",
+            "dag.yaml:4: job B: executor names no app; add app: the appname that the executors register under",
+            "dag.yaml:4: job B is of type HANDLER and has no executor",
+            "dag.yaml:5: job C: executor: route is \"FAILVER\"; did you mean FAILOVER? otherwise use one of FIRST, LAST",
+            "dag.yaml:5: job C: executor: block is \"WAIT\"; use one of SERIAL_EXECUTION, DISCARD_LATER, COVER_EARLY",
+            "dag.yaml:5: job C: executor: send is \"xml\"; use one of json, text, none",
+            "dag.yaml:5: job C: executor has an unknown key rout; did you mean route?",
+            "dag.yaml:6: job D is of type HANDLER, and its executor has no handler; add handler:",
+            "dag.yaml:7: job E is of type HANDLER, which sends no script; remove language, or change the type to GLUE",
+            "dag.yaml:8: job F is of type HANDLER, which sends no script; remove language, or change the type to GLUE",
+            "dag.yaml:8: job F is of type HANDLER, and its executor has no handler",
+            "dag.yaml:9: job G: send: text sends the text of one parameter, and the job has 0; give the job one",
+            "dag.yaml:10: job H: send: text sends the text of one parameter, and the job has 2; give the job one",
+            "dag.yaml:11: job I is of type HANDLER, which has no script; remove script, or change the type to SCRIPT or GLUE",
+            "dag.yaml:12: job J: executor is a single value, not a map",
+            "dag.yaml:12: job J: executor names no app",
+            "dag.yaml:12: job J is of type HANDLER and has no executor",
+            "dag.yaml:13: job K is of type HANDLER and has no executor; add executor",
+            "dag.yaml:14: job L is of type NOOP, which has no executor; remove executor, or change the type to HANDLER or GLUE",
+        ],
+    ),
+    (
+        "defaults: {type: GLUE}\nsecrets: {S: {env: S}}\njobs:\n  A: {executor: {app: pay-x, language: bash}, script: ls}\n  B: {executor: {app: pay-x, language: shell, handler: h}, script: ls}\n  C: {executor: {app: pay-x, language: shell}}\n  D: {executor: {app: pay-x, language: shell}, script: ls, params: [{name: a, value: '${secret.S}'}, {name: b, required: true, secret: true}]}\n  E: {executor: {app: pay-x, language: PYTHON, send: none, block: cover_early, route: round}, script: ls, interpreter: sh}\n  F: {executor: {app: pay-x, language: shell}, script: ls, script_file: a.sh}\n",
+        &[
+            "dag.yaml:4: job A: executor: language is \"bash\"; use one of groovy, shell, python",
+            "dag.yaml:4: job A is of type GLUE, and its executor has no language",
+            "dag.yaml:5: job B is of type GLUE, which sends a script; remove handler, or change the type to HANDLER",
+            "dag.yaml:6: job C is of type GLUE and has no script or script_file",
+            "dag.yaml:7: job D: parameter a is secret, and what is sent to an executor is stored as it is; remove it",
+            "dag.yaml:7: job D: parameter b is secret",
+            "dag.yaml:8: job E is of type GLUE, which has no interpreter",
+            "dag.yaml:9: job F has both script and script_file; keep one of the two",
+        ],
+    ),
 ];
 
 #[test]
@@ -605,6 +660,8 @@ jobs:
   ASK: { type: SENSOR, source: s, sql: SELECT 1 }
   SUB: { type: BATCH, sub_batch: { group: other, batch: 'month(-1)' }, for_each: { param: p, max_parallel: 3 } }
   MANY: { type: NOOP, depends_on: [FIND], for_each: { output: FIND.rows } }
+  PAY: { type: HANDLER, executor: { app: pay-executor, handler: payHandler, send: text, route: failover, block: COVER_EARLY }, params: [{ name: a, value: '${item}' }], for_each: [x, y] }
+  CLEAN: { type: GLUE, executor: { app: pay-executor, language: python }, script: 'print(1)' }
   O: { type: NOOP, group: other }
 ";
     let first = load_files("dag.yaml", &[("dag.yaml", text)]).unwrap_or_else(|f| panic!("{f}"));
@@ -614,9 +671,16 @@ jobs:
     assert_eq!(job("CALL").http.expect("call").method, "POST");
     assert_eq!(job("ASK").sensor.expect("sensor").poll_sec, 30);
     assert_eq!(job("SUB").sub_batch.expect("batch").batch.to_string(), "month(-1)");
+    let pay = job("PAY").executor.expect("executor");
+    assert_eq!((pay.route, pay.block), (RouteStrategy::Failover, BlockStrategy::Cover));
+    let clean = job("CLEAN").executor.expect("executor");
+    assert_eq!((clean.language, clean.send), (Some(GlueLanguage::Python), ExecutorSend::Json));
     let json = serde_json::to_string(&first.definition).expect("JSON");
     let again = load_files("dag.json", &[("dag.json", &json)]).unwrap_or_else(|f| panic!("{f}"));
     assert_eq!(again.definition, first.definition);
+    let yaml = export(&first.definition, KINDS, Format::Yaml).unwrap_or_else(|f| panic!("{f}"));
+    let wanted = "app: pay-executor\n      language: python\n";
+    assert!(yaml.contains(wanted), "{yaml}");
 }
 
 /// Parameters of the job A, which waits for B and not for X.

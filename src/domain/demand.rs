@@ -170,6 +170,7 @@ struct Executed<'a> {
     sql: Option<&'a SqlText>,
     script: Option<(&'a str, Option<&'a str>, Option<&'a str>)>,
     http: Option<&'a crate::domain::body::HttpCall>,
+    executor: Option<&'a crate::domain::executor::ExecutorCall>,
     checks: Vec<(Option<&'a SourceName>, &'a SqlText, &'a Expect)>,
     secrets: Vec<(&'a str, &'a str)>,
 }
@@ -187,6 +188,7 @@ impl<'a> Executed<'a> {
             sql: job.sql.as_ref(),
             script: script.map(|s| (s, job.interpreter.as_deref(), job.working_dir.as_deref())),
             http: job.http.as_deref(),
+            executor: job.executor.as_deref(),
             checks: job.checks.iter().map(|c| (c.source.as_ref(), &c.sql, &c.expect)).collect(),
             secrets: secrets.collect(),
         }
@@ -197,6 +199,7 @@ impl<'a> Executed<'a> {
             && self.sql.is_none()
             && self.script.is_none()
             && self.http.is_none()
+            && self.executor.is_none()
             && self.checks.is_empty()
             && self.secrets.is_empty()
     }

@@ -111,6 +111,20 @@ pub enum ExecutorSend {
     None,
 }
 
+impl ExecutorSend {
+    /// Every way.
+    pub const ALL: [Self; 3] = [Self::Json, Self::Text, Self::None];
+
+    /// The word in definitions.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Text => "text",
+            Self::None => "none",
+        }
+    }
+}
+
 /// What a script that is sent to an executor is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -6,6 +6,7 @@ use crate::domain::check::{Check, SuccessRule};
 use crate::domain::declare::{Owner, SecretSource};
 use crate::domain::due::{Due, Factor};
 use crate::domain::event::{Event, NotifyRules, When};
+use crate::domain::executor::ExecutorCall;
 use crate::domain::expr::Expr;
 use crate::domain::external::ExternalDependency;
 use crate::domain::id::{CalendarCode, GroupCode, JobCode, JobType, SourceName};
@@ -143,6 +144,9 @@ pub struct JobDef {
     /// The batch that a BATCH job opens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub_batch: Option<Box<SubBatch>>,
+    /// What it asks of an executor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executor: Option<Box<ExecutorCall>>,
     /// The list for each of whose items it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_each: Option<Box<ForEach>>,
@@ -202,6 +206,7 @@ impl JobDef {
             http: None,
             sensor: None,
             sub_batch: None,
+            executor: None,
             for_each: None,
             fan_out: None,
         }

@@ -27,6 +27,8 @@ pub enum BodyPart {
     Sensor,
     /// `sub_batch`
     SubBatch,
+    /// `executor`
+    Executor,
 }
 
 /// What `check` knows of a job type: each handler gives its own, so a new type is one file there

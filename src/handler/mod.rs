@@ -14,6 +14,7 @@ mod child;
 mod dir;
 mod earlier;
 mod ending;
+mod executor;
 mod family;
 mod http;
 mod http_answer;
@@ -67,6 +68,8 @@ pub static HANDLERS: &[&dyn WorkerHandler] = &[
     &http::Http,
     &sensor::SqlSensor,
     &batch::SubBatch,
+    &executor::Bean,
+    &executor::Glue,
 ];
 
 /// The handler of a job type.

@@ -357,6 +357,9 @@ jobs:
       http: {host: api, method: POST, path: '/post/{a}', headers: {X-Who: '{a}'}, send: json, expect_status: [200, 202]}}
   W: {group: day, type: SENSOR, source: zeta, sql: SELECT 1, sensor: {poll_sec: 5}}
   B: {group: day, type: BATCH, sub_batch: {group: month, batch: prev}}
+  PAY: {group: day, type: HANDLER, params: [{name: a, value: x}],
+      executor: {app: pay-executor, handler: payHandler, send: text, route: ROUND, block: COVER_EARLY}}
+  CLEAN: {group: day, type: GLUE, script: ls, executor: {app: pay-executor, language: shell}}
   E: {group: day, type: NOOP, for_each: [SH, "007"]}
   F: {group: day, type: NOOP, depends_on: [S], for_each: {output: S.list, max_parallel: 2}}
   G: {group: day, type: NOOP, for_each: {items: {param: a}}}

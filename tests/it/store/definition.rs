@@ -169,6 +169,10 @@ fn extras(job: &mut JobDef) {
     }));
     job.sensor = from_json(json!({"poll_sec": 5}));
     job.sub_batch = from_json(json!({"group": "other", "batch": "same"}));
+    job.executor = from_json(json!({
+        "app": "pay-executor", "handler": HARD, "language": "shell", "send": "text",
+        "route": "LEAST_RECENTLY_USED", "block": "DISCARD_LATER"
+    }));
     job.for_each = from_json(json!({"items": ["SH", "BJ"], "max_parallel": 2}));
 }
 
