@@ -6,6 +6,7 @@ pub mod access;
 mod aside;
 mod calendars;
 pub mod executor;
+pub mod executor_groups;
 mod guard;
 pub mod outbox;
 mod outlook;
@@ -285,6 +286,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::domain::user::Unfit>()
             || e.is::<outbox::NoCarrier>()
             || e.is::<executor::BadExecutor>()
+            || e.is::<executor_groups::BadGroup>()
             || e.is::<ForeignJob>()
             || e.is::<BeingChanged>()
             || e.is::<LostUpdate>()

@@ -27,6 +27,7 @@ mod due;
 mod eta;
 mod event;
 mod executor;
+mod executor_group;
 mod export;
 mod health;
 mod history;
@@ -197,6 +198,9 @@ enum Verb {
     /// setup-secret
     #[command(subcommand)]
     User(Box<user::UserVerb>),
+    /// Executors of XXL-JOB that jobs call: list, show, add, set, token, remove
+    #[command(subcommand)]
+    ExecutorGroup(Box<executor_group::ExecutorGroupVerb>),
     /// Secrets: sealed, stored, never shown
     #[command(subcommand)]
     Secret(secret::SecretVerb),
@@ -319,6 +323,7 @@ async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<Ended> {
         Verb::Node(verb) => node::node(&global, verb).await,
         Verb::Health(args) => health::health(&global, &args).await,
         Verb::User(verb) => user::user(&global, *verb).await,
+        Verb::ExecutorGroup(verb) => executor_group::executor_group(&global, *verb).await,
         Verb::Secret(verb) => secret::secret(&global, verb).await,
         Verb::Outbox(verb) => outbox::outbox(&global, verb).await,
         Verb::Notify(verb) => notify::notify(&global, verb).await,

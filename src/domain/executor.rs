@@ -1,5 +1,8 @@
 //! Executors of XXL-JOB that this installation is the admin of, and what a job asks of one.
 
+pub mod address;
+pub mod token;
+
 use crate::domain::block::BlockStrategy;
 use crate::domain::route::RouteStrategy;
 use crate::domain::time::Millis;

@@ -1,5 +1,7 @@
 //! This installation as the admin of XXL-JOB's executors: jobs are run by them, and their ends come back.
 
+pub mod token;
+
 use crate::domain::outcome::{End, Outcome};
 use crate::engine::worker::{Job, Surroundings};
 use crate::handler::Context;

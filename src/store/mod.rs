@@ -16,6 +16,8 @@ mod columns;
 mod dependency;
 pub mod epoch;
 pub mod event_key;
+pub mod executor_group;
+pub mod executor_registry;
 pub mod fired;
 pub mod firing;
 pub mod following;

@@ -16,6 +16,7 @@ pub mod dag;
 pub mod dashboard;
 pub mod due;
 pub mod eta;
+pub mod executor;
 pub mod file;
 pub mod grid;
 pub mod group;

@@ -1,0 +1,257 @@
+//! Groups of executors: added, changed and removed by administrators, each change on record.
+
+use crate::app::App;
+use crate::domain::executor::address::{BadAddress, ExecutorUrl};
+use crate::domain::executor::{Addressing, ExecutorGroup, Glue, Registration};
+use crate::domain::time::Millis;
+use crate::domain::xxl_run::AppName;
+use crate::engine::admin::token::{self, TokenError};
+use crate::store::audit::{self, Entry, Operator};
+use crate::store::executor_group::{self as groups, ADDRESSES_MOST, StoredGroup};
+use crate::store::{self, Tx, executor_registry};
+use anyhow::{Context as _, Result};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Longest title, in characters.
+const TITLE_MAX: usize = 100;
+
+/// A group that cannot be made so; the text says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum BadGroup {
+    /// There is none of this name.
+    #[error("there is no executor group {0}; procession executor-group list shows them")]
+    NotThere(AppName),
+    /// There is one.
+    #[error("there is an executor group {0} already; change it with procession executor-group set")]
+    Taken(AppName),
+    /// Its title.
+    #[error("the title has no character, a control character, or more than 100; use 1 to 100")]
+    Title,
+    /// Its addresses.
+    #[error("{0}: {1}")]
+    Address(String, BadAddress),
+    /// Too many of them.
+    #[error(
+        "an executor group has {ADDRESSES_MOST} addresses at most; let executors register instead"
+    )]
+    Addresses,
+    /// Runs of it are not over.
+    #[error(
+        "executor group {app} has {open} runs that are not over; wait for them, or stop their jobs first"
+    )]
+    Busy {
+        /// Which.
+        app: AppName,
+        /// How many.
+        open: i64,
+    },
+    /// Its token.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+}
+
+/// What is to change about a group; what is `None` stays.
+#[derive(Clone, Debug, Default)]
+pub struct GroupChange {
+    /// Its name for people.
+    pub title: Option<String>,
+    /// Where its executors are.
+    pub addressing: Option<Addressing>,
+    /// Whether scripts may be sent to them.
+    pub glue: Option<Glue>,
+}
+
+/// A group as it is shown.
+#[derive(Clone, Debug)]
+pub struct GroupSeen {
+    /// The group.
+    pub stored: StoredGroup,
+    /// Its executors, also those not heard of any more.
+    pub registered: Vec<Registration>,
+    /// Runs of it that are not over.
+    pub open_runs: i64,
+}
+
+impl App {
+    /// Every group of executors, with who is there.
+    pub async fn executor_groups(&self) -> Result<(Vec<GroupSeen>, Millis)> {
+        let now = self.clock.now();
+        let mut tx = self.db.read().await?;
+        let mut seen = Vec::new();
+        let all = groups::all(&mut tx).await?;
+        let registered = executor_registry::all(&mut tx, None).await?;
+        for stored in all {
+            let own = |there: &&Registration| there.app_name == stored.group.app_name;
+            let registered = registered.iter().filter(own).cloned().collect();
+            let open_runs = groups::open_runs(&mut tx, &stored.group.app_name).await?;
+            seen.push(GroupSeen { stored, registered, open_runs });
+        }
+        Ok((seen, now))
+    }
+
+    /// One of them.
+    pub async fn executor_group(&self, app: &AppName) -> Result<(GroupSeen, Millis)> {
+        let now = self.clock.now();
+        let mut tx = self.db.read().await?;
+        let stored = there(&mut tx, app).await?;
+        let registered = executor_registry::all(&mut tx, Some(app)).await?;
+        let open_runs = groups::open_runs(&mut tx, app).await?;
+        Ok((GroupSeen { stored, registered, open_runs }, now))
+    }
+
+    /// Adds a group with this token; gives the token when it was made here.
+    pub async fn add_executor_group(
+        &self,
+        by: &Operator,
+        group: ExecutorGroup,
+        chosen: Option<SecretString>,
+    ) -> Result<Option<SecretString>> {
+        let group = checked(group)?;
+        let (made, token) = token_of(chosen)?;
+        let kept = token::kept(&group.app_name, &token).map_err(BadGroup::Token)?;
+        let now = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        if groups::find(&mut tx, &group.app_name).await?.is_some() {
+            return Err(BadGroup::Taken(group.app_name).into());
+        }
+        match groups::add(&mut tx, &group, &kept, now).await {
+            Err(error) if store::is_taken(&error) => {
+                return Err(BadGroup::Taken(group.app_name).into());
+            }
+            added => added?,
+        };
+        let detail = json!({ "app_name": group.app_name, "after": shown(&group) });
+        record(&mut tx, by, "executor-group add", detail, now).await?;
+        tx.commit().await.context("add the executor group")?;
+        Ok(made)
+    }
+
+    /// Changes a group; gives what it is from now on.
+    pub async fn set_executor_group(
+        &self,
+        by: &Operator,
+        app: &AppName,
+        change: GroupChange,
+    ) -> Result<ExecutorGroup> {
+        let now = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        let before = there(&mut tx, app).await?.group;
+        let after = checked(ExecutorGroup {
+            app_name: app.clone(),
+            title: change.title.unwrap_or_else(|| before.title.clone()),
+            addressing: change.addressing.unwrap_or_else(|| before.addressing.clone()),
+            glue: change.glue.unwrap_or(before.glue),
+        })?;
+        if after != before {
+            groups::set(&mut tx, &after, now).await?;
+            let detail =
+                json!({ "app_name": app, "before": shown(&before), "after": shown(&after) });
+            record(&mut tx, by, "executor-group set", detail, now).await?;
+            tx.commit().await.context("change the executor group")?;
+        }
+        Ok(after)
+    }
+
+    /// Gives a group another token, made here unless it is said; the old one works no more.
+    pub async fn renew_executor_token(
+        &self,
+        by: &Operator,
+        app: &AppName,
+        chosen: Option<SecretString>,
+    ) -> Result<Option<SecretString>> {
+        let (made, token) = token_of(chosen)?;
+        let kept = token::kept(app, &token).map_err(BadGroup::Token)?;
+        let now = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        if !groups::set_token(&mut tx, app, &kept, now).await? {
+            return Err(BadGroup::NotThere(app.clone()).into());
+        }
+        record(&mut tx, by, "executor-group token", json!({ "app_name": app }), now).await?;
+        tx.commit().await.context("change the token of the executor group")?;
+        Ok(made)
+    }
+
+    /// Removes a group with its registrations. What its executors ran stays with its batches.
+    pub async fn remove_executor_group(&self, by: &Operator, app: &AppName) -> Result<()> {
+        let now = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        let before = there(&mut tx, app).await?.group;
+        let open = groups::open_runs(&mut tx, app).await?;
+        if open > 0 {
+            return Err(BadGroup::Busy { app: app.clone(), open }.into());
+        }
+        groups::remove(&mut tx, app).await?;
+        let detail = json!({ "app_name": app, "before": shown(&before) });
+        record(&mut tx, by, "executor-group remove", detail, now).await?;
+        tx.commit().await.context("remove the executor group")
+    }
+}
+
+async fn there(tx: &mut Tx, app: &AppName) -> Result<StoredGroup> {
+    Ok(groups::find(tx, app).await?.ok_or_else(|| BadGroup::NotThere(app.clone()))?)
+}
+
+/// The token that was made, if one was, and the token.
+fn token_of(chosen: Option<SecretString>) -> Result<(Option<SecretString>, SecretString)> {
+    match chosen {
+        Some(chosen) => Ok((None, chosen)),
+        None => {
+            let made = token::fresh().map_err(BadGroup::Token)?;
+            Ok((Some(made.clone()), made))
+        }
+    }
+}
+
+/// A group as it is kept: its addresses in order, each once, in the one way they are written.
+fn checked(group: ExecutorGroup) -> Result<ExecutorGroup, BadGroup> {
+    let title = group.title.trim().to_owned();
+    let length = title.chars().count();
+    if length == 0 || length > TITLE_MAX || title.contains(char::is_control) {
+        return Err(BadGroup::Title);
+    }
+    let addressing = match group.addressing {
+        Addressing::Registered => Addressing::Registered,
+        Addressing::Fixed(all) => {
+            let read = |(at, text): (usize, &String)| {
+                // It may hold a password; its place says which it is.
+                let which = format!("address {}", at + 1);
+                ExecutorUrl::parse(text).map_err(|fault| BadGroup::Address(which, fault))
+            };
+            let all: BTreeSet<ExecutorUrl> =
+                all.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+            match all.len() {
+                0 => Addressing::Registered,
+                1..=ADDRESSES_MOST => {
+                    Addressing::Fixed(all.into_iter().map(String::from).collect())
+                }
+                _ => return Err(BadGroup::Addresses),
+            }
+        }
+    };
+    Ok(ExecutorGroup { title, addressing, ..group })
+}
+
+/// A group for the audit log.
+fn shown(group: &ExecutorGroup) -> Value {
+    let addresses = match &group.addressing {
+        Addressing::Registered => Value::Null,
+        Addressing::Fixed(all) => json!(all),
+    };
+    let allows_glue = group.glue == Glue::Allowed;
+    json!({ "title": group.title, "addresses": addresses, "allows_glue": allows_glue })
+}
+
+async fn record(
+    tx: &mut Tx,
+    by: &Operator,
+    action: &str,
+    detail: Value,
+    now: Millis,
+) -> Result<()> {
+    let action = action.to_owned();
+    let detail = Some(detail);
+    let entry = Entry { action, group: None, batch: None, job: None, detail, reason: None };
+    audit::record(tx, by, &[entry], now).await
+}

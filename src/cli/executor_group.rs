@@ -1,0 +1,253 @@
+//! `executor-group list | show | add | set | token | remove`. No verb takes a token as an argument: arguments
+//! stand in process lists and in the history of shells.
+
+use crate::app::executor_groups::GroupChange;
+use crate::app::{self, App, EmptyDatabase};
+use crate::cli::{BadInput, Ended, Global, out};
+use crate::domain::executor::{Addressing, ExecutorGroup, Glue};
+use crate::domain::lang::Lang;
+use crate::domain::xxl_run::AppName;
+use crate::engine::acting::operator_here;
+use crate::store::audit::Operator;
+use crate::view::executor::{ExecutorGroupDocument, document};
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Verbs of `executor-group`.
+#[derive(Subcommand)]
+pub(super) enum ExecutorGroupVerb {
+    /// Which groups there are, and how many of their executors are there
+    List,
+    /// One group: where its executors are, and when each was heard of last
+    Show {
+        /// Its name
+        app_name: String,
+    },
+    /// Add a group; its executors register under its name. A token is made and printed, once, unless a file
+    /// has one
+    Add(AddArgs),
+    /// Change a group; what is not said stays
+    Set(SetArgs),
+    /// Give a group another token; the old one works no more
+    Token {
+        /// Its name
+        app_name: String,
+        /// File with the token [default: one is made and printed, once]
+        #[arg(long = "from-file", value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Remove a group; what its executors ran stays with its batches
+    Remove {
+        /// Its name
+        app_name: String,
+    },
+}
+
+/// Arguments of `executor-group add`.
+#[derive(Args)]
+pub(super) struct AddArgs {
+    /// Its name: xxl.job.executor.appname of its executors
+    app_name: String,
+    /// Its name for people [default: APP_NAME]
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// Where an executor is, when it does not say so itself; may be given several times
+    #[arg(long = "address", value_name = "URL")]
+    addresses: Vec<String>,
+    /// Let jobs send scripts to its executors (GLUE), which run whatever they are sent
+    #[arg(long)]
+    allow_glue: bool,
+    /// File with the token, xxl.job.accessToken of its executors [default: one is made and printed, once]
+    #[arg(long = "from-file", value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// Arguments of `executor-group set`.
+#[derive(Args)]
+pub(super) struct SetArgs {
+    /// Its name
+    app_name: String,
+    /// Its name for people
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// Where an executor is; may be given several times, and takes the place of all that were said
+    #[arg(long = "address", value_name = "URL", conflicts_with = "registered")]
+    addresses: Vec<String>,
+    /// Executors say themselves where they are
+    #[arg(long)]
+    registered: bool,
+    /// Let jobs send scripts to its executors
+    #[arg(long, conflicts_with = "refuse_glue")]
+    allow_glue: bool,
+    /// Let no job send a script to its executors
+    #[arg(long)]
+    refuse_glue: bool,
+}
+
+pub(super) async fn executor_group(global: &Global, verb: ExecutorGroupVerb) -> Result<Ended> {
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    // Times are the database's, as for all who share it.
+    app.server_now().await?;
+    let done = act(global, &app, verb).await;
+    app.close().await;
+    done.map(|()| Ended::Well)
+}
+
+async fn act(global: &Global, app: &App, verb: ExecutorGroupVerb) -> Result<()> {
+    let (by, lang) = (operator_here(&app::whoami()), global.lang());
+    match verb {
+        ExecutorGroupVerb::List => list(global, app).await?,
+        ExecutorGroupVerb::Show { app_name } => {
+            show(global, app, &AppName::parse(&app_name)?).await?;
+        }
+        ExecutorGroupVerb::Add(args) => add((app, &by), args, lang).await?,
+        ExecutorGroupVerb::Set(args) => set((app, &by), args, lang).await?,
+        ExecutorGroupVerb::Token { app_name, file } => {
+            let name = AppName::parse(&app_name)?;
+            let chosen = file.as_deref().map(token).transpose()?;
+            let made = app.renew_executor_token(&by, &name, chosen).await?;
+            out::note(&match lang {
+                Lang::En => {
+                    format!("executor group {name} has another token; the old one works no more")
+                }
+                Lang::Zh => format!("执行器 {name} 已更换令牌,旧令牌立即失效"),
+            });
+            print_once(made.as_ref(), lang);
+        }
+        ExecutorGroupVerb::Remove { app_name } => {
+            let name = AppName::parse(&app_name)?;
+            app.remove_executor_group(&by, &name).await?;
+            out::note(&match lang {
+                Lang::En => format!("executor group {name} is removed"),
+                Lang::Zh => format!("已删除执行器 {name}"),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The first line of a file.
+fn token(file: &Path) -> Result<SecretString> {
+    let text = std::fs::read_to_string(file).map(SecretString::from);
+    let text =
+        text.map_err(|error| BadInput(format!("--from-file {}: {error}", file.display())))?;
+    Ok(text.expose_secret().lines().next().unwrap_or_default().trim().to_owned().into())
+}
+
+fn print_once(made: Option<&SecretString>, lang: Lang) {
+    if let Some(made) = made {
+        out::note(lang.pick(
+            "its token, xxl.job.accessToken of its executors, shown now and never again:",
+            "令牌(执行器的 xxl.job.accessToken),只显示这一次:",
+        ));
+        out::line(made.expose_secret());
+    }
+}
+
+async fn add((app, by): (&App, &Operator), args: AddArgs, lang: Lang) -> Result<()> {
+    let name = AppName::parse(&args.app_name)?;
+    let group = ExecutorGroup {
+        app_name: name.clone(),
+        title: args.title.unwrap_or_else(|| name.to_string()),
+        addressing: match args.addresses.is_empty() {
+            true => Addressing::Registered,
+            false => Addressing::Fixed(args.addresses),
+        },
+        glue: if args.allow_glue { Glue::Allowed } else { Glue::Refused },
+    };
+    let chosen = args.file.as_deref().map(token).transpose()?;
+    let made = app.add_executor_group(by, group, chosen).await?;
+    out::note(&match lang {
+        Lang::En => format!("executor group {name} is added"),
+        Lang::Zh => format!("已添加执行器 {name}"),
+    });
+    print_once(made.as_ref(), lang);
+    Ok(())
+}
+
+async fn set((app, by): (&App, &Operator), args: SetArgs, lang: Lang) -> Result<()> {
+    let name = AppName::parse(&args.app_name)?;
+    let change = GroupChange {
+        title: args.title,
+        addressing: match (args.registered, args.addresses.is_empty()) {
+            (true, _) => Some(Addressing::Registered),
+            (false, true) => None,
+            (false, false) => Some(Addressing::Fixed(args.addresses)),
+        },
+        glue: match (args.allow_glue, args.refuse_glue) {
+            (true, _) => Some(Glue::Allowed),
+            (false, true) => Some(Glue::Refused),
+            (false, false) => None,
+        },
+    };
+    app.set_executor_group(by, &name, change).await?;
+    out::note(&match lang {
+        Lang::En => format!("executor group {name} is changed"),
+        Lang::Zh => format!("已更改执行器 {name}"),
+    });
+    Ok(())
+}
+
+async fn list(global: &Global, app: &App) -> Result<()> {
+    let (all, now) = app.executor_groups().await?;
+    let all: Vec<ExecutorGroupDocument> = all.iter().map(|seen| document(seen, now)).collect();
+    if global.json {
+        return out::json(&json!(all));
+    }
+    let lang = global.lang();
+    let row = |group: &ExecutorGroupDocument| {
+        let place = match &group.addresses {
+            None => lang.pick("registered", "自动注册").to_owned(),
+            Some(all) => all.join(" "),
+        };
+        let there = group.addresses.as_ref().map_or(group.alive, Vec::len).to_string();
+        let glue = match group.allows_glue {
+            true => lang.pick("allowed", "允许"),
+            false => "",
+        };
+        vec![
+            group.app_name.clone(),
+            group.title.clone(),
+            place,
+            there,
+            group.open_runs.to_string(),
+            glue.to_owned(),
+        ]
+    };
+    let head = ["EXECUTORS", "TITLE", "ADDRESSES", "THERE", "OPEN RUNS", "GLUE"];
+    out::line(&out::table(&head, all.iter().map(row).collect()));
+    Ok(())
+}
+
+async fn show(global: &Global, app: &App, name: &AppName) -> Result<()> {
+    let (seen, now) = app.executor_group(name).await?;
+    let group = document(&seen, now);
+    if global.json {
+        return out::json(&json!(group));
+    }
+    let lang = global.lang();
+    out::line(&format!("{} · {}", group.app_name, group.title));
+    out::line(&match lang {
+        Lang::En => format!("{} runs that are not over", group.open_runs),
+        Lang::Zh => format!("未结束的运行:{}", group.open_runs),
+    });
+    for address in group.addresses.iter().flatten() {
+        out::line(&match lang {
+            Lang::En => format!("fixed address {address}"),
+            Lang::Zh => format!("手动录入地址 {address}"),
+        });
+    }
+    let row = |r: &crate::view::executor::RegistrationDocument| {
+        let there = match r.is_alive {
+            true => lang.pick("there", "在线"),
+            false => lang.pick("gone", "离线"),
+        };
+        vec![r.address.clone(), there.to_owned(), r.since.clone(), r.seen.clone()]
+    };
+    let rows = group.registrations.iter().map(row).collect();
+    out::line(&out::table(&["ADDRESS", "", "SINCE", "LAST SEEN"], rows));
+    Ok(())
+}

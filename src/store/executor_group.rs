@@ -1,0 +1,181 @@
+//! `executor_group`: executors of one name, and the token they share with us, sealed and as a digest.
+
+use crate::db::{Row, Value};
+use crate::domain::executor::{Addressing, ExecutorGroup, Glue};
+use crate::domain::time::Millis;
+use crate::domain::xxl_run::AppName;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most addresses that an operator may say; as many as its column takes.
+pub const ADDRESSES_MOST: usize = 200;
+
+/// A token as it is kept.
+#[derive(Clone, PartialEq, Eq)]
+pub struct KeptToken {
+    /// Sealed under the installation's key: executors are shown it.
+    pub sealed: String,
+    /// By which it is known when executors show it.
+    pub digest: String,
+}
+
+impl std::fmt::Debug for KeptToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KeptToken")
+    }
+}
+
+/// A group with its times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredGroup {
+    /// The group.
+    pub group: ExecutorGroup,
+    /// Since when it is there.
+    pub create_time: Millis,
+    /// When it was changed last.
+    pub update_time: Millis,
+}
+
+/// Adds a group.
+pub async fn add(
+    tx: &mut Tx,
+    group: &ExecutorGroup,
+    token: &KeptToken,
+    now: Millis,
+) -> Result<i64> {
+    let sql = "INSERT INTO executor_group (app_name, title, addresses, allows_glue, token_sealed, \
+               token_hash, create_time, update_time) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+    let values = [
+        group.app_name.as_str().into(),
+        group.title.as_str().into(),
+        addresses(&group.addressing)?.into(),
+        glue(group.glue),
+        token.sealed.as_str().into(),
+        token.digest.as_str().into(),
+        now.to_utc().into(),
+        now.to_utc().into(),
+    ];
+    tx.insert_id(sql, "group_id", &values).await.context("add the executor group")
+}
+
+/// Writes all of a group but its token; whether it was there.
+pub async fn set(tx: &mut Tx, group: &ExecutorGroup, now: Millis) -> Result<bool> {
+    let sql = "UPDATE executor_group SET title = ?, addresses = ?, allows_glue = ?, update_time = ? \
+               WHERE app_name = ?";
+    let values = [
+        group.title.as_str().into(),
+        addresses(&group.addressing)?.into(),
+        glue(group.glue),
+        now.to_utc().into(),
+        group.app_name.as_str().into(),
+    ];
+    Ok(tx.execute(sql, &values).await.context("change the executor group")? > 0)
+}
+
+/// Gives a group another token; whether it was there. The old one works no more.
+pub async fn set_token(tx: &mut Tx, app: &AppName, token: &KeptToken, now: Millis) -> Result<bool> {
+    let sql = "UPDATE executor_group SET token_sealed = ?, token_hash = ?, update_time = ? \
+               WHERE app_name = ?";
+    let values = [
+        token.sealed.as_str().into(),
+        token.digest.as_str().into(),
+        now.to_utc().into(),
+        app.as_str().into(),
+    ];
+    Ok(tx.execute(sql, &values).await.context("change the token of the executor group")? > 0)
+}
+
+/// Removes a group and its registrations; whether it was there.
+pub async fn remove(tx: &mut Tx, app: &AppName) -> Result<bool> {
+    let sql = "DELETE FROM executor_registry WHERE app_name = ?";
+    tx.execute(sql, &[app.as_str().into()]).await.context("remove registrations")?;
+    let sql = "DELETE FROM executor_group WHERE app_name = ?";
+    Ok(tx.execute(sql, &[app.as_str().into()]).await.context("remove the executor group")? > 0)
+}
+
+/// Every group, by name.
+pub async fn all(tx: &mut Tx) -> Result<Vec<StoredGroup>> {
+    let sql = format!("SELECT {COLUMNS} FROM executor_group ORDER BY app_name");
+    let rows = tx.fetch_all(&sql, &[]).await.context("list the executor groups")?;
+    rows.iter().map(of_row).collect()
+}
+
+/// The group of this name.
+pub async fn find(tx: &mut Tx, app: &AppName) -> Result<Option<StoredGroup>> {
+    let sql = format!("SELECT {COLUMNS} FROM executor_group WHERE app_name = ?");
+    let row = tx.fetch_optional(&sql, &[app.as_str().into()]).await;
+    row.context("read the executor group")?.as_ref().map(of_row).transpose()
+}
+
+/// The sealed token of a group.
+pub async fn sealed_token(tx: &mut Tx, app: &AppName) -> Result<Option<String>> {
+    let sql = "SELECT token_sealed FROM executor_group WHERE app_name = ?";
+    let row = tx.fetch_optional(sql, &[app.as_str().into()]).await;
+    let row = row.context("read the token of the executor group")?;
+    Ok(row.map(|row| row.text("token_sealed")).transpose()?)
+}
+
+/// The groups whose token has one of these digests, by digest. The row is found by its digest and not by
+/// comparing tokens, so that how long it takes tells nothing about one.
+pub async fn of_tokens(
+    tx: &mut Tx,
+    digests: &BTreeSet<String>,
+) -> Result<BTreeMap<String, BTreeSet<AppName>>> {
+    let (places, values) = texts(digests.iter().map(String::as_str));
+    let sql = format!(
+        "SELECT token_hash, app_name FROM executor_group WHERE token_hash IN ({places}) ORDER BY app_name"
+    );
+    let mut found: BTreeMap<String, BTreeSet<AppName>> = BTreeMap::new();
+    for row in tx.fetch_all(&sql, &values).await.context("look for a token")? {
+        let app = AppName::parse(&row.text("app_name")?)?;
+        found.entry(row.text("token_hash")?).or_default().insert(app);
+    }
+    Ok(found)
+}
+
+/// How many runs of a group are not over.
+pub async fn open_runs(tx: &mut Tx, app: &AppName) -> Result<i64> {
+    let sql = "SELECT COUNT(*) AS runs FROM executor_run WHERE app_name = ? AND end_time IS NULL";
+    let row = tx.fetch_optional(sql, &[app.as_str().into()]).await.context("count open runs")?;
+    Ok(row.map(|row| row.int("runs")).transpose()?.unwrap_or_default())
+}
+
+/// A list of texts and its places, filled up to a power of two with the last of them, so that a handful of
+/// statements stays prepared.
+pub(super) fn texts<'a>(all: impl Iterator<Item = &'a str>) -> (String, Vec<Value>) {
+    let mut values: Vec<Value> = all.map(Value::from).collect();
+    let size = values.len().next_power_of_two();
+    let filler = values.last().cloned().unwrap_or_else(|| "".into());
+    values.resize(size, filler);
+    (vec!["?"; size].join(","), values)
+}
+
+const COLUMNS: &str = "app_name, title, addresses, allows_glue, create_time, update_time";
+
+fn of_row(row: &Row) -> Result<StoredGroup> {
+    let addressing = match row.opt_text("addresses")? {
+        None => Addressing::Registered,
+        Some(text) => Addressing::Fixed(serde_json::from_str(&text)?),
+    };
+    let glue = if row.flag("allows_glue")? { Glue::Allowed } else { Glue::Refused };
+    let group = ExecutorGroup {
+        app_name: AppName::parse(&row.text("app_name")?)?,
+        title: row.text("title")?,
+        addressing,
+        glue,
+    };
+    let (create_time, update_time) = (row.time("create_time")?, row.time("update_time")?);
+    Ok(StoredGroup { group, create_time: create_time.into(), update_time: update_time.into() })
+}
+
+fn addresses(addressing: &Addressing) -> Result<Option<String>> {
+    Ok(match addressing {
+        Addressing::Registered => None,
+        Addressing::Fixed(all) => Some(serde_json::to_string(all)?),
+    })
+}
+
+fn glue(glue: Glue) -> Value {
+    i64::from(glue == Glue::Allowed).into()
+}

@@ -1,0 +1,150 @@
+//! `executor_registry`: where executors said that they are, and when they said so last.
+
+use crate::db::{Row, Value};
+use crate::domain::executor::{GONE_MS, Registration, Spoken};
+use crate::domain::time::Millis;
+use crate::domain::xxl_run::AppName;
+use crate::store::Tx;
+use crate::store::executor_group::texts;
+use anyhow::{Context as _, Result};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Addresses of one statement.
+const MOST: usize = 512;
+
+/// That an executor is there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct There {
+    /// Its group.
+    pub app_name: AppName,
+    /// Its URL.
+    pub address: String,
+    /// Whether it said its name in a header.
+    pub shows_app_name: bool,
+}
+
+/// Notes that executors are there, all of them in few statements. Each registers every half minute, so
+/// most are known already.
+pub async fn seen(tx: &mut Tx, all: &BTreeSet<There>, now: Millis) -> Result<()> {
+    let mut alike: BTreeMap<(&AppName, bool), Vec<&str>> = BTreeMap::new();
+    for there in all {
+        let key = (&there.app_name, there.shows_app_name);
+        alike.entry(key).or_default().push(&there.address);
+    }
+    for ((app, shows), addresses) in alike {
+        for addresses in addresses.chunks(MOST) {
+            seen_alike(tx, (app, shows), addresses, now).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn seen_alike(
+    tx: &mut Tx,
+    (app, shows): (&AppName, bool),
+    addresses: &[&str],
+    now: Millis,
+) -> Result<()> {
+    let (places, list) = texts(addresses.iter().copied());
+    // MariaDB computes from left to right: what depends on the old time comes before the new one.
+    let sql = format!(
+        "UPDATE executor_registry SET create_time = CASE WHEN update_time < ? THEN ? ELSE create_time END, \
+         shows_app_name = ?, update_time = ? WHERE app_name = ? AND address IN ({places})"
+    );
+    let mut values: Vec<Value> = vec![
+        now.plus(-GONE_MS).to_utc().into(),
+        now.to_utc().into(),
+        i64::from(shows).into(),
+        now.to_utc().into(),
+        app.as_str().into(),
+    ];
+    values.extend(list.iter().cloned());
+    let known = tx.execute(&sql, &values).await.context("note where executors are")?;
+    if known == addresses.len() as u64 {
+        return Ok(());
+    }
+    let sql = format!(
+        "SELECT address FROM executor_registry WHERE app_name = ? AND address IN ({places})"
+    );
+    let values = [vec![app.as_str().into()], list].concat();
+    let rows = tx.fetch_all(&sql, &values).await.context("look where executors are")?;
+    let known: BTreeSet<String> =
+        rows.iter().map(|row| row.text("address")).collect::<Result<_, _>>()?;
+    let new = addresses.iter().filter(|address| !known.contains(**address)).map(|address| {
+        vec![
+            app.as_str().into(),
+            (*address).into(),
+            i64::from(shows).into(),
+            now.to_utc().into(),
+            now.to_utc().into(),
+        ]
+    });
+    let columns = ["app_name", "address", "shows_app_name", "create_time", "update_time"];
+    // Another process may be told of the same one at the same time.
+    tx.upsert_many("executor_registry", "app_name, address", &columns, new)
+        .await
+        .context("note where new executors are")
+}
+
+/// Executors said that they go.
+pub async fn gone(tx: &mut Tx, all: &BTreeSet<(AppName, String)>) -> Result<u64> {
+    let mut by_app: BTreeMap<&AppName, Vec<&str>> = BTreeMap::new();
+    for (app, address) in all {
+        by_app.entry(app).or_default().push(address);
+    }
+    let mut removed = 0;
+    for (app, addresses) in by_app {
+        for addresses in addresses.chunks(MOST) {
+            let (places, list) = texts(addresses.iter().copied());
+            let sql = format!(
+                "DELETE FROM executor_registry WHERE app_name = ? AND address IN ({places})"
+            );
+            let values = [vec![app.as_str().into()], list].concat();
+            removed += tx.execute(&sql, &values).await.context("note who is gone")?;
+        }
+    }
+    Ok(removed)
+}
+
+/// The executors of a group that are there, by address; of every group when none is named.
+pub async fn alive(tx: &mut Tx, app: Option<&AppName>, now: Millis) -> Result<Vec<Registration>> {
+    let since = now.plus(-GONE_MS);
+    Ok(all(tx, app).await?.into_iter().filter(|there| there.seen >= since).collect())
+}
+
+/// The executors of a group, also those not heard of any more; of every group when none is named.
+pub async fn all(tx: &mut Tx, app: Option<&AppName>) -> Result<Vec<Registration>> {
+    let of_app = if app.is_some() { " WHERE app_name = ?" } else { "" };
+    let sql = format!(
+        "SELECT app_name, address, shows_app_name, create_time, update_time FROM executor_registry{of_app} \
+         ORDER BY app_name, address"
+    );
+    let values: Vec<Value> = app.map(|app| app.as_str().into()).into_iter().collect();
+    let rows = tx.fetch_all(&sql, &values).await.context("look where executors are")?;
+    let mut all = rows.iter().map(of_row).collect::<Result<Vec<_>>>()?;
+    // Each database has an order of its own for texts; routes need one.
+    all.sort_by(|a, b| (&a.app_name, &a.address).cmp(&(&b.app_name, &b.address)));
+    Ok(all)
+}
+
+/// Forgets who has not been heard of since then, so many at most.
+pub async fn forget(tx: &mut Tx, before: Millis, most: u32) -> Result<u64> {
+    let sql = "SELECT registry_id FROM executor_registry WHERE update_time < ? ORDER BY registry_id LIMIT ?";
+    let values = [before.to_utc().into(), most.into()];
+    let rows = tx.fetch_all(sql, &values).await.context("look who is gone")?;
+    let ids: Vec<i64> = rows.iter().map(|row| row.int("registry_id")).collect::<Result<_, _>>()?;
+    // One that is heard of again meanwhile stays.
+    let sql = "DELETE FROM executor_registry WHERE update_time < ? AND registry_id";
+    tx.execute_in(sql, &[before.to_utc().into()], &ids, "", &[]).await.context("forget who is gone")
+}
+
+fn of_row(row: &Row) -> Result<Registration> {
+    let dialect = if row.flag("shows_app_name")? { Spoken::Trigger } else { Spoken::Run };
+    Ok(Registration {
+        app_name: AppName::parse(&row.text("app_name")?)?,
+        address: row.text("address")?,
+        dialect,
+        since: row.time("create_time")?.into(),
+        seen: row.time("update_time")?.into(),
+    })
+}
