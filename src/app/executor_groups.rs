@@ -8,7 +8,7 @@ use crate::domain::xxl_run::AppName;
 use crate::engine::admin::token::{self, TokenError};
 use crate::store::audit::{self, Entry, Operator};
 use crate::store::executor_group::{self as groups, ADDRESSES_MOST, StoredGroup};
-use crate::store::{self, Tx, executor_registry};
+use crate::store::{self, Tx, executor_registry, executor_run};
 use anyhow::{Context as _, Result};
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ impl App {
         for stored in all {
             let own = |there: &&Registration| there.app_name == stored.group.app_name;
             let registered = registered.iter().filter(own).cloned().collect();
-            let open_runs = groups::open_runs(&mut tx, &stored.group.app_name).await?;
+            let open_runs = executor_run::open_runs(&mut tx, &stored.group.app_name).await?;
             seen.push(GroupSeen { stored, registered, open_runs });
         }
         Ok((seen, now))
@@ -97,7 +97,7 @@ impl App {
         let mut tx = self.db.read().await?;
         let stored = there(&mut tx, app).await?;
         let registered = executor_registry::all(&mut tx, Some(app)).await?;
-        let open_runs = groups::open_runs(&mut tx, app).await?;
+        let open_runs = executor_run::open_runs(&mut tx, app).await?;
         Ok((GroupSeen { stored, registered, open_runs }, now))
     }
 
@@ -178,7 +178,7 @@ impl App {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         let before = there(&mut tx, app).await?.group;
-        let open = groups::open_runs(&mut tx, app).await?;
+        let open = executor_run::open_runs(&mut tx, app).await?;
         if open > 0 {
             return Err(BadGroup::Busy { app: app.clone(), open }.into());
         }

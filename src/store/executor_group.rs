@@ -134,13 +134,6 @@ pub async fn of_tokens(
     Ok(found)
 }
 
-/// How many runs of a group are not over.
-pub async fn open_runs(tx: &mut Tx, app: &AppName) -> Result<i64> {
-    let sql = "SELECT COUNT(*) AS runs FROM executor_run WHERE app_name = ? AND end_time IS NULL";
-    let row = tx.fetch_optional(sql, &[app.as_str().into()]).await.context("count open runs")?;
-    Ok(row.map(|row| row.int("runs")).transpose()?.unwrap_or_default())
-}
-
 /// A list of texts and its places, filled up to a power of two with the last of them, so that a handful of
 /// statements stays prepared.
 pub(super) fn texts<'a>(all: impl Iterator<Item = &'a str>) -> (String, Vec<Value>) {

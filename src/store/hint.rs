@@ -14,11 +14,13 @@ pub enum Topic {
     Batch,
     /// A job was placed on a node, or a report was written.
     Work,
+    /// An executor has told the end of a run.
+    Run,
 }
 
 impl Topic {
     /// All of them, in the order of their places.
-    pub const ALL: [Self; 3] = [Self::Trigger, Self::Batch, Self::Work];
+    pub const ALL: [Self; 4] = [Self::Trigger, Self::Batch, Self::Work, Self::Run];
 
     /// The word between processes.
     pub fn as_str(self) -> &'static str {
@@ -26,6 +28,7 @@ impl Topic {
             Self::Trigger => "trigger",
             Self::Batch => "batch",
             Self::Work => "work",
+            Self::Run => "run",
         }
     }
 

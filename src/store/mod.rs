@@ -18,6 +18,7 @@ pub mod epoch;
 pub mod event_key;
 pub mod executor_group;
 pub mod executor_registry;
+pub mod executor_run;
 pub mod fired;
 pub mod firing;
 pub mod following;

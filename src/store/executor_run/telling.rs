@@ -1,0 +1,112 @@
+//! What executors tell of the ends of their runs.
+
+use crate::db::Value;
+use crate::domain::executor::LogId;
+use crate::domain::time::Millis;
+use crate::domain::xxl_run::AppName;
+use crate::store::Tx;
+use crate::store::hint::{self, Topic};
+use anyhow::{Context as _, Result};
+use std::collections::BTreeMap;
+
+/// No executor was asked for it.
+const WAITING: &str = "WAITING";
+/// An executor was asked for it; whether it took it is not known.
+const ASKED: &str = "ASKED";
+/// An executor took it.
+const RUNNING: &str = "RUNNING";
+/// Its end is known.
+const TOLD: &str = "TOLD";
+
+/// Messages of one statement; each is a value of its own.
+const MESSAGES: usize = 64;
+
+/// The end of a run, as its executor tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Which run.
+    pub log_id: LogId,
+    /// 200, or what an executor has for a failure.
+    pub code: i32,
+    /// Words.
+    pub msg: Option<String>,
+}
+
+/// What is known of a run of which an executor tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Which run.
+    pub log_id: LogId,
+    /// The group whose executor was asked.
+    pub app_name: AppName,
+    /// Whether an executor was asked at all.
+    pub was_asked: bool,
+}
+
+/// Those of these runs that are known.
+pub async fn known(tx: &mut Tx, ids: &[i64]) -> Result<Vec<Known>> {
+    let sql = "SELECT log_id, app_name, status FROM executor_run WHERE log_id";
+    let rows = tx.fetch_in(sql, ids, "").await.context("look for runs of executors")?;
+    let read = |row: &crate::db::Row| {
+        Ok(Known {
+            log_id: LogId(row.int("log_id")?),
+            app_name: AppName::parse(&row.text("app_name")?)?,
+            was_asked: row.text("status")? != WAITING,
+        })
+    };
+    rows.iter().map(read).collect()
+}
+
+/// Writes the ends of runs that are not over; gives how many there were. One that is over stays as it is,
+/// so that whatever is told again, and whatever is told otherwise, changes nothing. All different runs.
+pub async fn tell(tx: &mut Tx, ends: &[Told], now: Millis) -> Result<u64> {
+    let mut by_code: BTreeMap<i32, Vec<&Told>> = BTreeMap::new();
+    for end in ends {
+        by_code.entry(end.code).or_default().push(end);
+    }
+    let mut written = 0;
+    for (code, ends) in by_code {
+        let (with, without): (Vec<&Told>, Vec<&Told>) =
+            ends.into_iter().partition(|end| end.msg.is_some());
+        written += tell_alike(tx, code, &without, now).await?;
+        for some in with.chunks(MESSAGES) {
+            written += tell_alike(tx, code, some, now).await?;
+        }
+    }
+    if written > 0 {
+        hint::give(tx, Topic::Run).await?;
+    }
+    Ok(written)
+}
+
+/// Ends of one code; all of them with words, or none.
+async fn tell_alike(tx: &mut Tx, code: i32, ends: &[&Told], now: Millis) -> Result<u64> {
+    let Some(last) = ends.last() else { return Ok(0) };
+    let mut values: Vec<Value> = vec![TOLD.into(), i64::from(code).into()];
+    let words = match last.msg {
+        None => "NULL".to_owned(),
+        Some(_) => {
+            // Filled up to a power of two, so that a handful of texts stays prepared.
+            let size = ends.len().next_power_of_two();
+            let filled = ends.iter().chain(std::iter::repeat(last)).take(size);
+            for end in filled {
+                values.extend([end.log_id.0.into(), end.msg.as_deref().into()]);
+            }
+            format!("CASE log_id{} END", " WHEN ? THEN ?".repeat(size))
+        }
+    };
+    let sql = format!(
+        "UPDATE executor_run SET status = ?, handle_code = ?, handle_msg = {words}, end_time = ?, \
+         update_time = ? WHERE status IN (?, ?) AND log_id"
+    );
+    let (now, ids): (_, Vec<i64>) = (now.to_utc(), ends.iter().map(|end| end.log_id.0).collect());
+    values.extend([now.into(), now.into(), ASKED.into(), RUNNING.into()]);
+    tx.execute_in(&sql, &values, &ids, "", &[]).await.context("write how runs of executors ended")
+}
+
+/// How many runs of a group are not over.
+pub async fn open_runs(tx: &mut Tx, app: &AppName) -> Result<i64> {
+    let sql = "SELECT COUNT(*) AS runs FROM executor_run WHERE app_name = ? AND end_time IS NULL";
+    let row = tx.fetch_optional(sql, &[app.as_str().into()]).await.context("count open runs")?;
+    Ok(row.map(|row| row.int("runs")).transpose()?.unwrap_or_default())
+}
