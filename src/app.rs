@@ -301,6 +301,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::domain::trigger::OrderError>()
             || e.is::<crate::domain::schedule::ScheduleError>()
             || e.is::<definition::ExportError>()
+            || e.is::<crate::import::ImportError>()
             || e.is::<crate::domain::part::NoSuchSource>()
             || matches!(e.downcast_ref::<db::Error>(), Some(db::Error::Settings(_)))
     })

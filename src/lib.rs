@@ -8,7 +8,7 @@
 //!                view                           what is shown, gathered once
 //!                app  ·  config                 wiring
 //!               engine                          RUN:    clock, tasks, transactions
-//!        store          handler                 TOUCH:  tables / job types; neighbours never meet
+//!        store          handler   import        TOUCH:  tables / job types; neighbours never meet
 //!          \              /   definition picture  READ, DRAW: files in, pictures out; pure
 //!           db ----------/        |      /      DOOR:   the only room that speaks SQL drivers
 //!                       domain                  DECIDE: types and pure rules
@@ -21,6 +21,7 @@ pub mod failpoint;
 pub mod domain;
 
 pub mod definition;
+pub mod import;
 pub mod picture;
 
 pub mod db;

@@ -1,5 +1,5 @@
 //! cli: words in, words out. In: arguments. Out: text or JSON, and an exit code.
-//! May name: domain, definition, picture, store, engine, config, app, view, api, outbound. Never: SQL, a decision.
+//! May name: domain, definition, import, picture, store, engine, config, app, view, api, outbound. Never: SQL, a decision.
 //! Invariant: exit code 0 is success, 1 a batch that failed or a diff that found something, 2 the user's input, 3 Procession itself.
 
 mod act;
@@ -31,6 +31,7 @@ mod executor_group;
 mod export;
 mod health;
 mod history;
+mod import;
 mod job;
 #[cfg(target_os = "linux")]
 mod keeper;
@@ -158,6 +159,10 @@ enum Verb {
     Diff(define::DiffArgs),
     /// Print what is stored as a definition file
     Export(export::ExportArgs),
+    /// What another system runs, as definition files, with a report of what is not as it was: crontab,
+    /// dolphinscheduler, pg-timetable, azkaban
+    #[command(subcommand)]
+    Import(import::ImportVerb),
     /// The versions of a group: who changed what, when
     History(history::HistoryArgs),
     /// Make a group what it was in an earlier version
@@ -308,6 +313,7 @@ async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<Ended> {
         Verb::Apply(args) => define::apply(&global, &args).await,
         Verb::Diff(args) => define::diff(&global, &args).await,
         Verb::Export(args) => export::export(&global, &args).await,
+        Verb::Import(verb) => import::import(&global, &verb),
         Verb::History(args) => history::history(&global, &args).await,
         Verb::Rollback(args) => history::rollback(&global, &args).await,
         Verb::Schema => define::schema(),

@@ -36,7 +36,11 @@ pub(super) struct Desk<'a> {
 pub(super) fn is_local(matches: &ArgMatches) -> bool {
     matches!(
         &verbs(matches).0[..],
-        ["schema"] | ["batch", "no"] | ["secret", "key" | "seal"] | ["notify", "events"]
+        ["schema"]
+            | ["import", ..]
+            | ["batch", "no"]
+            | ["secret", "key" | "seal"]
+            | ["notify", "events"]
     )
 }
 

@@ -5,7 +5,7 @@
 //! compared before anybody sees it.
 
 use crate::definition::diff::{Change, diff};
-use crate::definition::fault::Faults;
+use crate::definition::fault::{Fault, Faults};
 use crate::definition::load::load;
 use crate::definition::write::{Format, Tree, text};
 use crate::domain::external::ExternalDependency;
@@ -14,7 +14,7 @@ use crate::domain::job::{Definition, Group, JobDef, JobDependency, JobKind};
 use crate::domain::trigger_rule::When;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// Keys that come first, in this order; others follow by name, and those of `LAST` end the map.
@@ -76,8 +76,39 @@ pub enum ExportError {
 
 /// The text of a definition; reading it gives the definition again.
 pub fn export(defs: &Definition, kinds: &[JobKind], format: Format) -> Result<String, ExportError> {
-    let text = text(&tree(defs), format).map_err(ExportError::Unwritable)?;
-    let read = |_: &Path| Ok(text.clone());
+    Ok(export_beside(defs, kinds, format, usize::MAX)?.text)
+}
+
+/// A definition as files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The definition file.
+    pub text: String,
+    /// Scripts beside it: path and text.
+    pub scripts: Vec<(String, String)>,
+    /// What reading them warns of.
+    pub warnings: Vec<Fault>,
+}
+
+/// The text of a definition whose scripts of more than `longest` lines are files beside it; reading
+/// these files gives the definition again.
+///
+/// # Errors
+/// When no definition file can say what `defs` says.
+pub fn export_beside(
+    defs: &Definition,
+    kinds: &[JobKind],
+    format: Format,
+    longest: usize,
+) -> Result<Written, ExportError> {
+    let beside = scripts_beside(defs, longest);
+    let text = text(&tree(defs, &beside), format).map_err(ExportError::Unwritable)?;
+    let scripts: HashMap<&str, &str> =
+        beside.values().map(|(p, text)| (p.as_str(), *text)).collect();
+    let read = |path: &Path| {
+        let script = path.to_str().and_then(|path| scripts.get(path));
+        Ok(script.map_or_else(|| text.clone(), |&script| script.to_owned()))
+    };
     // Where a fault would stand, said in the words of a file that nobody has written yet.
     let name = match format {
         Format::Yaml => "export.yaml",
@@ -86,13 +117,40 @@ pub fn export(defs: &Definition, kinds: &[JobKind], format: Format) -> Result<St
     let again = load(Path::new(name), &read, kinds).map_err(ExportError::Refused)?;
     let changes = diff(defs, &again.definition);
     if changes.is_empty() {
-        return Ok(text);
+        let mut scripts: Vec<(String, String)> =
+            scripts.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
+        scripts.sort();
+        return Ok(Written { text, scripts, warnings: again.warnings });
     }
     let words: Vec<String> = changes.iter().map(Change::to_string).collect();
     Err(ExportError::Differs(words.join("\n")))
 }
 
-fn tree(defs: &Definition) -> Tree {
+/// Path and text of each script that does not stand in the definition.
+type Beside<'a> = HashMap<&'a JobCode, (String, &'a str)>;
+
+fn scripts_beside(defs: &Definition, longest: usize) -> Beside<'_> {
+    let mut taken = HashSet::new();
+    let mut found = HashMap::new();
+    for job in &defs.jobs {
+        let Some(script) = job.script.as_deref().filter(|s| s.lines().count() > longest) else {
+            continue;
+        };
+        let name = job.code.as_str().replace(':', "_");
+        let end = job
+            .interpreter
+            .as_deref()
+            .map_or("sh", |i| if i.starts_with("python") { "py" } else { i });
+        let mut path = format!("scripts/{name}.{end}");
+        while !taken.insert(path.to_lowercase()) {
+            path = format!("scripts/{name}_{}.{end}", taken.len());
+        }
+        found.insert(&job.code, (path, script));
+    }
+    found
+}
+
+fn tree(defs: &Definition, beside: &Beside<'_>) -> Tree {
     let shared = json(&defs.shared);
     let mut top = Map::new();
     for (section, items) in shared {
@@ -113,7 +171,7 @@ fn tree(defs: &Definition) -> Tree {
     let groups = defs.groups.iter().map(|g| Value::Object(group(g))).collect();
     top.insert("groups".to_owned(), by("code", groups));
     let waits = Waits::of(defs);
-    let jobs = defs.jobs.iter().map(|j| Value::Object(job(j, defs, &waits))).collect();
+    let jobs = defs.jobs.iter().map(|j| Value::Object(job(j, defs, &waits, beside))).collect();
     top.insert("jobs".to_owned(), by("code", jobs));
     let listed = defs.dependencies.iter().filter(|d| !waits.is_with_job(&d.job_code));
     let listed: Vec<Value> = listed.map(|d| Value::Object(json(d))).collect();
@@ -182,9 +240,18 @@ fn group(group: &Group) -> Map<String, Value> {
     fields
 }
 
-fn job(job: &JobDef, defs: &Definition, waits: &Waits<'_>) -> Map<String, Value> {
+fn job(
+    job: &JobDef,
+    defs: &Definition,
+    waits: &Waits<'_>,
+    beside: &Beside<'_>,
+) -> Map<String, Value> {
     let bare = JobDef::bare(job.code.clone(), job.group.clone(), job.job_type.clone());
     let mut fields = without(json(job), &json(&bare), &["code", "group", "type"]);
+    if let Some((path, _)) = beside.get(&job.code) {
+        fields.remove("script");
+        fields.insert("script_file".to_owned(), Value::String(path.clone()));
+    }
     if defs.groups.len() == 1 {
         fields.remove("group");
     }

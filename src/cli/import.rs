@@ -1,0 +1,187 @@
+//! `import`: what another system runs, as definition files with a report.
+
+use crate::app;
+use crate::cli::{BadInput, Ended, Global, out};
+use crate::domain::schedule::read_zone;
+use crate::engine::clock::Clock;
+use crate::import::{self, Asked, Given, Imported, Level, System};
+use anyhow::{Context as _, Result};
+use clap::{Args, Subcommand};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// The definition, in the folder that is asked for.
+const DEFINITION: &str = "definition.yaml";
+/// The report beside it.
+const REPORT: &str = "import-report.md";
+/// Largest file that is read; what schedulers export is a few megabytes.
+const LARGEST: u64 = 256 << 20;
+
+/// Systems whose jobs can be imported.
+#[derive(Subcommand)]
+pub(super) enum ImportVerb {
+    /// crontab files, of users or of the machine: a group and a schedule for each line
+    Crontab(FromFiles),
+    /// Workflows that Apache DolphinScheduler exported (JSON of 1.3, 2.x or 3.x)
+    Dolphinscheduler(FromFiles),
+    /// Chains that pg_timetable reads (YAML)
+    PgTimetable(FromFiles),
+    /// Azkaban projects: a zip, a folder, or .job, .properties and .flow files
+    Azkaban(FromFiles),
+}
+
+/// Arguments of an import from files.
+#[derive(Args)]
+pub(super) struct FromFiles {
+    /// Files, or folders whose files are read
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) to: To,
+}
+
+/// What every import is told.
+#[derive(Args)]
+pub(super) struct To {
+    /// Folder for the definition and the report; new, or empty
+    #[arg(long, value_name = "DIR", required_unless_present = "dry_run")]
+    pub(super) out: Option<PathBuf>,
+    /// Code of the group; where several come out, what their codes begin with
+    #[arg(long, value_name = "CODE")]
+    pub(super) group: Option<String>,
+    /// Time zone of schedules, where the other system's files do not say it [default: UTC]
+    #[arg(long, value_name = "ZONE", value_parser = zone)]
+    pub(super) zone: Option<chrono_tz::Tz>,
+    /// Print the report and write nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+}
+
+fn zone(name: &str) -> Result<chrono_tz::Tz, String> {
+    read_zone(name).map_err(|e| e.to_string())
+}
+
+pub(super) fn import(global: &Global, verb: &ImportVerb) -> Result<Ended> {
+    let (system, args) = match verb {
+        ImportVerb::Crontab(args) => (System::Crontab, args),
+        ImportVerb::Dolphinscheduler(args) => (System::DolphinScheduler, args),
+        ImportVerb::PgTimetable(args) => (System::PgTimetable, args),
+        ImportVerb::Azkaban(args) => (System::Azkaban, args),
+    };
+    args.to.check()?;
+    let mut given = Vec::new();
+    for file in &args.files {
+        read(file, &mut given)?;
+    }
+    let made = import::import(system, &given, &args.to.asked()?, &app::job_kinds())?;
+    let files: Vec<String> = args.files.iter().map(|f| f.display().to_string()).collect();
+    deliver(global, &made, &format!("{} ({})", system.name(), files.join(", ")), &args.to)
+}
+
+impl To {
+    /// What the rooms below need to know of it.
+    pub(super) fn asked(&self) -> Result<Asked> {
+        if let Some(code) = &self.group {
+            crate::domain::id::GroupCode::parse(code)?;
+        }
+        Ok(Asked { group: self.group.clone(), zone: self.zone, now: Clock::system().now() })
+    }
+
+    /// That the folder can be written, before anything is read.
+    pub(super) fn check(&self) -> Result<()> {
+        let Some(folder) = self.out.as_ref().filter(|_| !self.dry_run) else { return Ok(()) };
+        let mut entries = match std::fs::read_dir(folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            other => other.with_context(|| format!("look into {}", folder.display()))?,
+        };
+        if entries.next().is_none() {
+            return Ok(());
+        }
+        let folder = folder.display();
+        Err(BadInput(format!("--out {folder}: this folder is not empty; name a new one")).into())
+    }
+}
+
+/// Prints the report and, unless it is a dry run, writes the files.
+pub(super) fn deliver(global: &Global, made: &Imported, from: &str, to: &To) -> Result<Ended> {
+    let lang = global.lang();
+    let folder = to.out.as_deref().filter(|_| !to.dry_run);
+    if let Some(folder) = folder {
+        write(folder, made, &import::markdown(made, from, lang))?;
+    }
+    if global.json {
+        let defs = &made.definition;
+        out::json(&json!({
+            "from": from, "out": folder, "groups": defs.groups.len(), "jobs": defs.jobs.len(),
+            "dependencies": defs.dependencies.len() + defs.externals.len(),
+            "schedules": defs.schedules.len(), "left_out": made.count(Level::LeftOut),
+            "look_at": made.count(Level::Look), "different": made.count(Level::Differs),
+            "notes": made.notes,
+        }))?;
+        return Ok(Ended::Well);
+    }
+    for level in Level::ALL {
+        let notes = made.notes.iter().filter(|n| n.level == level);
+        out::lines(notes.map(|n| format!("{}: {}", level.words(lang), import::line(n, lang))));
+    }
+    out::line(&import::summary(made, lang));
+    match folder {
+        Some(folder) => {
+            let file = folder.join(DEFINITION);
+            out::line(&format!("{} {}", lang.pick("written:", "已写入:"), file.display()));
+        }
+        None => out::line(lang.pick("dry run: nothing was written", "试运行:未写入任何文件")),
+    }
+    Ok(Ended::Well)
+}
+
+/// Whole or not at all: the files are gathered in a folder beside, which then takes the place of the
+/// empty one.
+fn write(folder: &Path, made: &Imported, report: &str) -> Result<()> {
+    let name = folder.file_name().map_or_else(|| "import".into(), |n| n.to_string_lossy());
+    let absolute = std::path::absolute(folder).context("find the folder")?;
+    let parent = absolute.parent().unwrap_or(&absolute);
+    let fresh = parent.join(format!(".{name}.{}", std::process::id()));
+    std::fs::create_dir_all(&fresh)
+        .map_err(anyhow::Error::from)
+        .and_then(|()| fill(&fresh, made, report))
+        .and_then(|()| Ok(std::fs::rename(&fresh, &absolute)?))
+        .inspect_err(|_| drop(std::fs::remove_dir_all(&fresh)))
+        .with_context(|| format!("write {}", folder.display()))
+}
+
+fn fill(folder: &Path, made: &Imported, report: &str) -> Result<()> {
+    for file in &made.files {
+        let path = folder.join(&file.path);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        std::fs::write(path, &file.bytes)?;
+    }
+    std::fs::write(folder.join(REPORT), report)?;
+    std::fs::write(folder.join(DEFINITION), &made.text)?;
+    Ok(())
+}
+
+/// A file, or all files of a folder by name; what begins with a dot is left alone.
+fn read(path: &Path, given: &mut Vec<Given>) -> Result<()> {
+    let unreadable = |e: std::io::Error| {
+        anyhow::Error::from(BadInput(format!("{}: cannot be read: {e}", path.display())))
+    };
+    let about = std::fs::metadata(path).map_err(unreadable)?;
+    if about.is_dir() {
+        let entries = std::fs::read_dir(path).map_err(unreadable)?;
+        let mut inside: Vec<PathBuf> =
+            entries.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(unreadable)?;
+        inside.retain(|p| p.file_name().is_some_and(|n| !n.to_string_lossy().starts_with('.')));
+        inside.sort();
+        return inside.iter().try_for_each(|one| read(one, given));
+    }
+    if about.len() > LARGEST {
+        let text = format!("{}: larger than {} MiB", path.display(), LARGEST >> 20);
+        return Err(BadInput(text).into());
+    }
+    let bytes = std::fs::read(path).map_err(unreadable)?;
+    given.push(Given { path: path.display().to_string(), bytes });
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! The end of an import: everything held against everything, and written as the text of a file.
+
+use crate::definition::{ExportError, Faults, Format, export_beside};
+use crate::domain::dag::{Dag, DagError};
+use crate::domain::id::JobCode;
+use crate::domain::job::{Definition, JobKind};
+use crate::import::draft::Draft;
+use crate::import::note::{Level, Note, Origin, Words};
+use crate::import::schedule::settled;
+
+/// Lines of a script that stand in the definition itself; a longer one is a file beside it.
+const LINES_INSIDE: usize = 30;
+
+/// A file beside the definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// Where, relative to the definition.
+    pub path: String,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+}
+
+/// What an import made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// The definition with its schedules; sound.
+    pub definition: Definition,
+    /// The same as the text of a definition file.
+    pub text: String,
+    /// Files that belong beside it.
+    pub files: Vec<Beside>,
+    /// What is not as it was, the worst first.
+    pub notes: Vec<Note>,
+}
+
+impl Imported {
+    /// How many notes are of a level.
+    pub fn count(&self, level: Level) -> usize {
+        self.notes.iter().filter(|n| n.level == level).count()
+    }
+}
+
+/// Why nothing was imported; `Display` is what the user reads.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The files cannot be read.
+    #[error("{0}")]
+    Unreadable(#[from] Faults),
+    /// What was read is no definition.
+    #[error(transparent)]
+    Unwritable(#[from] ExportError),
+}
+
+impl Draft {
+    /// What was gathered, checked and written.
+    ///
+    /// # Errors
+    /// What cannot be read, circles, and what no definition file could say.
+    pub fn finish(mut self, kinds: &[JobKind]) -> Result<Imported, ImportError> {
+        self.circles();
+        if !self.report.is_sound() {
+            self.report.finish()?;
+            return Err(ExportError::Unwritable("the report is empty".to_owned()).into());
+        }
+        for pending in std::mem::take(&mut self.pending) {
+            let (made, notes) = settled(pending, &self.defs, self.asked.now);
+            self.defs.schedules.extend(made);
+            self.notes.extend(notes);
+        }
+        let written = export_beside(&self.defs, kinds, Format::Yaml, LINES_INSIDE)?;
+        for warning in written.warnings {
+            let origin = Origin::new(warning.file, u64::from(warning.line));
+            self.notes.push(Note {
+                level: Level::Look,
+                origin,
+                about: String::new(),
+                said: Words::new(warning.what.clone(), warning.what),
+                cure: Words::new(warning.cure.clone(), warning.cure),
+            });
+        }
+        let scripts = written.scripts.into_iter();
+        let mut files = self.beside;
+        files.extend(scripts.map(|(path, text)| Beside { path, bytes: text.into_bytes() }));
+        self.notes.sort();
+        self.notes.dedup();
+        Ok(Imported { definition: self.defs, text: written.text, files, notes: self.notes })
+    }
+
+    /// Jobs that wait for one another.
+    fn circles(&mut self) {
+        let codes: Vec<JobCode> = self.defs.jobs.iter().map(|j| j.code.clone()).collect();
+        let Err(error) = Dag::build(&codes, &self.defs.dependencies) else { return };
+        let (first, cure) = match &error {
+            DagError::Cycle(ring) => (
+                ring.first().cloned(),
+                "take one of these dependencies out, there, and import again",
+            ),
+            DagError::DuplicateJob(code) => (Some(code.clone()), ""),
+            DagError::DuplicateDependency { job, .. } | DagError::Dangling { job, .. } => {
+                (Some(job.clone()), "")
+            }
+            DagError::SelfDependency(job) => {
+                (Some(job.clone()), "take that dependency out, there, and import again")
+            }
+        };
+        let origin = first.and_then(|code| self.origins.get(&code).cloned()).unwrap_or_default();
+        self.fault(&origin, error.to_string(), cure);
+    }
+}

@@ -1,0 +1,88 @@
+//! import: makes definitions of what other systems run. In: their text or rows. Out: a definition with its schedules, and a report.
+//! May name: domain, definition. Never: a database, a file, a clock, the network.
+//! Invariant: what leaves this room passes `check`, and what is not carried over as it was is a note of the report.
+//! Story order: note (what is said), name (titles become codes), draft (what is gathered), schedule (when it
+//! fires, under which numbers), finish (sound, and as text), report (for people); then one file per system.
+
+mod draft;
+mod finish;
+mod name;
+mod note;
+mod report;
+mod schedule;
+
+pub use draft::Draft;
+pub use finish::{Beside, ImportError, Imported};
+pub use name::Names;
+pub use note::{Level, Note, Origin, Words};
+pub use report::{line, markdown, summary};
+pub use schedule::Firing;
+
+use crate::domain::job::JobKind;
+use crate::domain::time::Millis;
+use chrono_tz::Tz;
+
+/// A system whose files are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum System {
+    /// crontab(5), a user's or the machine's.
+    Crontab,
+    /// Apache DolphinScheduler's export.
+    DolphinScheduler,
+    /// pg_timetable's chains.
+    PgTimetable,
+    /// Azkaban's flows.
+    Azkaban,
+}
+
+impl System {
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Crontab => "crontab",
+            Self::DolphinScheduler => "DolphinScheduler",
+            Self::PgTimetable => "pg_timetable",
+            Self::Azkaban => "Azkaban",
+        }
+    }
+}
+
+/// A file of another system, read whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// Its path, as the user gave it or as it lies in a folder that was given.
+    pub path: String,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+}
+
+/// What the user wants of an import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Code of the group, where one comes out; where several do, what their codes begin with.
+    pub group: Option<String>,
+    /// Zone of the times of day, where the source does not say one.
+    pub zone: Option<Tz>,
+    /// The present time: schedules are checked against it.
+    pub now: Millis,
+}
+
+/// Makes a definition of the files of a system.
+///
+/// # Errors
+/// What cannot be read at all, each fault with its file and line.
+pub fn import(
+    system: System,
+    given: &[Given],
+    asked: &Asked,
+    kinds: &[JobKind],
+) -> Result<Imported, ImportError> {
+    let mut draft = Draft::new(asked.clone());
+    let _ = given;
+    draft.fault(
+        &Origin::new(system.name(), 0),
+        "this is not read yet",
+        "wait for the next version",
+    );
+    draft.finish(kinds)
+}

@@ -1,0 +1,103 @@
+//! What an import has to say about one thing: where it stood, what became of it, what to do.
+
+use crate::domain::lang::Lang;
+use serde::Serialize;
+use std::fmt;
+
+/// Where something stood in the other system.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Origin {
+    /// The file as the user gave it, or the table.
+    pub file: String,
+    /// The line, counted from 1, or the key of the row; 0 when the file as a whole is meant.
+    pub line: u64,
+}
+
+impl Origin {
+    /// A line of a file; line 0 is the file as a whole.
+    pub fn new(file: impl Into<String>, line: u64) -> Self {
+        Self { file: file.into(), line }
+    }
+}
+
+impl fmt::Display for Origin {
+    /// `crontab:7`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.line > 0 { write!(f, ":{}", self.line) } else { Ok(()) }
+    }
+}
+
+/// What became of it; the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// It is not in the definition.
+    LeftOut,
+    /// It is, and somebody has to complete or confirm it.
+    Look,
+    /// It is, and does not behave quite as it did.
+    Differs,
+}
+
+impl Level {
+    /// All of them, the worst first.
+    pub const ALL: [Self; 3] = [Self::LeftOut, Self::Look, Self::Differs];
+
+    /// What people read.
+    pub fn words(self, lang: Lang) -> &'static str {
+        match self {
+            Self::LeftOut => lang.pick("left out", "未迁移"),
+            Self::Look => lang.pick("look at this", "需要确认"),
+            Self::Differs => lang.pick("carried over differently", "迁移后有差异"),
+        }
+    }
+}
+
+/// A sentence in both languages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Words {
+    /// In English.
+    pub en: String,
+    /// In Chinese.
+    pub zh: String,
+}
+
+impl Words {
+    /// A sentence in both languages.
+    pub fn new(en: impl Into<String>, zh: impl Into<String>) -> Self {
+        Self { en: en.into(), zh: zh.into() }
+    }
+
+    /// The one that is asked for.
+    pub fn pick(&self, lang: Lang) -> &str {
+        lang.pick(&self.en, &self.zh)
+    }
+}
+
+impl From<(&str, &str)> for Words {
+    fn from((en, zh): (&str, &str)) -> Self {
+        Self::new(en, zh)
+    }
+}
+
+impl From<(String, String)> for Words {
+    fn from((en, zh): (String, String)) -> Self {
+        Self::new(en, zh)
+    }
+}
+
+/// Something that is not, or not quite, in the definition as it was in the other system.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Note {
+    /// What became of it.
+    pub level: Level,
+    /// Where it stood.
+    pub origin: Origin,
+    /// The code it has here, or the name it had there.
+    pub about: String,
+    /// What became of it, in a sentence.
+    pub said: Words,
+    /// What to do; empty when there is nothing to do.
+    pub cure: Words,
+}

@@ -1,0 +1,97 @@
+//! The report of an import, for people: on the screen, and as a file beside the definition.
+
+use crate::domain::lang::Lang;
+use crate::import::finish::Imported;
+use crate::import::note::{Level, Note};
+use std::fmt::Write as _;
+
+/// What became of it, in one line: counts of what there is now, and of notes.
+pub fn summary(made: &Imported, lang: Lang) -> String {
+    let defs = &made.definition;
+    let (groups, jobs) = (defs.groups.len(), defs.jobs.len());
+    let (edges, schedules) = (defs.dependencies.len() + defs.externals.len(), defs.schedules.len());
+    let notes: Vec<String> = Level::ALL
+        .iter()
+        .filter(|level| made.count(**level) > 0)
+        .map(|level| format!("{} {}", made.count(*level), level.words(lang)))
+        .collect();
+    let notes = match (notes.is_empty(), lang) {
+        (true, Lang::En) => "everything was carried over as it was".to_owned(),
+        (true, Lang::Zh) => "全部按原样迁移".to_owned(),
+        (false, Lang::En) => format!("notes: {}", notes.join(", ")),
+        (false, Lang::Zh) => format!("说明:{}", notes.join(",")),
+    };
+    match lang {
+        Lang::En => format!(
+            "groups {groups}, jobs {jobs}, dependencies {edges}, schedules {schedules}; {notes}"
+        ),
+        Lang::Zh => {
+            format!("作业组 {groups},作业 {jobs},依赖 {edges},调度 {schedules};{notes}")
+        }
+    }
+}
+
+/// One note on one line.
+pub fn line(note: &Note, lang: Lang) -> String {
+    let mut text = format!("{}: ", note.origin);
+    if !note.about.is_empty() {
+        let _ = write!(text, "{}: ", note.about);
+    }
+    text.push_str(note.said.pick(lang));
+    let cure = note.cure.pick(lang);
+    if !cure.is_empty() {
+        text.push_str(lang.pick("; ", ";"));
+        text.push_str(cure);
+    }
+    text
+}
+
+/// The report as Markdown. `from` is what was read.
+pub fn markdown(made: &Imported, from: &str, lang: Lang) -> String {
+    let title = match lang {
+        Lang::En => format!("# Imported from {from}"),
+        Lang::Zh => format!("# 导入报告:{from}"),
+    };
+    let mut text = format!("{title}\n\n{}\n", summary(made, lang));
+    for level in Level::ALL {
+        let notes: Vec<&Note> = made.notes.iter().filter(|n| n.level == level).collect();
+        if notes.is_empty() {
+            continue;
+        }
+        let _ = write!(text, "\n## {} ({})\n\n", capital(level.words(lang)), notes.len());
+        for note in notes {
+            let _ = writeln!(text, "- {}", escaped(&line(note, lang)));
+        }
+    }
+    let next = lang.pick(
+        "\n## Next\n\n`procession check definition.yaml`, then `procession plan definition.yaml`, then \
+         `procession apply definition.yaml`. Schedules fire once a `procession serve` runs: switch the old \
+         system's off first.\n",
+        "\n## 后续步骤\n\n依次执行 `procession check definition.yaml`、`procession plan definition.yaml`、\
+         `procession apply definition.yaml`。`procession serve` 运行后调度即会触发:请先停用原系统的调度。\n",
+    );
+    text.push_str(next);
+    text
+}
+
+fn capital(word: &str) -> String {
+    let mut chars = word.chars();
+    chars.next().map_or_else(String::new, |c| c.to_uppercase().collect::<String>() + chars.as_str())
+}
+
+/// Text that Markdown shows as it is, on one line.
+fn escaped(text: &str) -> String {
+    let mut said = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' => {
+                said.push('\\');
+                said.push(c);
+            }
+            '\n' | '\r' | '\t' => said.push(' '),
+            c if c.is_control() => said.push('\u{FFFD}'),
+            c => said.push(c),
+        }
+    }
+    said
+}
