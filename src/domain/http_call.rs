@@ -202,11 +202,7 @@ pub fn body(call: &HttpCall, params: &[BoundParam]) -> Option<(&'static str, Str
     let params = in_body(call, params);
     match call.send {
         HttpBody::None => None,
-        HttpBody::Json => {
-            let fields: Vec<String> =
-                params.iter().map(|p| format!("{}:{}", quoted(&p.name), json(p))).collect();
-            Some(("application/json", format!("{{{}}}", fields.join(","))))
-        }
+        HttpBody::Json => Some(("application/json", object(&params))),
         HttpBody::Form => {
             let mut form = url::form_urlencoded::Serializer::new(String::new());
             for param in params {
@@ -215,6 +211,13 @@ pub fn body(call: &HttpCall, params: &[BoundParam]) -> Option<(&'static str, Str
             Some(("application/x-www-form-urlencoded", form.finish()))
         }
     }
+}
+
+/// Parameters as a JSON object, typed.
+pub(crate) fn object(params: &[impl Borrow<BoundParam>]) -> String {
+    let one = |p: &BoundParam| format!("{}:{}", quoted(&p.name), json(p));
+    let fields: Vec<String> = params.iter().map(|p| one(p.borrow())).collect();
+    format!("{{{}}}", fields.join(","))
 }
 
 fn quoted(text: &str) -> String {

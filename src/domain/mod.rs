@@ -65,6 +65,7 @@ pub mod retention;
 pub mod retry;
 pub mod ring;
 pub mod route;
+pub mod run_wait;
 pub mod schedule;
 pub mod secret;
 pub mod settlement;

@@ -109,7 +109,7 @@ async fn ended(
         return unconfirmed(&why);
     }
     let starts_again = handler::kind_of(&job.def).after_crash == AfterCrash::StartsAgain;
-    if starts_again && job.def.sub_batch.is_none() {
+    if starts_again && job.def.sub_batch.is_none() && job.def.executor.is_none() {
         return Outcome::ended(
             end_of(reason),
             "its worker died; it only asked, nothing of it is left",

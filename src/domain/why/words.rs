@@ -4,6 +4,7 @@ use crate::domain::id::JobCode;
 use crate::domain::lang::Lang;
 use crate::domain::place;
 use crate::domain::queue::QueueStatus;
+use crate::domain::run_wait::RunWait;
 use crate::domain::slots::{Full, Resource};
 use crate::domain::time::{Millis, span_words};
 use crate::domain::why::{Cure, Ledger, Opened, Why};
@@ -126,7 +127,9 @@ impl Why {
                  --reason 原因"
             ),
             Self::Runs(attempt, since) => format!("运行中(第 {attempt} 次{})", since_zh(*since)),
-            Self::BeforeBody(what) => format!("执行前等待:{what}"),
+            Self::BeforeBody(what) => {
+                format!("执行前等待:{}", RunWait::said_in(Lang::Zh, what))
+            }
             Self::Open { attempt, ledger, next, said } => {
                 open_zh((*attempt, said), ledger, &next.in_chinese(now))
             }

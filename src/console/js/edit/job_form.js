@@ -14,6 +14,7 @@ const RULES = ['all_success', 'all_done', 'one_success', 'one_failed', 'all_fail
 export function languageOf(job) {
   if (job.type === 'SQL' || job.type === 'SENSOR' || job.type === 'PROC') return 'sql';
   if (/python/.test(job.interpreter ?? '')) return 'python';
+  if (job.type === 'GLUE') return { shell: 'sh', python: 'python', python2: 'python' }[job.executor?.language] ?? 'text';
   return job.type === 'SCRIPT' ? 'sh' : 'text';
 }
 
@@ -39,7 +40,7 @@ export function editJob({ doc, onDone }) {
   const edges = doc.dependencies ?? (doc.depends_on ?? []).map((d) => ({ depends_on: d }));
   if (edges.length) was.depends_on = edges.map(edge);
   const d = structuredClone(was);
-  const bodyKey = d.type === 'SQL' || d.type === 'SENSOR' ? 'sql' : d.type === 'SCRIPT' ? 'script' : null;
+  const bodyKey = d.type === 'SQL' || d.type === 'SENSOR' ? 'sql' : d.type === 'SCRIPT' || d.type === 'GLUE' ? 'script' : null;
   const scriptWhy = store.why('script', d.group);
   let mode = 'form';
   let seen = null;
