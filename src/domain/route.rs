@@ -1,6 +1,9 @@
 //! Which of its executors a run goes to.
 
+use crate::domain::time::Millis;
+use md5::{Digest as _, Md5};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// How an executor is chosen; the names are XXL-JOB's.
@@ -70,5 +73,212 @@ impl RouteStrategy {
 impl fmt::Display for RouteStrategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
+    }
+}
+
+/// What is known of a job's runs so far, by all processes together.
+#[derive(Clone, Debug, Default)]
+pub struct RouteState {
+    /// The number by which executors know the job.
+    pub job_id: i64,
+    /// How often it was sent in turns.
+    pub rounds: i64,
+    /// How often and when each address was last used by it.
+    pub uses: BTreeMap<String, Use>,
+    /// Any number.
+    pub roll: u64,
+}
+
+/// How an address was used by a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// How often since it was counted anew.
+    pub uses: i64,
+    /// When last.
+    pub used: Millis,
+}
+
+/// What is asked of an address before a run goes there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// Whether it answers.
+    Beats,
+    /// Whether it does not run this job.
+    IsIdle,
+}
+
+/// Where a run goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// There is no executor.
+    Nowhere,
+    /// To this one.
+    To(String),
+    /// To the first of these that stands the test.
+    FirstThat(Test, Vec<String>),
+    /// To all of these, each a part.
+    ToAll(Vec<String>),
+}
+
+/// Chooses among addresses, which are sorted.
+pub fn choose(strategy: RouteStrategy, addresses: &[String], state: &RouteState) -> Choice {
+    let Some(first) = addresses.first() else { return Choice::Nowhere };
+    let count = addresses.len();
+    let at = |place: usize| Choice::To(addresses[place % count].clone());
+    let small = |n: u64| usize::try_from(n % count as u64).unwrap_or(0);
+    // The first of those that are alike.
+    let least = |key: &dyn Fn(&String) -> i64| {
+        let least = addresses.iter().min_by_key(|address| key(address)).unwrap_or(first);
+        Choice::To(least.clone())
+    };
+    match strategy {
+        RouteStrategy::First => at(0),
+        RouteStrategy::Last => at(count - 1),
+        RouteStrategy::Round => at(small(state.rounds.unsigned_abs())),
+        RouteStrategy::Random => at(small(state.roll)),
+        RouteStrategy::ConsistentHash => Choice::To(on_ring(addresses, state.job_id).clone()),
+        RouteStrategy::LeastFrequentlyUsed => {
+            least(&|address| state.uses.get(address).map_or(0, |used| used.uses))
+        }
+        RouteStrategy::LeastRecentlyUsed => {
+            least(&|address| state.uses.get(address).map_or(i64::MIN, |used| used.used.0))
+        }
+        RouteStrategy::Failover => Choice::FirstThat(Test::Beats, addresses.to_vec()),
+        RouteStrategy::Busyover => Choice::FirstThat(Test::IsIdle, addresses.to_vec()),
+        RouteStrategy::ShardingBroadcast => Choice::ToAll(addresses.to_vec()),
+    }
+}
+
+/// Places of each address on the ring.
+const NODES: u32 = 100;
+
+/// The address of the first place at or after that of the job; XXL-JOB's own, so that a job keeps its
+/// executor when it comes from there under the same number.
+fn on_ring(addresses: &[String], job_id: i64) -> &String {
+    let mut ring = BTreeMap::new();
+    for address in addresses {
+        for node in 0..NODES {
+            ring.insert(place(&format!("SHARD-{address}-NODE-{node}")), address);
+        }
+    }
+    let job = place(&job_id.to_string());
+    let after = ring.range(job..).next().or_else(|| ring.iter().next());
+    after.map_or(&addresses[0], |(_, address)| address)
+}
+
+/// The first four bytes of the MD5, the lowest first.
+fn place(key: &str) -> u32 {
+    let digest = Md5::digest(key.as_bytes());
+    u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn addresses(count: usize) -> Vec<String> {
+        (0..count).map(|n| format!("http://10.0.0.{n}:9999")).collect()
+    }
+
+    fn used(all: &[(usize, i64, i64)]) -> BTreeMap<String, Use> {
+        let of = |(n, uses, at): &(usize, i64, i64)| {
+            (format!("http://10.0.0.{n}:9999"), Use { uses: *uses, used: Millis(*at) })
+        };
+        all.iter().map(of).collect()
+    }
+
+    #[test]
+    fn each_strategy_chooses_its_own_way() {
+        use RouteStrategy as S;
+        let all = addresses(3);
+        let uses = used(&[(0, 5, 30), (1, 2, 90), (2, 2, 10)]);
+        let state = RouteState { job_id: 7, rounds: 4, uses, roll: 5 };
+        let to = |n: usize| Choice::To(all[n].clone());
+        for (strategy, wanted) in [
+            (S::First, to(0)),
+            (S::Last, to(2)),
+            (S::Round, to(1)),
+            (S::Random, to(2)),
+            (S::LeastFrequentlyUsed, to(1)),
+            (S::LeastRecentlyUsed, to(2)),
+            (S::Failover, Choice::FirstThat(Test::Beats, all.clone())),
+            (S::Busyover, Choice::FirstThat(Test::IsIdle, all.clone())),
+            (S::ShardingBroadcast, Choice::ToAll(all.clone())),
+        ] {
+            assert_eq!(choose(strategy, &all, &state), wanted, "{strategy}");
+        }
+        for strategy in S::ALL {
+            assert_eq!(choose(strategy, &[], &state), Choice::Nowhere, "{strategy}");
+        }
+        // One that was never used comes first.
+        let uses = used(&[(0, 5, 30), (1, 2, 90)]);
+        let state = RouteState { uses, ..state };
+        for strategy in [S::LeastFrequentlyUsed, S::LeastRecentlyUsed] {
+            assert_eq!(choose(strategy, &all, &state), to(2), "{strategy}");
+        }
+    }
+
+    /// Places worked out with another program: `printf %s KEY | md5sum`, first four bytes, lowest first.
+    #[test]
+    fn places_on_the_ring_are_those_of_md5() {
+        for (key, wanted) in VECTORS {
+            assert_eq!(place(key), *wanted, "{key}");
+        }
+    }
+
+    const VECTORS: &[(&str, u32)] = &[
+        ("", 0xd98c_1dd4),
+        ("1", 0x3842_cac4),
+        ("7", 0x5fe4_148f),
+        ("SHARD-http://10.0.0.1:9999-NODE-0", 0x9296_eab3),
+        ("SHARD-http://10.0.0.1:9999-NODE-99", 0x3c14_0cac),
+    ];
+
+    #[test]
+    fn a_job_keeps_its_address_when_another_comes() {
+        let (four, five) = (addresses(4), addresses(5));
+        let mut moved = 0;
+        let mut counts = BTreeMap::new();
+        for job_id in 1..=1_000 {
+            let (was, is) = (on_ring(&four, job_id), on_ring(&five, job_id));
+            *counts.entry(was.clone()).or_insert(0) += 1;
+            if was != is {
+                assert_eq!(is, &five[4], "job {job_id} went to one that was there before");
+                moved += 1;
+            }
+        }
+        assert!((100..350).contains(&moved), "{moved}");
+        assert!(counts.len() == 4 && counts.values().all(|n| *n > 100), "{counts:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_chosen_is_there(
+            strategy in proptest::sample::select(RouteStrategy::ALL.to_vec()),
+            count in 1_usize..20,
+            job_id in any::<i64>(),
+            rounds in any::<i64>(),
+            roll in any::<u64>(),
+        ) {
+            let all = addresses(count);
+            let state = RouteState { job_id, rounds, roll, ..RouteState::default() };
+            match choose(strategy, &all, &state) {
+                Choice::Nowhere => prop_assert!(false, "there are executors"),
+                Choice::To(one) => prop_assert!(all.contains(&one)),
+                Choice::FirstThat(_, some) | Choice::ToAll(some) => prop_assert_eq!(some, all),
+            }
+        }
+
+        #[test]
+        fn turns_go_round(count in 1_usize..9, start in 0_i64..1_000_000) {
+            let all = addresses(count);
+            let mut seen = std::collections::BTreeSet::new();
+            for rounds in start..start + i64::try_from(count).expect("small") {
+                let state = RouteState { rounds, ..RouteState::default() };
+                seen.insert(format!("{:?}", choose(RouteStrategy::Round, &all, &state)));
+            }
+            prop_assert_eq!(seen.len(), count);
+        }
     }
 }
