@@ -52,6 +52,7 @@ CREATE TABLE executor_use (
 CREATE TABLE executor_run (
     log_id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     queue_id BIGINT NOT NULL,
+    run_no BIGINT NOT NULL,
     attempt BIGINT NOT NULL,
     batch_id BIGINT NOT NULL,
     job_code VARCHAR(100) NOT NULL,
@@ -72,7 +73,6 @@ CREATE TABLE executor_run (
     trigger_msg TEXT,
     busy_time DATETIME(3),
     idle_time DATETIME(3),
-    log_line BIGINT NOT NULL,
     handle_code BIGINT,
     handle_msg TEXT,
     result VARCHAR(20),

@@ -52,6 +52,7 @@ CREATE TABLE executor_use (
 CREATE TABLE executor_run (
     log_id INTEGER PRIMARY KEY AUTOINCREMENT,
     queue_id INTEGER NOT NULL,
+    run_no INTEGER NOT NULL,
     attempt INTEGER NOT NULL,
     batch_id INTEGER NOT NULL,
     job_code TEXT NOT NULL,
@@ -72,7 +73,6 @@ CREATE TABLE executor_run (
     trigger_msg TEXT,
     busy_time TEXT,
     idle_time TEXT,
-    log_line INTEGER NOT NULL,
     handle_code INTEGER,
     handle_msg TEXT,
     result TEXT,

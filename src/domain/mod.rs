@@ -1,7 +1,7 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, wall, id, access, user, text, near, network, lang, cron, event, recipient, secret, expr, batch_no, calendar, due, schedule, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, dependency, external, check, body, tx_class, job_kind, place, firing, misfire, overlap, block, route, order, trigger, job, part, demand, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, xxl_run, executor, readiness, slots, ready, history, slack, timeline, eta, lateness, dry_run, trigger_check, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, retention, lease, skew, ring, letter, notice, notice_batch, notice_late, notice_trigger, delivery, span.
+//! Story order: time, wall, id, access, user, text, near, network, lang, cron, event, recipient, secret, expr, batch_no, calendar, due, schedule, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, dependency, external, check, body, tx_class, job_kind, place, firing, misfire, overlap, block, route, order, trigger, job, part, demand, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, xxl_run, executor, executor_run, readiness, slots, ready, history, slack, timeline, eta, lateness, dry_run, trigger_check, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, retention, lease, skew, ring, letter, notice, notice_batch, notice_late, notice_trigger, delivery, span.
 
 pub mod access;
 pub mod action;
@@ -25,6 +25,7 @@ pub mod due;
 pub mod eta;
 pub mod event;
 pub mod executor;
+pub mod executor_run;
 pub mod expr;
 pub mod external;
 pub mod fan_out;

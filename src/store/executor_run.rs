@@ -1,6 +1,212 @@
-//! `executor_run`: what executors were asked to run, and what became of it. A status changes only by
-//! compare-and-set.
+//! `executor_run`: runs that executors of XXL-JOB were asked for. A status changes only by compare-and-set.
 
+mod routing;
 mod telling;
+mod writing;
 
+pub use routing::{Group, address_is_seen, group, number, route_state, took_turn, used};
 pub use telling::{Known, Told, known, open_runs, tell};
+pub use writing::{
+    NewRun, adopt, ask, began, end, insert, saw_busy, saw_idle, settled, stop, stop_others,
+    wait_again,
+};
+
+use crate::db::{Row, Value};
+use crate::domain::executor::LogId;
+use crate::domain::executor_run::{Ended, RunEnd, RunStatus, StopWhy};
+use crate::domain::id::{BatchId, NodeId, QueueId};
+use crate::domain::queue::QueueStatus;
+use crate::domain::time::Millis;
+use crate::domain::xxl_run::AppName;
+use crate::store::{Tx, lock};
+use anyhow::{Context as _, Result};
+use std::collections::HashMap;
+
+/// The lock of whoever decides which run of a job has its turn, and where it goes.
+const LOCK: &str = "executor_lock";
+
+const COLUMNS: &str = "log_id, queue_id, run_no, attempt, job_id, app_name, address, shard_index, \
+     shard_total, status, stopping, node_id, trigger_time, busy_time, idle_time, handle_code, handle_msg, \
+     result";
+
+/// A run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Key, and what executors know it by.
+    pub log_id: LogId,
+    /// The row of its job.
+    pub queue_id: QueueId,
+    /// Which run of that row.
+    pub run_no: i64,
+    /// The start that began it.
+    pub attempt: u32,
+    /// The number by which executors know its job.
+    pub job_id: i64,
+    /// Its executor group.
+    pub app_name: AppName,
+    /// The executor that is or was asked.
+    pub address: Option<String>,
+    /// Which part, of how many.
+    pub shard: (i64, i64),
+    /// How far it is.
+    pub status: RunStatus,
+    /// Why it is being stopped.
+    pub stopping: Option<StopWhy>,
+    /// The process whose try waits for its end.
+    pub node: Option<NodeId>,
+    /// When it was sent.
+    pub trigger_time: Option<Millis>,
+    /// When its executor was first seen to be busy with it.
+    pub busy_time: Option<Millis>,
+    /// Since when the executor is not.
+    pub idle_time: Option<Millis>,
+    /// What the executor told.
+    pub code: Option<i64>,
+    /// Its words, or ours.
+    pub said: String,
+    /// How it ended when the executor did not tell.
+    pub result: Option<Ended>,
+}
+
+impl Run {
+    /// How it ended.
+    pub fn end(&self) -> RunEnd {
+        RunEnd {
+            log_id: self.log_id.0,
+            address: self.address.clone(),
+            shard: self.shard,
+            stopping: self.stopping,
+            result: self.result,
+            code: self.code,
+            said: self.said.clone(),
+        }
+    }
+}
+
+/// Lets nobody else decide about turns to the end of the transaction; must be its first statement.
+pub async fn hold(tx: &mut Tx, now: Millis) -> Result<()> {
+    if lock::hold(tx, LOCK).await?.is_none() {
+        lock::heal(tx, LOCK, now).await?;
+    }
+    Ok(())
+}
+
+/// The row of a job as far as its run needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its batch.
+    pub batch_id: BatchId,
+    /// Which run of it.
+    pub run_no: i64,
+    /// Which start.
+    pub attempt: u32,
+    /// Its state.
+    pub status: QueueStatus,
+    /// Whose it is.
+    pub owner: Option<NodeId>,
+}
+
+/// The rows of these jobs.
+pub async fn entries(tx: &mut Tx, rows: &[QueueId]) -> Result<HashMap<QueueId, Entry>> {
+    let ids: Vec<i64> = rows.iter().map(|row| row.0).collect();
+    let sql =
+        "SELECT queue_id, batch_id, run_no, attempt, status, owner FROM job_queue WHERE queue_id";
+    let rows = tx.fetch_in(sql, &ids, "").await.context("read job_queue")?;
+    let entry = |row: &Row| {
+        let word = row.text("status")?;
+        let status = QueueStatus::parse(&word)
+            .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
+        let entry = Entry {
+            batch_id: BatchId(row.int("batch_id")?),
+            run_no: row.int("run_no")?,
+            attempt: u32::try_from(row.int("attempt")?)?,
+            status,
+            owner: row.opt_text("owner")?.map(NodeId),
+        };
+        Ok((QueueId(row.int("queue_id")?), entry))
+    };
+    rows.iter().map(entry).collect()
+}
+
+/// The runs of these rows whose ends the rows do not say yet, oldest first.
+pub async fn of_rows(tx: &mut Tx, rows: &[QueueId]) -> Result<Vec<Run>> {
+    let ids: Vec<i64> = rows.iter().map(|row| row.0).collect();
+    let sql = format!("SELECT {COLUMNS} FROM executor_run WHERE status <> 'DONE' AND queue_id");
+    let rows = tx.fetch_in(&sql, &ids, "ORDER BY log_id").await.context("read executor_run")?;
+    rows.iter().map(run).collect()
+}
+
+/// The runs of these jobs that are not over, oldest first.
+pub async fn open_of_jobs(tx: &mut Tx, jobs: &[i64]) -> Result<Vec<Run>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM executor_run WHERE status IN ('WAITING', 'ASKED', 'RUNNING') AND job_id"
+    );
+    let rows = tx.fetch_in(&sql, jobs, "ORDER BY log_id").await.context("read executor_run")?;
+    rows.iter().map(run).collect()
+}
+
+/// The runs whose ends tries of this process are to be told.
+pub async fn told(tx: &mut Tx, me: &NodeId) -> Result<Vec<Run>> {
+    let sql = format!("SELECT {COLUMNS} FROM executor_run WHERE node_id = ? AND status = 'TOLD'");
+    read(tx, &sql, &[me.0.as_str().into()]).await
+}
+
+/// The runs of this process that are to be stopped.
+pub async fn unwanted(tx: &mut Tx, me: &NodeId) -> Result<Vec<Run>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM executor_run WHERE node_id = ? AND status IN ('ASKED', 'RUNNING') \
+         AND stopping IS NOT NULL"
+    );
+    read(tx, &sql, &[me.0.as_str().into()]).await
+}
+
+/// Runs that are not over although the rows of their jobs are: nobody waits for them, and they keep others
+/// of their jobs from their turn.
+pub async fn left_over(tx: &mut Tx, most: u32) -> Result<Vec<Run>> {
+    let columns: Vec<String> = COLUMNS.split(", ").map(|c| format!("r.{c} AS {c}")).collect();
+    let sql = format!(
+        "SELECT {} FROM executor_run r JOIN job_queue q ON q.queue_id = r.queue_id \
+         WHERE r.end_time IS NULL AND r.status IN ('WAITING', 'ASKED', 'RUNNING') \
+         AND (q.run_no > r.run_no OR q.status NOT IN ('RUNNING', 'KILLING', 'RETRY_WAIT', 'HELD', \
+         'PENDING', 'QUEUED')) ORDER BY r.log_id LIMIT ?",
+        columns.join(", ")
+    );
+    read(tx, &sql, &[most.into()]).await
+}
+
+async fn read(tx: &mut Tx, sql: &str, values: &[Value]) -> Result<Vec<Run>> {
+    let rows = tx.fetch_all(sql, values).await.context("read executor_run")?;
+    rows.iter().map(run).collect()
+}
+
+fn run(row: &Row) -> Result<Run> {
+    let status = row.text("status")?;
+    let stopping = row.opt_text("stopping")?;
+    let stopping = stopping.map(|word| {
+        StopWhy::parse(&word).with_context(|| format!("executor_run.stopping holds {word:?}"))
+    });
+    let result = row.opt_text("result")?;
+    let result = result.map(|word| {
+        Ended::parse(&word).with_context(|| format!("executor_run.result holds {word:?}"))
+    });
+    Ok(Run {
+        log_id: LogId(row.int("log_id")?),
+        queue_id: QueueId(row.int("queue_id")?),
+        run_no: row.int("run_no")?,
+        attempt: u32::try_from(row.int("attempt")?)?,
+        job_id: row.int("job_id")?,
+        app_name: AppName::parse(&row.text("app_name")?)?,
+        address: row.opt_text("address")?,
+        shard: (row.int("shard_index")?, row.int("shard_total")?),
+        status: RunStatus::parse(&status)
+            .with_context(|| format!("executor_run.status holds {status:?}"))?,
+        stopping: stopping.transpose()?,
+        node: row.opt_text("node_id")?.map(NodeId),
+        trigger_time: row.opt_time("trigger_time")?.map(Millis::from),
+        busy_time: row.opt_time("busy_time")?.map(Millis::from),
+        idle_time: row.opt_time("idle_time")?.map(Millis::from),
+        code: row.opt_int("handle_code")?,
+        said: row.opt_text("handle_msg")?.unwrap_or_default(),
+        result: result.transpose()?,
+    })
+}

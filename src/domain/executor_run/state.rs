@@ -1,0 +1,321 @@
+//! What is known of a run, and what each event makes of it.
+
+use super::{Ended, RunStatus, StopWhy};
+use crate::domain::executor::GONE_MS;
+use crate::domain::time::Millis;
+
+/// How long a run may be idle where it was busy before, without a word of its end, until it is lost; and
+/// how long one may be idle of which is not known whether it was taken.
+pub const IDLE_MS: i64 = 60_000;
+/// The first look at a run that was taken.
+const FIRST_LOOK_MS: i64 = 5_000;
+/// Between two looks.
+const LOOK_MS: i64 = 30_000;
+/// Between two looks at a run that is being stopped, at first.
+const STOPPING_LOOK_MS: i64 = 250;
+/// The same, at last.
+const STOPPING_LOOK_MAX_MS: i64 = 2_000;
+/// Between two orders to stop.
+const KILL_AGAIN_MS: i64 = 5_000;
+
+/// What became of the question to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Posted {
+    /// The executor took it.
+    Taken,
+    /// The executor said no, and why.
+    Refused(String),
+    /// Nothing was sent, and why.
+    NotSent(String),
+    /// It was sent, and there was no answer that says what became of it.
+    Unknown(String),
+}
+
+/// What an executor says of the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looked {
+    /// It runs it, or has a run of it waiting.
+    Busy,
+    /// It does not.
+    Idle,
+    /// There was no answer.
+    Silent,
+}
+
+/// What happens to a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunEvent {
+    /// The executor answered the question to run, or did not.
+    Posted(Posted),
+    /// It was asked whether it is busy.
+    Looked(Looked),
+    /// The job is to stop.
+    Stop(StopWhy),
+    /// Its time has come.
+    Due,
+    /// Its executor is not there any more: it neither answers nor says that it is.
+    Gone,
+    /// Its end is in the row.
+    Told,
+}
+
+/// What is to be done; what is written comes before what is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunDo {
+    /// Write that the executor took it.
+    Began,
+    /// Write that it was seen to be busy.
+    SawBusy,
+    /// Write since when it is idle.
+    SawIdle,
+    /// Write that it is being stopped.
+    Stopping(StopWhy),
+    /// Write how it ended, unless an executor told its end.
+    End(Ended, String),
+    /// Ask the next executor, if there is one; else it was not reached.
+    Next(String),
+    /// Ask whether it is busy.
+    Look,
+    /// Say that it must stop.
+    Kill,
+    /// Look whether its executor says elsewhere that it is there.
+    Miss,
+}
+
+/// What is known of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunState {
+    /// How far it is.
+    pub status: RunStatus,
+    /// Whether the answer to the question to run is awaited, by this process.
+    pub is_posting: bool,
+    /// Whether its executor said of it that it is busy.
+    pub was_busy: bool,
+    /// Since when it said that it is not.
+    pub idle_since: Option<Millis>,
+    /// When the executor last answered anything.
+    pub heard: Millis,
+    /// Why it is being stopped.
+    pub stopping: Option<StopWhy>,
+    /// When it was to be stopped.
+    pub stop_at: Option<Millis>,
+    /// When the order to stop was last sent.
+    pub killed_at: Option<Millis>,
+    /// Whether the executor is being asked something.
+    pub is_looking: bool,
+    /// When it is looked at next.
+    pub next: Option<Millis>,
+}
+
+impl RunState {
+    /// One that waits.
+    pub fn waiting(now: Millis) -> Self {
+        Self {
+            status: RunStatus::Waiting,
+            is_posting: false,
+            was_busy: false,
+            idle_since: None,
+            heard: now,
+            stopping: None,
+            stop_at: None,
+            killed_at: None,
+            is_looking: false,
+            next: None,
+        }
+    }
+
+    /// One of which an earlier process wrote this much; it is looked at at once.
+    pub fn found(
+        status: RunStatus,
+        (was_busy, idle_since): (bool, Option<Millis>),
+        stopping: Option<StopWhy>,
+        now: Millis,
+    ) -> Self {
+        let next = matches!(status, RunStatus::Asked | RunStatus::Running).then_some(now);
+        let stop_at = stopping.map(|_| now);
+        Self { status, was_busy, idle_since, stopping, stop_at, next, ..Self::waiting(now) }
+    }
+
+    /// What an event makes of it. `give_up_ms` is how long a run that is to be stopped is waited for.
+    pub fn step(&mut self, event: &RunEvent, give_up_ms: i64, now: Millis) -> Vec<RunDo> {
+        if !self.status.is_open() {
+            return Vec::new();
+        }
+        match event {
+            RunEvent::Told => {
+                self.over();
+                Vec::new()
+            }
+            RunEvent::Stop(why) => self.stop(*why, now),
+            RunEvent::Posted(answer) if self.is_posting => self.posted(answer, now),
+            RunEvent::Looked(looked) if self.is_looking => self.looked(*looked, give_up_ms, now),
+            RunEvent::Gone => {
+                let said = "its executor is gone: it has not answered, nor said that it is there, \
+                            for 90 s; whether the run took effect is not known";
+                self.end(Ended::Lost, said.to_owned())
+            }
+            RunEvent::Due => self.due(give_up_ms, now),
+            RunEvent::Posted(_) | RunEvent::Looked(_) => Vec::new(),
+        }
+    }
+
+    fn over(&mut self) {
+        (self.status, self.next) = (RunStatus::Told, None);
+        (self.is_posting, self.is_looking) = (false, false);
+    }
+
+    fn end(&mut self, ended: Ended, said: String) -> Vec<RunDo> {
+        self.over();
+        vec![RunDo::End(ended, said)]
+    }
+
+    fn stop(&mut self, why: StopWhy, now: Millis) -> Vec<RunDo> {
+        if self.stopping.is_some() {
+            return Vec::new();
+        }
+        (self.stopping, self.stop_at) = (Some(why), Some(now));
+        match self.status {
+            RunStatus::Waiting => self.end(Ended::Stopped(why), "no executor was asked".to_owned()),
+            _ => {
+                // While the answer to the question to run is awaited there is nothing to be stopped yet.
+                self.next = Some(now);
+                vec![RunDo::Stopping(why)]
+            }
+        }
+    }
+
+    /// There is no other executor to be asked.
+    pub fn not_reached(&mut self, said: String) -> Vec<RunDo> {
+        self.end(Ended::NotReached, said)
+    }
+
+    /// An executor is about to be asked for it; that is written.
+    pub fn ask(&mut self, now: Millis) {
+        (self.status, self.is_posting, self.heard) = (RunStatus::Asked, true, now);
+    }
+
+    fn posted(&mut self, answer: &Posted, now: Millis) -> Vec<RunDo> {
+        self.is_posting = false;
+        match (answer, self.stopping) {
+            (Posted::Taken, _) => {
+                (self.status, self.heard) = (RunStatus::Running, now);
+                let first = if self.stopping.is_some() { 0 } else { FIRST_LOOK_MS };
+                self.next = Some(now.plus(first));
+                vec![RunDo::Began]
+            }
+            (Posted::Unknown(_), _) => {
+                self.next = Some(now);
+                Vec::new()
+            }
+            (Posted::Refused(_) | Posted::NotSent(_), Some(why)) => {
+                self.end(Ended::Stopped(why), "no executor has taken it".to_owned())
+            }
+            (Posted::Refused(said), None) => self.end(Ended::Refused, said.clone()),
+            (Posted::NotSent(said), None) => {
+                self.status = RunStatus::Waiting;
+                vec![RunDo::Next(said.clone())]
+            }
+        }
+    }
+
+    fn due(&mut self, give_up_ms: i64, now: Millis) -> Vec<RunDo> {
+        if self.next.is_none_or(|at| at > now) {
+            return Vec::new();
+        }
+        self.next = None;
+        if self.is_too_late(give_up_ms, now) {
+            return self.give_up();
+        }
+        if self.is_posting || self.is_looking {
+            // It is asked on when that is answered; a stop has an end all the same.
+            self.next = self.stop_at.map(|at| at.plus(give_up_ms)).filter(|at| *at > now);
+            return Vec::new();
+        }
+        self.is_looking = true;
+        vec![RunDo::Look]
+    }
+
+    fn is_too_late(&self, give_up_ms: i64, now: Millis) -> bool {
+        self.stop_at.is_some_and(|at| now.since(at) >= give_up_ms)
+    }
+
+    fn give_up(&mut self) -> Vec<RunDo> {
+        let said =
+            "it was to be stopped, and its executor has not shown that it has; it may run on";
+        self.end(Ended::Unconfirmed, said.to_owned())
+    }
+
+    fn looked(&mut self, looked: Looked, give_up_ms: i64, now: Millis) -> Vec<RunDo> {
+        self.is_looking = false;
+        let mut dos = Vec::new();
+        match looked {
+            Looked::Busy => {
+                (self.heard, self.idle_since) = (now, None);
+                if self.status == RunStatus::Asked {
+                    self.status = RunStatus::Running;
+                    dos.push(RunDo::Began);
+                }
+                if !self.was_busy {
+                    self.was_busy = true;
+                    dos.push(RunDo::SawBusy);
+                }
+            }
+            Looked::Idle => {
+                self.heard = now;
+                if self.idle_since.is_none() {
+                    self.idle_since = Some(now);
+                    dos.push(RunDo::SawIdle);
+                }
+            }
+            Looked::Silent => {}
+        }
+        dos.extend(match self.stopping {
+            Some(why) => self.stop_on(why, looked, give_up_ms, now),
+            None => self.watch_on(looked, now),
+        });
+        dos
+    }
+
+    fn stop_on(&mut self, why: StopWhy, looked: Looked, give_up: i64, now: Millis) -> Vec<RunDo> {
+        // Only who said that it is busy is believed when it says that it is not.
+        if looked == Looked::Idle && self.was_busy {
+            return self
+                .end(Ended::Stopped(why), "its executor does not run it any more".to_owned());
+        }
+        if self.is_too_late(give_up, now) {
+            return self.give_up();
+        }
+        let age = self.stop_at.map_or(0, |at| now.since(at));
+        let pause = (age / 2).clamp(STOPPING_LOOK_MS, STOPPING_LOOK_MAX_MS);
+        let last = self.stop_at.map_or(now, |at| at.plus(give_up));
+        self.next = Some(now.plus(pause).min(last.max(now)));
+        if self.killed_at.is_some_and(|at| now.since(at) < KILL_AGAIN_MS) {
+            return Vec::new();
+        }
+        self.killed_at = Some(now);
+        vec![RunDo::Kill]
+    }
+
+    fn watch_on(&mut self, looked: Looked, now: Millis) -> Vec<RunDo> {
+        self.next = Some(now.plus(LOOK_MS));
+        let idle = self.idle_since.map_or(0, |since| now.since(since));
+        let is_believed = self.was_busy || self.status == RunStatus::Asked;
+        if looked == Looked::Idle && is_believed && idle >= IDLE_MS {
+            let said = match self.status {
+                RunStatus::Asked => {
+                    "its executor gave no answer when it was asked, does not run it, and has not \
+                     told its end; whether it ran is not known"
+                }
+                _ => {
+                    "its executor ran it, does not any more, and has not told its end for 60 s; it may \
+                     have been started anew. Whether the run took effect is not known"
+                }
+            };
+            return self.end(Ended::Lost, said.to_owned());
+        }
+        if looked == Looked::Silent && now.since(self.heard) >= GONE_MS {
+            return vec![RunDo::Miss];
+        }
+        Vec::new()
+    }
+}

@@ -1,0 +1,140 @@
+//! What says where a run goes: the group and where its executors are, and how often a job was sent where.
+
+use crate::domain::executor::{GONE_MS, Glue, Spoken};
+use crate::domain::id::JobCode;
+use crate::domain::route::{RouteState, RouteStrategy, Use};
+use crate::domain::time::Millis;
+use crate::domain::xxl_run::AppName;
+use crate::store::{Tx, executor_registry};
+use anyhow::{Context as _, Result};
+use std::collections::BTreeMap;
+
+/// How long uses count.
+const DAY_MS: i64 = 86_400_000;
+
+/// An executor group as its runs need it.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Where its executors are now, in the order of the alphabet.
+    pub addresses: Vec<(String, Spoken)>,
+    /// Whether scripts may be sent to them.
+    pub glue: Glue,
+    /// Its token, sealed.
+    pub sealed: String,
+}
+
+/// The group of this name; none when nobody has made it.
+pub async fn group(tx: &mut Tx, app: &AppName, now: Millis) -> Result<Option<Group>> {
+    let sql = "SELECT addresses, allows_glue, token_sealed FROM executor_group WHERE app_name = ?";
+    let row =
+        tx.fetch_optional(sql, &[app.as_str().into()]).await.context("read executor_group")?;
+    let Some(row) = row else { return Ok(None) };
+    let there = executor_registry::alive(tx, Some(app), now).await?;
+    let said: BTreeMap<String, Spoken> =
+        there.into_iter().map(|there| (there.address, there.dialect)).collect();
+    // Of one that an operator said, and that has not said so itself, the dialect is that of releases.
+    let fixed = |address: String| {
+        let spoken = said.get(&address).copied().unwrap_or(Spoken::Run);
+        (address, spoken)
+    };
+    let addresses = match row.opt_text("addresses")? {
+        Some(text) => {
+            let mut all: Vec<String> =
+                serde_json::from_str(&text).context("executor_group.addresses")?;
+            all.sort();
+            all.into_iter().map(fixed).collect()
+        }
+        None => said.into_iter().collect(),
+    };
+    let glue = if row.flag("allows_glue")? { Glue::Allowed } else { Glue::Refused };
+    Ok(Some(Group { addresses, glue, sealed: row.text("token_sealed")? }))
+}
+
+/// Whether an executor has said lately that it is there.
+pub async fn address_is_seen(
+    tx: &mut Tx,
+    app: &AppName,
+    address: &str,
+    now: Millis,
+) -> Result<bool> {
+    let sql = "SELECT registry_id FROM executor_registry WHERE app_name = ? AND address = ? \
+               AND update_time >= ?";
+    let values = [app.as_str().into(), address.into(), now.plus(-GONE_MS).to_utc().into()];
+    Ok(tx.fetch_optional(sql, &values).await.context("read executor_registry")?.is_some())
+}
+
+/// The number by which executors know a job; given when it has none. The caller holds the lock.
+pub async fn number(tx: &mut Tx, job: &JobCode) -> Result<i64> {
+    let sql = "SELECT job_id FROM executor_job WHERE job_code = ?";
+    let row = tx.fetch_optional(sql, &[job.as_str().into()]).await.context("read executor_job")?;
+    if let Some(row) = row {
+        return Ok(row.int("job_id")?);
+    }
+    let sql = "INSERT INTO executor_job (job_code, rounds) VALUES (?, 0)";
+    tx.insert_id(sql, "job_id", &[job.as_str().into()]).await.context("number a job")
+}
+
+/// What its route needs to know of a job; nothing is asked for routes that need nothing.
+pub async fn route_state(
+    tx: &mut Tx,
+    (job_id, route): (i64, RouteStrategy),
+    roll: u64,
+    now: Millis,
+) -> Result<RouteState> {
+    let mut state = RouteState { job_id, roll, ..RouteState::default() };
+    match route {
+        RouteStrategy::Round => {
+            let sql = "SELECT rounds FROM executor_job WHERE job_id = ?";
+            let row =
+                tx.fetch_optional(sql, &[job_id.into()]).await.context("read executor_job")?;
+            state.rounds = row.map(|row| row.int("rounds")).transpose()?.unwrap_or(0);
+        }
+        RouteStrategy::LeastFrequentlyUsed | RouteStrategy::LeastRecentlyUsed => {
+            let sql =
+                "SELECT address, uses, since_time, used_time FROM executor_use WHERE job_id = ?";
+            let rows = tx.fetch_all(sql, &[job_id.into()]).await.context("read executor_use")?;
+            for row in rows {
+                let since = Millis::from(row.time("since_time")?);
+                let uses = if now.since(since) < DAY_MS { row.int("uses")? } else { 0 };
+                let used = row.time("used_time")?.into();
+                state.uses.insert(row.text("address")?, Use { uses, used });
+            }
+        }
+        RouteStrategy::First | RouteStrategy::Last | RouteStrategy::Random => {}
+        RouteStrategy::ConsistentHash | RouteStrategy::Failover => {}
+        RouteStrategy::Busyover | RouteStrategy::ShardingBroadcast => {}
+    }
+    Ok(state)
+}
+
+/// A job was sent in its turn.
+pub async fn took_turn(tx: &mut Tx, job_id: i64) -> Result<()> {
+    let sql = "UPDATE executor_job SET rounds = rounds + 1 WHERE job_id = ?";
+    tx.execute(sql, &[job_id.into()]).await.context("count a turn")?;
+    Ok(())
+}
+
+/// A job was sent there; counted anew each day.
+pub async fn used(tx: &mut Tx, job_id: i64, address: &str, now: Millis) -> Result<()> {
+    let sql = "SELECT uses, since_time FROM executor_use WHERE job_id = ? AND address = ?";
+    let row = tx.fetch_optional(sql, &[job_id.into(), address.into()]).await;
+    let row = row.context("read executor_use")?;
+    let (mut uses, mut since) = (0, now);
+    if let Some(row) = row {
+        let at = Millis::from(row.time("since_time")?);
+        if now.since(at) < DAY_MS {
+            (uses, since) = (row.int("uses")?, at);
+        }
+    }
+    let row = vec![
+        job_id.into(),
+        address.into(),
+        (uses + 1).into(),
+        since.to_utc().into(),
+        now.to_utc().into(),
+    ];
+    let columns = ["job_id", "address", "uses", "since_time", "used_time"];
+    tx.upsert_many("executor_use", "job_id, address", &columns, [row])
+        .await
+        .context("count a use of an executor")
+}

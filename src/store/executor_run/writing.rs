@@ -1,0 +1,215 @@
+//! What becomes of runs.
+
+use crate::db::Value;
+use crate::domain::block::BlockStrategy;
+use crate::domain::executor::LogId;
+use crate::domain::executor_run::{Ended, RunStatus, StopWhy};
+use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
+use crate::domain::time::Millis;
+use crate::domain::xxl_run::AppName;
+use crate::store::Tx;
+use crate::store::hint::{self, Topic};
+use anyhow::{Context as _, Result};
+
+/// A run about to be written.
+#[derive(Clone, Debug)]
+pub struct NewRun<'a> {
+    /// The row of its job.
+    pub queue_id: QueueId,
+    /// Which run of that row.
+    pub run_no: i64,
+    /// The start that begins it.
+    pub attempt: u32,
+    /// Its batch.
+    pub batch_id: BatchId,
+    /// Its job.
+    pub job: &'a JobCode,
+    /// The number by which executors know the job.
+    pub job_id: i64,
+    /// The executor group.
+    pub app: &'a AppName,
+    /// What is called.
+    pub handler: Option<&'a str>,
+    /// `BEAN`, or the language of a script.
+    pub glue_type: &'a str,
+    /// With what.
+    pub params: &'a str,
+    /// What is done while an earlier run is not over.
+    pub block: BlockStrategy,
+    /// The executor that is asked next; none of one that waits.
+    pub address: Option<&'a str>,
+    /// Which part, of how many.
+    pub shard: (i64, i64),
+    /// How it ended, when it has already.
+    pub ended: Option<(Ended, &'a str)>,
+}
+
+const INSERTED: [&str; 22] = [
+    "queue_id",
+    "run_no",
+    "attempt",
+    "batch_id",
+    "job_code",
+    "job_id",
+    "app_name",
+    "address",
+    "handler",
+    "glue_type",
+    "params",
+    "block_strategy",
+    "shard_index",
+    "shard_total",
+    "status",
+    "node_id",
+    "trigger_time",
+    "handle_msg",
+    "result",
+    "create_time",
+    "update_time",
+    "end_time",
+];
+
+/// Writes runs; their keys are found by `of_rows`.
+pub async fn insert(tx: &mut Tx, runs: &[NewRun<'_>], me: &NodeId, now: Millis) -> Result<()> {
+    let time = || Value::from(now.to_utc());
+    let rows: Vec<Vec<Value>> = runs
+        .iter()
+        .map(|run| {
+            let status = match (run.ended, run.address) {
+                (Some(_), _) => RunStatus::Told,
+                (None, Some(_)) => RunStatus::Asked,
+                (None, None) => RunStatus::Waiting,
+            };
+            let ended = run.ended;
+            let asked = run.address.map(|_| now.to_utc());
+            vec![
+                run.queue_id.0.into(),
+                run.run_no.into(),
+                run.attempt.into(),
+                run.batch_id.0.into(),
+                run.job.as_str().into(),
+                run.job_id.into(),
+                run.app.as_str().into(),
+                run.address.into(),
+                run.handler.into(),
+                run.glue_type.into(),
+                run.params.into(),
+                run.block.as_str().into(),
+                run.shard.0.into(),
+                run.shard.1.into(),
+                status.as_str().into(),
+                me.0.as_str().into(),
+                asked.into(),
+                ended.map(|(_, said)| said).into(),
+                ended.map(|(ended, _)| ended.as_str()).into(),
+                time(),
+                time(),
+                ended.map(|_| now.to_utc()).into(),
+            ]
+        })
+        .collect();
+    tx.insert_many("executor_run", &INSERTED, rows).await.context("write runs of executors")
+}
+
+/// Runs of an earlier start are waited for here.
+pub async fn adopt(tx: &mut Tx, runs: &[i64], me: &NodeId, now: Millis) -> Result<()> {
+    let sql =
+        "UPDATE executor_run SET node_id = ?, update_time = ? WHERE status <> 'DONE' AND log_id";
+    let values = [me.0.as_str().into(), now.to_utc().into()];
+    tx.execute_in(sql, &values, runs, "", &[]).await.context("go on with runs")?;
+    Ok(())
+}
+
+/// A run that waits is about to be sent there; `false` when it does not wait any more.
+pub async fn ask(
+    tx: &mut Tx,
+    run: LogId,
+    (address, total): (&str, i64),
+    now: Millis,
+) -> Result<bool> {
+    let sql = "UPDATE executor_run SET status = 'ASKED', address = ?, shard_total = ?, trigger_time = ?, \
+               update_time = ? WHERE log_id = ? AND status = 'WAITING' AND stopping IS NULL";
+    let time = || Value::from(now.to_utc());
+    let values = [address.into(), total.into(), time(), time(), run.0.into()];
+    Ok(tx.execute(sql, &values).await.context("send a run")? == 1)
+}
+
+/// A run of which nothing was sent waits for another executor; `false` when it is over.
+pub async fn wait_again(tx: &mut Tx, run: LogId, said: &str, now: Millis) -> Result<bool> {
+    let sql = "UPDATE executor_run SET status = 'WAITING', trigger_msg = ?, update_time = ? \
+               WHERE log_id = ? AND status = 'ASKED'";
+    let values = [said.into(), now.to_utc().into(), run.0.into()];
+    Ok(tx.execute(sql, &values).await.context("put a run back")? == 1)
+}
+
+/// Executors took these.
+pub async fn began(tx: &mut Tx, runs: &[i64], now: Millis) -> Result<()> {
+    let sql = "UPDATE executor_run SET status = 'RUNNING', trigger_code = 200, update_time = ? \
+               WHERE status = 'ASKED' AND log_id";
+    tx.execute_in(sql, &[now.to_utc().into()], runs, "", &[])
+        .await
+        .context("note who took runs")?;
+    Ok(())
+}
+
+/// Executors were seen to be busy with these.
+pub async fn saw_busy(tx: &mut Tx, runs: &[i64], now: Millis) -> Result<()> {
+    let sql = "UPDATE executor_run SET busy_time = ?, idle_time = NULL, update_time = ? \
+               WHERE status IN ('ASKED', 'RUNNING') AND log_id";
+    let values = [now.to_utc().into(), now.to_utc().into()];
+    tx.execute_in(sql, &values, runs, "", &[]).await.context("note who is busy")?;
+    Ok(())
+}
+
+/// Executors said that they do not run these.
+pub async fn saw_idle(tx: &mut Tx, runs: &[i64], now: Millis) -> Result<()> {
+    let sql = "UPDATE executor_run SET idle_time = ?, update_time = ? \
+               WHERE status IN ('ASKED', 'RUNNING') AND log_id";
+    let values = [now.to_utc().into(), now.to_utc().into()];
+    tx.execute_in(sql, &values, runs, "", &[]).await.context("note who is idle")?;
+    Ok(())
+}
+
+/// These are being stopped; a first reason stays.
+pub async fn stop(tx: &mut Tx, runs: &[i64], why: StopWhy, now: Millis) -> Result<()> {
+    let sql = "UPDATE executor_run SET stopping = COALESCE(stopping, ?), update_time = ? \
+               WHERE status IN ('ASKED', 'RUNNING') AND log_id";
+    let values = [why.as_str().into(), now.to_utc().into()];
+    tx.execute_in(sql, &values, runs, "", &[]).await.context("stop runs")?;
+    Ok(())
+}
+
+/// Runs of other tries are covered by a later one: those that wait are over, the others are stopped by
+/// the processes that have them.
+pub async fn stop_others(tx: &mut Tx, runs: &[i64], said: &str, now: Millis) -> Result<()> {
+    let time = || Value::from(now.to_utc());
+    let covered = Ended::Stopped(StopWhy::Covered).as_str();
+    let sql = "UPDATE executor_run SET status = 'TOLD', stopping = COALESCE(stopping, ?), result = ?, \
+               handle_msg = ?, end_time = ?, update_time = ? WHERE status = 'WAITING' AND log_id";
+    let values = [StopWhy::Covered.as_str().into(), covered.into(), said.into(), time(), time()];
+    tx.execute_in(sql, &values, runs, "", &[]).await.context("cover runs that wait")?;
+    stop(tx, runs, StopWhy::Covered, now).await?;
+    hint::give(tx, Topic::Run).await
+}
+
+/// A run ended, and no executor tells how; `false` when it was over already.
+pub async fn end(
+    tx: &mut Tx,
+    run: LogId,
+    (ended, said): (Ended, &str),
+    now: Millis,
+) -> Result<bool> {
+    let sql = "UPDATE executor_run SET status = 'TOLD', result = ?, handle_msg = ?, end_time = ?, \
+               update_time = ? WHERE log_id = ? AND status IN ('WAITING', 'ASKED', 'RUNNING')";
+    let time = || Value::from(now.to_utc());
+    let values = [ended.as_str().into(), said.into(), time(), time(), run.0.into()];
+    Ok(tx.execute(sql, &values).await.context("end a run")? == 1)
+}
+
+/// The rows of these jobs say how their runs ended.
+pub async fn settled(tx: &mut Tx, rows: &[i64], now: Millis) -> Result<()> {
+    let sql = "UPDATE executor_run SET status = 'DONE', update_time = ? WHERE status = 'TOLD' \
+               AND queue_id";
+    tx.execute_in(sql, &[now.to_utc().into()], rows, "", &[]).await.context("close runs")?;
+    Ok(())
+}
