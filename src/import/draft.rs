@@ -36,6 +36,7 @@ pub struct Draft {
     source_of: HashMap<String, SourceName>,
     edges: HashSet<(JobCode, JobCode)>,
     parents: HashMap<JobCode, i32>,
+    met: HashSet<(&'static str, String)>,
 }
 
 impl Draft {
@@ -56,6 +57,7 @@ impl Draft {
             source_of: HashMap::new(),
             edges: HashSet::new(),
             parents: HashMap::new(),
+            met: HashSet::new(),
         }
     }
 
@@ -63,6 +65,21 @@ impl Draft {
     pub fn fault(&mut self, at: &Origin, what: impl Into<String>, cure: impl Into<String>) {
         let line = u32::try_from(at.line).unwrap_or(0);
         self.report.fault(&Place::new(&Arc::from(at.file.as_str()), line), what, cure);
+    }
+
+    /// Whether no fault was found so far.
+    pub fn is_sound(&self) -> bool {
+        self.report.is_sound()
+    }
+
+    /// Whether a thing of this kind and name was not met before.
+    pub(crate) fn is_first(&mut self, kind: &'static str, name: &str) -> bool {
+        self.met.insert((kind, name.to_owned()))
+    }
+
+    /// Whether nothing at all was found: no job, and nothing to say of one.
+    pub fn is_empty(&self) -> bool {
+        self.defs.jobs.is_empty() && self.notes.is_empty()
     }
 
     /// Something that is not, or not quite, as it was.
@@ -163,9 +180,10 @@ impl Draft {
             self.defs.sources.push(source);
             env
         };
+        let also = if title == name.as_str() { String::new() } else { format!(" ({title})") };
         let said = (
-            format!("source {name} ({title}) comes without its address, user and password"),
-            format!("数据源 {name}({title})不含地址、用户和密码"),
+            format!("source {name}{also} comes without its address, user and password"),
+            format!("数据源 {name}{also} 不含地址、用户和密码"),
         );
         let cure = (
             format!("write its url in the file, or set {env}; the password goes into password_env"),

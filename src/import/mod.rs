@@ -4,12 +4,16 @@
 //! Story order: note (what is said), name (titles become codes), draft (what is gathered), schedule (when it
 //! fires, under which numbers), finish (sound, and as text), report (for people); then one file per system.
 
+mod body;
+mod crontab;
 mod draft;
 mod finish;
 mod name;
 mod note;
+mod pg_timetable;
 mod report;
 mod schedule;
+mod tree;
 
 pub use draft::Draft;
 pub use finish::{Beside, ImportError, Imported};
@@ -78,11 +82,12 @@ pub fn import(
     kinds: &[JobKind],
 ) -> Result<Imported, ImportError> {
     let mut draft = Draft::new(asked.clone());
-    let _ = given;
-    draft.fault(
-        &Origin::new(system.name(), 0),
-        "this is not read yet",
-        "wait for the next version",
-    );
+    match system {
+        System::Crontab => crontab::read(given, &mut draft),
+        System::PgTimetable => pg_timetable::read(given, &mut draft),
+        System::DolphinScheduler | System::Azkaban => {
+            draft.fault(&Origin::new(system.name(), 0), "this is not read yet", "");
+        }
+    }
     draft.finish(kinds)
 }

@@ -1,0 +1,324 @@
+//! crontab(5): a group, a job and a schedule for each line, because each line runs by itself.
+
+mod line;
+
+use crate::domain::cron::Cron;
+use crate::domain::misfire::MisfirePolicy;
+use crate::domain::overlap::Overlap;
+use crate::domain::recipient::Recipient;
+use crate::domain::schedule::{TimingWords, read_zone};
+use crate::domain::trigger::TriggerWords;
+use crate::import::Given;
+use crate::import::body::{quoted, text, title_of};
+use crate::import::draft::Draft;
+use crate::import::note::{Level, Origin};
+use crate::import::schedule::Firing;
+use line::{Entry, Line, Users, When, users};
+
+/// Reads crontabs.
+pub(crate) fn read(given: &[Given], draft: &mut Draft) {
+    for file in given {
+        if let Some(text) = text(file, draft) {
+            crontab(&file.path, text, draft);
+        }
+    }
+    if draft.is_empty() && draft.is_sound() {
+        let at = Origin::new(given.first().map_or("", |g| &g.path), 0);
+        draft.fault(
+            &at,
+            "no line here starts anything by the clock",
+            "give a crontab with entries",
+        );
+    }
+}
+
+/// What the lines above say for those below.
+#[derive(Default)]
+struct Around {
+    /// In the order in which they were set; the last of a name counts.
+    env: Vec<(String, String)>,
+    comment: Option<String>,
+}
+
+impl Around {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.env.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    fn set(&mut self, name: String, value: String) {
+        self.env.retain(|(n, _)| *n != name);
+        self.env.push((name, value));
+    }
+}
+
+fn crontab(path: &str, text: &str, draft: &mut Draft) {
+    let users = users(path, text);
+    let mut around = Around::default();
+    let before = draft.defs.jobs.len();
+    for (number, line) in (1..).zip(text.lines()) {
+        let at = Origin::new(path, number);
+        match Line::read(line, users) {
+            Ok(Line::Blank) => around.comment = None,
+            Ok(Line::Comment(text)) => around.comment = text,
+            Ok(Line::Set(name, value)) => {
+                around.comment = None;
+                setting(&at, &name, &value, draft);
+                around.set(name, value);
+            }
+            Ok(Line::Entry(found)) => {
+                let title = around.comment.take();
+                entry(&at, found, title, &around, draft);
+            }
+            Err((what, cure)) => draft.fault(&at, what, cure),
+        }
+    }
+    if draft.defs.jobs.len() > before {
+        of_the_whole(&Origin::new(path, 0), users, draft);
+    }
+}
+
+/// What is so for every line of a file, said once.
+fn of_the_whole(at: &Origin, users: Users, draft: &mut Draft) {
+    draft.note(
+        Level::Differs,
+        (at, ""),
+        (
+            "cron limits no run: time-outs are 30 days here, the longest there is; a time that was missed is \
+             not made up for (misfire: skip), and runs may overlap (overlap: parallel), as with cron",
+            "cron 不限制运行时长:此处超时设为上限 30 天;错过的时间不补跑(misfire: skip),\
+             允许同时运行(overlap: parallel),与 cron 一致",
+        ),
+        ("set timeout_sec to what a run may take, and overlap: skip or queue where two at once do harm",
+         "请将 timeout_sec 设为合理时长;不宜并行的请改用 overlap: skip 或 queue"),
+    );
+    draft.note(
+        Level::Differs,
+        (at, ""),
+        (
+            "cron mails whatever a run prints; here it is kept in the job's log, and mails tell of failures",
+            "cron 会邮寄任务的全部输出;此处输出保存在作业日志中,邮件只通知失败",
+        ),
+        ("procession logs BATCH JOB shows it", "用 procession logs 批次 作业 查看"),
+    );
+    if draft.asked.zone.is_none() {
+        draft.note(
+            Level::Look,
+            (at, ""),
+            (
+                "cron goes by the clock of its machine, which a crontab does not say: times here are UTC",
+                "cron 使用所在机器的时区,crontab 中没有写明:此处时间按 UTC 计",
+            ),
+            ("import again with --zone, such as --zone Asia/Shanghai",
+             "请加 --zone 重新导入,例如 --zone Asia/Shanghai"),
+        );
+    }
+    if users == Users::Named {
+        draft.note(
+            Level::Look,
+            (at, ""),
+            (
+                "its lines name the user they run as; scripts here run as the user of procession serve",
+                "各行写明了运行用户;此处脚本以 procession serve 的用户运行",
+            ),
+            ("the tag user:NAME says which; run a node as that user and give its jobs worker: LABEL",
+             "标签 user:名称 标明了用户;可用该用户运行一个节点,并为作业设置 worker: 标签"),
+        );
+    }
+}
+
+/// Variables that mean something to cron itself.
+fn setting(at: &Origin, name: &str, value: &str, draft: &mut Draft) {
+    match name {
+        "SHELL" if !is_shell(value) => draft.note(
+            Level::Look,
+            (at, name),
+            (
+                format!("{value} is no interpreter that is set up here; the lines run with sh"),
+                format!("{value} 不是已配置的解释器;各行用 sh 运行"),
+            ),
+            (
+                "add it to [script.interpreters] of procession.toml and name it in interpreter",
+                "请在 procession.toml 的 [script.interpreters] 中添加,并写入 interpreter",
+            ),
+        ),
+        "CRON_TZ" if read_zone(value).is_err() => {
+            let cure = "use an IANA name such as Asia/Shanghai";
+            draft.fault(at, format!("CRON_TZ: time zone {value:?} is not known"), cure);
+        }
+        "RANDOM_DELAY" | "START_HOURS_RANGE" => draft.note(
+            Level::LeftOut,
+            (at, name),
+            (
+                format!("{name}={value} is left out: times are exact here"),
+                format!("{name}={value} 未迁移:此处时间是准确的"),
+            ),
+            ("", ""),
+        ),
+        "MAILTO" => {
+            for word in value.split(',').map(str::trim).filter(|w| !w.is_empty()) {
+                if Recipient::of(word).is_err() {
+                    draft.note(
+                        Level::Look,
+                        (at, name),
+                        (
+                            format!("{word} is a user of that machine and no address"),
+                            format!("{word} 是该机器上的用户,不是邮件地址"),
+                        ),
+                        (
+                            "write an address into notify_email of these jobs",
+                            "请在这些作业的 notify_email 中填写地址",
+                        ),
+                    );
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_shell(value: &str) -> bool {
+    matches!(value.rsplit('/').next(), Some("sh" | "bash" | "dash"))
+}
+
+fn entry(at: &Origin, entry: Entry, comment: Option<String>, around: &Around, draft: &mut Draft) {
+    let title = comment.unwrap_or_else(|| title_of(&split_input(&entry.command).0));
+    let title = if title.is_empty() { format!("line {}", at.line) } else { title };
+    let timing = match entry.when {
+        When::Reboot => {
+            draft.note(
+                Level::LeftOut,
+                (at, &title),
+                (
+                    "@reboot: nothing here fires when a machine starts",
+                    "@reboot:此处没有随机器启动的触发",
+                ),
+                ("make it a unit of systemd", "请改为 systemd 单元"),
+            );
+            return;
+        }
+        When::After(seconds) => TimingWords { delay_sec: Some(seconds), ..TimingWords::default() },
+        When::Cron(ref text) => {
+            if let Err(error) = Cron::parse(text) {
+                draft.fault(
+                    at,
+                    error.to_string(),
+                    "cron refuses the whole file for such a line, too",
+                );
+                return;
+            }
+            TimingWords { cron: Some(text.clone()), ..TimingWords::default() }
+        }
+    };
+    let overlap = entry.overlaps().then_some(Overlap::Parallel);
+    if let Some(random) = entry.random {
+        draft.note(
+            Level::Differs,
+            (at, &title),
+            (
+                format!(
+                    "{random}: cron chooses a time at random; here it is the first of the range"
+                ),
+                format!("{random}:cron 会随机选取时间;此处取范围内的第一个"),
+            ),
+            ("", ""),
+        );
+    }
+    let group = draft.group(&title);
+    let mut job = draft.job(at, &group, &title, "SCRIPT");
+    job.timeout_sec = draft.timeout(at, &title, 0);
+    job.tags.extend(entry.user.map(|user| format!("user:{user}")));
+    job.interpreter = Some(interpreter(around));
+    job.notify_email = mail(around);
+    job.script = Some(script(&entry.command, around));
+    let zone = around.get("CRON_TZ").map(str::to_owned);
+    let words = TriggerWords {
+        code: title,
+        name: Some(job.name.clone()),
+        group: Some(group),
+        timing: TimingWords { time_zone: zone, ..timing },
+        misfire: Some(MisfirePolicy::Skip),
+        overlap,
+        ..TriggerWords::default()
+    };
+    draft.schedule(at, words, Firing::On);
+    draft.push(job);
+}
+
+fn interpreter(around: &Around) -> String {
+    let shell = around.get("SHELL").and_then(|s| s.rsplit('/').next());
+    shell.filter(|s| *s == "bash").unwrap_or("sh").to_owned()
+}
+
+fn mail(around: &Around) -> Vec<String> {
+    let words = around.get("MAILTO").unwrap_or_default().split(',').map(str::trim);
+    words.filter(|w| !w.is_empty() && Recipient::of(w).is_ok()).map(str::to_owned).collect()
+}
+
+/// The command as cron runs it: the variables above it, in the user's home; what follows the first `%` is
+/// its standard input.
+fn script(command: &str, around: &Around) -> String {
+    let own = [
+        "SHELL",
+        "MAILTO",
+        "MAILFROM",
+        "CRON_TZ",
+        "RANDOM_DELAY",
+        "START_HOURS_RANGE",
+        "CONTENT_TYPE",
+        "CONTENT_TRANSFER_ENCODING",
+    ];
+    let mut script = String::new();
+    for (name, value) in around.env.iter().filter(|(name, _)| !own.contains(&name.as_str())) {
+        script.push_str(&format!("export {name}={}\n", quoted(value)));
+    }
+    script.push_str("cd \"${HOME:-/}\" || exit 1\n");
+    let (command, input) = split_input(command);
+    match input {
+        None => script.push_str(&format!("{command}\n")),
+        Some(input) => {
+            let mut end = "END_OF_INPUT".to_owned();
+            while input.lines().any(|line| line == end) {
+                end.push('_');
+            }
+            script.push_str(&format!("{{\n{command}\n}} <<'{end}'\n{input}\n{end}\n"));
+        }
+    }
+    script
+}
+
+/// A command and its standard input: an unescaped `%` is a line break, and the first of them ends the
+/// command.
+fn split_input(text: &str) -> (String, Option<String>) {
+    let (mut parts, mut part) = (Vec::new(), String::new());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if chars.peek() == Some(&'%') => part.extend(chars.next()),
+            '%' => parts.push(std::mem::take(&mut part)),
+            c => part.push(c),
+        }
+    }
+    parts.push(part);
+    let command = parts.remove(0);
+    let input = (!parts.is_empty()).then(|| parts.join("\n"));
+    (command, input)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_signs_begin_the_input() {
+        for (text, command, input) in [
+            ("date +\\%F", "date +%F", None),
+            ("mail -s hi joe%Hello%Joe", "mail -s hi joe", Some("Hello\nJoe")),
+            ("cat%", "cat", Some("")),
+            ("a \\\\% b", "a \\% b", None),
+            ("plain", "plain", None),
+        ] {
+            let found = split_input(text);
+            assert_eq!((found.0.as_str(), found.1.as_deref()), (command, input), "{text}");
+        }
+    }
+}

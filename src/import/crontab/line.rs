@@ -1,0 +1,257 @@
+//! One line of a crontab.
+
+/// Whether lines name the user they run as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Users {
+    /// `/etc/crontab` and `/etc/cron.d`.
+    Named,
+    /// A user's own.
+    Own,
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    Blank,
+    /// With the text that may name what stands below.
+    Comment(Option<String>),
+    /// A variable.
+    Set(String, String),
+    Entry(Entry),
+}
+
+/// When, and what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) when: When,
+    pub(super) user: Option<String>,
+    pub(super) command: String,
+    /// A field that cron chooses at random, as written.
+    pub(super) random: Option<String>,
+}
+
+impl Entry {
+    /// Whether cron starts it while it still runs.
+    pub(super) fn overlaps(&self) -> bool {
+        !matches!(self.when, When::After(_))
+    }
+}
+
+/// When a line runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum When {
+    /// Five fields.
+    Cron(String),
+    /// `@30`: so many seconds after the last run ended.
+    After(i64),
+    /// When the machine starts.
+    Reboot,
+}
+
+const NICKNAMES: [(&str, &str); 8] = [
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+    ("@monthly", "0 0 1 * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@hourly", "0 * * * *"),
+    ("@every_minute", "* * * * *"),
+];
+
+/// What is wrong, and what to do.
+type Fault = (String, &'static str);
+
+/// Whether the lines of a file name users: by where it lies, by the header that distributions write, or
+/// because the sixth word of each line is one that is hardly a command.
+pub(super) fn users(path: &str, text: &str) -> Users {
+    let path = path.replace('\\', "/");
+    let is_of_machine = path.ends_with("etc/crontab") || path.contains("etc/cron.d/");
+    let header = |l: &str| l.starts_with('#') && l.contains("dow") && l.contains("user");
+    if is_of_machine || text.lines().any(header) {
+        return Users::Named;
+    }
+    let lines = text.lines().filter_map(|l| match Line::read(l, Users::Named) {
+        Ok(Line::Entry(entry)) => Some(entry.user),
+        Ok(_) | Err(_) => None,
+    });
+    let named: Vec<bool> = lines.map(|user| user.is_some_and(|u| is_account(&u))).collect();
+    if !named.is_empty() && named.iter().all(|yes| *yes) { Users::Named } else { Users::Own }
+}
+
+fn is_account(word: &str) -> bool {
+    const KNOWN: &[&str] =
+        &["root", "nobody", "daemon", "www-data", "postgres", "mysql", "oracle", "nginx", "apache"];
+    KNOWN.contains(&word)
+}
+
+impl Line {
+    pub(super) fn read(line: &str, users: Users) -> Result<Self, Fault> {
+        let line = line.trim_start();
+        if line.trim().is_empty() {
+            return Ok(Self::Blank);
+        }
+        if let Some(comment) = line.strip_prefix('#') {
+            return Ok(Self::Comment(title(comment)));
+        }
+        if let Some((name, value)) = setting(line) {
+            return Ok(Self::Set(name, value));
+        }
+        entry(line, users).map(Self::Entry)
+    }
+}
+
+/// A comment as a title; headings of columns, rulers and lines that are switched off are none.
+fn title(comment: &str) -> Option<String> {
+    let text = comment.trim_matches(|c: char| c.is_whitespace() || "#-=*".contains(c));
+    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+    let is_heading = text.contains("dow") || text.contains("day of month") || text.starts_with('|');
+    let is_switched_off = matches!(Line::read(comment, Users::Own), Ok(Line::Entry(_)));
+    let is_title = letters >= 2 && !is_heading && !is_switched_off;
+    is_title.then(|| text.chars().take(80).collect())
+}
+
+/// `NAME = value`, with or without quotes.
+fn setting(line: &str) -> Option<(String, String)> {
+    let (name, value) = line.split_once('=')?;
+    let name = unquoted(name.trim());
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    is_name.then(|| (name.to_owned(), unquoted(value.trim()).to_owned()))
+}
+
+fn unquoted(text: &str) -> &str {
+    let pair = |q: char| text.strip_prefix(q).and_then(|t| t.strip_suffix(q));
+    pair('"').or_else(|| pair('\'')).unwrap_or(text)
+}
+
+fn entry(line: &str, users: Users) -> Result<Entry, Fault> {
+    let mut rest = line;
+    let (when, random) =
+        if line.starts_with('@') { nickname(&mut rest)? } else { fields(&mut rest)? };
+    let user = match users {
+        Users::Own => None,
+        Users::Named => {
+            let user = word(&mut rest).unwrap_or_default().to_owned();
+            // FreeBSD: user:group, user/class.
+            user.split([':', '/']).next().map(str::to_owned).filter(|u| !u.is_empty())
+        }
+    };
+    let command = rest.trim_start().to_owned();
+    if command.trim().is_empty() {
+        let cure = "write minute hour day month weekday command, or take the line out";
+        return Err(("this line has no command".to_owned(), cure));
+    }
+    Ok(Entry { when, user, command, random })
+}
+
+fn word<'a>(rest: &mut &'a str) -> Option<&'a str> {
+    let text = rest.trim_start();
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    *rest = &text[end..];
+    (end > 0).then(|| &text[..end])
+}
+
+type Timing = (When, Option<String>);
+
+fn nickname(rest: &mut &str) -> Result<Timing, Fault> {
+    let name = word(rest).unwrap_or_default().to_ascii_lowercase();
+    if name == "@reboot" {
+        return Ok((When::Reboot, None));
+    }
+    if let Ok(seconds) = name[1..].parse::<i64>()
+        && seconds > 0
+    {
+        return Ok((When::After(seconds), None));
+    }
+    let known = NICKNAMES.iter().find(|(nick, _)| *nick == name);
+    known.map(|(_, five)| (When::Cron((*five).to_owned()), None)).ok_or_else(|| {
+        let cure = "known are @yearly, @monthly, @weekly, @daily, @hourly and @reboot";
+        (format!("{name} is no time that cron knows"), cure)
+    })
+}
+
+fn fields(rest: &mut &str) -> Result<Timing, Fault> {
+    let mut five = Vec::new();
+    let mut random = None;
+    while five.len() < 5 {
+        let Some(field) = word(rest) else {
+            let cure = "write minute hour day month weekday command, or take the line out";
+            return Err((format!("this line has {} of five time fields", five.len()), cure));
+        };
+        // cronie: a minus before the minutes keeps the line out of its log.
+        let field = if five.is_empty() { field.strip_prefix('-').unwrap_or(field) } else { field };
+        if field.contains('~') {
+            random.get_or_insert_with(|| field.to_owned());
+        }
+        let low = if five.len() == 2 || five.len() == 3 { "1" } else { "0" };
+        let parts = field.split(',').map(|part| match part.split_once('~') {
+            Some(("", _)) => low.to_owned(),
+            Some((first, _)) => first.to_owned(),
+            None => part.to_owned(),
+        });
+        five.push(parts.collect::<Vec<_>>().join(","));
+    }
+    Ok((When::Cron(five.join(" ")), random))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn when(line: &str) -> String {
+        match Line::read(line, Users::Own) {
+            Ok(Line::Entry(Entry { when: When::Cron(text), .. })) => text,
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn times_are_read_as_cron_reads_them() {
+        assert_eq!(when("5 4 * * sun  echo"), "5 4 * * sun");
+        assert_eq!(when("-5 4 1,15 * fri echo"), "5 4 1,15 * fri");
+        assert_eq!(when("0~59 ~ ~ * * echo"), "0 0 1 * *");
+        assert_eq!(when("@Daily echo"), "0 0 * * *");
+        assert!(when("5 4 * *").contains("4 of five"), "{}", when("5 4 * *"));
+        assert!(when("5 4 * * *").contains("no command"));
+        assert!(when("@noon x").contains("no time that cron knows"));
+        assert!(when("@30 x").contains("After(30)"));
+    }
+
+    #[test]
+    fn variables_are_no_entries() {
+        let set = |l: &str| match Line::read(l, Users::Own) {
+            Ok(Line::Set(name, value)) => format!("{name}|{value}"),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(set("PATH=/bin:/usr/bin"), "PATH|/bin:/usr/bin");
+        assert_eq!(set("  MAILTO = \"a@b.example\" "), "MAILTO|a@b.example");
+        assert_eq!(set("X='a b'"), "X|a b");
+        assert!(set("0 1 * * * A=b cmd").contains("Entry"));
+    }
+
+    #[test]
+    fn a_file_of_the_machine_names_users() {
+        let own = "0 1 * * * backup /data\n";
+        assert_eq!(users("crontab", own), Users::Own);
+        assert_eq!(users("/etc/cron.d/etl", own), Users::Named);
+        assert_eq!(users("x", "0 1 * * * root /bin/a\n@daily root b\n"), Users::Named);
+        assert_eq!(
+            users("x", "# m h dom mon dow user command\n0 1 * * * etl /bin/a\n"),
+            Users::Named
+        );
+    }
+
+    #[test]
+    fn comments_that_are_titles() {
+        let title = |l: &str| match Line::read(l, Users::Own) {
+            Ok(Line::Comment(title)) => title,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(title("# 总账夜间备份").as_deref(), Some("总账夜间备份"));
+        assert_eq!(title("#--- backup ---").as_deref(), Some("backup"));
+        assert_eq!(title("# m h dom mon dow command"), None);
+        assert_eq!(title("#0 1 * * * /bin/old"), None);
+        assert_eq!(title("########"), None);
+    }
+}
