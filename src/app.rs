@@ -243,16 +243,7 @@ fn named_in(stored: &Shared, wanted: &Shared) -> Shared {
 
 /// What the present definition of a batch's group says differently from the batch's own.
 pub fn differences(snapshot: &Snapshot, defs: &Definition) -> Vec<Change> {
-    let own = Definition {
-        sources: snapshot.sources.clone(),
-        groups: vec![snapshot.group.clone()],
-        jobs: snapshot.jobs.clone(),
-        dependencies: snapshot.dependencies.clone(),
-        externals: snapshot.externals.clone(),
-        shared: snapshot.shared.clone(),
-        schedules: Vec::new(),
-        calendars: snapshot.calendars.clone(),
-    };
+    let own = snapshot.definition();
     // A list that no longer makes the same jobs is a difference too, and shown as it stands.
     let present = as_opened(snapshot, defs).unwrap_or_else(|_| defs.clone());
     let mut present = its_part(&present, &own);

@@ -2,9 +2,7 @@
 
 use crate::app::App;
 use crate::definition;
-use crate::domain::batch::Snapshot;
 use crate::domain::id::{BatchId, JobCode};
-use crate::domain::job::Definition;
 use crate::domain::outcome::Outputs;
 use crate::view::batch::View;
 use crate::view::change::Changed;
@@ -100,7 +98,7 @@ impl Comparison {
             pair(code, left.map(|at| (a, at)), right.map(|at| (b, at)))
         };
         let only_b = b.rows.iter().filter(|r| !in_a.contains_key(&r.job_code));
-        let (old, new) = (defined(&a.snapshot), defined(&b.snapshot));
+        let (old, new) = (a.snapshot.definition(), b.snapshot.definition());
         Self {
             jobs: codes.iter().map(pair).collect(),
             added: only_b.map(|r| r.job_code.to_string()).collect(),
@@ -181,19 +179,6 @@ fn params(a: &View, b: &View) -> Vec<Unlike> {
         all.map(|(name, value)| (name.clone(), Some(value.clone()))).collect()
     };
     differing(&some(a), &some(b))
-}
-
-fn defined(snapshot: &Snapshot) -> Definition {
-    Definition {
-        sources: snapshot.sources.clone(),
-        groups: vec![snapshot.group.clone()],
-        jobs: snapshot.jobs.clone(),
-        dependencies: snapshot.dependencies.clone(),
-        externals: snapshot.externals.clone(),
-        shared: snapshot.shared.clone(),
-        schedules: Vec::new(),
-        calendars: snapshot.calendars.clone(),
-    }
 }
 
 /// Both of two batches, with what their jobs left.

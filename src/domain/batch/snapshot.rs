@@ -1,0 +1,172 @@
+//! What a batch runs: the definition of its group, as it was when the batch was opened.
+
+use super::{BatchError, zone_of};
+use crate::domain::calendar::{Calendars, WorkingDays};
+use crate::domain::dag::{Dag, DagError};
+use crate::domain::due::Due;
+use crate::domain::external::ExternalDependency;
+use crate::domain::fan_out::{self, Parts};
+use crate::domain::id::{CalendarCode, JobCode, JobType};
+use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
+use crate::domain::params::{AskedCalendar, BatchValues, Layers, Start, calendars_asked};
+use crate::domain::source::Source;
+use crate::domain::time::{Millis, day_in};
+use chrono::{Datelike as _, NaiveDate};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashSet};
+
+/// The definition a batch runs from its first moment to its last, whatever is applied meanwhile;
+/// kept in `job_batch.snapshot` as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The group.
+    pub group: Group,
+    /// Its active jobs.
+    pub jobs: Vec<JobDef>,
+    /// The dependencies between them.
+    #[serde(with = "crate::domain::dependency::stored")]
+    pub dependencies: Vec<JobDependency>,
+    /// The sources they use; without passwords.
+    pub sources: Vec<Source>,
+    /// What its jobs wait for in other batches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub externals: Vec<ExternalDependency>,
+    /// What all groups share.
+    #[serde(flatten)]
+    pub shared: Shared,
+    /// The calendars that its parameters ask, with the days of the years around the business date, so
+    /// that a rerun next year gives the same dates whatever was imported meanwhile.
+    #[serde(default, skip_serializing_if = "Calendars::is_empty")]
+    pub calendars: Calendars,
+}
+
+/// Years before and after that of the business date of which a batch keeps the days.
+const YEARS_KEPT: i32 = 2;
+
+impl Snapshot {
+    /// The graph of the snapshot. It was checked when the batch was opened.
+    pub fn dag(&self) -> Result<Dag, DagError> {
+        let codes: Vec<JobCode> = self.jobs.iter().map(|j| j.code.clone()).collect();
+        Dag::build(&codes, &self.dependencies)
+    }
+
+    /// The same as a definition: its group alone, and no schedules, which no batch keeps.
+    pub fn definition(&self) -> Definition {
+        Definition {
+            sources: self.sources.clone(),
+            groups: vec![self.group.clone()],
+            jobs: self.jobs.clone(),
+            dependencies: self.dependencies.clone(),
+            externals: self.externals.clone(),
+            shared: self.shared.clone(),
+            schedules: Vec::new(),
+            calendars: self.calendars.clone(),
+        }
+    }
+
+    /// The same, with each name kept once however many jobs have it. For one that was read.
+    #[must_use]
+    pub fn shared(mut self) -> Self {
+        let mut types: HashSet<JobType> = HashSet::new();
+        for job in &mut self.jobs {
+            if job.group == self.group.code {
+                job.group = self.group.code.clone();
+            }
+            match types.get(&job.job_type) {
+                Some(known) => job.job_type = known.clone(),
+                None => drop(types.insert(job.job_type.clone())),
+            }
+        }
+        self
+    }
+
+    /// The jobs that `job` depends on directly.
+    pub fn parents(&self, job: &JobCode) -> Vec<JobCode> {
+        let own = self.dependencies.iter().filter(|d| d.job_code == *job);
+        own.map(|d| d.depends_on.clone()).collect()
+    }
+
+    /// The layers around the parameters of a job with these parents, in one try.
+    pub fn layers<'a>(
+        &'a self,
+        batch: &'a BatchValues,
+        parents: &'a [JobCode],
+        start: &'a Start,
+    ) -> Layers<'a> {
+        let (group, global) = (&self.group.params[..], &self.shared.params[..]);
+        Layers { start: Some(start), batch, parents, group, global, days: self.days() }
+    }
+
+    /// What its parameters and its due times may ask of working days.
+    pub fn days(&self) -> WorkingDays<'_> {
+        WorkingDays::new(&self.calendars, self.group.calendar.as_ref())
+    }
+
+    /// What it keeps of the calendars: nothing, when neither a parameter nor a due time asks any. A
+    /// parameter asks for days around the business date; without one there is no date to ask for.
+    pub fn kept_calendars(
+        &self,
+        all: &Calendars,
+        business_date: Option<NaiveDate>,
+        opened: Millis,
+    ) -> Result<Calendars, BatchError> {
+        let asked = self.calendars_asked();
+        let asked = business_date.map(|day| (day.year(), asked)).filter(|(_, a)| !a.is_empty());
+        let due = self.group.calendar.clone().filter(|_| self.is_due_on_working_days());
+        let due = match due {
+            Some(own) => Some((day_in(opened, zone_of(&self.group)?).year(), [own].into())),
+            None => None,
+        };
+        let all_asked: Vec<(i32, BTreeSet<CalendarCode>)> = asked.into_iter().chain(due).collect();
+        let years = all_asked.iter().map(|(year, _)| *year);
+        let Some((first, last)) = years.clone().min().zip(years.max()) else {
+            return Ok(Calendars::default());
+        };
+        let codes = all_asked.into_iter().flat_map(|(_, codes)| codes).collect();
+        all.kept(&codes, first - YEARS_KEPT..=last + YEARS_KEPT)
+            .map_err(|error| BatchError::Calendar(self.group.code.clone(), error))
+    }
+
+    /// Whether anything of it is due on a day that is counted in working days.
+    fn is_due_on_working_days(&self) -> bool {
+        let of_jobs = self.jobs.iter().flat_map(|job| [job.start_by, job.due]);
+        of_jobs.chain([self.group.due]).flatten().any(Due::counts_working_days)
+    }
+
+    /// The calendars that its parameters ask; those without a name ask that of the group.
+    fn calendars_asked(&self) -> BTreeSet<CalendarCode> {
+        let of_jobs = self.jobs.iter().flat_map(|j| &j.params).map(|p| &p.value);
+        let declared = self.group.params.iter().chain(&self.shared.params).map(|p| &p.value);
+        let asked = of_jobs.chain(declared).flat_map(|value| calendars_asked(value.as_deref()));
+        asked
+            .filter_map(|asked| match asked {
+                AskedCalendar::Named(code) => Some(code),
+                AskedCalendar::Own => self.group.calendar.clone(),
+            })
+            .collect()
+    }
+
+    /// What a fan-out changes.
+    pub fn parts(&mut self) -> Parts<'_> {
+        Parts {
+            jobs: &mut self.jobs,
+            dependencies: &mut self.dependencies,
+            externals: &mut self.externals,
+            pools: &mut self.shared.pools,
+        }
+    }
+}
+
+/// The present definition with all that opening made of the one of `old`: a fan-out over the
+/// same items. What a batch goes on with, or is compared with.
+pub fn as_opened(old: &Snapshot, present: &Definition) -> Result<Definition, BatchError> {
+    let mut made = present.clone();
+    let mut parts = Parts {
+        jobs: &mut made.jobs,
+        dependencies: &mut made.dependencies,
+        externals: &mut made.externals,
+        pools: &mut made.shared.pools,
+    };
+    fan_out::expand_like(&mut parts, &old.jobs)?;
+    Ok(made)
+}
