@@ -7,16 +7,15 @@ use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
-use crate::domain::backfill::{BackfillStatus, OnFailure, Only, Options, Order};
+use crate::domain::backfill::{OnFailure, Only, Options, Order};
 use crate::domain::batch_no::range;
 use crate::domain::id::BackfillId;
-use crate::engine::backfill::{Request, Survey, survey};
+use crate::engine::backfill::{self, Request, Resumption, Survey, survey};
+use crate::store;
 use crate::store::backfill::Backfill;
-use crate::store::{self, audit};
 use axum::http::Method;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use std::collections::BTreeMap;
 
 pub(super) fn noun() -> Noun {
@@ -99,8 +98,8 @@ enum Failure {
 struct Step {
     /// Its number.
     batch_no: String,
-    /// What is done with it.
-    action: String,
+    /// What is done with it: `open`, `resume`, `go_on`, `leave`, `refuse`.
+    action: &'static str,
     /// Whether that is to run it.
     runs: bool,
 }
@@ -145,7 +144,7 @@ impl Wish {
             range: self.range.trim().to_owned(),
             numbers,
             options,
-            by: ask.operator()?.actor,
+            by: ask.operator()?,
             reason: reason.map(str::to_owned),
         })
     }
@@ -154,7 +153,7 @@ impl Wish {
 fn begun(survey: &Survey, request: &Request, id: Option<BackfillId>) -> Begun {
     let step = |s: &crate::domain::backfill::Step| Step {
         batch_no: s.batch_no.to_string(),
-        action: format!("{:?}", s.action).to_lowercase(),
+        action: s.action.as_str(),
         runs: s.action.runs(),
     };
     Begun {
@@ -185,22 +184,7 @@ async fn start(ask: Ask, _: Nothing, wish: Wish) -> Result<Begun, Problem> {
         return Err(Problem::conflict("is-so", said));
     }
     let id = ask.house.aside.backfill(&ask.house.app, &defs, &request).await?;
-    record(&ask, "backfill", (id, &request.group), reason).await?;
     Ok(begun(&found, &request, Some(id)))
-}
-
-async fn record(
-    ask: &Ask,
-    action: &str,
-    (id, group): (BackfillId, &crate::domain::id::GroupCode),
-    reason: &str,
-) -> Result<(), Problem> {
-    let (by, now) = (ask.operator()?, reach::now(ask).await?);
-    let entry = reach::entry(action, json!({"backfill": id.0}), reason);
-    let entry = audit::Entry { group: Some(group.clone()), ..entry };
-    let mut tx = reach::begin(ask).await?;
-    audit::record(&mut tx, &by, &[entry], now).await?;
-    reach::commit(tx, "put a backfill on record").await
 }
 
 /// The backfill of this number, to do this to.
@@ -224,22 +208,11 @@ struct Stands {
 async fn stop(ask: Ask, at: IdPath, why: Why) -> Result<Stands, Problem> {
     let there = found(&ask, at.id).await?;
     let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
-    let (id, now) = (there.id, reach::now(&ask).await?);
-    let mut tx = reach::begin(&ask).await?;
-    if !store::backfill::request_stop(&mut tx, id, now).await? {
+    let (db, now) = (&ask.house.app.db, reach::now(&ask).await?);
+    if !backfill::stop(db, &there, (&by, Some(reason)), now).await? {
         let said = format!("backfill {} is {}; there is nothing to stop", at.id, there.status);
         return Err(Problem::conflict("is-so", said));
     }
-    let entry = reach::entry("backfill stop", json!({"backfill": at.id}), reason);
-    let entry = audit::Entry { group: Some(there.group), ..entry };
-    audit::record(&mut tx, &by, &[entry], now).await?;
-    if let Some(owner) = &there.owner
-        && store::node::find(&mut tx, owner).await?.is_none_or(|node| node.lease_until <= now)
-    {
-        // Its process has died: nobody else will say that it has stopped.
-        store::backfill::finish(&mut tx, id, owner, BackfillStatus::Stopped, now).await?;
-    }
-    reach::commit(tx, "stop a backfill").await?;
     stands(&ask, at.id).await
 }
 
@@ -259,13 +232,13 @@ struct On {
 
 async fn resume(ask: Ask, at: IdPath, on: On) -> Result<Stands, Problem> {
     let there = found(&ask, at.id).await?;
-    let reason = reach::reason(on.reason.as_deref())?;
+    let (by, reason) = (ask.operator()?, reach::reason(on.reason.as_deref())?);
     if on.parallel.is_some_and(|n| !(1..=1_000).contains(&n)) {
         return Err(Problem::refused("parallel: write 1 to 1000"));
     }
     let app = &ask.house.app;
     let defs = app.definition().await?;
-    ask.house.aside.resume(app, &defs, there.id, on.parallel).await?;
-    record(&ask, "backfill resume", (there.id, &there.group), reason).await?;
+    let (id, parallel, reason) = (there.id, on.parallel, Some(reason.to_owned()));
+    ask.house.aside.resume(app, &defs, &Resumption { id, parallel, by, reason }).await?;
     stands(&ask, at.id).await
 }

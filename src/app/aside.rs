@@ -4,7 +4,7 @@
 use crate::app::App;
 use crate::domain::id::BackfillId;
 use crate::domain::job::Definition;
-use crate::engine::backfill::Request;
+use crate::engine::backfill::{Request, Resumption};
 use crate::engine::dispatcher::QueueDispatcher;
 use anyhow::Result;
 use tokio_util::sync::CancellationToken;
@@ -39,19 +39,13 @@ impl Aside {
     }
 
     /// Goes on with one that was stopped, failed, or whose process died.
-    pub async fn resume(
-        &self,
-        app: &App,
-        defs: &Definition,
-        id: BackfillId,
-        parallel: Option<u32>,
-    ) -> Result<()> {
+    pub async fn resume(&self, app: &App, defs: &Definition, asked: &Resumption) -> Result<()> {
         let mut dispatcher = app.dispatcher(None).await?;
-        if let Err(error) = dispatcher.resume_backfill(defs, id, parallel, None).await {
+        if let Err(error) = dispatcher.resume_backfill(defs, asked, None).await {
             dispatcher.leave().await?;
             return Err(error);
         }
-        self.run(dispatcher, id);
+        self.run(dispatcher, asked.id);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! `backfill`: runs the batches of a range as one thing; `backfill list | show | stop | resume`.
 
-use crate::app::{self, App, Apply, EmptyDatabase};
+use crate::app::{self, App, Apply, EmptyDatabase, whoami};
 use crate::cli::backfill_args::{HowArgs, StartArgs};
 use crate::cli::backfill_progress::watch;
 use crate::cli::backfill_words as words;
@@ -11,7 +11,10 @@ use crate::domain::backfill::BackfillStatus;
 use crate::domain::id::BackfillId;
 use crate::domain::job::Definition;
 use crate::domain::time::span_words;
-use crate::engine::backfill::{NotBackfilled, Request, Survey, survey, survey_of_nothing};
+use crate::engine::acting::operator_here;
+use crate::engine::backfill::{
+    self, NotBackfilled, Request, Resumption, Survey, survey, survey_of_nothing,
+};
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::store;
 use crate::view::backfill::{View, row_as_json};
@@ -53,6 +56,9 @@ enum BackfillVerb {
         /// Do not wait until it has stopped
         #[arg(long)]
         no_wait: bool,
+        /// Why; the audit log keeps it
+        #[arg(long)]
+        reason: Option<String>,
     },
     /// Go on with a backfill that was stopped, failed, or whose process died
     Resume {
@@ -63,6 +69,9 @@ enum BackfillVerb {
         /// Batches at once from now on
         #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
         parallel: Option<u32>,
+        /// Why; the audit log keeps it
+        #[arg(long)]
+        reason: Option<String>,
         #[command(flatten)]
         how: HowArgs,
     },
@@ -78,12 +87,14 @@ pub(super) async fn backfill(global: &Global, args: BackfillArgs) -> Result<Ende
             show(global, &view)?;
             Ok(Ended::Well)
         }
-        Some(BackfillVerb::Stop { id, no_wait }) => {
+        Some(BackfillVerb::Stop { id, no_wait, reason }) => {
             let wait = if no_wait { Wait::No } else { Wait::Yes };
-            stop(global, BackfillId(id), wait).await
+            stop(global, BackfillId(id), wait, reason.as_deref()).await
         }
-        Some(BackfillVerb::Resume { id, file, parallel, how }) => {
-            resume(global, BackfillId(id), file.as_deref(), parallel, &how).await
+        Some(BackfillVerb::Resume { id, file, parallel, reason, how }) => {
+            let by = operator_here(&whoami());
+            let asked = Resumption { id: BackfillId(id), parallel, by, reason };
+            resume(global, &asked, file.as_deref(), &how).await
         }
     }
 }
@@ -238,9 +249,8 @@ async fn list(global: &Global, limit: u32) -> Result<Ended> {
 
 async fn resume(
     global: &Global,
-    id: BackfillId,
+    asked: &Resumption,
     file: Option<&Path>,
-    parallel: Option<u32>,
     how: &HowArgs,
 ) -> Result<Ended> {
     let loaded = file.map(app::load_definition).transpose()?;
@@ -259,7 +269,7 @@ async fn resume(
     let mut dispatcher = app.dispatcher(Some(jobs)).await?;
     let mut waited = false;
     loop {
-        let went = dispatcher.resume_backfill(&defs, id, parallel, Some(batches.clone())).await;
+        let went = dispatcher.resume_backfill(&defs, asked, Some(batches.clone())).await;
         let Err(error) = went else { break };
         let until = match error.downcast_ref() {
             Some(NotBackfilled::Owned { host, pid, until, .. }) if !waited => {
@@ -282,7 +292,7 @@ async fn resume(
         tokio::time::sleep(Duration::from_millis(rest)).await;
     }
     drop(batches);
-    let running = Running { dispatcher, news: (job_news, batch_news), id };
+    let running = Running { dispatcher, news: (job_news, batch_news), id: asked.id };
     run(global, app, running, how).await
 }
 
@@ -292,14 +302,12 @@ enum Wait {
     No,
 }
 
-async fn stop(global: &Global, id: BackfillId, wait: Wait) -> Result<Ended> {
+async fn stop(global: &Global, id: BackfillId, wait: Wait, reason: Option<&str>) -> Result<Ended> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let view = View::of(&app, id).await?;
     let now = batch::server_now(&app).await?;
-    let mut tx = app.db.begin().await?;
-    let asked = store::backfill::request_stop(&mut tx, id, now).await?;
-    tx.commit().await?;
-    if !asked {
+    let by = operator_here(&whoami());
+    if !backfill::stop(&app.db, &view.row, (&by, reason), now).await? {
         let status = view.row.status;
         return Err(BadInput(format!("backfill {id} is {status}; there is nothing to stop")).into());
     }

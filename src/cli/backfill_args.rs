@@ -7,6 +7,7 @@ use crate::domain::backfill::{OnFailure, Only, Options, Order};
 use crate::domain::batch_no::range;
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
+use crate::engine::acting::operator_here;
 use crate::engine::backfill::Request;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -95,7 +96,7 @@ impl StartArgs {
             params,
         };
         let group = GroupCode::parse(self.group.as_deref().unwrap_or("default"))?;
-        let (by, reason) = (whoami(), self.reason.clone());
+        let (by, reason) = (operator_here(&whoami()), self.reason.clone());
         Ok(Request { group, range: text.trim().to_owned(), numbers, options, by, reason })
     }
 

@@ -197,20 +197,13 @@ fn found_word(found: &Found) -> &'static str {
 /// The list for scripts.
 pub(super) fn steps_as_json(request: &Request, survey: &Survey) -> Value {
     let step = |step: &Step| {
-        let action = match step.action {
-            Action::Open => "open",
-            Action::Resume => "resume",
-            Action::GoOn => "go_on",
-            Action::Leave => "leave",
-            Action::Refuse => "refuse",
-        };
         let holder = match &step.found {
             Found::Held(_, holder) => Some(json!({"host": holder.host, "pid": holder.pid})),
             Found::Missing | Found::Ended(_) | Found::Interrupted(_) => None,
         };
         json!({
-            "batch_no": step.batch_no, "now": found_word(&step.found), "action": action,
-            "owner": holder,
+            "batch_no": step.batch_no, "now": found_word(&step.found),
+            "action": step.action.as_str(), "owner": holder,
         })
     };
     json!({

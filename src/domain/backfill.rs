@@ -138,6 +138,17 @@ pub enum Action {
 }
 
 impl Action {
+    /// The word for it, for scripts.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Resume => "resume",
+            Self::GoOn => "go_on",
+            Self::Leave => "leave",
+            Self::Refuse => "refuse",
+        }
+    }
+
     /// The batch is run.
     pub fn runs(self) -> bool {
         matches!(self, Self::Open | Self::Resume | Self::GoOn)

@@ -4,21 +4,26 @@
 //! hold over all of them together. What it knows is a copy of its rows, like everything in memory.
 
 mod advance;
+mod stopping;
+mod survey;
+
+pub use stopping::stop;
+pub use survey::{Survey, survey, survey_of_nothing};
 
 use crate::domain::backfill::{
-    Action, BackfillError, BackfillStatus, Entry, EntryStatus, Found, Holder, Need, Options, Step,
-    again, arrange, decide, needs, would_wait,
+    Action, BackfillStatus, Entry, EntryStatus, Need, Options, Step, again, decide,
 };
-use crate::domain::batch::{BatchOrder, plan};
 use crate::domain::id::{BackfillId, BatchId, BatchNo, GroupCode, JobCode};
 use crate::domain::job::Definition;
 use crate::domain::time::Millis;
 use crate::engine::dispatcher::QueueDispatcher;
-use crate::engine::opening::Refused;
+use crate::store::audit::{self, Operator};
 use crate::store::backfill::{NewBackfill, Standing};
 use crate::store::{Tx, backfill, batch, node};
 use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use survey::{found, order, weigh};
 use tokio::sync::mpsc;
 
 /// A request for a backfill.
@@ -33,7 +38,20 @@ pub struct Request {
     /// How.
     pub options: Options,
     /// Who asks.
-    pub by: String,
+    pub by: Operator,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// A request to go on with one.
+#[derive(Clone, Debug)]
+pub struct Resumption {
+    /// Which.
+    pub id: BackfillId,
+    /// Batches open at once from now on; none: as before.
+    pub parallel: Option<u32>,
+    /// Who asks.
+    pub by: Operator,
     /// Why.
     pub reason: Option<String>,
 }
@@ -125,105 +143,6 @@ pub(super) struct Backfill {
     news: Option<mpsc::UnboundedSender<BatchNews>>,
 }
 
-/// What a backfill would do, batch by batch.
-#[derive(Clone, Debug)]
-pub struct Survey {
-    /// One per number, in the order in which they are run.
-    pub steps: Vec<Step>,
-    /// Why it would be refused, if it would.
-    pub refused: Option<BackfillError>,
-    needs: Vec<Vec<Need>>,
-}
-
-/// Looks what there is of a range, and says what is done with it. Changes nothing.
-pub async fn survey(
-    tx: &mut Tx,
-    defs: &Definition,
-    request: &Request,
-    now: Millis,
-) -> Result<Survey> {
-    lay_out(defs, request, &backfill::standing(tx, &request.group).await?, now)
-}
-
-/// The same where there are no tables yet.
-pub fn survey_of_nothing(defs: &Definition, request: &Request, now: Millis) -> Result<Survey> {
-    lay_out(defs, request, &HashMap::new(), now)
-}
-
-fn lay_out(
-    defs: &Definition,
-    request: &Request,
-    standing: &HashMap<BatchNo, Standing>,
-    now: Millis,
-) -> Result<Survey> {
-    let options = &request.options;
-    let mut steps = Vec::new();
-    for batch_no in arrange(request.numbers.clone(), options.order)? {
-        let found = found(standing.get(&batch_no), now);
-        steps.push(Step { action: decide(&found, options.only), batch_no, found });
-    }
-    let (needs, refused) = match weigh(defs, &request.group, &steps, options, now)? {
-        Ok(needs) => (needs, None),
-        Err(refused) => (vec![Vec::new(); steps.len()], Some(refused)),
-    };
-    Ok(Survey { steps, refused, needs })
-}
-
-/// What the steps wait for of each other, or why they cannot be run so.
-fn weigh(
-    defs: &Definition,
-    group: &GroupCode,
-    steps: &[Step],
-    options: &Options,
-    now: Millis,
-) -> Result<Result<Vec<Vec<Need>>, BackfillError>> {
-    let Some(first) = steps.first() else { return Ok(Ok(Vec::new())) };
-    // Whatever is wrong with the definition is said before anything is written.
-    let planned = plan(defs, &order(group, &first.batch_no, options), now)?;
-    let externals = planned.iter().flat_map(|p| p.snapshot.externals.clone()).collect::<Vec<_>>();
-    Ok(needs(&externals, group, steps).and_then(|needs| {
-        would_wait(steps, &needs, options.parallel, options.only).map(|()| needs)
-    }))
-}
-
-fn order(group: &GroupCode, batch_no: &BatchNo, options: &Options) -> BatchOrder {
-    BatchOrder {
-        batch_no: batch_no.clone(),
-        batch_type: None,
-        group: Some(group.clone()),
-        business_date: None,
-        params: options.params.clone(),
-    }
-}
-
-fn found(there: Option<&Standing>, now: Millis) -> Found {
-    let Some(there) = there else { return Found::Missing };
-    match &there.holder {
-        _ if there.status.is_final() => Found::Ended(there.status),
-        Some(holder) if holder.until > now => Found::Held(there.status, holder.clone()),
-        Some(_) | None => Found::Interrupted(there.status),
-    }
-}
-
-impl Survey {
-    /// Whether any batch is run.
-    pub fn runs(&self) -> bool {
-        self.steps.iter().any(|step| step.action.runs())
-    }
-
-    /// The first reason why it is refused, as an error.
-    pub fn refusal(&self, group: &GroupCode) -> Result<()> {
-        for step in &self.steps {
-            if let (Action::Refuse, Found::Held(_, holder)) = (step.action, &step.found) {
-                let Holder { host, pid, until } = holder.clone();
-                let (batch_no, group) = (step.batch_no.to_string(), group.to_string());
-                return Err(Refused::Owned { batch_no, group, host, pid, until }.into());
-            }
-        }
-        self.refused.clone().map_or(Ok(()), |refused| Err(refused.into()))
-    }
-}
-
 impl QueueDispatcher {
     /// Begins a backfill: writes it with all its batches; the beats then open them. Nothing is
     /// written when a living process has one of them, or when one would wait for ever.
@@ -247,16 +166,20 @@ impl QueueDispatcher {
             group: &request.group,
             range: &request.range,
             options: &request.options,
-            started_by: &request.by,
+            started_by: &request.by.actor,
             reason: request.reason.as_deref(),
         };
         let id = backfill::insert(&mut tx, &new, &entries, self.node.id(), now).await?;
+        let detail = json!({"backfill": id.0, "range": request.range});
+        let why = request.reason.as_deref();
+        let act = act("backfill", &request.group, detail, why);
+        audit::record(&mut tx, &request.by, &[act], now).await?;
         tx.commit().await.context("begin a backfill")?;
         self.backfill = Some(Backfill {
             id,
             group: request.group.clone(),
             options: request.options.clone(),
-            by: request.by.clone(),
+            by: request.by.actor.clone(),
             defs: defs.clone(),
             entries,
             needs: survey.needs,
@@ -275,11 +198,10 @@ impl QueueDispatcher {
     pub async fn resume_backfill(
         &mut self,
         defs: &Definition,
-        id: BackfillId,
-        parallel: Option<u32>,
+        asked: &Resumption,
         news: Option<mpsc::UnboundedSender<BatchNews>>,
     ) -> Result<()> {
-        let now = self.clock.now();
+        let (id, now) = (asked.id, self.clock.now());
         let mut tx = self.db.begin().await?;
         let there = backfill::find(&mut tx, id).await?.ok_or(NotBackfilled::NotThere(id))?;
         if let Some(owner) = &there.owner
@@ -293,7 +215,7 @@ impl QueueDispatcher {
             return Err(NotBackfilled::Ended(id, there.status).into());
         }
         let mut options = there.options.clone();
-        options.parallel = parallel.unwrap_or(options.parallel);
+        options.parallel = asked.parallel.unwrap_or(options.parallel);
         if !backfill::take_over(&mut tx, &there, &options, self.node.id(), now).await? {
             return Err(NotBackfilled::Hurried(id).into());
         }
@@ -301,6 +223,9 @@ impl QueueDispatcher {
         let standing = backfill::standing(&mut tx, &there.group).await?;
         let steps = steps(&entries, &left_open, &standing, &options, now);
         let needs = weigh(defs, &there.group, &steps, &options, now)??;
+        let detail = json!({"backfill": id.0, "parallel": options.parallel});
+        let act = act("backfill resume", &there.group, detail, asked.reason.as_deref());
+        audit::record(&mut tx, &asked.by, &[act], now).await?;
         tx.commit().await.context("take the backfill over")?;
         self.backfill = Some(Backfill {
             id,
@@ -353,6 +278,18 @@ impl QueueDispatcher {
             }
         }
         Ok((entries, left_open))
+    }
+}
+
+/// The record of something done to a backfill of a group.
+fn act(action: &str, group: &GroupCode, detail: Value, reason: Option<&str>) -> audit::Entry {
+    audit::Entry {
+        action: action.to_owned(),
+        group: Some(group.clone()),
+        batch: None,
+        job: None,
+        detail: Some(detail),
+        reason: reason.map(str::to_owned),
     }
 }
 

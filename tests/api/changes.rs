@@ -271,6 +271,7 @@ async fn a_backfill_runs_beside_and_ends() {
     let wish = |group: &str| json!({"group": group, "range": "202401..202403"});
     let ahead = post(&server, "/backfills/preview", &token, wish("gl")).await.is(200);
     assert_eq!(ahead["steps"].as_array().map(Vec::len), Some(3), "{ahead}");
+    assert_eq!(ahead["steps"][0], json!({"batch_no": "202401", "action": "open", "runs": true}));
     post(&server, "/backfills/preview", &token, wish("ar")).await.is(404);
     post(&server, "/backfills", &token, wish("gl")).await.is(422);
     let mut real = wish("gl");
@@ -287,7 +288,11 @@ async fn a_backfill_runs_beside_and_ends() {
     let other = server.token(&[("ar", Role::Operator, &[])]).await;
     let why = json!({"reason": "why"});
     post(&server, &format!("/backfills/{id}/stop"), &other, why.clone()).await.is(404);
-    assert!(audit(&server).await.iter().any(|a| a["action"] == "backfill"));
+    let all = audit(&server).await;
+    let mut acts = all.iter().filter(|a| a["action"] == "backfill");
+    let wanted = json!({"action": "backfill", "by": "olga", "reason": "the first quarter", "job": null,
+        "group": "gl"});
+    assert_eq!((acts.next(), acts.next()), (Some(&wanted), None));
 }
 
 #[tokio::test]

@@ -126,10 +126,16 @@ fn a_failure_is_shown_and_gone_on_from() {
         .collect();
     assert_eq!(actions, ["leave", "resume", "leave"]);
     touch(path, "cured");
-    let (code, shown) = json(path, &["backfill", "resume", "1", "--parallel", "2"]);
+    let (code, shown) =
+        json(path, &["backfill", "resume", "1", "--parallel", "2", "--reason", "cured"]);
     assert_eq!((code, states(&shown)), (0, vec!["SUCCESS"; 4]));
     let b = |no: &str| json(path, &["batch", "show", no]).1["jobs"][0]["attempt"].clone();
     assert_eq!(b("202403"), 1, "what had succeeded is not run again");
+    let (_, audit) = json(path, &["audit", "--group", "g"]);
+    let acts: Vec<&str> =
+        audit.as_array().expect("acts").iter().filter_map(|a| a["action"].as_str()).collect();
+    let acts: Vec<&str> = acts.into_iter().filter(|a| a.starts_with("backfill")).collect();
+    assert_eq!(acts, ["backfill resume", "backfill"], "{audit}");
 }
 
 #[test]

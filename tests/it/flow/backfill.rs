@@ -6,12 +6,21 @@ use procession::domain::batch::BatchOrder;
 use procession::domain::batch_no::range;
 use procession::domain::id::{BackfillId, BatchNo, GroupCode};
 use procession::domain::source::DialectName;
-use procession::engine::backfill::Request;
+use procession::engine::backfill::{Request, Resumption, stop};
 use procession::engine::dispatcher::QueueDispatcher;
 use procession::store;
+use procession::store::audit::{self, Operator};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
+
+fn operator() -> Operator {
+    Operator { actor: "test".to_owned(), host: "here".to_owned() }
+}
+
+fn go_on(id: BackfillId, parallel: Option<u32>) -> Resumption {
+    Resumption { id, parallel, by: operator(), reason: Some("cured".to_owned()) }
+}
 
 fn request(text: &str, parallel: u32) -> Request {
     Request {
@@ -25,7 +34,7 @@ fn request(text: &str, parallel: u32) -> Request {
             on_failure: OnFailure::Stop,
             params: BTreeMap::new(),
         },
-        by: "test".to_owned(),
+        by: operator(),
         reason: Some("a new column".to_owned()),
     }
 }
@@ -223,13 +232,13 @@ async fn a_failure_stops_it_and_it_goes_on_after_the_cure(bench: Bench) {
     assert_eq!(words, "202401=SUCCESS 202402=FAILED 202403=PENDING 202404=PENDING");
     repair(&folder);
     // The same process or another; its row belongs to nobody now.
-    process.resume_backfill(&defs, id, Some(2), None).await.expect("resume");
+    process.resume_backfill(&defs, &go_on(id, Some(2)), None).await.expect("resume");
     assert_eq!(to_its_end(&bench, &mut process).await.batches, 2);
     let (status, words) = states(&bench, id).await;
     assert_eq!(status, BackfillStatus::Success);
     assert_eq!(words, "202401=SUCCESS 202402=SUCCESS 202403=SUCCESS 202404=SUCCESS");
     assert_eq!(ran(&folder).iter().filter(|l| l.starts_with("202402 A")).count(), 1);
-    let error = process.resume_backfill(&defs, id, None, None).await.expect_err("all done");
+    let error = process.resume_backfill(&defs, &go_on(id, None), None).await.expect_err("all done");
     assert!(error.to_string().contains("ended SUCCESS"), "{error:#}");
 }
 
@@ -251,7 +260,7 @@ async fn a_failure_stays_in_its_batch_when_the_others_go_on(bench: Bench) {
     repair(&folder);
     process.leave().await.expect("leave");
     let mut process = bench.process().await;
-    process.resume_backfill(&defs(&yaml), id, None, None).await.expect("resume");
+    process.resume_backfill(&defs(&yaml), &go_on(id, None), None).await.expect("resume");
     process.run_until_done(&CancellationToken::new()).await.expect("run");
     let (status, words) = states(&bench, id).await;
     assert_eq!(status, BackfillStatus::Success);
@@ -277,7 +286,7 @@ async fn what_waits_for_a_failure_is_put_down(bench: Bench) {
     repair(&folder);
     let mut process = bench.process().await;
     // One at a time: those that were left open must not take the place of the one they wait for.
-    process.resume_backfill(&defs(&yaml), id, Some(1), None).await.expect("resume");
+    process.resume_backfill(&defs(&yaml), &go_on(id, Some(1)), None).await.expect("resume");
     process.run_until_done(&CancellationToken::new()).await.expect("run");
     assert_eq!(states(&bench, id).await.0, BackfillStatus::Success);
     assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_batch").await, 5);
@@ -304,7 +313,8 @@ async fn a_living_owner_is_refused(bench: Bench) {
     let id = first.start_backfill(&defs(yaml), &request("202402", 1), None).await.expect("start");
     first.beat().await.expect("beat");
     let mut second = bench.process().await;
-    let error = second.resume_backfill(&defs(yaml), id, None, None).await.expect_err("living");
+    let error =
+        second.resume_backfill(&defs(yaml), &go_on(id, None), None).await.expect_err("living");
     let pid = format!("pid {}", std::process::id());
     assert!(error.to_string().contains(&pid), "{error:#}");
     let again = request("202401..202403", 1);
@@ -314,7 +324,7 @@ async fn a_living_owner_is_refused(bench: Bench) {
     assert_eq!(opened(&bench).await, ["202402"]);
     // Its lease runs out, and the late one notices that it has lost both.
     bench.clock.advance(16_000);
-    second.resume_backfill(&defs(yaml), id, None, None).await.expect("dead by now");
+    second.resume_backfill(&defs(yaml), &go_on(id, None), None).await.expect("dead by now");
     second.beat().await.expect("beat");
     assert_eq!(states(&bench, id).await.1, "202402=OPEN");
     first.heartbeat().await.expect("heartbeat");
@@ -324,7 +334,8 @@ async fn a_living_owner_is_refused(bench: Bench) {
     }
     assert!(first.is_idle());
     let nowhere = BackfillId(99);
-    let error = second.resume_backfill(&defs(yaml), nowhere, None, None).await.expect_err("none");
+    let error =
+        second.resume_backfill(&defs(yaml), &go_on(nowhere, None), None).await.expect_err("none");
     assert!(error.to_string().contains("no backfill 99"), "{error:#}");
 }
 
@@ -354,7 +365,7 @@ async fn an_operator_stops_it_and_it_is_resumed(bench: Bench) {
     assert!(!store::backfill::request_stop(&mut tx, id, bench.clock.now()).await.expect("ask"));
     drop(tx);
     let mut second = bench.process().await;
-    second.resume_backfill(&defs, id, None, None).await.expect("resume");
+    second.resume_backfill(&defs, &go_on(id, None), None).await.expect("resume");
     to_its_end(&bench, &mut second).await;
     let (status, words) = states(&bench, id).await;
     assert_eq!(status, BackfillStatus::Success);
@@ -393,7 +404,7 @@ async fn killed_between_any_two_beats(bench: Bench) {
         }
         bench.clock.advance(16_000);
         let mut second = bench.process().await;
-        second.resume_backfill(&defs, id, None, None).await.expect("resume");
+        second.resume_backfill(&defs, &go_on(id, None), None).await.expect("resume");
         let most = to_its_end(&bench, &mut second).await;
         assert!(most.batches <= 2, "{most:?} after {beats} beats");
         let (status, words) = states(&bench, id).await;
@@ -419,13 +430,13 @@ async fn killed_between_two_commits(bench: Bench) {
     bench.by_hand("ALTER TABLE away RENAME TO job_execution_logs").await;
     bench.clock.advance(16_000);
     let mut second = bench.process().await;
-    second.resume_backfill(&defs, id, None, None).await.expect("resume");
+    second.resume_backfill(&defs, &go_on(id, None), None).await.expect("resume");
     second.beat().await.expect("the jobs are claimed");
     drop(second);
     bench.clock.advance(16_000);
     bench.by_hand("ALTER TABLE job_execution_logs RENAME TO away").await;
     let mut third = bench.process().await;
-    third.resume_backfill(&defs, id, None, None).await.expect("resume");
+    third.resume_backfill(&defs, &go_on(id, None), None).await.expect("resume");
     third.beat().await.expect_err("what was left running cannot be settled");
     bench.by_hand("ALTER TABLE away RENAME TO job_execution_logs").await;
     // The same process goes on once the database is back.
@@ -460,7 +471,96 @@ async fn what_another_process_did_meanwhile_is_respected(bench: Bench) {
     assert_eq!(shown[0].entry.batch_no, BatchNo::parse("202401").expect("no"));
 }
 
+/// What is on record: who, from where, what, to which group, why.
+async fn on_record(bench: &Bench) -> Vec<String> {
+    let mut tx = bench.db.read().await.expect("read");
+    let mut all = audit::list(&mut tx, &Default::default(), 100).await.expect("list");
+    all.reverse();
+    let words = |r: &audit::Record| {
+        let (entry, by) = (&r.entry, &r.by);
+        let group = entry.group.as_ref().map_or("-", |g| g.as_str());
+        let detail = entry.detail.as_ref().map(ToString::to_string).unwrap_or_default();
+        let why = entry.reason.as_deref().unwrap_or("-");
+        format!("{}@{} {} {group} {detail} {why}", by.actor, by.host, entry.action)
+    };
+    all.iter().map(words).collect()
+}
+
+async fn who_begins_stops_and_goes_on_is_on_record(bench: Bench) {
+    let folder = broken("none");
+    let defs = defs(&yaml(folder.path()));
+    let mut first = bench.process().await;
+    let id = first.start_backfill(&defs, &request("202401..202404", 1), None).await.expect("start");
+    let mut wanted = vec![
+        "test@here backfill g {\"backfill\":1,\"range\":\"202401..202404\"} a new column"
+            .to_owned(),
+    ];
+    assert_eq!(on_record(&bench).await, wanted);
+    // What is refused is not done, and nothing is said of it.
+    let mut second = bench.process().await;
+    first.beat().await.expect("beat");
+    second.start_backfill(&defs, &request("202401", 1), None).await.expect_err("held");
+    second.resume_backfill(&defs, &go_on(id, None), None).await.expect_err("living");
+    assert_eq!(on_record(&bench).await, wanted);
+    drop(first);
+    bench.clock.advance(16_000);
+    let row = async || {
+        let mut tx = bench.db.read().await.expect("read");
+        store::backfill::find(&mut tx, id).await.expect("find").expect("there")
+    };
+    let why = (&operator(), Some("the wrong year"));
+    let now = bench.clock.now();
+    assert!(stop(&bench.db, &row().await, why, now).await.expect("stop"));
+    wanted.push("test@here backfill stop g {\"backfill\":1} the wrong year".to_owned());
+    let stopped = row().await;
+    // Its process is dead, so nobody else says that it has stopped.
+    assert_eq!((stopped.status, &stopped.owner), (BackfillStatus::Stopped, &None));
+    assert!(!stop(&bench.db, &stopped, why, now).await.expect("nothing to stop"));
+    assert_eq!(on_record(&bench).await, wanted);
+    second.resume_backfill(&defs, &go_on(id, Some(2)), None).await.expect("resume");
+    wanted.push("test@here backfill resume g {\"backfill\":1,\"parallel\":2} cured".to_owned());
+    assert_eq!(on_record(&bench).await, wanted);
+    to_its_end(&bench, &mut second).await;
+    assert_eq!(states(&bench, id).await.0, BackfillStatus::Success);
+    assert_eq!(on_record(&bench).await, wanted);
+}
+
+/// The act and its record are one transaction: where the one cannot be written, the other is not.
+async fn without_its_record_it_is_not_begun_stopped_or_gone_on_with(bench: Bench) {
+    let folder = broken("none");
+    let defs = defs(&yaml(folder.path()));
+    let mut process = bench.process().await;
+    let request = request("202401..202402", 1);
+    let (hide, show) =
+        ("ALTER TABLE audit_log RENAME TO away", "ALTER TABLE away RENAME TO audit_log");
+    bench.by_hand(hide).await;
+    process.start_backfill(&defs, &request, None).await.expect_err("no record");
+    assert_eq!(bench.number("SELECT COUNT(*) AS n FROM backfill").await, 0);
+    assert!(process.is_idle());
+    bench.by_hand(show).await;
+    let id = process.start_backfill(&defs, &request, None).await.expect("start");
+    drop(process);
+    bench.clock.advance(16_000);
+    let row = async || {
+        let mut tx = bench.db.read().await.expect("read");
+        store::backfill::find(&mut tx, id).await.expect("find").expect("there")
+    };
+    let before = row().await;
+    bench.by_hand(hide).await;
+    let mut second = bench.process().await;
+    second.resume_backfill(&defs, &go_on(id, None), None).await.expect_err("no record");
+    stop(&bench.db, &before, (&operator(), None), bench.clock.now()).await.expect_err("no record");
+    assert_eq!(row().await, before);
+    assert!(second.is_idle());
+    bench.by_hand(show).await;
+    second.resume_backfill(&defs, &go_on(id, None), None).await.expect("resume");
+    to_its_end(&bench, &mut second).await;
+    assert_eq!(states(&bench, id).await.0, BackfillStatus::Success);
+}
+
 on_each_database! {
+    who_begins_stops_and_goes_on_is_on_record
+    without_its_record_it_is_not_begun_stopped_or_gone_on_with
     twelve_months_one_after_the_other
     twelve_months_three_at_a_time_newest_first
     limits_hold_over_all_batches

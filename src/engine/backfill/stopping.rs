@@ -1,0 +1,35 @@
+//! A backfill is asked to stop.
+
+use super::act;
+use crate::domain::backfill::BackfillStatus;
+use crate::domain::time::Millis;
+use crate::store::audit::{self, Operator};
+use crate::store::backfill::{self, Backfill};
+use crate::store::{Db, node};
+use anyhow::{Context as _, Result};
+use serde_json::json;
+
+/// Asks for a backfill to be stopped; `false` when it is not running. One whose process has died is
+/// stopped at once: nobody else would say that it has.
+pub async fn stop(
+    db: &Db,
+    there: &Backfill,
+    (by, reason): (&Operator, Option<&str>),
+    now: Millis,
+) -> Result<bool> {
+    let mut tx = db.begin().await?;
+    if !backfill::request_stop(&mut tx, there.id, now).await? {
+        tx.rollback().await?;
+        return Ok(false);
+    }
+    let detail = json!({"backfill": there.id.0});
+    let act = act("backfill stop", &there.group, detail, reason);
+    audit::record(&mut tx, by, &[act], now).await?;
+    if let Some(owner) = &there.owner
+        && node::find(&mut tx, owner).await?.is_none_or(|node| node.lease_until <= now)
+    {
+        backfill::finish(&mut tx, there.id, owner, BackfillStatus::Stopped, now).await?;
+    }
+    tx.commit().await.context("ask for a backfill to be stopped")?;
+    Ok(true)
+}
