@@ -9,7 +9,7 @@ use crate::api::secret_route::Said;
 use crate::app::sources::Ledger;
 use crate::domain::access::Permission;
 use crate::domain::tx_class::TxClass;
-use crate::engine::retention::{Beat, ByTable, Wish};
+use crate::engine::retention::{self, ByTable, Wish};
 use crate::engine::seal::Key;
 use crate::engine::secret::usable;
 use crate::store::node::{Member, Stay};
@@ -254,24 +254,12 @@ async fn sweep(ask: Ask, _: Nothing, sent: Sweep) -> Result<Swept, Problem> {
     }
     options.window = None;
     let wish = Wish { by, reason: Some(reason.to_owned()), limit: sent.limit };
-    let mut sweeper = app.sweeper_by_hand(options, wish);
-    let begun = app.clock.uptime();
-    let mut removed = ByTable::new();
-    loop {
-        let asked = app.clock.uptime();
-        match sweeper.beat(app.clock.now()).await? {
-            Beat::Ended(all) => return Ok(swept(&all, Ends::Yes)),
-            Beat::Rests(..) => {
-                let said = "another process removes old rows at the moment; ask again later";
-                return Err(Problem::conflict("busy", said));
-            }
-            Beat::Did(dropped) => {
-                dropped.iter().for_each(|(t, n)| *removed.entry(t).or_default() += n);
-                if app.clock.uptime().since(begun) > SWEEP_MS {
-                    return Ok(swept(&removed, Ends::No));
-                }
-                tokio::time::sleep(sweeper.pause(app.clock.uptime().since(asked))).await;
-            }
+    match app.sweeper_by_hand(options, wish).sweep_for(SWEEP_MS).await? {
+        retention::Swept::Ended(removed) => Ok(swept(&removed, Ends::Yes)),
+        retention::Swept::Left(removed) => Ok(swept(&removed, Ends::No)),
+        retention::Swept::Rests(..) => {
+            let said = "another process removes old rows at the moment; ask again later";
+            Err(Problem::conflict("busy", said))
         }
     }
 }

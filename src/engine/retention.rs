@@ -13,6 +13,7 @@ pub use crate::domain::id::GroupCode;
 pub use crate::domain::retention::{DAY_MS, EndedBadly, Rule, Window};
 pub use crate::store::retention::{ByTable, Left};
 pub use survey::{AgedGoes, Goes, OfGroup, Survey, survey};
+pub use turning::Swept;
 
 use crate::domain::id::NodeId;
 use crate::domain::time::Millis;

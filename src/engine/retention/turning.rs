@@ -1,6 +1,8 @@
-//! The loop that removes old rows in a process that serves.
+//! The loops that remove old rows: one in a process that serves, one for somebody who waits for it.
 
-use super::{Beat, Rest, Sweeper};
+use super::{Beat, ByTable, Rest, Sweeper};
+use crate::domain::time::Millis;
+use anyhow::{Context as _, Result};
 use futures_util::FutureExt as _;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -13,7 +15,59 @@ const REST_MS: i64 = 30_000;
 /// Before another try when something failed.
 const AGAIN_MS: i64 = 10_000;
 
+/// What came of removing old rows for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Swept {
+    /// The pass has ended: all that it removed.
+    Ended(ByTable),
+    /// The time is up: what was removed in it.
+    Left(ByTable),
+    /// Nothing is done, before this moment.
+    Rests(Rest, Millis),
+}
+
 impl Sweeper {
+    /// Beats until the pass has ended, or for so many milliseconds; at least once. The turn is another's then,
+    /// whatever came of it. A task of its own does it, so that this holds too when whoever asked for it
+    /// goes away meanwhile.
+    pub async fn sweep_for(self, ms: i64) -> Result<Swept> {
+        tokio::spawn(self.sweep(ms)).await.context("remove old rows")?
+    }
+
+    async fn sweep(mut self, ms: i64) -> Result<Swept> {
+        let swept = AssertUnwindSafe(self.beats(ms)).catch_unwind().await;
+        self.leave_turn().await;
+        swept.unwrap_or_else(|_| Err(anyhow::anyhow!("retention broke down")))
+    }
+
+    async fn beats(&mut self, ms: i64) -> Result<Swept> {
+        let begun = self.clock.uptime();
+        let mut removed = ByTable::new();
+        loop {
+            let asked = self.clock.uptime();
+            let dropped = match self.beat(self.clock.now()).await? {
+                Beat::Ended(all) => return Ok(Swept::Ended(all)),
+                Beat::Rests(rest, until) => return Ok(Swept::Rests(rest, until)),
+                Beat::Did(dropped) => dropped,
+            };
+            dropped.iter().for_each(|(table, n)| *removed.entry(table).or_default() += n);
+            if self.clock.uptime().since(begun) >= ms {
+                return Ok(Swept::Left(removed));
+            }
+            if !dropped.is_empty() {
+                tokio::time::sleep(self.pause(self.clock.uptime().since(asked))).await;
+            }
+        }
+    }
+
+    /// Lets another process have the turn at once; when that fails it has it a minute later.
+    async fn leave_turn(&self) {
+        if let Err(error) = self.end_turn().await {
+            let error = format!("{error:#}");
+            tracing::debug!(error, "the turn of retention runs out by itself");
+        }
+    }
+
     /// Beats until it is told to stop, in a task of its own: whoever dispatches batches waits for nothing
     /// here. No error ends it.
     pub async fn run(self, stop: CancellationToken) {
@@ -31,10 +85,7 @@ impl Sweeper {
                 () = stop.cancelled() => {}
             }
         }
-        if let Err(error) = self.end_turn().await {
-            let error = format!("{error:#}");
-            tracing::debug!(error, "the turn of retention runs out by itself");
-        }
+        self.leave_turn().await;
         self.meter.loop_ended(NAME);
     }
 

@@ -24,6 +24,7 @@ use steps::{
     a_kill_between_any_two_steps_loses_nothing, a_live_batch_is_never_waited_for_nor_touched,
     of_two_processes_one_removes, one_log_larger_than_a_step_goes_in_parts,
     what_is_started_over_between_look_and_mark_stays,
+    whoever_sweeps_for_a_while_gives_its_turn_back,
 };
 
 on_each_database! {
@@ -44,6 +45,7 @@ on_each_database! {
     a_live_batch_is_never_waited_for_nor_touched
     one_log_larger_than_a_step_goes_in_parts
     what_is_started_over_between_look_and_mark_stays
+    whoever_sweeps_for_a_while_gives_its_turn_back
 }
 
 async fn each_reason_keeps_its_batch_and_no_other(bench: Bench) {

@@ -3,10 +3,11 @@
 use super::seed::{Old, count_all, finish, look, old, options, orphans, pass, put, sweeper, there};
 use super::{candidates, number};
 use crate::flow::{self, Bench, defs};
+use futures_util::FutureExt as _;
 use procession::db::Dialect;
 use procession::domain::batch::BatchOrder;
 use procession::domain::id::GroupCode;
-use procession::engine::retention::{Beat, Left, Options, Rest};
+use procession::engine::retention::{Beat, Left, Options, Rest, Swept};
 use procession::store;
 use procession::store::batch::BeingRemoved;
 use procession::store::retention::{self, Dropped};
@@ -237,4 +238,55 @@ pub(super) async fn what_is_started_over_between_look_and_mark_stays(bench: Benc
     let last = store::batch::find(&mut tx, &number("b003"), &group).await.expect("find");
     assert_eq!(marked, [last.expect("there").batch_id]);
     tx.rollback().await.expect("rollback");
+}
+
+/// Whose turn it is.
+async fn turn_of(bench: &Bench) -> Option<String> {
+    let mut tx = bench.db.read().await.expect("read");
+    let sql = "SELECT owner FROM job_lock WHERE lock_name = ?";
+    let row = tx.fetch_optional(sql, &[store::lock::RETENTION_LOCK.into()]).await.expect("row");
+    row.and_then(|row| row.opt_text("owner").expect("text"))
+}
+
+/// On every way out: the time is up, a step fails, whoever asked goes away, the pass has ended.
+pub(super) async fn whoever_sweeps_for_a_while_gives_its_turn_back(bench: Bench) {
+    seed(&bench, 12).await;
+    let options = Options { rows_per_step: 7, ..options() };
+    let wanted = look(&bench, &options).await.totals();
+    let one = |name: &str| sweeper(&bench, name, &options);
+    // The clock stands, so no time at all is one step.
+    let swept = one("one").sweep_for(0).await.expect("sweep");
+    assert_eq!(swept, Swept::Left(Default::default()));
+    assert_eq!(turn_of(&bench).await, None);
+
+    bench.by_hand("ALTER TABLE job_queue RENAME TO away").await;
+    one("two").sweep_for(i64::MAX).await.expect_err("a step fails");
+    bench.by_hand("ALTER TABLE away RENAME TO job_queue").await;
+    assert_eq!(turn_of(&bench).await, None);
+
+    // While it is another's turn nothing is done, and the turn stays the other's.
+    let mut three = one("three");
+    let beat = three.beat(bench.clock.now()).await.expect("beat");
+    assert!(matches!(beat, Beat::Did(_)), "{beat:?}");
+    let swept = one("four").sweep_for(i64::MAX).await.expect("sweep");
+    assert!(matches!(&swept, Swept::Rests(Rest::Theirs(o), _) if o.0 == "three"), "{swept:?}");
+    assert_eq!(turn_of(&bench).await.as_deref(), Some("three"));
+    three.end_turn().await.expect("end");
+
+    let swept = one("five").sweep_for(i64::MAX).await.expect("sweep");
+    assert_eq!(swept, Swept::Ended(wanted));
+    assert_eq!(turn_of(&bench).await, None);
+    assert_eq!(there(&bench, "g").await, ["b011"]);
+
+    put(&bench, old("c", 100)).await;
+    let asked = one("six").sweep_for(i64::MAX).now_or_never();
+    assert!(asked.is_none(), "it was begun, and nobody waits for it any more");
+    let ends = async || there(&bench, "g").await == ["c"] && turn_of(&bench).await.is_none();
+    for _ in 0..1_000 {
+        if ends().await {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("it goes to its end all the same: {:?}", turn_of(&bench).await);
 }
