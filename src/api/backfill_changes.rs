@@ -2,7 +2,7 @@
 
 use crate::api::ask::{Ask, Needs};
 use crate::api::batch_going::Why;
-use crate::api::notice_changes::IdPath;
+use crate::api::place::IdPath;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};

@@ -2,6 +2,7 @@
 //! caller says that this is what was seen, and nothing else would change by then.
 
 use crate::api::ask::{Ask, Needs};
+use crate::api::place::BatchPath;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::Noun;
@@ -30,15 +31,6 @@ pub(super) fn noun() -> Noun {
         "Hold, release, skip, rerun … jobs of a batch: shown first, then done",
         act,
     )
-}
-
-/// A batch.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct BatchPath {
-    /// The group's code.
-    pub(super) group: String,
-    /// The batch number.
-    pub(super) batch_no: String,
 }
 
 /// What is to be done to which jobs.

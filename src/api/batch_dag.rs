@@ -1,7 +1,7 @@
 //! The graph of a batch or a group in any shape, and the states that keep a drawn one true.
 
 use crate::api::ask::{Ask, Needs};
-use crate::api::batches::OfBatch;
+use crate::api::place::{BatchPath, GroupPath};
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{self, Noun};
@@ -36,13 +36,6 @@ pub(super) fn noun() -> Noun {
             "The graph of a group as it is defined now",
             of_group,
         )
-}
-
-/// A group.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct OfGroup {
-    /// The group's code.
-    group: String,
 }
 
 /// How a graph is drawn.
@@ -175,14 +168,14 @@ fn media(shape: &Format) -> &'static str {
     }
 }
 
-async fn of_batch(ask: Ask, of: OfBatch, draw: Draw) -> Result<Response, Problem> {
+async fn of_batch(ask: Ask, of: BatchPath, draw: Draw) -> Result<Response, Problem> {
     draw.shape()?;
     let batch = of.seen(&ask).await?;
     let whole = dag::of_batch(&ask.house.app, &batch).await?;
     draw.drawn(&ask, whole)
 }
 
-async fn of_group(ask: Ask, of: OfGroup, draw: Draw) -> Result<Response, Problem> {
+async fn of_group(ask: Ask, of: GroupPath, draw: Draw) -> Result<Response, Problem> {
     draw.shape()?;
     let code = reach::group(&ask, Permission::View, &of.group)?;
     let app = &ask.house.app;
@@ -202,7 +195,7 @@ struct Since {
     since: Option<i64>,
 }
 
-async fn states(ask: Ask, of: OfBatch, since: Since) -> Result<States, Problem> {
+async fn states(ask: Ask, of: BatchPath, since: Since) -> Result<States, Problem> {
     let batch = of.seen(&ask).await?;
     Ok(States::of(&ask.house.app, batch.batch_id, since.since).await?)
 }

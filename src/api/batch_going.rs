@@ -1,7 +1,7 @@
 //! What is done to whole batches: opened, paused, let go on, stopped.
 
 use crate::api::ask::{Ask, Needs};
-use crate::api::batch_actions::BatchPath;
+use crate::api::place::BatchPath;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};

@@ -1,8 +1,8 @@
 //! Batches over time: Gantt, the grid of jobs by batches, two batches beside each other, the runs of a job.
 
 use crate::api::ask::{Ask, Needs};
-use crate::api::batches::OfBatch;
 use crate::api::page::{self, Page};
+use crate::api::place::{BatchPath, CodePath, GroupPath};
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
@@ -41,17 +41,10 @@ pub(super) fn noun() -> Noun {
         )
 }
 
-async fn gantt(ask: Ask, of: OfBatch, _: Nothing) -> Result<Times, Problem> {
+async fn gantt(ask: Ask, of: BatchPath, _: Nothing) -> Result<Times, Problem> {
     let batch = of.seen(&ask).await?;
     let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
     Ok(Times::of(&ask.house.app, &view).await?)
-}
-
-/// A group.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct OfGroup {
-    /// The group's code.
-    group: String,
 }
 
 /// Which part of a grid.
@@ -76,7 +69,7 @@ fn between(name: &str, asked: Option<u32>, usual: u32, most: u32) -> Result<u32,
     }
 }
 
-async fn grid(ask: Ask, of: OfGroup, which: Which) -> Result<Grid, Problem> {
+async fn grid(ask: Ask, of: GroupPath, which: Which) -> Result<Grid, Problem> {
     let code = reach::group(&ask, Permission::View, &of.group)?;
     let from = which.cursor.as_deref().map(str::parse::<usize>).transpose();
     let refused =
@@ -100,18 +93,11 @@ struct Two {
     b: String,
 }
 
-async fn compare(ask: Ask, of: OfGroup, two: Two) -> Result<Comparison, Problem> {
+async fn compare(ask: Ask, of: GroupPath, two: Two) -> Result<Comparison, Problem> {
     let a = reach::batch(&ask, Permission::View, (&of.group, &two.a)).await?;
     let b = reach::batch(&ask, Permission::View, (&of.group, &two.b)).await?;
     let (a, b) = compare::both(&ask.house.app, a.batch_id, b.batch_id).await?;
     Ok(Comparison::of(&a, &b))
-}
-
-/// A job.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct OfJob {
-    /// Its code.
-    code: String,
 }
 
 /// Which runs.
@@ -124,7 +110,7 @@ struct Past {
     cursor: Option<String>,
 }
 
-async fn history(ask: Ask, of: OfJob, past: Past) -> Result<Page<Run>, Problem> {
+async fn history(ask: Ask, of: CodePath, past: Past) -> Result<Page<Run>, Problem> {
     let missing = || Problem::not_found(format!("job {}", of.code));
     let code = JobCode::parse(&of.code).map_err(|_| missing())?;
     let app = &ask.house.app;

@@ -2,6 +2,7 @@
 
 use crate::api::ask::{Ask, Needs};
 use crate::api::page::{self, Page};
+use crate::api::place::BatchPath;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
@@ -160,16 +161,7 @@ pub(super) async fn briefs(ask: &Ask, listed: &[Listed]) -> Result<Vec<Brief>, P
     Ok(listed.iter().map(|l| Brief::of(l, known.get(&l.batch.batch_id), now)).collect())
 }
 
-/// A batch.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct OfBatch {
-    /// The group's code.
-    pub(super) group: String,
-    /// The batch number.
-    pub(super) batch_no: String,
-}
-
-impl OfBatch {
+impl BatchPath {
     /// The batch, for somebody who may see it.
     pub(super) async fn seen(&self, ask: &Ask) -> Result<Batch, Problem> {
         reach::batch(ask, Permission::View, (&self.group, &self.batch_no)).await
@@ -184,7 +176,7 @@ struct Extent {
     outputs: bool,
 }
 
-async fn one(ask: Ask, of: OfBatch, extent: Extent) -> Result<Value, Problem> {
+async fn one(ask: Ask, of: BatchPath, extent: Extent) -> Result<Value, Problem> {
     let batch = of.seen(&ask).await?;
     let app = &ask.house.app;
     let view = match extent.outputs {
@@ -196,20 +188,20 @@ async fn one(ask: Ask, of: OfBatch, extent: Extent) -> Result<Value, Problem> {
     Ok(document)
 }
 
-async fn reasons(ask: Ask, of: OfBatch, _: Nothing) -> Result<Vec<Value>, Problem> {
+async fn reasons(ask: Ask, of: BatchPath, _: Nothing) -> Result<Vec<Value>, Problem> {
     let batch = of.seen(&ask).await?;
     let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
     let found = why::reasons(&ask.house.app, &view).await?;
     Ok(found.iter().map(|reason| why::document(reason, ask.lang, view.now)).collect())
 }
 
-async fn eta(ask: Ask, of: OfBatch, _: Nothing) -> Result<Value, Problem> {
+async fn eta(ask: Ask, of: BatchPath, _: Nothing) -> Result<Value, Problem> {
     let batch = of.seen(&ask).await?;
     let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
     Ok(Outlook::of(&ask.house.app, &view).await?.document(&view))
 }
 
-async fn differences(ask: Ask, of: OfBatch, _: Nothing) -> Result<Page<Changed>, Problem> {
+async fn differences(ask: Ask, of: BatchPath, _: Nothing) -> Result<Page<Changed>, Problem> {
     let batch = of.seen(&ask).await?;
     let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
     let defs = ask.house.app.definition().await?;

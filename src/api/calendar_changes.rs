@@ -2,6 +2,7 @@
 
 use crate::api::ask::{Ask, Needs};
 use crate::api::batch_going::Why;
+use crate::api::place::CodePath;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::Noun;
@@ -40,13 +41,6 @@ pub(super) fn noun() -> Noun {
             "Remove a calendar that nothing uses",
             remove,
         )
-}
-
-/// A calendar.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct CalendarPath {
-    /// Its code.
-    code: String,
 }
 
 /// What a calendar is to be.
@@ -99,14 +93,14 @@ struct Changed {
     moved_schedules: Vec<String>,
 }
 
-fn code(at: &CalendarPath) -> Result<CalendarCode, Problem> {
+fn code(at: &CodePath) -> Result<CalendarCode, Problem> {
     CalendarCode::parse(&at.code).map_err(|_| Problem::not_found(format!("calendar {}", at.code)))
 }
 
 /// Makes a calendar what `make` says, on record.
 async fn change(
     ask: &Ask,
-    at: &CalendarPath,
+    at: &CodePath,
     make: &(dyn Fn(Option<&Calendar>) -> Done<Option<Calendar>> + Sync),
     (action, how, reason): (&str, Apply, Option<&str>),
 ) -> Result<Changed, Problem> {
@@ -122,7 +116,7 @@ async fn change(
     })
 }
 
-async fn put(ask: Ask, at: CalendarPath, sent: Sent) -> Result<Changed, Problem> {
+async fn put(ask: Ask, at: CodePath, sent: Sent) -> Result<Changed, Problem> {
     let how = if sent.dry_run { Apply::DryRun } else { Apply::Write };
     let reason = match how {
         Apply::Write => Some(reach::reason(sent.reason.as_deref())?),
@@ -196,7 +190,7 @@ enum Kind {
     Clear,
 }
 
-async fn set_day(ask: Ask, at: CalendarPath, sent: OneDay) -> Result<Changed, Problem> {
+async fn set_day(ask: Ask, at: CodePath, sent: OneDay) -> Result<Changed, Problem> {
     let reason = reach::reason(sent.reason.as_deref())?;
     let missing = || Problem::not_found(format!("calendar {}", at.code));
     let make = |old: Option<&Calendar>| -> Done<Option<Calendar>> {
@@ -218,7 +212,7 @@ async fn set_day(ask: Ask, at: CalendarPath, sent: OneDay) -> Result<Changed, Pr
     change(&ask, &at, &make, ("calendar day", Apply::Write, Some(reason))).await
 }
 
-async fn remove(ask: Ask, at: CalendarPath, why: Why) -> Result<Changed, Problem> {
+async fn remove(ask: Ask, at: CodePath, why: Why) -> Result<Changed, Problem> {
     let reason = reach::reason(why.reason.as_deref())?;
     let missing = || Problem::not_found(format!("calendar {}", at.code));
     let make = |old: Option<&Calendar>| -> Done<Option<Calendar>> {

@@ -2,6 +2,7 @@
 
 use crate::api::ask::{Ask, Needs};
 use crate::api::page::Page;
+use crate::api::place::CodePath;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
@@ -26,13 +27,6 @@ pub(super) fn noun() -> Noun {
         .get("/calendar", needs, "Days, with batches, coming firings and who works", month)
 }
 
-/// A calendar.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct At {
-    /// Its code.
-    code: String,
-}
-
 /// Which year.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -52,7 +46,7 @@ async fn list(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<Value>, Problem> 
     Ok(Page::whole(items?))
 }
 
-async fn one(ask: Ask, at: At, year: Year) -> Result<Value, Problem> {
+async fn one(ask: Ask, at: CodePath, year: Year) -> Result<Value, Problem> {
     let missing = || Problem::not_found(format!("calendar {}", at.code));
     let code = CalendarCode::parse(&at.code).map_err(|_| missing())?;
     let year = match year.year {

@@ -1,6 +1,7 @@
 //! Definitions: looked at for faults, compared with what is stored, stored, taken back.
 
 use crate::api::ask::{Ask, Needs};
+use crate::api::place::GroupPath;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
@@ -229,13 +230,6 @@ fn versions(asked: &BTreeMap<String, u32>) -> Result<BTreeMap<GroupCode, u32>, P
         Ok((GroupCode::parse(group).map_err(anyhow::Error::from)?, *no))
     };
     asked.iter().map(one).collect()
-}
-
-/// A group.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct GroupPath {
-    /// Its code.
-    pub(super) group: String,
 }
 
 /// Back to which version, and why.

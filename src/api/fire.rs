@@ -1,10 +1,11 @@
 //! Schedules that are fired by hand, and events that fire them.
 
 use crate::api::ask::{Ask, Needs};
+use crate::api::place::{CodePath, NamePath};
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::Noun;
-use crate::api::schedule_changes::{SchedulePath, deed, found, touch};
+use crate::api::schedule_changes::{deed, found, touch};
 use crate::domain::access::Permission;
 use crate::domain::id::BatchNo;
 use crate::domain::schedule::Schedule;
@@ -34,13 +35,6 @@ pub(super) fn noun() -> Noun {
             "Send an event: every schedule that waits for it fires",
             send,
         )
-}
-
-/// An event.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct EventPath {
-    /// Its name.
-    name: String,
 }
 
 /// A firing by hand.
@@ -115,7 +109,7 @@ async fn is_served(ask: &Ask, now: Millis) -> Result<bool, Problem> {
     Ok(members.iter().any(|m| m.offer.roles.contains(&role)))
 }
 
-async fn fire(ask: Ask, at: SchedulePath, sent: ByHand) -> Result<FiredNow, Problem> {
+async fn fire(ask: Ask, at: CodePath, sent: ByHand) -> Result<FiredNow, Problem> {
     let was = found(&ask, Permission::Run, &at.code).await?;
     let (by, reason) = (ask.operator()?, reach::reason(sent.reason.as_deref())?);
     let (given, now) = (sent.given()?, reach::now(&ask).await?);
@@ -128,7 +122,7 @@ async fn fire(ask: Ask, at: SchedulePath, sent: ByHand) -> Result<FiredNow, Prob
     })
 }
 
-async fn send(ask: Ask, at: EventPath, sent: ByHand) -> Result<Sent, Problem> {
+async fn send(ask: Ask, at: NamePath, sent: ByHand) -> Result<Sent, Problem> {
     let fits =
         |key: &str| (1..=KEY_MAX).contains(&key.chars().count()) && !key.contains(char::is_control);
     if sent.key.as_deref().is_some_and(|key| !fits(key)) {

@@ -2,6 +2,7 @@
 
 use crate::api::ask::{Ask, Needs};
 use crate::api::page::{self, Page};
+use crate::api::place::GroupPath;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
@@ -35,13 +36,6 @@ struct Which {
     cursor: Option<String>,
 }
 
-/// A group.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct At {
-    /// Its code.
-    pub(super) group: String,
-}
-
 async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<GroupBrief>, Problem> {
     let limit = page::limit(which.limit)?;
     let after: Option<String> = page::read_cursor(which.cursor.as_deref())?;
@@ -59,7 +53,7 @@ async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<GroupBrief>, Pr
     Ok(Page::of(items, limit, |group| group.code.clone()))
 }
 
-async fn one(ask: Ask, at: At, _: Nothing) -> Result<GroupPage, Problem> {
+async fn one(ask: Ask, at: GroupPath, _: Nothing) -> Result<GroupPage, Problem> {
     let code = reach::group(&ask, Permission::View, &at.group)?;
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let found = GroupPage::read(&mut tx, &code).await?;

@@ -2,6 +2,7 @@
 
 use crate::api::ask::{Ask, Needs};
 use crate::api::batch_going::Why;
+use crate::api::place::CodePath;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
@@ -68,13 +69,6 @@ struct Set {
     run_mode: Option<&'static str>,
 }
 
-/// A job.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct JobPath {
-    /// Its code.
-    code: String,
-}
-
 /// The jobs of these codes, to do this to; those that are not seen are not there.
 async fn jobs(
     ask: &Ask,
@@ -126,7 +120,7 @@ struct Trusted {
     trusted: String,
 }
 
-async fn trust(ask: Ask, at: JobPath, why: Why) -> Result<Trusted, Problem> {
+async fn trust(ask: Ask, at: CodePath, why: Why) -> Result<Trusted, Problem> {
     let jobs = jobs(&ask, Permission::Force, std::slice::from_ref(&at.code)).await?;
     let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
     let now = reach::now(&ask).await?;

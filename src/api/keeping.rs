@@ -1,7 +1,8 @@
 //! What the installation keeps: names of secrets, backfills, old rows.
 
 use crate::api::ask::{Ask, Needs};
-use crate::api::page::{self, Page};
+use crate::api::page::{self, Page, Part};
+use crate::api::place::IdPath;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
@@ -12,8 +13,6 @@ use crate::store;
 use crate::view::backfill::{View, row_as_json};
 use crate::view::retention::as_json;
 use crate::view::secret::Named;
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::Value;
 
 pub(super) fn noun() -> Noun {
@@ -27,7 +26,7 @@ pub(super) fn noun() -> Noun {
         )
         .get("/backfills", views, "Backfills, the latest first", list)
         .get("/backfills/{id}", views, "A backfill and its batches", one)
-        .get("/retention/preview", admin, "Which old rows go, and why the others stay", preview)
+        .get("/retention/preview", admin, "Part old rows go, and why the others stay", preview)
 }
 
 async fn names(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<Named>, Problem> {
@@ -36,24 +35,7 @@ async fn names(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<Named>, Problem>
     Ok(Page::whole(all.iter().map(Named::from).collect()))
 }
 
-/// Which backfills.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Which {
-    /// How many, 1 to 500; 50 when it is left out.
-    limit: Option<u32>,
-    /// `next` of the page before.
-    cursor: Option<String>,
-}
-
-/// A backfill.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct At {
-    /// Its number.
-    id: i64,
-}
-
-async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Value>, Problem> {
+async fn list(ask: Ask, _: Nothing, which: Part) -> Result<Page<Value>, Problem> {
     let limit = page::limit(which.limit)?;
     let before: Option<i64> = page::read_cursor(which.cursor.as_deref())?;
     let seen = ask.caller()?.grants.places(Permission::View);
@@ -69,7 +51,7 @@ async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Value>, Problem
     Ok(Page { items: documents, next })
 }
 
-async fn one(ask: Ask, at: At, _: Nothing) -> Result<Value, Problem> {
+async fn one(ask: Ask, at: IdPath, _: Nothing) -> Result<Value, Problem> {
     let missing = || Problem::not_found(format!("backfill {}", at.id));
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let row = store::backfill::find(&mut tx, BackfillId(at.id)).await?.ok_or_else(missing)?;

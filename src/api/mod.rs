@@ -37,6 +37,7 @@ mod openapi;
 mod outbox;
 pub mod page;
 mod params;
+mod place;
 pub mod problem;
 mod reach;
 mod reads;

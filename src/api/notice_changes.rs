@@ -2,6 +2,7 @@
 
 use crate::api::ask::{Ask, Needs};
 use crate::api::batch_going::Why;
+use crate::api::place::IdPath;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
@@ -40,13 +41,6 @@ pub(super) fn noun() -> Noun {
             "Send a test at once",
             test,
         )
-}
-
-/// Something with a number.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct IdPath {
-    /// Its number.
-    pub(super) id: i64,
 }
 
 /// What became of a notice.

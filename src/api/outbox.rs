@@ -2,6 +2,7 @@
 
 use crate::api::ask::{Ask, Needs};
 use crate::api::page::{self, Page};
+use crate::api::place::IdPath;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
@@ -42,13 +43,6 @@ struct Which {
     cursor: Option<String>,
 }
 
-/// A notice.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct At {
-    /// Its number.
-    id: i64,
-}
-
 async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Value>, Problem> {
     let limit = page::limit(which.limit)?;
     let before: Option<i64> = page::read_cursor(which.cursor.as_deref())?;
@@ -67,7 +61,7 @@ async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Value>, Problem
     Ok(Page { items: items.iter().map(as_json).collect(), next })
 }
 
-async fn one(ask: Ask, at: At, _: Nothing) -> Result<Value, Problem> {
+async fn one(ask: Ask, at: IdPath, _: Nothing) -> Result<Value, Problem> {
     let missing = || Problem::not_found(format!("notice {}", at.id));
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let row = outbox::one(&mut tx, at.id).await?.ok_or_else(missing)?;

@@ -4,8 +4,8 @@ use crate::api::problem::Problem;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// Items of a list, and where it goes on.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -30,6 +30,16 @@ impl<T> Page<T> {
     pub fn whole(items: Vec<T>) -> Self {
         Self { items, next: None }
     }
+}
+
+/// Which part of a list.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// How many, 1 to 500; 50 when it is left out.
+    pub limit: Option<u32>,
+    /// Where to go on: `next` of the page before.
+    pub cursor: Option<String>,
 }
 
 /// A place in a list, as callers carry it.

@@ -7,6 +7,7 @@ use crate::api::once;
 use crate::api::problem::Problem;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts as _, Path, Query, Request, State};
+use axum::handler::Handler;
 use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -53,6 +54,44 @@ pub(super) enum Answer {
     Media(&'static str),
 }
 
+impl Answer {
+    /// JSON, as a `T` is written.
+    pub(super) fn json<T: JsonSchema>() -> Self {
+        Self::Json(draw::<T>)
+    }
+}
+
+impl Route {
+    /// One whose place is a `P`, without a query and without a body.
+    pub(super) fn new<P: JsonSchema, S, X: 'static>(
+        (method, path): (Method, &'static str),
+        needs: Needs,
+        summary: &'static str,
+        answer: Answer,
+        serve: S,
+    ) -> Self
+    where
+        S: Handler<X, Arc<House>>,
+    {
+        let filter = MethodFilter::try_from(method.clone()).expect("a method that routes know");
+        let (place, service) = (draw::<P> as Draw, on(filter, serve));
+        Self { method, path, needs, summary, place, query: None, body: None, answer, service }
+    }
+
+    /// The same, with a query.
+    fn asking<Q: JsonSchema>(self) -> Self {
+        Self { query: Some(draw::<Q>), ..self }
+    }
+
+    /// The same, with a JSON body.
+    pub(super) fn reading<B: JsonSchema>(self) -> Self {
+        Self { body: Some(draw::<B>), ..self }
+    }
+}
+
+/// Makes the answer of what was found, for a request with these headers.
+type Write<T> = fn(&HeaderMap, T) -> Result<Response, Problem>;
+
 /// The routes about one thing; its name is their heading in the description.
 pub struct Noun {
     /// Its heading.
@@ -82,30 +121,8 @@ impl Noun {
         F: Fn(Ask, P, Q) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<T, Problem>> + Send + 'static,
     {
-        let serve = move |State(house): State<Arc<House>>, request: Request| {
-            let f = f.clone();
-            async move {
-                let (mut parts, _) = request.into_parts();
-                let ask = Ask::of(&house, &parts, needs).await?;
-                let (place, query) =
-                    (place(&mut parts, &house).await?, query(&mut parts, &house).await?);
-                tagged(&parts.headers, &f(ask, place, query).await?)
-            }
-        };
-        let service = on(MethodFilter::GET, serve);
-        let answer = Answer::Json(draw::<T>);
-        let (query, body) = (Some(draw::<Q> as Draw), None);
-        self.with(Route {
-            method: Method::GET,
-            path,
-            needs,
-            summary,
-            place: draw::<P>,
-            query,
-            body,
-            answer,
-            service,
-        })
+        let write: Write<T> = |headers, answer| tagged(headers, &answer);
+        self.look((path, needs, summary), f, (Answer::json::<T>(), write))
     }
 
     /// `GET` that answers something else than JSON: a picture, a file, a stream of events.
@@ -122,6 +139,24 @@ impl Noun {
         F: Fn(Ask, P, Q) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<Response, Problem>> + Send + 'static,
     {
+        let write: Write<Response> = |_, answer| Ok(answer);
+        self.look((path, needs, summary), f, (Answer::Media(media), write))
+    }
+
+    /// `GET`, with what becomes of what `f` finds.
+    fn look<P, Q, T, F, Fut>(
+        self,
+        (path, needs, summary): (&'static str, Needs, &'static str),
+        f: F,
+        (answer, write): (Answer, Write<T>),
+    ) -> Self
+    where
+        P: DeserializeOwned + JsonSchema + Send + 'static,
+        Q: DeserializeOwned + JsonSchema + Send + 'static,
+        T: 'static,
+        F: Fn(Ask, P, Q) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, Problem>> + Send + 'static,
+    {
         let serve = move |State(house): State<Arc<House>>, request: Request| {
             let f = f.clone();
             async move {
@@ -129,29 +164,18 @@ impl Noun {
                 let ask = Ask::of(&house, &parts, needs).await?;
                 let (place, query) =
                     (place(&mut parts, &house).await?, query(&mut parts, &house).await?);
-                f(ask, place, query).await
+                write(&parts.headers, f(ask, place, query).await?)
             }
         };
-        let service = on(MethodFilter::GET, serve);
-        let (query, body, answer) = (Some(draw::<Q> as Draw), None, Answer::Media(media));
-        self.with(Route {
-            method: Method::GET,
-            path,
-            needs,
-            summary,
-            place: draw::<P>,
-            query,
-            body,
-            answer,
-            service,
-        })
+        let of = (Method::GET, path);
+        self.with(Route::new::<P, _, _>(of, needs, summary, answer, serve).asking::<Q>())
     }
 
     /// A change: reads a JSON body, answers JSON. Done once when it is sent twice with one
     /// `Idempotency-Key`.
     pub fn change<P, B, T, F, Fut>(
         self,
-        (method, path): (Method, &'static str),
+        of: (Method, &'static str),
         needs: Needs,
         summary: &'static str,
         f: F,
@@ -184,20 +208,8 @@ impl Noun {
                 }
             }
         };
-        let filter = MethodFilter::try_from(method.clone()).expect("a method that routes know");
-        let (query, body, answer) = (None, Some(draw::<B> as Draw), Answer::Json(draw::<T>));
-        let service = on(filter, serve);
-        self.with(Route {
-            method,
-            path,
-            needs,
-            summary,
-            place: draw::<P>,
-            query,
-            body,
-            answer,
-            service,
-        })
+        let answer = Answer::json::<T>();
+        self.with(Route::new::<P, _, _>(of, needs, summary, answer, serve).reading::<B>())
     }
 
     pub(super) fn with(mut self, route: Route) -> Self {
@@ -206,7 +218,7 @@ impl Noun {
     }
 }
 
-pub(super) fn draw<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
+fn draw<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
     schemas.subschema_for::<T>()
 }
 

@@ -1,7 +1,9 @@
 //! What is done to schedules.
 
 use crate::api::ask::{Ask, Needs};
+use crate::api::batch_going::Why;
 use crate::api::definitions::may;
+use crate::api::place::CodePath;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
@@ -54,13 +56,6 @@ pub(super) fn noun() -> Noun {
         )
 }
 
-/// A schedule.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct SchedulePath {
-    /// Its code.
-    pub(super) code: String,
-}
-
 /// A schedule in words.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -77,14 +72,6 @@ struct Words {
     /// Only look for faults.
     #[serde(default)]
     dry_run: bool,
-}
-
-/// Why something is done.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Why {
-    /// Why; the audit log keeps it.
-    reason: Option<String>,
 }
 
 /// A schedule as it stands.
@@ -199,7 +186,7 @@ async fn add(ask: Ask, _: Nothing, sent: Words) -> Result<Standing, Problem> {
     Standing::of(&stands.map_err(unsound)?, None)
 }
 
-async fn edit(ask: Ask, at: SchedulePath, sent: Words) -> Result<Standing, Problem> {
+async fn edit(ask: Ask, at: CodePath, sent: Words) -> Result<Standing, Problem> {
     let was = found(&ask, Permission::Edit, &at.code).await?;
     if sent.if_revision.is_some_and(|seen| seen != was.revision) {
         return Err(changed(&was));
@@ -252,7 +239,7 @@ fn unsound(error: anyhow::Error) -> Problem {
     Problem::refused(error.to_string()).with("faults", faults)
 }
 
-async fn remove(ask: Ask, at: SchedulePath, why: Why) -> Result<Standing, Problem> {
+async fn remove(ask: Ask, at: CodePath, why: Why) -> Result<Standing, Problem> {
     let was = found(&ask, Permission::Edit, &at.code).await?;
     let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
     let now = reach::now(&ask).await?;
@@ -269,7 +256,7 @@ enum Wish {
     SkipNext,
 }
 
-async fn stand(ask: Ask, at: SchedulePath, why: Why, wish: Wish) -> Result<Standing, Problem> {
+async fn stand(ask: Ask, at: CodePath, why: Why, wish: Wish) -> Result<Standing, Problem> {
     let was = found(&ask, Permission::Run, &at.code).await?;
     let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
     let now = reach::now(&ask).await?;

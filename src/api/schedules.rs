@@ -1,7 +1,8 @@
 //! Schedules: what fires when, what became of it, and what a timing would do.
 
 use crate::api::ask::{Ask, Needs};
-use crate::api::page::{self, Page};
+use crate::api::page::{self, Page, Part};
+use crate::api::place::CodePath;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
@@ -54,13 +55,6 @@ struct Which {
     limit: Option<u32>,
     /// `next` of the page before.
     cursor: Option<String>,
-}
-
-/// A schedule.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct At {
-    /// Its code.
-    code: String,
 }
 
 /// Schedules that are read at a time, to be picked from.
@@ -122,7 +116,7 @@ async fn document(tx: &mut Tx, t: &Trigger) -> Result<Value, Problem> {
 }
 
 /// The schedule that is meant, if the caller sees it.
-async fn found(ask: &Ask, tx: &mut Tx, at: &At) -> Result<Trigger, Problem> {
+async fn found(ask: &Ask, tx: &mut Tx, at: &CodePath) -> Result<Trigger, Problem> {
     let missing = || Problem::not_found(format!("schedule {}", at.code));
     let code = TriggerCode::parse(&at.code).map_err(|_| missing())?;
     let found = store::trigger::find(tx, &code).await?.ok_or_else(missing)?;
@@ -130,7 +124,7 @@ async fn found(ask: &Ask, tx: &mut Tx, at: &At) -> Result<Trigger, Problem> {
     if sees(ask, &found, &groups) { Ok(found) } else { Err(missing()) }
 }
 
-async fn one(ask: Ask, at: At, _: Nothing) -> Result<Value, Problem> {
+async fn one(ask: Ask, at: CodePath, _: Nothing) -> Result<Value, Problem> {
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let t = found(&ask, &mut tx, &at).await?;
     let (groups, _) = store::job::audience(&mut tx).await?;
@@ -151,7 +145,7 @@ struct Ahead {
     from: Option<String>,
 }
 
-async fn next(ask: Ask, at: At, ahead: Ahead) -> Result<Value, Problem> {
+async fn next(ask: Ask, at: CodePath, ahead: Ahead) -> Result<Value, Problem> {
     let now = reach::now(&ask).await?;
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let t = found(&ask, &mut tx, &at).await?;
@@ -191,17 +185,7 @@ async fn shown(
     Ok(document)
 }
 
-/// Which firings.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Past {
-    /// How many, 1 to 500; 50 when it is left out.
-    limit: Option<u32>,
-    /// `next` of the page before.
-    cursor: Option<String>,
-}
-
-async fn firings(ask: Ask, at: At, past: Past) -> Result<Page<Value>, Problem> {
+async fn firings(ask: Ask, at: CodePath, past: Part) -> Result<Page<Value>, Problem> {
     let limit = page::limit(past.limit)?;
     let before: Option<(i64, i64)> = page::read_cursor(past.cursor.as_deref())?;
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;

@@ -4,12 +4,11 @@
 use crate::api::ask::{Ask, Needs};
 use crate::api::house::House;
 use crate::api::problem::Problem;
-use crate::api::route::{Answer, Noun, Route, body, draw, json, place};
+use crate::api::route::{Answer, Noun, Route, body, json, place};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderValue, Method, StatusCode};
-use axum::routing::{MethodFilter, on};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -36,7 +35,7 @@ impl Noun {
     /// A change with a secret in it.
     pub(super) fn secret<P, B, T, F, Fut>(
         self,
-        (method, path): (Method, &'static str),
+        of: (Method, &'static str),
         needs: Needs,
         summary: &'static str,
         f: F,
@@ -68,18 +67,8 @@ impl Noun {
                 Ok::<_, Problem>(response)
             }
         };
-        let filter = MethodFilter::try_from(method.clone()).expect("a method that routes know");
-        self.with(Route {
-            method,
-            path,
-            needs,
-            summary,
-            place: draw::<P>,
-            query: None,
-            body: Some(draw::<B>),
-            answer: Answer::Json(draw::<T>),
-            service: on(filter, serve),
-        })
+        let answer = Answer::json::<T>();
+        self.with(Route::new::<P, _, _>(of, needs, summary, answer, serve).reading::<B>())
     }
 }
 

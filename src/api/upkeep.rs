@@ -2,6 +2,7 @@
 
 use crate::api::ask::{Ask, Needs};
 use crate::api::batch_going::Why;
+use crate::api::place::NamePath;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
@@ -50,13 +51,6 @@ pub(super) fn noun() -> Noun {
         )
         .secret((Method::PUT, "/secrets/{name}"), admins, "Seal a secret and store it", seal)
         .secret((Method::DELETE, "/secrets/{name}"), admins, "Remove a stored secret", forget)
-}
-
-/// Something with a name.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct NamePath {
-    /// Its name.
-    name: String,
 }
 
 /// A node that is marked.

@@ -1,7 +1,8 @@
 //! Users.
 
 use crate::api::ask::{Ask, Needs};
-use crate::api::page::{self, Page};
+use crate::api::page::{self, Page, Part};
+use crate::api::place::NamePath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::Said;
@@ -19,7 +20,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Who administers one group sees who there is, and grants there; the rest is for who administers all.
+/// NamePath administers one group sees who there is, and grants there; the rest is for who administers all.
 const SEES: Needs = Needs::Somewhere(Permission::Admin);
 const ADMINISTERS: Needs = Needs::Everywhere(Permission::Admin);
 
@@ -156,17 +157,7 @@ fn document(ask: &Ask, user: User, grants: &[Grant]) -> Result<UserDocument, Pro
     })
 }
 
-/// Which users.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Which {
-    /// How many, 1 to 500; 50 when it is left out.
-    limit: Option<u32>,
-    /// Where to go on.
-    cursor: Option<String>,
-}
-
-async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<UserDocument>, Problem> {
+async fn list(ask: Ask, _: Nothing, which: Part) -> Result<Page<UserDocument>, Problem> {
     let limit = page::limit(which.limit)?;
     let after: Option<String> = page::read_cursor(which.cursor.as_deref())?;
     let more = u32::try_from(limit).unwrap_or(500).saturating_add(1);
@@ -176,18 +167,9 @@ async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<UserDocument>, 
     Ok(Page::of(all, limit, |user| user.name.clone()))
 }
 
-/// A user.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct Who {
-    /// The name.
-    name: String,
-}
-
-impl Who {
-    /// A name that cannot be one names nobody.
-    fn name(&self) -> Result<UserName, Problem> {
-        UserName::parse(&self.name).map_err(|_| Problem::not_found("such user"))
-    }
+/// A name that cannot be one names nobody.
+fn named(who: &NamePath) -> Result<UserName, Problem> {
+    UserName::parse(&who.name).map_err(|_| Problem::not_found("such user"))
 }
 
 async fn shown(ask: &Ask, name: &UserName) -> Result<UserDocument, Problem> {
@@ -195,8 +177,8 @@ async fn shown(ask: &Ask, name: &UserName) -> Result<UserDocument, Problem> {
     document(ask, user, &grants)
 }
 
-async fn show(ask: Ask, who: Who, _: Nothing) -> Result<UserDocument, Problem> {
-    shown(&ask, &who.name()?).await
+async fn show(ask: Ask, who: NamePath, _: Nothing) -> Result<UserDocument, Problem> {
+    shown(&ask, &named(&who)?).await
 }
 
 /// A user to be.
@@ -279,8 +261,8 @@ struct Edit {
     grants: Option<Vec<GrantDocument>>,
 }
 
-async fn change(ask: Ask, who: Who, sent: Edit) -> Result<Said<UserDocument>, Problem> {
-    let name = who.name()?;
+async fn change(ask: Ask, who: NamePath, sent: Edit) -> Result<Said<UserDocument>, Problem> {
+    let name = named(&who)?;
     let touches = sent.display_name.is_some() || sent.lang.is_some() || sent.is_active.is_some();
     if touches && !ask.caller()?.grants.allow_everywhere(Permission::Admin) {
         return Err(Problem::forbidden(Permission::Admin));
@@ -295,8 +277,8 @@ async fn change(ask: Ask, who: Who, sent: Edit) -> Result<Said<UserDocument>, Pr
     Ok(shown(&ask, &name).await?.into())
 }
 
-async fn remove(ask: Ask, who: Who, _: Nothing) -> Result<Said<Done>, Problem> {
-    ask.house.porter.remove_user(&ask.authority()?, &who.name()?).await?;
+async fn remove(ask: Ask, who: NamePath, _: Nothing) -> Result<Said<Done>, Problem> {
+    ask.house.porter.remove_user(&ask.authority()?, &named(&who)?).await?;
     Ok(Done { done: true }.into())
 }
 
@@ -307,13 +289,13 @@ struct OneTime {
     one_time_password: String,
 }
 
-async fn reset(ask: Ask, who: Who, _: Nothing) -> Result<Said<OneTime>, Problem> {
-    let made = ask.house.porter.reset_password(&ask.authority()?, &who.name()?, None).await?;
+async fn reset(ask: Ask, who: NamePath, _: Nothing) -> Result<Said<OneTime>, Problem> {
+    let made = ask.house.porter.reset_password(&ask.authority()?, &named(&who)?, None).await?;
     Ok(OneTime { one_time_password: made.expose_secret().to_owned() }.into())
 }
 
-async fn sessions(ask: Ask, who: Who, _: Nothing) -> Result<Sessions, Problem> {
-    let (user, _) = ask.house.porter.user(&who.name()?).await?;
+async fn sessions(ask: Ask, who: NamePath, _: Nothing) -> Result<Sessions, Problem> {
+    let (user, _) = ask.house.porter.user(&named(&who)?).await?;
     sessions_of(&ask, user.id).await
 }
 
@@ -324,12 +306,12 @@ struct Ended {
     ended: u64,
 }
 
-async fn end_sessions(ask: Ask, who: Who, _: Nothing) -> Result<Said<Ended>, Problem> {
-    let ended = ask.house.porter.end_sessions(&ask.authority()?, &who.name()?, None).await?;
+async fn end_sessions(ask: Ask, who: NamePath, _: Nothing) -> Result<Said<Ended>, Problem> {
+    let ended = ask.house.porter.end_sessions(&ask.authority()?, &named(&who)?, None).await?;
     Ok(Ended { ended }.into())
 }
 
-async fn tokens_of(ask: Ask, who: Who, _: Nothing) -> Result<Tokens, Problem> {
-    let all = ask.house.porter.tokens_of(&who.name()?).await?;
+async fn tokens_of(ask: Ask, who: NamePath, _: Nothing) -> Result<Tokens, Problem> {
+    let all = ask.house.porter.tokens_of(&named(&who)?).await?;
     Ok(tokens(&ask, all))
 }

@@ -1,7 +1,8 @@
 //! What is defined as a file, what it was, and what that changed.
 
 use crate::api::ask::{Ask, Needs};
-use crate::api::page::{self, Page};
+use crate::api::page::{self, Page, Part};
+use crate::api::place::GroupPath;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
@@ -47,13 +48,6 @@ pub(super) fn noun() -> Noun {
 
 const YAML: &str = "application/yaml";
 
-/// A group.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct Of {
-    /// Its code.
-    group: String,
-}
-
 /// A version of a group.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct At {
@@ -74,17 +68,7 @@ struct Two {
     other: String,
 }
 
-/// Which versions.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Which {
-    /// How many, 1 to 500; 50 when it is left out.
-    limit: Option<u32>,
-    /// `next` of the page before.
-    cursor: Option<String>,
-}
-
-async fn list(ask: Ask, of: Of, which: Which) -> Result<Page<Head>, Problem> {
+async fn list(ask: Ask, of: GroupPath, which: Part) -> Result<Page<Head>, Problem> {
     let group = reach::group(&ask, Permission::View, &of.group)?;
     let limit = page::limit(which.limit)?;
     let before: Option<u32> = page::read_cursor(which.cursor.as_deref())?;
