@@ -2,12 +2,14 @@
 //! May name: domain, db, outbound, handler, remote, notify, trace, engine. Never: a connection, a task.
 //! Invariant: a `Config` that leaves this room has been checked as a whole; unknown keys are errors.
 
+mod executors;
 mod http;
 mod notify;
 mod retention;
 mod shown;
 mod trace;
 
+pub use executors::Executors;
 pub use http::{Doorway, Http, Listening, Oidc, OidcGrant};
 pub use notify::{Channel, Mail, Notify};
 pub use retention::{OfGroup, Retention};
@@ -52,6 +54,8 @@ pub struct Config {
     pub script: Script,
     /// Health and metrics.
     pub http: Http,
+    /// Executors of XXL-JOB.
+    pub executors: Executors,
     /// Traces.
     pub trace: Trace,
     /// All of them as they were read, to be shown.
@@ -272,6 +276,7 @@ impl Config {
         );
         self.http()?;
         self.http.check()?;
+        self.executor_networks()?;
         self.retention()?;
         self.notify.check()?;
         self.trace.check()?;

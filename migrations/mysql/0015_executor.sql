@@ -88,6 +88,8 @@ CREATE INDEX ix_executor_run_node ON executor_run (node_id, status);
 
 CREATE INDEX ix_executor_run_batch ON executor_run (batch_id);
 
+CREATE INDEX ix_executor_run_app ON executor_run (app_name);
+
 CREATE INDEX ix_executor_run_end ON executor_run (end_time);
 
 INSERT INTO job_lock (lock_name) VALUES ('executor_lock');

@@ -68,8 +68,13 @@ impl Door {
             stop.cancelled().await;
             closing.cancel();
         };
-        let serving = self.answer(router(house), LAST_WORDS, stop.clone());
+        let serving = self.answer(router(house.clone()), LAST_WORDS, stop.clone());
         tokio::join!(serving, watching, close);
+        // What executors said and is being written; who is not answered says it again.
+        let written = tokio::time::timeout(LAST_WORDS, house.executors.close()).await;
+        if written.is_err() {
+            tracing::debug!("the last words of executors were left to be said again");
+        }
     }
 
     /// Has `router` answer in a task of its own, until that is closed and `last` longer at most.

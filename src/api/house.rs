@@ -1,5 +1,6 @@
 //! What requests are answered from.
 
+use crate::api::admin::Limits;
 use crate::api::ask::{Caller, Proof};
 use crate::api::description;
 use crate::api::problem::Problem;
@@ -8,6 +9,7 @@ use crate::api::way::Way;
 use crate::app::access::{Known, Porter, Shown, secret};
 use crate::app::{App, Aside};
 use crate::config::{Doorway, Oidc};
+use crate::engine::admin::desk::Desk;
 use crate::engine::vitals::Vitals;
 use anyhow::Result;
 use axum::http::Method;
@@ -34,6 +36,10 @@ pub struct House {
     pub(super) reads: Reads,
     /// What this process runs beside what it serves.
     pub aside: Aside,
+    /// Where executors of XXL-JOB are heard.
+    pub executors: Desk,
+    /// What a request of theirs may take.
+    pub executor_limits: Limits,
     /// The description of the API, made once.
     pub(super) described: Value,
 }
@@ -45,8 +51,21 @@ impl House {
         let app = app.beside(CONNECTIONS).await?;
         let (porter, doorway) = (app.porter(), app.config.http.doorway()?);
         let (vitals, reads) = (Arc::new(vitals), Reads::default());
-        let aside = Aside::default();
-        Ok(Self { app, vitals, porter, doorway, reads, aside, described: description() })
+        let (aside, described) = (Aside::default(), description());
+        let networks = app.config.executor_networks()?;
+        let executors = Desk::new(app.db.clone(), app.clock.clone(), networks);
+        let executor_limits = Limits::default();
+        Ok(Self {
+            app,
+            vitals,
+            porter,
+            doorway,
+            reads,
+            aside,
+            executors,
+            executor_limits,
+            described,
+        })
     }
 
     /// Looks what has happened to batches, for those who listen to events. Done once a second while the door

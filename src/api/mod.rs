@@ -2,8 +2,9 @@
 //! May name: domain, wire, definition, picture, store, engine, config, app, view. Never: SQL, a secret, a decision.
 //! Invariant: a route that does not say what it needs of its caller cannot be written; without a login nothing but health is told.
 //! `route` says what routes are, `ask` who asks, one file per noun what is answered. `executor` is another
-//! door, for an admin of XXL-JOB.
+//! door, for an admin of XXL-JOB; `admin` is one for its executors.
 
+pub mod admin;
 pub mod ask;
 mod audit;
 mod backfill_changes;
@@ -21,6 +22,7 @@ mod definitions;
 mod door;
 mod events;
 pub mod executor;
+mod executor_groups;
 mod fire;
 mod groups;
 mod health;
@@ -72,7 +74,7 @@ use axum::http::header::{
 };
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{any, get};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -92,6 +94,7 @@ pub fn nouns() -> Vec<Noun> {
         dashboard::noun(),
         definitions::noun(),
         events::noun(),
+        executor_groups::noun(),
         fire::noun(),
         groups::noun(),
         job_standing::noun(),
@@ -124,6 +127,9 @@ pub fn router(house: Arc<House>) -> Router {
     let mut api = Router::new();
     for route in nouns().into_iter().flat_map(|noun| noun.routes) {
         api = api.route(&format!("/api/v1{}", route.path), route.service);
+    }
+    for path in admin::PATHS {
+        api = api.route(path, any(admin::asked));
     }
     api.route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))

@@ -1,7 +1,8 @@
-//! What is refused about users and logins, as problems.
+//! What is refused about users, logins and executors, as problems.
 
 use crate::api::problem::Problem;
 use crate::app::access::{NotGranted, NotIn};
+use crate::app::executor_groups::BadGroup;
 use crate::domain::user::Unfit;
 use axum::http::StatusCode;
 
@@ -12,6 +13,7 @@ pub(super) fn of(error: &anyhow::Error) -> Option<Problem> {
         e.downcast_ref::<NotGranted>()
             .map(|e| not_granted(e, said.clone()))
             .or_else(|| e.downcast_ref::<NotIn>().map(|e| not_in(e, said.clone())))
+            .or_else(|| e.downcast_ref::<BadGroup>().map(|e| bad_group(e, said.clone())))
             .or_else(|| e.downcast_ref::<Unfit>().map(|_| unfit(said)))
     };
     error.chain().find_map(find)
@@ -29,6 +31,17 @@ fn not_granted(error: &NotGranted, said: String) -> Problem {
         }
         N::NoSetup => Problem::new(StatusCode::FORBIDDEN, "no-setup", said),
         N::Twice(_) | N::NoRight(_) | N::Days | N::NoToken | N::Enough(_) | N::Elsewhere(_) => {
+            Problem::refused(said)
+        }
+    }
+}
+
+fn bad_group(error: &BadGroup, said: String) -> Problem {
+    match error {
+        BadGroup::NotThere(app) => Problem::not_found(format!("executor group {app}")),
+        BadGroup::Taken(_) => Problem::conflict("taken", said),
+        BadGroup::Busy { .. } => Problem::conflict("busy", said),
+        BadGroup::Title | BadGroup::Address(..) | BadGroup::Addresses | BadGroup::Token(_) => {
             Problem::refused(said)
         }
     }

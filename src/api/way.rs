@@ -59,6 +59,11 @@ impl Way {
         }
     }
 
+    /// The address of whoever asks, if the connection has one.
+    pub(super) fn ip(&self) -> Option<IpAddr> {
+        self.address.parse().ok()
+    }
+
     /// Somebody who is not known yet.
     pub(super) fn stranger(&self, headers: &HeaderMap) -> Stranger {
         let agent = headers.get(USER_AGENT).and_then(|v| v.to_str().ok());

@@ -1,5 +1,8 @@
 //! This installation as the admin of XXL-JOB's executors: jobs are run by them, and their ends come back.
 
+mod batching;
+pub mod desk;
+mod refusing;
 pub mod token;
 
 use crate::domain::outcome::{End, Outcome};

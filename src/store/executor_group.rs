@@ -126,8 +126,18 @@ pub async fn of_tokens(
     let sql = format!(
         "SELECT token_hash, app_name FROM executor_group WHERE token_hash IN ({places}) ORDER BY app_name"
     );
+    by_digest(&tx.fetch_all(&sql, &values).await.context("look for a token")?)
+}
+
+/// The groups of every token, by its digest.
+pub async fn tokens(tx: &mut Tx) -> Result<BTreeMap<String, BTreeSet<AppName>>> {
+    let sql = "SELECT token_hash, app_name FROM executor_group ORDER BY app_name";
+    by_digest(&tx.fetch_all(sql, &[]).await.context("look for tokens")?)
+}
+
+fn by_digest(rows: &[Row]) -> Result<BTreeMap<String, BTreeSet<AppName>>> {
     let mut found: BTreeMap<String, BTreeSet<AppName>> = BTreeMap::new();
-    for row in tx.fetch_all(&sql, &values).await.context("look for a token")? {
+    for row in rows {
         let app = AppName::parse(&row.text("app_name")?)?;
         found.entry(row.text("token_hash")?).or_default().insert(app);
     }

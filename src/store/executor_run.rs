@@ -1,10 +1,12 @@
 //! `executor_run`: runs that executors of XXL-JOB were asked for. A status changes only by compare-and-set.
 
 mod routing;
+mod shown;
 mod telling;
 mod writing;
 
 pub use routing::{Group, address_is_seen, group, number, route_state, took_turn, used};
+pub use shown::{RunSeen, of_group};
 pub use telling::{Known, Told, known, open_runs, tell};
 pub use writing::{
     NewRun, adopt, ask, began, end, insert, saw_busy, saw_idle, settled, stop, stop_others,

@@ -3,6 +3,7 @@
 use crate::app::executor_groups::GroupSeen;
 use crate::domain::executor::{Addressing, GONE_MS, Glue, Registration, Spoken};
 use crate::domain::time::Millis;
+use crate::store::executor_run::RunSeen;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -74,5 +75,67 @@ fn registration(there: &Registration, now: Millis) -> RegistrationDocument {
         },
         since: there.since.to_string(),
         seen: there.seen.to_string(),
+    }
+}
+
+/// A run that an executor was asked for.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RunDocument {
+    /// The key by which its executor knows it.
+    pub log_id: i64,
+    /// The batch of its job.
+    pub batch_id: i64,
+    /// Its job.
+    pub job_code: String,
+    /// Which start of the job.
+    pub attempt: i64,
+    /// Where it was sent.
+    pub address: Option<String>,
+    /// The handler; none of a script.
+    pub handler: Option<String>,
+    /// `BEAN`, or the language of a script.
+    pub glue_type: String,
+    /// Which part of a broadcast, from 0.
+    pub shard_index: i64,
+    /// Of how many.
+    pub shard_total: i64,
+    /// WAITING, ASKED, RUNNING, TOLD or DONE.
+    pub status: String,
+    /// Why it is being stopped: KILLED, TIMED_OUT or COVERED.
+    pub stopping: Option<String>,
+    /// When it was sent, RFC 3339.
+    pub trigger_time: Option<String>,
+    /// What its executor told of its end.
+    pub handle_code: Option<i64>,
+    /// Its words.
+    pub handle_msg: Option<String>,
+    /// How it ended when its executor did not tell.
+    pub result: Option<String>,
+    /// When it was written.
+    pub create_time: String,
+    /// When its end was known.
+    pub end_time: Option<String>,
+}
+
+/// A run as it is shown.
+pub fn run(run: &RunSeen) -> RunDocument {
+    RunDocument {
+        log_id: run.log_id,
+        batch_id: run.batch_id,
+        job_code: run.job_code.clone(),
+        attempt: run.attempt,
+        address: run.address.clone(),
+        handler: run.handler.clone(),
+        glue_type: run.glue_type.clone(),
+        shard_index: run.shard.0,
+        shard_total: run.shard.1,
+        status: run.status.clone(),
+        stopping: run.stopping.clone(),
+        trigger_time: run.trigger_time.map(|at| at.to_string()),
+        handle_code: run.handle_code,
+        handle_msg: run.handle_msg.clone(),
+        result: run.result.clone(),
+        create_time: run.create_time.to_string(),
+        end_time: run.end_time.map(|at| at.to_string()),
     }
 }

@@ -78,6 +78,36 @@ impl House {
         std::fs::write(self.dir.path().join(name), text).expect("a file");
     }
 
+    /// What an executor of XXL-JOB says to it; the answer.
+    pub(crate) async fn hears(&self, word: &str, token: &str, body: &Value) -> Value {
+        let answer = client()
+            .post(format!("{}/xxl-job-admin/api/{word}", self.address))
+            .header("XXL-JOB-ACCESS-TOKEN", token)
+            .body(body.to_string())
+            .send()
+            .await
+            .expect("an answer");
+        serde_json::from_str(&answer.text().await.expect("a text")).expect("JSON")
+    }
+
+    /// Writes rows that only other programs make come about.
+    pub(crate) async fn writes(&self, sql: &str) {
+        let url = format!("sqlite:{}", self.dir.path().join("p.db").display());
+        let settings = procession::db::Settings {
+            url: url.into(),
+            password: None,
+            max_connections: 1,
+            connect_timeout: Duration::from_secs(10),
+            statement_timeout: Duration::from_secs(30),
+            may_create: false,
+            keeping: procession::db::Keeping::Usual,
+        };
+        let db = procession::db::Db::connect(&settings).await.expect("connect");
+        let mut tx = db.begin().await.expect("begin");
+        tx.execute(sql, &[]).await.expect(sql);
+        tx.commit().await.expect("commit");
+    }
+
     /// A command on the same database, which must end well; what it said.
     pub(crate) fn does(&self, args: &[&str]) -> String {
         let output = procession(self.dir.path()).args(args).output().expect("it runs");
@@ -109,6 +139,8 @@ fn procession(dir: &Path) -> Command {
         }
     }
     command.current_dir(dir).args(["--lang", "en", "--db", "sqlite:p.db"]);
+    // 32 bytes, for what is kept sealed.
+    command.env("PROCESSION_SECRET_KEY", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=");
     command
 }
 

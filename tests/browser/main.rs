@@ -12,6 +12,7 @@
 mod api_page;
 mod axe;
 mod dag;
+mod executors;
 mod house;
 mod keyboard;
 mod night;

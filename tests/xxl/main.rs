@@ -1,9 +1,14 @@
-//! Procession among programs of XXL-JOB: the executor of an admin that is written here.
+//! Procession among programs of XXL-JOB: the executor of an admin that is written here, and the admin of
+//! executors that speak as real ones do.
 //!
 //! The clock is set by hand and beats are called by hand; what goes over the wire goes over real sockets
 //! of this machine.
 
 mod admin;
+mod admin_bench;
+mod admin_door;
+mod admin_matrix;
+mod admin_program;
 mod blocks;
 mod desk;
 mod door;
@@ -31,4 +36,20 @@ macro_rules! on_each_database {
     };
 }
 
+/// The same with a desk for executors.
+macro_rules! at_each_desk {
+    ($($name:ident)*) => {
+        mod sqlite { $(#[tokio::test] async fn $name() {
+            crate::admin_bench::on(super::DialectName::Sqlite, super::$name).await;
+        })* }
+        mod mariadb { $(#[tokio::test] async fn $name() {
+            crate::admin_bench::on(super::DialectName::Mysql, super::$name).await;
+        })* }
+        mod postgres { $(#[tokio::test] async fn $name() {
+            crate::admin_bench::on(super::DialectName::Postgres, super::$name).await;
+        })* }
+    };
+}
+
+use at_each_desk;
 use on_each_database;

@@ -27,6 +27,8 @@ route('/backfills', page('backfills'), { nav: '/backfills' });
 route('/backfills/:id', page('backfill'), { nav: '/backfills' });
 route('/definition', page('definition'), { nav: '/definition' });
 route('/nodes', page('nodes'), { nav: '/nodes' });
+route('/executors', page('executors'), { nav: '/executors' });
+route('/executors/:app', page('executor'), { nav: '/executors' });
 route('/outbox', page('outbox'), { nav: '/outbox' });
 route('/audit', page('audit'), { nav: '/audit' });
 route('/users', page('users'), { nav: '/users' });

@@ -16,7 +16,7 @@ export const mark = () => s('svg', { viewBox: '0 0 32 32', 'aria-hidden': 'true'
 const NAV = [
   ['nav.operate', [['/', 'dashboard', 'dashboard'], ['/batches', 'batches', 'batches'], ['/calendar', 'calendar', 'calendar'], ['/backfills', 'backfills', 'backfill']]],
   ['nav.define', [['/groups', 'groups', 'groups'], ['/jobs', 'jobs', 'job'], ['/schedules', 'schedules', 'clock'], ['/calendars', 'calendars', 'pin'], ['/definition', 'definition', 'file', 'edit']]],
-  ['nav.watch', [['/nodes', 'nodes', 'node'], ['/outbox', 'outbox', 'outbox'], ['/audit', 'audit', 'audit'], ['/users', 'users', 'users', 'admin'], ['/settings', 'settings', 'settings', 'everywhere']]],
+  ['nav.watch', [['/nodes', 'nodes', 'node'], ['/executors', 'executors', 'external', 'everywhere'], ['/outbox', 'outbox', 'outbox'], ['/audit', 'audit', 'audit'], ['/users', 'users', 'users', 'admin'], ['/settings', 'settings', 'settings', 'everywhere']]],
 ];
 
 const SHORTCUTS = [['/', 'keys.search'], ['?', 'keys.help'], ['g d', 'nav.dashboard'], ['g b', 'nav.batches'], ['g g', 'nav.groups'], ['g j', 'nav.jobs'], ['g s', 'nav.schedules'],

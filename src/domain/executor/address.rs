@@ -24,6 +24,12 @@ pub enum BadAddress {
     /// Nobody asks it by that name.
     #[error("the name {0} of the address cannot be found")]
     Nowhere(String),
+    /// A name, where none is allowed.
+    #[error(
+        "{0} is a name, and what it leads to can change; let the executor say its IP address, or have an \
+         administrator allow its network with executors.networks in the settings"
+    )]
+    NoNames(String),
     /// It is somebody else's.
     #[error(
         "{address} is not where the executor asks from ({peer}); an administrator can allow its network \

@@ -2,21 +2,13 @@
 
 use crate::db::Value;
 use crate::domain::executor::LogId;
+use crate::domain::executor_run::RunStatus;
 use crate::domain::time::Millis;
 use crate::domain::xxl_run::AppName;
 use crate::store::Tx;
 use crate::store::hint::{self, Topic};
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
-
-/// No executor was asked for it.
-const WAITING: &str = "WAITING";
-/// An executor was asked for it; whether it took it is not known.
-const ASKED: &str = "ASKED";
-/// An executor took it.
-const RUNNING: &str = "RUNNING";
-/// Its end is known.
-const TOLD: &str = "TOLD";
 
 /// Messages of one statement; each is a value of its own.
 const MESSAGES: usize = 64;
@@ -51,7 +43,7 @@ pub async fn known(tx: &mut Tx, ids: &[i64]) -> Result<Vec<Known>> {
         Ok(Known {
             log_id: LogId(row.int("log_id")?),
             app_name: AppName::parse(&row.text("app_name")?)?,
-            was_asked: row.text("status")? != WAITING,
+            was_asked: row.text("status")? != RunStatus::Waiting.as_str(),
         })
     };
     rows.iter().map(read).collect()
@@ -82,7 +74,7 @@ pub async fn tell(tx: &mut Tx, ends: &[Told], now: Millis) -> Result<u64> {
 /// Ends of one code; all of them with words, or none.
 async fn tell_alike(tx: &mut Tx, code: i32, ends: &[&Told], now: Millis) -> Result<u64> {
     let Some(last) = ends.last() else { return Ok(0) };
-    let mut values: Vec<Value> = vec![TOLD.into(), i64::from(code).into()];
+    let mut values: Vec<Value> = vec![RunStatus::Told.as_str().into(), i64::from(code).into()];
     let words = match last.msg {
         None => "NULL".to_owned(),
         Some(_) => {
@@ -100,7 +92,12 @@ async fn tell_alike(tx: &mut Tx, code: i32, ends: &[&Told], now: Millis) -> Resu
          update_time = ? WHERE status IN (?, ?) AND log_id"
     );
     let (now, ids): (_, Vec<i64>) = (now.to_utc(), ends.iter().map(|end| end.log_id.0).collect());
-    values.extend([now.into(), now.into(), ASKED.into(), RUNNING.into()]);
+    values.extend([
+        now.into(),
+        now.into(),
+        RunStatus::Asked.as_str().into(),
+        RunStatus::Running.as_str().into(),
+    ]);
     tx.execute_in(&sql, &values, &ids, "", &[]).await.context("write how runs of executors ended")
 }
 

@@ -1,0 +1,225 @@
+//! The door for executors of XXL-JOB, of which this installation is the admin. They have no login and no
+//! session: they show the token that their group shares with us.
+//!
+//! Whoever cannot show it is answered before a byte of his body is read. Whatever is answered has HTTP
+//! status 200, and is JSON that says so, because some clients look at nothing else. While the database is
+//! away nothing is answered at all: some clients take a refusal for the end of the matter, and make a run
+//! that ended well a failed one; all of them repeat what broke off.
+
+use crate::api::house::House;
+use crate::api::way::Way;
+use crate::domain::executor::LogId;
+use crate::engine::admin::desk::{Pass, Refused};
+use crate::store::executor_run::Told;
+use crate::wire::xxl::{
+    APP_NAME_HEADER, EXECUTOR_GROUP, Registry, Reply, TOKEN_HEADER, read_callbacks,
+};
+use anyhow::Result;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{CONNECTION, CONTENT_TYPE};
+use axum::http::{HeaderMap, Method};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::Value;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where executors ask: below the path that admins had up to 3.4.0, and below the root as since then, where
+/// only what they ask is theirs.
+pub const PATHS: [&str; 5] = [
+    "/xxl-job-admin/api",
+    "/xxl-job-admin/api/{*word}",
+    "/api/registry",
+    "/api/registryRemove",
+    "/api/callback",
+];
+
+/// What a request may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of a body.
+    pub body: usize,
+    /// How long a body may take to come.
+    pub patience: Duration,
+}
+
+impl Default for Limits {
+    /// Five thousand ends of runs with some words each.
+    fn default() -> Self {
+        Self { body: 4 * 1024 * 1024, patience: Duration::from_secs(10) }
+    }
+}
+
+/// Ends of runs in one body.
+const ENDS_MAX: usize = 5_000;
+/// How long the database may take: executors wait 3 s for an answer.
+const PATIENCE: Duration = Duration::from_millis(2_500);
+/// Between two looks for a token while the database is away.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// Answers an executor.
+pub(super) async fn asked(State(house): State<Arc<House>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    // Behind a proxy of ours that says for whom it asks, that address counts. Where there is no connection
+    // there is none either, and nobody is at it.
+    let peer = Way::of(&parts, &house.doorway).ip().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    // Some clients leave a second slash before the word, or one behind it.
+    let word = parts.uri.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let asked = Asked { house: &house, peer, word, method: &parts.method };
+    let reply = match asked.answer(&parts.headers, body).await {
+        Ok(reply) => reply,
+        Err(error) => {
+            tracing::warn!(
+                error = format!("{error:#}"),
+                "an executor got no answer; it asks again"
+            );
+            return no_answer();
+        }
+    };
+    // Each question has a connection of its own: thousands of executors that keep theirs would leave none
+    // for anybody else.
+    let headers = [(CONTENT_TYPE, "application/json;charset=UTF-8"), (CONNECTION, "close")];
+    (headers, reply.to_json()).into_response()
+}
+
+/// Breaks the connection off before anything is sent.
+fn no_answer() -> Response {
+    let broken = futures_util::stream::once(async {
+        Err::<Bytes, _>(io::Error::other("there is no answer for now"))
+    });
+    Body::from_stream(broken).into_response()
+}
+
+struct Asked<'a> {
+    house: &'a House,
+    peer: IpAddr,
+    word: &'a str,
+    method: &'a Method,
+}
+
+impl Asked<'_> {
+    /// An error is one of the database.
+    async fn answer(&self, headers: &HeaderMap, body: Body) -> Result<Reply> {
+        let pass = match self.admitted(headers).await? {
+            Ok(pass) => pass,
+            Err(refused) => return Ok(self.refuse(&refused, None).await),
+        };
+        Ok(match self.done(&pass, body).await? {
+            Ok(()) => Reply::ok(Value::Null),
+            Err(refused) => self.refuse(&refused, Some(&pass)).await,
+        })
+    }
+
+    async fn refuse(&self, refused: &Refused, pass: Option<&Pass>) -> Reply {
+        // It is answered in any case, and in time.
+        let noted = self.house.executors.note_refused(refused, self.peer, pass);
+        if tokio::time::timeout(PATIENCE, noted).await.is_err() {
+            tracing::error!(peer = %self.peer, why = refused.word(), "a refusal is not on record");
+        }
+        Reply::fail(refused.to_string())
+    }
+
+    async fn admitted(&self, headers: &HeaderMap) -> Result<Result<Pass, Refused>> {
+        let token = headers.get(TOKEN_HEADER).map(|value| value.as_bytes()).unwrap_or_default();
+        let name = headers.get(APP_NAME_HEADER).map(|value| value.as_bytes());
+        let looked = async {
+            loop {
+                match self.house.executors.admit(token, name).await {
+                    Ok(admitted) => return admitted,
+                    Err(error) => {
+                        tracing::debug!(error = format!("{error:#}"), "tokens cannot be looked at");
+                    }
+                }
+                tokio::time::sleep(AGAIN).await;
+            }
+        };
+        Ok(tokio::time::timeout(PATIENCE, looked).await?)
+    }
+
+    async fn done(&self, pass: &Pass, body: Body) -> Result<Result<(), Refused>> {
+        let word = match self.known_word() {
+            Ok(word) => word,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let bytes = match read(body, self.house.executor_limits).await {
+            Ok(bytes) => bytes,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let work = async {
+            match word {
+                Word::Registry | Word::Remove => self.registry(pass, word, &bytes).await,
+                Word::Callback => self.callback(pass, &bytes).await,
+            }
+        };
+        tokio::time::timeout(PATIENCE, work).await?
+    }
+
+    fn known_word(&self) -> Result<Word, Refused> {
+        if self.method != Method::POST {
+            return Err(Refused::Method);
+        }
+        match self.word {
+            "registry" => Ok(Word::Registry),
+            "registryRemove" => Ok(Word::Remove),
+            "callback" => Ok(Word::Callback),
+            _ => Err(Refused::Path),
+        }
+    }
+
+    async fn registry(&self, pass: &Pass, word: Word, bytes: &[u8]) -> Result<Result<(), Refused>> {
+        let said: Registry = match serde_json::from_slice(bytes) {
+            Ok(said) => said,
+            Err(error) => return Ok(Err(unreadable(&error))),
+        };
+        if said.registry_group != EXECUTOR_GROUP {
+            let said = format!("registryGroup is not {EXECUTOR_GROUP}");
+            return Ok(Err(Refused::Unreadable(said)));
+        }
+        let place = (said.registry_key.as_str(), said.registry_value.as_str());
+        match word {
+            Word::Remove => self.house.executors.remove(pass, place, self.peer).await,
+            Word::Registry | Word::Callback => {
+                self.house.executors.register(pass, place, self.peer).await
+            }
+        }
+    }
+
+    async fn callback(&self, pass: &Pass, bytes: &[u8]) -> Result<Result<(), Refused>> {
+        let items = match read_callbacks(bytes) {
+            Ok(items) => items,
+            Err(error) => return Ok(Err(unreadable(&error))),
+        };
+        if items.len() > ENDS_MAX {
+            return Ok(Err(Refused::TooMany(items.len(), ENDS_MAX)));
+        }
+        let ends = items.into_iter().map(|item| Told {
+            log_id: LogId(item.log_id),
+            code: item.handle_code,
+            msg: item.handle_msg,
+        });
+        self.house.executors.callback(pass, ends.collect()).await
+    }
+}
+
+/// What executors ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    Registry,
+    Remove,
+    Callback,
+}
+
+async fn read(body: Body, limits: Limits) -> Result<Bytes, Refused> {
+    match tokio::time::timeout(limits.patience, to_bytes(body, limits.body)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => Err(Refused::TooLong(limits.body)),
+        Err(_) => Err(Refused::TooSlow),
+    }
+}
+
+/// The parser's own words may repeat what was sent; a place is enough.
+fn unreadable(error: &serde_json::Error) -> Refused {
+    Refused::Unreadable(format!("line {}, column {}", error.line(), error.column()))
+}

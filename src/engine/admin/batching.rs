@@ -1,0 +1,282 @@
+//! Writes what executors say: all that waits in one transaction, and each is answered after the commit.
+
+use super::desk::{Pass, Refused, Said};
+use crate::domain::executor::LogId;
+use crate::domain::xxl_run::AppName;
+use crate::engine::clock::Clock;
+use crate::store::executor_run::{self, Known, Told};
+use crate::store::{self, Db, executor_group, executor_registry};
+use anyhow::{Context as _, Result, anyhow};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio_util::task::TaskTracker;
+
+/// Ends of runs and registrations of one transaction, but for those of one request: so that it is short.
+const AT_ONCE: usize = 5_000;
+/// Between two tries while the database is away.
+const AGAIN: Duration = Duration::from_millis(200);
+/// Tries of a transaction that met another, before its requests wait as if the database were away.
+const TRIES: usize = 5;
+
+/// One thing that was said, and who waits for the answer.
+struct Waiting {
+    digest: String,
+    said: Said,
+    answer: oneshot::Sender<Result<Result<(), Refused>>>,
+}
+
+impl Waiting {
+    fn weight(&self) -> usize {
+        match &self.said {
+            Said::There(_) | Said::Gone(..) => 1,
+            Said::Ends(ends, _) => ends.len().max(1),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<Waiting>,
+    is_written: bool,
+}
+
+/// Writes what was said.
+pub(super) struct Batcher {
+    db: Db,
+    clock: Clock,
+    queue: Mutex<Queue>,
+    tasks: TaskTracker,
+}
+
+impl Batcher {
+    pub(super) fn new(db: Db, clock: Clock) -> Self {
+        Self { db, clock, queue: Mutex::default(), tasks: TaskTracker::new() }
+    }
+
+    /// Waits until nothing is being written.
+    pub(super) async fn close(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Has something written; an error is one of the database, which may have written it all the same. Who
+    /// stops waiting takes nothing back.
+    pub(super) async fn write(
+        self: &Arc<Self>,
+        pass: &Pass,
+        said: Said,
+    ) -> Result<Result<(), Refused>> {
+        let (answer, answered) = oneshot::channel();
+        let waiting = Waiting { digest: pass.digest.clone(), said, answer };
+        let is_first = {
+            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            queue.waiting.push(waiting);
+            !std::mem::replace(&mut queue.is_written, true)
+        };
+        if is_first {
+            // A task of its own: whoever asked may go away, and others wait for the same transaction.
+            let this = Writing(self.clone());
+            self.tasks.spawn(async move { this.0.write_all().await });
+        }
+        answered.await.map_err(|_| anyhow!("what executors said was not written"))?
+    }
+
+    /// Until nothing waits.
+    async fn write_all(&self) {
+        loop {
+            let batch = self.next();
+            if batch.is_empty() {
+                return;
+            }
+            self.write_batch(batch).await;
+        }
+    }
+
+    /// What is written next. Whoever has gone will say it again.
+    fn next(&self) -> Vec<Waiting> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.waiting.retain(|waiting| !waiting.answer.is_closed());
+        let (mut weight, mut count) = (0, 0);
+        for waiting in &queue.waiting {
+            weight += waiting.weight();
+            if count > 0 && weight > AT_ONCE {
+                break;
+            }
+            count += 1;
+        }
+        let batch: Vec<Waiting> = queue.waiting.drain(..count).collect();
+        queue.is_written = !batch.is_empty();
+        batch
+    }
+
+    async fn write_batch(&self, batch: Vec<Waiting>) {
+        let said: Vec<(&str, &Said)> =
+            batch.iter().map(|waiting| (waiting.digest.as_str(), &waiting.said)).collect();
+        match self.commit_again(&said).await {
+            Ok(verdicts) => {
+                for (waiting, verdict) in batch.into_iter().zip(verdicts) {
+                    // One who has gone needs no answer.
+                    let _gone = waiting.answer.send(Ok(verdict));
+                }
+            }
+            Err(error) if store::is_transient(&error) => {
+                tracing::warn!(
+                    error = format!("{error:#}"),
+                    "what executors say is not written yet"
+                );
+                self.put_back(batch);
+                tokio::time::sleep(AGAIN).await;
+            }
+            Err(error) => self.write_each(batch, &error).await,
+        }
+    }
+
+    fn put_back(&self, batch: Vec<Waiting>) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.waiting.splice(0..0, batch);
+    }
+
+    /// One that cannot be written must not keep the others from it.
+    async fn write_each(&self, batch: Vec<Waiting>, error: &anyhow::Error) {
+        tracing::error!(error = format!("{error:#}"), "what executors say cannot be written");
+        let alone = batch.len() == 1;
+        for waiting in batch {
+            let verdict = match alone {
+                true => Err(anyhow!("{error:#}")),
+                false => match self.commit_again(&[(&waiting.digest, &waiting.said)]).await {
+                    Ok(mut verdicts) => verdicts.pop().context("one answer for one request"),
+                    Err(error) => Err(error),
+                },
+            };
+            let _gone = waiting.answer.send(verdict);
+        }
+    }
+
+    async fn commit_again(&self, said: &[(&str, &Said)]) -> Result<Vec<Result<(), Refused>>> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.commit(said).await {
+                Err(error) if store::asks_again(&error) && tries < TRIES => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// One transaction; an answer for each.
+    async fn commit(&self, said: &[(&str, &Said)]) -> Result<Vec<Result<(), Refused>>> {
+        let now = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        let digests: BTreeSet<String> = said.iter().map(|(d, _)| (*d).to_owned()).collect();
+        // A token that was changed meanwhile is none.
+        let tokens = executor_group::of_tokens(&mut tx, &digests).await?;
+        let ids: BTreeSet<i64> = said.iter().flat_map(|(_, said)| ids(said)).collect();
+        let ids: Vec<i64> = ids.into_iter().collect();
+        let known = match ids.is_empty() {
+            true => Vec::new(),
+            false => executor_run::known(&mut tx, &ids).await?,
+        };
+        let known: BTreeMap<LogId, Known> = known.into_iter().map(|k| (k.log_id, k)).collect();
+        let mut all = All::default();
+        let none = BTreeSet::new();
+        let verdicts = said
+            .iter()
+            .map(|(digest, said)| all.take(said, tokens.get(*digest).unwrap_or(&none), &known))
+            .collect();
+        executor_registry::seen(&mut tx, &all.there, now).await?;
+        executor_registry::gone(&mut tx, &all.gone).await?;
+        executor_run::tell(&mut tx, &all.ends.into_values().collect::<Vec<_>>(), now).await?;
+        failpoint!("admin.before_commit");
+        tx.commit().await.context("write what executors say")?;
+        failpoint!("admin.after_commit");
+        Ok(verdicts)
+    }
+}
+
+/// That somebody writes; when that ends in whatever way, the next who comes begins anew.
+struct Writing(Arc<Batcher>);
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::thread::panicking() {
+            (queue.is_written, queue.waiting) = (false, Vec::new());
+        }
+    }
+}
+
+fn ids(said: &Said) -> Vec<i64> {
+    match said {
+        Said::There(_) | Said::Gone(..) => Vec::new(),
+        Said::Ends(ends, _) => ends.iter().map(|end| end.log_id.0).collect(),
+    }
+}
+
+/// All that a transaction writes.
+#[derive(Default)]
+struct All {
+    there: BTreeSet<executor_registry::There>,
+    gone: BTreeSet<(AppName, String)>,
+    ends: BTreeMap<LogId, Told>,
+}
+
+impl All {
+    /// Takes one thing up, if it may be said by who has this token.
+    fn take(
+        &mut self,
+        said: &Said,
+        token: &BTreeSet<AppName>,
+        known: &BTreeMap<LogId, Known>,
+    ) -> Result<(), Refused> {
+        match said {
+            Said::There(there) => {
+                holds(token, &there.app_name)?;
+                // Of two words of one executor in one transaction the later one counts.
+                self.gone.remove(&(there.app_name.clone(), there.address.clone()));
+                let other = executor_registry::There {
+                    shows_app_name: !there.shows_app_name,
+                    ..there.clone()
+                };
+                self.there.remove(&other);
+                self.there.insert(there.clone());
+            }
+            Said::Gone(app, address) => {
+                holds(token, app)?;
+                self.there.retain(|there| there.app_name != *app || there.address != *address);
+                self.gone.insert((app.clone(), address.clone()));
+            }
+            Said::Ends(ends, apps) => {
+                let mut refused = Ok(());
+                for end in ends {
+                    // One that nobody knows was removed with its batch, or is another installation's.
+                    let Some(run) = known.get(&end.log_id) else {
+                        tracing::info!(
+                            log_id = end.log_id.0,
+                            "an executor told of a run that is not known"
+                        );
+                        continue;
+                    };
+                    let its = apps.contains(&run.app_name) && token.contains(&run.app_name);
+                    match (its, run.was_asked) {
+                        (false, _) => refused = Err(Refused::OtherRun(end.log_id.0)),
+                        (true, false) => refused = Err(Refused::NotAsked(end.log_id.0)),
+                        (true, true) => {
+                            self.ends.entry(end.log_id).or_insert_with(|| end.clone());
+                        }
+                    }
+                }
+                return refused;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn holds(token: &BTreeSet<AppName>, app: &AppName) -> Result<(), Refused> {
+    match token.contains(app) {
+        true => Ok(()),
+        false => Err(Refused::Token),
+    }
+}

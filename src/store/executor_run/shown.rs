@@ -1,0 +1,81 @@
+//! What executors were asked to run, for people.
+
+use crate::db::{Row, Value};
+use crate::domain::time::Millis;
+use crate::domain::xxl_run::AppName;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+
+/// A run as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunSeen {
+    /// The key by which its executor knows it.
+    pub log_id: i64,
+    /// The batch of its job.
+    pub batch_id: i64,
+    /// Its job.
+    pub job_code: String,
+    /// Which start of the job.
+    pub attempt: i64,
+    /// Where it was sent; none before that is known.
+    pub address: Option<String>,
+    /// The handler; none of a script.
+    pub handler: Option<String>,
+    /// `BEAN`, or the language of a script.
+    pub glue_type: String,
+    /// Which part of a broadcast, of how many.
+    pub shard: (i64, i64),
+    /// How far it is.
+    pub status: String,
+    /// Why it is being stopped.
+    pub stopping: Option<String>,
+    /// When it was sent.
+    pub trigger_time: Option<Millis>,
+    /// How it ended, as its executor told it.
+    pub handle_code: Option<i64>,
+    /// Its words.
+    pub handle_msg: Option<String>,
+    /// How it ended when its executor did not tell.
+    pub result: Option<String>,
+    /// When it was written.
+    pub create_time: Millis,
+    /// When its end was known.
+    pub end_time: Option<Millis>,
+}
+
+/// The runs of a group, newest first, from behind the run `before` on.
+pub async fn of_group(
+    tx: &mut Tx,
+    app: &AppName,
+    before: Option<i64>,
+    limit: usize,
+) -> Result<Vec<RunSeen>> {
+    let sql = "SELECT log_id, batch_id, job_code, attempt, address, handler, glue_type, shard_index, \
+               shard_total, status, stopping, trigger_time, handle_code, handle_msg, result, create_time, \
+               end_time FROM executor_run WHERE app_name = ? AND log_id < ? ORDER BY log_id DESC LIMIT ?";
+    let limit = i64::try_from(limit)?;
+    let values: [Value; 3] = [app.as_str().into(), before.unwrap_or(i64::MAX).into(), limit.into()];
+    let rows = tx.fetch_all(sql, &values).await.context("list runs of executors")?;
+    rows.iter().map(of_row).collect()
+}
+
+fn of_row(row: &Row) -> Result<RunSeen> {
+    Ok(RunSeen {
+        log_id: row.int("log_id")?,
+        batch_id: row.int("batch_id")?,
+        job_code: row.text("job_code")?,
+        attempt: row.int("attempt")?,
+        address: row.opt_text("address")?,
+        handler: row.opt_text("handler")?,
+        glue_type: row.text("glue_type")?,
+        shard: (row.int("shard_index")?, row.int("shard_total")?),
+        status: row.text("status")?,
+        stopping: row.opt_text("stopping")?,
+        trigger_time: row.opt_time("trigger_time")?.map(Into::into),
+        handle_code: row.opt_int("handle_code")?,
+        handle_msg: row.opt_text("handle_msg")?,
+        result: row.opt_text("result")?,
+        create_time: row.time("create_time")?.into(),
+        end_time: row.opt_time("end_time")?.map(Into::into),
+    })
+}
