@@ -14,7 +14,7 @@ use crate::store::hint::{self, Topic};
 use crate::store::hosted::Untaken;
 use crate::store::log::NewLines;
 use crate::store::queue::{Adopted, Settled};
-use crate::store::{self, Dialect, Statement, Tx, batch, breach, hosted, outbox, queue};
+use crate::store::{self, Dialect, Statement, Tx, batch, breach, executor_run, hosted, outbox, queue};
 use anyhow::{Result, ensure};
 use std::collections::{BTreeMap, HashSet};
 
@@ -37,6 +37,8 @@ pub(super) struct Changes {
     pub(super) adopted: Vec<Adopted>,
     /// Tries that ended or are being stopped.
     pub(super) settled: Vec<Settled>,
+    /// Rows that say now how their runs on executors ended.
+    pub(super) remote: Vec<i64>,
     /// Rows that only change state, by (from, to).
     pub(super) moved: BTreeMap<(QueueStatus, QueueStatus), Vec<i64>>,
     /// Rows that start now, by the state they were in.
@@ -94,6 +96,7 @@ impl Changes {
     ) -> Option<Vec<Statement>> {
         let is_more = !self.adopted.is_empty()
             || !self.withdrawn.is_empty()
+            || !self.remote.is_empty()
             || !self.reported.is_empty()
             || !self.breaches.is_empty()
             || !self.notices.is_empty()
@@ -142,6 +145,7 @@ impl Changes {
             hosted::withdraw(tx, untaken).await?;
         }
         queue::settle_all(tx, &self.settled, now).await?;
+        executor_run::settled(tx, &self.remote, now).await?;
         for ((from, to), ids) in &self.moved {
             queue::transition(tx, ids, *from, *to, now).await?;
         }

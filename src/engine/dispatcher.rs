@@ -16,6 +16,7 @@ use crate::domain::lease::Uptime;
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
+use crate::engine::admin::Admin;
 use crate::engine::asking::Asker;
 use crate::engine::backfill::Backfill;
 use crate::engine::changes::{Changes, Runner};
@@ -121,7 +122,15 @@ impl QueueDispatcher {
         let (sender, reports) = mpsc::unbounded_channel();
         let meter = Arc::<Meter>::default();
         let heart = Arc::new(Heart::new(db.clone(), clock.clone(), node.clone(), meter.clone()));
+        let hints = Hints::new(db.clone(), clock.clone());
+        let admin = Admin::new(
+            (db.clone(), clock.clone()),
+            node.id().clone(),
+            hints.clone(),
+            i64::try_from((handlers.kill_grace + handlers.kill_confirm).as_millis())?,
+        );
         let around = Arc::new(Surroundings {
+            admin: Arc::new(admin),
             db: db.clone(),
             clock: clock.clone(),
             installation: node.installation().to_owned(),
@@ -138,7 +147,7 @@ impl QueueDispatcher {
             traced: false.into(),
         });
         Ok(Self {
-            hints: Hints::new(db.clone(), clock.clone()),
+            hints,
             db,
             clock,
             node,
@@ -175,6 +184,11 @@ impl QueueDispatcher {
             meter,
             traces: Traces::default(),
         })
+    }
+
+    /// The admin of executors in this process.
+    pub fn executors(&self) -> &Arc<Admin> {
+        &self.around.admin
     }
 
     /// Results of the batches that have ended.

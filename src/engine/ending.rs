@@ -62,6 +62,9 @@ impl Active {
         }
         if outcome.end != End::Returned {
             self.rows[node.at()].crash_count = 0;
+            // What executors have told of it is in the row now.
+            let is_remote = self.job(node).executor.is_some();
+            changes.remote.extend(is_remote.then_some(self.rows[node.at()].queue_id.0));
         }
         self.record_end(node, &settlement, Some(&outcome.outputs), changes, now);
         true

@@ -135,7 +135,7 @@ impl QueueDispatcher {
         news: Option<mpsc::UnboundedSender<Served>>,
     ) {
         self.serving.news = news;
-        let beating = self.heart.start();
+        let (beating, keeping) = (self.heart.start(), self.around.admin.start());
         let (mut hints, listening) = (self.hints.clone(), self.hints.listen());
         let mut work = self.hints.clone();
         let (mut rounds, mut looks) = (Rounds::new(self.clock.now()), Looks::new(self.clock.now()));
@@ -172,6 +172,7 @@ impl QueueDispatcher {
             }
         }
         listening.end().await;
+        keeping.end().await;
         beating.end().await;
         self.meter.loop_ended(NAME);
     }

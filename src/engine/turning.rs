@@ -85,8 +85,9 @@ impl QueueDispatcher {
     /// or was handed back; nothing new starts then. A database that is away or asks to try again is
     /// waited for without end; any other error is given up on after some tries.
     pub async fn run_until_done(&mut self, stop: &CancellationToken) -> Result<()> {
-        let beating = self.heart.start();
+        let (beating, keeping) = (self.heart.start(), self.around.admin.start());
         let ended = self.turn_until_done(stop).await;
+        keeping.end().await;
         beating.end().await;
         ended
     }

@@ -13,7 +13,7 @@ use crate::domain::queue::RunMode;
 use crate::domain::secret::Mask;
 use crate::domain::time::Millis;
 use crate::domain::tx_class::IdemKey;
-use crate::engine::admin::OfTry;
+use crate::engine::admin::{Admin, OfTry};
 use crate::engine::asking::{Asker, RowClaim};
 use crate::engine::children::{Ask, Children};
 use crate::engine::clock::Clock;
@@ -122,6 +122,8 @@ pub(super) struct Surroundings {
     pub(super) log_max_bytes: usize,
     /// Where bodies ask whether their rows are still this process's.
     pub(super) asker: Asker,
+    /// Executors of XXL-JOB.
+    pub(super) admin: Arc<Admin>,
     /// Whether spans are made, so that what bodies call may go on with the trace.
     pub(super) traced: AtomicBool,
 }

@@ -4,3 +4,4 @@
 
 pub mod admin;
 mod client;
+pub mod executors;

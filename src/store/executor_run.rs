@@ -5,7 +5,9 @@ mod shown;
 mod telling;
 mod writing;
 
-pub use routing::{Group, address_is_seen, group, number, route_state, took_turn, used};
+pub use routing::{
+    Group, address_is_seen, forget_uses, group, number, route_state, took_turn, used,
+};
 pub use shown::{RunSeen, of_group};
 pub use telling::{Known, Told, known, open_runs, tell};
 pub use writing::{
@@ -27,7 +29,7 @@ use std::collections::HashMap;
 /// The lock of whoever decides which run of a job has its turn, and where it goes.
 const LOCK: &str = "executor_lock";
 
-const COLUMNS: &str = "log_id, queue_id, run_no, attempt, job_id, app_name, address, shard_index, \
+const COLUMNS: &str = "log_id, queue_id, run_no, attempt, batch_id, job_id, app_name, address, shard_index, \
      shard_total, status, stopping, node_id, trigger_time, busy_time, idle_time, handle_code, handle_msg, \
      result";
 
@@ -42,6 +44,8 @@ pub struct Run {
     pub run_no: i64,
     /// The start that began it.
     pub attempt: u32,
+    /// Its batch.
+    pub batch_id: BatchId,
     /// The number by which executors know its job.
     pub job_id: i64,
     /// Its executor group.
@@ -196,6 +200,7 @@ fn run(row: &Row) -> Result<Run> {
         queue_id: QueueId(row.int("queue_id")?),
         run_no: row.int("run_no")?,
         attempt: u32::try_from(row.int("attempt")?)?,
+        batch_id: BatchId(row.int("batch_id")?),
         job_id: row.int("job_id")?,
         app_name: AppName::parse(&row.text("app_name")?)?,
         address: row.opt_text("address")?,

@@ -138,3 +138,9 @@ pub async fn used(tx: &mut Tx, job_id: i64, address: &str, now: Millis) -> Resul
         .await
         .context("count a use of an executor")
 }
+
+/// Forgets uses that do not count any more.
+pub async fn forget_uses(tx: &mut Tx, before: Millis) -> Result<u64> {
+    let sql = "DELETE FROM executor_use WHERE used_time < ?";
+    tx.execute(sql, &[before.to_utc().into()]).await.context("forget uses of executors")
+}

@@ -135,10 +135,16 @@ pub async fn ask(
 }
 
 /// A run of which nothing was sent waits for another executor; `false` when it is over.
-pub async fn wait_again(tx: &mut Tx, run: LogId, said: &str, now: Millis) -> Result<bool> {
+pub async fn wait_again(
+    tx: &mut Tx,
+    (run, me): (LogId, &NodeId),
+    said: &str,
+    now: Millis,
+) -> Result<bool> {
     let sql = "UPDATE executor_run SET status = 'WAITING', trigger_msg = ?, update_time = ? \
-               WHERE log_id = ? AND status = 'ASKED'";
-    let values = [said.into(), now.to_utc().into(), run.0.into()];
+               WHERE log_id = ? AND node_id = ? AND status = 'ASKED'";
+    let me = me.0.as_str().into();
+    let values = [said.into(), now.to_utc().into(), run.0.into(), me];
     Ok(tx.execute(sql, &values).await.context("put a run back")? == 1)
 }
 

@@ -1,0 +1,114 @@
+//! What is sent to executors, each in a task of its own; what they answer comes back as something that has
+//! happened.
+
+use super::book::{Book, Call, Effect, Part};
+use super::{Admin, Inbound};
+use crate::domain::executor::LogId;
+use crate::domain::executor_run::{Looked, Posted};
+use crate::domain::route::Test;
+use crate::domain::time::Millis;
+use crate::handler::remote::RemoteBody;
+use crate::remote::executors::{Answer, RunAsk};
+use std::sync::Arc;
+
+/// A run that could not be sent for so long is not sent any more: whoever took its row over may believe by
+/// then that it never will be.
+const TOO_LATE_MS: i64 = 20_000;
+
+impl Admin {
+    /// Sends something; what is written of it is committed.
+    pub(super) fn send(self: &Arc<Self>, book: &Book, effect: Effect, now: Millis) {
+        let admin = self.clone();
+        match effect {
+            Effect::Post(run) => {
+                let Some(part) = book.parts.get(&run) else { return };
+                let Some(call) = book.calls.get(&part.call) else { return };
+                let Some((to, ask)) = part.to.clone().zip(run_ask(run, part, call, now)) else {
+                    return;
+                };
+                tokio::spawn(async move {
+                    let since = admin.clock.uptime();
+                    let may = || admin.clock.uptime().since(since) < TOO_LATE_MS;
+                    failpoint!("admin.before_post");
+                    let answer = admin.line.run(&to, &ask, may).await;
+                    failpoint!("admin.after_post");
+                    admin.hear(Inbound::Posted(run, posted(answer)));
+                });
+            }
+            Effect::Look(run, to, job_id) => {
+                tokio::spawn(async move {
+                    let looked = looked(&admin.line.idle_beat(&to, job_id).await);
+                    admin.hear(Inbound::Looked(run, looked));
+                });
+            }
+            // Whether it has stopped is seen when it is looked at.
+            Effect::Kill(to, job_id) => {
+                tokio::spawn(async move { admin.line.kill(&to, job_id).await });
+            }
+            Effect::Log(run, to, at, from) => {
+                tokio::spawn(async move {
+                    let page = admin.line.log(&to, (run.0, at.0, from)).await;
+                    admin.hear(Inbound::Logged(run, page));
+                });
+            }
+            Effect::Test(call, test, to, job_id) => {
+                tokio::spawn(async move {
+                    let answer = match test {
+                        Test::Beats => admin.line.beat(&to).await,
+                        Test::IsIdle => admin.line.idle_beat(&to, job_id).await,
+                    };
+                    let answer = match answer {
+                        Answer::Yes(_) => Ok(()),
+                        Answer::No(said) | Answer::NotSent(said) | Answer::Unclear(said) => {
+                            Err(said)
+                        }
+                    };
+                    admin.hear(Inbound::Tested(call, to.address, answer));
+                });
+            }
+        }
+    }
+}
+
+/// The twelve fields that all versions have.
+fn run_ask(run: LogId, part: &Part, call: &Call, now: Millis) -> Option<RunAsk> {
+    let ask = call.ask.as_ref()?;
+    let (handler, glue_type, source, version) = match &ask.what {
+        RemoteBody::Bean(name) => (name.as_str(), "BEAN", "", now.0),
+        RemoteBody::Glue { language, source, version } => {
+            ("", language.glue_type(), source.as_str(), *version)
+        }
+    };
+    Some(RunAsk {
+        job_id: part.job_id,
+        executor_handler: Some(handler.to_owned()),
+        executor_params: Some(ask.params.clone()),
+        executor_block_strategy: Some(ask.block.as_str().to_owned()),
+        executor_timeout: Some(ask.timeout_sec.into()),
+        log_id: run.0,
+        log_date_time: Some(part.sent.0),
+        glue_type: Some(glue_type.to_owned()),
+        glue_source: Some(source.to_owned()),
+        glue_update_time: Some(version),
+        broadcast_index: Some(part.shard.0),
+        broadcast_total: Some(part.shard.1),
+    })
+}
+
+fn posted(answer: Answer) -> Posted {
+    match answer {
+        Answer::Yes(_) => Posted::Taken,
+        Answer::No(said) => Posted::Refused(said),
+        Answer::NotSent(said) => Posted::NotSent(said),
+        Answer::Unclear(said) => Posted::Unknown(said),
+    }
+}
+
+/// A no is what executors that run the job answer.
+fn looked(answer: &Answer) -> Looked {
+    match answer {
+        Answer::Yes(_) => Looked::Idle,
+        Answer::No(_) => Looked::Busy,
+        Answer::NotSent(_) | Answer::Unclear(_) => Looked::Silent,
+    }
+}

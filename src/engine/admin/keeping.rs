@@ -1,0 +1,164 @@
+//! The loop around the beat, and what is done now and then: runs that nobody waits for are ended, old
+//! rows go.
+
+use super::book::{Book, Call};
+use super::turns::found;
+use super::{Admin, CallId};
+use crate::domain::executor_run::{Ended, RunEvent, RunStatus, StopWhy};
+use crate::domain::time::Millis;
+use crate::handler::log::RunLog;
+use crate::store::executor_run::{self as rows, Run};
+use crate::store::hint::Topic;
+use crate::store::{self, executor_registry};
+use anyhow::{Context as _, Result};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Between two looks for runs that nobody waits for.
+const TIDY_MS: i64 = 30_000;
+/// Such runs that are ended at once.
+const TIDY_MOST: u32 = 200;
+/// How long rows are kept of executors that are gone, and of uses that count no more.
+const DAY_MS: i64 = 86_400_000;
+/// Rows that are removed at once.
+const FORGET_MOST: u32 = 500;
+/// Between two beats when the database failed.
+const AWAY: Duration = Duration::from_millis(500);
+/// The longest rest.
+const REST_MS: i64 = 5_000;
+
+/// A task that beats; it stops when this is dropped.
+pub(in crate::engine) struct Keeping {
+    task: JoinHandle<()>,
+    stop: DropGuard,
+}
+
+impl Keeping {
+    /// Ends it and waits for its end.
+    pub(in crate::engine) async fn end(self) {
+        drop(self.stop);
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "what asks executors broke down");
+        }
+    }
+}
+
+impl Admin {
+    /// Beats in a task of its own until it is told to end.
+    pub(in crate::engine) fn start(self: &Arc<Self>) -> Keeping {
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(self.clone().keep(stop.clone()));
+        Keeping { task, stop: stop.drop_guard() }
+    }
+
+    async fn keep(self: Arc<Self>, stop: CancellationToken) {
+        let mut hints = self.hints.clone();
+        // Not of a process that does one batch and goes.
+        self.book.lock().await.tidy_at = self.clock.now().plus(TIDY_MS);
+        while !stop.is_cancelled() {
+            match self.round().await {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(error) => {
+                    say(&error);
+                    tokio::time::sleep(AWAY).await;
+                    continue;
+                }
+            }
+            let rest = self.rest().await;
+            let is_told = tokio::select! {
+                () = stop.cancelled() => false,
+                () = self.nudge.notified() => false,
+                () = hints.told(&[Topic::Run]) => true,
+                () = tokio::time::sleep(rest) => false,
+            };
+            if is_told {
+                self.look_soon().await;
+            }
+        }
+    }
+
+    async fn round(self: &Arc<Self>) -> Result<bool> {
+        if self.beat().await? {
+            return Ok(true);
+        }
+        let now = self.clock.now();
+        let mut book = self.book.lock().await;
+        if now < book.tidy_at {
+            return Ok(false);
+        }
+        book.tidy_at = now.plus(TIDY_MS);
+        self.tidy(&mut book, now).await?;
+        Ok(false)
+    }
+
+    /// How long there is nothing to do.
+    async fn rest(&self) -> Duration {
+        let (book, now) = (self.book.lock().await, self.clock.now());
+        let until = if book.is_idle() { now.plus(REST_MS) } else { book.look_at };
+        let until = book.next().map_or(until, |next| next.min(until)).min(book.tidy_at);
+        Duration::from_millis(u64::try_from(until.since(now)).unwrap_or(0).clamp(1, 5_000))
+    }
+
+    /// Ends runs whose jobs are over although nobody has waited for their ends: they would keep others of
+    /// their jobs from their turn. Removes what is old.
+    async fn tidy(&self, book: &mut Book, now: Millis) -> Result<()> {
+        let mut tx = self.db.read().await?;
+        let mut left = rows::left_over(&mut tx, TIDY_MOST).await?;
+        drop(tx);
+        left.retain(|run| !book.parts.contains_key(&run.log_id));
+        let mut tx = self.db.begin().await?;
+        executor_registry::forget(&mut tx, now.plus(-DAY_MS), FORGET_MOST).await?;
+        rows::forget_uses(&mut tx, now.plus(-DAY_MS)).await?;
+        let said = "its job is over";
+        let (waiting, sent): (Vec<Run>, Vec<Run>) =
+            left.into_iter().partition(|run| run.status == RunStatus::Waiting);
+        for run in &waiting {
+            let ended = Ended::Stopped(StopWhy::Killed);
+            rows::end(&mut tx, run.log_id, (ended, said), now).await?;
+        }
+        let ids: Vec<i64> = sent.iter().map(|run| run.log_id.0).collect();
+        rows::adopt(&mut tx, &ids, &self.me, now).await?;
+        rows::stop(&mut tx, &ids, StopWhy::Killed, now).await?;
+        let sent = self.targets(&mut tx, sent, now).await?;
+        tx.commit().await.context("end runs that nobody waits for")?;
+        for (run, to) in sent {
+            tracing::warn!(log_id = run.log_id.0, "a run is stopped whose job is over");
+            let id = CallId(self.next_call.fetch_add(1, Ordering::Relaxed));
+            book.calls.insert(id, orphan(&run));
+            let part = found(id, &run, to, now);
+            book.put(id, run.log_id, part);
+            book.step(run.log_id, &RunEvent::Stop(StopWhy::Killed), self.give_up_ms, now);
+        }
+        Ok(())
+    }
+}
+
+/// A call that nobody waits for.
+fn orphan(run: &Run) -> Call {
+    Call {
+        queue_id: run.queue_id,
+        attempt: run.attempt,
+        ask: None,
+        log: RunLog::new(1_000),
+        answer: None,
+        stop: Some(StopWhy::Killed),
+        job_id: run.job_id,
+        run_no: run.run_no,
+        batch_id: run.batch_id,
+        runs: Vec::new(),
+        ends: Vec::new(),
+        candidates: None,
+    }
+}
+
+fn say(error: &anyhow::Error) {
+    let text = format!("{error:#}");
+    match store::asks_again(error) {
+        true => tracing::debug!(error = text, "runs of executors could not be followed"),
+        false => tracing::warn!(error = text, "runs of executors could not be followed; trying on"),
+    }
+}

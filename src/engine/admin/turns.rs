@@ -1,0 +1,452 @@
+//! Which runs have their turn, and where they go: decided under one lock for all processes.
+
+use super::book::{Book, Call, Candidates, Part};
+use super::{Admin, CallId};
+use crate::domain::block::{Busy, Entry as Enter};
+use crate::domain::executor::{Glue, LogId, Spoken};
+use crate::domain::executor_run::{Ended, RunState, RunStatus, StopWhy};
+use crate::domain::id::BatchId;
+use crate::domain::retry::roll;
+use crate::domain::route::{Choice, RouteStrategy, choose};
+use crate::domain::time::Millis;
+use crate::domain::xxl_run::AppName;
+use crate::engine::admin::token;
+use crate::handler::remote::{RemoteBody, RemoteCall};
+use crate::remote::executors::To;
+use crate::store::Tx;
+use crate::store::executor_run::{self as rows, Entry, Group, NewRun, Run};
+use anyhow::Result;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::PoisonError;
+
+/// What is known once the transaction is committed.
+pub(super) enum Fact {
+    /// The row is not this try's any more.
+    NotOurs(CallId),
+    /// There is nothing that could be ended.
+    Nothing(CallId),
+    /// There are rows of an earlier start.
+    Found(CallId, Vec<(Run, Option<To>)>),
+    /// It is to stop, and nothing was begun.
+    Stopped(CallId, StopWhy),
+    /// It is in line, with a row.
+    Waits(CallId, Run),
+    /// It is in line, and executors are asked whether they can.
+    Tests(CallId, Run, Candidates),
+    /// Executors are to be asked.
+    Asked(CallId, Run, Vec<(LogId, To, (i64, i64))>),
+    /// It is over.
+    Over(CallId, Run),
+}
+
+impl Fact {
+    /// Of which call.
+    pub(super) fn call(&self) -> CallId {
+        match self {
+            Self::NotOurs(call) | Self::Nothing(call) | Self::Stopped(call, _) => *call,
+            Self::Found(call, _) | Self::Waits(call, _) | Self::Tests(call, ..) => *call,
+            Self::Asked(call, ..) | Self::Over(call, _) => *call,
+        }
+    }
+}
+
+/// What is decided of a call.
+enum Decision {
+    Wait,
+    Ask(Vec<To>),
+    Test(Candidates),
+    End(Ended, String),
+}
+
+/// A call that has no row yet.
+struct Fresh {
+    id: CallId,
+    entry: Entry,
+    job_id: i64,
+}
+
+/// What is read once for all calls of a transaction.
+struct Desk<'a> {
+    admin: &'a Admin,
+    now: Millis,
+    groups: HashMap<AppName, Option<Group>>,
+}
+
+/// A call with what was decided of it.
+struct Decided<'a> {
+    id: CallId,
+    call: &'a Call,
+    ask: &'a RemoteCall,
+    entry: (i64, BatchId),
+    job_id: i64,
+    decision: Decision,
+}
+
+impl Admin {
+    /// Looks up new calls, and gives turns.
+    pub(super) async fn turns(&self, tx: &mut Tx, book: &Book, now: Millis) -> Result<Vec<Fact>> {
+        let mut desk = Desk { admin: self, now, groups: HashMap::new() };
+        let mut facts = Vec::new();
+        let fresh = self.look_up(tx, book, &mut desk, &mut facts).await?;
+        let mut by_job: BTreeMap<i64, Vec<Fresh>> = BTreeMap::new();
+        for one in fresh {
+            by_job.entry(one.job_id).or_default().push(one);
+        }
+        let waits = |job: &&i64| book.lines.contains_key(job);
+        let jobs: BTreeSet<i64> =
+            by_job.keys().chain(book.turns.iter().filter(waits)).copied().collect();
+        let jobs: Vec<i64> = jobs.into_iter().collect();
+        let mut open: BTreeMap<i64, Vec<Run>> = BTreeMap::new();
+        for run in rows::open_of_jobs(tx, &jobs).await? {
+            open.entry(run.job_id).or_default().push(run);
+        }
+        let mut decided = Vec::new();
+        for job in jobs {
+            let fresh = by_job.remove(&job).unwrap_or_default();
+            let open = open.remove(&job).unwrap_or_default();
+            desk.of_job(tx, book, (job, fresh, &open), &mut decided).await?;
+        }
+        self.write_decided(tx, decided, &mut facts, now).await?;
+        Ok(facts)
+    }
+
+    /// What rows there are of new calls; those without any are given.
+    async fn look_up(
+        &self,
+        tx: &mut Tx,
+        book: &Book,
+        desk: &mut Desk<'_>,
+        facts: &mut Vec<Fact>,
+    ) -> Result<Vec<Fresh>> {
+        let calls = |id: &CallId| book.calls.get(id).map(|call| (*id, call));
+        let new: Vec<(CallId, &Call)> = book.new.iter().filter_map(calls).collect();
+        let queue: Vec<_> = new.iter().map(|(_, call)| call.queue_id).collect();
+        let mut entries = rows::entries(tx, &queue).await?;
+        let mut there: HashMap<_, Vec<Run>> = HashMap::new();
+        for run in rows::of_rows(tx, &queue).await? {
+            there.entry(run.queue_id).or_default().push(run);
+        }
+        let (mut fresh, mut adopted) = (Vec::new(), Vec::new());
+        for (id, call) in new {
+            let entry = entries.remove(&call.queue_id);
+            let is_ours = |entry: &Entry| {
+                entry.owner.as_ref() == Some(&self.me) && entry.attempt == call.attempt
+            };
+            let Some(entry) = entry.filter(is_ours) else {
+                facts.push(Fact::NotOurs(id));
+                continue;
+            };
+            let mut runs = there.remove(&call.queue_id).unwrap_or_default();
+            runs.retain(|run| run.run_no == entry.run_no);
+            match (&call.ask, runs.is_empty()) {
+                (None, true) => facts.push(Fact::Nothing(id)),
+                (Some(_), true) if call.stop.is_some() => {
+                    facts.extend(call.stop.map(|why| Fact::Stopped(id, why)));
+                }
+                (Some(ask), true) => {
+                    let job_id = rows::number(tx, &ask.job).await?;
+                    fresh.push(Fresh { id, entry, job_id });
+                }
+                (_, false) => {
+                    adopted.extend(runs.iter().map(|run| run.log_id.0));
+                    facts.push(Fact::Found(id, desk.with_targets(tx, runs).await?));
+                }
+            }
+        }
+        rows::adopt(tx, &adopted, &self.me, desk.now).await?;
+        Ok(fresh)
+    }
+
+    async fn write_decided(
+        &self,
+        tx: &mut Tx,
+        decided: Vec<Decided<'_>>,
+        facts: &mut Vec<Fact>,
+        now: Millis,
+    ) -> Result<()> {
+        let mut new = Vec::new();
+        for one in &decided {
+            let first = one.call.runs.first().copied();
+            new.extend(one.rows(first));
+            match (&one.decision, first) {
+                (Decision::Ask(to), Some(run)) => {
+                    let total = i64::try_from(to.len())?;
+                    if let Some(to) = to.first() {
+                        rows::ask(tx, run, (&to.address, total), now).await?;
+                    }
+                }
+                (Decision::End(ended, said), Some(run)) => {
+                    rows::end(tx, run, (*ended, said), now).await?;
+                }
+                (Decision::Wait | Decision::Test(_), _) | (_, None) => {}
+            }
+        }
+        rows::insert(tx, &new, &self.me, now).await?;
+        drop(new);
+        let queue: Vec<_> = decided.iter().map(|one| one.call.queue_id).collect();
+        let mut written: HashMap<_, Vec<Run>> = HashMap::new();
+        for run in rows::of_rows(tx, &queue).await? {
+            written.entry(run.queue_id).or_default().push(run);
+        }
+        for one in decided {
+            let mut runs = written.remove(&one.call.queue_id).unwrap_or_default();
+            runs.retain(|run| run.run_no == one.entry.0);
+            facts.extend(one.fact(runs));
+        }
+        Ok(())
+    }
+
+    /// Runs with the executors that they were sent to.
+    pub(super) async fn targets(
+        &self,
+        tx: &mut Tx,
+        runs: Vec<Run>,
+        now: Millis,
+    ) -> Result<Vec<(Run, Option<To>)>> {
+        Desk { admin: self, now, groups: HashMap::new() }.with_targets(tx, runs).await
+    }
+
+    /// An executor with its token.
+    fn target(&self, app: &AppName, group: &Group, address: &str) -> Result<To, String> {
+        let said = group.addresses.iter().find(|(at, _)| at == address);
+        let spoken = said.map_or(Spoken::Run, |(_, spoken)| *spoken);
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = tokens.get(app).filter(|(sealed, _)| *sealed == group.sealed);
+        let token = match known {
+            Some((_, token)) => token.clone(),
+            None => {
+                let token = token::open(app, &group.sealed).map_err(|error| error.to_string())?;
+                tokens.insert(app.clone(), (group.sealed.clone(), token.clone()));
+                token
+            }
+        };
+        Ok(To { address: address.to_owned(), app: app.clone(), token, spoken })
+    }
+}
+
+impl Desk<'_> {
+    async fn group(&mut self, tx: &mut Tx, app: &AppName) -> Result<Option<&Group>> {
+        if !self.groups.contains_key(app) {
+            let group = rows::group(tx, app, self.now).await?;
+            self.groups.insert(app.clone(), group);
+        }
+        Ok(self.groups.get(app).and_then(Option::as_ref))
+    }
+
+    async fn with_targets(
+        &mut self,
+        tx: &mut Tx,
+        runs: Vec<Run>,
+    ) -> Result<Vec<(Run, Option<To>)>> {
+        let mut found = Vec::new();
+        for run in runs {
+            let admin = self.admin;
+            let group = self.group(tx, &run.app_name).await?;
+            let to = group.zip(run.address.as_deref());
+            let to = to.and_then(|(group, at)| admin.target(&run.app_name, group, at).ok());
+            found.push((run, to));
+        }
+        Ok(found)
+    }
+
+    /// Gives the turns of one job: first to those in line, then to those that have just come.
+    async fn of_job<'b>(
+        &mut self,
+        tx: &mut Tx,
+        book: &'b Book,
+        (job_id, fresh, open): (i64, Vec<Fresh>, &[Run]),
+        decided: &mut Vec<Decided<'b>>,
+    ) -> Result<()> {
+        let is_sent = |run: &Run| matches!(run.status, RunStatus::Asked | RunStatus::Running);
+        let mut taken = false;
+        let mut waiting = false;
+        for id in book.lines.get(&job_id).into_iter().flatten() {
+            let Some(call) = book.calls.get(id) else { continue };
+            let Some(ask) = &call.ask else { continue };
+            let is_mine = |run: &Run| run.queue_id == call.queue_id && run.run_no == call.run_no;
+            let busy = taken || open.iter().any(|run| is_sent(run) && !is_mine(run));
+            let entry = (call.run_no, call.batch_id);
+            let decision = match &call.candidates {
+                _ if busy || waiting => Decision::Wait,
+                Some(Candidates { at: Some(to), is_fit: true, .. }) => {
+                    Decision::Ask(vec![to.clone()])
+                }
+                Some(_) => Decision::Wait,
+                None => self.route(tx, (call, ask), job_id).await?,
+            };
+            taken |= matches!(decision, Decision::Ask(_));
+            waiting |= matches!(decision, Decision::Wait | Decision::Test(_));
+            if !matches!(decision, Decision::Wait) {
+                decided.push(Decided { id: *id, call, ask, entry, job_id, decision });
+            }
+            if taken || waiting {
+                waiting = true;
+                break;
+            }
+        }
+        for Fresh { id, entry, .. } in fresh {
+            let Some(call) = book.calls.get(&id) else { continue };
+            let Some(ask) = &call.ask else { continue };
+            let is_mine = |run: &&Run| run.queue_id == call.queue_id && run.run_no == entry.run_no;
+            let others: Vec<&Run> = open.iter().filter(|run| !is_mine(run)).collect();
+            let sent = taken || others.iter().any(|run| is_sent(run));
+            let any = sent || waiting || !others.is_empty();
+            let decision = match ask.block.decide(if any { Busy::Busy } else { Busy::Idle }) {
+                Enter::Refuse => Decision::End(Ended::Discarded, discarded(&others)),
+                Enter::StopAndTake => {
+                    let ids: Vec<i64> = others.iter().map(|run| run.log_id.0).collect();
+                    rows::stop_others(tx, &ids, "a later run came", self.now).await?;
+                    match sent {
+                        true => Decision::Wait,
+                        false => self.route(tx, (call, ask), job_id).await?,
+                    }
+                }
+                Enter::Take if sent || waiting => Decision::Wait,
+                Enter::Take => self.route(tx, (call, ask), job_id).await?,
+            };
+            taken |= matches!(decision, Decision::Ask(_));
+            waiting |= matches!(decision, Decision::Wait | Decision::Test(_));
+            let entry = (entry.run_no, entry.batch_id);
+            decided.push(Decided { id, call, ask, entry, job_id, decision });
+        }
+        Ok(())
+    }
+
+    /// Where a run goes whose turn has come.
+    async fn route(
+        &mut self,
+        tx: &mut Tx,
+        (call, ask): (&Call, &RemoteCall),
+        job_id: i64,
+    ) -> Result<Decision> {
+        let (admin, now, app) = (self.admin, self.now, &ask.app);
+        let Some(group) = self.group(tx, app).await? else {
+            let cure = format!("add it: procession executor-group add {app}");
+            let said = format!("there is no executor group {app}; {cure}");
+            return Ok(Decision::End(Ended::NotReached, said));
+        };
+        if matches!(ask.what, RemoteBody::Glue { .. }) && group.glue == Glue::Refused {
+            let said = format!(
+                "scripts may not be sent to executor group {app}; whoever administers it can allow that: \
+                 procession executor-group set {app} --allow-glue"
+            );
+            return Ok(Decision::End(Ended::Refused, said));
+        }
+        let addresses: Vec<String> = group.addresses.iter().map(|(at, _)| at.clone()).collect();
+        let targets: Result<Vec<To>, String> =
+            addresses.iter().map(|at| admin.target(app, group, at)).collect();
+        let targets = match targets {
+            Ok(targets) => targets,
+            Err(said) => return Ok(Decision::End(Ended::NotReached, said)),
+        };
+        let roll = roll(call.queue_id.0, call.attempt);
+        let state = rows::route_state(tx, (job_id, ask.route), roll, now).await?;
+        let at = |address: &String| targets.iter().find(|to| to.address == *address).cloned();
+        Ok(match choose(ask.route, &addresses, &state) {
+            Choice::Nowhere => {
+                let said = format!("no executor of group {app} is registered");
+                Decision::End(Ended::NotReached, said)
+            }
+            Choice::To(address) => {
+                self.count(tx, (job_id, ask.route), &address).await?;
+                Decision::Ask(at(&address).into_iter().collect())
+            }
+            Choice::ToAll(all) => Decision::Ask(all.iter().filter_map(at).collect()),
+            Choice::FirstThat(test, all) => {
+                let mut left: VecDeque<To> = all.iter().filter_map(at).collect();
+                let first = left.pop_front();
+                let said = Vec::new();
+                Decision::Test(Candidates { test, left, at: first, is_fit: false, said })
+            }
+        })
+    }
+
+    async fn count(
+        &self,
+        tx: &mut Tx,
+        (job_id, route): (i64, RouteStrategy),
+        address: &str,
+    ) -> Result<()> {
+        match route {
+            RouteStrategy::Round => rows::took_turn(tx, job_id).await,
+            RouteStrategy::LeastFrequentlyUsed | RouteStrategy::LeastRecentlyUsed => {
+                rows::used(tx, job_id, address, self.now).await
+            }
+            RouteStrategy::First | RouteStrategy::Last | RouteStrategy::Random => Ok(()),
+            RouteStrategy::ConsistentHash | RouteStrategy::Failover => Ok(()),
+            RouteStrategy::Busyover | RouteStrategy::ShardingBroadcast => Ok(()),
+        }
+    }
+}
+
+fn discarded(others: &[&Run]) -> String {
+    let other = others.first().map(|run| format!("run {}", run.log_id));
+    let other = other.unwrap_or_else(|| "an earlier run".to_owned());
+    format!("{other} of this job is not over, and its block strategy is DISCARD_LATER")
+}
+
+impl<'a> Decided<'a> {
+    /// The rows it needs beside the one that it has.
+    fn rows(&'a self, first: Option<LogId>) -> Vec<NewRun<'a>> {
+        let (handler, glue_type) = match &self.ask.what {
+            RemoteBody::Bean(name) => (Some(name.as_str()), "BEAN"),
+            RemoteBody::Glue { language, .. } => (None, language.glue_type()),
+        };
+        let row = |address, shard, ended| NewRun {
+            queue_id: self.call.queue_id,
+            run_no: self.entry.0,
+            attempt: self.call.attempt,
+            batch_id: self.entry.1,
+            job: &self.ask.job,
+            job_id: self.job_id,
+            app: &self.ask.app,
+            handler,
+            glue_type,
+            params: &self.ask.params,
+            block: self.ask.block,
+            address,
+            shard,
+            ended,
+        };
+        let skip = usize::from(first.is_some());
+        match &self.decision {
+            Decision::Ask(to) => {
+                let total = i64::try_from(to.len()).unwrap_or(i64::MAX);
+                let each = (0..).zip(to).skip(skip);
+                each.map(|(n, to)| row(Some(to.address.as_str()), (n, total), None)).collect()
+            }
+            _ if skip == 1 => Vec::new(),
+            Decision::Wait | Decision::Test(_) => vec![row(None, (0, 1), None)],
+            Decision::End(ended, said) => vec![row(None, (0, 1), Some((*ended, said)))],
+        }
+    }
+
+    fn fact(self, runs: Vec<Run>) -> Option<Fact> {
+        let first = runs.first()?.clone();
+        Some(match self.decision {
+            Decision::Wait => Fact::Waits(self.id, first),
+            Decision::Test(candidates) => Fact::Tests(self.id, first, candidates),
+            Decision::End(..) => Fact::Over(self.id, first),
+            // A run that is over meanwhile is found when its row is read.
+            Decision::Ask(to) => {
+                let asked = |run: &&Run| run.status == RunStatus::Asked;
+                let at = |run: &Run| {
+                    let to = to.iter().find(|to| Some(&to.address) == run.address.as_ref())?;
+                    Some((run.log_id, to.clone(), run.shard))
+                };
+                let parts = runs.iter().filter(asked).filter_map(at).collect();
+                Fact::Asked(self.id, first, parts)
+            }
+        })
+    }
+}
+
+/// How a run that was found is gone on with.
+pub(super) fn found(call: CallId, run: &Run, to: Option<To>, now: Millis) -> Part {
+    let seen = (run.busy_time.is_some(), run.idle_time);
+    let state = RunState::found(run.status, seen, run.stopping, now);
+    let mut part = Part::new(call, to, run.job_id, state);
+    part.shard = run.shard;
+    part.sent = run.trigger_time.filter(|_| run.address.is_some()).unwrap_or(Millis(0));
+    part
+}

@@ -1,0 +1,290 @@
+//! The executors of XXL-JOB that this installation is the admin of.
+//!
+//! Connections are kept for a minute. So many questions are under way at once and no more, of all and of
+//! each address, so that one that gives no answer keeps nobody else from being asked.
+
+use crate::domain::executor::Spoken;
+use crate::domain::text::{clip, storable};
+use crate::domain::xxl_run::AppName;
+use crate::outbound::{self, Way};
+use crate::wire::xxl::{APP_NAME_HEADER, Reply, TOKEN_HEADER};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, RequestBuilder};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use url::Url;
+
+pub use crate::wire::xxl::{JobAsk, LogAsk, LogPage, RunAsk, read_log};
+
+/// Questions under way at once.
+const AT_ONCE: usize = 64;
+/// The same, of one address.
+const AT_ONCE_EACH: usize = 16;
+/// Addresses whose counts are kept.
+const ADDRESSES: usize = 1_024;
+/// How long connecting may take, and how long an answer.
+const LIMIT: Duration = Duration::from_secs(3);
+/// How long a connection that nobody uses is kept.
+const IDLE: Duration = Duration::from_secs(60);
+/// Most bytes of an answer that are read.
+const ANSWER_MAX: usize = 1 << 20;
+/// Most bytes of an answer that are shown.
+const SHOWN_MAX: usize = 300;
+
+/// One executor.
+#[derive(Clone, Debug)]
+pub struct To {
+    /// Its URL.
+    pub address: String,
+    /// Its group.
+    pub app: AppName,
+    /// What it asks for.
+    pub token: SecretString,
+    /// What it speaks.
+    pub spoken: Spoken,
+}
+
+/// What became of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A yes, with what was asked for.
+    Yes(Reply),
+    /// A no, in its words.
+    No(String),
+    /// Nothing was sent, and why.
+    NotSent(String),
+    /// It was sent, and what came back says nothing of what became of it.
+    Unclear(String),
+}
+
+/// The way to executors, for all of a process.
+#[derive(Default)]
+pub struct Line {
+    clear: OnceLock<Result<Client, String>>,
+    tls: OnceLock<Result<Client, String>>,
+    turns: Turns,
+}
+
+struct Turns {
+    all: Arc<Semaphore>,
+    each: Mutex<HashMap<String, Arc<Semaphore>>>,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self { all: Arc::new(Semaphore::new(AT_ONCE)), each: Mutex::default() }
+    }
+}
+
+impl Line {
+    /// Asks whether it is there. A body of `{}` is the one that every client takes.
+    pub async fn beat(&self, to: &To) -> Answer {
+        self.ask(to, "beat", &json!({})).await
+    }
+
+    /// Asks whether it does not run this job.
+    pub async fn idle_beat(&self, to: &To, job_id: i64) -> Answer {
+        self.ask(to, "idleBeat", &JobAsk { job_id }).await
+    }
+
+    /// Asks it to stop whatever it runs of this job.
+    pub async fn kill(&self, to: &To, job_id: i64) -> Answer {
+        self.ask(to, "kill", &JobAsk { job_id }).await
+    }
+
+    /// Asks it to run, unless its turn comes too late: `may` is asked last.
+    pub async fn run(&self, to: &To, ask: &RunAsk, may: impl Fn() -> bool + Send) -> Answer {
+        let name = match to.spoken {
+            Spoken::Run => "run",
+            Spoken::Trigger => "trigger",
+        };
+        let _turn = self.turns.take(&to.address).await;
+        if !may() {
+            return Answer::NotSent("too many executors gave no answer in time".to_owned());
+        }
+        self.post(to, name, ask).await
+    }
+
+    /// Asks for lines of the log of a run, from this one on.
+    pub async fn log(&self, to: &To, (log_id, at, from): (i64, i64, i64)) -> Option<LogPage> {
+        let (tim, time) = match to.spoken {
+            Spoken::Run => (Some(at), None),
+            Spoken::Trigger => (None, Some(at)),
+        };
+        let ask =
+            LogAsk { log_id, from_line_num: Some(from), log_date_tim: tim, log_date_time: time };
+        match self.ask(to, "log", &ask).await {
+            Answer::Yes(reply) => read_log(&reply),
+            Answer::No(_) | Answer::NotSent(_) | Answer::Unclear(_) => None,
+        }
+    }
+
+    async fn ask<T: Serialize + Sync>(&self, to: &To, name: &str, body: &T) -> Answer {
+        let _turn = self.turns.take(&to.address).await;
+        self.post(to, name, body).await
+    }
+
+    async fn post<T: Serialize + Sync>(&self, to: &To, name: &str, body: &T) -> Answer {
+        let request = match self.request(to, name, body) {
+            Ok(request) => request,
+            Err(said) => return Answer::NotSent(said),
+        };
+        match tokio::time::timeout(LIMIT * 2, answered(request)).await {
+            Ok(Ok((status, bytes))) => judged(to, status, &bytes),
+            Ok(Err(Lost { is_sent: false, said })) => Answer::NotSent(shown(to, "", &said)),
+            Ok(Err(Lost { is_sent: true, said })) => Answer::Unclear(shown(to, "", &said)),
+            Err(_) => Answer::Unclear("no answer within 6 s".to_owned()),
+        }
+    }
+
+    fn request<T: Serialize>(
+        &self,
+        to: &To,
+        name: &str,
+        body: &T,
+    ) -> Result<RequestBuilder, String> {
+        let url = format!("{}/{name}", to.address.trim_end_matches('/'));
+        let url = Url::parse(&url).map_err(|error| format!("{} is no URL: {error}", to.address))?;
+        let client = match Way::to(&url) {
+            Way::Clear => self.clear.get_or_init(|| client(Way::Clear)),
+            Way::Tls => self.tls.get_or_init(|| client(Way::Tls)),
+        };
+        let client = client.as_ref().map_err(Clone::clone)?;
+        let text = serde_json::to_string(body).map_err(|error| error.to_string())?;
+        Ok(client.post(url).headers(headers(to)?).body(text))
+    }
+}
+
+impl Turns {
+    async fn take(&self, address: &str) -> [Option<tokio::sync::OwnedSemaphorePermit>; 2] {
+        let each = {
+            let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
+            if each.len() >= ADDRESSES {
+                each.retain(|_, turns| Arc::strong_count(turns) > 1);
+            }
+            let turns = each.entry(address.to_owned());
+            turns.or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE_EACH))).clone()
+        };
+        // They are never closed.
+        let each = each.acquire_owned().await.ok();
+        [each, self.all.clone().acquire_owned().await.ok()]
+    }
+}
+
+fn client(way: Way) -> Result<Client, String> {
+    let client = outbound::client(way)?.connect_timeout(LIMIT).read_timeout(LIMIT);
+    outbound::built(client.pool_idle_timeout(IDLE).tcp_nodelay(true))
+}
+
+fn headers(to: &To) -> Result<HeaderMap, String> {
+    let bad =
+        |what: &str| format!("the {what} of {} has characters that no header may have", to.app);
+    let mut token = HeaderValue::from_str(to.token.expose_secret()).map_err(|_| bad("token"))?;
+    token.set_sensitive(true);
+    let mut headers = HeaderMap::from_iter([
+        (HeaderName::from_static(TOKEN_HEADER), token),
+        (CONTENT_TYPE, HeaderValue::from_static("application/json;charset=UTF-8")),
+    ]);
+    if to.spoken == Spoken::Trigger {
+        let name = HeaderValue::from_str(to.app.as_str()).map_err(|_| bad("name"))?;
+        headers.insert(HeaderName::from_static(APP_NAME_HEADER), name);
+    }
+    Ok(headers)
+}
+
+struct Lost {
+    is_sent: bool,
+    said: String,
+}
+
+async fn answered(request: RequestBuilder) -> Result<(u16, Vec<u8>), Lost> {
+    let lost = |error: reqwest::Error| {
+        let is_sent = !(error.is_connect() || error.is_builder());
+        let what = if is_sent { "the connection was lost" } else { "cannot connect" };
+        Lost { is_sent, said: format!("{what}: {}", outbound::chain(error)) }
+    };
+    let mut response = request.send().await.map_err(lost)?;
+    let status = response.status().as_u16();
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(lost)? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > ANSWER_MAX {
+            let said = format!("answered more than {ANSWER_MAX} bytes");
+            return Err(Lost { is_sent: true, said });
+        }
+    }
+    Ok((status, bytes))
+}
+
+/// What an answer means. Of one that a gateway gave in place of the executor nothing is known.
+fn judged(to: &To, status: u16, bytes: &[u8]) -> Answer {
+    let said = |what: &str, words: &[u8]| shown(to, what, &storable(words, 4 * SHOWN_MAX));
+    match (status, Reply::read(bytes)) {
+        (200, Ok(reply)) if reply.is_ok() => Answer::Yes(reply),
+        (200, Ok(Reply { code, msg, content })) => {
+            let words = msg.or_else(|| match content {
+                Value::String(words) => Some(words),
+                _ => None,
+            });
+            Answer::No(said(&format!("code {code}"), words.unwrap_or_default().as_bytes()))
+        }
+        (200, Err(_)) => Answer::Unclear(said("the answer is none of XXL-JOB's", bytes)),
+        (502 | 504, _) => {
+            Answer::Unclear(said(&format!("a gateway answered HTTP {status}"), bytes))
+        }
+        (300..400, _) => {
+            Answer::No(said(&format!("HTTP {status}, and redirects are not followed"), b""))
+        }
+        (_, _) => Answer::No(said(&format!("HTTP {status}"), bytes)),
+    }
+}
+
+/// Words of the other side behind ours: on one line, short, without the token.
+fn shown(to: &To, what: &str, words: &str) -> String {
+    let words = words.replace(to.token.expose_secret(), "***");
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = clip(&words, SHOWN_MAX);
+    match (what.is_empty(), words.is_empty()) {
+        (_, true) => what.to_owned(),
+        (true, false) => words.to_string(),
+        (false, false) => format!("{what}: {words}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_a_yes_a_no_or_neither() {
+        let to = To {
+            address: "http://10.0.0.1:9999/".to_owned(),
+            app: AppName::parse("pay-executor").expect("name"),
+            token: "0123456789abcdef".into(),
+            spoken: Spoken::Run,
+        };
+        for (status, body, wanted) in [
+            (200, r#"{"code":200,"msg":null}"#, "yes"),
+            (200, r#"{"code":500,"msg":"busy 0123456789abcdef"}"#, "no code 500: busy ***"),
+            (200, r#"{"code":500,"content":"no"}"#, "no code 500: no"),
+            (200, "<html>", "unclear the answer is none of XXL-JOB's: <html>"),
+            (400, "<html>", "no HTTP 400: <html>"),
+            (500, "", "no HTTP 500"),
+            (504, "slow", "unclear a gateway answered HTTP 504: slow"),
+            (302, "x", "no HTTP 302, and redirects are not followed"),
+        ] {
+            let said = match judged(&to, status, body.as_bytes()) {
+                Answer::Yes(_) => "yes".to_owned(),
+                Answer::No(said) => format!("no {said}"),
+                Answer::NotSent(said) => format!("not sent {said}"),
+                Answer::Unclear(said) => format!("unclear {said}"),
+            };
+            assert_eq!(said, wanted);
+        }
+    }
+}
