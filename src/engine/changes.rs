@@ -14,7 +14,9 @@ use crate::store::hint::{self, Topic};
 use crate::store::hosted::Untaken;
 use crate::store::log::NewLines;
 use crate::store::queue::{Adopted, Settled};
-use crate::store::{self, Dialect, Statement, Tx, batch, breach, executor_run, hosted, outbox, queue};
+use crate::store::{
+    self, Dialect, Statement, Tx, batch, breach, executor_run, hosted, outbox, queue,
+};
 use anyhow::{Result, ensure};
 use std::collections::{BTreeMap, HashSet};
 

@@ -14,6 +14,8 @@ mod desk;
 mod door;
 mod flow;
 mod program;
+mod program_of_others;
+mod remote;
 mod restarts;
 mod telling;
 

@@ -1,19 +1,21 @@
 //! What this process knows of the calls of its tries and of their runs. No I/O: what is to be written and
 //! what is to be sent is gathered here.
 
-use super::{Begin, CallId, Inbound};
+mod calls;
+mod lines;
+
+use super::{CallId, Inbound};
 use crate::domain::executor::LogId;
 use crate::domain::executor_run::{
-    Ended, Posted, RunDo, RunEnd, RunEvent, RunState, StopWhy, log_after_ms, outcome,
+    Ended, Posted, RunDo, RunEnd, RunEvent, RunState, StopWhy, log_after_ms,
 };
 use crate::domain::id::{BatchId, QueueId};
-use crate::domain::outcome::{End, Outcome, Stream};
+use crate::domain::outcome::{Outcome, Stream};
 use crate::domain::route::Test;
 use crate::domain::time::Millis;
 use crate::handler::log::RunLog;
 use crate::handler::remote::RemoteCall;
-use crate::remote::executors::{LogPage, To};
-use crate::store::executor_run::Run;
+use crate::remote::executors::To;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use tokio::sync::oneshot;
@@ -86,6 +88,8 @@ struct Lines {
     asked: u32,
     at: Option<Millis>,
     is_asking: bool,
+    /// What is awaited was asked for before its run was over.
+    is_early: bool,
     /// Its run is over, and these are the last.
     until: Option<Millis>,
     empty: u32,
@@ -126,14 +130,9 @@ pub(super) enum Effect {
     Log(LogId, To, Millis, i64),
 }
 
-/// How long the last lines of a log are asked for.
-const LAST_LINES_MS: i64 = 20_000;
-/// The pause before a log that is empty is asked for once more.
-const LINES_AGAIN_MS: i64 = 300;
-
 impl Part {
     pub(super) fn new(call: CallId, to: Option<To>, job_id: i64, state: RunState) -> Self {
-        let lines = Lines { next: 1, asked: 0, at: None, is_asking: false, until: None, empty: 0 };
+        let lines = Lines { next: 1, asked: 0, at: None, is_asking: false, is_early: false, until: None, empty: 0 };
         Self { call, to, job_id, shard: (0, 1), sent: Millis(0), state, end: None, lines }
     }
 }
@@ -156,153 +155,6 @@ impl Book {
             Inbound::Gone(run) => self.step(run, &RunEvent::Gone, give_up, now),
             Inbound::Logged(run, page) => self.logged(run, page, now),
         }
-    }
-
-    fn begin(&mut self, begin: Begin) {
-        let Begin { id, queue_id, attempt, ask, log, answer } = begin;
-        self.calls.insert(
-            id,
-            Call {
-                queue_id,
-                attempt,
-                ask,
-                log,
-                answer: Some(answer),
-                stop: None,
-                job_id: 0,
-                run_no: 0,
-                batch_id: BatchId(0),
-                runs: Vec::new(),
-                ends: Vec::new(),
-                candidates: None,
-            },
-        );
-        self.new.push(id);
-    }
-
-    fn stop(&mut self, id: CallId, why: StopWhy, give_up: i64, now: Millis) {
-        let Some(call) = self.calls.get_mut(&id) else { return };
-        call.stop.get_or_insert(why);
-        // Of a new one it is first looked what rows there are.
-        for run in call.runs.clone() {
-            self.step(run, &RunEvent::Stop(why), give_up, now);
-        }
-    }
-
-    /// What a row says of the job of a call.
-    pub(super) fn know(&mut self, id: CallId, run: &Run) {
-        if let Some(call) = self.calls.get_mut(&id) {
-            (call.job_id, call.run_no, call.batch_id) = (run.job_id, run.run_no, run.batch_id);
-        }
-    }
-
-    /// A run of a call, or a part of one.
-    pub(super) fn put(&mut self, id: CallId, run: LogId, part: Part) {
-        let Some(call) = self.calls.get_mut(&id) else { return };
-        if !call.runs.contains(&run) {
-            call.runs.push(run);
-        }
-        self.parts.insert(run, part);
-    }
-
-    /// A call is the last in line.
-    pub(super) fn stand(&mut self, id: CallId, run: &Run, now: Millis) {
-        self.know(id, run);
-        if !self.parts.contains_key(&run.log_id) {
-            self.put(id, run.log_id, Part::new(id, None, run.job_id, RunState::waiting(now)));
-        }
-        let line = self.lines.entry(run.job_id).or_default();
-        if !line.contains(&id) {
-            line.push_back(id);
-        }
-    }
-
-    /// Executors are asked whether they can, one after the other.
-    pub(super) fn test(&mut self, id: CallId, candidates: Candidates) {
-        let Some(call) = self.calls.get_mut(&id) else { return };
-        let (test, job_id) = (candidates.test, call.job_id);
-        self.effects.extend(candidates.at.clone().map(|to| Effect::Test(id, test, to, job_id)));
-        call.candidates = Some(candidates);
-    }
-
-    /// Executors are to be asked; that is written.
-    pub(super) fn asked(&mut self, id: CallId, parts: Vec<(LogId, To, (i64, i64))>, now: Millis) {
-        let Some(job_id) = self.calls.get(&id).map(|call| call.job_id) else { return };
-        if let Some(line) = self.lines.get_mut(&job_id) {
-            line.retain(|waiting| *waiting != id);
-            if line.is_empty() {
-                self.lines.remove(&job_id);
-            }
-        }
-        for (run, to, shard) in parts {
-            let mut part = Part::new(id, Some(to), job_id, RunState::waiting(now));
-            (part.shard, part.sent) = (shard, now);
-            part.state.ask(now);
-            self.put(id, run, part);
-            self.effects.push(Effect::Post(run));
-        }
-    }
-
-    /// A call is not of this process any more; its rows stay as they are.
-    pub(super) fn forget(&mut self, id: CallId) {
-        let Some(call) = self.calls.remove(&id) else { return };
-        for run in call.runs {
-            self.parts.remove(&run);
-        }
-        self.new.retain(|new| *new != id);
-        self.leave_line(call.job_id, id);
-    }
-
-    pub(super) fn leave_line(&mut self, job_id: i64, id: CallId) {
-        if let Some(line) = self.lines.get_mut(&job_id) {
-            line.retain(|waiting| *waiting != id);
-            if line.is_empty() {
-                self.lines.remove(&job_id);
-            }
-            self.turns.insert(job_id);
-        }
-    }
-
-    fn tested(&mut self, id: CallId, address: &str, answer: Result<(), String>) {
-        let Some(call) = self.calls.get_mut(&id) else { return };
-        let Some(candidates) = &mut call.candidates else { return };
-        // It may have been routed anew meanwhile.
-        if candidates.at.as_ref().is_none_or(|to| to.address != address) {
-            return;
-        }
-        match answer {
-            Ok(()) => {
-                candidates.is_fit = true;
-                self.turns.insert(call.job_id);
-            }
-            Err(said) => self.next_candidate(id, &said),
-        }
-    }
-
-    /// Tries the next executor; without one the run ends.
-    fn next_candidate(&mut self, id: CallId, said: &str) {
-        let Some(call) = self.calls.get_mut(&id) else { return };
-        let job_id = call.job_id;
-        let left = call.candidates.as_mut().and_then(|candidates| {
-            let at = candidates.at.take().map(|to| to.address).unwrap_or_default();
-            candidates.said.push(format!("{at}: {said}"));
-            candidates.is_fit = false;
-            candidates.at = candidates.left.pop_front();
-            candidates.at.clone().map(|to| (candidates.test, to))
-        });
-        if let Some((test, to)) = left {
-            self.effects.push(Effect::Test(id, test, to, job_id));
-            return;
-        }
-        let tried = call.candidates.take().map(|candidates| candidates.said.join("; "));
-        let said = tried.unwrap_or_else(|| said.to_owned());
-        for run in call.runs.clone() {
-            if let Some(part) = self.parts.get_mut(&run) {
-                let dos = part.state.not_reached(said.clone());
-                self.apply(run, dos);
-            }
-        }
-        self.leave_line(job_id, id);
     }
 
     fn say_posted(&self, run: LogId, answer: &Posted) {
@@ -366,16 +218,6 @@ impl Book {
         }
     }
 
-    /// A run that no executor took is the first in line again.
-    fn stand_first(&mut self, job_id: i64, id: CallId) {
-        let goes_on = self.calls.get(&id).is_some_and(|call| call.candidates.is_some());
-        if goes_on {
-            let line = self.lines.entry(job_id).or_default();
-            line.retain(|waiting| *waiting != id);
-            line.push_front(id);
-        }
-    }
-
     /// When something is due.
     pub(super) fn next(&self) -> Option<Millis> {
         self.due.peek().map(|Reverse((at, _))| *at)
@@ -383,132 +225,19 @@ impl Book {
 
     /// Does what is due by now.
     pub(super) fn wake(&mut self, give_up: i64, now: Millis) {
+        // What is due again at once is of the next beat.
+        let mut ready = BTreeSet::new();
         while let Some(Reverse((at, run))) = self.due.peek().copied() {
             if at > now {
-                return;
+                break;
             }
             self.due.pop();
+            ready.insert(run);
+        }
+        for run in ready {
             self.ask_for_lines(run, now);
             self.step(run, &RunEvent::Due, give_up, now);
         }
-    }
-
-    fn ask_for_lines(&mut self, run: LogId, now: Millis) {
-        let Some(part) = self.parts.get_mut(&run) else { return };
-        if part.lines.at.is_none_or(|at| at > now) || part.lines.is_asking {
-            return;
-        }
-        part.lines.at = None;
-        if let Some(to) = part.to.clone() {
-            part.lines.is_asking = true;
-            self.effects.push(Effect::Log(run, to, part.sent, part.lines.next));
-        }
-    }
-
-    fn logged(&mut self, run: LogId, page: Option<LogPage>, now: Millis) {
-        let Some(part) = self.parts.get_mut(&run) else { return };
-        part.lines.is_asking = false;
-        let is_there = page.is_some();
-        let text = page.map(|page| page.log_content).unwrap_or_default();
-        // Counted by what came: what a page says of its numbers differs from client to client.
-        let count = i64::try_from(text.lines().count()).unwrap_or(0);
-        if let Some(call) = self.calls.get(&part.call) {
-            for line in text.lines() {
-                match part.shard {
-                    (_, 1) => call.log.line(Stream::Stdout, line),
-                    (index, _) => call.log.line(Stream::Stdout, format!("[part {index}] {line}")),
-                }
-            }
-        }
-        part.lines.next += count;
-        match part.lines.until {
-            None => {
-                part.lines.asked += 1;
-                part.lines.at = Some(part.sent.plus(log_after_ms(part.lines.asked)).max(now));
-            }
-            Some(until) => {
-                part.lines.empty = if count == 0 { part.lines.empty + 1 } else { 0 };
-                let enough = if part.lines.next > 1 { 1 } else { 2 };
-                if !is_there || part.lines.empty >= enough || now >= until {
-                    self.close(run);
-                    return;
-                }
-                let pause = if count > 0 { 0 } else { LINES_AGAIN_MS };
-                part.lines.at = Some(now.plus(pause));
-                if pause == 0 {
-                    self.ask_for_lines(run, now);
-                }
-            }
-        }
-        self.arm(run);
-    }
-
-    /// A run is over, and its row says so. What is left of its log is read first.
-    pub(super) fn over(&mut self, run: LogId, end: RunEnd, give_up: i64, now: Millis) {
-        let Some(part) = self.parts.get_mut(&run) else { return };
-        if part.end.is_some() {
-            return;
-        }
-        let has_log = part.sent > Millis(0)
-            && part.to.is_some()
-            && !matches!(end.result, Some(Ended::NotReached | Ended::Refused | Ended::Discarded));
-        part.state.step(&RunEvent::Told, give_up, now);
-        part.end = Some(end);
-        let (job_id, call) = (part.job_id, part.call);
-        self.turns.insert(job_id);
-        self.leave_line(job_id, call);
-        if !has_log {
-            self.close(run);
-            return;
-        }
-        if let Some(part) = self.parts.get_mut(&run) {
-            part.lines.until = Some(now.plus(LAST_LINES_MS));
-            part.lines.at = Some(now);
-        }
-        self.ask_for_lines(run, now);
-        self.arm(run);
-    }
-
-    /// Nothing more is to be read of a run; when it was the last of its call, the try hears.
-    fn close(&mut self, run: LogId) {
-        let Some(mut part) = self.parts.remove(&run) else { return };
-        let Some(call) = self.calls.get_mut(&part.call) else { return };
-        call.ends.extend(part.end.take());
-        if call.ends.len() < call.runs.len() {
-            return;
-        }
-        call.ends.sort_by_key(|end| end.shard);
-        let outcome = outcome(&call.ends);
-        self.answer(part.call, outcome);
-    }
-
-    /// Tells a try how it ended.
-    pub(super) fn answer(&mut self, id: CallId, outcome: Outcome) {
-        if let Some(answer) = self.calls.get_mut(&id).and_then(|call| call.answer.take()) {
-            // A try that is gone was stopped, and its row says so.
-            let _ = answer.send(outcome);
-        }
-        self.forget(id);
-    }
-
-    /// A try ends without a run.
-    pub(super) fn refuse(&mut self, id: CallId, end: End, said: &str) {
-        self.answer(id, Outcome::ended(end, said).before_it_began());
-    }
-
-    /// After a transaction that failed: what it was to write may be there. Calls that wait look again.
-    pub(super) fn doubt(&mut self) {
-        for (_, line) in std::mem::take(&mut self.lines) {
-            for id in line {
-                let Some(call) = self.calls.get_mut(&id) else { continue };
-                call.candidates = None;
-                for run in std::mem::take(&mut call.runs) {
-                    self.parts.remove(&run);
-                }
-                self.new.push(id);
-            }
-        }
-        self.look_now = true;
     }
 
     /// Whether anything is to be waited for.

@@ -95,6 +95,11 @@ impl Admin {
         Ok(false)
     }
 
+    /// Looks at once for runs that nobody waits for.
+    pub async fn tidy_now(&self) -> Result<()> {
+        self.tidy(&mut *self.book.lock().await, self.clock.now()).await
+    }
+
     /// How long there is nothing to do.
     async fn rest(&self) -> Duration {
         let (book, now) = (self.book.lock().await, self.clock.now());
