@@ -132,7 +132,15 @@ pub(super) enum Effect {
 
 impl Part {
     pub(super) fn new(call: CallId, to: Option<To>, job_id: i64, state: RunState) -> Self {
-        let lines = Lines { next: 1, asked: 0, at: None, is_asking: false, is_early: false, until: None, empty: 0 };
+        let lines = Lines {
+            next: 1,
+            asked: 0,
+            at: None,
+            is_asking: false,
+            is_early: false,
+            until: None,
+            empty: 0,
+        };
         Self { call, to, job_id, shard: (0, 1), sent: Millis(0), state, end: None, lines }
     }
 }
