@@ -138,6 +138,26 @@ impl Db {
         }
     }
 
+    /// Opens a transaction that cannot write, because the server refuses it, and that sees everything as it
+    /// was at one moment: for the tables of somebody else.
+    pub async fn look(&self) -> Result<Tx> {
+        let inner = match &self.pools {
+            Pools::Sqlite { reader, .. } => TxInner::Sqlite(reader.begin("BEGIN").await?),
+            Pools::Mysql(pool) => {
+                // Sessions are at READ COMMITTED; this counts for the next transaction alone.
+                let mut lent = pool.acquire().await?;
+                lent.say("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").await?;
+                lent.say("START TRANSACTION READ ONLY, WITH CONSISTENT SNAPSHOT").await?;
+                TxInner::Mysql(lent)
+            }
+            Pools::Postgres(pool) => {
+                let sql = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+                TxInner::Postgres(pool.begin(sql).await?)
+            }
+        };
+        Ok(self.tx(inner))
+    }
+
     /// All rows of one query outside of a transaction: one journey where `read` takes three.
     pub async fn ask(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
         let mut first = self.loose().await?;

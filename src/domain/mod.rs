@@ -1,7 +1,7 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, wall, id, access, user, text, near, network, lang, cron, event, recipient, secret, expr, batch_no, calendar, due, schedule, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, dependency, external, check, body, tx_class, job_kind, place, firing, misfire, overlap, block, route, order, trigger, job, part, demand, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, xxl_run, executor, executor_run, readiness, slots, ready, history, slack, timeline, eta, lateness, dry_run, trigger_check, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, retention, lease, skew, ring, letter, notice, notice_batch, notice_late, notice_trigger, delivery, span.
+//! Story order: time, wall, id, access, user, legacy_password, text, near, network, lang, cron, event, recipient, secret, expr, batch_no, calendar, due, schedule, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, dependency, external, check, body, tx_class, job_kind, place, firing, misfire, overlap, block, route, order, trigger, job, part, demand, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, xxl_run, xxl_tables, executor, executor_run, readiness, slots, ready, history, slack, timeline, eta, lateness, dry_run, trigger_check, rerun, consequence, action, refusal, steps, backfill, why, outcome, verdict, settlement, retention, lease, skew, ring, letter, notice, notice_batch, notice_late, notice_trigger, delivery, span.
 
 pub mod access;
 pub mod action;
@@ -38,6 +38,7 @@ pub mod job_kind;
 pub mod lang;
 pub mod lateness;
 pub mod lease;
+pub mod legacy_password;
 pub mod letter;
 pub mod misfire;
 pub(crate) mod near;
@@ -91,3 +92,4 @@ pub mod verdict;
 pub mod wall;
 pub mod why;
 pub mod xxl_run;
+pub mod xxl_tables;

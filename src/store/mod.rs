@@ -49,6 +49,7 @@ pub mod user;
 pub mod user_session;
 pub mod version;
 pub mod within;
+pub mod xxl_admin;
 pub mod xxl_run;
 
 pub use crate::db::together::{Statement, Together};

@@ -176,6 +176,27 @@ pub async fn set_password(
     tx.execute(sql, &values).await.map(drop).context("change the password")
 }
 
+/// Writes another hash of the same password, if it is still that one; whether it was.
+pub async fn renew_password(
+    tx: &mut Tx,
+    id: UserId,
+    (old, new): (&str, &str),
+    until: Option<Millis>,
+    now: Millis,
+) -> Result<bool> {
+    let sql = "UPDATE app_user SET password_hash = ?, must_change = ?, password_until = ?, \
+               update_time = ? WHERE user_id = ? AND password_hash = ?";
+    let values = [
+        new.into(),
+        until.is_some().into(),
+        until.map(Millis::to_utc).into(),
+        now.to_utc().into(),
+        id.0.into(),
+        old.into(),
+    ];
+    Ok(tx.execute(sql, &values).await.context("renew the password")? > 0)
+}
+
 /// Says who the user is at another provider.
 pub async fn set_subject(tx: &mut Tx, id: UserId, issuer: &str, subject: &str) -> Result<()> {
     let sql = "UPDATE app_user SET oidc_issuer = ?, oidc_subject = ? WHERE user_id = ?";

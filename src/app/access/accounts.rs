@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// How long a password works that somebody else has set.
-const INITIAL_MS: i64 = 72 * 3_600_000;
+pub(super) const INITIAL_MS: i64 = 72 * 3_600_000;
 
 /// With what a new user logs in first.
 pub enum Initial {

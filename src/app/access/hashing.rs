@@ -1,6 +1,7 @@
 //! Passwords: hashed slowly on purpose, a few at a time, so that who guesses spends our memory only so fast.
 
 use crate::app::access::secret::bytes;
+use crate::domain::legacy_password::{Legacy, kind_of};
 use anyhow::{Context as _, Result, anyhow};
 use argon2::{Algorithm, Argon2, Params, Version};
 use base64::Engine as _;
@@ -45,6 +46,12 @@ impl Hashing {
         Ok(format!("$argon2id$v=19$m={m},t={t},p={p}${salt}${hash}"))
     }
 
+    /// What is stored of a password of which another program left nothing but a fast digest: a slow hash of
+    /// that digest, so that ours is not the table from which such digests are looked up.
+    pub(super) async fn wrap(&self, digest: &Legacy) -> Result<String> {
+        Ok(format!("{}{}", digest.mark(), self.hash(digest.text().clone()).await?))
+    }
+
     /// Whether a password is the stored one. Where none is stored the same work is done, so that the time
     /// does not tell whether there is such a user.
     pub(super) async fn is(
@@ -56,8 +63,10 @@ impl Hashing {
             self.run(password, [0; SALT], COST).await?;
             return Ok(false);
         };
-        let (cost, salt, wanted) =
-            parse(stored.expose_secret()).context("app_user has a hash that is none")?;
+        let (kind, stored) = kind_of(stored.expose_secret());
+        // The digest costs nothing beside the hash, so the time does not tell whose password is of which kind.
+        let password = kind.map_or_else(|| password.clone(), |kind| kind.digest(&password));
+        let (cost, salt, wanted) = parse(stored).context("app_user has a hash that is none")?;
         let hash = self.run(password, salt, cost).await?;
         Ok(hash.iter().zip(&wanted).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0)
     }
@@ -107,5 +116,27 @@ mod tests {
         assert!(hashing.is(Some(&stored), "tuN9-glaze-orbit".into()).await.expect("compare"));
         assert!(!hashing.is(Some(&stored), "tuN9-glaze-orbis".into()).await.expect("compare"));
         assert!(!hashing.is(None, "tuN9-glaze-orbit".into()).await.expect("compare"));
+    }
+
+    #[tokio::test]
+    async fn a_password_of_xxl_job_is_known_by_the_hash_of_its_digest() {
+        let hashing = Hashing::new();
+        let sha = "8d969eef6ecad3c29a3a629280e686cf0c3f5d5a86aff3ca12020c923adc6c92";
+        for (digest, mark) in [("E10ADC3949BA59ABBE56E057F20F883E", "$xxl-md5"), (sha, "$xxl-sha256")]
+        {
+            let digest = Legacy::parse(&digest.into()).expect("a digest");
+            let stored = hashing.wrap(&digest).await.expect("wrap");
+            assert!(stored.starts_with(&format!("{mark}$argon2id$v=19$")), "{stored}");
+            assert!(stored.len() <= 255, "the column's length");
+            assert!(!stored.contains(&*digest.text().expose_secret().to_lowercase()), "{stored}");
+            let stored = SecretString::from(stored);
+            let spent = hashing.spent();
+            assert!(hashing.is(Some(&stored), "123456".into()).await.expect("compare"));
+            assert_eq!(hashing.spent() - spent, 2 * 19_456, "as much as any password");
+            assert!(!hashing.is(Some(&stored), "123457".into()).await.expect("compare"));
+            // Who has the digest alone has no password.
+            let digest = digest.text().clone();
+            assert!(!hashing.is(Some(&stored), digest).await.expect("compare"));
+        }
     }
 }

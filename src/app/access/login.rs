@@ -1,6 +1,8 @@
 //! Logging in and out.
 
+use crate::app::access::accounts::INITIAL_MS;
 use crate::app::access::{NotGranted, Porter, find, record, secret};
+use crate::domain::legacy_password::kind_of;
 use crate::domain::time::Millis;
 use crate::domain::user::{self, Unfit, UserId, UserName, wait_ms};
 use crate::store::audit::Operator;
@@ -48,6 +50,31 @@ impl Stranger {
     }
 }
 
+/// A hash of our own, and until when the password works.
+struct Renewed {
+    hash: String,
+    until: Option<Millis>,
+}
+
+/// Writes it, unless the password was changed meanwhile.
+async fn renew(
+    tx: &mut Tx,
+    user: User,
+    renewed: Renewed,
+    from: &Stranger,
+    now: Millis,
+) -> Result<User> {
+    let Renewed { hash, until } = renewed;
+    let old = user.password.as_ref().map_or("", |stored| stored.expose_secret());
+    if !store::user::renew_password(tx, user.id, (old, &hash), until, now).await? {
+        return Ok(user);
+    }
+    let detail = json!({ "user": user.name, "must_change": until.is_some() });
+    record(tx, &from.operator(user.name.as_str()), "password renewed", detail, now).await?;
+    let must_change = until.is_some();
+    Ok(User { password: Some(hash.into()), must_change, password_until: until, ..user })
+}
+
 /// What the audit log calls somebody whose name is none of ours: what was typed may be a password.
 const NOBODY: &str = "(unknown)";
 
@@ -69,7 +96,7 @@ impl Porter {
         };
         drop(tx);
         let stored = user.as_ref().and_then(|u| u.password.as_ref());
-        let is_right = self.hashing.is(stored, password).await?;
+        let is_right = self.hashing.is(stored, password.clone()).await?;
         let now = self.clock.now();
         let why = match &user {
             None => Some("no such user"),
@@ -83,8 +110,13 @@ impl Porter {
         };
         match (user, why) {
             (Some(user), None) => {
+                let renewed = self.renewed(&user, password).await?;
                 let mut tx = self.db.begin().await?;
                 store::login_attempt::take_back(&mut tx, attempt).await?;
+                let user = match renewed {
+                    Some(renewed) => renew(&mut tx, user, renewed, from, now).await?,
+                    None => user,
+                };
                 let entered = self.enter(&mut tx, user, "password", from).await?;
                 tx.commit().await?;
                 Ok(entered)
@@ -95,6 +127,19 @@ impl Porter {
                 Err(NotIn::Wrong.into())
             }
         }
+    }
+
+    /// What is to be stored of a password that was right, in the place of a hash that another program's
+    /// digest is in; with the moment until when it works, where it would not be good enough for us.
+    async fn renewed(&self, user: &User, password: SecretString) -> Result<Option<Renewed>> {
+        let is_legacy = |stored: &SecretString| kind_of(stored.expose_secret()).0.is_some();
+        if !user.password.as_ref().is_some_and(is_legacy) {
+            return Ok(None);
+        }
+        let is_good = user::password(&user.name, password.expose_secret()).is_ok();
+        let must_go = user.must_change || !is_good;
+        let until = user.password_until.or_else(|| must_go.then(|| self.clock.now().plus(INITIAL_MS)));
+        Ok(Some(Renewed { hash: self.hashing.hash(password).await?, until }))
     }
 
     /// Puts on record that somebody was not let in.

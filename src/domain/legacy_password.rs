@@ -1,0 +1,121 @@
+//! Passwords of users who come from XXL-JOB, of which there is nothing but an unsalted digest: MD5 up to
+//! 3.1, SHA-256 from 3.2 on. The digest itself is never stored; see `app::access::hashing`.
+
+use md5::{Digest as _, Md5};
+use ring::digest::{SHA256, digest as sha};
+use secrecy::{ExposeSecret as _, SecretString};
+use std::fmt::Write as _;
+
+/// How XXL-JOB digested a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Up to 3.1.
+    Md5,
+    /// From 3.2 on.
+    Sha256,
+}
+
+/// A digest as XXL-JOB's table has it.
+#[derive(Clone, Debug)]
+pub struct Legacy {
+    kind: Kind,
+    /// In lower case, as its programs write it.
+    text: SecretString,
+}
+
+/// Passwords that everybody knows: XXL-JOB's own of its first user, and what people put in its place.
+const KNOWN: [&str; 20] = [
+    "123456", "admin", "admin123", "admin123456", "Admin123", "admin@123", "xxl-job", "xxljob", "xxl-job-admin",
+    "xxl123456", "password", "12345678", "123456789", "1234567890", "111111", "000000", "888888", "a123456",
+    "abc123", "root",
+];
+
+impl Kind {
+    fn mark(self) -> &'static str {
+        match self {
+            Self::Md5 => "$xxl-md5",
+            Self::Sha256 => "$xxl-sha256",
+        }
+    }
+
+    /// What XXL-JOB would have stored of a password.
+    pub fn digest(self, password: &SecretString) -> SecretString {
+        let text = password.expose_secret().as_bytes();
+        match self {
+            Self::Md5 => hex(&Md5::digest(text)).into(),
+            Self::Sha256 => hex(sha(&SHA256, text).as_ref()).into(),
+        }
+    }
+}
+
+impl Legacy {
+    /// The digest that a value of XXL-JOB's column `password` is, if it is one.
+    pub fn parse(value: &SecretString) -> Option<Self> {
+        let text = value.expose_secret().trim().to_ascii_lowercase();
+        let kind = match text.len() {
+            32 => Kind::Md5,
+            64 => Kind::Sha256,
+            _ => return None,
+        };
+        let is_hex = text.bytes().all(|b| b.is_ascii_hexdigit());
+        is_hex.then(|| Self { kind, text: text.into() })
+    }
+
+    /// What stands before the hash of such a digest.
+    pub fn mark(&self) -> &'static str {
+        self.kind.mark()
+    }
+
+    /// The digest in lower case.
+    pub fn text(&self) -> &SecretString {
+        &self.text
+    }
+
+    /// Whether the password is one that everybody knows, or the user's name with little behind it.
+    pub fn is_known(&self, user: &str) -> bool {
+        let behind = ["", "123", "123456", "@123", "1234"];
+        let own = behind.map(|end| format!("{user}{end}"));
+        let words = KNOWN.into_iter().chain(own.iter().map(String::as_str));
+        let digest = |word: &str| self.kind.digest(&word.into());
+        words.map(digest).any(|d| d.expose_secret() == self.text.expose_secret())
+    }
+}
+
+/// Of which kind the password is that a stored hash is of, and the hash.
+pub fn kind_of(stored: &str) -> (Option<Kind>, &str) {
+    let of = |kind: Kind| Some((Some(kind), stored.strip_prefix(kind.mark())?));
+    of(Kind::Md5).or_else(|| of(Kind::Sha256)).unwrap_or((None, stored))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a String takes all text");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(digest: &str, user: &str) -> Option<bool> {
+        Legacy::parse(&digest.into()).map(|d| d.is_known(user))
+    }
+
+    #[test]
+    fn digests_are_told_from_what_is_none() {
+        let first = "e10adc3949ba59abbe56e057f20f883e";
+        assert_eq!(known(first, "admin"), Some(true), "XXL-JOB's own");
+        let sha = "8d969eef6ecad3c29a3a629280e686cf0c3f5d5a86aff3ca12020c923adc6c92";
+        assert_eq!(known(&sha.to_uppercase(), "li.na"), Some(true));
+        assert_eq!(known("", "admin"), None);
+        assert_eq!(known("123456", "admin"), None, "in the clear");
+        assert_eq!(known(&first.replace('e', "g"), "admin"), None);
+        assert_eq!(known(&first[1..], "admin"), None);
+        let own = Kind::Md5.digest(&"li.na123".into());
+        assert_eq!(known(own.expose_secret(), "li.na"), Some(true), "the name with 123");
+        assert_eq!(known(own.expose_secret(), "wang"), Some(false));
+        let good = Kind::Sha256.digest(&"tuN9-glaze-orbit".into());
+        assert_eq!(known(good.expose_secret(), "admin"), Some(false));
+    }
+}
