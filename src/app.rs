@@ -7,6 +7,7 @@ mod aside;
 mod calendars;
 pub mod executor;
 pub mod executor_groups;
+mod from_xxl;
 mod guard;
 pub mod outbox;
 mod outlook;
@@ -20,6 +21,7 @@ pub use crate::app::calendars::{
     BadCalendar, CalendarAct, CalendarChange, CalendarInUse, MakeCalendar, NoCalendar,
     changed as changed_calendar,
 };
+pub use crate::app::from_xxl::{Brought, NotFromXxl, shown_url, xxl_tables};
 pub use crate::app::guard::{Guard, LostUpdate};
 pub use crate::app::schedules::{FromGroups, look_at_schedules};
 pub use crate::app::versions::whoami;
@@ -293,6 +295,8 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::domain::schedule::ScheduleError>()
             || e.is::<definition::ExportError>()
             || e.is::<crate::import::ImportError>()
+            || e.is::<NotFromXxl>()
+            || e.is::<store::xxl_admin::NoTables>()
             || e.is::<crate::domain::part::NoSuchSource>()
             || matches!(e.downcast_ref::<db::Error>(), Some(db::Error::Settings(_)))
     })

@@ -4,6 +4,7 @@
 mod accounts;
 mod hashing;
 mod login;
+mod newcomers;
 mod oidc;
 pub mod secret;
 mod setup;
@@ -11,6 +12,7 @@ mod tokens;
 
 pub use accounts::{Change, Initial, Wanted};
 pub use login::{Entered, NotIn, Stranger};
+pub(super) use newcomers::bring;
 pub use oidc::{Leaving, NotProved, Returning};
 pub use tokens::TokenWish;
 

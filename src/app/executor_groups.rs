@@ -7,7 +7,7 @@ use crate::domain::time::Millis;
 use crate::domain::xxl_run::AppName;
 use crate::engine::admin::token::{self, TokenError};
 use crate::store::audit::{self, Entry, Operator};
-use crate::store::executor_group::{self as groups, ADDRESSES_MOST, StoredGroup};
+use crate::store::executor_group::{self as groups, ADDRESSES_MOST, KeptToken, StoredGroup};
 use crate::store::{self, Tx, executor_registry, executor_run};
 use anyhow::{Context as _, Result};
 use secrecy::SecretString;
@@ -187,6 +187,24 @@ impl App {
         record(&mut tx, by, "executor-group remove", detail, now).await?;
         tx.commit().await.context("remove the executor group")
     }
+}
+
+/// Adds a group with its token within a transaction; whether it was not there before. One that is there
+/// stays as it is.
+pub(super) async fn bring(
+    tx: &mut Tx,
+    by: &Operator,
+    (group, kept): (&ExecutorGroup, &KeptToken),
+    now: Millis,
+) -> Result<bool> {
+    let group = checked(group.clone())?;
+    if groups::find(tx, &group.app_name).await?.is_some() {
+        return Ok(false);
+    }
+    groups::add(tx, &group, kept, now).await?;
+    let detail = json!({ "app_name": group.app_name, "after": shown(&group), "from": "xxl-job" });
+    record(tx, by, "executor-group add", detail, now).await?;
+    Ok(true)
 }
 
 async fn there(tx: &mut Tx, app: &AppName) -> Result<StoredGroup> {

@@ -1,6 +1,7 @@
 //! `import`: what another system runs, as definition files with a report.
 
 use crate::app;
+use crate::cli::import_xxl;
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::schedule::read_zone;
 use crate::engine::clock::Clock;
@@ -28,6 +29,8 @@ pub(super) enum ImportVerb {
     PgTimetable(FromFiles),
     /// Azkaban projects: a zip, a folder, or .job, .properties and .flow files
     Azkaban(FromFiles),
+    /// The jobs, executors and users of an XXL-JOB admin (2.2 to 3.5), read from its database
+    XxlJob(import_xxl::FromXxl),
 }
 
 /// Arguments of an import from files.
@@ -61,12 +64,13 @@ fn zone(name: &str) -> Result<chrono_tz::Tz, String> {
     read_zone(name).map_err(|e| e.to_string())
 }
 
-pub(super) fn import(global: &Global, verb: &ImportVerb) -> Result<Ended> {
+pub(super) async fn import(global: &Global, verb: &ImportVerb) -> Result<Ended> {
     let (system, args) = match verb {
         ImportVerb::Crontab(args) => (System::Crontab, args),
         ImportVerb::Dolphinscheduler(args) => (System::DolphinScheduler, args),
         ImportVerb::PgTimetable(args) => (System::PgTimetable, args),
         ImportVerb::Azkaban(args) => (System::Azkaban, args),
+        ImportVerb::XxlJob(args) => return import_xxl::import(global, args).await,
     };
     args.to.check()?;
     let mut given = Vec::new();
@@ -104,6 +108,16 @@ impl To {
 
 /// Prints the report and, unless it is a dry run, writes the files.
 pub(super) fn deliver(global: &Global, made: &Imported, from: &str, to: &To) -> Result<Ended> {
+    deliver_more(global, (made, from), to, (&[], json!({})))
+}
+
+/// The same, with what an importer has to say beside: lines, and keys of the JSON document.
+pub(super) fn deliver_more(
+    global: &Global,
+    (made, from): (&Imported, &str),
+    to: &To,
+    (lines, more): (&[String], serde_json::Value),
+) -> Result<Ended> {
     let lang = global.lang();
     let folder = to.out.as_deref().filter(|_| !to.dry_run);
     if let Some(folder) = folder {
@@ -111,19 +125,24 @@ pub(super) fn deliver(global: &Global, made: &Imported, from: &str, to: &To) -> 
     }
     if global.json {
         let defs = &made.definition;
-        out::json(&json!({
+        let mut document = json!({
             "from": from, "out": folder, "groups": defs.groups.len(), "jobs": defs.jobs.len(),
             "dependencies": defs.dependencies.len() + defs.externals.len(),
             "schedules": defs.schedules.len(), "left_out": made.count(Level::LeftOut),
             "look_at": made.count(Level::Look), "different": made.count(Level::Differs),
             "notes": made.notes,
-        }))?;
+        });
+        for (key, value) in more.as_object().into_iter().flatten() {
+            document[key] = value.clone();
+        }
+        out::json(&document)?;
         return Ok(Ended::Well);
     }
     for level in Level::ALL {
         let notes = made.notes.iter().filter(|n| n.level == level);
         out::lines(notes.map(|n| format!("{}: {}", level.words(lang), import::line(n, lang))));
     }
+    out::lines(lines.iter().cloned());
     out::line(&import::summary(made, lang));
     match folder {
         Some(folder) => {

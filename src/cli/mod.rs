@@ -32,6 +32,7 @@ mod export;
 mod health;
 mod history;
 mod import;
+mod import_xxl;
 mod job;
 #[cfg(target_os = "linux")]
 mod keeper;
@@ -313,7 +314,7 @@ async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<Ended> {
         Verb::Apply(args) => define::apply(&global, &args).await,
         Verb::Diff(args) => define::diff(&global, &args).await,
         Verb::Export(args) => export::export(&global, &args).await,
-        Verb::Import(verb) => import::import(&global, &verb),
+        Verb::Import(verb) => import::import(&global, &verb).await,
         Verb::History(args) => history::history(&global, &args).await,
         Verb::Rollback(args) => history::rollback(&global, &args).await,
         Verb::Schema => define::schema(),

@@ -14,6 +14,7 @@ mod pg_timetable;
 mod report;
 mod schedule;
 mod tree;
+mod xxl_job;
 
 pub use draft::Draft;
 pub use finish::{Beside, ImportError, Imported};
@@ -21,6 +22,7 @@ pub use name::Names;
 pub use note::{Level, Note, Origin, Words};
 pub use report::{line, markdown, summary};
 pub use schedule::Firing;
+pub use xxl_job::{Beyond, Children, FromXxl, NewExecutors, NewUser, XxlAsked, xxl_job};
 
 use crate::domain::job::JobKind;
 use crate::domain::time::Millis;

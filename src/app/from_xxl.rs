@@ -1,0 +1,146 @@
+//! From an admin of XXL-JOB: its tables as they stand in its database, and its executors and users as they
+//! are to stand in ours.
+
+use crate::app::access::{self, Authority};
+use crate::app::{App, Apply, executor_groups};
+use crate::db::{Dialect, Keeping, Settings};
+use crate::domain::user::UserName;
+use crate::domain::xxl_run::AppName;
+use crate::domain::xxl_tables::XxlTables;
+use crate::engine::admin::token;
+use crate::import::{NewExecutors, NewUser};
+use crate::store::{self, Db};
+use anyhow::{Context as _, Result};
+use secrecy::SecretString;
+use std::time::Duration;
+
+/// How long that server may take to answer: a table of jobs is a few megabytes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Why its tables or what comes of them cannot be had; `Display` is the sentence for the user.
+#[derive(Debug, thiserror::Error)]
+pub enum NotFromXxl {
+    /// A file of SQLite, or no URL.
+    #[error("tables of XXL-JOB are on a server: --url mysql://user@host:3306/xxl_job, or postgres://…")]
+    NoServer,
+    /// It would stand in process lists.
+    #[error(
+        "the URL holds a password, which process lists show; leave it out, and give --password-file FILE \
+         or PROCESSION_XXL_PASSWORD"
+    )]
+    Password,
+    /// Executors without a token.
+    #[error(
+        "--apply needs a token for the executors {0}: give the one that they have (xxl.job.accessToken) \
+         with --token-file FILE"
+    )]
+    NoToken(String),
+}
+
+/// All that an admin's database says, as of one moment. Nothing is written there, and the server is told
+/// that nothing will be.
+///
+/// # Errors
+/// That it cannot be reached, or is no such database.
+pub async fn xxl_tables(url: &str, password: Option<SecretString>) -> Result<XxlTables> {
+    match Dialect::of_url(url) {
+        Some(Dialect::Mysql | Dialect::Postgres) => {}
+        Some(Dialect::Sqlite) | None => return Err(NotFromXxl::NoServer.into()),
+    }
+    if url::Url::parse(url).is_ok_and(|url| url.password().is_some()) {
+        return Err(NotFromXxl::Password.into());
+    }
+    let settings = Settings {
+        url: url.to_owned().into(),
+        password,
+        max_connections: 1,
+        connect_timeout: Duration::from_secs(10),
+        statement_timeout: PATIENCE,
+        may_create: false,
+        keeping: Keeping::Usual,
+    };
+    let db = Db::connect(&settings).await.context("open the database of XXL-JOB")?;
+    let read = async {
+        let mut tx = db.look().await?;
+        store::xxl_admin::read(&mut tx).await
+    };
+    let tables = read.await.context("read the tables of XXL-JOB");
+    db.close().await;
+    tables
+}
+
+/// What became of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Brought {
+    /// Groups of executors that were added.
+    pub executors: Vec<AppName>,
+    /// Those that were there, and stay as they are.
+    pub executors_there: Vec<AppName>,
+    /// Users that were added.
+    pub users: Vec<UserName>,
+    /// Those that were there, and stay as they are.
+    pub users_there: Vec<UserName>,
+}
+
+impl App {
+    /// Writes executors and users in one transaction; what is there already stays as it is. `token` is
+    /// that of executors which have none of their own.
+    ///
+    /// # Errors
+    /// [`NotFromXxl::NoToken`], and tokens that are not taken.
+    pub async fn bring_from_xxl(
+        &self,
+        by: &Authority,
+        (executors, token): (&[NewExecutors], Option<&SecretString>),
+        users: &[NewUser],
+        apply: Apply,
+    ) -> Result<Brought> {
+        let mut kept = Vec::new();
+        let mut without = Vec::new();
+        for new in executors {
+            match new.token.as_ref().or(token) {
+                Some(token) => kept.push(token::kept(&new.group.app_name, token)?),
+                None => without.push(new.group.app_name.as_str()),
+            }
+        }
+        if !without.is_empty() {
+            return Err(NotFromXxl::NoToken(without.join(", ")).into());
+        }
+        let hashes = match apply {
+            Apply::Write => self.porter().wrapped(users).await?,
+            Apply::DryRun => vec![None; users.len()],
+        };
+        let now = self.clock.now();
+        let mut brought = Brought::default();
+        let mut tx = self.db.begin().await?;
+        for (new, kept) in executors.iter().zip(&kept) {
+            let added =
+                executor_groups::bring(&mut tx, &by.operator, (&new.group, kept), now).await?;
+            let list = if added { &mut brought.executors } else { &mut brought.executors_there };
+            list.push(new.group.app_name.clone());
+        }
+        for (user, hash) in users.iter().zip(&hashes) {
+            let added = access::bring(&mut tx, by, (user, hash.as_deref()), now).await?;
+            let list = if added { &mut brought.users } else { &mut brought.users_there };
+            list.push(user.name.clone());
+        }
+        match apply {
+            Apply::Write => tx.commit().await.context("write executors and users")?,
+            Apply::DryRun => drop(tx),
+        }
+        Ok(brought)
+    }
+}
+
+/// Whether a URL of a server names a user with a password; asked before it is shown anywhere.
+pub fn shown_url(url: &str) -> String {
+    match url::Url::parse(url) {
+        Ok(mut parsed) => {
+            // Fails only where there is no host, and then there is no password either.
+            let _no_host = parsed.set_password(None);
+            parsed.set_query(None);
+            parsed.to_string()
+        }
+        Err(_) => String::new(),
+    }
+}

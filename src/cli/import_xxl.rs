@@ -1,0 +1,139 @@
+//! `import xxl-job`: from the database of an admin of XXL-JOB, which is read and never written.
+
+use crate::app::access::Authority;
+use crate::app::{self, Apply, Brought, EmptyDatabase};
+use crate::cli::import::{To, deliver_more};
+use crate::cli::{BadInput, Ended, Global};
+use crate::domain::lang::Lang;
+use crate::engine::acting::operator_here;
+use crate::import::{self, Beyond, Children, Level, Note, Origin, Words, XxlAsked};
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// The variable that may hold the password.
+const PASSWORD: &str = "PROCESSION_XXL_PASSWORD";
+
+/// Arguments of `import xxl-job`.
+#[derive(Args)]
+pub(super) struct FromXxl {
+    /// Its database: mysql://user@host:3306/xxl_job, or postgres://…; SELECT on its tables is enough
+    #[arg(long, value_name = "URL")]
+    url: String,
+    /// File with the password [default: PROCESSION_XXL_PASSWORD, else none]
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// What a child of several parents waits for: the first that succeeds, as there, or all of them
+    #[arg(long, value_enum, default_value_t = Join::Any)]
+    children: Join,
+    /// Write its executors and users into Procession's database; what is there stays as it is
+    #[arg(long)]
+    apply: bool,
+    /// File with the token that its executors have (xxl.job.accessToken), for those without one of their own
+    #[arg(long, value_name = "FILE", requires = "apply")]
+    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    to: To,
+}
+
+/// What a child of several parents waits for.
+#[derive(Clone, Copy, ValueEnum)]
+enum Join {
+    /// The first that succeeds
+    Any,
+    /// All of them
+    All,
+}
+
+pub(super) async fn import(global: &Global, args: &FromXxl) -> Result<Ended> {
+    args.to.check()?;
+    let token = args.token_file.as_deref().map(|file| line("--token-file", file)).transpose()?;
+    let tables = app::xxl_tables(&args.url, password(args)?).await?;
+    let asked = args.to.asked()?;
+    let wish = XxlAsked {
+        children: match args.children {
+            Join::Any => Children::Any,
+            Join::All => Children::All,
+        },
+        beyond: if args.apply { Beyond::Written } else { Beyond::Told },
+    };
+    let mut made = import::xxl_job(&tables, &asked, wish, &app::job_kinds())?;
+    let mut more = json!({
+        "version": tables.schema.to_string(), "executor_groups": made.executors.len(),
+        "users": made.users.len(),
+    });
+    let mut lines = Vec::new();
+    if args.apply {
+        let brought = bring(global, args, &made, token.as_ref()).await?;
+        made.imported.notes.extend(there(&brought));
+        made.imported.notes.sort();
+        lines.push(said(&brought, global.lang()));
+        more["applied"] = json!({
+            "executor_groups": brought.executors, "executor_groups_there": brought.executors_there,
+            "users": brought.users, "users_there": brought.users_there,
+        });
+    }
+    let from = format!("XXL-JOB {} ({})", tables.schema, app::shown_url(&args.url));
+    deliver_more(global, (&made.imported, &from), &args.to, (&lines, more))
+}
+
+async fn bring(
+    global: &Global,
+    args: &FromXxl,
+    made: &import::FromXxl,
+    token: Option<&SecretString>,
+) -> Result<Brought> {
+    let app = global.open(EmptyDatabase::Refuse).await?;
+    // Times are the database's, as for all who share it.
+    app.server_now().await?;
+    let by = Authority { operator: operator_here(&app::whoami()), user: None };
+    let apply = if args.to.dry_run { Apply::DryRun } else { Apply::Write };
+    let brought = app.bring_from_xxl(&by, (&made.executors, token), &made.users, apply).await;
+    app.close().await;
+    brought
+}
+
+/// What was there already, as notes of the report.
+fn there(brought: &Brought) -> Vec<Note> {
+    let note = |table: &str, about: &str, cure: String| Note {
+        level: Level::Differs,
+        origin: Origin::new(table, 0),
+        about: about.to_owned(),
+        said: Words::new("is here already, and stays as it is", "已存在,保持不变"),
+        cure: Words::new(cure.clone(), cure),
+    };
+    let executors = brought.executors_there.iter().map(|app| {
+        note("xxl_job_group", app.as_str(), format!("procession executor-group set {app} …"))
+    });
+    let users = brought.users_there.iter().map(|name| {
+        note("xxl_job_user", name.as_str(), format!("procession user set {name} …"))
+    });
+    executors.chain(users).collect()
+}
+
+fn said(brought: &Brought, lang: Lang) -> String {
+    let Brought { executors, executors_there, users, users_there } = brought;
+    let (e, et, u, ut) = (executors.len(), executors_there.len(), users.len(), users_there.len());
+    match lang {
+        Lang::En => format!(
+            "executor groups: {e} added, {et} were there; users: {u} added, {ut} were there"
+        ),
+        Lang::Zh => format!("执行器:新增 {e},已存在 {et};用户:新增 {u},已存在 {ut}"),
+    }
+}
+
+fn password(args: &FromXxl) -> Result<Option<SecretString>> {
+    if let Some(file) = &args.password_file {
+        return line("--password-file", file).map(Some);
+    }
+    Ok(std::env::var(PASSWORD).ok().map(SecretString::from))
+}
+
+/// The first line of a file.
+fn line(flag: &str, file: &Path) -> Result<SecretString> {
+    let text = std::fs::read_to_string(file).map(SecretString::from);
+    let text = text.map_err(|error| BadInput(format!("{flag} {}: {error}", file.display())))?;
+    Ok(text.expose_secret().lines().next().unwrap_or_default().trim_end().to_owned().into())
+}

@@ -1,0 +1,264 @@
+//! An admin of XXL-JOB: its jobs become pipelines of handlers on executors, its executors and users what
+//! they are here.
+//! Story order: pipelines (who runs with whom), schedule (when), executors, work (what a job does), users.
+
+mod executors;
+mod pipelines;
+mod schedule;
+mod users;
+mod work;
+
+pub use executors::NewExecutors;
+pub use pipelines::Children;
+pub use users::NewUser;
+
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::{JobDef, JobKind};
+use crate::domain::trigger_rule::{TriggerRule, When};
+use crate::domain::xxl_tables::{XxlJob, XxlTables};
+use crate::import::draft::Draft;
+use crate::import::finish::{ImportError, Imported};
+use crate::import::note::{Level, Origin};
+use crate::import::Asked;
+use executors::Executors;
+use pipelines::{Links, Pipeline, Plan, Stray, is_scheduled};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The table of jobs, where most of what is said happened.
+const JOBS: &str = "xxl_job_info";
+
+/// What becomes of executors and users, which no definition file can say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beyond {
+    /// The report says how to make them.
+    Told,
+    /// They are written beside the definition.
+    Written,
+}
+
+/// What the user wants beside what every import is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XxlAsked {
+    /// What a child of several parents waits for.
+    pub children: Children,
+    /// What becomes of executors and users.
+    pub beyond: Beyond,
+}
+
+/// What became of an admin's tables.
+#[derive(Debug)]
+pub struct FromXxl {
+    /// The definition and the report.
+    pub imported: Imported,
+    /// Groups of executors, by name.
+    pub executors: Vec<NewExecutors>,
+    /// Users, by name.
+    pub users: Vec<NewUser>,
+}
+
+/// Makes a definition of an admin's tables.
+///
+/// # Errors
+/// What no definition can say.
+pub fn xxl_job(
+    tables: &XxlTables,
+    asked: &Asked,
+    wish: XxlAsked,
+    kinds: &[JobKind],
+) -> Result<FromXxl, ImportError> {
+    let (zone, doubt) = schedule::zone(tables, asked.zone);
+    let mut draft = Draft::new(Asked { zone: Some(zone), ..asked.clone() });
+    if let Some((said, cure)) = doubt {
+        draft.note(Level::Look, (&Origin::new(JOBS, 0), zone.name()), said, cure);
+    }
+    let links = Links::of(&tables.jobs);
+    let executors = Executors::of(tables, &mut draft);
+    let mut reached: BTreeMap<GroupCode, BTreeSet<i64>> = BTreeMap::new();
+    match pipelines::plan(&tables.jobs, &links, wish.children) {
+        Ok(plan) => {
+            let mut house = House { tables, links: &links, executors: &executors, copies: vec![Vec::new(); tables.jobs.len()] };
+            for pipeline in &plan.pipelines {
+                let code = house.pipeline(pipeline, &mut draft);
+                let apps = pipeline.members.iter().map(|&at| tables.jobs[at].job_group);
+                reached.insert(code, apps.collect());
+            }
+            house.say(&plan, &mut draft);
+        }
+        Err(pipelines::TooMany) => {
+            let what = format!(
+                "with a copy of each child in each pipeline these are more than {} jobs",
+                pipelines::MOST
+            );
+            let cure = "import with --children all, or cut child ids there first";
+            draft.fault(&Origin::new(JOBS, 0), what, cure);
+        }
+    }
+    executors.say(wish.beyond, &mut draft);
+    let users = users::users(tables, &reached, wish.beyond, &mut draft);
+    let imported = draft.finish(kinds)?;
+    Ok(FromXxl { imported, executors: executors.into_new(), users })
+}
+
+fn origin(job: &XxlJob) -> Origin {
+    Origin::new(JOBS, u64::try_from(job.id).unwrap_or(0))
+}
+
+/// What a job is called, for people.
+fn title(job: &XxlJob) -> String {
+    let title = job.title.trim();
+    if title.is_empty() { format!("job_{}", job.id) } else { title.to_owned() }
+}
+
+struct House<'a> {
+    tables: &'a XxlTables,
+    links: &'a Links,
+    executors: &'a Executors,
+    /// The codes that each job has, one for each pipeline that it stands in.
+    copies: Vec<Vec<JobCode>>,
+}
+
+impl House<'_> {
+    fn pipeline(&mut self, pipeline: &Pipeline, draft: &mut Draft) -> GroupCode {
+        let jobs = &self.tables.jobs;
+        let first = &jobs[pipeline.roots[0]];
+        let group = draft.group(&title(first));
+        if let Some(made) = draft.group_mut(&group) {
+            made.owner = work::owner(first);
+        }
+        let mut made: BTreeMap<usize, JobDef> = BTreeMap::new();
+        let mut fixed = BTreeMap::new();
+        for &at in &pipeline.members {
+            let job = &jobs[at];
+            let def = draft.job(&origin(job), &group, &title(job), "HANDLER");
+            self.copies[at].push(def.code.clone());
+            made.insert(at, work::fill(def, job, self.executors, &mut fixed, draft));
+        }
+        self.join(pipeline, &mut made, draft);
+        for (parent, child) in &pipeline.edges {
+            draft.depends(&made[child].code, &made[parent].code, When::Success);
+        }
+        for at in &pipeline.members {
+            made.remove(at).into_iter().for_each(|def| draft.push(def));
+        }
+        if let Some(group) = draft.group_mut(&group) {
+            group.params = fixed.keys().map(|name| work::required(name)).collect();
+        }
+        if is_scheduled(first) {
+            schedule::add(first, &group, fixed, draft);
+        } else if !fixed.is_empty() {
+            let names: Vec<&str> = fixed.keys().map(String::as_str).collect();
+            work::say_fixed(first, &names, draft);
+        }
+        group
+    }
+
+    /// What children of several parents wait for.
+    fn join(&self, pipeline: &Pipeline, made: &mut BTreeMap<usize, JobDef>, draft: &mut Draft) {
+        let mut parents: BTreeMap<usize, usize> = BTreeMap::new();
+        for (_, child) in &pipeline.edges {
+            *parents.entry(*child).or_default() += 1;
+        }
+        for (child, count) in parents.into_iter().filter(|(_, count)| *count > 1) {
+            let Some(def) = made.get_mut(&child) else { continue };
+            let about = def.code.to_string();
+            let (said, cure) = match pipeline.join {
+                Children::Any => {
+                    def.trigger_rule = TriggerRule::OneSuccess;
+                    (
+                        (
+                            format!("each of its {count} parents started it there, up to {count} times; here it runs once, after the first of them that succeeds"),
+                            format!("原系统中它的 {count} 个父任务各触发一次(最多 {count} 次);这里只运行一次,在第一个成功的父任务之后"),
+                        ),
+                        (
+                            "remove trigger_rule: one_success if it should wait for all of them, or import with --children all",
+                            "如应等待全部父任务,请删除 trigger_rule: one_success,或用 --children all 导入",
+                        ),
+                    )
+                }
+                Children::All => (
+                    (
+                        format!("each of its {count} parents started it there; here it runs once, after all of them"),
+                        format!("原系统中它的 {count} 个父任务各触发一次;这里只运行一次,在全部父任务成功之后"),
+                    ),
+                    ("", ""),
+                ),
+            };
+            let at = origin(&self.tables.jobs[child]);
+            draft.note(Level::Differs, (&at, &about), said, cure);
+        }
+    }
+
+    /// What is said of the ways between jobs.
+    fn say(&self, plan: &Plan, draft: &mut Draft) {
+        let jobs = &self.tables.jobs;
+        for (at, stray) in &self.links.strays {
+            let said = match stray {
+                Stray::Missing(id) => (
+                    format!("its child id {id} is left out: there is no such job"),
+                    format!("子任务 ID {id} 不存在,已忽略"),
+                ),
+                Stray::Word(word) => {
+                    let word: String = word.chars().take(40).collect();
+                    (
+                        format!("its child id {word:?} is left out: it is no number"),
+                        format!("子任务 ID {word:?} 不是数字,已忽略"),
+                    )
+                }
+                Stray::Itself => (
+                    "it names itself as its child, which is left out, as XXL-JOB does".to_owned(),
+                    "子任务 ID 是任务自身,已忽略(与 XXL-JOB 相同)".to_owned(),
+                ),
+                Stray::Twice(id) => (
+                    format!("its child id {id} stands there twice; here it starts that job once"),
+                    format!("子任务 ID {id} 重复;这里只触发一次"),
+                ),
+            };
+            draft.note(Level::LeftOut, (&origin(&jobs[*at]), &self.code(*at)), said, ("", ""));
+        }
+        for (parent, child) in &plan.circles {
+            let (from, to) = (&jobs[*parent], &jobs[*child]);
+            let said = (
+                format!("its child {} ({}) is left out: that job leads back to it, and the two would run for ever", to.id, title(to)),
+                format!("子任务 {}({})已忽略:它又回到本任务,形成循环", to.id, title(to)),
+            );
+            let cure = ("check which of the two comes first", "请确认二者的先后顺序");
+            draft.note(Level::LeftOut, (&origin(from), &self.code(*parent)), said, cure);
+        }
+        for at in &plan.apart {
+            let said = (
+                "what it and other jobs start together has several schedules, so each schedule became a pipeline of its own, in which a child waits for its first parent only",
+                "与其他任务共享子任务,但调度不同,因此按调度拆成多个流水线;子任务只等待第一个成功的父任务",
+            );
+            draft.note(Level::Differs, (&origin(&jobs[*at]), &self.code(*at)), said, ("", ""));
+        }
+        self.say_copies(plan, draft);
+    }
+
+    fn say_copies(&self, plan: &Plan, draft: &mut Draft) {
+        let jobs = &self.tables.jobs;
+        for (at, codes) in self.copies.iter().enumerate().filter(|(_, codes)| codes.len() > 1) {
+            let list: Vec<&str> = codes.iter().map(JobCode::as_str).take(20).collect();
+            let said = (
+                format!("it stands in {} pipelines, because so many lead to it: {}", codes.len(), list.join(", ")),
+                format!("它出现在 {} 个流水线中:{}", codes.len(), list.join("、")),
+            );
+            draft.note(Level::Differs, (&origin(&jobs[at]), &self.code(at)), said, ("", ""));
+        }
+        for pipeline in &plan.pipelines {
+            let led_to = |at: &&usize| pipeline.edges.iter().any(|(_, child)| child == *at);
+            for at in pipeline.roots.iter().filter(led_to) {
+                let said = (
+                    "it had a schedule of its own and was a child as well; here it runs once, after its parents",
+                    "它既有自己的调度又是子任务;这里只在父任务之后运行一次",
+                );
+                draft.note(Level::Differs, (&origin(&jobs[*at]), &self.code(*at)), said, ("", ""));
+            }
+        }
+    }
+
+    /// What a job is called here, the first time.
+    fn code(&self, at: usize) -> String {
+        let first = self.copies[at].first();
+        first.map_or_else(|| title(&self.tables.jobs[at]), ToString::to_string)
+    }
+}

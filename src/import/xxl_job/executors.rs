@@ -1,0 +1,231 @@
+//! Groups of executors.
+
+use crate::domain::executor::address::ExecutorUrl;
+use crate::domain::executor::token::fit;
+use crate::domain::executor::{Addressing, ExecutorGroup, Glue};
+use crate::domain::xxl_run::AppName;
+use crate::domain::xxl_tables::{XxlGroup, XxlTables};
+use crate::import::draft::Draft;
+use crate::import::note::{Level, Origin};
+use crate::import::xxl_job::Beyond;
+use secrecy::{ExposeSecret as _, SecretString};
+use std::collections::{BTreeMap, BTreeSet};
+
+const GROUPS: &str = "xxl_job_group";
+/// Most addresses of one group.
+const ADDRESSES: usize = 200;
+
+/// Executors that are to be written.
+#[derive(Clone, Debug)]
+pub struct NewExecutors {
+    /// As they are here.
+    pub group: ExecutorGroup,
+    /// The token that they have there; none where all have one that stands in the admin's settings.
+    pub token: Option<SecretString>,
+}
+
+/// All of them, and which of them each key means.
+#[derive(Debug)]
+pub(super) struct Executors {
+    by_id: BTreeMap<i64, AppName>,
+    made: BTreeMap<AppName, NewExecutors>,
+}
+
+impl Executors {
+    pub(super) fn of(tables: &XxlTables, draft: &mut Draft) -> Self {
+        let mut all = Self { by_id: BTreeMap::new(), made: BTreeMap::new() };
+        let scripted: BTreeSet<i64> = tables
+            .jobs
+            .iter()
+            .filter(|job| job.glue_type.trim().starts_with("GLUE_"))
+            .map(|job| job.job_group)
+            .collect();
+        for group in &tables.groups {
+            let glue = if scripted.contains(&group.id) { Glue::Allowed } else { Glue::Refused };
+            all.add(group, glue, draft);
+        }
+        all.strays(tables, draft);
+        all
+    }
+
+    fn add(&mut self, row: &XxlGroup, glue: Glue, draft: &mut Draft) {
+        let at = Origin::new(GROUPS, u64::try_from(row.id).unwrap_or(0));
+        let word = row.app_name.trim();
+        let app = AppName::parse(word).unwrap_or_else(|_| {
+            let app = fitting(word, row.id);
+            let said = (
+                format!("the appname {word:?} cannot be one here; it is {app}, so its executors have to register under that"),
+                format!("AppName {word:?} 不符合规则,改为 {app};执行器需改用该名称注册"),
+            );
+            draft.note(Level::Look, (&at, app.as_str()), said, ("", ""));
+            app
+        });
+        self.by_id.insert(row.id, app.clone());
+        let addressing = addressing(row, &at, &app, draft);
+        if let Some(known) = self.made.get_mut(&app) {
+            let said = ("its appname is there twice; both are one here", "AppName 重复,合并为一个");
+            draft.note(Level::Differs, (&at, app.as_str()), said, ("", ""));
+            if glue == Glue::Allowed {
+                known.group.glue = glue;
+            }
+            return;
+        }
+        let token = row.access_token.clone().filter(|token| match fit(token.expose_secret()) {
+            Ok(()) => true,
+            Err(fault) => {
+                let said = (format!("its token is not taken: {fault}"), format!("令牌不可用:{fault}"));
+                let cure = (
+                    "give its executors another one (xxl.job.accessToken)",
+                    "请为其执行器更换令牌(xxl.job.accessToken)",
+                );
+                draft.note(Level::Look, (&at, app.as_str()), said, cure);
+                false
+            }
+        });
+        let title: String = row.title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let title: String = title.chars().filter(|c| !c.is_control()).take(100).collect();
+        let title = if title.is_empty() { app.to_string() } else { title };
+        let group = ExecutorGroup { app_name: app.clone(), title, addressing, glue };
+        self.made.insert(app, NewExecutors { group, token });
+    }
+
+    /// Keys of groups that are not there: their jobs fail here as they did.
+    fn strays(&mut self, tables: &XxlTables, draft: &mut Draft) {
+        for job in &tables.jobs {
+            if self.by_id.contains_key(&job.job_group) {
+                continue;
+            }
+            let app = fitting("missing", job.job_group);
+            let at = Origin::new("xxl_job_info", u64::try_from(job.id).unwrap_or(0));
+            let said = (
+                format!("there is no group {} of executors; its jobs fail here as they did, at {app}", job.job_group),
+                format!("执行器组 {} 不存在;其任务在这里同样会失败({app})", job.job_group),
+            );
+            let cure = ("write executors that are there as executor: { app }", "请在 executor: { app } 中填写存在的执行器");
+            draft.note(Level::Look, (&at, app.as_str()), said, cure);
+            self.by_id.insert(job.job_group, app);
+        }
+    }
+
+    /// The executors of a job.
+    pub(super) fn app(&self, id: i64) -> AppName {
+        self.by_id.get(&id).cloned().unwrap_or_else(|| fitting("missing", id))
+    }
+
+    /// What is to be done with them by people.
+    pub(super) fn say(&self, beyond: Beyond, draft: &mut Draft) {
+        for NewExecutors { group, token } in self.made.values() {
+            let at = Origin::new(GROUPS, 0);
+            let app = group.app_name.as_str();
+            if group.glue == Glue::Allowed {
+                let said = (
+                    "scripts are sent to these executors, which run whatever they are sent",
+                    "会向这些执行器下发脚本(GLUE)",
+                );
+                draft.note(Level::Look, (&at, app), said, ("", ""));
+            }
+            if beyond == Beyond::Told {
+                let said = ("these executors are not in the definition", "执行器不在定义文件中");
+                let command = command(group, token.is_some());
+                let cure = (
+                    format!("import with --apply, or: {command}"),
+                    format!("请用 --apply 导入,或执行:{command}"),
+                );
+                draft.note(Level::Look, (&at, app), said, cure);
+            }
+        }
+    }
+
+    pub(super) fn into_new(self) -> Vec<NewExecutors> {
+        self.made.into_values().collect()
+    }
+}
+
+/// The command that makes a group.
+fn command(group: &ExecutorGroup, has_token: bool) -> String {
+    let mut text = format!("procession executor-group add {} --title {}", group.app_name, quoted(&group.title));
+    if let Addressing::Fixed(addresses) = &group.addressing {
+        for address in addresses {
+            text.push_str(" --address ");
+            text.push_str(&quoted(address));
+        }
+    }
+    if group.glue == Glue::Allowed {
+        text.push_str(" --allow-glue");
+    }
+    text.push_str(" --from-file FILE");
+    if has_token {
+        text.push_str(" (FILE: its access_token)");
+    }
+    text
+}
+
+/// For a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// A name that executors can have, near a word.
+fn fitting(word: &str, id: i64) -> AppName {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let near: String = word.chars().filter(|c| fits(*c)).take(40).collect();
+    let near = near.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+    let near = if near.is_empty() { "executor" } else { near };
+    AppName::parse(&format!("{near}-{id}"))
+        .or_else(|_| AppName::parse(&format!("group-{}", id.unsigned_abs())))
+        .expect("letters and digits, more than four")
+}
+
+fn addressing(row: &XxlGroup, at: &Origin, app: &AppName, draft: &mut Draft) -> Addressing {
+    if row.address_type != 1 {
+        return Addressing::Registered;
+    }
+    let words = row.address_list.split([',', '，']).map(str::trim).filter(|word| !word.is_empty());
+    let mut good = BTreeSet::new();
+    let mut bad = Vec::new();
+    for (place, word) in (1..).zip(words) {
+        // It may hold a password; its place says which it is.
+        match ExecutorUrl::parse(word) {
+            Ok(url) if good.len() < ADDRESSES => drop(good.insert(url)),
+            Ok(_) => bad.push(format!("{place}: too many")),
+            Err(fault) => bad.push(format!("{place}: {fault}")),
+        }
+    }
+    if !bad.is_empty() {
+        let list = bad.join("; ");
+        let said = (
+            format!("these of its addresses are left out: {list}"),
+            format!("以下地址未迁移:{list}"),
+        );
+        draft.note(Level::LeftOut, (at, app.as_str()), said, ("", ""));
+    }
+    if good.is_empty() {
+        let said = (
+            "its addresses were to be written by hand, and there are none; here they are those that register",
+            "地址为手动录入但为空;这里改为自动注册",
+        );
+        draft.note(Level::Look, (at, app.as_str()), said, ("", ""));
+        return Addressing::Registered;
+    }
+    Addressing::Fixed(good.into_iter().map(String::from).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_word_becomes_an_appname() {
+        for (word, app) in [
+            ("支付执行器", "executor-7"),
+            ("pay executor!", "payexecutor-7"),
+            ("-xy", "xy-7"),
+            ("", "executor-7"),
+            // `a-7` has three characters.
+            ("a", "group-7"),
+        ] {
+            assert_eq!(fitting(word, 7).as_str(), app, "{word}");
+        }
+        assert_eq!(fitting("missing", -3).as_str(), "missing--3");
+    }
+}

@@ -1,0 +1,217 @@
+//! What a job does: a bean that is called, or a script that is sent.
+
+use crate::domain::block::BlockStrategy;
+use crate::domain::executor::{ExecutorCall, ExecutorSend, GlueLanguage};
+use crate::domain::id::JobType;
+use crate::domain::job::{JobDef, Need, Param, ParamDecl};
+use crate::domain::recipient::Recipient;
+use crate::domain::route::RouteStrategy;
+use crate::domain::xxl_tables::XxlJob;
+use crate::import::draft::Draft;
+use crate::import::note::{Level, Words};
+use crate::import::xxl_job::executors::Executors;
+use crate::import::xxl_job::{origin, title};
+use std::collections::BTreeMap;
+
+/// Most tries after the first that a job may have here.
+const RETRIES: u32 = 100;
+/// XXL-JOB looks for failures every ten seconds.
+const RETRY_DELAY_SEC: u32 = 10;
+/// Most addresses that a job may have here.
+const ADDRESSES: usize = 50;
+/// The name of the one parameter that a job has there.
+const PARAM: &str = "param";
+/// What is called where nothing was named: executors answer that they do not know it, as they did.
+const NOBODY: &str = "(none)";
+/// What opens batches in Procession's own executor.
+const OURS: &str = "queueDispatcherHandler";
+
+/// Who answers for it.
+pub(super) fn owner(job: &XxlJob) -> Option<String> {
+    let line = job.author.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line: String = line.chars().filter(|c| !c.is_control()).take(100).collect();
+    (!line.is_empty()).then_some(line)
+}
+
+/// Who is told: what cannot be an address, and what can.
+pub(super) fn recipients(job: &XxlJob) -> (Vec<String>, Vec<String>) {
+    let words = job.alarm_email.split([',', ';', '，']).map(str::trim).filter(|word| !word.is_empty());
+    let (good, mut bad): (Vec<String>, Vec<String>) =
+        words.map(str::to_owned).partition(|word| Recipient::of(word).is_ok());
+    let mut all: Vec<String> = Vec::new();
+    for word in good {
+        if all.contains(&word) {
+            continue;
+        }
+        if all.len() < ADDRESSES { all.push(word) } else { bad.push(word) }
+    }
+    (bad, all)
+}
+
+/// Fills a job in. What its parameter cannot say as a value of a definition goes into `fixed`, by the name
+/// of the batch's parameter that it becomes.
+pub(super) fn fill(
+    mut def: JobDef,
+    job: &XxlJob,
+    executors: &Executors,
+    fixed: &mut BTreeMap<String, String>,
+    draft: &mut Draft,
+) -> JobDef {
+    let mut say = |level, said: Words, cure: Words| {
+        draft.note(level, (&origin(job), def.code.as_str()), said, cure);
+    };
+    let body = body(job, &mut say);
+    let route = route(job, &mut say);
+    let (bad, notify_email) = recipients(job);
+    if !bad.is_empty() {
+        let list = bad.join(", ");
+        let said = Words::new(
+            format!("is not written to: {list}"),
+            format!("以下不是有效的邮件地址,已忽略:{list}"),
+        );
+        say(Level::LeftOut, said, Words::default());
+    }
+    let retries = u32::try_from(job.retries.max(0)).unwrap_or(u32::MAX);
+    if retries > RETRIES {
+        let said = Words::new(
+            format!("{retries} retries are cut to {RETRIES}"),
+            format!("失败重试次数 {retries} 改为 {RETRIES}"),
+        );
+        say(Level::Differs, said, Words::default());
+    }
+    let about = def.code.to_string();
+    def.timeout_sec =
+        draft.timeout(&origin(job), &about, u64::try_from(job.timeout.max(0)).unwrap_or(0));
+    def.retry_count = retries.min(RETRIES);
+    def.retry_delay_sec = if retries > 0 { RETRY_DELAY_SEC } else { 0 };
+    def.notify_email = notify_email;
+    def.owner = owner(job);
+    def.params = param(job, fixed).into_iter().collect();
+    let send = if def.params.is_empty() { ExecutorSend::None } else { ExecutorSend::Text };
+    let (handler, language) = match body {
+        Body::Bean(handler) => (Some(handler), None),
+        Body::Script(language) => {
+            def.job_type = JobType::parse("GLUE").expect("a job type");
+            def.script = Some(job.glue_source.clone());
+            (None, Some(language))
+        }
+    };
+    let app = executors.app(job.job_group);
+    let block = BlockStrategy::parse(job.block.trim());
+    def.executor = Some(Box::new(ExecutorCall { app, handler, language, send, route, block }));
+    def
+}
+
+enum Body {
+    Bean(String),
+    Script(GlueLanguage),
+}
+
+fn body(job: &XxlJob, say: &mut dyn FnMut(Level, Words, Words)) -> Body {
+    let (kind, handler) = (job.glue_type.trim(), job.handler.trim());
+    let cure = Words::new(
+        "it would fail here as it did there; write what it is to do",
+        "它在这里会像原来一样失败;请补充要执行的内容",
+    );
+    if matches!(kind, "" | "BEAN") {
+        if handler.is_empty() {
+            let said = Words::new("it names no handler", "没有 JobHandler");
+            say(Level::Look, said, cure);
+            return Body::Bean(NOBODY.to_owned());
+        }
+        if handler == OURS {
+            say_ours(job, say);
+        }
+        return Body::Bean(handler.chars().take(255).collect());
+    }
+    let language = GlueLanguage::ALL.into_iter().find(|language| language.glue_type() == kind);
+    match language {
+        Some(language) if !job.glue_source.trim().is_empty() => Body::Script(language),
+        Some(_) => {
+            say(Level::Look, Words::new("its script is empty", "脚本为空"), cure);
+            Body::Bean(NOBODY.to_owned())
+        }
+        None => {
+            let word: String = kind.chars().take(40).collect();
+            let said = Words::new(
+                format!("its kind {word} is none of XXL-JOB's; its script is left out"),
+                format!("运行模式 {word} 无法识别;脚本未迁移"),
+            );
+            say(Level::LeftOut, said, cure);
+            Body::Bean(NOBODY.to_owned())
+        }
+    }
+}
+
+/// A job that orders batches of a Procession, which may be this one.
+fn say_ours(job: &XxlJob, say: &mut dyn FnMut(Level, Words, Words)) {
+    let param: String = job.param.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = Words::new(
+        "it opens batches of Procession, which was an executor there",
+        "它触发 Procession(作为执行器)的批次",
+    );
+    let cure = Words::new(
+        format!("a schedule does that without a way around: handler: {OURS}, handler_param: '{param}', in place of this group"),
+        format!("可直接改为调度:handler: {OURS},handler_param: '{param}',不再需要本作业组"),
+    );
+    say(Level::Look, said, cure);
+}
+
+fn route(job: &XxlJob, say: &mut dyn FnMut(Level, Words, Words)) -> RouteStrategy {
+    let word = job.route.trim();
+    let route = RouteStrategy::parse(word).unwrap_or_else(|| {
+        if !word.is_empty() {
+            let word: String = word.chars().take(40).collect();
+            let said = Words::new(
+                format!("its route {word} is none of XXL-JOB's; FIRST stands in its place"),
+                format!("路由策略 {word} 无法识别,改为 FIRST"),
+            );
+            say(Level::Look, said, Words::default());
+        }
+        RouteStrategy::default()
+    });
+    if route == RouteStrategy::ShardingBroadcast && !job.children.trim().is_empty() {
+        let said = Words::new(
+            "each of its shards started its children there; here they start once, when all shards have succeeded",
+            "原系统中每个分片都会触发子任务;这里在全部分片成功后只触发一次",
+        );
+        say(Level::Differs, said, Words::default());
+    }
+    route
+}
+
+/// The one parameter of a job. `${` means something in the value of a definition, and nothing there: such a
+/// text is handed over by the batch, where it is taken as it is.
+fn param(job: &XxlJob, fixed: &mut BTreeMap<String, String>) -> Option<Param> {
+    let text = job.param.as_str();
+    if text.is_empty() {
+        return None;
+    }
+    let value = if text.contains("${") {
+        let name = format!("xxl_param_{}", job.id);
+        fixed.insert(name.clone(), text.replace('$', "$$"));
+        format!("${{params.{name}}}")
+    } else {
+        text.to_owned()
+    };
+    Some(Param { name: PARAM.to_owned(), value: Some(value), ..Param::default() })
+}
+
+/// A parameter without which no batch of its group is opened.
+pub(super) fn required(name: &str) -> ParamDecl {
+    ParamDecl { value: None, need: Need::Required, ..ParamDecl::plain(name, "") }
+}
+
+/// A text that nobody hands over but who starts the batch.
+pub(super) fn say_fixed(job: &XxlJob, names: &[&str], draft: &mut Draft) {
+    let list = names.join(", ");
+    let said = (
+        format!("a parameter of its pipeline holds ${{, which would mean something here, and no schedule hands it over: {list}"),
+        format!("参数中含有 ${{,在这里有特殊含义,且没有调度传入:{list}"),
+    );
+    let cure = (
+        format!("start it with --param {}=…, with the text of XXL-JOB", names.first().unwrap_or(&"")),
+        format!("启动时用 --param {}=… 传入原参数", names.first().unwrap_or(&"")),
+    );
+    draft.note(Level::Look, (&origin(job), &title(job)), said, cure);
+}
