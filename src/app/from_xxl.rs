@@ -21,7 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 pub enum NotFromXxl {
     /// A file of SQLite, or no URL.
-    #[error("tables of XXL-JOB are on a server: --url mysql://user@host:3306/xxl_job, or postgres://…")]
+    #[error(
+        "tables of XXL-JOB are on a server: --url mysql://user@host:3306/xxl_job, or postgres://…"
+    )]
     NoServer,
     /// It would stand in process lists.
     #[error(

@@ -107,9 +107,10 @@ fn there(brought: &Brought) -> Vec<Note> {
     let executors = brought.executors_there.iter().map(|app| {
         note("xxl_job_group", app.as_str(), format!("procession executor-group set {app} …"))
     });
-    let users = brought.users_there.iter().map(|name| {
-        note("xxl_job_user", name.as_str(), format!("procession user set {name} …"))
-    });
+    let users = brought
+        .users_there
+        .iter()
+        .map(|name| note("xxl_job_user", name.as_str(), format!("procession user set {name} …")));
     executors.chain(users).collect()
 }
 

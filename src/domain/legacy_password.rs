@@ -25,9 +25,26 @@ pub struct Legacy {
 
 /// Passwords that everybody knows: XXL-JOB's own of its first user, and what people put in its place.
 const KNOWN: [&str; 20] = [
-    "123456", "admin", "admin123", "admin123456", "Admin123", "admin@123", "xxl-job", "xxljob", "xxl-job-admin",
-    "xxl123456", "password", "12345678", "123456789", "1234567890", "111111", "000000", "888888", "a123456",
-    "abc123", "root",
+    "123456",
+    "admin",
+    "admin123",
+    "admin123456",
+    "Admin123",
+    "admin@123",
+    "xxl-job",
+    "xxljob",
+    "xxl-job-admin",
+    "xxl123456",
+    "password",
+    "12345678",
+    "123456789",
+    "1234567890",
+    "111111",
+    "000000",
+    "888888",
+    "a123456",
+    "abc123",
+    "root",
 ];
 
 impl Kind {

@@ -16,10 +16,10 @@ use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{JobDef, JobKind};
 use crate::domain::trigger_rule::{TriggerRule, When};
 use crate::domain::xxl_tables::{XxlJob, XxlTables};
+use crate::import::Asked;
 use crate::import::draft::Draft;
 use crate::import::finish::{ImportError, Imported};
 use crate::import::note::{Level, Origin};
-use crate::import::Asked;
 use executors::Executors;
 use pipelines::{Links, Pipeline, Plan, Stray, is_scheduled};
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,7 +76,12 @@ pub fn xxl_job(
     let mut reached: BTreeMap<GroupCode, BTreeSet<i64>> = BTreeMap::new();
     match pipelines::plan(&tables.jobs, &links, wish.children) {
         Ok(plan) => {
-            let mut house = House { tables, links: &links, executors: &executors, copies: vec![Vec::new(); tables.jobs.len()] };
+            let mut house = House {
+                tables,
+                links: &links,
+                executors: &executors,
+                copies: vec![Vec::new(); tables.jobs.len()],
+            };
             for pipeline in &plan.pipelines {
                 let code = house.pipeline(pipeline, &mut draft);
                 let apps = pipeline.members.iter().map(|&at| tables.jobs[at].job_group);
@@ -166,8 +171,12 @@ impl House<'_> {
                     def.trigger_rule = TriggerRule::OneSuccess;
                     (
                         (
-                            format!("each of its {count} parents started it there, up to {count} times; here it runs once, after the first of them that succeeds"),
-                            format!("原系统中它的 {count} 个父任务各触发一次(最多 {count} 次);这里只运行一次,在第一个成功的父任务之后"),
+                            format!(
+                                "each of its {count} parents started it there, up to {count} times; here it runs once, after the first of them that succeeds"
+                            ),
+                            format!(
+                                "原系统中它的 {count} 个父任务各触发一次(最多 {count} 次);这里只运行一次,在第一个成功的父任务之后"
+                            ),
                         ),
                         (
                             "remove trigger_rule: one_success if it should wait for all of them, or import with --children all",
@@ -177,8 +186,12 @@ impl House<'_> {
                 }
                 Children::All => (
                     (
-                        format!("each of its {count} parents started it there; here it runs once, after all of them"),
-                        format!("原系统中它的 {count} 个父任务各触发一次;这里只运行一次,在全部父任务成功之后"),
+                        format!(
+                            "each of its {count} parents started it there; here it runs once, after all of them"
+                        ),
+                        format!(
+                            "原系统中它的 {count} 个父任务各触发一次;这里只运行一次,在全部父任务成功之后"
+                        ),
                     ),
                     ("", ""),
                 ),
@@ -218,7 +231,11 @@ impl House<'_> {
         for (parent, child) in &plan.circles {
             let (from, to) = (&jobs[*parent], &jobs[*child]);
             let said = (
-                format!("its child {} ({}) is left out: that job leads back to it, and the two would run for ever", to.id, title(to)),
+                format!(
+                    "its child {} ({}) is left out: that job leads back to it, and the two would run for ever",
+                    to.id,
+                    title(to)
+                ),
                 format!("子任务 {}({})已忽略:它又回到本任务,形成循环", to.id, title(to)),
             );
             let cure = ("check which of the two comes first", "请确认二者的先后顺序");
@@ -239,7 +256,11 @@ impl House<'_> {
         for (at, codes) in self.copies.iter().enumerate().filter(|(_, codes)| codes.len() > 1) {
             let list: Vec<&str> = codes.iter().map(JobCode::as_str).take(20).collect();
             let said = (
-                format!("it stands in {} pipelines, because so many lead to it: {}", codes.len(), list.join(", ")),
+                format!(
+                    "it stands in {} pipelines, because so many lead to it: {}",
+                    codes.len(),
+                    list.join(", ")
+                ),
                 format!("它出现在 {} 个流水线中:{}", codes.len(), list.join("、")),
             );
             draft.note(Level::Differs, (&origin(&jobs[at]), &self.code(at)), said, ("", ""));

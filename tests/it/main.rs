@@ -27,3 +27,4 @@ mod source;
 mod store;
 mod text;
 mod util;
+mod xxl_import;

@@ -122,7 +122,8 @@ mod tests {
     async fn a_password_of_xxl_job_is_known_by_the_hash_of_its_digest() {
         let hashing = Hashing::new();
         let sha = "8d969eef6ecad3c29a3a629280e686cf0c3f5d5a86aff3ca12020c923adc6c92";
-        for (digest, mark) in [("E10ADC3949BA59ABBE56E057F20F883E", "$xxl-md5"), (sha, "$xxl-sha256")]
+        for (digest, mark) in
+            [("E10ADC3949BA59ABBE56E057F20F883E", "$xxl-md5"), (sha, "$xxl-sha256")]
         {
             let digest = Legacy::parse(&digest.into()).expect("a digest");
             let stored = hashing.wrap(&digest).await.expect("wrap");

@@ -138,7 +138,8 @@ impl Porter {
         }
         let is_good = user::password(&user.name, password.expose_secret()).is_ok();
         let must_go = user.must_change || !is_good;
-        let until = user.password_until.or_else(|| must_go.then(|| self.clock.now().plus(INITIAL_MS)));
+        let until =
+            user.password_until.or_else(|| must_go.then(|| self.clock.now().plus(INITIAL_MS)));
         Ok(Some(Renewed { hash: self.hashing.hash(password).await?, until }))
     }
 

@@ -73,7 +73,8 @@ impl Executors {
         let token = row.access_token.clone().filter(|token| match fit(token.expose_secret()) {
             Ok(()) => true,
             Err(fault) => {
-                let said = (format!("its token is not taken: {fault}"), format!("令牌不可用:{fault}"));
+                let said =
+                    (format!("its token is not taken: {fault}"), format!("令牌不可用:{fault}"));
                 let cure = (
                     "give its executors another one (xxl.job.accessToken)",
                     "请为其执行器更换令牌(xxl.job.accessToken)",
@@ -98,10 +99,16 @@ impl Executors {
             let app = fitting("missing", job.job_group);
             let at = Origin::new("xxl_job_info", u64::try_from(job.id).unwrap_or(0));
             let said = (
-                format!("there is no group {} of executors; its jobs fail here as they did, at {app}", job.job_group),
+                format!(
+                    "there is no group {} of executors; its jobs fail here as they did, at {app}",
+                    job.job_group
+                ),
                 format!("执行器组 {} 不存在;其任务在这里同样会失败({app})", job.job_group),
             );
-            let cure = ("write executors that are there as executor: { app }", "请在 executor: { app } 中填写存在的执行器");
+            let cure = (
+                "write executors that are there as executor: { app }",
+                "请在 executor: { app } 中填写存在的执行器",
+            );
             draft.note(Level::Look, (&at, app.as_str()), said, cure);
             self.by_id.insert(job.job_group, app);
         }
@@ -143,7 +150,11 @@ impl Executors {
 
 /// The command that makes a group.
 fn command(group: &ExecutorGroup, has_token: bool) -> String {
-    let mut text = format!("procession executor-group add {} --title {}", group.app_name, quoted(&group.title));
+    let mut text = format!(
+        "procession executor-group add {} --title {}",
+        group.app_name,
+        quoted(&group.title)
+    );
     if let Addressing::Fixed(addresses) = &group.addressing {
         for address in addresses {
             text.push_str(" --address ");

@@ -68,14 +68,16 @@ pub(super) struct TooMany;
 
 impl Links {
     pub(super) fn of(jobs: &[XxlJob]) -> Self {
-        let places: HashMap<i64, usize> = jobs.iter().enumerate().map(|(at, j)| (j.id, at)).collect();
+        let places: HashMap<i64, usize> =
+            jobs.iter().enumerate().map(|(at, j)| (j.id, at)).collect();
         let mut links = Self {
             children: vec![Vec::new(); jobs.len()],
             parents: vec![Vec::new(); jobs.len()],
             strays: Vec::new(),
         };
         for (at, job) in jobs.iter().enumerate() {
-            let words = job.children.split([',', '，']).map(str::trim).filter(|word| !word.is_empty());
+            let words =
+                job.children.split([',', '，']).map(str::trim).filter(|word| !word.is_empty());
             for word in words {
                 if let Err(stray) = links.add(at, word, &places) {
                     links.strays.push((at, stray));
@@ -126,9 +128,15 @@ impl Links {
 
     /// What is reached from these, in the order of a walk that goes deep first, without the edges that
     /// lead back onto the way to where they start.
-    fn walk(&self, roots: &[usize], join: Children, circles: &mut BTreeSet<(usize, usize)>) -> Pipeline {
+    fn walk(
+        &self,
+        roots: &[usize],
+        join: Children,
+        circles: &mut BTreeSet<(usize, usize)>,
+    ) -> Pipeline {
         let mut state: HashMap<usize, Seen> = HashMap::new();
-        let mut made = Pipeline { roots: roots.to_vec(), members: Vec::new(), edges: Vec::new(), join };
+        let mut made =
+            Pipeline { roots: roots.to_vec(), members: Vec::new(), edges: Vec::new(), join };
         for &root in roots {
             if state.contains_key(&root) {
                 continue;

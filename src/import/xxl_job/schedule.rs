@@ -41,11 +41,15 @@ pub(super) fn zone(tables: &XxlTables, asked: Option<Tz>) -> (Tz, Option<(Words,
     );
     let said = match wrong {
         0 => Words::new(
-            format!("times of day are read in {zone}: the tables do not say in which zone the admin was"),
+            format!(
+                "times of day are read in {zone}: the tables do not say in which zone the admin was"
+            ),
             format!("时间按 {zone} 解释:表中没有调度中心的时区"),
         ),
         _ => Words::new(
-            format!("times of day are read in {zone}, and {wrong} of {of} next times in the table are none of their cron's there"),
+            format!(
+                "times of day are read in {zone}, and {wrong} of {of} next times in the table are none of their cron's there"
+            ),
             format!("时间按 {zone} 解释,但表中 {of} 个下次触发时间有 {wrong} 个与 cron 不符"),
         ),
     };
@@ -140,7 +144,8 @@ mod tests {
     use crate::domain::xxl_tables::XxlSchema;
 
     fn tables(next: &str, server_zone: Option<&str>) -> XxlTables {
-        let next = next.parse::<chrono::DateTime<chrono::Utc>>().map_or(0, |at| at.timestamp_millis());
+        let next =
+            next.parse::<chrono::DateTime<chrono::Utc>>().map_or(0, |at| at.timestamp_millis());
         let job = XxlJob {
             schedule_type: "CRON".to_owned(),
             schedule_conf: "0 30 2 * * ?".to_owned(),
@@ -173,7 +178,10 @@ mod tests {
         assert_eq!(zone, Tz::Asia__Shanghai);
         assert!(doubt.is_some_and(|said| said.contains("1 of 1")));
         let (_, doubt) = told(shanghai, None, Some(Tz::UTC));
-        assert!(doubt.is_some_and(|said| said.contains("read in UTC")), "what was asked for is told");
+        assert!(
+            doubt.is_some_and(|said| said.contains("read in UTC")),
+            "what was asked for is told"
+        );
         let (zone, doubt) = told("never", None, None);
         assert_eq!(zone, Tz::Asia__Shanghai);
         assert!(doubt.is_some_and(|said| said.contains("do not say")));

@@ -137,13 +137,19 @@ fn grants(
     }
     if !partly.is_empty() {
         let said = (
-            format!("sees these groups and no more, because only some of their executors were the user's: {}", partly.join(", ")),
+            format!(
+                "sees these groups and no more, because only some of their executors were the user's: {}",
+                partly.join(", ")
+            ),
             format!("对以下作业组只有查看权限(其中部分执行器不属于该用户):{}", partly.join("、")),
         );
         draft.note(Level::Differs, (at, &row.name), said, ("", ""));
     }
     if grants.is_empty() {
-        let said = ("may see nothing: none of the user's executors has a job", "没有任何权限:其执行器没有任务");
+        let said = (
+            "may see nothing: none of the user's executors has a job",
+            "没有任何权限:其执行器没有任务",
+        );
         draft.note(Level::Look, (at, &row.name), said, ("", ""));
     }
     grants

@@ -35,7 +35,8 @@ pub(super) fn owner(job: &XxlJob) -> Option<String> {
 
 /// Who is told: what cannot be an address, and what can.
 pub(super) fn recipients(job: &XxlJob) -> (Vec<String>, Vec<String>) {
-    let words = job.alarm_email.split([',', ';', '，']).map(str::trim).filter(|word| !word.is_empty());
+    let words =
+        job.alarm_email.split([',', ';', '，']).map(str::trim).filter(|word| !word.is_empty());
     let (good, mut bad): (Vec<String>, Vec<String>) =
         words.map(str::to_owned).partition(|word| Recipient::of(word).is_ok());
     let mut all: Vec<String> = Vec::new();
@@ -151,7 +152,9 @@ fn say_ours(job: &XxlJob, say: &mut dyn FnMut(Level, Words, Words)) {
         "它触发 Procession(作为执行器)的批次",
     );
     let cure = Words::new(
-        format!("a schedule does that without a way around: handler: {OURS}, handler_param: '{param}', in place of this group"),
+        format!(
+            "a schedule does that without a way around: handler: {OURS}, handler_param: '{param}', in place of this group"
+        ),
         format!("可直接改为调度:handler: {OURS},handler_param: '{param}',不再需要本作业组"),
     );
     say(Level::Look, said, cure);
@@ -206,11 +209,16 @@ pub(super) fn required(name: &str) -> ParamDecl {
 pub(super) fn say_fixed(job: &XxlJob, names: &[&str], draft: &mut Draft) {
     let list = names.join(", ");
     let said = (
-        format!("a parameter of its pipeline holds ${{, which would mean something here, and no schedule hands it over: {list}"),
+        format!(
+            "a parameter of its pipeline holds ${{, which would mean something here, and no schedule hands it over: {list}"
+        ),
         format!("参数中含有 ${{,在这里有特殊含义,且没有调度传入:{list}"),
     );
     let cure = (
-        format!("start it with --param {}=…, with the text of XXL-JOB", names.first().unwrap_or(&"")),
+        format!(
+            "start it with --param {}=…, with the text of XXL-JOB",
+            names.first().unwrap_or(&"")
+        ),
         format!("启动时用 --param {}=… 传入原参数", names.first().unwrap_or(&"")),
     );
     draft.note(Level::Look, (&origin(job), &title(job)), said, cure);
