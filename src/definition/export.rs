@@ -4,6 +4,7 @@
 //! said; so a field added to a type is written without a word here. What comes out is read again and
 //! compared before anybody sees it.
 
+use crate::definition::beside::{Beside, scripts_beside};
 use crate::definition::diff::{Change, diff};
 use crate::definition::fault::{Fault, Faults};
 use crate::definition::load::load;
@@ -124,30 +125,6 @@ pub fn export_beside(
     }
     let words: Vec<String> = changes.iter().map(Change::to_string).collect();
     Err(ExportError::Differs(words.join("\n")))
-}
-
-/// Path and text of each script that does not stand in the definition.
-type Beside<'a> = HashMap<&'a JobCode, (String, &'a str)>;
-
-fn scripts_beside(defs: &Definition, longest: usize) -> Beside<'_> {
-    let mut taken = HashSet::new();
-    let mut found = HashMap::new();
-    for job in &defs.jobs {
-        let Some(script) = job.script.as_deref().filter(|s| s.lines().count() > longest) else {
-            continue;
-        };
-        let name = job.code.as_str().replace(':', "_");
-        let end = job
-            .interpreter
-            .as_deref()
-            .map_or("sh", |i| if i.starts_with("python") { "py" } else { i });
-        let mut path = format!("scripts/{name}.{end}");
-        while !taken.insert(path.to_lowercase()) {
-            path = format!("scripts/{name}_{}.{end}", taken.len());
-        }
-        found.insert(&job.code, (path, script));
-    }
-    found
 }
 
 fn tree(defs: &Definition, beside: &Beside<'_>) -> Tree {

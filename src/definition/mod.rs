@@ -7,6 +7,7 @@
 //! holidays, which are no part of a `Definition`).
 
 mod alias;
+mod beside;
 mod body;
 mod build;
 mod calendar;

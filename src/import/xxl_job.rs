@@ -98,10 +98,24 @@ pub fn xxl_job(
             draft.fault(&Origin::new(JOBS, 0), what, cure);
         }
     }
+    say_endless(tables, &mut draft);
     executors.say(wish.beyond, &mut draft);
     let users = users::users(tables, &reached, wish.beyond, &mut draft);
     let imported = draft.finish(kinds)?;
     Ok(FromXxl { imported, executors: executors.into_new(), users })
+}
+
+/// Jobs without a time-out, in one note: most have none.
+fn say_endless(tables: &XxlTables, draft: &mut Draft) {
+    let count = tables.jobs.iter().filter(|job| job.timeout <= 0).count();
+    if count > 0 {
+        let said = (
+            format!("{count} jobs had no time-out; here it is 30 days, the longest there is"),
+            format!("{count} 个任务没有超时限制;这里为 30 天(上限)"),
+        );
+        let cure = ("write timeout_sec to what they may take", "请按实际情况填写 timeout_sec");
+        draft.note(Level::Differs, (&Origin::new(JOBS, 0), ""), said, cure);
+    }
 }
 
 fn origin(job: &XxlJob) -> Origin {

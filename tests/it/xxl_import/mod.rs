@@ -149,7 +149,7 @@ async fn tables_of_every_release_become_a_definition_that_is_sound() {
             "language: shell",
             "trigger_rule: one_success",
             "send: text",
-            "202407,'quoted' \\ back",
+            r#"value: "202407,'quoted' \\ back""#,
             "cron: 0 0 2 * * ?",
             "cron: 0 0 0 L * ? *",
             "cron: '* * * * * ?'",
@@ -214,6 +214,31 @@ async fn circles_and_ids_that_lead_nowhere_are_left_out_and_told() {
         }
         well(folder.path(), &["check", "out/definition.yaml"]);
         assert!(text(folder.path(), "out/definition.yaml").contains("app: missing-9"));
+    })
+    .await;
+}
+
+/// What comes out is applied, and its schedules are there; a second time changes nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_out_is_applied() {
+    with_scratch(DialectName::Mysql, async |scratch| {
+        fill(&scratch, Release::V3_4).await;
+        let long: &'static str = Box::leak("echo 一行\n".repeat(60).into_boxed_str());
+        let script = Row { glue: ("GLUE_PYTHON", long), ..Row::new(20, "long: script") };
+        add_jobs(&scratch, Release::V3_4, &[script]).await;
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path();
+        imported(path, &scratch, &["--group", "xxl", "--zone", "UTC"]);
+        assert_eq!(text(path, "out/scripts/long_script.py"), long);
+        well(path, &["--db", "sqlite:ours.db", "migrate"]);
+        well(path, &["--db", "sqlite:ours.db", "apply", "out/definition.yaml"]);
+        let all = well(path, &["--db", "sqlite:ours.db", "--json", "schedule", "list"]);
+        let all: Value = serde_json::from_str(&all).expect("JSON");
+        assert_eq!(all.as_array().map(Vec::len), Some(5), "{all}");
+        let again =
+            well(path, &["--db", "sqlite:ours.db", "--json", "diff", "out/definition.yaml"]);
+        let again: Value = serde_json::from_str(&again).expect("JSON");
+        assert_eq!(again["changes"].as_array().map(Vec::len), Some(0), "{again}");
     })
     .await;
 }

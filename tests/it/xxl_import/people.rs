@@ -187,7 +187,7 @@ async fn all_of_it_is_written_or_nothing() {
             assert!(code == 2 && err.contains("executors ar-executor:"), "{err}");
             std::fs::write(path.join("token"), "default_token").expect("file");
             let (code, _, err) = import(&["--token-file", "token"]);
-            assert!(code == 2 && err.contains("everybody knows"), "{err}");
+            assert!(code == 2 && err.contains("fewer than 16"), "{err}");
             assert!(!path.join("out").exists());
             assert_eq!(well(path, &["--db", db, "--json", "user", "list"]).trim(), "[]");
             std::fs::write(path.join("token"), "another-token-of-twenty").expect("file");
