@@ -15,7 +15,7 @@ use crate::domain::job::{Definition, Group, JobDef, JobDependency, JobKind};
 use crate::domain::trigger_rule::When;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::Path;
 
 /// Keys that come first, in this order; others follow by name, and those of `LAST` end the map.
