@@ -195,6 +195,9 @@ fn body(job: &JobDef) -> Vec<(String, String)> {
     if let Some(name) = &job.proc_name {
         parts.push(("procedure:".to_owned(), format!("  {name}")));
     }
+    if let Some(call) = &job.executor {
+        parts.push(("executor:".to_owned(), format!("  {call}")));
+    }
     match &job.sql {
         Some(crate::domain::job::SqlText::Same(text)) => {
             parts.push(("sql:".to_owned(), indent(text)))
@@ -205,7 +208,8 @@ fn body(job: &JobDef) -> Vec<(String, String)> {
         None => {}
     }
     if let Some(text) = &job.script {
-        let interpreter = job.interpreter.as_deref().unwrap_or_default();
+        let language = job.executor.as_ref().and_then(|e| e.language).map(|l| l.as_str());
+        let interpreter = job.interpreter.as_deref().or(language).unwrap_or_default();
         parts.push((format!("script ({interpreter}):"), indent(text)));
     }
     for param in &job.params {

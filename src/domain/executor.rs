@@ -101,6 +101,25 @@ pub struct ExecutorCall {
     pub block: BlockStrategy,
 }
 
+impl ExecutorCall {
+    /// What is called: the handler, or a script of a language.
+    pub fn what(&self) -> String {
+        match (&self.handler, self.language) {
+            (Some(handler), _) => handler.clone(),
+            (None, Some(language)) => format!("a script ({})", language.as_str()),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+impl fmt::Display for ExecutorCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { app, send, route, block, .. } = self;
+        let (what, send) = (self.what(), send.as_str());
+        write!(f, "{what} on {app}, route {route}, block {block}, send {send}")
+    }
+}
+
 /// How the parameters of a job travel to its executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]

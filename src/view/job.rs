@@ -106,6 +106,10 @@ pub struct JobBrief {
     pub source: Option<String>,
     /// The procedure it calls.
     pub proc_name: Option<String>,
+    /// The executors of XXL-JOB that run it, by their appname.
+    pub executor: Option<String>,
+    /// The handler that it calls there; none when it sends a script.
+    pub handler: Option<String>,
     /// Its own owner; the group's holds where it has none.
     pub owner: Option<String>,
     /// Its labels.
@@ -132,6 +136,8 @@ impl JobBrief {
             job_type: job.job_type.to_string(),
             source: job.source.as_ref().map(SourceName::to_string),
             proc_name: job.proc_name.clone(),
+            executor: job.executor.as_ref().map(|e| e.app.to_string()),
+            handler: job.executor.as_ref().and_then(|e| e.handler.clone()),
             owner: job.owner.clone(),
             tags: job.tags.clone(),
             aliases: job.aliases.iter().map(JobCode::to_string).collect(),

@@ -227,7 +227,7 @@ function triesTab(doc) {
 
 function definitionTab(doc, code) {
   const def = doc.definition;
-  const text = [def?.sql, def?.script, def?.proc_name && `CALL ${def.proc_name}`].find((x) => typeof x === 'string' && x);
+  const text = [def?.sql, def?.script, def?.proc_name && `CALL ${def.proc_name}`, def?.executor?.handler && `${def.executor.handler} @ ${def.executor.app}`].find((x) => typeof x === 'string' && x);
   return [
     h('div.row', h('a.btn.btn-small', { href: to`/jobs/${code}` }, icon('job'), h('span', t('panel.to_job'))), h('span.muted', t('panel.definition_lead'))),
     text && section(h('span.row', t('panel.body'), copyButton(text)), h('pre.code', text)),

@@ -8,7 +8,7 @@ import { codeEditor } from './code.js';
 import { changesView, faultsView } from './diff.js';
 import { yaml } from './yaml.js';
 
-const RULES = ['all_success', 'all_done', 'one_success', 'one_failed', 'all_failed', 'none_failed', 'always'];
+const RULES = ['all_success', 'all_done', 'one_success', 'one_failed', 'all_failed', 'none_failed'];
 
 /** In which language a job's body is. */
 export function languageOf(job) {
@@ -48,6 +48,7 @@ export function editJob({ doc, onDone }) {
   const set = (key) => (v) => { if (v === '' || v === null || (Array.isArray(v) && !v.length)) delete d[key]; else d[key] = v; stale(); };
   const text = (key, label, more = {}) => field({ label, hint: more.hint, input: input({ value: more.show ? more.show(d[key]) : d[key] ?? '', mono: more.mono, type: more.type, min: more.min, max: more.max, list: more.list, placeholder: more.placeholder, test: `job-${key}`, oninput: (v) => set(key)(more.read ? more.read(v) : v) }) });
   const number = (key, label, more) => text(key, label, { type: 'number', min: 0, read: (v) => (v === '' ? '' : Number(v)), ...more });
+  const called = (key, label) => field({ label, input: input({ value: d.executor[key] ?? '', mono: true, oninput: (v) => { if (v.trim()) d.executor[key] = v.trim(); else delete d.executor[key]; stale(); } }) });
   const many = (key, label, hint, more) => text(key, label, { hint, show: (v) => (v ?? []).join(', '), read: listOf, ...more });
 
   const simpleEdges = edges.every((x) => !x.when || x.when === 'success');
@@ -70,6 +71,7 @@ export function editJob({ doc, onDone }) {
     h('div.sf-pair', text('name', t('sf.name')), d.type === 'PROC' ? text('proc_name', t('jbd.proc'), { mono: true }) : d.type === 'SCRIPT' ? text('interpreter', t('jbd.interpreter'), { mono: true, placeholder: 'sh' }) : text('owner', t('jobs.owner'))),
     h('div.sf-pair', d.source !== undefined || ['PROC', 'SQL', 'SENSOR'].includes(d.type) ? text('source', t('jbd.source'), { mono: true }) : null,
       simpleEdges ? many('depends_on', t('jbd.after'), t('jbd.after_hint'), { mono: true }) : h('div.field', h('span.field-label', t('jbd.after')), h('p.hint', t('jbd.after_text')))),
+    d.executor && h('div.sf-pair', called('app', t('jbd.executor')), d.type === 'GLUE' ? called('language', t('jbd.language')) : called('handler', t('jbd.handler'))),
     body && h('div.field', h('span.field-label', bodyKey === 'sql' ? 'SQL' : t('jbd.script')), scriptWhy && h('p.hint', scriptWhy), body.el),
     bodyKey && !body && h('p.hint', t('jbd.by_dialect')),
     h('div.field', h('span.field-label', t('sf.params')), params()),

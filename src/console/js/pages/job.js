@@ -42,7 +42,7 @@ export async function mount(el, ctx) {
         }),
         h('div.sch-cols',
           card(t('jbd.what'), facts([
-            [t('sf.group'), h('a', { href: to`/groups/${job.group}` }, job.group)], [t('jobs.type'), h('code', job.type)], [t('jbd.source'), job.source], [t('jbd.proc'), job.proc_name && h('code', job.proc_name)],
+            [t('sf.group'), h('a', { href: to`/groups/${job.group}` }, job.group)], [t('jobs.type'), h('code', job.type)], [t('jbd.source'), job.source], [t('jbd.proc'), job.proc_name && h('code', job.proc_name)], [t('jbd.executor'), job.executor && h('code', job.executor.app)], [t('jbd.handler'), job.executor?.handler && h('code', job.executor.handler)], [t('jbd.route'), job.executor && `${job.executor.route} · ${job.executor.block}`],
             [t('jbd.after'), links(doc.dependencies ?? (doc.depends_on ?? []).map((d) => ({ depends_on: d })))], [t('jbd.before'), links((doc.children ?? []).map((d) => ({ depends_on: d })))],
             [t('jbd.externals'), doc.externals?.length ? h('ul', doc.externals.map((x) => h('li', h('code', typeof x === 'string' ? x : JSON.stringify(x))))) : null],
             [t('jbd.timeout'), job.timeout_sec && duration(job.timeout_sec * 1000)], [t('jbd.retries'), job.retry_count ? t('jbd.retries_n', { n: job.retry_count, delay: duration((job.retry_delay_sec ?? 0) * 1000) }) : '0'],

@@ -36,7 +36,7 @@ export async function mount(el, ctx) {
           { key: 'code', label: t('grid.job'), value: (j) => j.code, cell: (j) => [h('a.strong', { href: to`/jobs/${j.code}`, 'data-test': 'job-link' }, j.code), j.name && j.name !== j.code && h('div.muted', j.name)] },
           { key: 'group', label: t('sf.group'), cell: (j) => h('a', { href: to`/groups/${j.group}` }, j.group) },
           { key: 'type', label: t('jobs.type'), value: (j) => j.type, cell: (j) => h('code', j.type) },
-          { key: 'body', label: t('jobs.body'), value: (j) => j.proc_name ?? j.source, cell: (j) => [j.proc_name && h('code', j.proc_name), j.source && h('span.muted', ` ${j.source}`)], hide: 'narrow' },
+          { key: 'body', label: t('jobs.body'), value: (j) => j.proc_name ?? j.handler ?? j.executor ?? j.source, cell: (j) => [(j.proc_name ?? j.handler) && h('code', j.proc_name ?? j.handler), (j.source ?? j.executor) && h('span.muted', ` ${j.source ?? j.executor}`)], hide: 'narrow' },
           { key: 'tags', label: t('jobs.tags'), sort: false, cell: (j) => (j.tags ?? []).map((x) => h('button.jb-tag', { type: 'button', onclick: () => change({ tag: x }) }, x)), hide: 'narrow' },
           { key: 'owner', label: t('jobs.owner'), cell: (j) => j.owner ?? '', hide: 'narrow' },
           { key: 'state', label: t('jobs.standing'), value: (j) => `${j.is_active}${j.run_mode ?? ''}`, cell: standing },
