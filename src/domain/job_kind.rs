@@ -68,6 +68,8 @@ pub enum Takes {
     Slots,
     /// Nothing: it waits for others, and a slot that it held might be the one they need.
     Nothing,
+    /// No slot of the process, because what it runs is elsewhere; all else that its definition names.
+    Elsewhere,
 }
 
 /// What becomes of a job whose worker died while it ran.

@@ -90,7 +90,7 @@ impl Site {
     fn has_room(&self, takes: Takes) -> bool {
         match takes {
             Takes::Slots => self.room > 0,
-            Takes::Nothing => true,
+            Takes::Nothing | Takes::Elsewhere => true,
         }
     }
 }
@@ -323,7 +323,7 @@ mod tests {
             let is_placed = !matches!(found, Place::Nowhere(_));
             let sum = match takes {
                 Takes::Slots => room_for(label, &here, &others),
-                Takes::Nothing => sites_for(label, &here, &others),
+                Takes::Nothing | Takes::Elsewhere => sites_for(label, &here, &others),
             };
             prop_assert_eq!(is_placed, sum > 0);
             let mut turned = others.clone();

@@ -65,9 +65,13 @@ impl Needs {
     }
 
     /// What `job` takes: one slot of all nodes or of those with its label, of its group, source and host, the weights of its pools,
-    /// its locks.
+    /// its locks. What an executor runs needs a node only to be on.
     pub fn of(job: &JobDef) -> Self {
-        let place = job.worker.clone().map_or(Resource::Total, Resource::Label);
+        let place = match (&job.executor, job.worker.clone()) {
+            (Some(_), label) => Resource::Node(label),
+            (None, Some(label)) => Resource::Label(label),
+            (None, None) => Resource::Total,
+        };
         let mut all = vec![(place, 1), (Resource::Group(job.group.clone()), 1)];
         all.extend(job.source.clone().map(|s| (Resource::Source(s), 1)));
         all.extend(job.http.as_ref().map(|call| (Resource::Host(call.host.clone()), 1)));
@@ -229,6 +233,25 @@ pub(crate) mod tests {
         let lock = |(lock, mode): &(&str, LockMode)| LockUse { lock: (*lock).into(), mode: *mode };
         job.locks = locks.iter().map(lock).collect();
         job
+    }
+
+    #[test]
+    fn what_an_executor_runs_takes_pools_and_no_slot_of_a_process() {
+        let mut job = user(&[("P", 2)], &[("A", LockMode::Shared)]);
+        let call = serde_json::json!({"app": "pay-executor", "handler": "h"});
+        job.executor = serde_json::from_value(call).expect("a call");
+        let needs = Needs::of(&job);
+        assert_eq!(needs.place(), Some(&Resource::Node(None)));
+        assert_eq!(needs.amount_of(&Resource::Total), 0);
+        for (what, amount) in [
+            (Resource::Pool("P".into()), 2),
+            (Resource::Lock("A".into()), 1),
+            (Resource::Group(job.group.clone()), 1),
+        ] {
+            assert_eq!(needs.amount_of(&what), amount, "{what:?}");
+        }
+        job.worker = Some("gpu".to_owned());
+        assert_eq!(Needs::of(&job).place(), Some(&Resource::Node(Some("gpu".to_owned()))));
     }
 
     #[test]

@@ -147,7 +147,7 @@ pub(super) fn needs(job: &JobDef, row: &QueueEntry) -> Needs {
         return Needs::none();
     }
     match handler::kind_of(job).takes {
-        Takes::Slots => Needs::of(job),
+        Takes::Slots | Takes::Elsewhere => Needs::of(job),
         Takes::Nothing => Needs::node(job.worker.as_deref()),
     }
 }

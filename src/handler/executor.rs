@@ -1,6 +1,6 @@
 //! HANDLER and GLUE: a run on an executor of XXL-JOB, which this installation is the admin of.
 //!
-//! They take no slot, because what they run is elsewhere. A second start goes on with the run that the
+//! They take no slot of the process, because what they run is elsewhere. A second start goes on with the run that the
 //! first one asked for, so it is always safe.
 
 use crate::domain::executor::ExecutorSend;
@@ -24,7 +24,7 @@ pub(crate) struct Glue;
 /// What both have in common.
 const REMOTE: JobKind = JobKind {
     may_have: &[BodyPart::Params],
-    takes: Takes::Nothing,
+    takes: Takes::Elsewhere,
     after_crash: AfterCrash::StartsAgain,
     ..JobKind::PLAIN
 };

@@ -216,7 +216,7 @@ fn every_job_type_is_documented() {
         let row = row.unwrap_or_else(|| panic!("docs/job-types.md has no row for {}", kind.name));
         let slot = match kind.takes {
             Takes::Slots => "| yes |",
-            Takes::Nothing => "| no |",
+            Takes::Nothing | Takes::Elsewhere => "| no |",
         };
         assert!(row.contains(slot), "{}: {row}", kind.name);
         for part in kind.needs.iter().chain(kind.may_have) {

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Tables that keep a row for each thing that has ever happened.
-const GROWS: [&str; 7] = [
+const GROWS: [&str; 8] = [
     "job_queue",
     "job_execution_logs",
     "job_log_line",
@@ -20,10 +20,11 @@ const GROWS: [&str; 7] = [
     "job_firing",
     "email_notifications",
     "audit_log",
+    "executor_run",
 ];
 
 /// What the sources put in place of names in braces, or append.
-const STANDS_FOR: [(&str, &str); 20] = [
+const STANDS_FOR: [(&str, &str); 21] = [
     ("{whose}", " AND group_code IN ('g1', 'g2')"),
     ("{CHANGED}", "l.log_id AS log_id, q.job_code AS job_code, b.status AS status"),
     ("{PULSE}", "batch_id, status"),
@@ -40,6 +41,7 @@ const STANDS_FOR: [(&str, &str); 20] = [
     ("{looked_at}", ""),
     ("{places}", "'1', '2'"),
     ("{outputs}", "CASE queue_id WHEN 5 THEN 'a' END"),
+    ("{words}", "CASE log_id WHEN 5 THEN 'a' END"),
     ("{column}", "run_mode = 'ICE'"),
     ("{set}", "status = 'FIRED'"),
     (
@@ -143,7 +145,7 @@ fn statements() -> Vec<(String, String)> {
                 sql.push_str(" ORDER BY audit_id DESC LIMIT ?");
             }
             // `execute_in` puts the keys there.
-            let keys = ["queue_id", "firing_id", "batch_id", "id", "l.log_id"];
+            let keys = ["queue_id", "firing_id", "batch_id", "id", "l.log_id", "log_id", "job_id"];
             let is_open = |key: &&str| {
                 ["WHERE", "AND"].iter().any(|word| sql.ends_with(&format!("{word} {key}")))
             };
@@ -255,6 +257,7 @@ async fn seed(bench: &Bench) {
         "firing_id trigger_id planned_at source handler status fire_at create_time update_time";
     insert(&mut tx, "job_firing", columns, (1..=10_000).map(firing).collect()).await;
     seed_told(&mut tx, &at).await;
+    seed_runs(&mut tx, &at).await;
     tx.commit().await.expect("commit");
 }
 
@@ -278,6 +281,20 @@ async fn seed_told(tx: &mut procession::db::Tx, at: &Value) {
     };
     let columns = "actor host action group_code batch_no create_time";
     insert(tx, "audit_log", columns, (1..=10_000).map(act).collect()).await;
+}
+
+/// What executors have run.
+async fn seed_runs(tx: &mut procession::db::Tx, at: &Value) {
+    let run = |i: i64| {
+        let keys = [i, 1, 1, 1 + i % BATCHES, 1 + i % 500, 0, 1].map(Value::from).to_vec();
+        let words =
+            ["J", "a.example", "BEAN", "", "SERIAL_EXECUTION", "DONE"].map(Value::from).to_vec();
+        let node = Value::from(format!("node-{}", i % 100));
+        [keys, words, vec![node, at.clone(), at.clone(), at.clone()]].concat()
+    };
+    let columns = "queue_id run_no attempt batch_id job_id shard_index shard_total job_code app_name \
+                   glue_type params block_strategy status node_id create_time update_time end_time";
+    insert(tx, "executor_run", columns, (1..=10_000).map(run).collect()).await;
 }
 
 async fn insert(tx: &mut procession::db::Tx, table: &str, columns: &str, rows: Vec<Vec<Value>>) {
