@@ -1,6 +1,7 @@
 //! Brings the schema to the version this binary knows, and refuses one that is behind or ahead.
 
 use crate::db::pool::{Driver, Pool};
+use crate::db::shell;
 use crate::db::{Db, Dialect, Error, Pools, Result};
 use sqlx::migrate::{AppliedMigration, Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{AssertSqlSafe, Connection as _, MySql, PgConnection, Postgres, SqlSafeStr, Sqlite};
@@ -345,7 +346,7 @@ impl Db {
 
     fn refusal(&self, state: Schema) -> Error {
         let known = known();
-        let cure = format!("procession migrate --db {}", shell_word(&self.shown));
+        let cure = format!("procession migrate --db {}", shell::word(&self.shown));
         Error::Settings(match state {
             Schema::Current => "the schema is current".to_owned(),
             Schema::Behind(0) => {
@@ -388,15 +389,6 @@ where
     let both = tokio::time::timeout(limit, both).await.map_err(late)?.map_err(of_migration)?;
     lent.done();
     Ok(both)
-}
-
-/// `text` as one word of a shell.
-fn shell_word(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || ":/@._-+%=,".contains(c);
-    if text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 fn of_migration(error: MigrateError) -> Error {

@@ -26,6 +26,7 @@ pub mod routine;
 mod row;
 pub mod session;
 mod session_lock;
+mod shell;
 pub mod together;
 mod wire;
 

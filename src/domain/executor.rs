@@ -3,10 +3,10 @@
 pub mod address;
 pub mod token;
 
+use crate::domain::app_name::AppName;
 use crate::domain::block::BlockStrategy;
 use crate::domain::route::RouteStrategy;
 use crate::domain::time::Millis;
-use crate::domain::xxl_run::AppName;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
