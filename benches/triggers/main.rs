@@ -7,6 +7,7 @@
 
 mod capture;
 mod failover;
+#[path = "../common/figures.rs"]
 mod figures;
 mod floor;
 mod flow;
@@ -154,7 +155,7 @@ async fn measure(args: &Args, seen: &capture::Seen) -> Result<Vec<Report>> {
             };
             place.remove().await?;
             let report = Report {
-                scene,
+                scene: word(scene),
                 database: *database,
                 load: (before, machine::load()),
                 rows: measured?,
@@ -170,5 +171,17 @@ async fn measure(args: &Args, seen: &capture::Seen) -> Result<Vec<Report>> {
 
 #[expect(clippy::print_stderr, reason = "a run takes minutes")]
 fn eprintln_progress(scene: Scene, database: Database) {
-    eprintln!("bench: {} on {} (load {})", figures::word(scene), database.name(), machine::load());
+    eprintln!("bench: {} on {} (load {})", word(scene), database.name(), machine::load());
+}
+
+/// The word of a scene, as one types it.
+fn word(scene: Scene) -> &'static str {
+    match scene {
+        Scene::Steady => "steady",
+        Scene::Burst => "burst",
+        Scene::Flood => "flood",
+        Scene::Batches => "batches",
+        Scene::Idle => "idle",
+        Scene::Failover => "failover",
+    }
 }

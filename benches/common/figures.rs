@@ -1,6 +1,5 @@
 //! Figures, and how they are shown.
 
-use crate::Scene;
 use crate::machine::{self, quantile};
 use crate::place::Database;
 use comfy_table::{CellAlignment, Table};
@@ -26,7 +25,8 @@ pub(crate) fn ratio(name: impl Into<String>, unit: &'static str, value: f64) -> 
 
 /// What one scene came to on one database.
 pub(crate) struct Report {
-    pub(crate) scene: Scene,
+    /// As one types it.
+    pub(crate) scene: &'static str,
     pub(crate) database: Database,
     /// Of the machine, before and after.
     pub(crate) load: (String, String),
@@ -41,7 +41,7 @@ impl Report {
             .map(|f| json!({"name": f.name, "unit": f.unit, "value": f.value}))
             .collect();
         json!({
-            "scene": word(self.scene), "db": self.database.name(),
+            "scene": self.scene, "db": self.database.name(),
             "load_before": self.load.0, "load_after": self.load.1, "figures": figures,
         })
         .to_string()
@@ -55,7 +55,7 @@ pub(crate) fn table(all: &[Report]) -> String {
         let mut table = Table::new();
         table.load_style(comfy_table::presets::ASCII_MARKDOWN);
         let names = group.iter().map(|r| r.database.name().to_owned());
-        let head = std::iter::once(word(group[0].scene).to_owned()).chain(names);
+        let head = std::iter::once(group[0].scene.to_owned()).chain(names);
         table.set_header(head);
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -75,18 +75,6 @@ pub(crate) fn table(all: &[Report]) -> String {
 fn shown(figure: &Figure) -> String {
     let value = figure.value;
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
-}
-
-/// The word of a scene, as one types it.
-pub(crate) fn word(scene: Scene) -> &'static str {
-    match scene {
-        Scene::Steady => "steady",
-        Scene::Burst => "burst",
-        Scene::Flood => "flood",
-        Scene::Batches => "batches",
-        Scene::Idle => "idle",
-        Scene::Failover => "failover",
-    }
 }
 
 /// p50, p99 and the greatest.

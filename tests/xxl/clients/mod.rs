@@ -1,0 +1,37 @@
+//! Executors that others wrote, as they are published, with this installation as their admin: the real program
+//! and the real clients, each a process of its own on this machine alone.
+//!
+//! `scripts/test-xxl.sh` installs the clients. Where it could not, because a registry does not answer, these
+//! tests say so on standard error, past the capture of test output, and do nothing.
+
+mod blocks;
+mod broken;
+mod client;
+mod ends;
+mod ground;
+mod parts;
+mod refused;
+
+pub(crate) use client::{Client, Kind};
+pub(crate) use ground::Ground;
+
+/// Each named test with each client that is named.
+macro_rules! with_each {
+    ($($module:ident $kind:ident: $($name:ident)*;)*) => {
+        $(mod $module { $(#[test] fn $name() {
+            crate::clients::with(crate::clients::Kind::$kind, super::$name);
+        })* })*
+    };
+}
+
+use with_each;
+
+/// Runs a test with a server and a client, unless the client is not installed.
+pub(crate) fn with(kind: Kind, test: impl FnOnce(Ground, Client)) {
+    if !kind.is_installed() {
+        return;
+    }
+    let ground = Ground::new(kind);
+    let client = ground.client();
+    test(ground, client);
+}
