@@ -14,6 +14,7 @@ mod figures;
 #[path = "../common/machine.rs"]
 mod machine;
 mod pace;
+#[expect(dead_code, reason = "shared with the other benchmarks, which use all of it")]
 #[path = "../common/place.rs"]
 mod place;
 mod registrations;

@@ -101,7 +101,7 @@ async fn plant(place: &Place, runs: i64) -> Result<()> {
             now.into(),
         ]
     };
-    tx.insert_many("executor_run", &COLUMNS, (1..=runs).map(row).collect()).await?;
+    tx.insert_many("executor_run", &COLUMNS, (1..=runs).map(row)).await?;
     tx.commit().await?;
     Ok(())
 }

@@ -10,6 +10,7 @@ mod admin_door;
 mod admin_matrix;
 mod admin_program;
 mod blocks;
+mod bytes;
 mod clients;
 mod desk;
 mod door;

@@ -72,8 +72,8 @@ impl Kind {
 
 /// A client that runs; it ends with this value.
 pub(crate) struct Client {
+    pub(crate) kind: Kind,
     pub(crate) port: u16,
-    kind: Kind,
     dir: PathBuf,
     admin: String,
     token: String,

@@ -4,6 +4,8 @@ use super::client::{APP, Client, Kind, TOKEN, free_port, tell, until};
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -68,7 +70,6 @@ const KEY: &str = "VGhpcyBrZXkgc2VhbHMgbm90aGluZyBvZiB3b3J0aC4=";
 /// A database, a `serve` and a group of executors.
 pub(crate) struct Ground {
     dir: tempfile::TempDir,
-    kind: Kind,
     port: u16,
     serve: RefCell<Option<Child>>,
     clients: Cell<u32>,
@@ -83,7 +84,7 @@ pub(crate) struct Ended {
 }
 
 impl Ground {
-    pub(crate) fn new(kind: Kind) -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         for (name, text) in
             [("d.yaml", DEFINITION), ("procession.toml", SETTINGS), ("token", TOKEN)]
@@ -91,7 +92,7 @@ impl Ground {
             std::fs::write(dir.path().join(name), text).expect("a file");
         }
         let (serve, clients) = (RefCell::new(None), Cell::new(0));
-        let ground = Self { dir, kind, port: free_port(), serve, clients };
+        let ground = Self { dir, port: free_port(), serve, clients };
         ground.does(&["apply", "d.yaml"]);
         ground.does(&["executor-group", "add", APP, "--title", "主机", "--from-file", "token"]);
         ground.serve();
@@ -104,17 +105,17 @@ impl Ground {
     }
 
     /// A client that is registered.
-    pub(crate) fn client(&self) -> Client {
-        let client = self.client_with(TOKEN);
+    pub(crate) fn client(&self, kind: Kind) -> Client {
+        let client = self.client_with(kind, TOKEN);
         self.until_registered(&client);
         client
     }
 
     /// A client with this token, registered or not.
-    pub(crate) fn client_with(&self, token: &str) -> Client {
+    pub(crate) fn client_with(&self, kind: Kind, token: &str) -> Client {
         self.clients.set(self.clients.get() + 1);
         let dir = self.dir.path().join(format!("client-{}", self.clients.get()));
-        Client::start(self.kind, dir, &self.admin(), token)
+        Client::start(kind, dir, &self.admin(), token)
     }
 
     pub(crate) fn until_registered(&self, client: &Client) {
@@ -140,6 +141,25 @@ impl Ground {
         let rows = runtime.expect("a runtime").block_on(crate::util::query(&url, sql));
         let text = |cell: Option<String>| cell.unwrap_or_else(|| "-".to_owned());
         rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect()
+    }
+
+    /// Changes rows behind the server's back.
+    pub(crate) fn change(&self, sql: &str) {
+        self.rows(sql);
+    }
+
+    /// Writes a file beside the database.
+    pub(crate) fn change_file(&self, name: &str, text: &str) {
+        std::fs::write(self.dir.path().join(name), text).expect("a file");
+    }
+
+    /// Tells the server something, from any thread.
+    pub(crate) fn raw_teller(&self) -> impl Fn(&str, &str) + Send + use<> {
+        let port = self.port;
+        move |name, body| {
+            let answer = told_well(port, name, body);
+            assert_eq!(answer["code"], 200, "{answer}");
+        }
     }
 
     fn program(&self) -> Command {
@@ -178,17 +198,31 @@ impl Ground {
 
     /// The status of `/readyz`; 0 for no answer.
     fn ready(&self) -> u16 {
-        use std::io::{Read as _, Write as _};
-        let ask = || -> std::io::Result<String> {
-            let mut stream = std::net::TcpStream::connect(("127.0.0.1", self.port))?;
-            stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-            stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer)?;
-            Ok(answer)
-        };
-        let answer = ask().unwrap_or_default();
+        let answer = self.raw("GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         answer.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or_default()
+    }
+
+    fn raw(&self, request: &str) -> String {
+        raw(self.port, request)
+    }
+
+    /// The answer to a POST of an executor, which is JSON under status 200 whatever it says.
+    pub(crate) fn told(&self, path: &str, headers: &str, body: &str) -> Value {
+        told(self.port, path, headers, body)
+    }
+
+    /// The same with the token, as Java sends it.
+    pub(crate) fn told_well(&self, name: &str, body: &str) -> Value {
+        told_well(self.port, name, body)
+    }
+
+    /// Registers an executor that is of the test.
+    pub(crate) fn register(&self, address: &str) {
+        let body = serde_json::json!({
+            "registryGroup": "EXECUTOR", "registryKey": APP, "registryValue": address,
+        });
+        let answer = self.told_well("registry", &body.to_string());
+        assert_eq!(answer["code"], 200, "{answer}");
     }
 
     /// As kill -9 does.
@@ -201,8 +235,7 @@ impl Ground {
 
     /// In the server's place, hangs up on the next one who asks to be told an end; registrations may come too.
     pub(crate) fn hang_up_on_one(&self) {
-        use std::io::Read as _;
-        let listener = std::net::TcpListener::bind(("127.0.0.1", self.port)).expect("its port");
+        let listener = TcpListener::bind(("127.0.0.1", self.port)).expect("its port");
         loop {
             let (mut stream, _) = listener.accept().expect("a caller");
             let mut start = [0; 200];
@@ -265,4 +298,38 @@ impl Drop for Ground {
             }
         }
     }
+}
+
+/// Sends a request byte by byte as it is, and gives what comes back; nothing when nobody answers.
+fn raw(port: u16, request: &str) -> String {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    ask().unwrap_or_default()
+}
+
+fn told(port: u16, path: &str, headers: &str, body: &str) -> Value {
+    let length = body.len();
+    let answer = raw(
+        port,
+        &format!(
+            "POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+        ),
+    );
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{path} {body}: {answer}");
+    let (head, text) = answer.split_once("\r\n\r\n").expect("a body");
+    assert!(head.to_lowercase().contains("content-type: application/json"), "{head}");
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+fn told_well(port: u16, name: &str, body: &str) -> Value {
+    let headers = format!(
+        "Content-Type: application/json;charset=UTF-8\r\nXXL-JOB-ACCESS-TOKEN: {TOKEN}\r\n"
+    );
+    told(port, &format!("/xxl-job-admin/api/{name}"), &headers, body)
 }

@@ -6,14 +6,14 @@
 
 mod blocks;
 mod broken;
-mod client;
+pub(crate) mod client;
 mod ends;
 mod ground;
 mod parts;
 mod refused;
 
 pub(crate) use client::{Client, Kind};
-pub(crate) use ground::Ground;
+pub(crate) use ground::{Ended, Ground};
 
 /// Each named test with each client that is named.
 macro_rules! with_each {
@@ -31,7 +31,7 @@ pub(crate) fn with(kind: Kind, test: impl FnOnce(Ground, Client)) {
     if !kind.is_installed() {
         return;
     }
-    let ground = Ground::new(kind);
-    let client = ground.client();
+    let ground = Ground::new();
+    let client = ground.client(kind);
     test(ground, client);
 }

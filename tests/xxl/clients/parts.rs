@@ -11,7 +11,7 @@ with_each! {
 }
 
 fn all_parts_run_and_the_job_ends_once(ground: Ground, one: Client) {
-    let two = ground.client();
+    let two = ground.client(one.kind);
     let mut addresses = [one.address(), two.address()];
     addresses.sort();
     assert_eq!(ground.registered(), addresses);
@@ -29,8 +29,8 @@ fn all_parts_run_and_the_job_ends_once(ground: Ground, one: Client) {
     assert_eq!(ground.rows(sql), [["2", "1"]]);
 }
 
-fn parts_that_fail_are_named(ground: Ground, _one: Client) {
-    let _two = ground.client();
+fn parts_that_fail_are_named(ground: Ground, one: Client) {
+    let _two = ground.client(one.kind);
     let ended = ground.run("parts_fail", "202407");
     assert_eq!(ended.batch, "FAILED", "{ended:?}");
     assert!(ended.words.contains("汇率缺失"), "{ended:?}");

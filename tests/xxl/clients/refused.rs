@@ -14,7 +14,7 @@ with_each! {
 const ANOTHER: &str = "loud-harbour-lantern-4711";
 
 fn with_another_token_it_is_nobody(ground: Ground, client: Client) {
-    let _stranger = ground.client_with(ANOTHER);
+    let _stranger = ground.client_with(client.kind, ANOTHER);
     until(Duration::from_secs(40), || {
         let rows = ground.rows("SELECT action FROM audit_log WHERE action = 'xxl-refused'");
         if rows.is_empty() { Err("a refusal on record".to_owned()) } else { Ok(()) }
@@ -24,7 +24,7 @@ fn with_another_token_it_is_nobody(ground: Ground, client: Client) {
 
 /// pyxxl is not among them: it asks nobody for a token.
 fn with_another_token_it_runs_nothing(ground: Ground, mut client: Client) {
-    let stranger = ground.client_with(ANOTHER);
+    let stranger = ground.client_with(client.kind, ANOTHER);
     ground.does(&["executor-group", "set", APP, "--address", &stranger.address()]);
     client.kill();
     until(Duration::from_secs(40), || {
