@@ -4,6 +4,7 @@
 //! Story order: note (what is said), name (titles become codes), draft (what is gathered), schedule (when it
 //! fires, under which numbers), finish (sound, and as text), report (for people); then one file per system.
 
+mod azkaban;
 mod body;
 mod crontab;
 mod draft;
@@ -15,6 +16,7 @@ mod report;
 mod schedule;
 mod tree;
 mod xxl_job;
+mod unzip;
 
 pub use draft::Draft;
 pub use finish::{Beside, ImportError, Imported};
@@ -87,7 +89,8 @@ pub fn import(
     match system {
         System::Crontab => crontab::read(given, &mut draft),
         System::PgTimetable => pg_timetable::read(given, &mut draft),
-        System::DolphinScheduler | System::Azkaban => {
+        System::Azkaban => azkaban::read(given, &mut draft),
+        System::DolphinScheduler => {
             draft.fault(&Origin::new(system.name(), 0), "this is not read yet", "");
         }
     }

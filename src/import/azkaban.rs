@@ -1,0 +1,211 @@
+//! Azkaban: a flow is a group. Projects of Flow 1.0 (`.job` and `.properties`) and 2.0 (`.flow`), as zip,
+//! folder or single files.
+
+mod condition;
+mod flow1;
+mod flow2;
+mod job;
+mod properties;
+
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::trigger_rule::When;
+use crate::import::Given;
+use crate::import::draft::Draft;
+use crate::import::note::{Level, Origin};
+use crate::import::unzip::{is_zip, unzip};
+use std::collections::{BTreeSet, HashMap};
+
+/// A node of a flow: a job, or a flow inside it.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    at: Origin,
+    name: String,
+    kind: String,
+    /// What it says itself, in order.
+    config: Vec<(String, String)>,
+    parents: Vec<(Origin, String)>,
+    condition: Option<(Origin, String)>,
+    nodes: Vec<Node>,
+}
+
+/// A flow, with what it says for all its nodes.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    at: Origin,
+    name: String,
+    config: Vec<(String, String)>,
+    nodes: Vec<Node>,
+}
+
+/// The flow that a node is made for.
+pub(crate) struct Around<'a> {
+    group: &'a GroupCode,
+    flow: &'a Flow,
+    /// Groups by the name of their flow.
+    groups: &'a HashMap<String, GroupCode>,
+    /// Whether the project has files that commands may name.
+    files: Files,
+}
+
+/// Whether a project has more than definitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Files {
+    None,
+    Some,
+}
+
+/// Reads projects.
+pub(crate) fn read(given: &[Given], draft: &mut Draft) {
+    let files = unpacked(given, draft);
+    let is = |file: &Given, end: &str| file.path.to_ascii_lowercase().ends_with(end);
+    let mut flows = Vec::new();
+    for file in files.iter().filter(|f| is(f, ".flow")) {
+        flows.extend(flow2::flow(file, draft));
+    }
+    let (jobs, others): (Vec<&Given>, Vec<&Given>) =
+        files.iter().filter(|f| !is(f, ".flow")).partition(|f| is(f, ".job"));
+    let (shared, others): (Vec<&Given>, Vec<&Given>) =
+        others.into_iter().partition(|f| is(f, ".properties"));
+    flows.extend(flow1::flows(&jobs, &shared, draft));
+    if flows.is_empty() && draft.is_sound() {
+        let at = Origin::new(given.first().map_or("", |g| &g.path), 0);
+        draft.fault(&at, "there is no .job and no .flow with nodes in it", "give a project's zip");
+        return;
+    }
+    let others: Vec<&Given> = others.into_iter().filter(|f| !is(f, ".project")).collect();
+    for file in &others {
+        draft.beside(&format!("files/{}", inside(&file.path, given)), file.bytes.clone());
+    }
+    let has = if others.is_empty() { Files::None } else { Files::Some };
+    let groups: HashMap<String, GroupCode> = match &flows[..] {
+        [only] => [(only.name.clone(), draft.only_group(&only.name))].into(),
+        all => all.iter().map(|flow| (flow.name.clone(), draft.group(&flow.name))).collect(),
+    };
+    for flow in &flows {
+        let Some(group) = groups.get(&flow.name) else { continue };
+        job::of_group(flow, group, has, draft);
+        let around = Around { group, flow, groups: &groups, files: has };
+        level(&flow.nodes, "", &[], &around, draft);
+    }
+    of_the_whole(&flows, draft);
+}
+
+fn of_the_whole(flows: &[Flow], draft: &mut Draft) {
+    let Some(first) = flows.first() else { return };
+    let at = Origin::new(&first.at.file, 0);
+    draft.note(
+        Level::Look,
+        (&at, ""),
+        ("Azkaban keeps schedules in its database, so none comes with a project",
+         "Azkaban 的调度保存在其数据库中,项目文件里没有"),
+        ("add schedules: to the file, or procession schedule add",
+         "请在文件中添加 schedules:,或使用 procession schedule add"),
+    );
+    draft.note(
+        Level::Differs,
+        (&at, ""),
+        ("Azkaban starts commands without a shell; here sh runs them, to which * > | and $ mean something",
+         "Azkaban 直接启动命令,不经过 shell;此处由 sh 执行,* > | $ 等字符有特殊含义"),
+        ("", ""),
+    );
+}
+
+/// The files of all archives and those given by themselves.
+fn unpacked(given: &[Given], draft: &mut Draft) -> Vec<Given> {
+    let mut files = Vec::new();
+    for file in given {
+        if !is_zip(&file.bytes) || file.path.to_ascii_lowercase().ends_with(".jar") {
+            files.push(file.clone());
+            continue;
+        }
+        match unzip(&file.bytes) {
+            Ok(inside) => files.extend(
+                inside
+                    .into_iter()
+                    .map(|(name, bytes)| Given { path: format!("{}/{name}", file.path), bytes }),
+            ),
+            Err(why) => draft.fault(&Origin::new(&file.path, 0), why, "make the zip anew"),
+        }
+    }
+    files
+}
+
+/// A path below what was given.
+fn inside<'a>(path: &'a str, given: &[Given]) -> &'a str {
+    let starts = given.iter().filter(|g| is_zip(&g.bytes));
+    let cut = starts.filter_map(|g| path.strip_prefix(&format!("{}/", g.path))).next();
+    cut.unwrap_or_else(|| path.rsplit('/').next().unwrap_or(path))
+}
+
+/// Makes the nodes of one level; those without a parent there wait for `above`. Gives the codes of each
+/// node by its name: of a flow, those of its last jobs.
+fn level(
+    nodes: &[Node],
+    prefix: &str,
+    above: &[JobCode],
+    around: &Around<'_>,
+    draft: &mut Draft,
+) -> HashMap<String, Vec<JobCode>> {
+    let mut seen: HashMap<&str, &Origin> = HashMap::new();
+    for node in nodes {
+        if let Some(first) = seen.insert(&node.name, &node.at) {
+            let what = format!("node {} is there twice, first at {first}", node.name);
+            draft.fault(&node.at, what, "rename one of the two");
+            return HashMap::new();
+        }
+    }
+    for (node, (at, parent)) in nodes.iter().flat_map(|n| n.parents.iter().map(move |p| (n, p))) {
+        if !seen.contains_key(parent.as_str()) {
+            let what = format!("{} depends on {parent}, which is not defined", node.name);
+            draft.fault(at, what, "define it, or take the dependency out");
+            return HashMap::new();
+        }
+        if node.name == *parent {
+            draft.fault(at, format!("{parent} depends on itself"), "take the dependency out");
+            return HashMap::new();
+        }
+    }
+    let mut last: HashMap<String, Vec<JobCode>> = HashMap::new();
+    for node in in_order(nodes) {
+        let own = node.parents.iter().filter_map(|(_, p)| last.get(p)).flatten();
+        let mut waits: Vec<JobCode> = own.cloned().collect();
+        if node.parents.is_empty() {
+            waits.extend_from_slice(above);
+        }
+        let title = format!("{prefix}{}", node.name);
+        if node.nodes.is_empty() {
+            let rule = condition::read(node, nodes, &last, draft);
+            let made = job::job(node, &title, rule, around, draft);
+            waits.iter().for_each(|parent| draft.depends(&made, parent, When::Success));
+            last.insert(node.name.clone(), vec![made]);
+            continue;
+        }
+        let inner = level(&node.nodes, &format!("{title}."), &waits, around, draft);
+        let waited: BTreeSet<&str> =
+            node.nodes.iter().flat_map(|n| n.parents.iter().map(|(_, p)| p.as_str())).collect();
+        let ends = node.nodes.iter().filter(|n| !waited.contains(n.name.as_str()));
+        let ends = ends.filter_map(|n| inner.get(&n.name)).flatten().cloned().collect();
+        last.insert(node.name.clone(), ends);
+    }
+    last
+}
+
+/// Parents first; those of a circle come last, in the order written, so that the circle is found where
+/// all circles are.
+fn in_order(nodes: &[Node]) -> Vec<&Node> {
+    let mut made: BTreeSet<&str> = BTreeSet::new();
+    let mut order: Vec<&Node> = Vec::with_capacity(nodes.len());
+    let mut left: Vec<&Node> = nodes.iter().collect();
+    while !left.is_empty() {
+        let (ready, wait): (Vec<&Node>, Vec<&Node>) =
+            left.iter().partition(|n| n.parents.iter().all(|(_, p)| made.contains(p.as_str())));
+        if ready.is_empty() {
+            order.extend(wait);
+            break;
+        }
+        made.extend(ready.iter().map(|n| n.name.as_str()));
+        order.extend(ready);
+        left = wait;
+    }
+    order
+}

@@ -1,0 +1,117 @@
+//! The condition of a node: a macro over its parents' states is a trigger rule, the rest asks outputs.
+
+use super::Node;
+use crate::domain::expr::Expr;
+use crate::domain::id::JobCode;
+use crate::domain::trigger_rule::TriggerRule;
+use crate::import::draft::Draft;
+use crate::import::note::{Level, Words};
+use std::collections::{BTreeSet, HashMap};
+
+/// What a condition becomes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rule {
+    pub(super) rule: TriggerRule,
+    pub(super) condition: Option<Expr>,
+    /// Why it cannot be said here.
+    pub(super) refused: Option<Words>,
+}
+
+/// Reads it; what Azkaban itself would refuse is a fault.
+pub(super) fn read(
+    node: &Node,
+    nodes: &[Node],
+    codes: &HashMap<String, Vec<JobCode>>,
+    draft: &mut Draft,
+) -> Rule {
+    let Some((at, text)) = &node.condition else { return Rule::default() };
+    let parts: Vec<&str> = text.split("&&").map(str::trim).collect();
+    let first = |p: &str| p.split([' ', '|']).next().unwrap_or_default().to_owned();
+    let (rules, rest): (Vec<&str>, Vec<&str>) =
+        parts.into_iter().partition(|p| TriggerRule::parse(&first(p)).is_some());
+    let mut made = Rule::default();
+    if rules.iter().any(|r| r.contains("||")) && rules.len() == 1 {
+        let why = format!("its condition joins states and outputs by ||: {text}");
+        let zh = format!("其条件用 || 连接了状态与输出:{text}");
+        return Rule { refused: Some(Words::new(why, zh)), ..made };
+    }
+    match rules[..] {
+        [] => {}
+        [one] => made.rule = TriggerRule::parse(one).unwrap_or_default(),
+        [_, _, ..] => {
+            let what = format!("{}: its condition has {} of the states' macros", node.name, rules.len());
+            draft.fault(at, what, "one is the most; take the others out");
+            return made;
+        }
+    }
+    if rest.is_empty() {
+        return made;
+    }
+    match asked(&rest.join(" and "), node, nodes, codes) {
+        Ok(text) => match Expr::parse(&text) {
+            Ok(expr) => made.condition = Some(expr),
+            Err(error) => {
+                let what = format!("{}: {}", node.name, error.what());
+                draft.fault(at, what, error.cure());
+            }
+        },
+        Err(what) => draft.fault(at, what, "ask a job that runs before this one, as ${job:name}"),
+    }
+    draft.note(
+        Level::Look,
+        (&node.at, &node.name),
+        ("its condition asks outputs, which jobs there write as JSON to $JOB_OUTPUT_PROP_FILE; without the \
+          output the branch is not taken",
+         "其条件取决于输出;原系统的作业将 JSON 写入 $JOB_OUTPUT_PROP_FILE;没有该输出时分支不会执行"),
+        ("let those jobs print a line such as ::output name=value",
+         "请让这些作业输出一行 ::output 名称=值"),
+    );
+    made
+}
+
+/// `${job:name} == 'x'` as `job.name == 'x'`, every job one that runs before.
+fn asked(
+    text: &str,
+    node: &Node,
+    nodes: &[Node],
+    codes: &HashMap<String, Vec<JobCode>>,
+) -> Result<String, String> {
+    let before = before(node, nodes);
+    let text = text.replace("||", " or ").replace("!(", "not (").replace("!$", "not $");
+    let mut made = String::new();
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find("${") {
+        made.push_str(&rest[..at]);
+        let after = &rest[at + 2..];
+        let (inside, tail) =
+            after.split_once('}').ok_or_else(|| format!("{}: ${{ has no end", node.name))?;
+        let (job, name) = inside
+            .split_once(':')
+            .ok_or_else(|| format!("{}: ${{{inside}}} names no job's output", node.name))?;
+        if !before.contains(job) {
+            let what = format!("{}: its condition asks {job}, which does not run before it", node.name);
+            return Err(what);
+        }
+        let code = codes.get(job).and_then(|c| c.first());
+        let code = code.map_or(job, JobCode::as_str);
+        made.push_str(&format!("{code}.{}", name.trim()));
+        rest = tail;
+    }
+    made.push_str(rest);
+    Ok(made)
+}
+
+/// All that run before a node, at its level.
+fn before<'a>(node: &'a Node, nodes: &'a [Node]) -> BTreeSet<&'a str> {
+    let by_name: HashMap<&str, &Node> = nodes.iter().map(|n| (n.name.as_str(), n)).collect();
+    let mut found = BTreeSet::new();
+    let mut open: Vec<&Node> = vec![node];
+    while let Some(one) = open.pop() {
+        for (_, parent) in &one.parents {
+            if found.insert(parent.as_str()) {
+                open.extend(by_name.get(parent.as_str()));
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,58 @@
+//! Flow 2.0: a YAML file for each flow.
+
+use super::{Flow, Node};
+use crate::definition::Node as Tree;
+use crate::import::Given;
+use crate::import::body::text;
+use crate::import::draft::Draft;
+use crate::import::tree::{entries, get, items, origin, plain, tree, word};
+
+pub(super) fn flow(file: &Given, draft: &mut Draft) -> Option<Flow> {
+    let text = text(file, draft)?;
+    let root = tree(&file.path, text, draft)?;
+    let at = origin(&root);
+    let name = file.path.rsplit('/').next().unwrap_or(&file.path);
+    let name = name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
+    let nodes = nodes(&root, draft);
+    if nodes.is_empty() {
+        draft.fault(&at, "this flow has no nodes", "add nodes: with name and type");
+        return None;
+    }
+    Some(Flow { at, name, config: config(&root), nodes })
+}
+
+fn config(node: &Tree) -> Vec<(String, String)> {
+    let Some(config) = get(node, "config") else { return Vec::new() };
+    let pairs = entries(config).filter_map(|(key, value)| Some((key, plain(value)?)));
+    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+fn nodes(above: &Tree, draft: &mut Draft) -> Vec<Node> {
+    let mut found = Vec::new();
+    for one in items(above, "nodes") {
+        let at = origin(one);
+        let Some(name) = word(one, "name").map(str::trim).filter(|n| !n.is_empty()) else {
+            draft.fault(&at, "this node has no name", "add name:");
+            continue;
+        };
+        let kind = word(one, "type").unwrap_or_default().trim().to_owned();
+        let inner = nodes(one, draft);
+        if kind == "flow" && inner.is_empty() && get(one, "config").is_none() {
+            draft.fault(&at, format!("flow {name} has no nodes"), "add nodes:, or take it out");
+        }
+        let parents = items(one, "dependsOn").iter();
+        let parents = parents.filter_map(|p| Some((origin(p), plain(p)?.trim().to_owned())));
+        let condition = get(one, "condition");
+        let condition = condition.and_then(|c| Some((origin(c), plain(c)?.trim().to_owned())));
+        found.push(Node {
+            at,
+            name: name.to_owned(),
+            kind,
+            config: config(one),
+            parents: parents.collect(),
+            condition: condition.filter(|(_, text)| !text.is_empty()),
+            nodes: inner,
+        });
+    }
+    found
+}

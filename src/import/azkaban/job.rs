@@ -1,0 +1,286 @@
+//! A node as a job: its command as a script, its retries, the parameters in it.
+
+use super::condition::Rule;
+use super::{Around, Files, Flow, Node};
+use crate::domain::batch_no::BatchExpr;
+use crate::domain::body::SubBatch;
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::{JobDef, Param, ParamDecl};
+use crate::domain::recipient::Recipient;
+use crate::import::body::stand_in;
+use crate::import::draft::Draft;
+use crate::import::note::{Level, Words};
+use std::collections::BTreeMap;
+
+/// Where the files of a project are, as a parameter of its group.
+const PROJECT_DIR: &str = "project_dir";
+/// Most retries, and the longest pause between two.
+const MOST_RETRIES: u32 = 100;
+const LONGEST_PAUSE: u32 = 24 * 3_600;
+
+/// What a flow says for all its jobs, as parameters and readers of its group.
+pub(super) fn of_group(flow: &Flow, group: &GroupCode, files: Files, draft: &mut Draft) {
+    let mut decls: BTreeMap<String, ParamDecl> = BTreeMap::new();
+    let mut mails = Vec::new();
+    for (key, value) in &flow.config {
+        match key.as_str() {
+            "failure.emails" | "notify.emails" => {
+                let words = value.split([',', ';']).map(str::trim);
+                mails.extend(words.filter(|w| Recipient::of(w).is_ok()).map(str::to_owned));
+            }
+            "retries" | "retry.backoff" => {}
+            "success.emails" | "user.to.proxy" | "flow.num.job.threads" => draft.note(
+                Level::LeftOut,
+                (&flow.at, &flow.name),
+                (format!("{key}={value}"), format!("{key}={value}")),
+                ("", ""),
+            ),
+            _ if !value.contains("${") => {
+                decls.insert(variable(key).to_lowercase(), ParamDecl::plain(&variable(key), value));
+            }
+            _ => {}
+        }
+    }
+    if files == Files::Some {
+        let decl = ParamDecl { value: None, ..ParamDecl::plain(PROJECT_DIR, "") };
+        decls.insert(PROJECT_DIR.to_owned(), decl);
+        draft.note(
+            Level::Look,
+            (&flow.at, &flow.name),
+            ("commands there start beside the project's files, which are in files/ now",
+             "原系统的命令在项目文件所在目录启动;这些文件现位于 files/"),
+            (format!("copy files/ to the hosts that run scripts and write its folder as value of the \
+                      parameter {PROJECT_DIR} of the group"),
+             format!("请将 files/ 复制到运行脚本的主机,并把该目录填入作业组参数 {PROJECT_DIR}")),
+        );
+    }
+    mails.dedup();
+    if let Some(made) = draft.group_mut(group) {
+        made.params = decls.into_values().collect();
+        made.notify_email = mails;
+    }
+}
+
+/// Makes the job of a node.
+pub(super) fn job(
+    node: &Node,
+    title: &str,
+    rule: Rule,
+    around: &Around<'_>,
+    draft: &mut Draft,
+) -> JobCode {
+    let mut job = match (&rule.refused, node.kind.as_str()) {
+        (Some(why), _) => stand_in(draft, &node.at, around.group, title, why),
+        (None, "noop") => draft.job(&node.at, around.group, title, "NOOP"),
+        (None, "command") => command(node, title, around, draft),
+        (None, "flow") => sub_flow(node, title, around, draft),
+        (None, kind) => {
+            let why = Words::new(
+                format!("jobs of type {kind:?} have no counterpart"),
+                format!("没有与类型 {kind:?} 对应的作业类型"),
+            );
+            stand_in(draft, &node.at, around.group, title, &why)
+        }
+    };
+    job.trigger_rule = rule.rule;
+    job.condition = rule.condition.map(Box::new);
+    if node.kind != "noop" && node.kind != "flow" {
+        // Azkaban limits no run.
+        job.timeout_sec = draft.timeout(&node.at, title, 0);
+    }
+    let find = |key: &str| get(node, around, key).and_then(|v| v.trim().parse::<u64>().ok());
+    let cut = |n: u64, most: u32| u32::try_from(n).map_or(most, |n| n.min(most));
+    job.retry_count = cut(find("retries").unwrap_or(0), MOST_RETRIES);
+    job.retry_delay_sec = cut(find("retry.backoff").unwrap_or(0).div_ceil(1_000), LONGEST_PAUSE);
+    let code = job.code.clone();
+    draft.push(job);
+    code
+}
+
+fn get<'a>(node: &'a Node, around: &'a Around<'_>, key: &str) -> Option<&'a str> {
+    let find = |all: &'a [(String, String)]| all.iter().find(|(k, _)| k == key);
+    find(&node.config).or_else(|| find(&around.flow.config)).map(|(_, value)| value.as_str())
+}
+
+/// A job that opens another flow's group.
+fn sub_flow(node: &Node, title: &str, around: &Around<'_>, draft: &mut Draft) -> JobDef {
+    let name = get(node, around, "flow.name").unwrap_or(&node.name);
+    let group = around.groups.get(name).filter(|g| *g != around.group);
+    let Some(group) = group else {
+        let why = Words::new(
+            format!("it runs flow {name}, which is not among these files"),
+            format!("它运行的流 {name} 不在这些文件中"),
+        );
+        return stand_in(draft, &node.at, around.group, title, &why);
+    };
+    let mut job = draft.job(&node.at, around.group, title, "BATCH");
+    let batch = BatchExpr::parse("same").expect("a word of ours");
+    job.sub_batch = Some(Box::new(SubBatch { group: group.clone(), batch }));
+    job
+}
+
+fn command(node: &Node, title: &str, around: &Around<'_>, draft: &mut Draft) -> JobDef {
+    let mut commands: Vec<(u32, &str)> = Vec::new();
+    for (key, value) in &node.config {
+        let number = key.strip_prefix("command.").and_then(|n| n.parse().ok());
+        match (key.as_str(), number) {
+            ("command", _) => commands.push((0, value)),
+            (_, Some(number)) => commands.push((number, value)),
+            (_, None) => {}
+        }
+    }
+    commands.sort_unstable();
+    if commands.iter().all(|(_, c)| c.trim().is_empty()) {
+        let what = format!("{} has no command", node.name);
+        draft.fault(&node.at, what, "add command, or make its type noop");
+    }
+    let mut job = draft.job(&node.at, around.group, title, "SCRIPT");
+    let mut words = Used::default();
+    let lines: Vec<String> =
+        commands.iter().map(|(_, text)| words.replaced(text, node, around)).collect();
+    let mut script = String::from("set -e\n");
+    for (key, value) in &node.config {
+        if let Some(name) = key.strip_prefix("env.") {
+            let value = words.replaced(value, node, around);
+            script.push_str(&format!("export {}=\"{}\"\n", variable(name), value.replace('"', "\\\"")));
+        }
+    }
+    let folder = get(node, around, "working.dir");
+    match (folder, around.files) {
+        (Some(folder), _) => {
+            let folder = words.replaced(folder, node, around);
+            script.push_str(&format!("cd \"{}\"\n", folder.replace('"', "\\\"")));
+        }
+        (None, Files::Some) => {
+            words.params.insert(PROJECT_DIR.to_owned(), None);
+            let at = "${PROCESSION_PARAM_PROJECT_DIR:?is not set: the folder of the project's files}";
+            script.push_str(&format!("cd \"{at}\"\n"));
+        }
+        (None, Files::None) => {}
+    }
+    let assigned = words.params.keys().filter(|name| *name != PROJECT_DIR);
+    let assigned: String = assigned
+        .map(|name| format!("{name}=\"$PROCESSION_PARAM_{}\"\n", name.to_uppercase()))
+        .collect();
+    job.script = Some(format!("{assigned}{script}{}\n", lines.join("\n")));
+    job.interpreter = Some("sh".to_owned());
+    job.params = words
+        .params
+        .into_iter()
+        .map(|(name, value)| Param { name, value, ..Param::default() })
+        .collect();
+    let code = job.code.to_string();
+    for name in words.unknown {
+        draft.note(
+            Level::Look,
+            (&node.at, &code),
+            (format!("${{{name}}} is not defined in these files; the script fails where it uses it"),
+             format!("${{{name}}} 在这些文件中没有定义;脚本用到时会失败")),
+            ("give the group a parameter, and the script its variable",
+             "请为作业组添加参数,并在脚本中为该变量赋值"),
+        );
+    }
+    job
+}
+
+/// Names that a command uses.
+#[derive(Default)]
+struct Used {
+    /// With the value of the job's own parameter; none takes the group's.
+    params: BTreeMap<String, Option<String>>,
+    unknown: Vec<String>,
+}
+
+impl Used {
+    /// A text whose `${name}` are variables of a shell. Between single quotes, where a shell would leave
+    /// them alone, the value itself is written.
+    fn replaced(&mut self, text: &str, node: &Node, around: &Around<'_>) -> String {
+        let mut made = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find("${") {
+            made.push_str(&rest[..at]);
+            let Some((name, tail)) = rest[at + 2..].split_once('}') else { break };
+            made.push_str(&self.one(name.trim(), is_quoted(&made), node, around));
+            rest = tail;
+        }
+        made.push_str(rest);
+        made
+    }
+
+    fn one(&mut self, name: &str, quotes: Quotes, node: &Node, around: &Around<'_>) -> String {
+        let variable = variable(name);
+        let built_in = match name {
+            "azkaban.flow.execid" => Some("${batch_no}".to_owned()),
+            "azkaban.flow.flowid" => Some(quoted_value(&around.flow.name)),
+            "azkaban.job.id" => Some(quoted_value(&node.name)),
+            _ => None,
+        };
+        let own = node.config.iter().find(|(k, _)| k == name).map(|(_, v)| v.clone());
+        let shared = around.flow.config.iter().find(|(k, _)| k == name).map(|(_, v)| v.clone());
+        let value = own.clone().or(shared);
+        match (built_in, value) {
+            (Some(form), _) => drop(self.params.insert(variable.clone(), Some(form))),
+            // What refers to another property is worked out here, once.
+            (None, Some(value)) if value.contains("${") || quotes == Quotes::Single => {
+                return resolved(&value, node, around, 0);
+            }
+            (None, Some(value)) => {
+                let own = own.map(|_| value);
+                self.params.insert(variable.clone(), own);
+            }
+            (None, None) => {
+                self.unknown.push(name.to_owned());
+                return format!("${{{variable}:?is not defined}}");
+            }
+        }
+        format!("${{{variable}}}")
+    }
+}
+
+/// A value with the properties in it, as deep as a person would nest them.
+fn resolved(text: &str, node: &Node, around: &Around<'_>, depth: usize) -> String {
+    let mut made = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("${").filter(|_| depth < 8) {
+        made.push_str(&rest[..at]);
+        let Some((name, tail)) = rest[at + 2..].split_once('}') else { break };
+        let value = get(node, around, name.trim());
+        made.push_str(&value.map_or_else(
+            || format!("${{{name}}}"),
+            |value| resolved(value, node, around, depth + 1),
+        ));
+        rest = tail;
+    }
+    made.push_str(rest);
+    made
+}
+
+/// What is open at the end of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Quotes {
+    Single,
+    Other,
+}
+
+fn is_quoted(before: &str) -> Quotes {
+    let (mut single, mut double) = (false, false);
+    for c in before.chars() {
+        match c {
+            '\'' if !double => single = !single,
+            '"' if !single => double = !double,
+            _ => {}
+        }
+    }
+    if single { Quotes::Single } else { Quotes::Other }
+}
+
+fn quoted_value(text: &str) -> String {
+    text.replace("${", "$ {")
+}
+
+/// A name that a shell and a parameter may have.
+fn variable(name: &str) -> String {
+    let made: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if made.starts_with(|c: char| c.is_ascii_digit()) { format!("_{made}") } else { made }
+}
