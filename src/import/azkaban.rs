@@ -96,10 +96,14 @@ fn of_the_whole(flows: &[Flow], draft: &mut Draft) {
     draft.note(
         Level::Look,
         (&at, ""),
-        ("Azkaban keeps schedules in its database, so none comes with a project",
-         "Azkaban 的调度保存在其数据库中,项目文件里没有"),
-        ("add schedules: to the file, or procession schedule add",
-         "请在文件中添加 schedules:,或使用 procession schedule add"),
+        (
+            "Azkaban keeps schedules in its database, so none comes with a project",
+            "Azkaban 的调度保存在其数据库中,项目文件里没有",
+        ),
+        (
+            "add schedules: to the file, or procession schedule add",
+            "请在文件中添加 schedules:,或使用 procession schedule add",
+        ),
     );
     draft.note(
         Level::Differs,
@@ -166,7 +170,15 @@ fn level(
         }
     }
     let mut last: HashMap<String, Vec<JobCode>> = HashMap::new();
-    for node in in_order(nodes) {
+    let order = in_order(nodes).unwrap_or_else(|ring| {
+        let names: Vec<&str> = ring.iter().map(|n| n.name.as_str()).collect();
+        let names = names.join(" -> ");
+        let what =
+            format!("these nodes wait for one another in a circle: {names} -> {}", ring[0].name);
+        draft.fault(&ring[0].at, what, "take one of these dependencies out");
+        Vec::new()
+    });
+    for node in order {
         let own = node.parents.iter().filter_map(|(_, p)| last.get(p)).flatten();
         let mut waits: Vec<JobCode> = own.cloned().collect();
         if node.parents.is_empty() {
@@ -190,9 +202,8 @@ fn level(
     last
 }
 
-/// Parents first; those of a circle come last, in the order written, so that the circle is found where
-/// all circles are.
-fn in_order(nodes: &[Node]) -> Vec<&Node> {
+/// Parents first; else nodes that wait for one another, each before the one that waits for it.
+fn in_order(nodes: &[Node]) -> Result<Vec<&Node>, Vec<&Node>> {
     let mut made: BTreeSet<&str> = BTreeSet::new();
     let mut order: Vec<&Node> = Vec::with_capacity(nodes.len());
     let mut left: Vec<&Node> = nodes.iter().collect();
@@ -200,12 +211,28 @@ fn in_order(nodes: &[Node]) -> Vec<&Node> {
         let (ready, wait): (Vec<&Node>, Vec<&Node>) =
             left.iter().partition(|n| n.parents.iter().all(|(_, p)| made.contains(p.as_str())));
         if ready.is_empty() {
-            order.extend(wait);
-            break;
+            return Err(ring(&wait));
         }
         made.extend(ready.iter().map(|n| n.name.as_str()));
         order.extend(ready);
         left = wait;
     }
-    order
+    Ok(order)
+}
+
+/// A ring among nodes each of which waits for another of them.
+fn ring<'a>(nodes: &[&'a Node]) -> Vec<&'a Node> {
+    let by_name: HashMap<&str, &Node> = nodes.iter().map(|n| (n.name.as_str(), *n)).collect();
+    let mut path: Vec<&Node> = vec![nodes[0]];
+    loop {
+        let last = path[path.len() - 1];
+        let mut parents = last.parents.iter().filter_map(|(_, p)| by_name.get(p.as_str()));
+        let Some(next) = parents.next() else { return path };
+        if let Some(start) = path.iter().position(|n| n.name == next.name) {
+            let mut found = path.split_off(start);
+            found.reverse();
+            return found;
+        }
+        path.push(next);
+    }
 }

@@ -1,6 +1,6 @@
 //! Bodies that importers share: quoted words, stand-ins, texts of files.
 
-use crate::domain::id::GroupCode;
+use crate::domain::id::{GroupCode, JobType};
 use crate::domain::job::JobDef;
 use crate::import::Given;
 use crate::import::draft::Draft;
@@ -39,7 +39,13 @@ pub(crate) fn stand_in(
     title: &str,
     why: &Words,
 ) -> JobDef {
-    let mut job = draft.job(at, group, title, "SCRIPT");
+    let job = draft.job(at, group, title, "SCRIPT");
+    failing(draft, at, job, why)
+}
+
+/// The same with a job that has its code already.
+pub(crate) fn failing(draft: &mut Draft, at: &Origin, mut job: JobDef, why: &Words) -> JobDef {
+    job.job_type = JobType::parse("SCRIPT").expect("a word of ours");
     let said = in_comment(&format!("{}: not carried over ({at}): {}", job.code, why.en));
     job.interpreter = Some("sh".to_owned());
     job.script = Some(format!("echo {} >&2\nexit 1\n", quoted(&said)));

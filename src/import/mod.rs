@@ -7,6 +7,7 @@
 mod azkaban;
 mod body;
 mod crontab;
+mod dolphin;
 mod draft;
 mod finish;
 mod name;
@@ -90,9 +91,7 @@ pub fn import(
         System::Crontab => crontab::read(given, &mut draft),
         System::PgTimetable => pg_timetable::read(given, &mut draft),
         System::Azkaban => azkaban::read(given, &mut draft),
-        System::DolphinScheduler => {
-            draft.fault(&Origin::new(system.name(), 0), "this is not read yet", "");
-        }
+        System::DolphinScheduler => dolphin::read(given, &mut draft),
     }
     draft.finish(kinds)
 }

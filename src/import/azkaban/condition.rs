@@ -39,7 +39,8 @@ pub(super) fn read(
         [] => {}
         [one] => made.rule = TriggerRule::parse(one).unwrap_or_default(),
         [_, _, ..] => {
-            let what = format!("{}: its condition has {} of the states' macros", node.name, rules.len());
+            let what =
+                format!("{}: its condition has {} of the states' macros", node.name, rules.len());
             draft.fault(at, what, "one is the most; take the others out");
             return made;
         }
@@ -89,7 +90,8 @@ fn asked(
             .split_once(':')
             .ok_or_else(|| format!("{}: ${{{inside}}} names no job's output", node.name))?;
         if !before.contains(job) {
-            let what = format!("{}: its condition asks {job}, which does not run before it", node.name);
+            let what =
+                format!("{}: its condition asks {job}, which does not run before it", node.name);
             return Err(what);
         }
         let code = codes.get(job).and_then(|c| c.first());

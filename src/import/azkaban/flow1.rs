@@ -33,7 +33,9 @@ fn folder(path: &str) -> &str {
 }
 
 fn is_below(folder: &str, above: &str) -> bool {
-    above.is_empty() || folder == above || folder.strip_prefix(above).is_some_and(|r| r.starts_with('/'))
+    above.is_empty()
+        || folder == above
+        || folder.strip_prefix(above).is_some_and(|r| r.starts_with('/'))
 }
 
 fn node(file: &Given, text: &str) -> Node {
@@ -67,12 +69,8 @@ fn gathered(nodes: Vec<(Node, Vec<(String, String)>)>, draft: &mut Draft) -> Vec
     let mut part: HashMap<String, usize> = HashMap::new();
     for (at, (node, _)) in nodes.iter().enumerate() {
         let own = part.get(&node.name).copied().unwrap_or(at);
-        let met: BTreeSet<usize> = node
-            .parents
-            .iter()
-            .filter_map(|(_, p)| part.get(p).copied())
-            .chain([own])
-            .collect();
+        let met: BTreeSet<usize> =
+            node.parents.iter().filter_map(|(_, p)| part.get(p).copied()).chain([own]).collect();
         let one = met.first().copied().unwrap_or(at);
         part.values_mut().filter(|p| met.contains(p)).for_each(|p| *p = one);
         part.insert(node.name.clone(), one);
@@ -95,7 +93,8 @@ fn flow(
     waited: &BTreeSet<String>,
     draft: &mut Draft,
 ) -> Flow {
-    let ends: Vec<&Node> = nodes.iter().map(|(n, _)| n).filter(|n| !waited.contains(&n.name)).collect();
+    let ends: Vec<&Node> =
+        nodes.iter().map(|(n, _)| n).filter(|n| !waited.contains(&n.name)).collect();
     let first = ends.first().copied().or(nodes.first().map(|(n, _)| n));
     let (at, name) = first.map_or_else(Default::default, |n| (n.at.clone(), n.name.clone()));
     if ends.len() > 1 {

@@ -36,7 +36,14 @@ fn nodes(above: &Tree, draft: &mut Draft) -> Vec<Node> {
             continue;
         };
         let kind = word(one, "type").unwrap_or_default().trim().to_owned();
-        let inner = nodes(one, draft);
+        let mut inner = nodes(one, draft);
+        let own = config(one);
+        for child in &mut inner {
+            // What a flow says holds for its nodes, where they do not say it anew.
+            let new = own.iter().filter(|(k, _)| child.config.iter().all(|(c, _)| c != k));
+            let new: Vec<(String, String)> = new.cloned().collect();
+            child.config.extend(new);
+        }
         if kind == "flow" && inner.is_empty() && get(one, "config").is_none() {
             draft.fault(&at, format!("flow {name} has no nodes"), "add nodes:, or take it out");
         }
@@ -48,7 +55,7 @@ fn nodes(above: &Tree, draft: &mut Draft) -> Vec<Node> {
             at,
             name: name.to_owned(),
             kind,
-            config: config(one),
+            config: own,
             parents: parents.collect(),
             condition: condition.filter(|(_, text)| !text.is_empty()),
             nodes: inner,

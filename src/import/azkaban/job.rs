@@ -142,7 +142,11 @@ fn command(node: &Node, title: &str, around: &Around<'_>, draft: &mut Draft) -> 
     for (key, value) in &node.config {
         if let Some(name) = key.strip_prefix("env.") {
             let value = words.replaced(value, node, around);
-            script.push_str(&format!("export {}=\"{}\"\n", variable(name), value.replace('"', "\\\"")));
+            script.push_str(&format!(
+                "export {}=\"{}\"\n",
+                variable(name),
+                value.replace('"', "\\\"")
+            ));
         }
     }
     let folder = get(node, around, "working.dir");
@@ -153,7 +157,8 @@ fn command(node: &Node, title: &str, around: &Around<'_>, draft: &mut Draft) -> 
         }
         (None, Files::Some) => {
             words.params.insert(PROJECT_DIR.to_owned(), None);
-            let at = "${PROCESSION_PARAM_PROJECT_DIR:?is not set: the folder of the project's files}";
+            let at =
+                "${PROCESSION_PARAM_PROJECT_DIR:?is not set: the folder of the project's files}";
             script.push_str(&format!("cd \"{at}\"\n"));
         }
         (None, Files::None) => {}
@@ -174,10 +179,16 @@ fn command(node: &Node, title: &str, around: &Around<'_>, draft: &mut Draft) -> 
         draft.note(
             Level::Look,
             (&node.at, &code),
-            (format!("${{{name}}} is not defined in these files; the script fails where it uses it"),
-             format!("${{{name}}} 在这些文件中没有定义;脚本用到时会失败")),
-            ("give the group a parameter, and the script its variable",
-             "请为作业组添加参数,并在脚本中为该变量赋值"),
+            (
+                format!(
+                    "${{{name}}} is not defined in these files; the script fails where it uses it"
+                ),
+                format!("${{{name}}} 在这些文件中没有定义;脚本用到时会失败"),
+            ),
+            (
+                "give the group a parameter, and the script its variable",
+                "请为作业组添加参数,并在脚本中为该变量赋值",
+            ),
         );
     }
     job

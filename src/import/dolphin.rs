@@ -1,0 +1,219 @@
+//! Apache DolphinScheduler: a workflow is a group, its tasks are jobs.
+
+mod call;
+mod job;
+mod read;
+mod sql;
+mod value;
+mod wait;
+
+use crate::domain::cron::Cron;
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::{JobDef, ParamDecl};
+use crate::domain::overlap::Overlap;
+use crate::domain::schedule::{TimingWords, read_zone};
+use crate::domain::trigger::TriggerWords;
+use crate::domain::trigger_rule::When;
+use crate::import::Given;
+use crate::import::body::text;
+use crate::import::draft::Draft;
+use crate::import::note::{Level, Origin};
+use crate::import::schedule::Firing;
+use read::{Flow, Scheduled, Task};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use value::{Turned, variable};
+
+/// Longest time-out of a batch.
+const LONGEST_MIN: i64 = 30 * 24 * 60;
+
+/// What everything is called here.
+struct Codes {
+    /// Groups by the key of their workflow, and by its name.
+    groups: HashMap<String, GroupCode>,
+    /// Jobs by the keys of workflow and task; of 2.x and later by the task's alone, too.
+    jobs: HashMap<(String, String), JobCode>,
+}
+
+/// Reads exports.
+pub(crate) fn read(given: &[Given], draft: &mut Draft) {
+    let mut flows: Vec<Flow> = Vec::new();
+    for file in given {
+        if let Some(text) = text(file, draft) {
+            flows.extend(read::flows(&file.path, text, draft));
+        }
+    }
+    flows.retain(|flow| {
+        let is_first = draft.is_first("workflow", &flow.key);
+        if !is_first {
+            draft.fault(&flow.at, format!("workflow {} is there twice", flow.name), "give it once");
+        }
+        is_first
+    });
+    let mut codes = Codes { groups: HashMap::new(), jobs: HashMap::new() };
+    let is_only = flows.len() == 1;
+    let mut all: Vec<Vec<JobDef>> = Vec::new();
+    for flow in &flows {
+        let group = if is_only { draft.only_group(&flow.name) } else { draft.group(&flow.name) };
+        codes.groups.insert(flow.key.clone(), group.clone());
+        codes.groups.entry(flow.name.clone()).or_insert_with(|| group.clone());
+        let made: Vec<JobDef> =
+            flow.tasks.iter().map(|t| draft.job(&t.at, &group, &t.name, "NOOP")).collect();
+        for (task, job) in flow.tasks.iter().zip(&made) {
+            let key = (flow.key.clone(), task.key.clone());
+            if codes.jobs.insert(key, job.code.clone()).is_some() {
+                let what = format!("workflow {}: task {} is there twice", flow.name, task.name);
+                draft.fault(&task.at, what, "rename one of the two there");
+            }
+        }
+        all.push(made);
+    }
+    for (flow, jobs) in flows.iter().zip(all) {
+        if flow.tasks.is_empty() {
+            draft.fault(&flow.at, format!("workflow {} has no tasks", flow.name), "leave it out");
+        }
+        workflow(flow, jobs, &codes, draft);
+    }
+}
+
+fn workflow(flow: &Flow, jobs: Vec<JobDef>, codes: &Codes, draft: &mut Draft) {
+    let Some(group) = codes.groups.get(&flow.key).cloned() else { return };
+    let params = params(flow, draft);
+    if let Some(made) = draft.group_mut(&group) {
+        made.params = params;
+        let limit = flow.timeout_min.clamp(0, LONGEST_MIN);
+        made.batch_timeout_sec = u32::try_from(limit * 60).ok().filter(|s| *s > 0);
+    }
+    let workers: Vec<&str> = flow.tasks.iter().map(|t| t.worker.as_str()).collect();
+    if let Some(worker) = workers.iter().find(|w| !w.is_empty() && **w != "default") {
+        draft.note(
+            Level::Look,
+            (&flow.at, group.as_str()),
+            (
+                format!(
+                    "its tasks name worker groups, such as {worker}; here they run on any node"
+                ),
+                format!("其任务指定了 Worker 分组(如 {worker});此处可在任意节点运行"),
+            ),
+            (
+                "start nodes with --label and write worker: LABEL on the jobs",
+                "请用 --label 启动节点,并在作业上写 worker: 标签",
+            ),
+        );
+    }
+    for (task, job) in flow.tasks.iter().zip(jobs) {
+        job::fill(task, job, flow, codes, draft);
+    }
+    edges(flow, codes, draft);
+    if let Some(schedule) = &flow.schedule {
+        scheduled(flow, schedule, &group, draft);
+    }
+}
+
+fn params(flow: &Flow, draft: &mut Draft) -> Vec<ParamDecl> {
+    let mut made: BTreeMap<String, ParamDecl> = BTreeMap::new();
+    for (name, text) in &flow.params {
+        let value = match value::value(text, &|_| false) {
+            Turned::Value(value) => Some(value),
+            Turned::Unknown => {
+                draft.note(
+                    Level::Look,
+                    (&flow.at, name),
+                    (
+                        format!("its value {text} has no form here, so it has none"),
+                        format!("其值 {text} 没有对应的写法,因此留空"),
+                    ),
+                    (
+                        "give it one: procession params show JOB tells what a job gets",
+                        "请填写取值;procession params show 作业 可查看",
+                    ),
+                );
+                None
+            }
+        };
+        let name = variable(name);
+        let decl = ParamDecl { value, ..ParamDecl::plain(&name, "") };
+        made.insert(name.to_lowercase(), decl);
+    }
+    made.into_values().collect()
+}
+
+/// What waits for what. A task that is switched off is passed over there, so whatever waits for it waits
+/// for what it waits for.
+fn edges(flow: &Flow, codes: &Codes, draft: &mut Draft) {
+    let by_key: HashMap<&str, &Task> = flow.tasks.iter().map(|t| (t.key.as_str(), t)).collect();
+    for task in &flow.tasks {
+        let Some(job) = codes.jobs.get(&(flow.key.clone(), task.key.clone())) else { continue };
+        let mut open: Vec<&str> = task.parents.iter().rev().map(String::as_str).collect();
+        let mut seen = HashSet::new();
+        while let Some(key) = open.pop() {
+            let Some(parent) = by_key.get(key) else {
+                let what = format!("task {} waits for {key}, which is not there", task.name);
+                draft.fault(&task.at, what, "export the workflow anew");
+                continue;
+            };
+            if !seen.insert(key) {
+                continue;
+            }
+            if !parent.is_active && task.is_active {
+                open.extend(parent.parents.iter().rev().map(String::as_str));
+                continue;
+            }
+            let when =
+                if wait::is_failed_branch(parent, task) { When::Failure } else { When::Success };
+            if let Some(code) = codes.jobs.get(&(flow.key.clone(), parent.key.clone())) {
+                draft.depends(job, code, when);
+            }
+        }
+    }
+}
+
+fn scheduled(flow: &Flow, schedule: &Scheduled, group: &GroupCode, draft: &mut Draft) {
+    let at = &schedule.at;
+    if let Err(error) = Cron::parse(&schedule.cron) {
+        let what = format!("workflow {}: {error}", flow.name);
+        draft.fault(at, what, "mend its schedule there and export it anew");
+        return;
+    }
+    let zone = schedule.zone.as_deref().filter(|z| read_zone(z).is_ok());
+    if zone.is_none() && (draft.asked.zone.is_none() || schedule.zone.is_some()) {
+        let named = schedule.zone.as_deref().unwrap_or("none");
+        draft.note(
+            Level::Look,
+            (at, &flow.name),
+            (
+                format!("its time zone ({named}) is not one that is known here"),
+                format!("其时区({named})无法识别"),
+            ),
+            (
+                "write time_zone, or import again with --zone",
+                "请填写 time_zone,或加 --zone 重新导入",
+            ),
+        );
+    }
+    let overlap = match flow.execution.as_str() {
+        "SERIAL_WAIT" => Overlap::Queue,
+        "SERIAL_DISCARD" => Overlap::Skip,
+        "SERIAL_PRIORITY" => Overlap::Replace,
+        _ => Overlap::Parallel,
+    };
+    let words = TriggerWords {
+        code: flow.name.clone(),
+        name: Some(flow.name.clone()),
+        group: Some(group.clone()),
+        timing: TimingWords {
+            cron: Some(schedule.cron.clone()),
+            time_zone: zone.map(str::to_owned),
+            start: schedule.start.clone(),
+            end: schedule.end.clone(),
+            ..TimingWords::default()
+        },
+        overlap: Some(overlap),
+        ..TriggerWords::default()
+    };
+    draft.schedule(at, words, if schedule.is_on { Firing::On } else { Firing::Off });
+}
+
+/// Where something of a task stands.
+fn place<'a>(task: &'a Task, job: &'a JobDef) -> (&'a Origin, &'a str) {
+    (&task.at, job.code.as_str())
+}

@@ -1,0 +1,117 @@
+//! HTTP tasks.
+
+use super::place;
+use super::read::Task;
+use super::value::{Scope, Turned, value, variable};
+use crate::domain::body::{HttpBody, HttpCall, HttpHost};
+use crate::domain::http_call::{METHODS, base};
+use crate::domain::job::{JobDef, Param};
+use crate::import::draft::Draft;
+use crate::import::note::{Level, Words};
+use crate::import::tree::{items, word};
+use std::collections::BTreeMap;
+use url::Url;
+
+/// Gives a job its call.
+pub(super) fn http(
+    task: &Task,
+    job: &mut JobDef,
+    scope: &Scope,
+    draft: &mut Draft,
+) -> Result<(), Words> {
+    let unreadable = || {
+        Words::from((
+            "its URL cannot be read, or holds placeholders",
+            "其 URL 无法读取或含有占位符",
+        ))
+    };
+    let text = word(&task.params, "url").unwrap_or_default().trim();
+    if text.contains(['$', '{', '}']) {
+        return Err(unreadable());
+    }
+    let url = Url::parse(text).map_err(|_| unreadable())?;
+    let origin = url.origin().ascii_serialization();
+    base(&origin).map_err(|_| unreadable())?;
+    let method = word(&task.params, "httpMethod").unwrap_or("GET").to_ascii_uppercase();
+    if !METHODS.contains(&method.as_str()) {
+        let why = (
+            format!("method {method} is not among those of HTTP jobs"),
+            format!("HTTP 作业不支持方法 {method}"),
+        );
+        return Err(Words::from(why));
+    }
+    let mut path = url[url::Position::BeforePath..url::Position::AfterQuery].to_owned();
+    let mut headers = BTreeMap::new();
+    let mut send = HttpBody::None;
+    for one in items(&task.params, "httpParams") {
+        let Some(prop) = word(one, "prop").map(str::trim).filter(|p| !p.is_empty()) else {
+            continue;
+        };
+        let name = variable(prop);
+        let known = |n: &str| scope.own.contains_key(n);
+        let Turned::Value(given) = value(word(one, "value").unwrap_or_default(), &known) else {
+            return Err(Words::new(
+                format!("the value of its parameter {prop} has no form here"),
+                format!("其参数 {prop} 的值没有对应的写法"),
+            ));
+        };
+        match word(one, "httpParametersType").unwrap_or("PARAMETER") {
+            "HEADERS" => drop(headers.insert(prop.to_owned(), format!("{{{name}}}"))),
+            "BODY" => send = HttpBody::Json,
+            _ => {
+                let sign = if path.contains('?') { '&' } else { '?' };
+                path.push_str(&format!("{sign}{name}={{{name}}}"));
+            }
+        }
+        job.params.push(Param { name, value: Some(given), ..Param::default() });
+    }
+    let check = word(&task.params, "httpCheckCondition").unwrap_or("STATUS_CODE_DEFAULT");
+    let asked = word(&task.params, "condition").unwrap_or_default().trim();
+    let expect_status = match (check, asked.parse::<u16>()) {
+        ("STATUS_CODE_CUSTOM", Ok(status)) => vec![status],
+        ("STATUS_CODE_DEFAULT", _) => vec![200],
+        _ => {
+            draft.note(
+                Level::Look,
+                place(task, job),
+                (
+                    format!(
+                        "there its answer is checked by {check} {asked:?}; here by its status alone"
+                    ),
+                    format!("原系统按 {check} {asked:?} 检查应答;此处只看状态码"),
+                ),
+                ("write success: with a rule on body", "请用 success: 对 body 写规则"),
+            );
+            Vec::new()
+        }
+    };
+    let host = host(&origin, url.host_str().unwrap_or_default(), draft);
+    job.http = Some(Box::new(HttpCall { host, method, path, headers, send, expect_status }));
+    Ok(())
+}
+
+/// The host of an address, each once.
+fn host(origin: &str, title: &str, draft: &mut Draft) -> String {
+    let hosts = &mut draft.defs.shared.hosts;
+    if let Some(known) = hosts.iter().find(|h| h.base_url == origin) {
+        return known.name.clone();
+    }
+    let mut name = variable(title).trim_start_matches('_').to_owned();
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+        name = format!("host_{name}");
+    }
+    let fresh = name.clone();
+    let mut count = 1;
+    while hosts.iter().any(|h| h.name.eq_ignore_ascii_case(&name)) {
+        count += 1;
+        name = format!("{fresh}_{count}");
+    }
+    let made = HttpHost {
+        name: name.clone(),
+        base_url: origin.to_owned(),
+        headers: BTreeMap::new(),
+        max_parallel: None,
+    };
+    hosts.push(made);
+    name
+}

@@ -1,0 +1,308 @@
+//! The body of a task.
+
+use super::read::{Flow, Task};
+use super::value::{Scope, Text, Turned, replaced, value};
+use super::{Codes, call, place, sql, wait};
+use crate::domain::batch_no::BatchExpr;
+use crate::domain::body::SubBatch;
+use crate::domain::id::JobType;
+use crate::domain::job::JobDef;
+use crate::import::body::failing;
+use crate::import::draft::{Draft, LONGEST_SEC};
+use crate::import::note::{Level, Words};
+use crate::import::tree::{get, items, list, word};
+
+/// Most retries, and the longest pause between two.
+const MOST_RETRIES: i64 = 100;
+const LONGEST_PAUSE: i64 = 24 * 3_600;
+
+/// Gives a job its body and what all tasks have, and takes it into the draft.
+pub(super) fn fill(task: &Task, mut job: JobDef, flow: &Flow, codes: &Codes, draft: &mut Draft) {
+    around(task, &mut job, draft);
+    let scope = scope(task, &job, flow, draft);
+    let job = match body(task, job.clone(), &scope, flow, codes, draft) {
+        Ok(made) => made,
+        Err(why) => failing(draft, &task.at, job, &why),
+    };
+    draft.push(job);
+}
+
+/// What every task has.
+fn around(task: &Task, job: &mut JobDef, draft: &mut Draft) {
+    job.is_active = task.is_active;
+    job.priority = match task.priority.as_str() {
+        "HIGHEST" => 20,
+        "HIGH" => 10,
+        "LOW" => -10,
+        "LOWEST" => -20,
+        _ => 0,
+    };
+    job.retry_count = u32::try_from(task.retries.clamp(0, MOST_RETRIES)).unwrap_or(0);
+    let pause = task.retry_min.saturating_mul(60).clamp(0, LONGEST_PAUSE);
+    job.retry_delay_sec = if task.retries > 0 { u32::try_from(pause).unwrap_or(0) } else { 0 };
+    job.timeout_sec = LONGEST_SEC;
+    if let Some((minutes, strategy)) = &task.timeout {
+        let seconds = u64::try_from(minutes.saturating_mul(60)).unwrap_or(0);
+        let seconds = draft.timeout(&task.at, job.code.as_str(), seconds);
+        if strategy.contains("FAILED") {
+            job.timeout_sec = seconds;
+        } else {
+            job.warn_after_sec = Some(seconds).filter(|s| *s < LONGEST_SEC);
+        }
+    }
+    if task.delay_min > 0 {
+        draft.note(
+            Level::Differs,
+            place(task, job),
+            (
+                format!(
+                    "it waited {} minutes before it started; here it starts at once",
+                    task.delay_min
+                ),
+                format!("原系统延时 {} 分钟启动;此处立即启动", task.delay_min),
+            ),
+            ("", ""),
+        );
+    }
+    if !task.is_active {
+        draft.note(
+            Level::Differs,
+            place(task, job),
+            ("it was switched off there and is not active here; what waited for it waits for what is before it",
+             "原系统中已禁止执行,此处为未启用;依赖它的作业改为依赖它之前的作业"),
+            ("", ""),
+        );
+    }
+}
+
+/// The parameters that the task's text may use.
+fn scope(task: &Task, job: &JobDef, flow: &Flow, draft: &mut Draft) -> Scope {
+    let mut scope = Scope::default();
+    let is_global = |name: &str| flow.params.iter().any(|(n, _)| n == name);
+    for (name, _) in &flow.params {
+        scope.own.insert(name.clone(), None);
+    }
+    for local in items(&task.params, "localParams") {
+        let Some(name) = word(local, "prop").map(str::trim).filter(|n| !n.is_empty()) else {
+            continue;
+        };
+        if word(local, "direct") == Some("OUT") {
+            draft.note(
+                Level::Look,
+                place(task, job),
+                (format!("it hands on {name}"), format!("它向后传递 {name}")),
+                ("let the script print ::output name=value; jobs behind it use ${jobs.CODE.name}",
+                 "请让脚本输出 ::output 名称=值;后面的作业用 ${jobs.编码.名称} 引用"),
+            );
+            continue;
+        }
+        let text = word(local, "value").unwrap_or_default();
+        match value(text, &is_global) {
+            Turned::Value(value) if value.is_empty() => {
+                drop(scope.own.insert(name.to_owned(), None))
+            }
+            Turned::Value(value) => drop(scope.own.insert(name.to_owned(), Some(value))),
+            Turned::Unknown => {
+                draft.note(
+                    Level::Look,
+                    place(task, job),
+                    (
+                        format!(
+                            "parameter {name}: its value {text} has no form here, so it has none"
+                        ),
+                        format!("参数 {name}:其值 {text} 没有对应的写法,因此留空"),
+                    ),
+                    ("give it a value", "请填写取值"),
+                );
+                scope.own.insert(name.to_owned(), None);
+            }
+        }
+    }
+    scope
+}
+
+fn body(
+    task: &Task,
+    mut job: JobDef,
+    scope: &Scope,
+    flow: &Flow,
+    codes: &Codes,
+    draft: &mut Draft,
+) -> Result<JobDef, Words> {
+    let kind = |name: &str| JobType::parse(name).expect("importers know the job types");
+    match task.kind.as_str() {
+        "SHELL" => {
+            job.job_type = kind("SCRIPT");
+            shell(task, &mut job, scope, draft)?;
+        }
+        "PYTHON" => {
+            job.job_type = kind("SCRIPT");
+            python(task, &mut job, scope, draft)?;
+        }
+        "SQL" => {
+            job.job_type = kind("SQL");
+            sql::sql(task, &mut job, scope, draft)?;
+        }
+        "PROCEDURE" => {
+            job.job_type = kind("PROC");
+            sql::procedure(task, &mut job, scope, draft)?;
+        }
+        "HTTP" => {
+            job.job_type = kind("HTTP");
+            call::http(task, &mut job, scope, draft)?;
+        }
+        "SUB_PROCESS" | "SUB_WORKFLOW" => {
+            job.job_type = kind("BATCH");
+            job.sub_batch = Some(Box::new(sub_batch(task, flow, codes)?));
+        }
+        "DEPENDENT" => {
+            for external in wait::externals(task, &job.code, codes)? {
+                draft.waits(external);
+            }
+            draft.note(
+                Level::Look,
+                place(task, &job),
+                ("it waits for batches of the other group by their day, 20240731: that group must be numbered by \
+                  day(0)",
+                 "它按日期(如 20240731)等待另一个作业组的批次:该组的批次号须为 day(0)"),
+                ("look at batch_no of its schedule; wait_sec limits the waiting",
+                 "请核对其调度的 batch_no;可用 wait_sec 限制等待时间"),
+            );
+        }
+        "CONDITIONS" => {
+            job.trigger_rule = wait::rule(task, flow)?;
+            draft.note(
+                Level::Differs,
+                place(task, &job),
+                ("the branch for failures runs as it did (when: failure), and the batch ends FAILED all the same, \
+                  because a job failed",
+                 "失败分支照常运行(when: failure),但因有作业失败,批次仍以 FAILED 结束"),
+                ("", ""),
+            );
+        }
+        other => {
+            return Err(Words::new(
+                format!("tasks of type {other} have no counterpart"),
+                format!("没有与任务类型 {other} 对应的作业类型"),
+            ));
+        }
+    }
+    Ok(job)
+}
+
+fn raw_script(task: &Task) -> Result<&str, Words> {
+    let script = word(&task.params, "rawScript").filter(|s| !s.trim().is_empty());
+    script.ok_or_else(|| Words::from(("it has no script", "它没有脚本")))
+}
+
+/// Placeholders that have no form here are said.
+pub(super) fn tell_unknown(task: &Task, job: &JobDef, text: &Text, draft: &mut Draft) {
+    for unknown in &text.unknown {
+        draft.note(
+            Level::Look,
+            place(task, job),
+            (
+                format!("{unknown} has no form here and stands as it was"),
+                format!("{unknown} 没有对应的写法,保持原样"),
+            ),
+            ("write a parameter in its place", "请改用参数"),
+        );
+    }
+    if let Value::Some = resources(task) {
+        draft.note(
+            Level::Look,
+            place(task, job),
+            ("it names files of DolphinScheduler's resource centre", "它引用了资源中心的文件"),
+            (
+                "put them on the hosts that run scripts and name their folder in working_dir",
+                "请将文件放到运行脚本的主机,并用 working_dir 指定目录",
+            ),
+        );
+    }
+}
+
+/// Whether a task names files.
+enum Value {
+    Some,
+    None,
+}
+
+fn resources(task: &Task) -> Value {
+    let all = get(&task.params, "resourceList").map(list).unwrap_or_default();
+    if all.is_empty() { Value::None } else { Value::Some }
+}
+
+fn shell(task: &Task, job: &mut JobDef, scope: &Scope, draft: &mut Draft) -> Result<(), Words> {
+    let text = replaced(raw_script(task)?, scope, &|made, name| {
+        // Between single quotes a shell would leave it alone.
+        let quotes = if in_single_quotes(made) { "'" } else { "" };
+        let double = if quotes.is_empty() { "" } else { "\"" };
+        made.push_str(&format!("{quotes}{double}${{{name}}}{double}{quotes}"));
+    });
+    tell_unknown(task, job, &text, draft);
+    let heading: String = text
+        .used
+        .keys()
+        .map(|name| format!("{name}=\"$PROCESSION_PARAM_{}\"\n", name.to_uppercase()))
+        .collect();
+    job.script = Some(format!("{heading}{}\n", text.text.trim_end()));
+    job.interpreter = Some("bash".to_owned());
+    job.params = text.params();
+    Ok(())
+}
+
+fn in_single_quotes(before: &str) -> bool {
+    let (mut single, mut double) = (false, false);
+    // A comment's apostrophe opens nothing; quotes seldom reach over lines.
+    for c in before.rsplit('\n').next().unwrap_or_default().chars() {
+        match c {
+            '\'' if !double => single = !single,
+            '"' if !single => double = !double,
+            _ => {}
+        }
+    }
+    single
+}
+
+/// With placeholders its text is put together by a shell, as there; without, it is a script of Python's.
+fn python(task: &Task, job: &mut JobDef, scope: &Scope, draft: &mut Draft) -> Result<(), Words> {
+    let raw = raw_script(task)?;
+    let plain = replaced(raw, scope, &|made, name| made.push_str(&format!("\u{1}{name}\u{2}")));
+    tell_unknown(task, job, &plain, draft);
+    if plain.used.is_empty() {
+        job.script = Some(format!("{}\n", raw.trim_end()));
+        job.interpreter = Some("python3".to_owned());
+        return Ok(());
+    }
+    let mut text = String::new();
+    for c in plain.text.trim_end().chars() {
+        match c {
+            '\\' | '$' | '`' => text.extend(['\\', c]),
+            '\u{1}' => text.push_str("${"),
+            '\u{2}' => text.push('}'),
+            c => text.push(c),
+        }
+    }
+    let heading: String = plain
+        .used
+        .keys()
+        .map(|name| format!("{name}=\"$PROCESSION_PARAM_{}\"\n", name.to_uppercase()))
+        .collect();
+    job.script = Some(format!("{heading}python3 - <<END_OF_PYTHON\n{text}\nEND_OF_PYTHON\n"));
+    job.interpreter = Some("bash".to_owned());
+    job.params = plain.params();
+    Ok(())
+}
+
+fn sub_batch(task: &Task, flow: &Flow, codes: &Codes) -> Result<SubBatch, Words> {
+    let keys = ["processDefinitionCode", "workflowDefinitionCode", "processDefinitionId"];
+    let key = keys.iter().find_map(|k| word(&task.params, k)).unwrap_or_default();
+    let group = codes.groups.get(key).filter(|_| key != flow.key).ok_or_else(|| {
+        Words::new(
+            format!("it runs workflow {key}, which is not among these files"),
+            format!("它运行的工作流 {key} 不在这些文件中"),
+        )
+    })?;
+    let batch = BatchExpr::parse("same").expect("a word of ours");
+    Ok(SubBatch { group: group.clone(), batch })
+}

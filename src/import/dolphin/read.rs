@@ -1,0 +1,254 @@
+//! The exports of versions 1.3, 2.x and 3.x as one form.
+
+use crate::definition::{Node, Value};
+use crate::import::draft::Draft;
+use crate::import::note::Origin;
+use crate::import::tree::{any, get, items, list, number, origin, plain, tree, word};
+
+/// A workflow.
+pub(super) struct Flow {
+    pub(super) at: Origin,
+    /// Its code, or its name where there was none yet.
+    pub(super) key: String,
+    pub(super) name: String,
+    /// Name and value of its global parameters.
+    pub(super) params: Vec<(String, String)>,
+    pub(super) timeout_min: i64,
+    /// PARALLEL, SERIAL_WAIT, SERIAL_DISCARD, SERIAL_PRIORITY.
+    pub(super) execution: String,
+    pub(super) tasks: Vec<Task>,
+    pub(super) schedule: Option<Scheduled>,
+}
+
+/// A task with the keys of those before it.
+pub(super) struct Task {
+    pub(super) at: Origin,
+    pub(super) key: String,
+    pub(super) name: String,
+    pub(super) kind: String,
+    /// What is special to its kind; a map.
+    pub(super) params: Node,
+    pub(super) is_active: bool,
+    pub(super) priority: String,
+    pub(super) retries: i64,
+    pub(super) retry_min: i64,
+    /// Minutes, and whether it fails then or is only told of.
+    pub(super) timeout: Option<(i64, String)>,
+    pub(super) delay_min: i64,
+    pub(super) worker: String,
+    pub(super) parents: Vec<String>,
+}
+
+/// When it fires.
+pub(super) struct Scheduled {
+    pub(super) at: Origin,
+    pub(super) cron: String,
+    pub(super) zone: Option<String>,
+    pub(super) start: Option<String>,
+    pub(super) end: Option<String>,
+    pub(super) is_on: bool,
+}
+
+/// The workflows of a file.
+pub(super) fn flows(path: &str, text: &str, draft: &mut Draft) -> Vec<Flow> {
+    let Some(root) = tree(path, text, draft) else { return Vec::new() };
+    let all: Vec<&Node> = match &root.value {
+        Value::List(items) => items.iter().collect(),
+        Value::Map(_) | Value::Null | Value::Text(_) => vec![&root],
+    };
+    let mut found = Vec::new();
+    for one in all {
+        if let Some(old) = get(one, "processDefinitionJson") {
+            found.extend(old_flow(one, old, draft));
+        } else if let Some(head) = any(one, &["processDefinition", "workflowDefinition"]) {
+            found.extend(new_flow(one, head, draft));
+        } else {
+            let what = "this is no workflow that DolphinScheduler exported: it has neither \
+                        processDefinition, workflowDefinition nor processDefinitionJson";
+            draft.fault(&origin(one), what, "export it there: Workflow Definition, Export");
+        }
+    }
+    found
+}
+
+/// A value that some versions write as JSON within a text.
+fn inner(node: &Node, draft: &mut Draft) -> Option<Node> {
+    match &node.value {
+        Value::Text(text) if text.trim().is_empty() => None,
+        Value::Text(text) => {
+            let place = format!("{}:{} (JSON within a text)", node.at.file, node.at.line);
+            tree(&place, text, draft)
+        }
+        Value::Map(_) | Value::List(_) => Some(node.clone()),
+        Value::Null => None,
+    }
+}
+
+fn text(node: &Node, key: &str) -> String {
+    word(node, key).unwrap_or_default().trim().to_owned()
+}
+
+fn global_params(node: Option<&Node>, draft: &mut Draft) -> Vec<(String, String)> {
+    let Some(found) = node.and_then(|n| inner(n, draft)) else { return Vec::new() };
+    let pairs = list(&found).iter().map(|p| (text(p, "prop"), text(p, "value")));
+    pairs.filter(|(name, _)| !name.is_empty()).collect()
+}
+
+fn new_flow(one: &Node, head: &Node, draft: &mut Draft) -> Option<Flow> {
+    let at = origin(head);
+    let name = text(head, "name");
+    if name.is_empty() {
+        draft.fault(&at, "this workflow has no name", "export it anew");
+        return None;
+    }
+    let params = any(head, &["globalParamList", "globalParams"]);
+    let params = global_params(params, draft);
+    let mut tasks: Vec<Task> = Vec::new();
+    for task in items(one, "taskDefinitionList") {
+        tasks.extend(new_task(task, draft));
+    }
+    let relations = any(one, &["processTaskRelationList", "workflowTaskRelationList"]);
+    for edge in relations.map(list).unwrap_or_default() {
+        let (pre, post) = (text(edge, "preTaskCode"), text(edge, "postTaskCode"));
+        let knows = |key: &str| tasks.iter().any(|t| t.key == key);
+        let missing = [&pre, &post].into_iter().find(|k| !knows(k) && k.as_str() != "0");
+        if let Some(missing) = missing {
+            let what =
+                format!("workflow {name}: a relation names task {missing}, which is not there");
+            draft.fault(&origin(edge), what, "export it anew, or take the relation out");
+            continue;
+        }
+        if pre != "0" && !pre.is_empty() {
+            let child = tasks.iter_mut().find(|t| t.key == post);
+            child.into_iter().for_each(|t| t.parents.push(pre.clone()));
+        }
+    }
+    let schedule = get(one, "schedule").and_then(|s| scheduled(s, draft));
+    let code = text(head, "code");
+    Some(Flow {
+        key: if code.is_empty() { name.clone() } else { code },
+        at,
+        name,
+        params,
+        timeout_min: number(head, "timeout", draft).unwrap_or(0),
+        execution: text(head, "executionType"),
+        tasks,
+        schedule,
+    })
+}
+
+fn new_task(task: &Node, draft: &mut Draft) -> Option<Task> {
+    let at = origin(task);
+    let (key, name) = (text(task, "code"), text(task, "name"));
+    if key.is_empty() || name.is_empty() {
+        draft.fault(&at, "this task has no code or no name", "export the workflow anew");
+        return None;
+    }
+    let params = get(task, "taskParams").and_then(|p| inner(p, draft));
+    let is_timed = text(task, "timeoutFlag") == "OPEN";
+    let limit = number(task, "timeout", draft).filter(|_| is_timed);
+    Some(Task {
+        params: params
+            .unwrap_or_else(|| Node { at: task.at.clone(), value: Value::Map(Vec::new()) }),
+        key,
+        name,
+        kind: text(task, "taskType").to_ascii_uppercase(),
+        is_active: text(task, "flag") != "NO",
+        priority: text(task, "taskPriority"),
+        retries: number(task, "failRetryTimes", draft).unwrap_or(0),
+        retry_min: number(task, "failRetryInterval", draft).unwrap_or(0),
+        timeout: limit.map(|minutes| (minutes, text(task, "timeoutNotifyStrategy"))),
+        delay_min: number(task, "delayTime", draft).unwrap_or(0),
+        worker: text(task, "workerGroup"),
+        parents: Vec::new(),
+        at,
+    })
+}
+
+fn scheduled(node: &Node, draft: &mut Draft) -> Option<Scheduled> {
+    let cron = text(node, "crontab");
+    let found = Scheduled {
+        at: origin(node),
+        zone: word(node, "timezoneId").map(|z| z.trim().to_owned()).filter(|z| !z.is_empty()),
+        start: moment(&text(node, "startTime")),
+        end: moment(&text(node, "endTime")),
+        is_on: text(node, "releaseState") == "ONLINE",
+        cron,
+    };
+    if found.cron.is_empty() {
+        draft.fault(&found.at, "this schedule has no crontab", "export the workflow anew");
+        return None;
+    }
+    Some(found)
+}
+
+/// `2024-01-01 00:00:00` as `2024-01-01T00:00:00`; milliseconds since 1970 are not taken.
+fn moment(text: &str) -> Option<String> {
+    let made = text.replacen(' ', "T", 1);
+    let made = made.split(['.', '+', 'Z']).next().unwrap_or_default();
+    (made.len() == 19 && made.contains('T')).then(|| made.to_owned())
+}
+
+/// The form of 1.3: tasks with the names of those before them.
+fn old_flow(one: &Node, json: &Node, draft: &mut Draft) -> Option<Flow> {
+    let at = origin(one);
+    let name = text(one, "processDefinitionName");
+    let name = if name.is_empty() { text(one, "name") } else { name };
+    let body = inner(json, draft)?;
+    if name.is_empty() {
+        draft.fault(&at, "this workflow has no name", "export it anew");
+        return None;
+    }
+    let mut tasks = Vec::new();
+    for task in items(&body, "tasks") {
+        let title = text(task, "name");
+        let limit = get(task, "timeout").filter(|t| word(t, "enable") == Some("true"));
+        let limit = limit.map(|t| (number(t, "interval", draft).unwrap_or(0), text(t, "strategy")));
+        let before = get(task, "preTasks").and_then(|p| inner(p, draft));
+        let before = before.as_ref().map(list).unwrap_or_default();
+        let mut params = get(task, "params")
+            .cloned()
+            .unwrap_or_else(|| Node { at: task.at.clone(), value: Value::Map(Vec::new()) });
+        // What 2.x has among the parameters stands beside them here.
+        if let Value::Map(entries) = &mut params.value
+            && let Value::Map(own) = &task.value
+        {
+            let keys = ["dependence", "conditionResult", "switchResult"];
+            entries.extend(own.iter().filter(|(k, _)| keys.contains(&k.value.as_str())).cloned());
+        }
+        tasks.push(Task {
+            at: at.clone(),
+            key: title.clone(),
+            name: title,
+            kind: text(task, "type").to_ascii_uppercase(),
+            params,
+            is_active: text(task, "runFlag") != "FORBIDDEN",
+            priority: text(task, "taskInstancePriority"),
+            retries: number(task, "maxRetryTimes", draft).unwrap_or(0),
+            retry_min: number(task, "retryInterval", draft).unwrap_or(0),
+            timeout: limit,
+            delay_min: number(task, "delayTime", draft).unwrap_or(0),
+            worker: text(task, "workerGroup"),
+            parents: before.iter().filter_map(plain).map(str::to_owned).collect(),
+        });
+    }
+    let cron = text(one, "scheduleCrontab");
+    let schedule = (!cron.is_empty()).then(|| Scheduled {
+        at: at.clone(),
+        cron,
+        zone: None,
+        start: moment(&text(one, "scheduleStartTime")),
+        end: moment(&text(one, "scheduleEndTime")),
+        is_on: text(one, "scheduleReleaseState") == "ONLINE",
+    });
+    Some(Flow {
+        at,
+        key: name.clone(),
+        name,
+        params: global_params(get(&body, "globalParams"), draft),
+        timeout_min: number(&body, "timeout", draft).unwrap_or(0),
+        execution: String::new(),
+        tasks,
+        schedule,
+    })
+}

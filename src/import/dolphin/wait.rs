@@ -1,0 +1,136 @@
+//! DEPENDENT and CONDITIONS: tasks that do nothing but wait and choose.
+
+use super::Codes;
+use super::read::{Flow, Task};
+use crate::definition::Node;
+use crate::domain::batch_no::BatchExpr;
+use crate::domain::external::{ExternalDependency, Missing};
+use crate::domain::id::JobCode;
+use crate::domain::trigger_rule::{TriggerRule, When};
+use crate::import::note::Words;
+use crate::import::tree::{get, items, list, plain, word};
+
+/// Most days that one condition looks back.
+const MOST_DAYS: i64 = 31;
+
+/// What a DEPENDENT task waits for, or why that cannot be said.
+pub(super) fn externals(
+    task: &Task,
+    job: &JobCode,
+    codes: &Codes,
+) -> Result<Vec<ExternalDependency>, Words> {
+    let empty = || Words::from(("it waits for nothing", "它没有等待任何对象"));
+    let dependence = get(&task.params, "dependence").ok_or_else(empty)?;
+    let mut found = Vec::new();
+    let lists = items(dependence, "dependTaskList");
+    let is_or = |node: &Node, of: usize| of > 1 && word(node, "relation") == Some("OR");
+    if is_or(dependence, lists.len()) {
+        return Err(either());
+    }
+    for one in lists {
+        let all = items(one, "dependItemList");
+        if is_or(one, all.len()) {
+            return Err(either());
+        }
+        for item in all {
+            found.extend(waits(item, job, codes)?);
+        }
+    }
+    if found.is_empty() { Err(empty()) } else { Ok(found) }
+}
+
+fn either() -> Words {
+    Words::from((
+        "it waits for one of several (OR); here all that is waited for must be there",
+        "它等待多者之一(OR);此处等待的对象必须全部满足",
+    ))
+}
+
+fn waits(item: &Node, job: &JobCode, codes: &Codes) -> Result<Vec<ExternalDependency>, Words> {
+    let key = |names: [&str; 2]| names.iter().find_map(|n| word(item, n)).unwrap_or_default();
+    let flow = key(["definitionCode", "definitionId"]);
+    let group = codes.groups.get(flow).ok_or_else(|| {
+        Words::new(
+            format!("it waits for workflow {flow}, which is not among these files"),
+            format!("它等待的工作流 {flow} 不在这些文件中"),
+        )
+    })?;
+    let task = key(["depTaskCode", "depTasks"]);
+    let depends_on = match task {
+        "" | "0" | "-1" | "ALL" => None,
+        key => {
+            let found = codes.jobs.get(&(flow.to_owned(), key.to_owned()));
+            Some(found.cloned().ok_or_else(|| {
+                Words::new(
+                    format!("it waits for task {key} of workflow {flow}, which is not there"),
+                    format!("它等待的任务 {key}(工作流 {flow})不存在"),
+                )
+            })?)
+        }
+    };
+    let period = word(item, "dateValue").unwrap_or_default();
+    let days = days(period).ok_or_else(|| {
+        Words::new(
+            format!("it waits for runs of {period:?}, for which there is no batch number"),
+            format!("它等待 {period:?} 的运行,没有对应的批次号"),
+        )
+    })?;
+    let one = |day: i64| {
+        let batch = BatchExpr::parse(&format!("day({day})")).ok()?;
+        Some(ExternalDependency {
+            job_code: job.clone(),
+            group: group.clone(),
+            depends_on: depends_on.clone(),
+            batch,
+            when: When::Success,
+            missing: Missing::Wait,
+            wait_sec: None,
+        })
+    };
+    Ok(days.into_iter().filter_map(one).collect())
+}
+
+/// The days of a period, counted from the batch's own.
+fn days(period: &str) -> Option<Vec<i64>> {
+    if period == "today" {
+        return Some(vec![0]);
+    }
+    let count: i64 = period.strip_prefix("last")?.strip_suffix("Days")?.parse().ok()?;
+    (1..=MOST_DAYS).contains(&count).then(|| (1..=count).map(|n| -n).collect())
+}
+
+/// The rule of a CONDITIONS task whose items all ask for success, or why it cannot be said.
+pub(super) fn rule(task: &Task, flow: &Flow) -> Result<TriggerRule, Words> {
+    let other = || {
+        Words::from((
+            "its condition is more than that all, or one, of the tasks before it ended well",
+            "其条件不只是“前置任务全部成功”或“其一成功”",
+        ))
+    };
+    let dependence = get(&task.params, "dependence").ok_or_else(other)?;
+    let [one] = items(dependence, "dependTaskList") else { return Err(other()) };
+    let all = items(one, "dependItemList");
+    let is_each = all.iter().all(|item| {
+        word(item, "status") == Some("SUCCESS")
+            && asked_task(item).is_some_and(|key| task.parents.iter().any(|p| p == key))
+    });
+    let is_known =
+        task.parents.iter().all(|p| flow.tasks.iter().any(|t| t.key == *p && t.is_active));
+    if all.is_empty() || !is_each || !is_known || all.len() != task.parents.len() {
+        return Err(other());
+    }
+    let is_or = all.len() > 1 && word(one, "relation") == Some("OR");
+    Ok(if is_or { TriggerRule::OneSuccess } else { TriggerRule::AllSuccess })
+}
+
+/// The task that an item asks of.
+fn asked_task(item: &Node) -> Option<&str> {
+    ["depTaskCode", "depTasks"].iter().find_map(|key| word(item, key))
+}
+
+/// Whether `task` is where a CONDITIONS task goes when its condition does not hold.
+pub(super) fn is_failed_branch(parent: &Task, task: &Task) -> bool {
+    let result = get(&parent.params, "conditionResult").filter(|_| parent.kind == "CONDITIONS");
+    let failed = result.and_then(|r| get(r, "failedNode")).map(list).unwrap_or_default();
+    failed.iter().filter_map(plain).any(|key| key == task.key)
+}
