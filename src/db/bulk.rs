@@ -8,7 +8,9 @@ use crate::db::row::{Row, Value, bind};
 use crate::db::{Dialect, Error, Result, Tx, TxInner};
 use chrono::{DateTime, SubsecRound as _, Utc};
 use futures_util::future::BoxFuture;
-use sqlx::AssertSqlSafe;
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, Postgres};
 
 /// Rows of one statement on PostgreSQL.
 const ARRAY_MOST: usize = 4_096;
@@ -73,11 +75,29 @@ impl Column {
         Ok(())
     }
 
-    pub(in crate::db) fn type_name(&self) -> &'static str {
+    fn type_name(&self) -> &'static str {
         match self {
             Self::Int(_) => "BIGINT[]",
             Self::Text(_) => "TEXT[]",
             Self::Time(_) => "TIMESTAMPTZ[]",
+        }
+    }
+
+    /// The rows that columns make, with a place for each column.
+    pub(in crate::db) fn rows_of(columns: &[Self]) -> String {
+        let places = columns.iter().map(|column| format!("?::{}", column.type_name()));
+        format!("SELECT * FROM UNNEST({})", places.collect::<Vec<_>>().join(", "))
+    }
+
+    /// Binds it as one array.
+    pub(in crate::db) fn bind(
+        self,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> Query<'_, Postgres, PgArguments> {
+        match self {
+            Self::Int(all) => query.bind(all),
+            Self::Text(all) => query.bind(all),
+            Self::Time(all) => query.bind(all),
         }
     }
 }
@@ -161,9 +181,7 @@ impl Tx {
         let mut rows = rows.into_iter().peekable();
         while rows.peek().is_some() {
             let columns = Column::all_of(rows.by_ref().take(ARRAY_MOST))?;
-            let places = columns.iter().map(|column| format!("?::{}", column.type_name()));
-            let places = places.collect::<Vec<_>>().join(", ");
-            let sql = format!("{head}SELECT * FROM UNNEST({places}){tail}");
+            let sql = format!("{head}{}{tail}", Column::rows_of(&columns));
             self.execute_arrays(&sql, &[], columns, &[]).await?;
         }
         Ok(())
@@ -226,14 +244,8 @@ impl Tx {
             return Err(Error::Missing("arrays, but on PostgreSQL"));
         };
         let (limit, conn) = lent.ask()?;
-        let mut query = bind(sqlx::query(sql), first);
-        for array in arrays {
-            query = match array {
-                Column::Int(all) => query.bind(all),
-                Column::Text(all) => query.bind(all),
-                Column::Time(all) => query.bind(all),
-            };
-        }
+        let query = bind(sqlx::query(sql), first);
+        let query = arrays.into_iter().fold(query, |query, array| array.bind(query));
         let run = async { bind(query, last).execute(conn).await.map(|done| done.rows_affected()) };
         let answer = tokio::time::timeout(limit, run).await;
         lent.answered(answer)

@@ -113,6 +113,11 @@ impl Tx {
 }
 
 impl Db {
+    /// Whether this server can take statements together.
+    pub fn takes_together(&self) -> bool {
+        self.alone.is_some()
+    }
+
     /// Writes all of it in one transaction of its own, or nothing. None of the statements sees what
     /// another does, and no two may change the same row.
     pub async fn commit_together(&self, statements: Vec<Statement>) -> Result<Together> {
@@ -126,9 +131,7 @@ impl Db {
             let query = sqlx::query(AssertSqlSafe(sql));
             let query = binds.into_iter().fold(query, |query, value| match value {
                 Bind::One(value) => bind(query, &[value]),
-                Bind::Many(Column::Int(all)) => query.bind(all),
-                Bind::Many(Column::Text(all)) => query.bind(all),
-                Bind::Many(Column::Time(all)) => query.bind(all),
+                Bind::Many(column) => column.bind(query),
             });
             let row = query.fetch_one(conn).await;
             match row {
@@ -169,12 +172,8 @@ fn composed(statements: Vec<Statement>) -> Result<(String, Vec<Bind>)> {
             }
             Statement::Insert { table, columns, rows } => {
                 let arrays = Column::all_of(rows)?;
-                let places: Vec<String> =
-                    arrays.iter().map(|column| format!("?::{}", column.type_name())).collect();
-                let (columns, places) = (columns.join(", "), places.join(", "));
-                sql.push_str(&format!(
-                    "INSERT INTO {table} ({columns}) SELECT * FROM UNNEST({places})"
-                ));
+                let (columns, rows) = (columns.join(", "), Column::rows_of(&arrays));
+                sql.push_str(&format!("INSERT INTO {table} ({columns}) {rows}"));
                 binds.extend(arrays.into_iter().map(Bind::Many));
             }
         }
