@@ -6,6 +6,8 @@
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::session::{Arg, Session};
+use crate::db::wire::Wire;
+use sqlx::Connection as _;
 
 /// What a session is after a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +74,10 @@ impl Session {
         }
         // A plan of the last body's must not serve a table that was altered since ("cached plan must not
         // change result type").
-        if std::mem::take(&mut self.traces.has_bound) {
-            self.wire.forget_statements().await?;
+        if std::mem::take(&mut self.traces.has_bound)
+            && let Wire::Postgres(conn) = &mut self.wire
+        {
+            conn.clear_cached_statements().await?;
         }
         Ok(Renewal::AsNew)
     }

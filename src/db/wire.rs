@@ -65,15 +65,6 @@ impl Wire {
         }
     }
 
-    /// Forgets prepared statements.
-    pub(crate) async fn forget_statements(&mut self) -> Result<(), sqlx::Error> {
-        match self {
-            Self::Sqlite(conn) => conn.clear_cached_statements().await,
-            Self::Mysql(conn) => conn.clear_cached_statements().await,
-            Self::Postgres(conn) => conn.clear_cached_statements().await,
-        }
-    }
-
     /// Sends one statement and reads everything that comes back: without arguments by the text
     /// protocol, where the server writes the text of each value.
     ///
