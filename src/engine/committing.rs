@@ -3,7 +3,7 @@
 use crate::domain::time::Millis;
 use crate::engine::changes::Changes;
 use crate::engine::dispatcher::QueueDispatcher;
-use crate::store::{Dialect, Together};
+use crate::store::Together;
 use anyhow::Result;
 
 impl QueueDispatcher {
@@ -32,11 +32,11 @@ impl QueueDispatcher {
     /// Writes what a hop has in one statement, where that can be done. `false` when nothing was written:
     /// by several statements, or to learn what was refused.
     async fn commit_hop(&self, changes: &Changes, now: Millis) -> Result<bool> {
-        let dialect = self.db.dialect();
-        if dialect != Dialect::Postgres {
+        if !self.db.takes_together() {
             return Ok(false);
         }
-        let Some(hop) = changes.hop(self.node.id(), dialect, now) else { return Ok(false) };
+        let hop = changes.hop(self.node.id(), self.db.dialect(), now);
+        let Some(hop) = hop else { return Ok(false) };
         before_commit(changes);
         Ok(self.db.commit_together(hop).await? == Together::Done)
     }
