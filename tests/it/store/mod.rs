@@ -121,6 +121,7 @@ suite! {
             what_is_due_comes_in_the_order_of_time
             a_planned_time_has_one_row_and_settles_once
             the_lock_row_is_held_signed_and_healed
+            old_event_keys_go_a_few_at_a_time
             an_event_key_is_remembered_for_a_month;
         secret:
             secrets_are_put_listed_and_removed;

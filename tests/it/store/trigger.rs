@@ -196,6 +196,26 @@ pub(super) async fn the_lock_row_is_held_signed_and_healed(place: Place) {
     assert!(lock::hold(&mut tx, SCHEDULE_LOCK).await.expect("hold").is_some());
 }
 
+/// Old keys go a few at a time, and one whose turn has not come is forgotten all the same.
+pub(super) async fn old_event_keys_go_a_few_at_a_time(place: Place) {
+    let mut tx = place.db.begin().await.expect("begin");
+    let key = |n: i64| vec!["closed".into(), format!("k{n:04}").into(), later(n).to_utc().into()];
+    let columns = ["event_name", "event_key", "create_time"];
+    tx.insert_many("event_key", &columns, (0..1_200).map(key)).await.expect("keys");
+    tx.commit().await.expect("commit");
+    let month = later(1_200 + event_key::KEPT_MS);
+    for (key, left) in [("k1199", 700), ("new", 201), ("newer", 3), ("newest", 4)] {
+        let mut tx = place.db.begin().await.expect("begin");
+        let found = event_key::remember(&mut tx, "closed", key, month).await.expect("remember");
+        assert_eq!(found, None, "{key}");
+        tx.commit().await.expect("commit");
+        assert_eq!(super::all_of(&place, "event_key").await.len(), left, "{key}");
+    }
+    let mut tx = place.db.begin().await.expect("begin");
+    let found = event_key::remember(&mut tx, "closed", "k1199", month).await.expect("remember");
+    assert_eq!(found, Some(month), "it has come again");
+}
+
 pub(super) async fn an_event_key_is_remembered_for_a_month(place: Place) {
     let mut tx = place.db.begin().await.expect("begin");
     for (event, key, at, wanted) in [
