@@ -31,8 +31,11 @@ test-xxl: ## with executors of XXL-JOB that others wrote (Python, Node.js, Rust)
 chaos: ## the long run with kills, stalls, cuts and restarts; SEED=, DB=, EFFECTS=
 	@SEED=$(SEED) DB=$(DB) EFFECTS=$(EFFECTS) scripts/chaos.sh
 
-bench: ## how fast batches go and triggers fire; BENCH=, SCENARIO=, DB=, BODY=, ARGS=--json
+bench: ## how fast batches go, triggers fire and executors are served; BENCH=, SCENARIO=, DB=, BODY=, ARGS=--json
 	@BENCH=$(BENCH) SCENARIO=$(SCENARIO) DB=$(DB) BODY=$(BODY) scripts/bench.sh $(ARGS)
+
+bench-xxl: ## registrations, ends and runs of XXL-JOB's executors; SCENARIO=, DB=, ARGS=--json
+	@BENCH=executors SCENARIO=$(SCENARIO) DB=$(DB) scripts/bench.sh $(ARGS)
 
 bench-compare: ## what changed between two files of results: make bench-compare OLD NEW
 	@scripts/bench-compare.sh $(filter-out $@,$(MAKECMDGOALS))
@@ -57,4 +60,4 @@ servers: ## start database servers for tests and leave them running
 servers-stop: ## stop and remove what `make servers` started
 	@scripts/test-servers.sh stop
 
-.PHONY: help test test-api test-browser test-xxl chaos bench bench-compare bench-scale check ci docs servers servers-stop
+.PHONY: help test test-api test-browser test-xxl chaos bench bench-xxl bench-compare bench-scale check ci docs servers servers-stop

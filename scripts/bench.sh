@@ -2,8 +2,8 @@
 # How fast batches are dispatched and triggers fire: on scratch databases, figures at the end
 # (docs/performance.md says what they mean). Servers that are missing are started for the time of the run.
 #
-#   scripts/bench.sh                               both programs, on SQLite, MySQL/MariaDB and PostgreSQL
-#   BENCH=batches scripts/bench.sh                 one of them: batches, triggers
+#   scripts/bench.sh                               all programs, on SQLite, MySQL/MariaDB and PostgreSQL
+#   BENCH=batches scripts/bench.sh                 one of them: batches, triggers, executors
 #   SCENARIO=chain-100,fan-1000 BODY=call DB=postgres scripts/bench.sh
 #   SCENARIO=burst,idle scripts/bench.sh           scenes of either; --help lists them
 #   BENCH=batches scripts/bench.sh --json --out F  further arguments go to the program
@@ -12,21 +12,29 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 say() { printf 'bench: %s\n' "$*" >&2; }
 
-batches=() triggers=()
+batches=() triggers=() executors=()
 for scene in $(tr ',' ' ' <<<"${SCENARIO:-}"); do
     case $scene in
         steady | burst | flood | batches | idle | failover) triggers+=("$scene") ;;
+        registrations | told | runs) executors+=("$scene") ;;
         *) batches+=("$scene") ;;
     esac
 done
 programs=${BENCH:-}
 case $programs in
-    '') # The program of the scenes that were named; both when none was, but for a body, which only one has.
-        if [ ${#batches[@]} -gt 0 ] || [ ${#triggers[@]} -eq 0 ]; then programs=batches; fi
-        if [ ${#triggers[@]} -gt 0 ] || [[ -z ${SCENARIO:-}${BODY:-} ]]; then programs+=' triggers'; fi
+    '') # The programs of the scenes that were named; all when none was, but for a body, which only one has.
+        if [[ -z ${SCENARIO:-} ]]; then
+            programs=batches
+            [[ -n ${BODY:-} ]] || programs+=' triggers executors'
+        else
+            for program in batches triggers executors; do
+                declare -n scenes=$program
+                if [ ${#scenes[@]} -gt 0 ]; then programs+=" $program"; fi
+            done
+        fi
         ;;
-    batches | triggers) ;;
-    *) say "BENCH is batches or triggers, not $programs"; exit 2 ;;
+    batches | triggers | executors) ;;
+    *) say "BENCH is batches, triggers or executors, not $programs"; exit 2 ;;
 esac
 
 state=.test-servers

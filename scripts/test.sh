@@ -58,4 +58,5 @@ if [ $# -eq 0 ]; then
     # That the measuring works at all; no figure of a test machine means anything.
     cargo bench --profile dev --bench triggers -- --smoke
     cargo bench --profile dev --bench batches -- --smoke
+    cargo bench --profile dev --bench executors -- --smoke
 fi

@@ -36,7 +36,8 @@ impl Admin {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let mut program = program(place.folder(), &place.url);
-        program.args(["serve", "--quiet", "--http", &address.to_string()]).stdout(Stdio::null());
+        program.args(["serve", "--quiet", "--http", &address.to_string()]);
+        program.stdout(Stdio::null()).stderr(Stdio::null());
         let child = program.spawn().context("start procession serve")?;
         let admin = Self { address, child };
         for _ in 0..400 {

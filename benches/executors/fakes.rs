@@ -63,7 +63,8 @@ impl Fakes {
                 let _served = axum::serve(listener, router).await;
             }));
             let mut line = Line::open(admin).await?;
-            let body = json!({"registryGroup": "EXECUTOR", "registryKey": APP, "registryValue": url});
+            let body =
+                json!({"registryGroup": "EXECUTOR", "registryKey": APP, "registryValue": url});
             anyhow::ensure!(line.say("registry", &body.to_string()).await?, "not registered");
             tasks.push(tokio::spawn(tell(line, ends, room)));
         }
@@ -82,13 +83,20 @@ async fn tell(mut line: Line, mut ends: UnboundedReceiver<(i64, i64)>, room: Roo
         {
             list.push(more);
         }
-        let item = |(_, log): &(i64, i64)| json!({"logId": log, "logDateTim": 0, "handleCode": 200});
+        let item =
+            |(_, log): &(i64, i64)| json!({"logId": log, "logDateTim": 0, "handleCode": 200});
         let body = json!(list.iter().map(item).collect::<Vec<_>>()).to_string();
         let start = Instant::now();
         let taken = line.say("callback", &body).await.unwrap_or(false);
         let mut seen = room.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.answered.push(crate::pace::since(start));
-        if taken { seen.taken += list.len() } else { seen.refused += list.len() }
+        if taken {
+            seen.taken += list.len()
+        } else {
+            seen.refused += list.len()
+        }
+        // Never both locks in this order: a run that comes takes them in the other.
+        drop(seen);
         let mut open = room.open.lock().unwrap_or_else(PoisonError::into_inner);
         for (job, _) in list.drain(..) {
             open.remove(&job);

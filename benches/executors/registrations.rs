@@ -8,7 +8,10 @@ use crate::place::Place;
 use anyhow::Result;
 use tokio::time::Instant;
 
-pub(crate) async fn measure(place: &Place, (executors, seconds): (usize, u32)) -> Result<Vec<Figure>> {
+pub(crate) async fn measure(
+    place: &Place,
+    (executors, seconds): (usize, u32),
+) -> Result<Vec<Figure>> {
     let admin = Admin::start(place).await?;
     let address = admin.address;
     let used = Used::now(&admin);

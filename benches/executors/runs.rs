@@ -58,7 +58,11 @@ async fn figures(place: &Place, seen: &Seen, opened: &[Instant], took: i64) -> R
         figure("lost", "ends", lost),
         count("asked for twice", "runs", seen.twice),
     ];
-    rows.extend(spread("asked, after a batch was opened", "ms", seen.came.values().map(late).collect()));
+    rows.extend(spread(
+        "asked, after a batch was opened",
+        "ms",
+        seen.came.values().map(late).collect(),
+    ));
     rows.extend(spread("a list answered", "ms", seen.answered.clone()));
     Ok(rows)
 }

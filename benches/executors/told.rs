@@ -14,7 +14,10 @@ use tokio::time::Instant;
 /// Connections that lists come over, as so many executors have.
 const LINES: usize = 10;
 
-pub(crate) async fn measure(place: &Place, (a_second, items, seconds): (u32, i64, u32)) -> Result<Vec<Figure>> {
+pub(crate) async fn measure(
+    place: &Place,
+    (a_second, items, seconds): (u32, i64, u32),
+) -> Result<Vec<Figure>> {
     let lists = i64::from(a_second) * i64::from(seconds);
     plant(place, lists * items).await?;
     let admin = Admin::start(place).await?;
@@ -28,7 +31,8 @@ pub(crate) async fn measure(place: &Place, (a_second, items, seconds): (u32, i64
         async move {
             let start = Instant::now();
             let first = i64::try_from(at).unwrap_or(0) * items + 1;
-            let item = |log| json!({"logId": log, "logDateTim": 0, "handleCode": 200, "handleMsg": "ok"});
+            let item =
+                |log| json!({"logId": log, "logDateTim": 0, "handleCode": 200, "handleMsg": "ok"});
             let body = json!((first..first + items).map(item).collect::<Vec<_>>()).to_string();
             let said = line.lock().await.say("callback", &body).await;
             (said.unwrap_or(false), since(start))
@@ -54,11 +58,11 @@ pub(crate) async fn measure(place: &Place, (a_second, items, seconds): (u32, i64
     Ok(rows)
 }
 
-const COLUMNS: [&str; 18] = [
+const COLUMNS: [&str; 17] = [
     "log_id",
     "queue_id",
     "run_no",
-    "try_no",
+    "attempt",
     "batch_id",
     "job_code",
     "job_id",
@@ -70,7 +74,6 @@ const COLUMNS: [&str; 18] = [
     "shard_index",
     "shard_total",
     "status",
-    "log_line",
     "create_time",
     "update_time",
 ];
@@ -96,7 +99,6 @@ async fn plant(place: &Place, runs: i64) -> Result<()> {
             0i64.into(),
             1i64.into(),
             "RUNNING".into(),
-            0i64.into(),
             now.into(),
             now.into(),
         ]

@@ -2,7 +2,7 @@
 //! executors that speak as real ones do.
 //!
 //! The clock is set by hand and beats are called by hand; what goes over the wire goes over real sockets
-//! of this machine.
+//! of this machine. `clients` and most of `bytes` start the program itself, which has a clock of its own.
 
 mod admin;
 mod admin_bench;

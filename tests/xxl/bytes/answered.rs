@@ -17,14 +17,17 @@ fn run_of(executor: &Scripted, count: usize) -> Value {
     until(Duration::from_secs(40), || {
         let asked = executor.asked("/run");
         match asked.last() {
-            Some(last) if asked.len() == count => Ok(serde_json::from_str(&last.body).expect("JSON")),
+            Some(last) if asked.len() == count => {
+                Ok(serde_json::from_str(&last.body).expect("JSON"))
+            }
             _ => Err(format!("{count} runs, but {}", asked.len())),
         }
     })
 }
 
 fn tell(ground: &Ground, run: &Value, code: i64) {
-    let end = json!([{"logId": run["logId"], "logDateTim": 0, "handleCode": code, "handleMsg": "told"}]);
+    let end =
+        json!([{"logId": run["logId"], "logDateTim": 0, "handleCode": code, "handleMsg": "told"}]);
     assert_eq!(ground.told_well("callback", &end.to_string())["code"], 200);
 }
 
@@ -36,7 +39,10 @@ fn every_yes_to_a_run_is_a_yes() {
         ("Java to 3.2 with nulls", r#"{"code":200,"msg":null,"content":null}"#),
         ("Java from 3.3", r#"{"code":200,"msg":"Success","data":null,"success":true}"#),
         ("pyxxl", r#"{"code": 200, "msg": "Running"}"#),
-        ("pyxxl, queued", r#"{"code": 200, "msg": "job 4 is in queue, logId 9 ranked 1th [max=30]..."}"#),
+        (
+            "pyxxl, queued",
+            r#"{"code": 200, "msg": "job 4 is in queue, logId 9 ranked 1th [max=30]..."}"#,
+        ),
         ("Flask-XXLJob", "{\"code\":200,\"content\":\"job received\",\"msg\":null}\n"),
         ("xxl-job of npm", r#"{"code":200,"msg":"Success"}"#),
         ("xxljob-sdk-rs", r#"{"content":null,"code":200,"msg":null}"#),
@@ -58,10 +64,19 @@ fn every_no_to_a_run_fails_it_with_its_words() {
     let (ground, executor) = with_executor();
     for (at, (answer, words)) in [
         (Answer::body(r#"{"code":500,"msg":"job handler [x] not found."}"#), "not found"),
-        (Answer::body(r#"{"code":500,"msg":"The access token is wrong.","data":null}"#), "token is wrong"),
+        (
+            Answer::body(r#"{"code":500,"msg":"The access token is wrong.","data":null}"#),
+            "token is wrong",
+        ),
         (Answer::body(r#"{"code": 500, "msg": "handler nobody not found."}"#), "nobody"),
-        (Answer::body(r#"{"code":500,"content":null,"msg":"Unsupported JobHandler: x"}"#), "Unsupported"),
-        (Answer::body(r#"{"code":500,"msg":"There is already have a same job is running."}"#), "same job"),
+        (
+            Answer::body(r#"{"code":500,"content":null,"msg":"Unsupported JobHandler: x"}"#),
+            "Unsupported",
+        ),
+        (
+            Answer::body(r#"{"code":500,"msg":"There is already have a same job is running."}"#),
+            "same job",
+        ),
         (Answer::Status(400, "<!DOCTYPE html><pre>Bad Request</pre>".to_owned()), "400"),
         (Answer::Status(404, "<html>nothing here</html>".to_owned()), "404"),
         (Answer::Status(500, "{\"code\":200}".to_owned()), "500"),
@@ -90,7 +105,8 @@ fn nobody_at_the_address_fails_the_run_at_once() {
 /// It may have taken the run: it is not asked for twice, and its end counts.
 #[test]
 fn silence_to_a_run_is_not_known_and_not_asked_again() {
-    for answer in [Answer::Silence, Answer::HangUp, Answer::body("<html>what?</html>"), Answer::body("")]
+    for answer in
+        [Answer::Silence, Answer::HangUp, Answer::body("<html>what?</html>"), Answer::body("")]
     {
         let (ground, executor) = with_executor();
         executor.says("/run", answer);
@@ -162,9 +178,14 @@ fn logs_of_every_client_are_archived_line_by_line() {
         tell(&ground, &run, 200);
         assert_eq!(ground.until_end("ok", "202407").batch, "SUCCESS", "{who}");
         let log = ground.log("ok", "202407");
-        let printed: Vec<&str> =
-            log.lines().filter_map(|line| line.split_once("stdout | ").map(|(_, text)| text)).collect();
-        assert_eq!(printed, ["one", "二", "three", "four"], "{who}: {log}");
+        let printed: Vec<&str> = log
+            .lines()
+            .filter_map(|line| line.split_once("stdout | ").map(|(_, text)| text))
+            .collect();
+        // The first line of npm's client is its own and says that the job runs; who asks from 1 passes it over.
+        let all = ["one", "二", "three", "four"];
+        let expected = if who == "npm" { &all[1..] } else { &all[..] };
+        assert_eq!(printed, expected, "{who}: {log}");
     }
 }
 
@@ -175,7 +196,9 @@ fn whoever_has_no_log_has_none() {
         Answer::body(r#"{"code":500,"msg":"No local logger found."}"#),
         Answer::Status(404, String::new()),
         Answer::HangUp,
-        Answer::body(r#"{"code":200,"content":{"fromLineNum":1,"toLineNum":0,"logContent":"","isEnd":true}}"#),
+        Answer::body(
+            r#"{"code":200,"content":{"fromLineNum":1,"toLineNum":0,"logContent":"","isEnd":true}}"#,
+        ),
     ] {
         let (ground, executor) = with_executor();
         executor.says("/log", answer);

@@ -22,10 +22,21 @@ fn a_run_has_the_twelve_fields_and_the_token() {
     ground.open("text", "202407");
     let asked = until_asked(&executor, "/run");
     let run = json(&asked);
-    let fields: Vec<&str> = run.as_object().expect("an object").keys().map(String::as_str).collect();
+    let fields: Vec<&str> =
+        run.as_object().expect("an object").keys().map(String::as_str).collect();
     let mut known = [
-        "jobId", "executorHandler", "executorParams", "executorBlockStrategy", "executorTimeout", "logId",
-        "logDateTime", "glueType", "glueSource", "glueUpdatetime", "broadcastIndex", "broadcastTotal",
+        "jobId",
+        "executorHandler",
+        "executorParams",
+        "executorBlockStrategy",
+        "executorTimeout",
+        "logId",
+        "logDateTime",
+        "glueType",
+        "glueSource",
+        "glueUpdatetime",
+        "broadcastIndex",
+        "broadcastTotal",
     ];
     known.sort_unstable();
     assert!(fields.iter().all(|field| known.contains(field)), "{fields:?}");
@@ -33,7 +44,8 @@ fn a_run_has_the_twelve_fields_and_the_token() {
         ("executorHandler", json!("echo")),
         ("executorParams", json!("202407,a=1")),
         ("executorBlockStrategy", json!("SERIAL_EXECUTION")),
-        ("executorTimeout", json!(0)),
+        // What a job has unless it says otherwise; our own clock ends it as well.
+        ("executorTimeout", json!(1_800)),
         ("glueType", json!("BEAN")),
         ("broadcastIndex", json!(0)),
         ("broadcastTotal", json!(1)),

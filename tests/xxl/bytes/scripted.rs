@@ -149,7 +149,8 @@ impl Room {
             body.len()
         );
         // Who has gone needs no answer.
-        let _gone = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
+        let _gone =
+            stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
     }
 }
 

@@ -308,13 +308,13 @@ fn five_hundred_ends_in_one_list_are_all_taken() {
     let log = asked(&ground, &executor, "202407");
     // As if there were so many: copies of the one that is.
     let columns = ground
-        .rows("SELECT name FROM pragma_table_info('executor_run') WHERE name <> 'log_id'")
+        .rows("SELECT name FROM pragma_table_info('executor_run') WHERE name NOT IN ('log_id', 'queue_id')")
         .concat()
         .join(", ");
     ground.change(&format!(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) \
-         INSERT INTO executor_run (log_id, {columns}) \
-         SELECT {log} + i, {columns} FROM executor_run, n WHERE log_id = {log}"
+         INSERT INTO executor_run (log_id, queue_id, {columns}) \
+         SELECT {log} + i, queue_id + i, {columns} FROM executor_run, n WHERE log_id = {log}"
     ));
     let item = |i| json!({"logId": log + i, "logDateTim": 0, "handleCode": 200, "handleMsg": format!("end {i}")});
     let list = Value::from((1..=500).map(item).collect::<Vec<_>>()).to_string();
@@ -346,7 +346,14 @@ fn an_end_after_the_kill_changes_nothing() {
     let (ground, executor) = with_executor();
     let log = asked(&ground, &executor, "202407");
     ground.does(&[
-        "batch", "kill", "202407", "--group", "ok", "--no-wait", "--reason", "not today",
+        "batch",
+        "kill",
+        "202407",
+        "--group",
+        "ok",
+        "--no-wait",
+        "--reason",
+        "not today",
     ]);
     until(Duration::from_secs(20), || match executor.asked("/kill").len() {
         0 => Err("a kill".to_owned()),

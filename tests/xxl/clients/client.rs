@@ -124,7 +124,8 @@ impl Client {
     /// What reached its handlers, in order: `ok`, `fail`, `sleep`, `slept`, `echo`, with what came along.
     pub(crate) fn seen(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.dir.join("seen")).unwrap_or_default();
-        let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        let read =
+            |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
         // The last line may be half written.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         whole.lines().map(read).collect()
@@ -174,6 +175,7 @@ pub(crate) fn free_port() -> u16 {
 }
 
 /// Waits for other processes; a bounded loop, which ends as soon as it is so.
+#[expect(clippy::disallowed_methods, reason = "how long a real process may take is real time")]
 pub(crate) fn until<T>(limit: Duration, mut look: impl FnMut() -> Result<T, String>) -> T {
     let start = Instant::now();
     loop {

@@ -45,7 +45,10 @@ fn a_run_is_done_and_its_log_is_here(ground: Ground, mut client: Client) {
     client.kill();
     let log = ground.log("ok", "202407");
     let at = |words: &str| log.find(words).unwrap_or_else(|| panic!("{words} in {log}"));
-    assert!(at("first line") < at("第二行：月结完成") && at("第二行：月结完成") < at("last line"), "{log}");
+    assert!(
+        at("first line") < at("第二行：月结完成") && at("第二行：月结完成") < at("last line"),
+        "{log}"
+    );
     assert_eq!(log.matches("last line").count(), 1, "{log}");
 }
 
@@ -100,5 +103,5 @@ fn a_run_that_takes_too_long_and_cannot_be_stopped_is_unknown(ground: Ground, cl
     let ended = ground.until_end("late", "202407");
     assert_eq!(ended.batch, "FAILED", "{ended:?}");
     assert_eq!(client.names(), ["sleep"]);
-    assert!(ended.words.contains("not confirmed"), "{ended:?}");
+    assert!(ended.words.contains("kill unconfirmed"), "{ended:?}");
 }

@@ -62,7 +62,8 @@ jobs:
 "#;
 
 /// Processes that die are noticed sooner, and kills given up sooner, than by default.
-const SETTINGS: &str = "[engine]\nlease_sec = 3\n[stop]\ngrace_sec = 1\nconfirm_sec = 10\n[log]\nflush_ms = 50\n";
+const SETTINGS: &str =
+    "[engine]\nlease_sec = 3\n[stop]\ngrace_sec = 1\nconfirm_sec = 10\n[log]\nflush_ms = 50\n";
 
 /// A key to seal tokens with; of no other use.
 const KEY: &str = "VGhpcyBrZXkgc2VhbHMgbm90aGluZyBvZiB3b3J0aC4=";
