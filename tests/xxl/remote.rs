@@ -81,6 +81,10 @@ on_each! {
     a_broadcast_ends_when_all_parts_have
     turns_go_round_among_executors
     a_run_that_nobody_waits_for_is_ended
+    whoever_finds_a_run_that_was_asked_for_does_not_ask_again
+    one_that_waits_is_sent_once_by_whoever_takes_it_over
+    two_processes_send_runs_of_a_job_one_after_the_other
+    a_beat_that_fails_loses_nothing
 }
 
 fn defs(call: &str) -> Definition {
@@ -284,6 +288,12 @@ impl Hall {
             }
             assert!(Instant::now() < end, "nothing was taken over");
         }
+    }
+
+    async fn by_hand(&self, sql: &str) {
+        let mut tx = self.db.begin().await.expect("begin");
+        tx.execute(sql, &[]).await.expect(sql);
+        tx.commit().await.expect("commit");
     }
 
     async fn first_log(&self) -> i64 {
@@ -564,4 +574,92 @@ async fn a_run_that_nobody_waits_for_is_ended(mut hall: Hall) {
     .await;
     assert_eq!(hall.programs[0].has(), Vec::<i64>::new());
     assert_eq!(hall.first_log().await, 1);
+}
+
+async fn whoever_finds_a_run_that_was_asked_for_does_not_ask_again(mut hall: Hall) {
+    for (manner, ended) in [(Manner::TakesAndIsSilent, "SUCCESS"), (Manner::Loses, "UNKNOWN")] {
+        hall.programs[0].is(manner);
+        let before: i64 = hall.runs().await.len().try_into().expect("small");
+        let log = before + 1;
+        let id = hall.open(&format!("20240{log}")).await;
+        let asked = usize::try_from(log).expect("small");
+        hall.until("asked for", async |hall| hall.programs[0].heard("/run").len() == asked).await;
+        // It knows nothing of an answer.
+        hall.dies().await;
+        if manner == Manner::Loses {
+            hall.pass(100).await;
+        } else {
+            let running = format!("{log} RUNNING");
+            hall.until("found", async |hall| hall.runs().await.last() == Some(&running)).await;
+            hall.tell(log, 200, "").await;
+            assert_eq!(hall.ends(id).await, BatchStatus::Success);
+        }
+        let (status, said) = hall.pay(id).await;
+        assert_eq!(status, ended, "{said}");
+        assert_eq!(hall.programs[0].heard("/run").len(), asked);
+    }
+}
+
+async fn one_that_waits_is_sent_once_by_whoever_takes_it_over(mut hall: Hall) {
+    let first = hall.open("202406").await;
+    hall.comes_to(&["1 RUNNING"]).await;
+    let second = hall.open("202407").await;
+    hall.comes_to(&["1 RUNNING", "2 WAITING"]).await;
+    hall.dies().await;
+    while hall.process.take_batches().await.expect("take") > 0 {}
+    hall.tell(1, 200, "").await;
+    assert_eq!(hall.ends(first).await, BatchStatus::Success);
+    hall.comes_to(&["1 DONE 200", "2 RUNNING"]).await;
+    hall.tell(2, 200, "").await;
+    assert_eq!(hall.ends(second).await, BatchStatus::Success);
+    assert_eq!(hall.programs[0].heard("/run").len(), 2);
+}
+
+async fn two_processes_send_runs_of_a_job_one_after_the_other(mut hall: Hall) {
+    let mut other = process(&hall.db, &hall.clock).await;
+    let first = hall.open("202406").await;
+    hall.comes_to(&["1 RUNNING"]).await;
+    std::mem::swap(&mut hall.process, &mut other);
+    let second = hall.open("202407").await;
+    hall.comes_to(&["1 RUNNING", "2 WAITING"]).await;
+    hall.pass(3).await;
+    assert_eq!(hall.programs[0].has(), [1]);
+    std::mem::swap(&mut hall.process, &mut other);
+    hall.process.heartbeat().await.expect("heartbeat");
+    hall.tell(1, 200, "").await;
+    assert_eq!(hall.ends(first).await, BatchStatus::Success);
+    std::mem::swap(&mut hall.process, &mut other);
+    // The other hears of it by a hint, or at the latest in a while.
+    hall.pass(6).await;
+    hall.comes_to(&["1 DONE 200", "2 RUNNING"]).await;
+    hall.tell(2, 200, "").await;
+    assert_eq!(hall.ends(second).await, BatchStatus::Success);
+    assert_eq!(hall.programs[0].heard("/run").len(), 2);
+}
+
+async fn a_beat_that_fails_loses_nothing(mut hall: Hall) {
+    let away = "ALTER TABLE executor_run RENAME TO away";
+    let back = "ALTER TABLE away RENAME TO executor_run";
+    let id = hall.open("202407").await;
+    hall.process.beat().await.expect("beat");
+    hall.by_hand(away).await;
+    // The try has asked, and nothing can be written.
+    let end = Instant::now() + Duration::from_secs(30);
+    while hall.process.executors().beat().await.is_ok() {
+        hall.process.beat().await.expect("beat");
+        assert!(Instant::now() < end, "it never asked");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(hall.programs[0].heard("/run").len(), 0);
+    hall.by_hand(back).await;
+    hall.comes_to(&["1 RUNNING"]).await;
+    // Nor can it be read that it has ended.
+    hall.tell(1, 200, "").await;
+    hall.by_hand(away).await;
+    assert!(hall.process.executors().beat().await.is_err());
+    hall.by_hand(back).await;
+    hall.process.executors().look_soon().await;
+    assert_eq!(hall.ends(id).await, BatchStatus::Success);
+    assert_eq!(hall.programs[0].heard("/run").len(), 1);
+    assert_eq!(hall.runs().await, ["1 DONE 200"]);
 }

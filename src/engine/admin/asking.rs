@@ -23,6 +23,10 @@ impl Admin {
             Effect::Post(run) => {
                 let Some(part) = book.parts.get(&run) else { return };
                 let Some(call) = book.calls.get(&part.call) else { return };
+                if part.state.stopping.is_some() {
+                    let said = "it was stopped before".to_owned();
+                    return admin.hear(Inbound::Posted(run, Posted::NotSent(said)));
+                }
                 let Some((to, ask)) = part.to.clone().zip(run_ask(run, part, call, now)) else {
                     return;
                 };

@@ -250,7 +250,10 @@ impl Admin {
                 }
             }
         }
-        book.asked(id, ours, now);
+        // It would leave the line.
+        if !ours.is_empty() {
+            book.asked(id, ours, now);
+        }
         for (log_id, end) in over {
             book.over(log_id, end, self.give_up_ms, now);
         }

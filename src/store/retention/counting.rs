@@ -20,6 +20,9 @@ pub async fn counted(tx: &mut Tx, ids: &[i64]) -> Result<ByTable> {
     ] {
         all.insert(table, count(tx, text, ids).await?);
     }
+    let runs = count(tx, Text::CountRuns, ids).await?;
+    // Few installations have any.
+    all.extend((runs > 0).then_some(("executor_run", runs)));
     let rows = rows_of(tx, ids, EVERY).await?;
     all.insert("job_execution_logs", count(tx, Text::CountLogs, &rows).await?);
     all.insert("job_log_line", count(tx, Text::CountLines, &rows).await?);

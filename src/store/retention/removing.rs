@@ -220,11 +220,28 @@ async fn finish_heads(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result
             dropped.add("job_report", tx.execute(sql, &key).await.context("remove a report")?);
         }
     }
+    if !remove_runs(tx, ids, dropped).await? {
+        return Ok(0);
+    }
     let most = usize::try_from(dropped.room)?.min(ids.len());
     let sql = "DELETE FROM job_batch WHERE remove_time IS NOT NULL AND batch_id";
     let gone = tx.execute_in(sql, &[], &ids[..most], "", &[]).await;
     dropped.add("job_batch", gone.context("remove old batches")?);
     Ok(most)
+}
+
+/// Removes the runs of executors for these batches; `false` when there was no room for all.
+async fn remove_runs(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result<bool> {
+    let room = u32::try_from(dropped.room)?;
+    let mut runs = Vec::new();
+    for (sql, values) in placed(Text::Runs, ids, &[room.into()]) {
+        for row in tx.fetch_all(&sql, &values).await.context("look for old runs of executors")? {
+            runs.push(row.int("log_id")?);
+        }
+    }
+    runs.truncate(usize::try_from(room)?);
+    remove(tx, "executor_run", "log_id", &runs, dropped).await?;
+    Ok(dropped.room > 0)
 }
 
 /// Locks those of these batches to the end of the transaction that still are over and whose end is before

@@ -52,6 +52,8 @@ pub enum Text {
     LinesUpTo,
     /// Reports of batches.
     Reports,
+    /// Runs of executors for batches.
+    Runs,
     /// Mails of batches.
     MailsOf,
     /// How many rows batches have.
@@ -62,6 +64,8 @@ pub enum Text {
     CountLines,
     /// How many reports batches have.
     CountReports,
+    /// How many runs of executors batches have.
+    CountRuns,
     /// How many mails batches have.
     CountMails,
     /// How many batches of a group have not ended.
@@ -135,10 +139,12 @@ const LINES_OF_ONE: &str = "SELECT COUNT(*) AS n FROM (SELECT queue_id FROM job_
 const LINES_UP_TO: &str = "SELECT attempt, line_no FROM job_log_line WHERE queue_id = ? \
      ORDER BY attempt, line_no LIMIT 1 OFFSET ?";
 const REPORTS: &str = "SELECT queue_id, attempt FROM job_report WHERE batch_id IN ({list}) LIMIT ?";
+const RUNS: &str = "SELECT log_id FROM executor_run WHERE batch_id IN ({list}) LIMIT ?";
 const MAILS_OF: &str = "SELECT id FROM email_notifications WHERE batch_id IN ({list}) \
      AND status NOT IN ('pending', 'failed') LIMIT ?";
 const COUNT_ROWS: &str = "SELECT COUNT(*) AS n FROM job_queue WHERE batch_id IN ({list})";
 const COUNT_REPORTS: &str = "SELECT COUNT(*) AS n FROM job_report WHERE batch_id IN ({list})";
+const COUNT_RUNS: &str = "SELECT COUNT(*) AS n FROM executor_run WHERE batch_id IN ({list})";
 const COUNT_MAILS: &str = "SELECT COUNT(*) AS n FROM email_notifications \
      WHERE batch_id IN ({list}) AND status NOT IN ('pending', 'failed')";
 // By keys of rows and not by a join: of one, PostgreSQL would read all of the logs for 64 batches.
@@ -184,7 +190,7 @@ const AUDIT: &str = "SELECT audit_id AS row_id, create_time AS at_time, 0 AS oth
 
 impl Text {
     /// Every statement.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 39] = [
         Self::NextGroup,
         Self::NewestFrom,
         Self::Candidates,
@@ -208,11 +214,13 @@ impl Text {
         Self::LinesOfOne,
         Self::LinesUpTo,
         Self::Reports,
+        Self::Runs,
         Self::MailsOf,
         Self::CountRows,
         Self::CountLogs,
         Self::CountLines,
         Self::CountReports,
+        Self::CountRuns,
         Self::CountMails,
         Self::CountOpen,
         Self::CountYoung,
@@ -249,11 +257,13 @@ impl Text {
             Self::LinesOfOne => LINES_OF_ONE,
             Self::LinesUpTo => LINES_UP_TO,
             Self::Reports => REPORTS,
+            Self::Runs => RUNS,
             Self::MailsOf => MAILS_OF,
             Self::CountRows => COUNT_ROWS,
             Self::CountLogs => COUNT_LOGS,
             Self::CountLines => COUNT_LINES,
             Self::CountReports => COUNT_REPORTS,
+            Self::CountRuns => COUNT_RUNS,
             Self::CountMails => COUNT_MAILS,
             Self::CountOpen => COUNT_OPEN,
             Self::CountYoung => COUNT_YOUNG,
