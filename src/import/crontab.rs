@@ -183,32 +183,7 @@ fn is_shell(value: &str) -> bool {
 fn entry(at: &Origin, entry: Entry, comment: Option<String>, around: &Around, draft: &mut Draft) {
     let title = comment.unwrap_or_else(|| title_of(&split_input(&entry.command).0));
     let title = if title.is_empty() { format!("line {}", at.line) } else { title };
-    let timing = match entry.when {
-        When::Reboot => {
-            draft.note(
-                Level::LeftOut,
-                (at, &title),
-                (
-                    "@reboot: nothing here fires when a machine starts",
-                    "@reboot:此处没有随机器启动的触发",
-                ),
-                ("make it a unit of systemd", "请改为 systemd 单元"),
-            );
-            return;
-        }
-        When::After(seconds) => TimingWords { delay_sec: Some(seconds), ..TimingWords::default() },
-        When::Cron(ref text) => {
-            if let Err(error) = Cron::parse(text) {
-                draft.fault(
-                    at,
-                    error.to_string(),
-                    "cron refuses the whole file for such a line, too",
-                );
-                return;
-            }
-            TimingWords { cron: Some(text.clone()), ..TimingWords::default() }
-        }
-    };
+    let Some(timing) = timing(at, &entry.when, &title, draft) else { return };
     let overlap = entry.overlaps().then_some(Overlap::Parallel);
     if let Some(random) = entry.random {
         draft.note(
@@ -242,6 +217,35 @@ fn entry(at: &Origin, entry: Entry, comment: Option<String>, around: &Around, dr
     };
     draft.schedule(at, words, Firing::On);
     draft.push(job);
+}
+
+/// When a line runs; none when nothing here fires so, which is said.
+fn timing(at: &Origin, when: &When, title: &str, draft: &mut Draft) -> Option<TimingWords> {
+    match when {
+        When::Reboot => {
+            draft.note(
+                Level::LeftOut,
+                (at, title),
+                (
+                    "@reboot: nothing here fires when a machine starts",
+                    "@reboot:此处没有随机器启动的触发",
+                ),
+                ("make it a unit of systemd", "请改为 systemd 单元"),
+            );
+            None
+        }
+        When::After(seconds) => {
+            Some(TimingWords { delay_sec: Some(*seconds), ..TimingWords::default() })
+        }
+        When::Cron(text) => {
+            if let Err(error) = Cron::parse(text) {
+                let cure = "cron refuses the whole file for such a line, too";
+                draft.fault(at, error.to_string(), cure);
+                return None;
+            }
+            Some(TimingWords { cron: Some(text.clone()), ..TimingWords::default() })
+        }
+    }
 }
 
 fn interpreter(around: &Around) -> String {

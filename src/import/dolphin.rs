@@ -158,8 +158,11 @@ fn edges(flow: &Flow, codes: &Codes, draft: &mut Draft) {
                 open.extend(parent.parents.iter().rev().map(String::as_str));
                 continue;
             }
-            let when =
-                if wait::is_failed_branch(parent, task) { When::Failure } else { When::Success };
+            let when = if wait::is_failed_branch(parent, task, flow) {
+                When::Failure
+            } else {
+                When::Success
+            };
             if let Some(code) = codes.jobs.get(&(flow.key.clone(), parent.key.clone())) {
                 draft.depends(job, code, when);
             }

@@ -8,6 +8,9 @@ use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+/// A job, and what the properties of its folders say for it.
+type Inherits = (Node, Vec<(String, String)>);
+
 /// The flows of a project.
 pub(super) fn flows(jobs: &[&Given], shared: &[&Given], draft: &mut Draft) -> Vec<Flow> {
     let mut shared_by_folder: BTreeMap<&str, Vec<Property>> = BTreeMap::new();
@@ -16,7 +19,7 @@ pub(super) fn flows(jobs: &[&Given], shared: &[&Given], draft: &mut Draft) -> Ve
             shared_by_folder.entry(folder(&file.path)).or_default().extend(properties(text));
         }
     }
-    let mut nodes: Vec<(Node, Vec<(String, String)>)> = Vec::new();
+    let mut nodes: Vec<Inherits> = Vec::new();
     for file in jobs {
         let Some(text) = text(file, draft) else { continue };
         // A folder's properties hold in those below it, where they can be said anew.
@@ -65,7 +68,7 @@ fn node(file: &Given, text: &str) -> Node {
 }
 
 /// Jobs that hang together are one group, called after the last of them.
-fn gathered(nodes: Vec<(Node, Vec<(String, String)>)>, draft: &mut Draft) -> Vec<Flow> {
+fn gathered(nodes: Vec<Inherits>, draft: &mut Draft) -> Vec<Flow> {
     let mut part: HashMap<String, usize> = HashMap::new();
     for (at, (node, _)) in nodes.iter().enumerate() {
         let own = part.get(&node.name).copied().unwrap_or(at);
@@ -80,7 +83,7 @@ fn gathered(nodes: Vec<(Node, Vec<(String, String)>)>, draft: &mut Draft) -> Vec
     }
     let waited: BTreeSet<String> =
         nodes.iter().flat_map(|(n, _)| n.parents.iter().map(|(_, p)| p.clone())).collect();
-    let mut parts: BTreeMap<usize, Vec<(Node, Vec<(String, String)>)>> = BTreeMap::new();
+    let mut parts: BTreeMap<usize, Vec<Inherits>> = BTreeMap::new();
     for node in nodes {
         let one = part.get(&node.0.name).copied().unwrap_or_default();
         parts.entry(one).or_default().push(node);
@@ -88,11 +91,7 @@ fn gathered(nodes: Vec<(Node, Vec<(String, String)>)>, draft: &mut Draft) -> Vec
     parts.into_values().map(|nodes| flow(nodes, &waited, draft)).collect()
 }
 
-fn flow(
-    nodes: Vec<(Node, Vec<(String, String)>)>,
-    waited: &BTreeSet<String>,
-    draft: &mut Draft,
-) -> Flow {
+fn flow(nodes: Vec<Inherits>, waited: &BTreeSet<String>, draft: &mut Draft) -> Flow {
     let ends: Vec<&Node> =
         nodes.iter().map(|(n, _)| n).filter(|n| !waited.contains(&n.name)).collect();
     let first = ends.first().copied().or(nodes.first().map(|(n, _)| n));

@@ -120,49 +120,16 @@ fn sub_flow(node: &Node, title: &str, around: &Around<'_>, draft: &mut Draft) ->
 }
 
 fn command(node: &Node, title: &str, around: &Around<'_>, draft: &mut Draft) -> JobDef {
-    let mut commands: Vec<(u32, &str)> = Vec::new();
-    for (key, value) in &node.config {
-        let number = key.strip_prefix("command.").and_then(|n| n.parse().ok());
-        match (key.as_str(), number) {
-            ("command", _) => commands.push((0, value)),
-            (_, Some(number)) => commands.push((number, value)),
-            (_, None) => {}
-        }
-    }
-    commands.sort_unstable();
-    if commands.iter().all(|(_, c)| c.trim().is_empty()) {
+    let commands = commands(node);
+    if commands.iter().all(|c| c.trim().is_empty()) {
         let what = format!("{} has no command", node.name);
         draft.fault(&node.at, what, "add command, or make its type noop");
     }
     let mut job = draft.job(&node.at, around.group, title, "SCRIPT");
     let mut words = Used::default();
     let lines: Vec<String> =
-        commands.iter().map(|(_, text)| words.replaced(text, node, around)).collect();
-    let mut script = String::from("set -e\n");
-    for (key, value) in &node.config {
-        if let Some(name) = key.strip_prefix("env.") {
-            let value = words.replaced(value, node, around);
-            script.push_str(&format!(
-                "export {}=\"{}\"\n",
-                variable(name),
-                value.replace('"', "\\\"")
-            ));
-        }
-    }
-    let folder = get(node, around, "working.dir");
-    match (folder, around.files) {
-        (Some(folder), _) => {
-            let folder = words.replaced(folder, node, around);
-            script.push_str(&format!("cd \"{}\"\n", folder.replace('"', "\\\"")));
-        }
-        (None, Files::Some) => {
-            words.params.insert(PROJECT_DIR.to_owned(), None);
-            let at =
-                "${PROCESSION_PARAM_PROJECT_DIR:?is not set: the folder of the project's files}";
-            script.push_str(&format!("cd \"{at}\"\n"));
-        }
-        (None, Files::None) => {}
-    }
+        commands.iter().map(|text| words.replaced(text, node, around)).collect();
+    let script = surroundings(node, around, &mut words);
     let assigned = words.params.keys().filter(|name| *name != PROJECT_DIR);
     let assigned: String = assigned
         .map(|name| format!("{name}=\"$PROCESSION_PARAM_{}\"\n", name.to_uppercase()))
@@ -192,6 +159,51 @@ fn command(node: &Node, title: &str, around: &Around<'_>, draft: &mut Draft) -> 
         );
     }
     job
+}
+
+/// `command`, `command.1`, … in their order.
+fn commands(node: &Node) -> Vec<&str> {
+    let mut found: Vec<(u32, &str)> = Vec::new();
+    for (key, value) in &node.config {
+        let number = key.strip_prefix("command.").and_then(|n| n.parse().ok());
+        match (key.as_str(), number) {
+            ("command", _) => found.push((0, value)),
+            (_, Some(number)) => found.push((number, value)),
+            (_, None) => {}
+        }
+    }
+    found.sort_unstable();
+    found.into_iter().map(|(_, command)| command).collect()
+}
+
+/// What a script begins with: its variables, and the folder it starts in.
+fn surroundings(node: &Node, around: &Around<'_>, words: &mut Used) -> String {
+    let mut script = String::from("set -e\n");
+    for (key, value) in &node.config {
+        if let Some(name) = key.strip_prefix("env.") {
+            let value = words.replaced(value, node, around);
+            script.push_str(&format!(
+                "export {}=\"{}\"\n",
+                variable(name),
+                value.replace('"', "\\\"")
+            ));
+        }
+    }
+    let folder = get(node, around, "working.dir");
+    match (folder, around.files) {
+        (Some(folder), _) => {
+            let folder = words.replaced(folder, node, around);
+            script.push_str(&format!("cd \"{}\"\n", folder.replace('"', "\\\"")));
+        }
+        (None, Files::Some) => {
+            words.params.insert(PROJECT_DIR.to_owned(), None);
+            let at =
+                "${PROCESSION_PARAM_PROJECT_DIR:?is not set: the folder of the project's files}";
+            script.push_str(&format!("cd \"{at}\"\n"));
+        }
+        (None, Files::None) => {}
+    }
+    script
 }
 
 /// Names that a command uses.

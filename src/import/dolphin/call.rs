@@ -65,9 +65,17 @@ pub(super) fn http(
         }
         job.params.push(Param { name, value: Some(given), ..Param::default() });
     }
+    let expect_status = expected(task, job, draft);
+    let host = host(&origin, url.host_str().unwrap_or_default(), draft);
+    job.http = Some(Box::new(HttpCall { host, method, path, headers, send, expect_status }));
+    Ok(())
+}
+
+/// The statuses that are a success.
+fn expected(task: &Task, job: &JobDef, draft: &mut Draft) -> Vec<u16> {
     let check = word(&task.params, "httpCheckCondition").unwrap_or("STATUS_CODE_DEFAULT");
     let asked = word(&task.params, "condition").unwrap_or_default().trim();
-    let expect_status = match (check, asked.parse::<u16>()) {
+    match (check, asked.parse::<u16>()) {
         ("STATUS_CODE_CUSTOM", Ok(status)) => vec![status],
         ("STATUS_CODE_DEFAULT", _) => vec![200],
         _ => {
@@ -84,10 +92,7 @@ pub(super) fn http(
             );
             Vec::new()
         }
-    };
-    let host = host(&origin, url.host_str().unwrap_or_default(), draft);
-    job.http = Some(Box::new(HttpCall { host, method, path, headers, send, expect_status }));
-    Ok(())
+    }
 }
 
 /// The host of an address, each once.

@@ -128,9 +128,10 @@ fn asked_task(item: &Node) -> Option<&str> {
     ["depTaskCode", "depTasks"].iter().find_map(|key| word(item, key))
 }
 
-/// Whether `task` is where a CONDITIONS task goes when its condition does not hold.
-pub(super) fn is_failed_branch(parent: &Task, task: &Task) -> bool {
+/// Whether `task` is where a CONDITIONS task goes when its condition does not hold. Nothing goes there
+/// from one that could not be carried over: the job in its place fails in any case.
+pub(super) fn is_failed_branch(parent: &Task, task: &Task, flow: &Flow) -> bool {
     let result = get(&parent.params, "conditionResult").filter(|_| parent.kind == "CONDITIONS");
     let failed = result.and_then(|r| get(r, "failedNode")).map(list).unwrap_or_default();
-    failed.iter().filter_map(plain).any(|key| key == task.key)
+    failed.iter().filter_map(plain).any(|key| key == task.key) && rule(parent, flow).is_ok()
 }
