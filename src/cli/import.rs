@@ -193,6 +193,8 @@ fn read(path: &Path, given: &mut Vec<Given>) -> Result<()> {
         let mut inside: Vec<PathBuf> =
             entries.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(unreadable)?;
         inside.retain(|p| p.file_name().is_some_and(|n| !n.to_string_lossy().starts_with('.')));
+        // A link to a folder may lead round in a circle.
+        inside.retain(|p| !(p.is_symlink() && p.is_dir()));
         inside.sort();
         return inside.iter().try_for_each(|one| read(one, given));
     }

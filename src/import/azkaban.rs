@@ -134,11 +134,18 @@ fn unpacked(given: &[Given], draft: &mut Draft) -> Vec<Given> {
     files
 }
 
-/// A path below what was given.
+/// A path below what was given: the archive, or the folder that all files have in common.
 fn inside<'a>(path: &'a str, given: &[Given]) -> &'a str {
-    let starts = given.iter().filter(|g| is_zip(&g.bytes));
-    let cut = starts.filter_map(|g| path.strip_prefix(&format!("{}/", g.path))).next();
-    cut.unwrap_or_else(|| path.rsplit('/').next().unwrap_or(path))
+    let archives = given.iter().filter(|g| is_zip(&g.bytes));
+    let cut = archives.filter_map(|g| path.strip_prefix(g.path.as_str())).next();
+    if let Some(below) = cut {
+        return below.trim_start_matches('/');
+    }
+    let mut folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    while !given.iter().all(|g| g.path.starts_with(folder)) {
+        folder = folder.rsplit_once('/').map_or("", |(above, _)| above);
+    }
+    path.strip_prefix(folder).unwrap_or(path).trim_start_matches('/')
 }
 
 /// Makes the nodes of one level; those without a parent there wait for `above`. Gives the codes of each

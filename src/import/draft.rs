@@ -217,9 +217,11 @@ impl Draft {
         self.pending.push(Pending { origin: at.clone(), words, firing });
     }
 
-    /// A file that stands beside the definition.
+    /// A file that stands beside the definition; its path leads nowhere else, whatever an archive says.
     pub fn beside(&mut self, path: &str, bytes: Vec<u8>) {
-        self.beside.push(Beside { path: path.to_owned(), bytes });
+        let parts = path.split(['/', '\\']).filter(|part| !["", ".", ".."].contains(part));
+        let path = parts.collect::<Vec<_>>().join("/");
+        self.beside.push(Beside { path, bytes });
     }
 
     /// Seconds as a job may have them: 0 (no limit there) is the longest that there is here.

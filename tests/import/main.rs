@@ -190,6 +190,35 @@ fn a_zip_and_its_folder_are_the_same_project() {
     assert_eq!(paths, ["files/load.sh"]);
 }
 
+/// An archive may name any path; what is written stays in the folder that was asked for.
+#[test]
+fn files_stay_below_their_folder() {
+    let file = |path: &str, text: &str| Given { path: path.to_owned(), bytes: text.into() };
+    let given = [
+        file("p/a.job", "type=command\ncommand=sh x.sh\n"),
+        file("p/sub/x.sh", "echo"),
+        file("p/../../etc/cron.d/evil", "x"),
+    ];
+    let made = import(System::Azkaban, &given, &asked(), &job_kinds()).expect("a project");
+    let paths: Vec<&str> = made.files.iter().map(|f| f.path.as_str()).collect();
+    assert_eq!(paths, ["files/sub/x.sh", "files/etc/cron.d/evil"]);
+}
+
+/// Nobody may think that a failure's branch ran because of a stand-in.
+#[test]
+fn nothing_follows_the_failure_of_a_condition_that_was_not_carried_over() {
+    let text = std::fs::read_to_string(folder().join("dolphinscheduler_3.json")).expect("fixture");
+    let text = text.replace(
+        "\"depTaskCode\": 4, \"status\": \"SUCCESS\"",
+        "\"depTaskCode\": 4, \"status\": \"FAILURE\"",
+    );
+    let given = [Given { path: "d.json".to_owned(), bytes: text.into_bytes() }];
+    let made = import(System::DolphinScheduler, &given, &asked(), &job_kinds()).expect("read");
+    assert!(edges(&made.definition).contains("decide>repair"), "{:?}", edges(&made.definition));
+    let failing = job(&made, "decide").script.clone().unwrap_or_default();
+    assert!(failing.ends_with("exit 1\n"), "{failing}");
+}
+
 #[test]
 fn an_embedded_flow_is_waited_for_by_its_last_jobs() {
     let made = taken(System::Azkaban, "azkaban2");
