@@ -34,7 +34,7 @@ pub enum NotFromXxl {
     /// Executors without a token.
     #[error(
         "--apply needs a token for the executors {0}: give the one that they have (xxl.job.accessToken) \
-         with --token-file FILE"
+         with --executor-token-file FILE"
     )]
     NoToken(String),
 }

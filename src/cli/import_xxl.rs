@@ -33,7 +33,7 @@ pub(super) struct FromXxl {
     apply: bool,
     /// File with the token that its executors have (xxl.job.accessToken), for those without one of their own
     #[arg(long, value_name = "FILE", requires = "apply")]
-    token_file: Option<PathBuf>,
+    executor_token_file: Option<PathBuf>,
     #[command(flatten)]
     to: To,
 }
@@ -49,7 +49,11 @@ enum Join {
 
 pub(super) async fn import(global: &Global, args: &FromXxl) -> Result<Ended> {
     args.to.check()?;
-    let token = args.token_file.as_deref().map(|file| line("--token-file", file)).transpose()?;
+    let token = args
+        .executor_token_file
+        .as_deref()
+        .map(|file| line("--executor-token-file", file))
+        .transpose()?;
     let tables = app::xxl_tables(&args.url, password(args)?).await?;
     let asked = args.to.asked()?;
     let wish = XxlAsked {

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 /// 32 bytes.
 const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
-fn procession(dir: &Path, args: &[&str]) -> Command {
+pub(crate) fn procession(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_procession"));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("PROCESSION_") || name == "RUST_LOG" {
@@ -25,7 +25,7 @@ fn said(output: &Output) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-fn ask(dir: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+pub(crate) fn ask(dir: &Path, args: &[&str]) -> (Option<i32>, String, String) {
     said(&procession(dir, args).output().expect("run"))
 }
 
@@ -115,7 +115,8 @@ fn groups_are_added_changed_and_removed() {
     assert!(code == Some(2) && words.contains("procession secret key"), "{words}");
 }
 
-struct Running(Child);
+/// A process that ends with the test.
+pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {

@@ -15,11 +15,15 @@ mod clients;
 mod desk;
 mod door;
 mod flow;
+mod moved;
 mod program;
 mod program_of_others;
 mod remote;
 mod restarts;
 mod telling;
+
+#[path = "../it/xxl_import/tables.rs"]
+mod tables;
 
 #[path = "../it/util/mod.rs"]
 #[expect(dead_code, reason = "shared with the other test binary, which uses all of it")]

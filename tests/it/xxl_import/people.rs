@@ -30,7 +30,7 @@ fn apply(folder: &Path, from: &str, db: &str, out: &str) -> serde_json::Value {
         "--out",
         out,
         "--apply",
-        "--token-file",
+        "--executor-token-file",
         "token",
     ];
     serde_json::from_str(&well(folder, &args)).expect("JSON")
@@ -186,15 +186,15 @@ async fn all_of_it_is_written_or_nothing() {
             let (code, _, err) = import(&[]);
             assert!(code == 2 && err.contains("executors ar-executor:"), "{err}");
             std::fs::write(path.join("token"), "default_token").expect("file");
-            let (code, _, err) = import(&["--token-file", "token"]);
+            let (code, _, err) = import(&["--executor-token-file", "token"]);
             assert!(code == 2 && err.contains("fewer than 16"), "{err}");
             assert!(!path.join("out").exists());
             assert_eq!(well(path, &["--db", db, "--json", "user", "list"]).trim(), "[]");
             std::fs::write(path.join("token"), "another-token-of-twenty").expect("file");
-            let (code, _, err) = import(&["--token-file", "token", "--dry-run"]);
+            let (code, _, err) = import(&["--executor-token-file", "token", "--dry-run"]);
             assert_eq!(code, 0, "{err}");
             assert_eq!(well(path, &["--db", db, "--json", "user", "list"]).trim(), "[]");
-            let (code, _, err) = import(&["--token-file", "token"]);
+            let (code, _, err) = import(&["--executor-token-file", "token"]);
             assert_eq!(code, 0, "{err}");
             let groups = well(path, &["--db", db, "--json", "executor-group", "list"]);
             assert!(groups.contains("pay-executor") && groups.contains("ar-executor"), "{groups}");
