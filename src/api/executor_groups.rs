@@ -76,10 +76,17 @@ impl Which {
     }
 }
 
-async fn list(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<ExecutorGroupDocument>, Problem> {
+async fn list(ask: Ask, _: Nothing, part: Part) -> Result<Page<ExecutorGroupDocument>, Problem> {
+    let limit = page::limit(part.limit)?;
+    let last: Option<String> = page::read_cursor(part.cursor.as_deref())?;
     reach::now(&ask).await?;
+    // There are a few; all of them are read for each page.
     let (all, now) = ask.house.app.executor_groups().await?;
-    Ok(Page::whole(all.iter().map(|seen| document(seen, now)).collect()))
+    let after = |name: &str| last.as_deref().is_none_or(|last| name > last);
+    let mut all: Vec<ExecutorGroupDocument> =
+        all.iter().map(|seen| document(seen, now)).filter(|group| after(&group.app_name)).collect();
+    all.sort_by(|a, b| a.app_name.cmp(&b.app_name));
+    Ok(Page::of(all, limit, |group| group.app_name.clone()))
 }
 
 async fn show(ask: Ask, which: Which, _: Nothing) -> Result<ExecutorGroupDocument, Problem> {

@@ -4,6 +4,7 @@ mod audit;
 mod batches;
 mod changes;
 mod definitions;
+mod executors;
 mod login;
 mod matrix;
 mod oidc;

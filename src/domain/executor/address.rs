@@ -90,6 +90,18 @@ impl ExecutorUrl {
         &self.0
     }
 
+    /// The same with the address at which its name was found. A name can be found elsewhere by the time it
+    /// is called, so that in clear text the address takes its place; with TLS the certificate says whose it
+    /// is, and the name stays.
+    #[must_use]
+    pub fn found_at(self, address: IpAddr) -> Self {
+        let mut url = Url::parse(&self.0).expect("it was read when it was made");
+        if url.scheme() == "https" || url.set_ip_host(address.to_canonical()).is_err() {
+            return self;
+        }
+        Self(url.as_str().trim_end_matches('/').to_owned())
+    }
+
     /// What stands for the host.
     pub fn place(&self) -> Place {
         let url = Url::parse(&self.0).expect("it was read when it was made");
@@ -129,8 +141,8 @@ pub fn own_or_allowed(
     }
 }
 
-/// Whether a name may be given that is found at these addresses. It can be found elsewhere tomorrow, so
-/// all of them have to be allowed, whoever asks; and it is looked up anew whenever it is called.
+/// Whether a name may be given that is found at these addresses. All of them have to be allowed, whoever
+/// asks.
 pub fn name_allowed(
     name: &str,
     found: &[IpAddr],
@@ -221,6 +233,19 @@ mod tests {
 
     fn ip(text: &str) -> IpAddr {
         text.parse().expect(text)
+    }
+
+    #[test]
+    fn a_name_becomes_where_it_was_found_unless_a_certificate_proves_it() {
+        for (text, address, is) in [
+            ("http://pay.example:9999/job", "10.0.0.5", "http://10.0.0.5:9999/job"),
+            ("http://pay.example/", "::ffff:10.0.0.5", "http://10.0.0.5"),
+            ("http://pay.example:9999", "fd00::5", "http://[fd00::5]:9999"),
+            ("https://pay.example:9999/", "10.0.0.5", "https://pay.example:9999"),
+        ] {
+            let url = ExecutorUrl::parse(text).expect(text);
+            assert_eq!(url.found_at(ip(address)).as_str(), is);
+        }
     }
 
     #[test]

@@ -242,7 +242,7 @@ impl Desk {
     ) -> Result<(AppName, ExecutorUrl), Refused> {
         let app = pass.apps.iter().find(|app| app.as_str() == key).cloned();
         let app = app.ok_or_else(|| Refused::Group(storable(key.as_bytes(), 64)))?;
-        let url = ExecutorUrl::parse(value)?;
+        let mut url = ExecutorUrl::parse(value)?;
         match url.place() {
             Place::At(address) => own_or_allowed(address, peer, &self.networks)?,
             Place::Named(name, port) => {
@@ -252,6 +252,10 @@ impl Desk {
                     false => look_up(&name, port).await,
                 };
                 name_allowed(&name, &found, peer, &self.networks)?;
+                let found: BTreeSet<IpAddr> = found.iter().map(IpAddr::to_canonical).collect();
+                let peer = peer.to_canonical();
+                let at = found.get(&peer).or(found.first()).copied().unwrap_or(peer);
+                url = url.found_at(at);
             }
         }
         Ok((app, url))

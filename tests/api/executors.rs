@@ -1,0 +1,90 @@
+//! Groups of executors over the API. What executors themselves say is tried in `tests/xxl`.
+
+use crate::server::Server;
+use axum::http::Method;
+use procession::domain::access::Role;
+use procession::domain::executor::{Addressing, ExecutorGroup, Glue};
+use procession::domain::xxl_run::AppName;
+use procession::store::executor_group::{self, KeptToken};
+use serde_json::{Value, json};
+
+async fn with_group() -> (Server, String) {
+    let server = Server::new().await;
+    let group = ExecutorGroup {
+        app_name: AppName::parse("pay-executor").expect("a name"),
+        title: "支付".to_owned(),
+        addressing: Addressing::Registered,
+        glue: Glue::Refused,
+    };
+    // Tests share an environment, so that none has a key to seal with.
+    let kept = KeptToken { sealed: "v1:AAAA".to_owned(), digest: "0".repeat(64) };
+    let mut tx = server.app.db.begin().await.expect("begin");
+    executor_group::add(&mut tx, &group, &kept, server.app.clock.now()).await.expect("add");
+    tx.commit().await.expect("commit");
+    let token = server.admin().await;
+    (server, token)
+}
+
+#[tokio::test]
+async fn groups_are_seen_changed_and_removed_by_who_administers_all() {
+    let (server, token) = with_group().await;
+    let list = server.get("/executor-groups", &token).await.is(200);
+    assert_eq!(list["items"][0]["app_name"], "pay-executor");
+    let page = server.get("/executor-groups?limit=1", &token).await.is(200);
+    assert_eq!((&page["items"], &page["next"]), (&list["items"], &Value::Null));
+    assert!(!list.to_string().contains("AAAA") && !list.to_string().contains("00000000"), "{list}");
+    let at = "/executor-groups/pay-executor";
+    let change =
+        json!({"addresses": ["http://10.0.0.7:9999/"], "allows_glue": true, "title": "Pay"});
+    let changed = server.send(Method::PATCH, at, &token, &change).await.is(200);
+    assert_eq!(changed["addresses"], json!(["http://10.0.0.7:9999"]));
+    assert_eq!((&changed["title"], &changed["allows_glue"]), (&json!("Pay"), &json!(true)));
+    let back = server.send(Method::PATCH, at, &token, &json!({"addresses": []})).await.is(200);
+    assert_eq!((&back["addresses"], &back["title"]), (&Value::Null, &json!("Pay")));
+    let runs = server.get(&format!("{at}/runs"), &token).await.is(200);
+    assert_eq!(runs["items"], json!([]));
+    for (method, path, body, status) in [
+        (Method::PATCH, at, json!({"title": ""}), 422),
+        (Method::PATCH, at, json!({"addresses": ["file:///etc/passwd"]}), 422),
+        (Method::PATCH, at, json!({"token": "x"}), 400),
+        (Method::POST, "/executor-groups", json!({"app_name": "x"}), 422),
+        (
+            Method::POST,
+            "/executor-groups",
+            json!({"app_name": "stock-executor", "token": "default_token"}),
+            422,
+        ),
+        (
+            Method::POST,
+            "/executor-groups/pay-executor/token",
+            json!({"token": "1234567890123456"}),
+            422,
+        ),
+        (Method::GET, "/executor-groups/nobody-here", Value::Null, 404),
+        (Method::GET, "/executor-groups/nobody-here/runs", Value::Null, 404),
+        (Method::DELETE, "/executor-groups/nobody-here", json!({}), 404),
+    ] {
+        let answer = server.send(method, path, &token, &body).await;
+        answer.is(status);
+        assert!(!answer.text.contains("default_token"), "{}", answer.text);
+    }
+    server.send(Method::DELETE, at, &token, &json!({})).await.is(200);
+    assert_eq!(server.get("/executor-groups", &token).await.is(200)["items"], json!([]));
+    let audit = server.get("/audit", &token).await.is(200).to_string();
+    assert!(
+        audit.contains("executor-group set") && audit.contains("executor-group remove"),
+        "{audit}"
+    );
+}
+
+#[tokio::test]
+async fn who_administers_one_group_of_jobs_sees_none_of_it() {
+    let (server, _) = with_group().await;
+    server.apply("groups: { gl: {} }\njobs: { A: { group: gl, type: NOOP } }\n").await;
+    let token = server.token(&[("gl", Role::Admin, &[])]).await;
+    for path in
+        ["/executor-groups", "/executor-groups/pay-executor", "/executor-groups/pay-executor/runs"]
+    {
+        server.get(path, &token).await.is(403);
+    }
+}
