@@ -6,6 +6,7 @@ use crate::util::{query, session, with_scratch};
 use procession::app::{self, App, Apply, Authorship, EmptyDatabase};
 use procession::config::Config;
 use procession::domain::batch::{Batch, BatchOrder, BatchStatus, Snapshot, plan};
+use procession::domain::executor::{Addressing, ExecutorGroup, Glue, LogId};
 use procession::domain::id::{BatchId, BatchNo, CalendarCode, GroupCode};
 use procession::domain::job::Definition;
 use procession::domain::outcome::Outputs;
@@ -15,8 +16,11 @@ use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::domain::trigger::At;
 use procession::domain::tx_class::TxClass;
+use procession::engine::dispatcher::QueueDispatcher;
 use procession::picture::{self, Drawn, JobState, View, Wishes};
 use procession::store;
+use procession::store::executor_group::{self, KeptToken};
+use procession::store::executor_run::{self, Told};
 use secrecy::SecretString;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,6 +74,7 @@ examples! {
     csv: "csv/job_def.csv", "202407", Success, no_database;
     success_and_checks: "success-and-checks.yaml", "202407", Warning, sqlite mysql postgres;
     exactly_once: "exactly-once.yaml", "202407", Success, sqlite mysql postgres;
+    executor_handler: "executor-handler.yaml", "202407", Success, sqlite mysql postgres;
     quarter_of_months: "quarter-of-months.yaml", "2024Q3", Success, sqlite mysql postgres;
 }
 
@@ -162,6 +167,7 @@ async fn run(defs: &Definition, path: &str, batch_no: &str, url: &str) -> Ran {
     assert_eq!(&app.definition().await.expect("stored"), defs);
 
     let mut dispatcher = app.dispatcher(None).await.expect("dispatcher");
+    let _executor = executor(&app, defs, &dispatcher).await;
     let order_of_it = order(batch_no, group_of(path));
     let ids = dispatcher.open(defs, &order_of_it, "test").await.expect("open a batch");
     for (other, group) in beside(path) {
@@ -175,6 +181,44 @@ async fn run(defs: &Definition, path: &str, batch_no: &str, url: &str) -> Ran {
     let ran = read(&app, id).await;
     app.db.close().await;
     ran
+}
+
+/// The executor of an example, when it has one: it has done at once what it is asked for, which is to say
+/// how many payments it was given, and its end is written as the door for executors writes it.
+async fn executor(app: &App, defs: &Definition, dispatcher: &QueueDispatcher) -> Option<Host> {
+    let call = defs.jobs.iter().find_map(|job| job.executor.clone())?;
+    let db = app.db.clone();
+    let host = Host::start(move |request: &str| {
+        let (head, body) = request.split_once("\r\n\r\n").unwrap_or((request, ""));
+        if head.starts_with("POST /run ") {
+            let asked: Value = serde_json::from_str(body).expect("JSON");
+            let sent = asked["executorParams"].as_str().expect("parameters");
+            let sent: Value = serde_json::from_str(sent).expect("JSON");
+            let log_id = LogId(asked["logId"].as_i64().expect("a number"));
+            let msg = Some(sent["params"]["due"].to_string());
+            let (db, told) = (db.clone(), Told { log_id, code: 200, msg });
+            tokio::spawn(async move {
+                let mut tx = db.begin().await.expect("begin");
+                executor_run::tell(&mut tx, &[told], Millis(0)).await.expect("tell");
+                tx.commit().await.expect("commit");
+            });
+        }
+        Reply::text(200, r#"{"code":200,"msg":null,"content":null}"#)
+    })
+    .await;
+    let group = ExecutorGroup {
+        app_name: call.app.clone(),
+        title: "支付".to_owned(),
+        addressing: Addressing::Fixed(vec![host.url.clone()]),
+        glue: Glue::Refused,
+    };
+    let token = KeptToken { sealed: "sealed".to_owned(), digest: "digest".to_owned() };
+    let mut tx = app.db.begin().await.expect("begin");
+    executor_group::add(&mut tx, &group, &token, Millis(0)).await.expect("add");
+    tx.commit().await.expect("commit");
+    let secret = SecretString::from("a token of sixteen or more");
+    dispatcher.executors().know_token(&call.app, &token.sealed, secret);
+    Some(host)
 }
 
 async fn read(app: &App, id: BatchId) -> Ran {
@@ -352,6 +396,10 @@ async fn as_promised(path: &str, ran: &Ran, url: &str) {
         "sensor-wait.yaml" => assert_eq!(ran.value("ARRIVAL_WAIT.row_cnt"), "1200"),
         "sub-batch.yaml" => assert_eq!(ran.value("REGION_REPORT.branch_batch"), "202406"),
         "exactly-once.yaml" => posted_once(ran, url).await,
+        "executor-handler.yaml" => {
+            assert_eq!(ran.value("PAY_SEND.handle_code"), "200");
+            assert_eq!(ran.value("PAY_BOOK.sent_cnt"), "12");
+        }
         "http-call.yaml" => assert_eq!(ran.value("CALL_NEIGHBOUR.rows"), "12"),
         "for-each.yaml" => {
             assert_eq!(ran.value("LIST_DONE.branches"), "4");
