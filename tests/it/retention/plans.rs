@@ -147,12 +147,12 @@ fn values(text: Text) -> Vec<Value> {
         Text::Open => vec!["RUNNING".into(), "KILLING".into()],
         Text::Marked => vec![64i64.into()],
         Text::RowsAfter => vec![777i64.into(), 0i64.into(), 256i64.into()],
-        Text::Rows | Text::Logs | Text::Lines | Text::Reports | Text::MailsOf => {
+        Text::Rows | Text::Logs | Text::Lines | Text::Reports | Text::Runs | Text::MailsOf => {
             with(&[1_000i64.into()])
         }
         Text::LinesOfOne | Text::LinesUpTo => vec![777i64.into(), 100i64.into()],
         Text::CountRows | Text::CountLogs | Text::CountLines => keys(),
-        Text::CountReports | Text::CountMails => keys(),
+        Text::CountReports | Text::CountRuns | Text::CountMails => keys(),
         Text::Firing | Text::Backfill => [vec![Value::from("FIRED")], walk()].concat(),
         Text::OfFirings => [keys(), keys()].concat(),
         Text::OfBackfills => keys(),
