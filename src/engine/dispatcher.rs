@@ -109,6 +109,22 @@ pub(super) struct Body {
     pub(super) job_type: &'static str,
 }
 
+fn admin_of(
+    (db, clock): (&Db, &Clock),
+    node: &Node,
+    hints: &Hints,
+    handlers: &handler::Options,
+) -> Result<Arc<Admin>> {
+    let give_up = i64::try_from((handlers.kill_grace + handlers.kill_confirm).as_millis())?;
+    let place = (db.clone(), clock.clone());
+    Ok(Arc::new(Admin::new(place, node.id().clone(), hints.clone(), give_up)))
+}
+
+fn fleet_of(options: &Options) -> Fleet {
+    let node = &options.node;
+    Fleet::new(node.roles.clone(), node.labels.clone(), options.max_parallel)
+}
+
 impl QueueDispatcher {
     /// Joins the cluster as a new process.
     pub async fn start(
@@ -123,14 +139,9 @@ impl QueueDispatcher {
         let meter = Arc::<Meter>::default();
         let heart = Arc::new(Heart::new(db.clone(), clock.clone(), node.clone(), meter.clone()));
         let hints = Hints::new(db.clone(), clock.clone());
-        let admin = Admin::new(
-            (db.clone(), clock.clone()),
-            node.id().clone(),
-            hints.clone(),
-            i64::try_from((handlers.kill_grace + handlers.kill_confirm).as_millis())?,
-        );
+        let max_parallel = usize::try_from(options.max_parallel)?;
         let around = Arc::new(Surroundings {
-            admin: Arc::new(admin),
+            admin: admin_of((&db, &clock), &node, &hints, &handlers)?,
             db: db.clone(),
             clock: clock.clone(),
             installation: node.installation().to_owned(),
@@ -140,7 +151,7 @@ impl QueueDispatcher {
             pulse: heart.pulse(),
             life: heart.watch(),
             watchers: Arc::default(),
-            sessions: Arc::new(Sessions::new(usize::try_from(options.max_parallel)?)),
+            sessions: Arc::new(Sessions::new(max_parallel)),
             log_flush: Duration::from_millis(options.log_flush_ms),
             log_max_bytes: options.log_max_bytes,
             asker: Asker::new(db.clone(), node.id().clone()),
@@ -174,11 +185,7 @@ impl QueueDispatcher {
             patience: Patience::new(options.drain_ms),
             serving: Serving::new(options.max_parallel, meter.clone()),
             look_soon: false,
-            fleet: Fleet::new(
-                options.node.roles.clone(),
-                options.node.labels.clone(),
-                options.max_parallel,
-            ),
+            fleet: fleet_of(options),
             hosted: Hosted::default(),
             backfill: None,
             meter,

@@ -16,8 +16,8 @@ mod pg_timetable;
 mod report;
 mod schedule;
 mod tree;
-mod xxl_job;
 mod unzip;
+mod xxl_job;
 
 pub use draft::Draft;
 pub use finish::{Beside, ImportError, Imported};

@@ -227,10 +227,8 @@ fn judged(to: &To, status: u16, bytes: &[u8]) -> Answer {
     match (status, Reply::read(bytes)) {
         (200, Ok(reply)) if reply.is_ok() => Answer::Yes(reply),
         (200, Ok(Reply { code, msg, content })) => {
-            let words = msg.or_else(|| match content {
-                Value::String(words) => Some(words),
-                _ => None,
-            });
+            let content = if let Value::String(words) = content { Some(words) } else { None };
+            let words = msg.or(content);
             Answer::No(said(&format!("code {code}"), words.unwrap_or_default().as_bytes()))
         }
         (200, Err(_)) => Answer::Unclear(said("the answer is none of XXL-JOB's", bytes)),
