@@ -36,6 +36,80 @@ async fn says_no_token(desk: &Desk) {
     }
 }
 
+/// What is sent: the reason it is refused for, its headers, the word of its path, its body, and what is answered.
+type Forgery = (&'static str, String, &'static str, String, &'static str);
+
+const WRONG: &str = "The access token is wrong.";
+
+/// Whoever shows no token, not all of one, or one that is not his name's.
+fn strangers(well: &str, here: &str) -> Vec<Forgery> {
+    let team = token(TEAM);
+    let named = |name: &str| format!("{team}XXL-JOB-APPNAME: {name}\r\n");
+    let shown = [
+        (String::new(), "callback"),
+        (token(""), "callback"),
+        (token("default_token"), "callback"),
+        (token(FORGED), "callback"),
+        (token(&TEAM[..TEAM.len() - 1]), "callback"),
+        (token(&format!("{TEAM}x")), "callback"),
+        (format!("XXL-RPC-ACCESS-TOKEN: {TEAM}\r\n"), "callback"),
+        (token(FORGED), "registry"),
+        (token(FORGED), "registryRemove"),
+        (token(FORGED), "anything"),
+        (named("other-executor"), "callback"),
+        (named("nobody"), "registry"),
+    ];
+    let body = |word| if word == "callback" { well.to_owned() } else { here.to_owned() };
+    shown.into_iter().map(|(headers, word)| ("token", headers, word, body(word), WRONG)).collect()
+}
+
+/// Another group's run, with one's own token; and a run that no executor was asked for.
+fn thieves((own, others, not_asked): (i64, i64, i64)) -> Vec<Forgery> {
+    let named = format!("{}XXL-JOB-APPNAME: stock-executor\r\n", token(TEAM));
+    let ends = |run| end(run, 200, "x");
+    let not_his = "is not one of this executor's";
+    vec![
+        ("other-run", token(TEAM), "callback", ends(others), not_his),
+        ("other-run", token(OTHER), "callback", ends(own), not_his),
+        ("other-run", named, "callback", ends(own), not_his),
+        ("not-asked", token(TEAM), "callback", ends(not_asked), "has not been asked for"),
+    ]
+}
+
+/// What is too much, or nothing that could be read.
+fn broken(own: i64, here: &str) -> Vec<Forgery> {
+    let item = |id: i64| json!({"logId": id, "handleCode": 200});
+    let many = json!((0..5_001).map(item).collect::<Vec<_>>()).to_string();
+    let large = end(own, 200, &"x".repeat(400_000));
+    let text = r#"[{"logId":"9","handleCode":200}]"#.to_owned();
+    let place = "line 1, column";
+    let bodies = [
+        ("too-many", "callback", many, "5001 ends of runs at once; send 5000 at most"),
+        ("too-long", "callback", large, "more than 300000 bytes"),
+        ("unreadable", "callback", "[{\"logId\":".to_owned(), place),
+        ("unreadable", "callback", String::new(), place),
+        ("unreadable", "callback", text, "cannot be read"),
+        ("unreadable", "registry", "{}".to_owned(), "cannot be read"),
+        ("unreadable", "registry", here.replace("EXECUTOR", "ADMIN"), "not EXECUTOR"),
+        ("path", "addJob", here.to_owned(), "uri-mapping"),
+        ("path", "registry/else", here.to_owned(), "uri-mapping"),
+    ];
+    bodies.into_iter().map(|(why, word, body, said)| (why, token(TEAM), word, body, said)).collect()
+}
+
+/// Names that are not the token's.
+fn misnamed() -> Vec<Forgery> {
+    let names = [
+        ("other-executor", "registry", "no executor group"),
+        ("nobody-at-all", "registry", "no executor group"),
+        ("", "registry", "no executor group"),
+        ("other-executor", "registryRemove", "no executor"),
+    ];
+    let body = |name| registry(name, "http://127.0.0.1:9998");
+    let row = |(name, word, said)| ("group", token(TEAM), word, body(name), said);
+    names.into_iter().map(row).collect()
+}
+
 async fn what_is_forged_is_refused_and_changes_nothing(desk: Desk) {
     let own = desk.run("pay-executor", "RUNNING", None).await;
     let others = desk.run("other-executor", "RUNNING", None).await;
@@ -43,103 +117,28 @@ async fn what_is_forged_is_refused_and_changes_nothing(desk: Desk) {
     assert_eq!(desk.register("pay-executor", "http://127.0.0.1:9999", TEAM).await.0, 200);
     let before = desk.everything().await;
     desk.clock.advance(1_000);
-    let well = end(own, 200, "done");
-    let here = registry("pay-executor", "http://127.0.0.1:9998");
-    let many =
-        json!((0..5_001).map(|id| json!({"logId": id, "handleCode": 200})).collect::<Vec<_>>());
-    let (many, large) = (many.to_string(), end(own, 200, &"x".repeat(400_000)));
-    let (none, short) = (String::new(), token(&TEAM[..TEAM.len() - 1]));
-    let (longer, rpc) = (token(&format!("{TEAM}x")), format!("XXL-RPC-ACCESS-TOKEN: {TEAM}\r\n"));
-    let (forged, team, other) = (token(FORGED), token(TEAM), token(OTHER));
-    let named = |name: &str| format!("{team}XXL-JOB-APPNAME: {name}\r\n");
-    let wrong = "The access token is wrong.";
+    let (well, here) = (end(own, 200, "done"), registry("pay-executor", "http://127.0.0.1:9998"));
+    let forgeries = [
+        strangers(&well, &here),
+        thieves((own, others, not_asked)),
+        broken(own, &here),
+        misnamed(),
+    ];
     let mut why = Vec::new();
-    for (reason, headers, word, body, said) in [
-        ("token", &none, "callback", &well, wrong),
-        ("token", &token(""), "callback", &well, wrong),
-        ("token", &token("default_token"), "callback", &well, wrong),
-        ("token", &forged, "callback", &well, wrong),
-        ("token", &short, "callback", &well, wrong),
-        ("token", &longer, "callback", &well, wrong),
-        ("token", &rpc, "callback", &well, wrong),
-        ("token", &forged, "registry", &here, wrong),
-        ("token", &forged, "registryRemove", &here, wrong),
-        ("token", &forged, "anything", &here, wrong),
-        ("token", &named("other-executor"), "callback", &well, wrong),
-        ("token", &named("nobody"), "registry", &here, wrong),
-        // Another group's run, with one's own token; and a run that no executor was asked for.
-        ("other-run", &team, "callback", &end(others, 200, "x"), "is not one of this executor's"),
-        ("other-run", &other, "callback", &well, "is not one of this executor's"),
-        ("other-run", &named("stock-executor"), "callback", &well, "is not one of this executor's"),
-        ("not-asked", &team, "callback", &end(not_asked, 200, "x"), "has not been asked for"),
-        ("too-many", &team, "callback", &many, "5001 ends of runs at once; send 5000 at most"),
-        ("too-long", &team, "callback", &large, "more than 300000 bytes"),
-        ("unreadable", &team, "callback", &"[{\"logId\":".to_owned(), "line 1, column"),
-        ("unreadable", &team, "callback", &String::new(), "line 1, column"),
-        (
-            "unreadable",
-            &team,
-            "callback",
-            &r#"[{"logId":"9","handleCode":200}]"#.to_owned(),
-            "cannot be read",
-        ),
-        ("unreadable", &team, "registry", &"{}".to_owned(), "cannot be read"),
-        ("unreadable", &team, "registry", &here.replace("EXECUTOR", "ADMIN"), "not EXECUTOR"),
-        ("path", &team, "addJob", &here, "uri-mapping"),
-        ("path", &team, "registry/else", &here, "uri-mapping"),
-        (
-            "group",
-            &team,
-            "registry",
-            &registry("other-executor", "http://127.0.0.1:9998"),
-            "no executor group",
-        ),
-        (
-            "group",
-            &team,
-            "registry",
-            &registry("nobody-at-all", "http://127.0.0.1:9998"),
-            "no executor group",
-        ),
-        ("group", &team, "registry", &registry("", "http://127.0.0.1:9998"), "no executor group"),
-        (
-            "group",
-            &team,
-            "registryRemove",
-            &registry("other-executor", "http://127.0.0.1:9999"),
-            "no executor",
-        ),
-    ] {
-        let answer = desk.send("127.0.0.1", &format!("{PATH}/{word}"), headers, body).await;
+    for (reason, headers, word, body, said) in forgeries.into_iter().flatten() {
+        let answer = desk.send("127.0.0.1", &format!("{PATH}/{word}"), &headers, &body).await;
         let (code, words) = code(&answer);
         assert!(code == 500 && words.contains(said), "{reason} {word}: {answer}");
         assert!(!answer.contains(&TEAM[..16]) && !answer.contains(FORGED), "{answer}");
         assert_eq!(desk.everything().await, before, "{reason} {word}");
         why.push(reason);
     }
-    let get = format!("GET {PATH}/callback HTTP/1.1\r\nHost: x\r\n{team}\r\n");
-    let answer = desk.raw("127.0.0.1", get.as_bytes()).await;
-    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("only POST"), "{answer}");
-    why.push("method");
-    // A body that comes slowly, and one that a stranger announces and never sends.
-    let slow =
-        format!("POST {PATH}/callback HTTP/1.1\r\nHost: x\r\n{team}Content-Length: 100\r\n\r\n[{{");
-    let answer = desk.raw("127.0.0.1", slow.as_bytes()).await;
-    assert!(answer.contains("took too long to come"), "{answer}");
-    why.push("too-slow");
-    let huge = format!(
-        "POST {PATH}/callback HTTP/1.1\r\nHost: x\r\n{forged}Content-Length: 1000000000\r\n\r\n"
-    );
-    let answer = desk.raw("127.0.0.1", huge.as_bytes()).await;
-    assert!(answer.contains(wrong), "{answer}");
+    why.extend(what_is_no_post_or_comes_slowly(&desk).await);
     assert_eq!(desk.everything().await, before);
     // Each reason is on record once; the rest of the minute is counted.
-    let firsts: Vec<String> = why
-        .iter()
-        .enumerate()
-        .filter(|(at, reason)| !why[..*at].contains(reason))
-        .map(|(_, reason)| format!("{reason} 1"))
-        .collect();
+    let is_first = |at: usize, reason: &&str| !why[..at].contains(reason);
+    let firsts = why.iter().enumerate().filter(|(at, reason)| is_first(*at, reason));
+    let firsts: Vec<String> = firsts.map(|(_, reason)| format!("{reason} 1")).collect();
     assert_eq!(desk.refusals().await, firsts);
     desk.clock.advance(60_000);
     desk.post("callback", FORGED, &well).await;
@@ -148,6 +147,24 @@ async fn what_is_forged_is_refused_and_changes_nothing(desk: Desk) {
     // Nobody was hindered by it.
     assert_eq!(desk.post("callback", TEAM, &well).await.0, 200);
     assert_eq!(desk.state(own).await, "TOLD 200 done");
+}
+
+/// A question, a body that comes slowly, and one that a stranger announces and never sends.
+async fn what_is_no_post_or_comes_slowly(desk: &Desk) -> [&'static str; 2] {
+    let (team, forged) = (token(TEAM), token(FORGED));
+    let get = format!("GET {PATH}/callback HTTP/1.1\r\nHost: x\r\n{team}\r\n");
+    let answer = desk.raw("127.0.0.1", get.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("only POST"), "{answer}");
+    let slow =
+        format!("POST {PATH}/callback HTTP/1.1\r\nHost: x\r\n{team}Content-Length: 100\r\n\r\n[{{");
+    let answer = desk.raw("127.0.0.1", slow.as_bytes()).await;
+    assert!(answer.contains("took too long to come"), "{answer}");
+    let huge = format!(
+        "POST {PATH}/callback HTTP/1.1\r\nHost: x\r\n{forged}Content-Length: 1000000000\r\n\r\n"
+    );
+    let answer = desk.raw("127.0.0.1", huge.as_bytes()).await;
+    assert!(answer.contains(WRONG), "{answer}");
+    ["method", "too-slow"]
 }
 
 async fn a_stop_between_the_commit_and_the_answer_changes_nothing(desk: Desk) {

@@ -49,7 +49,17 @@ fn groups_are_added_changed_and_removed() {
         let (code, _, words) = ask(dir.path(), &args);
         assert!(code == Some(2) && words.contains(said) && !words.contains(file), "{words}");
     }
-    std::fs::write(dir.path().join("t"), "a-token-of-the-team\n").expect("file");
+    let other = a_second_group_is_made_and_removed(dir.path(), &token);
+    no_token_is_kept_as_it_is(dir.path(), &[&token, &other, "a-token-of-the-team"]);
+    let mut keyless = procession(dir.path(), &["executor-group", "token", "pay-executor"]);
+    let (code, _, words) =
+        said(&keyless.env_remove("PROCESSION_SECRET_KEY").output().expect("run"));
+    assert!(code == Some(2) && words.contains("procession secret key"), "{words}");
+}
+
+/// Gives the token that the first group was given anew.
+fn a_second_group_is_made_and_removed(dir: &Path, token: &str) -> String {
+    std::fs::write(dir.join("t"), "a-token-of-the-team\n").expect("file");
     let args = [
         "executor-group",
         "add",
@@ -62,16 +72,16 @@ fn groups_are_added_changed_and_removed() {
         "--address",
         "http://10.0.0.6:9999",
     ];
-    let (code, out, words) = ask(dir.path(), &args);
+    let (code, out, words) = ask(dir, &args);
     assert_eq!((code, out.as_str()), (Some(0), ""), "{words}");
     let args =
         ["executor-group", "add", "bad-executor", "--address", "http://user:hunter22@10.0.0.7"];
-    let (code, _, words) = ask(dir.path(), &args);
+    let (code, _, words) = ask(dir, &args);
     assert!(
         code == Some(2) && words.contains("address 1") && !words.contains("hunter22"),
         "{words}"
     );
-    let (_, out, _) = ask(dir.path(), &["--json", "executor-group", "list"]);
+    let (_, out, _) = ask(dir, &["--json", "executor-group", "list"]);
     let all: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(all[0]["title"], "支付");
     assert_eq!(
@@ -80,39 +90,39 @@ fn groups_are_added_changed_and_removed() {
     );
     assert_eq!((&all[0]["allows_glue"], &all[1]["allows_glue"]), (&false.into(), &true.into()));
     let set = ["executor-group", "set", "stock-executor", "--registered", "--refuse-glue"];
-    assert_eq!(ask(dir.path(), &set).0, Some(0));
-    let (_, out, _) = ask(dir.path(), &["--json", "executor-group", "show", "stock-executor"]);
+    assert_eq!(ask(dir, &set).0, Some(0));
+    let (_, out, _) = ask(dir, &["--json", "executor-group", "show", "stock-executor"]);
     let group: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(
         (&group["addresses"], &group["allows_glue"]),
         (&serde_json::Value::Null, &false.into())
     );
-    let (code, other, _) = ask(dir.path(), &["executor-group", "token", "pay-executor"]);
+    let (code, other, _) = ask(dir, &["executor-group", "token", "pay-executor"]);
     assert!(code == Some(0) && other.len() == 43 && other != token);
-    assert_eq!(ask(dir.path(), &["executor-group", "remove", "stock-executor"]).0, Some(0));
-    let (code, _, words) = ask(dir.path(), &["executor-group", "show", "stock-executor"]);
+    assert_eq!(ask(dir, &["executor-group", "remove", "stock-executor"]).0, Some(0));
+    let (code, _, words) = ask(dir, &["executor-group", "show", "stock-executor"]);
     assert!(
         code == Some(2) && words.contains("there is no executor group stock-executor"),
         "{words}"
     );
-    let (_, audit, _) = ask(dir.path(), &["--json", "audit"]);
+    other
+}
+
+/// Neither in the audit log nor in the database.
+fn no_token_is_kept_as_it_is(dir: &Path, tokens: &[&str]) {
+    let (_, audit, _) = ask(dir, &["--json", "audit"]);
     for act in ["add", "set", "token", "remove"] {
         assert!(audit.contains(&format!("executor-group {act}")), "{audit}");
     }
-    for secret in [&token, &other, "a-token-of-the-team"] {
+    for secret in tokens {
         assert!(!audit.contains(secret), "{audit}");
         let mut rows = Vec::new();
         for file in ["p.db", "p.db-wal"] {
-            let _none =
-                std::fs::File::open(dir.path().join(file)).map(|mut f| f.read_to_end(&mut rows));
+            let _none = std::fs::File::open(dir.join(file)).map(|mut f| f.read_to_end(&mut rows));
         }
         let rows = String::from_utf8_lossy(&rows).into_owned();
         assert!(!rows.contains(secret), "a token stands in the database as it is");
     }
-    let mut keyless = procession(dir.path(), &["executor-group", "token", "pay-executor"]);
-    let (code, _, words) =
-        said(&keyless.env_remove("PROCESSION_SECRET_KEY").output().expect("run"));
-    assert!(code == Some(2) && words.contains("procession secret key"), "{words}");
 }
 
 /// A process that ends with the test.

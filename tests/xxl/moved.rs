@@ -57,6 +57,7 @@ fn status(dir: &Path) -> Value {
     serde_json::from_str::<Value>(&shown).expect("JSON")["status"].clone()
 }
 
+#[expect(clippy::disallowed_methods, reason = "how long a real process may take is real time")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_of_an_admin_run_here_on_the_executors_that_they_had() {
     with_scratch(DialectName::Mysql, async |xxl| {

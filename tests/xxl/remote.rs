@@ -185,6 +185,7 @@ impl Hall {
     }
 
     /// Beats until `so` is so.
+    #[expect(clippy::disallowed_methods, reason = "whoever is asked answers in real time")]
     async fn until(&mut self, what: &str, mut so: impl AsyncFnMut(&Self) -> bool) {
         let end = Instant::now() + Duration::from_secs(30);
         loop {
@@ -277,6 +278,7 @@ impl Hall {
     }
 
     /// The process dies; another takes over what it had.
+    #[expect(clippy::disallowed_methods, reason = "whoever is asked answers in real time")]
     async fn dies(&mut self) {
         self.process = process(&self.db, &self.clock).await;
         let end = Instant::now() + Duration::from_secs(20);
@@ -637,6 +639,7 @@ async fn two_processes_send_runs_of_a_job_one_after_the_other(mut hall: Hall) {
     assert_eq!(hall.programs[0].heard("/run").len(), 2);
 }
 
+#[expect(clippy::disallowed_methods, reason = "whoever is asked answers in real time")]
 async fn a_beat_that_fails_loses_nothing(mut hall: Hall) {
     let away = "ALTER TABLE executor_run RENAME TO away";
     let back = "ALTER TABLE away RENAME TO executor_run";

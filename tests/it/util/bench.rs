@@ -159,6 +159,22 @@ impl Ran {
 
 static NEXT: AtomicI64 = AtomicI64::new(1);
 
+fn options() -> Options {
+    Options {
+        interpreters: BTreeMap::from([("sh".to_owned(), "/bin/sh".into())]),
+        script_env: vec!["PATH".to_owned()],
+        kill_grace: Duration::from_secs(1),
+        kill_confirm: Duration::from_secs(10),
+        connect_timeout: Duration::from_secs(10),
+        away: Duration::ZERO,
+        idle: Duration::from_secs(60),
+        look_every: Duration::from_secs(5),
+        script_lease: Duration::from_secs(60),
+        keeper: Some(env!("CARGO_BIN_EXE_procession").into()),
+        script_processes: None,
+    }
+}
+
 impl Bench {
     /// A task of a type without source.
     pub(crate) fn new(job_type: &str) -> Self {
@@ -197,19 +213,6 @@ impl Bench {
             AtomicU32::default(),
         ));
         let log = RunLog::new(1_000_000);
-        let options = Options {
-            interpreters: BTreeMap::from([("sh".to_owned(), "/bin/sh".into())]),
-            script_env: vec!["PATH".to_owned()],
-            kill_grace: Duration::from_secs(1),
-            kill_confirm: Duration::from_secs(10),
-            connect_timeout: Duration::from_secs(10),
-            away: Duration::ZERO,
-            idle: Duration::from_secs(60),
-            look_every: Duration::from_secs(5),
-            script_lease: Duration::from_secs(60),
-            keeper: Some(env!("CARGO_BIN_EXE_procession").into()),
-            script_processes: None,
-        };
         let ctx = Context {
             log: log.clone(),
             stop: receiver,
@@ -220,7 +223,7 @@ impl Bench {
             pulse: watch::channel(0).1,
             watchers: Arc::default(),
             sessions: Arc::new(procession::handler::sessions::Sessions::new(4)),
-            options: Arc::new(options),
+            options: Arc::new(options()),
         };
         Self { task, ctx, claim, stop, log }
     }

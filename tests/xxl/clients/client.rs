@@ -156,6 +156,7 @@ impl Drop for Client {
 }
 
 /// Prints the end of a file, for somebody who looks at a failure.
+#[expect(clippy::print_stderr, reason = "somebody looks at a failure")]
 pub(crate) fn tell(what: &str, file: &Path) {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();

@@ -290,6 +290,7 @@ impl Ground {
 }
 
 impl Drop for Ground {
+    #[expect(clippy::print_stderr, reason = "somebody looks at a failure")]
     fn drop(&mut self) {
         self.kill_serve();
         if std::thread::panicking() {
