@@ -70,27 +70,46 @@ pub(crate) fn command(place: &Place, words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// A connection to an admin, kept open from one request to the next.
+/// The way to an admin: a connection, kept open from one request to the next as long as the admin does.
 pub(crate) struct Line {
-    stream: TcpStream,
+    to: SocketAddr,
+    stream: Option<TcpStream>,
     read: Vec<u8>,
 }
 
 impl Line {
     pub(crate) async fn open(to: SocketAddr) -> Result<Self> {
-        let stream = TcpStream::connect(to).await?;
-        stream.set_nodelay(true)?;
-        Ok(Self { stream, read: Vec::new() })
+        let mut line = Self { to, stream: None, read: Vec::new() };
+        line.stream().await?;
+        Ok(line)
+    }
+
+    async fn stream(&mut self) -> Result<&mut TcpStream> {
+        if self.stream.is_none() {
+            let stream = TcpStream::connect(self.to).await?;
+            stream.set_nodelay(true)?;
+            self.read.clear();
+            self.stream = Some(stream);
+        }
+        self.stream.as_mut().context("it is there")
     }
 
     /// Says something under this name; whether it was taken.
     pub(crate) async fn say(&mut self, name: &str, body: &str) -> Result<bool> {
+        let said = self.ask(name, body).await;
+        if said.is_err() {
+            self.stream = None;
+        }
+        said
+    }
+
+    async fn ask(&mut self, name: &str, body: &str) -> Result<bool> {
         let len = body.len();
         let request = format!(
             "POST /xxl-job-admin/api/{name} HTTP/1.1\r\nHost: admin\r\nContent-Type: application/json\r\n\
              XXL-JOB-ACCESS-TOKEN: {TOKEN}\r\nContent-Length: {len}\r\n\r\n{body}"
         );
-        self.stream.write_all(request.as_bytes()).await?;
+        self.stream().await?.write_all(request.as_bytes()).await?;
         let answer = self.answer().await?;
         let answer: serde_json::Value = serde_json::from_slice(&answer)?;
         Ok(answer["code"] == 200)
@@ -99,23 +118,37 @@ impl Line {
     /// The body of the next answer.
     async fn answer(&mut self) -> Result<Vec<u8>> {
         loop {
-            if let Some((head, len)) = head(&self.read) {
-                let whole = head + len;
+            if let Some(head) = Head::of(&self.read) {
+                let whole = head.end + head.len;
                 if self.read.len() >= whole {
-                    let body = self.read[head..whole].to_vec();
+                    let body = self.read[head.end..whole].to_vec();
                     self.read.drain(..whole);
+                    if head.closes {
+                        self.stream = None;
+                    }
                     return Ok(body);
                 }
             }
-            ensure!(self.stream.read_buf(&mut self.read).await? > 0, "the admin hung up");
+            let stream = self.stream.as_mut().context("a request was sent")?;
+            ensure!(stream.read_buf(&mut self.read).await? > 0, "the admin hung up");
         }
     }
 }
 
-/// Where the head ends, and how long the body is.
-fn head(read: &[u8]) -> Option<(usize, usize)> {
-    let end = read.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
-    let text = String::from_utf8_lossy(&read[..end]).to_ascii_lowercase();
-    let len = text.lines().find_map(|line| line.strip_prefix("content-length:"));
-    Some((end, len.and_then(|len| len.trim().parse().ok()).unwrap_or(0)))
+/// Of an answer: where its head ends, how long its body is, and whether no other comes after it.
+struct Head {
+    end: usize,
+    len: usize,
+    closes: bool,
+}
+
+impl Head {
+    fn of(read: &[u8]) -> Option<Self> {
+        let end = read.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+        let text = String::from_utf8_lossy(&read[..end]).to_ascii_lowercase();
+        let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+        let len = value("content-length:").and_then(|len| len.trim().parse().ok()).unwrap_or(0);
+        let closes = value("connection:").is_some_and(|word| word.trim() == "close");
+        Some(Self { end, len, closes })
+    }
 }

@@ -70,18 +70,14 @@ impl Fakes {
             let body =
                 json!({"registryGroup": "EXECUTOR", "registryKey": APP, "registryValue": url});
             anyhow::ensure!(line.say("registry", &body.to_string()).await?, "not registered");
-            tasks.push(tokio::spawn(tell((line, admin), ends, room)));
+            tasks.push(tokio::spawn(tell(line, ends, room)));
         }
         Ok(Self { seen, tasks })
     }
 }
 
 /// Tells what has ended, all that is there at a time, fifty at most.
-async fn tell(
-    (mut line, admin): (Line, SocketAddr),
-    mut ends: UnboundedReceiver<(i64, i64)>,
-    room: Room,
-) {
+async fn tell(mut line: Line, mut ends: UnboundedReceiver<(i64, i64)>, room: Room) {
     let mut list = Vec::new();
     while ends.recv_many(&mut list, 50).await > 0 {
         // What else ends in these milliseconds goes along.
@@ -100,9 +96,6 @@ async fn tell(
         while !line.say("callback", &body).await.unwrap_or(false) && tries < TRIES {
             tries += 1;
             tokio::time::sleep(AGAIN).await;
-            if let Ok(anew) = Line::open(admin).await {
-                line = anew;
-            }
         }
         let taken = tries < TRIES;
         let mut seen = room.seen.lock().unwrap_or_else(PoisonError::into_inner);
