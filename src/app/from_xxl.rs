@@ -7,7 +7,7 @@ use crate::db::{Dialect, Keeping, Settings};
 use crate::domain::user::UserName;
 use crate::domain::xxl_run::AppName;
 use crate::domain::xxl_tables::XxlTables;
-use crate::engine::admin::token;
+use crate::engine::admin::token::{self, TokenError};
 use crate::import::{NewExecutors, NewUser};
 use crate::store::{self, Db};
 use anyhow::{Context as _, Result};
@@ -37,6 +37,9 @@ pub enum NotFromXxl {
          with --executor-token-file FILE"
     )]
     NoToken(String),
+    /// A token that is none.
+    #[error("executors {0}: {1}")]
+    Token(AppName, TokenError),
 }
 
 /// All that an admin's database says, as of one moment. Nothing is written there, and the server is told
@@ -101,7 +104,11 @@ impl App {
         let mut without = Vec::new();
         for new in executors {
             match new.token.as_ref().or(token) {
-                Some(token) => kept.push(token::kept(&new.group.app_name, token)?),
+                Some(token) => {
+                    let app = &new.group.app_name;
+                    let sealed = token::kept(app, token);
+                    kept.push(sealed.map_err(|error| NotFromXxl::Token(app.clone(), error))?);
+                }
                 None => without.push(new.group.app_name.as_str()),
             }
         }

@@ -229,7 +229,7 @@ async fn what_comes_out_is_applied() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path();
         imported(path, &scratch, &["--group", "xxl", "--zone", "UTC"]);
-        assert_eq!(text(path, "out/scripts/long_script.py"), long);
+        assert_eq!(text(path, "out/scripts/long__script.py"), long);
         well(path, &["--db", "sqlite:ours.db", "migrate"]);
         well(path, &["--db", "sqlite:ours.db", "apply", "out/definition.yaml"]);
         let all = well(path, &["--db", "sqlite:ours.db", "--json", "schedule", "list"]);
