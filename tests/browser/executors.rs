@@ -47,6 +47,7 @@ async fn seen(lang: &str, theme: Theme) {
         .await;
     let token = token.as_str().expect("a token").to_owned();
     assert_eq!(token.len(), 43);
+    browser.click("[data-test=\"secret-kept\"]").await;
     for (port, forged) in [(9999, false), (9998, false), (9997, true)] {
         let address = format!("http://127.0.0.1:{port}/");
         let body = json!({"registryGroup": "EXECUTOR", "registryKey": "pay-executor", "registryValue": address});

@@ -49,5 +49,5 @@ async function add(done) {
 
 /** Something that is shown once. */
 export function showSecret(title, lead, secret) {
-  dialog({ title, lead, size: 's', test: 'secret', body: h('div.command', h('code', { 'data-test': 'secret-text' }, secret), copyButton(secret)), actions: [{ label: t('user.secret_kept'), kind: 'primary', run: (close) => close() }] });
+  dialog({ title, lead, size: 's', test: 'secret', body: h('div.command', h('code', { 'data-test': 'secret-text' }, secret), copyButton(secret)), actions: [{ label: t('user.secret_kept'), kind: 'primary', test: 'secret-kept', run: (close) => close() }] });
 }
