@@ -160,12 +160,13 @@ impl Admin {
         let mut new = Vec::new();
         for one in &decided {
             let first = one.call.runs.first().copied();
-            new.extend(one.rows(first));
             match (&one.decision, first) {
                 (Decision::Ask(to), Some(run)) => {
                     let total = i64::try_from(to.len())?;
-                    if let Some(to) = to.first() {
-                        rows::ask(tx, run, (&to.address, total), now).await?;
+                    let Some(to) = to.first() else { continue };
+                    // Covered by a later run meanwhile: its other parts must not begin alone.
+                    if !rows::ask(tx, run, (&to.address, total), now).await? {
+                        continue;
                     }
                 }
                 (Decision::End(ended, said), Some(run)) => {
@@ -173,6 +174,7 @@ impl Admin {
                 }
                 (Decision::Wait | Decision::Test(_), _) | (_, None) => {}
             }
+            new.extend(one.rows(first));
         }
         rows::insert(tx, &new, &self.me, now).await?;
         drop(new);
