@@ -95,6 +95,9 @@ pub struct Node {
     /// Whether this process serves, or does one order.
     #[serde(skip)]
     pub duty: Duty,
+    /// Where it answers to HTTP; known once its door is open.
+    #[serde(skip)]
+    pub address: Option<String>,
 }
 
 /// What a process is started for.
@@ -222,7 +225,8 @@ impl Node {
             Duty::Order => engine::Roles::new(),
         };
         let (name, labels) = (self.name.clone(), self.labels.clone());
-        engine::NodeOptions { name, roles, labels, address: None }
+        let address = self.address.clone();
+        engine::NodeOptions { name, roles, labels, address }
     }
 }
 

@@ -28,8 +28,9 @@ use std::time::Duration;
 
 /// Where executors ask: below the path that admins had up to 3.4.0, and below the root as since then, where
 /// only what they ask is theirs.
-pub const PATHS: [&str; 5] = [
+pub const PATHS: [&str; 6] = [
     "/xxl-job-admin/api",
+    "/xxl-job-admin/api/",
     "/xxl-job-admin/api/{*word}",
     "/api/registry",
     "/api/registryRemove",

@@ -248,7 +248,7 @@ async fn sweep(ask: Ask, _: Nothing, sent: Sweep) -> Result<Swept, Problem> {
     }
     options.window = None;
     let wish = Wish { by, reason: Some(reason.to_owned()), limit: sent.limit };
-    match app.sweeper_by_hand(options, wish).sweep_for(SWEEP_MS).await? {
+    match app.sweeper_by_hand(options, wish).sweep_for(Some(SWEEP_MS), |_| ()).await? {
         retention::Swept::Ended(removed) => Ok(swept(&removed, Ends::Yes)),
         retention::Swept::Left(removed) => Ok(swept(&removed, Ends::No)),
         retention::Swept::Rests(..) => {

@@ -23,7 +23,7 @@ use crate::domain::time::Millis;
 use crate::domain::user::{UserId, UserName};
 use crate::engine::clock::Clock;
 use crate::store::api_token::Token;
-use crate::store::audit::{Entry, Operator};
+use crate::store::audit::{Operator, record_one as record};
 use crate::store::user::User;
 use crate::store::user_session::Session;
 use crate::store::{self, Db, Tx};
@@ -202,20 +202,6 @@ async fn active(tx: &mut Tx, id: UserId) -> Result<Option<(User, Vec<Grant>)>> {
 async fn find(tx: &mut Tx, name: &UserName) -> Result<User> {
     let found = store::user::by_name(tx, name).await?;
     found.ok_or_else(|| NotGranted::NoUser(name.clone()).into())
-}
-
-/// Puts an act on a user on record.
-async fn record(
-    tx: &mut Tx,
-    by: &Operator,
-    action: &str,
-    detail: Value,
-    now: Millis,
-) -> Result<()> {
-    let action = action.to_owned();
-    let detail = Some(detail);
-    let entry = Entry { action, group: None, batch: None, job: None, detail, reason: None };
-    store::audit::record(tx, by, &[entry], now).await
 }
 
 /// Grants as they are shown and put on record.

@@ -6,7 +6,7 @@ use crate::domain::executor::{Addressing, ExecutorGroup, Glue, Registration};
 use crate::domain::time::Millis;
 use crate::domain::xxl_run::AppName;
 use crate::engine::admin::token::{self, TokenError};
-use crate::store::audit::{self, Entry, Operator};
+use crate::store::audit::{Operator, record_one as record};
 use crate::store::executor_group::{self as groups, ADDRESSES_MOST, KeptToken, StoredGroup};
 use crate::store::{self, Tx, executor_registry, executor_run};
 use anyhow::{Context as _, Result};
@@ -259,17 +259,4 @@ fn shown(group: &ExecutorGroup) -> Value {
     };
     let allows_glue = group.glue == Glue::Allowed;
     json!({ "title": group.title, "addresses": addresses, "allows_glue": allows_glue })
-}
-
-async fn record(
-    tx: &mut Tx,
-    by: &Operator,
-    action: &str,
-    detail: Value,
-    now: Millis,
-) -> Result<()> {
-    let action = action.to_owned();
-    let detail = Some(detail);
-    let entry = Entry { action, group: None, batch: None, job: None, detail, reason: None };
-    audit::record(tx, by, &[entry], now).await
 }

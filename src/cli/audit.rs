@@ -120,11 +120,18 @@ async fn export(app: &App, filter: &Filter, form: ExportForm, limit: u32) -> Res
     Ok(())
 }
 
-/// The schedule, node or calendar that was acted on, else the group.
+/// The schedule, node, calendar, user or executor group that was acted on, else the group.
 fn on(entry: &Entry) -> Option<String> {
     let named = |key: &str| entry.detail.as_ref()?.get(key)?.as_str().map(str::to_owned);
     let group = || entry.group.as_ref().map(ToString::to_string);
-    ["schedule", "node", "calendar"].into_iter().find_map(named).or_else(group)
+    ["schedule", "node", "calendar", "user", "app_name"].into_iter().find_map(named).or_else(group)
+}
+
+/// Why an executor was refused, and how often since the record before.
+fn refused(entry: &Entry) -> Option<String> {
+    let detail = entry.detail.as_ref()?;
+    let (why, times) = (detail.get("why")?.as_str()?, detail.get("times")?.as_u64()?);
+    Some(format!("{why} × {times}"))
 }
 
 fn row(record: &Record) -> Vec<String> {
@@ -149,6 +156,6 @@ fn row(record: &Record) -> Vec<String> {
         dash(entry.batch.as_ref().map(|(_, no)| no.to_string())),
         dash(entry.job.as_ref().map(ToString::to_string)),
         dash(change),
-        dash(entry.reason.clone()),
+        dash(entry.reason.clone().or_else(|| refused(entry))),
     ]
 }

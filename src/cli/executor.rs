@@ -122,6 +122,7 @@ async fn attend(
         // First nobody is sent here any more, then nobody is answered.
         executor.keep_registered(stop).await;
         attended.close().await;
+        executor.close().await;
     };
     let work = async {
         match works {
@@ -133,7 +134,7 @@ async fn attend(
         }
     };
     let all = async {
-        tokio::join!(leave, work);
+        tokio::join!(leave, work, executor.keep_refused(stop));
         over.cancel();
     };
     let followed = executor.keep_following(&over);

@@ -103,7 +103,7 @@ async fn act(global: &Global, app: &App, verb: ExecutorGroupVerb) -> Result<()> 
         ExecutorGroupVerb::Show { app_name } => {
             show(global, app, &AppName::parse(&app_name)?).await?;
         }
-        ExecutorGroupVerb::Add(args) => add((app, &by), args, lang).await?,
+        ExecutorGroupVerb::Add(args) => add((app, &by), args, global).await?,
         ExecutorGroupVerb::Set(args) => set((app, &by), args, lang).await?,
         ExecutorGroupVerb::Token { app_name, file } => {
             let name = AppName::parse(&app_name)?;
@@ -115,7 +115,7 @@ async fn act(global: &Global, app: &App, verb: ExecutorGroupVerb) -> Result<()> 
                 }
                 Lang::Zh => format!("执行器 {name} 已更换令牌,旧令牌立即失效"),
             });
-            print_once(made.as_ref(), lang);
+            print_once(global, &name, made.as_ref())?;
         }
         ExecutorGroupVerb::Remove { app_name } => {
             let name = AppName::parse(&app_name)?;
@@ -137,7 +137,13 @@ fn token(file: &Path) -> Result<SecretString> {
     Ok(text.expose_secret().lines().next().unwrap_or_default().trim().to_owned().into())
 }
 
-fn print_once(made: Option<&SecretString>, lang: Lang) {
+/// The token that was made, on standard output, as what a script reads if that is asked for.
+fn print_once(global: &Global, name: &AppName, made: Option<&SecretString>) -> Result<()> {
+    let lang = global.lang();
+    if global.json {
+        let token = made.map(|made| made.expose_secret());
+        return out::json(&json!({ "app_name": name, "token": token }));
+    }
     if let Some(made) = made {
         out::note(lang.pick(
             "its token, xxl.job.accessToken of its executors, shown now and never again:",
@@ -145,9 +151,11 @@ fn print_once(made: Option<&SecretString>, lang: Lang) {
         ));
         out::line(made.expose_secret());
     }
+    Ok(())
 }
 
-async fn add((app, by): (&App, &Operator), args: AddArgs, lang: Lang) -> Result<()> {
+async fn add((app, by): (&App, &Operator), args: AddArgs, global: &Global) -> Result<()> {
+    let lang = global.lang();
     let name = AppName::parse(&args.app_name)?;
     let group = ExecutorGroup {
         app_name: name.clone(),
@@ -164,8 +172,7 @@ async fn add((app, by): (&App, &Operator), args: AddArgs, lang: Lang) -> Result<
         Lang::En => format!("executor group {name} is added"),
         Lang::Zh => format!("已添加执行器 {name}"),
     });
-    print_once(made.as_ref(), lang);
-    Ok(())
+    print_once(global, &name, made.as_ref())
 }
 
 async fn set((app, by): (&App, &Operator), args: SetArgs, lang: Lang) -> Result<()> {

@@ -30,6 +30,7 @@ mod executor;
 mod executor_group;
 mod export;
 mod health;
+mod heard;
 mod history;
 mod import;
 mod import_xxl;

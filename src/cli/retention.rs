@@ -1,12 +1,12 @@
 //! `retention preview | run`: what old rows go, and why the others stay; and to let them go.
 
-use crate::app::{App, EmptyDatabase, whoami};
+use crate::app::{EmptyDatabase, whoami};
 use crate::cli::progress::Show;
 use crate::cli::retention_words as words;
 use crate::cli::{BadInput, Ended, Global, batch, out};
 use crate::domain::lang::Lang;
 use crate::engine::acting::operator_here;
-use crate::engine::retention::{self, Beat, ByTable, Options, Rest, Sweeper, Wish};
+use crate::engine::retention::{self, ByTable, Options, Rest, Sweeper, Swept, Wish};
 use crate::store;
 use crate::view::retention::as_json;
 use anyhow::{Context as _, Result};
@@ -14,7 +14,6 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use std::io::{BufRead as _, IsTerminal as _};
-use std::time::Duration;
 
 /// Verbs of `retention`.
 #[derive(Subcommand)]
@@ -47,9 +46,6 @@ pub(super) struct RunArgs {
     #[arg(short, long)]
     quiet: bool,
 }
-
-/// How often in a row a step may fail because the database was away or busy.
-const TRIES: u32 = 10;
 
 pub(super) async fn retention(global: &Global, verb: RetentionVerb) -> Result<Ended> {
     let options = global.config()?.retention()?;
@@ -108,7 +104,7 @@ async fn run(global: &Global, mut options: Options, args: &RunArgs) -> Result<En
     let wish = Wish { by: operator_here(&whoami()), reason: Some(reason), limit: args.limit };
     let sweeper = app.sweeper_by_hand(options, wish);
     let show = if args.quiet || global.json { Show::Nothing } else { Show::here() };
-    let removed = sweep(&app, sweeper, (show, rows), global.lang()).await?;
+    let removed = sweep(sweeper, (show, rows), global.lang()).await?;
     app.close().await;
     said(global, &removed)
 }
@@ -134,45 +130,22 @@ fn agreed(global: &Global, rows: u64) -> Result<bool> {
     Ok(yes)
 }
 
-/// Beats until the pass has ended. What is killed in between is gone on with by the next pass.
-async fn sweep(
-    app: &App,
-    mut sweeper: Sweeper,
-    (show, rows): (Show, u64),
-    lang: Lang,
-) -> Result<ByTable> {
-    let bar = bar(show, rows, lang);
-    let (mut failed, mut told) = (0, 0u64);
-    loop {
-        let asked = app.clock.uptime();
-        match sweeper.beat(app.clock.now()).await {
-            Ok(Beat::Ended(removed)) => {
-                bar.finish_and_clear();
-                return Ok(removed);
-            }
-            Ok(Beat::Rests(rest, until)) => {
-                bar.finish_and_clear();
-                return Err(BadInput(rests(&rest, until)).into());
-            }
-            Ok(Beat::Did(dropped)) => {
-                failed = 0;
-                let n: u64 = dropped.values().sum();
-                bar.inc(n);
-                if show == Show::Lines && (bar.position() - told) >= rows.div_ceil(10).max(1) {
-                    told = bar.position();
-                    out::note(&words::so_far(told, rows, lang));
-                }
-                let pause = sweeper.pause(app.clock.uptime().since(asked));
-                if n > 0 {
-                    tokio::time::sleep(pause).await;
-                }
-            }
-            Err(error) if store::is_transient(&error) && failed < TRIES => {
-                failed += 1;
-                tokio::time::sleep(Duration::from_secs(1)).await;
-            }
-            Err(error) => return Err(error),
+/// Goes on until the pass has ended. What is killed in between is gone on with by the next pass.
+async fn sweep(sweeper: Sweeper, (show, rows): (Show, u64), lang: Lang) -> Result<ByTable> {
+    let shown = bar(show, rows, lang);
+    let (bar, mut told) = (shown.clone(), 0u64);
+    let went = move |n| {
+        bar.inc(n);
+        if show == Show::Lines && (bar.position() - told) >= rows.div_ceil(10).max(1) {
+            told = bar.position();
+            out::note(&words::so_far(told, rows, lang));
         }
+    };
+    let swept = sweeper.sweep_for(None, went).await;
+    shown.finish_and_clear();
+    match swept? {
+        Swept::Ended(removed) | Swept::Left(removed) => Ok(removed),
+        Swept::Rests(rest, until) => Err(BadInput(rests(&rest, until)).into()),
     }
 }
 

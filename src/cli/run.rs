@@ -6,7 +6,7 @@ use crate::cli::define::By;
 use crate::cli::order::{self, OrderArgs};
 use crate::cli::progress::{self, Show};
 use crate::cli::watch::Watch;
-use crate::cli::{Ended, Global, batch, breach, out, resume};
+use crate::cli::{Ended, Global, batch, breach, heard, out, resume};
 use crate::definition::Loaded;
 use crate::domain::batch::{Batch, BatchOrder, BatchStatus};
 use crate::domain::id::{BatchId, GroupCode};
@@ -93,6 +93,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
         announce(&app, &ids, global.lang()).await?;
     }
     breach::warn(&app, &defs, global.lang()).await?;
+    heard::warn(&app, &defs, order.group.as_ref(), global.lang()).await?;
     let expected = Watch::of(&app, &ids, global.lang()).await;
     let show = if args.quiet || global.json { Show::Nothing } else { Show::here() };
     let shown = progress::watch(news, show, (total, done), expected);

@@ -46,10 +46,11 @@ pub(super) struct ServeArgs {
 }
 
 pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
-    let config = settings(global, args)?;
+    let mut config = settings(global, args)?;
     let http = config.http()?;
     let max = config.engine.max_parallel;
     let front = Front::open(&http).await?;
+    config.node.address = front.address().map(|address| format!("http://{address}"));
     let app = App::open(config, EmptyDatabase::Prepare).await?;
     let works = Works::of(&app).await?;
     let lang = global.lang();

@@ -67,6 +67,13 @@ pub struct Registration {
     pub seen: Millis,
 }
 
+impl Registration {
+    /// Whether it counts as there.
+    pub fn is_there(&self, now: Millis) -> bool {
+        now.since(self.seen) <= GONE_MS
+    }
+}
+
 /// What an executor speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spoken {

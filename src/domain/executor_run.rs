@@ -86,9 +86,9 @@ impl StopWhy {
 pub enum Ended {
     /// It was stopped, and is over.
     Stopped(StopWhy),
-    /// No executor could be reached, so none was asked.
+    /// No executor could take it, so none was asked.
     NotReached,
-    /// The executor refused it.
+    /// The executor refused it; when none is named, it may not be sent to any.
     Refused,
     /// An earlier run of the job was not over, and its strategy is to discard this one then.
     Discarded,

@@ -10,7 +10,6 @@ mod beating;
 mod book;
 pub mod desk;
 mod keeping;
-mod refusing;
 pub mod token;
 mod turns;
 
@@ -18,6 +17,7 @@ use crate::domain::executor::LogId;
 use crate::domain::executor_run::{Looked, Posted, StopWhy};
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::outcome::{End, Outcome};
+use crate::domain::run_wait::RunWait;
 use crate::domain::xxl_run::AppName;
 use crate::engine::clock::Clock;
 use crate::engine::hints::Hints;
@@ -33,7 +33,7 @@ use secrecy::SecretString;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 
 /// The admin of executors in one process.
 pub struct Admin {
@@ -85,6 +85,7 @@ struct Begin {
     /// None, when what there is is to be ended.
     ask: Option<RemoteCall>,
     log: RunLog,
+    waits: watch::Sender<Option<RunWait>>,
     answer: oneshot::Sender<Outcome>,
 }
 
@@ -119,6 +120,14 @@ impl Admin {
     }
 }
 
+/// A call that was handed in.
+struct Begun {
+    id: CallId,
+    answered: oneshot::Receiver<Outcome>,
+    /// What it waits for before an executor is asked.
+    waiting: watch::Receiver<Option<RunWait>>,
+}
+
 /// The door to executors that one try is given.
 pub(super) struct OfTry {
     admin: Arc<Admin>,
@@ -131,12 +140,13 @@ impl OfTry {
         Self { admin: around.admin.clone(), queue_id: job.queue_id, attempt: job.attempt }
     }
 
-    fn begin(&self, ask: Option<RemoteCall>, log: &RunLog) -> (CallId, oneshot::Receiver<Outcome>) {
+    fn begin(&self, ask: Option<RemoteCall>, log: &RunLog) -> Begun {
         let id = CallId(self.admin.next_call.fetch_add(1, Ordering::Relaxed));
         let (answer, answered) = oneshot::channel();
+        let (waits, waiting) = watch::channel(None);
         let (queue_id, attempt, log) = (self.queue_id, self.attempt, log.clone());
-        self.admin.hear(Inbound::Begin(Begin { id, queue_id, attempt, ask, log, answer }));
-        (id, answered)
+        self.admin.hear(Inbound::Begin(Begin { id, queue_id, attempt, ask, log, waits, answer }));
+        Begun { id, answered, waiting }
     }
 
     fn left(&self, id: CallId) -> Outcome {
@@ -149,11 +159,21 @@ impl OfTry {
 impl Executors for OfTry {
     fn call<'a>(&'a self, call: RemoteCall, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
-            let (id, mut answered) = self.begin(Some(call), &ctx.log);
-            let reason = tokio::select! {
-                biased;
-                outcome = &mut answered => return outcome.unwrap_or_else(|_| self.left(id)),
-                reason = ctx.stopped() => reason,
+            let Begun { id, mut answered, mut waiting } = self.begin(Some(call), &ctx.log);
+            let mut has_said = false;
+            let reason = loop {
+                tokio::select! {
+                    biased;
+                    outcome = &mut answered => return outcome.unwrap_or_else(|_| self.left(id)),
+                    reason = ctx.stopped() => break reason,
+                    Ok(()) = waiting.changed() => {
+                        let wait = *waiting.borrow_and_update();
+                        if wait.is_some() || has_said {
+                            ctx.claim.waits_on(wait.map(|wait| wait.to_string())).await;
+                        }
+                        has_said = wait.is_some();
+                    }
+                }
             };
             let why = match reason {
                 StopReason::TimedOut => StopWhy::TimedOut,
@@ -168,7 +188,7 @@ impl Executors for OfTry {
 
     fn end<'a>(&'a self, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
-            let (id, answered) = self.begin(None, &ctx.log);
+            let Begun { id, answered, .. } = self.begin(None, &ctx.log);
             self.admin.hear(Inbound::Stop(id, StopWhy::Killed));
             answered.await.unwrap_or_else(|_| self.left(id))
         })

@@ -7,7 +7,6 @@
 mod following;
 mod logging;
 mod opening;
-mod refusing;
 mod telling;
 mod turning;
 
@@ -17,25 +16,29 @@ pub use telling::Told;
 
 use crate::domain::batch::AskedOrder;
 use crate::domain::block::{BlockStrategy, Busy, Entry};
+use crate::domain::text::storable;
 use crate::domain::time::Millis;
 use crate::domain::trigger::QUEUE_DISPATCHER;
 use crate::domain::xxl_run::{AppName, RunResult, Stopping, XxlJobId, XxlLogId, XxlRun, XxlStatus};
 use crate::engine::clock::Clock;
 use crate::engine::node::host_name;
+use crate::engine::refused::{Knock, Refused, STRANGER};
 use crate::engine::standing;
 use crate::remote::admin::Admins;
 use crate::store::audit::Operator;
 use crate::store::xxl_run::{self, NewRun};
 use crate::store::{Db, Tx};
 use anyhow::{Context as _, Result};
-use refusing::Refusals;
-use std::sync::Mutex;
+use serde_json::json;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 /// A handler of the field that is none here.
 const WORKER: &str = "workerHandler";
 /// The one kind of job that is run.
 const BEAN: &str = "BEAN";
+/// Longest word of a stranger that is written, in bytes.
+const WORD_MAX: usize = 60;
 /// Longest parameters of a run, in bytes; an admin's own page takes 2,048.
 const PARAMS_MAX: usize = 16_000;
 
@@ -60,7 +63,7 @@ pub struct Executor {
     /// Something new is to be followed or told.
     nudge: Notify,
     news: Notify,
-    refusals: Mutex<Refusals>,
+    refused: Refused,
 }
 
 /// What an admin asks for.
@@ -100,13 +103,32 @@ impl Executor {
     pub fn new(db: Db, clock: Clock, options: Options) -> Self {
         let actor = format!("xxl-job {}", options.app_name);
         let by = Operator { actor, host: host_name() };
-        let (nudge, news, refusals) = (Notify::new(), Notify::new(), Mutex::default());
-        Self { db, clock, options, by, nudge, news, refusals }
+        let (nudge, news) = (Notify::new(), Notify::new());
+        let refused = Refused::new(db.clone(), clock.clone());
+        Self { db, clock, options, by, nudge, news, refused }
     }
 
     /// Its name.
     pub fn app_name(&self) -> &AppName {
         &self.options.app_name
+    }
+
+    /// Notes that somebody asked for `what` without showing the token.
+    pub async fn note_refused(&self, peer: &str, what: &str) {
+        let by = Operator { actor: STRANGER.to_owned(), host: peer.to_owned() };
+        let what = storable(what.as_bytes(), WORD_MAX);
+        let detail = json!({ "app_name": self.app_name().as_str(), "asked": what });
+        self.refused.note("token", Knock { by, detail }).await;
+    }
+
+    /// Puts refusals on record that were held back for a minute, until `stop`.
+    pub async fn keep_refused(&self, stop: &CancellationToken) {
+        self.refused.keep(stop).await;
+    }
+
+    /// Puts the last of them on record: nobody is answered any more.
+    pub async fn close(&self) {
+        self.refused.close().await;
     }
 
     /// Takes a run on, or refuses it. What it comes to is told when it is over.

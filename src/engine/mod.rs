@@ -40,6 +40,7 @@ mod outside;
 mod patience;
 mod picking;
 mod recording;
+mod refused;
 mod renewing;
 pub mod retention;
 pub mod seal;

@@ -24,8 +24,8 @@ const FORM: &str = "v1:";
 pub enum SealError {
     /// Neither variable is set.
     #[error(
-        "there is no key for sealed secrets; make one (procession secret key) and give it in \
-         {KEY_VARIABLE}, or the path of a file with it in {KEY_FILE_VARIABLE}"
+        "there is no key for sealed secrets; make one (procession secret key), unless this installation has \
+         one, and give it in {KEY_VARIABLE}, or the path of a file with it in {KEY_FILE_VARIABLE}"
     )]
     NoKey,
     /// The file cannot be read.

@@ -48,6 +48,19 @@ pub struct Record {
     pub entry: Entry,
 }
 
+/// Puts one act on record that is of no group.
+pub async fn record_one(
+    tx: &mut Tx,
+    by: &Operator,
+    action: &str,
+    detail: Json,
+    now: Millis,
+) -> Result<()> {
+    let (action, detail) = (action.to_owned(), Some(detail));
+    let entry = Entry { action, group: None, batch: None, job: None, detail, reason: None };
+    record(tx, by, &[entry], now).await
+}
+
 /// Puts acts on record, in order.
 pub async fn record(tx: &mut Tx, by: &Operator, entries: &[Entry], now: Millis) -> Result<()> {
     let columns = [

@@ -108,8 +108,7 @@ pub async fn gone(tx: &mut Tx, all: &BTreeSet<(AppName, String)>) -> Result<u64>
 
 /// The executors of a group that are there, by address; of every group when none is named.
 pub async fn alive(tx: &mut Tx, app: Option<&AppName>, now: Millis) -> Result<Vec<Registration>> {
-    let since = now.plus(-GONE_MS);
-    Ok(all(tx, app).await?.into_iter().filter(|there| there.seen >= since).collect())
+    Ok(all(tx, app).await?.into_iter().filter(|said| said.is_there(now)).collect())
 }
 
 /// The executors of a group, also those not heard of any more; of every group when none is named.

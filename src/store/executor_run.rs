@@ -6,7 +6,7 @@ mod telling;
 mod writing;
 
 pub use routing::{
-    Group, address_is_seen, forget_uses, group, number, route_state, took_turn, used,
+    Group, address_is_seen, forget_uses, group, number, rounds, route_state, took_turns, used,
 };
 pub use shown::{RunSeen, of_group};
 pub use telling::{Known, Told, known, open_runs, tell};
@@ -110,13 +110,15 @@ pub struct Entry {
     pub status: QueueStatus,
     /// Whose it is.
     pub owner: Option<NodeId>,
+    /// The number by which executors know the job, and how many turns it had; none before its first run.
+    pub job: Option<(i64, i64)>,
 }
 
 /// The rows of these jobs.
 pub async fn entries(tx: &mut Tx, rows: &[QueueId]) -> Result<HashMap<QueueId, Entry>> {
     let ids: Vec<i64> = rows.iter().map(|row| row.0).collect();
-    let sql =
-        "SELECT queue_id, batch_id, run_no, attempt, status, owner FROM job_queue WHERE queue_id";
+    let sql = "SELECT q.queue_id, q.batch_id, q.run_no, q.attempt, q.status, q.owner, j.job_id, j.rounds \
+               FROM job_queue q LEFT JOIN executor_job j ON j.job_code = q.job_code WHERE q.queue_id";
     let rows = tx.fetch_in(sql, &ids, "").await.context("read job_queue")?;
     let entry = |row: &Row| {
         let word = row.text("status")?;
@@ -128,6 +130,7 @@ pub async fn entries(tx: &mut Tx, rows: &[QueueId]) -> Result<HashMap<QueueId, E
             attempt: u32::try_from(row.int("attempt")?)?,
             status,
             owner: row.opt_text("owner")?.map(NodeId),
+            job: row.opt_int("job_id")?.zip(row.opt_int("rounds")?),
         };
         Ok((QueueId(row.int("queue_id")?), entry))
     };

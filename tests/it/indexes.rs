@@ -145,7 +145,16 @@ fn statements() -> Vec<(String, String)> {
                 sql.push_str(" ORDER BY audit_id DESC LIMIT ?");
             }
             // `execute_in` puts the keys there.
-            let keys = ["queue_id", "firing_id", "batch_id", "id", "l.log_id", "log_id", "job_id"];
+            let keys = [
+                "queue_id",
+                "q.queue_id",
+                "firing_id",
+                "batch_id",
+                "id",
+                "l.log_id",
+                "log_id",
+                "job_id",
+            ];
             let is_open = |key: &&str| {
                 ["WHERE", "AND"].iter().any(|word| sql.ends_with(&format!("{word} {key}")))
             };

@@ -32,6 +32,7 @@ mod p13;
 mod p15;
 mod p16;
 mod p17;
+mod p18;
 mod proxy;
 mod proxy_tests;
 mod records;
@@ -43,6 +44,10 @@ mod ticks;
 mod time_tests;
 mod tools_tests;
 mod workload;
+
+#[path = "../xxl/program_of_others.rs"]
+#[expect(dead_code, reason = "shared with the other test binary, which uses all of it")]
+mod program_of_others;
 
 #[path = "../it/util/mod.rs"]
 #[expect(dead_code, reason = "shared with the other test binary, which uses all of it")]

@@ -160,6 +160,12 @@ impl Desk {
         alive.into_iter().map(|there| there.address).collect()
     }
 
+    pub(crate) async fn by_hand(&self, sql: &str) {
+        let mut tx = self.db.begin().await.expect("begin");
+        tx.execute(sql, &[]).await.expect(sql);
+        tx.commit().await.expect("commit");
+    }
+
     /// `why times` of each refusal on record, in order.
     pub(crate) async fn refusals(&self) -> Vec<String> {
         let mut tx = self.db.read().await.expect("read");

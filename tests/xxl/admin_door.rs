@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 
 at_each_desk! {
     what_is_forged_is_refused_and_changes_nothing
+    what_was_held_back_comes_on_record
     a_stop_between_the_commit_and_the_answer_changes_nothing
     a_token_that_was_changed_is_worth_nothing_at_once
 }
@@ -93,6 +94,7 @@ fn broken(own: i64, here: &str) -> Vec<Forgery> {
         ("unreadable", "registry", here.replace("EXECUTOR", "ADMIN"), "not EXECUTOR"),
         ("path", "addJob", here.to_owned(), "uri-mapping"),
         ("path", "registry/else", here.to_owned(), "uri-mapping"),
+        ("path", "", here.to_owned(), "uri-mapping"),
     ];
     bodies.into_iter().map(|(why, word, body, said)| (why, token(TEAM), word, body, said)).collect()
 }
@@ -147,6 +149,33 @@ async fn what_is_forged_is_refused_and_changes_nothing(desk: Desk) {
     // Nobody was hindered by it.
     assert_eq!(desk.post("callback", TEAM, &well).await.0, 200);
     assert_eq!(desk.state(own).await, "TOLD 200 done");
+}
+
+/// Nobody knocks any more, a record fails, the process ends: each refusal is counted once all the same.
+async fn what_was_held_back_comes_on_record(desk: Desk) {
+    let knocks = async |times: u32| {
+        for _ in 0..times {
+            assert_eq!(desk.post("callback", FORGED, "[]").await.0, 500);
+        }
+    };
+    let door = &desk.house.executors;
+    knocks(3).await;
+    door.say_refused().await;
+    assert_eq!(desk.refusals().await, ["token 1"]);
+    desk.clock.advance(60_000);
+    door.say_refused().await;
+    assert_eq!(desk.refusals().await, ["token 1", "token 2"]);
+    desk.clock.advance(60_000);
+    desk.by_hand("ALTER TABLE audit_log RENAME TO away").await;
+    knocks(2).await;
+    desk.by_hand("ALTER TABLE away RENAME TO audit_log").await;
+    desk.clock.advance(60_000);
+    door.say_refused().await;
+    assert_eq!(desk.refusals().await, ["token 1", "token 2", "token 2"]);
+    knocks(4).await;
+    door.close().await;
+    door.close().await;
+    assert_eq!(desk.refusals().await, ["token 1", "token 2", "token 2", "token 4"]);
 }
 
 /// A question, a body that comes slowly, and one that a stranger announces and never sends.

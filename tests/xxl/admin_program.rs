@@ -49,6 +49,11 @@ fn groups_are_added_changed_and_removed() {
         let (code, _, words) = ask(dir.path(), &args);
         assert!(code == Some(2) && words.contains(said) && !words.contains(file), "{words}");
     }
+    let (code, out, words) = ask(dir.path(), &["--json", "executor-group", "add", "log-executor"]);
+    let told: serde_json::Value = serde_json::from_str(&out).expect("what a script reads");
+    assert_eq!((code, &told["app_name"]), (Some(0), &"log-executor".into()), "{words}");
+    assert_eq!(told["token"].as_str().map(str::len), Some(43));
+    assert_eq!(ask(dir.path(), &["executor-group", "remove", "log-executor"]).0, Some(0));
     let other = a_second_group_is_made_and_removed(dir.path(), &token);
     no_token_is_kept_as_it_is(dir.path(), &[&token, &other, "a-token-of-the-team"]);
     let mut keyless = procession(dir.path(), &["executor-group", "token", "pay-executor"]);
@@ -182,8 +187,30 @@ fn serve_hears_executors_and_its_log_holds_no_token() {
     assert!(out.contains("http://127.0.0.1:9999") && out.contains("there"), "{out}");
     drop(running);
     log.push_str(&reader.join().expect("the rest of the log"));
-    assert!(log.contains("an executor was refused"), "{log}");
+    assert!(log.contains("somebody was refused"), "{log}");
     for secret in [token.as_str(), forged, KEY] {
         assert!(!log.contains(secret), "a secret stands in the log");
     }
+}
+
+/// A batch of its own process has no door: whether somebody else hears its executors is said before it waits
+/// for them.
+#[test]
+fn run_says_when_nobody_hears_executors() {
+    let dir = tempfile::tempdir().expect("folder");
+    let job = "groups: { pay: {} }\ndefaults: { group: pay }\njobs:\n  PAY: { type: HANDLER, executor: { app: \
+               pay-executor, handler: h } }\n";
+    std::fs::write(dir.path().join("d.yaml"), job).expect("file");
+    let run = |no| ask(dir.path(), &["run", "d.yaml", "--batch-no", no, "--quiet"]);
+    let warned = "warning: PAY calls an executor of XXL-JOB, and nobody hears how its run ends";
+    let (code, _, words) = run("202407");
+    assert!(code == Some(1) && words.contains(warned), "{code:?} {words}");
+    let mut serve = procession(dir.path(), &["serve", "--http", "127.0.0.1:0"]);
+    serve.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut running = Running(serve.spawn().expect("start"));
+    let lines = BufReader::new(running.0.stderr.take().expect("stderr")).lines();
+    let is_there = lines.map_while(Result::ok).any(|line| line.contains("http://127.0.0.1:"));
+    assert!(is_there, "it opens its door");
+    let (code, _, words) = run("202408");
+    assert!(code == Some(1) && !words.contains("nobody hears"), "{code:?} {words}");
 }

@@ -193,31 +193,8 @@ impl Bench {
     }
 
     async fn process(&self) -> QueueDispatcher {
-        let handlers = procession::handler::Options {
-            interpreters: BTreeMap::from([("sh".to_owned(), PathBuf::from("/bin/sh"))]),
-            script_env: vec!["PATH".to_owned()],
-            kill_grace: Duration::from_millis(500),
-            kill_confirm: Duration::from_secs(10),
-            connect_timeout: Duration::from_secs(10),
-            away: Duration::ZERO,
-            idle: Duration::from_secs(60),
-            look_every: Duration::from_secs(5),
-            script_lease: Duration::from_secs(60),
-            keeper: Some(env!("CARGO_BIN_EXE_procession").into()),
-            script_processes: None,
-        };
-        let options = procession::engine::Options {
-            max_parallel: 4,
-            ageing_ms: 600_000,
-            lease_ms: 15_000,
-            log_flush_ms: 50,
-            log_max_bytes: 100_000,
-            park_after: 3,
-            drain_ms: 60_000,
-            node: procession::engine::NodeOptions::default(),
-        };
-        let (db, clock) = (self.db.clone(), self.clock.clone());
-        QueueDispatcher::start(db, clock, &options, handlers, None).await.expect("start")
+        let keeper = Some(env!("CARGO_BIN_EXE_procession").into());
+        start(&self.db, &self.clock, Duration::from_millis(500), keeper).await
     }
 
     pub(crate) async fn batch(&self, no: &str, group: &str) -> Option<Batch> {
@@ -293,4 +270,38 @@ pub(crate) async fn post(to: SocketAddr, path: &str, headers: &str, body: &str) 
     let answer = raw(to, request.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     answer.split_once("\r\n\r\n").expect("a body").1.to_owned()
+}
+
+/// A process that dispatches; what it is to stop it waits for so long.
+pub(crate) async fn start(
+    db: &Db,
+    clock: &Clock,
+    kill_grace: Duration,
+    keeper: Option<PathBuf>,
+) -> QueueDispatcher {
+    let handlers = procession::handler::Options {
+        interpreters: BTreeMap::from([("sh".to_owned(), PathBuf::from("/bin/sh"))]),
+        script_env: vec!["PATH".to_owned()],
+        kill_grace,
+        kill_confirm: Duration::from_secs(10),
+        connect_timeout: Duration::from_secs(10),
+        away: Duration::ZERO,
+        idle: Duration::from_secs(60),
+        look_every: Duration::from_secs(5),
+        script_lease: Duration::from_secs(60),
+        keeper,
+        script_processes: None,
+    };
+    let options = procession::engine::Options {
+        max_parallel: 4,
+        ageing_ms: 600_000,
+        lease_ms: 15_000,
+        log_flush_ms: 50,
+        log_max_bytes: 100_000,
+        park_after: 3,
+        drain_ms: 60_000,
+        node: procession::engine::NodeOptions::default(),
+    };
+    let process = QueueDispatcher::start(db.clone(), clock.clone(), &options, handlers, None);
+    process.await.expect("start")
 }

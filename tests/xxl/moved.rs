@@ -1,16 +1,14 @@
 //! From the database of an admin to a batch that runs: its jobs, executors and users come over, and the
 //! executors do what they did, in the order of a DAG.
 
-use crate::admin::TOKEN;
 use crate::admin_program::{Running, ask, procession};
-use crate::program_of_others::Program;
+use crate::program_of_others::{Program, TOKEN};
 use crate::tables::{DEFAULT, Release, Row, add_groups, add_jobs, add_users, make};
 use crate::util::with_scratch;
 use procession::domain::source::DialectName;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -34,22 +32,6 @@ fn serve(dir: &Path) -> (Running, String) {
     let port = lines.by_ref().map_while(Result::ok).find_map(port).expect("a port");
     std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
     (running, format!("127.0.0.1:{port}"))
-}
-
-/// An executor tells that a run went well.
-fn tell(door: &str, log: i64) {
-    let item = json!([{ "logId": log, "logDateTim": 0, "handleCode": 200, "handleMsg": "ok" }]);
-    let body = item.to_string();
-    let mut stream = TcpStream::connect(door).expect("connect");
-    let head = format!(
-        "POST /xxl-job-admin/api/callback HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
-         XXL-JOB-ACCESS-TOKEN: {TOKEN}\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all((head + &body).as_bytes()).expect("send");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    assert!(answer.contains(r#""code":200"#), "{answer}");
 }
 
 fn status(dir: &Path) -> Value {
@@ -103,8 +85,7 @@ async fn jobs_of_an_admin_run_here_on_the_executors_that_they_had() {
             for ask in program.heard("/run") {
                 let log = ask["logId"].as_i64().expect("a key");
                 if told.insert(log) {
-                    program.ends(log);
-                    tell(&door, log);
+                    assert_eq!(program.tells(&door, log, 200).await, Some(200));
                 }
             }
             assert!(Instant::now() < end, "{}: {:?}", status(dir), program.heard("/run"));

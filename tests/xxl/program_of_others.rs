@@ -6,11 +6,17 @@ use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use procession::wire::xxl::Dialect;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
+
+/// What its admin has to show it.
+pub(crate) const TOKEN: &str = "a-token-of-twenty-five-chars";
 
 /// What it does with `/run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,15 +31,26 @@ pub(crate) enum Manner {
     Loses,
 }
 
+/// What it was asked.
+struct Heard {
+    path: String,
+    /// What its admin called it.
+    app: Option<String>,
+    body: Value,
+}
+
 struct Room {
+    dialect: Mutex<Dialect>,
     manner: Mutex<Manner>,
     /// Whether it says so when it is busy.
     tells_busy: Mutex<bool>,
     /// Whether it stops what it is told to stop.
     obeys: Mutex<bool>,
-    heard: Mutex<Vec<(String, Value)>>,
+    heard: Mutex<Vec<Heard>>,
     /// Runs it has, by the number of their job.
     runs: Mutex<BTreeMap<i64, BTreeSet<i64>>>,
+    /// Most runs that it had of one job at once.
+    most: Mutex<usize>,
     /// Logs, by run.
     logs: Mutex<BTreeMap<i64, Vec<String>>>,
 }
@@ -54,11 +71,13 @@ impl Drop for Program {
 impl Program {
     pub(crate) async fn begin() -> Self {
         let room = Arc::new(Room {
+            dialect: Mutex::new(Dialect::D1),
             manner: Mutex::new(Manner::Takes),
             tells_busy: Mutex::new(true),
             obeys: Mutex::new(true),
             heard: Mutex::default(),
             runs: Mutex::default(),
+            most: Mutex::default(),
             logs: Mutex::default(),
         });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("listen");
@@ -72,6 +91,11 @@ impl Program {
         format!("http://{}", self.address)
     }
 
+    /// From now on it is of this version.
+    pub(crate) fn speaks(&self, dialect: Dialect) {
+        *self.room.dialect.lock().expect("lock") = dialect;
+    }
+
     pub(crate) fn is(&self, manner: Manner) {
         *self.room.manner.lock().expect("lock") = manner;
     }
@@ -83,12 +107,27 @@ impl Program {
     /// Bodies that came to a path.
     pub(crate) fn heard(&self, path: &str) -> Vec<Value> {
         let heard = self.room.heard.lock().expect("lock");
-        heard.iter().filter(|(at, _)| at == path).map(|(_, body)| body.clone()).collect()
+        heard.iter().filter(|asked| asked.path == path).map(|asked| asked.body.clone()).collect()
+    }
+
+    /// What it was called by each who asked, whatever they asked.
+    pub(crate) fn called(&self) -> BTreeSet<Option<String>> {
+        self.room.heard.lock().expect("lock").iter().map(|asked| asked.app.clone()).collect()
     }
 
     /// Runs that it has.
     pub(crate) fn has(&self) -> Vec<i64> {
         self.room.runs.lock().expect("lock").values().flatten().copied().collect()
+    }
+
+    /// Most runs of one job that it had at once.
+    pub(crate) fn most(&self) -> usize {
+        *self.room.most.lock().expect("lock")
+    }
+
+    /// It has a run that somebody else asked it for.
+    pub(crate) fn takes(&self, job: i64, log: i64) {
+        self.room.runs.lock().expect("lock").entry(job).or_default().insert(log);
     }
 
     /// It has a run no more.
@@ -98,14 +137,36 @@ impl Program {
         }
     }
 
+    /// It is done with a run and tells its admin so; the code of the answer, none when there is no answer.
+    pub(crate) async fn tells(&self, door: &str, log: i64, code: i64) -> Option<i64> {
+        self.ends(log);
+        let end = json!([{ "logId": log, "logDateTim": 0, "handleCode": code, "handleMsg": "ok" }]);
+        let body = end.to_string();
+        let head = format!(
+            "POST /xxl-job-admin/api/callback HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+             XXL-JOB-ACCESS-TOKEN: {TOKEN}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let mut stream = TcpStream::connect(door).await.ok()?;
+        stream.write_all((head + &body).as_bytes()).await.ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.ok()?;
+        let (_, body) = answer.split_once("\r\n\r\n")?;
+        serde_json::from_str::<Value>(body).ok()?["code"].as_i64()
+    }
+
     pub(crate) fn prints(&self, log: i64, line: &str) {
         self.room.logs.lock().expect("lock").entry(log).or_default().push(line.to_owned());
     }
 }
 
-fn reply(code: i64, msg: &str, content: Value) -> Response {
-    axum::response::Html(json!({"code": code, "msg": msg, "content": content}).to_string())
-        .into_response()
+/// What was asked for is under `data` from 3.3 on, and under `content` before.
+fn reply(dialect: Dialect, code: i64, msg: &str, value: Value) -> Response {
+    let name = match dialect {
+        Dialect::D0 | Dialect::D1 => "content",
+        Dialect::D2 | Dialect::D3 => "data",
+    };
+    axum::response::Html(json!({"code": code, "msg": msg, name: value}).to_string()).into_response()
 }
 
 async fn answer(State(room): State<Arc<Room>>, request: Request) -> Response {
@@ -113,55 +174,69 @@ async fn answer(State(room): State<Arc<Room>>, request: Request) -> Response {
     let bytes = to_bytes(body, 1_000_000).await.expect("body");
     let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let path = parts.uri.path().to_owned();
-    room.heard.lock().expect("lock").push((path.clone(), body.clone()));
-    let token = parts.headers.get("XXL-JOB-ACCESS-TOKEN").and_then(|v| v.to_str().ok());
-    if token != Some(crate::admin::TOKEN) {
-        return reply(500, "The access token is wrong.", Value::Null);
+    let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
+    let app = header("XXL-JOB-APPNAME").map(str::to_owned);
+    let dialect = *room.dialect.lock().expect("lock");
+    let is_called = app.is_some();
+    let heard = Heard { path: path.clone(), app, body: body.clone() };
+    room.heard.lock().expect("lock").push(heard);
+    let say = |code, msg| reply(dialect, code, msg, Value::Null);
+    if header("XXL-JOB-ACCESS-TOKEN") != Some(TOKEN) || (dialect == Dialect::D3 && !is_called) {
+        return say(500, "The access token is wrong.");
     }
     let job = body["jobId"].as_i64().unwrap_or_default();
     let is_busy = room.runs.lock().expect("lock").get(&job).is_some_and(|runs| !runs.is_empty());
-    match path.as_str() {
-        "/beat" => reply(200, "", Value::Null),
-        "/idleBeat" if is_busy && *room.tells_busy.lock().expect("lock") => {
-            reply(500, "job thread is running", Value::Null)
+    match (path.as_str(), dialect) {
+        ("/beat", _) => say(200, ""),
+        ("/idleBeat", _) if is_busy && *room.tells_busy.lock().expect("lock") => {
+            say(500, "job thread is running")
         }
-        "/idleBeat" => reply(200, "", Value::Null),
-        "/run" => run(&room, job, &body),
-        "/kill" => {
+        ("/idleBeat", _) => say(200, ""),
+        ("/run", Dialect::D0 | Dialect::D1 | Dialect::D2) | ("/trigger", Dialect::D3) => {
+            run(&room, dialect, job, &body)
+        }
+        ("/kill", _) => {
             if *room.obeys.lock().expect("lock") {
                 room.runs.lock().expect("lock").remove(&job);
             }
-            reply(200, "", Value::Null)
+            say(200, "")
         }
-        "/log" => log(&room, &body),
+        ("/log", _) => log(&room, dialect, &body),
         _ => StatusCode::NOT_FOUND.into_response(),
     }
 }
 
-fn run(room: &Room, job: i64, body: &Value) -> Response {
+fn run(room: &Room, dialect: Dialect, job: i64, body: &Value) -> Response {
     let manner = *room.manner.lock().expect("lock");
     let log = body["logId"].as_i64().expect("a key");
     if matches!(manner, Manner::Takes | Manner::TakesAndIsSilent) {
-        room.runs.lock().expect("lock").entry(job).or_default().insert(log);
+        let mut runs = room.runs.lock().expect("lock");
+        let of_job = runs.entry(job).or_default();
+        of_job.insert(log);
+        let mut most = room.most.lock().expect("lock");
+        *most = (*most).max(of_job.len());
     }
     match manner {
-        Manner::Takes => reply(200, "", Value::Null),
-        Manner::Refuses => reply(500, "job handler is not found", Value::Null),
+        Manner::Takes => reply(dialect, 200, "", Value::Null),
+        Manner::Refuses => reply(dialect, 500, "job handler is not found", Value::Null),
         Manner::TakesAndIsSilent | Manner::Loses => StatusCode::GATEWAY_TIMEOUT.into_response(),
     }
 }
 
-/// As Java's executors have it: the whole rest, and where nothing is new, an end before its beginning.
-fn log(room: &Room, body: &Value) -> Response {
+/// As Java's executors have it: the whole rest, and where nothing is new, an end before its beginning. The time
+/// at which the run was sent says in which file to look; its name is another from 3.5 on.
+fn log(room: &Room, dialect: Dialect, body: &Value) -> Response {
     let from = body["fromLineNum"].as_u64().expect("a line");
+    let time = if dialect == Dialect::D3 { "logDateTime" } else { "logDateTim" };
     let logs = room.logs.lock().expect("lock");
-    let Some(lines) = logs.get(&body["logId"].as_i64().expect("a key")) else {
-        return reply(200, "", Value::Null);
+    let lines = logs.get(&body["logId"].as_i64().expect("a key"));
+    let Some(lines) = lines.filter(|_| body[time].is_i64()) else {
+        return reply(dialect, 200, "", Value::Null);
     };
     let skip = usize::try_from(from).expect("small") - 1;
     let rest: Vec<&str> = lines.iter().skip(skip).map(String::as_str).collect();
     let to = if rest.is_empty() { 0 } else { lines.len() };
     let content = rest.iter().map(|line| format!("{line}\n")).collect::<String>();
     let page = json!({"fromLineNum": from, "toLineNum": to, "logContent": content, "isEnd": false});
-    reply(200, "", page)
+    reply(dialect, 200, "", page)
 }

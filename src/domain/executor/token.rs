@@ -21,9 +21,7 @@ const KNOWN: [&str; 8] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadToken {
     /// Anybody can guess it.
-    #[error(
-        "the token has fewer than 16 characters; use 16 to 200, or leave it out and one is made"
-    )]
+    #[error("the token has fewer than 16 characters; use 16 to 200")]
     Short,
     /// It fits in no header.
     #[error(
@@ -31,7 +29,7 @@ pub enum BadToken {
     )]
     Odd,
     /// Everybody knows it.
-    #[error("the token is one that everybody knows; use another, or leave it out and one is made")]
+    #[error("the token is one that everybody knows")]
     Known,
 }
 

@@ -8,7 +8,7 @@ use crate::domain::time::Millis;
 /// how long one may be idle of which is not known whether it was taken.
 pub const IDLE_MS: i64 = 60_000;
 /// The first look at a run that was taken.
-const FIRST_LOOK_MS: i64 = 5_000;
+const FIRST_LOOK_MS: i64 = 1_000;
 /// Between two looks.
 const LOOK_MS: i64 = 30_000;
 /// Between two looks at a run that is being stopped, at first.

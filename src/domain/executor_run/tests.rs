@@ -233,7 +233,7 @@ fn each_end_is_an_outcome() {
         ),
         (None, Some(Ended::Lost), None, End::Unknown, "is lost: why"),
         (None, Some(Ended::Refused), None, End::Failed, "refused by its executor: why"),
-        (None, Some(Ended::NotReached), None, End::Failed, "no executor was reached: why"),
+        (None, Some(Ended::NotReached), None, End::Failed, "no executor could take it: why"),
         (None, Some(Ended::Discarded), None, End::Failed, "not run: why"),
     ] {
         let outcome = outcome(&[end(code, result, stopping)]);
@@ -244,6 +244,14 @@ fn each_end_is_an_outcome() {
             matches!(result, Some(Ended::Refused | Ended::NotReached | Ended::Discarded));
         assert_eq!(outcome.reach == Reach::Before, nothing_begun, "{result:?}");
     }
+}
+
+#[test]
+fn a_run_that_may_be_sent_to_none_was_refused_by_none() {
+    let nowhere = RunEnd { address: None, ..end(None, Some(Ended::Refused), None) };
+    let outcome = outcome(&[nowhere]);
+    assert_eq!(outcome.message.as_deref(), Some("no executor was asked: why"));
+    assert_eq!((outcome.end, outcome.reach), (End::Failed, Reach::Before));
 }
 
 #[test]

@@ -56,7 +56,11 @@ impl RunEnd {
         let mut words = match (self.result, self.stopping) {
             (Some(Ended::Unconfirmed), _) => format!("{KILL_UNCONFIRMED}: {run}"),
             (Some(Ended::Lost), _) => format!("{run} is lost"),
-            (Some(Ended::NotReached), _) => "no executor was reached".to_owned(),
+            // None is there, or answers, or is idle.
+            (Some(Ended::NotReached), _) => "no executor could take it".to_owned(),
+            (Some(Ended::Refused), _) if self.address.is_none() => {
+                "no executor was asked".to_owned()
+            }
             (Some(Ended::Refused), _) => format!("{run} was refused by its executor"),
             (Some(Ended::Discarded), _) => "not run".to_owned(),
             (Some(Ended::Stopped(why)), _) | (None, Some(why)) => match why {

@@ -200,9 +200,13 @@ impl Admin {
                 book.answer(call, Outcome::ended(End::Killed, said));
             }
             Fact::Found(call, runs) => self.go_on(book, call, runs, now),
-            Fact::Waits(call, run) => book.stand(call, &run, now),
+            Fact::Waits(call, run, wait) => {
+                book.stand(call, &run, now);
+                book.waits_for(call, wait);
+            }
             Fact::Tests(call, run, candidates) => {
                 book.stand(call, &run, now);
+                book.waits_for(call, None);
                 book.test(call, candidates);
             }
             Fact::Stopped(call, why) => {

@@ -12,13 +12,14 @@ use crate::domain::executor_run::{
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::outcome::{Outcome, Stream};
 use crate::domain::route::Test;
+use crate::domain::run_wait::RunWait;
 use crate::domain::time::Millis;
 use crate::handler::log::RunLog;
 use crate::handler::remote::RemoteCall;
 use crate::remote::executors::To;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// What this process knows.
 #[derive(Default)]
@@ -48,6 +49,8 @@ pub(super) struct Call {
     pub(super) attempt: u32,
     pub(super) ask: Option<RemoteCall>,
     pub(super) log: RunLog,
+    /// What its try is told that it waits for.
+    pub(super) waits: watch::Sender<Option<RunWait>>,
     pub(super) answer: Option<oneshot::Sender<Outcome>>,
     pub(super) stop: Option<StopWhy>,
     pub(super) job_id: i64,

@@ -3,7 +3,6 @@
 //! What they say is durable before they are answered. All that waits is written in one transaction; nobody
 //! waits so that more may come. An executor that got no answer says it again, and that changes nothing.
 
-use super::refusing::Refusals;
 use super::token;
 use crate::domain::executor::address::{
     BadAddress, ExecutorUrl, Place, name_allowed, own_or_allowed,
@@ -14,14 +13,18 @@ use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::xxl_run::AppName;
 use crate::engine::admin::batching::Batcher;
 use crate::engine::clock::Clock;
+use crate::engine::refused::{self, Knock};
+use crate::store::audit::Operator;
 use crate::store::executor_registry::There;
 use crate::store::executor_run::Told;
 use crate::store::{Db, executor_group};
 use anyhow::{Context as _, Result};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// How long what is known of tokens is believed. What is written looks at them anew.
 const BELIEVED_MS: i64 = 3_000;
@@ -122,7 +125,7 @@ pub struct Desk {
     networks: Vec<Network>,
     batcher: Arc<Batcher>,
     known: Mutex<Option<(Uptime, Tokens)>>,
-    refusals: Refusals,
+    refused: refused::Refused,
 }
 
 /// The groups of each token, by its digest.
@@ -132,8 +135,8 @@ impl Desk {
     /// On this database; executors may also say that they are in these networks.
     pub fn new(db: Db, clock: Clock, networks: Vec<Network>) -> Self {
         let batcher = Arc::new(Batcher::new(db.clone(), clock.clone()));
-        let refusals = Refusals::new(db.clone(), clock.clone());
-        Self { db, clock, networks, batcher, known: Mutex::default(), refusals }
+        let refused = refused::Refused::new(db.clone(), clock.clone());
+        Self { db, clock, networks, batcher, known: Mutex::default(), refused }
     }
 
     /// Looks at a token and a name that were shown. An error is one of the database.
@@ -155,8 +158,14 @@ impl Desk {
     /// Puts on record that somebody was refused, once a minute for each reason; `app` only when a token of
     /// its was shown.
     pub async fn note_refused(&self, refused: &Refused, peer: IpAddr, pass: Option<&Pass>) {
-        let apps = pass.map(|pass| &pass.apps);
-        self.refusals.note(refused, peer, apps).await;
+        let names = pass.map(|pass| {
+            let names: Vec<&str> = pass.apps.iter().map(AppName::as_str).collect();
+            format!("executor {}", names.join(" ")).chars().take(200).collect()
+        });
+        let actor = names.unwrap_or_else(|| refused::STRANGER.to_owned());
+        let by = Operator { actor, host: peer.to_canonical().to_string() };
+        let detail = json!({ "said": refused.to_string() });
+        self.refused.note(refused.word(), Knock { by, detail }).await;
     }
 
     /// An executor says that it is there.
@@ -211,9 +220,20 @@ impl Desk {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Waits until what is being written is written.
+    /// Puts refusals on record that were held back for a minute, until `stop`.
+    pub async fn keep_refused(&self, stop: &CancellationToken) {
+        self.refused.keep(stop).await;
+    }
+
+    /// The same, once.
+    pub async fn say_refused(&self) {
+        self.refused.say_due().await;
+    }
+
+    /// Waits until what is being written is written, and puts on record who else was refused.
     pub async fn close(&self) {
         self.batcher.close().await;
+        self.refused.close().await;
     }
 
     /// The groups of every token; read anew when it is old, or when this token is not among them.

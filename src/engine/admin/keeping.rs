@@ -14,6 +14,7 @@ use anyhow::{Context as _, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -149,6 +150,7 @@ fn orphan(run: &Run) -> Call {
         attempt: run.attempt,
         ask: None,
         log: RunLog::new(1_000),
+        waits: watch::Sender::default(),
         answer: None,
         stop: Some(StopWhy::Killed),
         job_id: run.job_id,

@@ -20,11 +20,14 @@ pub enum TokenError {
     /// It cannot be sealed.
     #[error("the token of executors is kept sealed: {0}")]
     Seal(SealError),
-    /// It does not open.
+    /// It does not open with the key that this process has.
     #[error(
-        "the token of executor group {app} cannot be read: {cause}; give the group a token anew: \
-         procession executor-group token {app}"
+        "the token of executor group {0} does not open with the key of this process; start it with the key \
+         that the token was sealed with, or give the group a token anew: procession executor-group token {0}"
     )]
+    OtherKey(AppName),
+    /// It cannot be opened.
+    #[error("the token of executor group {app} cannot be read: {cause}")]
     Open {
         /// Whose.
         app: AppName,
@@ -57,7 +60,12 @@ pub fn kept(app: &AppName, token: &SecretString) -> Result<KeptToken, TokenError
 /// The token that was sealed for a group. Needs the installation's key.
 pub fn open(app: &AppName, sealed: &str) -> Result<SecretString, TokenError> {
     let opened = Key::from_environment().and_then(|key| key.open(&named(app), sealed));
-    opened.map_err(|cause| TokenError::Open { app: app.clone(), cause })
+    opened.map_err(|cause| match cause {
+        SealError::DoesNotOpen(_) => TokenError::OtherKey(app.clone()),
+        SealError::NoKey | SealError::KeyFile(..) | SealError::BadKey(_) | SealError::NoRandom => {
+            TokenError::Open { app: app.clone(), cause }
+        }
+    })
 }
 
 /// The name that is bound to it: one that is moved to another group does not open.

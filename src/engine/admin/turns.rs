@@ -4,9 +4,10 @@ mod desk;
 
 use super::book::{Book, Call, Candidates, Part};
 use super::{Admin, CallId};
-use crate::domain::executor::{LogId, Spoken};
+use crate::domain::executor::LogId;
 use crate::domain::executor_run::{Ended, RunState, RunStatus, StopWhy};
 use crate::domain::id::BatchId;
+use crate::domain::run_wait::RunWait;
 use crate::domain::time::Millis;
 use crate::domain::xxl_run::AppName;
 use crate::engine::admin::token;
@@ -30,7 +31,7 @@ pub(super) enum Fact {
     /// It is to stop, and nothing was begun.
     Stopped(CallId, StopWhy),
     /// It is in line, with a row.
-    Waits(CallId, Run),
+    Waits(CallId, Run, Option<RunWait>),
     /// It is in line, and executors are asked whether they can.
     Tests(CallId, Run, Candidates),
     /// Executors are to be asked.
@@ -44,7 +45,7 @@ impl Fact {
     pub(super) fn call(&self) -> CallId {
         match self {
             Self::NotOurs(call) | Self::Nothing(call) | Self::Stopped(call, _) => *call,
-            Self::Found(call, _) | Self::Waits(call, _) | Self::Tests(call, ..) => *call,
+            Self::Found(call, _) | Self::Waits(call, ..) | Self::Tests(call, ..) => *call,
             Self::Asked(call, ..) | Self::Over(call, _) => *call,
         }
     }
@@ -52,7 +53,8 @@ impl Fact {
 
 /// What is decided of a call.
 enum Decision {
-    Wait,
+    /// For this one, or for the one before it in the same transaction.
+    Wait(Option<RunWait>),
     Ask(Vec<To>),
     Test(Candidates),
     End(Ended, String),
@@ -78,7 +80,7 @@ struct Decided<'a> {
 impl Admin {
     /// Looks up new calls, and gives turns.
     pub(super) async fn turns(&self, tx: &mut Tx, book: &Book, now: Millis) -> Result<Vec<Fact>> {
-        let mut desk = Desk { admin: self, now, groups: HashMap::new() };
+        let mut desk = Desk::new(self, now);
         let mut facts = Vec::new();
         let fresh = self.look_up(tx, book, &mut desk, &mut facts).await?;
         let mut by_job: BTreeMap<i64, Vec<Fresh>> = BTreeMap::new();
@@ -89,16 +91,22 @@ impl Admin {
         let jobs: BTreeSet<i64> =
             by_job.keys().chain(book.turns.iter().filter(waits)).copied().collect();
         let jobs: Vec<i64> = jobs.into_iter().collect();
+        let in_line: Vec<i64> =
+            jobs.iter().copied().filter(|job| !desk.rounds.contains_key(job)).collect();
+        desk.rounds.extend(rows::rounds(tx, &in_line).await?);
         let mut open: BTreeMap<i64, Vec<Run>> = BTreeMap::new();
         for run in rows::open_of_jobs(tx, &jobs).await? {
             open.entry(run.job_id).or_default().push(run);
         }
         let mut decided = Vec::new();
         for job in jobs {
-            let fresh = by_job.remove(&job).unwrap_or_default();
+            let mut fresh = by_job.remove(&job).unwrap_or_default();
+            fresh.sort_by_key(|one| one.entry.batch_id);
             let open = open.remove(&job).unwrap_or_default();
             desk.of_job(tx, book, (job, fresh, &open), &mut decided).await?;
         }
+        let turned: Vec<i64> = std::mem::take(&mut desk.turned).into_iter().collect();
+        rows::took_turns(tx, &turned).await?;
         self.write_decided(tx, decided, &mut facts, now).await?;
         Ok(facts)
     }
@@ -137,7 +145,11 @@ impl Admin {
                     facts.extend(call.stop.map(|why| Fact::Stopped(id, why)));
                 }
                 (Some(ask), true) => {
-                    let job_id = rows::number(tx, &ask.job).await?;
+                    let (job_id, rounds) = match entry.job {
+                        Some(known) => known,
+                        None => (rows::number(tx, &ask.job).await?, 0),
+                    };
+                    desk.rounds.insert(job_id, rounds);
                     fresh.push(Fresh { id, entry, job_id });
                 }
                 (_, false) => {
@@ -172,7 +184,7 @@ impl Admin {
                 (Decision::End(ended, said), Some(run)) => {
                     rows::end(tx, run, (*ended, said), now).await?;
                 }
-                (Decision::Wait | Decision::Test(_), _) | (_, None) => {}
+                (Decision::Wait(_) | Decision::Test(_), _) | (_, None) => {}
             }
             new.extend(one.rows(first));
         }
@@ -183,10 +195,14 @@ impl Admin {
         for run in rows::of_rows(tx, &queue).await? {
             written.entry(run.queue_id).or_default().push(run);
         }
+        let mut last: HashMap<i64, LogId> = HashMap::new();
         for one in decided {
             let mut runs = written.remove(&one.call.queue_id).unwrap_or_default();
             runs.retain(|run| run.run_no == one.entry.0);
-            facts.extend(one.fact(runs));
+            let before = last.get(&one.job_id).copied();
+            let stays = !matches!(one.decision, Decision::End(..));
+            last.extend(runs.first().filter(|_| stays).map(|run| (one.job_id, run.log_id)));
+            facts.extend(one.fact(runs, before));
         }
         Ok(())
     }
@@ -198,13 +214,12 @@ impl Admin {
         runs: Vec<Run>,
         now: Millis,
     ) -> Result<Vec<(Run, Option<To>)>> {
-        Desk { admin: self, now, groups: HashMap::new() }.with_targets(tx, runs).await
+        Desk::new(self, now).with_targets(tx, runs).await
     }
 
     /// An executor with its token.
     fn target(&self, app: &AppName, group: &Group, address: &str) -> Result<To, String> {
-        let said = group.addresses.iter().find(|(at, _)| at == address);
-        let spoken = said.map_or(Spoken::Run, |(_, spoken)| *spoken);
+        let spoken = group.spoken(address);
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let known = tokens.get(app).filter(|(sealed, _)| *sealed == group.sealed);
         let token = match known {
@@ -250,15 +265,18 @@ impl<'a> Decided<'a> {
                 each.map(|(n, to)| row(Some(to.address.as_str()), (n, total), None)).collect()
             }
             _ if skip == 1 => Vec::new(),
-            Decision::Wait | Decision::Test(_) => vec![row(None, (0, 1), None)],
+            Decision::Wait(_) | Decision::Test(_) => vec![row(None, (0, 1), None)],
             Decision::End(ended, said) => vec![row(None, (0, 1), Some((*ended, said)))],
         }
     }
 
-    fn fact(self, runs: Vec<Run>) -> Option<Fact> {
+    fn fact(self, runs: Vec<Run>, before: Option<LogId>) -> Option<Fact> {
         let first = runs.first()?.clone();
         Some(match self.decision {
-            Decision::Wait => Fact::Waits(self.id, first),
+            Decision::Wait(wait) => {
+                let wait = wait.or(before.map(RunWait::Turn));
+                Fact::Waits(self.id, first, wait)
+            }
             Decision::Test(candidates) => Fact::Tests(self.id, first, candidates),
             Decision::End(..) => Fact::Over(self.id, first),
             // A run that is over meanwhile is found when its row is read.

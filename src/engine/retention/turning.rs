@@ -2,6 +2,7 @@
 
 use super::{Beat, ByTable, Rest, Sweeper};
 use crate::domain::time::Millis;
+use crate::store;
 use anyhow::{Context as _, Result};
 use futures_util::FutureExt as _;
 use std::panic::AssertUnwindSafe;
@@ -14,6 +15,10 @@ const NAME: &str = "retention";
 const REST_MS: i64 = 30_000;
 /// Before another try when something failed.
 const AGAIN_MS: i64 = 10_000;
+/// How often in a row a step for somebody who waits may fail because the database was away or busy.
+const TRIES: u32 = 10;
+/// Before such a step is tried again.
+const BUSY: Duration = Duration::from_secs(1);
 
 /// What came of removing old rows for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,31 +32,44 @@ pub enum Swept {
 }
 
 impl Sweeper {
-    /// Beats until the pass has ended, or for so many milliseconds; at least once. The turn is another's then,
-    /// whatever came of it. A task of its own does it, so that this holds too when whoever asked for it
-    /// goes away meanwhile.
-    pub async fn sweep_for(self, ms: i64) -> Result<Swept> {
-        tokio::spawn(self.sweep(ms)).await.context("remove old rows")?
+    /// Beats until the pass has ended, or for so many milliseconds; at least once. `went` hears how many
+    /// rows each step has removed. The turn is another's then, whatever came of it. A task of its own does
+    /// it, so that this holds too when whoever asked for it goes away meanwhile.
+    pub async fn sweep_for(
+        self,
+        ms: Option<i64>,
+        went: impl FnMut(u64) + Send + 'static,
+    ) -> Result<Swept> {
+        tokio::spawn(self.sweep(ms, went)).await.context("remove old rows")?
     }
 
-    async fn sweep(mut self, ms: i64) -> Result<Swept> {
-        let swept = AssertUnwindSafe(self.beats(ms)).catch_unwind().await;
+    async fn sweep(mut self, ms: Option<i64>, went: impl FnMut(u64) + Send) -> Result<Swept> {
+        let swept = AssertUnwindSafe(self.beats(ms, went)).catch_unwind().await;
         self.leave_turn().await;
         swept.unwrap_or_else(|_| Err(anyhow::anyhow!("retention broke down")))
     }
 
-    async fn beats(&mut self, ms: i64) -> Result<Swept> {
+    async fn beats(&mut self, ms: Option<i64>, mut went: impl FnMut(u64)) -> Result<Swept> {
         let begun = self.clock.uptime();
         let mut removed = ByTable::new();
+        let mut failed = 0;
         loop {
             let asked = self.clock.uptime();
-            let dropped = match self.beat(self.clock.now()).await? {
-                Beat::Ended(all) => return Ok(Swept::Ended(all)),
-                Beat::Rests(rest, until) => return Ok(Swept::Rests(rest, until)),
-                Beat::Did(dropped) => dropped,
+            let dropped = match self.beat(self.clock.now()).await {
+                Ok(Beat::Ended(all)) => return Ok(Swept::Ended(all)),
+                Ok(Beat::Rests(rest, until)) => return Ok(Swept::Rests(rest, until)),
+                Ok(Beat::Did(dropped)) => dropped,
+                Err(error) if store::is_transient(&error) && failed < TRIES => {
+                    failed += 1;
+                    tokio::time::sleep(BUSY).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
             };
+            failed = 0;
             dropped.iter().for_each(|(table, n)| *removed.entry(table).or_default() += n);
-            if self.clock.uptime().since(begun) >= ms {
+            went(dropped.values().sum());
+            if ms.is_some_and(|ms| self.clock.uptime().since(begun) >= ms) {
                 return Ok(Swept::Left(removed));
             }
             if !dropped.is_empty() {

@@ -7,7 +7,7 @@ use crate::domain::time::Millis;
 use crate::domain::xxl_run::AppName;
 use crate::store::{Tx, executor_registry};
 use anyhow::{Context as _, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// How long uses count.
 const DAY_MS: i64 = 86_400_000;
@@ -16,11 +16,20 @@ const DAY_MS: i64 = 86_400_000;
 #[derive(Clone, Debug)]
 pub struct Group {
     /// Where its executors are now, in the order of the alphabet.
-    pub addresses: Vec<(String, Spoken)>,
+    pub addresses: Vec<String>,
+    /// What each said last that it speaks, also one that is not there any more.
+    spoken: BTreeMap<String, Spoken>,
     /// Whether scripts may be sent to them.
     pub glue: Glue,
     /// Its token, sealed.
     pub sealed: String,
+}
+
+impl Group {
+    /// What is spoken to an executor. Of one that has never said so itself it is what releases speak.
+    pub fn spoken(&self, address: &str) -> Spoken {
+        self.spoken.get(address).copied().unwrap_or(Spoken::Run)
+    }
 }
 
 /// The group of this name; none when nobody has made it.
@@ -29,25 +38,22 @@ pub async fn group(tx: &mut Tx, app: &AppName, now: Millis) -> Result<Option<Gro
     let row =
         tx.fetch_optional(sql, &[app.as_str().into()]).await.context("read executor_group")?;
     let Some(row) = row else { return Ok(None) };
-    let there = executor_registry::alive(tx, Some(app), now).await?;
-    let said: BTreeMap<String, Spoken> =
-        there.into_iter().map(|there| (there.address, there.dialect)).collect();
-    // Of one that an operator said, and that has not said so itself, the dialect is that of releases.
-    let fixed = |address: String| {
-        let spoken = said.get(&address).copied().unwrap_or(Spoken::Run);
-        (address, spoken)
-    };
+    let said = executor_registry::all(tx, Some(app)).await?;
     let addresses = match row.opt_text("addresses")? {
         Some(text) => {
             let mut all: Vec<String> =
                 serde_json::from_str(&text).context("executor_group.addresses")?;
             all.sort();
-            all.into_iter().map(fixed).collect()
+            all
         }
-        None => said.into_iter().collect(),
+        None => {
+            let there = said.iter().filter(|said| said.is_there(now));
+            there.map(|said| said.address.clone()).collect()
+        }
     };
+    let spoken = said.into_iter().map(|said| (said.address, said.dialect)).collect();
     let glue = if row.flag("allows_glue")? { Glue::Allowed } else { Glue::Refused };
-    Ok(Some(Group { addresses, glue, sealed: row.text("token_sealed")? }))
+    Ok(Some(Group { addresses, spoken, glue, sealed: row.text("token_sealed")? }))
 }
 
 /// Whether an executor has said lately that it is there.
@@ -74,21 +80,23 @@ pub async fn number(tx: &mut Tx, job: &JobCode) -> Result<i64> {
     tx.insert_id(sql, "job_id", &[job.as_str().into()]).await.context("number a job")
 }
 
-/// What its route needs to know of a job; nothing is asked for routes that need nothing.
+/// How many turns jobs have had, by their numbers.
+pub async fn rounds(tx: &mut Tx, jobs: &[i64]) -> Result<HashMap<i64, i64>> {
+    let sql = "SELECT job_id, rounds FROM executor_job WHERE job_id";
+    let rows = tx.fetch_in(sql, jobs, "").await.context("read executor_job")?;
+    rows.iter().map(|row| Ok((row.int("job_id")?, row.int("rounds")?))).collect()
+}
+
+/// What its route needs to know of a job with so many turns; nothing is asked for routes that need
+/// nothing.
 pub async fn route_state(
     tx: &mut Tx,
     (job_id, route): (i64, RouteStrategy),
-    roll: u64,
+    (roll, rounds): (u64, i64),
     now: Millis,
 ) -> Result<RouteState> {
-    let mut state = RouteState { job_id, roll, ..RouteState::default() };
+    let mut state = RouteState { job_id, roll, rounds, ..RouteState::default() };
     match route {
-        RouteStrategy::Round => {
-            let sql = "SELECT rounds FROM executor_job WHERE job_id = ?";
-            let row =
-                tx.fetch_optional(sql, &[job_id.into()]).await.context("read executor_job")?;
-            state.rounds = row.map(|row| row.int("rounds")).transpose()?.unwrap_or(0);
-        }
         RouteStrategy::LeastFrequentlyUsed | RouteStrategy::LeastRecentlyUsed => {
             let sql =
                 "SELECT address, uses, since_time, used_time FROM executor_use WHERE job_id = ?";
@@ -100,17 +108,18 @@ pub async fn route_state(
                 state.uses.insert(row.text("address")?, Use { uses, used });
             }
         }
-        RouteStrategy::First | RouteStrategy::Last | RouteStrategy::Random => {}
+        RouteStrategy::First | RouteStrategy::Last => {}
+        RouteStrategy::Random | RouteStrategy::Round => {}
         RouteStrategy::ConsistentHash | RouteStrategy::Failover => {}
         RouteStrategy::Busyover | RouteStrategy::ShardingBroadcast => {}
     }
     Ok(state)
 }
 
-/// A job was sent in its turn.
-pub async fn took_turn(tx: &mut Tx, job_id: i64) -> Result<()> {
-    let sql = "UPDATE executor_job SET rounds = rounds + 1 WHERE job_id = ?";
-    tx.execute(sql, &[job_id.into()]).await.context("count a turn")?;
+/// These jobs were sent in their turns, each once.
+pub async fn took_turns(tx: &mut Tx, jobs: &[i64]) -> Result<()> {
+    let sql = "UPDATE executor_job SET rounds = rounds + 1 WHERE job_id";
+    tx.execute_in(sql, &[], jobs, "", &[]).await.context("count turns")?;
     Ok(())
 }
 

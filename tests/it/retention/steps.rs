@@ -255,12 +255,12 @@ pub(super) async fn whoever_sweeps_for_a_while_gives_its_turn_back(bench: Bench)
     let wanted = look(&bench, &options).await.totals();
     let one = |name: &str| sweeper(&bench, name, &options);
     // The clock stands, so no time at all is one step.
-    let swept = one("one").sweep_for(0).await.expect("sweep");
+    let swept = one("one").sweep_for(Some(0), |_| ()).await.expect("sweep");
     assert_eq!(swept, Swept::Left(Default::default()));
     assert_eq!(turn_of(&bench).await, None);
 
     bench.by_hand("ALTER TABLE job_queue RENAME TO away").await;
-    one("two").sweep_for(i64::MAX).await.expect_err("a step fails");
+    one("two").sweep_for(None, |_| ()).await.expect_err("a step fails");
     bench.by_hand("ALTER TABLE away RENAME TO job_queue").await;
     assert_eq!(turn_of(&bench).await, None);
 
@@ -268,18 +268,18 @@ pub(super) async fn whoever_sweeps_for_a_while_gives_its_turn_back(bench: Bench)
     let mut three = one("three");
     let beat = three.beat(bench.clock.now()).await.expect("beat");
     assert!(matches!(beat, Beat::Did(_)), "{beat:?}");
-    let swept = one("four").sweep_for(i64::MAX).await.expect("sweep");
+    let swept = one("four").sweep_for(None, |_| ()).await.expect("sweep");
     assert!(matches!(&swept, Swept::Rests(Rest::Theirs(o), _) if o.0 == "three"), "{swept:?}");
     assert_eq!(turn_of(&bench).await.as_deref(), Some("three"));
     three.end_turn().await.expect("end");
 
-    let swept = one("five").sweep_for(i64::MAX).await.expect("sweep");
+    let swept = one("five").sweep_for(None, |_| ()).await.expect("sweep");
     assert_eq!(swept, Swept::Ended(wanted));
     assert_eq!(turn_of(&bench).await, None);
     assert_eq!(there(&bench, "g").await, ["b011"]);
 
     put(&bench, old("c", 100)).await;
-    let asked = one("six").sweep_for(i64::MAX).now_or_never();
+    let asked = one("six").sweep_for(None, |_| ()).now_or_never();
     assert!(asked.is_none(), "it was begun, and nobody waits for it any more");
     let ends = async || there(&bench, "g").await == ["c"] && turn_of(&bench).await.is_none();
     for _ in 0..1_000 {

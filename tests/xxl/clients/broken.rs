@@ -31,7 +31,7 @@ fn the_end_comes_while_the_admin_is_away(ground: Ground, client: Client) {
     client.until_names(&["sleep"]);
     ground.kill_serve();
     // It tries, and nobody answers.
-    ground.hang_up_on_one();
+    ground.hang_up_on(1);
     assert_eq!(client.names(), ["sleep", "slept"]);
     ground.serve();
     let ended = ground.until_end("serial", "202407");

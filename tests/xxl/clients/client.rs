@@ -1,5 +1,6 @@
 //! One client: which there are, and the process of one.
 
+use super::ground::raw;
 use serde_json::Value;
 use std::fs::File;
 use std::io::Write as _;
@@ -103,6 +104,26 @@ impl Client {
 
     pub(crate) fn address(&self) -> String {
         self.kind.address(self.port)
+    }
+
+    /// Another admin asks it to sleep, as a run of the job that it knows by this number.
+    pub(crate) fn is_asked_elsewhere(&self, job: i64, log: i64, millis: u32) {
+        let ask = serde_json::json!({
+            "jobId": job, "executorHandler": "sleep", "executorParams": millis.to_string(),
+            "executorBlockStrategy": "SERIAL_EXECUTION", "executorTimeout": 0, "logId": log,
+            "logDateTime": 1_722_470_400_000_i64, "glueType": "BEAN", "glueSource": "",
+            "glueUpdatetime": 1_722_470_400_000_i64, "broadcastIndex": 0, "broadcastTotal": 1,
+        });
+        let (body, address) = (ask.to_string(), self.address());
+        let path = address.splitn(4, '/').nth(3).map_or(String::new(), |path| format!("/{path}"));
+        let request = format!(
+            "POST {path}/run HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n\
+             XXL-JOB-ACCESS-TOKEN: {TOKEN}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let answer = raw(self.port, &request);
+        let body: String = answer.split_whitespace().collect();
+        assert!(body.contains("\"code\":200"), "{:?}: {answer}", self.kind);
     }
 
     /// As a machine does that loses its power.

@@ -234,16 +234,15 @@ impl Ground {
         }
     }
 
-    /// In the server's place, hangs up on the next one who asks to be told an end; registrations may come too.
-    pub(crate) fn hang_up_on_one(&self) {
+    /// In the server's place, hangs up so often on who tells an end; registrations may come too.
+    pub(crate) fn hang_up_on(&self, ends: usize) {
         let listener = TcpListener::bind(("127.0.0.1", self.port)).expect("its port");
-        loop {
+        let mut told = 0;
+        while told < ends {
             let (mut stream, _) = listener.accept().expect("a caller");
             let mut start = [0; 200];
             let read = stream.read(&mut start).unwrap_or_default();
-            if String::from_utf8_lossy(&start[..read]).contains("/api/callback") {
-                return;
-            }
+            told += usize::from(String::from_utf8_lossy(&start[..read]).contains("/api/callback"));
         }
     }
 
@@ -269,7 +268,12 @@ impl Ground {
 
     /// Waits for the end of the batch.
     pub(crate) fn until_end(&self, group: &str, no: &str) -> Ended {
-        until(Duration::from_secs(90), || {
+        self.until_end_within(Duration::from_secs(90), group, no)
+    }
+
+    /// The same for one that takes long.
+    pub(crate) fn until_end_within(&self, limit: Duration, group: &str, no: &str) -> Ended {
+        until(limit, || {
             let shown = self.shown(group, no);
             let is_over = ["SUCCESS", "FAILED", "KILLED"].contains(&shown.batch.as_str());
             if is_over { Ok(shown) } else { Err(format!("the end, but {shown:?}")) }
@@ -303,7 +307,7 @@ impl Drop for Ground {
 }
 
 /// Sends a request byte by byte as it is, and gives what comes back; nothing when nobody answers.
-fn raw(port: u16, request: &str) -> String {
+pub(super) fn raw(port: u16, request: &str) -> String {
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_read_timeout(Some(Duration::from_secs(20)))?;

@@ -9,8 +9,10 @@ mod broken;
 pub(crate) mod client;
 mod ends;
 mod ground;
+mod lost;
 mod parts;
 mod refused;
+mod routes;
 
 pub(crate) use client::{Client, Kind};
 pub(crate) use ground::{Ended, Ground};

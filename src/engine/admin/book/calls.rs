@@ -4,6 +4,7 @@ use super::{Book, Call, Candidates, Effect, Part};
 use crate::domain::executor::LogId;
 use crate::domain::executor_run::{RunEvent, RunState, StopWhy};
 use crate::domain::id::BatchId;
+use crate::domain::run_wait::RunWait;
 use crate::domain::time::Millis;
 use crate::engine::admin::{Begin, CallId};
 use crate::remote::executors::To;
@@ -11,7 +12,7 @@ use crate::store::executor_run::Run;
 
 impl Book {
     pub(super) fn begin(&mut self, begin: Begin) {
-        let Begin { id, queue_id, attempt, ask, log, answer } = begin;
+        let Begin { id, queue_id, attempt, ask, log, waits, answer } = begin;
         self.calls.insert(
             id,
             Call {
@@ -19,6 +20,7 @@ impl Book {
                 attempt,
                 ask,
                 log,
+                waits,
                 answer: Some(answer),
                 stop: None,
                 job_id: 0,
@@ -69,6 +71,13 @@ impl Book {
         }
     }
 
+    /// What a call waits for, or that it does not; its try hears when that is another than before.
+    pub(in crate::engine::admin) fn waits_for(&self, id: CallId, wait: Option<RunWait>) {
+        if let Some(call) = self.calls.get(&id) {
+            call.waits.send_if_modified(|told| std::mem::replace(told, wait) != wait);
+        }
+    }
+
     /// Executors are asked whether they can, one after the other.
     pub(in crate::engine::admin) fn test(&mut self, id: CallId, candidates: Candidates) {
         let Some(call) = self.calls.get_mut(&id) else { return };
@@ -85,6 +94,7 @@ impl Book {
         now: Millis,
     ) {
         let Some(job_id) = self.calls.get(&id).map(|call| call.job_id) else { return };
+        self.waits_for(id, None);
         if let Some(line) = self.lines.get_mut(&job_id) {
             line.retain(|waiting| *waiting != id);
             if line.is_empty() {

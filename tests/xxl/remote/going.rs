@@ -1,0 +1,118 @@
+//! Runs from the question to the end: done, refused, stopped, without an answer, without an end.
+
+use super::hall::Hall;
+use super::on_each;
+use crate::program_of_others::Manner;
+use procession::domain::batch::BatchStatus;
+
+on_each! {
+    a_run_goes_its_way
+    a_run_that_is_refused_fails
+    a_stopped_run_is_stopped_there_whatever_is_told_afterwards
+    a_stop_that_is_not_seen_is_not_claimed
+    a_run_whose_answer_is_lost_is_not_asked_for_again
+    a_run_that_nobody_has_is_lost
+}
+
+async fn a_run_goes_its_way(mut hall: Hall) {
+    let id = hall.open("202407").await;
+    hall.comes_to(&["1 RUNNING"]).await;
+    let asked = hall.programs[0].heard("/run");
+    assert_eq!(asked.len(), 1);
+    let ask = &asked[0];
+    assert_eq!(ask.as_object().expect("an object").len(), 12, "{ask}");
+    assert_eq!((ask["logId"].as_i64(), ask["glueType"].as_str()), (Some(1), Some("BEAN")));
+    assert_eq!(ask["executorHandler"], "payHandler");
+    assert_eq!(ask["executorBlockStrategy"], "SERIAL_EXECUTION");
+    assert_eq!((&ask["broadcastIndex"], &ask["broadcastTotal"]), (&0.into(), &1.into()));
+    let params: serde_json::Value =
+        serde_json::from_str(ask["executorParams"].as_str().expect("text")).expect("json");
+    assert_eq!((&params["batchNo"], &params["params"]["branch"]), (&"202407".into(), &"SH".into()));
+    hall.programs[0].prints(1, "begun");
+    hall.pass(3).await;
+    hall.programs[0].prints(1, "paid 3 branches");
+    hall.tell(1, 200, "done").await;
+    assert_eq!(hall.ends(id).await, BatchStatus::Success);
+    assert_eq!(hall.runs().await, ["1 DONE 200"]);
+    assert_eq!(hall.lines().await, ["begun", "paid 3 branches"]);
+    // What is told again, and otherwise, changes nothing.
+    hall.tell(1, 500, "no").await;
+    assert_eq!(hall.runs().await, ["1 DONE 200"]);
+    assert_eq!(hall.programs[0].heard("/run").len(), 1);
+}
+
+async fn a_run_that_is_refused_fails(mut hall: Hall) {
+    hall.programs[0].is(Manner::Refuses);
+    let id = hall.open("202407").await;
+    assert_eq!(hall.ends(id).await, BatchStatus::Failed);
+    let (status, said) = hall.pay(id).await;
+    assert_eq!(status, "FAILED");
+    assert!(
+        said.contains("was refused by its executor: code 500: job handler is not found"),
+        "{said}"
+    );
+    assert_eq!(hall.runs().await, ["1 DONE REFUSED"]);
+}
+
+async fn a_stopped_run_is_stopped_there_whatever_is_told_afterwards(mut hall: Hall) {
+    let id = hall.open("202407").await;
+    hall.comes_to(&["1 RUNNING"]).await;
+    hall.stop(id).await;
+    hall.until("killed", async |hall| {
+        hall.clock.advance(300);
+        hall.process.results().contains_key(&id)
+    })
+    .await;
+    assert_eq!(hall.process.results()[&id], BatchStatus::Killed);
+    assert_eq!(hall.pay(id).await.0, "KILLED");
+    assert_eq!(hall.programs[0].heard("/kill").len(), 1);
+    hall.tell(1, 200, "is killed").await;
+    assert_eq!(hall.runs().await, ["1 DONE KILLED"]);
+}
+
+async fn a_stop_that_is_not_seen_is_not_claimed(mut hall: Hall) {
+    hall.programs[0].obeys(false);
+    let id = hall.open("202407").await;
+    hall.comes_to(&["1 RUNNING"]).await;
+    hall.stop(id).await;
+    hall.until("given up", async |hall| {
+        hall.clock.advance(300);
+        hall.process.results().contains_key(&id)
+    })
+    .await;
+    let (status, said) = hall.pay(id).await;
+    assert_eq!(status, "UNKNOWN");
+    assert!(said.contains("kill unconfirmed: run 1 at http://"), "{said}");
+    assert_eq!(hall.runs().await, ["1 DONE UNCONFIRMED"]);
+}
+
+async fn a_run_whose_answer_is_lost_is_not_asked_for_again(mut hall: Hall) {
+    hall.programs[0].is(Manner::TakesAndIsSilent);
+    let id = hall.open("202407").await;
+    hall.comes_to(&["1 RUNNING"]).await;
+    hall.pass(70).await;
+    assert_eq!(hall.programs[0].heard("/run").len(), 1);
+    hall.tell(1, 200, "").await;
+    assert_eq!(hall.ends(id).await, BatchStatus::Success);
+}
+
+async fn a_run_that_nobody_has_is_lost(mut hall: Hall) {
+    hall.programs[0].is(Manner::Loses);
+    let id = hall.open("202407").await;
+    hall.comes_to(&["1 ASKED"]).await;
+    hall.pass(100).await;
+    let (status, said) = hall.pay(id).await;
+    assert_eq!(status, "UNKNOWN", "{said}");
+    assert!(said.contains("is lost: its executor gave no answer when it was asked"), "{said}");
+    assert_eq!(hall.programs[0].heard("/run").len(), 1);
+    // One that was busy and is not any more.
+    hall.programs[0].is(Manner::Takes);
+    let id = hall.open("202408").await;
+    hall.comes_to(&["1 DONE LOST", "2 RUNNING"]).await;
+    hall.pass(7).await;
+    hall.programs[0].ends(2);
+    hall.pass(130).await;
+    let (status, said) = hall.pay(id).await;
+    assert_eq!(status, "UNKNOWN", "{said}");
+    assert!(said.contains("is lost: its executor ran it, does not any more"), "{said}");
+}
