@@ -38,7 +38,10 @@ pub enum NotFromXxl {
     )]
     NoToken(String),
     /// A token that is none.
-    #[error("executors {0}: {1}")]
+    #[error(
+        "executors {0}: {1}. Choose another, give it to the executors (xxl.job.accessToken), and name its file \
+         with --executor-token-file"
+    )]
     Token(AppName, TokenError),
 }
 
@@ -64,7 +67,7 @@ pub async fn xxl_tables(url: &str, password: Option<SecretString>) -> Result<Xxl
         may_create: false,
         keeping: Keeping::Usual,
     };
-    let db = Db::connect(&settings).await.context("open the database of XXL-JOB")?;
+    let db = Db::connect(&settings).await.context("open the database of XXL-JOB, with the password of --password-file or PROCESSION_XXL_PASSWORD")?;
     let read = async {
         let mut tx = db.look().await?;
         store::xxl_admin::read(&mut tx).await

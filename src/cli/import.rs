@@ -127,7 +127,7 @@ pub(super) fn deliver_more(
         let defs = &made.definition;
         let mut document = json!({
             "from": from, "out": folder, "groups": defs.groups.len(), "jobs": defs.jobs.len(),
-            "dependencies": defs.dependencies.len() + defs.externals.len(),
+            "dependencies": defs.dependencies.len(), "on_other_groups": defs.externals.len(),
             "schedules": defs.schedules.len(), "left_out": made.count(Level::LeftOut),
             "look_at": made.count(Level::Look), "different": made.count(Level::Differs),
             "notes": made.notes,

@@ -44,7 +44,7 @@ impl Imported {
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The files cannot be read.
-    #[error("{0}")]
+    #[error(transparent)]
     Unreadable(#[from] Faults),
     /// What was read is no definition.
     #[error(transparent)]

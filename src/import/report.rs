@@ -9,7 +9,12 @@ use std::fmt::Write as _;
 pub fn summary(made: &Imported, lang: Lang) -> String {
     let defs = &made.definition;
     let (groups, jobs) = (defs.groups.len(), defs.jobs.len());
-    let (edges, schedules) = (defs.dependencies.len() + defs.externals.len(), defs.schedules.len());
+    let (edges, schedules) = (defs.dependencies.len(), defs.schedules.len());
+    let others = match (defs.externals.len(), lang) {
+        (0, _) => String::new(),
+        (n, Lang::En) => format!(" and {n} on other groups"),
+        (n, Lang::Zh) => format!("(另有 {n} 个跨作业组)"),
+    };
     let notes: Vec<String> = Level::ALL
         .iter()
         .filter(|level| made.count(**level) > 0)
@@ -23,10 +28,10 @@ pub fn summary(made: &Imported, lang: Lang) -> String {
     };
     match lang {
         Lang::En => format!(
-            "groups {groups}, jobs {jobs}, dependencies {edges}, schedules {schedules}; {notes}"
+            "groups {groups}, jobs {jobs}, dependencies {edges}{others}, schedules {schedules}; {notes}"
         ),
         Lang::Zh => {
-            format!("作业组 {groups},作业 {jobs},依赖 {edges},调度 {schedules};{notes}")
+            format!("作业组 {groups},作业 {jobs},依赖 {edges}{others},调度 {schedules};{notes}")
         }
     }
 }

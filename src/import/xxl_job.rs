@@ -14,12 +14,13 @@ pub use users::NewUser;
 
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{JobDef, JobKind};
+use crate::domain::trigger::TriggerDef;
 use crate::domain::trigger_rule::{TriggerRule, When};
 use crate::domain::xxl_tables::{XxlJob, XxlTables};
 use crate::import::Asked;
 use crate::import::draft::Draft;
 use crate::import::finish::{ImportError, Imported};
-use crate::import::note::{Level, Origin};
+use crate::import::note::{Level, Note, Origin};
 use executors::Executors;
 use pipelines::{Links, Pipeline, Plan, Stray, is_scheduled};
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,8 +102,47 @@ pub fn xxl_job(
     say_endless(tables, &mut draft);
     executors.say(wish.beyond, &mut draft);
     let users = users::users(tables, &reached, wish.beyond, &mut draft);
-    let imported = draft.finish(kinds)?;
+    let mut imported = draft.finish(kinds)?;
+    say_days(&mut imported);
     Ok(FromXxl { imported, executors: executors.into_new(), users })
+}
+
+/// Schedules that number their batches by the day, in one note: there a job could be started by hand as often
+/// as one liked.
+fn say_days(imported: &mut Imported) {
+    let of_day = |trigger: &&TriggerDef| {
+        trigger.order.as_ref().is_some_and(|order| order.batch_no.to_string() == "day(0)")
+    };
+    let schedules = &imported.definition.schedules;
+    let Some(first) = schedules.iter().find(of_day) else { return };
+    let (count, code) = (schedules.iter().filter(of_day).count(), first.code.clone());
+    let said = (
+        format!(
+            "{count} schedules fire once a day at most and have one batch a day: started by hand as well, the \
+             day has its batch, and the firing that comes after it is SKIPPED"
+        ),
+        format!(
+            "{count} 个调度每天最多触发一次,每天一个批次:若当天已手动执行,之后的定时触发将被跳过(SKIPPED)"
+        ),
+    );
+    let cure = (
+        format!(
+            "start a further run under a number of its own: procession batch open --group GROUP --batch-no \
+             NUMBER; or number each firing apart: batch_no: \"time(%Y%m%d-%H%M%S)\" at {code}"
+        ),
+        format!(
+            "额外执行请使用单独的批次号:procession batch open --group 作业组 --batch-no 批次号;或在 {code} 中改为 \
+             batch_no: \"time(%Y%m%d-%H%M%S)\",使每次触发各有批次号"
+        ),
+    );
+    imported.notes.push(Note {
+        level: Level::Differs,
+        origin: Origin::new(JOBS, 0),
+        about: String::new(),
+        said: said.into(),
+        cure: cure.into(),
+    });
+    imported.notes.sort();
 }
 
 /// Jobs without a time-out, in one note: most have none.
@@ -271,11 +311,16 @@ impl House<'_> {
             let list: Vec<&str> = codes.iter().map(JobCode::as_str).take(20).collect();
             let said = (
                 format!(
-                    "it stands in {} pipelines, because so many lead to it: {}",
+                    "it stands in {} pipelines, because so many lead to it: {}; its block strategy keeps the runs \
+                     of each of them apart, and not those of one from those of another",
                     codes.len(),
                     list.join(", ")
                 ),
-                format!("它出现在 {} 个流水线中:{}", codes.len(), list.join("、")),
+                format!(
+                    "它出现在 {} 个流水线中:{};阻塞策略只在各流水线内生效,不跨流水线",
+                    codes.len(),
+                    list.join("、")
+                ),
             );
             draft.note(Level::Differs, (&origin(&jobs[at]), &self.code(at)), said, ("", ""));
         }

@@ -63,6 +63,8 @@ pub(super) fn fill(
     };
     let body = body(job, &mut say);
     let route = route(job, &mut say);
+    let block = block(job, &mut say);
+    say_misfire(job, &mut say);
     let (bad, notify_email) = recipients(job);
     if !bad.is_empty() {
         let list = bad.join(", ");
@@ -98,7 +100,6 @@ pub(super) fn fill(
         }
     };
     let app = executors.app(job.job_group);
-    let block = BlockStrategy::parse(job.block.trim());
     def.executor = Some(Box::new(ExecutorCall { app, handler, language, send, route, block }));
     def
 }
@@ -158,6 +159,37 @@ fn say_ours(job: &XxlJob, say: &mut dyn FnMut(Level, Words, Words)) {
         format!("可直接改为调度:handler: {OURS},handler_param: '{param}',不再需要本作业组"),
     );
     say(Level::Look, said, cure);
+}
+
+/// What is asked of a word that XXL-JOB does not know: it takes the first of its own.
+fn block(job: &XxlJob, say: &mut dyn FnMut(Level, Words, Words)) -> BlockStrategy {
+    let word = job.block.trim();
+    if !word.is_empty() && BlockStrategy::ALL.iter().all(|block| block.as_str() != word) {
+        let word: String = word.chars().take(40).collect();
+        let said = Words::new(
+            format!(
+                "its block strategy {word} is none of XXL-JOB's; SERIAL_EXECUTION stands in its place"
+            ),
+            format!("阻塞处理策略 {word} 无法识别,改为 SERIAL_EXECUTION"),
+        );
+        say(Level::Look, said, Words::default());
+    }
+    BlockStrategy::parse(word)
+}
+
+/// A misfire strategy that nobody knows does nothing, as one that is not there.
+fn say_misfire(job: &XxlJob, say: &mut dyn FnMut(Level, Words, Words)) {
+    let word = job.misfire.trim();
+    if !matches!(word, "" | "DO_NOTHING" | "FIRE_ONCE_NOW") {
+        let word: String = word.chars().take(40).collect();
+        let said = Words::new(
+            format!(
+                "its misfire strategy {word} is none of XXL-JOB's; DO_NOTHING stands in its place"
+            ),
+            format!("调度过期策略 {word} 无法识别,改为 DO_NOTHING"),
+        );
+        say(Level::Look, said, Words::default());
+    }
 }
 
 fn route(job: &XxlJob, say: &mut dyn FnMut(Level, Words, Words)) -> RouteStrategy {
@@ -222,4 +254,36 @@ pub(super) fn say_fixed(job: &XxlJob, names: &[&str], draft: &mut Draft) {
         format!("启动时用 --param {}=… 传入原参数", names.first().unwrap_or(&"")),
     );
     draft.note(Level::Look, (&origin(job), &title(job)), said, cure);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_nobody_knows_are_said() {
+        for (block, misfire, said) in [
+            ("SERIAL_EXECUTION", "DO_NOTHING", &[][..]),
+            ("", "", &[]),
+            (" COVER_EARLY ", "FIRE_ONCE_NOW", &[]),
+            ("CONCURRENT", "DO_NOTHING", &["CONCURRENT"]),
+            ("cover_early", "LATER", &["cover_early", "LATER"]),
+        ] {
+            let job = XxlJob {
+                block: block.to_owned(),
+                misfire: misfire.to_owned(),
+                ..XxlJob::default()
+            };
+            let mut notes = Vec::new();
+            let mut say = |level, words: Words, _| notes.push((level, words));
+            let is = super::block(&job, &mut say);
+            say_misfire(&job, &mut say);
+            assert_eq!(is == BlockStrategy::Cover, block.trim() == "COVER_EARLY", "{block}");
+            assert_eq!(notes.len(), said.len(), "{notes:?}");
+            for ((level, words), word) in notes.iter().zip(said) {
+                assert_eq!(*level, Level::Look);
+                assert!(words.en.contains(word) && words.zh.contains(word), "{words:?}");
+            }
+        }
+    }
 }
