@@ -59,4 +59,5 @@ if [ $# -eq 0 ]; then
     cargo bench --profile dev --bench triggers -- --smoke
     cargo bench --profile dev --bench batches -- --smoke
     cargo bench --profile dev --bench executors -- --smoke
+    cargo bench --profile dev --bench scale -- --smoke
 fi

@@ -70,8 +70,9 @@ impl Error {
                 ("grant this user what it needs in the database", database.to_owned())
             }
             (_, 1045 | 1698) | ("28P01" | "28000", _) => (
-                "set PROCESSION_DB_PASSWORD to the user's password, or name another user",
-                "in the URL".to_owned(),
+                "give the user's password (PROCESSION_DB_PASSWORD, for Procession's own database), or name another \
+                 user in",
+                "the URL".to_owned(),
             ),
             (_, 1129 | 1130) => ("let the server admit", "this host".to_owned()),
             _ => return Self::Database(said),

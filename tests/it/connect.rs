@@ -139,7 +139,10 @@ async fn a_wrong_password_or_user_is_to_be_mended() {
     let url = format!("{}/mysql", base.trim_end_matches('/'));
     let error = refused(Settings { password: wrong, ..settings(&url) }).await;
     assert!(matches!(error, Error::Settings(_)), "{error:?}");
-    assert_says(&error.to_string(), &[&base, "Access denied", "set PROCESSION_DB_PASSWORD"]);
+    assert_says(
+        &error.to_string(),
+        &[&base, "Access denied", "give the user's password (PROCESSION_DB_PASSWORD"],
+    );
     assert!(!error.to_string().contains("geheim"), "{error}");
 }
 
@@ -164,8 +167,8 @@ async fn says_no(code: &str, message: &str) -> String {
 #[tokio::test]
 async fn what_a_postgres_server_says_has_its_cure() {
     for (code, cure) in [
-        ("28P01", "set PROCESSION_DB_PASSWORD"),
-        ("28000", "set PROCESSION_DB_PASSWORD"),
+        ("28P01", "give the user's password (PROCESSION_DB_PASSWORD"),
+        ("28000", "give the user's password (PROCESSION_DB_PASSWORD"),
         ("3D000", "CREATE DATABASE \"x\""),
         ("42501", "grant"),
     ] {
