@@ -4,7 +4,7 @@
 use crate::db::hint::Hub;
 use crate::db::keeping::{Keeping, postgres_session, prepare_postgres};
 use crate::db::pool::{End, Plan, Pool};
-use crate::db::together::Alone;
+use crate::db::together::{Alone, takes_compounds};
 use crate::db::{Db, Dialect, Error, Pools, Result, Tx};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::ConnectOptions as _;
@@ -64,16 +64,16 @@ impl Db {
             Dialect::Sqlite => url.to_owned(),
             Dialect::Mysql | Dialect::Postgres => redacted(url)?,
         };
-        let pools = match dialect {
-            Dialect::Sqlite => sqlite(url, settings).await?,
+        let (pools, takes_compounds) = match dialect {
+            Dialect::Sqlite => (sqlite(url, settings).await?, false),
             Dialect::Mysql => mysql(url, &shown, settings).await?,
-            Dialect::Postgres => postgres(url, &shown, settings).await?,
+            Dialect::Postgres => (postgres(url, &shown, settings).await?, false),
         };
         let alone = match &pools {
             Pools::Sqlite { .. } | Pools::Mysql(_) => None,
             Pools::Postgres(pool) => Some(Alone::beside(pool)),
         };
-        let db = Self { pools, alone, shown: shown.into(), hub: Hub::new() };
+        let db = Self { pools, alone, takes_compounds, shown: shown.into(), hub: Hub::new() };
         db.learn_to_hint().await;
         Ok(db)
     }
@@ -185,7 +185,8 @@ async fn sqlite(url: &str, settings: &Settings) -> Result<Pools> {
     Ok(Pools::Sqlite { writer, reader })
 }
 
-async fn mysql(url: &str, shown: &str, settings: &Settings) -> Result<Pools> {
+/// With whether it takes compound statements.
+async fn mysql(url: &str, shown: &str, settings: &Settings) -> Result<(Pools, bool)> {
     let mut options = MySqlConnectOptions::from_str(url)
         .map_err(|error| Error::of_server(error, shown, ""))?
         .charset("utf8mb4")
@@ -201,7 +202,8 @@ async fn mysql(url: &str, shown: &str, settings: &Settings) -> Result<Pools> {
         prepare(&mut conn).await?;
         Ok(conn)
     };
-    let first = probe(settings.connect_timeout, shown, &database, once).await?;
+    let mut first = probe(settings.connect_timeout, shown, &database, once).await?;
+    let takes_compounds = takes_compounds(&mut first).await;
     let plan = Plan {
         end: End::Server,
         options,
@@ -211,7 +213,7 @@ async fn mysql(url: &str, shown: &str, settings: &Settings) -> Result<Pools> {
         limit: settings.statement_timeout,
         shown: shown.to_owned(),
     };
-    Ok(Pools::Mysql(Pool::new(plan, first)))
+    Ok((Pools::Mysql(Pool::new(plan, first)), takes_compounds))
 }
 
 async fn postgres(url: &str, shown: &str, settings: &Settings) -> Result<Pools> {

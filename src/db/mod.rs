@@ -54,6 +54,8 @@ pub struct Db {
     pools: Pools,
     /// On PostgreSQL, for statements that are transactions of their own.
     alone: Option<Alone>,
+    /// Whether this is a MariaDB that takes compound statements.
+    takes_compounds: bool,
     /// Its URL without the password, for messages.
     shown: Arc<str>,
     /// Where hints meet.

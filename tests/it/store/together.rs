@@ -1,7 +1,9 @@
 //! `Db::commit_together`: all of it or nothing, as the same statements one by one.
 
 use super::{Place, T0, all_of, later, me, opened, other};
+use procession::db::Error as DbError;
 use procession::domain::id::QueueId;
+use procession::domain::outcome::Stream;
 use procession::domain::queue::{QueueStatus, Taken};
 use procession::store::log::{self, ExecutionLog};
 use procession::store::queue::{self, Settled};
@@ -59,27 +61,28 @@ pub(super) async fn a_hop_is_written_whole_or_not_at_all(place: Place) {
     };
     let before = (all_of(&place, "job_queue").await, all_of(&place, "job_execution_logs").await);
     let together = async |all| place.db.commit_together(all).await.expect("together");
-    if place.db.dialect() != Dialect::Postgres {
-        assert_eq!(together(hop(pending, 0, me())).await, Together::OneByOne);
-    } else {
-        // Another state, another revision, another owner: each alone is enough.
-        for refused in
-            [hop(QueueStatus::Queued, 0, me()), hop(pending, 1, me()), hop(pending, 0, other())]
-        {
-            assert_eq!(together(refused).await, Together::Refused);
-            let now =
-                (all_of(&place, "job_queue").await, all_of(&place, "job_execution_logs").await);
-            assert_eq!(now, before);
-        }
-        assert_eq!(together(hop(pending, 0, me())).await, Together::Done);
+    // Another state, another revision, another owner: each alone is enough.
+    for refused in
+        [hop(QueueStatus::Queued, 0, me()), hop(pending, 1, me()), hop(pending, 0, other())]
+    {
+        assert_eq!(together(refused).await, Together::Refused);
+        let now = (all_of(&place, "job_queue").await, all_of(&place, "job_execution_logs").await);
+        assert_eq!(now, before);
     }
+    // What the database itself refuses at the end takes back what came before it.
+    let lines = vec![(at(0), 1, vec![(1, later(20), Stream::Stdout, "a".to_owned()); 2])];
+    let twice = [hop(pending, 0, me()), vec![log::lines(&lines)]].concat();
+    let error = place.db.commit_together(twice).await.expect_err("the same line twice");
+    assert!(matches!(error, DbError::Unique(_)), "{error:?}");
+    let now = (all_of(&place, "job_queue").await, all_of(&place, "job_execution_logs").await);
+    assert_eq!(now, before);
+    // More than one text should hold is for a transaction of several, but on PostgreSQL, which is given
+    // arrays.
     if place.db.dialect() != Dialect::Postgres {
-        let mut tx = place.db.begin().await.expect("begin");
-        for statement in hop(pending, 0, me()).into_iter().skip(1) {
-            tx.run(statement).await.expect("run");
-        }
-        tx.commit().await.expect("commit");
+        let many = vec![log::appended(&vec![logged(at(0)); 17], later(20))];
+        assert_eq!(together(many).await, Together::OneByOne);
     }
+    assert_eq!(together(hop(pending, 0, me())).await, Together::Done);
     let mut tx = place.db.read().await.expect("read");
     let found = queue::of_batch(&mut tx, id).await.expect("rows");
     let states: Vec<_> =
