@@ -4,6 +4,7 @@
 //! `Db` and `Tx` are the metadata store; `session` are the connections that bodies run on.
 
 mod bulk;
+mod called;
 mod connect;
 pub mod control;
 mod decode;
@@ -28,6 +29,7 @@ pub mod session;
 mod session_lock;
 mod shell;
 pub mod together;
+pub mod turn;
 mod wire;
 
 pub(crate) use bulk::filled;

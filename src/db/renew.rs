@@ -57,10 +57,8 @@ impl Session {
             return Ok(Renewal::Spent);
         }
         match self.dialect() {
-            Dialect::Sqlite => {
-                let is_open = self.has_open_transaction().await? != Some(false);
-                Ok(if is_open { Renewal::Spent } else { Renewal::AsNew })
-            }
+            // Statements that leave nothing open no transaction, and ours ended well.
+            Dialect::Sqlite => Ok(Renewal::AsNew),
             Dialect::Postgres => self.renew_postgres().await,
             Dialect::Mysql => self.renew_mariadb().await,
         }

@@ -19,6 +19,13 @@ impl Rows {
     pub fn first(&self, at: usize) -> Option<&str> {
         self.rows.first()?.get(at)?.as_deref()
     }
+
+    /// Level, number and text of each warning in what `SHOW WARNINGS` gives.
+    pub(in crate::db) fn warnings(&self) -> Vec<(String, String, String)> {
+        let text =
+            |row: &[Option<String>], at: usize| row.get(at).cloned().flatten().unwrap_or_default();
+        self.rows.iter().map(|row| (text(row, 0), text(row, 1), text(row, 2))).collect()
+    }
 }
 
 /// Result sets of one or more statements.

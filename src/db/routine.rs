@@ -1,5 +1,7 @@
 //! Procedures and functions as the server's catalogue describes them.
 
+mod shown;
+
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::session::{Arg, Session};
@@ -135,6 +137,35 @@ impl Session {
             }
         }
         Ok(found.into_iter().map(|(_, routine)| routine).collect())
+    }
+
+    /// A procedure of MySQL by its own text, with types as they were written: when this user may see that
+    /// and it is understood. It takes MariaDB a twentieth of what `routines` does.
+    pub async fn shown_procedure(
+        &mut self,
+        schema: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Routine>, SessionError> {
+        let schema = schema.or(self.database.as_deref()).map(str::to_owned);
+        let (Dialect::Mysql, Some(schema)) = (self.dialect(), schema) else { return Ok(None) };
+        let quote = |name: &str| Dialect::Mysql.quote(name);
+        let sql = format!("SHOW CREATE PROCEDURE {}.{}", quote(&schema), quote(name));
+        let shown = match self.rows(&sql, &[]).await {
+            Ok(shown) => shown,
+            // There is none, or none that this user may see.
+            Err(SessionError::Database(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        // Oracle's way has the mode behind the name.
+        let is_oracle = shown.first(1).is_none_or(|mode| mode.contains("ORACLE"));
+        let params = shown.first(2).filter(|_| !is_oracle).and_then(shown::params);
+        let name = shown.first(0).map(str::to_owned);
+        Ok(params.zip(name).map(|(params, name)| Routine {
+            schema,
+            name,
+            is_function: false,
+            params,
+        }))
     }
 }
 

@@ -5,7 +5,8 @@ use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::opening::NoSession;
 use crate::db::results::{Results, Rows};
-use crate::db::wire::{SQLITE_BUSY, Wire};
+use crate::db::turn::Patience;
+use crate::db::wire::Wire;
 use bigdecimal::BigDecimal;
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
@@ -97,7 +98,11 @@ pub struct Session {
     brake: Brake,
     pub(in crate::db) facts: Vec<(&'static str, String)>,
     pub(in crate::db) label: String,
+    /// The database that unqualified names are looked for in; MySQL alone is asked.
+    pub(in crate::db) database: Option<String>,
     pub(in crate::db) traces: Traces,
+    /// On SQLite.
+    pub(in crate::db) patience: Patience,
 }
 
 /// What was done on a session that outlives a statement.
@@ -133,7 +138,8 @@ impl Session {
         let brake = Brake::default();
         let wire = Wire::connect(target, &brake).await?;
         let (label, traces) = (String::new(), Traces::default());
-        let mut session = Self { wire, id: None, brake, facts: Vec::new(), label, traces };
+        let (id, facts, database, patience) = (None, Vec::new(), None, Patience::default());
+        let mut session = Self { wire, id, brake, facts, label, database, traces, patience };
         session.prepare().await?;
         Ok(session)
     }
@@ -160,13 +166,14 @@ impl Session {
             Dialect::Mysql => {
                 // A server may start its clients with autocommit off; a body expects it on.
                 self.run("SET autocommit = 1", &[]).await?;
-                let who =
-                    "SELECT CONNECTION_ID(), CONCAT(@@hostname, ':', @@port), UNIX_TIMESTAMP()";
+                let who = "SELECT CONNECTION_ID(), CONCAT(@@hostname, ':', @@port), \
+                           UNIX_TIMESTAMP(), DATABASE()";
                 let who = self.rows(who, &[]).await?;
                 let up = self.rows("SHOW GLOBAL STATUS LIKE 'Uptime'", &[]).await?;
                 let int =
                     |text: Option<&str>| text.and_then(|t| t.parse::<i64>().ok()).unwrap_or(0);
                 let start = int(who.first(2)) - int(up.first(1));
+                self.database = who.first(3).map(str::to_owned);
                 (int(who.first(0)), format!("{}@{start}", who.first(1).unwrap_or_default()))
             }
             Dialect::Postgres => {
@@ -277,21 +284,6 @@ impl Session {
         }
     }
 
-    /// Asks until the file is free. In short steps, because nothing interrupts SQLite's own wait
-    /// and the brake is looked at only between two statements.
-    async fn begin_immediate(&mut self) -> Result<(), SessionError> {
-        self.run("PRAGMA busy_timeout = 200", &[]).await?;
-        loop {
-            match self.run("BEGIN IMMEDIATE", &[]).await {
-                Err(SessionError::Database(error)) if error.is_sqlite_busy() => {}
-                Err(error) => return Err(error),
-                Ok(_) => break,
-            }
-        }
-        let wait = format!("PRAGMA busy_timeout = {}", SQLITE_BUSY.as_millis());
-        self.run(&wait, &[]).await.map(|_| ())
-    }
-
     /// Lets nothing be changed on this session from now on, by a transaction that may only read.
     pub async fn only_read(&mut self) -> Result<(), SessionError> {
         match self.dialect() {
@@ -307,12 +299,16 @@ impl Session {
 
     /// Commits; not when the brake is on.
     pub async fn commit(&mut self) -> Result<(), SessionError> {
-        self.run("COMMIT", &[]).await.map(|_| ())
+        self.run("COMMIT", &[]).await?;
+        self.patience.pass_on();
+        Ok(())
     }
 
     /// Rolls back, whether the brake is on or not.
     pub async fn rollback(&mut self) -> Result<(), SessionError> {
-        self.wire.send("ROLLBACK", &[], &mut Results::default()).await
+        let done = self.wire.send("ROLLBACK", &[], &mut Results::default()).await;
+        self.patience.pass_on();
+        done
     }
 
     /// Level, number and text of each warning of the last statement; only MySQL keeps such a list,
@@ -321,10 +317,7 @@ impl Session {
         if self.dialect() != Dialect::Mysql {
             return Ok(Vec::new());
         }
-        let list = self.rows("SHOW WARNINGS", &[]).await?;
-        let text =
-            |row: &[Option<String>], at: usize| row.get(at).cloned().flatten().unwrap_or_default();
-        Ok(list.rows.iter().map(|row| (text(row, 0), text(row, 1), text(row, 2))).collect())
+        Ok(self.rows("SHOW WARNINGS", &[]).await?.warnings())
     }
 
     /// Whether the body left a transaction open, which closing the session would undo in silence;

@@ -256,6 +256,17 @@ pub fn is_query_alone(statement: &Statement, dialect: DialectName) -> bool {
         .is_some_and(|word| word.eq_ignore_ascii_case("SELECT"))
 }
 
+/// Whether the statement is one change, which SQLite makes whole or not at all by itself, and of which no
+/// answer is lost, because there is no network. One that gives rows as well may give them before it is
+/// known to be made.
+pub fn is_change_alone(statement: &Statement, dialect: DialectName) -> bool {
+    let is = |word: &&str, of: &[&str]| of.iter().any(|one| word.eq_ignore_ascii_case(one));
+    let words = words(&statement.text, dialect, usize::MAX);
+    dialect == DialectName::Sqlite
+        && words.first().is_some_and(|word| is(word, &["INSERT", "UPDATE", "DELETE", "REPLACE"]))
+        && !words.iter().any(|word| is(word, &["RETURNING"]))
+}
+
 /// The first `max` words outside quotes and comments.
 pub(crate) fn words(text: &str, dialect: DialectName, max: usize) -> Vec<&str> {
     let (mut at, mut found) = (0, Vec::new());

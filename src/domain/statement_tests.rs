@@ -283,3 +283,26 @@ fn only_a_query_needs_no_transaction_around_it() {
         }
     }
 }
+
+#[test]
+fn on_sqlite_one_change_needs_no_transaction() {
+    for (text, is_so) in [
+        ("INSERT INTO t VALUES (1)", true),
+        ("-- why\nupdate t SET a = 'RETURNING'", true),
+        ("Delete FROM t", true),
+        ("REPLACE INTO t VALUES (1)", true),
+        // Its rows come before it is known to be made.
+        ("INSERT INTO t VALUES (1) RETURNING a", false),
+        ("WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x", false),
+        ("SELECT 1", false),
+        ("CREATE TABLE t (a INT)", false),
+        ("PRAGMA user_version = 1", false),
+        ("BEGIN", false),
+    ] {
+        for dialect in DialectName::ALL {
+            let [statement] = &split(text, dialect)[..] else { panic!("{text}") };
+            let expected = is_so && dialect == DialectName::Sqlite;
+            assert_eq!(is_change_alone(statement, dialect), expected, "{text} {dialect:?}");
+        }
+    }
+}

@@ -91,6 +91,9 @@ pub(crate) async fn connect(
 ) -> Result<Session, Trouble> {
     let opened = Session::open(target).await;
     let mut session = opened.map_err(|none| Trouble::opening(source, at, none))?;
+    if session.dialect() == Dialect::Sqlite {
+        session.take_turns(ctx.sessions.turns(target));
+    }
     let limited = session.limit_idle(ctx.options.idle).await;
     limited.map_err(|e| Trouble::asking(format!("cannot set up the session on '{source}'"), e))?;
     let who = whose(&session);

@@ -17,7 +17,7 @@ use crate::domain::params::BoundParam;
 use crate::domain::time::span_words;
 use crate::handler::log::RunLog;
 use crate::handler::signature::{Slot, arrange, choose, parse_name};
-use crate::handler::sql::{self, log_warnings, refuse_open_transaction};
+use crate::handler::sql::{self, refuse_if_open, say_warnings};
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::target::{self, Body, Fault};
 use crate::handler::{Context, Task, WorkerHandler, bind, orphan};
@@ -57,10 +57,15 @@ impl Body for Call<'_> {
         Box::pin(async move {
             if session.dialect() == Dialect::Sqlite {
                 let run = self.named_body(session)?;
+                let has_outs = self.task.params.iter().any(|p| p.mode != ParamMode::In);
+                if !has_outs && run.is_change_alone() {
+                    return run.alone(session).await;
+                }
                 return run.in_one_transaction(session, |outputs| self.take_outs(outputs)).await;
             }
-            let outputs = self.call(session).await?;
-            refuse_open_transaction(session).await?;
+            let (outputs, is_open) = self.call(session).await?;
+            // PostgreSQL ends the transaction of a CALL with it, whatever the procedure did.
+            refuse_if_open(session, is_open).await?;
             Ok(outputs)
         })
     }
@@ -71,20 +76,21 @@ impl Body for Call<'_> {
                 let run = self.named_body(session)?;
                 return run.inside(session, |outputs| self.take_outs(outputs)).await;
             }
-            self.call(session).await
+            self.call(session).await.map(|(outputs, _)| outputs)
         })
     }
 }
 
 impl Call<'_> {
-    /// Looks the procedure up and calls it, on a server that has procedures.
-    async fn call(&self, session: &mut Session) -> Result<Outputs, Fault> {
+    /// Looks the procedure up and calls it, on a server that has procedures; and whether it left a
+    /// transaction open, where that is known with it.
+    async fn call(&self, session: &mut Session) -> Result<(Outputs, Option<bool>), Fault> {
         let name = self.task.job.proc_name.as_deref().unwrap_or_default();
         let routine = self.look_up(name, session).await?;
         let slots = arrange(&routine, &self.task.params).map_err(Fault::Said)?;
         let start = Stopwatch::start();
-        let outputs = match session.dialect() {
-            Dialect::Postgres => self.postgres(&routine, &slots, session).await?,
+        let (outputs, is_open) = match session.dialect() {
+            Dialect::Postgres => (self.postgres(&routine, &slots, session).await?, None),
             Dialect::Mysql | Dialect::Sqlite => self.mysql(&routine, &slots, session).await?,
         };
         let took = start.ms();
@@ -95,23 +101,29 @@ impl Call<'_> {
             span_words(took)
         );
         self.log.line(Stream::System, line);
-        Ok(outputs)
+        Ok((outputs, is_open))
     }
 
     /// The routine that the job means, or why there is none, with the signatures there are.
     async fn look_up(&self, name: &str, session: &mut Session) -> Result<Routine, Fault> {
         let dialect = session.dialect();
         let name = parse_name(name).map_err(Fault::Said)?;
+        let looking = |e| Fault::before("looking up the procedure", e);
+        let shown = session.shown_procedure(name.schema.as_deref(), &name.name).await;
+        // One that does not fit is looked up in the catalogue, which has the last word.
+        if let Some(shown) = shown.map_err(looking)?
+            && arrange(&shown, &self.task.params).is_ok()
+        {
+            return Ok(shown);
+        }
         let spellings = match dialect {
             // PostgreSQL folds what is not quoted.
             Dialect::Postgres => vec![name.clone(), name.folded()],
             Dialect::Mysql | Dialect::Sqlite => vec![name.clone()],
         };
         for name in spellings {
-            let found = session
-                .routines(name.schema.as_deref(), &name.name)
-                .await
-                .map_err(|e| Fault::before("looking up the procedure", e))?;
+            let found = session.routines(name.schema.as_deref(), &name.name).await;
+            let found = found.map_err(looking)?;
             if !found.is_empty() {
                 let may_be_function = dialect == Dialect::Postgres;
                 return choose(found, &self.task.params, may_be_function).map_err(Fault::Said);
@@ -134,7 +146,7 @@ impl Call<'_> {
         routine: &Routine,
         slots: &[Slot<'_>],
         session: &mut Session,
-    ) -> Result<Outputs, Fault> {
+    ) -> Result<(Outputs, Option<bool>), Fault> {
         session.has_arguments(slots.len());
         let (mut sets, mut args) = (Vec::new(), Vec::new());
         for (at, slot) in slots.iter().enumerate().filter(|(_, s)| s.mode() != Mode::Out) {
@@ -151,19 +163,16 @@ impl Call<'_> {
         let mut results = bind::results();
         let at = |e| Fault::At(place(routine), e);
         session.run_into(&call, &[], &mut results).await.map_err(at)?;
-        log_warnings(session, self.log).await.map_err(at)?;
         let mut outputs = bind::outputs(results);
-        let outs: Vec<&String> = slots
+        let outs: Vec<String> = slots
             .iter()
-            .zip(&names)
+            .zip(names)
             .filter_map(|(slot, name)| (slot.mode() != Mode::In).then_some(name))
             .collect();
-        if !outs.is_empty() {
-            let select: Vec<&str> = outs.iter().map(|name| name.as_str()).collect();
-            let values = session.run(&format!("SELECT {}", select.join(", ")), &[]).await;
-            outputs.values = out_values(slots, &values.map_err(at)?);
-        }
-        Ok(outputs)
+        let called = session.called(&outs).await.map_err(at)?;
+        say_warnings(&called.warnings, self.log);
+        outputs.values = out_values(slots, &called.values);
+        Ok((outputs, called.has_open_transaction))
     }
 
     /// A procedure may COMMIT only outside of a transaction block, so a recorded one may not.
@@ -201,7 +210,8 @@ impl Call<'_> {
             outputs.values = values;
             return Ok(outputs);
         }
-        let values = out_values(slots, &results);
+        let row = results.sets.first().and_then(|set| set.rows.first());
+        let values = out_values(slots, row.map_or(&[], Vec::as_slice));
         Ok(Outputs { values, rows_affected: results.rows_affected, ..Outputs::default() })
     }
 
@@ -249,12 +259,9 @@ fn place(routine: &Routine) -> String {
 }
 
 /// OUT and INOUT values come in one row, in the routine's order.
-fn out_values(slots: &[Slot<'_>], results: &Results) -> BTreeMap<String, Option<String>> {
-    let row = results.sets.first().and_then(|set| set.rows.first());
+fn out_values(slots: &[Slot<'_>], row: &[Option<String>]) -> BTreeMap<String, Option<String>> {
     let outs = slots.iter().filter(|s| s.mode() != Mode::In);
-    outs.zip(row.into_iter().flatten())
-        .map(|(slot, value)| (slot.name().to_owned(), value.clone()))
-        .collect()
+    outs.zip(row).map(|(slot, value)| (slot.name().to_owned(), value.clone())).collect()
 }
 
 /// A function gives its OUT values as columns of its one row; a plain one has one column, which is

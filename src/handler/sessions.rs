@@ -7,7 +7,9 @@
 
 use crate::db::renew::Renewal;
 use crate::db::session::{Session, Target};
+use crate::db::turn::Turns;
 use crate::handler::stopwatch::Stopwatch;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -27,6 +29,8 @@ pub struct Sessions {
     shelf: Mutex<Shelf>,
     /// Those that are being made as new.
     renewing: TaskTracker,
+    /// Who writes to a file of SQLite, by its URL.
+    turns: Mutex<HashMap<String, Turns>>,
 }
 
 #[derive(Debug, Default)]
@@ -47,7 +51,14 @@ struct Idle {
 impl Sessions {
     /// Keeps so many sessions at most, over all servers.
     pub fn new(most: usize) -> Self {
-        Self { most, shelf: Mutex::default(), renewing: TaskTracker::new() }
+        let (shelf, renewing, turns) = (Mutex::default(), TaskTracker::new(), Mutex::default());
+        Self { most, shelf, renewing, turns }
+    }
+
+    /// Where sessions of this process to the same file wait for each other.
+    pub(crate) fn turns(&self, target: &Target) -> Turns {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.entry(target.url.clone()).or_default().clone()
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {

@@ -1,11 +1,12 @@
 //! SQL: statements on a data source, one at a time.
 
+use crate::db::results::Results;
 use crate::db::session::Session;
 use crate::domain::job::{BodyPart, JobKind, TransactionMode};
 use crate::domain::outcome::{Outcome, Outputs, Stream};
 use crate::domain::params::BoundParam;
 use crate::domain::statement::{
-    Statement, bind_names, is_query_alone, is_transaction_word, split, unfit,
+    Statement, bind_names, is_change_alone, is_query_alone, is_transaction_word, split, unfit,
 };
 use crate::domain::time::span_words;
 use crate::handler::log::RunLog;
@@ -49,6 +50,7 @@ impl Body for SqlBody<'_> {
             match self.task.job.transaction {
                 // BEGIN and COMMIT were two journeys of three.
                 TransactionMode::One if run.is_query_alone() => run.each(session).await,
+                TransactionMode::One if run.is_change_alone() => run.alone(session).await,
                 TransactionMode::One => run.in_one_transaction(session, |_| Ok(())).await,
                 TransactionMode::Each => {
                     run.refuse_transaction_words("each")?;
@@ -84,11 +86,21 @@ impl SqlBody<'_> {
 }
 
 /// A body left a transaction open: closing the connection undoes it, so it must not look well.
-pub(crate) async fn refuse_open_transaction(session: &mut Session) -> Result<(), Fault> {
+async fn refuse_open_transaction(session: &mut Session) -> Result<(), Fault> {
     let at_end = |e| Fault::At("after the last statement".to_owned(), e);
-    if session.has_open_transaction().await.map_err(at_end)? != Some(true) {
+    let is_open = session.has_open_transaction().await.map_err(at_end)?;
+    refuse_if_open(session, is_open).await
+}
+
+/// The same where it is known already whether one is open.
+pub(crate) async fn refuse_if_open(
+    session: &mut Session,
+    is_open: Option<bool>,
+) -> Result<(), Fault> {
+    if is_open != Some(true) {
         return Ok(());
     }
+    let at_end = |e| Fault::At("after the last statement".to_owned(), e);
     session.rollback().await.map_err(at_end)?;
     let said = "the body left a transaction open and it was rolled back; end it with COMMIT";
     Err(Fault::Said(said.to_owned()))
@@ -158,6 +170,12 @@ impl<'a> Run<'a> {
     fn is_query_alone(&self) -> bool {
         let name = bind::dialect_name(self.dialect);
         matches!(&self.statements[..], [only] if is_query_alone(only, name))
+    }
+
+    /// Whether it is one statement that needs no transaction around it to be made whole.
+    pub(crate) fn is_change_alone(&self) -> bool {
+        let name = bind::dialect_name(self.dialect);
+        matches!(&self.statements[..], [only] if is_change_alone(only, name))
     }
 
     fn refuse_transaction_words(&self, mode: &str) -> Result<(), Fault> {
@@ -234,17 +252,31 @@ impl<'a> Run<'a> {
                 .run_into(&text, &args, &mut results)
                 .await
                 .map_err(|error| Fault::At(self.place(at), error))?;
-            let took = start.ms();
-            let rows = match (results.rows_read - before.0, results.rows_affected - before.1) {
-                (0, changed) => format!("{changed} rows changed"),
-                (read, 0) => format!("{read} rows"),
-                (read, changed) => format!("{read} rows, {changed} rows changed"),
-            };
-            let line = format!("{}: {rows} in {}", self.place(at), span_words(took));
-            self.log.line(Stream::System, line);
+            self.say(at, before, &results, start.ms());
             log_warnings(session, self.log).await.map_err(|e| Fault::At(self.place(at), e))?;
         }
         Ok(bind::outputs(results))
+    }
+
+    /// Runs the one change that the text is, as a transaction by itself.
+    pub(crate) async fn alone(&self, session: &mut Session) -> Result<Outputs, Fault> {
+        let (mut results, start) = (bind::results(), Stopwatch::start());
+        let (text, args) = self.only()?;
+        let done = session.change_alone(&text, &args, &mut results).await;
+        done.map_err(|error| Fault::At(self.place(0), error))?;
+        self.say(0, (0, 0), &results, start.ms());
+        Ok(bind::outputs(results))
+    }
+
+    /// Says what the statement `at` did, since so many rows were `(read, changed)`.
+    fn say(&self, at: usize, before: (u64, u64), results: &Results, took: i64) {
+        let rows = match (results.rows_read - before.0, results.rows_affected - before.1) {
+            (0, changed) => format!("{changed} rows changed"),
+            (read, 0) => format!("{read} rows"),
+            (read, changed) => format!("{read} rows, {changed} rows changed"),
+        };
+        let line = format!("{}: {rows} in {}", self.place(at), span_words(took));
+        self.log.line(Stream::System, line);
     }
 
     fn bound(&self, statement: &Statement) -> (String, Vec<crate::db::session::Arg>) {
@@ -268,13 +300,18 @@ pub(crate) async fn log_warnings(
     use crate::db::fault::SessionError::Lost;
     match session.warnings().await {
         Ok(warnings) => {
-            for (level, number, text) in warnings {
-                log.line(Stream::Database, format!("{level} {number}: {text}"));
-            }
+            say_warnings(&warnings, log);
             Ok(())
         }
         // Lost: the next statement would fail as well. Anything else: a warning less.
         Err(Lost(why)) => Err(Lost(why)),
         Err(_) => Ok(()),
+    }
+}
+
+/// Writes warnings to the log.
+pub(crate) fn say_warnings(warnings: &[(String, String, String)], log: &RunLog) {
+    for (level, number, text) in warnings {
+        log.line(Stream::Database, format!("{level} {number}: {text}"));
     }
 }

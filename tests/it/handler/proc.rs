@@ -1,7 +1,8 @@
 //! PROC on MariaDB, PostgreSQL and SQLite.
 
 use crate::util::bench::Bench;
-use crate::util::with_scratch;
+use crate::util::{session, with_scratch};
+use procession::db::routine::{Mode, Routine};
 use procession::domain::job::{ParamMode, ParamType};
 use procession::domain::outcome::{End, Stream};
 use procession::domain::source::DialectName;
@@ -293,4 +294,66 @@ async fn a_second_start_waits_for_the_lock_and_then_asks_for_its_claim() {
         })
         .await;
     }
+}
+
+/// What a procedure's own text says of its parameters is what the catalogue says, or nothing.
+#[tokio::test]
+async fn mariadb_texts_of_procedures_say_what_the_catalogue_says() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        db.setup(&[
+            "CREATE PROCEDURE none () SELECT 1",
+            "CREATE PROCEDURE plain (a INT, IN b VARCHAR(10) , OUT c DECIMAL(30,10),\n\tInOut d DATE) \
+             SET c = a",
+            "CREATE PROCEDURE `odd ``name(` (`in` INT, OUT `b, c` ENUM('x)','y''z,') CHARSET utf8mb4, \
+             金额 BIGINT UNSIGNED) SET @x = `in`",
+            "CREATE PROCEDURE told (a INT /* of what, (b INT) */, b INT) SELECT a",
+        ])
+        .await;
+        let mut session = session(&db.url).await;
+        for (name, is_understood) in
+            [("none", true), ("plain", true), ("odd `name(", true), ("told", false)]
+        {
+            let shown = session.shown_procedure(None, name).await.expect("asked");
+            let found = session.routines(None, name).await.expect("asked");
+            let [found] = &found[..] else { panic!("{name}: {found:?}") };
+            assert_eq!(shown.is_some(), is_understood, "{name}");
+            let Some(shown) = shown else { continue };
+            let params = |routine: &Routine| -> Vec<(String, Mode)> {
+                routine.params.iter().map(|p| (p.name.clone(), p.mode)).collect()
+            };
+            assert_eq!(params(&shown), params(found), "{name}");
+            assert_eq!((&shown.schema, &shown.name), (&found.schema, &found.name));
+        }
+        assert_eq!(session.shown_procedure(None, "nowhere").await.expect("asked"), None);
+        session.close().await;
+    })
+    .await;
+}
+
+/// Who may call a procedure but not see its text finds its parameters all the same.
+#[tokio::test]
+async fn mariadb_who_may_only_call_may_call() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        let user = format!("u_{}", &db.name[db.name.len() - 12..]);
+        db.setup(&[
+            "CREATE TABLE t (a INT)",
+            "CREATE PROCEDURE put (IN p_a INT, OUT p_b INT) BEGIN INSERT INTO t VALUES (p_a); \
+             SET p_b = p_a + 1; END",
+            &format!("CREATE USER '{user}'@'%' IDENTIFIED BY 'x'"),
+            &format!("GRANT EXECUTE ON `{}`.* TO '{user}'@'%'", db.name),
+        ])
+        .await;
+        let url = db.url.replace("root@", &format!("{user}:x@"));
+        let ran = Bench::proc(&db, "put")
+            .param("p_b", OUT, ParamType::Int, None)
+            .param("p_a", IN, ParamType::Int, Some("41"))
+            .at(&url)
+            .run()
+            .await;
+        db.setup(&[&format!("DROP USER '{user}'@'%'")]).await;
+        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.value("p_b"), "42");
+        assert_eq!(db.value("SELECT a FROM t").await, "41");
+    })
+    .await;
 }

@@ -1,0 +1,112 @@
+//! Writing to a file of SQLite: one session of this process after the other, and in short steps.
+//!
+//! A file has one writer. Sessions that wait for each other ask again and again with pauses of up to 25 ms,
+//! in which nobody writes: eight of them took 1.7 times as long as one. What other processes write is
+//! still waited for in that way.
+
+use crate::db::fault::SessionError;
+use crate::db::results::Results;
+use crate::db::session::{Arg, Session};
+use crate::db::wire::SQLITE_BUSY;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::time::timeout;
+
+/// How long one wait is, because nothing interrupts it and the brake is looked at only between two.
+const STEP: Duration = Duration::from_millis(200);
+
+/// Whose turn it is to write to one file; clones are of the same file.
+#[derive(Clone, Debug, Default)]
+pub struct Turns(Arc<Mutex<()>>);
+
+/// How a session waits to write.
+#[derive(Debug)]
+pub(in crate::db) struct Patience {
+    turns: Turns,
+    held: Option<OwnedMutexGuard<()>>,
+    /// How long SQLite itself waits, as it was last told.
+    told: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { turns: Turns::default(), held: None, told: SQLITE_BUSY }
+    }
+}
+
+impl Patience {
+    /// Lets the next one write.
+    pub(in crate::db) fn pass_on(&mut self) {
+        self.held = None;
+    }
+}
+
+impl Session {
+    /// Has it write in turns with others.
+    pub fn take_turns(&mut self, turns: Turns) {
+        self.patience.turns = turns;
+    }
+
+    /// Opens a transaction that may write, and has the turn until it ends.
+    pub(in crate::db) async fn begin_immediate(&mut self) -> Result<(), SessionError> {
+        self.take_turn().await?;
+        let begun = self.in_steps("BEGIN IMMEDIATE", &[], &mut Results::default()).await;
+        if begun.is_err() {
+            self.patience.pass_on();
+            return begun;
+        }
+        self.wait_at_most(SQLITE_BUSY).await
+    }
+
+    /// Runs one change of a body that is a transaction by itself. Told that the file is not free, SQLite
+    /// has done none of it.
+    pub async fn change_alone(
+        &mut self,
+        sql: &str,
+        args: &[Arg],
+        into: &mut Results,
+    ) -> Result<(), SessionError> {
+        self.leave_traces(sql, args);
+        self.take_turn().await?;
+        let done = self.in_steps(sql, args, into).await;
+        self.patience.pass_on();
+        done
+    }
+
+    /// Asks until the file is free.
+    async fn in_steps(
+        &mut self,
+        sql: &str,
+        args: &[Arg],
+        into: &mut Results,
+    ) -> Result<(), SessionError> {
+        self.wait_at_most(STEP).await?;
+        loop {
+            match self.send(sql, args, into).await {
+                Err(SessionError::Database(error)) if error.is_sqlite_busy() => {}
+                other => return other,
+            }
+        }
+    }
+
+    async fn take_turn(&mut self) -> Result<(), SessionError> {
+        let mut turn = pin!(Arc::clone(&self.patience.turns.0).lock_owned());
+        while !self.brake().is_on() {
+            if let Ok(held) = timeout(STEP, &mut turn).await {
+                self.patience.held = Some(held);
+                return Ok(());
+            }
+        }
+        Err(SessionError::Braked)
+    }
+
+    async fn wait_at_most(&mut self, time: Duration) -> Result<(), SessionError> {
+        if self.patience.told != time {
+            self.run(&format!("PRAGMA busy_timeout = {}", time.as_millis()), &[]).await?;
+            self.patience.told = time;
+        }
+        Ok(())
+    }
+}
