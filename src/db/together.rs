@@ -13,7 +13,7 @@ mod sqlite;
 #[cfg(feature = "failpoints")]
 use crate::db::Error;
 use crate::db::row::Value;
-use crate::db::{Db, Pools, Result, Tx};
+use crate::db::{Db, Pools, Result, Tx, filled};
 
 pub(in crate::db) use mariadb::takes_compounds;
 pub(in crate::db) use postgres::Alone;
@@ -112,39 +112,40 @@ impl Db {
 /// A text with its values.
 type Composed = (String, Vec<Value>);
 
-/// Rows that are inserted by one text, at most. There is a text for each way to add up such numbers, which
-/// a connection keeps prepared; more rows than this are worth their journeys.
-const ROWS_MOST: usize = 16;
+/// Rows that a text finds by their keys, at most; more are worth their journeys.
+const FOUND_MOST: usize = 128;
 
-/// Puts statements into one text by what a server says for each: of an OnEach, from its text with places
-/// and values and the number of rows it has to find; of an INSERT, as it is. `None` when they are more
-/// than one text should hold.
-fn composed(statements: &[Statement], checked: impl Fn(&str, &mut String)) -> Option<Composed> {
-    let (mut sql, mut values) = (String::new(), Vec::new());
+/// What a server is told for each kind of statement.
+trait Accent {
+    /// Adds a statement that has to find rows, whose number comes as the last value.
+    fn found(&self, statement: &str, into: &mut Composed);
+    /// Adds rows to be inserted, of which there is one at least.
+    fn inserted(&self, table: &str, columns: &[&str], rows: &[Vec<Value>], into: &mut Composed);
+}
+
+/// Puts statements into one text. `None` when they are more than one text should hold.
+fn composed(statements: &[Statement], accent: &impl Accent) -> Option<Composed> {
+    let mut all = (String::new(), Vec::new());
     for statement in statements {
         match statement {
             Statement::OnEach { before, first, ids, after, last } => {
-                if ids.len() > ROWS_MOST {
+                if ids.len() > FOUND_MOST {
                     return None;
                 }
-                let (places, filled) = crate::db::filled(ids);
-                values.extend_from_slice(first);
-                values.extend(filled);
-                values.extend_from_slice(last);
-                values.push(i64::try_from(ids.len()).unwrap_or(i64::MAX).into());
-                checked(&format!("{before} IN ({places}) {after}"), &mut sql);
+                let (places, filled) = filled(ids);
+                all.1.extend_from_slice(first);
+                all.1.extend(filled);
+                all.1.extend_from_slice(last);
+                all.1.push(i64::try_from(ids.len()).unwrap_or(i64::MAX).into());
+                accent.found(&format!("{before} IN ({places}) {after}"), &mut all);
             }
+            Statement::Insert { rows, .. } if rows.is_empty() => {}
+            // As many as the states of so many rows that begin and end, with a line or two of each.
+            Statement::Insert { rows, .. } if rows.len() > 4 * FOUND_MOST => return None,
             Statement::Insert { table, columns, rows } => {
-                if rows.len() > ROWS_MOST {
-                    return None;
-                }
-                let row = format!("({})", vec!["?"; columns.len()].join(","));
-                let texts = vec![row.as_str(); rows.len()].join(",");
-                let columns = columns.join(", ");
-                sql.push_str(&format!("INSERT INTO {table} ({columns}) VALUES {texts};\n"));
-                values.extend(rows.iter().flatten().cloned());
+                accent.inserted(table, columns, rows, &mut all);
             }
         }
     }
-    Some((sql, values))
+    Some(all)
 }

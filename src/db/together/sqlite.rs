@@ -1,27 +1,48 @@
 //! SQLite: one text of several statements, for which the thread of its connection is asked once.
 
-use crate::db::lent::Lent;
-use crate::db::row::bind;
-use crate::db::together::{Composed, Statement, Together};
 use crate::db::Result;
+use crate::db::lent::Lent;
+use crate::db::row::{Value, bind};
+use crate::db::together::{Accent, Composed, Statement, Together};
 use sqlx::{AssertSqlSafe, Executor as _, Sqlite};
 
 /// What SQLite says of the absolute value of the least number, which a part asks for that did not find all
 /// its rows: outside of a trigger nothing else ends a text of several statements.
 const REFUSED: &str = "integer overflow";
 
-/// The statements as one text, with their values; `None` when they are too many for one.
-pub(super) fn composed(statements: &[Statement]) -> Option<Composed> {
-    let (parts, values) = super::composed(statements, |text, sql| {
-        let found = if text.starts_with("UPDATE") {
-            sql.push_str(&format!("{text};\n"));
+/// How SQLite is told.
+struct Sqlite3;
+
+impl Accent for Sqlite3 {
+    fn found(&self, statement: &str, (sql, _): &mut Composed) {
+        let found = if statement.starts_with("UPDATE") {
+            sql.push_str(&format!("{statement};\n"));
             "changes()".to_owned()
         } else {
-            format!("(SELECT COUNT(*) FROM ({text}))")
+            format!("(SELECT COUNT(*) FROM ({statement}))")
         };
         let refuse = "THEN 0 ELSE -9223372036854775808 END)";
         sql.push_str(&format!("SELECT abs(CASE WHEN {found} = ? {refuse};\n"));
-    })?;
+    }
+
+    fn inserted(
+        &self,
+        table: &str,
+        columns: &[&str],
+        rows: &[Vec<Value>],
+        (sql, values): &mut Composed,
+    ) {
+        let row = format!("({})", vec!["?"; columns.len()].join(","));
+        let texts = vec![row.as_str(); rows.len()].join(",");
+        let columns = columns.join(", ");
+        sql.push_str(&format!("INSERT INTO {table} ({columns}) VALUES {texts};\n"));
+        values.extend(rows.iter().flatten().cloned());
+    }
+}
+
+/// The statements as one text, with their values; `None` when they are too many for one.
+pub(super) fn composed(statements: &[Statement]) -> Option<Composed> {
+    let (parts, values) = super::composed(statements, &Sqlite3)?;
     Some((format!("BEGIN IMMEDIATE;\n{parts}COMMIT"), values))
 }
 

@@ -79,7 +79,7 @@ pub(super) async fn a_hop_is_written_whole_or_not_at_all(place: Place) {
     // More than one text should hold is for a transaction of several, but on PostgreSQL, which is given
     // arrays.
     if place.db.dialect() != Dialect::Postgres {
-        let many = vec![log::appended(&vec![logged(at(0)); 17], later(20))];
+        let many = vec![log::appended(&vec![logged(at(0)); 513], later(20))];
         assert_eq!(together(many).await, Together::OneByOne);
     }
     assert_eq!(together(hop(pending, 0, me())).await, Together::Done);
