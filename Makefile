@@ -43,6 +43,9 @@ bench-compare: ## what changed between two files of results: make bench-compare 
 bench-scale: ## what size costs: a million dependencies, 100,000 jobs; needs servers (`make servers`); ARGS=--json
 	cargo bench --quiet --bench scale -- $(ARGS)
 
+bench-core: ## what graphs, readiness, the time ring and cron cost without a database; ARGS='chain'
+	cargo bench --quiet --bench core -- $(ARGS)
+
 check: ## format and lints, no tests
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
@@ -60,4 +63,4 @@ servers: ## start database servers for tests and leave them running
 servers-stop: ## stop and remove what `make servers` started
 	@scripts/test-servers.sh stop
 
-.PHONY: help test test-api test-browser test-xxl chaos bench bench-xxl bench-compare bench-scale check ci docs servers servers-stop
+.PHONY: help test test-api test-browser test-xxl chaos bench bench-xxl bench-compare bench-core bench-scale check ci docs servers servers-stop

@@ -60,4 +60,5 @@ if [ $# -eq 0 ]; then
     cargo bench --profile dev --bench batches -- --smoke
     cargo bench --profile dev --bench executors -- --smoke
     cargo bench --profile dev --bench scale -- --smoke
+    cargo bench --profile dev --bench core -- --test
 fi

@@ -149,3 +149,12 @@ fn composed(statements: &[Statement], accent: &impl Accent) -> Option<Composed> 
     }
     Some(all)
 }
+
+/// Adds an INSERT that has a place for each value.
+fn with_places(table: &str, columns: &[&str], rows: &[Vec<Value>], (sql, values): &mut Composed) {
+    let row = format!("({})", vec!["?"; columns.len()].join(","));
+    let texts = vec![row.as_str(); rows.len()].join(",");
+    let columns = columns.join(", ");
+    sql.push_str(&format!("INSERT INTO {table} ({columns}) VALUES {texts};\n"));
+    values.extend(rows.iter().flatten().cloned());
+}

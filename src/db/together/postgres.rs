@@ -109,8 +109,8 @@ fn composed(statements: Vec<Statement>) -> Result<(String, Vec<Bind>)> {
         }
         sql.push(')');
     }
-    let all = found.iter().map(|(at, _)| format!("(SELECT count(*) FROM s{at}) = ?"));
-    let all = all.collect::<Vec<_>>().join(" AND ");
+    let each = found.iter().map(|(at, _)| format!(" AND (SELECT count(*) FROM s{at}) = ?"));
+    let all = std::iter::once("TRUE".to_owned()).chain(each).collect::<String>();
     sql.push_str(&format!(" SELECT 1 / CASE WHEN {all} THEN 1 ELSE 0 END AS is_done"));
     binds.extend(found.into_iter().map(|(_, count)| Bind::One(count.into())));
     let sql = Dialect::Postgres.placeholders(&sql).into_owned();

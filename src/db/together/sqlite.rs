@@ -3,7 +3,7 @@
 use crate::db::Result;
 use crate::db::lent::Lent;
 use crate::db::row::{Value, bind};
-use crate::db::together::{Accent, Composed, Statement, Together};
+use crate::db::together::{Accent, Composed, Statement, Together, with_places};
 use sqlx::{AssertSqlSafe, Executor as _, Sqlite};
 
 /// What SQLite says of the absolute value of the least number, which a part asks for that did not find all
@@ -25,18 +25,8 @@ impl Accent for Sqlite3 {
         sql.push_str(&format!("SELECT abs(CASE WHEN {found} = ? {refuse};\n"));
     }
 
-    fn inserted(
-        &self,
-        table: &str,
-        columns: &[&str],
-        rows: &[Vec<Value>],
-        (sql, values): &mut Composed,
-    ) {
-        let row = format!("({})", vec!["?"; columns.len()].join(","));
-        let texts = vec![row.as_str(); rows.len()].join(",");
-        let columns = columns.join(", ");
-        sql.push_str(&format!("INSERT INTO {table} ({columns}) VALUES {texts};\n"));
-        values.extend(rows.iter().flatten().cloned());
+    fn inserted(&self, table: &str, columns: &[&str], rows: &[Vec<Value>], into: &mut Composed) {
+        with_places(table, columns, rows, into);
     }
 }
 

@@ -98,7 +98,8 @@ suite! {
             any_message_can_be_stored;
         together:
             a_hop_is_written_whole_or_not_at_all
-            many_ends_keep_their_own_outputs;
+            many_ends_keep_their_own_outputs
+            rows_of_a_hop_keep_every_character;
         action:
             an_action_is_fenced
             what_a_body_left_behind_stays

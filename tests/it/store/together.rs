@@ -5,7 +5,7 @@ use procession::db::Error as DbError;
 use procession::domain::id::QueueId;
 use procession::domain::outcome::Stream;
 use procession::domain::queue::{QueueStatus, Taken};
-use procession::store::log::{self, ExecutionLog};
+use procession::store::log::{self, ExecutionLog, NewLine};
 use procession::store::queue::{self, Settled};
 use procession::store::{Dialect, Statement, Together, batch};
 use std::collections::BTreeMap;
@@ -131,5 +131,50 @@ pub(super) async fn many_ends_keep_their_own_outputs(place: Place) {
         queue::outputs(&mut tx, &of).await.expect("outputs").into_iter().collect();
     for (n, row) in rows.iter().enumerate() {
         assert_eq!(outputs.get(&row.queue_id).cloned(), text(n), "{n}");
+    }
+}
+
+/// Few rows and many, which do not travel alike everywhere, with text that is hard to carry.
+pub(super) async fn rows_of_a_hop_keep_every_character(place: Place) {
+    let (_, rows) = opened(&place, &["A", "B"]).await;
+    let hard = [
+        "",
+        "月末🧾",
+        "a\"b\\c'd`e",
+        "line\nline\r\n\ttab",
+        "null",
+        "[1]",
+        "\u{1}\u{1f}\u{7f}\u{2028}",
+        "%$?:x",
+        "{\"a\":1}",
+    ];
+    for (attempt, count) in [(1, 1), (2, 4), (3, 5), (4, 200)] {
+        let text = |n: u64| hard[usize::try_from(n).expect("small") % hard.len()].to_owned();
+        let at = |n: u64| later(i64::try_from(n).expect("small") * 1_001);
+        let lines: Vec<NewLine> =
+            (1..=count).map(|n| (n, at(n), Stream::Stdout, text(n))).collect();
+        let of = [(rows[0].queue_id, attempt, lines.clone())];
+        let change = ExecutionLog {
+            attempt,
+            error_message: Some(text(count)),
+            start_time: None,
+            owner: None,
+            ..logged(rows[1].queue_id)
+        };
+        let changes = vec![change.clone(); usize::try_from(count).expect("small")];
+        let all = vec![log::appended(&changes, later(20)), log::lines(&of)];
+        assert_eq!(place.db.commit_together(all).await.expect("together"), Together::Done);
+        let mut tx = place.db.read().await.expect("read");
+        let found = log::lines_after(&mut tx, rows[0].queue_id, (attempt, 0), 500).await;
+        let found: Vec<NewLine> = found
+            .expect("lines")
+            .into_iter()
+            .map(|line| (line.line_no, line.at, Stream::Stdout, line.text))
+            .collect();
+        assert_eq!(found, lines);
+        let found = log::of_entry(&mut tx, rows[1].queue_id).await.expect("logs");
+        let found: Vec<_> =
+            found.into_iter().map(|change| change.log).filter(|l| l.attempt == attempt).collect();
+        assert_eq!(found, changes);
     }
 }
