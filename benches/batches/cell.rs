@@ -5,6 +5,7 @@ use crate::body::{Body, Data};
 use crate::capture::Seen;
 use crate::figures::Run;
 use crate::floor::{self, Floor};
+use crate::history;
 use crate::machine::{self, quantile};
 use crate::nodes::{self, Nodes};
 use crate::place::{Database, Place};
@@ -111,6 +112,7 @@ impl Bench<'_> {
         self.cell.durability = durability(&self.beside.db, self.cell.database).await?;
         let defs = product::define(self.cell.scene, self.cell.body, &self.data)?;
         product::apply(&self.place, &defs).await?;
+        history::write(&self.place.db, self.options.finished_rows).await?;
         if self.cell.scene == Scene::Nodes {
             self.nodes = Some(Nodes::start(&self.place, self.options.max_parallel).await?);
         }

@@ -12,6 +12,7 @@ mod cell;
 mod compare;
 mod figures;
 mod floor;
+mod history;
 #[path = "../common/machine.rs"]
 mod machine;
 mod nodes;
@@ -68,6 +69,9 @@ pub(crate) struct Options {
     /// How often a small scene is run
     #[arg(long, default_value_t = 3)]
     rounds: usize,
+    /// Rows of batches that have ended, before it begins; the floors have none
+    #[arg(long, default_value_t = 0)]
+    finished_rows: usize,
     /// Said by cargo
     #[arg(long, hide = true)]
     bench: bool,
