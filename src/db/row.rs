@@ -24,6 +24,17 @@ pub enum Value {
     Time(Option<DateTime<Utc>>),
 }
 
+impl Value {
+    /// How long it is on its way to PostgreSQL: its length in four bytes, and itself.
+    pub(in crate::db) fn bytes(&self) -> usize {
+        4 + match self {
+            Self::Int(number) => number.map_or(0, |_| 8),
+            Self::Text(text) => text.as_ref().map_or(0, String::len),
+            Self::Time(at) => at.map_or(0, |_| 8),
+        }
+    }
+}
+
 macro_rules! value_from {
     ($($from:ty => |$v:ident| $to:expr;)*) => {
         $(impl From<$from> for Value {

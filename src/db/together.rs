@@ -89,6 +89,7 @@ impl Db {
         }
         failpoint_or!("db.statement", Error::TryAgain("a failpoint says so".to_owned()));
         match &self.pools {
+            Pools::Postgres(_) if postgres::is_too_long(&statements) => Ok(Together::OneByOne),
             Pools::Postgres(pool) => {
                 let pool = self.alone.as_ref().map_or(pool, |alone| alone.or(pool));
                 postgres::commit(pool.acquire().await?, statements).await

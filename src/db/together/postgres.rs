@@ -1,6 +1,6 @@
 //! PostgreSQL: one statement with data-modifying `WITH`, which is a transaction of its own.
 
-use crate::db::bulk::Column;
+use crate::db::bulk::{Column, RECORD};
 use crate::db::lent::Lent;
 use crate::db::pool::Pool;
 use crate::db::row::{Value, bind};
@@ -53,6 +53,21 @@ impl Alone {
     pub(in crate::db) async fn close(&self) {
         self.pool.close().await;
     }
+}
+
+/// Whether they are more than goes in one packet; `RECORD` says what that costs.
+pub(super) fn is_too_long(statements: &[Statement]) -> bool {
+    let bytes = |values: &[Value]| values.iter().map(Value::bytes).sum::<usize>();
+    let long: usize = statements
+        .iter()
+        .map(|statement| match statement {
+            Statement::OnEach { first, ids, last, .. } => {
+                bytes(first) + 12 * ids.len() + bytes(last)
+            }
+            Statement::Insert { rows, .. } => rows.iter().map(|row| bytes(row)).sum(),
+        })
+        .sum();
+    long > RECORD
 }
 
 /// Writes all of it in one transaction, or nothing.
