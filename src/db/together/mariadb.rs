@@ -30,8 +30,10 @@ impl Accent for MariaDb {
             sql.push_str(&format!("{statement};\n"));
             "ROW_COUNT()"
         } else {
-            sql.push_str(&format!("SELECT COUNT(*) INTO found FROM ({statement}) AS held;\n"));
-            "found"
+            sql.push_str(&format!(
+                "SELECT COUNT(*) INTO procession_found FROM ({statement}) AS held;\n"
+            ));
+            "procession_found"
         };
         sql.push_str(&format!(
             "IF {found} <> ? THEN SIGNAL SQLSTATE '{REFUSED}' \
@@ -79,9 +81,10 @@ fn json(value: &Value) -> serde_json::Value {
 /// The statements as one block, with their values; `None` when they are too many for one.
 pub(super) fn composed(statements: &[Statement]) -> Option<Composed> {
     let (parts, values) = super::composed(statements, &MariaDb)?;
+    // A variable hides columns of its name, so it has one that no table has.
     let sql = format!(
         "BEGIN NOT ATOMIC\n\
-         DECLARE found BIGINT DEFAULT 0;\n\
+         DECLARE procession_found BIGINT DEFAULT 0;\n\
          DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;\n\
          START TRANSACTION;\n\
          {parts}\
