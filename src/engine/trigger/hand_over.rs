@@ -97,7 +97,10 @@ impl Try<'_> {
 
     async fn open(&self, mut tx: Tx, plans: &[BatchPlan]) -> Result<Handed> {
         let by = format!("schedule {}", self.trigger.def.code);
-        for id in open_in(&mut tx, None, plans, &by, self.now).await? {
+        // Not when the try began: the batch it waited for may have ended since, and would seem to end after
+        // this one began.
+        let now = self.now.max(self.firer.clock.now());
+        for id in open_in(&mut tx, None, plans, &by, now).await? {
             fired::set_firing(&mut tx, id, self.firing.firing_id).await?;
         }
         failpoint!("batch.done");

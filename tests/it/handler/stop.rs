@@ -6,6 +6,9 @@ use procession::domain::job::TransactionMode;
 use procession::domain::outcome::End;
 use procession::domain::source::DialectName;
 use procession::handler::StopReason;
+use procession::handler::log::Line;
+use procession::handler::sessions::Sessions;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -244,6 +247,56 @@ async fn sqlite_stops_while_it_waits_for_another_writer() {
         let ran = Bench::sql(&db, "INSERT INTO t VALUES (2)").run().await;
         assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
         assert_eq!(db.value("SELECT sum(a) FROM t").await, "2");
+    })
+    .await;
+}
+
+/// The same when the other writer is of this process, which it waits for in another way.
+#[tokio::test]
+async fn sqlite_stops_while_it_waits_for_its_turn() {
+    with_scratch(DialectName::Sqlite, |db| async move {
+        db.setup(&["PRAGMA journal_mode = WAL", "CREATE TABLE t (a INT)"]).await;
+        let sessions = Arc::new(Sessions::new(4));
+        let bench = |text: &str| {
+            let mut bench = Bench::sql(&db, text);
+            bench.ctx.sessions = sessions.clone();
+            bench
+        };
+        let holder = bench(
+            "INSERT INTO t VALUES (1);\nWITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) \
+             SELECT count(*) FROM n",
+        );
+        let (log, stop) = (holder.ctx.log.clone(), holder.stop.clone());
+        let others = async {
+            let mut seen = Vec::new();
+            while !seen.iter().any(|l: &Line| l.text.starts_with("statement 1")) {
+                seen.extend(log.drain());
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            for text in ["INSERT INTO t VALUES (2)", "DELETE FROM t; INSERT INTO t VALUES (3)"] {
+                let waiting = bench(text);
+                let log = waiting.ctx.log.clone();
+                let ready = async move {
+                    while log.drain().is_empty() {
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                };
+                let start = Instant::now();
+                let ran = waiting.stop_when(StopReason::Killed, ready).await;
+                assert_eq!(ran.outcome.end, End::Killed, "{text}: {}", ran.message());
+                assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+            }
+            stop.send_replace(Some(StopReason::TimedOut));
+        };
+        let (ran, ()) = tokio::join!(holder.run(), others);
+        assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.message());
+        // Whoever held the turn has passed it on, and nothing of any of them is there.
+        for text in ["INSERT INTO t VALUES (4)", "INSERT INTO t VALUES (5); INSERT INTO t VALUES (6)"] {
+            let ran = bench(text).run().await;
+            assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        }
+        assert_eq!(db.value("SELECT sum(a) FROM t").await, "15");
+        sessions.clear().await;
     })
     .await;
 }
