@@ -58,7 +58,7 @@ impl Session {
         }
         match self.dialect() {
             // Statements that leave nothing open no transaction, and ours ended well.
-            Dialect::Sqlite => Ok(Renewal::AsNew),
+            Dialect::Sqlite => self.wait_as_new().await.map(|()| Renewal::AsNew),
             Dialect::Postgres => self.renew_postgres().await,
             Dialect::Mysql => self.renew_mariadb().await,
         }

@@ -75,6 +75,12 @@ impl Session {
         done
     }
 
+    /// Waits again for other writers as a new session does: a body whose statements are transactions of
+    /// their own waits for them by SQLite's time-out alone.
+    pub(in crate::db) async fn wait_as_new(&mut self) -> Result<(), SessionError> {
+        self.wait_at_most(SQLITE_BUSY).await
+    }
+
     /// Asks until the file is free.
     async fn in_steps(
         &mut self,

@@ -52,6 +52,32 @@ async fn a_body_goes_on_in_the_session_of_the_one_before() {
     }
 }
 
+/// One change waits for other writers in short steps, so that it can be stopped; the next body on its
+/// session waits as long as on a new one.
+#[tokio::test]
+async fn sqlite_waits_as_long_as_on_a_new_session() {
+    with_scratch(DialectName::Sqlite, |db| async move {
+        db.setup(&["CREATE TABLE t (a INT)"]).await;
+        let sessions = Arc::new(Sessions::new(4));
+        let mut waits = Vec::new();
+        for text in
+            ["SELECT timeout FROM pragma_busy_timeout", "INSERT INTO t VALUES (1)"].repeat(2)
+        {
+            let mut bench = Bench::sql(&db, text);
+            bench.ctx.sessions = sessions.clone();
+            let ran = bench.run().await;
+            assert_eq!(ran.outcome.end, End::Success, "{text}: {}", ran.message());
+            sessions.settled().await;
+            let rows = ran.outcome.outputs.results.first().map(|set| set.rows[0][0].clone());
+            waits.extend(rows.map(|wait| (is_kept(&ran), wait)));
+        }
+        sessions.clear().await;
+        let new = Some("5000".to_owned());
+        assert_eq!(waits, [(false, new.clone()), (true, new)]);
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_body_that_fails_ends_its_session() {
     for dialect in DialectName::ALL {
