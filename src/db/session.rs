@@ -112,8 +112,10 @@ pub(in crate::db) struct Traces {
     pub(in crate::db) settings: Vec<String>,
     /// SQL of a body that may leave something behind, where nothing can be asked for it (SQLite).
     pub(in crate::db) is_marked: bool,
-    /// SQL of a body was prepared.
-    pub(in crate::db) has_bound: bool,
+    /// Statements of bodies that the driver keeps prepared (PostgreSQL).
+    pub(in crate::db) bound: u32,
+    /// What the last of them was told apart by.
+    pub(in crate::db) marks: u64,
     /// How often MariaDB had counted what outlives a statement when the session was opened.
     pub(in crate::db) counted: Option<String>,
     /// SETs of ours since; they are counted as well.
@@ -245,8 +247,9 @@ impl Session {
         args: &[Arg],
         into: &mut Results,
     ) -> Result<(), SessionError> {
-        self.leave_traces(sql, args);
-        self.send(sql, args, into).await
+        self.leave_traces(sql);
+        let sql = self.as_only(sql, args);
+        self.send(&sql, args, into).await
     }
 
     pub(in crate::db) async fn send(

@@ -68,7 +68,7 @@ impl Session {
         args: &[Arg],
         into: &mut Results,
     ) -> Result<(), SessionError> {
-        self.leave_traces(sql, args);
+        self.leave_traces(sql);
         self.take_turn().await?;
         let done = self.in_steps(sql, args, into).await;
         self.patience.pass_on();

@@ -11,7 +11,7 @@ use crate::domain::retry::ErrorClass;
 use crate::domain::time::span_words;
 use crate::handler::away::{Away, Trouble, Whose, not_ours};
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::target::{facts, label};
+use crate::handler::target::{Body, facts, label};
 use crate::handler::{Context, Task};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -33,15 +33,15 @@ enum NotReady {
 pub(crate) async fn get_ready(
     task: &Task,
     ctx: &Context,
-    source: &SourceName,
-    (target, at): (&Target, &str),
+    (source, target, at): (&SourceName, &Target, &str),
+    body: &dyn Body,
 ) -> Result<Session, Outcome> {
     let mut away = Away::new(task, ctx, (source, at), Whose::Try);
     let mut asking = None;
     loop {
         // Of a recorded body on MySQL it is counted whether it said COMMIT, from nought.
         let is_counted = task.job.tx.is_recorded() && target.dialect() == Some(Dialect::Mysql);
-        let kept = if is_counted { None } else { ctx.sessions.take(target) };
+        let kept = if is_counted { None } else { ctx.sessions.take(target).await };
         let is_kept = kept.is_some();
         let opened = match kept {
             Some(session) => Ok(gone_on_with(ctx, source, session)),
@@ -50,7 +50,8 @@ pub(crate) async fn get_ready(
         let trouble = match opened {
             Ok(mut session) => {
                 tracing::trace!(target: "procession::moment", id = task.queue_id.0, "connected");
-                match lock_and_ask(&mut session, task, ctx, (&mut away, &mut asking)).await {
+                let patience = (&mut away, &mut asking);
+                match lock_and_ask(&mut session, (task, body), ctx, patience).await {
                     Ok(()) => return Ok(session),
                     // Its server may be well: nobody has looked since the last body.
                     Err(NotReady::Away(_)) if is_kept => {
@@ -73,14 +74,24 @@ pub(crate) async fn get_ready(
 /// What is done with a session before a body may run on it.
 async fn lock_and_ask(
     session: &mut Session,
-    task: &Task,
+    (task, body): (&Task, &dyn Body),
     ctx: &Context,
     (away, asking): (&mut Away<'_>, &mut Option<Stopwatch>),
 ) -> Result<(), NotReady> {
     session.introduce(facts(task), &label(task));
     gain_lock(session, task, ctx, away).await?;
     tracing::trace!(target: "procession::moment", id = task.queue_id.0, "locked");
-    claim(session, ctx, asking).await
+    // Of a recorded body on MySQL it is counted what the session is told.
+    let body = Some(body).filter(|_| !task.job.tx.is_recorded());
+    claim(session, body, ctx, asking).await
+}
+
+/// Whether the body may begin, or why that could not be learnt.
+async fn ask(ctx: &Context) -> Result<bool, String> {
+    match timeout(ctx.options.idle / 2, ctx.claim.may_begin()).await {
+        Ok(answer) => answer.map_err(|error| format!("{error:#}")),
+        Err(_) => Err("no answer in time".to_owned()),
+    }
 }
 
 /// Opens a session for a body or for who looks after one.
@@ -163,18 +174,25 @@ async fn gain_lock(
 /// Asks whether the body may begin, now that nobody else can run it. While our own database does
 /// not answer, the session is kept awake, or its server would end it and free the lock; after
 /// `Options.away` the try gives up.
+///
+/// Meanwhile `body` asks what it has to know (for a CALL, which procedure it is): neither answer is needed
+/// for the other question.
 async fn claim(
     session: &mut Session,
+    mut body: Option<&dyn Body>,
     ctx: &Context,
     asking: &mut Option<Stopwatch>,
 ) -> Result<(), NotReady> {
     let since = *asking.get_or_insert_with(Stopwatch::start);
     loop {
-        let why = match timeout(ctx.options.idle / 2, ctx.claim.may_begin()).await {
-            Ok(Ok(true)) => return Ok(()),
-            Ok(Ok(false)) => return Err(NotReady::Over(not_ours())),
-            Ok(Err(error)) => format!("{error:#}"),
-            Err(_) => "no answer in time".to_owned(),
+        let answer = match body.take() {
+            Some(body) => tokio::join!(ask(ctx), body.look(session)).0,
+            None => ask(ctx).await,
+        };
+        let why = match answer {
+            Ok(true) => return Ok(()),
+            Ok(false) => return Err(NotReady::Over(not_ours())),
+            Err(why) => why,
         };
         if since.elapsed() >= ctx.options.away {
             let said = format!("cannot ask whether the row is still ours: {why}; nothing was run");

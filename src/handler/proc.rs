@@ -23,6 +23,7 @@ use crate::handler::target::{self, Body, Fault};
 use crate::handler::{Context, Task, WorkerHandler, bind, orphan};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 /// The PROC handler.
 pub(crate) struct Proc;
@@ -39,7 +40,8 @@ impl WorkerHandler for Proc {
     }
 
     fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        Box::pin(async move { target::run(task, ctx, &Call { task, log: &ctx.log }).await })
+        let call = Call { task, log: &ctx.log, found: Mutex::default() };
+        Box::pin(async move { target::run(task, ctx, &call).await })
     }
 
     fn end_orphan<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
@@ -50,9 +52,21 @@ impl WorkerHandler for Proc {
 struct Call<'a> {
     task: &'a Task,
     log: &'a RunLog,
+    /// What looking the procedure up gave, when that was done already.
+    found: Mutex<Option<Result<Routine, Fault>>>,
 }
 
 impl Body for Call<'_> {
+    fn look<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, ()> {
+        Box::pin(async move {
+            if session.dialect() == Dialect::Sqlite {
+                return;
+            }
+            let found = self.look_up(session).await;
+            *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+        })
+    }
+
     fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>> {
         Box::pin(async move {
             if session.dialect() == Dialect::Sqlite {
@@ -85,8 +99,11 @@ impl Call<'_> {
     /// Looks the procedure up and calls it, on a server that has procedures; and whether it left a
     /// transaction open, where that is known with it.
     async fn call(&self, session: &mut Session) -> Result<(Outputs, Option<bool>), Fault> {
-        let name = self.task.job.proc_name.as_deref().unwrap_or_default();
-        let routine = self.look_up(name, session).await?;
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let routine = match found {
+            Some(found) => found?,
+            None => self.look_up(session).await?,
+        };
         let slots = arrange(&routine, &self.task.params).map_err(Fault::Said)?;
         let start = Stopwatch::start();
         let (outputs, is_open) = match session.dialect() {
@@ -105,8 +122,9 @@ impl Call<'_> {
     }
 
     /// The routine that the job means, or why there is none, with the signatures there are.
-    async fn look_up(&self, name: &str, session: &mut Session) -> Result<Routine, Fault> {
+    async fn look_up(&self, session: &mut Session) -> Result<Routine, Fault> {
         let dialect = session.dialect();
+        let name = self.task.job.proc_name.as_deref().unwrap_or_default();
         let name = parse_name(name).map_err(Fault::Said)?;
         let looking = |e| Fault::before("looking up the procedure", e);
         let shown = session.shown_procedure(name.schema.as_deref(), &name.name).await;

@@ -20,6 +20,12 @@ use std::time::Duration;
 
 /// What a handler does with an open session.
 pub(crate) trait Body: Sync {
+    /// Asks the server what it has to know before it runs, and changes nothing; while our own database is
+    /// asked whether it may.
+    fn look<'s>(&'s self, _: &'s mut Session) -> BoxFuture<'s, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Runs it; the session is closed afterwards.
     fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>>;
 
@@ -83,7 +89,7 @@ pub(crate) async fn run(task: &Task, ctx: &Context, body: &dyn Body) -> Outcome 
         reason = ctx.stopped() => {
             Err(Outcome::ended(end_of(reason), "stopped before it began").before_it_began())
         }
-        ready = get_ready(task, ctx, &source.name, (&target, &at)) => ready,
+        ready = get_ready(task, ctx, (&source.name, &target, &at), body) => ready,
     };
     let mut session = match ready {
         Ok(session) => session,

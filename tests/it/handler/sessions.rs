@@ -207,3 +207,72 @@ async fn arguments_of_a_call_are_taken_back() {
         .await;
     }
 }
+
+/// Bodies with values leave what is ours prepared, and find no plan of each other's: the same text reads a
+/// table whose column has another type by then. So many of them that plans are forgotten in between.
+#[tokio::test]
+async fn what_bodies_have_prepared_serves_no_other_on_postgres() {
+    with_scratch(DialectName::Postgres, |db| async move {
+        db.setup(&["CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)"]).await;
+        let sessions = Arc::new(Sessions::new(4));
+        let run = async |text: &str| {
+            let mut bench =
+                Bench::sql(&db, text).param("a", ParamMode::In, ParamType::Text, Some("7"));
+            bench.ctx.sessions = sessions.clone();
+            let ran = bench.run().await;
+            assert_eq!(ran.outcome.end, End::Success, "{text}: {}", ran.message());
+            sessions.settled().await;
+            let cell = ran.outcome.outputs.results.first().and_then(|set| set.rows[0][0].clone());
+            (is_kept(&ran), cell.unwrap_or_default())
+        };
+        let lock =
+            "SELECT name FROM pg_prepared_statements WHERE statement LIKE '%advisory_lock(%'";
+        let count = "SELECT count(*) FROM pg_prepared_statements";
+        let first = run(lock).await.1;
+        assert!(!first.is_empty());
+        let (mut most, mut locks) = (0, Vec::new());
+        for ty in ["BIGINT", "TEXT", "NUMERIC", "INT"].repeat(6) {
+            let read = "SELECT a FROM t WHERE a::text = :a -- to the end of the line";
+            assert_eq!(run(read).await, (true, "7".to_owned()), "{ty}");
+            db.setup(&[&format!("ALTER TABLE t ALTER a TYPE {ty} USING a::{ty}")]).await;
+            most = most.max(run(count).await.1.parse::<u32>().expect("a count"));
+            locks.push(run(lock).await.1);
+        }
+        locks.dedup();
+        sessions.clear().await;
+        assert!(most <= 16, "{most} statements are kept");
+        assert!(locks.contains(&first) && locks.len() <= 4, "prepared anew: {locks:?}");
+    })
+    .await;
+}
+
+/// The next body does not open a session while one is being made as new, and does when that one turns out
+/// to be spent.
+#[tokio::test]
+async fn a_session_that_is_being_made_as_new_is_waited_for() {
+    for dialect in [DialectName::Mysql, DialectName::Postgres] {
+        with_scratch(dialect, |db| async move {
+            if !keeps(&db, dialect).await {
+                return;
+            }
+            let sessions = Arc::new(Sessions::new(4));
+            let texts = ["SELECT 1", "SELECT 2", "PREPARE mine FROM 'SELECT 1'", "SELECT 3"];
+            let mut kept = Vec::new();
+            for text in texts {
+                let text = match dialect {
+                    DialectName::Postgres => text.replace("FROM 'SELECT 1'", "AS SELECT 1"),
+                    DialectName::Mysql | DialectName::Sqlite => text.to_owned(),
+                };
+                let mut bench = Bench::sql(&db, &text);
+                bench.ctx.sessions = sessions.clone();
+                bench.task.job.transaction = TransactionMode::Each;
+                let ran = bench.run().await;
+                assert_eq!(ran.outcome.end, End::Success, "{text}: {}", ran.message());
+                kept.push(is_kept(&ran));
+            }
+            sessions.clear().await;
+            assert_eq!(kept, [false, true, true, false], "{dialect}");
+        })
+        .await;
+    }
+}
