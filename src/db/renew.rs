@@ -79,11 +79,14 @@ impl Session {
         let mut left = Results::keeping(1_000, 2);
         self.send(&sql, &[], &mut left).await?;
         let is_in_transaction = left.sets.first().and_then(|set| set.first(0)) != Some("f");
-        let are_ours = left.sets.get(1).is_none_or(|prepared| {
-            let is_ours = |row: &Vec<Option<String>>| row.first() == Some(&Some("f".to_owned()));
-            prepared.count == prepared.rows.len() as u64 && prepared.rows.iter().all(is_ours)
-        });
-        if is_in_transaction || !are_ours {
+        let ours = match &self.wire {
+            Wire::Postgres(conn) => conn.cached_statements_size(),
+            Wire::Sqlite(_) | Wire::Mysql(_) => 0,
+        };
+        let prepared = left.sets.get(1).map_or(&[][..], |set| &set.rows);
+        let is_ours = |row: &Vec<Option<String>>| row.first() == Some(&Some("f".to_owned()));
+        // Fewer than the driver believes in when the body said DEALLOCATE ALL.
+        if is_in_transaction || prepared.len() != ours || !prepared.iter().all(is_ours) {
             return Ok(Renewal::Spent);
         }
         if self.traces.bound > BOUND_MOST
@@ -141,8 +144,9 @@ impl Session {
             return sql.into();
         }
         self.traces.bound += 1;
-        self.traces.marks += 1;
-        format!("{sql}\n/* {} */", self.traces.marks).into()
+        // Behind the end of the statement, because `pg_stat_statements` before PostgreSQL 16 has an entry
+        // for each text of a CALL, comments included, up to that.
+        format!("{sql}\n;/* {} */", self.traces.bound).into()
     }
 
     /// Takes notice of what a statement of a body may leave behind.

@@ -112,10 +112,8 @@ pub(in crate::db) struct Traces {
     pub(in crate::db) settings: Vec<String>,
     /// SQL of a body that may leave something behind, where nothing can be asked for it (SQLite).
     pub(in crate::db) is_marked: bool,
-    /// Statements of bodies that the driver keeps prepared (PostgreSQL).
+    /// Statements of bodies that the driver has prepared since it forgot all (PostgreSQL).
     pub(in crate::db) bound: u32,
-    /// What the last of them was told apart by.
-    pub(in crate::db) marks: u64,
     /// How often MariaDB had counted what outlives a statement when the session was opened.
     pub(in crate::db) counted: Option<String>,
     /// SETs of ours since; they are counted as well.

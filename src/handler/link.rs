@@ -4,6 +4,7 @@
 //! says so (`before_it_began`).
 
 use crate::db::dialect::Dialect;
+use crate::db::fault::SessionError;
 use crate::db::session::{Session, Target};
 use crate::domain::id::SourceName;
 use crate::domain::outcome::{End, Outcome, Stream};
@@ -81,7 +82,7 @@ async fn lock_and_ask(
     session.introduce(facts(task), &label(task));
     gain_lock(session, task, ctx, away).await?;
     tracing::trace!(target: "procession::moment", id = task.queue_id.0, "locked");
-    // Of a recorded body on MySQL it is counted what the session is told.
+    // Of a recorded body the ledger may say that it is done.
     let body = Some(body).filter(|_| !task.job.tx.is_recorded());
     claim(session, body, ctx, asking).await
 }
@@ -92,6 +93,22 @@ async fn ask(ctx: &Context) -> Result<bool, String> {
         Ok(answer) => answer.map_err(|error| format!("{error:#}")),
         Err(_) => Err("no answer in time".to_owned()),
     }
+}
+
+/// The same while the body looks what it has to know. A session that gives no answer to that is not to be
+/// used again.
+async fn ask_and_look(
+    session: &mut Session,
+    body: &dyn Body,
+    ctx: &Context,
+) -> Result<Result<bool, String>, NotReady> {
+    let limit = ctx.options.connect_timeout;
+    let (answer, looked) = tokio::join!(ask(ctx), timeout(limit, body.look(session)));
+    if looked.is_err() && answer != Ok(false) {
+        let error = SessionError::Lost(format!("no answer within {limit:?}"));
+        return Err(NotReady::Away(Trouble::asking("before the body".to_owned(), error)));
+    }
+    Ok(answer)
 }
 
 /// Opens a session for a body or for who looks after one.
@@ -186,7 +203,7 @@ async fn claim(
     let since = *asking.get_or_insert_with(Stopwatch::start);
     loop {
         let answer = match body.take() {
-            Some(body) => tokio::join!(ask(ctx), body.look(session)).0,
+            Some(body) => ask_and_look(session, body, ctx).await?,
             None => ask(ctx).await,
         };
         let why = match answer {

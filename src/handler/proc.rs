@@ -24,6 +24,7 @@ use crate::handler::{Context, Task, WorkerHandler, bind, orphan};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// The PROC handler.
 pub(crate) struct Proc;
@@ -49,11 +50,15 @@ impl WorkerHandler for Proc {
     }
 }
 
+/// How long what the catalogue said is believed: our own database may take half a minute to say that the
+/// body may begin, and somebody may alter the procedure meanwhile.
+const FRESH: Duration = Duration::from_secs(1);
+
 struct Call<'a> {
     task: &'a Task,
     log: &'a RunLog,
-    /// What looking the procedure up gave, when that was done already.
-    found: Mutex<Option<Result<Routine, Fault>>>,
+    /// The procedure, when it was found already, and when.
+    found: Mutex<Option<(Routine, Stopwatch)>>,
 }
 
 impl Body for Call<'_> {
@@ -62,8 +67,10 @@ impl Body for Call<'_> {
             if session.dialect() == Dialect::Sqlite {
                 return;
             }
-            let found = self.look_up(session).await;
-            *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+            // What goes wrong is learnt again, and told, by the body.
+            let found = self.look_up(session).await.ok();
+            let found = found.map(|routine| (routine, Stopwatch::start()));
+            *self.found.lock().unwrap_or_else(PoisonError::into_inner) = found;
         })
     }
 
@@ -101,8 +108,8 @@ impl Call<'_> {
     async fn call(&self, session: &mut Session) -> Result<(Outputs, Option<bool>), Fault> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner).take();
         let routine = match found {
-            Some(found) => found?,
-            None => self.look_up(session).await?,
+            Some((routine, since)) if since.elapsed() < FRESH => routine,
+            _ => self.look_up(session).await?,
         };
         let slots = arrange(&routine, &self.task.params).map_err(Fault::Said)?;
         let start = Stopwatch::start();

@@ -21,6 +21,8 @@ use tokio_util::task::TaskTracker;
 const KEEP: Duration = Duration::from_secs(5);
 /// How long making one as new may take.
 const RENEW: Duration = Duration::from_secs(2);
+/// How long a body waits for one: as long as opening another takes.
+const WAIT: Duration = Duration::from_millis(100);
 
 /// The sessions of this process that wait for a body.
 #[derive(Debug)]
@@ -71,8 +73,8 @@ impl Sessions {
     }
 
     /// A session to `target` that is as new; the one used last, because the others may grow old. One that
-    /// is being made as new is waited for: that takes less than a millisecond and opening another up to a
-    /// hundred, and 10,000 bodies, eight at a time, opened 29 sessions.
+    /// is being made as new is waited for, which is some milliseconds where opening another is up to a
+    /// hundred: 10,000 bodies, eight at a time, opened 29 sessions.
     pub(crate) async fn take(&self, target: &Target) -> Option<Session> {
         let coming = {
             let mut shelf = self.shelf();
@@ -81,7 +83,7 @@ impl Sessions {
                 None => shelf.coming_for(target)?,
             }
         };
-        coming.await.ok()
+        timeout(WAIT, coming).await.ok()?.ok()
     }
 
     /// Takes the session of a body that ended by itself. In a task of its own, because the end of that body
@@ -209,6 +211,7 @@ impl Drop for Coming {
         let mut shelf = self.sessions.shelf();
         let at = shelf.coming.iter().position(|coming| coming.is_same(&self.target));
         at.map(|at| shelf.coming.swap_remove(at));
+        shelf.waiting.retain(|(_, waiter)| !waiter.is_closed());
         let waits = shelf.waiting.iter().rposition(|(waits, _)| waits.is_same(&self.target));
         if shelf.waiting_for(&self.target) > shelf.coming_to(&self.target)
             && let Some(waits) = waits
