@@ -29,29 +29,30 @@ const WAIT: Duration = Duration::from_millis(100);
 pub struct Sessions {
     /// At most so many.
     most: usize,
-    shelf: Mutex<Shelf>,
+    shelf: Mutex<Shelf<Session>>,
     /// Those that are being made as new.
     renewing: TaskTracker,
     /// Who writes to a file of SQLite, by its URL.
     turns: Mutex<HashMap<String, Turns>>,
 }
 
-#[derive(Debug, Default)]
-struct Shelf {
-    idle: Vec<Idle>,
+/// Of sessions; tests put something else there.
+#[derive(Debug)]
+struct Shelf<S> {
+    idle: Vec<Idle<S>>,
     /// Where each of those that are being made as new leads.
     coming: Vec<Target>,
     /// Who waits for one of them, the first first.
-    waiting: VecDeque<(Target, oneshot::Sender<Session>)>,
+    waiting: VecDeque<(Target, oneshot::Sender<S>)>,
     /// Counts the times at which all that was kept was given up.
     cleared: u64,
     is_watched: bool,
 }
 
 #[derive(Debug)]
-struct Idle {
+struct Idle<S> {
     target: Target,
-    session: Session,
+    session: S,
     since: Stopwatch,
 }
 
@@ -68,7 +69,7 @@ impl Sessions {
         turns.entry(target.url.clone()).or_default().clone()
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+    fn shelf(&self) -> MutexGuard<'_, Shelf<Session>> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -131,15 +132,22 @@ impl Sessions {
     }
 }
 
-impl Shelf {
-    fn idle_for(&mut self, target: &Target) -> Option<Session> {
-        let fits = |idle: &Idle| idle.since.elapsed() < KEEP && idle.target.is_same(target);
+impl<S> Default for Shelf<S> {
+    fn default() -> Self {
+        let (idle, coming, waiting) = (Vec::new(), Vec::new(), VecDeque::new());
+        Self { idle, coming, waiting, cleared: 0, is_watched: false }
+    }
+}
+
+impl<S> Shelf<S> {
+    fn idle_for(&mut self, target: &Target) -> Option<S> {
+        let fits = |idle: &Idle<S>| idle.since.elapsed() < KEEP && idle.target.is_same(target);
         let at = self.idle.iter().rposition(fits)?;
         Some(self.idle.remove(at).session)
     }
 
     /// The next that nobody waits for yet.
-    fn coming_for(&mut self, target: &Target) -> Option<oneshot::Receiver<Session>> {
+    fn coming_for(&mut self, target: &Target) -> Option<oneshot::Receiver<S>> {
         self.waiting.retain(|(_, waiter)| !waiter.is_closed());
         if self.coming_to(target) <= self.waiting_for(target) {
             return None;
@@ -158,7 +166,7 @@ impl Shelf {
     }
 
     /// Hands it to who waits for it; gives it back when nobody does.
-    fn hand_on(&mut self, target: &Target, mut session: Session) -> Option<Session> {
+    fn hand_on(&mut self, target: &Target, mut session: S) -> Option<S> {
         while let Some(at) = self.waiting.iter().position(|(waits, _)| waits.is_same(target)) {
             match self.waiting.remove(at)?.1.send(session) {
                 Ok(()) => return None,
@@ -167,6 +175,20 @@ impl Shelf {
             }
         }
         Some(session)
+    }
+
+    /// One that was coming has come, or never will: whoever has none left to wait for opens his own, the
+    /// last of them.
+    fn has_come(&mut self, target: &Target) {
+        let at = self.coming.iter().position(|coming| coming.is_same(target));
+        at.map(|at| self.coming.swap_remove(at));
+        self.waiting.retain(|(_, waiter)| !waiter.is_closed());
+        let last = self.waiting.iter().rposition(|(waits, _)| waits.is_same(target));
+        if self.waiting_for(target) > self.coming_to(target)
+            && let Some(last) = last
+        {
+            self.waiting.remove(last);
+        }
     }
 }
 
@@ -208,16 +230,7 @@ impl Coming {
 
 impl Drop for Coming {
     fn drop(&mut self) {
-        let mut shelf = self.sessions.shelf();
-        let at = shelf.coming.iter().position(|coming| coming.is_same(&self.target));
-        at.map(|at| shelf.coming.swap_remove(at));
-        shelf.waiting.retain(|(_, waiter)| !waiter.is_closed());
-        let waits = shelf.waiting.iter().rposition(|(waits, _)| waits.is_same(&self.target));
-        if shelf.waiting_for(&self.target) > shelf.coming_to(&self.target)
-            && let Some(waits) = waits
-        {
-            shelf.waiting.remove(waits);
-        }
+        self.sessions.shelf().has_come(&self.target);
     }
 }
 
@@ -226,7 +239,7 @@ async fn watch(sessions: std::sync::Weak<Sessions>) {
     loop {
         sleep(KEEP).await;
         let Some(sessions) = sessions.upgrade() else { return };
-        let (old, is_over): (Vec<Idle>, bool) = {
+        let (old, is_over): (Vec<Idle<Session>>, bool) = {
             let mut shelf = sessions.shelf();
             let old = shelf.idle.extract_if(.., |idle| idle.since.elapsed() >= KEEP).collect();
             shelf.is_watched = !shelf.idle.is_empty();
@@ -238,5 +251,53 @@ async fn watch(sessions: std::sync::Weak<Sessions>) {
         if is_over {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn to(url: &str) -> Target {
+        let (url, label) = (url.to_owned(), String::new());
+        Target { url, password: None, label, timeout: Duration::from_secs(1) }
+    }
+
+    #[test]
+    fn one_waits_for_each_that_is_coming_to_the_same_server() {
+        let (mut shelf, here) = (Shelf::<u8>::default(), to("mysql://here/x"));
+        assert!(shelf.coming_for(&here).is_none());
+        shelf.coming = vec![here.clone(), to("mysql://there/x"), here.clone()];
+        let (mut first, mut second) = (shelf.coming_for(&here), shelf.coming_for(&here));
+        assert!(first.is_some() && second.is_some() && shelf.coming_for(&here).is_none());
+        assert_eq!(shelf.hand_on(&to("mysql://there/x"), 1), Some(1));
+        assert_eq!(shelf.hand_on(&here, 2), None);
+        shelf.has_come(&here);
+        assert_eq!(shelf.hand_on(&here, 3), None);
+        shelf.has_come(&here);
+        let got = |one: &mut Option<oneshot::Receiver<u8>>| one.as_mut()?.try_recv().ok();
+        assert_eq!((got(&mut first), got(&mut second)), (Some(2), Some(3)));
+        assert_eq!((shelf.coming.len(), shelf.waiting.len()), (1, 0));
+    }
+
+    #[test]
+    fn who_has_none_to_wait_for_is_told_and_who_was_stopped_is_passed_over() {
+        let (mut shelf, here) = (Shelf::<u8>::default(), to("mysql://here/x"));
+        shelf.coming = vec![here.clone(), here.clone(), here.clone()];
+        let stopped = shelf.coming_for(&here);
+        let mut second = shelf.coming_for(&here).expect("one is coming");
+        let mut third = shelf.coming_for(&here).expect("one is coming");
+        drop(stopped);
+        // One is spent: two are coming, and two wait.
+        shelf.has_come(&here);
+        assert_eq!(second.try_recv(), Err(oneshot::error::TryRecvError::Empty));
+        // A second one is: the last who waits opens his own.
+        shelf.has_come(&here);
+        assert_eq!(third.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+        assert_eq!(shelf.hand_on(&here, 7), None);
+        shelf.has_come(&here);
+        assert_eq!(second.try_recv(), Ok(7));
+        assert_eq!(shelf.hand_on(&here, 8), Some(8));
+        assert!(shelf.coming.is_empty() && shelf.waiting.is_empty());
     }
 }
