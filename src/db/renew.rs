@@ -27,8 +27,8 @@ const LEAVE_NOTHING: [&str; 8] =
 
 /// What of a body may be on a session of PostgreSQL, and cannot be taken away: an open transaction, or
 /// statements that it prepared by SQL (ours are told apart from those by `from_sql`). Locks are given back
-/// with it. A view or a condition in it would be half of what all of it takes (of 0.16 ms over TLS, of which
-/// 0.09 are the journey): the text is parsed and planned behind each body.
+/// with it. The text is parsed and planned behind each body: with the view `pg_prepared_statements` and a
+/// condition all of it took 0.17 ms over TLS, of which 0.09 are the journey, and so it takes 0.145.
 const POSTGRES_LEFT: &str = "SELECT transaction_timestamp() <> statement_timestamp(), \
     pg_catalog.pg_advisory_unlock_all(); SELECT (pg_catalog.pg_prepared_statement()).from_sql";
 

@@ -180,8 +180,9 @@ impl<S> Shelf<S> {
     /// One that was coming has come, or never will: whoever has none left to wait for opens his own, the
     /// last of them.
     fn has_come(&mut self, target: &Target) {
-        let at = self.coming.iter().position(|coming| coming.is_same(target));
-        at.map(|at| self.coming.swap_remove(at));
+        if let Some(at) = self.coming.iter().position(|coming| coming.is_same(target)) {
+            self.coming.swap_remove(at);
+        }
         self.waiting.retain(|(_, waiter)| !waiter.is_closed());
         let last = self.waiting.iter().rposition(|(waits, _)| waits.is_same(target));
         if self.waiting_for(target) > self.coming_to(target)

@@ -3,7 +3,7 @@
 use crate::util::bench::Bench;
 use procession::domain::outcome::End;
 use procession::handler::StopReason;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -33,16 +33,11 @@ impl Orphan {
         self.0.try_wait().expect("a child").is_none()
     }
 
-    /// Waits for its end. One that was killed has neither memory nor environment, which is what is looked
-    /// for, some microseconds before its parent can see that it has ended.
-    async fn ends(&mut self) -> bool {
-        for _ in 0..500 {
-            if !self.is_alive() {
-                return true;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        false
+    /// Waits for its end, and whether it was killed; by itself it ends well, after minutes. One that was
+    /// killed has neither memory nor environment, which is what is looked for, some microseconds before its
+    /// parent can see that it has ended.
+    fn was_killed(&mut self) -> bool {
+        self.0.wait().expect("a child").signal() == Some(9)
     }
 }
 
@@ -68,7 +63,7 @@ async fn a_second_start_ends_what_the_first_left_running() {
     let mut orphan = Orphan::start(&bench.task.lock_name, 1);
     let second = bench.run().await;
     assert_eq!(second.outcome.end, End::Success, "{}", second.message());
-    assert!(dir.path().join("ran").exists() && orphan.ends().await);
+    assert!(dir.path().join("ran").exists() && orphan.was_killed());
     let text = second.text();
     assert!(text.contains(ENDED) && text.contains("the earlier start is gone after "), "{text}");
     let (ended, began) = (text.find(ENDED), text.find("started as process"));
@@ -93,7 +88,7 @@ async fn it_ends_what_descends_from_it_too_whatever_that_did_to_hide() {
     let pid = std::fs::read_to_string(&file).expect("its number");
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     assert!(stat.is_empty() || stat.contains(") Z "), "{stat}: {}", second.text());
-    assert!(orphan.ends().await);
+    assert!(orphan.was_killed());
 }
 
 #[tokio::test]

@@ -101,6 +101,9 @@ async fn nothing_stays(dialect: DialectName, setup: &[&str], cases: &[(&str, &st
             assert_eq!(asked.outcome.end, End::Success, "{asks}: {}", asked.message());
             let found = &asked.outcome.outputs.results[0].rows[0][0];
             assert_eq!(found.as_deref(), Some(*as_new), "{dialect}: {leaves}, then {asks}");
+            // A kept one that turns out to be of no use is given up for a second.
+            let connected = asked.text().matches("connected to source").count();
+            assert_eq!(connected, 1, "{dialect}: {leaves}, then {}", asked.text());
         }
     })
     .await;
