@@ -17,6 +17,8 @@ pub(crate) enum Body {
     Select,
     /// A procedure that inserts one row (type PROC)
     Call,
+    /// The same, which is given a value
+    CallWith,
     /// `true` (type SCRIPT)
     Script,
 }
@@ -28,6 +30,7 @@ const TABLE: [&str; 3] = [
     "CREATE TABLE bench_fx (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n BIGINT NOT NULL)",
 ];
 const INSERT: &str = "INSERT INTO bench_fx (n) VALUES (1)";
+const INSERT_IT: &str = "INSERT INTO bench_fx (n) VALUES (p_n)";
 
 impl Body {
     /// As one types it.
@@ -41,6 +44,10 @@ impl Body {
             Self::Noop => "type: NOOP",
             Self::Select => "type: SQL, source: data, sql: SELECT 1",
             Self::Call => "type: PROC, source: data, proc_name: bench_put",
+            Self::CallWith => {
+                "type: PROC, source: data, proc_name: bench_put_it, \
+                 params: [{ name: p_n, type: int, value: '1' }]"
+            }
             Self::Script => "type: SCRIPT, interpreter: sh, script: 'true'",
         }
     }
@@ -55,15 +62,16 @@ impl Data {
     pub(crate) async fn make(database: Database) -> Result<Self> {
         let scratch = Scratch::make(database).await?;
         let mut session = open(&scratch.url).await?;
-        let (table, routine) = match database {
+        let (table, language) = match database {
             Database::Sqlite => (TABLE[0], None),
-            Database::Mysql => (TABLE[1], Some(format!("CREATE PROCEDURE bench_put() {INSERT}"))),
-            Database::Postgres => {
-                let routine = format!("CREATE PROCEDURE bench_put() LANGUAGE sql AS '{INSERT}'");
-                (TABLE[2], Some(routine))
-            }
+            Database::Mysql => (TABLE[1], Some(("", ""))),
+            Database::Postgres => (TABLE[2], Some(("LANGUAGE sql AS '", "'"))),
         };
-        for sql in std::iter::once(table.to_owned()).chain(routine) {
+        let routines = language.into_iter().flat_map(|(before, after)| {
+            [("bench_put()", INSERT), ("bench_put_it(p_n BIGINT)", INSERT_IT)]
+                .map(|(name, sql)| format!("CREATE PROCEDURE {name} {before}{sql}{after}"))
+        });
+        for sql in std::iter::once(table.to_owned()).chain(routines) {
             session.run(&sql, &[]).await.map_err(|e| anyhow::anyhow!("{sql}: {e}"))?;
         }
         session.close().await;
@@ -73,7 +81,10 @@ impl Data {
     /// The source of a definition.
     pub(crate) fn yaml(&self) -> String {
         let procedures = match self.scratch.database {
-            Database::Sqlite => format!("\n    procedures: {{ bench_put: {INSERT} }}"),
+            Database::Sqlite => {
+                let given = INSERT_IT.replace("p_n", ":p_n");
+                format!("\n    procedures: {{ bench_put: {INSERT}, bench_put_it: '{given}' }}")
+            }
             Database::Mysql | Database::Postgres => String::new(),
         };
         format!("sources:\n  data:\n    url: {}{procedures}\n", self.scratch.url)
@@ -101,12 +112,12 @@ impl Data {
                 (Body::Noop, _) => Client::Nothing,
                 (Body::Script, _) => Client::Script,
                 // SQLite has one writer: eight that wait for each other by polling are slower.
-                (Body::Call, Some(Client::Session(first, sql)))
+                (Body::Call | Body::CallWith, Some(Client::Session(first, sql)))
                     if self.scratch.database == Database::Sqlite =>
                 {
                     Client::Session(Arc::clone(first), sql)
                 }
-                (Body::Select | Body::Call, _) => {
+                (Body::Select | Body::Call | Body::CallWith, _) => {
                     let session = Arc::new(Mutex::new(open(&self.scratch.url).await?));
                     Client::Session(session, self.statement(body))
                 }
@@ -117,8 +128,9 @@ impl Data {
 
     fn statement(&self, body: Body) -> &'static str {
         match (body, self.scratch.database) {
-            (Body::Call, Database::Sqlite) => INSERT,
+            (Body::Call | Body::CallWith, Database::Sqlite) => INSERT,
             (Body::Call, Database::Mysql | Database::Postgres) => "CALL bench_put()",
+            (Body::CallWith, Database::Mysql | Database::Postgres) => "CALL bench_put_it(1)",
             (Body::Noop | Body::Select | Body::Script, _) => "SELECT 1",
         }
     }

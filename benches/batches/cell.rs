@@ -124,7 +124,7 @@ impl Bench<'_> {
             self.cell.runs.push(run);
             self.floors(round).await?;
         }
-        if self.cell.body == Body::Call {
+        if matches!(self.cell.body, Body::Call | Body::CallWith) {
             let cell = &self.cell;
             let ran = [cell.runs.len(), cell.bare.len(), cell.apart.len(), cell.fused.len()]
                 .iter()

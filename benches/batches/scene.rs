@@ -68,11 +68,11 @@ impl Scene {
 
     /// With which bodies it is measured unless one says so.
     pub(crate) fn usual(self) -> &'static [Body] {
-        use Body::{Call, Noop, Script, Select};
+        use Body::{Call, CallWith, Noop, Script, Select};
         match self {
-            Self::Smoke => &[Noop, Select, Call, Script],
+            Self::Smoke => &[Noop, Select, Call, CallWith, Script],
             Self::Chain100 => &[Noop, Select, Call, Script],
-            Self::Chain1000 | Self::Layered2000 => &[Noop, Select, Call],
+            Self::Chain1000 | Self::Layered2000 => &[Noop, Select, Call, CallWith],
             Self::Fan1000 | Self::Flat10000 | Self::Layered10000 => &[Noop, Call],
             Self::Many10 | Self::Many100 => &[Call],
             Self::Full100x100 | Self::Chain10000 | Self::Nodes => &[Noop],
