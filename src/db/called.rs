@@ -15,12 +15,22 @@ pub struct Called {
     pub values: Vec<Option<String>>,
 }
 
+/// What the first column of our own row behind a CALL is called.
+const MARK: &str = "procession_called";
+
 impl Session {
-    /// Asks behind a CALL for its warnings, whether it left a transaction open, and the values of session
-    /// variables of ours: on MariaDB in one journey of what are three.
-    pub async fn called(&mut self, variables: &[String]) -> Result<Called, SessionError> {
+    /// Runs a CALL without arguments of its own to its very end (see `run_into`), and asks behind it for its
+    /// warnings, whether it left a transaction open, and the values of session variables of ours: on MariaDB
+    /// in the same journey, unless there are warnings.
+    pub async fn call(
+        &mut self,
+        call: &str,
+        variables: &[String],
+        into: &mut Results,
+    ) -> Result<Called, SessionError> {
         // MySQL has no `@@in_transaction`.
         if self.traces.counted.is_none() {
+            self.run_into(call, &[], into).await?;
             let warnings = self.warnings().await?;
             let has_open_transaction = self.has_open_transaction().await?;
             let values = match variables {
@@ -34,13 +44,15 @@ impl Session {
         }
         let mut wanted = vec!["@@in_transaction"];
         wanted.extend(variables.iter().map(String::as_str));
-        let sql = format!("SHOW WARNINGS; SELECT {}", wanted.join(", "));
-        let mut results = Results::keeping(1_000, 2);
-        self.send(&sql, &[], &mut results).await?;
-        let mut row = results.sets.pop().and_then(|set| set.rows.into_iter().next());
-        let values = row.as_mut().map(|row| row.split_off(1.min(row.len()))).unwrap_or_default();
-        let is_open = row.as_ref().and_then(|row| row.first()?.as_deref()).map(|one| one == "1");
-        let warnings = results.sets.pop().map(|set| set.warnings()).unwrap_or_default();
-        Ok(Called { warnings, has_open_transaction: is_open, values })
+        let wanted = wanted.join(", ");
+        into.set_apart(MARK);
+        let text = format!("{call}; SELECT @@warning_count AS {MARK}, {wanted}");
+        self.run_into(&text, &[], into).await?;
+        let mut row = into.take_marked().unwrap_or_default().into_iter();
+        let has_warnings = row.next().flatten().is_none_or(|count| count != "0");
+        let has_open_transaction = row.next().flatten().map(|is_open| is_open == "1");
+        // A query of variables alone leaves them to be shown.
+        let warnings = if has_warnings { self.warnings().await? } else { Vec::new() };
+        Ok(Called { warnings, has_open_transaction, values: row.collect() })
     }
 }

@@ -39,6 +39,10 @@ pub struct Results {
     /// Longest value that is kept.
     cell_kept: usize,
     is_open: bool,
+    /// What the first column of a set of our own is called, which comes behind those of a body.
+    mark: Option<&'static str>,
+    /// The first row of that.
+    marked: Option<Vec<Option<String>>>,
     /// The result sets that are kept, in their order.
     pub sets: Vec<Rows>,
     /// How many further ones there were.
@@ -60,17 +64,38 @@ impl Results {
         Self { cell_kept: usize::MAX, ..Self::keeping(rows, 1) }
     }
 
+    /// Sets one row of our own apart, whatever there is room for: that of a set whose first column is called
+    /// `mark`.
+    pub(in crate::db) fn set_apart(&mut self, mark: &'static str) {
+        self.mark = Some(mark);
+    }
+
+    /// That row, once it has come.
+    pub(in crate::db) fn take_marked(&mut self) -> Option<Vec<Option<String>>> {
+        self.mark = None;
+        self.marked.take()
+    }
+
     /// Takes a row; `columns` and `values` are asked for only when they are kept.
     pub(crate) fn row(
         &mut self,
         columns: impl FnOnce() -> Vec<String>,
         values: impl FnOnce() -> Vec<Option<String>>,
     ) {
+        let (is_first, is_kept) = (!self.is_open, self.sets.len() < self.sets_kept);
+        let asks = is_first && (is_kept || self.mark.is_some());
+        let columns = if asks { columns() } else { Vec::new() };
+        let most = self.cell_kept;
+        let clipped = |value: Option<String>| value.map(|text| clip(text, most));
+        if is_first && self.mark.is_some() && columns.first().map(String::as_str) == self.mark {
+            self.marked = Some(values().into_iter().map(clipped).collect());
+            return;
+        }
         self.rows_read += 1;
-        if !self.is_open {
+        if is_first {
             self.is_open = true;
-            if self.sets.len() < self.sets_kept {
-                self.sets.push(Rows { columns: columns(), ..Rows::default() });
+            if is_kept {
+                self.sets.push(Rows { columns, ..Rows::default() });
             } else {
                 self.sets_left_out += 1;
             }
@@ -83,8 +108,7 @@ impl Results {
         };
         set.count += 1;
         if set.rows.len() < self.rows_kept {
-            let most = self.cell_kept;
-            set.rows.push(values().into_iter().map(|v| v.map(|v| clip(v, most))).collect());
+            set.rows.push(values().into_iter().map(clipped).collect());
         }
     }
 
@@ -120,5 +144,26 @@ mod tests {
         assert_eq!((results.sets.len(), results.sets_left_out), (1, 2));
         assert_eq!((results.sets[0].rows.len(), results.sets[0].count), (2, 5));
         assert_eq!((results.rows_read, results.rows_affected), (15, 7));
+    }
+
+    #[test]
+    fn a_row_of_ours_is_set_apart_behind_whatever_came_before() {
+        for kept in [0, 1, 9] {
+            let mut results = Results::keeping(2, kept);
+            results.set_apart("ours");
+            for set in 0..3 {
+                results.row(|| vec!["theirs".into(), "ours".into()], || vec![None, None]);
+                results.row(|| vec!["ours".into()], || vec![Some(format!("{set}"))]);
+                results.end(1);
+            }
+            results.row(|| vec!["ours".into(), "b".into()], || vec![Some("1".into()), None]);
+            results.end(0);
+            assert_eq!(results.take_marked(), Some(vec![Some("1".into()), None]));
+            assert_eq!((results.sets.len(), results.rows_read), (kept.min(3), 6));
+            assert_eq!((results.sets_left_out, results.rows_affected), (3 - kept.min(3) as u64, 3));
+            // Then it is a name like others.
+            results.row(|| vec!["ours".into()], || vec![Some("2".into())]);
+            assert_eq!((results.take_marked(), results.rows_read), (None, 7));
+        }
     }
 }

@@ -98,6 +98,8 @@ pub struct Session {
     brake: Brake,
     pub(in crate::db) facts: Vec<(&'static str, String)>,
     pub(in crate::db) label: String,
+    /// Values of a CALL that its session is told with the lock, by number.
+    pub(in crate::db) given: Vec<(usize, Arg)>,
     /// The database that unqualified names are looked for in; MySQL alone is asked.
     pub(in crate::db) database: Option<String>,
     pub(in crate::db) traces: Traces,
@@ -138,8 +140,9 @@ impl Session {
         let brake = Brake::default();
         let wire = Wire::connect(target, &brake).await?;
         let (label, traces) = (String::new(), Traces::default());
-        let (id, facts, database, patience) = (None, Vec::new(), None, Patience::default());
-        let mut session = Self { wire, id, brake, facts, label, database, traces, patience };
+        let (id, facts, given, database) = (None, Vec::new(), Vec::new(), None);
+        let patience = Patience::default();
+        let mut session = Self { wire, id, brake, facts, label, given, database, traces, patience };
         session.prepare().await?;
         Ok(session)
     }

@@ -2,6 +2,8 @@
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
+use crate::db::results::Rows;
+use crate::db::routine::{Routine, postgres_routines, routines_in};
 use crate::db::session::{Arg, Session};
 
 /// What a session on PostgreSQL is called.
@@ -14,21 +16,80 @@ impl Session {
     /// `@procession_NAME` on MySQL, settings `procession.NAME` on PostgreSQL; SQLite has none. They
     /// are set by the statement that takes the lock, so that they cost no journey of their own.
     /// `label` is what PostgreSQL calls the session from then on, behind `procession:`.
-    pub fn introduce(&mut self, facts: Vec<(&'static str, String)>, label: &str) {
-        (self.facts, self.label) = (facts, shown_as(label));
+    ///
+    /// `given` are values for a CALL by number, set with them: `@procession_pNUMBER` on MySQL,
+    /// `procession.pNUMBER` on PostgreSQL, where NULL cannot be told. A CALL that names those has no values
+    /// of its own, so it is one journey, and none for what a driver prepares.
+    pub fn introduce(
+        &mut self,
+        facts: Vec<(&'static str, String)>,
+        label: &str,
+        given: Vec<(usize, Arg)>,
+    ) {
+        (self.facts, self.label, self.given) = (facts, shown_as(label), given);
+    }
+
+    /// Whether the value of this number was told with the lock.
+    pub fn is_given(&self, number: usize) -> bool {
+        self.given.iter().any(|(given, _)| *given == number)
     }
 
     /// Tries to take a lock that the server holds for this session until it ends. SQLite needs
     /// none: its bodies die with our process.
     pub async fn try_lock(&mut self, name: &str) -> Result<bool, SessionError> {
-        let (mut sql, yes) = match self.dialect() {
-            Dialect::Sqlite => return Ok(true),
-            Dialect::Mysql => ("SELECT GET_LOCK(?, 0)".to_owned(), "1"),
+        if self.dialect() == Dialect::Sqlite {
+            return Ok(true);
+        }
+        self.note_given();
+        let (sql, args) = self.lock_statement(name);
+        let answer = self.rows(&sql, &args).await?;
+        Ok(self.has_lock(&answer))
+    }
+
+    /// The same, and where that costs no journey of its own (PostgreSQL) with the routines of a schema and
+    /// name, as `routines` gives them; `None` elsewhere.
+    pub async fn try_lock_and_look(
+        &mut self,
+        name: &str,
+        (schema, routine): (Option<&str>, &str),
+    ) -> Result<(bool, Option<Vec<Routine>>), SessionError> {
+        if self.dialect() != Dialect::Postgres {
+            return Ok((self.try_lock(name).await?, None));
+        }
+        self.note_given();
+        let (lock, mut args) = self.lock_statement(name);
+        args.push(schema.map_or(Arg::Null, |schema| Arg::Text(schema.to_owned())));
+        args.push(Arg::Text(routine.to_owned()));
+        let routines = postgres_routines(args.len() - 1, args.len());
+        // Materialized: it is done once, whatever is joined to it.
+        let sql = format!(
+            "WITH gained AS MATERIALIZED ({lock}) SELECT gained.locked, routine.* FROM gained \
+             LEFT JOIN ({routines}) routine ON true"
+        );
+        let answer = self.rows(&sql, &args).await?;
+        Ok((self.has_lock(&answer), Some(routines_in(&answer, 1))))
+    }
+
+    /// Behind the body they are taken back; on PostgreSQL all settings are.
+    fn note_given(&mut self) {
+        let most = self.given.iter().map(|(number, _)| number + 1).max();
+        self.has_arguments(most.unwrap_or_default());
+    }
+
+    fn has_lock(&self, answer: &Rows) -> bool {
+        let yes = if self.dialect() == Dialect::Postgres { "true" } else { "1" };
+        answer.first(0) == Some(yes)
+    }
+
+    /// What takes the lock and says the session's facts, on a server.
+    fn lock_statement(&self, name: &str) -> (String, Vec<Arg>) {
+        let mut sql = match self.dialect() {
+            Dialect::Sqlite | Dialect::Mysql => "SELECT GET_LOCK(?, 0)",
             Dialect::Postgres => {
-                let lock = "SELECT pg_catalog.pg_try_advisory_lock(hashtextextended($1::text, 0))";
-                (lock.to_owned(), "true")
+                "SELECT pg_catalog.pg_try_advisory_lock(hashtextextended($1::text, 0)) AS locked"
             }
-        };
+        }
+        .to_owned();
         let mut args = vec![Arg::Text(name.to_owned())];
         for (fact, value) in &self.facts {
             args.push(Arg::Text(value.clone()));
@@ -40,6 +101,16 @@ impl Session {
                 ),
             });
         }
+        for (number, value) in &self.given {
+            args.push(value.clone());
+            sql.push_str(&match self.dialect() {
+                Dialect::Sqlite | Dialect::Mysql => format!(", @procession_p{number} := ?"),
+                Dialect::Postgres => format!(
+                    ", pg_catalog.set_config('procession.p{number}', ${}::text, false)",
+                    args.len()
+                ),
+            });
+        }
         if self.dialect() == Dialect::Postgres {
             args.push(Arg::Text(self.label.clone()));
             let name = args.len();
@@ -47,8 +118,7 @@ impl Session {
                 ", pg_catalog.set_config('application_name', ${name}::text, false)"
             ));
         }
-        let answer = self.rows(&sql, &args).await?;
-        Ok(answer.first(0) == Some(yes))
+        (sql, args)
     }
 
     /// Gives the lock back before the session ends.

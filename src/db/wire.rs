@@ -209,8 +209,9 @@ async fn connect_postgres(target: &Target) -> Result<PgConnection, NoSession> {
     let label = shown_as(&target.label);
     let mut options = PgConnectOptions::from_str(&target.url)?
         .application_name(&label)
-        // Those of ours that each body needs; with room for one, each cost a journey to forget the last.
-        .statement_cache_capacity(16)
+        // Those of ours that each body needs, in the forms that values give them, and some of bodies; with
+        // room for one, each cost a journey to forget the last.
+        .statement_cache_capacity(32)
         .disable_statement_logging();
     if let Some(password) = &target.password {
         options = options.password(password.expose_secret());

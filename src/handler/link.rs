@@ -79,11 +79,11 @@ async fn lock_and_ask(
     ctx: &Context,
     (away, asking): (&mut Away<'_>, &mut Option<Stopwatch>),
 ) -> Result<(), NotReady> {
-    session.introduce(facts(task), &label(task));
-    gain_lock(session, task, ctx, away).await?;
-    tracing::trace!(target: "procession::moment", id = task.queue_id.0, "locked");
+    session.introduce(facts(task), &label(task), body.gives(session.dialect()));
     // Of a recorded body the ledger may say that it is done.
     let body = Some(body).filter(|_| !task.job.tx.is_recorded());
+    gain_lock(session, (task, body), ctx, away).await?;
+    tracing::trace!(target: "procession::moment", id = task.queue_id.0, "locked");
     claim(session, body, ctx, asking).await
 }
 
@@ -145,7 +145,7 @@ fn whose(session: &Session) -> String {
 /// that one lives, whatever became of the worker that sent it.
 async fn gain_lock(
     session: &mut Session,
-    task: &Task,
+    (task, body): (&Task, Option<&dyn Body>),
     ctx: &Context,
     away: &mut Away<'_>,
 ) -> Result<(), NotReady> {
@@ -155,7 +155,7 @@ async fn gain_lock(
     };
     let (since, mut pause, mut has_waited) = (Stopwatch::start(), PAUSE_MIN, false);
     let longest = PAUSE_MAX.min(ctx.options.idle / 3);
-    while !session.try_lock(&task.lock_name).await.map_err(trouble)? {
+    while !try_lock(session, &task.lock_name, body).await.map_err(trouble)? {
         away.is_over().await;
         if !has_waited {
             // `None` when it ended between the two questions.
@@ -186,6 +186,23 @@ async fn gain_lock(
         ctx.claim.waits_on(None).await;
     }
     Ok(())
+}
+
+/// Tries to take the lock; where that can be learnt with it, the body is told what it calls.
+async fn try_lock(
+    session: &mut Session,
+    lock: &str,
+    body: Option<&dyn Body>,
+) -> Result<bool, SessionError> {
+    let Some((body, name)) = body.and_then(|body| Some((body, body.calls()?))) else {
+        return session.try_lock(lock).await;
+    };
+    let routine = (name.schema.as_deref(), name.name.as_str());
+    let (has_lock, found) = session.try_lock_and_look(lock, routine).await?;
+    if let Some(found) = found {
+        body.found(found);
+    }
+    Ok(has_lock)
 }
 
 /// Asks whether the body may begin, now that nobody else can run it. While our own database does

@@ -10,20 +10,21 @@
 use crate::db::dialect::Dialect;
 use crate::db::results::Results;
 use crate::db::routine::{Mode, Routine};
-use crate::db::session::Session;
+use crate::db::session::{Arg, Session};
 use crate::domain::job::{BodyPart, JobKind, ParamMode};
 use crate::domain::outcome::{Outcome, Outputs, Stream};
 use crate::domain::params::BoundParam;
+use crate::domain::secret::Value;
 use crate::domain::time::span_words;
 use crate::handler::log::RunLog;
-use crate::handler::signature::{Slot, arrange, choose, parse_name};
+use crate::handler::signature::{Name, Slot, arrange, choose, parse_name};
 use crate::handler::sql::{self, refuse_if_open, say_warnings};
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::target::{self, Body, Fault};
 use crate::handler::{Context, Task, WorkerHandler, bind, orphan};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The PROC handler.
@@ -54,6 +55,9 @@ impl WorkerHandler for Proc {
 /// body may begin, and somebody may alter the procedure meanwhile.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// Longest value that is told with the lock, in bytes.
+const GIVEN_MOST: usize = 256;
+
 struct Call<'a> {
     task: &'a Task,
     log: &'a RunLog,
@@ -62,15 +66,31 @@ struct Call<'a> {
 }
 
 impl Body for Call<'_> {
+    fn calls(&self) -> Option<Name> {
+        parse_name(self.task.job.proc_name.as_deref().unwrap_or_default()).ok()
+    }
+
+    fn found(&self, routines: Vec<Routine>) {
+        // What goes wrong is learnt again, and told, by the body.
+        self.believe(choose(routines, &self.task.params, true).ok());
+    }
+
+    fn gives(&self, dialect: Dialect) -> Vec<(usize, Arg)> {
+        let params = &self.task.params;
+        // What comes back is written in another way there when nothing is bound.
+        if dialect == Dialect::Postgres && params.iter().any(|param| param.mode != ParamMode::In) {
+            return Vec::new();
+        }
+        let plain = params.iter().enumerate().filter(|(_, param)| is_plain(param));
+        plain.map(|(number, param)| (number, bind::arg(param, dialect))).collect()
+    }
+
     fn look<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, ()> {
         Box::pin(async move {
-            if session.dialect() == Dialect::Sqlite {
+            if session.dialect() == Dialect::Sqlite || self.known().is_some() {
                 return;
             }
-            // What goes wrong is learnt again, and told, by the body.
-            let found = self.look_up(session).await.ok();
-            let found = found.map(|routine| (routine, Stopwatch::start()));
-            *self.found.lock().unwrap_or_else(PoisonError::into_inner) = found;
+            self.believe(self.look_up(session).await.ok());
         })
     }
 
@@ -103,10 +123,18 @@ impl Body for Call<'_> {
 }
 
 impl Call<'_> {
+    fn known(&self) -> MutexGuard<'_, Option<(Routine, Stopwatch)>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn believe(&self, routine: Option<Routine>) {
+        *self.known() = routine.map(|routine| (routine, Stopwatch::start()));
+    }
+
     /// Looks the procedure up and calls it, on a server that has procedures; and whether it left a
     /// transaction open, where that is known with it.
     async fn call(&self, session: &mut Session) -> Result<(Outputs, Option<bool>), Fault> {
-        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let found = self.known().take();
         let routine = match found {
             Some((routine, since)) if since.elapsed() < FRESH => routine,
             _ => self.look_up(session).await?,
@@ -164,6 +192,11 @@ impl Call<'_> {
         )))
     }
 
+    /// By which its value is told, and its variable named: its place among the job's.
+    fn number(&self, param: &BoundParam) -> usize {
+        self.task.params.iter().position(|p| p.name == param.name).unwrap_or_default()
+    }
+
     /// Arguments travel in session variables, because a CALL by the text protocol brings every
     /// result as text, and OUT values need a variable anyway.
     async fn mysql(
@@ -172,29 +205,32 @@ impl Call<'_> {
         slots: &[Slot<'_>],
         session: &mut Session,
     ) -> Result<(Outputs, Option<bool>), Fault> {
-        session.has_arguments(slots.len());
-        let (mut sets, mut args) = (Vec::new(), Vec::new());
-        for (at, slot) in slots.iter().enumerate().filter(|(_, s)| s.mode() != Mode::Out) {
-            sets.push(format!("@procession_p{at} = ?"));
-            args.extend(slot.param.map(|p| bind::arg(p, Dialect::Mysql)));
+        session.has_arguments(self.task.params.len());
+        let (mut names, mut sets, mut args) = (Vec::new(), Vec::new(), Vec::new());
+        for slot in slots {
+            let Some(param) = slot.param else { continue };
+            let number = self.number(param);
+            names.push(format!("@procession_p{number}"));
+            if slot.mode() != Mode::Out && !session.is_given(number) {
+                sets.push(format!("@procession_p{number} = ?"));
+                args.push(bind::arg(param, Dialect::Mysql));
+            }
         }
         if !sets.is_empty() {
             let set = format!("SET {}", sets.join(", "));
             session.run(&set, &args).await.map_err(|e| Fault::before("setting arguments", e))?;
         }
-        let names: Vec<String> = (0..slots.len()).map(|at| format!("@procession_p{at}")).collect();
         let call = format!("CALL {}({})", path(routine, Dialect::Mysql), names.join(", "));
         self.log.line(Stream::System, format!("calls {routine}"));
         let mut results = bind::results();
         let at = |e| Fault::At(place(routine), e);
-        session.run_into(&call, &[], &mut results).await.map_err(at)?;
-        let mut outputs = bind::outputs(results);
         let outs: Vec<String> = slots
             .iter()
             .zip(names)
             .filter_map(|(slot, name)| (slot.mode() != Mode::In).then_some(name))
             .collect();
-        let called = session.called(&outs).await.map_err(at)?;
+        let called = session.call(&call, &outs, &mut results).await.map_err(at)?;
+        let mut outputs = bind::outputs(results);
         say_warnings(&called.warnings, self.log);
         outputs.values = out_values(slots, &called.values);
         Ok((outputs, called.has_open_transaction))
@@ -208,18 +244,23 @@ impl Call<'_> {
         session: &mut Session,
     ) -> Result<Outputs, Fault> {
         let is_whole = slots.iter().all(|s| s.param.is_some());
+        let gives_back = routine.is_function || slots.iter().any(|s| s.mode() != Mode::In);
         let (mut parts, mut args) = (Vec::new(), Vec::new());
         for slot in slots {
             if routine.is_function && slot.mode() == Mode::Out {
                 continue;
             }
             let Some(param) = slot.param else { continue };
+            let number = self.number(param);
             let value = if slot.mode() == Mode::Out {
-                format!("CAST(NULL AS {})", slot.routine.ty)
+                "NULL".to_owned()
+            } else if !gives_back && session.is_given(number) {
+                format!("pg_catalog.current_setting('procession.p{number}')")
             } else {
                 args.push(bind::arg(param, Dialect::Postgres));
-                format!("CAST(${}::text AS {})", args.len(), slot.routine.ty)
+                format!("${}::text", args.len())
             };
+            let value = format!("CAST({value} AS {})", slot.routine.ty);
             let named = format!("{} => {value}", Dialect::Postgres.quote(&slot.routine.name));
             parts.push(if is_whole { value } else { named });
         }
@@ -272,6 +313,14 @@ impl Call<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a value may be told with the lock: one that no server takes otherwise there than in a CALL,
+/// that is no secret, and that is not long.
+fn is_plain(param: &BoundParam) -> bool {
+    let Some(Value::Open(text)) = &param.value else { return false };
+    let is_ascii = text.bytes().all(|byte| byte.is_ascii() && byte != 0);
+    param.mode != ParamMode::Out && text.len() <= GIVEN_MOST && is_ascii
 }
 
 /// The quoted path of a routine.

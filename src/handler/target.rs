@@ -4,7 +4,8 @@
 use crate::db::dialect::Dialect;
 use crate::db::fault::{Kind, SessionError};
 use crate::db::notice;
-use crate::db::session::{Session, Target};
+use crate::db::routine::Routine;
+use crate::db::session::{Arg, Session, Target};
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
 use crate::domain::retry::ErrorClass;
 use crate::domain::source::{DialectName, Source};
@@ -12,6 +13,7 @@ use crate::handler::address;
 use crate::handler::ladder::{Ended, Ladder};
 use crate::handler::ledger;
 use crate::handler::link::get_ready;
+use crate::handler::signature::Name;
 use crate::handler::{Context, StopReason, Task};
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
@@ -20,6 +22,19 @@ use std::time::Duration;
 
 /// What a handler does with an open session.
 pub(crate) trait Body: Sync {
+    /// The routine that it calls, to be looked for when its session takes the lock.
+    fn calls(&self) -> Option<Name> {
+        None
+    }
+
+    /// Takes what was found of that.
+    fn found(&self, _: Vec<Routine>) {}
+
+    /// The values that its session is told with the lock, by number.
+    fn gives(&self, _: Dialect) -> Vec<(usize, Arg)> {
+        Vec::new()
+    }
+
     /// Asks the server what it has to know before it runs, and changes nothing; while our own database is
     /// asked whether it may.
     fn look<'s>(&'s self, _: &'s mut Session) -> BoxFuture<'s, ()> {

@@ -5,7 +5,10 @@ use crate::util::{session, with_scratch};
 use procession::db::routine::{Mode, Routine};
 use procession::domain::job::{ParamMode, ParamType};
 use procession::domain::outcome::{End, Stream};
+use procession::domain::secret::Value;
 use procession::domain::source::DialectName;
+use procession::handler::sessions::Sessions;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 const IN: ParamMode = ParamMode::In;
@@ -83,8 +86,16 @@ async fn mariadb_result_sets_are_read_to_the_end_and_late_errors_seen() {
              SELECT 'z' AS y; END",
             "CREATE PROCEDURE late () BEGIN SELECT 1 AS x; \
              SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 31001, MESSAGE_TEXT = '差额不为零'; END",
+            "CREATE PROCEDURE more (OUT n INT) BEGIN SET n = 0; \
+             WHILE n < 30 DO SET n = n + 1; SELECT n; END WHILE; DO CAST('3x' AS INT); END",
         ])
         .await;
+        // More sets than are kept, and then what is asked behind a CALL.
+        let ran = Bench::proc(&db, "more").param("n", OUT, ParamType::Int, None).run().await;
+        assert_eq!(ran.value("n"), "30", "{}", ran.message());
+        assert_eq!(ran.outcome.outputs.results.len(), 20);
+        let said = ran.of(Stream::Database);
+        assert!(said.len() == 1 && said[0].starts_with("Warning 1292"), "{}", ran.text());
         let ran = Bench::proc(&db, "many").run().await;
         assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
         let sets = &ran.outcome.outputs.results;
@@ -326,6 +337,123 @@ async fn mariadb_texts_of_procedures_say_what_the_catalogue_says() {
         }
         assert_eq!(session.shown_procedure(None, "nowhere").await.expect("asked"), None);
         session.close().await;
+    })
+    .await;
+}
+
+/// Plain values are told with the lock and others with the CALL, on one session after the other; none of
+/// them stays for the next body, and a secret never stands where the next could find it.
+#[tokio::test]
+async fn values_reach_a_call_whatever_they_are() {
+    for dialect in [DialectName::Mysql, DialectName::Postgres] {
+        with_scratch(dialect, |db| async move {
+            let (table, put) = match dialect {
+                DialectName::Postgres => (
+                    "CREATE TABLE seen (a text, n numeric, told text)",
+                    "CREATE PROCEDURE put (n numeric, a text) LANGUAGE sql AS $$ INSERT INTO seen \
+                     VALUES (a, n, coalesce(current_setting('procession.p0', true), '')) $$",
+                ),
+                DialectName::Mysql | DialectName::Sqlite => (
+                    "CREATE TABLE seen (a text, n numeric(30, 10), told text)",
+                    "CREATE PROCEDURE put (IN n numeric(30, 10), IN a text) \
+                     INSERT INTO seen VALUES (a, n, COALESCE(@procession_p0, ''))",
+                ),
+            };
+            db.setup(&[table, put]).await;
+            let sessions = Arc::new(Sessions::new(4));
+            let long = "x".repeat(257);
+            let secret = || Some(Value::from("s3cret").hidden());
+            for (value, is_told) in [
+                (Some(Value::from("plain '\\; -- $1 :a ${b}")), true),
+                (secret(), false),
+                (Some(Value::from("")), true),
+                (None, false),
+                (Some(Value::from("月末🧾")), false),
+                (Some(Value::from(long.as_str())), false),
+                (Some(Value::from(&long[1..])), true),
+            ] {
+                db.setup(&["DELETE FROM seen"]).await;
+                let mut bench = Bench::proc(&db, "put").param("a", IN, TEXT, None).param(
+                    "n",
+                    IN,
+                    ParamType::Decimal,
+                    Some("12345678901234567.1234567891"),
+                );
+                bench.task.params[0].value = value.clone();
+                bench.ctx.sessions = sessions.clone();
+                let ran = bench.run().await;
+                assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+                sessions.settled().await;
+                let text = value.as_ref().map_or("NULL", Value::expose);
+                assert_eq!(db.value("SELECT COALESCE(a, 'NULL') FROM seen").await, text);
+                let number = db.value("SELECT n FROM seen").await;
+                assert_eq!(number, "12345678901234567.1234567891");
+                if dialect == DialectName::Postgres {
+                    let told = db.value("SELECT told FROM seen").await;
+                    assert_eq!(told, if is_told { text } else { "" }, "{text}");
+                }
+            }
+            sessions.clear().await;
+        })
+        .await;
+    }
+}
+
+/// What PostgreSQL is asked together with the lock is what it is asked by itself; and the lock is a lock.
+#[tokio::test]
+async fn postgres_routines_are_found_with_the_lock() {
+    with_scratch(DialectName::Postgres, |db| async move {
+        db.setup(&[
+            "CREATE SCHEMA fin",
+            "CREATE PROCEDURE bare () LANGUAGE sql AS 'SELECT 1'",
+            "CREATE PROCEDURE fin.sp (a int, OUT b text, INOUT c numeric, d date DEFAULT now(), \
+             e int DEFAULT 1) LANGUAGE plpgsql AS $$ BEGIN b := a; END $$",
+            "CREATE PROCEDURE fin.sp (a text) LANGUAGE sql AS 'SELECT 1'",
+            "CREATE FUNCTION listed (a int, VARIADIC rest int[] DEFAULT '{}') \
+             RETURNS TABLE (x int, y text) LANGUAGE sql AS 'SELECT 1, NULL'",
+            "CREATE FUNCTION all_left_out (int DEFAULT 1, text DEFAULT 'x') RETURNS int \
+             LANGUAGE sql AS 'SELECT 1'",
+        ])
+        .await;
+        let (mut session, mut other) = (session(&db.url).await, session(&db.url).await);
+        let facts = vec![("job_code", "月末'".to_owned())];
+        session.introduce(facts, "202407:A", Vec::new());
+        for (schema, name, shown) in [
+            (None, "bare", "procedure public.bare()"),
+            (
+                Some("fin"),
+                "sp",
+                "procedure fin.sp(IN a integer, OUT b text, INOUT c numeric, IN d date DEFAULT, \
+                 IN e integer DEFAULT); procedure fin.sp(IN a text)",
+            ),
+            (None, "sp", ""),
+            (None, "listed", "function public.listed(IN a integer, IN rest integer[] DEFAULT)"),
+            (
+                Some("public"),
+                "all_left_out",
+                "function public.all_left_out(IN  integer DEFAULT, IN  text DEFAULT)",
+            ),
+        ] {
+            let lock = format!("procession:{name}");
+            let (has_lock, found) =
+                session.try_lock_and_look(&lock, (schema, name)).await.expect("asked");
+            let found = found.expect("PostgreSQL tells");
+            let said: Vec<String> = found.iter().map(ToString::to_string).collect();
+            assert_eq!((has_lock, said.join("; ").as_str()), (true, shown));
+            assert_eq!(found, session.routines(schema, name).await.expect("asked"));
+            let (has_lock, also) =
+                other.try_lock_and_look(&lock, (schema, name)).await.expect("asked");
+            assert_eq!((has_lock, also), (false, Some(found)), "{name}");
+        }
+        let told =
+            "SELECT current_setting('procession.job_code'), current_setting('application_name')";
+        let told = session.run(told, &[]).await.expect("asked");
+        assert_eq!(
+            (told.sets[0].first(0), told.sets[0].first(1)),
+            (Some("月末'"), Some("procession:202407:A"))
+        );
+        session.close().await;
+        other.close().await;
     })
     .await;
 }

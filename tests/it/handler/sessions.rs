@@ -190,7 +190,7 @@ async fn arguments_of_a_call_are_taken_back() {
             let (setup, asks) = match dialect {
                 DialectName::Postgres => (
                     "CREATE PROCEDURE p(a text) LANGUAGE plpgsql AS $$ BEGIN PERFORM a; END $$",
-                    "SELECT coalesce(current_setting('procession.attempt', true), '') <> '9'",
+                    "SELECT coalesce(current_setting('procession.p0', true), '') = ''",
                 ),
                 DialectName::Mysql | DialectName::Sqlite => {
                     ("CREATE PROCEDURE p(IN a TEXT) SELECT 1", "SELECT @procession_p0 IS NULL")

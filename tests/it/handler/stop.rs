@@ -84,6 +84,15 @@ async fn mariadb_a_swallowed_kill_does_not_let_the_next_statement_run() {
         let ran = stopped(&db, bench, StopReason::TimedOut).await;
         assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.message());
         assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "2");
+        // Nor is a CALL whose last statement swallowed it a success, though what is asked behind it in the
+        // same text is answered.
+        db.setup(&[
+            "DELETE FROM t",
+            "CREATE PROCEDURE body () BEGIN INSERT INTO t VALUES (1), (2); DO SLEEP(30); END",
+        ])
+        .await;
+        let ran = stopped(&db, Bench::proc(&db, "body"), StopReason::Killed).await;
+        assert_eq!(ran.outcome.end, End::Killed, "{}", ran.message());
     })
     .await;
 }
