@@ -31,16 +31,7 @@ impl Session {
         // MySQL has no `@@in_transaction`.
         if self.traces.counted.is_none() {
             self.run_into(call, &[], into).await?;
-            let warnings = self.warnings().await?;
-            let has_open_transaction = self.has_open_transaction().await?;
-            let values = match variables {
-                [] => Vec::new(),
-                some => {
-                    let values = self.rows(&format!("SELECT {}", some.join(", ")), &[]).await?;
-                    values.rows.into_iter().next().unwrap_or_default()
-                }
-            };
-            return Ok(Called { warnings, has_open_transaction, values });
+            return self.called(variables).await;
         }
         let mut wanted = vec!["@@in_transaction"];
         wanted.extend(variables.iter().map(String::as_str));
@@ -48,11 +39,27 @@ impl Session {
         into.set_apart(MARK);
         let text = format!("{call}; SELECT @@warning_count AS {MARK}, {wanted}");
         self.run_into(&text, &[], into).await?;
-        let mut row = into.take_marked().unwrap_or_default().into_iter();
+        // A body may have had names sent to us in an encoding in which this one is not known.
+        let Some(row) = into.take_marked() else { return self.called(variables).await };
+        let mut row = row.into_iter();
         let has_warnings = row.next().flatten().is_none_or(|count| count != "0");
         let has_open_transaction = row.next().flatten().map(|is_open| is_open == "1");
         // A query of variables alone leaves them to be shown.
         let warnings = if has_warnings { self.warnings().await? } else { Vec::new() };
         Ok(Called { warnings, has_open_transaction, values: row.collect() })
+    }
+
+    /// The same, asked one by one.
+    async fn called(&mut self, variables: &[String]) -> Result<Called, SessionError> {
+        let warnings = self.warnings().await?;
+        let has_open_transaction = self.has_open_transaction().await?;
+        let values = match variables {
+            [] => Vec::new(),
+            some => {
+                let values = self.rows(&format!("SELECT {}", some.join(", ")), &[]).await?;
+                values.rows.into_iter().next().unwrap_or_default()
+            }
+        };
+        Ok(Called { warnings, has_open_transaction, values })
     }
 }

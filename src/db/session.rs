@@ -99,7 +99,7 @@ pub struct Session {
     pub(in crate::db) facts: Vec<(&'static str, String)>,
     pub(in crate::db) label: String,
     /// Values of a CALL that its session is told with the lock, by number.
-    pub(in crate::db) given: Vec<(usize, Arg)>,
+    pub(in crate::db) given: Vec<Option<Arg>>,
     /// The database that unqualified names are looked for in; MySQL alone is asked.
     pub(in crate::db) database: Option<String>,
     pub(in crate::db) traces: Traces,

@@ -19,19 +19,20 @@ impl Session {
     ///
     /// `given` are values for a CALL by number, set with them: `@procession_pNUMBER` on MySQL,
     /// `procession.pNUMBER` on PostgreSQL, where NULL cannot be told. A CALL that names those has no values
-    /// of its own, so it is one journey, and none for what a driver prepares.
+    /// of its own, so it is one journey, and none for what a driver prepares. Those that are not to be told
+    /// are set to nothing, so that how many there are is all in which the texts of this statement differ.
     pub fn introduce(
         &mut self,
         facts: Vec<(&'static str, String)>,
         label: &str,
-        given: Vec<(usize, Arg)>,
+        given: Vec<Option<Arg>>,
     ) {
         (self.facts, self.label, self.given) = (facts, shown_as(label), given);
     }
 
     /// Whether the value of this number was told with the lock.
     pub fn is_given(&self, number: usize) -> bool {
-        self.given.iter().any(|(given, _)| *given == number)
+        self.given.get(number).is_some_and(Option::is_some)
     }
 
     /// Tries to take a lock that the server holds for this session until it ends. SQLite needs
@@ -72,8 +73,7 @@ impl Session {
 
     /// Behind the body they are taken back; on PostgreSQL all settings are.
     fn note_given(&mut self) {
-        let most = self.given.iter().map(|(number, _)| number + 1).max();
-        self.has_arguments(most.unwrap_or_default());
+        self.has_arguments(self.given.len());
     }
 
     fn has_lock(&self, answer: &Rows) -> bool {
@@ -101,8 +101,11 @@ impl Session {
                 ),
             });
         }
-        for (number, value) in &self.given {
-            args.push(value.clone());
+        for (number, value) in self.given.iter().enumerate() {
+            args.push(value.clone().unwrap_or(match self.dialect() {
+                Dialect::Sqlite | Dialect::Mysql => Arg::Null,
+                Dialect::Postgres => Arg::Text(String::new()),
+            }));
             sql.push_str(&match self.dialect() {
                 Dialect::Sqlite | Dialect::Mysql => format!(", @procession_p{number} := ?"),
                 Dialect::Postgres => format!(

@@ -67,7 +67,9 @@ struct Call<'a> {
 
 impl Body for Call<'_> {
     fn calls(&self) -> Option<Name> {
-        parse_name(self.task.job.proc_name.as_deref().unwrap_or_default()).ok()
+        // A server whose encoding lacks a character would refuse the lock for it.
+        let name = self.task.job.proc_name.as_deref().filter(|name| is_plain(name))?;
+        parse_name(name).ok()
     }
 
     fn found(&self, routines: Vec<Routine>) {
@@ -75,14 +77,13 @@ impl Body for Call<'_> {
         self.believe(choose(routines, &self.task.params, true).ok());
     }
 
-    fn gives(&self, dialect: Dialect) -> Vec<(usize, Arg)> {
+    fn gives(&self, dialect: Dialect) -> Vec<Option<Arg>> {
         let params = &self.task.params;
         // What comes back is written in another way there when nothing is bound.
         if dialect == Dialect::Postgres && params.iter().any(|param| param.mode != ParamMode::In) {
             return Vec::new();
         }
-        let plain = params.iter().enumerate().filter(|(_, param)| is_plain(param));
-        plain.map(|(number, param)| (number, bind::arg(param, dialect))).collect()
+        params.iter().map(|param| may_be_told(param, dialect)).collect()
     }
 
     fn look<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, ()> {
@@ -211,7 +212,9 @@ impl Call<'_> {
             let Some(param) = slot.param else { continue };
             let number = self.number(param);
             names.push(format!("@procession_p{number}"));
-            if slot.mode() != Mode::Out && !session.is_given(number) {
+            // One that comes back may be another by now: a victim's CALL has ended well, and is run again.
+            let is_there = slot.mode() == Mode::In && session.is_given(number);
+            if slot.mode() != Mode::Out && !is_there {
                 sets.push(format!("@procession_p{number} = ?"));
                 args.push(bind::arg(param, Dialect::Mysql));
             }
@@ -315,12 +318,19 @@ impl Call<'_> {
     }
 }
 
-/// Whether a value may be told with the lock: one that no server takes otherwise there than in a CALL,
-/// that is no secret, and that is not long.
-fn is_plain(param: &BoundParam) -> bool {
-    let Some(Value::Open(text)) = &param.value else { return false };
-    let is_ascii = text.bytes().all(|byte| byte.is_ascii() && byte != 0);
-    param.mode != ParamMode::Out && text.len() <= GIVEN_MOST && is_ascii
+/// A value that is told with the lock: one that is no secret, and that no server takes otherwise there than
+/// in a CALL. PostgreSQL's settings have no NULL.
+fn may_be_told(param: &BoundParam, dialect: Dialect) -> Option<Arg> {
+    let may_be = match &param.value {
+        Some(Value::Open(text)) => is_plain(text),
+        Some(Value::Secret(_)) => false,
+        None => dialect == Dialect::Mysql,
+    };
+    (may_be && param.mode != ParamMode::Out).then(|| bind::arg(param, dialect))
+}
+
+fn is_plain(text: &str) -> bool {
+    text.len() <= GIVEN_MOST && text.bytes().all(|byte| byte.is_ascii() && byte != 0)
 }
 
 /// The quoted path of a routine.

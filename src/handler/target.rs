@@ -30,8 +30,8 @@ pub(crate) trait Body: Sync {
     /// Takes what was found of that.
     fn found(&self, _: Vec<Routine>) {}
 
-    /// The values that its session is told with the lock, by number.
-    fn gives(&self, _: Dialect) -> Vec<(usize, Arg)> {
+    /// The values that its session is told with the lock, by number; `None` for what is not to stand there.
+    fn gives(&self, _: Dialect) -> Vec<Option<Arg>> {
         Vec::new()
     }
 

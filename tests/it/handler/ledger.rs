@@ -9,6 +9,7 @@ use procession::domain::expr::Expr;
 use procession::domain::job::{ParamMode, ParamType, TransactionMode};
 use procession::domain::outcome::{End, Reach, Retry};
 use procession::domain::retry::ErrorClass;
+use procession::domain::secret::Value;
 use procession::domain::source::DialectName;
 use procession::domain::tx_class::TxClass;
 use procession::handler::StopReason;
@@ -399,6 +400,41 @@ async fn a_victim_runs_again_within_its_try() {
         })
         .await;
     }
+}
+
+/// The CALL of a victim has ended well and given its INOUT value back: it is called with the first one
+/// again, whichever way that travelled.
+#[tokio::test]
+async fn mariadb_a_victim_is_called_with_the_same_values_again() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        prepared(&db).await;
+        db.setup(&[
+            "CREATE PROCEDURE sp (IN a INT, INOUT n INT) \
+             BEGIN SET n = n + a; INSERT INTO fx VALUES (n); END",
+            "CREATE TRIGGER victim BEFORE UPDATE ON procession_ledger FOR EACH ROW BEGIN \
+             SET @tries = COALESCE(@tries, 0) + 1; IF @tries = 1 THEN SIGNAL SQLSTATE '40001' \
+             SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'deadlock'; END IF; END",
+        ])
+        .await;
+        for (key, value) in [
+            ("open", Value::from("5")),
+            // Not told with the lock.
+            ("secret", Value::from("5").hidden()),
+        ] {
+            let mut bench = proc(&db, "sp", key, 1)
+                .param("a", ParamMode::In, ParamType::Int, Some("1"))
+                .param("n", ParamMode::InOut, ParamType::Int, None);
+            bench.task.params[1].value = Some(value);
+            let ran = bench.run().await;
+            assert_end(&ran, End::Success);
+            assert_eq!(ran.text().matches("runs once more").count(), 1, "{}", ran.text());
+            assert_eq!(ran.value("n"), "6", "{key}");
+            let effects = db.value("SELECT GROUP_CONCAT(who) FROM fx").await;
+            assert_eq!(effects, "6", "{key}");
+            db.setup(&["DELETE FROM fx"]).await;
+        }
+    })
+    .await;
 }
 
 /// A real one on MariaDB, with a handler that swallows it: the rest of the body runs in nobody's
