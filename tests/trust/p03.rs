@@ -73,7 +73,8 @@ impl Cell {
     fn orders(&self, dialect: DialectName) -> Option<Orders> {
         // Not `commit` alone: that is in `SET autocommit` as well.
         let (call, commit) = match dialect {
-            DialectName::Postgres => (format!("mark-{}-mark", self.code), "commit\0"),
+            // Its values went with the lock (ADR 23): the text is the CALL.
+            DialectName::Postgres => ("call \"".to_owned(), "commit\0"),
             _ => ("call `".to_owned(), "\u{3}commit"),
         };
         let cut = |text: &str, moment| Some(Orders::cut(text, moment, End::Reset));
