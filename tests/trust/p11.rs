@@ -31,8 +31,9 @@ look_sec = 1
 sh = \"/bin/sh\"
 ";
 
-/// Longer than the lease and what a take-over needs, so that bodies on the server live when the heir comes.
-const BODY_MS: u64 = 5_000;
+/// Longer than the lease and what a take-over needs, so that bodies on the server live when the heir comes. On
+/// a loaded machine 5 s went by before the heir was there and the worker could be stopped.
+const BODY_MS: u64 = 8_000;
 const LEASE: Duration = Duration::from_secs(2);
 
 /// When the zombie wakes up.
