@@ -15,24 +15,23 @@ use tokio::time::{Instant, sleep};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Procedures like `fx_tx` and `fx_commits` that hold a lock of their own in the middle, so that a test
-/// sees from outside that they are there, also inside of a transaction. `p_mark` is in no other
-/// packet than the one that calls.
+/// sees from outside that they are there, also inside of a transaction.
 const MYSQL: [&str; 2] = [
-    "CREATE PROCEDURE mid_tx (IN p_batch_no VARCHAR(64), IN p_job_code VARCHAR(100), IN p_ms INT, \
-     IN p_mark VARCHAR(64)) BEGIN CALL fx_note('B', p_batch_no, p_job_code); \
+    "CREATE PROCEDURE mid_tx (IN p_batch_no VARCHAR(64), IN p_job_code VARCHAR(100), IN p_ms INT) \
+     BEGIN CALL fx_note('B', p_batch_no, p_job_code); \
      DO GET_LOCK(CONCAT('mid:', p_batch_no, '/', p_job_code), 0); DO SLEEP(p_ms / 1000); \
      CALL fx_note('E', p_batch_no, p_job_code); END",
-    "CREATE PROCEDURE mid_commits (IN p_batch_no VARCHAR(64), IN p_job_code VARCHAR(100), IN p_ms INT, \
-     IN p_mark VARCHAR(64)) BEGIN CALL fx_note('B', p_batch_no, p_job_code); COMMIT; \
+    "CREATE PROCEDURE mid_commits (IN p_batch_no VARCHAR(64), IN p_job_code VARCHAR(100), IN p_ms INT) \
+     BEGIN CALL fx_note('B', p_batch_no, p_job_code); COMMIT; \
      DO GET_LOCK(CONCAT('mid:', p_batch_no, '/', p_job_code), 0); DO SLEEP(p_ms / 1000); \
      CALL fx_note('E', p_batch_no, p_job_code); COMMIT; END",
 ];
 const POSTGRES: [&str; 2] = [
-    "CREATE PROCEDURE mid_tx (p_batch_no varchar, p_job_code varchar, p_ms int, p_mark varchar) \
+    "CREATE PROCEDURE mid_tx (p_batch_no varchar, p_job_code varchar, p_ms int) \
      LANGUAGE plpgsql AS $$ BEGIN PERFORM fx_note('B', p_batch_no, p_job_code); \
      PERFORM pg_try_advisory_lock(hashtext('mid:' || p_batch_no || '/' || p_job_code), 77); \
      PERFORM pg_sleep(p_ms / 1000.0); PERFORM fx_note('E', p_batch_no, p_job_code); END $$",
-    "CREATE PROCEDURE mid_commits (p_batch_no varchar, p_job_code varchar, p_ms int, p_mark varchar) \
+    "CREATE PROCEDURE mid_commits (p_batch_no varchar, p_job_code varchar, p_ms int) \
      LANGUAGE plpgsql AS $$ BEGIN PERFORM fx_note('B', p_batch_no, p_job_code); COMMIT; \
      PERFORM pg_try_advisory_lock(hashtext('mid:' || p_batch_no || '/' || p_job_code), 77); \
      PERFORM pg_sleep(p_ms / 1000.0); PERFORM fx_note('E', p_batch_no, p_job_code); COMMIT; END $$",
@@ -95,8 +94,7 @@ impl Plot {
             "  {code}:\n    type: PROC\n    source: {source}\n    proc_name: {name}\n    {tx}\n    params:\n\
              \x20     - {{ name: p_batch_no, value: \"${{batch_no}}\" }}\n\
              \x20     - {{ name: p_job_code, value: {code} }}\n\
-             \x20     - {{ name: p_ms, type: int, value: \"{ms}\" }}\n\
-             \x20     - {{ name: p_mark, value: \"mark-{code}-mark\" }}\n"
+             \x20     - {{ name: p_ms, type: int, value: \"{ms}\" }}\n"
         );
         self.job(code, class, &[], &yaml);
     }
