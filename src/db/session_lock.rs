@@ -41,7 +41,8 @@ impl Session {
         if self.dialect() == Dialect::Sqlite {
             return Ok(true);
         }
-        self.note_given();
+        // To be taken back behind the body; on PostgreSQL all settings are.
+        self.has_arguments(self.given.len());
         let (sql, args) = self.lock_statement(name);
         let answer = self.rows(&sql, &args).await?;
         Ok(self.has_lock(&answer))
@@ -57,7 +58,6 @@ impl Session {
         if self.dialect() != Dialect::Postgres {
             return Ok((self.try_lock(name).await?, None));
         }
-        self.note_given();
         let (lock, mut args) = self.lock_statement(name);
         args.push(schema.map_or(Arg::Null, |schema| Arg::Text(schema.to_owned())));
         args.push(Arg::Text(routine.to_owned()));
@@ -69,11 +69,6 @@ impl Session {
         );
         let answer = self.rows(&sql, &args).await?;
         Ok((self.has_lock(&answer), Some(routines_in(&answer, 1))))
-    }
-
-    /// Behind the body they are taken back; on PostgreSQL all settings are.
-    fn note_given(&mut self) {
-        self.has_arguments(self.given.len());
     }
 
     fn has_lock(&self, answer: &Rows) -> bool {

@@ -227,12 +227,7 @@ async fn a_transaction_left_open_is_a_failure_not_a_silent_loss() {
         .await;
         let ran = Bench::proc(&db, "forgot").run().await;
         assert_eq!(ran.outcome.end, End::Failed);
-        assert!(
-            ran.message().contains("left a transaction open"),
-            "{:?} {}",
-            ran.outcome,
-            ran.text()
-        );
+        assert!(ran.message().contains("left a transaction open"), "{}", ran.message());
         assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "0");
     })
     .await;
