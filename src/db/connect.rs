@@ -3,6 +3,7 @@
 
 use crate::db::hint::Hub;
 use crate::db::keeping::{Keeping, postgres_session, prepare_postgres};
+use crate::db::nodelay::without_delay;
 use crate::db::pool::{End, Plan, Pool};
 use crate::db::together::{Alone, takes_compounds};
 use crate::db::{Db, Dialect, Error, Pools, Result, Tx};
@@ -198,7 +199,7 @@ async fn mysql(url: &str, shown: &str, settings: &Settings) -> Result<(Pools, bo
     let database = options.get_database().unwrap_or_default().to_owned();
     let prepare = settings.keeping.mysql();
     let once = || async {
-        let mut conn = options.connect().await?;
+        let mut conn = without_delay(options.connect()).await?;
         prepare(&mut conn).await?;
         Ok(conn)
     };
@@ -227,7 +228,7 @@ async fn postgres(url: &str, shown: &str, settings: &Settings) -> Result<Pools> 
     }
     let database = options.get_database().unwrap_or_default().to_owned();
     let once = || async {
-        let mut conn = options.connect().await?;
+        let mut conn = without_delay(options.connect()).await?;
         prepare_postgres(&mut conn).await?;
         Ok(conn)
     };

@@ -18,6 +18,7 @@ mod keeping;
 pub mod ledger;
 mod lent;
 pub mod migrate;
+mod nodelay;
 pub mod notice;
 pub mod opening;
 mod pool;

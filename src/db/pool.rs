@@ -8,6 +8,7 @@
 
 use crate::db::error;
 use crate::db::lent::{Lent, Loan};
+use crate::db::nodelay::without_delay;
 use crate::db::{Error, Result};
 use futures_util::future::BoxFuture;
 use sqlx::{ConnectOptions, Connection, Database, Executor as _};
@@ -314,7 +315,7 @@ impl<DB: Driver> Home<DB> {
         let (mut pause, longest) = PAUSES;
         loop {
             let birth = Birth { losses: self.losses.load(Ordering::SeqCst), at: Instant::now() };
-            match self.plan.options.connect().await {
+            match without_delay(self.plan.options.connect()).await {
                 Ok(mut conn) => {
                     if let Some(prepare) = self.plan.prepare {
                         prepare(&mut conn).await?;

@@ -3,6 +3,7 @@
 use crate::db::decode::{self, Format};
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
+use crate::db::nodelay::without_delay;
 use crate::db::opening::{Hope, NoSession};
 use crate::db::results::Results;
 use crate::db::session::{Arg, Brake, Target};
@@ -202,7 +203,7 @@ async fn connect_mysql(target: &Target) -> Result<MySqlConnection, NoSession> {
     if let Some(password) = &target.password {
         options = options.password(password.expose_secret());
     }
-    Ok(options.connect().await?)
+    Ok(without_delay(options.connect()).await?)
 }
 
 async fn connect_postgres(target: &Target) -> Result<PgConnection, NoSession> {
@@ -216,5 +217,5 @@ async fn connect_postgres(target: &Target) -> Result<PgConnection, NoSession> {
     if let Some(password) = &target.password {
         options = options.password(password.expose_secret());
     }
-    Ok(options.connect().await?)
+    Ok(without_delay(options.connect()).await?)
 }

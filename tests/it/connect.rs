@@ -1,7 +1,8 @@
 //! What is said when the metadata database cannot be opened: where, why and the cure, and never a
 //! password.
 
-use crate::util::{server, with_scratch};
+use crate::util::relay::Relay;
+use crate::util::{server, session, with_scratch};
 use procession::app::{App, EmptyDatabase, is_users};
 use procession::config::Config;
 use procession::db::{Db, Error, Settings};
@@ -117,6 +118,62 @@ async fn a_server_that_does_not_answer_is_given_up() {
     assert!(matches!(error, Error::Lost(_)), "{error:?}");
     let said = error.to_string();
     assert_says(&said, &[&url.replace(":geheim", ""), "no answer within 300ms"]);
+}
+
+/// A second handle of the file `number` of this process; none where that is forbidden.
+#[cfg(target_os = "linux")]
+fn handle_of(number: i32) -> Option<std::fs::File> {
+    use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+    let this = pidfd_open(getpid(), PidfdFlags::empty()).ok()?;
+    Some(pidfd_getfd(this, number, PidfdGetfdFlags::empty()).ok()?.into())
+}
+
+/// Whether they wait with small packets, of the sockets of this process that lead to `port`.
+#[cfg(target_os = "linux")]
+fn delays(port: u16) -> Vec<bool> {
+    let numbers: Vec<i32> = std::fs::read_dir("/proc/self/fd")
+        .expect("files")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    let is_socket = |number: &i32| {
+        let link = std::fs::read_link(format!("/proc/self/fd/{number}"));
+        link.is_ok_and(|to| to.to_string_lossy().starts_with("socket:"))
+    };
+    let sockets = numbers.into_iter().filter(is_socket).filter_map(handle_of);
+    let sockets = sockets.map(|file| std::net::TcpStream::from(std::os::fd::OwnedFd::from(file)));
+    let there = sockets.filter(|s| s.peer_addr().is_ok_and(|peer| peer.port() == port));
+    there.map(|socket| !socket.nodelay().expect("the option")).collect()
+}
+
+/// The connections of the metadata database, the first of it and a later one, and a body's session.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn connections_wait_for_no_delayed_acknowledgement() {
+    if handle_of(0).is_none() {
+        eprintln!("not looked at: pidfd_getfd is forbidden here, so connections are as they are");
+        return;
+    }
+    for dialect in [DialectName::Mysql, DialectName::Postgres] {
+        with_scratch(dialect, |scratch| async move {
+            let at = url::Url::parse(&scratch.url).expect("a URL");
+            let server = format!(
+                "{}:{}",
+                at.host_str().expect("a host"),
+                at.port().unwrap_or(if dialect == DialectName::Mysql { 3306 } else { 5432 })
+            );
+            let relay = Relay::to(&server).await;
+            let url = relay.url(&scratch.url);
+            let port = url::Url::parse(&url).expect("a URL").port().expect("a port");
+            let db = Db::connect(&Settings { max_connections: 2, ..settings(&url) }).await;
+            let db = db.expect("connect");
+            let (one, two) = (db.begin().await.expect("one"), db.begin().await.expect("two"));
+            let body = session(&url).await;
+            assert_eq!(delays(port), [false; 3], "{dialect:?}");
+            drop((one, two, body));
+            db.close().await;
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

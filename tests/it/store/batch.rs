@@ -2,12 +2,13 @@
 
 use super::assert_stale;
 use super::{
-    Place, T0, all_of, chain, group, group_code, job, later, me, no, opened, order, other,
+    Place, T0, all_of, chain, group, group_code, job, later, me, no, on_migrated, opened, order,
 };
-use super::{running, write_batch};
+use super::{other, running, write_batch};
 use procession::domain::batch::{Batch, BatchPlan, BatchStatus, plan};
 use procession::domain::id::{BatchId, NodeId};
 use procession::domain::queue::QueueStatus;
+use procession::domain::source::DialectName;
 use procession::store::batch::{Going, Pulse};
 use procession::store::{self, Tx, batch};
 use std::collections::BTreeMap;
@@ -275,6 +276,38 @@ pub(super) async fn finishing_notes_the_last_run_of_each_job(place: Place) {
     let ended = get(&place, seen.batch_id).await;
     assert_eq!((ended.status, ended.owner), (BatchStatus::Failed, None));
     assert_eq!(ended.end_time, Some(later(30)));
+}
+
+/// Rows of `job_queue` that were read in a transaction on PostgreSQL.
+async fn read_so_far(tx: &mut Tx) -> i64 {
+    let sql = "SELECT seq_tup_read + COALESCE(idx_tup_fetch, 0) AS n FROM pg_stat_xact_user_tables \
+               WHERE relname = 'job_queue'";
+    tx.fetch_all(sql, &[]).await.expect("rows")[0].int("n").expect("n")
+}
+
+/// The server has no statistics of what was written a moment ago, and joined by the batch number alone: 2,000
+/// jobs read each of 2,000 rows, in 0.56 s.
+#[tokio::test]
+async fn finishing_reads_rows_by_their_keys_on_tables_that_are_new() {
+    let jobs: Vec<String> = (0..300).map(|n| format!("job-{n:03}")).collect();
+    let test = |place: Place| async move {
+        let defs = chain("month_end", &jobs.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut tx = place.db.begin().await.expect("begin");
+        let empty = procession::domain::job::Definition::default();
+        store::job::apply(&mut tx, &empty, &defs, T0).await.expect("apply");
+        let id = write_batch(&mut tx, &defs, "202407").await.expect("batch");
+        tx.execute("UPDATE job_queue SET start_time = create_time", &[]).await.expect("started");
+        tx.commit().await.expect("commit");
+        let seen = get(&place, id).await;
+        let mut tx = place.db.begin().await.expect("begin");
+        let before = read_so_far(&mut tx).await;
+        let done = batch::finish(&mut tx, &seen, &me(), BatchStatus::Success, later(30)).await;
+        assert!(done.expect("finish"));
+        let read = read_so_far(&mut tx).await - before;
+        // Three values of each row: when it ran, what it came to, whether it ran at all.
+        assert!((300..=1_000).contains(&read), "{read} rows read for 300 jobs");
+    };
+    on_migrated(DialectName::Postgres, test).await;
 }
 
 pub(super) async fn finishing_somebody_elses_batch_changes_nothing(place: Place) {
