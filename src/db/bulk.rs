@@ -4,6 +4,7 @@
 //! but a scan. As `VALUES` with a place for each value, 1,000 firings were six statements of up to
 //! 7,168 places, each of which it parsed and planned anew.
 
+use crate::db::nodelay;
 use crate::db::row::{Row, Value, bind};
 use crate::db::{Dialect, Error, Result, Tx, TxInner};
 use chrono::{DateTime, SubsecRound as _, Utc};
@@ -17,8 +18,14 @@ const ARRAY_MOST: usize = 4_096;
 
 /// Bytes of values of one statement there. What is longer than a record of TLS (16 KiB) is sent as two
 /// packets, and the second waits until the server has acknowledged the first, which it puts off for 40 ms
-/// (sqlx sets no TCP_NODELAY): a commit of 40 ends took 48 ms, and takes 3 as several statements.
+/// where TCP_NODELAY cannot be set: a commit of 40 ends took 48 ms, and takes 3 as several statements.
 pub(in crate::db) const RECORD: usize = 14_000;
+
+/// The same where nothing waits for acknowledgements.
+const PROMPT: usize = 256 * 1_024;
+
+/// Rows from which on PostgreSQL is to know of a table what it can.
+const MANY: usize = 1_000;
 
 /// Rows of one statement elsewhere: one text that is prepared once and run ten times for 5,000 rows. As one
 /// statement of 4,096 and its remainder all of them were parsed for the first pass of a process.
@@ -156,6 +163,23 @@ impl Tx {
         }
     }
 
+    /// Has PostgreSQL look at a table into which so many rows were written, if it never has: it guesses until
+    /// then, and what is good for a few rows it does for 100,000 (each page of `job_def` walked and sorted
+    /// the whole table). Later looks are its autovacuum's. Nothing waits for anybody here, and a user to whom
+    /// the table does not belong gets a warning in the server's log and no error.
+    pub async fn look_over(&mut self, table: &str, rows: usize) -> Result<()> {
+        if self.dialect() != Dialect::Postgres || rows < MANY {
+            return Ok(());
+        }
+        // -1 is never; it was 0 before PostgreSQL 14.
+        let unknown = "SELECT 1 AS one FROM pg_catalog.pg_class \
+                       WHERE oid = ?::text::regclass AND reltuples <= 0";
+        if self.fetch_optional(unknown, &[table.into()]).await?.is_some() {
+            self.execute(&format!("ANALYZE (SKIP_LOCKED) {table}"), &[]).await?;
+        }
+        Ok(())
+    }
+
     async fn write_places(
         &mut self,
         head: &str,
@@ -183,13 +207,14 @@ impl Tx {
     }
 
     async fn write_arrays(&mut self, head: &str, tail: &str, rows: Vec<Vec<Value>>) -> Result<()> {
+        let most = if nodelay::is_set() { PROMPT } else { RECORD };
         let mut rows = rows.into_iter().peekable();
         while rows.peek().is_some() {
             let mut bytes = 0;
             let mut fits = |row: &Vec<Value>| {
                 let is_first = bytes == 0;
                 bytes += row.iter().map(Value::bytes).sum::<usize>();
-                is_first || bytes <= RECORD
+                is_first || bytes <= most
             };
             let mut some = Vec::new();
             while some.len() < ARRAY_MOST

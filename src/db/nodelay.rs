@@ -1,23 +1,32 @@
-//! Connections of sqlx that wait for no delayed acknowledgement.
+//! Connections of sqlx that wait for no delayed acknowledgement (ADR 24).
 //!
 //! sqlx 0.9.0 sets no TCP_NODELAY and gives nobody its socket (its issue 4335; mended by its pull request 4336,
 //! which no release has in November 2026). Two small packets in a row without an answer between them then wait
 //! some 40 ms for the server's delayed acknowledgement: the handshake of TLS has two such waits, a connection
 //! to PostgreSQL took 95 ms for 10. With a release that sets the option, this file is to go.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether it could be set here.
+static IS_SET: AtomicBool = AtomicBool::new(false);
+
+/// Whether connections of this process wait for no acknowledgements, as far as is known.
+pub(in crate::db) fn is_set() -> bool {
+    IS_SET.load(Ordering::Relaxed)
+}
 
 /// Waits for `connecting`, and sets TCP_NODELAY on the sockets that this process opens meanwhile, as soon as
-/// they are there. Those of others among them are none the worse for it. Where it cannot be set (not
-/// Linux, before 5.6, a container that forbids `pidfd_getfd`), a connection is as slow as sqlx has it.
+/// they are there. Those of others among them are none the worse for it. Where it cannot be set, a connection
+/// is as slow as sqlx has it.
 pub(in crate::db) async fn without_delay<F: Future>(connecting: F) -> F::Output {
     let mut connecting = pin!(connecting);
     let mut sockets = sockets::Sockets::so_far();
     poll_fn(|cx| {
         let polled = connecting.as_mut().poll(cx);
-        if polled.is_pending() {
-            sockets.spare_new();
+        if polled.is_pending() && sockets.spare_new() {
+            IS_SET.store(true, Ordering::Relaxed);
         }
         polled
     })
@@ -26,62 +35,94 @@ pub(in crate::db) async fn without_delay<F: Future>(connecting: F) -> F::Output 
 
 #[cfg(target_os = "linux")]
 mod sockets {
-    use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
-    use std::collections::BTreeSet;
+    use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+    use rustix::net::{
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg as receive_message,
+    };
+    use std::collections::HashSet;
     use std::fs::{self, File};
-    use std::io;
+    use std::io::{self, IoSlice, IoSliceMut};
+    use std::mem::MaybeUninit;
     use std::net::TcpStream;
-    use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
-    use std::os::unix::fs::FileTypeExt;
+    use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
+    use std::os::unix::net::UnixStream;
+    use std::path::PathBuf;
 
     const OPEN_FILES: &str = "/proc/self/fd";
 
-    /// The numbers of the sockets that were open before, or have been looked at.
+    /// With more files open than that nothing is looked for: it would take longer than what is spared.
+    const MOST: usize = 2_048;
+
+    /// The sockets that were open before, or have been looked at, as the system names them: numbers are given
+    /// again at once.
     pub(super) struct Sockets {
-        seen: BTreeSet<RawFd>,
+        seen: HashSet<PathBuf>,
     }
 
     impl Sockets {
         pub(super) fn so_far() -> Self {
-            Self { seen: open_sockets().into_iter().collect() }
+            Self { seen: open_sockets().into_iter().map(|(_, name)| name).collect() }
         }
 
-        /// A number that was closed and given again since is missed: that connection is slow, and right.
-        pub(super) fn spare_new(&mut self) {
-            for fd in open_sockets() {
-                if self.seen.insert(fd)
-                    && let Err(error) = spare(fd)
-                {
-                    tracing::trace!(fd, %error, "TCP_NODELAY could not be set");
+        /// Whether there was one on which it could be set.
+        pub(super) fn spare_new(&mut self) -> bool {
+            let mut is_any = false;
+            for (fd, name) in open_sockets() {
+                if !self.seen.insert(name) {
+                    continue;
+                }
+                match spare(fd) {
+                    Ok(()) => is_any = true,
+                    Err(error) => tracing::trace!(fd, %error, "TCP_NODELAY could not be set"),
                 }
             }
+            is_any
         }
     }
 
-    /// Sockets alone: the directory that is read here is open as well, and its number is the next socket's.
-    fn open_sockets() -> Vec<RawFd> {
+    fn open_sockets() -> Vec<(RawFd, PathBuf)> {
         let entries = fs::read_dir(OPEN_FILES).into_iter().flatten().flatten();
         let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
-        entries.filter_map(number).filter(|fd| is_socket(*fd)).collect()
-    }
-
-    fn is_socket(fd: RawFd) -> bool {
-        let link = fs::read_link(format!("{OPEN_FILES}/{fd}"));
-        link.is_ok_and(|to| to.to_string_lossy().starts_with("socket:"))
+        let numbers: Vec<RawFd> = entries.filter_map(number).collect();
+        if numbers.len() > MOST {
+            return Vec::new();
+        }
+        let named = numbers.into_iter().filter_map(|fd| {
+            let name = fs::read_link(format!("{OPEN_FILES}/{fd}")).ok()?;
+            name.to_str()?.starts_with("socket:").then_some((fd, name))
+        });
+        named.collect()
     }
 
     /// By a second handle of the same socket, because the option is the socket's and its owner keeps it to
     /// itself.
     fn spare(fd: RawFd) -> io::Result<()> {
-        let this = pidfd_open(getpid(), PidfdFlags::empty())?;
-        let handle = File::from(pidfd_getfd(this, fd, PidfdGetfdFlags::empty())?);
-        if !handle.metadata().is_ok_and(|of| of.file_type().is_socket()) {
-            // The number was given to something else since it was looked at. Never closed: closing any handle
-            // of a file drops all locks that this process has on it, and SQLite's are such locks.
+        let handle = File::from(second_handle(fd)?);
+        if !handle.metadata().is_ok_and(|of| !of.is_file()) {
+            // The number was given to a file since it was looked at. Never closed: closing any handle of a
+            // file drops all locks that this process has on it, and SQLite's are such locks.
             let _kept_open = handle.into_raw_fd();
-            return Ok(());
+            return Err(io::Error::other("it is a file by now"));
         }
         TcpStream::from(OwnedFd::from(handle)).set_nodelay(true)
+    }
+
+    /// Sent to ourselves, which every system and container allows; `pidfd_getfd` is forbidden in most.
+    fn second_handle(fd: RawFd) -> io::Result<OwnedFd> {
+        let (from, to) = UnixStream::pair()?;
+        let rights = [ControlMessage::ScmRights(&[fd])];
+        let (one, none) = ([IoSlice::new(b"1")], MsgFlags::empty());
+        sendmsg::<()>(from.as_raw_fd(), &one, &rights, none, None)?;
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut one = [0];
+        let mut parts = [IoSliceMut::new(&mut one)];
+        receive_message(&to, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+        let handle = control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut handles) => handles.next(),
+            _ => None,
+        });
+        handle.ok_or_else(|| io::Error::other("no handle came"))
     }
 }
 
@@ -94,13 +135,16 @@ mod sockets {
             Self
         }
 
-        pub(super) fn spare_new(&mut self) {}
+        pub(super) fn spare_new(&mut self) -> bool {
+            false
+        }
     }
 }
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+    use std::net::{Ipv4Addr, SocketAddr};
     use tokio::net::{TcpListener, TcpStream};
 
     #[tokio::test]
@@ -111,5 +155,19 @@ mod tests {
         let meanwhile = without_delay(TcpStream::connect(to)).await.expect("a connection");
         assert!(meanwhile.nodelay().expect("the option"));
         assert!(!before.nodelay().expect("the option"), "it was nobody's who connects");
+        assert!(is_set());
+    }
+
+    /// The second socket is given the number of the first.
+    #[tokio::test]
+    async fn nor_has_the_one_after_an_address_where_nobody_is() {
+        let server = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let there = server.local_addr().expect("its address");
+        let gone = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, gone.local_addr().expect("it").port()));
+        drop(gone);
+        let both = [nobody, there];
+        let connected = without_delay(TcpStream::connect(&both[..])).await.expect("a connection");
+        assert!(connected.nodelay().expect("the option"));
     }
 }

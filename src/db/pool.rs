@@ -310,12 +310,20 @@ impl<DB: Driver> Home<DB> {
         self.losses.fetch_add(1, Ordering::SeqCst);
     }
 
+    async fn connect_once(&self) -> sqlx::Result<DB::Connection> {
+        let connecting = self.plan.options.connect();
+        match self.plan.end {
+            End::Server => without_delay(connecting).await,
+            End::File | End::Memory => connecting.await,
+        }
+    }
+
     /// Tries until the borrower's patience ends, while the server is not there or takes nobody in.
     async fn connect(&self) -> Result<(DB::Connection, Birth)> {
         let (mut pause, longest) = PAUSES;
         loop {
             let birth = Birth { losses: self.losses.load(Ordering::SeqCst), at: Instant::now() };
-            match without_delay(self.plan.options.connect()).await {
+            match self.connect_once().await {
                 Ok(mut conn) => {
                     if let Some(prepare) = self.plan.prepare {
                         prepare(&mut conn).await?;

@@ -110,7 +110,7 @@ pub(super) async fn write(tx: &mut Tx, stored: &Definition, wanted: &Definition)
         });
         tx.insert_many("job_dependency", &columns, rows).await.context("write job_dependency")?;
     }
-    Ok(())
+    tx.look_over("job_dependency", fresh.len()).await.context("look over job_dependency")
 }
 
 /// Removes dependencies of a job that had `all`; all of them in one statement.

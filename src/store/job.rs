@@ -269,7 +269,8 @@ async fn write_jobs(
             Some(_) => update(tx, "job_def", "job_code", row()?, now).await?,
         }
     }
-    insert(tx, "job_def", fresh, now).await
+    insert(tx, "job_def", fresh, now).await?;
+    tx.look_over("job_def", wanted.jobs.len()).await.context("look over job_def")
 }
 
 /// Those of a job whose list differs are all written anew, which keeps their order.

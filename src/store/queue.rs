@@ -58,7 +58,7 @@ pub async fn generate(
         });
         tx.insert_many("job_queue", &columns, rows).await.context("write job_queue")?;
     }
-    Ok(())
+    tx.look_over("job_queue", entries.len()).await.context("look over job_queue")
 }
 
 /// All rows of a batch, in the order they were generated.
