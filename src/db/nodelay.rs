@@ -6,7 +6,6 @@
 //! to PostgreSQL took 95 ms for 10. With a release that sets the option, this file is to go.
 
 use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether it could be set here.
@@ -20,17 +19,18 @@ pub(in crate::db) fn is_set() -> bool {
 /// Waits for `connecting`, and sets TCP_NODELAY on the sockets that this process opens meanwhile, as soon as
 /// they are there. Those of others among them are none the worse for it. Where it cannot be set, a connection
 /// is as slow as sqlx has it.
-pub(in crate::db) async fn without_delay<F: Future>(connecting: F) -> F::Output {
-    let mut connecting = pin!(connecting);
+///
+/// The future is kept on the heap: sqlx's are large, and one more layer of them overflowed a stack of 2 MiB.
+pub(in crate::db) fn without_delay<F: Future>(connecting: F) -> impl Future<Output = F::Output> {
+    let mut connecting = Box::pin(connecting);
     let mut sockets = sockets::Sockets::so_far();
-    poll_fn(|cx| {
+    poll_fn(move |cx| {
         let polled = connecting.as_mut().poll(cx);
         if polled.is_pending() && sockets.spare_new() {
             IS_SET.store(true, Ordering::Relaxed);
         }
         polled
     })
-    .await
 }
 
 #[cfg(target_os = "linux")]
