@@ -120,7 +120,7 @@ impl Tx {
     /// Where it has a place for each value, its sizes are powers of two up to the server's limit, so that
     /// a handful of texts per table stays prepared. That is not only cheaper: forgetting a prepared
     /// statement on MySQL sends a packet that nobody answers, the next one then waits for the server's
-    /// delayed acknowledgement, and a hop cost 44 ms in place of 3 (sqlx sets no TCP_NODELAY).
+    /// delayed acknowledgement where TCP_NODELAY cannot be set, and a hop cost 44 ms in place of 3.
     pub fn insert_many<'a>(
         &'a mut self,
         table: &'a str,
@@ -163,10 +163,11 @@ impl Tx {
         }
     }
 
-    /// Has PostgreSQL look at a table into which so many rows were written, if it never has: it guesses until
-    /// then, and what is good for a few rows it does for 100,000 (each page of `job_def` walked and sorted
-    /// the whole table). Later looks are its autovacuum's. Nothing waits for anybody here, and a user to whom
-    /// the table does not belong gets a warning in the server's log and no error.
+    /// Has PostgreSQL look at a table that holds so many rows, behind what wrote them, if it never has: it
+    /// guesses until then, and what is good for a few rows it does for 100,000 (each page of `job_def` walked
+    /// and sorted the whole table). Later looks are its autovacuum's. Nothing waits for anybody here, and a user
+    /// to whom the table does not belong gets a warning in the server's log and no error. Of a transaction that
+    /// is undone the number of rows stays known, which is what pages are planned by, and the rest does not.
     pub async fn look_over(&mut self, table: &str, rows: usize) -> Result<()> {
         if self.dialect() != Dialect::Postgres || rows < MANY {
             return Ok(());

@@ -197,7 +197,7 @@ async fn connect_mysql(target: &Target) -> Result<MySqlConnection, NoSession> {
         .no_engine_substitution(false)
         .charset("utf8mb4")
         // Not 0: forgetting a statement sends a packet without an answer, after which the next one
-        // waits some 40 ms for the server's delayed acknowledgement.
+        // waits some 40 ms for the server's delayed acknowledgement where TCP_NODELAY cannot be set.
         .statement_cache_capacity(64)
         .disable_statement_logging();
     if let Some(password) = &target.password {
