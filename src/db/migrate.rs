@@ -145,6 +145,15 @@ static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../migrations/postgres/0015_executor.sql"),
         ],
     ),
+    (
+        16,
+        "hosted by",
+        [
+            include_str!("../../migrations/sqlite/0016_hosted_by.sql"),
+            include_str!("../../migrations/mysql/0016_hosted_by.sql"),
+            include_str!("../../migrations/postgres/0016_hosted_by.sql"),
+        ],
+    ),
 ];
 
 /// How the schema stands to this binary.

@@ -9,6 +9,7 @@ use crate::domain::time::Millis;
 use crate::store::Tx;
 use crate::store::batch::{COLUMNS, batch};
 use crate::store::hint::{self, Topic};
+use crate::store::hosted;
 use anyhow::{Context as _, Result};
 
 /// Whose batches are asked for.
@@ -89,6 +90,9 @@ pub async fn give_back(tx: &mut Tx, id: BatchId, owner: &NodeId, now: Millis) ->
         )
         .await
         .context("give a batch back")?;
+    if found == 1 {
+        hosted::note(tx, id).await?;
+    }
     hint::give(tx, Topic::Batch).await?;
     Ok(found == 1)
 }

@@ -28,8 +28,8 @@ pub struct Given {
     pub is_reported: bool,
 }
 
-/// The rows that a node runs, or is to run, for batches of others. One statement, by the index of the
-/// owner.
+/// The rows that a node runs, or is to run, for batches of others. One statement, by the index of those
+/// that are hosted.
 pub async fn given(tx: &mut Tx, me: &NodeId) -> Result<Vec<Given>> {
     let rows = tx
         .fetch_all(
@@ -37,7 +37,7 @@ pub async fn given(tx: &mut Tx, me: &NodeId) -> Result<Vec<Given>> {
              q.status AS status, b.revision AS revision, r.attempt AS reported \
              FROM job_queue q JOIN job_batch b ON b.batch_id = q.batch_id \
              LEFT JOIN job_report r ON r.queue_id = q.queue_id AND r.attempt = q.attempt \
-             WHERE q.owner = ? AND q.status IN (?, ?) AND COALESCE(b.owner, '') <> ? \
+             WHERE q.hosted_by = ? AND q.status IN (?, ?) AND COALESCE(b.owner, '') <> ? \
              ORDER BY q.queue_id",
             &[
                 me.0.as_str().into(),
@@ -62,6 +62,18 @@ pub async fn given(tx: &mut Tx, me: &NodeId) -> Result<Vec<Given>> {
             })
         })
         .collect()
+}
+
+/// Notes for what runs of a batch that it is hosted. In the transaction of whatever gives a batch to another
+/// node or to nobody: bodies may go on where they run, and their node finds their rows by this.
+pub(super) async fn note(tx: &mut Tx, batch: BatchId) -> Result<()> {
+    let sql = "UPDATE job_queue SET hosted_by = owner \
+               WHERE batch_id = ? AND status IN (?, ?) AND hosted_by IS NULL";
+    let (running, killing) = (QueueStatus::Running.as_str(), QueueStatus::Killing.as_str());
+    tx.execute(sql, &[batch.0.into(), running.into(), killing.into()])
+        .await
+        .context("note what goes on of a batch where it runs")?;
+    Ok(())
 }
 
 /// Takes a row that this node was given, so that it counts as begun from now on; `false` when it is

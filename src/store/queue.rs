@@ -239,13 +239,14 @@ pub fn given(
         before:
             "UPDATE job_queue SET status = ?, owner = ?, attempt = attempt + 1, start_time = ?, \
                  end_time = NULL, error_message = NULL, outputs = NULL, waits_on = NULL, \
-                 is_taken = ?, update_time = ? WHERE queue_id"
+                 is_taken = ?, hosted_by = ?, update_time = ? WHERE queue_id"
                 .to_owned(),
         first: vec![
             QueueStatus::Running.as_str().into(),
             owner.0.as_str().into(),
             now.to_utc().into(),
             i64::from(taken == Taken::Yes).into(),
+            (taken == Taken::NotYet).then_some(owner.0.as_str()).into(),
             now.to_utc().into(),
         ],
         ids: ids.to_vec(),
@@ -275,7 +276,7 @@ pub async fn adopt(tx: &mut Tx, adopted: &Adopted, by: &NodeId, now: Millis) -> 
     let found = tx
         .execute(
             "UPDATE job_queue SET status = ?, owner = ?, crash_count = ?, waits_on = NULL, \
-             is_taken = 1, update_time = ? \
+             is_taken = 1, hosted_by = NULL, update_time = ? \
              WHERE queue_id = ? AND attempt = ? AND COALESCE(owner, '') = ? AND status = ?",
             &[
                 QueueStatus::Killing.as_str().into(),
@@ -301,7 +302,7 @@ pub async fn reset(tx: &mut Tx, ids: &[i64], from: QueueStatus, now: Millis) -> 
         .execute_in(
             "UPDATE job_queue SET \
              run_no = CASE WHEN status = 'UNKNOWN' OR unresolved > 0 THEN run_no ELSE run_no + 1 END, \
-             status = ?, try_count = 0, crash_count = 0, owner = NULL, waits_on = NULL, \
+             status = ?, try_count = 0, crash_count = 0, owner = NULL, hosted_by = NULL, waits_on = NULL, \
              not_before = CASE WHEN start_time IS NULL THEN not_before END, \
              run_mode = CASE WHEN run_mode = 'NOEXEC' THEN run_mode END, error_message = NULL, outputs = NULL, start_time = NULL, end_time = NULL, \
              skip_kind = NULL, update_time = ? WHERE queue_id",

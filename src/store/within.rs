@@ -15,7 +15,8 @@ pub fn end_within(
     now: Millis,
 ) -> (String, Vec<Value>) {
     let sql = "UPDATE job_queue SET status = ?, error_message = ?, outputs = ?, not_before = NULL, \
-               crash_count = 0, unresolved = 0, waits_on = NULL, end_time = ?, update_time = ? \
+               crash_count = 0, unresolved = 0, waits_on = NULL, hosted_by = NULL, end_time = ?, \
+               update_time = ? \
                WHERE queue_id = ? AND attempt = ? AND owner = ? AND status IN (?, ?)";
     let values = vec![
         to.as_str().into(),

@@ -24,7 +24,7 @@ const GROWS: [&str; 8] = [
 ];
 
 /// What the sources put in place of names in braces, or append.
-const STANDS_FOR: [(&str, &str); 21] = [
+const STANDS_FOR: [(&str, &str); 22] = [
     ("{whose}", " AND group_code IN ('g1', 'g2')"),
     ("{CHANGED}", "l.log_id AS log_id, q.job_code AS job_code, b.status AS status"),
     ("{PULSE}", "batch_id, status"),
@@ -39,6 +39,7 @@ const STANDS_FOR: [(&str, &str); 21] = [
     ("{paused}", ""),
     ("{reopen}", ""),
     ("{looked_at}", ""),
+    ("{home}", ", hosted_by = NULL"),
     ("{places}", "'1', '2'"),
     ("{outputs}", "CASE queue_id WHEN 5 THEN 'a' END"),
     ("{words}", "CASE log_id WHEN 5 THEN 'a' END"),
@@ -64,11 +65,12 @@ const NEWEST_FIRST: [&str; 3] =
     ["ORDER BY batch_id DESC LIMIT", "ORDER BY audit_id DESC LIMIT", " ORDER BY id DESC LIMIT"];
 
 /// Values by the name of the column they are compared with; times and all else are recognised.
-const VALUES: [(&str, &str); 10] = [
+const VALUES: [(&str, &str); 11] = [
     ("status", "'RUNNING'"),
     ("batch_no", "'7'"),
     ("group_code", "'g1'"),
     ("owner", "'me'"),
+    ("hosted_by", "'me'"),
     ("job_code", "'J5'"),
     ("run_mode", "'ICE'"),
     ("source", "'manual'"),

@@ -98,6 +98,8 @@ fn alike(group: &[Settled], now: Millis) -> Statement {
         ended.into(),
         now.to_utc().into(),
     ];
+    // One that is being stopped still runs where it ran; no index is touched where nothing was said.
+    let home = if ended.is_some() { ", hosted_by = NULL" } else { "" };
     // Filled up to a power of two by branches that no row takes, for the reason given at `insert_many`.
     let mut outputs = "NULL".to_owned();
     let with_outputs: Vec<&Settled> = group.iter().filter(|s| s.outputs.is_some()).collect();
@@ -114,7 +116,7 @@ fn alike(group: &[Settled], now: Millis) -> Statement {
         before: format!(
             "UPDATE job_queue SET status = ?, try_count = ?, not_before = ?, error_message = ?, \
              crash_count = ?, unresolved = ?, waits_on = NULL, end_time = ?, update_time = ?, \
-             outputs = {outputs} WHERE queue_id"
+             outputs = {outputs}{home} WHERE queue_id"
         ),
         first,
         ids: group.iter().map(|s| s.queue_id.0).collect(),

@@ -256,8 +256,9 @@ jobs: { A: { script: 'HOLD' }, B: { script: 'HOLD' } }
     // Given by hand, as by another node that does not know how full it is.
     bench
         .by_hand(
-            "UPDATE job_queue SET status = 'RUNNING', attempt = 1, is_taken = 0, owner = \
-         (SELECT node_id FROM cluster_node WHERE node_name = 'w') WHERE job_code = 'B'",
+            "UPDATE job_queue SET status = 'RUNNING', attempt = 1, is_taken = 0, \
+         owner = (SELECT node_id FROM cluster_node WHERE node_name = 'w'), \
+         hosted_by = (SELECT node_id FROM cluster_node WHERE node_name = 'w') WHERE job_code = 'B'",
         )
         .await;
     bench.by_hand("UPDATE job_batch SET revision = revision + 1").await;

@@ -1,6 +1,7 @@
 //! Rows that one process gives to another, and the reports that come back.
 
 use crate::store::{Place, T0, assert_stale, later, me, opened, other, running};
+use procession::domain::batch::BatchStatus;
 use procession::domain::id::NodeId;
 use procession::domain::outcome::{End, ErrorInfo, Outcome};
 use procession::domain::place::Role;
@@ -8,7 +9,8 @@ use procession::domain::queue::{QueueStatus, Taken};
 use procession::domain::retry::ErrorClass;
 use procession::store::hosted::{self, Given, Reported, Untaken};
 use procession::store::node::{self, Node, Offer, Said, Stay};
-use procession::store::queue;
+use procession::store::queue::{Adopted, Settled, settle};
+use procession::store::{Tx, batch, claim, queue};
 
 fn third() -> NodeId {
     NodeId("third".to_owned())
@@ -121,9 +123,81 @@ pub(super) async fn ones_own_rows_are_not_given(place: Place) {
     let mut tx = place.db.begin().await.expect("begin");
     assert_eq!(row.taken, Taken::Yes);
     assert_eq!(hosted::given(&mut tx, &me()).await.expect("given"), []);
-    // Unless the batch is nobody's now.
-    tx.execute("UPDATE job_batch SET owner = NULL", &[]).await.expect("nobody's");
+    // Unless the batch is nobody's now, or another's.
+    assert!(claim::give_back(&mut tx, row.batch_id, &me(), later(10)).await.expect("give back"));
     assert_eq!(hosted::given(&mut tx, &me()).await.expect("given").len(), 1);
+    let seen = batch::get(&mut tx, row.batch_id).await.expect("batch");
+    let to = BatchStatus::Running;
+    assert!(batch::take_over(&mut tx, &seen, &other(), to, later(20)).await.expect("take over"));
+    assert_eq!(hosted::given(&mut tx, &me()).await.expect("given").len(), 1);
+    assert_eq!(hosted::given(&mut tx, &other()).await.expect("given"), []);
+}
+
+/// A body may go on where it runs when its batch is taken from its node; the node finds its row until it ends.
+pub(super) async fn what_goes_on_elsewhere_is_found_until_it_ends(place: Place) {
+    let (id, row) = running(&place).await;
+    let mut tx = place.db.begin().await.expect("begin");
+    let seen = batch::get(&mut tx, id).await.expect("batch");
+    let to = BatchStatus::Running;
+    assert!(batch::take_over(&mut tx, &seen, &other(), to, later(20)).await.expect("take over"));
+    let found = async |tx: &mut Tx| -> Vec<QueueStatus> {
+        hosted::given(tx, &me()).await.expect("given").iter().map(|g| g.status).collect()
+    };
+    assert_eq!(found(&mut tx).await, [QueueStatus::Running]);
+    let end = |from, to| Settled {
+        queue_id: row.queue_id,
+        attempt: 1,
+        owner: Some(me()),
+        from,
+        to,
+        try_count: 0,
+        not_before: None,
+        error_message: None,
+        outputs: None,
+        crash_count: 0,
+        unresolved: 0,
+    };
+    let killing = end(QueueStatus::Running, QueueStatus::Killing);
+    settle(&mut tx, &killing, later(30)).await.expect("stopping");
+    assert_eq!(found(&mut tx).await, [QueueStatus::Killing]);
+    let retry = end(QueueStatus::Killing, QueueStatus::Pending);
+    settle(&mut tx, &retry, later(40)).await.expect("ended");
+    assert_eq!(found(&mut tx).await, []);
+    // It ran there once; now it runs where its batch is, and nobody looks for it.
+    let hosts = async |tx: &mut Tx| {
+        let sql = "SELECT hosted_by FROM job_queue WHERE queue_id = ?";
+        let row = tx.fetch_optional(sql, &[row.queue_id.0.into()]).await.expect("row");
+        row.expect("row").opt_text("hosted_by").expect("text")
+    };
+    assert_eq!(hosts(&mut tx).await, None);
+    queue::claim(&mut tx, &[row.queue_id.0], QueueStatus::Pending, &other(), later(50))
+        .await
+        .expect("claim");
+    assert_eq!(hosts(&mut tx).await, None);
+    // Given away again and withdrawn for its dispatcher.
+    queue::transition(
+        &mut tx,
+        &[row.queue_id.0],
+        QueueStatus::Running,
+        QueueStatus::Pending,
+        later(60),
+    )
+    .await
+    .expect("back");
+    let to = (&third(), Taken::NotYet);
+    queue::give(&mut tx, &[row.queue_id.0], QueueStatus::Pending, to, later(70))
+        .await
+        .expect("give");
+    assert_eq!(hosts(&mut tx).await, Some("third".to_owned()));
+    let adopted = Adopted {
+        queue_id: row.queue_id,
+        attempt: 3,
+        from: QueueStatus::Running,
+        owner: Some(third()),
+        crash_count: 1,
+    };
+    queue::adopt(&mut tx, &adopted, &other(), later(80)).await.expect("adopt");
+    assert_eq!(hosts(&mut tx).await, None);
 }
 
 pub(super) async fn nodes_say_what_they_offer_and_how_they_stand(place: Place) {

@@ -95,7 +95,8 @@ suite! {
             a_row_is_ours_only_while_it_runs_for_us
             outputs_are_read_by_row
             what_ended_well_is_found_over_the_batches_of_a_group
-            any_message_can_be_stored;
+            any_message_can_be_stored
+            a_hop_touches_no_index;
         together:
             a_hop_is_written_whole_or_not_at_all
             many_ends_keep_their_own_outputs
@@ -140,6 +141,7 @@ suite! {
             what_was_not_taken_is_withdrawn
             a_report_is_written_once_and_only_for_ones_own
             ones_own_rows_are_not_given
+            what_goes_on_elsewhere_is_found_until_it_ends
             nodes_say_what_they_offer_and_how_they_stand;
         outbox:
             mails_wait_in_the_outbox

@@ -4,11 +4,14 @@ use super::write_batch;
 use super::{
     Place, T0, all_of, assert_stale, chain, code, group_code, later, me, no, opened, other, running,
 };
+use crate::util::query;
 use procession::domain::id::{BatchId, QueueId};
 use procession::domain::queue::{QueueEntry, QueueStatus};
+use procession::domain::source::DialectName;
 use procession::domain::text::{MESSAGE_MAX, storable};
 use procession::store::queue::{self, NewEntry, Settled};
 use procession::store::{self, Tx};
+use std::collections::BTreeSet;
 
 async fn rows_of(place: &Place, id: BatchId) -> Vec<QueueEntry> {
     let mut tx = place.db.read().await.expect("read");
@@ -347,4 +350,45 @@ pub(super) async fn what_ended_well_is_found_over_the_batches_of_a_group(place: 
     found.sort_by_key(|(_, row)| row.0);
     assert_eq!(found, expected);
     assert!(queue::ended_well(&mut tx, &of, &code("a")).await.expect("none").is_empty());
+}
+
+/// A million ended rows would else have left entries of each of their states behind in it.
+pub(super) async fn a_hop_touches_no_index(place: Place) {
+    let codes: Vec<String> = (0..100).map(|n| format!("J{n:03}")).collect();
+    let codes: Vec<&str> = codes.iter().map(String::as_str).collect();
+    let (_, rows) = opened(&place, &codes).await;
+    let rows = &rows[..8];
+    let columns = match place.dialect() {
+        DialectName::Sqlite => {
+            "SELECT c.name FROM pragma_index_list('job_queue') i JOIN pragma_index_info(i.name) c"
+        }
+        DialectName::Mysql => {
+            "SELECT CAST(column_name AS CHAR) FROM information_schema.statistics \
+             WHERE table_schema = DATABASE() AND table_name = 'job_queue'"
+        }
+        DialectName::Postgres => {
+            "SELECT a.attname::text FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid \
+             AND (a.attnum = ANY (i.indkey) OR pg_get_expr(i.indpred, i.indrelid) ~ a.attname) \
+             WHERE i.indrelid = 'job_queue'::regclass"
+        }
+    };
+    let indexed = query(&place.scratch.url, columns).await;
+    let indexed: BTreeSet<String> = indexed.into_iter().flatten().flatten().collect();
+    let known = ["batch_id", "batch_no", "hosted_by", "job_code", "queue_id"];
+    let known: BTreeSet<String> = known.into_iter().map(str::to_owned).collect();
+    assert!(indexed.is_subset(&known) && indexed.contains("hosted_by"), "{indexed:?}");
+
+    let ids: Vec<i64> = rows.iter().map(|r| r.queue_id.0).collect();
+    let mut tx = place.db.begin().await.expect("begin");
+    queue::claim(&mut tx, &ids, QueueStatus::Pending, &me(), later(10)).await.expect("claim");
+    let ends: Vec<Settled> = rows.iter().map(|r| ended(r.queue_id)).collect();
+    queue::settle_all(&mut tx, &ends, later(20)).await.expect("settle");
+    if place.dialect() == DialectName::Postgres {
+        let sql = "SELECT pg_stat_get_xact_tuples_updated(c) AS changed, \
+                   pg_stat_get_xact_tuples_hot_updated(c) AS stayed \
+                   FROM (VALUES ('job_queue'::regclass)) AS t (c)";
+        let row = tx.fetch_optional(sql, &[]).await.expect("counts").expect("row");
+        let counts = (row.int("changed").expect("int"), row.int("stayed").expect("int"));
+        assert_eq!(counts, (16, 16), "rows that needed no new entry in any index");
+    }
 }
