@@ -33,6 +33,7 @@ struct Moment {
 #[derive(Clone, Debug, Default)]
 struct Body {
     handed: i64,
+    claimed: Option<i64>,
     connected: Option<i64>,
     locked: Option<i64>,
     begun: Option<i64>,
@@ -41,6 +42,11 @@ struct Body {
 }
 
 impl Body {
+    /// When its handler had it and its claim was committed: a session may be got ready sooner.
+    fn start(&self) -> i64 {
+        self.claimed.unwrap_or(self.handed)
+    }
+
     /// When its own work was over; what comes after is ours.
     fn end(&self) -> i64 {
         self.ended.unwrap_or(self.returned)
@@ -94,6 +100,7 @@ impl Seen {
             let body = bodies.entry(moment.id).or_default();
             match moment.what.as_str() {
                 "handed" => body.handed = at,
+                "claimed" if body.claimed.is_none() => body.claimed = Some(at),
                 "connected" => body.connected = Some(at),
                 "locked" => body.locked = Some(at),
                 "begun" => body.begun = Some(at),
@@ -109,7 +116,7 @@ impl Seen {
         let mut hops = Hops { trust: trust(&bodies), ..Hops::default() };
         let starts = starts(shape, &bodies, slots);
         let latency: Vec<i64> =
-            starts.iter().map(|(body, free)| body.handed - free.end()).collect();
+            starts.iter().map(|(body, free)| body.start() - free.end()).collect();
         hops.latency = spread(latency);
         hops.parts = parts(&bodies, &starts, &commits);
         hops
@@ -129,7 +136,7 @@ fn starts<'a>(shape: &Shape, bodies: &'a [Body], slots: usize) -> Vec<(&'a Body,
     let mut ends: Vec<&Body> = bodies.iter().collect();
     ends.sort_by_key(|body| body.end());
     let mut order: Vec<usize> = (0..bodies.len()).collect();
-    order.sort_by_key(|n| bodies[*n].handed);
+    order.sort_by_key(|n| bodies[*n].start());
     let waited = order.iter().enumerate().filter_map(|(at, n)| {
         let slot = at.checked_sub(slots).map(|at| ends[at]);
         let free = match (last[*n], slot) {
@@ -143,7 +150,11 @@ fn starts<'a>(shape: &Shape, bodies: &'a [Body], slots: usize) -> Vec<(&'a Body,
 }
 
 fn trust(bodies: &[Body]) -> Option<Spread> {
-    let of = |b: &Body| Some(b.begun? - b.handed + (b.returned - b.ended?));
+    // Without what it waited for the commit of its claim, lock in hand.
+    let of = |b: &Body| {
+        let ready = b.locked? - b.handed;
+        Some(ready + b.begun? - b.start().max(b.locked?) + (b.returned - b.ended?))
+    };
     let all: Vec<i64> = bodies.iter().filter_map(of).collect();
     (!all.is_empty()).then(|| spread(all))
 }
@@ -158,13 +169,13 @@ fn parts(
     let of =
         |piece: &dyn Fn(&Body) -> Option<i64>| middle(bodies.iter().filter_map(piece).collect());
     let before = |at: i64| commits[..commits.partition_point(|c| *c <= at)].last().copied();
-    let commit = |(child, free): &(&Body, &Body)| Some(before(child.handed)? - free.returned);
-    let start = |(child, _): &(&Body, &Body)| Some(child.handed - before(child.handed)?);
+    let commit = |(child, free): &(&Body, &Body)| Some(before(child.start())? - free.returned);
+    let start = |(child, _): &(&Body, &Body)| Some(child.start() - before(child.start())?);
     vec![
         ("connect", of(&|b| Some(b.connected? - b.handed))),
         ("lock", of(&|b| Some(b.locked? - b.connected?))),
-        ("fence", of(&|b| Some(b.begun? - b.locked?))),
-        ("body", of(&|b| Some(b.end() - b.begun.unwrap_or(b.handed)))),
+        ("fence", of(&|b| Some(b.begun? - b.start().max(b.locked?)))),
+        ("body", of(&|b| Some(b.end() - b.begun.unwrap_or(b.start())))),
         ("close", of(&|b| Some(b.returned - b.end()))),
         ("commit", middle(starts.iter().filter_map(commit).collect())),
         ("start", middle(starts.iter().filter_map(start).collect())),

@@ -4,6 +4,7 @@
 //! eight times, three journeys each; what waits while one question is under way is one question now.
 
 use crate::domain::id::{NodeId, QueueId};
+use crate::engine::claiming::Claimed;
 use crate::engine::gate::Gate;
 use crate::engine::patience::answered;
 use crate::engine::worker::{Job, Surroundings};
@@ -90,6 +91,7 @@ const STOP_COMES: Duration = Duration::from_secs(2);
 
 /// Asks the row itself whether it is still ours.
 pub(super) struct RowClaim {
+    claimed: Claimed,
     gate: Arc<Gate>,
     stop: watch::Receiver<Option<StopReason>>,
     db: Db,
@@ -110,6 +112,9 @@ impl Claim for RowClaim {
 
     fn waits_on(&self, what: Option<String>) -> BoxFuture<'_, ()> {
         Box::pin(async move {
+            if !self.claimed.is_committed().await {
+                return;
+            }
             if what.is_some() {
                 self.gate.step_back();
             }
@@ -127,6 +132,7 @@ impl RowClaim {
     /// Of a try.
     pub(super) fn of(job: &Job, around: &Surroundings) -> Self {
         Self {
+            claimed: job.claimed.clone(),
             stop: job.stop.clone(),
             gate: job.gate.clone(),
             db: around.db.clone(),
@@ -138,6 +144,11 @@ impl RowClaim {
     }
 
     async fn ours(&self, may: impl Fn() -> bool + Send) -> anyhow::Result<bool> {
+        // Asked sooner, the row would say that it is nobody's.
+        if !self.claimed.is_committed().await {
+            return Ok(false);
+        }
+        tracing::trace!(target: "procession::moment", id = self.queue_id.0, "claimed");
         let ours = answered(&self.stop, || self.read_ours()).await? && may();
         if !ours {
             let mut stop = self.stop.clone();

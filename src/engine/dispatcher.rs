@@ -20,6 +20,7 @@ use crate::engine::admin::Admin;
 use crate::engine::asking::Asker;
 use crate::engine::backfill::Backfill;
 use crate::engine::changes::{Changes, Runner};
+use crate::engine::claiming::Claiming;
 use crate::engine::clock::Clock;
 use crate::engine::fleet::Fleet;
 use crate::engine::gate::Gate;
@@ -266,16 +267,19 @@ impl QueueDispatcher {
             self.forget(freed);
             return Ok(false);
         }
+        let claiming = Claiming::new();
+        let starts = self.begin_all_ahead(starts, &claiming);
         self.commit(&changes, now).await?;
         self.settled();
         self.look_soon |= self.is_awaited(&freed);
         self.forget(freed);
-        for (id, place, runner) in starts {
+        for (id, place, runner, ahead) in starts {
             match runner {
-                Runner::Here => self.spawn(id, place),
+                Runner::Here => self.spawn(id, place, ahead),
                 Runner::There(node) => self.send_away(id, place, node),
             }
         }
+        claiming.is_committed();
         for active in self.active.values() {
             active.stop_bodies();
         }

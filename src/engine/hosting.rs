@@ -18,7 +18,7 @@ use crate::engine::active::Active;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::late::Late;
 use crate::engine::picking::parents_of;
-use crate::engine::starting::Parts;
+use crate::engine::starting::{Kept, Parts};
 use crate::engine::worker::{Given as Outs, Report, What, run_task, tell};
 use crate::handler::{self, StopReason};
 use crate::store::hosted::{self, Given};
@@ -249,7 +249,7 @@ impl QueueDispatcher {
         };
         self.hosted.keep(given.queue_id, this);
         let job = self.job_of(parts, (stopper, stop));
-        let body = self.body_of(&job);
+        let body = self.body_of(Kept::of(&job));
         self.bodies.insert(given.queue_id, body);
         tokio::spawn(run_task(job, snapshot, self.around.clone()));
         Ok(true)

@@ -13,6 +13,7 @@ mod asking;
 pub mod backfill;
 mod changes;
 mod children;
+mod claiming;
 pub mod clock;
 mod committing;
 mod conditions;

@@ -1,18 +1,21 @@
-//! A claimed row becomes a try: all that the worker needs is put together, after the commit.
+//! A claimed row becomes a try: all that the worker needs is put together. A body that needs a session gets
+//! it ready while its claim is being committed; any other begins after that.
 
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Node as Place;
-use crate::domain::id::{BatchId, JobCode};
+use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::job::JobDef;
 use crate::domain::params::BoundParam;
-use crate::domain::queue::QueueEntry;
+use crate::domain::queue::{QueueEntry, RunMode};
 use crate::domain::tx_class::IdemKey;
+use crate::engine::changes::Runner;
+use crate::engine::claiming::{Claimed, Claiming};
 use crate::engine::dispatcher::{Body, QueueDispatcher};
 use crate::engine::gate::Gate;
 use crate::engine::measuring::kind_word;
 use crate::engine::worker::{Given, Job, run_task};
-use crate::handler::StopReason;
 use crate::handler::log::RunLog;
+use crate::handler::{self, StopReason};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -29,10 +32,67 @@ pub(super) struct Parts {
     pub(super) fixed: Option<Result<Vec<BoundParam>, String>>,
 }
 
+/// A task that began before its claim was committed; what is to be kept of it once that is.
+pub(super) struct Ahead {
+    queue_id: QueueId,
+    stopper: watch::Sender<Option<StopReason>>,
+    body: Kept,
+}
+
+/// What the dispatcher has in common with the task of a try.
+pub(super) struct Kept {
+    log: RunLog,
+    gate: Arc<Gate>,
+    job_type: &'static str,
+}
+
+impl Kept {
+    pub(super) fn of(job: &Job) -> Self {
+        Self { log: job.log.clone(), gate: job.gate.clone(), job_type: kind_word(&job.def) }
+    }
+}
+
 impl QueueDispatcher {
-    /// Starts the body of a row whose claim is committed.
-    pub(super) fn spawn(&mut self, id: BatchId, place: Place) {
-        if let Some((job, snapshot)) = self.put_together(id, place) {
+    /// The same starts with what can begin ahead of the commit that claims their rows.
+    pub(super) fn begin_all_ahead(
+        &self,
+        starts: Vec<(BatchId, Place, Runner)>,
+        claiming: &Claiming,
+    ) -> Vec<(BatchId, Place, Runner, Option<Ahead>)> {
+        let begun = starts.into_iter().map(|(id, place, runner)| {
+            let is_here = matches!(runner, Runner::Here);
+            let ahead = is_here.then(|| self.begin_ahead((id, place), claiming)).flatten();
+            (id, place, runner, ahead)
+        });
+        begun.collect()
+    }
+
+    /// Begins the task of a row whose claim is about to be committed, if it is of a kind that can use the
+    /// time. Nothing is kept here of it, so that a claim which fails leaves nothing to be undone.
+    fn begin_ahead(&self, (id, place): (BatchId, Place), claiming: &Claiming) -> Option<Ahead> {
+        let active = self.active.get(&id)?;
+        let kind = handler::find(active.job(place).job_type.as_str())?;
+        let has_body = active.row(place).run_mode != Some(RunMode::NoExec);
+        if !kind.gets_ready() || !has_body {
+            return None;
+        }
+        let (mut job, snapshot) = self.job_at(id, place)?;
+        job.claimed = claiming.awaited();
+        let ahead =
+            Ahead { queue_id: job.queue_id, stopper: job.stopper.clone(), body: Kept::of(&job) };
+        tokio::spawn(run_task(job, snapshot, self.around.clone()));
+        Some(ahead)
+    }
+
+    /// Starts the body of a row whose claim is committed, or goes on with what was begun ahead of that.
+    pub(super) fn spawn(&mut self, id: BatchId, place: Place, ahead: Option<Ahead>) {
+        if let Some(Ahead { queue_id, stopper, body }) = ahead {
+            if let Some(active) = self.active.get_mut(&id) {
+                active.started(place, stopper);
+            }
+            let body = self.body_of(body);
+            self.bodies.insert(queue_id, body);
+        } else if let Some((job, snapshot)) = self.put_together(id, place) {
             tokio::spawn(run_task(job, snapshot, self.around.clone()));
         }
     }
@@ -43,9 +103,15 @@ impl QueueDispatcher {
         id: BatchId,
         place: Place,
     ) -> Option<(Job, Arc<Snapshot>)> {
-        let active = self.active.get_mut(&id)?;
-        let (stopper, stop) = watch::channel(None);
-        active.started(place, stopper.clone());
+        let (job, snapshot) = self.job_at(id, place)?;
+        self.active.get_mut(&id)?.started(place, job.stopper.clone());
+        let body = self.body_of(Kept::of(&job));
+        self.bodies.insert(job.queue_id, body);
+        Some((job, snapshot))
+    }
+
+    fn job_at(&self, id: BatchId, place: Place) -> Option<(Job, Arc<Snapshot>)> {
+        let active = self.active.get(&id)?;
         let (parents, outputs) = active.asked_for(place);
         let parts = Parts {
             batch: Arc::new(active.batch.clone()),
@@ -55,19 +121,15 @@ impl QueueDispatcher {
             outputs,
             fixed: active.fixed_params(place),
         };
-        let snapshot = active.snapshot.clone();
-        let job = self.job_of(parts, (stopper, stop));
-        let body = self.body_of(&job);
-        self.bodies.insert(job.queue_id, body);
-        Some((job, snapshot))
+        let (stopper, stop) = watch::channel(None);
+        Some((self.job_of(parts, (stopper, stop)), active.snapshot.clone()))
     }
 
     /// What is kept here of a try, from its start on.
-    pub(super) fn body_of(&self, job: &Job) -> Body {
-        let job_type = kind_word(&job.def);
+    pub(super) fn body_of(&self, Kept { log, gate, job_type }: Kept) -> Body {
         self.meter.job_started(job_type);
         let began = self.clock.uptime();
-        Body { log: job.log.clone(), gate: job.gate.clone(), is_told: false, began, job_type }
+        Body { log, gate, is_told: false, began, job_type }
     }
 
     /// A task about a row, whosever batch it is of.
@@ -92,6 +154,7 @@ impl QueueDispatcher {
             stopper,
             log: RunLog::new(self.around.log_max_bytes),
             gate: Arc::new(Gate::new()),
+            claimed: Claimed::before(),
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::domain::tx_class::IdemKey;
 use crate::engine::admin::{Admin, OfTry};
 use crate::engine::asking::{Asker, RowClaim};
 use crate::engine::children::{Ask, Children};
+use crate::engine::claiming::Claimed;
 use crate::engine::clock::Clock;
 use crate::engine::earlier::last_checks;
 use crate::engine::ending::stopped_before;
@@ -71,7 +72,7 @@ pub(super) type Given = HashMap<(JobCode, String), Option<String>>;
 /// Secrets by name.
 type Secrets = BTreeMap<String, SecretString>;
 
-/// All that a try needs; built by the dispatcher after the commit that claims the row.
+/// All that a try needs; built by the dispatcher when it claims the row.
 pub(super) struct Job {
     pub(super) queue_id: QueueId,
     pub(super) attempt: u32,
@@ -99,6 +100,8 @@ pub(super) struct Job {
     pub(super) stopper: watch::Sender<Option<StopReason>>,
     pub(super) log: RunLog,
     pub(super) gate: Arc<Gate>,
+    /// Whether its row is its own already.
+    pub(super) claimed: Claimed,
 }
 
 /// What all tries of this process share.
@@ -128,7 +131,8 @@ pub(super) struct Surroundings {
     pub(super) traced: AtomicBool,
 }
 
-/// Runs a try to its end and reports it. Never fails: whatever goes wrong is an outcome.
+/// Runs a try to its end and reports it. Never fails: whatever goes wrong is an outcome. One whose claim
+/// is not committed has never been: nobody hears of it.
 pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surroundings>) {
     let (queue_id, attempt) = (job.queue_id, job.attempt);
     let log = job.log.clone();
@@ -138,7 +142,16 @@ pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surr
         let _ = around.reports.send(Report { queue_id, attempt, by: None, what });
         return;
     }
-    let outcome = match AssertUnwindSafe(run(&job, &snapshot, &around, &log)).catch_unwind().await {
+    let work = AssertUnwindSafe(run(&job, &snapshot, &around, &log)).catch_unwind();
+    let done = tokio::select! {
+        biased;
+        done = work => done,
+        () = job.claimed.lost() => return,
+    };
+    if !job.claimed.is_committed().await {
+        return;
+    }
+    let outcome = match done {
         Ok(outcome) => outcome,
         Err(_) => Outcome::ended(
             End::Unknown,
@@ -317,6 +330,9 @@ async fn flush_log(job: &Job, around: &Surroundings, log: &RunLog, done: &Cancel
         tokio::select! {
             () = done.cancelled() => return,
             () = tokio::time::sleep(around.log_flush) => {}
+        }
+        if !job.claimed.is_committed().await {
+            return;
         }
         let lines: Vec<_> = log.drain().into_iter().map(|l| dated(l, job.began)).collect();
         if lines.is_empty() {

@@ -87,6 +87,12 @@ pub trait WorkerHandler: Send + Sync {
     /// Its name and what a definition of this type must and may have.
     fn kind(&self) -> JobKind;
 
+    /// Whether a try has to get something ready that takes time and changes nothing, and then asks
+    /// `Claim::may_begin` before anything else: it may be run while its row is being claimed.
+    fn gets_ready(&self) -> bool {
+        false
+    }
+
     /// Runs one try of one job to its end.
     fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome>;
 

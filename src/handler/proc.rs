@@ -41,6 +41,10 @@ impl WorkerHandler for Proc {
         }
     }
 
+    fn gets_ready(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
         let call = Call { task, log: &ctx.log, found: Mutex::default() };
         Box::pin(async move { target::run(task, ctx, &call).await })

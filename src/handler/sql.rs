@@ -29,6 +29,10 @@ impl WorkerHandler for Sql {
         }
     }
 
+    fn gets_ready(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
         Box::pin(async move { target::run(task, ctx, &SqlBody { task, log: &ctx.log }).await })
     }

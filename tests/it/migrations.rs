@@ -329,7 +329,8 @@ fn files_have_the_same_numbers_and_names_everywhere() {
         names.sort();
         names
     };
-    let list = std::fs::read_to_string(root.join("src/db/migrate.rs")).expect("src/db/migrate.rs");
+    let list = std::fs::read_to_string(root.join("src/db/migrate/list.rs"))
+        .expect("src/db/migrate/list.rs");
     let expected = names(DialectName::Sqlite);
     for dialect in DialectName::ALL {
         assert_eq!(names(dialect), expected, "{dialect}");
@@ -338,10 +339,13 @@ fn files_have_the_same_numbers_and_names_everywhere() {
         let (digits, rest) = name.split_once('_').expect("0001_what_it_does.sql");
         assert_eq!(digits, format!("{number:04}"), "{name}: numbers have no gaps");
         let title = rest.strip_suffix(".sql").expect("a .sql file").replace('_', " ");
-        assert!(list.contains(&format!("\"{title}\"")), "{name}: {title:?} in src/db/migrate.rs");
+        assert!(
+            list.contains(&format!("\"{title}\"")),
+            "{name}: {title:?} in src/db/migrate/list.rs"
+        );
         for dialect in DialectName::ALL {
             let path = format!("migrations/{dialect}/{name}\"");
-            assert_eq!(list.matches(&path).count(), 1, "{path} in src/db/migrate.rs");
+            assert_eq!(list.matches(&path).count(), 1, "{path} in src/db/migrate/list.rs");
         }
     }
     assert_eq!(usize::try_from(known()), Ok(expected.len()));

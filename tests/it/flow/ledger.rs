@@ -15,6 +15,7 @@ use procession::engine::acting::{self, Command};
 use procession::engine::dispatcher::QueueDispatcher;
 use procession::store;
 use procession::store::audit::Operator;
+use std::time::Duration;
 
 const FX: &str = "CREATE TABLE fx (no VARCHAR(50), job VARCHAR(50))";
 
@@ -233,7 +234,29 @@ async fn a_rerun_runs_again_and_an_unknown_one_is_looked_up(bench: Bench) {
     assert_eq!(bench.number(keys).await, 2);
 }
 
+/// Its task had begun by then, to get its session ready (ADR 25): it is as if it had never been.
+async fn a_claim_that_is_refused_starts_nothing(bench: Bench) {
+    bench.by_hand(FX).await;
+    for (no, tx) in ["1", "2", "3"].into_iter().zip(TxClass::ALL) {
+        let (mut process, id) = opened(&bench, &jobs(&bench, tx, ONE, no), no).await;
+        bench.by_hand("UPDATE job_batch SET revision = revision + 1").await;
+        let refused = process.beat().await.expect_err("an operator was there before");
+        assert_eq!(bench.states(id).await, "A=PENDING END=PENDING", "{refused:#}");
+        assert_eq!(process.running(), 0, "{tx:?}");
+        // Nothing is ever heard of it.
+        let heard = tokio::time::timeout(Duration::from_millis(100), process.wait()).await;
+        assert!(heard.is_err(), "{tx:?}");
+        finish(&bench, &mut process).await;
+        assert_eq!(process.results()[&id], BatchStatus::Success, "{tx:?}");
+        assert_eq!(effects(&bench, no).await, "A1", "{tx:?}");
+        assert_eq!(bench.history(id, "A").await, ["RUNNING#1", "SUCCESS#1"], "{tx:?}");
+        let lines = "SELECT COUNT(*) AS n FROM job_log_line WHERE line_text LIKE 'connected to %'";
+        assert_eq!(bench.number(lines).await.to_string(), no, "lines of its own try alone");
+    }
+}
+
 on_each_database! {
+    a_claim_that_is_refused_starts_nothing
     ledger_jobs_take_effect_once_wherever_the_process_dies
     same_jobs_take_effect_once_wherever_the_process_dies
     a_same_job_ends_its_row_with_its_effect
