@@ -19,7 +19,7 @@ impl Claiming {
         Claimed(self.0.subscribe())
     }
 
-    pub(super) fn is_committed(self) {
+    pub(super) fn committed(self) {
         self.0.send_replace(true);
     }
 }
@@ -58,7 +58,7 @@ mod tests {
         let claimed = claiming.awaited();
         assert_eq!(claimed.is_committed().now_or_never(), None);
         assert_eq!(claimed.lost().now_or_never(), None);
-        claiming.is_committed();
+        claiming.committed();
         assert_eq!(claimed.is_committed().now_or_never(), Some(true));
         assert_eq!(claimed.lost().now_or_never(), None);
         assert_eq!(claimed.is_committed().now_or_never(), Some(true), "asked again");

@@ -279,7 +279,7 @@ impl QueueDispatcher {
                 Runner::There(node) => self.send_away(id, place, node),
             }
         }
-        claiming.is_committed();
+        claiming.committed();
         for active in self.active.values() {
             active.stop_bodies();
         }

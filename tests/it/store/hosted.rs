@@ -2,7 +2,7 @@
 
 use crate::store::{Place, T0, assert_stale, later, me, opened, other, running};
 use procession::domain::batch::BatchStatus;
-use procession::domain::id::NodeId;
+use procession::domain::id::{NodeId, QueueId};
 use procession::domain::outcome::{End, ErrorInfo, Outcome};
 use procession::domain::place::Role;
 use procession::domain::queue::{QueueStatus, Taken};
@@ -38,7 +38,7 @@ pub(super) async fn a_job_is_given_and_taken_once(place: Place) {
     for (wrong, node) in [
         (row.clone(), me()),
         (Given { attempt: 2, ..row.clone() }, other()),
-        (Given { queue_id: procession::domain::id::QueueId(9_999), ..row.clone() }, other()),
+        (Given { queue_id: QueueId(9_999), ..row.clone() }, other()),
     ] {
         assert_eq!(hosted::take(&mut tx, &wrong, &node, later(20)).await.expect("take"), None);
     }
@@ -79,7 +79,7 @@ pub(super) async fn a_report_is_written_once_and_only_for_ones_own(place: Place)
     for wrong in [
         Reported { owner: third(), ..right.clone() },
         Reported { attempt: 2, ..right.clone() },
-        Reported { queue_id: procession::domain::id::QueueId(9_999), ..right.clone() },
+        Reported { queue_id: QueueId(9_999), ..right.clone() },
     ] {
         assert!(!hosted::report(&mut tx, &wrong, later(40)).await.expect("report"), "{wrong:?}");
     }
@@ -164,40 +164,34 @@ pub(super) async fn what_goes_on_elsewhere_is_found_until_it_ends(place: Place) 
     settle(&mut tx, &retry, later(40)).await.expect("ended");
     assert_eq!(found(&mut tx).await, []);
     // It ran there once; now it runs where its batch is, and nobody looks for it.
-    let hosts = async |tx: &mut Tx| {
-        let sql = "SELECT hosted_by FROM job_queue WHERE queue_id = ?";
-        let row = tx.fetch_optional(sql, &[row.queue_id.0.into()]).await.expect("row");
-        row.expect("row").opt_text("hosted_by").expect("text")
-    };
-    assert_eq!(hosts(&mut tx).await, None);
+    assert_eq!(host(&mut tx, row.queue_id).await, None);
     queue::claim(&mut tx, &[row.queue_id.0], QueueStatus::Pending, &other(), later(50))
         .await
         .expect("claim");
-    assert_eq!(hosts(&mut tx).await, None);
-    // Given away again and withdrawn for its dispatcher.
-    queue::transition(
-        &mut tx,
-        &[row.queue_id.0],
-        QueueStatus::Running,
-        QueueStatus::Pending,
-        later(60),
-    )
-    .await
-    .expect("back");
-    let to = (&third(), Taken::NotYet);
-    queue::give(&mut tx, &[row.queue_id.0], QueueStatus::Pending, to, later(70))
-        .await
-        .expect("give");
-    assert_eq!(hosts(&mut tx).await, Some("third".to_owned()));
+    assert_eq!(host(&mut tx, row.queue_id).await, None);
+}
+
+/// What a row says of where it is hosted.
+async fn host(tx: &mut Tx, row: QueueId) -> Option<String> {
+    let sql = "SELECT hosted_by FROM job_queue WHERE queue_id = ?";
+    let found = tx.fetch_optional(sql, &[row.0.into()]).await.expect("row").expect("row");
+    found.opt_text("hosted_by").expect("text")
+}
+
+pub(super) async fn what_is_adopted_is_hosted_no_more(place: Place) {
+    let row = given(&place).await;
+    let mut tx = place.db.begin().await.expect("begin");
+    assert_eq!(host(&mut tx, row.queue_id).await, Some(other().0));
     let adopted = Adopted {
         queue_id: row.queue_id,
-        attempt: 3,
+        attempt: 1,
         from: QueueStatus::Running,
-        owner: Some(third()),
+        owner: Some(other()),
         crash_count: 1,
     };
-    queue::adopt(&mut tx, &adopted, &other(), later(80)).await.expect("adopt");
-    assert_eq!(hosts(&mut tx).await, None);
+    queue::adopt(&mut tx, &adopted, &me(), later(80)).await.expect("adopt");
+    assert_eq!(host(&mut tx, row.queue_id).await, None);
+    assert_eq!(hosted::given(&mut tx, &other()).await.expect("given"), []);
 }
 
 pub(super) async fn nodes_say_what_they_offer_and_how_they_stand(place: Place) {

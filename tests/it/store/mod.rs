@@ -142,6 +142,7 @@ suite! {
             a_report_is_written_once_and_only_for_ones_own
             ones_own_rows_are_not_given
             what_goes_on_elsewhere_is_found_until_it_ends
+            what_is_adopted_is_hosted_no_more
             nodes_say_what_they_offer_and_how_they_stand;
         outbox:
             mails_wait_in_the_outbox
