@@ -110,6 +110,10 @@ impl Claim for RowClaim {
         Box::pin(self.ours(|| self.gate.pass()))
     }
 
+    fn is_made(&self) -> bool {
+        self.claimed.is_known()
+    }
+
     fn waits_on(&self, what: Option<String>) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             if !self.claimed.is_committed().await {

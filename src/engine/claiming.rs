@@ -34,6 +34,11 @@ impl Claimed {
         Self(watch::channel(true).1)
     }
 
+    /// Whether it is known to be committed.
+    pub(super) fn is_known(&self) -> bool {
+        *self.0.borrow()
+    }
+
     /// Waits until it is known.
     pub(super) async fn is_committed(&self) -> bool {
         self.0.clone().wait_for(|is_committed| *is_committed).await.is_ok()

@@ -268,7 +268,7 @@ impl QueueDispatcher {
             return Ok(false);
         }
         let claiming = Claiming::new();
-        let starts = self.begin_all_ahead(starts, &claiming);
+        let starts = self.begin_all_ahead(starts, &changes, &claiming);
         self.commit(&changes, now).await?;
         self.settled();
         self.look_soon |= self.is_awaited(&freed);

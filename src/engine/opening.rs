@@ -275,10 +275,11 @@ impl QueueDispatcher {
         let runs =
             |row: &&QueueEntry| matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
         let is_others = |row: &QueueEntry| row.owner.as_ref() != Some(self.node.id());
-        let members = match rows.iter().filter(runs).any(is_others) {
-            true => node::members(&mut tx, now).await?,
-            false => Vec::new(),
-        };
+        let mut members = Vec::new();
+        if rows.iter().filter(runs).any(is_others) {
+            hosted::note(&mut tx, id, Some(self.node.id())).await?;
+            members = node::members(&mut tx, now).await?;
+        }
         let reports = hosted::reports_of(&mut tx, id).await?;
         let others = self.others(id, &members, judged, &reports);
         let before = self.active.get(&id).map(|a| a.alarms.clone()).unwrap_or_default();

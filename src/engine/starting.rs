@@ -2,13 +2,14 @@
 //! it ready while its claim is being committed; any other begins after that.
 
 use crate::domain::batch::{Batch, Snapshot};
+use crate::domain::check::Check;
 use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::job::JobDef;
 use crate::domain::params::BoundParam;
 use crate::domain::queue::{QueueEntry, RunMode};
 use crate::domain::tx_class::IdemKey;
-use crate::engine::changes::Runner;
+use crate::engine::changes::{Changes, Runner};
 use crate::engine::claiming::{Claimed, Claiming};
 use crate::engine::dispatcher::{Body, QueueDispatcher};
 use crate::engine::gate::Gate;
@@ -57,10 +58,13 @@ impl QueueDispatcher {
     pub(super) fn begin_all_ahead(
         &self,
         starts: Vec<(BatchId, Place, Runner)>,
+        changes: &Changes,
         claiming: &Claiming,
     ) -> Vec<(BatchId, Place, Runner, Option<Ahead>)> {
+        // A mark that this commit sets is looked for by the tasks of the rows that it claims.
+        let may_begin = changes.breaches.is_empty();
         let begun = starts.into_iter().map(|(id, place, runner)| {
-            let is_here = matches!(runner, Runner::Here);
+            let is_here = may_begin && matches!(runner, Runner::Here);
             let ahead = is_here.then(|| self.begin_ahead((id, place), claiming)).flatten();
             (id, place, runner, ahead)
         });
@@ -73,7 +77,9 @@ impl QueueDispatcher {
         let active = self.active.get(&id)?;
         let kind = handler::find(active.job(place).job_type.as_str())?;
         let has_body = active.row(place).run_mode != Some(RunMode::NoExec);
-        if !kind.gets_ready() || !has_body {
+        // What the last run of it found may be written by this very commit.
+        let looks_back = active.job(place).checks.iter().any(Check::looks_back);
+        if !kind.gets_ready() || !has_body || looks_back {
             return None;
         }
         let (mut job, snapshot) = self.job_at(id, place)?;

@@ -273,9 +273,16 @@ async fn task(
 async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>) -> Outcome {
     let mut body = body;
     let limit = Duration::from_secs(job.def.timeout_sec.into());
+    let time_is_up = async {
+        // What its own claim takes is not the body's time, and one that was never made has none.
+        if !job.claimed.is_committed().await {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(limit).await;
+    };
     let reason = tokio::select! {
         outcome = &mut body => return outcome,
-        () = tokio::time::sleep(limit) => StopReason::TimedOut,
+        () = time_is_up => StopReason::TimedOut,
         () = fenced(around.life.clone()) => StopReason::Fenced,
     };
     // Before the report: the dispatcher passes on a row's KILLING, and must find that time ran out.

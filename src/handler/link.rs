@@ -217,7 +217,7 @@ async fn claim(
     ctx: &Context,
     asking: &mut Option<Stopwatch>,
 ) -> Result<(), NotReady> {
-    let since = *asking.get_or_insert_with(Stopwatch::start);
+    let mut since = *asking.get_or_insert_with(Stopwatch::start);
     loop {
         let answer = match body.take() {
             Some(body) => ask_and_look(session, body, ctx).await?,
@@ -228,6 +228,9 @@ async fn claim(
             Ok(false) => return Err(NotReady::Over(not_ours())),
             Err(why) => why,
         };
+        if !ctx.claim.is_made() {
+            since = *asking.insert(Stopwatch::start());
+        }
         if since.elapsed() >= ctx.options.away {
             let said = format!("cannot ask whether the row is still ours: {why}; nothing was run");
             let outcome = Outcome::ended(End::Failed, said).before_it_began();

@@ -179,6 +179,12 @@ pub trait Claim: Send + Sync {
     /// that leaves does not take it for one that waits.
     fn may_begin(&self) -> BoxFuture<'_, anyhow::Result<bool>>;
 
+    /// Whether the row was given to this try already. Until then a question has no answer, and that is
+    /// nobody's fault.
+    fn is_made(&self) -> bool {
+        true
+    }
+
     /// Says in the row what the try waits for before its body, for whoever asks why nothing happens;
     /// `None` when it waits no longer. A row that cannot be written is only logged.
     fn waits_on(&self, what: Option<String>) -> BoxFuture<'_, ()>;

@@ -13,7 +13,7 @@ use crate::domain::params::BatchValues;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::store::hint::{self, Topic};
-use crate::store::{Tx, hosted, packed};
+use crate::store::{Tx, packed};
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 
@@ -161,9 +161,6 @@ pub async fn take_over(
             ],
         )
         .await?;
-    if found == 1 && seen.owner.as_ref() != Some(owner) {
-        hosted::note(tx, seen.batch_id).await?;
-    }
     Ok(found == 1)
 }
 

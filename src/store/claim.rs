@@ -91,7 +91,7 @@ pub async fn give_back(tx: &mut Tx, id: BatchId, owner: &NodeId, now: Millis) ->
         .await
         .context("give a batch back")?;
     if found == 1 {
-        hosted::note(tx, id).await?;
+        hosted::note(tx, id, None).await?;
     }
     hint::give(tx, Topic::Batch).await?;
     Ok(found == 1)

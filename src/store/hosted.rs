@@ -37,9 +37,10 @@ pub async fn given(tx: &mut Tx, me: &NodeId) -> Result<Vec<Given>> {
              q.status AS status, b.revision AS revision, r.attempt AS reported \
              FROM job_queue q JOIN job_batch b ON b.batch_id = q.batch_id \
              LEFT JOIN job_report r ON r.queue_id = q.queue_id AND r.attempt = q.attempt \
-             WHERE q.hosted_by = ? AND q.status IN (?, ?) AND COALESCE(b.owner, '') <> ? \
-             ORDER BY q.queue_id",
+             WHERE q.hosted_by = ? AND q.owner = ? AND q.status IN (?, ?) \
+             AND COALESCE(b.owner, '') <> ? ORDER BY q.queue_id",
             &[
+                me.0.as_str().into(),
                 me.0.as_str().into(),
                 QueueStatus::Running.as_str().into(),
                 QueueStatus::Killing.as_str().into(),
@@ -64,13 +65,14 @@ pub async fn given(tx: &mut Tx, me: &NodeId) -> Result<Vec<Given>> {
         .collect()
 }
 
-/// Notes for what runs of a batch that it is hosted. In the transaction of whatever gives a batch to another
-/// node or to nobody: bodies may go on where they run, and their node finds their rows by this.
-pub(super) async fn note(tx: &mut Tx, batch: BatchId) -> Result<()> {
-    let sql = "UPDATE job_queue SET hosted_by = owner \
-               WHERE batch_id = ? AND status IN (?, ?) AND hosted_by IS NULL";
+/// Notes for what runs of a batch elsewhere than at `dispatcher` (nobody's: all) that it is hosted. Bodies may go
+/// on where they run when their batch changes hands, and their node finds their rows by this.
+pub async fn note(tx: &mut Tx, batch: BatchId, dispatcher: Option<&NodeId>) -> Result<()> {
+    let sql = "UPDATE job_queue SET hosted_by = owner WHERE batch_id = ? AND status IN (?, ?) \
+               AND owner <> ? AND COALESCE(hosted_by, '') <> owner";
     let (running, killing) = (QueueStatus::Running.as_str(), QueueStatus::Killing.as_str());
-    tx.execute(sql, &[batch.0.into(), running.into(), killing.into()])
+    let dispatcher = dispatcher.map_or("", |node| node.0.as_str());
+    tx.execute(sql, &[batch.0.into(), running.into(), killing.into(), dispatcher.into()])
         .await
         .context("note what goes on of a batch where it runs")?;
     Ok(())

@@ -140,6 +140,9 @@ pub(super) async fn what_goes_on_elsewhere_is_found_until_it_ends(place: Place) 
     let seen = batch::get(&mut tx, id).await.expect("batch");
     let to = BatchStatus::Running;
     assert!(batch::take_over(&mut tx, &seen, &other(), to, later(20)).await.expect("take over"));
+    hosted::note(&mut tx, id, Some(&me())).await.expect("its own dispatcher's");
+    assert_eq!(host(&mut tx, row.queue_id).await, None);
+    hosted::note(&mut tx, id, Some(&other())).await.expect("note");
     let found = async |tx: &mut Tx| -> Vec<QueueStatus> {
         hosted::given(tx, &me()).await.expect("given").iter().map(|g| g.status).collect()
     };
