@@ -173,7 +173,43 @@ jobs:
     .await;
 }
 
+/// The commit that ends the job in one batch claims it in the next.
+async fn drift_is_measured_from_what_ends_as_it_is_claimed(bench: Bench) {
+    ledger(async |db| {
+        db.setup(&["CREATE TABLE t (no TEXT, total TEXT)"]).await;
+        db.setup(&["INSERT INTO t VALUES ('202405', '100'), ('202406', '140')"]).await;
+        let yaml = format!(
+            "
+sources: {{ ledger: {{ url: '{}' }} }}
+groups: {{ g: {{ max_parallel: 1 }} }}
+jobs:
+  LOAD:
+    type: SQL
+    source: ledger
+    sql: SELECT 1 AS n
+    checks:
+      total:
+        sql: 'SELECT total FROM t WHERE no = :batch_no'
+        expect: {{ drift: {{ max_percent: 10 }} }}
+",
+            db.url
+        );
+        let mut process = bench.process().await;
+        let mut ids = Vec::new();
+        for no in ["202405", "202406"] {
+            let order = BatchOrder::parse(&format!(r#"{{"batchNo":"{no}"}}"#)).expect("order");
+            ids.extend(process.open(&defs(&yaml), &order, "test").await.expect("open"));
+        }
+        finish(&bench, &mut process).await;
+        assert_eq!(process.results()[&ids[0]], BatchStatus::Success);
+        let said = message(&bench, ids[1], "LOAD").await;
+        assert!(said.contains("within 10 % of 100, the value of batch 202405"), "{said}");
+    })
+    .await;
+}
+
 on_each_database! {
+    drift_is_measured_from_what_ends_as_it_is_claimed
     grades_make_states_and_a_warning_lets_children_run
     a_batch_with_a_warning_ends_with_one
     a_source_of_checks_alone_is_in_the_batch

@@ -340,6 +340,32 @@ jobs:
     assert_eq!(bench.states(id).await, "A=SUCCESS", "class none may commit");
 }
 
+/// The commit that puts the mark on record claims the next: that one is refused as well.
+async fn a_mark_stops_what_its_own_commit_claims(bench: Bench) {
+    bench.by_hand(FX).await;
+    let make = if bench.url.starts_with("mysql") {
+        "CREATE PROCEDURE sp () BEGIN INSERT INTO fx VALUES ('x', 'A'); COMMIT; END"
+    } else {
+        "CREATE PROCEDURE sp () LANGUAGE plpgsql AS $$ BEGIN INSERT INTO fx VALUES ('x', 'A'); \
+         COMMIT; END $$"
+    };
+    query(&bench.url, make).await;
+    let yaml = "
+groups: { g: { max_parallel: 1 } }
+jobs:
+  A: { type: PROC, source: here, proc_name: sp }
+";
+    let defs = jobs(&bench, TxClass::Ledger, yaml, "1");
+    let (mut process, first) = opened(&bench, &defs, "1").await;
+    let second = process.open(&defs, &order("2"), "test").await.expect("open")[0];
+    finish(&bench, &mut process).await;
+    let marked = bench.rows(first).await.remove(0);
+    assert!(matches!(marked.status, QueueStatus::Warning | QueueStatus::Failed), "{marked:?}");
+    let refused = bench.rows(second).await.remove(0);
+    let said = refused.error_message.unwrap_or_default();
+    assert!(said.contains("was caught committing by itself in batch 1 (try 1"), "{said}");
+}
+
 /// The connection breaks in the middle: no try is charged, and the next one knows.
 async fn a_lost_connection_costs_no_try(bench: Bench) {
     bench.by_hand(FX).await;
@@ -384,5 +410,6 @@ macro_rules! on_each_server {
 on_each_server! {
     a_same_job_whose_row_was_taken_keeps_nothing
     a_job_that_commits_by_itself_is_marked_and_refused
+    a_mark_stops_what_its_own_commit_claims
     a_lost_connection_costs_no_try
 }
