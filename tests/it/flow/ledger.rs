@@ -301,18 +301,23 @@ jobs:
     assert_eq!(bench.number("SELECT COUNT(*) AS n FROM procession_ledger").await, 0);
 }
 
-/// A procedure that commits by itself: caught once, marked with its owners told, refused afterwards
-/// until somebody trusts it.
-async fn a_job_that_commits_by_itself_is_marked_and_refused(bench: Bench) {
-    bench.by_hand(FX).await;
-    let is_mysql = bench.url.starts_with("mysql");
-    let make = if is_mysql {
+/// A procedure that says COMMIT.
+async fn make_one_that_commits(bench: &Bench) {
+    let make = if bench.url.starts_with("mysql") {
         "CREATE PROCEDURE sp () BEGIN INSERT INTO fx VALUES ('x', 'A'); COMMIT; END"
     } else {
         "CREATE PROCEDURE sp () LANGUAGE plpgsql AS $$ BEGIN INSERT INTO fx VALUES ('x', 'A'); \
          COMMIT; END $$"
     };
     query(&bench.url, make).await;
+}
+
+/// A procedure that commits by itself: caught once, marked with its owners told, refused afterwards
+/// until somebody trusts it.
+async fn a_job_that_commits_by_itself_is_marked_and_refused(bench: Bench) {
+    bench.by_hand(FX).await;
+    let is_mysql = bench.url.starts_with("mysql");
+    make_one_that_commits(&bench).await;
     let yaml = "
 groups: { g: { notify_email: [ops@bank.example] } }
 jobs:
@@ -343,13 +348,7 @@ jobs:
 /// The commit that puts the mark on record claims the next: that one is refused as well.
 async fn a_mark_stops_what_its_own_commit_claims(bench: Bench) {
     bench.by_hand(FX).await;
-    let make = if bench.url.starts_with("mysql") {
-        "CREATE PROCEDURE sp () BEGIN INSERT INTO fx VALUES ('x', 'A'); COMMIT; END"
-    } else {
-        "CREATE PROCEDURE sp () LANGUAGE plpgsql AS $$ BEGIN INSERT INTO fx VALUES ('x', 'A'); \
-         COMMIT; END $$"
-    };
-    query(&bench.url, make).await;
+    make_one_that_commits(&bench).await;
     let yaml = "
 groups: { g: { max_parallel: 1 } }
 jobs:

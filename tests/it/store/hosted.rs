@@ -1,5 +1,6 @@
 //! Rows that one process gives to another, and the reports that come back.
 
+use crate::store::queue::ended;
 use crate::store::{Place, T0, assert_stale, later, me, opened, other, running};
 use procession::domain::batch::BatchStatus;
 use procession::domain::id::{NodeId, QueueId};
@@ -147,19 +148,7 @@ pub(super) async fn what_goes_on_elsewhere_is_found_until_it_ends(place: Place) 
         hosted::given(tx, &me()).await.expect("given").iter().map(|g| g.status).collect()
     };
     assert_eq!(found(&mut tx).await, [QueueStatus::Running]);
-    let end = |from, to| Settled {
-        queue_id: row.queue_id,
-        attempt: 1,
-        owner: Some(me()),
-        from,
-        to,
-        try_count: 0,
-        not_before: None,
-        error_message: None,
-        outputs: None,
-        crash_count: 0,
-        unresolved: 0,
-    };
+    let end = |from, to| Settled { from, to, ..ended(row.queue_id) };
     let killing = end(QueueStatus::Running, QueueStatus::Killing);
     settle(&mut tx, &killing, later(30)).await.expect("stopping");
     assert_eq!(found(&mut tx).await, [QueueStatus::Killing]);

@@ -149,7 +149,7 @@ pub(super) async fn a_claim_is_fenced(place: Place) {
 }
 
 /// A success of the first attempt of `me`.
-fn ended(queue_id: QueueId) -> Settled {
+pub(super) fn ended(queue_id: QueueId) -> Settled {
     Settled {
         queue_id,
         attempt: 1,
