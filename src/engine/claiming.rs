@@ -44,6 +44,13 @@ impl Claimed {
         self.0.clone().wait_for(|is_committed| *is_committed).await.is_ok()
     }
 
+    /// Comes only when it is committed.
+    pub(super) async fn made(&self) {
+        if !self.is_committed().await {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Comes only when it was not committed.
     pub(super) async fn lost(&self) {
         if self.is_committed().await {
@@ -63,7 +70,9 @@ mod tests {
         let claimed = claiming.awaited();
         assert_eq!(claimed.is_committed().now_or_never(), None);
         assert_eq!(claimed.lost().now_or_never(), None);
+        assert_eq!(claimed.made().now_or_never(), None);
         claiming.committed();
+        assert_eq!(claimed.made().now_or_never(), Some(()));
         assert_eq!(claimed.is_committed().now_or_never(), Some(true));
         assert_eq!(claimed.lost().now_or_never(), None);
         assert_eq!(claimed.is_committed().now_or_never(), Some(true), "asked again");
@@ -77,5 +86,6 @@ mod tests {
         drop(claiming);
         assert_eq!(claimed.is_committed().now_or_never(), Some(false));
         assert_eq!(claimed.lost().now_or_never(), Some(()));
+        assert_eq!(claimed.made().now_or_never(), None);
     }
 }

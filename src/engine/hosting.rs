@@ -1,9 +1,10 @@
 //! Work for others: tries that this node runs for batches which another node dispatches.
 //!
-//! A row names this node as its owner. It is taken in a transaction before anything of its body
-//! begins, so that one which was never taken can be given to another at once when this node dies. Its
-//! body runs as any other, under the same lease, claim and fence; its end goes into `job_report`,
-//! where whoever has the batch finds it. A try whose batch was lost while it ran ends the same way.
+//! A row names this node as its owner, and as the one that hosts it, by which it is found. It is taken in a
+//! transaction before anything of its body begins, so that one which was never taken can be given to
+//! another at once when this node dies. Its body runs as any other, under the same lease, claim and
+//! fence; its end goes into `job_report`, where whoever has the batch finds it. A try whose batch was
+//! lost while it ran ends the same way.
 
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Dag;

@@ -274,10 +274,8 @@ async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>)
     let mut body = body;
     let limit = Duration::from_secs(job.def.timeout_sec.into());
     let time_is_up = async {
-        // What its own claim takes is not the body's time, and one that was never made has none.
-        if !job.claimed.is_committed().await {
-            std::future::pending::<()>().await;
-        }
+        // What its own claim takes is not the body's time.
+        job.claimed.made().await;
         tokio::time::sleep(limit).await;
     };
     let reason = tokio::select! {
@@ -338,9 +336,7 @@ async fn flush_log(job: &Job, around: &Surroundings, log: &RunLog, done: &Cancel
             () = done.cancelled() => return,
             () = tokio::time::sleep(around.log_flush) => {}
         }
-        if !job.claimed.is_committed().await {
-            return;
-        }
+        job.claimed.made().await;
         let lines: Vec<_> = log.drain().into_iter().map(|l| dated(l, job.began)).collect();
         if lines.is_empty() {
             continue;

@@ -98,7 +98,7 @@ fn alike(group: &[Settled], now: Millis) -> Statement {
         ended.into(),
         now.to_utc().into(),
     ];
-    // One that is being stopped still runs where it ran; no index is touched where nothing was said.
+    // One that is being stopped still runs where it ran. Of a row that was never hosted it changes nothing.
     let home = if ended.is_some() { ", hosted_by = NULL" } else { "" };
     // Filled up to a power of two by branches that no row takes, for the reason given at `insert_many`.
     let mut outputs = "NULL".to_owned();
