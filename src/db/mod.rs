@@ -27,7 +27,7 @@ pub mod results;
 pub mod routine;
 mod row;
 pub mod session;
-mod session_lock;
+pub mod session_lock;
 mod shell;
 pub mod together;
 pub mod turn;

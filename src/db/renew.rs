@@ -5,7 +5,7 @@
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
-use crate::db::results::Results;
+use crate::db::results::{Results, Rows};
 use crate::db::session::{Arg, Session};
 use crate::db::wire::Wire;
 use sqlx::Connection as _;
@@ -98,9 +98,24 @@ impl Session {
         Ok(Renewal::AsNew)
     }
 
+    /// Leaves it to the next lock to make the session as new, where that is done in one journey with it
+    /// (MariaDB: 0.09 of 0.25 ms). `false` where it is to be done now.
+    pub fn put_renewal_off(&mut self) -> bool {
+        let may = self.traces.counted.is_some() && !self.brake().is_on() && !self.traces.is_marked;
+        self.traces.is_used = may;
+        may
+    }
+
+    /// Whether a body was on it that it was not made as new behind.
+    pub fn is_used(&self) -> bool {
+        self.traces.is_used
+    }
+
     async fn renew_mariadb(&mut self) -> Result<Renewal, SessionError> {
-        let Some(counted) = self.traces.counted.clone() else { return Ok(Renewal::Spent) };
-        let mut sql = format!("{MARIADB_LEFT}, ({MARIADB_COUNTS})");
+        if self.traces.counted.is_none() {
+            return Ok(Renewal::Spent);
+        }
+        let mut sql = mariadb_question();
         // One of them may have been a secret.
         let taken_back = std::mem::take(&mut self.traces.arguments);
         if taken_back > 0 {
@@ -109,11 +124,18 @@ impl Session {
             sql = format!("SET {}; {sql}", names.join(", "));
         }
         let left = self.rows(&sql, &[]).await?;
-        let nothing_is_open = left.first(1) == Some("0") && left.first(2) == Some("0");
-        let sets = self.traces.own_sets;
-        let is_counted = left.first(3).is_some_and(|now| is_as_counted(&counted, now, sets));
-        let is_as_new = nothing_is_open && is_counted;
-        Ok(if is_as_new { Renewal::AsNew } else { Renewal::Spent })
+        Ok(self.renewal_in(&left, 0))
+    }
+
+    /// What MariaDB's answer to `mariadb_question` means, which begins at this column.
+    pub(in crate::db) fn renewal_in(&mut self, answer: &Rows, from: usize) -> Renewal {
+        self.traces.is_used = false;
+        let nothing_is_open =
+            answer.first(from + 1) == Some("0") && answer.first(from + 2) == Some("0");
+        let (counted, sets) = (self.traces.counted.as_deref(), self.traces.own_sets);
+        let counts = counted.zip(answer.first(from + 3));
+        let is_counted = counts.is_some_and(|(then, now)| is_as_counted(then, now, sets));
+        if nothing_is_open && is_counted { Renewal::AsNew } else { Renewal::Spent }
     }
 
     /// Learns what MariaDB has counted of a session that is new.
@@ -157,6 +179,14 @@ impl Session {
             self.traces.is_marked |= !LEAVE_NOTHING.contains(&word.as_str());
         }
     }
+}
+
+/// How many columns `mariadb_question` has.
+pub(in crate::db) const MARIADB_ASKED: usize = 4;
+
+/// Gives back every lock of a session of MariaDB and asks for what else is left on it.
+pub(in crate::db) fn mariadb_question() -> String {
+    format!("{MARIADB_LEFT}, ({MARIADB_COUNTS})")
 }
 
 /// Whether MariaDB has counted nothing since but SETs of ours. They are the eighth of its counts.

@@ -118,6 +118,8 @@ pub(in crate::db) struct Traces {
     pub(in crate::db) bound: u32,
     /// How often MariaDB had counted what outlives a statement when the session was opened.
     pub(in crate::db) counted: Option<String>,
+    /// A body was on it, and it is still to be made as new (MariaDB).
+    pub(in crate::db) is_used: bool,
     /// SETs of ours since; they are counted as well.
     pub(in crate::db) own_sets: u32,
     /// Variables `@procession_p0` and so on that hold the arguments of a CALL.

@@ -2,9 +2,21 @@
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
+use crate::db::renew::{MARIADB_ASKED, Renewal, mariadb_question};
 use crate::db::results::Rows;
 use crate::db::routine::{Routine, postgres_routines, routines_in};
 use crate::db::session::{Arg, Session};
+
+/// What came of trying to take a session's lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    /// The session has it.
+    Gained,
+    /// Another has it.
+    Taken,
+    /// Something of the body before is on the session still: it is to be closed.
+    Spent,
+}
 
 /// What a session on PostgreSQL is called.
 pub(in crate::db) fn shown_as(label: &str) -> String {
@@ -36,16 +48,31 @@ impl Session {
     }
 
     /// Tries to take a lock that the server holds for this session until it ends. SQLite needs
-    /// none: its bodies die with our process.
-    pub async fn try_lock(&mut self, name: &str) -> Result<bool, SessionError> {
+    /// none: its bodies die with our process. A session that is still to be made as new is that first, in
+    /// the same statement.
+    pub async fn try_lock(&mut self, name: &str) -> Result<Lock, SessionError> {
         if self.dialect() == Dialect::Sqlite {
-            return Ok(true);
+            return Ok(Lock::Gained);
+        }
+        let is_used = self.is_used();
+        let (mut sql, args) = self.lock_statement(name);
+        if is_used {
+            // Arguments of the body before that the new ones do not replace.
+            for number in self.given.len()..self.traces.arguments {
+                sql.push_str(&format!(", @procession_p{number} := NULL"));
+            }
+            self.traces.arguments = 0;
+            // What is selected is worked out in its order: all locks are given back, then this one is taken.
+            let lock = sql.trim_start_matches("SELECT ");
+            sql = format!("{}, {lock}", mariadb_question());
         }
         // To be taken back behind the body; on PostgreSQL all settings are.
         self.has_arguments(self.given.len());
-        let (sql, args) = self.lock_statement(name);
         let answer = self.rows(&sql, &args).await?;
-        Ok(self.has_lock(&answer))
+        if is_used && self.renewal_in(&answer, 0) == Renewal::Spent {
+            return Ok(Lock::Spent);
+        }
+        Ok(self.lock_in(&answer, if is_used { MARIADB_ASKED } else { 0 }))
     }
 
     /// The same, and where that costs no journey of its own (PostgreSQL) with the routines of a schema and
@@ -54,7 +81,7 @@ impl Session {
         &mut self,
         name: &str,
         (schema, routine): (Option<&str>, &str),
-    ) -> Result<(bool, Option<Vec<Routine>>), SessionError> {
+    ) -> Result<(Lock, Option<Vec<Routine>>), SessionError> {
         if self.dialect() != Dialect::Postgres {
             return Ok((self.try_lock(name).await?, None));
         }
@@ -68,12 +95,12 @@ impl Session {
              LEFT JOIN ({routines}) routine ON true"
         );
         let answer = self.rows(&sql, &args).await?;
-        Ok((self.has_lock(&answer), Some(routines_in(&answer, 1))))
+        Ok((self.lock_in(&answer, 0), Some(routines_in(&answer, 1))))
     }
 
-    fn has_lock(&self, answer: &Rows) -> bool {
+    fn lock_in(&self, answer: &Rows, at: usize) -> Lock {
         let yes = if self.dialect() == Dialect::Postgres { "true" } else { "1" };
-        answer.first(0) == Some(yes)
+        if answer.first(at) == Some(yes) { Lock::Gained } else { Lock::Taken }
     }
 
     /// What takes the lock and says the session's facts, on a server.

@@ -6,6 +6,7 @@
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::session::{Session, Target};
+use crate::db::session_lock::Lock;
 use crate::domain::id::SourceName;
 use crate::domain::outcome::{End, Outcome, Stream};
 use crate::domain::retry::ErrorClass;
@@ -26,6 +27,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 enum NotReady {
     /// The source is away, perhaps only now.
     Away(Trouble),
+    /// The session is of no use: something of the body before is on it.
+    Spent,
     /// Another attempt makes no sense.
     Over(Outcome),
 }
@@ -45,15 +48,19 @@ pub(crate) async fn get_ready(
         let kept = if is_counted { None } else { ctx.sessions.take(target).await };
         let is_kept = kept.is_some();
         let opened = match kept {
-            Some(session) => Ok(gone_on_with(ctx, source, session)),
+            Some(session) => Ok(session),
             None => connect(ctx, source, (target, at)).await,
         };
         let trouble = match opened {
             Ok(mut session) => {
                 tracing::trace!(target: "procession::moment", id = task.queue_id.0, "connected");
                 let patience = (&mut away, &mut asking);
-                match lock_and_ask(&mut session, (task, body), ctx, patience).await {
+                match lock_and_ask((&mut session, is_kept), (task, body), ctx, patience).await {
                     Ok(()) => return Ok(session),
+                    Err(NotReady::Spent) => {
+                        session.close().await;
+                        continue;
+                    }
                     // Its server may be well: nobody has looked since the last body.
                     Err(NotReady::Away(_)) if is_kept => {
                         ctx.sessions.forget(target);
@@ -74,7 +81,7 @@ pub(crate) async fn get_ready(
 
 /// What is done with a session before a body may run on it.
 async fn lock_and_ask(
-    session: &mut Session,
+    (session, is_kept): (&mut Session, bool),
     (task, body): (&Task, &dyn Body),
     ctx: &Context,
     (away, asking): (&mut Away<'_>, &mut Option<Stopwatch>),
@@ -82,7 +89,7 @@ async fn lock_and_ask(
     session.introduce(facts(task), &label(task), body.gives(session.dialect()));
     // Of a recorded body the ledger may say that it is done.
     let body = Some(body).filter(|_| !task.job.tx.is_recorded());
-    gain_lock(session, (task, body), ctx, away).await?;
+    gain_lock((session, is_kept), (task, body), ctx, away).await?;
     tracing::trace!(target: "procession::moment", id = task.queue_id.0, "locked");
     claim(session, body, ctx, asking).await
 }
@@ -129,13 +136,6 @@ pub(crate) async fn connect(
     Ok(session)
 }
 
-/// A session that an earlier body was done with.
-fn gone_on_with(ctx: &Context, source: &SourceName, session: Session) -> Session {
-    let who = whose(&session);
-    ctx.log.line(Stream::System, format!("connected to source '{source}' ({who}, kept)"));
-    session
-}
-
 fn whose(session: &Session) -> String {
     let number = session.id().map_or(String::new(), |id| format!(", session {}", id.number));
     format!("{}{number}", session.dialect().as_str())
@@ -144,7 +144,7 @@ fn whose(session: &Session) -> String {
 /// Waits until no earlier start of the row holds its lock. The server holds it for exactly as long as
 /// that one lives, whatever became of the worker that sent it.
 async fn gain_lock(
-    session: &mut Session,
+    (session, mut is_kept): (&mut Session, bool),
     (task, body): (&Task, Option<&dyn Body>),
     ctx: &Context,
     away: &mut Away<'_>,
@@ -155,7 +155,21 @@ async fn gain_lock(
     };
     let (since, mut pause, mut has_waited) = (Stopwatch::start(), PAUSE_MIN, false);
     let longest = PAUSE_MAX.min(ctx.options.idle / 3);
-    while !try_lock(session, &task.lock_name, body).await.map_err(trouble)? {
+    loop {
+        let lock = try_lock(session, &task.lock_name, body).await.map_err(trouble)?;
+        if lock == Lock::Spent {
+            // Perhaps it has the lock, and the next one should not wait for its end.
+            let _closing_frees_it_too = session.unlock(&task.lock_name).await;
+            return Err(NotReady::Spent);
+        }
+        // Only now it is known to be as new.
+        if std::mem::take(&mut is_kept) {
+            let who = whose(session);
+            ctx.log.line(Stream::System, format!("connected to source '{source}' ({who}, kept)"));
+        }
+        if lock == Lock::Gained {
+            break;
+        }
         away.is_over().await;
         if !has_waited {
             // `None` when it ended between the two questions.
@@ -193,16 +207,16 @@ async fn try_lock(
     session: &mut Session,
     lock: &str,
     body: Option<&dyn Body>,
-) -> Result<bool, SessionError> {
+) -> Result<Lock, SessionError> {
     let Some((body, name)) = body.and_then(|body| Some((body, body.calls()?))) else {
         return session.try_lock(lock).await;
     };
     let routine = (name.schema.as_deref(), name.name.as_str());
-    let (has_lock, found) = session.try_lock_and_look(lock, routine).await?;
+    let (locked, found) = session.try_lock_and_look(lock, routine).await?;
     if let Some(found) = found {
         body.found(found);
     }
-    Ok(has_lock)
+    Ok(locked)
 }
 
 /// Asks whether the body may begin, now that nobody else can run it. While our own database does

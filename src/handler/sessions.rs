@@ -19,6 +19,9 @@ use tokio_util::task::TaskTracker;
 /// How long a session waits for the next body. Much shorter than `source.idle_sec`, after which the
 /// server ends it, and short enough that nobody finds his `DROP DATABASE` refused for long.
 const KEEP: Duration = Duration::from_secs(5);
+/// How long one may wait for a body that makes it as new together with its own lock, and how often it is looked
+/// for those that nobody took. What a body left there (locks, temporary tables) is left for so long.
+const PUT_OFF: Duration = Duration::from_millis(20);
 /// How long making one as new may take.
 const RENEW: Duration = Duration::from_secs(2);
 /// How long a body waits for one: as long as opening another takes.
@@ -47,6 +50,8 @@ struct Shelf<S> {
     /// Counts the times at which all that was kept was given up.
     cleared: u64,
     is_watched: bool,
+    /// Whether somebody sees to those of which making them as new was put off.
+    is_seen_to: bool,
 }
 
 #[derive(Debug)]
@@ -87,9 +92,20 @@ impl Sessions {
         timeout(WAIT, coming).await.ok()?.ok()
     }
 
-    /// Takes the session of a body that ended by itself. In a task of its own, because the end of that body
-    /// is told meanwhile.
+    /// Takes the session of a body that ended by itself.
     pub(crate) fn keep(self: &Arc<Self>, target: Target, mut session: Session) {
+        if !session.put_renewal_off() {
+            return self.renew(target, session);
+        }
+        if let Some(session) = Coming::new(self, target).arrive(session) {
+            self.renewing.spawn(session.close());
+        } else if !std::mem::replace(&mut self.shelf().is_seen_to, true) {
+            tokio::spawn(see_to(Arc::downgrade(self)));
+        }
+    }
+
+    /// Makes one as new, in a task of its own: the end of the body before is told meanwhile.
+    fn renew(self: &Arc<Self>, target: Target, mut session: Session) {
         let coming = Coming::new(self, target);
         self.renewing.spawn(async move {
             let renewed = timeout(RENEW, session.renew()).await;
@@ -104,6 +120,20 @@ impl Sessions {
                 session.close().await;
             }
         });
+    }
+
+    /// Makes those as new of which that was put off and that nobody has taken for so long. Whether there are
+    /// any whose time is not over.
+    pub fn renew_put_off(self: &Arc<Self>, least: Duration) -> bool {
+        let is_due =
+            |idle: &mut Idle<Session>| idle.session.is_used() && idle.since.elapsed() >= least;
+        let mut shelf = self.shelf();
+        let due: Vec<Idle<Session>> = shelf.idle.extract_if(.., is_due).collect();
+        let any = shelf.idle.iter().any(|idle| idle.session.is_used());
+        shelf.is_seen_to = any;
+        drop(shelf);
+        due.into_iter().for_each(|idle| self.renew(idle.target, idle.session));
+        any
     }
 
     /// Returns when no session is being made as new.
@@ -135,7 +165,7 @@ impl Sessions {
 impl<S> Default for Shelf<S> {
     fn default() -> Self {
         let (idle, coming, waiting) = (Vec::new(), Vec::new(), VecDeque::new());
-        Self { idle, coming, waiting, cleared: 0, is_watched: false }
+        Self { idle, coming, waiting, cleared: 0, is_watched: false, is_seen_to: false }
     }
 }
 
@@ -232,6 +262,16 @@ impl Coming {
 impl Drop for Coming {
     fn drop(&mut self) {
         self.sessions.shelf().has_come(&self.target);
+    }
+}
+
+/// Makes as new what nobody took, until there is nothing of that kind.
+async fn see_to(sessions: std::sync::Weak<Sessions>) {
+    loop {
+        sleep(PUT_OFF).await;
+        if sessions.upgrade().is_none_or(|sessions| !sessions.renew_put_off(PUT_OFF)) {
+            return;
+        }
     }
 }
 

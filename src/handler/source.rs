@@ -5,6 +5,7 @@ use crate::db::control::Control;
 use crate::db::fault::SessionError;
 use crate::db::ledger::{self, Ledger, Whom};
 use crate::db::session::{Session, Target};
+use crate::db::session_lock::Lock;
 use crate::domain::source::{DialectName, Source};
 use crate::handler::bind::dialect_name;
 use crate::handler::target::reach;
@@ -127,13 +128,13 @@ async fn lock(session: &mut Session, target: &Target, name: &str) -> Result<(), 
         return Ok(());
     }
     let words = |error: SessionError| error.to_string();
-    if !session.try_lock(name).await.map_err(words)? {
+    if session.try_lock(name).await.map_err(words)? != Lock::Gained {
         return Err("another session holds the lock of this check; try again".to_owned());
     }
     let mut other = Session::open(target).await.map_err(|none| none.to_string())?;
     let got = other.try_lock(name).await.map_err(words);
     other.close().await;
-    if got? {
+    if got? == Lock::Gained {
         return Err("two sessions got the same lock; is there a pooling proxy in between? bodies \
                     need a connection of their own"
             .to_owned());

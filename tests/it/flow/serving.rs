@@ -4,6 +4,7 @@
 use crate::flow::lease::until;
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
 use procession::db::session::{Session, Target};
+use procession::db::session_lock::Lock;
 use procession::db::{Db, Settings};
 use procession::domain::batch::{BatchOrder, BatchStatus};
 use procession::domain::id::{BatchId, BatchNo, GroupCode};
@@ -352,7 +353,10 @@ jobs: {{ A: {{ type: SQL, source: s, sql: SELECT 1 }} }}
         timeout: Duration::from_secs(10),
     };
     let mut earlier = Session::open(&target).await.expect("connect");
-    assert!(earlier.try_lock(&format!("procession:{installation}:{row}")).await.expect("lock"));
+    assert_eq!(
+        earlier.try_lock(&format!("procession:{installation}:{row}")).await,
+        Ok(Lock::Gained)
+    );
     served(&mut process, async {
         until("it runs", async || bench.states(id).await == "A=RUNNING").await;
     })

@@ -5,6 +5,7 @@ use crate::util::cut::{Flow, Relay, When, Whom};
 use crate::util::{Scratch, query, session, with_scratch};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use procession::db::session_lock::Lock;
 use procession::domain::job::SqlText;
 use procession::domain::outcome::{End, Reach, Stream};
 use procession::domain::retry::ErrorClass;
@@ -153,7 +154,7 @@ async fn a_wait_ends_when_the_row_is_not_ours_any_more() {
         let away = away.set(|o| o.away = Duration::from_secs(300));
         let orphan = Bench::sql(&db, "SELECT 1");
         let mut other = session(&db.url).await;
-        assert!(other.try_lock(&orphan.task.lock_name).await.expect("lock"));
+        assert_eq!(other.try_lock(&orphan.task.lock_name).await, Ok(Lock::Gained));
         for (bench, what) in [(away, "source 'ledger' is away"), (orphan, "an earlier start of it")]
         {
             let claim = bench.claim.clone();
@@ -184,7 +185,7 @@ async fn the_row_says_which_session_of_an_earlier_start_it_waits_for() {
         let bench = Bench::sql(&db, "SELECT 1");
         let claim = bench.claim.clone();
         let mut other = session(&db.url).await;
-        assert!(other.try_lock(&bench.task.lock_name).await.expect("lock"));
+        assert_eq!(other.try_lock(&bench.task.lock_name).await, Ok(Lock::Gained));
         let held = other.lock_holder(&bench.task.lock_name).await.expect("holder").expect("one");
         assert_eq!(Some(&held.id), other.id(), "as it calls itself");
         let number = held.id.number;
@@ -214,7 +215,7 @@ async fn a_session_that_sits_idle_loses_its_lock() {
             let bench = Bench::sql(&db, "SELECT 1");
             let mut stalled = session(&db.url).await;
             stalled.limit_idle(Duration::from_secs(1)).await.expect("limit");
-            assert!(stalled.try_lock(&bench.task.lock_name).await.expect("lock"));
+            assert_eq!(stalled.try_lock(&bench.task.lock_name).await, Ok(Lock::Gained));
             if is_in_transaction {
                 stalled.begin().await.expect("begin");
             }
@@ -237,7 +238,7 @@ async fn who_waits_and_who_asks_are_not_idle() {
         let bench = Bench::sql(&db, "SELECT 1").set(|o| o.idle = Duration::from_secs(1));
         let claim = bench.claim.clone();
         let mut other = session(&db.url).await;
-        assert!(other.try_lock(&bench.task.lock_name).await.expect("lock"));
+        assert_eq!(other.try_lock(&bench.task.lock_name).await, Ok(Lock::Gained));
         let (ran, ()) = tokio::join!(bench.run(), async {
             claim.waits_on("an earlier start").await;
             tokio::time::sleep(Duration::from_millis(2_500)).await;

@@ -3,6 +3,7 @@
 use crate::util::bench::Bench;
 use crate::util::{session, with_scratch};
 use procession::db::routine::{Mode, Routine};
+use procession::db::session_lock::Lock;
 use procession::domain::job::{ParamMode, ParamType};
 use procession::domain::outcome::{End, Stream};
 use procession::domain::secret::Value;
@@ -498,11 +499,11 @@ async fn postgres_routines_are_found_with_the_lock() {
                 session.try_lock_and_look(&lock, (schema, name)).await.expect("asked");
             let found = found.expect("PostgreSQL tells");
             let said: Vec<String> = found.iter().map(ToString::to_string).collect();
-            assert_eq!((has_lock, said.join("; ").as_str()), (true, shown));
+            assert_eq!((has_lock, said.join("; ").as_str()), (Lock::Gained, shown));
             assert_eq!(found, session.routines(schema, name).await.expect("asked"));
             let (has_lock, also) =
                 other.try_lock_and_look(&lock, (schema, name)).await.expect("asked");
-            assert_eq!((has_lock, also), (false, Some(found)), "{name}");
+            assert_eq!((has_lock, also), (Lock::Taken, Some(found)), "{name}");
         }
         let told =
             "SELECT current_setting('procession.job_code'), current_setting('application_name')";

@@ -1,12 +1,16 @@
 //! Sessions that go from body to body: as new, or not at all.
 
 use crate::util::bench::{Bench, Ran};
-use crate::util::{Scratch, with_scratch};
+use crate::util::{Scratch, session, with_scratch};
+use procession::db::results::Results;
+use procession::db::session::Arg;
+use procession::db::session_lock::Lock;
 use procession::domain::job::{ParamMode, ParamType, TransactionMode};
 use procession::domain::outcome::End;
 use procession::domain::source::DialectName;
 use procession::handler::sessions::Sessions;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Runs bodies one after the other with the same sessions; each is as new, or gone, before the next.
 async fn after_another(db: &Scratch, texts: &[&str]) -> Vec<Ran> {
@@ -104,6 +108,7 @@ async fn nothing_stays(dialect: DialectName, setup: &[&str], cases: &[(&str, &st
             // A kept one that turns out to be of no use is given up for a second.
             let connected = asked.text().matches("connected to source").count();
             assert_eq!(connected, 1, "{dialect}: {leaves}, then {}", asked.text());
+            assert!(!asked.text().contains("waits for"), "{dialect}: {}", asked.text());
         }
     })
     .await;
@@ -214,6 +219,69 @@ async fn arguments_of_a_call_are_taken_back() {
         })
         .await;
     }
+}
+
+/// The lock that makes a session as new is held when it is, and that of the body before is not.
+#[tokio::test]
+async fn the_lock_that_makes_a_session_as_new_is_held() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        if !keeps(&db, DialectName::Mysql).await {
+            return;
+        }
+        let (mut kept, mut other) = (session(&db.url).await, session(&db.url).await);
+        kept.limit_idle(Duration::from_secs(60)).await.expect("settings");
+        let value = |text: &str| Some(Arg::Text(text.to_owned()));
+        kept.introduce(Vec::new(), "202407:A", vec![value("1"), value("2")]);
+        assert_eq!(kept.try_lock("a").await, Ok(Lock::Gained));
+        assert!(kept.put_renewal_off());
+        kept.introduce(Vec::new(), "202407:B", vec![value("3")]);
+        assert_eq!(kept.try_lock("b").await, Ok(Lock::Gained));
+        assert_eq!(other.try_lock("b").await, Ok(Lock::Taken));
+        assert_eq!(other.try_lock("a").await, Ok(Lock::Gained));
+        let told = "SELECT @procession_p0, COALESCE(@procession_p1, 'none')";
+        let told = kept.run(told, &[]).await.expect("asked");
+        assert_eq!((told.sets[0].first(0), told.sets[0].first(1)), (Some("3"), Some("none")));
+        assert!(kept.put_renewal_off());
+        kept.introduce(Vec::new(), "202407:C", Vec::new());
+        assert_eq!(kept.try_lock("a").await, Ok(Lock::Taken), "the other one has it");
+        kept.run_into("SET @mine = 1", &[], &mut Results::default()).await.expect("set");
+        assert!(kept.put_renewal_off());
+        assert_eq!(kept.try_lock("c").await, Ok(Lock::Spent));
+        kept.close().await;
+        other.close().await;
+    })
+    .await;
+}
+
+/// On MariaDB the next lock makes a session as new. One that no body takes is made as new all the same, and
+/// gives back what the last one left on it.
+#[tokio::test]
+async fn what_no_body_takes_is_made_as_new_too() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        if !keeps(&db, DialectName::Mysql).await {
+            return;
+        }
+        for (leaves, stays) in [
+            ("SELECT GET_LOCK('mine', 0)", true),
+            ("SELECT GET_LOCK('mine', 0), @mine := 1", false),
+        ] {
+            let sessions = Arc::new(Sessions::new(4));
+            let run = async |text: &str| {
+                let mut bench = Bench::sql(&db, text);
+                bench.ctx.sessions = sessions.clone();
+                bench.run().await
+            };
+            let left = run(leaves).await;
+            assert_eq!(left.outcome.end, End::Success, "{}", left.message());
+            sessions.renew_put_off(Duration::ZERO);
+            sessions.settled().await;
+            let is_held = db.value("SELECT IS_USED_LOCK('mine') IS NOT NULL").await;
+            assert_eq!(is_held, "0", "{leaves}");
+            assert_eq!(is_kept(&run("SELECT 1").await), stays, "{leaves}");
+            sessions.clear().await;
+        }
+    })
+    .await;
 }
 
 /// Bodies with values leave what is ours prepared, and find no plan of each other's: the same text reads a
