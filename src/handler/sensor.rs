@@ -16,7 +16,7 @@ use crate::handler::ladder::{Ended, Ladder};
 use crate::handler::sql::Run;
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::target::{self, Fault, end_of};
-use crate::handler::{Context, Task, WorkerHandler, address, bind};
+use crate::handler::{Context, StopReason, Task, WorkerHandler, address, bind};
 use futures_util::future::BoxFuture;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -57,6 +57,8 @@ enum Asked {
     NotYet(String),
     /// No further question makes sense.
     Over(Outcome),
+    /// It was stopped before it was connected.
+    Stopped(StopReason),
 }
 
 async fn watch(task: &Task, ctx: &Context) -> Result<Outcome, String> {
@@ -70,6 +72,7 @@ async fn watch(task: &Task, ctx: &Context) -> Result<Outcome, String> {
         polls += 1;
         match ask(task, ctx, (&at.0, &at.1)).await {
             Asked::Over(outcome) => return Ok(outcome),
+            Asked::Stopped(reason) => return Ok(stopped(reason, polls - 1, &last)),
             Asked::Yes(mut outputs) => {
                 let waited = since.ms();
                 let line = format!("yes, after {polls} questions in {}", span_words(waited));
@@ -86,21 +89,25 @@ async fn watch(task: &Task, ctx: &Context) -> Result<Outcome, String> {
         }
         tokio::select! {
             biased;
-            reason = ctx.stopped() => {
-                let said = format!("it had not said yes after {polls} questions; the last answer: {last}");
-                return Ok(Outcome::ended(end_of(reason), said));
-            }
+            reason = ctx.stopped() => return Ok(stopped(reason, polls, &last)),
             () = sleep(pause) => {}
         }
     }
 }
 
+/// What is said of a wait that was stopped after so many answers.
+fn stopped(reason: StopReason, answers: u32, last: &str) -> Outcome {
+    let said = match answers {
+        0 => "stopped while it connected".to_owned(),
+        n => format!("it had not said yes after {n} questions; the last answer: {last}"),
+    };
+    Outcome::ended(end_of(reason), said)
+}
+
 async fn ask(task: &Task, ctx: &Context, (target, at): (&Target, &str)) -> Asked {
     let opened = tokio::select! {
         biased;
-        reason = ctx.stopped() => {
-            return Asked::Over(Outcome::ended(end_of(reason), "stopped while it connected"));
-        }
+        reason = ctx.stopped() => return Asked::Stopped(reason),
         opened = Session::open(target) => opened,
     };
     let mut session = match opened {
