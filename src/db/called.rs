@@ -2,7 +2,7 @@
 
 use crate::db::fault::SessionError;
 use crate::db::results::Results;
-use crate::db::session::{Arg, Session};
+use crate::db::session::Session;
 
 /// What a CALL left behind.
 #[derive(Debug, Default)]
@@ -14,9 +14,6 @@ pub struct Called {
     /// The variables that were asked for.
     pub values: Vec<Option<String>>,
 }
-
-/// What is between a body's text and ours: the text may end in a comment.
-const NEXT: &str = "\n; ";
 
 /// What the first column of our own row behind a CALL is called.
 const MARK: &str = "procession_called";
@@ -52,28 +49,7 @@ impl Session {
         Ok(Called { warnings, has_open_transaction, values: row.collect() })
     }
 
-    /// Runs a statement of a body as `run_into` does. Gives whether there are warnings of it, where that
-    /// comes in the same journey: on MariaDB, without values.
-    pub async fn run_counting(
-        &mut self,
-        sql: &str,
-        args: &[Arg],
-        into: &mut Results,
-    ) -> Result<Option<bool>, SessionError> {
-        if self.traces.counted.is_none() || !args.is_empty() {
-            self.run_into(sql, args, into).await?;
-            return Ok(None);
-        }
-        into.set_apart(MARK);
-        let question = format!("{NEXT}SELECT @@warning_count AS {MARK}");
-        let text = format!("{sql}{question}");
-        let ran = self.run_into(&text, args, into).await;
-        ran.map_err(|error| without(error, &question))?;
-        let row = into.take_marked();
-        Ok(row.map(|row| row.first().is_none_or(|count| count.as_deref() != Some("0"))))
-    }
-
-    /// What `call` asks for, one by one.
+    /// The same, asked one by one.
     async fn called(&mut self, variables: &[String]) -> Result<Called, SessionError> {
         let warnings = self.warnings().await?;
         let has_open_transaction = self.has_open_transaction().await?;
@@ -85,41 +61,5 @@ impl Session {
             }
         };
         Ok(Called { warnings, has_open_transaction, values })
-    }
-}
-
-/// An error whose message quotes what was sent ("near '…'", 80 characters of it), without what of that is ours.
-fn without(error: SessionError, ours: &str) -> SessionError {
-    let SessionError::Database(mut error) = error else { return error };
-    if let Some(at) = error.message.find(NEXT) {
-        let quoted = &error.message[at..];
-        let length =
-            quoted.bytes().zip(ours.bytes()).take_while(|(one, other)| one == other).count();
-        error.message.replace_range(at..at + length, "");
-    }
-    SessionError::Database(error)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::db::fault::DatabaseError;
-
-    #[test]
-    fn an_error_quotes_nothing_of_ours() {
-        for (said, shown) in [
-            ("near 'FORM t\n; SELECT @@warn' at line 1", "near 'FORM t' at line 1"),
-            ("near '\n; SELECT @@warning_count AS c' at line 2", "near '' at line 2"),
-            ("near 'FORM t\n; ", "near 'FORM t"),
-            ("Table 't' doesn't exist", "Table 't' doesn't exist"),
-        ] {
-            let error = DatabaseError { message: said.to_owned(), ..DatabaseError::default() };
-            let SessionError::Database(error) =
-                without(SessionError::Database(error), "\n; SELECT @@warning_count AS c")
-            else {
-                panic!("it was the server's")
-            };
-            assert_eq!(error.message, shown);
-        }
     }
 }

@@ -124,16 +124,15 @@ impl Session {
             sql = format!("SET {}; {sql}", names.join(", "));
         }
         let left = self.rows(&sql, &[]).await?;
-        Ok(self.renewal_in(&left, 0))
+        Ok(self.renewal_in(&left))
     }
 
-    /// What MariaDB's answer to `mariadb_question` means, which begins at this column.
-    pub(in crate::db) fn renewal_in(&mut self, answer: &Rows, from: usize) -> Renewal {
+    /// What MariaDB's answer means that begins with that to `mariadb_question`.
+    pub(in crate::db) fn renewal_in(&mut self, answer: &Rows) -> Renewal {
         self.traces.is_used = false;
-        let nothing_is_open =
-            answer.first(from + 1) == Some("0") && answer.first(from + 2) == Some("0");
+        let nothing_is_open = answer.first(1) == Some("0") && answer.first(2) == Some("0");
         let (counted, sets) = (self.traces.counted.as_deref(), self.traces.own_sets);
-        let counts = counted.zip(answer.first(from + 3));
+        let counts = counted.zip(answer.first(3));
         let is_counted = counts.is_some_and(|(then, now)| is_as_counted(then, now, sets));
         if nothing_is_open && is_counted { Renewal::AsNew } else { Renewal::Spent }
     }

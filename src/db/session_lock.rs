@@ -62,14 +62,17 @@ impl Session {
                 sql.push_str(&format!(", @procession_p{number} := NULL"));
             }
             self.traces.arguments = 0;
-            // What is selected is worked out in its order: all locks are given back, then this one is taken.
-            let lock = sql.trim_start_matches("SELECT ");
-            sql = format!("{}, {lock}", mariadb_question());
         }
+        // What is selected is worked out in its order: all locks are given back, then this one is taken.
+        let sql = if is_used {
+            format!("{}, {sql}", mariadb_question())
+        } else {
+            format!("SELECT {sql}")
+        };
         // To be taken back behind the body; on PostgreSQL all settings are.
         self.has_arguments(self.given.len());
         let answer = self.rows(&sql, &args).await?;
-        if is_used && self.renewal_in(&answer, 0) == Renewal::Spent {
+        if is_used && self.renewal_in(&answer) == Renewal::Spent {
             return Ok(Lock::Spent);
         }
         Ok(self.lock_in(&answer, if is_used { MARIADB_ASKED } else { 0 }))
@@ -91,7 +94,7 @@ impl Session {
         let routines = postgres_routines(args.len() - 1, args.len());
         // Materialized: it is done once, whatever is joined to it.
         let sql = format!(
-            "WITH gained AS MATERIALIZED ({lock}) SELECT gained.locked, routine.* FROM gained \
+            "WITH gained AS MATERIALIZED (SELECT {lock}) SELECT gained.locked, routine.* FROM gained \
              LEFT JOIN ({routines}) routine ON true"
         );
         let answer = self.rows(&sql, &args).await?;
@@ -103,12 +106,12 @@ impl Session {
         if answer.first(at) == Some(yes) { Lock::Gained } else { Lock::Taken }
     }
 
-    /// What takes the lock and says the session's facts, on a server.
+    /// What is to be selected to take the lock and to say the session's facts, on a server.
     fn lock_statement(&self, name: &str) -> (String, Vec<Arg>) {
         let mut sql = match self.dialect() {
-            Dialect::Sqlite | Dialect::Mysql => "SELECT GET_LOCK(?, 0)",
+            Dialect::Sqlite | Dialect::Mysql => "GET_LOCK(?, 0)",
             Dialect::Postgres => {
-                "SELECT pg_catalog.pg_try_advisory_lock(hashtextextended($1::text, 0)) AS locked"
+                "pg_catalog.pg_try_advisory_lock(hashtextextended($1::text, 0)) AS locked"
             }
         }
         .to_owned();

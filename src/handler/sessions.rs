@@ -1,5 +1,5 @@
-//! Sessions that bodies are done with and that are as new: kept open for the next body on the same
-//! server, for some seconds.
+//! Sessions that bodies are done with and that are as new, or that the lock of the next body makes so: kept
+//! open for it on the same server, for some seconds.
 //!
 //! A body still has its session to itself. It takes its own session lock and is told its own facts, and
 //! whatever ended otherwise than well closes its session, as does a server that cannot be asked to make
@@ -78,7 +78,7 @@ impl Sessions {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session to `target` that is as new; the one used last, because the others may grow old. One that
+    /// A session to `target` that is as new or that its next lock makes so; the one used last, because the others may grow old. One that
     /// is being made as new is waited for, which is some milliseconds where opening another is up to a
     /// hundred: 10,000 bodies, eight at a time, opened 29 sessions.
     pub(crate) async fn take(&self, target: &Target) -> Option<Session> {
@@ -95,7 +95,7 @@ impl Sessions {
     /// Takes the session of a body that ended by itself.
     pub(crate) fn keep(self: &Arc<Self>, target: Target, mut session: Session) {
         if !session.put_renewal_off() {
-            return self.renew(target, session);
+            return self.renew(Coming::new(self, target), session);
         }
         if let Some(session) = Coming::new(self, target).arrive(session) {
             self.renewing.spawn(session.close());
@@ -105,8 +105,7 @@ impl Sessions {
     }
 
     /// Makes one as new, in a task of its own: the end of the body before is told meanwhile.
-    fn renew(self: &Arc<Self>, target: Target, mut session: Session) {
-        let coming = Coming::new(self, target);
+    fn renew(self: &Arc<Self>, coming: Coming, mut session: Session) {
         self.renewing.spawn(async move {
             let renewed = timeout(RENEW, session.renew()).await;
             let left = match renewed {
@@ -131,8 +130,13 @@ impl Sessions {
         let due: Vec<Idle<Session>> = shelf.idle.extract_if(.., is_due).collect();
         let any = shelf.idle.iter().any(|idle| idle.session.is_used());
         shelf.is_seen_to = any;
+        // While nobody can give all up in between.
+        let due: Vec<(Coming, Session)> = due
+            .into_iter()
+            .map(|idle| (Coming::on(&mut shelf, self, idle.target), idle.session))
+            .collect();
         drop(shelf);
-        due.into_iter().for_each(|idle| self.renew(idle.target, idle.session));
+        due.into_iter().for_each(|(coming, session)| self.renew(coming, session));
         any
     }
 
@@ -223,7 +227,7 @@ impl<S> Shelf<S> {
     }
 }
 
-/// A session that is being made as new. Dropped, it does not come, and who waits for it opens one.
+/// A session that is on its way to the shelf, mostly being made as new. Dropped, it does not come, and who waits for it opens one.
 struct Coming {
     sessions: Arc<Sessions>,
     target: Target,
@@ -233,14 +237,15 @@ struct Coming {
 
 impl Coming {
     fn new(sessions: &Arc<Sessions>, target: Target) -> Self {
-        let mut shelf = sessions.shelf();
-        shelf.coming.push(target.clone());
-        let cleared = shelf.cleared;
-        drop(shelf);
-        Self { sessions: Arc::clone(sessions), target, cleared }
+        Self::on(&mut sessions.shelf(), sessions, target)
     }
 
-    /// It is as new. Gives back what there is no use for.
+    fn on(shelf: &mut Shelf<Session>, sessions: &Arc<Sessions>, target: Target) -> Self {
+        shelf.coming.push(target.clone());
+        Self { sessions: Arc::clone(sessions), target, cleared: shelf.cleared }
+    }
+
+    /// It is as new, or the next lock makes it so. Gives back what there is no use for.
     fn arrive(self, session: Session) -> Option<Session> {
         let mut shelf = self.sessions.shelf();
         if shelf.cleared != self.cleared {

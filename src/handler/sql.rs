@@ -252,12 +252,12 @@ impl<'a> Run<'a> {
             let (text, args) = self.bound(statement);
             let start = Stopwatch::start();
             let before = (results.rows_read, results.rows_affected);
-            let ran = session.run_counting(&text, &args, &mut results).await;
-            let has_warnings = ran.map_err(|error| Fault::At(self.place(at), error))?;
+            session
+                .run_into(&text, &args, &mut results)
+                .await
+                .map_err(|error| Fault::At(self.place(at), error))?;
             self.say(at, before, &results, start.ms());
-            if has_warnings != Some(false) {
-                log_warnings(session, self.log).await.map_err(|e| Fault::At(self.place(at), e))?;
-            }
+            log_warnings(session, self.log).await.map_err(|e| Fault::At(self.place(at), e))?;
         }
         Ok(bind::outputs(results))
     }

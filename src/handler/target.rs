@@ -225,8 +225,9 @@ async fn done_with(mut session: Session, outcome: &Outcome, ladder: &Ladder<'_>,
         let _closing_frees_it_too = session.unlock(&task.lock_name).await;
         return session.close().await;
     }
-    // A check may still fail, and the next try is not to find the lock of this one.
-    if !task.job.checks.is_empty() && session.unlock(&task.lock_name).await.is_err() {
+    // A rule or a check may still fail, and the next try is not to find the lock of this one.
+    let is_judged = !task.job.checks.is_empty() || !task.job.success.is_empty();
+    if is_judged && session.unlock(&task.lock_name).await.is_err() {
         return;
     }
     ladder.keep(session);

@@ -12,7 +12,7 @@ use procession::handler::sessions::Sessions;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Runs bodies one after the other with the same sessions; each is as new, or gone, before the next.
+/// Runs bodies one after the other with the same sessions; what is being made as new is so before the next.
 async fn after_another(db: &Scratch, texts: &[&str]) -> Vec<Ran> {
     let sessions = Arc::new(Sessions::new(4));
     let mut all = Vec::new();
@@ -322,8 +322,8 @@ async fn what_bodies_have_prepared_serves_no_other_on_postgres() {
     .await;
 }
 
-/// The next body does not open a session while one is being made as new, and does when that one turns out
-/// to be spent.
+/// The next body does not open a session while one is being made as new (PostgreSQL) or is left to its lock to
+/// be made so (MariaDB), and does when that one turns out to be spent.
 #[tokio::test]
 async fn a_session_that_is_being_made_as_new_is_waited_for() {
     for dialect in [DialectName::Mysql, DialectName::Postgres] {

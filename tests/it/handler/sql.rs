@@ -3,7 +3,7 @@
 use crate::util::bench::Bench;
 use crate::util::with_scratch;
 use procession::domain::job::{ParamMode, ParamType, TransactionMode};
-use procession::domain::outcome::{End, Stream};
+use procession::domain::outcome::End;
 use procession::domain::source::DialectName;
 
 const IN: ParamMode = ParamMode::In;
@@ -197,41 +197,6 @@ async fn a_source_that_does_not_answer_is_a_failure_that_may_be_retried() {
         bench.task.source.as_mut().expect("a source").password_env =
             Some("PROCESSION_NOT_SET".to_owned());
         assert!(bench.run().await.message().contains("PROCESSION_NOT_SET, which is not set"));
-    })
-    .await;
-}
-
-/// Behind a statement MariaDB is asked in the same text whether there are warnings. That shows in no
-/// result, count or error, whatever the text ends in.
-#[tokio::test]
-async fn what_is_asked_behind_a_statement_shows_nowhere_on_mariadb() {
-    with_scratch(DialectName::Mysql, |db| async move {
-        db.setup(&["CREATE TABLE t (a INT)"]).await;
-        let warned = Bench::sql(
-            &db,
-            "INSERT INTO t VALUES (1), (2); DO CAST('12x' AS INT); DELETE FROM t WHERE a = 9",
-        );
-        let warned = warned.run().await;
-        assert_eq!(warned.outcome.end, End::Success, "{}", warned.message());
-        let said = warned.of(Stream::Database);
-        assert!(said.len() == 1 && said[0].starts_with("Warning 1292"), "{}", warned.text());
-        for text in [
-            "SELECT a FROM t WHERE a = 2 -- the last line",
-            "SELECT a FROM t WHERE a = 2 # the last line",
-            "SELECT a FROM t WHERE a = 2 /* the end */ ;",
-        ] {
-            let ran = Bench::sql(&db, text).run().await;
-            assert_eq!(ran.outcome.end, End::Success, "{text}: {}", ran.message());
-            let sets = &ran.outcome.outputs.results;
-            assert_eq!((sets.len(), &sets[0].columns[..]), (1, &["a".to_owned()][..]), "{text}");
-            assert_eq!(ran.outcome.outputs.rows_affected, 0, "{text}");
-            assert!(ran.text().contains("1 rows in"), "{text}: {}", ran.text());
-            assert_eq!(ran.of(Stream::Database).len(), 0, "{text}: {}", ran.text());
-        }
-        let wrong = Bench::sql(&db, "SELECT a FORM t").run().await;
-        assert_eq!(wrong.outcome.end, End::Failed);
-        let quoted = wrong.message().contains("near 't' at line 1");
-        assert!(quoted && !wrong.text().contains("warning_count"), "{}", wrong.message());
     })
     .await;
 }
