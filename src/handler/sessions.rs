@@ -227,7 +227,8 @@ impl<S> Shelf<S> {
     }
 }
 
-/// A session that is on its way to the shelf, mostly being made as new. Dropped, it does not come, and who waits for it opens one.
+/// A session that is on its way to the shelf, mostly being made as new. Dropped, it does not come, and who
+/// waits for it opens one.
 struct Coming {
     sessions: Arc<Sessions>,
     target: Target,
