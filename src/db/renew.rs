@@ -101,7 +101,7 @@ impl Session {
     /// Leaves it to the next lock to make the session as new, where that is done in one journey with it
     /// (MariaDB: 0.09 of 0.25 ms). `false` where it is to be done now.
     pub fn put_renewal_off(&mut self) -> bool {
-        let may = self.traces.counted.is_some() && !self.brake().is_on() && !self.traces.is_marked;
+        let may = self.traces.counted.is_some() && !self.brake().is_on();
         self.traces.is_used = may;
         may
     }

@@ -1,5 +1,5 @@
-//! One connection to a data source. A second body may use it only once it is as new (`renew`, `session_lock`): after a
-//! body nobody knows what state it left behind.
+//! One connection to a data source. A second body may use it only once it is as new (`renew`,
+//! `session_lock`): after a body nobody knows what state it left behind.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;

@@ -55,7 +55,7 @@ impl Session {
             return Ok(Lock::Gained);
         }
         let is_used = self.is_used();
-        let (mut sql, args) = self.lock_statement(name);
+        let (mut sql, args) = self.lock_items(name);
         if is_used {
             // Arguments of the body before that the new ones do not replace.
             for number in self.given.len()..self.traces.arguments {
@@ -88,7 +88,7 @@ impl Session {
         if self.dialect() != Dialect::Postgres {
             return Ok((self.try_lock(name).await?, None));
         }
-        let (lock, mut args) = self.lock_statement(name);
+        let (lock, mut args) = self.lock_items(name);
         args.push(schema.map_or(Arg::Null, |schema| Arg::Text(schema.to_owned())));
         args.push(Arg::Text(routine.to_owned()));
         let routines = postgres_routines(args.len() - 1, args.len());
@@ -107,7 +107,7 @@ impl Session {
     }
 
     /// What is to be selected to take the lock and to say the session's facts, on a server.
-    fn lock_statement(&self, name: &str) -> (String, Vec<Arg>) {
+    fn lock_items(&self, name: &str) -> (String, Vec<Arg>) {
         let mut sql = match self.dialect() {
             Dialect::Sqlite | Dialect::Mysql => "GET_LOCK(?, 0)",
             Dialect::Postgres => {

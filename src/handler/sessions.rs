@@ -78,9 +78,9 @@ impl Sessions {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session to `target` that is as new or that its next lock makes so; the one used last, because the others may grow old. One that
-    /// is being made as new is waited for, which is some milliseconds where opening another is up to a
-    /// hundred: 10,000 bodies, eight at a time, opened 29 sessions.
+    /// A session to `target` that is as new or that its next lock makes so; the one used last, because the
+    /// others may grow old. One that is being made as new is waited for, which is some milliseconds where
+    /// opening another is up to a hundred: 10,000 bodies, eight at a time, opened 29 sessions.
     pub(crate) async fn take(&self, target: &Target) -> Option<Session> {
         let coming = {
             let mut shelf = self.shelf();

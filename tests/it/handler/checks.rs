@@ -394,3 +394,19 @@ async fn an_exit_code_is_judged_by_the_rule_that_names_it() {
         assert_eq!((&ran.outcome.end, ran.message()), (&end, message), "{script}");
     }
 }
+
+/// A try that its rules fail may be tried again at once, so it leaves no lock on the session that it was done with.
+#[tokio::test]
+async fn a_try_that_its_rules_fail_has_given_its_lock_back() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        let mut bench = Bench::sql(&db, "SELECT 1");
+        bench.task.job.success = vec![rule("p_rows >= 3", Grade::Error)];
+        let (lock, sessions) = (bench.task.lock_name.clone(), bench.ctx.sessions.clone());
+        let ran = bench.run().await;
+        assert_eq!(ran.outcome.end, End::Failed, "{}", ran.message());
+        let asked = format!("SELECT IS_USED_LOCK('{lock}') IS NULL");
+        assert_eq!(db.value(&asked).await, "1", "{}", ran.text());
+        sessions.clear().await;
+    })
+    .await;
+}
