@@ -12,6 +12,7 @@ use crate::place::{Database, Place};
 use crate::product;
 use crate::scene::Scene;
 use crate::shape::Shape;
+use crate::trust::Trusted;
 use anyhow::{Result, ensure};
 use procession::domain::job::Definition;
 use procession::domain::time::Millis;
@@ -22,7 +23,7 @@ use std::time::Duration;
 const COMMITS: usize = 100;
 /// Jobs up to which a scene is run several times: of a tenth of a second one run says little.
 const SMALL: usize = 300;
-/// Jobs from which on the slower floors, which nothing is promised by, are measured only before.
+/// Jobs from which on the floors that nothing is promised by are measured only before.
 const LARGE: usize = 3_000;
 
 /// What one cell came to.
@@ -39,6 +40,7 @@ pub(crate) struct Cell {
     pub(crate) bare: Vec<Duration>,
     pub(crate) apart: Vec<Duration>,
     pub(crate) fused: Vec<Duration>,
+    pub(crate) trusted: Vec<Duration>,
     /// Microseconds of one commit: p50 and p99.
     pub(crate) commit: (i64, i64),
     /// Of the machine, before and after.
@@ -90,6 +92,7 @@ pub(crate) async fn measure(
             bare: Vec::new(),
             apart: Vec::new(),
             fused: Vec::new(),
+            trusted: Vec::new(),
             commit: (0, 0),
             load: (machine::load(), String::new()),
             durability: String::new(),
@@ -126,9 +129,8 @@ impl Bench<'_> {
         }
         if matches!(self.cell.body, Body::Call | Body::CallWith) {
             let cell = &self.cell;
-            let ran = [cell.runs.len(), cell.bare.len(), cell.apart.len(), cell.fused.len()]
-                .iter()
-                .sum::<usize>();
+            let floors = [&cell.bare, &cell.apart, &cell.fused, &cell.trusted];
+            let ran = cell.runs.len() + floors.iter().map(|runs| runs.len()).sum::<usize>();
             let (there, wanted) = (self.data.rows().await?, ran * self.cell.jobs);
             ensure!(there == i64::try_from(wanted)?, "{there} effects, not {wanted}");
         }
@@ -147,8 +149,12 @@ impl Bench<'_> {
 
     async fn floors(&mut self, round: usize) -> Result<()> {
         self.commits.extend(floor::commits(&self.beside.db, COMMITS).await?);
-        for floor in [Floor::Bare, Floor::Apart, Floor::Fused] {
-            if round > 0 && self.cell.jobs > LARGE && floor != Floor::Fused {
+        for floor in [Floor::Bare, Floor::Apart, Floor::Trusted, Floor::Fused] {
+            let is_told = matches!(floor, Floor::Fused | Floor::Trusted);
+            if round > 0 && self.cell.jobs > LARGE && !is_told {
+                continue;
+            }
+            if floor == Floor::Trusted && !Trusted::is_for(self.cell.body) {
                 continue;
             }
             let ids = self.rows(&format!("{floor:?}{round}")).await?;
@@ -158,6 +164,7 @@ impl Bench<'_> {
                 Floor::Bare => &mut self.cell.bare,
                 Floor::Apart => &mut self.cell.apart,
                 Floor::Fused => &mut self.cell.fused,
+                Floor::Trusted => &mut self.cell.trusted,
             }
             .push(took);
         }

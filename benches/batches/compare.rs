@@ -38,9 +38,10 @@ const fn judged(key: &'static str, head: &'static str, noise: Noise) -> Judged {
 }
 
 /// What is compared; of all of them less is better.
-const COMPARED: [Judged; 8] = [
+const COMPARED: [Judged; 9] = [
     judged("makespan_ms", "makespan ms", Noise::Measured),
     judged("x_fused", "x F", Noise::Measured),
+    judged("x_trusted", "x FT", Noise::Measured),
     judged("latency_p50_x_commit", "hop p50 x C", Noise::Measured),
     judged("trust_p50_us", "trust µs", Noise::Measured),
     judged("statements_per_job", "statements/job", Noise::Counted),

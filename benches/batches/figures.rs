@@ -66,6 +66,7 @@ impl Cell {
         let f = |key, head, value| Figure { part: Part::Speed, key, head, value };
         let (took, jobs) = (ms(run.took), count(self.jobs));
         let (bare, apart, fused) = (mean(&self.bare), mean(&self.apart), mean(&self.fused));
+        let trusted = Some(&self.trusted).filter(|runs| !runs.is_empty()).map(|runs| mean(runs));
         let made: Vec<Duration> = self.runs.iter().map(|r| r.took).collect();
         let [p50, p99, max] = run.hops.latency.map(thousandth);
         let [c50, c99] = [self.commit.0, self.commit.1].map(thousandth);
@@ -78,6 +79,8 @@ impl Cell {
             f("bare_ms", "bare ms", Some(bare)),
             f("x_fused", "x F", Some(took / fused)),
             f("x_apart", "x F3", Some(took / apart)),
+            f("trusted_ms", "FT ms", trusted),
+            f("x_trusted", "x FT", trusted.map(|trusted| took / trusted)),
             f("over_us_per_job", "over µs/job", Some((took - bare) * 1_000.0 / jobs)),
             f("fused_over_us_per_job", "F over", Some((fused - bare) * 1_000.0 / jobs)),
             f("commit_p50_ms", "C p50 ms", Some(c50)),

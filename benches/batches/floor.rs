@@ -3,10 +3,11 @@
 //!
 //! Readiness is in memory (counters of open parents), statements are prepared, connections stay, rows that
 //! go together are one INSERT, and nothing is asked that is known. It heeds no limits, takes no orders from
-//! operators, and a body's connection has no lock, no fence and no limit.
+//! operators, and but for `Trusted` a body's connection has no lock, no fence and no limit.
 
 use crate::body::Client;
 use crate::shape::Shape;
+use crate::trust::Trusted;
 use anyhow::{Context as _, Result, ensure};
 use chrono::{DateTime, Utc};
 use procession::db::{Db, Tx, Value};
@@ -24,6 +25,14 @@ pub(crate) enum Floor {
     Apart,
     /// Complete, its log, and the next claim with its: one transaction.
     Fused,
+    /// The same with all that makes bodies safe to run again.
+    Trusted,
+}
+
+/// Who runs the bodies of a task.
+enum Hand {
+    Plain(Client),
+    Trusted(Trusted),
 }
 
 /// Rows of a batch in `job_queue`, by job, and who works on them.
@@ -67,11 +76,18 @@ pub(crate) async fn run(
         board: Mutex::new(Board { open_parents, ready, left: shape.jobs }),
         children,
     });
-    warm(db, clients.len()).await?;
+    let mut hands = Vec::new();
+    for client in clients {
+        hands.push(match floor {
+            Floor::Trusted => Hand::Trusted(Trusted::new(client, db, OWNER).await?),
+            Floor::Bare | Floor::Apart | Floor::Fused => Hand::Plain(client),
+        });
+    }
+    warm(db, hands.len()).await?;
     let began = now();
     let mut tasks = Vec::new();
-    for client in clients {
-        tasks.push(tokio::spawn(turn(Arc::clone(&work), client, floor)));
+    for hand in hands {
+        tasks.push(tokio::spawn(turn(Arc::clone(&work), hand, floor)));
     }
     for task in tasks {
         task.await??;
@@ -101,7 +117,7 @@ async fn warm(db: &Db, tasks: usize) -> Result<()> {
     Ok(())
 }
 
-async fn turn(work: Arc<Work>, client: Client, floor: Floor) -> Result<()> {
+async fn turn(work: Arc<Work>, hand: Hand, floor: Floor) -> Result<()> {
     let mut mine = None;
     loop {
         let job = match mine.take() {
@@ -109,25 +125,51 @@ async fn turn(work: Arc<Work>, client: Client, floor: Floor) -> Result<()> {
             None => {
                 let Some(job) = work.wait().await else { break };
                 if floor != Floor::Bare {
-                    work.write(None, Some(job)).await?;
+                    work.hop(&hand, None, Some(job)).await?;
                 }
                 job
             }
         };
-        client.run().await?;
+        hand.run(work.ids[job]).await?;
         let mut released = work.complete(job);
         match floor {
             Floor::Bare => {}
             Floor::Apart => work.write(Some(job), None).await?,
-            Floor::Fused => {
+            Floor::Fused | Floor::Trusted => {
                 mine = work.take().or_else(|| released.pop_front());
-                work.write(Some(job), mine).await?;
+                work.hop(&hand, Some(job), mine).await?;
             }
         }
         work.publish(released);
     }
-    client.end().await;
+    hand.end().await;
     Ok(())
+}
+
+impl Hand {
+    async fn get_ready(&self, done: Option<i64>, next: Option<i64>) -> Result<()> {
+        match self {
+            Self::Plain(_) => Ok(()),
+            Self::Trusted(trusted) => trusted.get_ready(done, next).await,
+        }
+    }
+
+    async fn run(&self, row: i64) -> Result<()> {
+        match self {
+            Self::Plain(client) => client.run().await,
+            Self::Trusted(trusted) => {
+                trusted.ask(row).await?;
+                trusted.run().await
+            }
+        }
+    }
+
+    async fn end(self) {
+        match self {
+            Self::Plain(client) => client.end().await,
+            Self::Trusted(trusted) => trusted.end().await,
+        }
+    }
 }
 
 impl Work {
@@ -171,6 +213,15 @@ impl Work {
         }
         drop(board);
         self.ready.add_permits(count);
+    }
+
+    /// From the end of one job to the start of another; who runs them gets ready beside the commit.
+    async fn hop(&self, hand: &Hand, done: Option<usize>, next: Option<usize>) -> Result<()> {
+        let row = |job: Option<usize>| job.map(|job| self.ids[job]);
+        let (written, ready) =
+            tokio::join!(self.write(done, next), hand.get_ready(row(done), row(next)));
+        written?;
+        ready
     }
 
     /// One transaction: the end of one job, the start of another, a log row of each.

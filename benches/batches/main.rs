@@ -23,6 +23,7 @@ mod report;
 mod scene;
 #[path = "../common/shape.rs"]
 mod shape;
+mod trust;
 
 use anyhow::{Context as _, Result};
 use body::Body;
