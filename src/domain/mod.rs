@@ -1,7 +1,7 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, wall, id, app_name, access, user, legacy_password, text, near, network, lang, cron, event, recipient, secret, expr, batch_no, calendar, due, schedule, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, dependency, external, check, body, tx_class, job_kind, place, firing, misfire, overlap, block, route, executor, run_wait, order, trigger, job, part, demand, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, xxl_run, xxl_tables, readiness, slots, ready, history, slack, timeline, eta, lateness, dry_run, trigger_check, rerun, consequence, action, refusal, steps, backfill, why, outcome, executor_run, verdict, settlement, retention, lease, skew, ring, letter, notice, notice_batch, notice_late, notice_trigger, delivery, span.
+//! Story order: time, wall, id, app_name, access, user, legacy_password, text, near, network, lang, cron, event, recipient, secret, expr, batch_no, calendar, due, schedule, reference, source, sql_text, param, retry, pool, declare, queue, trigger_rule, dependency, external, check, body, tx_class, job_kind, place, firing, misfire, overlap, block, route, executor, run_wait, order, trigger, job, part, demand, token, statement, commits, params, order_params, dag, http_call, fan_out, batch, xxl_run, xxl_tables, readiness, slots, ready, history, slack, timeline, eta, lateness, dry_run, trigger_check, rerun, consequence, action, refusal, steps, backfill, why, outcome, executor_run, verdict, settlement, retention, lease, skew, polling, ring, letter, notice, notice_batch, notice_late, notice_trigger, delivery, span.
 
 pub mod access;
 pub mod action;
@@ -56,6 +56,7 @@ pub mod param;
 pub mod params;
 pub mod part;
 pub mod place;
+pub mod polling;
 pub mod pool;
 pub mod queue;
 pub mod readiness;

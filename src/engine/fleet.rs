@@ -7,6 +7,7 @@
 use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, NodeId, QueueId};
 use crate::domain::job::Takes;
+use crate::domain::lease::Uptime;
 use crate::domain::place::{self, Bodies, Load, Roles, Site, Want};
 use crate::domain::slots::{Resource, Slots};
 use crate::domain::time::Millis;
@@ -29,11 +30,24 @@ pub(super) struct Fleet {
     peers: Vec<Member>,
     /// Tries whose reports this program cannot read, and that was said.
     unread: HashSet<(QueueId, u32)>,
+    /// When something last went to another node or came from one.
+    stirred_at: Option<Uptime>,
 }
 
 impl Fleet {
     pub(super) fn new(roles: Roles, labels: Vec<String>, max_parallel: u32) -> Self {
-        Self { roles, labels, max_parallel, peers: Vec::new(), unread: HashSet::new() }
+        let (peers, unread) = (Vec::new(), HashSet::new());
+        Self { roles, labels, max_parallel, peers, unread, stirred_at: None }
+    }
+
+    /// Something went to another node or came from one: more may come soon.
+    pub(super) fn stir(&mut self, at: Uptime) {
+        self.stirred_at = Some(at);
+    }
+
+    /// Milliseconds since then.
+    pub(super) fn quiet_ms(&self, now: Uptime) -> i64 {
+        self.stirred_at.map_or(i64::MAX, |at| now.since(at))
     }
 
     fn lives(&self, id: &NodeId) -> bool {
@@ -179,6 +193,7 @@ impl QueueDispatcher {
 
     /// A job was given to another node, and that is committed.
     pub(super) fn send_away(&mut self, id: BatchId, place: Place, node: NodeId) {
+        self.fleet.stir(self.clock.uptime());
         if let Some(active) = self.active.get_mut(&id) {
             active.away.insert(place, node);
         }
@@ -205,7 +220,11 @@ impl QueueDispatcher {
             any = self.hear_reports(reports);
             self.mourn().await?;
         }
-        Ok(self.host().await? || any)
+        let any = self.host().await? || any;
+        if any {
+            self.fleet.stir(self.clock.uptime());
+        }
+        Ok(any)
     }
 
     /// Takes reports of other nodes in, each once; `true` when one is new.

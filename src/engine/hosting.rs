@@ -112,6 +112,7 @@ impl QueueDispatcher {
         match (is_hosted, report.what) {
             (true, What::Ended(outcome, lines)) => {
                 self.serving.hear(queue_id);
+                self.fleet.stir(self.clock.uptime());
                 self.hosted.tries.remove(&queue_id);
                 self.bodies.remove(&queue_id);
                 self.late.push(Late { queue_id, attempt, by: None, outcome, lines });

@@ -2,6 +2,7 @@
 
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::BatchId;
+use crate::domain::polling;
 use crate::domain::time::Millis;
 use crate::engine::backfill::BackfillTaken;
 use crate::engine::changes::Changes;
@@ -138,26 +139,31 @@ impl QueueDispatcher {
             rounds.look_at = now.plus(LOOK_MS);
         }
         if now >= rounds.around_at && !self.stale {
-            let any = self.look_around().await?;
-            rounds.around_at = now.plus(self.around_again(any));
+            self.look_around().await?;
+            rounds.around_at = now.plus(self.around_again());
         }
         if self.look_soon && !self.stale {
             self.look_outside().await?;
             self.look_soon = false;
         }
-        self.beat().await
+        let beaten = self.beat().await?;
+        // What the beat gave away, or told of, may be answered before the look that was planned.
+        rounds.around_at = rounds.around_at.min(self.clock.now().plus(self.around_again()));
+        Ok(beaten)
     }
 
     /// Milliseconds to the next look at the other nodes: soon after something has happened, or while
-    /// something of ours runs there.
-    fn around_again(&self, any: bool) -> i64 {
-        let is_busy = any || self.hosted.count() > 0;
+    /// something of ours runs there; sooner still where they cannot tell us.
+    fn around_again(&self) -> i64 {
+        let quiet = self.fleet.quiet_ms(self.clock.uptime());
+        let is_busy = quiet < AROUND_BUSY_MS || self.hosted.count() > 0;
         let is_awaited = self.active.values().any(|active| !active.away.is_empty());
-        match (is_busy || is_awaited, self.active.is_empty()) {
+        let most = match (is_busy || is_awaited, self.active.is_empty()) {
             (true, _) => AROUND_BUSY_MS,
             (false, false) => LOOK_MS,
             (false, true) => AROUND_IDLE_MS,
-        }
+        };
+        self.hints.pace(polling::pause(quiet, most), most)
     }
 
     pub(super) async fn rest(

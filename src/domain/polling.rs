@@ -1,0 +1,61 @@
+//! How often a table is looked at for the answer of another process, where nobody is told that it is there.
+//!
+//! What happened a moment ago is most likely followed by something soon, and what took long is likely to take
+//! longer. So the pause grows with the time that has passed: a wait is lengthened by a share of itself, and
+//! never by a fixed second, at a number of looks that hardly grows with its length.
+
+/// What a wait may be lengthened by: one part in so many of itself.
+const SHARE: i64 = 5;
+/// Milliseconds that a look may cost a hop at most when something has just happened: some ten commits, so
+/// that who looks takes a few hundredths of a processor while there is much to hear.
+const SOONEST_MS: i64 = 5;
+
+/// Milliseconds to the next look, `quiet_ms` after something was last heard or said, and `most_ms` at most.
+pub fn pause(quiet_ms: i64, most_ms: i64) -> i64 {
+    (quiet_ms / SHARE).max(SOONEST_MS).min(most_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn soon_after_news_it_is_looked_soon_and_later_seldom() {
+        let cases = [
+            (0, 1_000, 5),
+            (-7, 1_000, 5),
+            (24, 1_000, 5),
+            (100, 1_000, 20),
+            (999, 200, 199),
+            (1_000, 200, 200),
+            (60_000, 1_000, 1_000),
+            (i64::MAX, 1_000, 1_000),
+            (0, 2, 2),
+        ];
+        for (quiet, most, expected) in cases {
+            assert_eq!(pause(quiet, most), expected, "{quiet} ms quiet, at most {most} ms");
+        }
+    }
+
+    /// When it is looked, from news at 0 to `end`.
+    fn looks(end: i64, most: i64) -> Vec<i64> {
+        let next = |at: &i64| Some(at + pause(*at, most)).filter(|at| *at < end);
+        std::iter::successors(next(&0), next).collect()
+    }
+
+    #[test]
+    fn the_first_five_seconds_take_34_looks_and_every_further_one_a_single_look() {
+        assert_eq!(looks(5_000, 1_000).len(), 34);
+        assert!(looks(65_000, 1_000).len() <= 34 + 61);
+    }
+
+    proptest! {
+        #[test]
+        fn an_answer_waits_for_a_fifth_of_its_time_at_most(answer in 0..10_000_000i64, most in 5..2_000i64) {
+            let found = looks(answer + most + 1, most).into_iter().find(|at| *at >= answer);
+            let late = found.expect("it is looked again") - answer;
+            prop_assert!(late <= (answer / SHARE).clamp(SOONEST_MS, most), "{late} ms after {answer} ms");
+        }
+    }
+}
