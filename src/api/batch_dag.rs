@@ -148,12 +148,12 @@ impl Draw {
             lang: ask.lang,
             generated_at: None,
         };
-        let drawn = match shape.places(wishes) {
+        let drawing = match shape.places(wishes) {
             true => shape.draw_at(&view, wishes, &ask.house.reads.places(&view, wishes.direction)),
             false => shape.draw(&view, wishes),
         };
-        match drawn {
-            Drawn::Json(value) => route::tagged(&ask.headers, &value),
+        match drawing.drawn() {
+            Drawn::Json(document) => route::tagged(&ask.headers, &document),
             Drawn::Text(text) => route::tagged_as(&ask.headers, media(shape), text.into_bytes()),
         }
     }

@@ -110,8 +110,8 @@ pub(super) async fn dag(global: &Global, args: &DagArgs) -> Result<Ended> {
         lang: global.lang(),
         generated_at: None,
     };
-    match args.format.draw(&view, wishes) {
-        Drawn::Json(value) => out::json(&value)?,
+    match args.format.draw(&view, wishes).drawn() {
+        Drawn::Json(document) => out::document(&document)?,
         Drawn::Text(text) => out::line(text.trim_end()),
     }
     Ok(Ended::Well)

@@ -5,8 +5,9 @@ use crate::domain::time::Millis;
 pub(super) use crate::view::act::state;
 use anyhow::Result;
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
+use serde::Serialize;
 use std::borrow::Cow;
-use std::io::{BufWriter, IsTerminal as _, Write as _};
+use std::io::{BufWriter, IsTerminal as _, Write};
 
 /// A line to stdout. Whether anybody still reads (`| head`) changes nothing: a batch goes on, and the
 /// exit code tells how it ended.
@@ -68,8 +69,37 @@ fn turns(c: char) -> bool {
 
 /// A JSON document to stdout.
 pub(super) fn json(value: &serde_json::Value) -> Result<()> {
-    line(&serde_json::to_string_pretty(value)?);
+    document(value)
+}
+
+/// The same as it is made: that of a large graph has hundreds of megabytes.
+pub(super) fn document<T: Serialize>(value: &T) -> Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 16, Cleaned(std::io::stdout().lock()));
+    match serde_json::to_writer_pretty(&mut out, value) {
+        Err(e) if !e.is_io() => return Err(e.into()),
+        // Nobody reads any more.
+        Err(_) => {}
+        Ok(()) => {
+            let _reader_gone = writeln!(out).and_then(|()| out.flush());
+        }
+    }
     Ok(())
+}
+
+/// Passes on what `clean` leaves of it. Texts come whole, as `BufWriter` hands on whole what it was given.
+#[derive(Debug)]
+struct Cleaned<W>(W);
+
+impl<W: Write> Write for Cleaned<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let text = std::str::from_utf8(bytes).map_err(std::io::Error::other)?;
+        self.0.write_all(clean(text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// A table with a header; wide characters are measured as terminals show them.
@@ -136,6 +166,9 @@ pub(super) fn brief(text: &str, max: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::Cleaned;
+    use std::io::BufWriter;
+
     #[test]
     fn things_are_counted() {
         assert_eq!(super::count(1, "day"), "1 day");
@@ -150,5 +183,17 @@ mod tests {
         assert_eq!(super::clean(hostile), "a\u{FFFD}[2J\u{FFFD}b\u{FFFD}\nc\td");
         assert!(!super::table(&["X"], vec![vec![hostile.to_owned()]]).contains('\u{1b}'));
         assert_eq!(super::clean("月末 ok"), "月末 ok");
+    }
+
+    #[test]
+    fn a_document_is_cleaned_on_its_way_and_no_character_is_cut() {
+        let said = vec!["月\u{202E}末\u{7f}"; 5_000];
+        let plain = serde_json::to_string_pretty(&said).expect("JSON");
+        for capacity in [1, 7, 4_096] {
+            let mut out = BufWriter::with_capacity(capacity, Cleaned(Vec::new()));
+            serde_json::to_writer_pretty(&mut out, &said).expect("written");
+            let Cleaned(written) = out.into_inner().expect("flushed");
+            assert_eq!(String::from_utf8(written).expect("text"), super::clean(&plain));
+        }
     }
 }

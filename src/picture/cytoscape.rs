@@ -1,32 +1,30 @@
 //! Cytoscape.js: what `cy.json({ elements })` and `cytoscape({ elements })` take.
 
 use crate::picture::Scene;
+use crate::picture::document::Document;
 use crate::picture::facts::{class, group_id, labelled, link_facts, link_id};
 use crate::picture::formats::Drawn;
 use crate::picture::view::{Cluster, Item};
 use serde_json::{Value, json};
 
 /// `{elements: {nodes, edges}}`, all that is ours in `data`; positions are of the middle.
-pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
+pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let mut nodes = Vec::with_capacity(view.nodes.len());
     if scene.framed() {
         nodes.extend(view.groups.iter().map(frame));
     }
     nodes.extend((0..view.nodes.len()).map(|i| node(scene, i)));
-    let edges: Vec<Value> = view
-        .edges
-        .iter()
-        .enumerate()
-        .map(|(i, link)| {
-            let mut data = link_facts(link, scene.critical_edges[i]);
-            data.insert("id".to_owned(), json!(link_id(view, link)));
-            data.insert("source".to_owned(), json!(view.nodes[link.source].code));
-            data.insert("target".to_owned(), json!(view.nodes[link.target].code));
-            json!({ "data": data })
-        })
-        .collect();
-    Drawn::Json(json!({ "elements": { "nodes": nodes, "edges": edges } }))
+    let edges = Document::list(view.edges.len(), move |i| {
+        let link = &view.edges[i];
+        let mut data = link_facts(link, scene.critical_edges[i]);
+        data.insert("id".to_owned(), json!(link_id(view, link)));
+        data.insert("source".to_owned(), json!(view.nodes[link.source].code));
+        data.insert("target".to_owned(), json!(view.nodes[link.target].code));
+        json!({ "data": data })
+    });
+    let elements = Document::object([("nodes", json!(nodes).into()), ("edges", edges)]);
+    Drawn::Json(Document::object([("elements", elements)]))
 }
 
 fn frame(cluster: &Cluster) -> Value {

@@ -1,16 +1,17 @@
 //! d3-dag: what the default `graphStratify()` and `graphConnect()` take.
 
 use crate::picture::Scene;
+use crate::picture::document::Document;
 use crate::picture::facts::labelled;
 use crate::picture::formats::Drawn;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// `[{id, parentIds, data}]`; a source has no `parentIds`.
-pub(super) fn stratify(scene: &Scene<'_>) -> Drawn {
+pub(super) fn stratify<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let parents = view.parents();
-    let node = |(i, parents): (usize, &Vec<usize>)| {
-        let item = &view.nodes[i];
+    let node = move |i: usize| {
+        let (item, parents) = (&view.nodes[i], &parents[i]);
         let mut node = json!({ "id": item.code, "data": labelled(i, item) });
         if !parents.is_empty() {
             let codes: Vec<&str> = parents.iter().map(|p| view.nodes[*p].code.as_str()).collect();
@@ -18,12 +19,12 @@ pub(super) fn stratify(scene: &Scene<'_>) -> Drawn {
         }
         node
     };
-    Drawn::Json(Value::Array(parents.iter().enumerate().map(node).collect()))
+    Drawn::Json(Document::list(view.nodes.len(), node))
 }
 
 /// `[[source, target]]`; a job without any dependency is `[job, job]`, which needs
 /// `graphConnect().single(true)`.
-pub(super) fn connect(scene: &Scene<'_>) -> Drawn {
+pub(super) fn connect<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let mut alone = vec![true; view.nodes.len()];
     let mut pairs: Vec<[&str; 2]> = Vec::with_capacity(view.edges.len());
@@ -33,5 +34,5 @@ pub(super) fn connect(scene: &Scene<'_>) -> Drawn {
     }
     let single = view.nodes.iter().zip(alone).filter(|(_, alone)| *alone);
     pairs.extend(single.map(|(item, _)| [item.code.as_str(); 2]));
-    Drawn::Json(json!(pairs))
+    Drawn::Json(Document::list(pairs.len(), move |i| json!(pairs[i])))
 }

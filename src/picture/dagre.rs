@@ -1,12 +1,13 @@
 //! dagre: what `json.read` of graphlib reads, ready for `dagre.layout`.
 
 use crate::picture::Scene;
+use crate::picture::document::Document;
 use crate::picture::facts::{group_id, labelled, link_facts};
 use crate::picture::formats::Drawn;
 use serde_json::{Value, json};
 
 /// `{options, nodes: [{v, value, parent}], edges: [{v, w, value}], value}`.
-pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
+pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let mut nodes = Vec::with_capacity(view.nodes.len());
     for cluster in view.groups.iter().filter(|_| scene.framed()) {
@@ -20,24 +21,21 @@ pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
         nodes.push(node);
     }
     nodes.extend((0..view.nodes.len()).map(|i| node(scene, i)));
-    let edges: Vec<Value> = view
-        .edges
-        .iter()
-        .enumerate()
-        .map(|(i, link)| {
-            json!({
-                "v": view.nodes[link.source].code,
-                "w": view.nodes[link.target].code,
-                "value": link_facts(link, scene.critical_edges[i]),
-            })
+    let edges = Document::list(view.edges.len(), move |i| {
+        let link = &view.edges[i];
+        json!({
+            "v": view.nodes[link.source].code,
+            "w": view.nodes[link.target].code,
+            "value": link_facts(link, scene.critical_edges[i]),
         })
-        .collect();
-    Drawn::Json(json!({
-        "options": { "directed": true, "multigraph": false, "compound": scene.framed() },
-        "nodes": nodes,
-        "edges": edges,
-        "value": { "rankdir": scene.wishes.direction.word() },
-    }))
+    });
+    let options = json!({ "directed": true, "multigraph": false, "compound": scene.framed() });
+    Drawn::Json(Document::object([
+        ("options", options.into()),
+        ("nodes", json!(nodes).into()),
+        ("edges", edges),
+        ("value", json!({ "rankdir": scene.wishes.direction.word() }).into()),
+    ]))
 }
 
 fn node(scene: &Scene<'_>, i: usize) -> Value {

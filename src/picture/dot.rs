@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 /// A DOT digraph: groups as clusters, states as colours, the critical path in bold, what belongs to
 /// other batches dashed.
-pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
+pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     let mut out = String::new();
     // Writing to a String cannot fail; fmt::Error is a formality.
     let _ = write(scene, &mut out);

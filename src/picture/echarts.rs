@@ -1,6 +1,7 @@
 //! Apache ECharts: an option for `chart.setOption`, with one graph series.
 
 use crate::picture::Scene;
+use crate::picture::document::Document;
 use crate::picture::facts::{labelled, link_facts};
 use crate::picture::formats::Drawn;
 use crate::picture::paint::fill;
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// `{legend, series: [{type: "graph", data, links, categories}]}`: names are the ids, categories the
 /// states.
-pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
+pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let mut words: BTreeMap<&str, Value> = BTreeMap::new();
     for item in &view.nodes {
@@ -19,42 +20,39 @@ pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
     }
     let at: BTreeMap<&str, usize> = words.keys().enumerate().map(|(i, w)| (*w, i)).collect();
     let data: Vec<Value> = (0..view.nodes.len()).map(|i| node(scene, i, &at)).collect();
-    let links: Vec<Value> = view
-        .edges
-        .iter()
-        .enumerate()
-        .map(|(i, link)| {
-            let critical = scene.critical_edges[i];
-            json!({
-                "source": view.nodes[link.source].code,
-                "target": view.nodes[link.target].code,
-                "value": link.condition,
-                "lineStyle": { "width": if critical { 3 } else { 1 } },
-                "data": link_facts(link, critical),
-            })
+    let links = Document::list(view.edges.len(), move |i| {
+        let (link, critical) = (&view.edges[i], scene.critical_edges[i]);
+        json!({
+            "source": view.nodes[link.source].code,
+            "target": view.nodes[link.target].code,
+            "value": link.condition,
+            "lineStyle": { "width": if critical { 3 } else { 1 } },
+            "data": link_facts(link, critical),
         })
-        .collect();
+    });
     let names: Vec<&str> = words.keys().copied().collect();
     let categories: Vec<Value> =
         words.iter().map(|(name, style)| json!({ "name": name, "itemStyle": style })).collect();
-    Drawn::Json(json!({
-        "title": { "text": view.title },
-        "tooltip": {},
-        "legend": { "data": names, "bottom": 0 },
-        "series": [{
-            "type": "graph",
-            "layout": if scene.layout.is_some() { "none" } else { "force" },
-            "roam": true,
-            "symbol": "roundRect",
-            "label": { "show": true, "color": "#1f2933" },
-            "lineStyle": { "color": "#7b8794" },
-            "edgeSymbol": ["none", "arrow"],
-            "edgeSymbolSize": [4, 8],
-            "data": data,
-            "links": links,
-            "categories": categories,
-        }],
-    }))
+    let layout = if scene.layout.is_some() { "none" } else { "force" };
+    let series = Document::object([
+        ("type", json!("graph").into()),
+        ("layout", json!(layout).into()),
+        ("roam", json!(true).into()),
+        ("symbol", json!("roundRect").into()),
+        ("label", json!({ "show": true, "color": "#1f2933" }).into()),
+        ("lineStyle", json!({ "color": "#7b8794" }).into()),
+        ("edgeSymbol", json!(["none", "arrow"]).into()),
+        ("edgeSymbolSize", json!([4, 8]).into()),
+        ("data", json!(data).into()),
+        ("links", links),
+        ("categories", json!(categories).into()),
+    ]);
+    Drawn::Json(Document::object([
+        ("title", json!({ "text": view.title }).into()),
+        ("tooltip", json!({}).into()),
+        ("legend", json!({ "data": names, "bottom": 0 }).into()),
+        ("series", Document::items([series])),
+    ]))
 }
 
 fn node(scene: &Scene<'_>, i: usize, categories: &BTreeMap<&str, usize>) -> Value {

@@ -1,13 +1,14 @@
 //! The Eclipse Layout Kernel: what `elk.layout` of elkjs takes.
 
 use crate::picture::Scene;
+use crate::picture::document::Document;
 use crate::picture::facts::{group_id, labelled, link_facts, link_id};
 use crate::picture::formats::{Direction, Drawn};
 use serde_json::{Value, json};
 
 /// `{id: "root", layoutOptions, children, edges}`, groups as nodes with children of their own. What
 /// is ours is in `data`, which ELK hands back untouched.
-pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
+pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let direction = match scene.wishes.direction {
         Direction::Lr => "RIGHT",
@@ -18,29 +19,26 @@ pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
     } else {
         (0..view.nodes.len()).map(|i| node(scene, i)).collect()
     };
-    let edges: Vec<Value> = view
-        .edges
-        .iter()
-        .enumerate()
-        .map(|(i, link)| {
-            json!({
-                "id": link_id(view, link),
-                "sources": [view.nodes[link.source].code],
-                "targets": [view.nodes[link.target].code],
-                "data": link_facts(link, scene.critical_edges[i]),
-            })
+    let edges = Document::list(view.edges.len(), move |i| {
+        let link = &view.edges[i];
+        json!({
+            "id": link_id(view, link),
+            "sources": [view.nodes[link.source].code],
+            "targets": [view.nodes[link.target].code],
+            "data": link_facts(link, scene.critical_edges[i]),
         })
-        .collect();
-    Drawn::Json(json!({
-        "id": "root",
-        "layoutOptions": {
-            "elk.algorithm": "layered",
-            "elk.direction": direction,
-            "elk.hierarchyHandling": "INCLUDE_CHILDREN",
-        },
-        "children": children,
-        "edges": edges,
-    }))
+    });
+    let options = json!({
+        "elk.algorithm": "layered",
+        "elk.direction": direction,
+        "elk.hierarchyHandling": "INCLUDE_CHILDREN",
+    });
+    Drawn::Json(Document::object([
+        ("id", json!("root").into()),
+        ("layoutOptions", options.into()),
+        ("children", Value::Array(children).into()),
+        ("edges", edges),
+    ]))
 }
 
 /// Frames and nodes that stand directly in a group, or in none.

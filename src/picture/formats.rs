@@ -2,6 +2,7 @@
 
 use crate::domain::lang::Lang;
 use crate::domain::time::Millis;
+use crate::picture::document::Document;
 use crate::picture::layout::{Layout, layered};
 use crate::picture::measure::{Size, sizes, steady_sizes};
 use crate::picture::view::View;
@@ -9,7 +10,7 @@ use crate::picture::{
     cytoscape, d3, d3dag, dagre, dot, echarts, elk, g6, jgf, mermaid, native, reactflow, svg, tree,
     x6,
 };
-use serde_json::Value;
+use std::sync::Arc;
 
 /// A shape of picture: one file in this folder and one line in `FORMATS`.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ pub struct Format {
     /// What it is for, in a sentence.
     pub about: &'static str,
     positions: Positions,
-    draw: fn(&Scene<'_>) -> Drawn,
+    draw: for<'a> fn(&'a Scene<'_>) -> Drawn<'a>,
 }
 
 /// Whether a shape says where things are.
@@ -59,11 +60,18 @@ pub fn format(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|f| f.name == name)
 }
 
+/// A view in a shape, with everything in its place.
+#[derive(Debug)]
+pub struct Drawing<'a> {
+    scene: Scene<'a>,
+    draw: for<'s> fn(&'s Scene<'_>) -> Drawn<'s>,
+}
+
 /// A finished picture.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Drawn {
+#[derive(Debug)]
+pub enum Drawn<'a> {
     /// A JSON document.
-    Json(Value),
+    Json(Document<'a>),
     /// Text in a language of its own.
     Text(String),
 }
@@ -120,27 +128,29 @@ pub(super) struct Scene<'a> {
     pub(super) view: &'a View,
     pub(super) wishes: Wishes,
     pub(super) sizes: Vec<Size>,
-    pub(super) layout: Option<Layout>,
+    pub(super) layout: Option<Arc<Layout>>,
     pub(super) critical_edges: Vec<bool>,
 }
 
 impl Format {
     /// Draws the picture.
-    pub fn draw(&self, view: &View, wishes: Wishes) -> Drawn {
+    pub fn draw<'a>(&self, view: &'a View, wishes: Wishes) -> Drawing<'a> {
         let sizes = match wishes.placing {
             Placing::Steady => steady_sizes(view),
             Placing::Layered | Placing::None => sizes(view),
         };
-        let layout = self.places(wishes).then(|| layered(view, &sizes, wishes.direction));
+        let layout = self.places(wishes).then(|| Arc::new(layered(view, &sizes, wishes.direction)));
         let critical_edges = view.critical_edges();
-        (self.draw)(&Scene { view, wishes, sizes, layout, critical_edges })
+        let scene = Scene { view, wishes, sizes, layout, critical_edges };
+        Drawing { scene, draw: self.draw }
     }
 
     /// Draws a steady picture whose places are known from an earlier one with the same `View::outline`.
-    pub fn draw_at(&self, view: &View, wishes: Wishes, places: &Places) -> Drawn {
-        let layout = self.places(wishes).then(|| places.0.clone());
+    pub fn draw_at<'a>(&self, view: &'a View, wishes: Wishes, places: &Places) -> Drawing<'a> {
+        let layout = self.places(wishes).then(|| Arc::clone(&places.0));
         let (sizes, critical_edges) = (steady_sizes(view), view.critical_edges());
-        (self.draw)(&Scene { view, wishes, sizes, layout, critical_edges })
+        let scene = Scene { view, wishes, sizes, layout, critical_edges };
+        Drawing { scene, draw: self.draw }
     }
 
     /// Whether it says where things are, when it is drawn like this.
@@ -160,12 +170,19 @@ impl Format {
 
 /// Where everything stands in a steady picture: costs more than all the rest of it.
 #[derive(Clone, Debug)]
-pub struct Places(Layout);
+pub struct Places(Arc<Layout>);
+
+impl Drawing<'_> {
+    /// As what its reader takes.
+    pub fn drawn(&self) -> Drawn<'_> {
+        (self.draw)(&self.scene)
+    }
+}
 
 impl Places {
     /// Of this view.
     pub fn of(view: &View, direction: Direction) -> Self {
-        Self(layered(view, &steady_sizes(view), direction))
+        Self(Arc::new(layered(view, &steady_sizes(view), direction)))
     }
 }
 

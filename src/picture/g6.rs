@@ -1,29 +1,26 @@
 //! AntV G6, version 5: what `new Graph({ data })` and `graph.setData` take.
 
 use crate::picture::Scene;
+use crate::picture::document::Document;
 use crate::picture::facts::{class, group_id, labelled, link_facts, link_id};
 use crate::picture::formats::Drawn;
 use serde_json::{Value, json};
 
 /// `{nodes, edges, combos}`; positions are of the middle.
-pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
+pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     let view = scene.view;
-    let nodes: Vec<Value> = (0..view.nodes.len()).map(|i| node(scene, i)).collect();
-    let edges: Vec<Value> = view
-        .edges
-        .iter()
-        .enumerate()
-        .map(|(i, link)| {
-            json!({
-                "id": link_id(view, link),
-                "source": view.nodes[link.source].code,
-                "target": view.nodes[link.target].code,
-                "data": link_facts(link, scene.critical_edges[i]),
-                "style": { "endArrow": true },
-                "states": if scene.critical_edges[i] { vec!["critical"] } else { vec![] },
-            })
+    let nodes = Document::list(view.nodes.len(), move |i| node(scene, i));
+    let edges = Document::list(view.edges.len(), move |i| {
+        let link = &view.edges[i];
+        json!({
+            "id": link_id(view, link),
+            "source": view.nodes[link.source].code,
+            "target": view.nodes[link.target].code,
+            "data": link_facts(link, scene.critical_edges[i]),
+            "style": { "endArrow": true },
+            "states": if scene.critical_edges[i] { vec!["critical"] } else { vec![] },
         })
-        .collect();
+    });
     let mut combos = Vec::new();
     for cluster in view.groups.iter().filter(|_| scene.framed()) {
         let mut combo = json!({
@@ -36,7 +33,11 @@ pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
         }
         combos.push(combo);
     }
-    Drawn::Json(json!({ "nodes": nodes, "edges": edges, "combos": combos }))
+    Drawn::Json(Document::object([
+        ("nodes", nodes),
+        ("edges", edges),
+        ("combos", json!(combos).into()),
+    ]))
 }
 
 fn node(scene: &Scene<'_>, i: usize) -> Value {

@@ -1,12 +1,13 @@
 //! JSON Graph Format, version 2: nodes are an object, and no key of ours stands outside `metadata`.
 
 use crate::picture::Scene;
+use crate::picture::document::Document;
 use crate::picture::facts::{facts, link_facts, link_id};
 use crate::picture::formats::Drawn;
 use serde_json::{Map, Value, json};
 
 /// `{graph: {id, directed, type, label, metadata, nodes, edges}}`.
-pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
+pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let mut nodes = Map::new();
     for (i, item) in view.nodes.iter().enumerate() {
@@ -18,33 +19,31 @@ pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
         }
         nodes.insert(item.code.clone(), json!({ "label": item.name, "metadata": metadata }));
     }
-    let edges: Vec<Value> = view
-        .edges
-        .iter()
-        .enumerate()
-        .map(|(i, link)| {
-            json!({
-                "id": link_id(view, link),
-                "source": view.nodes[link.source].code,
-                "target": view.nodes[link.target].code,
-                "relation": link.condition,
-                "metadata": link_facts(link, scene.critical_edges[i]),
-            })
+    let edges = Document::list(view.edges.len(), move |i| {
+        let link = &view.edges[i];
+        json!({
+            "id": link_id(view, link),
+            "source": view.nodes[link.source].code,
+            "target": view.nodes[link.target].code,
+            "relation": link.condition,
+            "metadata": link_facts(link, scene.critical_edges[i]),
         })
-        .collect();
+    });
     let groups: Vec<Value> = view
         .groups
         .iter()
         .map(|g| json!({ "id": g.id, "label": g.label, "parent": g.parent }))
         .collect();
     let label = view.groups.first().map_or(view.title.as_str(), |g| g.label.as_str());
-    Drawn::Json(json!({ "graph": {
-        "id": view.title,
-        "directed": true,
-        "type": view.subject.word(),
-        "label": label,
-        "metadata": { "groups": groups, "direction": scene.wishes.direction.word() },
-        "nodes": nodes,
-        "edges": edges,
-    } }))
+    let metadata = json!({ "groups": groups, "direction": scene.wishes.direction.word() });
+    let graph = Document::object([
+        ("id", json!(view.title).into()),
+        ("directed", json!(true).into()),
+        ("type", json!(view.subject.word()).into()),
+        ("label", json!(label).into()),
+        ("metadata", metadata.into()),
+        ("nodes", Value::Object(nodes).into()),
+        ("edges", edges),
+    ]);
+    Drawn::Json(Document::object([("graph", graph)]))
 }

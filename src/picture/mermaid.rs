@@ -14,7 +14,7 @@ const EDGES_MAX: usize = 500;
 const TEXT_MAX: usize = 50_000;
 
 /// A flowchart. Its ids are `n1`, `n2`, … and not the codes, for a job called `end` would break it.
-pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
+pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     let mut body = String::new();
     // Writing to a String cannot fail; fmt::Error is a formality.
     let _ = write(scene, &mut body);

@@ -2,13 +2,14 @@
 //! May name: domain. Never: a database, a clock.
 //! Invariant: the same DAG gives the same bytes, so that a diff of two pictures is a diff of two DAGs.
 //! Story order: view and walk (what is drawn), external, focus, collapse, reduce (less of it), layout (where),
-//! paint and facts (what is said of a job), formats (every shape), then one file per shape.
+//! paint and facts (what is said of a job), document and formats (every shape), then one file per shape.
 
 mod collapse;
 mod cytoscape;
 mod d3;
 mod d3dag;
 mod dagre;
+mod document;
 mod dot;
 mod echarts;
 mod elk;
@@ -32,8 +33,10 @@ mod walk;
 mod x6;
 
 pub use collapse::Collapse;
+pub use document::Document;
 pub use external::External;
 pub use formats::Direction;
+pub use formats::Drawing;
 pub use formats::Drawn;
 pub use formats::FORMATS;
 pub use formats::Format;

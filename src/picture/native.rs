@@ -1,6 +1,7 @@
 //! The neutral JSON shape, from which front ends make their own.
 
 use crate::picture::Scene;
+use crate::picture::document::Document;
 use crate::picture::facts::{facts, link_facts, link_id};
 use crate::picture::formats::Drawn;
 use serde_json::{Value, json};
@@ -9,10 +10,8 @@ use serde_json::{Value, json};
 const VERSION: u32 = 1;
 
 /// The picture as `{batch, version, generated_at, nodes, edges, groups, layout}`.
-pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
+pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     let view = scene.view;
-    let nodes: Vec<Value> = (0..view.nodes.len()).map(|i| node(scene, i)).collect();
-    let edges: Vec<Value> = (0..view.edges.len()).map(|i| edge(scene, i)).collect();
     let mut layout = json!({ "direction": scene.wishes.direction.word() });
     if let Some(placed) = &scene.layout {
         layout["width"] = json!(placed.width);
@@ -23,16 +22,16 @@ pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
         .iter()
         .map(|g| json!({ "id": g.id, "label": g.label, "parent": g.parent }))
         .collect();
-    let mut picture = json!({
-        "batch": view.title,
-        "version": VERSION,
-        "nodes": nodes,
-        "edges": edges,
-        "groups": groups,
-        "layout": layout,
-    });
+    let mut picture = Document::object([
+        ("batch", json!(view.title).into()),
+        ("version", json!(VERSION).into()),
+        ("nodes", Document::list(view.nodes.len(), move |i| node(scene, i))),
+        ("edges", Document::list(view.edges.len(), move |i| edge(scene, i))),
+        ("groups", json!(groups).into()),
+        ("layout", layout.into()),
+    ]);
     if let Some(at) = scene.wishes.generated_at {
-        picture["generated_at"] = json!(at.to_string());
+        picture.insert("generated_at", json!(at.to_string()));
     }
     Drawn::Json(picture)
 }

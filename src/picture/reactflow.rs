@@ -3,6 +3,7 @@
 
 use crate::domain::queue::QueueStatus;
 use crate::picture::Scene;
+use crate::picture::document::Document;
 use crate::picture::facts::{group_id, labelled, link_facts, link_id};
 use crate::picture::formats::{Direction, Drawn};
 use crate::picture::layout::{Layout, Rect};
@@ -10,7 +11,7 @@ use crate::picture::view::{Link, SUCCESS};
 use serde_json::{Value, json};
 
 /// `{nodes, edges, viewport}`; frames come before what stands in them.
-pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
+pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let mut nodes = Vec::with_capacity(view.nodes.len());
     if scene.framed() {
@@ -34,11 +35,12 @@ pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
         }
     }
     nodes.extend((0..view.nodes.len()).map(|i| node(scene, i)));
-    let edges: Vec<Value> =
-        view.edges.iter().enumerate().map(|(i, link)| edge(scene, i, link)).collect();
-    Drawn::Json(
-        json!({ "nodes": nodes, "edges": edges, "viewport": { "x": 0, "y": 0, "zoom": 1 } }),
-    )
+    let edges = Document::list(view.edges.len(), move |i| edge(scene, i, &view.edges[i]));
+    Drawn::Json(Document::object([
+        ("nodes", json!(nodes).into()),
+        ("edges", edges),
+        ("viewport", json!({ "x": 0, "y": 0, "zoom": 1 }).into()),
+    ]))
 }
 
 fn frame(scene: &Scene<'_>, g: usize) -> Value {
@@ -67,7 +69,7 @@ fn position(scene: &Scene<'_>, rect: Option<Rect>, outer: Option<&str>) -> Value
         let at = scene.view.groups.iter().position(|g| Some(g.id.as_str()) == outer)?;
         layout.frames[at]
     };
-    let (x, y) = scene.layout.as_ref().and_then(frame).map_or((0, 0), |f| (f.x, f.y));
+    let (x, y) = scene.layout.as_deref().and_then(frame).map_or((0, 0), |f| (f.x, f.y));
     json!({ "x": rect.x - x, "y": rect.y - y })
 }
 

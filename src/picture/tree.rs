@@ -13,7 +13,7 @@ const DEEPEST: usize = 50;
 /// its children and at the others as `{id, ref: true}`; written out everywhere, 30 diamonds in a row
 /// would be a thousand million nodes. Where the tree grows too deep it goes on below the root. With
 /// one source and no such cut the source is the root.
-pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
+pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let children = view.children();
     let mut has_parent = vec![false; view.nodes.len()];
@@ -29,10 +29,11 @@ pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
         }
     }
     if trees.len() == 1 {
-        return Drawn::Json(trees.remove(0));
+        return Drawn::Json(trees.remove(0).into());
     }
     let id = format!("dag/{}", view.title);
-    Drawn::Json(json!({ "id": id, "label": view.title, "kind": "root", "children": trees }))
+    let tree = json!({ "id": id, "label": view.title, "kind": "root", "children": trees });
+    Drawn::Json(tree.into())
 }
 
 struct Growing<'a> {

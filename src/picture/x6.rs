@@ -1,6 +1,7 @@
 //! AntV X6: what `graph.fromJSON` takes.
 
 use crate::picture::Scene;
+use crate::picture::document::Document;
 use crate::picture::facts::{group_id, labelled, link_facts, link_id};
 use crate::picture::formats::{Direction, Drawn};
 use crate::picture::paint::fill;
@@ -8,16 +9,15 @@ use crate::picture::view::{Link, SUCCESS};
 use serde_json::{Value, json};
 
 /// `{nodes, edges}`: every node with a port to come in and one to go out.
-pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
+pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let mut nodes = Vec::with_capacity(view.nodes.len());
     if scene.framed() {
         nodes.extend((0..view.groups.len()).map(|g| frame(scene, g)));
     }
     nodes.extend((0..view.nodes.len()).map(|i| node(scene, i)));
-    let edges: Vec<Value> =
-        view.edges.iter().enumerate().map(|(i, link)| edge(scene, i, link)).collect();
-    Drawn::Json(json!({ "nodes": nodes, "edges": edges }))
+    let edges = Document::list(view.edges.len(), move |i| edge(scene, i, &view.edges[i]));
+    Drawn::Json(Document::object([("nodes", json!(nodes).into()), ("edges", edges)]))
 }
 
 fn frame(scene: &Scene<'_>, g: usize) -> Value {

@@ -191,10 +191,9 @@ fn a_period_close_of_sixty_nine_jobs_is_accepted_and_drawn() {
     };
     let dag = snapshot.dag().expect("acyclic");
     let view = View::of("close", &snapshot, &dag, None);
-    let Drawn::Json(picture) = format("native").expect("native").draw(&view, Wishes::default())
-    else {
-        panic!("native is JSON")
-    };
+    let drawing = format("native").expect("native").draw(&view, Wishes::default());
+    let Drawn::Json(document) = drawing.drawn() else { panic!("native is JSON") };
+    let picture = serde_json::to_value(&document).expect("JSON");
     let levels = picture["nodes"].as_array().expect("nodes").iter();
     let deepest = levels.filter_map(|n| n["level"].as_u64()).max();
     assert_eq!(deepest.map(|d| d + 1), close["stats"]["depth"].as_u64());

@@ -274,15 +274,15 @@ async fn works(example: &'static Example, place: &'static str) {
 }
 
 fn native(view: &View) -> serde_json::Value {
-    match picture::format("native").expect("native").draw(view, Wishes::default()) {
-        Drawn::Json(value) => value,
+    match picture::format("native").expect("native").draw(view, Wishes::default()).drawn() {
+        Drawn::Json(document) => serde_json::to_value(&document).expect("JSON"),
         Drawn::Text(text) => panic!("not JSON: {text}"),
     }
 }
 
 fn dot(view: &View) -> String {
-    match picture::format("dot").expect("dot").draw(view, Wishes::default()) {
-        Drawn::Json(value) => panic!("not text: {value}"),
+    match picture::format("dot").expect("dot").draw(view, Wishes::default()).drawn() {
+        Drawn::Json(document) => panic!("not text: {document:?}"),
         Drawn::Text(text) => text,
     }
 }

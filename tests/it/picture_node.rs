@@ -189,8 +189,8 @@ fn rich(scene: &Path, home: &Path) {
     }
     std::fs::create_dir(scene).expect("scene");
     for format in FORMATS {
-        let text = match format.draw(&view, Wishes::default()) {
-            Drawn::Json(value) => value.to_string(),
+        let text = match format.draw(&view, Wishes::default()).drawn() {
+            Drawn::Json(document) => serde_json::to_string(&document).expect("JSON"),
             Drawn::Text(text) => text,
         };
         std::fs::write(scene.join(format.name), text).expect("written");

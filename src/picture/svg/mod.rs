@@ -24,7 +24,7 @@ const NARROWEST: i64 = 480;
 
 /// Boxes in the colour of their state, arrows around the boxes, the critical path in bold, frames,
 /// title and legend; readable on white, and on black where the reader's screen is dark.
-pub(super) fn draw(scene: &Scene<'_>) -> Drawn {
+pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     let mut out = String::new();
     // Writing to a String cannot fail; fmt::Error is a formality.
     if let Some(layout) = &scene.layout {
