@@ -6,13 +6,18 @@
 
 /// What a wait may be lengthened by: one part in so many of itself.
 const SHARE: i64 = 5;
-/// Milliseconds that a look may cost a hop at most when something has just happened: some ten commits, so
-/// that who looks takes a few hundredths of a processor while there is much to hear.
+/// Milliseconds that a look may cost a hop at most when something has just happened: some ten commits of a disk
+/// at hand.
 const SOONEST_MS: i64 = 5;
+/// How many times what the last look took lies between two: a database far away is not asked without a pause, and
+/// who looks has four fifths of its time for its own batches.
+const BETWEEN: i64 = 4;
 
-/// Milliseconds to the next look, `quiet_ms` after something was last heard or said, and `most_ms` at most.
-pub fn pause(quiet_ms: i64, most_ms: i64) -> i64 {
-    (quiet_ms / SHARE).max(SOONEST_MS).min(most_ms)
+/// Milliseconds to the next look, `quiet_ms` after something was last heard or said, when the last look took
+/// `took_ms`; `most_ms` at most.
+pub fn pause(quiet_ms: i64, took_ms: i64, most_ms: i64) -> i64 {
+    let soonest = took_ms.saturating_mul(BETWEEN).max(SOONEST_MS);
+    (quiet_ms / SHARE).max(soonest).min(most_ms)
 }
 
 #[cfg(test)]
@@ -23,24 +28,29 @@ mod tests {
     #[test]
     fn soon_after_news_it_is_looked_soon_and_later_seldom() {
         let cases = [
-            (0, 1_000, 5),
-            (-7, 1_000, 5),
-            (24, 1_000, 5),
-            (100, 1_000, 20),
-            (999, 200, 199),
-            (1_000, 200, 200),
-            (60_000, 1_000, 1_000),
-            (i64::MAX, 1_000, 1_000),
-            (0, 2, 2),
+            (0, 0, 1_000, 5),
+            (-7, 1, 1_000, 5),
+            (24, 0, 1_000, 5),
+            (100, 2, 1_000, 20),
+            (999, 0, 200, 199),
+            (1_000, 0, 200, 200),
+            (60_000, 0, 1_000, 1_000),
+            (i64::MAX, 0, 1_000, 1_000),
+            (0, 0, 2, 2),
+            (0, 30, 1_000, 120),
+            (1_000, 30, 1_000, 200),
+            (0, 9_000, 200, 200),
+            (0, i64::MAX, 200, 200),
         ];
-        for (quiet, most, expected) in cases {
-            assert_eq!(pause(quiet, most), expected, "{quiet} ms quiet, at most {most} ms");
+        for (quiet, took, most, expected) in cases {
+            let said = format!("{quiet} ms quiet, a look of {took} ms, at most {most} ms");
+            assert_eq!(pause(quiet, took, most), expected, "{said}");
         }
     }
 
     /// When it is looked, from news at 0 to `end`.
     fn looks(end: i64, most: i64) -> Vec<i64> {
-        let next = |at: &i64| Some(at + pause(*at, most)).filter(|at| *at < end);
+        let next = |at: &i64| Some(at + pause(*at, 0, most)).filter(|at| *at < end);
         std::iter::successors(next(&0), next).collect()
     }
 

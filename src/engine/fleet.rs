@@ -32,12 +32,14 @@ pub(super) struct Fleet {
     unread: HashSet<(QueueId, u32)>,
     /// When something last went to another node or came from one.
     stirred_at: Option<Uptime>,
+    /// Milliseconds that the last look at them took.
+    look_ms: i64,
 }
 
 impl Fleet {
     pub(super) fn new(roles: Roles, labels: Vec<String>, max_parallel: u32) -> Self {
         let (peers, unread) = (Vec::new(), HashSet::new());
-        Self { roles, labels, max_parallel, peers, unread, stirred_at: None }
+        Self { roles, labels, max_parallel, peers, unread, stirred_at: None, look_ms: 0 }
     }
 
     /// Something went to another node or came from one: more may come soon.
@@ -45,9 +47,14 @@ impl Fleet {
         self.stirred_at = Some(at);
     }
 
-    /// Milliseconds since then.
+    /// Milliseconds since something last went to another node or came from one.
     pub(super) fn quiet_ms(&self, now: Uptime) -> i64 {
         self.stirred_at.map_or(i64::MAX, |at| now.since(at))
+    }
+
+    /// Milliseconds that the last look at the other nodes took.
+    pub(super) fn look_ms(&self) -> i64 {
+        self.look_ms
     }
 
     fn lives(&self, id: &NodeId) -> bool {
@@ -202,6 +209,13 @@ impl QueueDispatcher {
     /// Looks what other nodes have to say: which live, what they report, and what they give this one
     /// to run. `true` when there was anything.
     pub async fn look_around(&mut self) -> Result<bool> {
+        let began = self.clock.uptime();
+        let any = self.look_at_others().await?;
+        self.fleet.look_ms = self.clock.uptime().since(began);
+        Ok(any)
+    }
+
+    async fn look_at_others(&mut self) -> Result<bool> {
         let mut any = false;
         if !self.active.is_empty() {
             let now = self.clock.now();
@@ -218,13 +232,12 @@ impl QueueDispatcher {
             let there: HashSet<_> = reports.tries().map(|(row, no, _)| (row, no)).collect();
             self.fleet.unread.retain(|this| there.contains(this));
             any = self.hear_reports(reports);
+            if any {
+                self.fleet.stir(self.clock.uptime());
+            }
             self.mourn().await?;
         }
-        let any = self.host().await? || any;
-        if any {
-            self.fleet.stir(self.clock.uptime());
-        }
-        Ok(any)
+        Ok(self.host().await? || any)
     }
 
     /// Takes reports of other nodes in, each once; `true` when one is new.

@@ -25,7 +25,7 @@ use crate::handler::{self, StopReason};
 use crate::store::hosted::{self, Given};
 use crate::store::{Tx, batch, queue};
 use anyhow::{Context as _, Result};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -35,8 +35,8 @@ pub(super) struct Hosted {
     tries: HashMap<QueueId, Try>,
     /// Batches of others that it ran something of lately.
     known: HashMap<BatchId, Known>,
-    /// Jobs that were given to it and wait for room.
-    queued: usize,
+    /// Tries that were given to it and wait for room.
+    queued: HashSet<(QueueId, u32)>,
     /// A batch was lost while jobs of it were being started: their rows may name this node.
     pub(super) is_owing: bool,
 }
@@ -75,7 +75,7 @@ impl Hosted {
 
     /// How much room they take, and those that wait for it.
     pub(super) fn used(&self) -> usize {
-        self.working() + self.queued
+        self.working() + self.queued.len()
     }
 
     /// Tries of a batch, with their switches.
@@ -115,7 +115,7 @@ impl QueueDispatcher {
                 self.fleet.stir(self.clock.uptime());
                 self.hosted.tries.remove(&queue_id);
                 self.bodies.remove(&queue_id);
-                self.late.push(Late { queue_id, attempt, by: None, outcome, lines });
+                self.late.push(Late::of_ours(queue_id, attempt, outcome, lines));
             }
             // Its row is not this node's to write; the end says that its time was up.
             (true, What::Stopping) => {}
@@ -135,7 +135,7 @@ impl QueueDispatcher {
         drop(tx);
         self.stop_unwanted(&given).await?;
         let new: Vec<Given> = given.into_iter().filter(|g| self.is_new(g)).collect();
-        self.hosted.queued = 0;
+        let queued = std::mem::take(&mut self.hosted.queued);
         if self.heart.life().is_fenced || new.is_empty() {
             self.say_load();
             return Ok(false);
@@ -143,7 +143,7 @@ impl QueueDispatcher {
         let mut any = false;
         let mut room = self.room();
         for given in new {
-            any |= self.host_one(given, &mut room).await?;
+            any |= self.host_one(given, &mut room, &queued).await?;
         }
         self.say_load();
         Ok(any)
@@ -198,14 +198,17 @@ impl QueueDispatcher {
     }
 
     /// Begins one job that was given to this node, hands it back when it may not, or leaves it for
-    /// later when there is no room. `true` when something was done.
-    async fn host_one(&mut self, given: Given, room: &mut usize) -> Result<bool> {
-        let back = |end, why: &str| Late {
-            queue_id: given.queue_id,
-            attempt: given.attempt,
-            by: None,
-            outcome: Outcome::ended(end, why).before_it_began(),
-            lines: Vec::new(),
+    /// later when there is no room, which nothing is asked for again of those in `queued`. `true` when
+    /// something was done.
+    async fn host_one(
+        &mut self,
+        given: Given,
+        room: &mut usize,
+        queued: &HashSet<(QueueId, u32)>,
+    ) -> Result<bool> {
+        let back = |end, why: &str| {
+            let outcome = Outcome::ended(end, why).before_it_began();
+            Late::of_ours(given.queue_id, given.attempt, outcome, Vec::new())
         };
         if given.status == QueueStatus::Killing {
             self.late.push(back(End::Killed, "stopped before it began"));
@@ -214,6 +217,11 @@ impl QueueDispatcher {
         if !takes_work(&self.fleet.roles) || self.draining || self.heart.is_resting() {
             self.late.push(back(End::Returned, "handed back: its node takes no new work"));
             return Ok(true);
+        }
+        let this = (given.queue_id, given.attempt);
+        if *room == 0 && queued.contains(&this) {
+            self.hosted.queued.insert(this);
+            return Ok(false);
         }
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
@@ -233,7 +241,7 @@ impl QueueDispatcher {
         if works && *room == 0 {
             // Not taken: whoever gave it may give it to another.
             tx.rollback().await?;
-            self.hosted.queued += 1;
+            self.hosted.queued.insert(this);
             return Ok(false);
         }
         failpoint!("host.before_take");
@@ -254,6 +262,7 @@ impl QueueDispatcher {
         let body = self.body_of(Kept::of(&job));
         self.bodies.insert(given.queue_id, body);
         tokio::spawn(run_task(job, snapshot, self.around.clone()));
+        self.fleet.stir(self.clock.uptime());
         Ok(true)
     }
 
@@ -321,7 +330,7 @@ impl QueueDispatcher {
 
     /// What the next heartbeat says of this node's load.
     pub(super) fn say_load(&self) {
-        let load = self.working() + self.hosted.queued;
+        let load = self.working() + self.hosted.queued.len();
         self.heart.set_running(u32::try_from(load).unwrap_or(u32::MAX));
     }
 }

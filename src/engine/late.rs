@@ -6,7 +6,8 @@
 //! operator settles it with one command.
 
 use crate::domain::id::{NodeId, QueueId};
-use crate::domain::outcome::{End, Outcome, Stream};
+use crate::domain::lease::Uptime;
+use crate::domain::outcome::{End, Outcome, Reach, Stream};
 use crate::domain::queue::QueueStatus;
 use crate::domain::text::{LINE_MAX, storable};
 use crate::domain::time::Millis;
@@ -28,6 +29,23 @@ pub(super) struct Late {
     pub(super) outcome: Outcome,
     /// What of its log was not stored yet.
     pub(super) lines: Vec<Line>,
+    /// When it is written again; it could not be before.
+    again_at: Option<Uptime>,
+}
+
+/// Milliseconds before a result is written again that could not be.
+const AGAIN_MS: i64 = 10_000;
+
+impl Late {
+    /// Of a body of this node.
+    pub(super) fn of_ours(
+        queue_id: QueueId,
+        attempt: u32,
+        outcome: Outcome,
+        lines: Vec<Line>,
+    ) -> Self {
+        Self { queue_id, attempt, by: None, outcome, lines, again_at: None }
+    }
 }
 
 impl QueueDispatcher {
@@ -39,7 +57,8 @@ impl QueueDispatcher {
             };
             self.measure_end(queue_id, &outcome);
             if !self.heard.contains(&(queue_id, attempt)) {
-                self.late.push(Late { queue_id, attempt, by, outcome, lines });
+                let late = Late::of_ours(queue_id, attempt, outcome, lines);
+                self.late.push(Late { by, ..late });
             }
         }
         self.heard.clear();
@@ -49,7 +68,10 @@ impl QueueDispatcher {
     /// belongs to batches of ours, and these may be anybody's. A database that is away is waited for.
     pub(super) async fn keep_late(&mut self) {
         let now = self.clock.now();
-        let mut waiting = std::mem::take(&mut self.late).into_iter();
+        let up = self.clock.uptime();
+        let is_due = |late: &mut Late| late.again_at.is_none_or(|at| at <= up);
+        let due: Vec<Late> = self.late.extract_if(.., is_due).collect();
+        let mut waiting = due.into_iter();
         while let Some(late) = waiting.next() {
             let row = late.queue_id.0;
             match keep(&self.db, &late, self.node.id(), now).await {
@@ -59,15 +81,34 @@ impl QueueDispatcher {
                     self.late.extend(std::iter::once(late).chain(waiting));
                     return;
                 }
-                Err(error) => tracing::warn!(
-                    queue_id = row,
-                    attempt = late.attempt,
-                    error = format!("{error:#}"),
-                    "a late result could not be kept in the log of its try: {}",
-                    word(&late.outcome.end)
-                ),
+                Err(error) => {
+                    tracing::warn!(
+                        queue_id = row,
+                        attempt = late.attempt,
+                        error = format!("{error:#}"),
+                        "the result of a try could not be written, nor its last {} log lines: {}",
+                        late.lines.len(),
+                        word(&late.outcome.end)
+                    );
+                    self.hold(late);
+                }
             }
         }
+    }
+
+    /// Keeps the end of a body of this node for another try, without the lines, which may be what cannot be
+    /// written: where its row says that it runs here for another, it would be begun again. One that never
+    /// began is handed back with the next look anyway.
+    fn hold(&mut self, late: Late) {
+        if late.by.is_none() && late.outcome.reach != Reach::Before {
+            let again_at = Some(self.clock.uptime().plus(AGAIN_MS));
+            self.late.push(Late { lines: Vec::new(), again_at, ..late });
+        }
+    }
+
+    /// Whether results wait that nothing was wrong with.
+    pub(super) fn has_late(&self) -> bool {
+        self.late.iter().any(|late| late.again_at.is_none())
     }
 }
 

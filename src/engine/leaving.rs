@@ -73,13 +73,13 @@ impl QueueDispatcher {
 
     /// Whether nothing is left to wait for.
     pub(super) fn may_part(&self) -> bool {
-        let runs = self.running() > 0 || self.serving.runs() || !self.late.is_empty();
+        let runs = self.running() > 0 || self.serving.runs() || self.has_late();
         self.draining && !runs && !self.stale
     }
 
     /// Whether nothing of anybody is left here.
     pub(super) fn has_put_all_down(&self) -> bool {
-        self.serving.put_down().is_empty() && self.running() == 0 && self.late.is_empty()
+        self.serving.put_down().is_empty() && self.running() == 0 && !self.has_late()
     }
 
     /// Lets others know that this process takes nothing new, before it hands anything back.

@@ -140,7 +140,7 @@ impl QueueDispatcher {
         }
         if now >= rounds.around_at && !self.stale {
             self.look_around().await?;
-            rounds.around_at = now.plus(self.around_again());
+            rounds.around_at = self.clock.now().plus(self.around_again());
         }
         if self.look_soon && !self.stale {
             self.look_outside().await?;
@@ -148,13 +148,13 @@ impl QueueDispatcher {
         }
         let beaten = self.beat().await?;
         // What the beat gave away, or told of, may be answered before the look that was planned.
-        rounds.around_at = rounds.around_at.min(self.clock.now().plus(self.around_again()));
+        rounds.look_around_by(self.clock.now().plus(self.around_again()));
         Ok(beaten)
     }
 
     /// Milliseconds to the next look at the other nodes: soon after something has happened, or while
     /// something of ours runs there; sooner still where they cannot tell us.
-    fn around_again(&self) -> i64 {
+    pub fn around_again(&self) -> i64 {
         let quiet = self.fleet.quiet_ms(self.clock.uptime());
         let is_busy = quiet < AROUND_BUSY_MS || self.hosted.count() > 0;
         let is_awaited = self.active.values().any(|active| !active.away.is_empty());
@@ -163,7 +163,7 @@ impl QueueDispatcher {
             (false, false) => LOOK_MS,
             (false, true) => AROUND_IDLE_MS,
         };
-        self.hints.pace(polling::pause(quiet, most), most)
+        self.hints.pace(polling::pause(quiet, self.fleet.look_ms(), most), most)
     }
 
     pub(super) async fn rest(
@@ -213,15 +213,20 @@ impl Rounds {
         self.around_at = self.around_at.min(now.plus(AROUND_IDLE_MS));
     }
 
+    /// The other nodes are looked at by then, if not before.
+    fn look_around_by(&mut self, at: Millis) {
+        self.around_at = self.around_at.min(at);
+    }
+
     /// When the next of them is.
     pub(super) fn next(&self) -> Millis {
         self.look_at.min(self.around_at)
     }
 }
 
-/// How often a process looks what other nodes have to say while they have.
+/// How long a process does not look what other nodes have to say, at most, while they have.
 const AROUND_BUSY_MS: i64 = 200;
-/// How often a process that has no batch looks whether another gave it something to run.
+/// The same of a process that has no batch, and may be given something to run.
 const AROUND_IDLE_MS: i64 = 1_000;
 
 /// How often a process looks what operators did to its batches.
@@ -298,6 +303,16 @@ mod tests {
         assert_eq!(rounds.next(), Millis(11_000));
         rounds.heed(Millis(10_500));
         assert_eq!((rounds.look_at, rounds.around_at), (Millis(11_000), Millis(11_000)));
+    }
+
+    #[test]
+    fn a_planned_look_comes_sooner_and_never_later() {
+        let mut rounds = Rounds::new(Millis(1_000));
+        rounds.around_at = Millis(2_000);
+        rounds.look_around_by(Millis(1_005));
+        assert_eq!((rounds.next(), rounds.around_at), (Millis(1_000), Millis(1_005)));
+        rounds.look_around_by(Millis(1_900));
+        assert_eq!(rounds.around_at, Millis(1_005));
     }
 
     #[test]

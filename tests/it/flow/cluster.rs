@@ -627,7 +627,7 @@ jobs:
         until_states(&bench, &mut [&mut o, &mut x], id, "AGAIN=SUCCESS ONCE=SUCCESS").await;
     };
     tokio::join!(w.serve(&stop, None), async {
-        // Its looks are each 200 ms of this clock.
+        // Its looks are each 200 ms of this clock at most.
         let tick = async {
             loop {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -883,6 +883,74 @@ async fn calm(bench: &Bench, id: BatchId, nodes: &mut [QueueDispatcher]) -> Vec<
     said
 }
 
+/// Nodes that are not told look soon after something went to another or came from one, and then ever
+/// less often; what only waits, or is handed back, is no news.
+async fn news_is_followed_by_looks(bench: Bench) {
+    let folder = tempfile::tempdir().expect("folder");
+    let yaml = "
+defaults: { type: SCRIPT, interpreter: sh, worker: etl }
+jobs:
+  A: { script: 'HOLD' }
+  B: { script: 'HOLD' }
+";
+    let mut o = node(&bench, "o", BOTH, &[], 4).await;
+    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 1).await;
+    let mut second = node(&bench, "x", &[Role::Scheduler], &[], 4).await;
+    let defs = defs(&with_folder(yaml, folder.path()));
+    let again = |o: &QueueDispatcher, w: &QueueDispatcher| (o.around_again(), w.around_again());
+    assert_eq!(again(&o, &w), (1_000, 1_000));
+    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    turn(&mut [&mut o]).await;
+    assert_eq!(again(&o, &w), (5, 1_000), "what was given away may be answered soon");
+    w.look_around().await.expect("it takes a job");
+    assert_eq!(again(&o, &w), (5, 5), "and what was taken may end soon");
+    until("a body begins", async || begun(folder.path(), "A") + begun(folder.path(), "B") == 1)
+        .await;
+    for (passes, at_owner, at_worker) in [(100, 20, 20), (400, 100, 100), (1_000, 200, 200)] {
+        bench.clock.advance(passes);
+        turn(&mut [&mut o, &mut w]).await;
+        assert_eq!(again(&o, &w), (at_owner, at_worker), "{passes} ms later, one waits for room");
+    }
+    go(folder.path());
+    while w.running() > 0 {
+        w.wait().await;
+        w.beat().await.expect("its end is reported");
+    }
+    assert_eq!(again(&o, &w), (200, 5), "the end of a body");
+    o.look_around().await.expect("it is heard of");
+    assert_eq!(again(&o, &w), (5, 5), "and what is heard");
+    until_states(&bench, &mut [&mut o, &mut w], id, "A=SUCCESS B=SUCCESS").await;
+    turn(&mut [&mut second]).await;
+    assert_eq!(second.around_again(), 1_000, "others' news is none");
+}
+
+/// A body whose end could not be written has run: it is not begun again, and its end is written later.
+async fn an_end_that_cannot_be_written_is_kept(bench: Bench) {
+    let folder = tempfile::tempdir().expect("folder");
+    let yaml = "jobs: { A: { type: SCRIPT, interpreter: sh, worker: etl, script: 'HOLD' } }";
+    let mut o = node(&bench, "o", BOTH, &[], 4).await;
+    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
+    let defs = defs(&with_folder(yaml, folder.path()));
+    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    turns(&mut [&mut o, &mut w], "it begins", async || begun(folder.path(), "A") == 1).await;
+    bench.by_hand("ALTER TABLE job_report RENAME TO job_report_away").await;
+    go(folder.path());
+    while w.running() > 0 {
+        w.wait().await;
+    }
+    w.beat().await.expect("its end cannot be reported");
+    bench.by_hand("ALTER TABLE job_report_away RENAME TO job_report").await;
+    turn(&mut [&mut w, &mut o]).await;
+    turn(&mut [&mut w, &mut o]).await;
+    assert_eq!(bench.states(id).await, "A=RUNNING");
+    assert_eq!((w.running(), begun(folder.path(), "A"), reports(&bench).await), (0, 1, 0));
+    bench.clock.advance(10_000);
+    turn(&mut [&mut w, &mut o]).await;
+    assert_eq!(bench.states(id).await, "A=SUCCESS");
+    assert_eq!(bench.history(id, "A").await, ["RUNNING#1", "SUCCESS#1"]);
+    assert_eq!((begun(folder.path(), "A"), reports(&bench).await), (1, 0));
+}
+
 on_each_database! {
     a_labelled_job_runs_where_its_label_is
     what_has_no_room_here_goes_to_the_node_with_most
@@ -899,6 +967,8 @@ on_each_database! {
     a_job_that_its_node_cannot_read_fails
     a_fenced_worker_reports_when_it_can
     a_result_that_comes_too_late_changes_nothing
+    an_end_that_cannot_be_written_is_kept
+    news_is_followed_by_looks
     a_worker_leaves
     the_owner_leaves
     a_label_is_missed_and_then_comes
