@@ -150,8 +150,8 @@ impl Bench<'_> {
     async fn floors(&mut self, round: usize) -> Result<()> {
         self.commits.extend(floor::commits(&self.beside.db, COMMITS).await?);
         for floor in [Floor::Bare, Floor::Apart, Floor::Trusted, Floor::Fused] {
-            let is_told = matches!(floor, Floor::Fused | Floor::Trusted);
-            if round > 0 && self.cell.jobs > LARGE && !is_told {
+            let is_compared = matches!(floor, Floor::Fused | Floor::Trusted);
+            if round > 0 && self.cell.jobs > LARGE && !is_compared {
                 continue;
             }
             if floor == Floor::Trusted && !Trusted::is_for(self.cell.body) {

@@ -78,7 +78,11 @@ fn row(name: &Name, judged: &Judged, was: &Value, is: &Value) -> Option<Vec<Stri
     let (old, new) = (was[judged.key].as_f64()?, is[judged.key].as_f64()?);
     let change = if old == 0.0 { 0.0 } else { 100.0 * (new - old) / old };
     let spreads = [was, is].into_iter().flat_map(|line| {
-        ["spread_pct", "fused_spread_pct"].map(|key| line[key].as_f64().unwrap_or(0.0))
+        let floor = match judged.key {
+            "x_trusted" => "trusted_spread_pct",
+            _ => "fused_spread_pct",
+        };
+        ["spread_pct", floor].map(|key| line[key].as_f64().unwrap_or(0.0))
     });
     let noise = match judged.noise {
         Noise::Measured => spreads.fold(5.0, f64::max),

@@ -80,6 +80,7 @@ impl Cell {
             f("x_fused", "x F", Some(took / fused)),
             f("x_apart", "x F3", Some(took / apart)),
             f("trusted_ms", "FT ms", trusted),
+            f("trusted_spread_pct", "±%", trusted.map(|_| spread(&self.trusted))),
             f("x_trusted", "x FT", trusted.map(|trusted| took / trusted)),
             f("over_us_per_job", "over µs/job", Some((took - bare) * 1_000.0 / jobs)),
             f("fused_over_us_per_job", "F over", Some((fused - bare) * 1_000.0 / jobs)),

@@ -7,7 +7,7 @@ use anyhow::Result;
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::io::{BufWriter, IsTerminal as _, Write};
+use std::io::{BufWriter, Error, ErrorKind, IsTerminal as _, Write};
 
 /// A line to stdout. Whether anybody still reads (`| head`) changes nothing: a batch goes on, and the
 /// exit code tells how it ended.
@@ -76,7 +76,9 @@ pub(super) fn json(value: &serde_json::Value) -> Result<()> {
 pub(super) fn document<T: Serialize>(value: &T) -> Result<()> {
     let mut out = BufWriter::with_capacity(1 << 16, Cleaned(std::io::stdout().lock()));
     match serde_json::to_writer_pretty(&mut out, value) {
-        Err(e) if !e.is_io() => return Err(e.into()),
+        Err(e) if e.io_error_kind().is_none_or(|kind| kind == ErrorKind::InvalidData) => {
+            return Err(e.into());
+        }
         // Nobody reads any more.
         Err(_) => {}
         Ok(()) => {
@@ -92,7 +94,7 @@ struct Cleaned<W>(W);
 
 impl<W: Write> Write for Cleaned<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let text = std::str::from_utf8(bytes).map_err(std::io::Error::other)?;
+        let text = str::from_utf8(bytes).map_err(|e| Error::new(ErrorKind::InvalidData, e))?;
         self.0.write_all(clean(text).as_bytes())?;
         Ok(bytes.len())
     }

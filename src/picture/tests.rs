@@ -435,6 +435,19 @@ pub(super) fn large(jobs: usize) -> View {
     view(&snapshot(&named, &edges, "large"), None)
 }
 
+/// Keys are in the order of a `Value`, in short lists and in those that are made while they are written.
+#[test]
+fn a_document_is_the_text_of_its_value() {
+    let wishes = Wishes { generated_at: Some(Millis(0)), ..Wishes::default() };
+    for view in [large(40), plain("A B C", "B<A C<A C<B"), plain("A", "")] {
+        for format in FORMATS {
+            let drawing = format.draw(&view, wishes);
+            let Drawn::Json(document) = drawing.drawn() else { continue };
+            assert_eq!(said(&drawing), value(&document).to_string(), "{}", format.name);
+        }
+    }
+}
+
 #[test]
 fn every_shape_holds_2000_jobs_and_their_dependencies() {
     let view = large(2_000);
