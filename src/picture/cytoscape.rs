@@ -2,7 +2,7 @@
 
 use crate::picture::Scene;
 use crate::picture::document::Document;
-use crate::picture::facts::{class, group_id, labelled, link_facts, link_id};
+use crate::picture::facts::{class, group_id, labelled, whole_link};
 use crate::picture::formats::Drawn;
 use crate::picture::view::{Cluster, Item};
 use serde_json::{Value, json};
@@ -15,14 +15,7 @@ pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
         nodes.extend(view.groups.iter().map(frame));
     }
     nodes.extend((0..view.nodes.len()).map(|i| node(scene, i)));
-    let edges = Document::list(view.edges.len(), move |i| {
-        let link = &view.edges[i];
-        let mut data = link_facts(link, scene.critical_edges[i]);
-        data.insert("id".to_owned(), json!(link_id(view, link)));
-        data.insert("source".to_owned(), json!(view.nodes[link.source].code));
-        data.insert("target".to_owned(), json!(view.nodes[link.target].code));
-        json!({ "data": data })
-    });
+    let edges = Document::list(view.edges.len(), move |i| json!({ "data": whole_link(scene, i) }));
     let elements = Document::object([("nodes", json!(nodes).into()), ("edges", edges)]);
     Drawn::Json(Document::object([("elements", elements)]))
 }

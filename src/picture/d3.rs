@@ -2,7 +2,7 @@
 
 use crate::picture::Scene;
 use crate::picture::document::Document;
-use crate::picture::facts::{labelled, link_facts, link_id};
+use crate::picture::facts::{labelled, whole_link};
 use crate::picture::formats::Drawn;
 use serde_json::{Value, json};
 
@@ -20,13 +20,6 @@ pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
         }
         Value::Object(node)
     });
-    let links = Document::list(view.edges.len(), move |i| {
-        let link = &view.edges[i];
-        let mut facts = link_facts(link, scene.critical_edges[i]);
-        facts.insert("id".to_owned(), json!(link_id(view, link)));
-        facts.insert("source".to_owned(), json!(view.nodes[link.source].code));
-        facts.insert("target".to_owned(), json!(view.nodes[link.target].code));
-        Value::Object(facts)
-    });
+    let links = Document::list(view.edges.len(), move |i| Value::Object(whole_link(scene, i)));
     Drawn::Json(Document::object([("nodes", nodes), ("links", links)]))
 }

@@ -19,7 +19,7 @@ enum Part<'a> {
 
 impl<'a> Document<'a> {
     /// These keys and no others.
-    pub(super) fn object<const N: usize>(keys: [(&'static str, Self); N]) -> Self {
+    pub(super) fn object(keys: impl IntoIterator<Item = (&'static str, Self)>) -> Self {
         Self(Part::Object(keys.into_iter().collect()))
     }
 
@@ -31,13 +31,6 @@ impl<'a> Document<'a> {
     /// A list of so many; `element` is asked for each whenever the document is written.
     pub(super) fn list(length: usize, element: impl Fn(usize) -> Value + 'a) -> Self {
         Self(Part::List(length, Box::new(element)))
-    }
-
-    /// One more key of an object; nothing else has any.
-    pub(super) fn insert(&mut self, key: &'static str, value: impl Into<Self>) {
-        if let Part::Object(keys) = &mut self.0 {
-            keys.insert(key, value.into());
-        }
     }
 }
 

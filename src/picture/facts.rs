@@ -3,6 +3,7 @@
 
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
+use crate::picture::Scene;
 use crate::picture::view::{Item, ItemKind, Link, LinkKind, Subject, View};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -90,6 +91,16 @@ pub(super) fn link_facts(link: &Link, critical: bool) -> Map<String, Value> {
     if critical {
         facts.insert("critical".to_owned(), json!(true));
     }
+    facts
+}
+
+/// The same with `id`, `source` and `target`, of the arrow at `i`.
+pub(super) fn whole_link(scene: &Scene<'_>, i: usize) -> Map<String, Value> {
+    let (view, link) = (scene.view, &scene.view.edges[i]);
+    let mut facts = link_facts(link, scene.critical_edges[i]);
+    facts.insert("id".to_owned(), json!(link_id(view, link)));
+    facts.insert("source".to_owned(), json!(view.nodes[link.source].code));
+    facts.insert("target".to_owned(), json!(view.nodes[link.target].code));
     facts
 }
 

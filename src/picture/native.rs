@@ -2,7 +2,7 @@
 
 use crate::picture::Scene;
 use crate::picture::document::Document;
-use crate::picture::facts::{facts, link_facts, link_id};
+use crate::picture::facts::{facts, whole_link};
 use crate::picture::formats::Drawn;
 use serde_json::{Value, json};
 
@@ -22,18 +22,16 @@ pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
         .iter()
         .map(|g| json!({ "id": g.id, "label": g.label, "parent": g.parent }))
         .collect();
-    let mut picture = Document::object([
+    let at = scene.wishes.generated_at.map(|at| ("generated_at", json!(at.to_string()).into()));
+    let keys = [
         ("batch", json!(view.title).into()),
         ("version", json!(VERSION).into()),
         ("nodes", Document::list(view.nodes.len(), move |i| node(scene, i))),
         ("edges", Document::list(view.edges.len(), move |i| edge(scene, i))),
         ("groups", json!(groups).into()),
         ("layout", layout.into()),
-    ]);
-    if let Some(at) = scene.wishes.generated_at {
-        picture.insert("generated_at", json!(at.to_string()));
-    }
-    Drawn::Json(picture)
+    ];
+    Drawn::Json(Document::object(keys.into_iter().chain(at)))
 }
 
 fn node(scene: &Scene<'_>, i: usize) -> Value {
@@ -50,11 +48,7 @@ fn node(scene: &Scene<'_>, i: usize) -> Value {
 }
 
 fn edge(scene: &Scene<'_>, i: usize) -> Value {
-    let link = &scene.view.edges[i];
-    let mut edge = link_facts(link, scene.critical_edges[i]);
-    edge.insert("id".to_owned(), json!(link_id(scene.view, link)));
-    edge.insert("source".to_owned(), json!(scene.view.nodes[link.source].code));
-    edge.insert("target".to_owned(), json!(scene.view.nodes[link.target].code));
+    let mut edge = whole_link(scene, i);
     if let Some(layout) = &scene.layout {
         edge.insert("points".to_owned(), json!(layout.routes[i]));
     }
