@@ -1,7 +1,9 @@
-//! What MySQL and MariaDB say behind a CALL.
+//! What MySQL and MariaDB are asked behind a CALL.
 
 use crate::db::fault::SessionError;
-use crate::db::results::Results;
+use crate::db::mysql_server::MysqlServer;
+use crate::db::renew::MYSQL_TRANSACTION_PROBE;
+use crate::db::results::{Results, Rows};
 use crate::db::session::Session;
 
 /// What a CALL left behind.
@@ -9,50 +11,91 @@ use crate::db::session::Session;
 pub struct Called {
     /// Level, number and text of each warning of its last statement.
     pub warnings: Vec<(String, String, String)>,
-    /// Whether a transaction is open; `None` where the server cannot tell.
-    pub has_open_transaction: Option<bool>,
+    /// Whether a transaction is open.
+    pub has_open_transaction: bool,
     /// The variables that were asked for.
     pub values: Vec<Option<String>>,
 }
 
 /// What the first column of our own row behind a CALL is called.
 const MARK: &str = "procession_called";
+/// What MySQL calls the column of `SHOW COUNT(*) WARNINGS`, the one question that leaves the warnings to be shown.
+const WARNING_COUNT: &str = "@@session.warning_count";
 
 impl Session {
     /// Runs a CALL without arguments of its own to its very end (see `run_into`), and asks behind it for its
-    /// warnings, whether it left a transaction open, and the values of session variables of ours: on MariaDB
-    /// in the same journey, unless there are warnings.
+    /// warnings, whether it left a transaction open, and the values of session variables of ours: in the same
+    /// round trip, unless MariaDB has warnings.
     pub async fn call(
         &mut self,
         call: &str,
         variables: &[String],
         into: &mut Results,
     ) -> Result<Called, SessionError> {
-        // MySQL has no `@@in_transaction`.
-        if self.traces.counted.is_none() {
-            self.run_into(call, &[], into).await?;
-            return self.called(variables).await;
+        let called = match self.server() {
+            Some(MysqlServer::MariaDb) => self.call_mariadb(call, variables, into).await?,
+            Some(MysqlServer::Mysql) => self.call_mysql(call, variables, into).await?,
+            Some(MysqlServer::OceanBase) | None => {
+                self.run_into(call, &[], into).await?;
+                None
+            }
+        };
+        match called {
+            Some(called) => Ok(called),
+            // A body may have had names sent to us in an encoding in which those of ours are not known.
+            None => self.ask_one_by_one(variables).await,
         }
-        let mut wanted = vec!["@@in_transaction"];
-        wanted.extend(variables.iter().map(String::as_str));
-        let wanted = wanted.join(", ");
-        into.set_apart(MARK);
-        let text = format!("{call}; SELECT @@warning_count AS {MARK}, {wanted}");
-        self.run_into(&text, &[], into).await?;
-        // A body may have had names sent to us in an encoding in which this one is not known.
-        let Some(row) = into.take_marked() else { return self.called(variables).await };
-        let mut row = row.into_iter();
-        let has_warnings = row.next().flatten().is_none_or(|count| count != "0");
-        let has_open_transaction = row.next().flatten().map(|is_open| is_open == "1");
-        // A query of variables alone leaves them to be shown.
-        let warnings = if has_warnings { self.warnings().await? } else { Vec::new() };
-        Ok(Called { warnings, has_open_transaction, values: row.collect() })
     }
 
-    /// The same, asked one by one.
-    async fn called(&mut self, variables: &[String]) -> Result<Called, SessionError> {
+    async fn call_mariadb(
+        &mut self,
+        call: &str,
+        variables: &[String],
+        into: &mut Results,
+    ) -> Result<Option<Called>, SessionError> {
+        into.set_apart(MARK);
+        let wanted = selected("@@in_transaction", variables);
+        let text = format!("{call}; SELECT @@warning_count AS {MARK}, {wanted}");
+        self.run_into(&text, &[], into).await?;
+        let Some(row) = first_row(into.take_own().into_iter().next()) else { return Ok(None) };
+        let mut row = row.into_iter();
+        let has_warnings = row.next().flatten().is_none_or(|count| count != "0");
+        let has_open_transaction = row.next().flatten().is_none_or(|is_open| is_open != "0");
+        // A query of variables alone leaves them to be shown.
+        let warnings = if has_warnings { self.warnings().await? } else { Vec::new() };
+        Ok(Some(Called { warnings, has_open_transaction, values: row.collect() }))
+    }
+
+    /// MySQL shows an open transaction by refusing the last statement, behind everything else.
+    async fn call_mysql(
+        &mut self,
+        call: &str,
+        variables: &[String],
+        into: &mut Results,
+    ) -> Result<Option<Called>, SessionError> {
+        into.set_apart(WARNING_COUNT);
+        let wanted = selected(&format!("1 AS {MARK}"), variables);
+        let text = format!(
+            "{call}; SHOW COUNT(*) WARNINGS; SHOW WARNINGS; SELECT {wanted}; {MYSQL_TRANSACTION_PROBE}"
+        );
+        let ran = self.run_into(&text, &[], into).await;
+        let mut own = into.take_own();
+        let values = own.pop().filter(|set| set.columns.first().is_some_and(|name| name == MARK));
+        let has_open_transaction = match (ran, &values) {
+            (Ok(()), _) => false,
+            (Err(error), Some(_)) if error.is_transaction_open() => true,
+            (Err(error), _) => return Err(error),
+        };
+        self.traces.own_sets += 1;
+        let Some(values) = first_row(values) else { return Ok(None) };
+        // Without a warning there is no set of them.
+        let warnings = own.get(1).map(Rows::warnings).unwrap_or_default();
+        let values = values.into_iter().skip(1).collect();
+        Ok(Some(Called { warnings, has_open_transaction, values }))
+    }
+
+    async fn ask_one_by_one(&mut self, variables: &[String]) -> Result<Called, SessionError> {
         let warnings = self.warnings().await?;
-        let has_open_transaction = self.has_open_transaction().await?;
         let values = match variables {
             [] => Vec::new(),
             some => {
@@ -60,6 +103,17 @@ impl Session {
                 values.rows.into_iter().next().unwrap_or_default()
             }
         };
+        let has_open_transaction = self.has_open_transaction().await?;
         Ok(Called { warnings, has_open_transaction, values })
     }
+}
+
+fn selected(first: &str, variables: &[String]) -> String {
+    let mut all = vec![first];
+    all.extend(variables.iter().map(String::as_str));
+    all.join(", ")
+}
+
+fn first_row(set: Option<Rows>) -> Option<Vec<Option<String>>> {
+    set?.rows.into_iter().next()
 }

@@ -37,29 +37,29 @@ impl Control {
         Ok((session.dialect() != Dialect::Sqlite).then_some(Self { session }))
     }
 
-    /// Asks the server to end the statement that session `id` runs; whether it was asked, which it
-    /// is not when there is no such session (any more). Servers may swallow it.
+    /// Asks PostgreSQL to end the statement that session `id` runs; whether it was asked, which it
+    /// is not when there is no such session (any more). A body may swallow it.
     pub async fn cancel(&mut self, id: &SessionId) -> Result<bool, SessionError> {
-        self.stop(id, "KILL QUERY", "pg_cancel_backend").await
+        self.signal(id, "pg_cancel_backend").await
     }
 
-    /// Asks the server to end session `id` altogether.
+    /// Asks the server to end session `id` altogether; whether it was asked, as of `cancel`.
     pub async fn terminate(&mut self, id: &SessionId) -> Result<bool, SessionError> {
-        self.stop(id, "KILL CONNECTION", "pg_terminate_backend").await
+        if self.session.dialect() != Dialect::Mysql {
+            return self.signal(id, "pg_terminate_backend").await;
+        }
+        if !self.is_same_server(id)? {
+            return Ok(false);
+        }
+        match self.session.run(&format!("KILL CONNECTION {}", id.number), &[]).await {
+            Ok(_) => Ok(true),
+            // 1094: no such thread.
+            Err(SessionError::Database(error)) if error.number == Some(1094) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
-    async fn stop(&mut self, id: &SessionId, mysql: &str, pg: &str) -> Result<bool, SessionError> {
-        if self.session.dialect() == Dialect::Mysql {
-            if !self.is_same_server(id)? {
-                return Ok(false);
-            }
-            return match self.session.run(&format!("{mysql} {}", id.number), &[]).await {
-                Ok(_) => Ok(true),
-                // 1094: no such thread.
-                Err(SessionError::Database(error)) if error.number == Some(1094) => Ok(false),
-                Err(error) => Err(error),
-            };
-        }
+    async fn signal(&mut self, id: &SessionId, pg: &str) -> Result<bool, SessionError> {
         let (_, start) = id.stamp.split_once('@').unwrap_or_default();
         self.is_same_server(id)?;
         let sql = format!(

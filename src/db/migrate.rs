@@ -1,13 +1,18 @@
 //! Brings the schema to the version this binary knows, and refuses one that is behind or ahead.
 
+mod fold;
 mod list;
 
 use crate::db::pool::{Driver, Pool};
 use crate::db::shell;
 use crate::db::{Db, Dialect, Error, Pools, Result};
+use fold::fold_statements;
 use list::MIGRATIONS;
 use sqlx::migrate::{AppliedMigration, Migrate, MigrateError, Migration, MigrationType, Migrator};
-use sqlx::{AssertSqlSafe, Connection as _, MySql, PgConnection, Postgres, SqlSafeStr, Sqlite};
+use sqlx::{
+    AssertSqlSafe, Connection as _, Executor as _, MySql, MySqlConnection, PgConnection, Postgres,
+    SqlSafeStr, Sqlite,
+};
 
 // `run_direct` below and not `run`: a future with sqlx's `run` in it cannot move between threads.
 
@@ -31,8 +36,18 @@ pub fn known() -> i64 {
     MIGRATIONS.last().map_or(0, |m| m.0)
 }
 
+/// The numbers of all migrations this binary knows, in their order.
+fn known_versions() -> Vec<i64> {
+    MIGRATIONS.iter().map(|m| m.0).collect()
+}
+
+/// Where a dialect's text stands in `MIGRATIONS`.
+fn text_index(dialect: Dialect) -> usize {
+    Dialect::ALL.iter().position(|d| *d == dialect).unwrap_or_default()
+}
+
 fn migrator(dialect: Dialect) -> Migrator {
-    let at = Dialect::ALL.iter().position(|d| *d == dialect).unwrap_or_default();
+    let at = text_index(dialect);
     let migrations = MIGRATIONS.iter().map(|(version, title, texts)| {
         let sql = AssertSqlSafe(texts[at]).into_sql_str();
         Migration::new(*version, (*title).into(), MigrationType::Simple, sql, false)
@@ -45,7 +60,7 @@ const APPLIED: &str = "_sqlx_migrations";
 
 /// The tables that these migrations make.
 fn made_by(dialect: Dialect, versions: &[i64]) -> impl Iterator<Item = &'static str> {
-    let at = Dialect::ALL.iter().position(|d| *d == dialect).unwrap_or_default();
+    let at = text_index(dialect);
     let texts = MIGRATIONS.iter().filter(move |m| versions.contains(&m.0)).map(move |m| m.2[at]);
     texts
         .flat_map(str::lines)
@@ -88,7 +103,8 @@ impl Db {
     /// `GET_LOCK(name, -1)` gives up at once and says so to nobody). A session that failed is closed
     /// with whatever it holds.
     async fn on_mysql(&self, pool: &Pool<MySql>) -> Result<Vec<i64>> {
-        const NAME: &str = "CONCAT('procession:', SHA1(DATABASE()))";
+        // A name has 64 characters at most. MySQL 9 has neither SHA1() nor MD5().
+        const NAME: &str = "CONCAT('procession:', LEFT(SHA2(DATABASE(), 256), 40))";
         let mut lent = pool.acquire().await?;
         let conn = lent.raw()?;
         let lock = AssertSqlSafe(format!("SELECT COALESCE(GET_LOCK({NAME}, 600), 0) = 1"));
@@ -99,9 +115,12 @@ impl Db {
         }
         let sql = "SELECT CAST(table_name AS CHAR) FROM information_schema.tables \
                    WHERE table_schema = DATABASE()";
-        let ran = match sqlx::query_scalar(sql).fetch_all(&mut *conn).await {
-            Ok(there) => self.apply(&mut *conn, there).await?,
-            Err(error) => return Err(error.into()),
+        let there: Vec<String> = sqlx::query_scalar(sql).fetch_all(&mut *conn).await?;
+        let ran = if there.iter().any(|name| name == APPLIED) {
+            self.apply(&mut *conn, there).await?
+        } else {
+            self.refuse_taken_names(&known_versions(), &there)?;
+            apply_folded(&mut *conn).await?
         };
         let unlock = AssertSqlSafe(format!("DO RELEASE_LOCK({NAME})"));
         sqlx::query(unlock).execute(&mut *conn).await?;
@@ -137,24 +156,27 @@ impl Db {
             }
             before = conn.list_applied_migrations(APPLIED).await.map_err(of_migration)?;
         }
-        let missing: Vec<i64> = MIGRATIONS
-            .iter()
-            .map(|m| m.0)
-            .filter(|version| before.iter().all(|b| b.version != *version))
-            .collect();
-        let taken: Vec<&str> = made_by(self.dialect(), &missing)
-            .filter(|ours| there.iter().any(|name| name.eq_ignore_ascii_case(ours)))
-            .collect();
-        if !taken.is_empty() {
-            return Err(Error::Settings(format!(
-                "the database {} has tables of somebody else's by names that Procession needs: {}; \
-                 nothing was changed; use a database or schema of its own for Procession",
-                self.shown,
-                taken.join(", ")
-            )));
-        }
+        let mut missing = known_versions();
+        missing.retain(|version| before.iter().all(|b| b.version != *version));
+        self.refuse_taken_names(&missing, &there)?;
         migrator(self.dialect()).run_direct(None, conn, false).await.map_err(of_migration)?;
         Ok(missing)
+    }
+
+    /// Refuses when one of the names that are `there` is that of a table which migrations `missing` make.
+    fn refuse_taken_names(&self, missing: &[i64], there: &[String]) -> Result<()> {
+        let taken: Vec<&str> = made_by(self.dialect(), missing)
+            .filter(|ours| there.iter().any(|name| name.eq_ignore_ascii_case(ours)))
+            .collect();
+        if taken.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Settings(format!(
+            "the database {} has tables of another program by names that Procession needs: {}; \
+             nothing was changed; use a database or schema of its own for Procession",
+            self.shown,
+            taken.join(", ")
+        )))
     }
 
     /// How the schema stands to this binary; changes nothing.
@@ -223,6 +245,11 @@ impl Db {
                 "the schema is at version {last}, this binary knows only {known}: a newer Procession \
                  has migrated it; use that version, or restore a backup taken before"
             ),
+            Schema::Broken(1) => format!(
+                "migration 1 broke off half-way; nothing of Procession's was there before it: drop the \
+                 tables that it made, and _sqlx_migrations, or restore a backup of what else is in the \
+                 database, and run: {cure}"
+            ),
             Schema::Broken(version) => format!(
                 "migration {version} broke off half-way; restore the backup taken before it, or undo \
                  its statements by hand, delete its row from _sqlx_migrations and run: {cure}"
@@ -235,6 +262,47 @@ impl Db {
             ),
         })
     }
+}
+
+/// Makes all tables in a MySQL database that has none of them. While it does, the first migration counts as
+/// broken off, which is what it is when the process ends here: DDL cannot be undone.
+async fn apply_folded(conn: &mut MySqlConnection) -> Result<Vec<i64>> {
+    conn.ensure_migrations_table(APPLIED).await.map_err(of_migration)?;
+    let ours = migrator(Dialect::Mysql);
+    record(conn, ours.iter().take(1), Progress::Begun).await?;
+    let texts: Vec<&str> = MIGRATIONS.iter().map(|m| m.2[text_index(Dialect::Mysql)]).collect();
+    for statement in fold_statements(&texts) {
+        conn.execute(AssertSqlSafe(statement)).await?;
+    }
+    record(conn, ours.iter(), Progress::Applied).await?;
+    Ok(known_versions())
+}
+
+/// How far migrations are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Begun,
+    Applied,
+}
+
+/// Writes rows into sqlx's table, in one statement.
+async fn record<'m>(
+    conn: &mut MySqlConnection,
+    migrations: impl Iterator<Item = &'m Migration> + Clone,
+    progress: Progress,
+) -> Result<()> {
+    let places = vec!["(?, ?, ?, ?, -1)"; migrations.clone().count()].join(", ");
+    let sql = format!(
+        "INSERT INTO {APPLIED} (version, description, success, checksum, execution_time) \
+         VALUES {places} ON DUPLICATE KEY UPDATE success = VALUES(success)"
+    );
+    let mut query = sqlx::query(AssertSqlSafe(sql));
+    for migration in migrations {
+        query = query.bind(migration.version).bind(migration.description.to_string());
+        query = query.bind(progress == Progress::Applied).bind(migration.checksum.to_vec());
+    }
+    query.execute(conn).await?;
+    Ok(())
 }
 
 /// The migration that broke off, and those that were applied.

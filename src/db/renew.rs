@@ -5,8 +5,10 @@
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
+use crate::db::mysql_server::MysqlServer;
 use crate::db::results::{Results, Rows};
 use crate::db::session::{Arg, Session};
+use crate::db::statement_counts::{MARIADB_COUNTS, MYSQL_COUNTS, StatementCounts};
 use crate::db::wire::Wire;
 use sqlx::Connection as _;
 use std::borrow::Cow;
@@ -42,21 +44,29 @@ const POSTGRES_RENEWED: &str = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CL
 /// (`db::wire`), because a journey each is what forgetting one for another takes.
 const BOUND_MOST: u32 = 8;
 
-/// What MariaDB counts of each thing that outlives its statement, also within procedures, functions and
-/// triggers. MySQL has no such table, so a session there is always spent.
-const MARIADB_COUNTS: &str = "SELECT GROUP_CONCAT(variable_value ORDER BY variable_name) \
-    FROM information_schema.session_status WHERE variable_name IN ('COM_CHANGE_DB', 'COM_CREATE_SEQUENCE', \
-    'COM_CREATE_TEMPORARY_TABLE', 'COM_FLUSH', 'COM_HA_OPEN', 'COM_LOCK_TABLES', 'COM_PREPARE_SQL', \
-    'COM_SET_OPTION', 'COM_XA_START')";
-
-/// Where of them SETs are.
-const SET_AT: usize = 7;
-
 /// Locks of a body's are given back, and what is left of it is asked for: an open transaction, and
 /// variables that are not ours.
 const MARIADB_LEFT: &str = "SELECT RELEASE_ALL_LOCKS(), @@in_transaction, \
     (SELECT COUNT(*) FROM information_schema.user_variables \
      WHERE variable_name NOT LIKE 'procession\\_%')";
+
+/// What MySQL answers to `SET TRANSACTION` if and only if a transaction is open (error 1568). Elsewhere it gives the next
+/// transaction the mode that is usual.
+pub(in crate::db) const MYSQL_TRANSACTION_PROBE: &str = "SET TRANSACTION READ WRITE";
+const TRANSACTION_IS_OPEN: u16 = 1568;
+
+/// The same on MySQL, whose list of variables a user may read who was granted SELECT on it; without that no
+/// session can be shown to be as new.
+const MYSQL_LEFT: &str = "SELECT RELEASE_ALL_LOCKS(), \
+    (SELECT COUNT(*) FROM performance_schema.user_variables_by_thread \
+     WHERE thread_id = PS_CURRENT_THREAD_ID() AND variable_name NOT LIKE 'procession\\_%')";
+
+impl SessionError {
+    /// Whether MySQL refused `MYSQL_TRANSACTION_PROBE` because a transaction is open.
+    pub(in crate::db) fn is_transaction_open(&self) -> bool {
+        matches!(self, Self::Database(error) if error.number == Some(TRANSACTION_IS_OPEN))
+    }
+}
 
 impl Session {
     /// Makes the session what it was when it was opened, as far as its server can be asked to; else it
@@ -69,7 +79,9 @@ impl Session {
             // Statements that leave nothing open no transaction, and ours ended well.
             Dialect::Sqlite => self.wait_as_new().await.map(|()| Renewal::AsNew),
             Dialect::Postgres => self.renew_postgres().await,
-            Dialect::Mysql => self.renew_mariadb().await,
+            Dialect::Mysql if self.traces.counted.is_none() => Ok(Renewal::Spent),
+            Dialect::Mysql if self.is_mariadb() => self.renew_mariadb().await,
+            Dialect::Mysql => self.renew_mysql().await,
         }
     }
 
@@ -101,7 +113,7 @@ impl Session {
     /// Leaves it to the next lock to make the session as new, where that is done in one journey with it
     /// (MariaDB: 0.09 of 0.25 ms). `false` where it is to be done now.
     pub fn put_renewal_off(&mut self) -> bool {
-        let may = self.traces.counted.is_some() && !self.brake().is_on();
+        let may = self.is_mariadb() && self.traces.counted.is_some() && !self.brake().is_on();
         self.traces.is_used = may;
         may
     }
@@ -112,41 +124,77 @@ impl Session {
     }
 
     async fn renew_mariadb(&mut self) -> Result<Renewal, SessionError> {
-        if self.traces.counted.is_none() {
-            return Ok(Renewal::Spent);
-        }
-        let mut sql = mariadb_question();
-        // One of them may have been a secret.
-        let taken_back = std::mem::take(&mut self.traces.arguments);
-        if taken_back > 0 {
-            let names: Vec<String> =
-                (0..taken_back).map(|at| format!("@procession_p{at} = NULL")).collect();
-            sql = format!("SET {}; {sql}", names.join(", "));
-        }
+        let sql = self.without_arguments(mariadb_question());
         let left = self.rows(&sql, &[]).await?;
         Ok(self.renewal_in(&left))
+    }
+
+    async fn renew_mysql(&mut self) -> Result<Renewal, SessionError> {
+        let question = format!("{MYSQL_TRANSACTION_PROBE}; {MYSQL_LEFT}; {MYSQL_COUNTS}");
+        let sql = self.without_arguments(question);
+        let sets = 1 + u32::from(sql.starts_with("SET @"));
+        let mut left = Results::keeping(1_000, 2);
+        match self.send(&sql, &[], &mut left).await {
+            Ok(()) => self.traces.own_sets += sets,
+            Err(SessionError::Database(_)) => return Ok(Renewal::Spent),
+            Err(error) => return Err(error),
+        }
+        let [left, counts] = &left.sets[..] else { return Ok(Renewal::Spent) };
+        let has_no_variables = left.first(1) == Some("0");
+        let is_as_new = has_no_variables && self.is_as_counted(StatementCounts::from_mysql(counts));
+        Ok(if is_as_new { Renewal::AsNew } else { Renewal::Spent })
+    }
+
+    /// `sql` behind a SET that takes the arguments of the last CALL back: one of them may have been a secret.
+    fn without_arguments(&mut self, sql: String) -> String {
+        let names: Vec<String> = (0..std::mem::take(&mut self.traces.arguments))
+            .map(|at| format!("@procession_p{at} = NULL"))
+            .collect();
+        if names.is_empty() { sql } else { format!("SET {}; {sql}", names.join(", ")) }
     }
 
     /// What MariaDB's answer means that begins with that to `mariadb_question`.
     pub(in crate::db) fn renewal_in(&mut self, answer: &Rows) -> Renewal {
         self.traces.is_used = false;
         let nothing_is_open = answer.first(1) == Some("0") && answer.first(2) == Some("0");
-        let (counted, sets) = (self.traces.counted.as_deref(), self.traces.own_sets);
-        let counts = counted.zip(answer.first(3));
-        let is_counted = counts.is_some_and(|(then, now)| is_as_counted(then, now, sets));
-        if nothing_is_open && is_counted { Renewal::AsNew } else { Renewal::Spent }
+        let is_as_counted =
+            self.is_as_counted(answer.first(3).and_then(StatementCounts::from_mariadb));
+        if nothing_is_open && is_as_counted { Renewal::AsNew } else { Renewal::Spent }
     }
 
-    /// Learns what MariaDB has counted of a session that is new.
+    /// Whether the server has counted nothing but SETs of ours since the session was opened.
+    fn is_as_counted(&self, now: Option<StatementCounts>) -> bool {
+        let (then, sets) = (self.traces.counted.as_ref(), self.traces.own_sets);
+        then.zip(now).is_some_and(|(then, now)| then.is_only_followed_by_sets(&now, sets))
+    }
+
+    /// Learns what the server has counted of a session that is new; nothing where that, or what else is to be
+    /// known to keep the session, is kept from this user.
     pub(in crate::db) async fn count_traces(&mut self) -> Result<(), SessionError> {
-        match self.rows(MARIADB_COUNTS, &[]).await {
-            Ok(rows) => self.traces.counted = rows.first(0).map(str::to_owned),
-            // MySQL.
-            Err(SessionError::Database(_)) => {}
-            Err(error) => return Err(error),
-        }
+        self.traces.counted = match self.server() {
+            Some(MysqlServer::MariaDb) => self
+                .rows_if_allowed(MARIADB_COUNTS)
+                .await?
+                .and_then(|sets| StatementCounts::from_mariadb(sets.first()?.first(0)?)),
+            Some(MysqlServer::Mysql) => {
+                let question = format!("{MYSQL_LEFT}; {MYSQL_COUNTS}");
+                let sets = self.rows_if_allowed(&question).await?;
+                sets.and_then(|sets| StatementCounts::from_mysql(sets.get(1)?))
+            }
+            Some(MysqlServer::OceanBase) | None => None,
+        };
         self.traces.own_sets = 0;
         Ok(())
+    }
+
+    /// The result sets of a question; `None` when the server refuses it.
+    async fn rows_if_allowed(&mut self, sql: &str) -> Result<Option<Vec<Rows>>, SessionError> {
+        let mut answer = Results::keeping(1_000, 2);
+        match self.send(sql, &[], &mut answer).await {
+            Ok(()) => Ok(Some(answer.sets)),
+            Err(SessionError::Database(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Takes notice of the variables `@procession_p0` and so on that hold the arguments of a CALL, so that
@@ -186,34 +234,4 @@ pub(in crate::db) const MARIADB_ASKED: usize = 4;
 /// Gives back every lock of a session of MariaDB and asks for what else is left on it.
 pub(in crate::db) fn mariadb_question() -> String {
     format!("{MARIADB_LEFT}, ({MARIADB_COUNTS})")
-}
-
-/// Whether MariaDB has counted nothing since but SETs of ours. They are the eighth of its counts.
-fn is_as_counted(then: &str, now: &str, sets: u32) -> bool {
-    let numbers = |text: &str| -> Option<Vec<u64>> {
-        text.split(',').map(|number| number.parse().ok()).collect()
-    };
-    let (Some(mut then), Some(now)) = (numbers(then), numbers(now)) else { return false };
-    let Some(own) = then.get_mut(SET_AT) else { return false };
-    *own += u64::from(sets);
-    then == now
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_sets_of_ours_may_have_been_counted() {
-        for (then, now, sets, is_so) in [
-            ("0,0,0,0,0,0,0,2,0,0", "0,0,0,0,0,0,0,2,0,0", 0, true),
-            ("0,0,0,0,0,0,0,2,0,0", "0,0,0,0,0,0,0,5,0,0", 3, true),
-            ("0,0,0,0,0,0,0,2,0,0", "0,0,0,0,0,0,0,5,0,0", 2, false),
-            ("0,0,0,0,0,0,0,2,0,0", "0,0,1,0,0,0,0,2,0,0", 0, false),
-            ("0,0", "0,0", 0, false),
-            ("", "0", 0, false),
-        ] {
-            assert_eq!(is_as_counted(then, now, sets), is_so, "{then} {now} {sets}");
-        }
-    }
 }

@@ -39,10 +39,10 @@ pub struct Results {
     /// Longest value that is kept.
     cell_kept: usize,
     is_open: bool,
-    /// What the first column of a set of our own is called, which comes behind those of a body.
+    /// What the first column of the first set of our own is called, which comes behind those of a body.
     mark: Option<&'static str>,
-    /// The first row of that.
-    marked: Option<Vec<Option<String>>>,
+    /// That set and those behind it.
+    own: Vec<Rows>,
     /// The result sets that are kept, in their order.
     pub sets: Vec<Rows>,
     /// How many further ones there were.
@@ -64,16 +64,16 @@ impl Results {
         Self { cell_kept: usize::MAX, ..Self::keeping(rows, 1) }
     }
 
-    /// Sets one row of our own apart, whatever there is room for: that of a set whose first column is called
-    /// `mark`.
+    /// Sets result sets of our own apart, whatever there is room for: the one whose first column is called
+    /// `mark`, and all that follow it.
     pub(in crate::db) fn set_apart(&mut self, mark: &'static str) {
         self.mark = Some(mark);
     }
 
-    /// That row, once it has come.
-    pub(in crate::db) fn take_marked(&mut self) -> Option<Vec<Option<String>>> {
+    /// Those sets, once they have come; empty when the mark was not seen.
+    pub(in crate::db) fn take_own(&mut self) -> Vec<Rows> {
         self.mark = None;
-        self.marked.take()
+        std::mem::take(&mut self.own)
     }
 
     /// Takes a row; `columns` and `values` are asked for only when they are kept.
@@ -87,8 +87,16 @@ impl Results {
         let columns = if asks { columns() } else { Vec::new() };
         let most = self.cell_kept;
         let clipped = |value: Option<String>| value.map(|text| clip(text, most));
-        if is_first && self.mark.is_some() && columns.first().map(String::as_str) == self.mark {
-            self.marked = Some(values().into_iter().map(clipped).collect());
+        let is_marked = self.mark.is_some() && columns.first().map(String::as_str) == self.mark;
+        if is_marked && is_first || !self.own.is_empty() {
+            if is_first {
+                self.is_open = true;
+                self.own.push(Rows { columns, ..Rows::default() });
+            }
+            if let Some(set) = self.own.last_mut() {
+                set.count += 1;
+                set.rows.push(values().into_iter().map(clipped).collect());
+            }
             return;
         }
         self.rows_read += 1;
@@ -147,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_ours_is_set_apart_behind_whatever_came_before() {
+    fn sets_of_ours_are_set_apart_behind_whatever_came_before() {
         for kept in [0, 1, 9] {
             let mut results = Results::keeping(2, kept);
             results.set_apart("ours");
@@ -158,12 +166,18 @@ mod tests {
             }
             results.row(|| vec!["ours".into(), "b".into()], || vec![Some("1".into()), None]);
             results.end(0);
-            assert_eq!(results.take_marked(), Some(vec![Some("1".into()), None]));
+            for line in ["x", "y"] {
+                results.row(|| vec!["behind it".into()], || vec![Some(line.into())]);
+            }
+            results.end(0);
+            let own: Vec<_> = results.take_own().into_iter().map(|set| set.rows).collect();
+            let behind = ["x", "y"].map(|line| vec![Some(line.to_owned())]);
+            assert_eq!(own, [vec![vec![Some("1".to_owned()), None]], behind.to_vec()]);
             assert_eq!((results.sets.len(), results.rows_read), (kept.min(3), 6));
             assert_eq!((results.sets_left_out, results.rows_affected), (3 - kept.min(3) as u64, 3));
             // Then it is a name like others.
             results.row(|| vec!["ours".into()], || vec![Some("2".into())]);
-            assert_eq!((results.take_marked(), results.rows_read), (None, 7));
+            assert_eq!((results.take_own().len(), results.rows_read), (0, 7));
         }
     }
 }

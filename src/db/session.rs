@@ -3,8 +3,11 @@
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
+use crate::db::mysql_server::MysqlServer;
 use crate::db::opening::NoSession;
+use crate::db::renew::MYSQL_TRANSACTION_PROBE;
 use crate::db::results::{Results, Rows};
+use crate::db::statement_counts::StatementCounts;
 use crate::db::turn::Patience;
 use crate::db::wire::Wire;
 use bigdecimal::BigDecimal;
@@ -100,6 +103,8 @@ pub struct Session {
     pub(in crate::db) label: String,
     /// Values of a CALL that its session is told with the lock, by number.
     pub(in crate::db) given: Vec<Option<Arg>>,
+    /// The product behind MySQL's protocol.
+    server: Option<MysqlServer>,
     /// The database that unqualified names are looked for in; MySQL alone is asked.
     pub(in crate::db) database: Option<String>,
     pub(in crate::db) traces: Traces,
@@ -116,8 +121,9 @@ pub(in crate::db) struct Traces {
     pub(in crate::db) is_marked: bool,
     /// Statements of bodies that the driver has prepared since it forgot all (PostgreSQL).
     pub(in crate::db) bound: u32,
-    /// How often MariaDB had counted what outlives a statement when the session was opened.
-    pub(in crate::db) counted: Option<String>,
+    /// What MySQL or MariaDB had counted when the session was opened; without it nothing can be shown of it
+    /// afterwards.
+    pub(in crate::db) counted: Option<StatementCounts>,
     /// A body was on it, and it is still to be made as new (MariaDB).
     pub(in crate::db) is_used: bool,
     /// SETs of ours since; they are counted as well.
@@ -142,9 +148,10 @@ impl Session {
         let brake = Brake::default();
         let wire = Wire::connect(target, &brake).await?;
         let (label, traces) = (String::new(), Traces::default());
-        let (id, facts, given, database) = (None, Vec::new(), Vec::new(), None);
-        let patience = Patience::default();
-        let mut session = Self { wire, id, brake, facts, label, given, database, traces, patience };
+        let (id, facts, given, patience) = (None, Vec::new(), Vec::new(), Patience::default());
+        let (server, database) = (None, None);
+        let mut session =
+            Self { wire, id, brake, facts, label, given, server, database, traces, patience };
         session.prepare().await?;
         Ok(session)
     }
@@ -152,6 +159,15 @@ impl Session {
     /// Which server it talks to.
     pub fn dialect(&self) -> Dialect {
         self.wire.dialect()
+    }
+
+    /// The product behind MySQL's protocol; `None` for other servers.
+    pub fn server(&self) -> Option<MysqlServer> {
+        self.server
+    }
+
+    pub(in crate::db) fn is_mariadb(&self) -> bool {
+        self.server == Some(MysqlServer::MariaDb)
     }
 
     /// The server's name for this session; SQLite has none.
@@ -172,13 +188,14 @@ impl Session {
                 // A server may start its clients with autocommit off; a body expects it on.
                 self.run("SET autocommit = 1", &[]).await?;
                 let who = "SELECT CONNECTION_ID(), CONCAT(@@hostname, ':', @@port), \
-                           UNIX_TIMESTAMP(), DATABASE()";
+                           UNIX_TIMESTAMP(), DATABASE(), VERSION()";
                 let who = self.rows(who, &[]).await?;
                 let up = self.rows("SHOW GLOBAL STATUS LIKE 'Uptime'", &[]).await?;
                 let int =
                     |text: Option<&str>| text.and_then(|t| t.parse::<i64>().ok()).unwrap_or(0);
                 let start = int(who.first(2)) - int(up.first(1));
                 self.database = who.first(3).map(str::to_owned);
+                self.server = Some(MysqlServer::from_version(who.first(4).unwrap_or_default()));
                 (int(who.first(0)), format!("{}@{start}", who.first(1).unwrap_or_default()))
             }
             Dialect::Postgres => {
@@ -210,9 +227,10 @@ impl Session {
         match self.dialect() {
             Dialect::Sqlite => Ok(()),
             Dialect::Mysql => {
-                // What stands in `/*M!` only MariaDB reads. A limit of the server's own may be shorter.
+                // What stands in `/*M!` only MariaDB reads. A limit of the server's own may be shorter. MySQL
+                // makes a DECIMAL of an unsigned and a signed number, and takes none (error 1232).
                 let limit = format!(
-                    "SET SESSION wait_timeout = LEAST(@@SESSION.wait_timeout, {secs}) \
+                    "SET SESSION wait_timeout = CAST(LEAST(@@SESSION.wait_timeout, {secs}) AS UNSIGNED) \
                      /*M!100300 , SESSION idle_transaction_timeout = {secs} */"
                 );
                 self.run(&limit, &[]).await?;
@@ -328,21 +346,27 @@ impl Session {
         Ok(self.rows("SHOW WARNINGS", &[]).await?.warnings())
     }
 
-    /// Whether the body left a transaction open, which closing the session would undo in silence;
-    /// `None` where the server cannot tell (MySQL 8 without MariaDB's `@@in_transaction`).
-    pub async fn has_open_transaction(&mut self) -> Result<Option<bool>, SessionError> {
-        let (sql, yes) = match self.dialect() {
+    /// Whether the body left a transaction open, which closing the session would undo in silence.
+    pub async fn has_open_transaction(&mut self) -> Result<bool, SessionError> {
+        let (sql, no) = match self.dialect() {
             // A second BEGIN is refused inside a transaction.
-            Dialect::Sqlite => return self.sqlite_in_transaction().await.map(Some),
-            Dialect::Mysql => ("SELECT @@in_transaction", "1"),
+            Dialect::Sqlite => return self.sqlite_in_transaction().await,
+            Dialect::Mysql if self.is_mariadb() => ("SELECT @@in_transaction", "0"),
+            Dialect::Mysql => {
+                return match self.run(MYSQL_TRANSACTION_PROBE, &[]).await {
+                    Ok(_) => Ok(false),
+                    Err(error) if error.is_transaction_open() => Ok(true),
+                    Err(other) => Err(other),
+                };
+            }
             // Outside a block both are the start of this very statement.
-            Dialect::Postgres => ("SELECT transaction_timestamp() <> statement_timestamp()", "t"),
+            Dialect::Postgres => ("SELECT transaction_timestamp() <> statement_timestamp()", "f"),
         };
         match self.rows(sql, &[]).await {
-            Ok(answer) => Ok(Some(answer.first(0) == Some(yes))),
+            Ok(answer) => Ok(answer.first(0) != Some(no)),
             // 25P02: the transaction is not only open but broken.
-            Err(SessionError::Database(error)) => {
-                Ok((error.code.as_deref() == Some("25P02")).then_some(true))
+            Err(SessionError::Database(error)) if error.code.as_deref() == Some("25P02") => {
+                Ok(true)
             }
             Err(other) => Err(other),
         }

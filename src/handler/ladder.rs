@@ -1,9 +1,10 @@
 //! Stops what runs on a server, rung by rung, and looks until it is gone.
 //!
-//! Every rung is needed. Dropping the connection stops nothing. `KILL QUERY` is swallowed by
-//! MariaDB's `DO SLEEP` loops and CONTINUE handlers, `pg_cancel_backend` by a body that catches
-//! `query_canceled`; both then report that all is well. So: cancel and repeat, end the session,
-//! look in the process list. What we wanted decides the end, not what the server said meanwhile.
+//! Dropping the connection stops nothing. On PostgreSQL: cancel and repeat, because a body that catches
+//! `query_canceled` swallows it and then reports that all is well; end the session when the grace is over; look
+//! in the process list. On MySQL and MariaDB the session is ended at once, because `KILL QUERY` ends one
+//! statement of a procedure and not the procedure: a SLEEP returns 1, a CONTINUE handler catches the rest, and
+//! the next statement runs. What we wanted decides the end, not what the server said meanwhile.
 
 use crate::db::control::Control;
 use crate::db::dialect::Dialect;
@@ -164,14 +165,17 @@ impl<'a> Ladder<'a> {
     /// Cancels until the grace is over, then ends the session; whether it is gone. The body's future is
     /// polled beside this and usually ends first.
     ///
-    /// Without a grace nothing is cancelled at all: a cancel that is swallowed lets a procedure go on to
-    /// its next statement (MariaDB's `DO SLEEP (30); INSERT …` inserted), the end of its session never.
+    /// Without a grace, and on MySQL, nothing is cancelled at all: a cancel that is swallowed lets a procedure
+    /// go on to its next statement (`DO SLEEP (30); INSERT …` inserted), the end of its session never.
     pub(crate) async fn climb(&self, grace: Duration) -> bool {
         let Some(id) = &self.id else {
             // SQLite looks at the brake every thousand steps; only waiting for a lock is longer.
             sleep(grace + self.ctx.options.kill_confirm).await;
             return false;
         };
+        if self.dialect == Dialect::Mysql {
+            return self.confirm(Duration::ZERO).await;
+        }
         let start = Stopwatch::start();
         let (mut control, mut sent, mut is_said) = (None, 0_u32, false);
         while start.elapsed() < grace {
@@ -179,7 +183,7 @@ impl<'a> Ladder<'a> {
                 // Said before it is sent: the body may end, and this future with it, at once.
                 self.was_sent.store(true, Ordering::SeqCst);
                 if !std::mem::replace(&mut is_said, true) {
-                    self.say(format!("{} sent", self.cancel_words(id)));
+                    self.say(format!("pg_cancel_backend({}) sent", id.number));
                 }
                 match timeout(self.target.timeout, open.cancel(id)).await {
                     Ok(Ok(true)) => sent += 1,
@@ -195,13 +199,6 @@ impl<'a> Ladder<'a> {
             false => self.say(format!("still runs after {sent} cancels: ending its session")),
         }
         self.confirm(Duration::ZERO).await
-    }
-
-    fn cancel_words(&self, id: &SessionId) -> String {
-        match self.dialect {
-            Dialect::Postgres => format!("pg_cancel_backend({})", id.number),
-            Dialect::Mysql | Dialect::Sqlite => format!("KILL QUERY {}", id.number),
-        }
     }
 
     fn end_words(&self, id: &SessionId) -> String {

@@ -18,7 +18,7 @@ use crate::domain::secret::Value;
 use crate::domain::time::span_words;
 use crate::handler::log::RunLog;
 use crate::handler::signature::{Name, Slot, arrange, choose, parse_name};
-use crate::handler::sql::{self, refuse_if_open, say_warnings};
+use crate::handler::sql::{self, say_warnings, undo_open_transaction};
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::target::{self, Body, Fault};
 use crate::handler::{Context, Task, WorkerHandler, bind, orphan};
@@ -110,9 +110,7 @@ impl Body for Call<'_> {
                 return run.in_one_transaction(session, |outputs| self.take_outs(outputs)).await;
             }
             let (outputs, is_open) = self.call(session).await?;
-            // PostgreSQL ends the transaction of a CALL with it, whatever the procedure did.
-            refuse_if_open(session, is_open).await?;
-            Ok(outputs)
+            if is_open { Err(undo_open_transaction(session).await?) } else { Ok(outputs) }
         })
     }
 
@@ -137,8 +135,8 @@ impl Call<'_> {
     }
 
     /// Looks the procedure up and calls it, on a server that has procedures; and whether it left a
-    /// transaction open, where that is known with it.
-    async fn call(&self, session: &mut Session) -> Result<(Outputs, Option<bool>), Fault> {
+    /// transaction open.
+    async fn call(&self, session: &mut Session) -> Result<(Outputs, bool), Fault> {
         let found = self.known().take();
         let routine = match found {
             Some((routine, since)) if since.elapsed() < FRESH => routine,
@@ -147,7 +145,8 @@ impl Call<'_> {
         let slots = arrange(&routine, &self.task.params).map_err(Fault::Said)?;
         let start = Stopwatch::start();
         let (outputs, is_open) = match session.dialect() {
-            Dialect::Postgres => (self.postgres(&routine, &slots, session).await?, None),
+            // PostgreSQL ends the transaction of a CALL with it, whatever the procedure did.
+            Dialect::Postgres => (self.postgres(&routine, &slots, session).await?, false),
             Dialect::Mysql | Dialect::Sqlite => self.mysql(&routine, &slots, session).await?,
         };
         let took = start.ms();
@@ -209,7 +208,7 @@ impl Call<'_> {
         routine: &Routine,
         slots: &[Slot<'_>],
         session: &mut Session,
-    ) -> Result<(Outputs, Option<bool>), Fault> {
+    ) -> Result<(Outputs, bool), Fault> {
         session.has_arguments(self.task.params.len());
         let (mut names, mut sets, mut args) = (Vec::new(), Vec::new(), Vec::new());
         for slot in slots {

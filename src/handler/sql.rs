@@ -93,21 +93,15 @@ impl SqlBody<'_> {
 async fn refuse_open_transaction(session: &mut Session) -> Result<(), Fault> {
     let at_end = |e| Fault::At("after the last statement".to_owned(), e);
     let is_open = session.has_open_transaction().await.map_err(at_end)?;
-    refuse_if_open(session, is_open).await
+    if is_open { Err(undo_open_transaction(session).await?) } else { Ok(()) }
 }
 
-/// The same where it is known already whether one is open.
-pub(crate) async fn refuse_if_open(
-    session: &mut Session,
-    is_open: Option<bool>,
-) -> Result<(), Fault> {
-    if is_open != Some(true) {
-        return Ok(());
-    }
+/// Undoes what a body left open, and gives the fault that it is.
+pub(crate) async fn undo_open_transaction(session: &mut Session) -> Result<Fault, Fault> {
     let at_end = |e| Fault::At("after the last statement".to_owned(), e);
     session.rollback().await.map_err(at_end)?;
     let said = "the body left a transaction open and it was rolled back; end it with COMMIT";
-    Err(Fault::Said(said.to_owned()))
+    Ok(Fault::Said(said.to_owned()))
 }
 
 /// Statements ready to be sent.

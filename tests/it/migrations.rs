@@ -287,6 +287,36 @@ async fn three_databases_have_the_same_tables() {
     }
 }
 
+/// A new database of MySQL is made by few statements; one of an older version goes through each migration.
+#[tokio::test]
+async fn mysql_makes_the_same_tables_at_once_and_one_migration_at_a_time() {
+    let at_once = migrated(DialectName::Mysql).await;
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    with_scratch(DialectName::Mysql, |scratch| async move {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/mysql");
+        let files = std::fs::read_dir(folder).expect("folder");
+        let mut files: Vec<PathBuf> = files.map(|file| file.expect("file").path()).collect();
+        files.sort();
+        for file in files {
+            query(&scratch.url, &std::fs::read_to_string(file).expect("text")).await;
+        }
+        let locks = query(&scratch.url, "SELECT COUNT(*) FROM job_lock").await;
+        let _ = sender.send((catalogue(DialectName::Mysql, &scratch.url).await, locks));
+    })
+    .await;
+    let (one_by_one, locks) = receiver.await.expect("a catalogue");
+    assert_equal(("at once", &at_once.common), ("one by one", &one_by_one.common));
+    assert_equal(("at once", &at_once.servers), ("one by one", &one_by_one.servers));
+    // Rows that migrations write are written as well.
+    with_scratch(DialectName::Mysql, |scratch| async move {
+        let db = crate::store::open(&scratch.url).await;
+        db.migrate().await.expect("migrate");
+        db.close().await;
+        assert_eq!(query(&scratch.url, "SELECT COUNT(*) FROM job_lock").await, locks);
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn mysql_tables_take_any_character_and_tell_case() {
     with_scratch(DialectName::Mysql, |scratch| async move {

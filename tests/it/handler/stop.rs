@@ -48,7 +48,7 @@ async fn mariadb_loops_are_stopped_whatever_they_swallow() {
             db.setup(&["CREATE TABLE t (a INT)", &loop_of(sleep)]).await;
             let ran = stopped(&db, Bench::proc(&db, "body"), StopReason::TimedOut).await;
             assert_eq!(ran.outcome.end, End::TimedOut, "{sleep}: {}", ran.message());
-            assert!(ran.text().contains("KILL QUERY"), "{}", ran.text());
+            assert!(ran.text().contains("KILL CONNECTION"), "{}", ran.text());
         })
         .await;
     }
@@ -93,6 +93,25 @@ async fn mariadb_a_swallowed_kill_does_not_let_the_next_statement_run() {
         .await;
         let ran = stopped(&db, Bench::proc(&db, "body"), StopReason::Killed).await;
         assert_eq!(ran.outcome.end, End::Killed, "{}", ran.message());
+        // Nor does a procedure go on to what stands behind the statement that it was stopped in.
+        for sleep in [
+            "DO SLEEP(30)",
+            "BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; DO SLEEP(30); END",
+            "SELECT BENCHMARK(5000000000, SHA2('x', 512)) INTO @x",
+        ] {
+            db.setup(&[
+                "DELETE FROM t",
+                "DROP PROCEDURE body",
+                &format!(
+                    "CREATE PROCEDURE body () BEGIN INSERT INTO t VALUES (1), (2); {sleep}; \
+                     INSERT INTO t VALUES (3); END"
+                ),
+            ])
+            .await;
+            let ran = stopped(&db, Bench::proc(&db, "body"), StopReason::TimedOut).await;
+            assert_eq!(ran.outcome.end, End::TimedOut, "{sleep}: {}", ran.message());
+            assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "2", "{sleep}");
+        }
     })
     .await;
 }
