@@ -50,20 +50,31 @@ split_url() { # split_url URL DEFAULT_PORT
     if [[ $authority == *:* ]]; then url_port=${authority##*:}; fi
 }
 
-# A question to the server itself where a client is installed, else whether the port is open.
-mysql_answers() {
+# Asks the server itself with the mysql client; 2 where none is installed.
+mysql_ask() { # mysql_ask URL SQL
     local client options=()
     split_url "$1" 3306
-    if ! client=$(program mariadb mysql); then
-        port_answers "$url_host" "$url_port"
-        return
-    fi
+    client=$(program mariadb mysql) || return 2
     # Newer MariaDB clients would refuse the self-made certificate of a server.
     if "$client" --version | grep -qi mariadb; then options=(--skip-ssl-verify-server-cert); fi
     MYSQL_PWD=$url_password "$client" --no-defaults --protocol=tcp --connect-timeout=5 \
         ${options[@]+"${options[@]}"} -h "$url_host" -P "$url_port" -u "${url_user:-root}" \
-        -e 'SELECT 1' >/dev/null 2>&1
+        --skip-column-names -e "$2" 2>/dev/null
 }
+
+# A question to the server itself where a client is installed, else whether the port is open.
+mysql_answers() {
+    local code=0
+    mysql_ask "$1" 'SELECT 1' >/dev/null || code=$?
+    if [ "$code" -eq 2 ]; then
+        port_answers "$url_host" "$url_port"
+        return
+    fi
+    return "$code"
+}
+
+# What the server calls itself, such as 9.7.4-2 or 11.8.9-MariaDB-4; nothing where it cannot be asked.
+mysql_version() { mysql_ask "$1" 'SELECT VERSION()' || true; }
 
 postgres_answers() {
     local client

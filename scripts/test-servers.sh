@@ -7,12 +7,16 @@
 # FOLDER remembers what was started; `.test-servers` in the checkout unless given.
 #
 # For each server the first of these that works is used:
-#   1. PROCESSION_TEST_MYSQL / PROCESSION_TEST_POSTGRES, when set. A server that is named there and
-#      does not answer is an error: falling back would test something nobody asked for.
+#   1. PROCESSION_TEST_MARIADB / PROCESSION_TEST_POSTGRES, when set. A server that is named there and
+#      does not answer is an error: falling back would test something else than was asked for.
 #   2. A server on the usual port of 127.0.0.1 that lets root (postgres) in without a password.
 #   3. A private server, from installed binaries, on a free port of 127.0.0.1, data under /tmp.
 #   4. As root on a machine with apt-get: the packages are installed, then as 3.
 # Otherwise it says what to install and fails. A missing server is a failure, never a skip.
+#
+# PROCESSION_TEST_MYSQL may name a MariaDB, which then counts as PROCESSION_TEST_MARIADB, or a MySQL, which is handed on as
+# PROCESSION_TEST_REAL_MYSQL to scripts/test-versions.sh. What is printed for PROCESSION_TEST_MYSQL is the server of the main
+# pass: the tests read that variable alone.
 #
 # Settings: PROCESSION_TEST_DEFAULT_MYSQL_PORT (3306), PROCESSION_TEST_DEFAULT_POSTGRES_PORT (5432),
 #           PROCESSION_TEST_SERVER_WAIT (seconds to wait for a server of ours; 60).
@@ -91,8 +95,24 @@ $(without_password "$url"); start it, correct the variable, or unset it"
     printf 'export %s=%q\n' "$variable" "$url"
 }
 
+# Sorts out which server PROCESSION_TEST_MYSQL names; prints the line to export when it is a MySQL.
+sort_mysql() {
+    local given=${PROCESSION_TEST_MYSQL:-} version
+    if [ -n "$given" ]; then
+        mysql_answers "$given" || die "PROCESSION_TEST_MYSQL is set, but no server lets us in at \
+$(without_password "$given"); start it, correct the variable, or unset it"
+        version=$(mysql_version "$given")
+        if [ -n "$version" ] && [[ $version != *MariaDB* ]]; then
+            printf 'export PROCESSION_TEST_REAL_MYSQL=%q\n' "$given"
+        fi
+    fi
+}
+
 start() {
-    local lines
+    local lines real
+    real=$(sort_mysql)
+    if [ -n "$real" ]; then unset PROCESSION_TEST_MYSQL; fi
+    if [ -n "${PROCESSION_TEST_MARIADB:-}" ]; then export PROCESSION_TEST_MYSQL=$PROCESSION_TEST_MARIADB; fi
     if [ ! -d "$1" ]; then trap 'stop "$state"' EXIT; fi # all or nothing of what is new stays
     lines=$(
         provide "$1" mysql PROCESSION_TEST_MYSQL "mysql://root@127.0.0.1:$mysql_port" \
@@ -102,6 +122,7 @@ start() {
     )
     trap - EXIT
     printf '%s\n' "$lines"
+    if [ -n "$real" ]; then printf '%s\n' "$real"; fi
 }
 
 stop() {

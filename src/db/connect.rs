@@ -3,6 +3,7 @@
 
 use crate::db::hint::Hub;
 use crate::db::keeping::{Keeping, postgres_session, prepare_postgres};
+use crate::db::mysql_server::MysqlServer;
 use crate::db::nodelay::without_delay;
 use crate::db::pool::{End, Plan, Pool};
 use crate::db::together::{Alone, takes_compounds};
@@ -289,11 +290,17 @@ impl Tx {
         };
         let row = self.fetch_optional(sql, &[]).await?.ok_or(Error::Missing("version()"))?;
         let version = row.text("v")?;
-        let needed = match self.dialect() {
-            Dialect::Sqlite => return Ok(version),
-            Dialect::Mysql if version.to_lowercase().contains("mariadb") => (10, 6, "MariaDB 10.6"),
-            Dialect::Mysql => (8, 0, "MySQL 8"),
-            Dialect::Postgres => (13, 0, "PostgreSQL 13"),
+        let needed = match (self.dialect(), MysqlServer::from_version(&version)) {
+            (Dialect::Sqlite, _) => return Ok(version),
+            (Dialect::Mysql, MysqlServer::MariaDb) => (10, 6, "MariaDB 10.6"),
+            (Dialect::Mysql, MysqlServer::Mysql) => (8, 0, "MySQL 8"),
+            (Dialect::Mysql, MysqlServer::OceanBase) => {
+                return Err(Error::Settings(format!(
+                    "the server is {version}; Procession's tables can be on MySQL 8, MariaDB 10.6, \
+                     PostgreSQL 13, or later ones, or SQLite, and not on OceanBase"
+                )));
+            }
+            (Dialect::Postgres, _) => (13, 0, "PostgreSQL 13"),
         };
         if numbers(&version) < (needed.0, needed.1) {
             return Err(Error::Settings(format!(

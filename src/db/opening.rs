@@ -34,6 +34,12 @@ impl NoSession {
         Self { error: SessionError::Lost(said), hope: Hope::Soon }
     }
 
+    /// The server is one that Procession does not run bodies on.
+    pub(crate) fn unsupported(reason: &str) -> Self {
+        let error = DatabaseError { message: reason.to_owned(), ..DatabaseError::default() };
+        Self { error: SessionError::Database(error), hope: Hope::None }
+    }
+
     /// Nobody answered: nothing is known of the server, and perhaps it is not there.
     pub fn is_silence(&self) -> bool {
         self.hope == Hope::Soon && matches!(self.error, SessionError::Lost(_))

@@ -1,6 +1,6 @@
 //! Procedures and functions as the server's catalogue describes them.
 
-mod shown;
+mod create_text;
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
@@ -45,6 +45,8 @@ impl RoutineParam {
 pub struct Routine {
     /// Its schema (on MySQL: database).
     pub schema: String,
+    /// The package that it is in; MariaDB's only.
+    pub package: Option<String>,
     /// Its name, as the server spells it.
     pub name: String,
     /// Whether it is a function.
@@ -56,7 +58,8 @@ pub struct Routine {
 impl fmt::Display for Routine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.is_function { "function" } else { "procedure" };
-        write!(f, "{kind} {}.{}(", self.schema, self.name)?;
+        let package = self.package.as_ref().map_or(String::new(), |package| format!("{package}."));
+        write!(f, "{kind} {}.{package}{}(", self.schema, self.name)?;
         for (at, param) in self.params.iter().filter(|p| p.mode != Mode::Column).enumerate() {
             let mode = match param.mode {
                 Mode::In | Mode::Column => "IN",
@@ -143,17 +146,61 @@ impl Session {
             Err(SessionError::Database(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
-        // Oracle's way has the mode behind the name.
-        let is_oracle = shown.first(1).is_none_or(|mode| mode.contains("ORACLE"));
-        let params = shown.first(2).filter(|_| !is_oracle).and_then(shown::params);
+        let params = shown.first(2).and_then(create_text::parse_procedure);
         let name = shown.first(0).map(str::to_owned);
         Ok(params.zip(name).map(|(params, name)| Routine {
             schema,
+            package: None,
             name,
             is_function: false,
             params,
         }))
     }
+
+    /// The routines called `name` in a package of MariaDB, read from its text: no catalogue has them. `None` where
+    /// there is no such package.
+    pub async fn routines_in_package(
+        &mut self,
+        schema: Option<&str>,
+        package: &str,
+        name: &str,
+    ) -> Result<Option<PackageRoutines>, SessionError> {
+        let schema = schema.or(self.database.as_deref()).map(str::to_owned);
+        let (true, Some(schema)) = (self.is_mariadb(), schema) else { return Ok(None) };
+        let quote = |name: &str| Dialect::Mysql.quote(name);
+        let sql = format!("SHOW CREATE PACKAGE {}.{}", quote(&schema), quote(package));
+        let shown = match self.rows(&sql, &[]).await {
+            Ok(shown) => shown,
+            // There is none, or none that this user may see.
+            Err(SessionError::Database(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let package = shown.first(0).unwrap_or(package).to_owned();
+        let Some(text) = shown.first(2) else { return Ok(Some(PackageRoutines::Hidden)) };
+        let Some(declared) = create_text::parse_package(text) else {
+            return Ok(Some(PackageRoutines::NotUnderstood));
+        };
+        let found = declared.into_iter().filter(|routine| routine.name.eq_ignore_ascii_case(name));
+        let found = found.map(|routine| Routine {
+            schema: schema.clone(),
+            package: Some(package.clone()),
+            name: routine.name,
+            is_function: routine.is_function,
+            params: routine.params,
+        });
+        Ok(Some(PackageRoutines::Found(found.collect())))
+    }
+}
+
+/// What is known of the routines in a package.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PackageRoutines {
+    /// Those of the name.
+    Found(Vec<Routine>),
+    /// This user may not see the text of the package.
+    Hidden,
+    /// The text has comments or other things between the declarations.
+    NotUnderstood,
 }
 
 /// The routines in an answer, from column `from` on: a row for each parameter.
@@ -165,6 +212,7 @@ pub(in crate::db) fn routines_in(answer: &Rows, from: usize) -> Vec<Routine> {
         if found.last().is_none_or(|(last, _)| *last != key) {
             let routine = Routine {
                 schema: text(0).unwrap_or_default(),
+                package: None,
                 name: text(1).unwrap_or_default(),
                 is_function: text(2).as_deref() == Some("1"),
                 params: Vec::new(),

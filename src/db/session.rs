@@ -132,6 +132,11 @@ pub(in crate::db) struct Traces {
     pub(in crate::db) arguments: usize,
 }
 
+/// Why OceanBase is refused: of none of this would anything be noticed.
+const OCEANBASE: &str = "the server is OceanBase, which Procession does not support: it keeps the locks of a session \
+    that has ended, so that a retry would wait and no kill could be confirmed, and it does not show that a transaction was \
+    left open; use MySQL, MariaDB or PostgreSQL";
+
 /// How long saying good-bye may take.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 
@@ -153,7 +158,10 @@ impl Session {
         let mut session =
             Self { wire, id, brake, facts, label, given, server, database, traces, patience };
         session.prepare().await?;
-        Ok(session)
+        match session.server {
+            Some(MysqlServer::OceanBase) => Err(NoSession::unsupported(OCEANBASE)),
+            Some(MysqlServer::Mysql | MysqlServer::MariaDb) | None => Ok(session),
+        }
     }
 
     /// Which server it talks to.

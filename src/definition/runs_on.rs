@@ -46,9 +46,16 @@ pub(crate) fn check_procedure(
     };
     let part =
         |p: &str| !p.is_empty() && p.chars().all(|c| c.is_alphanumeric() || "_$#".contains(c));
-    if name.value.split('.').count() > 2 || !name.value.split('.').all(part) {
+    // Behind it may stand the types that choose one of several, which are PostgreSQL's to know.
+    let (path, types) = name.value.split_once('(').unwrap_or((&name.value, ")"));
+    let are_types =
+        |list: &str| list.chars().all(|c| c.is_alphanumeric() || " _.,()[]".contains(c));
+    let types = types.strip_suffix(')').filter(|list| are_types(list));
+    if path.split('.').count() > 3 || !path.split('.').all(part) || types.is_none() {
         let what = format!("{whose}: proc_name {:?} is not the name of a procedure", name.value);
-        report.fault(&name.at, what, "write procedure or schema.procedure, without arguments");
+        let fix = "write procedure, schema.procedure or schema.package.procedure; with types behind it, as \
+                   in post(integer, text), where several have the name";
+        report.fault(&name.at, what, fix);
         return;
     }
     let Some(source) = source_of(def, sources) else {

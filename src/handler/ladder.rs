@@ -288,13 +288,13 @@ impl<'a> Ladder<'a> {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Error 1095 on MariaDB: the body runs a SQL SECURITY DEFINER procedure of somebody else, and
-    /// only a user with CONNECTION ADMIN may stop that.
+    /// Error 1095: the body runs a SQL SECURITY DEFINER procedure of another user, and only a user with
+    /// CONNECTION ADMIN may stop that.
     async fn complain(&self, control: &mut Option<Control>, what: &str, error: &SessionError) {
         let hint = match error {
             SessionError::Database(e) if e.number == Some(1095) => {
-                "; GRANT CONNECTION ADMIN ON *.* to this user, so that it may stop procedures that \
-                 run as their definer"
+                "; GRANT CONNECTION ADMIN ON *.* to this user (on MySQL CONNECTION_ADMIN, and SYSTEM_USER \
+                 where the definer has it), so that it may stop procedures that run as their definer"
             }
             _ => "",
         };

@@ -9,7 +9,7 @@
 
 use crate::db::dialect::Dialect;
 use crate::db::results::Results;
-use crate::db::routine::{Mode, Routine};
+use crate::db::routine::{Mode, PackageRoutines, Routine};
 use crate::db::session::{Arg, Session};
 use crate::domain::job::{BodyPart, JobKind, ParamMode};
 use crate::domain::outcome::{Outcome, Outputs, Stream};
@@ -73,12 +73,15 @@ impl Body for Call<'_> {
     fn calls(&self) -> Option<Name> {
         // A server whose encoding lacks a character would refuse the lock for it.
         let name = self.task.job.proc_name.as_deref().filter(|name| is_plain(name))?;
-        parse_name(name).ok()
+        parse_name(name).ok().filter(|name| name.package.is_none())
     }
 
-    fn found(&self, routines: Vec<Routine>) {
-        // What goes wrong is learnt again, and told, by the body.
-        self.believe(choose(routines, &self.task.params, true).ok());
+    fn found(&self, mut routines: Vec<Routine>) {
+        // What goes wrong is learnt again, and reported, by the body.
+        if let Some(name) = self.calls() {
+            name.retain_types(&mut routines);
+        }
+        self.believe(choose(routines, &self.task.params).ok());
     }
 
     fn gives(&self, dialect: Dialect) -> Vec<Option<Arg>> {
@@ -166,34 +169,88 @@ impl Call<'_> {
         let name = self.task.job.proc_name.as_deref().unwrap_or_default();
         let name = parse_name(name).map_err(Fault::Said)?;
         let looking = |e| Fault::before("looking up the procedure", e);
-        let shown = session.shown_procedure(name.schema.as_deref(), &name.name).await;
-        // One that does not fit is looked up in the catalogue, which has the last word.
-        if let Some(shown) = shown.map_err(looking)?
+        if dialect == Dialect::Mysql
+            && name.package.is_none()
+            && let Some(shown) =
+                session.shown_procedure(name.schema.as_deref(), &name.name).await.map_err(looking)?
+            // One that does not fit is looked up in the catalogue, which has the last word.
             && arrange(&shown, &self.task.params).is_ok()
         {
             return Ok(shown);
         }
         let spellings = match dialect {
+            _ if name.package.is_some() => Vec::new(),
             // PostgreSQL folds what is not quoted.
             Dialect::Postgres => vec![name.clone(), name.folded()],
             Dialect::Mysql | Dialect::Sqlite => vec![name.clone()],
         };
         for name in spellings {
             let found = session.routines(name.schema.as_deref(), &name.name).await;
-            let found = found.map_err(looking)?;
-            if !found.is_empty() {
-                let may_be_function = dialect == Dialect::Postgres;
-                return choose(found, &self.task.params, may_be_function).map_err(Fault::Said);
+            let mut found = found.map_err(looking)?;
+            if found.is_empty() {
+                continue;
             }
+            // There a function may have the name of a procedure.
+            if dialect == Dialect::Mysql && found.iter().any(|routine| !routine.is_function) {
+                found.retain(|routine| !routine.is_function);
+            }
+            let there = found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            name.retain_types(&mut found);
+            if found.is_empty() {
+                return Err(Fault::Said(format!("none has the types that the job names: {there}")));
+            }
+            return choose(found, &self.task.params).map_err(Fault::Said);
         }
-        let place = match &name.schema {
-            Some(schema) => format!("in schema '{schema}'"),
-            None => "where the connection looks for it (name it schema.procedure?)".to_owned(),
+        if let Some(found) = self.look_up_in_package(&name, session).await? {
+            return Ok(found);
+        }
+        let place = match (&name.schema, &name.package) {
+            (Some(schema), None) => format!("in schema '{schema}'"),
+            (schema, Some(package)) => {
+                let schema = schema.as_deref().unwrap_or_default();
+                format!("in a package '{schema}.{package}' (only MariaDB has packages)")
+            }
+            (None, None) => {
+                "where the connection looks for it (name it schema.procedure?)".to_owned()
+            }
         };
         Err(Fault::Said(format!(
             "there is no procedure '{}' {place}, or this user has no right to it",
             name.name
         )))
+    }
+
+    /// On MariaDB `a.b` may be procedure b of package a.
+    async fn look_up_in_package(
+        &self,
+        name: &Name,
+        session: &mut Session,
+    ) -> Result<Option<Routine>, Fault> {
+        let (schema, package) = match (&name.package, &name.schema) {
+            (Some(package), schema) => (schema.as_deref(), package),
+            (None, Some(package)) => (None, package),
+            (None, None) => return Ok(None),
+        };
+        let looking = |e| Fault::before("looking up the package", e);
+        let found = session.routines_in_package(schema, package, &name.name).await;
+        match found.map_err(looking)? {
+            None => Ok(None),
+            Some(PackageRoutines::Found(found)) if found.is_empty() => {
+                Err(Fault::Said(format!("package '{package}' declares no '{}'", name.name)))
+            }
+            Some(PackageRoutines::Found(found)) => {
+                choose(found, &self.task.params).map(Some).map_err(Fault::Said)
+            }
+            Some(PackageRoutines::Hidden) => Err(Fault::Said(format!(
+                "this user may not see the text of package '{package}', which alone has its parameters; \
+                 GRANT SHOW CREATE ROUTINE, or call it by a SQL job"
+            ))),
+            Some(PackageRoutines::NotUnderstood) => Err(Fault::Said(format!(
+                "the declarations of package '{package}' are not understood; call it by a SQL job: CALL \
+                 {package}.{}(…)",
+                name.name
+            ))),
+        }
     }
 
     /// By which its value is told, and its variable named: its place among the job's.
@@ -211,7 +268,8 @@ impl Call<'_> {
     ) -> Result<(Outputs, bool), Fault> {
         session.has_arguments(self.task.params.len());
         let (mut names, mut sets, mut args) = (Vec::new(), Vec::new(), Vec::new());
-        for slot in slots {
+        let given = refuse_gap(routine, slots).map_err(Fault::Said)?;
+        for slot in &slots[..given] {
             let Some(param) = slot.param else { continue };
             let number = self.number(param);
             names.push(format!("@procession_p{number}"));
@@ -226,7 +284,14 @@ impl Call<'_> {
             let set = format!("SET {}", sets.join(", "));
             session.run(&set, &args).await.map_err(|e| Fault::before("setting arguments", e))?;
         }
-        let call = format!("CALL {}({})", path(routine, Dialect::Mysql), names.join(", "));
+        let path = path(routine, Dialect::Mysql);
+        let call = match routine.is_function {
+            true => {
+                let column = Dialect::Mysql.quote(&routine.name);
+                format!("SELECT {path}({}) AS {column}", names.join(", "))
+            }
+            false => format!("CALL {path}({})", names.join(", ")),
+        };
         self.log.line(Stream::System, format!("calls {routine}"));
         let mut results = bind::results();
         let at = |e| Fault::At(place(routine), e);
@@ -236,9 +301,13 @@ impl Call<'_> {
             .filter_map(|(slot, name)| (slot.mode() != Mode::In).then_some(name))
             .collect();
         let called = session.call(&call, &outs, &mut results).await.map_err(at)?;
-        let mut outputs = bind::outputs(results);
         say_warnings(&called.warnings, self.log);
-        outputs.values = out_values(slots, &called.values);
+        let values = match routine.is_function {
+            true => function_values(&self.task.params, &results).map_err(Fault::Said)?,
+            false => out_values(slots, &called.values),
+        };
+        let mut outputs = bind::outputs(results);
+        outputs.values = values;
         Ok((outputs, called.has_open_transaction))
     }
 
@@ -338,7 +407,21 @@ fn is_plain(text: &str) -> bool {
 
 /// The quoted path of a routine.
 fn path(routine: &Routine, dialect: Dialect) -> String {
-    format!("{}.{}", dialect.quote(&routine.schema), dialect.quote(&routine.name))
+    let parts = [Some(&routine.schema), routine.package.as_ref(), Some(&routine.name)];
+    parts.into_iter().flatten().map(|part| dialect.quote(part)).collect::<Vec<_>>().join(".")
+}
+
+/// How many values a CALL of MariaDB names: it can leave out only the last ones.
+fn refuse_gap(routine: &Routine, slots: &[Slot<'_>]) -> Result<usize, String> {
+    let given = slots.iter().take_while(|slot| slot.param.is_some()).count();
+    match slots[given..].iter().find(|slot| slot.param.is_some()) {
+        None => Ok(given),
+        Some(later) => Err(format!(
+            "MariaDB can take a default only for the last parameters: give {} a value, because {} behind it \
+             has one, in {routine}",
+            slots[given].routine.name, later.routine.name
+        )),
+    }
 }
 
 fn place(routine: &Routine) -> String {

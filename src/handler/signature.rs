@@ -1,14 +1,18 @@
 //! Fits a job's parameters to a routine's signature, or says what does not fit.
 
 use crate::db::routine::{Mode, Routine, RoutineParam};
-use crate::domain::job::ParamMode;
+use crate::domain::job::{ParamMode, ParamType};
 use crate::domain::params::BoundParam;
 
 /// A routine's name as a job gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(crate) schema: Option<String>,
+    /// Between the schema and the name, where there are three parts.
+    pub(crate) package: Option<String>,
     pub(crate) name: String,
+    /// The types of its parameters, where the job names them to choose one of several.
+    types: Option<Vec<String>>,
     quoted: bool,
 }
 
@@ -19,14 +23,75 @@ impl Name {
             return self.clone();
         }
         let schema = self.schema.as_ref().map(|s| s.to_lowercase());
-        Self { schema, name: self.name.to_lowercase(), quoted: false }
+        Self { schema, name: self.name.to_lowercase(), ..self.clone() }
+    }
+
+    /// Keeps those of several routines that have the types which the job names.
+    pub(crate) fn retain_types(&self, found: &mut Vec<Routine>) {
+        let Some(types) = &self.types else { return };
+        found.retain(|routine| {
+            let wanted = types.iter().map(|ty| full_type_name(ty));
+            let has = |with_outs: bool| -> Vec<String> {
+                let params = routine.params.iter().filter(|param| match param.mode {
+                    Mode::In | Mode::InOut => true,
+                    Mode::Out => with_outs,
+                    Mode::Column => false,
+                });
+                params.map(|param| full_type_name(&param.ty)).collect()
+            };
+            let wanted: Vec<String> = wanted.collect();
+            wanted == has(false) || wanted == has(true)
+        });
     }
 }
 
-/// `name` or `schema.name`, each part plain or in double quotes or backticks.
+/// A type's name as PostgreSQL's catalogue writes it, without length and precision.
+fn full_type_name(ty: &str) -> String {
+    let lower = ty.to_ascii_lowercase();
+    let (head, rest) = lower.split_once('(').unwrap_or((&lower, ""));
+    // `timestamp(3) with time zone`, `numeric(10,2)[]`
+    let behind = rest.split_once(')').map_or("", |(_, behind)| behind);
+    let whole = format!("{head}{behind}");
+    let whole = whole.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (scalar, array) = whole.strip_suffix("[]").map_or((whole.as_str(), ""), |s| (s, "[]"));
+    let full = match scalar {
+        "int" | "int4" => "integer",
+        "int2" => "smallint",
+        "int8" => "bigint",
+        "decimal" => "numeric",
+        "float4" => "real",
+        "float8" | "float" => "double precision",
+        "bool" => "boolean",
+        "varchar" => "character varying",
+        "char" | "bpchar" => "character",
+        "timestamp" => "timestamp without time zone",
+        "timestamptz" => "timestamp with time zone",
+        "time" => "time without time zone",
+        "timetz" => "time with time zone",
+        other => other,
+    };
+    format!("{full}{array}")
+}
+
+/// Whether a value of the job's type is usual for a parameter of the server's.
+fn is_usual_for(job: ParamType, server: &str) -> bool {
+    let full = full_type_name(server);
+    match job {
+        ParamType::Int => matches!(full.as_str(), "smallint" | "integer" | "bigint"),
+        ParamType::Decimal => matches!(full.as_str(), "numeric" | "real" | "double precision"),
+        ParamType::Bool => full == "boolean",
+        ParamType::Date => full == "date",
+        ParamType::Datetime => full.starts_with("timestamp"),
+        ParamType::Text => matches!(full.as_str(), "text" | "character varying" | "character"),
+    }
+}
+
+/// `name`, `schema.name` or `schema.package.name`, each part plain or in double quotes or backticks; behind it the
+/// types of its parameters, to choose one of several: `post(integer, text)`.
 pub(crate) fn parse_name(text: &str) -> Result<Name, String> {
     let bad = || format!("'{text}' is not a procedure's name: use name or schema.name");
-    let (mut parts, mut quoted, mut rest) = (Vec::new(), false, text.trim());
+    let (mut parts, mut quoted, mut types) = (Vec::new(), false, None);
+    let mut rest = text.trim();
     loop {
         let (part, after) = match rest.chars().next() {
             Some(quote @ ('"' | '`')) => {
@@ -36,7 +101,7 @@ pub(crate) fn parse_name(text: &str) -> Result<Name, String> {
                 (&inside[..end], &inside[end + 1..])
             }
             _ => {
-                let end = rest.find('.').unwrap_or(rest.len());
+                let end = rest.find(['.', '(']).unwrap_or(rest.len());
                 let part = &rest[..end];
                 if !part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$') {
                     return Err(bad());
@@ -51,12 +116,44 @@ pub(crate) fn parse_name(text: &str) -> Result<Name, String> {
         match after.strip_prefix('.') {
             Some(more) => rest = more,
             None if after.is_empty() => break,
-            None => return Err(bad()),
+            None => {
+                let list = after.strip_prefix('(').and_then(|list| list.strip_suffix(')'));
+                types = Some(list.and_then(parse_types).ok_or_else(bad)?);
+                break;
+            }
         }
     }
     let name = parts.pop().ok_or_else(bad)?;
+    let package = if parts.len() == 2 { parts.pop() } else { None };
     let schema = parts.pop();
-    if parts.is_empty() { Ok(Name { schema, name, quoted }) } else { Err(bad()) }
+    match parts.is_empty() {
+        true => Ok(Name { schema, package, name, types, quoted }),
+        false => Err(bad()),
+    }
+}
+
+/// `integer, numeric(10,2), text[]`
+fn parse_types(list: &str) -> Option<Vec<String>> {
+    if list.trim().is_empty() {
+        return Some(Vec::new());
+    }
+    let (mut types, mut current, mut depth) = (Vec::new(), String::new(), 0_u32);
+    for c in list.chars() {
+        match c {
+            ',' if depth == 0 => {
+                types.push(std::mem::take(&mut current));
+                continue;
+            }
+            '(' => depth += 1,
+            ')' => depth = depth.checked_sub(1)?,
+            _ if c.is_alphanumeric() || " _.,[]\"".contains(c) => {}
+            _ => return None,
+        }
+        current.push(c);
+    }
+    types.push(current);
+    let is_whole = depth == 0 && types.iter().all(|ty| !ty.trim().is_empty());
+    is_whole.then(|| types.into_iter().map(|ty| ty.trim().to_owned()).collect())
 }
 
 /// A parameter of the routine with the job's parameter for it; none: its default.
@@ -77,30 +174,52 @@ impl Slot<'_> {
     }
 }
 
-/// The one of several routines of the same name that the parameters fit.
-pub(crate) fn choose(
-    found: Vec<Routine>,
-    params: &[BoundParam],
-    may_be_function: bool,
-) -> Result<Routine, String> {
+/// The one of several routines of the same name that the parameters fit: by their names, and where that leaves
+/// more than one, by their types.
+pub(crate) fn choose(mut found: Vec<Routine>, params: &[BoundParam]) -> Result<Routine, String> {
     let signatures = list(&found);
-    let mut procedures = found;
-    if !may_be_function {
-        procedures.retain(|r| !r.is_function);
-        if procedures.is_empty() {
-            return Err(format!("{signatures}; call a function by a SQL job: SELECT name(...)"));
+    if found.len() == 1 {
+        return found.pop().ok_or(signatures);
+    }
+    let mut fitting = found;
+    fitting.retain(|routine| arrange(routine, params).is_ok());
+    if fitting.is_empty() {
+        return Err(format!("the job's parameters fit none of: {signatures}"));
+    }
+    if fitting.len() > 1 {
+        let usual = fitting.iter().filter(|routine| has_usual_types(routine, params));
+        if let [only] = &usual.collect::<Vec<_>>()[..] {
+            return Ok((*only).clone());
         }
     }
-    if procedures.len() == 1 {
-        return procedures.pop().ok_or(signatures);
+    match (fitting.pop(), fitting.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (last, _) => {
+            fitting.extend(last);
+            Err(format!(
+                "the job's parameters fit more than one: {}; name the one that is meant with its types, such \
+                 as proc_name: \"{}\"",
+                list(&fitting),
+                fitting.first().map_or(String::new(), with_types)
+            ))
+        }
     }
-    let mut fitting: Vec<Routine> =
-        procedures.into_iter().filter(|r| arrange(r, params).is_ok()).collect();
-    match fitting.len() {
-        1 => fitting.pop().ok_or(signatures),
-        0 => Err(format!("the job's parameters fit none of: {signatures}")),
-        _ => Err(format!("the job's parameters fit more than one: {}", list(&fitting))),
-    }
+}
+
+/// Whether each value that goes in has a type that is usual for its parameter.
+fn has_usual_types(routine: &Routine, params: &[BoundParam]) -> bool {
+    let slots = arrange(routine, params).unwrap_or_default();
+    slots
+        .iter()
+        .filter(|slot| slot.mode() != Mode::Out)
+        .all(|slot| slot.param.is_none_or(|param| is_usual_for(param.ty, &slot.routine.ty)))
+}
+
+/// `schema.name(integer, text)`
+fn with_types(routine: &Routine) -> String {
+    let inputs = routine.params.iter().filter(|p| matches!(p.mode, Mode::In | Mode::InOut));
+    let types: Vec<&str> = inputs.map(|param| param.ty.as_str()).collect();
+    format!("{}.{}({})", routine.schema, routine.name, types.join(", "))
 }
 
 fn list(routines: &[Routine]) -> String {
@@ -168,6 +287,7 @@ mod tests {
     fn routine(params: &[(&str, Mode, bool)]) -> Routine {
         Routine {
             schema: "s".into(),
+            package: None,
             name: "p".into(),
             is_function: false,
             params: params
@@ -183,12 +303,37 @@ mod tests {
     }
 
     #[test]
-    fn names_have_at_most_two_parts() {
-        let name = |text: &str| parse_name(text).map(|n| (n.schema, n.name));
-        assert_eq!(name("sp"), Ok((None, "sp".into())));
-        assert_eq!(name("fin.sp_过账"), Ok((Some("fin".into()), "sp_过账".into())));
-        assert_eq!(name("\"My Schema\".\"a.b\""), Ok((Some("My Schema".into()), "a.b".into())));
-        for bad in ["", ".", "a.", "a.b.c", "a b", "sp(); DROP TABLE x", "`a", "\"a\"b", "sp--"] {
+    fn names_have_at_most_three_parts_and_types() {
+        let name = |text: &str| {
+            let dots =
+                |part: Option<String>| part.map_or(String::new(), |part| format!("<{part}>"));
+            let name = parse_name(text).expect(text);
+            let types = name.types.map(|types| types.join("|"));
+            (dots(name.schema) + &dots(name.package) + &name.name, types)
+        };
+        assert_eq!(name("sp"), ("sp".into(), None));
+        assert_eq!(name("fin.sp_过账"), ("<fin>sp_过账".into(), None));
+        assert_eq!(name("fin.pk.p1"), ("<fin><pk>p1".into(), None));
+        assert_eq!(name("\"My Schema\".\"a.b\"()"), ("<My Schema>a.b".into(), Some(String::new())));
+        let types = "numeric(10,2)|text[]|timestamp with time zone";
+        let text = "f(numeric(10,2), text[] , timestamp with time zone)";
+        assert_eq!(name(text), ("f".into(), Some(types.into())));
+        for bad in [
+            "",
+            ".",
+            "a.",
+            "a.b.c.d",
+            "a b",
+            "sp(); DROP TABLE x",
+            "`a",
+            "\"a\"b",
+            "sp--",
+            "f(int",
+            "f(,)",
+            "f(int))",
+            "f(int); x()",
+            "f(a'b)",
+        ] {
             assert!(name(bad).is_err(), "{bad}");
         }
         assert_eq!(parse_name("A.B").map(|n| n.folded().name), Ok("b".into()));
@@ -224,8 +369,45 @@ mod tests {
     #[test]
     fn the_overload_that_fits_is_chosen() {
         let two = vec![routine(&[("a", Mode::In, false)]), routine(&[("b", Mode::In, false)])];
-        let chosen = choose(two.clone(), &[param("b", ParamMode::In)], true).expect("one fits");
+        let chosen = choose(two.clone(), &[param("b", ParamMode::In)]).expect("one fits");
         assert_eq!(chosen, two[1]);
-        assert!(choose(two, &[param("c", ParamMode::In)], true).is_err());
+        assert!(choose(two, &[param("c", ParamMode::In)]).is_err());
+    }
+
+    #[test]
+    fn overloads_with_the_same_names_are_chosen_by_their_types() {
+        let of = |ty: &str| {
+            let mut one = routine(&[("a", Mode::In, false)]);
+            one.params[0].ty = ty.into();
+            one
+        };
+        let typed = |ty| BoundParam { ty, ..param("a", ParamMode::In) };
+        let all = [
+            "integer",
+            "numeric(10,2)",
+            "text",
+            "date",
+            "timestamp(3) without time zone",
+            "boolean",
+        ]
+        .map(of);
+        for (at, ty) in [
+            (0, ParamType::Int),
+            (1, ParamType::Decimal),
+            (2, ParamType::Text),
+            (3, ParamType::Date),
+            (4, ParamType::Datetime),
+            (5, ParamType::Bool),
+        ] {
+            assert_eq!(choose(all.to_vec(), &[typed(ty)]), Ok(all[at].clone()), "{ty:?}");
+        }
+        let two = [of("integer"), of("bigint")].to_vec();
+        let said = choose(two.clone(), &[typed(ParamType::Int)]).expect_err("both are usual");
+        assert!(said.contains("more than one") && said.contains("\"s.p(integer)\""), "{said}");
+        for (name, expected) in [("s.p(int8)", 1), ("p(INT)", 0), ("p(integer)", 0)] {
+            let mut found = two.clone();
+            parse_name(name).expect(name).retain_types(&mut found);
+            assert_eq!(found, [two[expected].clone()], "{name}");
+        }
     }
 }
