@@ -42,7 +42,8 @@ run_tests() {
     shift 4
     read_list "tests/passes/$list.txt"
     say "$name: the tests of tests/passes/$list.txt"
-    env "$variable=$url" cargo test --quiet --test it -- "${filters[@]}" "${skips[@]}" "$@" \
+    # Most of them wait for their server.
+    env "$variable=$url" RUST_TEST_THREADS="${RUST_TEST_THREADS:-6}" cargo test --quiet --test it -- "${filters[@]}" "${skips[@]}" "$@" \
         >"$state/$name.log" 2>&1 || code=$?
     passed=$(sed -n 's/^test result: ok\. \([0-9]*\) passed; 0 failed; 0 ignored;.*/\1/p' "$state/$name.log" | tail -1)
     if [ "$code" -ne 0 ] || [ "${passed:-0}" -eq 0 ]; then

@@ -62,3 +62,5 @@ if [ $# -eq 0 ]; then
     cargo bench --profile dev --bench scale -- --smoke
     cargo bench --profile dev --bench core -- --test
 fi
+# Again on MySQL, and a short list on further versions of the servers.
+if [ $# -eq 0 ]; then scripts/test-versions.sh; fi

@@ -174,7 +174,8 @@ impl<'a> Ladder<'a> {
             return false;
         };
         if self.dialect == Dialect::Mysql {
-            return self.confirm(Duration::ZERO).await;
+            let within = grace + self.ctx.options.kill_confirm;
+            return self.confirm_within(Duration::ZERO, within).await;
         }
         let start = Stopwatch::start();
         let (mut control, mut sent, mut is_said) = (None, 0_u32, false);
@@ -212,10 +213,14 @@ impl<'a> Ladder<'a> {
     /// after `patience`; `false` when it was there to the last. A big transaction stays in the
     /// list while it is rolled back, and that is right: its rows still count.
     pub(crate) async fn confirm(&self, patience: Duration) -> bool {
+        self.confirm_within(patience, self.ctx.options.kill_confirm).await
+    }
+
+    async fn confirm_within(&self, patience: Duration, within: Duration) -> bool {
         let Some(id) = &self.id else { return true };
         let start = Stopwatch::start();
         let (mut control, mut last_end) = (None, None::<Stopwatch>);
-        while start.elapsed() < self.ctx.options.kill_confirm {
+        while start.elapsed() < within {
             if let Some(open) = self.connected(&mut control).await {
                 let look = timeout(self.target.timeout, open.is_alive(id, self.lock_name)).await;
                 match look {
