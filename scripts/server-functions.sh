@@ -132,7 +132,7 @@ own_folder() { # own_folder FOLDER USER: makes a folder that only this user may 
 }
 
 start_mysql() { # start_mysql FOLDER: prints the URL
-    local folder=$1/mysql log=$1/mysql.log server user port session=()
+    local folder=$1/mysql log=$1/mysql.log server user
     server=$(program mariadbd mysqld)
     user=$(id -un)
     if am_root; then user=$(unprivileged_user mysql); fi
@@ -145,20 +145,26 @@ start_mysql() { # start_mysql FOLDER: prints the URL
         as_user "$user" "$server" --no-defaults --initialize-insecure --datadir="$folder/data" \
             >"$log" 2>&1 || { tail -20 "$log" >&2; die "mysqld --initialize-insecure failed"; }
     fi
+    launch_mysql "$1/mysql.pid" "$log" "$folder" \
+        "$server" --no-defaults --user="$user" --datadir="$folder/data" \
+        || die "a private MySQL/MariaDB server did not start; its log is above"
+}
+
+# launch_mysql PID_FILE LOG FOLDER COMMAND…: starts a server, whose data are made, on a free port; prints its URL.
+launch_mysql() {
+    local pid_file=$1 log=$2 folder=$3 port session=()
+    shift 3
     printf '%s\n' "CREATE USER IF NOT EXISTS 'root'@'127.0.0.1';" \
         "GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;" >"$folder/init.sql"
     chmod 644 "$folder/init.sql"
-
     # In a session of its own: Ctrl-C is for the caller, whose trap then stops the server in order.
     if command -v setsid >/dev/null; then session=(setsid); fi
     for _ in 1 2 3; do
         port=$(free_port)
-        ${session[@]+"${session[@]}"} "$server" --no-defaults --user="$user" \
-            --datadir="$folder/data" --init-file="$folder/init.sql" --socket="$folder/socket" \
-            --bind-address=127.0.0.1 --port="$port" --skip-name-resolve --skip-log-bin \
-            --innodb-flush-log-at-trx-commit=2 --max-connections=500 \
-            </dev/null >>"$log" 2>&1 &
-        printf '%s\n' "$!" >"$1/mysql.pid"
+        ${session[@]+"${session[@]}"} "$@" --init-file="$folder/init.sql" --socket="$folder/socket" \
+            --pid-file="$folder/pid" --bind-address=127.0.0.1 --port="$port" --skip-name-resolve --skip-log-bin \
+            --innodb-flush-log-at-trx-commit=2 --max-connections=500 </dev/null >>"$log" 2>&1 &
+        printf '%s\n' "$!" >"$pid_file"
         if wait_until "$!" mysql_answers "mysql://root@127.0.0.1:$port"; then
             printf 'mysql://root@127.0.0.1:%s\n' "$port"
             return 0
@@ -166,7 +172,7 @@ start_mysql() { # start_mysql FOLDER: prints the URL
         stop_pid "$!"
     done
     tail -30 "$log" >&2
-    die "a private MySQL/MariaDB server did not start; its log is above"
+    return 1
 }
 
 stop_mysql() {

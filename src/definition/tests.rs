@@ -443,7 +443,8 @@ const BODIES: &[Case] = &[
         &["job A: source lde is not defined; did you mean led?"],
     ),
     ("{type: PROC, source: my, proc_name: 'f(1); DROP'}", &["is not the name of a procedure"]),
-    ("{type: PROC, source: my, proc_name: a.b.c}", &["is not the name of a procedure"]),
+    ("{type: PROC, source: my, proc_name: a.b.c.d}", &["is not the name of a procedure"]),
+    ("{type: PROC, source: my, proc_name: 'post(integer'}", &["is not the name of a procedure"]),
     ("{type: SQL, source: led}", &["is of type SQL and has no sql or sql_file"]),
     (
         "{type: SQL, source: led, sql: x, sql_file: a.sql}",

@@ -32,6 +32,7 @@ mod once;
 mod orphan;
 mod proc;
 pub mod remote;
+mod routine_lookup;
 mod script;
 mod sensor;
 pub mod sessions;

@@ -9,7 +9,7 @@
 
 use crate::db::dialect::Dialect;
 use crate::db::results::Results;
-use crate::db::routine::{Mode, PackageRoutines, Routine};
+use crate::db::routine::{Mode, Routine};
 use crate::db::session::{Arg, Session};
 use crate::domain::job::{BodyPart, JobKind, ParamMode};
 use crate::domain::outcome::{Outcome, Outputs, Stream};
@@ -17,7 +17,8 @@ use crate::domain::params::BoundParam;
 use crate::domain::secret::Value;
 use crate::domain::time::span_words;
 use crate::handler::log::RunLog;
-use crate::handler::signature::{Name, Slot, arrange, choose, parse_name};
+use crate::handler::routine_lookup::{LookupError, find_routine};
+use crate::handler::signature::{Name, Slot, arrange, choose, parse_name, refuse_gap};
 use crate::handler::sql::{self, say_warnings, undo_open_transaction};
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::target::{self, Body, Fault};
@@ -165,92 +166,11 @@ impl Call<'_> {
 
     /// The routine that the job means, or why there is none, with the signatures there are.
     async fn look_up(&self, session: &mut Session) -> Result<Routine, Fault> {
-        let dialect = session.dialect();
         let name = self.task.job.proc_name.as_deref().unwrap_or_default();
-        let name = parse_name(name).map_err(Fault::Said)?;
-        let looking = |e| Fault::before("looking up the procedure", e);
-        if dialect == Dialect::Mysql
-            && name.package.is_none()
-            && let Some(shown) =
-                session.shown_procedure(name.schema.as_deref(), &name.name).await.map_err(looking)?
-            // One that does not fit is looked up in the catalogue, which has the last word.
-            && arrange(&shown, &self.task.params).is_ok()
-        {
-            return Ok(shown);
-        }
-        let spellings = match dialect {
-            _ if name.package.is_some() => Vec::new(),
-            // PostgreSQL folds what is not quoted.
-            Dialect::Postgres => vec![name.clone(), name.folded()],
-            Dialect::Mysql | Dialect::Sqlite => vec![name.clone()],
-        };
-        for name in spellings {
-            let found = session.routines(name.schema.as_deref(), &name.name).await;
-            let mut found = found.map_err(looking)?;
-            if found.is_empty() {
-                continue;
-            }
-            // There a function may have the name of a procedure.
-            if dialect == Dialect::Mysql && found.iter().any(|routine| !routine.is_function) {
-                found.retain(|routine| !routine.is_function);
-            }
-            let there = found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-            name.retain_types(&mut found);
-            if found.is_empty() {
-                return Err(Fault::Said(format!("none has the types that the job names: {there}")));
-            }
-            return choose(found, &self.task.params).map_err(Fault::Said);
-        }
-        if let Some(found) = self.look_up_in_package(&name, session).await? {
-            return Ok(found);
-        }
-        let place = match (&name.schema, &name.package) {
-            (Some(schema), None) => format!("in schema '{schema}'"),
-            (schema, Some(package)) => {
-                let schema = schema.as_deref().unwrap_or_default();
-                format!("in a package '{schema}.{package}' (only MariaDB has packages)")
-            }
-            (None, None) => {
-                "where the connection looks for it (name it schema.procedure?)".to_owned()
-            }
-        };
-        Err(Fault::Said(format!(
-            "there is no procedure '{}' {place}, or this user has no right to it",
-            name.name
-        )))
-    }
-
-    /// On MariaDB `a.b` may be procedure b of package a.
-    async fn look_up_in_package(
-        &self,
-        name: &Name,
-        session: &mut Session,
-    ) -> Result<Option<Routine>, Fault> {
-        let (schema, package) = match (&name.package, &name.schema) {
-            (Some(package), schema) => (schema.as_deref(), package),
-            (None, Some(package)) => (None, package),
-            (None, None) => return Ok(None),
-        };
-        let looking = |e| Fault::before("looking up the package", e);
-        let found = session.routines_in_package(schema, package, &name.name).await;
-        match found.map_err(looking)? {
-            None => Ok(None),
-            Some(PackageRoutines::Found(found)) if found.is_empty() => {
-                Err(Fault::Said(format!("package '{package}' declares no '{}'", name.name)))
-            }
-            Some(PackageRoutines::Found(found)) => {
-                choose(found, &self.task.params).map(Some).map_err(Fault::Said)
-            }
-            Some(PackageRoutines::Hidden) => Err(Fault::Said(format!(
-                "this user may not see the text of package '{package}', which alone has its parameters; \
-                 GRANT SHOW CREATE ROUTINE, or call it by a SQL job"
-            ))),
-            Some(PackageRoutines::NotUnderstood) => Err(Fault::Said(format!(
-                "the declarations of package '{package}' are not understood; call it by a SQL job: CALL \
-                 {package}.{}(…)",
-                name.name
-            ))),
-        }
+        find_routine(session, name, &self.task.params).await.map_err(|error| match error {
+            LookupError::Missing(reason) | LookupError::Misfit(reason) => Fault::Said(reason),
+            LookupError::Asking(error) => Fault::before("looking up the procedure", error),
+        })
     }
 
     /// By which its value is told, and its variable named: its place among the job's.
@@ -409,19 +329,6 @@ fn is_plain(text: &str) -> bool {
 fn path(routine: &Routine, dialect: Dialect) -> String {
     let parts = [Some(&routine.schema), routine.package.as_ref(), Some(&routine.name)];
     parts.into_iter().flatten().map(|part| dialect.quote(part)).collect::<Vec<_>>().join(".")
-}
-
-/// How many values a CALL of MariaDB names: it can leave out only the last ones.
-fn refuse_gap(routine: &Routine, slots: &[Slot<'_>]) -> Result<usize, String> {
-    let given = slots.iter().take_while(|slot| slot.param.is_some()).count();
-    match slots[given..].iter().find(|slot| slot.param.is_some()) {
-        None => Ok(given),
-        Some(later) => Err(format!(
-            "MariaDB can take a default only for the last parameters: give {} a value, because {} behind it \
-             has one, in {routine}",
-            slots[given].routine.name, later.routine.name
-        )),
-    }
 }
 
 fn place(routine: &Routine) -> String {

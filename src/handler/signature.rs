@@ -222,7 +222,8 @@ fn with_types(routine: &Routine) -> String {
     format!("{}.{}({})", routine.schema, routine.name, types.join(", "))
 }
 
-fn list(routines: &[Routine]) -> String {
+/// The signatures of several routines.
+pub(crate) fn list(routines: &[Routine]) -> String {
     routines.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
@@ -273,6 +274,19 @@ pub(crate) fn arrange<'a>(
         }
     }
     Ok(slots)
+}
+
+/// How many values a CALL of MariaDB names: it can leave out only the last ones.
+pub(crate) fn refuse_gap(routine: &Routine, slots: &[Slot<'_>]) -> Result<usize, String> {
+    let given = slots.iter().take_while(|slot| slot.param.is_some()).count();
+    match slots[given..].iter().find(|slot| slot.param.is_some()) {
+        None => Ok(given),
+        Some(later) => Err(format!(
+            "MariaDB can take a default only for the last parameters: give {} a value, because {} behind it \
+             has one, in {routine}",
+            slots[given].routine.name, later.routine.name
+        )),
+    }
 }
 
 #[cfg(test)]
@@ -334,7 +348,7 @@ mod tests {
             "f(int); x()",
             "f(a'b)",
         ] {
-            assert!(name(bad).is_err(), "{bad}");
+            assert!(parse_name(bad).is_err(), "{bad}");
         }
         assert_eq!(parse_name("A.B").map(|n| n.folded().name), Ok("b".into()));
     }

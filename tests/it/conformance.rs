@@ -120,8 +120,10 @@ fn the_short_list_has_what_it_is_for() {
         "handler::sessions::",
         "flow::recovery::mariadb",
         "flow::recovery::postgres",
-        "an_empty_database_is_behind",
-        "a_migrated_schema_is_current",
+        "store::mysql::an_empty_database_is_behind",
+        "store::postgres::an_empty_database_is_behind",
+        "store::mysql::a_migrated_schema_is_current",
+        "store::postgres::a_migrated_schema_is_current",
     ] {
         let all: Vec<_> = tests.iter().filter(|name| name.contains(part)).collect();
         assert!(!all.is_empty() && all.iter().all(|name| is_in(name, &pass)), "{part}");

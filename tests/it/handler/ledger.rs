@@ -259,7 +259,7 @@ async fn mariadb_a_procedure_that_commits_is_caught() {
         for (name, text) in [
             ("ends", "INSERT INTO fx VALUES ('a'); COMMIT; INSERT INTO fx VALUES ('b')"),
             ("begins", "START TRANSACTION; INSERT INTO fx VALUES ('a'); COMMIT"),
-            ("ddl", "INSERT INTO fx VALUES ('a'); CREATE OR REPLACE TABLE made (a INT)"),
+            ("ddl", "INSERT INTO fx VALUES ('a'); CREATE TABLE IF NOT EXISTS made (a INT)"),
             ("undoes", "ROLLBACK; INSERT INTO fx VALUES ('a'); COMMIT"),
             ("sets", "INSERT INTO fx VALUES ('a'); COMMIT; SAVEPOINT procession_canary"),
         ] {
@@ -329,7 +329,7 @@ async fn mariadb_out_values_come_before_the_commit_and_ddl_in_sql_is_caught() {
             assert_eq!(ran.value("n"), "1");
         }
         let ddl =
-            "INSERT INTO fx VALUES ('x'); CREATE TABLE made (a INT); INSERT INTO fx VALUES ('y')";
+            "INSERT INTO fx VALUES ('x'); CREATE TABLE IF NOT EXISTS made (a INT); INSERT INTO fx VALUES ('y')";
         let ran = sql(&db, ddl, "ddl", 1).run().await;
         assert_caught(&ran, End::Warning);
         assert_eq!(effects(&db).await, "3");
@@ -369,7 +369,7 @@ async fn a_victim_runs_again_within_its_try() {
             prepared(&db).await;
             let body = |times: u32| match dialect {
                 DialectName::Mysql => format!(
-                    "CREATE OR REPLACE PROCEDURE sp () BEGIN INSERT INTO fx VALUES ('a'); \
+                    "CREATE PROCEDURE sp () BEGIN INSERT INTO fx VALUES ('a'); \
                      SET @n = COALESCE(@n, 0) + 1; IF @n <= {times} THEN SIGNAL SQLSTATE '40001' \
                      SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'deadlock'; END IF; END"
                 ),
@@ -382,7 +382,7 @@ async fn a_victim_runs_again_within_its_try() {
             if dialect == DialectName::Postgres {
                 db.setup(&["CREATE SEQUENCE s"]).await;
             }
-            db.setup(&[&body(2)]).await;
+            db.setup(&["DROP PROCEDURE IF EXISTS sp", &body(2)]).await;
             let ran = proc(&db, "sp", "k1", 1).run().await;
             assert_end(&ran, End::Success);
             assert_says(&ran, "runs once more in");
@@ -391,7 +391,7 @@ async fn a_victim_runs_again_within_its_try() {
                 (effects(&db).await.as_str(), ledger(&db).await.as_str()),
                 ("1", "k1=done#1")
             );
-            db.setup(&[&body(1_000)]).await;
+            db.setup(&["DROP PROCEDURE IF EXISTS sp", &body(1_000)]).await;
             let ran = proc(&db, "sp", "k2", 1).run().await;
             assert_end(&ran, End::Failed);
             assert_eq!(ran.outcome.retry, Retry::Allowed);
@@ -455,7 +455,7 @@ async fn mariadb_a_deadlock_that_is_swallowed_keeps_nothing() {
         let mut other = session(&db.url).await;
         other.begin().await.expect("begin");
         // The lighter transaction is the victim.
-        let fill = "INSERT INTO heavy SELECT seq FROM seq_1_to_500";
+        let fill = "INSERT INTO heavy WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) SELECT i FROM n";
         other.run(fill, &[]).await.expect(fill);
         other.run("UPDATE gate SET n = 9 WHERE a = 2", &[]).await.expect("lock 2");
         let cross = async {

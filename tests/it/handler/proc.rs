@@ -150,7 +150,7 @@ async fn what_does_not_fit_is_told_with_the_real_signature() {
             ("sp", vec![], format!("gives 0 parameters, but 2 are in {signature}")),
             ("sp", vec!["p_x", "p_b"], format!("there is no parameter p_x in {signature}")),
             ("nope", vec![], "there is no procedure 'nope'".to_owned()),
-            ("fn", vec!["p_x"], "gives 1 parameters, but 0 are in function".to_owned()),
+            ("fn", vec!["p_x"], "there is no parameter p_x in function".to_owned()),
             ("a.b.c", vec![], "no procedure 'c' in a package 'a.b'".to_owned()),
             ("a.b.c.d", vec![], "use name or schema.name".to_owned()),
             ("sp; DROP TABLE x", vec![], "use name or schema.name".to_owned()),
@@ -177,7 +177,6 @@ async fn mysql_functions_may_be_called() {
              BEGIN INSERT INTO t VALUES (a); RETURN a + b; END",
             "CREATE FUNCTION both_kinds () RETURNS INT DETERMINISTIC RETURN 1",
             "CREATE PROCEDURE both_kinds () INSERT INTO t VALUES (99)",
-            "CREATE FUNCTION warns (a VARCHAR(9)) RETURNS INT DETERMINISTIC RETURN CAST(a AS SIGNED)",
         ])
         .await;
         let call = || {
@@ -196,8 +195,6 @@ async fn mysql_functions_may_be_called() {
         let ran = Bench::proc(&db, "both_kinds").run().await;
         assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
         assert_eq!(db.value("SELECT MAX(a) FROM t").await, "99");
-        let ran = Bench::proc(&db, "warns").param("a", IN, TEXT, Some("7x")).run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
     })
     .await;
 }
@@ -364,7 +361,7 @@ async fn a_transaction_left_open_is_a_failure_not_a_silent_loss() {
             "CREATE PROCEDURE off () BEGIN SET autocommit = 0; INSERT INTO t VALUES (2); END",
             "CREATE PROCEDURE ended (OUT n INT, OUT m INT) BEGIN START TRANSACTION; \
              INSERT INTO t VALUES (3); COMMIT; SELECT 'Warning' AS Level, 1 AS Code, 'x' AS Message; \
-             SET m = 7; SELECT CAST('5x' AS SIGNED) INTO n; END",
+             SET m = 7, n = 5; SELECT CAST('5x' AS SIGNED); END",
         ])
         .await;
         let ran = Bench::proc(&db, "off").run().await;
@@ -372,8 +369,8 @@ async fn a_transaction_left_open_is_a_failure_not_a_silent_loss() {
         let ended = Bench::proc(&db, "ended").param("n", OUT, ParamType::Int, None);
         let ran = ended.param("m", OUT, ParamType::Int, None).run().await;
         assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
-        assert_eq!((ran.value("n"), ran.value("m")), ("5", "7"));
-        assert_eq!(ran.outcome.outputs.results.len(), 1);
+        assert_eq!((ran.value("n").as_str(), ran.value("m").as_str()), ("5", "7"));
+        assert_eq!(ran.outcome.outputs.results.len(), 2);
         let said = ran.of(Stream::Database);
         assert!(said.len() == 1 && said[0].starts_with("Warning 1292"), "{}", ran.text());
         assert_eq!(db.value("SELECT GROUP_CONCAT(a) FROM t").await, "3");

@@ -1,0 +1,120 @@
+//! The routine that a job means, found in the server's catalogue or in the text of a package.
+
+use crate::db::dialect::Dialect;
+use crate::db::fault::SessionError;
+use crate::db::routine::{PackageRoutines, Routine};
+use crate::db::session::Session;
+use crate::domain::params::BoundParam;
+use crate::handler::signature::{Name, arrange, choose, list, parse_name};
+
+/// Why there is none.
+#[derive(Debug)]
+pub(crate) enum LookupError {
+    /// The name is no name, or the server has nothing of that name which this user may see.
+    Missing(String),
+    /// There are some, and none takes the parameters.
+    Misfit(String),
+    /// The server could not be asked.
+    Asking(SessionError),
+}
+
+/// The routine that `proc_name` means with these parameters, or why there is none, with the signatures
+/// there are.
+pub(crate) async fn find_routine(
+    session: &mut Session,
+    proc_name: &str,
+    params: &[BoundParam],
+) -> Result<Routine, LookupError> {
+    let name = parse_name(proc_name).map_err(LookupError::Missing)?;
+    if name.package.is_none() {
+        let shown = session.shown_procedure(name.schema.as_deref(), &name.name).await;
+        // One that does not fit is sought in the catalogue, which has the last word.
+        if let Some(shown) = shown.map_err(LookupError::Asking)?
+            && arrange(&shown, params).is_ok()
+        {
+            return Ok(shown);
+        }
+        if let Some(found) = find_in_catalogue(session, &name, params).await? {
+            return Ok(found);
+        }
+    }
+    if let Some(found) = find_in_package(session, &name, params).await? {
+        return Ok(found);
+    }
+    let place = match (&name.schema, &name.package) {
+        (Some(schema), None) => format!("in schema '{schema}'"),
+        (schema, Some(package)) => {
+            let schema = schema.as_deref().unwrap_or_default();
+            format!("in a package '{schema}.{package}' (only MariaDB has packages)")
+        }
+        (None, None) => "where the connection looks for it (name it schema.procedure?)".to_owned(),
+    };
+    Err(LookupError::Missing(format!(
+        "there is no procedure '{}' {place}, or this user has no right to it",
+        name.name
+    )))
+}
+
+async fn find_in_catalogue(
+    session: &mut Session,
+    name: &Name,
+    params: &[BoundParam],
+) -> Result<Option<Routine>, LookupError> {
+    let spellings = match session.dialect() {
+        // PostgreSQL folds what is not quoted.
+        Dialect::Postgres => vec![name.clone(), name.folded()],
+        Dialect::Mysql | Dialect::Sqlite => vec![name.clone()],
+    };
+    for name in spellings {
+        let found = session.routines(name.schema.as_deref(), &name.name).await;
+        let mut found = found.map_err(LookupError::Asking)?;
+        if found.is_empty() {
+            continue;
+        }
+        // On MySQL a function may have the name of a procedure.
+        if session.dialect() == Dialect::Mysql && found.iter().any(|routine| !routine.is_function) {
+            found.retain(|routine| !routine.is_function);
+        }
+        let there = list(&found);
+        name.retain_types(&mut found);
+        if found.is_empty() {
+            let reason = format!("none has the types that the job names: {there}");
+            return Err(LookupError::Misfit(reason));
+        }
+        return choose(found, params).map(Some).map_err(LookupError::Misfit);
+    }
+    Ok(None)
+}
+
+/// On MariaDB `a.b` may be procedure b of package a.
+async fn find_in_package(
+    session: &mut Session,
+    name: &Name,
+    params: &[BoundParam],
+) -> Result<Option<Routine>, LookupError> {
+    let (schema, package) = match (&name.package, &name.schema) {
+        (Some(package), schema) => (schema.as_deref(), package),
+        (None, Some(package)) => (None, package),
+        (None, None) => return Ok(None),
+    };
+    let found = session.routines_in_package(schema, package, &name.name).await;
+    match found.map_err(LookupError::Asking)? {
+        None => Ok(None),
+        Some(PackageRoutines::Found(found)) if found.is_empty() => {
+            let reason = format!("package '{package}' declares no '{}'", name.name);
+            Err(LookupError::Missing(reason))
+        }
+        Some(PackageRoutines::Found(found)) => {
+            choose(found, params).map(Some).map_err(LookupError::Misfit)
+        }
+        Some(PackageRoutines::Hidden) => Err(LookupError::Missing(format!(
+            "this user may not see the text of package '{package}', which alone has its parameters; \
+             GRANT SHOW CREATE ROUTINE, or call it by a SQL job"
+        ))),
+        Some(PackageRoutines::NotUnderstood) => Err(LookupError::Misfit(format!(
+            "the declarations of package '{package}' are not understood; call it by a SQL job: CALL \
+             {package}.{}(…)",
+            name.name
+        ))),
+    }
+}
