@@ -86,7 +86,7 @@ impl Trusted {
         }
         let called = session.call(sql, &[], &mut Results::keeping(1_000, 1)).await;
         let is_open = called.map_err(|e| anyhow!("{sql}: {e}"))?.has_open_transaction;
-        ensure!(is_open == Some(false), "{sql} left a transaction open, or nobody knows");
+        ensure!(!is_open, "{sql} left a transaction open");
         Ok(())
     }
 
