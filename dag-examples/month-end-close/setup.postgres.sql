@@ -219,7 +219,7 @@ CREATE TABLE IF NOT EXISTS close_figure (
 -- None commits or rolls back: that is the caller's business. Each may run again at any time.
 
 CREATE OR REPLACE PROCEDURE sp_period_open(
-  IN p_batch_no TEXT, OUT p_period_start DATE, OUT p_period_end DATE)
+  IN p_batch_no TEXT, INOUT p_period_start DATE, INOUT p_period_end DATE)
 LANGUAGE plpgsql AS $$
 DECLARE
   v_status TEXT;
@@ -236,7 +236,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE PROCEDURE sp_fx_load(
-  IN p_batch_no TEXT, IN p_base_currency TEXT, OUT p_rows BIGINT)
+  IN p_batch_no TEXT, IN p_base_currency TEXT, INOUT p_rows BIGINT)
 LANGUAGE plpgsql AS $$
 DECLARE
   v_missing TEXT;
@@ -261,7 +261,7 @@ BEGIN
   RAISE NOTICE '% rates loaded', p_rows;
 END $$;
 
-CREATE OR REPLACE PROCEDURE sp_sl_ap(IN p_batch_no TEXT, OUT p_rows BIGINT, OUT p_total NUMERIC)
+CREATE OR REPLACE PROCEDURE sp_sl_ap(IN p_batch_no TEXT, INOUT p_rows BIGINT, INOUT p_total NUMERIC)
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM journal_line WHERE batch_no = p_batch_no AND journal_code = 'AP';
@@ -288,7 +288,7 @@ BEGIN
   RAISE NOTICE 'AP: % lines, payable %', p_rows, p_total;
 END $$;
 
-CREATE OR REPLACE PROCEDURE sp_sl_ar(IN p_batch_no TEXT, OUT p_rows BIGINT, OUT p_total NUMERIC)
+CREATE OR REPLACE PROCEDURE sp_sl_ar(IN p_batch_no TEXT, INOUT p_rows BIGINT, INOUT p_total NUMERIC)
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM journal_line WHERE batch_no = p_batch_no AND journal_code = 'AR';
@@ -315,7 +315,7 @@ BEGIN
   RAISE NOTICE 'AR: % lines, receivable %', p_rows, p_total;
 END $$;
 
-CREATE OR REPLACE PROCEDURE sp_sl_bank(IN p_batch_no TEXT, OUT p_rows BIGINT, OUT p_total NUMERIC)
+CREATE OR REPLACE PROCEDURE sp_sl_bank(IN p_batch_no TEXT, INOUT p_rows BIGINT, INOUT p_total NUMERIC)
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM journal_line WHERE batch_no = p_batch_no AND journal_code = 'BANK';
@@ -342,7 +342,7 @@ BEGIN
   RAISE NOTICE 'BANK: % lines, turnover %', p_rows, p_total;
 END $$;
 
-CREATE OR REPLACE PROCEDURE sp_sl_payroll(IN p_batch_no TEXT, OUT p_rows BIGINT, OUT p_total NUMERIC)
+CREATE OR REPLACE PROCEDURE sp_sl_payroll(IN p_batch_no TEXT, INOUT p_rows BIGINT, INOUT p_total NUMERIC)
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM journal_line WHERE batch_no = p_batch_no AND journal_code = 'PAY';
@@ -375,7 +375,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE PROCEDURE sp_fa_depreciation(
-  IN p_batch_no TEXT, OUT p_rows BIGINT, OUT p_total NUMERIC)
+  IN p_batch_no TEXT, INOUT p_rows BIGINT, INOUT p_total NUMERIC)
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM journal_line WHERE batch_no = p_batch_no AND journal_code = 'FA';
@@ -404,7 +404,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE PROCEDURE sp_sl_inventory(
-  IN p_batch_no TEXT, OUT p_rows BIGINT, OUT p_total NUMERIC)
+  IN p_batch_no TEXT, INOUT p_rows BIGINT, INOUT p_total NUMERIC)
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM journal_line WHERE batch_no = p_batch_no AND journal_code = 'INV';
@@ -430,7 +430,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE PROCEDURE sp_prepaid_amortisation(
-  IN p_batch_no TEXT, OUT p_rows BIGINT, OUT p_total NUMERIC)
+  IN p_batch_no TEXT, INOUT p_rows BIGINT, INOUT p_total NUMERIC)
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM journal_line WHERE batch_no = p_batch_no AND journal_code = 'PREP';
@@ -461,7 +461,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE PROCEDURE sp_intercompany(
-  IN p_batch_no TEXT, OUT p_rows BIGINT, OUT p_total NUMERIC)
+  IN p_batch_no TEXT, INOUT p_rows BIGINT, INOUT p_total NUMERIC)
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM journal_line WHERE batch_no = p_batch_no AND journal_code = 'IC';
@@ -482,7 +482,7 @@ END $$;
 
 -- p_total: the gain (positive) or loss (negative) of the revaluation.
 CREATE OR REPLACE PROCEDURE sp_fx_revalue(
-  IN p_batch_no TEXT, OUT p_rows BIGINT, OUT p_total NUMERIC)
+  IN p_batch_no TEXT, INOUT p_rows BIGINT, INOUT p_total NUMERIC)
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM journal_line WHERE batch_no = p_batch_no AND journal_code = 'FXR';
@@ -517,7 +517,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE PROCEDURE sp_tax_provision(
-  IN p_batch_no TEXT, INOUT p_rate NUMERIC, OUT p_total NUMERIC)
+  IN p_batch_no TEXT, INOUT p_rate NUMERIC, INOUT p_total NUMERIC)
 LANGUAGE plpgsql AS $$
 DECLARE
   v_profit NUMERIC(18,2);
@@ -537,7 +537,7 @@ BEGIN
   RAISE NOTICE 'TAX: profit before tax %, tax %', v_profit, p_total;
 END $$;
 
-CREATE OR REPLACE PROCEDURE sp_post_gl(IN p_batch_no TEXT, OUT p_rows BIGINT, OUT p_total NUMERIC)
+CREATE OR REPLACE PROCEDURE sp_post_gl(IN p_batch_no TEXT, INOUT p_rows BIGINT, INOUT p_total NUMERIC)
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM gl_balance WHERE batch_no = p_batch_no;
@@ -556,7 +556,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE PROCEDURE sp_trial_balance(
-  IN p_batch_no TEXT, OUT p_rows BIGINT, OUT p_total NUMERIC)
+  IN p_batch_no TEXT, INOUT p_rows BIGINT, INOUT p_total NUMERIC)
 LANGUAGE plpgsql AS $$
 DECLARE
   v_debit          NUMERIC(18,2);
@@ -588,7 +588,7 @@ BEGIN
   RAISE NOTICE 'trial balance: % accounts, % on either side', p_rows, p_total;
 END $$;
 
-CREATE OR REPLACE PROCEDURE sp_income_statement(IN p_batch_no TEXT, OUT p_net_income NUMERIC)
+CREATE OR REPLACE PROCEDURE sp_income_statement(IN p_batch_no TEXT, INOUT p_net_income NUMERIC)
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM income_statement WHERE batch_no = p_batch_no;
@@ -623,7 +623,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE PROCEDURE sp_balance_sheet(
-  IN p_batch_no TEXT, IN p_net_income NUMERIC, OUT p_total_assets NUMERIC)
+  IN p_batch_no TEXT, IN p_net_income NUMERIC, INOUT p_total_assets NUMERIC)
 LANGUAGE plpgsql AS $$
 DECLARE
   v_claims NUMERIC(18,2);

@@ -81,7 +81,7 @@ CREATE TABLE IF NOT EXISTS group_statement (
 -- Procedures -------------------------------------------------------------------------------------
 
 CREATE OR REPLACE PROCEDURE sp_gc_rates_check(
-  IN p_batch_no TEXT, IN p_business_date DATE, OUT p_rows BIGINT)
+  IN p_batch_no TEXT, IN p_business_date DATE, INOUT p_rows BIGINT)
 LANGUAGE plpgsql AS $$
 DECLARE
   v_missing TEXT;
@@ -101,7 +101,7 @@ END $$;
 -- Assets and liabilities at the closing rate, income and expense at the average, equity at the
 -- historical one; what is then missing to zero is the translation reserve (3900).
 CREATE OR REPLACE PROCEDURE sp_gc_translate(
-  IN p_batch_no TEXT, IN p_entity TEXT, OUT p_rows BIGINT, OUT p_reserve NUMERIC)
+  IN p_batch_no TEXT, IN p_entity TEXT, INOUT p_rows BIGINT, INOUT p_reserve NUMERIC)
 LANGUAGE plpgsql AS $$
 DECLARE
   v_balance NUMERIC(18,2);
@@ -132,7 +132,7 @@ END $$;
 
 -- What the two sides of the group's own dealings differ by, mostly from exchange rates.
 CREATE OR REPLACE PROCEDURE sp_gc_ic_match(
-  IN p_batch_no TEXT, IN p_tolerance NUMERIC, OUT p_difference NUMERIC)
+  IN p_batch_no TEXT, IN p_tolerance NUMERIC, INOUT p_difference NUMERIC)
 LANGUAGE plpgsql AS $$
 BEGIN
   SELECT COALESCE(SUM(amount), 0) INTO p_difference
@@ -146,7 +146,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE PROCEDURE sp_gc_ic_eliminate(
-  IN p_batch_no TEXT, IN p_difference NUMERIC, OUT p_rows BIGINT)
+  IN p_batch_no TEXT, IN p_difference NUMERIC, INOUT p_rows BIGINT)
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM group_entry WHERE batch_no = p_batch_no AND step = 'IC';
@@ -160,7 +160,7 @@ BEGIN
   RAISE NOTICE '% elimination entries', p_rows;
 END $$;
 
-CREATE OR REPLACE PROCEDURE sp_gc_investment(IN p_batch_no TEXT, OUT p_goodwill NUMERIC)
+CREATE OR REPLACE PROCEDURE sp_gc_investment(IN p_batch_no TEXT, INOUT p_goodwill NUMERIC)
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM group_entry WHERE batch_no = p_batch_no AND step = 'INV';
@@ -180,7 +180,7 @@ BEGIN
   RAISE NOTICE 'goodwill %', p_goodwill;
 END $$;
 
-CREATE OR REPLACE PROCEDURE sp_gc_minority(IN p_batch_no TEXT, OUT p_minority NUMERIC)
+CREATE OR REPLACE PROCEDURE sp_gc_minority(IN p_batch_no TEXT, INOUT p_minority NUMERIC)
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM group_entry WHERE batch_no = p_batch_no AND step = 'NCI';
@@ -207,7 +207,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE PROCEDURE sp_gc_trial_balance(
-  IN p_batch_no TEXT, IN p_packages BIGINT, OUT p_rows BIGINT)
+  IN p_batch_no TEXT, IN p_packages BIGINT, INOUT p_rows BIGINT)
 LANGUAGE plpgsql AS $$
 DECLARE
   v_companies BIGINT;
@@ -236,7 +236,7 @@ BEGIN
 END $$;
 
 -- p_net_income: what is left for the group after the minority's part.
-CREATE OR REPLACE PROCEDURE sp_gc_income(IN p_batch_no TEXT, OUT p_net_income NUMERIC)
+CREATE OR REPLACE PROCEDURE sp_gc_income(IN p_batch_no TEXT, INOUT p_net_income NUMERIC)
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM group_statement WHERE batch_no = p_batch_no AND statement = 'INCOME';
@@ -260,7 +260,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE PROCEDURE sp_gc_balance(
-  IN p_batch_no TEXT, IN p_net_income NUMERIC, OUT p_total_assets NUMERIC)
+  IN p_batch_no TEXT, IN p_net_income NUMERIC, INOUT p_total_assets NUMERIC)
 LANGUAGE plpgsql AS $$
 DECLARE
   v_claims NUMERIC(18,2);

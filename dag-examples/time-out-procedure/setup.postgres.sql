@@ -1,5 +1,5 @@
 -- Demo procedures for PostgreSQL; they touch no table.
-CREATE OR REPLACE PROCEDURE sp_demo_slow(IN p_batch_no TEXT, OUT p_turns BIGINT)
+CREATE OR REPLACE PROCEDURE sp_demo_slow(IN p_batch_no TEXT, INOUT p_turns BIGINT)
 LANGUAGE plpgsql AS $$
 BEGIN
   p_turns := 0;
@@ -10,7 +10,7 @@ BEGIN
   END LOOP;
 END $$;
 
-CREATE OR REPLACE PROCEDURE sp_demo_quick(IN p_batch_no TEXT, OUT p_turns BIGINT)
+CREATE OR REPLACE PROCEDURE sp_demo_quick(IN p_batch_no TEXT, INOUT p_turns BIGINT)
 LANGUAGE plpgsql AS $$
 BEGIN
   p_turns := 1;
