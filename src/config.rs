@@ -180,6 +180,14 @@ pub struct Script {
     pub max_processes: u32,
     /// Name to absolute path.
     pub interpreters: BTreeMap<String, PathBuf>,
+    /// The program that supervises scripts; no setting. It is this very program, also when another has been
+    /// installed in its place since.
+    #[serde(skip, default = "running_program")]
+    pub supervisor: Option<PathBuf>,
+}
+
+fn running_program() -> Option<PathBuf> {
+    cfg!(target_os = "linux").then(|| PathBuf::from("/proc/self/exe"))
 }
 
 /// A setting that cannot be used; its text names the key and the cure.
@@ -352,8 +360,7 @@ impl Config {
             // A tenth less than what others wait for. The keeper counts from the answer of a renewal,
             // so that tenth is also all that an answer may take before a script can outlast the lease.
             script_lease: Duration::from_millis(u64::from(self.engine.lease_sec) * 900),
-            // This very program, also when another has been installed in its place since.
-            keeper: cfg!(target_os = "linux").then(|| PathBuf::from("/proc/self/exe")),
+            keeper: self.script.supervisor.clone(),
             script_processes: (self.script.max_processes > 0).then_some(self.script.max_processes),
         }
     }

@@ -1,6 +1,6 @@
 //! failpoint: stops, stalls and fails at named places. In: what `FAILPOINTS` says. Out: a crash, a wait or an error.
-//! May name: nothing of ours. Never: a place in a binary that was built without the feature.
-//! Invariant: without the feature `failpoints` nothing of this is compiled, not even the names.
+//! May name: nothing of ours. Never: a place in a release.
+//! Invariant: without debug assertions nothing of this is compiled, not even the names.
 //! `FAILPOINTS='claim.after=return(abort);complete.before_commit=1*sleep(10000)'`: `return(abort)` ends
 //! the process on the spot, as `kill -9` would (a panic would unwind, which a crash does not);
 //! `return(error)` makes a place that can fail do so; `sleep(ms)` stalls the thread.
@@ -8,7 +8,7 @@
 /// A named place at which a test may end or stall the process.
 macro_rules! failpoint {
     ($name:literal) => {
-        #[cfg(feature = "failpoints")]
+        #[cfg(debug_assertions)]
         let _no_error_is_possible_here = $crate::failpoint::hit($name);
     };
 }
@@ -16,7 +16,7 @@ macro_rules! failpoint {
 /// A named place at which a test may also have the function return `$error`.
 macro_rules! failpoint_or {
     ($name:literal, $error:expr) => {
-        #[cfg(feature = "failpoints")]
+        #[cfg(debug_assertions)]
         if $crate::failpoint::hit($name) {
             return Err($error);
         }
@@ -26,7 +26,7 @@ macro_rules! failpoint_or {
 /// Reads `FAILPOINTS` for as long as the function that says so runs.
 macro_rules! failpoint_setup {
     () => {
-        #[cfg(feature = "failpoints")]
+        #[cfg(debug_assertions)]
         let _as_long_as_this_lives = $crate::failpoint::setup();
     };
 }
@@ -34,16 +34,16 @@ macro_rules! failpoint_setup {
 /// `$now` as the wall clock of this machine shows it when a test has set it off.
 macro_rules! failpoint_wall {
     ($now:expr) => {{
-        #[cfg(feature = "failpoints")]
+        #[cfg(debug_assertions)]
         let now = $now.plus($crate::failpoint::wall_jump_ms());
-        #[cfg(not(feature = "failpoints"))]
+        #[cfg(not(debug_assertions))]
         let now = $now;
         now
     }};
 }
 
 /// Whether the place is to fail.
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 pub(crate) fn hit(name: &str) -> bool {
     let asked = fail::eval(name, |word| match word.as_deref() {
         Some("abort") => std::process::abort(),
@@ -54,14 +54,14 @@ pub(crate) fn hit(name: &str) -> bool {
 }
 
 /// Reads `FAILPOINTS`; keep what it gives for as long as the program runs.
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 pub(crate) fn setup() -> impl Sized {
     fail::FailScenario::setup()
 }
 
 /// How far a test has set the wall clock of this machine off, milliseconds: what the file says that
 /// `PROCESSION_WALL_FILE` names. It is read each time, so that the clock jumps while the process runs.
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 pub(crate) fn wall_jump_ms() -> i64 {
     let file = std::env::var_os("PROCESSION_WALL_FILE");
     let text = file.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();

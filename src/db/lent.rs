@@ -156,7 +156,7 @@ impl<DB: Driver> Lent<DB> {
         self.home.plan.end == End::Server
     }
 
-    #[cfg(feature = "failpoints")]
+    #[cfg(debug_assertions)]
     fn lost_by_a_failpoint(&mut self) -> Error {
         self.state = State::Gone;
         Error::Lost("a failpoint says so".to_owned())

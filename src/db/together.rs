@@ -10,7 +10,7 @@ mod mariadb;
 mod postgres;
 mod sqlite;
 
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 use crate::db::Error;
 use crate::db::row::Value;
 use crate::db::{Db, Pools, Result, Tx, filled};

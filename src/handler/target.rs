@@ -136,7 +136,7 @@ pub(crate) async fn under_way<T>(body: impl Future<Output = T>) -> T {
 }
 
 /// Of a body that is slow enough, the place at which it is on its server and has not answered.
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 async fn sent<T>(body: impl Future<Output = T>) -> T {
     let mut body = std::pin::pin!(body);
     tokio::select! {
@@ -148,7 +148,7 @@ async fn sent<T>(body: impl Future<Output = T>) -> T {
     body.await
 }
 
-#[cfg(not(feature = "failpoints"))]
+#[cfg(not(debug_assertions))]
 async fn sent<T>(body: impl Future<Output = T>) -> T {
     body.await
 }

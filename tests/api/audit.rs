@@ -1,6 +1,6 @@
 //! The audit log: filters, pages, and who is told what.
 
-use crate::server::Server;
+use crate::api::server::Server;
 use axum::http::Method;
 use procession::domain::access::Role;
 use procession::domain::id::GroupCode;

@@ -1,6 +1,6 @@
 //! Batches as front ends read them, on batches that ran.
 
-use crate::server::{Answer, Server};
+use crate::api::server::{Answer, Server};
 use axum::body::{Body, BodyDataStream};
 use futures_util::StreamExt as _;
 use procession::db::session::{Session, Target};
@@ -446,7 +446,7 @@ fn large() -> String {
 }
 
 #[tokio::test]
-#[ignore = "measures: cargo test --test api -- --ignored --nocapture a_large_batch"]
+#[ignore = "measures: cargo test --test it -- --ignored --nocapture a_large_batch"]
 #[expect(clippy::disallowed_methods, clippy::print_stdout, reason = "it measures, and tells")]
 async fn a_large_batch() {
     let server = Server::new().await;

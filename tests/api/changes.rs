@@ -1,6 +1,6 @@
 //! Changes of batches and jobs: allowed where they are, seen before they are done, on record, and once.
 
-use crate::server::{Answer, Server};
+use crate::api::server::{Answer, Server};
 use axum::http::Method;
 use procession::domain::access::{Permission, Role};
 use serde_json::{Value, json};

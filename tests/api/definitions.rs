@@ -1,6 +1,6 @@
 //! Definitions as text: their faults with lines, who may store them, and lost updates.
 
-use crate::server::{Answer, Server};
+use crate::api::server::{Answer, Server};
 use axum::http::Method;
 use procession::domain::access::{Permission, Role};
 use serde_json::{Value, json};

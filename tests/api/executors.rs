@@ -1,6 +1,6 @@
 //! Groups of executors over the API. What executors themselves say is tried in `tests/xxl`.
 
-use crate::server::Server;
+use crate::api::server::Server;
 use axum::http::Method;
 use procession::domain::access::Role;
 use procession::domain::executor::{Addressing, ExecutorGroup, Glue};

@@ -1,6 +1,6 @@
 //! Logging in: the first user, passwords, sessions, cookies, slow-down.
 
-use crate::server::{Browser, Server, grants};
+use crate::api::server::{Browser, Server, grants};
 use axum::http::Method;
 use procession::app::access::{Change, Initial, Wanted};
 use procession::domain::access::Role;

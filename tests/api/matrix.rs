@@ -1,6 +1,6 @@
 //! Every route of the description, asked by everybody: who is let in is what the route says it needs.
 
-use crate::server::Server;
+use crate::api::server::Server;
 use axum::http::Method;
 use procession::app::access::Change;
 use procession::domain::access::{Permission, Role};

@@ -1,6 +1,6 @@
 //! Logging in at another provider, which is written here: it says what a test tells it to say.
 
-use crate::server::{Answer, Server};
+use crate::api::server::{Answer, Server};
 use axum::Router;
 use axum::extract::State;
 use axum::http::{Method, StatusCode};
@@ -123,7 +123,7 @@ async fn token(
     let verified = BASE64.encode(digest(&SHA256, sent["code_verifier"].as_bytes()));
     assert_eq!(verified, challenge, "PKCE");
     let says = provider.says.lock().expect("says").clone();
-    let now = crate::server::START.0 / 1_000;
+    let now = crate::api::server::START.0 / 1_000;
     let mut claims = json!({
         "iss": provider.issuer, "aud": "procession", "sub": "4711", "nonce": nonce,
         "iat": now, "exp": now + 300, "preferred_username": "Grace", "name": "Grace H.",
@@ -230,7 +230,7 @@ async fn who_is_known_there_is_let_in_with_what_claims_give() {
 async fn nobody_is_let_in_with_a_token_that_does_not_hold() {
     let provider = Provider::start().await;
     let server = server(&provider, "auto_create = true").await;
-    let now = crate::server::START.0 / 1_000;
+    let now = crate::api::server::START.0 / 1_000;
     let with = |name: &'static str, value: Value| Says {
         claims: HashMap::from([(name, value)]),
         ..Says::default()

@@ -1,6 +1,6 @@
 //! What is read of groups, jobs, schedules and what the installation keeps: shapes, pages, and who sees what.
 
-use crate::server::Server;
+use crate::api::server::Server;
 use axum::http::Method;
 use procession::domain::access::Role;
 use serde_json::{Value, json};

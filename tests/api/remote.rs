@@ -1,6 +1,6 @@
 //! `--server`: the program itself, asking a door that is open.
 
-use crate::server::Server;
+use crate::api::server::Server;
 use procession::api::Door;
 use procession::domain::access::{Permission, Role};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! Users and tokens: who may make whom into what.
 
-use crate::server::{Server, grants};
+use crate::api::server::{Server, grants};
 use axum::http::Method;
 use procession::app::access::{Authority, TokenWish};
 use procession::domain::access::{Permission, Role};

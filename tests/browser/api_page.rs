@@ -1,7 +1,7 @@
 //! The page about the API: every route that programs read of, in both languages, without a log-in.
 
-use crate::house::House;
-use crate::webdriver::{Browser, Theme};
+use crate::browser::house::House;
+use crate::browser::webdriver::{Browser, Theme};
 
 #[tokio::test]
 async fn the_page_about_the_api_shows_every_route() {

@@ -1,6 +1,6 @@
 //! axe-core: what keeps people with other eyes and hands from using a page.
 
-use crate::webdriver::Browser;
+use crate::browser::webdriver::Browser;
 use serde_json::Value;
 
 const SCRIPT: &str = "target/test-axe/node_modules/axe-core/axe.min.js";

@@ -1,7 +1,7 @@
 //! A batch of 2,000 jobs and 6,000 dependencies as a picture: it appears, and it can be moved.
 
-use crate::house::{House, NAME, PASSWORD};
-use crate::webdriver::Browser;
+use crate::browser::house::{House, NAME, PASSWORD};
+use crate::browser::webdriver::Browser;
 use std::fmt::Write as _;
 use std::time::Instant;
 

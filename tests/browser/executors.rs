@@ -1,7 +1,7 @@
 //! Executors of XXL-JOB: a group is added, its token is shown once, who is there is seen, and what ran.
 
-use crate::house::{House, NAME, PASSWORD};
-use crate::webdriver::{Browser, Theme};
+use crate::browser::house::{House, NAME, PASSWORD};
+use crate::browser::webdriver::{Browser, Theme};
 use serde_json::json;
 
 const DEFINITION: &str = "groups: { pay: {} }\njobs: { PAY: { group: pay, type: NOOP } }\n";

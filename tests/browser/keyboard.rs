@@ -1,7 +1,7 @@
 //! Without a mouse: log in, find the batch, look at a job, go back.
 
-use crate::house::{House, NAME, PASSWORD};
-use crate::webdriver::Browser;
+use crate::browser::house::{House, NAME, PASSWORD};
+use crate::browser::webdriver::Browser;
 use fantoccini::key::Key;
 
 const DEFINITION: &str = r#"

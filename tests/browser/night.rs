@@ -1,8 +1,8 @@
 //! What an operator does at three in the morning: log in, open the batch, look why it failed, run it again from
 //! there, and see it end well.
 
-use crate::house::{House, NAME, PASSWORD};
-use crate::webdriver::Browser;
+use crate::browser::house::{House, NAME, PASSWORD};
+use crate::browser::webdriver::Browser;
 use fantoccini::key::Key;
 
 const DEFINITION: &str = r#"

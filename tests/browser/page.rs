@@ -1,6 +1,6 @@
 //! What a reader does with a page, and waits for.
 
-use crate::webdriver::Browser;
+use crate::browser::webdriver::Browser;
 use fantoccini::Locator;
 use fantoccini::actions::{InputSource as _, KeyAction, KeyActions};
 use fantoccini::elements::Element;

@@ -1,8 +1,8 @@
 //! Every page that the navigation leads to: it has its data, says nothing in the console, and axe finds nothing
 //! serious, in both themes.
 
-use crate::house::{House, NAME, PASSWORD};
-use crate::webdriver::{Browser, Theme};
+use crate::browser::house::{House, NAME, PASSWORD};
+use crate::browser::webdriver::{Browser, Theme};
 use serde_json::Value;
 
 const DEFINITION: &str = r#"

@@ -1,7 +1,7 @@
 //! The first log-in: nobody is known yet, and the process has said a secret to whoever started it.
 
-use crate::house::{House, NAME, PASSWORD};
-use crate::webdriver::Browser;
+use crate::browser::house::{House, NAME, PASSWORD};
+use crate::browser::webdriver::Browser;
 
 #[tokio::test]
 async fn the_first_log_in_takes_the_secret_of_the_process_and_makes_an_account() {

@@ -1,7 +1,7 @@
 //! Chinese: for who comes with a Chinese browser, and for who says so; nothing is left in English or in boxes.
 
-use crate::house::{House, NAME, PASSWORD};
-use crate::webdriver::Browser;
+use crate::browser::house::{House, NAME, PASSWORD};
+use crate::browser::webdriver::Browser;
 
 const DEFINITION: &str = "groups: { daily: { name: 日终 } }\n\
                           jobs: { EOD: { group: daily, name: 日终汇总, type: NOOP } }\n";

@@ -4,7 +4,6 @@
 use crate::util::relay::Relay;
 use crate::util::{server, session, with_scratch};
 use procession::app::{App, EmptyDatabase, is_users};
-use procession::config::Config;
 use procession::db::{Db, Error, Settings};
 use procession::domain::source::DialectName;
 use secrecy::SecretString;
@@ -298,7 +297,7 @@ async fn only_verbs_that_write_make_a_file() {
     let dir = tempfile::tempdir().expect("temporary folder");
     let empty = tempfile::NamedTempFile::new().expect("a settings file");
     let open = |name: &str, how: EmptyDatabase| {
-        let mut config = Config::load(Some(empty.path())).expect("defaults");
+        let mut config = crate::util::config(empty.path());
         let url = format!("sqlite:{}", dir.path().join(name).display());
         config.database.url = SecretString::from(url);
         App::open(config, how)

@@ -4,7 +4,6 @@
 use crate::util::host::{Host, Reply};
 use crate::util::{query, session, with_scratch};
 use procession::app::{self, App, Apply, Authorship, EmptyDatabase};
-use procession::config::Config;
 use procession::domain::batch::{Batch, BatchOrder, BatchStatus, Snapshot, plan};
 use procession::domain::executor::{Addressing, ExecutorGroup, Glue, LogId};
 use procession::domain::id::{BatchId, BatchNo, CalendarCode, GroupCode};
@@ -158,7 +157,7 @@ impl Ran {
 async fn run(defs: &Definition, path: &str, batch_no: &str, url: &str) -> Ran {
     let defs = &Definition { schedules: Vec::new(), ..defs.clone() };
     let empty = tempfile::NamedTempFile::new().expect("a settings file");
-    let mut config = Config::load(Some(empty.path())).expect("defaults");
+    let mut config = crate::util::config(empty.path());
     config.database.url = SecretString::from(url);
     let app = App::open(config, EmptyDatabase::Accept).await.expect("open");
     app.db.migrate().await.expect("migrate");
@@ -561,7 +560,7 @@ async fn a_failure_is_mailed_to_the_addresses_of_the_example() {
 /// Checked, stored, and previewed for two years: `CODE local-time number`.
 async fn scheduled(path: &str, url: &str) -> Vec<String> {
     let empty = tempfile::NamedTempFile::new().expect("a settings file");
-    let mut config = Config::load(Some(empty.path())).expect("defaults");
+    let mut config = crate::util::config(empty.path());
     config.database.url = SecretString::from(url);
     let app = App::open(config, EmptyDatabase::Accept).await.expect("open");
     app.db.migrate().await.expect("migrate");

@@ -1,6 +1,6 @@
-//! Everything that is tested from outside, in one binary: it links once.
+//! Everything that is tested from outside, in one binary: it links once. The suites of other folders are
+//! modules of it, so `xxl::flow` is `tests/xxl/flow.rs`.
 
-mod api;
 mod azkaban;
 mod backfill;
 mod calendar;
@@ -21,6 +21,7 @@ mod operate;
 mod params;
 mod picture_node;
 mod plan;
+mod probes;
 mod retention;
 mod schedule;
 mod source;
@@ -28,3 +29,22 @@ mod store;
 mod text;
 mod util;
 mod xxl_import;
+
+/// The API without a port: requests into the router, answers out of it.
+#[path = "../api/mod.rs"]
+mod api;
+/// The console in a real browser, which `scripts/test-browser.sh` installs.
+#[path = "../browser/mod.rs"]
+mod browser;
+/// Definitions of other systems as definition files.
+#[path = "../import/mod.rs"]
+mod import;
+/// The parts of an installation: unit, image, traces, logs.
+#[path = "../ops/mod.rs"]
+mod ops;
+/// Crashes, stalls and cuts: real processes and servers of their own, broken on purpose.
+#[path = "../trust/mod.rs"]
+mod trust;
+/// Procession among programs of XXL-JOB.
+#[path = "../xxl/mod.rs"]
+mod xxl;

@@ -2,7 +2,6 @@
 //! is said before, editors know what may be written.
 
 use procession::app::{self, App, Apply, EmptyDatabase};
-use procession::config::Config;
 use procession::definition::{self, Format};
 use procession::domain::job::Definition;
 use secrecy::SecretString;
@@ -27,7 +26,7 @@ fn load(path: &Path) -> Definition {
 
 async fn app(folder: &Path) -> App {
     let empty = tempfile::NamedTempFile::new().expect("a settings file");
-    let mut config = Config::load(Some(empty.path())).expect("defaults");
+    let mut config = crate::util::config(empty.path());
     config.database.url = SecretString::from(format!("sqlite:{}/m.db", folder.display()));
     App::open(config, EmptyDatabase::Prepare).await.expect("open")
 }

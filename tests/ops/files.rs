@@ -1,7 +1,7 @@
 //! The files in `deploy` and what docs/deploy.md says: each can be read by whoever is to read it, and names
 //! only settings, variables, commands and flags that there are.
 
-use crate::program::{procession, root, said};
+use crate::ops::program::{procession, root, said};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! `procession health`, as a container asks it.
 
-use crate::program::{procession, said};
+use crate::ops::program::{procession, said};
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 

@@ -1,6 +1,6 @@
 //! The program's own log, as lines of JSON.
 
-use crate::program::{procession, said, write};
+use crate::ops::program::{procession, said, write};
 use serde_json::Value;
 
 #[test]

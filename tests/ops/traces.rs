@@ -1,7 +1,7 @@
 //! Traces of real batches, taken by a collector.
 
-use crate::collector::{Collector, text};
-use crate::program::{procession, said, write};
+use crate::ops::collector::{Collector, text};
+use crate::ops::program::{procession, said, write};
 use axum::http::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use std::collections::BTreeSet;

@@ -1,18 +1,18 @@
 //! The chaos run: two worker processes, batches of jobs of all classes, a nemesis by seed, and at the end
 //! the judges. The long form is `make chaos`, the short one a test per database.
 
-use crate::dice::Dice;
-use crate::judge::fires::{Late, Timings};
-use crate::judge::{Answer, Verdict, Wanted, judged};
-use crate::nemesis::{Nemesis, Temper, Trouble};
-use crate::nodes::{House, Life, Next, Worker};
-use crate::oracle::{self, Keys, rows};
-use crate::proxy::Proxy;
-use crate::records;
-use crate::servers::Server;
-use crate::targets::{make, try_session};
-use crate::ticks::{Ticks, mixed, yaml};
-use crate::workload::{Place, Workload};
+use crate::trust::dice::Dice;
+use crate::trust::judge::fires::{Late, Timings};
+use crate::trust::judge::{Answer, Verdict, Wanted, judged};
+use crate::trust::nemesis::{Nemesis, Temper, Trouble};
+use crate::trust::nodes::{House, Life, Next, Worker};
+use crate::trust::oracle::{self, Keys, rows};
+use crate::trust::proxy::Proxy;
+use crate::trust::records;
+use crate::trust::servers::Server;
+use crate::trust::targets::{make, try_session};
+use crate::trust::ticks::{Ticks, mixed, yaml};
+use crate::trust::workload::{Place, Workload};
 use procession::domain::source::DialectName;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;

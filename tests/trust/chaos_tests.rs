@@ -1,7 +1,7 @@
 //! Chaos, short in every test run and long in `make chaos`.
 
-use crate::chaos::{Plan, run};
-use crate::nemesis::Temper;
+use crate::trust::chaos::{Plan, run};
+use crate::trust::nemesis::Temper;
 use procession::domain::source::DialectName;
 use std::time::Duration;
 

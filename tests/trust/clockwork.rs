@@ -1,15 +1,15 @@
 //! A stage for schedules: groups of one job each, whose body writes which planned time it is for; schedules
 //! that open their batches, or need nothing but rows; processes that serve; and J1 to J5 at the end.
 
-use crate::judge::fires::{Late, Timings};
-use crate::judge::{History, Verdict, judged};
-use crate::nodes::{House, Life, Next, Worker};
-use crate::oracle::{self, rows};
-use crate::records;
-use crate::scene::report;
-use crate::scene::sqlite;
-use crate::targets::with_database;
-use crate::ticks::{Tick, Ticks, yaml};
+use crate::trust::judge::fires::{Late, Timings};
+use crate::trust::judge::{History, Verdict, judged};
+use crate::trust::nodes::{House, Life, Next, Worker};
+use crate::trust::oracle::{self, rows};
+use crate::trust::records;
+use crate::trust::scene::report;
+use crate::trust::scene::sqlite;
+use crate::trust::targets::with_database;
+use crate::trust::ticks::{Tick, Ticks, yaml};
 use futures_util::FutureExt as _;
 use futures_util::future::{LocalBoxFuture, join_all};
 use procession::domain::source::DialectName;

@@ -1,6 +1,6 @@
 //! J1 over schedules: what went well passes, and each way of spoiling it is found by its name.
 
-use crate::judge::fires::{
+use crate::trust::judge::fires::{
     FiringRow, Late, Pace, Ran, Schedule, Seen, Times, Timings, Wrong, judge,
 };
 use procession::domain::firing::{FiringStatus as S, Source};

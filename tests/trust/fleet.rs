@@ -2,11 +2,11 @@
 //! bodies and started again: the batch ends, each effect is there as its class promises, and who had
 //! to run where did.
 
-use crate::judge::Class;
-use crate::nodes::{Life, Worker};
-use crate::oracle::{Job, Keys};
-use crate::scene::{Plot, Scene, prepare, sqlite};
-use crate::targets::with_database;
+use crate::trust::judge::Class;
+use crate::trust::nodes::{Life, Worker};
+use crate::trust::oracle::{Job, Keys};
+use crate::trust::scene::{Plot, Scene, prepare, sqlite};
+use crate::trust::targets::with_database;
 use nix::sys::signal::Signal;
 use procession::domain::source::DialectName;
 use std::time::Duration;

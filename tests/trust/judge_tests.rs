@@ -1,10 +1,10 @@
 //! The judges judged: true histories pass, and the same histories spoiled in one place never do.
 
-use crate::judge::{
+use crate::trust::judge::{
     Answer, Class, Crime, Effect, History, LogRow, Mail, Name, Phase, Promise, QueueRow, Wanted,
     judged,
 };
-use crate::spoils::SPOILS;
+use crate::trust::spoils::SPOILS;
 use procession::domain::queue::QueueStatus as S;
 use proptest::prelude::*;
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@
 //! Left out, so that the walk takes seconds: the unique key of the ledger table (a second guard, which
 //! would hide mutants that do not read it), failures that a body reports itself, operators.
 
-use crate::model_state::{Act, NodeState, Phase, Row, Session, State, Status, Step};
+use crate::trust::model_state::{Act, NodeState, Phase, Row, Session, State, Status, Step};
 use stateright::{Model, Property};
 
 /// What the body promises.

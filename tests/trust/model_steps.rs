@@ -1,7 +1,7 @@
 //! The steps of the model: what nodes do, what befalls them, what the target does by itself.
 
-use crate::model::{Kind, LEASE, Mutant, Protocol};
-use crate::model_state::{Act, Phase, State, Status, Step, Task};
+use crate::trust::model::{Kind, LEASE, Mutant, Protocol};
+use crate::trust::model_state::{Act, Phase, State, Status, Step, Task};
 
 impl Protocol {
     /// A step of a node that is up and not stopped.

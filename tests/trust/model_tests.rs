@@ -1,6 +1,6 @@
 //! The protocol holds in every order of steps, and each mistake built into it is found.
 
-use crate::model::{Kind, Mutant, Protocol};
+use crate::trust::model::{Kind, Mutant, Protocol};
 use stateright::{Checker, HasDiscoveries, Model};
 
 #[test]

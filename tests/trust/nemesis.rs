@@ -1,9 +1,9 @@
 //! What befalls a chaos run, by seed: processes die, stall and leave, connections break, servers end.
 
-use crate::dice::Dice;
-use crate::nodes::Worker;
-use crate::proxy::{End, Moment, Orders, Proxy, Way};
-use crate::servers::{Server, Stop};
+use crate::trust::dice::Dice;
+use crate::trust::nodes::Worker;
+use crate::trust::proxy::{End, Moment, Orders, Proxy, Way};
+use crate::trust::servers::{Server, Stop};
 use nix::sys::signal::Signal;
 use procession::domain::source::DialectName;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Real processes of the program on one database: started, killed, stalled, told to leave. Whatever a test
 //! does, also when it panics, nothing of it lives on.
 
-use crate::servers::is_gone;
+use crate::trust::servers::is_gone;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::path::{Path, PathBuf};

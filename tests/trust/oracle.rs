@@ -4,8 +4,8 @@
 //! microseconds of the server's clock at that moment (not of the transaction's begin), because the
 //! judges ask what came first. Scripts append the same words to a file.
 
-use crate::judge::{Class, Effect, Phase};
-use crate::targets::query;
+use crate::trust::judge::{Class, Effect, Phase};
+use crate::trust::targets::query;
 use procession::db::results::Results;
 use procession::domain::source::DialectName;
 use std::path::Path;
@@ -214,7 +214,7 @@ fn phase(word: &str) -> Phase {
 
 /// All rows of a statement, however many there are.
 pub(crate) async fn rows(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
-    let mut session = crate::targets::session(url).await;
+    let mut session = crate::trust::targets::session(url).await;
     let mut all = Results::keeping(usize::MAX, 1);
     session.run_into(sql, &[], &mut all).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     session.close().await;

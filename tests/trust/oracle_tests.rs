@@ -1,10 +1,10 @@
 //! Every body of the oracle runs on every database, and an undisturbed run is judged clean.
 
-use crate::judge::{Answer, Class, Crime, Wanted, judged};
-use crate::nodes::House;
-use crate::oracle::{self, Job, Keys};
-use crate::records;
-use crate::targets;
+use crate::trust::judge::{Answer, Class, Crime, Wanted, judged};
+use crate::trust::nodes::House;
+use crate::trust::oracle::{self, Job, Keys};
+use crate::trust::records;
+use crate::trust::targets;
 use procession::domain::source::DialectName;
 
 const CLASSES: [Class; 4] = [Class::Once, Class::Repeat, Class::Script, Class::ScriptRepeat];

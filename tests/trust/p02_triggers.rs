@@ -1,10 +1,10 @@
 //! P-02 of the trigger core: a process that serves dies, stalls or fails at each place where it matters,
 //! beside another that does not. Each planned time is fired once all the same, in time.
 
-use crate::clockwork::{ALL, Clockwork, SETTINGS, on, together};
-use crate::judge::fires::Late;
-use crate::nodes::{Life, Worker};
-use crate::ticks::{LATE, STALLED, mixed, unhurried};
+use crate::trust::clockwork::{ALL, Clockwork, SETTINGS, on, together};
+use crate::trust::judge::fires::Late;
+use crate::trust::nodes::{Life, Worker};
+use crate::trust::ticks::{LATE, STALLED, mixed, unhurried};
 use nix::sys::signal::Signal;
 use procession::domain::source::DialectName;
 use std::time::Duration;

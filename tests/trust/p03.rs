@@ -2,10 +2,10 @@
 //! behind a COMMIT, for each class of job; and the black hole. The whole program, one cell of the
 //! table per job, each with a proxy of its own.
 
-use crate::judge::{Class, Crime, History, Name, Phase, judged};
-use crate::proxy::{End, Moment, Orders, Proxy};
-use crate::scene::{Plot, Scene, prepare, until_mid};
-use crate::targets::with_database;
+use crate::trust::judge::{Class, Crime, History, Name, Phase, judged};
+use crate::trust::proxy::{End, Moment, Orders, Proxy};
+use crate::trust::scene::{Plot, Scene, prepare, until_mid};
+use crate::trust::targets::with_database;
 use procession::domain::source::DialectName;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -158,7 +158,7 @@ async fn table(dialect: DialectName, home: String, target: String) {
     // The judge would have seen one that is lost, and one that is doubled.
     let of_job = |code: &str| (BATCH.to_owned(), code.to_owned());
     let is_end =
-        |name: Name| move |e: &crate::judge::Effect| e.name == name && e.phase == Phase::End;
+        |name: Name| move |e: &crate::trust::judge::Effect| e.name == name && e.phase == Phase::End;
     let twice = history.effects.iter().find(|e| is_end(of_job("LEDGER_ANSWER"))(e)).cloned();
     history.effects.extend(twice);
     history.effects.retain(|e| !is_end(of_job("SAME_MID"))(e));
@@ -176,7 +176,7 @@ async fn idle(dialect: DialectName, cell: &Cell) {
         ),
         _ => format!("SELECT IS_USED_LOCK('mid:{BATCH}/{}') IS NOT NULL", cell.code),
     };
-    crate::targets::wait_for(&cell.place, &sql, "0").await;
+    crate::trust::targets::wait_for(&cell.place, &sql, "0").await;
 }
 
 /// What the judges cannot know: that there was trouble, and what each class makes of just this one.

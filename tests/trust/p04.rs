@@ -1,11 +1,11 @@
 //! P-04: the server of the metadata and the server of the data sources restart, in order and at once, while a
 //! process serves. It lives on, nothing is lost or doubled, and no try is charged for it.
 
-use crate::judge::Class;
-use crate::oracle::{Job, Keys};
-use crate::scene::{PATIENCE, Plot, Scene, prepare, report};
-use crate::servers::{Server, Stop};
-use crate::targets::make;
+use crate::trust::judge::Class;
+use crate::trust::oracle::{Job, Keys};
+use crate::trust::scene::{PATIENCE, Plot, Scene, prepare, report};
+use crate::trust::servers::{Server, Stop};
+use crate::trust::targets::make;
 use procession::domain::source::DialectName;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};

@@ -6,9 +6,9 @@
 //! every machine that runs these tests. On SQLite the database's clock is the machine's as well; it is
 //! left alone here, and its jumps are those of `domain/skew.rs`.
 
-use crate::clockwork::{ALL, Clockwork, SETTINGS, on, together};
-use crate::nodes::Life;
-use crate::ticks::{LATE, mixed, unhurried};
+use crate::trust::clockwork::{ALL, Clockwork, SETTINGS, on, together};
+use crate::trust::nodes::Life;
+use crate::trust::ticks::{LATE, mixed, unhurried};
 use procession::domain::source::DialectName;
 use std::time::Duration;
 use tokio::time::sleep;

@@ -2,11 +2,11 @@
 //! beside it. The heir takes over, no two lives of a job overlap, what the zombie says in the end
 //! changes no row and is kept as evidence, and the zombie lives on.
 
-use crate::judge::{Class, Phase};
-use crate::nodes::Worker;
-use crate::oracle::{Job, Keys, effects_in, rows};
-use crate::scene::{PATIENCE, Plot, Scene, prepare, sqlite, until_mid};
-use crate::targets::{session, with_database};
+use crate::trust::judge::{Class, Phase};
+use crate::trust::nodes::Worker;
+use crate::trust::oracle::{Job, Keys, effects_in, rows};
+use crate::trust::scene::{PATIENCE, Plot, Scene, prepare, sqlite, until_mid};
+use crate::trust::targets::{session, with_database};
 use futures_util::FutureExt;
 use nix::sys::signal::Signal;
 use procession::domain::source::DialectName;

@@ -1,12 +1,12 @@
 //! P-11 and P-09 for the process that plans: it dies, it is stopped (SIGSTOP) while it holds the schedule
 //! lock, it is cut off from the database. Another goes on, in time; what it comes back with is refused.
 
-use crate::clockwork::{Clockwork, SERVERS, SETTINGS, on, together};
-use crate::judge::fires::Late;
-use crate::nodes::{Life, Worker};
-use crate::proxy::{Orders, Proxy};
-use crate::targets::session;
-use crate::ticks::{LATE, STALLED, Tick, mixed, unhurried};
+use crate::trust::clockwork::{Clockwork, SERVERS, SETTINGS, on, together};
+use crate::trust::judge::fires::Late;
+use crate::trust::nodes::{Life, Worker};
+use crate::trust::proxy::{Orders, Proxy};
+use crate::trust::targets::session;
+use crate::trust::ticks::{LATE, STALLED, Tick, mixed, unhurried};
 use nix::sys::signal::Signal;
 use procession::domain::source::DialectName;
 use std::time::Duration;

@@ -4,9 +4,9 @@
 //! The disk is a tmpfs of two megabytes in a mount namespace, in which the test runs itself once more; it
 //! goes with that process, whatever happens there.
 
-use crate::judge::Class;
-use crate::oracle::{self, Job, Keys};
-use crate::scene::{PATIENCE, Plot, Scene, sqlite};
+use crate::trust::judge::Class;
+use crate::trust::oracle::{self, Job, Keys};
+use crate::trust::scene::{PATIENCE, Plot, Scene, sqlite};
 use procession::domain::source::DialectName;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -164,7 +164,7 @@ async fn own_file(disk: Disk) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_under_its_own_file_is_waited_for() {
-    let name = "p15::a_full_disk_under_its_own_file_is_waited_for";
+    let name = "trust::p15::a_full_disk_under_its_own_file_is_waited_for";
     if let Some(disk) = on_a_small_disk(name) {
         own_file(disk).await;
     }
@@ -216,7 +216,7 @@ async fn temp_folder(disk: Disk) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_under_the_folder_of_scripts_fails_their_tries_alone() {
-    let name = "p15::a_full_disk_under_the_folder_of_scripts_fails_their_tries_alone";
+    let name = "trust::p15::a_full_disk_under_the_folder_of_scripts_fails_their_tries_alone";
     if let Some(disk) = on_a_small_disk(name) {
         temp_folder(disk).await;
     }

@@ -1,10 +1,10 @@
 //! P-17: 5,000 schedules due in one second, on two processes; and the four policies for a firing whose
 //! batch before still runs.
 
-use crate::clockwork::{ALL, Clockwork, SERVERS, SETTINGS, on, together};
-use crate::judge::fires::{Late, Pace};
-use crate::oracle::rows;
-use crate::ticks::{LATE, Tick, unhurried};
+use crate::trust::clockwork::{ALL, Clockwork, SERVERS, SETTINGS, on, together};
+use crate::trust::judge::fires::{Late, Pace};
+use crate::trust::oracle::rows;
+use crate::trust::ticks::{LATE, Tick, unhurried};
 use procession::domain::source::DialectName;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +22,8 @@ async fn storm(dialect: DialectName, home: String, count: usize) {
     clockwork.ticks.schedule().await;
     let begun = Instant::now();
     let fired = "SELECT COUNT(*) FROM job_firing WHERE status = 'FIRED'";
-    let said = || workers.iter().map(crate::nodes::Worker::said).collect::<Vec<_>>().join("\n");
+    let said =
+        || workers.iter().map(crate::trust::nodes::Worker::said).collect::<Vec<_>>().join("\n");
     clockwork.until_at_least(fired, count as i64, said).await;
     assert!(begun.elapsed() < Duration::from_secs(55), "it is due again");
     let judged =
@@ -91,7 +92,7 @@ async fn overlaps(dialect: DialectName, home: String) {
     clockwork.ticks.forget("S03");
     let firings = firings.into_iter().filter(|(row, _)| row.code != "S03").collect();
     let times = clockwork.ticks.judged(firings, late).await;
-    crate::scene::report(&format!("overlaps on {dialect:?}\n{times}"));
+    crate::trust::scene::report(&format!("overlaps on {dialect:?}\n{times}"));
     assert!(times.is_clean(), "{times}\n{counts:?}");
     for worker in &mut workers {
         worker.leave(Duration::from_secs(60)).await;

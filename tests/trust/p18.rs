@@ -2,11 +2,11 @@
 //! is told an end. The executor is asked at most once for each try, an end is taken once, and a run of which
 //! nobody can know whether the executor was asked is UNKNOWN.
 
-use crate::clockwork::{ALL, on, together};
-use crate::nodes::{Life, Worker};
-use crate::oracle::rows;
-use crate::program_of_others::{Program, TOKEN};
-use crate::scene::{PATIENCE, Scene};
+use crate::trust::clockwork::{ALL, on, together};
+use crate::trust::nodes::{Life, Worker};
+use crate::trust::oracle::rows;
+use crate::trust::scene::{PATIENCE, Scene};
+use crate::xxl::program_of_others::{Program, TOKEN};
 use nix::sys::signal::Signal;
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The proxy does what it is told: before an echo server, and before both database servers.
 
-use crate::proxy::{End, Moment, Orders, Proxy, Way};
-use crate::targets::{server, session};
+use crate::trust::proxy::{End, Moment, Orders, Proxy, Way};
+use crate::trust::targets::{server, session};
 use procession::domain::source::DialectName;
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -147,7 +147,7 @@ async fn a_pattern_cuts_one_connection_before_or_after_the_server_has_it() {
 #[tokio::test]
 async fn a_cut_at_commit_before_both_servers() {
     for dialect in [DialectName::Mysql, DialectName::Postgres] {
-        crate::targets::with_database(dialect, |url| async move {
+        crate::trust::targets::with_database(dialect, |url| async move {
             let mut direct = session(&url).await;
             direct.run("CREATE TABLE t (n INT)", &[]).await.expect("a table");
             for (moment, is_there) in [(Moment::Before, "0"), (Moment::Answered, "1")] {
@@ -159,7 +159,7 @@ async fn a_cut_at_commit_before_both_servers() {
                 let lost = body.run("COMMIT", &[]).await;
                 assert!(lost.is_err(), "{dialect:?} {moment:?}: {lost:?}, {} cuts", proxy.cuts());
                 assert_eq!(proxy.cuts(), 1, "{dialect:?} {moment:?}");
-                crate::targets::wait_for(&url, "SELECT COUNT(*) FROM t", is_there).await;
+                crate::trust::targets::wait_for(&url, "SELECT COUNT(*) FROM t", is_there).await;
             }
         })
         .await;

@@ -1,7 +1,7 @@
 //! Reads from the metadata database what the judges ask for. Reads only.
 
-use crate::judge::{History, LogRow, Mail, QueueRow};
-use crate::oracle::rows;
+use crate::trust::judge::{History, LogRow, Mail, QueueRow};
+use crate::trust::oracle::rows;
 use procession::domain::queue::QueueStatus;
 
 /// Queue rows, log rows and mails of everything that is there.

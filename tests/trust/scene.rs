@@ -1,11 +1,11 @@
 //! A stage for one story: a definition of jobs that write effects, processes that serve it, and at its end
 //! the judges. What `chaos.rs` does by dice, these do on purpose.
 
-use crate::judge::{Answer, Class, History, Verdict, Wanted, judged};
-use crate::nodes::{House, Life, Worker};
-use crate::oracle;
-use crate::records;
-use crate::targets::try_session;
+use crate::trust::judge::{Answer, Class, History, Verdict, Wanted, judged};
+use crate::trust::nodes::{House, Life, Worker};
+use crate::trust::oracle;
+use crate::trust::records;
+use crate::trust::targets::try_session;
 use procession::domain::source::DialectName;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub(crate) async fn prepare(dialect: DialectName, url: &str) {
         DialectName::Sqlite => &[],
     };
     for sql in procedures {
-        crate::targets::query(url, sql).await;
+        crate::trust::targets::query(url, sql).await;
     }
 }
 
@@ -60,7 +60,7 @@ pub(crate) async fn until_mid(dialect: DialectName, url: &str, batch: &str, job:
         ),
         _ => format!("SELECT IS_USED_LOCK('{name}') IS NOT NULL"),
     };
-    crate::targets::wait_for(url, &sql, "1").await;
+    crate::trust::targets::wait_for(url, &sql, "1").await;
 }
 
 /// A definition in the making, and what its jobs promise.

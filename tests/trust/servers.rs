@@ -1,7 +1,7 @@
 //! Private database servers, for tests that stop them: started by `scripts/test-servers.sh`, which knows
 //! where binaries are and as whom they run, and started again from their own command line.
 
-use crate::targets::try_session;
+use crate::trust::targets::try_session;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use procession::domain::source::DialectName;

@@ -1,6 +1,8 @@
 //! Ways to spoil a true history in one place, for the judges to find.
 
-use crate::judge::{Class, Crime, Effect, History, LogRow, Mail, Name, Phase, Promise, QueueRow};
+use crate::trust::judge::{
+    Class, Crime, Effect, History, LogRow, Mail, Name, Phase, Promise, QueueRow,
+};
 use procession::domain::queue::QueueStatus as S;
 
 /// Spoils the history at a job; `None` when that job has nothing to spoil in this way.
@@ -193,7 +195,7 @@ fn row_of_nobody(h: &mut History, at: usize) -> Option<()> {
 }
 
 fn drop_row(h: &mut History, at: usize) -> Option<()> {
-    (h.wanted[at].answer == crate::judge::Answer::Came).then_some(())?;
+    (h.wanted[at].answer == crate::trust::judge::Answer::Came).then_some(())?;
     let name = name(h, at);
     h.rows.retain(|row| row.name != name);
     Some(())

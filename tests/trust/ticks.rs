@@ -1,8 +1,10 @@
 //! Schedules of a test: what is asked for, how it is put into the tables, and what is left of it there.
 
-use crate::judge::fires::{self, FiringRow, Late, Pace, Ran, Schedule, Seen, Times, Timings};
-use crate::judge::{Answer, Class, Wanted};
-use crate::oracle::{Job, Keys, rows};
+use crate::trust::judge::fires::{
+    self, FiringRow, Late, Pace, Ran, Schedule, Seen, Times, Timings,
+};
+use crate::trust::judge::{Answer, Class, Wanted};
+use crate::trust::oracle::{Job, Keys, rows};
 use chrono::DateTime;
 use procession::db::{Keeping, Settings};
 use procession::domain::firing::{FiringStatus, Source};

@@ -1,6 +1,6 @@
 //! Judge J1 against Jepsen's own cases, against brute force, and against spoiled runs.
 
-use crate::judge::time::{Due, Run, judge};
+use crate::trust::judge::time::{Due, Run, judge};
 use proptest::prelude::*;
 
 fn every_ten_seconds(count: i64) -> Vec<Due> {

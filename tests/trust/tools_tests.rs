@@ -1,8 +1,8 @@
 //! The servers and processes that other tests stop and kill: they stop, come back, and leave nothing.
 
-use crate::nodes::{House, Worker};
-use crate::servers::{Server, Stop};
-use crate::targets::{query, session, try_session};
+use crate::trust::nodes::{House, Worker};
+use crate::trust::servers::{Server, Stop};
+use crate::trust::targets::{query, session, try_session};
 use nix::sys::signal::Signal;
 use procession::domain::source::DialectName;
 use std::time::Duration;
@@ -60,7 +60,7 @@ async fn a_worker_is_killed_and_started_again_and_leaves_nothing() {
     let next = move |_| {
         number += 1;
         let no = number.to_string();
-        Some(crate::nodes::Life::of(&["run", "dag.yaml", "--batch-no", &no]))
+        Some(crate::trust::nodes::Life::of(&["run", "dag.yaml", "--batch-no", &no]))
     };
     let worker = Worker::start(&house, "one", Box::new(next));
     // Itself, and the keeper of the script.
@@ -71,5 +71,5 @@ async fn a_worker_is_killed_and_started_again_and_leaves_nothing() {
     assert_eq!(worker.exits(), [None]);
     let all = house.living();
     drop((worker, house));
-    until("all are gone", || all.iter().all(|pid| crate::servers::is_gone(*pid))).await;
+    until("all are gone", || all.iter().all(|pid| crate::trust::servers::is_gone(*pid))).await;
 }

@@ -1,8 +1,8 @@
 //! What a chaos run runs: a group of jobs of all classes, by seed, and its batches.
 
-use crate::dice::Dice;
-use crate::judge::{Answer, Class, Wanted};
-use crate::oracle::{Job, Keys};
+use crate::trust::dice::Dice;
+use crate::trust::judge::{Answer, Class, Wanted};
+use crate::trust::oracle::{Job, Keys};
 use procession::domain::source::DialectName;
 use std::path::Path;
 

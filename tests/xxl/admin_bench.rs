@@ -1,11 +1,11 @@
 //! A front door with its desk for executors, on a scratch database, and runs that they were asked for.
 
-use crate::desk::{START, connect};
-use crate::util::with_scratch;
+use crate::util::with_migrated_scratch;
+use crate::xxl::desk::START;
 use procession::api::admin::Limits;
 use procession::api::{Attended, Front, House};
 use procession::app::{App, EmptyDatabase};
-use procession::config::{Config, Listening};
+use procession::config::Listening;
 use procession::db::Db;
 use procession::domain::executor::{Addressing, ExecutorGroup, Glue};
 use procession::domain::source::DialectName;
@@ -55,7 +55,7 @@ where
     F: FnOnce(Desk) -> Fut,
     Fut: Future<Output = ()>,
 {
-    with_scratch(dialect, |scratch| async move {
+    with_migrated_scratch(dialect, |scratch| async move {
         test(Desk::open(&scratch.url, settings).await).await;
     })
     .await;
@@ -66,9 +66,8 @@ impl Desk {
         let folder = tempfile::tempdir().expect("folder");
         let file = folder.path().join("procession.toml");
         std::fs::write(&file, settings).expect("settings");
-        let mut config = Config::load(Some(&file)).expect("settings");
+        let mut config = crate::util::config(&file);
         config.database.url = url.to_owned().into();
-        connect(url).await.migrate().await.expect("migrate");
         let mut app = App::open(config, EmptyDatabase::Accept).await.expect("open");
         app.clock = Clock::hand(START);
         let process = app.dispatcher(None).await.expect("a process");

@@ -1,8 +1,8 @@
 //! S-07: what strangers, and executors of others, can do at the desk. Each thing is refused and on record,
 //! and changes no row.
 
-use crate::admin_bench::{Desk, FORGED, OTHER, TEAM, WELL, code, end, on_with, registry};
-use crate::at_each_desk;
+use crate::xxl::admin_bench::{Desk, FORGED, OTHER, TEAM, WELL, code, end, on_with, registry};
+use crate::xxl::at_each_desk;
 use procession::domain::executor::LogId;
 use procession::domain::source::DialectName;
 use procession::store::executor_group;
@@ -235,7 +235,7 @@ async fn a_token_that_was_changed_is_worth_nothing_at_once(desk: Desk) {
         digest: procession::engine::admin::token::digest(fresh.as_bytes()),
     };
     let mut tx = desk.db.begin().await.expect("begin");
-    let other = crate::admin_bench::app("other-executor");
+    let other = crate::xxl::admin_bench::app("other-executor");
     assert!(
         executor_group::set_token(&mut tx, &other, &kept, desk.clock.now()).await.expect("set")
     );

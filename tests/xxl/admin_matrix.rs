@@ -1,7 +1,7 @@
 //! What executors of every version say, as they say it, and what becomes of it.
 
-use crate::admin_bench::{Desk, OTHER, TEAM, WELL, app, code, end, registry};
-use crate::at_each_desk;
+use crate::xxl::admin_bench::{Desk, OTHER, TEAM, WELL, app, code, end, registry};
+use crate::xxl::at_each_desk;
 use procession::domain::executor::Spoken;
 use procession::domain::source::DialectName;
 use procession::store::executor_registry;

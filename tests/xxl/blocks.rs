@@ -1,7 +1,7 @@
 //! What becomes of a run while an earlier one of its job is not over.
 
-use crate::desk::{Bench, JULY, asked, with};
-use crate::on_each_database;
+use crate::xxl::desk::{Bench, JULY, asked, with};
+use crate::xxl::on_each_database;
 use procession::domain::source::DialectName;
 use serde_json::{Value, json};
 
@@ -71,8 +71,8 @@ async fn an_earlier_one_is_covered(bench: Bench) {
 
 /// Two of one appname on one database, as an admin routes to either.
 async fn of_two_processes_each_run_has_one_batch(bench: Bench) {
-    let db = crate::desk::connect(&bench.url).await;
-    let options = crate::desk::options(vec![bench.admin.url()], None);
+    let db = crate::xxl::desk::connect(&bench.url).await;
+    let options = crate::xxl::desk::options(vec![bench.admin.url()], None);
     let other =
         procession::engine::executor::Executor::new(db.clone(), bench.clock.clone(), options);
     for round in 0..10_i64 {

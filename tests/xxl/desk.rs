@@ -1,7 +1,7 @@
 //! An executor with its port on a scratch database, a process that runs batches, and an admin.
 
-use crate::admin::{Admin, TOKEN};
-use crate::util::with_scratch;
+use crate::util::with_migrated_scratch;
+use crate::xxl::admin::{Admin, TOKEN};
 use procession::api::executor::{Desk, Limits};
 use procession::api::{Attended, Door};
 use procession::db::{Db, Settings};
@@ -61,9 +61,8 @@ where
     F: FnOnce(Bench) -> Fut,
     Fut: Future<Output = ()>,
 {
-    with_scratch(dialect, |scratch| async move {
+    with_migrated_scratch(dialect, |scratch| async move {
         let db = connect(&scratch.url).await;
-        db.migrate().await.expect("migrate");
         test(Bench::on(db, &scratch.url, Dialect::D1).await).await;
     })
     .await;
@@ -134,8 +133,8 @@ impl Bench {
     pub(crate) async fn sqlite(dialect: Dialect) -> (Self, tempfile::TempDir) {
         let dir = tempfile::tempdir().expect("folder");
         let url = format!("sqlite:{}", dir.path().join("x.db").display());
+        crate::util::template::copy_sqlite(&dir.path().join("x.db")).await;
         let db = connect(&url).await;
-        db.migrate().await.expect("migrate");
         (Self::on(db, &url, dialect).await, dir)
     }
 

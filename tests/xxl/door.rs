@@ -1,7 +1,7 @@
 //! The port of the executor: who is answered, and what strangers can take from it.
 
-use crate::admin::TOKEN;
-use crate::desk::{APP, Bench, JULY, asked, post, raw};
+use crate::xxl::admin::TOKEN;
+use crate::xxl::desk::{APP, Bench, JULY, asked, post, raw};
 use procession::wire::xxl::Dialect;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

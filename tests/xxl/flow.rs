@@ -1,7 +1,7 @@
 //! A run that an admin asks for: its batch, its end, its log, and what is refused.
 
-use crate::desk::{Bench, JULY, START, asked, with};
-use crate::on_each_database;
+use crate::xxl::desk::{Bench, JULY, START, asked, with};
+use crate::xxl::on_each_database;
 use procession::domain::batch::BatchStatus;
 use procession::domain::source::DialectName;
 use serde_json::{Value, json};

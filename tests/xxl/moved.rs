@@ -1,10 +1,10 @@
 //! From the database of an admin to a batch that runs: its jobs, executors and users come over, and the
 //! executors do what they did, in the order of a DAG.
 
-use crate::admin_program::{Running, ask, procession};
-use crate::program_of_others::{Program, TOKEN};
-use crate::tables::{DEFAULT, Release, Row, add_groups, add_jobs, add_users, make};
 use crate::util::with_scratch;
+use crate::xxl::admin_program::{Running, ask, procession};
+use crate::xxl::program_of_others::{Program, TOKEN};
+use crate::xxl_import::tables::{DEFAULT, Release, Row, add_groups, add_jobs, add_users, make};
 use procession::domain::source::DialectName;
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! The program itself: what it is started with, and that it says goodbye.
 
-use crate::admin::{Admin, TOKEN};
-use crate::desk::{APP, JULY, asked, post};
+use crate::xxl::admin::{Admin, TOKEN};
+use crate::xxl::desk::{APP, JULY, asked, post};
 use procession::wire::xxl::Dialect;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! The executor dies between any two steps, or its admin is away: nothing is lost, and what an admin took
 //! it took once.
 
-use crate::admin::Mood;
-use crate::desk::{Bench, JULY, asked};
-use crate::on_each_database;
+use crate::xxl::admin::Mood;
+use crate::xxl::desk::{Bench, JULY, asked};
+use crate::xxl::on_each_database;
 use procession::domain::source::DialectName;
 
 on_each_database! {

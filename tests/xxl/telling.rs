@@ -1,7 +1,7 @@
 //! What admins are told, in each of their dialects, and when they are away.
 
-use crate::admin::{Admin, Mood, TOKEN};
-use crate::desk::{APP, Bench, JULY, asked, options};
+use crate::xxl::admin::{Admin, Mood, TOKEN};
+use crate::xxl::desk::{APP, Bench, JULY, asked, options};
 use procession::engine::executor::Executor;
 use procession::wire::xxl::Dialect;
 use serde_json::json;
@@ -109,7 +109,7 @@ async fn many_ends_are_told_together() {
     for log in 0..120 {
         let ask = asked(log, log, JULY);
         let part = json!({"broadcastIndex": 1, "broadcastTotal": 2});
-        bench.ask("/run", &crate::desk::with(ask, part)).await;
+        bench.ask("/run", &crate::xxl::desk::with(ask, part)).await;
     }
     let mut sizes = Vec::new();
     loop {

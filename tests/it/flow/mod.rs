@@ -21,8 +21,8 @@ mod schedules;
 mod serving;
 mod triggers;
 
-use crate::util::{Scratch, with_scratch};
-use procession::db::{Db, Settings};
+use crate::util::{Scratch, with_migrated_scratch};
+use procession::db::Db;
 use procession::definition;
 use procession::domain::batch::{Batch, BatchOrder};
 use procession::domain::id::{BatchId, BatchNo, GroupCode};
@@ -37,6 +37,7 @@ use procession::engine::dispatcher::QueueDispatcher;
 use procession::store;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// 2024-08-01T00:00:00Z.
@@ -74,22 +75,13 @@ where
     F: FnOnce(Bench) -> Fut,
     Fut: Future<Output = ()>,
 {
-    with_scratch(dialect, |scratch| async move { test(Bench::open(&scratch).await).await }).await;
+    let body = |scratch: Arc<Scratch>| async move { test(Bench::open(&scratch).await).await };
+    with_migrated_scratch(dialect, body).await;
 }
 
 impl Bench {
     async fn open(scratch: &Scratch) -> Self {
-        let settings = Settings {
-            url: scratch.url.clone().into(),
-            password: None,
-            max_connections: 4,
-            connect_timeout: Duration::from_secs(10),
-            statement_timeout: Duration::from_secs(30),
-            may_create: true,
-            keeping: procession::db::Keeping::Usual,
-        };
-        let db = Db::connect(&settings).await.expect("connect");
-        db.migrate().await.expect("migrate");
+        let db = crate::util::connect(&scratch.url).await;
         Self::of(db, Clock::hand(START), &scratch.url)
     }
 

@@ -1,7 +1,7 @@
 //! What is tried again and when, with errors of real servers.
 
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
-use crate::util::{Scratch, session, with_scratch};
+use crate::util::{Scratch, session, with_migrated_scratch};
 use procession::domain::batch::BatchStatus;
 use procession::domain::queue::QueueStatus;
 use procession::domain::source::DialectName;
@@ -106,12 +106,12 @@ async fn a_deadlock_is_tried_again(scratch: Arc<Scratch>) {
 
 #[tokio::test]
 async fn a_deadlock_is_tried_again_on_mariadb() {
-    with_scratch(DialectName::Mysql, a_deadlock_is_tried_again).await;
+    with_migrated_scratch(DialectName::Mysql, a_deadlock_is_tried_again).await;
 }
 
 #[tokio::test]
 async fn a_deadlock_is_tried_again_on_postgres() {
-    with_scratch(DialectName::Postgres, a_deadlock_is_tried_again).await;
+    with_migrated_scratch(DialectName::Postgres, a_deadlock_is_tried_again).await;
 }
 
 /// A procedure's own SQLSTATE, by lists of states.
@@ -148,12 +148,12 @@ jobs:
 
 #[tokio::test]
 async fn states_decide_on_mariadb() {
-    with_scratch(DialectName::Mysql, states_decide).await;
+    with_migrated_scratch(DialectName::Mysql, states_decide).await;
 }
 
 #[tokio::test]
 async fn states_decide_on_postgres() {
-    with_scratch(DialectName::Postgres, states_decide).await;
+    with_migrated_scratch(DialectName::Postgres, states_decide).await;
 }
 
 /// Nobody listens there: nothing was run, so it may be tried again, if it is to be.

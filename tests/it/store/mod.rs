@@ -22,7 +22,7 @@ mod together;
 mod trigger;
 mod version;
 
-use crate::util::{Scratch, with_scratch};
+use crate::util::{Scratch, with_migrated_scratch, with_scratch};
 use anyhow::Result;
 use procession::db::Settings;
 use procession::domain::batch::{BatchOrder, plan};
@@ -244,12 +244,17 @@ where
     F: FnOnce(Place) -> Fut,
     Fut: Future<Output = ()>,
 {
-    let body = |scratch: Arc<Scratch>| async move {
-        let db = open(&scratch.url).await;
-        test(Place { db: db.clone(), scratch }).await;
-        db.close().await;
-    };
-    with_scratch(dialect, body).await;
+    with_scratch(dialect, |scratch| run_at(scratch, test)).await;
+}
+
+async fn run_at<F, Fut>(scratch: Arc<Scratch>, test: F)
+where
+    F: FnOnce(Place) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    let db = open(&scratch.url).await;
+    test(Place { db: db.clone(), scratch }).await;
+    db.close().await;
 }
 
 async fn on_migrated<F, Fut>(dialect: DialectName, test: F)
@@ -257,11 +262,7 @@ where
     F: FnOnce(Place) -> Fut,
     Fut: Future<Output = ()>,
 {
-    let body = |place: Place| async move {
-        place.db.migrate().await.expect("migrate");
-        test(place).await;
-    };
-    on_empty(dialect, body).await;
+    with_migrated_scratch(dialect, |scratch| run_at(scratch, test)).await;
 }
 
 // --- what most tests start from --------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 use super::{Place, T0, all_of, chain, code, group, group_code, job, later};
 use procession::app::{App, Apply, Authorship};
-use procession::config::Config;
 use procession::definition::Change;
 use procession::domain::id::SourceName;
 use procession::domain::job::{Definition, SqlText};
@@ -16,7 +15,7 @@ const REMARK: &str = "月末结账 🧾 it's \"new\"\nsecond line";
 
 fn app(place: &Place) -> App {
     let empty = tempfile::NamedTempFile::new().expect("a settings file");
-    let config = Config::load(Some(empty.path())).expect("defaults");
+    let config = crate::util::config(empty.path());
     App { config, db: place.db.clone(), clock: Clock::hand(T0) }
 }
 

@@ -4,11 +4,15 @@ pub(crate) mod bench;
 pub(crate) mod cut;
 pub(crate) mod host;
 pub(crate) mod relay;
+pub(crate) mod template;
 
 use futures_util::FutureExt;
+use procession::config::Config;
 use procession::db::session::{Session, Target};
+use procession::db::{Db, Keeping, Settings};
 use procession::domain::source::DialectName;
 use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::path::Path;
 use std::time::Duration;
 
 /// The server of a dialect; a missing one is a failure, never a skip.
@@ -22,6 +26,14 @@ pub(crate) fn server(dialect: DialectName) -> String {
         .unwrap_or_else(|_| panic!("set {variable} to a server to test on, such as {example}"))
 }
 
+/// Settings of a file. The program of a test is the test itself, which cannot supervise scripts: asked to, it
+/// would run other tests.
+pub(crate) fn config(file: &Path) -> Config {
+    let mut config = Config::load(Some(file)).expect("settings");
+    config.script.supervisor = Some(env!("CARGO_BIN_EXE_procession").into());
+    config
+}
+
 /// A database of one test.
 pub(crate) struct Scratch {
     pub(crate) dialect: DialectName,
@@ -30,8 +42,54 @@ pub(crate) struct Scratch {
     _dir: Option<tempfile::TempDir>,
 }
 
-/// Makes a database, runs `test` on it, and drops it, whether the test panicked or not.
+/// What a scratch database has in it at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    Nothing,
+    /// The current tables of Procession.
+    Tables,
+}
+
+/// A connection pool as tests use it; makes a missing SQLite file.
+pub(crate) async fn connect(url: &str) -> Db {
+    let settings = Settings {
+        url: url.to_owned().into(),
+        password: None,
+        max_connections: 4,
+        connect_timeout: Duration::from_secs(20),
+        statement_timeout: Duration::from_secs(30),
+        may_create: true,
+        keeping: Keeping::Usual,
+    };
+    Db::connect(&settings).await.expect("connect")
+}
+
+/// Runs all migrations.
+async fn migrate(url: &str) {
+    let db = connect(url).await;
+    db.migrate().await.expect("migrate");
+    db.close().await;
+}
+
+/// Makes an empty database, runs `test` on it, and drops it, whether the test panicked or not.
 pub(crate) async fn with_scratch<F, Fut>(dialect: DialectName, test: F)
+where
+    F: FnOnce(std::sync::Arc<Scratch>) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    run_on_scratch(dialect, Content::Nothing, test).await;
+}
+
+/// The same with the current tables of Procession in it.
+pub(crate) async fn with_migrated_scratch<F, Fut>(dialect: DialectName, test: F)
+where
+    F: FnOnce(std::sync::Arc<Scratch>) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    run_on_scratch(dialect, Content::Tables, test).await;
+}
+
+async fn run_on_scratch<F, Fut>(dialect: DialectName, content: Content, test: F)
 where
     F: FnOnce(std::sync::Arc<Scratch>) -> Fut,
     Fut: Future<Output = ()>,
@@ -39,7 +97,11 @@ where
     let name = format!("procession_test_{}", uuid::Uuid::new_v4().simple());
     if dialect == DialectName::Sqlite {
         let dir = tempfile::tempdir().expect("temporary folder");
-        let url = format!("sqlite:{}", dir.path().join("scratch.db").display());
+        let file = dir.path().join("scratch.db");
+        if content == Content::Tables {
+            template::copy_sqlite(&file).await;
+        }
+        let url = format!("sqlite:{}", file.display());
         test(std::sync::Arc::new(Scratch { dialect, name, url, _dir: Some(dir) })).await;
         return;
     }
@@ -53,10 +115,20 @@ where
         DialectName::Postgres => ("", " WITH (FORCE)"),
         _ => (" CHARACTER SET utf8mb4", ""),
     };
-    query(&admin, &format!("CREATE DATABASE {name}{utf8}")).await;
-    let scratch =
-        Scratch { dialect, url: format!("{base}/{name}"), name: name.clone(), _dir: None };
-    let ran = AssertUnwindSafe(test(std::sync::Arc::new(scratch))).catch_unwind().await;
+    let url = format!("{base}/{name}");
+    if (dialect, content) == (DialectName::Postgres, Content::Tables) {
+        template::create_postgres(&base, &name).await;
+    } else {
+        query(&admin, &format!("CREATE DATABASE {name}{utf8}")).await;
+    }
+    let scratch = Scratch { dialect, url: url.clone(), name: name.clone(), _dir: None };
+    let ran = AssertUnwindSafe(async {
+        if (dialect, content) == (DialectName::Mysql, Content::Tables) {
+            template::fill_mysql(&url).await;
+        }
+        test(std::sync::Arc::new(scratch)).await;
+    });
+    let ran = ran.catch_unwind().await;
     query(&admin, &format!("DROP DATABASE {name}{force}")).await;
     if let Err(panic) = ran {
         resume_unwind(panic);

@@ -2,7 +2,7 @@
 //! executors and users.
 
 mod people;
-mod tables;
+pub(crate) mod tables;
 
 use crate::cli::procession;
 use crate::util::{Scratch, query, with_scratch};

@@ -4,7 +4,7 @@
 use super::Mutant;
 use super::Mutant as M;
 use super::passing::Protocol;
-use crate::scene::report;
+use crate::trust::scene::report;
 use stateright::{Checker, HasDiscoveries, Model};
 use tokio::time::Instant;
 

@@ -1,8 +1,8 @@
 //! What executors answer their admin, byte by byte as each answers, and what becomes of the run.
 
 use super::scripted::{Answer, Scripted};
-use crate::clients::Ground;
-use crate::clients::client::until;
+use crate::xxl::clients::Ground;
+use crate::xxl::clients::client::until;
 use serde_json::{Value, json};
 use std::time::Duration;
 

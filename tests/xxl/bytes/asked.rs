@@ -1,7 +1,7 @@
 //! What admins of each version ask an executor, at the door of this installation as one.
 
-use crate::admin::TOKEN;
-use crate::desk::{APP, Bench, raw};
+use crate::xxl::admin::TOKEN;
+use crate::xxl::desk::{APP, Bench, raw};
 use procession::wire::xxl::Dialect;
 
 /// The headers of Java's own client; 3.5 says a name as well.

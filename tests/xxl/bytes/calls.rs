@@ -1,8 +1,8 @@
 //! What this installation asks executors: fields, types, headers and paths.
 
 use super::scripted::{Answer, Asked, Scripted};
-use crate::clients::Ground;
-use crate::clients::client::{APP, TOKEN, until};
+use crate::xxl::clients::Ground;
+use crate::xxl::clients::client::{APP, TOKEN, until};
 use serde_json::{Value, json};
 use std::time::Duration;
 

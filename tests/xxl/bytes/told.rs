@@ -1,8 +1,8 @@
 //! What executors tell their admin, at the door of this installation as one: byte by byte as each client sends it.
 
 use super::scripted::{Answer, Scripted};
-use crate::clients::client::{APP, TOKEN, until};
-use crate::clients::{Ended, Ground};
+use crate::xxl::clients::client::{APP, TOKEN, until};
+use crate::xxl::clients::{Ended, Ground};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;

@@ -21,7 +21,7 @@ pub(crate) use ground::{Ended, Ground};
 macro_rules! with_each {
     ($($module:ident $kind:ident: $($name:ident)*;)*) => {
         $(mod $module { $(#[test] fn $name() {
-            crate::clients::with(crate::clients::Kind::$kind, super::$name);
+            crate::xxl::clients::with(crate::xxl::clients::Kind::$kind, super::$name);
         })* })*
     };
 }

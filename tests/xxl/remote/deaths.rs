@@ -2,7 +2,7 @@
 
 use super::hall::{Hall, process};
 use super::on_each;
-use crate::program_of_others::Manner;
+use crate::xxl::program_of_others::Manner;
 use procession::domain::batch::BatchStatus;
 use std::time::{Duration, Instant};
 

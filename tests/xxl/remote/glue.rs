@@ -2,7 +2,7 @@
 
 use super::hall::{APP, Hall};
 use super::on_each;
-use crate::program_of_others::Program;
+use crate::xxl::program_of_others::Program;
 use procession::domain::batch::BatchStatus;
 use procession::domain::executor::{Addressing, Glue};
 use serde_json::Value;

@@ -1,8 +1,8 @@
 //! A process with its database, a clock that is set by hand, and executors that it asks.
 
-use crate::desk::{START, connect, start};
-use crate::program_of_others::{Program, TOKEN};
-use crate::util::with_scratch;
+use crate::util::with_migrated_scratch;
+use crate::xxl::desk::{START, connect, start};
+use crate::xxl::program_of_others::{Program, TOKEN};
 use procession::db::Db;
 use procession::definition;
 use procession::domain::batch::{BatchOrder, BatchStatus};
@@ -37,9 +37,8 @@ where
     F: FnOnce(Hall) -> Fut,
     Fut: Future<Output = ()>,
 {
-    with_scratch(dialect, |scratch| async move {
+    with_migrated_scratch(dialect, |scratch| async move {
         let db = connect(&scratch.url).await;
-        db.migrate().await.expect("migrate");
         let clock = Clock::hand(START);
         let programs = vec![Program::begin().await];
         let process = process(&db, &clock).await;

@@ -13,15 +13,15 @@ macro_rules! on_each {
     ($($name:ident)*) => {
         mod sqlite { $(#[tokio::test] async fn $name() {
             let sqlite = procession::domain::source::DialectName::Sqlite;
-            crate::remote::hall::on(sqlite, super::$name).await;
+            crate::xxl::remote::hall::on(sqlite, super::$name).await;
         })* }
         mod mariadb { $(#[tokio::test] async fn $name() {
             let mariadb = procession::domain::source::DialectName::Mysql;
-            crate::remote::hall::on(mariadb, super::$name).await;
+            crate::xxl::remote::hall::on(mariadb, super::$name).await;
         })* }
         mod postgres { $(#[tokio::test] async fn $name() {
             let postgres = procession::domain::source::DialectName::Postgres;
-            crate::remote::hall::on(postgres, super::$name).await;
+            crate::xxl::remote::hall::on(postgres, super::$name).await;
         })* }
     };
 }

@@ -2,7 +2,7 @@
 
 use super::hall::{APP, Hall};
 use super::on_each;
-use crate::program_of_others::TOKEN;
+use crate::xxl::program_of_others::TOKEN;
 use procession::domain::batch::BatchStatus;
 use procession::domain::executor::{Addressing, Glue, LogId};
 use procession::engine::admin::desk::{Desk, Pass};

@@ -17,29 +17,22 @@ mod door;
 mod flow;
 mod moved;
 mod program;
-mod program_of_others;
+pub(crate) mod program_of_others;
 mod remote;
 mod restarts;
 mod telling;
-
-#[path = "../it/xxl_import/tables.rs"]
-mod tables;
-
-#[path = "../it/util/mod.rs"]
-#[expect(dead_code, reason = "shared with the other test binary, which uses all of it")]
-mod util;
 
 /// Each named test on each database.
 macro_rules! on_each_database {
     ($($name:ident)*) => {
         mod sqlite { $(#[tokio::test] async fn $name() {
-            crate::desk::on(super::DialectName::Sqlite, super::$name).await;
+            crate::xxl::desk::on(super::DialectName::Sqlite, super::$name).await;
         })* }
         mod mariadb { $(#[tokio::test] async fn $name() {
-            crate::desk::on(super::DialectName::Mysql, super::$name).await;
+            crate::xxl::desk::on(super::DialectName::Mysql, super::$name).await;
         })* }
         mod postgres { $(#[tokio::test] async fn $name() {
-            crate::desk::on(super::DialectName::Postgres, super::$name).await;
+            crate::xxl::desk::on(super::DialectName::Postgres, super::$name).await;
         })* }
     };
 }
@@ -48,13 +41,13 @@ macro_rules! on_each_database {
 macro_rules! at_each_desk {
     ($($name:ident)*) => {
         mod sqlite { $(#[tokio::test] async fn $name() {
-            crate::admin_bench::on(super::DialectName::Sqlite, super::$name).await;
+            crate::xxl::admin_bench::on(super::DialectName::Sqlite, super::$name).await;
         })* }
         mod mariadb { $(#[tokio::test] async fn $name() {
-            crate::admin_bench::on(super::DialectName::Mysql, super::$name).await;
+            crate::xxl::admin_bench::on(super::DialectName::Mysql, super::$name).await;
         })* }
         mod postgres { $(#[tokio::test] async fn $name() {
-            crate::admin_bench::on(super::DialectName::Postgres, super::$name).await;
+            crate::xxl::admin_bench::on(super::DialectName::Postgres, super::$name).await;
         })* }
     };
 }

@@ -6,7 +6,6 @@ use crate::util::relay::Relay;
 use crate::util::{query, server, with_scratch};
 use procession::api::Door;
 use procession::app::App;
-use procession::config::Config;
 use procession::db::{Db, Settings};
 use procession::domain::source::DialectName;
 use procession::engine::clock::Clock;
@@ -55,7 +54,7 @@ impl House {
         let door = Door::open("127.0.0.1:0".parse().expect("address")).await.expect("a free port");
         let address = door.address();
         let (leaves, closes) = (CancellationToken::new(), CancellationToken::new());
-        let mut config = Config::load(Some(Path::new("/dev/null"))).expect("defaults");
+        let mut config = crate::util::config(Path::new("/dev/null"));
         config.database.url = bench.url.clone().into();
         let app = App { config, db: bench.db.clone(), clock: Clock::system() };
         let vitals = process.vitals(&leaves, Duration::from_secs(120));

@@ -44,11 +44,3 @@ mod ticks;
 mod time_tests;
 mod tools_tests;
 mod workload;
-
-#[path = "../xxl/program_of_others.rs"]
-#[expect(dead_code, reason = "shared with the other test binary, which uses all of it")]
-mod program_of_others;
-
-#[path = "../it/util/mod.rs"]
-#[expect(dead_code, reason = "shared with the other test binary, which uses all of it")]
-mod util;

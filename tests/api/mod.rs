@@ -1,4 +1,4 @@
-//! The API from outside, without a port: requests go into the router, answers come out. One binary.
+//! The API from outside, without a port: requests go into the router, answers come out.
 
 mod audit;
 mod batches;
