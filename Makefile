@@ -12,8 +12,11 @@ BODY ?=
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: ## all tests, on SQLite, MySQL/MariaDB and PostgreSQL; ARGS go to cargo test
+test: ## all tests, on SQLite, MySQL/MariaDB and PostgreSQL; ARGS go to cargo nextest
 	@scripts/test.sh $(ARGS)
+
+test-quick: ## rules and SQLite, in some two minutes after a build; ARGS go to cargo nextest
+	@scripts/test.sh --quick $(ARGS)
 
 test-api: ## every route against its description (Schemathesis); EXAMPLES=, SEED=, ONLY=
 	@scripts/test-api.sh $(ARGS)
@@ -21,12 +24,12 @@ test-api: ## every route against its description (Schemathesis); EXAMPLES=, SEED
 test-browser: ## the console in Chromium; ARGS go to the tests
 	@scripts/test-node.sh
 	@scripts/test-browser.sh
-	cargo test --test browser -- $(ARGS)
+	cargo test --test it -- browser:: $(ARGS)
 
 test-xxl: ## with executors of XXL-JOB that others wrote (Python, Node.js, Rust); ARGS go to the tests
 	@scripts/test-node.sh
 	@scripts/test-xxl.sh
-	cargo test --test xxl -- $(ARGS)
+	cargo test --test it -- xxl:: $(ARGS)
 
 chaos: ## the long run with kills, stalls, cuts and restarts; SEED=, DB=, EFFECTS=
 	@SEED=$(SEED) DB=$(DB) EFFECTS=$(EFFECTS) scripts/chaos.sh
@@ -49,7 +52,6 @@ bench-core: ## what graphs, readiness, the time ring and cron cost without a dat
 check: ## format and lints, no tests
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
-	cargo clippy --all-targets --all-features -- -D warnings
 
 ci: ## all that must hold before a change goes in: check, then test
 	@.ci/run
@@ -63,4 +65,4 @@ servers: ## start database servers for tests and leave them running
 servers-stop: ## stop and remove what `make servers` started
 	@scripts/test-servers.sh stop
 
-.PHONY: help test test-api test-browser test-xxl chaos bench bench-xxl bench-compare bench-core bench-scale check ci docs servers servers-stop
+.PHONY: help test test-quick test-api test-browser test-xxl chaos bench bench-xxl bench-compare bench-core bench-scale check ci docs servers servers-stop

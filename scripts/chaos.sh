@@ -37,18 +37,18 @@ trap 'exit 143' TERM
 exports=$(scripts/test-servers.sh start "$state")
 eval "$exports"
 
-say "building with failpoints, as the tests do"
-cargo test --features failpoints --test trust --no-run
+say "building the tests"
+cargo test --test it --no-run
 code=0
 for db in sqlite mysql postgres; do
     if [[ -n ${DB:-} && $DB != "$db" ]]; then continue; fi
     say "on $db; some ten minutes"
-    cargo test --features failpoints --test trust -- --ignored --exact --nocapture \
-        "chaos_tests::long_on_$db" 2>&1 | tee -a "$log" || code=1
+    cargo test --test it -- --ignored --exact --nocapture \
+        "trust::chaos_tests::long_on_$db" 2>&1 | tee -a "$log" || code=1
 done
 if [[ -z ${DB:-} ]]; then
     say "schedules: leaders lost, places to die, all at their promised figures; some half an hour"
-    cargo test --features failpoints --test trust -- --ignored --nocapture --test-threads 1 \
+    cargo test --test it -- --ignored --nocapture --test-threads 1 \
         long_triggers 2>&1 | tee -a "$log" || code=1
 fi
 say "all of it is in $log"

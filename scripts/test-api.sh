@@ -38,7 +38,7 @@ if [ "$(cat "$mark" 2>/dev/null || true)" != "$state" ]; then
 fi
 
 # As `cargo test` builds it, so that nothing is compiled twice for other features of the same crates.
-cargo test --quiet --no-run --test ops
+cargo test --quiet --no-run --test it
 program=$PWD/${CARGO_TARGET_DIR:-target}/debug/procession
 here=$PWD
 work=$(mktemp -d /tmp/procession-test-api.XXXXXX)
