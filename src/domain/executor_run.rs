@@ -23,11 +23,15 @@ pub enum RunStatus {
     Told,
     /// The job's row says how it ended.
     Done,
+    /// The job's row is UNKNOWN, because the run was ordered to stop and its executor did not report its end.
+    /// No other run of the job begins until it does, or until an operator decides about that row.
+    Unconfirmed,
 }
 
 impl RunStatus {
     /// Every state.
-    pub const ALL: [Self; 5] = [Self::Waiting, Self::Asked, Self::Running, Self::Told, Self::Done];
+    pub const ALL: [Self; 6] =
+        [Self::Waiting, Self::Asked, Self::Running, Self::Told, Self::Done, Self::Unconfirmed];
 
     /// The word in the `status` column.
     pub fn as_str(self) -> &'static str {
@@ -37,6 +41,7 @@ impl RunStatus {
             Self::Running => "RUNNING",
             Self::Told => "TOLD",
             Self::Done => "DONE",
+            Self::Unconfirmed => "UNCONFIRMED",
         }
     }
 
@@ -94,7 +99,7 @@ pub enum Ended {
     Discarded,
     /// What became of it will not be known.
     Lost,
-    /// It was to be stopped, and was not seen to end.
+    /// It was ordered to stop, and its executor did not report its end in time.
     Unconfirmed,
 }
 

@@ -12,12 +12,19 @@ pub enum RunWait {
     Turn(LogId),
     /// An earlier run of the job, which is being stopped because this one covers it (COVER_EARLY).
     Cover(LogId),
+    /// An earlier run of the job, which was ordered to stop and whose executor has not reported its end.
+    Confirmation(LogId),
 }
 
-/// The two, in English and Chinese; `#` is the run.
-const WORDS: [(&str, &str); 2] = [
+/// The three, in English and Chinese; `#` is the run.
+const WORDS: [(&str, &str); 3] = [
     ("its turn: run # of this job is not over", "轮到它:本作业的运行 # 尚未结束"),
     ("the end of run # of this job, which it covers", "被它覆盖的本作业的运行 # 结束"),
+    (
+        "run # of this job was ordered to stop and its executor has not reported its end; when it is \
+         certain that it has stopped, rerun, force or skip the job that is UNKNOWN",
+        "本作业的运行 # 已下令终止,但执行器尚未上报其结束;确认其已停止后,请对状态为 UNKNOWN 的作业执行重跑、强制成功或跳过",
+    ),
 ];
 
 impl RunWait {
@@ -25,6 +32,7 @@ impl RunWait {
         match self {
             Self::Turn(earlier) => (0, earlier),
             Self::Cover(earlier) => (1, earlier),
+            Self::Confirmation(earlier) => (2, earlier),
         }
     }
 
@@ -35,8 +43,11 @@ impl RunWait {
             let number = said.strip_prefix(head)?.strip_suffix(tail)?;
             Some(LogId(number.parse().ok()?))
         };
-        let [turn, cover] = &WORDS;
-        number(turn).map(Self::Turn).or_else(|| number(cover).map(Self::Cover))
+        let [turn, cover, confirmation] = &WORDS;
+        number(turn)
+            .map(Self::Turn)
+            .or_else(|| number(cover).map(Self::Cover))
+            .or_else(|| number(confirmation).map(Self::Confirmation))
     }
 
     /// The same for people.
@@ -64,7 +75,11 @@ mod tests {
 
     #[test]
     fn what_a_row_says_is_read_back() {
-        for wait in [RunWait::Turn(LogId(17)), RunWait::Cover(LogId(4_000_000_000))] {
+        for wait in [
+            RunWait::Turn(LogId(17)),
+            RunWait::Cover(LogId(4_000_000_000)),
+            RunWait::Confirmation(LogId(3)),
+        ] {
             assert_eq!(RunWait::parse(&wait.to_string()), Some(wait));
             let zh = RunWait::said_in(Lang::Zh, &wait.to_string());
             assert!(zh.contains("本作业的运行") && !zh.contains("run"), "{zh}");

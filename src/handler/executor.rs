@@ -108,7 +108,6 @@ pub(crate) fn call_of(task: &Task) -> Result<RemoteCall, String> {
         params: params(task, asked.send)?,
         route: asked.route,
         block: asked.block,
-        timeout_sec: job.timeout_sec,
     })
 }
 

@@ -24,8 +24,6 @@ pub struct RemoteCall {
     pub route: RouteStrategy,
     /// What is done while an earlier run of the job is not over, on whichever executor.
     pub block: BlockStrategy,
-    /// How long it may run; seconds.
-    pub timeout_sec: u32,
 }
 
 /// What an executor is to run.

@@ -75,6 +75,11 @@ pub struct Run {
 }
 
 impl Run {
+    /// Whether it was ordered to stop and nobody knows whether it has.
+    pub fn is_unconfirmed(&self) -> bool {
+        self.result == Some(Ended::Unconfirmed) && self.code.is_none()
+    }
+
     /// How it ended.
     pub fn end(&self) -> RunEnd {
         RunEnd {
@@ -140,15 +145,24 @@ pub async fn entries(tx: &mut Tx, rows: &[QueueId]) -> Result<HashMap<QueueId, E
 /// The runs of these rows whose ends the rows do not say yet, oldest first.
 pub async fn of_rows(tx: &mut Tx, rows: &[QueueId]) -> Result<Vec<Run>> {
     let ids: Vec<i64> = rows.iter().map(|row| row.0).collect();
-    let sql = format!("SELECT {COLUMNS} FROM executor_run WHERE status <> 'DONE' AND queue_id");
+    let sql = format!(
+        "SELECT {COLUMNS} FROM executor_run WHERE status NOT IN ('DONE', 'UNCONFIRMED') AND queue_id"
+    );
     let rows = tx.fetch_in(&sql, &ids, "ORDER BY log_id").await.context("read executor_run")?;
     rows.iter().map(run).collect()
 }
 
-/// The runs of these jobs that are not over, oldest first.
+/// The runs of these jobs that are not over, oldest first; among them those whose stop was never confirmed.
+///
+/// Such a run may still be running, so no other run of its job may begin: until its executor reports its end
+/// after all, or an operator decides about its job, whose row is UNKNOWN until then.
 pub async fn open_of_jobs(tx: &mut Tx, jobs: &[i64]) -> Result<Vec<Run>> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM executor_run WHERE status IN ('WAITING', 'ASKED', 'RUNNING') AND job_id"
+        "SELECT {COLUMNS} FROM executor_run WHERE (status IN ('WAITING', 'ASKED', 'RUNNING') \
+         OR (status IN ('TOLD', 'UNCONFIRMED') AND result = 'UNCONFIRMED' AND handle_code IS NULL \
+         AND EXISTS (SELECT 1 FROM job_queue q WHERE q.queue_id = executor_run.queue_id \
+         AND q.run_no = executor_run.run_no AND q.status IN ('UNKNOWN', 'RUNNING', 'KILLING', \
+         'RETRY_WAIT', 'HELD', 'PENDING', 'QUEUED')))) AND job_id"
     );
     let rows = tx.fetch_in(&sql, jobs, "ORDER BY log_id").await.context("read executor_run")?;
     rows.iter().map(run).collect()

@@ -99,7 +99,7 @@ pub struct RunDocument {
     pub shard_index: i64,
     /// Of how many.
     pub shard_total: i64,
-    /// WAITING, ASKED, RUNNING, TOLD or DONE.
+    /// WAITING, ASKED, RUNNING, TOLD, DONE or UNCONFIRMED.
     pub status: String,
     /// Why it is being stopped: KILLED, TIMED_OUT or COVERED.
     pub stopping: Option<String>,

@@ -44,8 +44,16 @@ struct Room {
     manner: Mutex<Manner>,
     /// Whether it says so when it is busy.
     tells_busy: Mutex<bool>,
-    /// Whether it stops what it is told to stop.
+    /// Whether its handlers end when they are interrupted.
     obeys: Mutex<bool>,
+    /// Runs that it has forgotten because of a kill, and whose handlers run on; by the number of their job.
+    running_on: Mutex<BTreeMap<i64, BTreeSet<i64>>>,
+    /// Runs whose ends it is going to report.
+    to_report: Mutex<Vec<i64>>,
+    /// Runs that it was asked for with a time-out.
+    limited: Mutex<BTreeSet<i64>>,
+    /// Whether the log files of its runs are gone.
+    has_lost_logs: Mutex<bool>,
     heard: Mutex<Vec<Heard>>,
     /// Runs it has, by the number of their job.
     runs: Mutex<BTreeMap<i64, BTreeSet<i64>>>,
@@ -75,6 +83,10 @@ impl Program {
             manner: Mutex::new(Manner::Takes),
             tells_busy: Mutex::new(true),
             obeys: Mutex::new(true),
+            running_on: Mutex::default(),
+            to_report: Mutex::default(),
+            limited: Mutex::default(),
+            has_lost_logs: Mutex::default(),
             heard: Mutex::default(),
             runs: Mutex::default(),
             most: Mutex::default(),
@@ -100,8 +112,20 @@ impl Program {
         *self.room.manner.lock().expect("lock") = manner;
     }
 
+    /// Whether its handlers end when they are interrupted; one that does not is forgotten at a kill and
+    /// runs on, as in Java (2.5.0, 3.4.2).
     pub(crate) fn obeys(&self, obeys: bool) {
         *self.room.obeys.lock().expect("lock") = obeys;
+    }
+
+    /// The log files of its runs are gone.
+    pub(crate) fn loses_logs(&self) {
+        *self.room.has_lost_logs.lock().expect("lock") = true;
+    }
+
+    /// The runs whose ends it has to report now, because they were killed.
+    pub(crate) fn take_reports(&self) -> Vec<i64> {
+        std::mem::take(&mut *self.room.to_report.lock().expect("lock"))
     }
 
     /// Bodies that came to a path.
@@ -132,8 +156,10 @@ impl Program {
 
     /// It has a run no more.
     pub(crate) fn ends(&self, log: i64) {
-        for runs in self.room.runs.lock().expect("lock").values_mut() {
-            runs.remove(&log);
+        for runs in [&self.room.runs, &self.room.running_on] {
+            for runs in runs.lock().expect("lock").values_mut() {
+                runs.remove(&log);
+            }
         }
     }
 
@@ -196,9 +222,7 @@ async fn answer(State(room): State<Arc<Room>>, request: Request) -> Response {
             run(&room, dialect, job, &body)
         }
         ("/kill", _) => {
-            if *room.obeys.lock().expect("lock") {
-                room.runs.lock().expect("lock").remove(&job);
-            }
+            kill(&room, job);
             say(200, "")
         }
         ("/log", _) => log(&room, dialect, &body),
@@ -206,15 +230,33 @@ async fn answer(State(room): State<Arc<Room>>, request: Request) -> Response {
     }
 }
 
+/// It forgets what it runs of the job, so that it says at once that it is idle. The end of a run is reported
+/// when its handler has ended; of one that was asked for with a time-out at once.
+fn kill(room: &Room, job: i64) {
+    let runs = room.runs.lock().expect("lock").remove(&job).unwrap_or_default();
+    let limited = room.limited.lock().expect("lock");
+    let obeys = *room.obeys.lock().expect("lock");
+    let reported = runs.iter().filter(|run| obeys || limited.contains(run));
+    room.to_report.lock().expect("lock").extend(reported);
+    if !obeys {
+        room.running_on.lock().expect("lock").entry(job).or_default().extend(runs);
+    }
+}
+
 fn run(room: &Room, dialect: Dialect, job: i64, body: &Value) -> Response {
     let manner = *room.manner.lock().expect("lock");
     let log = body["logId"].as_i64().expect("a key");
+    if body["executorTimeout"].as_i64() > Some(0) {
+        room.limited.lock().expect("lock").insert(log);
+    }
     if matches!(manner, Manner::Takes | Manner::TakesAndIsSilent) {
         let mut runs = room.runs.lock().expect("lock");
         let of_job = runs.entry(job).or_default();
         of_job.insert(log);
+        let running_on = room.running_on.lock().expect("lock");
+        let beside = running_on.get(&job).map_or(0, BTreeSet::len);
         let mut most = room.most.lock().expect("lock");
-        *most = (*most).max(of_job.len());
+        *most = (*most).max(of_job.len() + beside);
     }
     match manner {
         Manner::Takes => reply(dialect, 200, "", Value::Null),
@@ -228,6 +270,12 @@ fn run(room: &Room, dialect: Dialect, job: i64, body: &Value) -> Response {
 fn log(room: &Room, dialect: Dialect, body: &Value) -> Response {
     let from = body["fromLineNum"].as_u64().expect("a line");
     let time = if dialect == Dialect::D3 { "logDateTime" } else { "logDateTim" };
+    if *room.has_lost_logs.lock().expect("lock") {
+        let notice = "readLog fail, logFile not exists";
+        let page =
+            json!({"fromLineNum": from, "toLineNum": 0, "logContent": notice, "isEnd": true});
+        return reply(dialect, 200, "", page);
+    }
     let logs = room.logs.lock().expect("lock");
     let lines = logs.get(&body["logId"].as_i64().expect("a key"));
     let Some(lines) = lines.filter(|_| body[time].is_i64()) else {

@@ -30,6 +30,9 @@ pub struct RunEnd {
 const DONE: i64 = 200;
 /// Its time was over, as the executor counted it.
 const TIMED_OUT: i64 = 502;
+/// What pyxxl (0.4.8) reports of a run whose real end it could not report: its callback failed after all its
+/// retries, and the text of that error became the message of a second callback with code 500.
+const LOST_CALLBACK: &str = "Connection error after retry times";
 
 impl RunEnd {
     /// How it counts for the try.
@@ -44,10 +47,16 @@ impl RunEnd {
             (None, None) => match self.code {
                 Some(DONE) => End::Success,
                 Some(TIMED_OUT) => End::TimedOut,
+                Some(_) if self.is_lost_callback() => End::Unknown,
                 Some(_) => End::Failed,
                 None => End::Unknown,
             },
         }
+    }
+
+    /// Whether the client reports only that it could not report how the run ended.
+    fn is_lost_callback(&self) -> bool {
+        self.said.contains(LOST_CALLBACK)
     }
 
     fn words(&self) -> String {
@@ -71,6 +80,10 @@ impl RunEnd {
                 }
             },
             (None, None) => match self.code {
+                Some(code) if self.end() == End::Unknown => format!(
+                    "{run} ended with code {code}, because its executor could not report its real \
+                     end; whether it took effect is not known"
+                ),
                 Some(code) => format!("{run} ended with code {code}"),
                 None => format!("{run} ended without a code"),
             },

@@ -45,7 +45,7 @@ impl Admin {
                     admin.hear(Inbound::Looked(run, looked));
                 });
             }
-            // Whether it has stopped is seen when it is looked at.
+            // Whether it has stopped is known when the executor reports the end of the run.
             Effect::Kill(to, job_id) => {
                 tokio::spawn(async move { admin.line.kill(&to, job_id).await });
             }
@@ -88,7 +88,9 @@ fn run_ask(run: LogId, part: &Part, call: &Call, now: Millis) -> Option<RunAsk> 
         executor_handler: Some(handler.to_owned()),
         executor_params: Some(ask.params.clone()),
         executor_block_strategy: Some(ask.block.as_str().to_owned()),
-        executor_timeout: Some(ask.timeout_sec.into()),
+        // Our own clock ends a run that takes too long. With a time-out of its own, an executor in Java runs
+        // the handler in a FutureTask and reports its end at once, while the handler may still be running.
+        executor_timeout: Some(0),
         log_id: run.0,
         log_date_time: Some(part.sent.0),
         glue_type: Some(glue_type.to_owned()),

@@ -236,7 +236,7 @@ impl Admin {
             // Written by a transaction of this start whose answer was lost: nobody has sent it.
             let is_unsent = run.attempt == attempt && run.status == RunStatus::Asked;
             match (run.status, to) {
-                (RunStatus::Told | RunStatus::Done, to) => {
+                (RunStatus::Told | RunStatus::Done | RunStatus::Unconfirmed, to) => {
                     over.push((log_id, run.end()));
                     book.put(id, log_id, found(id, &run, to, now));
                 }

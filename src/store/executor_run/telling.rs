@@ -49,8 +49,9 @@ pub async fn known(tx: &mut Tx, ids: &[i64]) -> Result<Vec<Known>> {
     rows.iter().map(read).collect()
 }
 
-/// Writes the ends of runs that are not over; gives how many there were. One that is over stays as it is,
-/// so that whatever is told again, and whatever is told otherwise, changes nothing. All different runs.
+/// Writes the reported ends of runs; returns how many rows changed. A run that is over stays as it is, so a
+/// report that comes again, or says otherwise, changes nothing. One whose stop was never confirmed is
+/// confirmed by it: the report is kept as evidence, and other runs of its job may begin. All different runs.
 pub async fn tell(tx: &mut Tx, ends: &[Told], now: Millis) -> Result<u64> {
     let mut by_code: BTreeMap<i32, Vec<&Told>> = BTreeMap::new();
     for end in ends {
@@ -74,7 +75,10 @@ pub async fn tell(tx: &mut Tx, ends: &[Told], now: Millis) -> Result<u64> {
 /// Ends of one code; all of them with words, or none.
 async fn tell_alike(tx: &mut Tx, code: i32, ends: &[&Told], now: Millis) -> Result<u64> {
     let Some(last) = ends.last() else { return Ok(0) };
-    let mut values: Vec<Value> = vec![RunStatus::Told.as_str().into(), i64::from(code).into()];
+    let now = now.to_utc();
+    let open = || [RunStatus::Asked, RunStatus::Running].map(|status| status.as_str().into());
+    let mut values: Vec<Value> = open().into();
+    values.push(now.into());
     let words = match last.msg {
         None => "NULL".to_owned(),
         Some(_) => {
@@ -87,17 +91,17 @@ async fn tell_alike(tx: &mut Tx, code: i32, ends: &[&Told], now: Millis) -> Resu
             format!("CASE log_id{} END", " WHEN ? THEN ?".repeat(size))
         }
     };
+    values.extend([i64::from(code).into(), now.into()]);
+    values.extend(open());
+    // MySQL evaluates assignments from left to right, so the one to `status` comes last.
     let sql = format!(
-        "UPDATE executor_run SET status = ?, handle_code = ?, handle_msg = {words}, end_time = ?, \
-         update_time = ? WHERE status IN (?, ?) AND log_id"
+        "UPDATE executor_run SET end_time = CASE WHEN status IN (?, ?) THEN ? ELSE end_time END, \
+         handle_msg = {words}, handle_code = ?, update_time = ?, \
+         status = CASE status WHEN 'UNCONFIRMED' THEN 'DONE' ELSE 'TOLD' END \
+         WHERE (status IN (?, ?) OR (result = 'UNCONFIRMED' AND handle_code IS NULL \
+         AND status IN ('TOLD', 'UNCONFIRMED'))) AND log_id"
     );
-    let (now, ids): (_, Vec<i64>) = (now.to_utc(), ends.iter().map(|end| end.log_id.0).collect());
-    values.extend([
-        now.into(),
-        now.into(),
-        RunStatus::Asked.as_str().into(),
-        RunStatus::Running.as_str().into(),
-    ]);
+    let ids: Vec<i64> = ends.iter().map(|end| end.log_id.0).collect();
     tx.execute_in(&sql, &values, &ids, "", &[]).await.context("write how runs of executors ended")
 }
 

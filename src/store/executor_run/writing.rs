@@ -113,8 +113,8 @@ pub async fn insert(tx: &mut Tx, runs: &[NewRun<'_>], me: &NodeId, now: Millis) 
 
 /// Runs of an earlier start are waited for here.
 pub async fn adopt(tx: &mut Tx, runs: &[i64], me: &NodeId, now: Millis) -> Result<()> {
-    let sql =
-        "UPDATE executor_run SET node_id = ?, update_time = ? WHERE status <> 'DONE' AND log_id";
+    let sql = "UPDATE executor_run SET node_id = ?, update_time = ? WHERE status NOT IN ('DONE', 'UNCONFIRMED') \
+         AND log_id";
     let values = [me.0.as_str().into(), now.to_utc().into()];
     tx.execute_in(sql, &values, runs, "", &[]).await.context("go on with runs")?;
     Ok(())
@@ -214,8 +214,8 @@ pub async fn end(
 
 /// The rows of these jobs say how their runs ended.
 pub async fn settled(tx: &mut Tx, rows: &[i64], now: Millis) -> Result<()> {
-    let sql = "UPDATE executor_run SET status = 'DONE', update_time = ? WHERE status = 'TOLD' \
-               AND queue_id";
+    let sql = "UPDATE executor_run SET status = CASE WHEN result = 'UNCONFIRMED' AND handle_code IS NULL \
+               THEN 'UNCONFIRMED' ELSE 'DONE' END, update_time = ? WHERE status = 'TOLD' AND queue_id";
     tx.execute_in(sql, &[now.to_utc().into()], rows, "", &[]).await.context("close runs")?;
     Ok(())
 }

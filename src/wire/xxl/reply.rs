@@ -29,6 +29,14 @@ pub struct LogPage {
     pub is_end: bool,
 }
 
+impl LogPage {
+    /// Whether the executor has no log file of the run, so that its text is no log line but a notice of
+    /// that. Executors in Java (2.2 to 3.5) answer it with line 0 as the last and the end reached.
+    pub fn is_file_missing(&self) -> bool {
+        self.is_end && self.to_line_num == 0 && self.from_line_num > 0
+    }
+}
+
 #[derive(Deserialize)]
 struct Envelope {
     code: i32,

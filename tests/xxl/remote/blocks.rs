@@ -1,6 +1,6 @@
 //! Runs of one job that meet: they wait, are discarded or cover each other, in one process and in two.
 
-use super::hall::{Hall, process};
+use super::hall::{APP, Hall, process};
 use super::on_each;
 use procession::domain::batch::BatchStatus;
 use procession::domain::executor::LogId;
@@ -14,6 +14,10 @@ on_each! {
     two_processes_send_runs_of_a_job_one_after_the_other
     a_run_of_one_process_keeps_that_of_another_out
     a_run_of_one_process_covers_that_of_another
+    a_run_that_may_still_be_running_is_waited_for_until_its_end_is_reported
+    a_run_that_may_still_be_running_is_waited_for_until_an_operator_decides
+    a_retry_waits_for_the_attempt_whose_stop_was_not_confirmed
+    a_run_that_may_still_be_running_has_a_later_one_discarded
 }
 
 async fn runs_of_a_job_wait_for_each_other(mut hall: Hall) {
@@ -71,7 +75,7 @@ async fn a_later_run_covers_the_earlier(mut hall: Hall) {
     })
     .await;
     assert_eq!(hall.pay(first).await.0, "KILLED");
-    hall.comes_to(&["1 DONE COVERED", "2 RUNNING"]).await;
+    hall.comes_to(&["1 DONE 500", "2 RUNNING"]).await;
     assert_eq!(hall.programs[0].has(), [2]);
     hall.waits_for(second, None).await;
     hall.tell(2, 200, "").await;
@@ -92,7 +96,12 @@ async fn of_runs_that_come_together_the_last_covers(mut hall: Hall) {
     hall.until("covered", async |hall| {
         hall.clock.advance(300);
         hall.process.executors().look_soon().await;
-        hall.runs().await == ["1 DONE COVERED", "2 DONE COVERED", "3 RUNNING"]
+        // One that was sent before it was covered ends with the report of its executor.
+        let ended = |run: &String, n: i32| {
+            [format!("{n} DONE COVERED"), format!("{n} DONE 500")].contains(run)
+        };
+        let runs = hall.runs().await;
+        matches!(&runs[..], [a, b, c] if ended(a, 1) && ended(b, 2) && c == "3 RUNNING")
     })
     .await;
     hall.tell(3, 200, "").await;
@@ -179,10 +188,100 @@ async fn a_run_of_one_process_covers_that_of_another(mut hall: Hall) {
     assert!(said.contains("a later run of the job covers it (COVER_EARLY)"), "{said}");
     std::mem::swap(&mut hall.process, &mut other);
     hall.pass(6).await;
-    hall.comes_to(&["1 DONE COVERED", "2 RUNNING"]).await;
+    hall.comes_to(&["1 DONE 500", "2 RUNNING"]).await;
     hall.waits_for(second, None).await;
     assert_eq!(hall.programs[0].has(), [2]);
     hall.tell(2, 200, "").await;
     assert_eq!(hall.ends(second).await, BatchStatus::Success);
     assert_eq!((hall.programs[0].heard("/run").len(), hall.programs[0].most()), (2, 1));
+}
+
+/// Handlers that ignore interrupts: the executor says at once that it is idle, and they run on.
+async fn a_run_that_may_still_be_running_is_waited_for_until_its_end_is_reported(mut hall: Hall) {
+    hall.with(", block: COVER_EARLY").await;
+    hall.programs[0].obeys(false);
+    let first = hall.open("202406").await;
+    hall.comes_to(&["1 RUNNING"]).await;
+    let second = hall.open("202407").await;
+    hall.until("given up", async |hall| {
+        hall.clock.advance(300);
+        hall.process.executors().look_soon().await;
+        hall.process.results().contains_key(&first)
+    })
+    .await;
+    assert_eq!(hall.pay(first).await.0, "UNKNOWN");
+    hall.waits_for(second, Some(RunWait::Confirmation(LogId(1)))).await;
+    hall.pass(20).await;
+    hall.comes_to(&["1 UNCONFIRMED UNCONFIRMED", "2 WAITING"]).await;
+    hall.tell(1, 500, "interrupted").await;
+    hall.pass(6).await;
+    hall.comes_to(&["1 DONE UNCONFIRMED 500", "2 RUNNING"]).await;
+    hall.tell(2, 200, "").await;
+    assert_eq!(hall.ends(second).await, BatchStatus::Success);
+    assert_eq!(hall.programs[0].most(), 1);
+}
+
+async fn a_run_that_may_still_be_running_is_waited_for_until_an_operator_decides(mut hall: Hall) {
+    hall.programs[0].obeys(false);
+    let first = hall.open("202406").await;
+    hall.comes_to(&["1 RUNNING"]).await;
+    hall.stop(first).await;
+    hall.until("given up", async |hall| {
+        hall.clock.advance(300);
+        hall.process.results().contains_key(&first)
+    })
+    .await;
+    let second = hall.open("202407").await;
+    hall.waits_for(second, Some(RunWait::Confirmation(LogId(1)))).await;
+    hall.pass(20).await;
+    hall.comes_to(&["1 UNCONFIRMED UNCONFIRMED", "2 WAITING"]).await;
+    hall.by_hand("UPDATE job_queue SET status = 'FORCED' WHERE status = 'UNKNOWN'").await;
+    hall.pass(6).await;
+    hall.comes_to(&["1 UNCONFIRMED UNCONFIRMED", "2 RUNNING"]).await;
+    hall.tell(2, 200, "").await;
+    assert_eq!(hall.ends(second).await, BatchStatus::Success);
+}
+
+async fn a_retry_waits_for_the_attempt_whose_stop_was_not_confirmed(mut hall: Hall) {
+    let call = ", block: SERIAL_EXECUTION";
+    let pay = format!(
+        "type: HANDLER, executor: {{ app: {APP}, handler: payHandler{call} }}, timeout_sec: 6, \
+         idempotent: true, on_unknown: retry, retry_count: 1, retry_delay_sec: 1"
+    );
+    hall.with_pay(&pay).await;
+    hall.programs[0].obeys(false);
+    let id = hall.open("202407").await;
+    hall.comes_to(&["1 RUNNING"]).await;
+    // A time limit is counted in real time, what follows it by the clock that is set by hand.
+    hall.until("retried", async |hall| {
+        hall.clock.advance(100);
+        hall.runs().await == ["1 UNCONFIRMED UNCONFIRMED", "2 WAITING"]
+    })
+    .await;
+    hall.waits_for(id, Some(RunWait::Confirmation(LogId(1)))).await;
+    hall.tell(1, 500, "interrupted").await;
+    hall.pass(6).await;
+    hall.comes_to(&["1 DONE UNCONFIRMED 500", "2 RUNNING"]).await;
+    hall.tell(2, 200, "").await;
+    assert_eq!(hall.ends(id).await, BatchStatus::Success);
+    assert_eq!(hall.programs[0].most(), 1);
+}
+
+async fn a_run_that_may_still_be_running_has_a_later_one_discarded(mut hall: Hall) {
+    hall.with(", block: DISCARD_LATER").await;
+    hall.programs[0].obeys(false);
+    let first = hall.open("202406").await;
+    hall.comes_to(&["1 RUNNING"]).await;
+    hall.stop(first).await;
+    hall.until("given up", async |hall| {
+        hall.clock.advance(300);
+        hall.process.results().contains_key(&first)
+    })
+    .await;
+    let second = hall.open("202407").await;
+    assert_eq!(hall.ends(second).await, BatchStatus::Failed);
+    let (status, said) = hall.pay(second).await;
+    assert_eq!(status, "FAILED");
+    assert!(said.contains("run 1 of this job was ordered to stop"), "{said}");
+    assert_eq!(hall.programs[0].heard("/run").len(), 1);
 }

@@ -57,7 +57,7 @@ async fn a_run_that_nobody_waits_for_is_ended(mut hall: Hall) {
     hall.process.executors().tidy_now().await.expect("tidy");
     hall.until("stopped", async |hall| {
         hall.clock.advance(300);
-        hall.runs().await == ["1 TOLD KILLED"]
+        hall.runs().await == ["1 TOLD 500"]
     })
     .await;
     assert_eq!(hall.programs[0].has(), Vec::<i64>::new());

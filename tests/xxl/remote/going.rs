@@ -12,6 +12,8 @@ on_each! {
     a_stop_that_is_not_seen_is_not_claimed
     a_run_whose_answer_is_lost_is_not_asked_for_again
     a_run_that_nobody_has_is_lost
+    an_end_that_the_client_could_not_report_is_unknown
+    a_log_file_that_is_missing_is_asked_for_once
 }
 
 async fn a_run_goes_its_way(mut hall: Hall) {
@@ -66,8 +68,8 @@ async fn a_stopped_run_is_stopped_there_whatever_is_told_afterwards(mut hall: Ha
     assert_eq!(hall.process.results()[&id], BatchStatus::Killed);
     assert_eq!(hall.pay(id).await.0, "KILLED");
     assert_eq!(hall.programs[0].heard("/kill").len(), 1);
-    hall.tell(1, 200, "is killed").await;
-    assert_eq!(hall.runs().await, ["1 DONE KILLED"]);
+    hall.tell(1, 200, "ended well after all").await;
+    assert_eq!(hall.runs().await, ["1 DONE 500"]);
 }
 
 async fn a_stop_that_is_not_seen_is_not_claimed(mut hall: Hall) {
@@ -83,7 +85,39 @@ async fn a_stop_that_is_not_seen_is_not_claimed(mut hall: Hall) {
     let (status, said) = hall.pay(id).await;
     assert_eq!(status, "UNKNOWN");
     assert!(said.contains("kill unconfirmed: run 1 at http://"), "{said}");
-    assert_eq!(hall.runs().await, ["1 DONE UNCONFIRMED"]);
+    assert_eq!(hall.runs().await, ["1 UNCONFIRMED UNCONFIRMED"]);
+    // A late report is kept as evidence and changes nothing; a second one not even that.
+    hall.tell(1, 200, "ended well after all").await;
+    hall.tell(1, 500, "no").await;
+    hall.pass(3).await;
+    assert_eq!(hall.runs().await, ["1 DONE UNCONFIRMED 200"]);
+    assert_eq!(hall.pay(id).await.0, "UNKNOWN");
+}
+
+async fn an_end_that_the_client_could_not_report_is_unknown(mut hall: Hall) {
+    let id = hall.open("202407").await;
+    hall.comes_to(&["1 RUNNING"]).await;
+    hall.tell(1, 500, "Connection error after retry times 3").await;
+    hall.until("ended", async |hall| hall.process.results().contains_key(&id)).await;
+    let (status, said) = hall.pay(id).await;
+    assert_eq!(status, "UNKNOWN", "{said}");
+    assert!(said.contains("whether it took effect is not known"), "{said}");
+}
+
+async fn a_log_file_that_is_missing_is_asked_for_once(mut hall: Hall) {
+    hall.programs[0].loses_logs();
+    let id = hall.open("202407").await;
+    hall.comes_to(&["1 RUNNING"]).await;
+    hall.tell(1, 200, "").await;
+    assert_eq!(hall.ends(id).await, BatchStatus::Success);
+    assert_eq!(hall.programs[0].heard("/log").len(), 1);
+    assert_eq!(hall.lines().await, [""; 0]);
+    let sql =
+        "SELECT line_text FROM job_log_line WHERE stream = 'system' AND line_text LIKE '%readLog%'";
+    let mut tx = hall.db.read().await.expect("read");
+    let rows = tx.fetch_all(sql, &[]).await.expect("rows");
+    let notices: Vec<_> = rows.iter().map(|row| row.text("line_text").expect("text")).collect();
+    assert_eq!(notices, ["its executor has no log of run 1: readLog fail, logFile not exists"]);
 }
 
 async fn a_run_whose_answer_is_lost_is_not_asked_for_again(mut hall: Hall) {

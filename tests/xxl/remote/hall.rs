@@ -57,12 +57,13 @@ fn handler(call: &str) -> String {
 }
 
 fn defs(pay: &str) -> Definition {
+    let unknown = if pay.contains("on_unknown") { "" } else { ", on_unknown: hold" };
     let text = format!(
         "
 groups: {{ pay: {{}} }}
 defaults: {{ group: pay }}
 jobs:
-  PAY: {{ {pay}, params: [{{ name: branch, value: SH }}], on_unknown: hold }}
+  PAY: {{ {pay}, params: [{{ name: branch, value: SH }}]{unknown} }}
   AFTER: {{ type: NOOP, depends_on: [PAY] }}
 "
     );
@@ -148,6 +149,11 @@ impl Hall {
 
     pub(super) async fn beat(&mut self) {
         for _ in 0..1_000 {
+            for program in &self.programs {
+                for log in program.take_reports() {
+                    self.tell(log, 500, "[job running, killed]").await;
+                }
+            }
             let dispatched = self.process.beat().await.expect("beat");
             if !self.process.executors().beat().await.expect("admin") && !dispatched {
                 return;

@@ -59,7 +59,7 @@ async fn one_that_shows_its_name_is_triggered(mut hall: Hall) {
         *asked,
         json!({
             "jobId": 1, "executorHandler": "payHandler", "executorParams": params,
-            "executorBlockStrategy": "SERIAL_EXECUTION", "executorTimeout": 1_800, "logId": 1,
+            "executorBlockStrategy": "SERIAL_EXECUTION", "executorTimeout": 0, "logId": 1,
             "logDateTime": sent, "glueType": "BEAN", "glueSource": "", "glueUpdatetime": sent,
             "broadcastIndex": 0, "broadcastTotal": 1,
         })

@@ -32,8 +32,16 @@ impl Book {
     pub(super) fn logged(&mut self, run: LogId, page: Option<LogPage>, now: Millis) {
         let Some(part) = self.parts.get_mut(&run) else { return };
         part.lines.is_asking = false;
-        let is_there = page.is_some();
+        let is_missing = page.as_ref().is_some_and(LogPage::is_file_missing);
+        let is_there = page.is_some() && !is_missing;
         let text = page.map(|page| page.log_content).unwrap_or_default();
+        let is_final = part.lines.until.is_some() && !part.lines.is_early;
+        let (notice, text) = if is_missing { (text, String::new()) } else { (String::new(), text) };
+        // While the run goes on its file may still come. Asked 500 times before, once for each notice.
+        if let Some(call) = self.calls.get(&part.call).filter(|_| is_missing && is_final) {
+            let said = format!("its executor has no log of run {run}: {}", notice.trim());
+            call.log.line(Stream::System, said);
+        }
         // Counted by what came: what a page says of its numbers differs from client to client.
         let count = i64::try_from(text.lines().count()).unwrap_or(0);
         if let Some(call) = self.calls.get(&part.call) {

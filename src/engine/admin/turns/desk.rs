@@ -72,7 +72,9 @@ impl<'a> Desk<'a> {
         for id in book.lines.get(&job_id).into_iter().flatten() {
             let Some(call) = book.calls.get(id) else { continue };
             let Some(ask) = &call.ask else { continue };
-            let is_mine = |run: &&Run| run.queue_id == call.queue_id && run.run_no == call.run_no;
+            let is_mine = |run: &&Run| {
+                run.queue_id == call.queue_id && run.run_no == call.run_no && !run.is_unconfirmed()
+            };
             let sent = open.iter().find(|run| is_sent(run) && !is_mine(run));
             let busy = taken || sent.is_some();
             if let Some(sent) = sent {
@@ -117,7 +119,9 @@ impl<'a> Desk<'a> {
         for (n, Fresh { id, entry, .. }) in fresh.into_iter().enumerate() {
             let Some(call) = book.calls.get(&id) else { continue };
             let Some(ask) = &call.ask else { continue };
-            let is_mine = |run: &&Run| run.queue_id == call.queue_id && run.run_no == entry.run_no;
+            let is_mine = |run: &&Run| {
+                run.queue_id == call.queue_id && run.run_no == entry.run_no && !run.is_unconfirmed()
+            };
             let others: Vec<&Run> = open.iter().filter(|run| !is_mine(run)).collect();
             let sent = taken || others.iter().any(|run| is_sent(run));
             let any = sent || waiting || !others.is_empty();
@@ -230,18 +234,25 @@ const LATER_CAME: &str = "a later run came";
 /// What a run waits for that comes after another.
 fn wait_for(block: BlockStrategy, earlier: &Run) -> RunWait {
     match block {
+        _ if earlier.is_unconfirmed() => RunWait::Confirmation(earlier.log_id),
         BlockStrategy::Cover => RunWait::Cover(earlier.log_id),
         BlockStrategy::Serial | BlockStrategy::Discard => RunWait::Turn(earlier.log_id),
     }
 }
 
 fn discarded(others: &[&Run]) -> String {
+    if let Some(run) = others.iter().find(|run| run.is_unconfirmed()) {
+        return format!(
+            "{}, and its block strategy is DISCARD_LATER",
+            RunWait::Confirmation(run.log_id)
+        );
+    }
     let other = others.first().map(|run| format!("run {}", run.log_id));
     let other = other.unwrap_or_else(|| "an earlier run".to_owned());
     format!("{other} of this job is not over, and its block strategy is DISCARD_LATER")
 }
 
-/// Whether an executor has it, or is asked for it.
+/// Whether an executor may be running it, or is being asked to.
 fn is_sent(run: &Run) -> bool {
-    matches!(run.status, RunStatus::Asked | RunStatus::Running)
+    matches!(run.status, RunStatus::Asked | RunStatus::Running) || run.is_unconfirmed()
 }
