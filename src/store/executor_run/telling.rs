@@ -76,9 +76,7 @@ pub async fn tell(tx: &mut Tx, ends: &[Told], now: Millis) -> Result<u64> {
 async fn tell_alike(tx: &mut Tx, code: i32, ends: &[&Told], now: Millis) -> Result<u64> {
     let Some(last) = ends.last() else { return Ok(0) };
     let now = now.to_utc();
-    let open = || [RunStatus::Asked, RunStatus::Running].map(|status| status.as_str().into());
-    let mut values: Vec<Value> = open().into();
-    values.push(now.into());
+    let mut values: Vec<Value> = vec![now.into()];
     let words = match last.msg {
         None => "NULL".to_owned(),
         Some(_) => {
@@ -92,11 +90,11 @@ async fn tell_alike(tx: &mut Tx, code: i32, ends: &[&Told], now: Millis) -> Resu
         }
     };
     values.extend([i64::from(code).into(), now.into()]);
-    values.extend(open());
+    values.extend([RunStatus::Asked, RunStatus::Running].map(|status| status.as_str().into()));
     // MySQL evaluates assignments from left to right, so the one to `status` comes last.
     let sql = format!(
-        "UPDATE executor_run SET end_time = CASE WHEN status IN (?, ?) THEN ? ELSE end_time END, \
-         handle_msg = {words}, handle_code = ?, update_time = ?, \
+        "UPDATE executor_run SET end_time = COALESCE(end_time, ?), handle_msg = {words}, \
+         handle_code = ?, update_time = ?, \
          status = CASE status WHEN 'UNCONFIRMED' THEN 'DONE' ELSE 'TOLD' END \
          WHERE (status IN (?, ?) OR (result = 'UNCONFIRMED' AND handle_code IS NULL \
          AND status IN ('TOLD', 'UNCONFIRMED'))) AND log_id"
