@@ -317,7 +317,9 @@ async fn insert(tx: &mut procession::db::Tx, table: &str, columns: &str, rows: V
 async fn walks(bench: &Bench, dialect: Dialect, sql: &str) -> Vec<String> {
     let explain = match dialect {
         Dialect::Sqlite => format!("EXPLAIN QUERY PLAN {sql}"),
-        Dialect::Mysql | Dialect::Postgres => format!("EXPLAIN {sql}"),
+        // MySQL 9 shows a tree otherwise.
+        Dialect::Mysql => format!("EXPLAIN FORMAT=TRADITIONAL {sql}"),
+        Dialect::Postgres => format!("EXPLAIN {sql}"),
     };
     let plan = query(&bench.url, &explain).await.into_iter();
     let plan = plan.map(|row| row.into_iter().map(Option::unwrap_or_default).collect());

@@ -187,7 +187,8 @@ async fn scans(tx: &mut Tx, sql: &str, values: &[Value]) -> Vec<String> {
     let is_large = |name: &str| LARGE.contains(&name) || SHORT.contains(&name);
     let explain = match tx.dialect() {
         Dialect::Sqlite => "EXPLAIN QUERY PLAN",
-        Dialect::Mysql | Dialect::Postgres => "EXPLAIN",
+        Dialect::Mysql => "EXPLAIN FORMAT=TRADITIONAL",
+        Dialect::Postgres => "EXPLAIN",
     };
     let plan = tx.fetch_all(&format!("{explain} {sql}"), values).await.expect(sql);
     let mut found = Vec::new();

@@ -98,9 +98,13 @@ impl Relay {
         let mut parsed = url::Url::parse(url).expect("a URL");
         parsed.set_host(Some("127.0.0.1")).expect("host");
         parsed.set_port(Some(self.port)).expect("port");
-        if parsed.scheme().starts_with("postgres") {
-            parsed.set_query(Some("sslmode=disable"));
-        }
+        // It reads what passes.
+        let plain = if parsed.scheme().starts_with("postgres") {
+            "sslmode=disable"
+        } else {
+            "ssl-mode=DISABLED"
+        };
+        parsed.set_query(Some(plain));
         parsed.to_string()
     }
 
