@@ -177,7 +177,9 @@ async fn describe(scratch: &Scratch) -> Vec<String> {
     for row in query(url, tables).await {
         let table = row[0].clone().expect("a name");
         if scratch.dialect == DialectName::Mysql {
-            lines.push(format!("{:?}", query(url, &format!("SHOW CREATE TABLE {table}")).await));
+            // MySQL shows the character set of a column only when a statement named its collation.
+            let shown = query(url, &format!("SHOW CREATE TABLE {table}")).await;
+            lines.push(format!("{shown:?}").replace(" CHARACTER SET utf8mb4", ""));
         }
         let rows = query(url, &format!("SELECT COUNT(*) FROM {table}")).await;
         lines.push(format!("{table}: {rows:?}"));
