@@ -65,29 +65,27 @@ pub(super) async fn a_hop_is_written_whole_or_not_at_all(place: Place) {
         all.push(log::appended(&[logged(at(0)), logged(at(1))], later(20)));
         all
     };
-    let before = (all_of(&place, "job_queue").await, all_of(&place, "job_execution_logs").await);
+    let rows_now =
+        async || (all_of(&place, "job_queue").await, all_of(&place, "job_execution_logs").await);
+    let before = rows_now().await;
     let together = async |all| place.db.commit_together(all).await.expect("together");
     if is_mysql_itself(&place).await {
         assert_eq!(together(hop(pending, 0, me())).await, Together::OneByOne);
-        let now = (all_of(&place, "job_queue").await, all_of(&place, "job_execution_logs").await);
-        assert_eq!(now, before);
+        assert_eq!(rows_now().await, before);
         return;
     }
     // Another state, another revision, another owner: each alone is enough.
-    for refused in
-        [hop(QueueStatus::Queued, 0, me()), hop(pending, 1, me()), hop(pending, 0, other())]
-    {
+    let queued = QueueStatus::Queued;
+    for refused in [hop(queued, 0, me()), hop(pending, 1, me()), hop(pending, 0, other())] {
         assert_eq!(together(refused).await, Together::Refused);
-        let now = (all_of(&place, "job_queue").await, all_of(&place, "job_execution_logs").await);
-        assert_eq!(now, before);
+        assert_eq!(rows_now().await, before);
     }
     // What the database itself refuses at the end takes back what came before it.
     let lines = vec![(at(0), 1, vec![(1, later(20), Stream::Stdout, "a".to_owned()); 2])];
     let twice = [hop(pending, 0, me()), vec![log::lines(&lines)]].concat();
     let error = place.db.commit_together(twice).await.expect_err("the same line twice");
     assert!(matches!(error, DbError::Unique(_)), "{error:?}");
-    let now = (all_of(&place, "job_queue").await, all_of(&place, "job_execution_logs").await);
-    assert_eq!(now, before);
+    assert_eq!(rows_now().await, before);
     // More than one text should hold is for a transaction of several, but on PostgreSQL, which is given
     // arrays.
     if place.db.dialect() != Dialect::Postgres {
