@@ -203,12 +203,7 @@ async fn a_run_that_may_still_be_running_is_waited_for_until_its_end_is_reported
     let first = hall.open("202406").await;
     hall.comes_to(&["1 RUNNING"]).await;
     let second = hall.open("202407").await;
-    hall.until("given up", async |hall| {
-        hall.clock.advance(300);
-        hall.process.executors().look_soon().await;
-        hall.process.results().contains_key(&first)
-    })
-    .await;
+    hall.until_given_up(first).await;
     assert_eq!(hall.pay(first).await.0, "UNKNOWN");
     hall.waits_for(second, Some(RunWait::Confirmation(LogId(1)))).await;
     hall.pass(20).await;
@@ -226,11 +221,7 @@ async fn a_run_that_may_still_be_running_is_waited_for_until_an_operator_decides
     let first = hall.open("202406").await;
     hall.comes_to(&["1 RUNNING"]).await;
     hall.stop(first).await;
-    hall.until("given up", async |hall| {
-        hall.clock.advance(300);
-        hall.process.results().contains_key(&first)
-    })
-    .await;
+    hall.until_given_up(first).await;
     let second = hall.open("202407").await;
     hall.waits_for(second, Some(RunWait::Confirmation(LogId(1)))).await;
     hall.pass(20).await;
@@ -273,11 +264,7 @@ async fn a_run_that_may_still_be_running_has_a_later_one_discarded(mut hall: Hal
     let first = hall.open("202406").await;
     hall.comes_to(&["1 RUNNING"]).await;
     hall.stop(first).await;
-    hall.until("given up", async |hall| {
-        hall.clock.advance(300);
-        hall.process.results().contains_key(&first)
-    })
-    .await;
+    hall.until_given_up(first).await;
     let second = hall.open("202407").await;
     assert_eq!(hall.ends(second).await, BatchStatus::Failed);
     let (status, said) = hall.pay(second).await;

@@ -77,11 +77,7 @@ async fn a_stop_that_is_not_seen_is_not_claimed(mut hall: Hall) {
     let id = hall.open("202407").await;
     hall.comes_to(&["1 RUNNING"]).await;
     hall.stop(id).await;
-    hall.until("given up", async |hall| {
-        hall.clock.advance(300);
-        hall.process.results().contains_key(&id)
-    })
-    .await;
+    hall.until_given_up(id).await;
     let (status, said) = hall.pay(id).await;
     assert_eq!(status, "UNKNOWN");
     assert!(said.contains("kill unconfirmed: run 1 at http://"), "{said}");

@@ -147,6 +147,16 @@ impl Hall {
         }
     }
 
+    /// Until the batch has ended, while time passes in steps in which its executor is asked on.
+    pub(super) async fn until_given_up(&mut self, id: BatchId) {
+        self.until("given up", async |hall| {
+            hall.clock.advance(300);
+            hall.process.executors().look_soon().await;
+            hall.process.results().contains_key(&id)
+        })
+        .await;
+    }
+
     pub(super) async fn beat(&mut self) {
         for _ in 0..1_000 {
             for program in &self.programs {
