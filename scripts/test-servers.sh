@@ -3,6 +3,8 @@
 #
 #   scripts/test-servers.sh start [FOLDER]   prints `export PROCESSION_TEST_…=URL`, one per server
 #   scripts/test-servers.sh stop  [FOLDER]   stops and removes what `start` with this FOLDER started
+#   scripts/test-servers.sh watch [FOLDER]   until it is stopped: starts a server of ours that has died again, on the
+#                                            same port and data, and prints when, and the end of its log
 #
 # FOLDER remembers what was started; `.test-servers` in the checkout unless given.
 #
@@ -125,6 +127,41 @@ start() {
     if [ -n "$real" ]; then printf '%s\n' "$real"; fi
 }
 
+# watch_server NAME DATA PID_FILE LOG
+watch_server() {
+    local name=$1 data=$2 pid_file=$3 log=$4 pid command=()
+    pid=$(head -1 "$pid_file" 2>/dev/null) || return 0
+    # Its command line, as long as it is one of ours: the number may be another program's by now.
+    if tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -qF "$data"; then
+        tr '\0' '\n' <"/proc/$pid/cmdline" >"$data/$name.command"
+        return 0
+    fi
+    if [ ! -s "$data/$name.command" ] || [ ! -d "$data/$name" ]; then return 0; fi
+    printf '%s: %s (process %s) is gone; the end of its log:\n' "$(date '+%F %T')" "$name" "$pid"
+    tail -60 "$log" 2>/dev/null || true
+    mapfile -t command <"$data/$name.command"
+    case $name in
+        mysql)
+            setsid "${command[@]}" </dev/null >>"$log" 2>&1 &
+            printf '%s\n' "$!" >"$pid_file"
+            ;;
+        postgres)
+            as_user "$(unprivileged_user postgres)" "${command[@]}" </dev/null >>"$log" 2>&1 &
+            ;;
+    esac
+    sleep 3 # until it has written its process number anew
+}
+
+watch() {
+    local data
+    while sleep 1; do
+        if [ ! -f "$1/data" ]; then continue; fi
+        data=$(cat "$1/data")
+        watch_server mysql "$data" "$data/mysql.pid" "$data/mysql.log"
+        watch_server postgres "$data" "$data/postgres/data/postmaster.pid" "$data/postgres/log"
+    done
+}
+
 stop() {
     local data
     if [ -f "$1/data" ]; then
@@ -148,6 +185,7 @@ state=${2:-$repo/.test-servers}
 case ${1:-} in
     start) start "$state" ;;
     stop) stop "$state" ;;
+    watch) watch "$state" ;;
     *)
         sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p;}' "${BASH_SOURCE[0]}" >&2
         exit 2

@@ -115,6 +115,12 @@ provide_nextest() {
     cargo install --quiet --locked --debug --root target/test-tools cargo-nextest --version "$nextest_version" >&2
 }
 
+# The tests that failed in the last run, as a filter of nextest.
+failed_tests() {
+    awk '/<testcase / { name = $0; sub(/.*<testcase name="/, "", name); sub(/".*/, "", name) }
+         /<(failure|error)[ >]/ { printf "%stest(=%s)", (n++ ? " | " : ""), name }' target/nextest/default/junit.xml
+}
+
 # What `make test` runs beside the tests, each independent of all others.
 run_api() { scripts/test-api.sh; }
 # That measuring works at all; no figure of a test machine means anything.
@@ -156,6 +162,9 @@ finish tools
 exports=$(cat "$logs/exports")
 eval "$exports"
 
+# A server that dies takes the tests with it that run at that moment; it is started again, and they run once more.
+start watch scripts/test-servers.sh watch "$state"
+
 code=0
 if [ $# -eq 0 ]; then
     start release_check run_release_check
@@ -169,6 +178,16 @@ else
     # P-05 makes statements of its own process fail, so no other test may run in it.
     cargo test --no-fail-fast -- --skip trust::p05:: || code=$?
     cargo test --test it -- trust::p05:: || code=$?
+fi
+if [ -s "$logs/watch" ]; then
+    say "a database server of ours died while the tests ran:"
+    cat "$logs/watch" >&2
+    if [ "$has_nextest" = yes ] && [ "$code" -ne 0 ]; then
+        failed=$(failed_tests)
+        say "running again, because their server had died: $failed"
+        code=0
+        cargo nextest run --binaries-metadata "$logs/binaries.json" -E "$failed" || code=$?
+    fi
 fi
 if [ $# -eq 0 ]; then
     finish release_check || code=$?

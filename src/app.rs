@@ -11,6 +11,7 @@ mod from_xxl;
 mod guard;
 pub mod outbox;
 mod outlook;
+pub mod preflight;
 mod schedules;
 pub mod sources;
 pub mod task;
@@ -25,7 +26,7 @@ pub use crate::app::from_xxl::{Brought, NotFromXxl, shown_url, xxl_tables};
 pub use crate::app::guard::{Guard, LostUpdate};
 pub use crate::app::schedules::{FromGroups, look_at_schedules};
 pub use crate::app::versions::whoami;
-pub use crate::app::versions::{Applied, Authorship, BeingChanged};
+pub use crate::app::versions::{Applied, Authorship, BeingChanged, ForbiddenUses, SharedSource};
 pub use crate::db::migrate::{Schema, known as known_schema};
 pub use crate::db::notice::layer as notice_layer;
 #[cfg(target_os = "linux")]
@@ -36,8 +37,8 @@ use crate::config::Config;
 use crate::db::{self, Dialect};
 use crate::definition::{self, Change, Loaded};
 use crate::domain::batch::{Snapshot, as_opened};
-use crate::domain::id::{GroupCode, JobCode, NodeId};
-use crate::domain::job::{Definition, JobDef, JobKind, Shared};
+use crate::domain::id::{GroupCode, NodeId};
+use crate::domain::job::{Definition, JobKind, Shared};
 use crate::domain::part;
 use crate::engine::News;
 use crate::engine::clock::Clock;
@@ -47,7 +48,7 @@ use crate::engine::trigger::core::TriggerCore;
 use crate::handler::HANDLERS;
 use crate::store::{self, Db};
 use anyhow::{Context as _, Result};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 use tokio::sync::mpsc;
 
@@ -70,17 +71,6 @@ pub enum EmptyDatabase {
     Refuse,
     /// Leave it as it is.
     Accept,
-}
-
-/// A code or alias that belongs to a group outside the file that is applied.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "{job} names a job of group {group} already, which this file does not define; codes and aliases \
-     are unique over all groups: rename it here, or move it by applying a file with both groups"
-)]
-pub struct ForeignJob {
-    job: JobCode,
-    group: GroupCode,
 }
 
 impl App {
@@ -110,10 +100,10 @@ impl App {
         self.db.close().await;
     }
 
-    /// The same, through connections of its own; on SQLite through the same ones.
-    pub async fn beside(&self, max_connections: u32) -> Result<Self> {
+    /// The same for requests, through connections that take none from the work.
+    pub async fn for_requests(&self, max_connections: u32) -> Result<Self> {
         let settings = db::Settings { max_connections, ..self.config.db() };
-        let db = self.db.beside(&settings).await.context("open another door to the database")?;
+        let db = self.db.for_requests(&settings).await.context("connect for requests")?;
         Ok(Self { config: self.config.clone(), db, clock: self.clock.clone() })
     }
 
@@ -161,10 +151,13 @@ impl App {
         store::job::definition(&mut tx).await
     }
 
-    /// A definition from a file, with the calendars that are stored here: no file says them.
-    pub async fn with_calendars(&self, defs: Definition) -> Result<Definition> {
+    /// A definition from a file, with what is the installation's and no file has: calendars, and which
+    /// groups may use the secrets that other files declare or that are stored.
+    pub async fn with_installation(&self, defs: Definition) -> Result<Definition> {
         let mut tx = self.db.read().await?;
-        Ok(Definition { calendars: store::calendar::all(&mut tx).await?, ..defs })
+        let calendars = store::calendar::all(&mut tx).await?;
+        let stored_secrets = store::shared::access_of_secrets(&mut tx).await?;
+        Ok(Definition { calendars, stored_secrets, ..defs })
     }
 }
 
@@ -177,52 +170,29 @@ pub enum Apply {
     DryRun,
 }
 
-fn refuse_foreign(stored: &Definition, wanted: &Definition) -> Result<()> {
-    foreign_jobs(stored, wanted).next().map_or(Ok(()), |first| Err(first.into()))
-}
-
-/// Jobs of `wanted` that belong to groups which it does not speak about.
-fn foreign_jobs(stored: &Definition, wanted: &Definition) -> impl Iterator<Item = ForeignJob> {
-    let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
-    let elsewhere: HashMap<&JobCode, &GroupCode> = stored
-        .jobs
-        .iter()
-        .filter(|j| !groups.contains(&j.group))
-        .flat_map(|j| names(j).map(|name| (name, &j.group)))
-        .collect();
-    wanted.jobs.iter().flat_map(names).filter_map(move |name| {
-        elsewhere.get(name).map(|g| ForeignJob { job: name.clone(), group: (*g).clone() })
-    })
-}
-
-/// What a job may be called.
-fn names(job: &JobDef) -> impl Iterator<Item = &JobCode> {
-    std::iter::once(&job.code).chain(&job.aliases)
-}
-
 /// The part of `stored` that `wanted` speaks about: its groups with their jobs, its sources.
 fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
     let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
     let sources: HashSet<_> = wanted.sources.iter().map(|s| &s.name).collect();
     let jobs: Vec<_> = stored.jobs.iter().filter(|j| groups.contains(&j.group)).cloned().collect();
-    let codes: HashSet<&JobCode> = jobs.iter().map(|j| &j.code).collect();
     Definition {
         sources: stored.sources.iter().filter(|s| sources.contains(&s.name)).cloned().collect(),
         groups: stored.groups.iter().filter(|g| groups.contains(&g.code)).cloned().collect(),
         dependencies: stored
             .dependencies
             .iter()
-            .filter(|d| codes.contains(&d.job_code))
+            .filter(|d| groups.contains(&d.group))
             .cloned()
             .collect(),
         externals: stored
             .externals
             .iter()
-            .filter(|e| codes.contains(&e.job_code))
+            .filter(|e| groups.contains(&e.waiting_group))
             .cloned()
             .collect(),
         shared: named_in(&stored.shared, &wanted.shared),
         calendars: stored.calendars.clone(),
+        stored_secrets: stored.stored_secrets.clone(),
         jobs,
         schedules: part::schedules_of(stored, wanted),
     }
@@ -280,7 +250,9 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<outbox::NoCarrier>()
             || e.is::<executor::BadExecutor>()
             || e.is::<executor_groups::BadGroup>()
-            || e.is::<ForeignJob>()
+            || e.is::<crate::domain::job_key::JobNameError>()
+            || e.is::<SharedSource>()
+            || e.is::<ForbiddenUses>()
             || e.is::<BeingChanged>()
             || e.is::<LostUpdate>()
             || e.is::<NoCalendar>()

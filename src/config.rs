@@ -4,22 +4,30 @@
 
 mod executors;
 mod http;
+mod limits;
 mod notify;
+mod outputs;
 mod retention;
 mod shown;
 mod trace;
 
 pub use executors::Executors;
 pub use http::{Doorway, Http, Listening, Oidc, OidcGrant};
+pub use limits::{ConnectionLimits, Limits};
 pub use notify::{Channel, Mail, Notify};
+pub use outputs::Outputs;
 pub use retention::{OfGroup, Retention};
 pub use trace::Trace;
 
 use crate::db;
+use crate::db::sqlite_file::{ProtectedFile, ProtectedFiles, metadata_file};
+use crate::domain::id::GroupCode;
+use crate::domain::script_isolation::{ANY_GROUP, IsolationPolicy, ScriptUsers};
 use crate::engine;
+use crate::engine::seal::KEY_FILE_VARIABLE;
 use crate::handler;
 use anyhow::{Context as _, Result};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -46,6 +54,8 @@ pub struct Config {
     pub notify: Notify,
     /// Logs of tries.
     pub log: Log,
+    /// What jobs hand on.
+    pub outputs: Outputs,
     /// Stopping bodies.
     pub stop: Stop,
     /// Data sources.
@@ -54,6 +64,8 @@ pub struct Config {
     pub script: Script,
     /// Health and metrics.
     pub http: Http,
+    /// What clients may take.
+    pub limits: Limits,
     /// Executors of XXL-JOB.
     pub executors: Executors,
     /// Traces.
@@ -168,6 +180,8 @@ pub struct Sources {
     pub idle_sec: u64,
     /// Seconds.
     pub look_sec: u64,
+    /// Whether a SQLite source may be the metadata database.
+    pub allow_metadata_file: bool,
 }
 
 /// `[script]`
@@ -178,6 +192,10 @@ pub struct Script {
     pub inherit_env: Vec<String>,
     /// Processes of one script; 0 is no limit.
     pub max_processes: u32,
+    /// "auto" or "required".
+    pub isolation: String,
+    /// Group, or `*`, to user.
+    pub run_as: BTreeMap<String, String>,
     /// Name to absolute path.
     pub interpreters: BTreeMap<String, PathBuf>,
     /// The program that supervises scripts; no setting. It is this very program, also when another has been
@@ -286,8 +304,10 @@ impl Config {
             "log.max_bytes_per_try is {}; it must be 1,000 or more",
             self.log.max_bytes_per_try
         );
+        self.outputs.check()?;
         self.http()?;
         self.http.check()?;
+        self.limits.check()?;
         self.executor_networks()?;
         self.retention()?;
         self.notify.check()?;
@@ -300,6 +320,7 @@ impl Config {
             self.http.stalled_sec
         );
         self.node.check()?;
+        self.script.check_users()?;
         for (name, path) in &self.script.interpreters {
             anyhow::ensure!(
                 path.is_absolute(),
@@ -362,7 +383,58 @@ impl Config {
             script_lease: Duration::from_millis(u64::from(self.engine.lease_sec) * 900),
             keeper: self.script.supervisor.clone(),
             script_processes: (self.script.max_processes > 0).then_some(self.script.max_processes),
+            script_users: self.script_users(),
+            protected_files: self.protected_files(),
+            outputs: self.outputs.limits(),
         }
+    }
+}
+
+impl Script {
+    fn check_users(&self) -> Result<()> {
+        anyhow::ensure!(
+            IsolationPolicy::parse(&self.isolation).is_some(),
+            "script.isolation is {:?}; write \"auto\" or \"required\"",
+            self.isolation
+        );
+        for (group, user) in &self.run_as {
+            anyhow::ensure!(
+                group == ANY_GROUP || GroupCode::parse(group).is_ok(),
+                "script.run_as has {group:?}; name a group, or \"*\" for all others"
+            );
+            anyhow::ensure!(
+                !user.is_empty() && user != "root",
+                "script.run_as.{group} is {user:?}; name a user of this machine that owns nothing of Procession"
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    /// As whom scripts run.
+    pub fn script_users(&self) -> ScriptUsers {
+        let policy = IsolationPolicy::parse(&self.script.isolation).unwrap_or_default();
+        ScriptUsers { by_group: self.script.run_as.clone(), policy }
+    }
+
+    /// Files that a SQLite source could be led to and must not open.
+    pub fn protected_files(&self) -> ProtectedFiles {
+        let mut files = Vec::new();
+        if !self.source.allow_metadata_file
+            && let Some(path) = metadata_file(self.database.url.expose_secret())
+        {
+            let role = "Procession's own database (source.allow_metadata_file is false)";
+            files.push(ProtectedFile { role, path });
+        }
+        let key = std::env::var_os(KEY_FILE_VARIABLE).map(PathBuf::from);
+        files.extend(key.map(|path| ProtectedFile { role: "the key of sealed secrets", path }));
+        let password = &self.database.password_file;
+        if !password.as_os_str().is_empty() {
+            let role = "the password of Procession's own database";
+            files.push(ProtectedFile { role, path: password.clone() });
+        }
+        ProtectedFiles::new(files)
     }
 }
 
@@ -406,6 +478,13 @@ mod tests {
     }
 
     #[test]
+    fn limits_of_outputs_have_one_default() {
+        use crate::domain::output_limits::OutputLimits;
+        let config = Config::read("").expect("the defaults");
+        assert_eq!(config.handlers().outputs, OutputLimits::default());
+    }
+
+    #[test]
     fn a_fault_does_not_show_the_line() {
         let text = "[database]\nurl = mysql://root:hunter2@h/db\n";
         let error = format!("{:#}", Config::read(text).expect_err("no quotes"));
@@ -432,6 +511,9 @@ mod tests {
             ("[engine]\nmax_parallel = 0\n", "engine.max_parallel is 0"),
             ("[engine\n", "line 1"),
             ("[script.interpreters]\nsh = 'sh'\n", "must be an absolute path"),
+            ("[script]\nisolation = 'yes'\n", "write \"auto\" or \"required\""),
+            ("[script.run_as]\n'a b' = 'etl'\n", "name a group"),
+            ("[script.run_as]\nar = 'root'\n", "owns nothing of Procession"),
             ("[http]\nlisten = '8088'\n", "http.listen is 8088"),
             ("[http]\nlisten = 'localhost:8088'\n", "http.listen is localhost:8088"),
             ("[http]\nstalled_sec = 0\n", "http.stalled_sec is 0"),
@@ -449,6 +531,14 @@ mod tests {
                 "[[http.oidc.grants]]\nclaim = 'a'\ngroup = '*'\nrole = 'admin'\nrights = ['run']\n",
                 "http.oidc.grants: right \"run\"",
             ),
+            ("[outputs]\nmax_rows = 0\n", "outputs.max_rows is 0"),
+            ("[outputs]\nmax_value_bytes = 10\n", "outputs.max_value_bytes is 10"),
+            ("[outputs]\nmax_total_bytes = 1000\n", "outputs.max_total_bytes is 1000"),
+            ("[outputs]\ninline_bytes = 100\n", "outputs.inline_bytes is 100"),
+            ("[outputs]\ninline_bytes = 2_000_000\n", "outputs.inline_bytes is 2000000"),
+            ("[outputs]\nmax_stored_bytes = 1000\n", "outputs.max_stored_bytes is 1000"),
+            ("[outputs]\nmax_value_bytes = 900_000_000\n", "outputs.max_value_bytes is 900000000"),
+            ("[outputs]\nmax_total_bytes = 99_000_000\n", "outputs.max_total_bytes is 99000000"),
             ("[retention]\nkeep_batches = 0\n", "retention.keep_batches is 0"),
             ("[retention]\nrows_per_step = 0\n", "retention.rows_per_step is 0"),
             ("[retention]\nwindow = 'night'\n", "retention.window: \"night\" is no time of day"),

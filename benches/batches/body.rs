@@ -3,7 +3,7 @@
 use crate::place::{Database, Scratch};
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
-use procession::db::session::{Session, Target};
+use procession::db::session::{Session, Target, let_all_through};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -138,7 +138,13 @@ impl Data {
 
 async fn open(url: &str) -> Result<Session> {
     let timeout = Duration::from_secs(10);
-    let target = Target { url: url.to_owned(), password: None, label: "bench".to_owned(), timeout };
+    let target = Target {
+        url: url.to_owned(),
+        password: None,
+        label: "bench".to_owned(),
+        timeout,
+        guard: let_all_through,
+    };
     Ok(Session::open(&target).await?)
 }
 

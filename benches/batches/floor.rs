@@ -269,7 +269,7 @@ async fn append(
 ) -> Result<()> {
     let places = vec!["(?, ?, ?, ?, ?, 'UNNOTIFIED', 0, 1, ?, ?)"; logs.len()].join(", ");
     let sql = format!(
-        "INSERT INTO job_execution_logs (queue_id, start_time, end_time, status, duration, \
+        "INSERT INTO job_execution_logs (queue_id, start_time, end_time, status, duration_ms, \
          notify_status, retry_count, attempt, owner, log_time) VALUES {places}"
     );
     let values: Vec<Value> = logs

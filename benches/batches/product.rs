@@ -41,10 +41,11 @@ pub(crate) fn define(scene: Scene, body: Body, data: &Data) -> Result<Definition
             defs.jobs.push(one);
         }
         let mut one = group.clone();
-        one.code = named;
+        one.code = named.clone();
         defs.groups.push(one);
         for (place, (parent, child)) in shape.edges.iter().enumerate() {
             defs.dependencies.push(JobDependency {
+                group: named.clone(),
                 job_code: code(batch, *child)?,
                 depends_on: code(batch, *parent)?,
                 dependency_order: i32::try_from(place)?,
@@ -71,6 +72,7 @@ pub(crate) fn order(number: usize) -> Result<BatchOrder> {
         group: None,
         business_date: None,
         params: std::collections::BTreeMap::new(),
+        free_text: false,
     })
 }
 

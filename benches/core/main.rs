@@ -32,15 +32,15 @@ impl Graph {
     fn of(shape: &Shape) -> Self {
         let code = |n: usize| JobCode::parse(&format!("J{n:05}")).expect("a code");
         let codes: Vec<JobCode> = (0..shape.jobs).map(code).collect();
+        let group = GroupCode::parse("bench").expect("a group");
         let dependencies: Vec<JobDependency> = shape
             .edges
             .iter()
             .map(|(parent, job)| {
-                JobDependency::plain(codes[*job].clone(), codes[*parent].clone(), 1)
+                JobDependency::plain(&group, codes[*job].clone(), codes[*parent].clone(), 1)
             })
             .collect();
         let dag = Dag::build(&codes, &dependencies).expect("a graph");
-        let group = GroupCode::parse("bench").expect("a group");
         let noop = JobType::parse("NOOP").expect("a type");
         let jobs: Vec<JobDef> =
             codes.iter().map(|c| JobDef::bare(c.clone(), group.clone(), noop.clone())).collect();

@@ -1,7 +1,10 @@
 //! Who asks: the caller of a request, and what the caller may do to which thing.
 
+use crate::api::connection_limit::Connection;
+use crate::api::denied_requests::CallerName;
 use crate::api::house::House;
 use crate::api::problem::Problem;
+use crate::api::read_limits::ReadPlace;
 use crate::api::way::Way;
 use crate::app::access::{Authority, Known};
 use crate::domain::access::{Grants, Permission};
@@ -94,6 +97,15 @@ impl Ask {
                 Some(house.who(parts, &way).await?)
             }
         };
+        if let Some(caller) = &caller {
+            if let Some(connection) = parts.extensions.get::<Arc<Connection>>() {
+                connection.mark_known();
+            }
+            if let Some(name) = parts.extensions.get::<CallerName>() {
+                // Asked twice of one request, it is the same caller.
+                let _same = name.0.set(caller.name.clone());
+            }
+        }
         let may = |p: Permission, has: &dyn Fn(&Grants) -> bool| match &caller {
             Some(caller) if caller.must_change() => Err(Problem::must_change()),
             Some(caller) if has(&caller.grants) => Ok(()),
@@ -116,6 +128,11 @@ impl Ask {
     /// Who asks.
     pub fn caller(&self) -> Result<&Caller, Problem> {
         self.caller.as_ref().ok_or_else(Problem::stranger)
+    }
+
+    /// The turn of an expensive request, to be held while it is worked on.
+    pub(super) async fn expensive(&self) -> Result<ReadPlace, Problem> {
+        self.house.read_limits.enter(self.caller()?.user_id).await
     }
 
     /// Who asks, as the audit log names it.

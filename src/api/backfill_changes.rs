@@ -64,6 +64,9 @@ struct Wish {
     /// Parameters of each batch.
     #[serde(default)]
     params: BTreeMap<String, String>,
+    /// Open batches although their numbers do not fit the type of the group; that is put on record.
+    #[serde(default)]
+    free_text: bool,
     /// After a batch that did not end well: `stop` (usual) or `go-on`.
     on_failure: Option<Failure>,
     /// Why; stored with the backfill.
@@ -118,6 +121,7 @@ struct Begun {
 impl Wish {
     fn request(&self, ask: &Ask, reason: Option<&str>) -> Result<Request, Problem> {
         let group = reach::group(ask, Permission::Run, &self.group)?;
+        reach::secret_params(ask, [&group], &self.params)?;
         let numbers = range(&self.range).map_err(|e| Problem::refused(e.to_string()))?;
         let only = self.only.as_deref().unwrap_or("missing,failed");
         let only = Only::parse(only)
@@ -138,6 +142,7 @@ impl Wish {
                 Some(Failure::Stop) | None => OnFailure::Stop,
             },
             params: self.params.clone(),
+            free_text: self.free_text,
         };
         Ok(Request {
             group,
@@ -183,7 +188,7 @@ async fn start(ask: Ask, _: Nothing, wish: Wish) -> Result<Begun, Problem> {
         let said = "no batch of the range is missing or to be run again";
         return Err(Problem::conflict("is-so", said));
     }
-    let id = ask.house.aside.backfill(&ask.house.app, &defs, &request).await?;
+    let id = ask.house.aside.backfill(defs, request.clone()).await?;
     Ok(begun(&found, &request, Some(id)))
 }
 
@@ -239,6 +244,6 @@ async fn resume(ask: Ask, at: IdPath, on: On) -> Result<Stands, Problem> {
     let app = &ask.house.app;
     let defs = app.definition().await?;
     let (id, parallel, reason) = (there.id, on.parallel, Some(reason.to_owned()));
-    ask.house.aside.resume(app, &defs, &Resumption { id, parallel, by, reason }).await?;
+    ask.house.aside.resume(defs, Resumption { id, parallel, by, reason }).await?;
     stands(&ask, at.id).await
 }

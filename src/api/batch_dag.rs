@@ -5,6 +5,7 @@ use crate::api::place::{BatchPath, GroupPath};
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{self, Noun};
+use crate::app::task::on_busy_thread;
 use crate::domain::access::Permission;
 use crate::picture::{
     Collapse, Direction, Drawn, FORMATS, Format, Placing, View, Wishes, format as shape,
@@ -129,7 +130,12 @@ impl Draw {
         }
     }
 
-    fn drawn(&self, ask: &Ask, whole: View) -> Result<Response, Problem> {
+    /// Draws it on a thread that may be busy.
+    async fn drawn(self, ask: Ask, whole: View) -> Result<Response, Problem> {
+        on_busy_thread(move || self.draw(&ask, whole)).await?
+    }
+
+    fn draw(&self, ask: &Ask, whole: View) -> Result<Response, Problem> {
         let shape = self.shape()?;
         let view = self.part().of(whole).map_err(|NoJob { job, hint }| {
             Problem::unreadable(format!(
@@ -170,13 +176,15 @@ fn media(shape: &Format) -> &'static str {
 
 async fn of_batch(ask: Ask, of: BatchPath, draw: Draw) -> Result<Response, Problem> {
     draw.shape()?;
+    let _place = ask.expensive().await?;
     let batch = of.seen(&ask).await?;
     let whole = dag::of_batch(&ask.house.app, &batch).await?;
-    draw.drawn(&ask, whole)
+    draw.drawn(ask, whole).await
 }
 
 async fn of_group(ask: Ask, of: GroupPath, draw: Draw) -> Result<Response, Problem> {
     draw.shape()?;
+    let _place = ask.expensive().await?;
     let code = reach::group(&ask, Permission::View, &of.group)?;
     let app = &ask.house.app;
     let defs = app.definition().await?;
@@ -184,7 +192,7 @@ async fn of_group(ask: Ask, of: GroupPath, draw: Draw) -> Result<Response, Probl
         return Err(Problem::not_found(format!("group {code}")));
     }
     let whole = dag::of_stored(app, &defs, Some(code)).await?;
-    draw.drawn(&ask, whole)
+    draw.drawn(ask, whole).await
 }
 
 /// Which states.

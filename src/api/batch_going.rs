@@ -5,14 +5,17 @@ use crate::api::place::BatchPath;
 use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
+use crate::app::App;
 use crate::domain::access::Permission;
-use crate::domain::batch::{AskedOrder, BatchError, BatchOrder, plan};
+use crate::domain::batch::{AskedOrder, Batch, BatchError, BatchOrder, BatchPlan};
 use crate::domain::batch_no::BatchExpr;
 use crate::domain::dry_run::dry_run;
 use crate::domain::eta::of_plan;
 use crate::domain::id::GroupCode;
 use crate::domain::job::{Definition, Group};
+use crate::domain::opening::plan_opening;
 use crate::engine::generating::open_on_record;
+use crate::engine::opening::Refused;
 use crate::engine::standing;
 use crate::store;
 use crate::store::batch::Going;
@@ -75,7 +78,8 @@ struct Order {
     /// The batches of the groups of this type.
     #[serde(rename = "type")]
     batch_type: Option<String>,
-    /// `202407`, `2024Q3`, free text, or an expression for the business date, else for today: `month(-1)`.
+    /// `202407`, `2024Q3`, or an expression for the business date, else for today: `month(-1)`. It fits
+    /// the type of the group; a group without one takes any text.
     batch_no: String,
     /// The accounting day; the last day of the period that the number names when it is left out.
     #[schemars(with = "Option<String>")]
@@ -83,6 +87,9 @@ struct Order {
     /// Parameters of the batch; they win over all others.
     #[serde(default)]
     params: BTreeMap<String, String>,
+    /// Open it although its number does not fit the type of the group; that is put on record.
+    #[serde(default)]
+    free_text: bool,
     /// Why; it is what others will read. 1 to 10,000 characters.
     reason: Option<String>,
     /// Only look whether it would be opened.
@@ -97,6 +104,8 @@ struct Opened {
     written: bool,
     /// The batches.
     batches: Vec<OpenedBatch>,
+    /// Batches of the order that exist already; nothing is done to them.
+    existing: Vec<ExistingBatch>,
     /// Who goes on with them, in words.
     said: String,
 }
@@ -112,6 +121,43 @@ struct OpenedBatch {
     jobs: usize,
 }
 
+/// A batch that was there before.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ExistingBatch {
+    /// Its group.
+    group: String,
+    /// Its number.
+    batch_no: String,
+    /// Its state.
+    status: String,
+}
+
+impl ExistingBatch {
+    fn of(batch: &Batch) -> Self {
+        Self {
+            group: batch.values.group.to_string(),
+            batch_no: batch.values.batch_no.to_string(),
+            status: batch.status.to_string(),
+        }
+    }
+}
+
+/// The batches of an order that exist; when all do, that is the refusal.
+async fn existing(app: &App, plans: &[BatchPlan]) -> Result<Vec<Batch>, Problem> {
+    let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
+    let mut found = Vec::new();
+    for plan in plans {
+        let values = &plan.values;
+        found.extend(store::batch::find(&mut tx, &values.batch_no, &values.group).await?);
+    }
+    match found.first() {
+        Some(first) if found.len() == plans.len() => {
+            Err(anyhow::Error::from(Refused::exists(first)).into())
+        }
+        _ => Ok(found),
+    }
+}
+
 impl Order {
     fn read(&self) -> Result<AskedOrder, Problem> {
         let said = |error: BatchError| Problem::from(anyhow::Error::from(error));
@@ -122,6 +168,7 @@ impl Order {
             group: group.map_err(anyhow::Error::from)?,
             business_date: self.business_date,
             params: self.params.clone(),
+            free_text: self.free_text,
         })
     }
 }
@@ -143,25 +190,32 @@ async fn open(ask: Ask, _: Nothing, order: Order) -> Result<Opened, Problem> {
     }
     let defs = app.definition().await?;
     let groups = meant(&asked, &defs);
-    reach::all(&ask, Permission::Run, groups, "group that this opens and you see")?;
+    reach::all(&ask, Permission::Run, groups.iter().copied(), "group that this opens and you see")?;
+    reach::secret_params(&ask, groups, &asked.params)?;
     let reason = match order.dry_run {
         true => "",
         false => reach::reason(order.reason.as_deref())?,
     };
     let now = reach::now(&ask).await?;
     let made: BatchOrder = asked.at(&defs, now).map_err(anyhow::Error::from)?;
-    let plans = plan(&defs, &made, now).map_err(anyhow::Error::from)?;
-    if !order.dry_run {
-        open_on_record(&app.db, &defs, &made, (&ask.operator()?, reason), now).await?;
-    }
-    let batch = |p: &crate::domain::batch::BatchPlan| OpenedBatch {
+    let plans = plan_opening(&defs, &made, now).map_err(anyhow::Error::from)?;
+    let existing = match order.dry_run {
+        true => existing(app, &plans).await?,
+        false => {
+            let by = (&ask.operator()?, reason);
+            open_on_record(&app.db, &defs, &made, by, now).await?.existing
+        }
+    };
+    let is_new = |p: &&BatchPlan| existing.iter().all(|b| b.values.group != p.values.group);
+    let batch = |p: &BatchPlan| OpenedBatch {
         group: p.values.group.to_string(),
         batch_no: p.values.batch_no.to_string(),
         jobs: p.snapshot.jobs.len(),
     };
     Ok(Opened {
         written: !order.dry_run,
-        batches: plans.iter().map(batch).collect(),
+        batches: plans.iter().filter(is_new).map(batch).collect(),
+        existing: existing.iter().map(ExistingBatch::of).collect(),
         said: "the next process that serves takes it".to_owned(),
     })
 }
@@ -187,7 +241,8 @@ async fn look_ahead(ask: Ask, _: Nothing, order: Order) -> Result<Planned, Probl
     let kinds = crate::app::job_kinds();
     let types: Vec<&'static str> = kinds.iter().map(|k| k.name).collect();
     let mut run = dry_run(&defs, &made, &types, now);
-    run.refusals.extend(app.refusals(None, &run.batches).await?);
+    app.take_out_existing(&mut run.batches).await?;
+    run.refusals.extend(app.refusals(&run.batches).await?);
     let total = app.config.engine.max_parallel;
     let mut batches = Vec::new();
     for preview in run.batches {

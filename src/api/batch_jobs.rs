@@ -7,14 +7,17 @@ use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::batch::Batch;
 use crate::domain::id::{JobCode, QueueId};
+use crate::domain::job_key::find_named;
+use crate::domain::outcome::{Outputs, StoredValue};
 use crate::domain::queue::QueueEntry;
 use crate::store;
 use crate::store::log::LogLine;
 use crate::view::batch::View;
 use crate::view::job_of_batch::Panel;
 use crate::view::log::{self, Line, Wanted};
+use anyhow::Context as _;
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream;
 use schemars::JsonSchema;
@@ -47,6 +50,15 @@ pub(super) fn noun() -> Noun {
             "All lines that a job printed, as a file",
             file,
         )
+        .media(
+            (
+                "/groups/{group}/batches/{batch_no}/jobs/{job}/values/{position}",
+                "text/plain; charset=utf-8",
+            ),
+            needs,
+            "A value that a job returned and that is stored aside, whole, as a file",
+            stored_value,
+        )
 }
 
 /// A job of a batch.
@@ -74,14 +86,14 @@ impl OfJob {
     async fn row(&self, ask: &Ask) -> Result<(Batch, QueueEntry), Problem> {
         let batch = self.batch(ask).await?;
         let code = JobCode::parse(&self.job).map_err(|_| self.missing())?;
-        let of = (batch.batch_id, &batch.values.batch_no);
+        let of = batch.batch_id;
         let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
         if let Some(row) = store::queue::of_job(&mut tx, of, &code).await? {
             return Ok((batch, row));
         }
         let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
-        let job = snapshot.jobs.iter().find(|j| j.is_called(&code));
-        let code = job.map(|j| &j.code).ok_or_else(|| self.missing())?;
+        let job = find_named(&snapshot.jobs, &self.job).map_err(|_| self.missing())?;
+        let code = &job.code;
         let row = store::queue::of_job(&mut tx, of, code).await?;
         drop(tx);
         Ok((batch, row.ok_or_else(|| self.missing())?))
@@ -90,9 +102,9 @@ impl OfJob {
 
 async fn one(ask: Ask, of: OfJob, _: Nothing) -> Result<Panel, Problem> {
     let batch = of.batch(&ask).await?;
-    let code = JobCode::parse(&of.job).map_err(|_| of.missing())?;
     let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
-    let at = view.snapshot.jobs.iter().position(|j| j.is_called(&code));
+    let job = find_named(&view.snapshot.jobs, &of.job).map_err(|_| of.missing())?;
+    let at = view.snapshot.jobs.iter().position(|j| j.code == job.code);
     let at = at.filter(|at| *at < view.rows.len()).ok_or_else(|| of.missing())?;
     Ok(Panel::of(&ask.house.app, view, at, ask.lang).await?)
 }
@@ -214,6 +226,82 @@ async fn file(ask: Ask, of: OfJob, only: Only) -> Result<Response, Problem> {
         (CONTENT_DISPOSITION, format!("attachment; filename*=UTF-8''{}", percent(&name))),
     ];
     Ok((headers, Body::from_stream(pieces)).into_response())
+}
+
+/// A value of a job that is stored aside.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct StoredValuePath {
+    /// The group's code.
+    group: String,
+    /// The batch number.
+    batch_no: String,
+    /// The job's code or alias.
+    job: String,
+    /// The `position` of the value, as the outputs of the job have it.
+    position: u32,
+}
+
+/// The value in the form of docs/values.md, a chunk at a time: memory holds no more than one.
+async fn stored_value(ask: Ask, path: StoredValuePath, _: Nothing) -> Result<Response, Problem> {
+    let StoredValuePath { group, batch_no, job, position } = path;
+    let of = OfJob { group, batch_no, job };
+    let (_, row) = of.row(&ask).await?;
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let found = store::queue::outputs(&mut tx, &[row.queue_id]).await?;
+    drop(tx);
+    let outputs = found.first().map(|(_, text)| serde_json::from_str::<Outputs>(text));
+    let outputs = outputs.transpose().map_err(anyhow::Error::from)?.unwrap_or_default();
+    let stored = outputs.stored_values().into_iter().find(|(_, of)| of.position == position);
+    let Some((name, reference)) = stored.map(|(name, of)| (name.to_owned(), of.clone())) else {
+        let what = format!("stored value {position} of job {}", row.job_code);
+        return Err(Problem::not_found(what));
+    };
+    let name = format!("{}-{}-{}-{name}.txt", of.group, of.batch_no, row.job_code);
+    let length = reference.bytes.to_string();
+    let begin = ChunkCursor { chunk_no: 0, left: reference.bytes };
+    let pieces = stream::unfold(Some(begin), move |cursor| {
+        let (ask, reference) = (ask.clone(), reference.clone());
+        async move { next_chunk(&ask, &reference, cursor?).await }
+    });
+    let headers = [
+        (CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()),
+        (CONTENT_LENGTH, length),
+        (CONTENT_DISPOSITION, format!("attachment; filename*=UTF-8''{}", percent(&name))),
+    ];
+    Ok((headers, Body::from_stream(pieces)).into_response())
+}
+
+/// Where a download of a stored value stands.
+#[derive(Clone, Copy, Debug)]
+struct ChunkCursor {
+    chunk_no: u32,
+    /// Bytes still to come.
+    left: u64,
+}
+
+/// The next chunk of a stored value, and where it goes on. A value that is removed meanwhile breaks the
+/// body off.
+async fn next_chunk(
+    ask: &Ask,
+    reference: &StoredValue,
+    at: ChunkCursor,
+) -> Option<(anyhow::Result<Bytes>, Option<ChunkCursor>)> {
+    if at.left == 0 {
+        return None;
+    }
+    let read = async {
+        let mut tx = ask.house.app.db.read().await?;
+        let chunk = store::output_value::chunk(&mut tx, reference, at.chunk_no).await?;
+        chunk.context("the value has been removed")
+    };
+    match read.await {
+        Ok(chunk) => {
+            let left = at.left.saturating_sub(chunk.len() as u64);
+            let next = ChunkCursor { chunk_no: at.chunk_no + 1, left };
+            Some((Ok(Bytes::from(chunk)), Some(next)))
+        }
+        Err(error) => Some((Err(error), None)),
+    }
 }
 
 type Piece = (anyhow::Result<Bytes>, Option<(u32, u64)>);

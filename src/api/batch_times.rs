@@ -7,8 +7,7 @@ use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
-use crate::domain::id::{BatchId, JobCode};
-use crate::store;
+use crate::domain::id::BatchId;
 use crate::view::batch::View;
 use crate::view::compare::{self, Comparison};
 use crate::view::grid::{self, Grid};
@@ -42,6 +41,7 @@ pub(super) fn noun() -> Noun {
 }
 
 async fn gantt(ask: Ask, of: BatchPath, _: Nothing) -> Result<Times, Problem> {
+    let _place = ask.expensive().await?;
     let batch = of.seen(&ask).await?;
     let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
     Ok(Times::of(&ask.house.app, &view).await?)
@@ -94,6 +94,7 @@ struct Two {
 }
 
 async fn compare(ask: Ask, of: GroupPath, two: Two) -> Result<Comparison, Problem> {
+    let _place = ask.expensive().await?;
     let a = reach::batch(&ask, Permission::View, (&of.group, &two.a)).await?;
     let b = reach::batch(&ask, Permission::View, (&of.group, &two.b)).await?;
     let (a, b) = compare::both(&ask.house.app, a.batch_id, b.batch_id).await?;
@@ -111,15 +112,12 @@ struct Past {
 }
 
 async fn history(ask: Ask, of: CodePath, past: Past) -> Result<Page<Run>, Problem> {
-    let missing = || Problem::not_found(format!("job {}", of.code));
-    let code = JobCode::parse(&of.code).map_err(|_| missing())?;
     let app = &ask.house.app;
     let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
-    let group = store::glance::group_of(&mut tx, &code).await?.ok_or_else(missing)?;
+    let job = reach::job(&ask, &mut tx, Permission::View, &of.code).await?;
     drop(tx);
-    ask.may(Permission::View, &group, format!("job {code}"))?;
     let limit = u32::try_from(page::limit(past.limit)?).unwrap_or(u32::MAX);
     let before = page::read_cursor::<i64>(past.cursor.as_deref())?.map(BatchId);
-    let (items, next) = job_history::page(app, (&group, &code), before, limit).await?;
+    let (items, next) = job_history::page(app, (&job.group, &job.code), before, limit).await?;
     Ok(Page { items, next: next.map(|id| page::cursor(&id.0)) })
 }

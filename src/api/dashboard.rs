@@ -6,6 +6,7 @@ use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::id::GroupCode;
+use crate::domain::misfire::LATE_MS;
 use crate::domain::time::{Millis, at_wall_clock, day_in};
 use crate::store;
 use crate::view::batches::Brief;
@@ -55,6 +56,9 @@ struct Dashboard {
     late: Vec<Brief>,
     /// The next planned times of schedules.
     next_firings: Vec<Coming>,
+    /// For how many seconds the planned time that has waited longest is overdue, of all schedules of the
+    /// installation; null when it is 5 s or less. Beyond that the misfire policy decides what fires.
+    overdue_sec: Option<i64>,
     /// The living processes.
     nodes: Vec<Value>,
     /// How many mails wait and were given up; empty for who does not see all groups.
@@ -89,6 +93,7 @@ async fn show(ask: Ask, _: Nothing, from: From) -> Result<Dashboard, Problem> {
     let next_firings = dashboard::coming(app, now, wanted, everywhere).await?;
     let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
     let nodes = Members::read(&mut tx, 0, now).await?.as_json();
+    let delay_ms = store::trigger::outlook(&mut tx).await?.delay_ms(now);
     let outbox = match is_everywhere {
         true => store::outbox::counts(&mut tx).await?,
         false => Vec::new(),
@@ -101,6 +106,7 @@ async fn show(ask: Ask, _: Nothing, from: From) -> Result<Dashboard, Problem> {
         running,
         failures: lately.failures,
         next_firings,
+        overdue_sec: (delay_ms > LATE_MS).then_some(delay_ms / 1_000),
         nodes,
         outbox: outbox.into_iter().map(|(s, n)| (s.as_str().to_owned(), n)).collect(),
         days: dashboard::days(app, &days, groups.as_deref()).await?,

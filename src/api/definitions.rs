@@ -11,12 +11,15 @@ use crate::definition::Loaded;
 use crate::domain::access::Permission;
 use crate::domain::demand::Demands;
 use crate::domain::id::GroupCode;
+use crate::domain::job::JobDef;
+use crate::domain::job_key::JobKey;
 use crate::view::change::{Changed, FaultAt};
+use crate::view::preflight::PreflightDocument;
 use anyhow::Result as Done;
 use axum::http::Method;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
 
 pub(super) fn noun() -> Noun {
@@ -27,6 +30,12 @@ pub(super) fn noun() -> Noun {
             Needs::Somewhere(Permission::View),
             "Look for faults in a definition, each with its line",
             check,
+        )
+        .change(
+            (Method::POST, "/definition/preflight"),
+            edits,
+            "Hold the jobs of a definition against the data sources that are stored: routines, parameters, rights",
+            preflight,
         )
         .change(
             (Method::POST, "/definition/diff"),
@@ -133,6 +142,7 @@ fn sees(ask: &Ask, demands: &Demands) -> Result<(), Problem> {
 }
 
 async fn check(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Checked, Problem> {
+    let _place = ask.expensive().await?;
     let bad = |faults| Checked {
         ok: false,
         faults,
@@ -143,7 +153,7 @@ async fn check(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Checked, Problem>
         sources: 0,
         schedules: 0,
     };
-    let loaded = match wanted.sent.load()? {
+    let loaded = match wanted.sent.load(&ask).await? {
         Ok(loaded) => loaded,
         Err(faults) => return Ok(bad(faults)),
     };
@@ -167,13 +177,32 @@ async fn check(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Checked, Problem>
     })
 }
 
-async fn diff(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Outcome, Problem> {
-    let loaded = wanted.sent.sound()?;
+/// Of the groups that the caller may change; what would be executed and is not stored is shown to no server for
+/// somebody who may not have it executed.
+async fn preflight(ask: Ask, _: Nothing, wanted: Wanted) -> Result<PreflightDocument, Problem> {
+    let _place = ask.expensive().await?;
+    let loaded = wanted.sent.sound(&ask).await?;
+    let (app, defs) = (&ask.house.app, &loaded.definition);
+    let stored = app.definition().await?;
+    let stored: HashMap<JobKey, &JobDef> = stored.jobs.iter().map(|job| (job.key(), job)).collect();
+    let may = |job: &&JobDef| {
+        let may = |permission| ask.may(permission, &job.group, "").is_ok();
+        let is_stored = stored.get(&job.key()).is_some_and(|there| there == job);
+        may(Permission::Edit) && (may(Permission::Script) || is_stored)
+    };
+    let report = app.check_sent_jobs(defs, defs.jobs.iter().filter(may)).await?;
+    Ok(PreflightDocument::of(&report))
+}
+
+async fn diff(ask: Ask, _: Nothing, mut wanted: Wanted) -> Result<Outcome, Problem> {
+    let _place = ask.expensive().await?;
+    let loaded = std::mem::take(&mut wanted.sent).sound(&ask).await?;
     store(&ask, &loaded, (&wanted, Apply::DryRun), sees).await
 }
 
-async fn apply(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Outcome, Problem> {
-    let loaded = wanted.sent.sound()?;
+async fn apply(ask: Ask, _: Nothing, mut wanted: Wanted) -> Result<Outcome, Problem> {
+    let _place = ask.expensive().await?;
+    let loaded = std::mem::take(&mut wanted.sent).sound(&ask).await?;
     let how = if wanted.dry_run { Apply::DryRun } else { Apply::Write };
     store(&ask, &loaded, (&wanted, how), may).await
 }

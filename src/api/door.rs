@@ -1,17 +1,19 @@
 //! The door: opened before the work begins, attended by a task of its own beside it.
 
+use crate::api::connection_limit::ConnectionTable;
 use crate::api::events;
 use crate::api::house::House;
-use crate::api::limited::{Limited, Peer};
-use crate::api::router;
-use crate::config::Listening;
+use crate::api::request_runtime::RequestRuntime;
+use crate::api::{connection, probe_router, router};
+use crate::config::{ConnectionLimits, Doorway, Listening};
 use axum::Router;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
 
 /// An address that cannot be listened on; its text names the setting and the cure.
 #[derive(Debug, thiserror::Error)]
@@ -29,9 +31,14 @@ const FRONT: (&str, &str) = (
     "give another address (--http ADDR or http.listen, port 0 for any free one), or --http off",
 );
 
+/// What helps when probes cannot be answered where they should be.
+const PROBES: (&str, &str) =
+    ("http.probes", "give another address (port 0 for any free one), or http.probes = \"off\"");
+
 /// A door that is open and not yet attended: whoever connects waits.
 pub struct Door {
-    listener: TcpListener,
+    /// Of no runtime yet: another one may serve it.
+    listener: std::net::TcpListener,
     address: SocketAddr,
 }
 
@@ -39,7 +46,7 @@ pub struct Door {
 /// places taken and said their first word a second later, when TCP tries again.
 const BACKLOG: u32 = 4_096;
 
-fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
@@ -47,8 +54,20 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     // The address of a process that has just ended is free.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    socket.listen(BACKLOG)
+    socket.listen(BACKLOG)?.into_std()
 }
+
+/// Before the next connection is accepted, when one could not be.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+/// Connections of the admin of an executor, who shows a token with each request.
+const STAFFED_LIMITS: ConnectionLimits = ConnectionLimits {
+    total: 512,
+    per_address: 512,
+    without_login: 512,
+    header_timeout: Duration::from_secs(10),
+    idle_timeout: Duration::from_secs(60),
+    stalled_timeout: Duration::from_secs(30),
+};
 
 /// How long answers that are on their way may take once the door closes.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -79,13 +98,16 @@ impl Door {
     pub async fn attend(self, house: Arc<House>, stop: CancellationToken) {
         let closing = house.reads.closing.clone();
         let watching = events::attend(house.clone(), stop.clone());
+        let revoking = events::end_revoked(house.clone(), stop.clone());
         let close = async {
             stop.cancelled().await;
             closing.cancel();
         };
         let held = house.executors.keep_refused(&stop);
-        let serving = self.answer(router(house.clone()), LAST_WORDS, stop.clone());
-        tokio::join!(serving, watching, close, held);
+        let limits = house.app.config.limits.connections();
+        let table = ConnectionTable::new(limits, house.doorway.clone());
+        let serving = self.answer(router(house.clone()), table, LAST_WORDS, stop.clone());
+        tokio::join!(serving, watching, revoking, close, held);
         // What executors said and is being written; who is not answered says it again.
         let written = tokio::time::timeout(LAST_WORDS, house.executors.close()).await;
         if written.is_err() {
@@ -96,69 +118,144 @@ impl Door {
     /// Has `router` answer in a task of its own, until that is closed and `last` longer at most.
     pub fn staffed(self, router: Router, last: Duration) -> Attended {
         let stop = CancellationToken::new();
-        let task = tokio::spawn(self.answer(router, last, stop.clone()));
-        Attended { task: Some(task), stop: stop.drop_guard() }
+        let table = ConnectionTable::new(STAFFED_LIMITS, Doorway::default());
+        let task = tokio::spawn(self.answer(router, table, last, stop.clone()));
+        Attended { tasks: vec![task], runtimes: Vec::new(), stop: stop.drop_guard() }
     }
 
-    async fn answer(self, router: Router, last: Duration, stop: CancellationToken) {
-        let closes = stop.clone().cancelled_owned();
-        let service = router.into_make_service_with_connect_info::<Peer>();
-        let server = axum::serve(Limited::new(self.listener), service);
-        let served = server.with_graceful_shutdown(closes);
-        let too_long = async {
-            stop.cancelled().await;
-            tokio::time::sleep(last).await;
-        };
-        tokio::select! {
-            ended = served => {
-                if let Err(error) = ended {
-                    tracing::error!(%error, "the front door broke down; the work goes on without it");
-                }
+    /// Answers probes alone until `stop` is cancelled.
+    async fn answer_probes(self, house: Arc<House>, stop: CancellationToken) {
+        let limits = house.app.config.probe_connections();
+        let table = ConnectionTable::new(limits, house.doorway.clone());
+        self.answer(probe_router(house), table, LAST_WORDS, stop).await;
+    }
+
+    async fn answer(
+        self,
+        router: Router,
+        table: Arc<ConnectionTable>,
+        last: Duration,
+        stop: CancellationToken,
+    ) {
+        let listener = match TcpListener::from_std(self.listener) {
+            Ok(listener) => listener,
+            Err(error) => {
+                tracing::error!(%error, "the listener failed; the work goes on without it");
+                return;
             }
-            () = too_long => {}
+        };
+        let connections = TaskTracker::new();
+        let broken = CancellationToken::new();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = stop.cancelled() => break,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    let serving = admit(stream, peer, table.clone(), router.clone(), stop.clone());
+                    let broken = broken.clone();
+                    connections.spawn(async move {
+                        tokio::select! {
+                            () = serving => {}
+                            () = broken.cancelled() => {}
+                        }
+                    });
+                }
+                // Of one client, or no file descriptor is left: a moment later there may be one.
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            }
+        }
+        drop(listener);
+        connections.close();
+        if tokio::time::timeout(last, connections.wait()).await.is_err() {
+            broken.cancel();
+            connections.wait().await;
         }
     }
 }
 
-/// A door that is open; who knocks waits until it is attended.
-pub struct Front(Option<Door>);
-
-impl Front {
-    /// Opens the door if there is to be one.
-    pub async fn open(options: &Listening) -> Result<Self, NoListener> {
-        Ok(Self(match options.listen {
-            Some(address) => Some(Door::open(address).await?),
-            None => None,
-        }))
-    }
-
-    /// Where it is.
-    pub fn address(&self) -> Option<SocketAddr> {
-        self.0.as_ref().map(Door::address)
-    }
-
-    /// Answers from now on.
-    pub fn attend(self, house: Arc<House>) -> Attended {
-        let stop = CancellationToken::new();
-        let attend = self.0.map(|door| door.attend(house, stop.clone()));
-        Attended { task: attend.map(tokio::spawn), stop: stop.drop_guard() }
+/// Serves a connection, once there is room for it.
+async fn admit(
+    stream: TcpStream,
+    peer: SocketAddr,
+    table: Arc<ConnectionTable>,
+    router: Router,
+    stop: CancellationToken,
+) {
+    match table.enter(peer.ip()).await {
+        Some(place) => {
+            let limits = *table.limits();
+            connection::serve(stream, peer, place, router, stop, limits).await;
+        }
+        None => connection::refuse(stream).await,
     }
 }
 
-/// The task that answers; it ends when this is dropped.
+/// The listeners of a process; who connects waits until they are attended.
+pub struct Front {
+    requests: Option<Door>,
+    probes: Option<Door>,
+}
+
+impl Front {
+    /// Opens the listeners that there are to be.
+    pub async fn open(options: &Listening) -> Result<Self, NoListener> {
+        let requests = match options.listen {
+            Some(address) => Some(Door::open(address).await?),
+            None => None,
+        };
+        let probes = match options.probes {
+            Some(address) => Some(Door::open_as(PROBES, address).await?),
+            None => None,
+        };
+        Ok(Self { requests, probes })
+    }
+
+    /// Where requests are answered.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.requests.as_ref().map(Door::address)
+    }
+
+    /// Where probes alone are answered.
+    pub fn probes(&self) -> Option<SocketAddr> {
+        self.probes.as_ref().map(Door::address)
+    }
+
+    /// Answers from now on, requests and probes each on a runtime of their own.
+    pub fn attend(self, house: Arc<House>) -> std::io::Result<Attended> {
+        let stop = CancellationToken::new();
+        let (mut tasks, mut runtimes) = (Vec::new(), Vec::new());
+        if let Some(door) = self.requests {
+            let runtime = RequestRuntime::for_requests()?;
+            tasks.extend(runtime.spawn(door.attend(house.clone(), stop.clone())));
+            runtimes.push(runtime);
+        }
+        if let Some(door) = self.probes {
+            let runtime = RequestRuntime::for_probes()?;
+            tasks.extend(runtime.spawn(door.answer_probes(house, stop.clone())));
+            runtimes.push(runtime);
+        }
+        Ok(Attended { tasks, runtimes, stop: stop.drop_guard() })
+    }
+}
+
+/// The tasks that answer; they end when this is dropped.
 pub struct Attended {
-    task: Option<JoinHandle<()>>,
+    tasks: Vec<JoinHandle<()>>,
+    runtimes: Vec<RequestRuntime>,
     stop: DropGuard,
 }
 
 impl Attended {
-    /// Closes the door, and waits for the last answers as long as they may take.
+    /// Closes the listeners, and waits for the last answers as long as they may take.
     pub async fn close(self) {
         drop(self.stop);
-        if let Some(task) = self.task
-            && let Err(error) = task.await
-        {
-            tracing::error!(%error, "the front door broke down");
+        for task in self.tasks {
+            if let Err(error) = task.await {
+                tracing::error!(%error, "a listener broke down");
+            }
         }
+        drop(self.runtimes);
     }
 }

@@ -7,6 +7,7 @@ use crate::api::ask::{Ask, Needs};
 use crate::api::house::House;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
+use crate::api::stream_access::{self, StreamAccess};
 use crate::api::watch::Watch;
 use crate::app::App;
 use crate::domain::access::{Grants, Permission};
@@ -33,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 const LOOK: Duration = Duration::from_secs(1);
 /// Events that may wait for a listener; who is slower is shown out, and goes on where he was.
 const WAITING: usize = 4_096;
-/// A connection ends by itself before the door would break it off.
+/// A stream ends by itself after so long; its client asks again, and its session counts as used.
 const LASTS: Duration = Duration::from_secs(50);
 /// A sign of life when there is nothing to tell.
 const BEAT: Duration = Duration::from_secs(15);
@@ -140,6 +141,19 @@ pub(super) async fn attend(house: Arc<House>, stop: CancellationToken) {
     }
 }
 
+/// Ends revoked streams until it is stopped.
+pub(super) async fn end_revoked(house: Arc<House>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(stream_access::CHECK) => {}
+            () = stop.cancelled() => return,
+        }
+        if let Err(error) = house.end_revoked_streams().await {
+            tracing::warn!(error = format!("{error:#}"), "could not check who may see streams");
+        }
+    }
+}
+
 /// What is listened to.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -159,6 +173,7 @@ struct Listener {
     first: VecDeque<String>,
     ends: Pin<Box<Sleep>>,
     stop: CancellationToken,
+    access: StreamAccess,
 }
 
 impl Listener {
@@ -171,12 +186,16 @@ impl Listener {
 
     /// The next piece; none at the end.
     async fn next(&mut self) -> Option<String> {
+        if self.access.ended.is_cancelled() {
+            return None;
+        }
         if let Some(text) = self.first.pop_front() {
             return Some(text);
         }
         loop {
             tokio::select! {
                 biased;
+                () = self.access.ended.cancelled() => return None,
                 () = &mut self.ends => return None,
                 () = self.stop.cancelled() => return None,
                 told = self.told.recv() => match told {
@@ -192,13 +211,15 @@ impl Listener {
 }
 
 async fn listen(ask: Ask, _: Nothing, which: Which) -> Result<Response, Problem> {
-    let grants = ask.caller()?.grants.clone();
+    let caller = ask.caller()?;
+    let grants = caller.grants.clone();
+    let access = ask.house.streams.add(caller.known.clone());
     // Before what was missed is read, so that nothing falls between the two.
     let told = ask.house.reads.events.told.subscribe();
     let stop = ask.house.reads.closing.clone();
     let ends = Box::pin(tokio::time::sleep(LASTS));
     let first = VecDeque::from(["retry: 500\n\n".to_owned()]);
-    let mut listener = Listener { grants, which, told, first, ends, stop };
+    let mut listener = Listener { grants, which, told, first, ends, stop, access };
     // Of a first listener the state of things is looked at now, and not after a second.
     ask.house.look().await?;
     let last = ask.headers.get("last-event-id").and_then(|v| v.to_str().ok()?.trim().parse().ok());

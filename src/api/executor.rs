@@ -3,7 +3,7 @@
 //! Whoever cannot show the token is answered before a byte of his body is read. Whatever is answered has
 //! HTTP status 200, because an admin shows its users no other's words.
 
-use crate::api::limited::Peer;
+use crate::api::connection_limit::Peer;
 use crate::domain::block::BlockStrategy;
 use crate::domain::xxl_run::{XxlJobId, XxlLogId};
 use crate::engine::executor::{Answer, Executor, LogEnd, RunAsked};

@@ -2,9 +2,12 @@
 
 use crate::api::admin::Limits;
 use crate::api::ask::{Caller, Proof};
+use crate::api::denied_requests::DeniedRequests;
 use crate::api::description;
 use crate::api::problem::Problem;
+use crate::api::read_limits::ReadLimits;
 use crate::api::reads::Reads;
+use crate::api::stream_access::OpenStreams;
 use crate::api::way::Way;
 use crate::app::access::{Known, Porter, Shown, secret};
 use crate::app::{App, Aside};
@@ -34,6 +37,12 @@ pub struct House {
     pub(super) doorway: Doorway,
     /// What reading remembers.
     pub(super) reads: Reads,
+    /// How much expensive work there may be at once.
+    pub(super) read_limits: ReadLimits,
+    /// Streams that end with the access of their callers.
+    pub(super) streams: OpenStreams,
+    /// Refusals that were put on record of late.
+    pub(super) denied: DeniedRequests,
     /// What this process runs beside what it serves.
     pub aside: Aside,
     /// Where executors of XXL-JOB are heard.
@@ -48,19 +57,25 @@ impl House {
     /// A house of an open database; with connections of its own on a server, so that whoever asks much
     /// takes none from the work.
     pub async fn open(app: &App, vitals: Vitals) -> Result<Self> {
-        let app = app.beside(CONNECTIONS).await?;
+        let aside = Aside::new(app);
+        let app = app.for_requests(CONNECTIONS).await?;
         let (porter, doorway) = (app.porter(), app.config.http.doorway()?);
         let (vitals, reads) = (Arc::new(vitals), Reads::default());
-        let (aside, described) = (Aside::default(), description());
+        let described = description();
         let networks = app.config.executor_networks()?;
-        let executors = Desk::new(app.db.clone(), app.clock.clone(), networks);
+        let executors = Desk::new(app.db.clone(), app.clock.clone(), networks)
+            .with_own_ports(app.config.own_ports()?);
         let executor_limits = Limits::default();
+        let read_limits = ReadLimits::new(&app.config.limits);
         Ok(Self {
             app,
             vitals,
             porter,
             doorway,
             reads,
+            read_limits,
+            streams: OpenStreams::default(),
+            denied: DeniedRequests::default(),
             aside,
             executors,
             executor_limits,
@@ -72,6 +87,12 @@ impl House {
     /// is open; costs nothing while nobody listens.
     pub async fn look(&self) -> Result<()> {
         self.reads.events.look(&self.app).await
+    }
+
+    /// Ends the streams whose callers may not see them any more. Done twice a second while the listener is
+    /// open; costs nothing while there are no streams.
+    pub async fn end_revoked_streams(&self) -> Result<()> {
+        self.streams.end_revoked(&self.porter).await
     }
 
     /// Who sent a request. A token counts before a session: who shows one means it.

@@ -8,7 +8,7 @@ use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::action::Action;
-use crate::domain::id::JobCode;
+use crate::domain::job_key::JobKey;
 use crate::domain::queue::RunMode;
 use crate::engine::standing;
 use axum::http::Method;
@@ -35,7 +35,7 @@ pub(super) fn noun() -> Noun {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Modes {
-    /// The jobs, by code.
+    /// The jobs, CODE or group.CODE.
     jobs: Vec<String>,
     /// What is wanted.
     mode: Mode,
@@ -70,19 +70,11 @@ struct Set {
 }
 
 /// The jobs of these codes, to do this to; those that are not seen are not there.
-async fn jobs(
-    ask: &Ask,
-    permission: Permission,
-    words: &[String],
-) -> Result<Vec<JobCode>, Problem> {
-    let defs = ask.house.app.definition().await?;
+async fn jobs(ask: &Ask, permission: Permission, words: &[String]) -> Result<Vec<JobKey>, Problem> {
+    let mut tx = reach::read(ask).await?;
     let mut found = Vec::new();
     for word in words {
-        let what = format!("job {word}");
-        let job = defs.jobs.iter().find(|j| j.code.as_str() == word.trim());
-        let job = job.ok_or_else(|| Problem::not_found(&what))?;
-        ask.may(permission, &job.group, what)?;
-        found.push(job.code.clone());
+        found.push(reach::job(ask, &mut tx, permission, word).await?.key());
     }
     if found.is_empty() {
         return Err(Problem::refused("jobs: name at least one"));
@@ -108,7 +100,7 @@ async fn set(ask: Ask, _: Nothing, sent: Modes) -> Result<Set, Problem> {
     }
     Ok(Set {
         written: !sent.dry_run,
-        jobs: jobs.iter().map(ToString::to_string).collect(),
+        jobs: jobs.iter().map(|job| job.code.to_string()).collect(),
         run_mode: mode.map(RunMode::as_str),
     })
 }

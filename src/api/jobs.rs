@@ -3,10 +3,12 @@
 use crate::api::ask::{Ask, Needs};
 use crate::api::page::{self, Page};
 use crate::api::problem::Problem;
+use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::JobDef;
+use crate::domain::job_key::JobKey;
 use crate::store::job_list::{self, Filter};
 use crate::store::{self, Tx};
 use crate::view::job::{JobBrief, Standing, Stats, one_of};
@@ -57,7 +59,8 @@ struct At {
 
 async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<JobBrief>, Problem> {
     let limit = page::limit(which.limit)?;
-    let after: Option<String> = page::read_cursor(which.cursor.as_deref())?;
+    let after: Option<(GroupCode, JobCode)> = page::read_cursor(which.cursor.as_deref())?;
+    let after = after.map(|(group, code)| JobKey { group, code });
     let group = which.group.as_deref().map(GroupCode::parse).transpose();
     let group = group.map_err(|e| Problem::unreadable(format!("group: {e}")))?;
     let filter = Filter {
@@ -69,22 +72,18 @@ async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<JobBrief>, Prob
     };
     let seen = ask.caller()?.grants.places(Permission::View);
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
-    let jobs = job_list::page(&mut tx, &filter, seen.as_ref(), after.as_deref(), limit + 1).await?;
+    let jobs = job_list::page(&mut tx, &filter, seen.as_ref(), after.as_ref(), limit + 1).await?;
     let standing = Standing {
         modes: store::run_mode::standing(&mut tx).await?,
         marks: store::breach::all(&mut tx).await?,
     };
     let items = jobs.iter().map(|job| JobBrief::of(job, &standing)).collect();
-    Ok(Page::of(items, limit, |job: &JobBrief| job.code.clone()))
+    Ok(Page::of(items, limit, |job: &JobBrief| (job.group.clone(), job.code.clone())))
 }
 
 /// The job that is meant, if the caller sees it.
 async fn found(ask: &Ask, tx: &mut Tx, at: &At) -> Result<JobDef, Problem> {
-    let missing = || Problem::not_found(format!("job {}", at.code));
-    let code = JobCode::parse(&at.code).map_err(|_| missing())?;
-    let job = job_list::called(tx, &code).await?.ok_or_else(missing)?;
-    ask.may(Permission::View, &job.group, format!("job {}", at.code))?;
-    Ok(job)
+    reach::job(ask, tx, Permission::View, &at.code).await
 }
 
 async fn one(ask: Ask, at: At, _: Nothing) -> Result<Value, Problem> {

@@ -16,9 +16,12 @@ mod batch_times;
 mod batches;
 mod calendar_changes;
 mod calendars;
+mod connection;
+mod connection_limit;
 mod console;
 mod dashboard;
 mod definitions;
+mod denied_requests;
 mod door;
 mod events;
 pub mod executor;
@@ -30,7 +33,6 @@ pub mod house;
 mod job_standing;
 mod jobs;
 mod keeping;
-mod limited;
 mod nodes;
 mod notice_changes;
 mod oidc;
@@ -42,8 +44,10 @@ mod params;
 mod place;
 pub mod problem;
 mod reach;
+mod read_limits;
 mod reads;
 mod refusal;
+mod request_runtime;
 pub mod route;
 mod schedule_changes;
 mod schedules;
@@ -52,6 +56,7 @@ mod secret_route;
 mod sent;
 mod session;
 mod sources;
+mod stream_access;
 mod tokens;
 mod upkeep;
 mod users;
@@ -59,19 +64,20 @@ mod versions;
 mod watch;
 mod way;
 
+pub use connection_limit::Peer;
 pub use door::{Attended, Door, Front, NoListener};
 pub use house::House;
-pub use limited::Peer;
 
+use crate::api::denied_requests::{CallerName, DeniedRequest};
 use crate::api::problem::Problem;
 use crate::api::route::Noun;
 use crate::api::way::{Transport, Way};
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::HeaderValue;
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{
     CACHE_CONTROL, HeaderName, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS,
 };
+use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{any, get};
@@ -139,10 +145,21 @@ pub fn router(house: Arc<House>) -> Router {
         .route("/api", get(console::about_api))
         .route("/console/{*file}", get(console::file))
         .method_not_allowed_fallback(async || {
-            let status = axum::http::StatusCode::METHOD_NOT_ALLOWED;
+            let status = StatusCode::METHOD_NOT_ALLOWED;
             Problem::new(status, "method", "this path has no such method; see /api/v1/openapi.json")
         })
         .fallback(async || Problem::not_found("such page; see /api/v1/openapi.json"))
+        .layer(from_fn_with_state(house.clone(), guarded))
+        .with_state(house)
+}
+
+/// What answers probes alone.
+fn probe_router(house: Arc<House>) -> Router {
+    Router::new()
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(health::metrics))
+        .fallback(async || Problem::not_found("such page; this address answers probes alone"))
         .layer(from_fn_with_state(house.clone(), guarded))
         .with_state(house)
 }
@@ -153,9 +170,28 @@ const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none
 
 /// What every answer has, refusals too.
 async fn guarded(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
-    let (parts, body) = request.into_parts();
-    let transport = Way::of(&parts, &house.doorway).transport;
+    let (mut parts, body) = request.into_parts();
+    let way = Way::of(&parts, &house.doorway);
+    let caller = CallerName::default();
+    parts.extensions.insert(caller.clone());
+    let route = parts.extensions.get::<MatchedPath>().cloned();
+    let (method, uri) = (parts.method.clone(), parts.uri.clone());
     let mut response = next.run(Request::from_parts(parts, body)).await;
+    if response.status() == StatusCode::FORBIDDEN
+        && let Some(name) = caller.0.get()
+    {
+        let denied = DeniedRequest {
+            caller: name.clone(),
+            address: way.address.clone(),
+            method: method.as_str(),
+            route: route.as_ref().map_or(uri.path(), MatchedPath::as_str),
+            path: uri.path(),
+        };
+        if let Err(error) = house.denied.record(&house.app, denied).await {
+            tracing::warn!(error = format!("{error:#}"), "a refusal is not on record");
+        }
+    }
+    let transport = way.transport;
     let headers = response.headers_mut();
     if transport == Transport::Tls {
         let year = HeaderValue::from_static("max-age=31536000");

@@ -10,6 +10,7 @@ use crate::domain::access::Permission;
 use crate::domain::delivery::Snooze;
 use crate::domain::event::Event;
 use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job_key::find_named;
 use crate::engine::host_name;
 use crate::store::outbox::Shown;
 use crate::store::{audit, outbox};
@@ -137,16 +138,18 @@ async fn snooze(ask: Ask, _: Nothing, sent: Quiet) -> Result<Snoozed, Problem> {
     if !(1..=LONGEST).contains(&sent.minutes) {
         return Err(Problem::refused(format!("minutes: write 1 to {LONGEST}, which is 30 days")));
     }
-    let job = sent.job.as_deref().map(JobCode::parse).transpose().map_err(anyhow::Error::from)?;
     let defs = ask.house.app.definition().await?;
     if defs.groups.iter().all(|g| g.code != group) {
         return Err(Problem::not_found(format!("group {group}")));
     }
-    if let Some(job) = &job
-        && defs.jobs.iter().all(|j| j.group != group || !j.is_called(job))
-    {
-        return Err(Problem::not_found(format!("job {job} in group {group}")));
-    }
+    let job = match &sent.job {
+        Some(word) => {
+            let found = find_named(defs.jobs.iter().filter(|j| j.group == group), word);
+            let missing = |_| Problem::not_found(format!("job {word} in group {group}"));
+            Some(found.map_err(missing)?.code.clone())
+        }
+        None => None,
+    };
     let now = reach::now(&ask).await?;
     let row = Snooze {
         id: 0,

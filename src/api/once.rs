@@ -1,7 +1,7 @@
 //! A change that is sent twice with one `Idempotency-Key` is done once, and answered twice
 //! (draft-ietf-httpapi-idempotency-key-header).
 
-use crate::api::ask::{Ask, Proof};
+use crate::api::ask::{Ask, Caller, Proof};
 use crate::api::problem::Problem;
 use crate::app::App;
 use crate::app::task::as_task;
@@ -39,9 +39,15 @@ pub(super) fn key(parts: &Parts) -> Result<Option<String>, Problem> {
     Ok(Some(bare.to_owned()))
 }
 
-/// What is asked, and by which proof: another token of the same user may do other things.
-pub(super) fn digest(parts: &Parts, proof: &Proof, body: &[u8]) -> String {
-    let proof = match proof {
+/// Characters of a stored digest that say which request it is; the rest say what its caller might do.
+const REQUEST_DIGITS: usize = 40;
+/// Characters of a stored digest.
+const DIGITS: usize = 64;
+
+/// What is asked, and by which proof, because another token of the same user may do other things; and what the
+/// caller may do, so that an answer is not shown again to somebody whose rights have changed.
+pub(super) fn digest(parts: &Parts, caller: &Caller, body: &[u8]) -> String {
+    let proof = match &caller.proof {
         Proof::Session(_) => "a session".to_owned(),
         Proof::Token(id) => format!("token {id}"),
     };
@@ -51,7 +57,13 @@ pub(super) fn digest(parts: &Parts, proof: &Proof, body: &[u8]) -> String {
         all.update(b"\n");
     }
     all.update(body);
-    all.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    let rights = format!("{:?}", caller.grants);
+    let rights = ring::digest::digest(&ring::digest::SHA256, rights.as_bytes());
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let (mut request, rights) = (hex(all.finish().as_ref()), hex(rights.as_ref()));
+    request.truncate(REQUEST_DIGITS);
+    request.push_str(&rights[..DIGITS - REQUEST_DIGITS]);
+    request
 }
 
 /// Does a change once for this key; or answers as the first time.
@@ -133,6 +145,13 @@ async fn before(
     let Some(there) = kept::find(&mut tx, (user, key), now.plus(-DAY_MS)).await? else {
         return Err(begun());
     };
+    if there.request.get(..REQUEST_DIGITS) == request.get(..REQUEST_DIGITS)
+        && there.request != request
+    {
+        let said = "your rights have changed since this was sent first, so its answer is not shown again; \
+                    read what became of it, and ask an administrator if you miss a right";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "rights-changed", said));
+    }
     if there.request != request {
         let said = "this Idempotency-Key was sent with another request; send another key";
         let status = StatusCode::UNPROCESSABLE_ENTITY;

@@ -2,11 +2,11 @@
 
 use crate::api::ask::{Ask, Needs};
 use crate::api::problem::Problem;
+use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
-use crate::domain::id::{BatchNo, JobCode};
+use crate::domain::id::BatchNo;
 use crate::domain::params::PRECEDENCE;
-use crate::store::job_list;
 use crate::view::job_params::{Asked, Batch, Shown, World};
 use chrono::NaiveDate;
 use schemars::JsonSchema;
@@ -48,14 +48,12 @@ struct Params {
 async fn show(ask: Ask, _: Nothing, which: Which) -> Result<Params, Problem> {
     let app = &ask.house.app;
     let missing = || Problem::not_found(format!("job {}", which.job));
-    let code = JobCode::parse(&which.job).map_err(|_| missing())?;
     let batch_no = BatchNo::parse(&which.batch_no).map_err(anyhow::Error::from)?;
     let day = which.business_date.as_deref().map(str::parse::<NaiveDate>).transpose();
     let day = day.map_err(|_| Problem::unreadable("business_date: write a day, 2026-07-31"))?;
     let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
-    let job = job_list::called(&mut tx, &code).await?.ok_or_else(missing)?;
+    let job = reach::job(&ask, &mut tx, Permission::View, &which.job).await?;
     drop(tx);
-    ask.may(Permission::View, &job.group, format!("job {}", which.job))?;
     let defs = app.definition().await?;
     let (group, params) = (job.group.clone(), BTreeMap::new());
     let asked = Asked { group, batch_no, business_date: day, params };

@@ -4,6 +4,7 @@ use crate::api::refusal;
 use crate::app::{self, LostUpdate};
 use crate::definition::Faults;
 use crate::domain::access::Permission;
+use crate::domain::job_key::{JobKey, JobNameError};
 use crate::engine::acting::Moved;
 use crate::store;
 use crate::view::change::FaultAt;
@@ -140,6 +141,14 @@ impl From<anyhow::Error> for Problem {
         }
         if let Some(update) = error.chain().find_map(|e| e.downcast_ref::<LostUpdate>()) {
             return lost(update);
+        }
+        match error.chain().find_map(|e| e.downcast_ref::<JobNameError>()) {
+            Some(JobNameError::Unknown(word)) => return Self::not_found(format!("job {word}")),
+            Some(ambiguous @ JobNameError::Ambiguous { candidates, .. }) => {
+                let keys: Vec<String> = candidates.iter().map(JobKey::to_string).collect();
+                return Self::conflict("ambiguous", ambiguous.to_string()).with("candidates", keys);
+            }
+            None => {}
         }
         if error.chain().any(|e| e.is::<Moved>()) {
             return Self::conflict("moved", error.to_string());

@@ -5,12 +5,15 @@ use crate::api::problem::Problem;
 use crate::domain::access::Permission;
 use crate::domain::batch::Batch;
 use crate::domain::id::{BatchNo, GroupCode};
+use crate::domain::job::JobDef;
+use crate::domain::secret::name_a_secret;
 use crate::domain::time::Millis;
 use crate::store::audit::Entry;
 use crate::store::seen::Told;
-use crate::store::{self, Tx};
+use crate::store::{self, Tx, job_list};
 use anyhow::Context as _;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Longest reason or remark, in characters; MySQL's TEXT holds 65,535 bytes.
 const REASON_MAX: usize = 10_000;
@@ -80,6 +83,19 @@ pub(super) fn group(ask: &Ask, permission: Permission, word: &str) -> Result<Gro
     Ok(code)
 }
 
+/// The job that `word` names, `CODE` or `group.CODE`, to do this to. Only jobs that the caller sees are candidates.
+pub(super) async fn job(
+    ask: &Ask,
+    tx: &mut Tx,
+    permission: Permission,
+    word: &str,
+) -> Result<JobDef, Problem> {
+    let seen = ask.caller()?.grants.places(Permission::View);
+    let job = job_list::find_named(tx, word, seen.as_ref()).await?.map_err(anyhow::Error::from)?;
+    ask.may(permission, &job.group, format!("job {word}"))?;
+    Ok(job)
+}
+
 /// A batch, to do this to.
 pub(super) async fn batch(
     ask: &Ask,
@@ -104,6 +120,19 @@ pub(super) fn all<'a>(
     what: impl std::fmt::Display,
 ) -> Result<(), Problem> {
     groups.into_iter().try_for_each(|group| ask.may(permission, group, &what))
+}
+
+/// Passes when the parameters of an order name no secret, or the caller may give jobs of these groups
+/// secrets: who may write what a job executes, and nobody else, may have a secret handed to it.
+pub(super) fn secret_params<'a>(
+    ask: &Ask,
+    groups: impl IntoIterator<Item = &'a GroupCode>,
+    params: &BTreeMap<String, String>,
+) -> Result<(), Problem> {
+    match name_a_secret(params) {
+        true => all(ask, Permission::Script, groups, "group whose jobs are given a secret"),
+        false => Ok(()),
+    }
 }
 
 /// What of a log the caller is told: what is about groups that it sees; what is about no group (users,

@@ -50,7 +50,8 @@ fn bad_group(error: &BadGroup, said: String) -> Problem {
 fn not_in(error: &NotIn, said: String) -> Problem {
     match error {
         NotIn::Wrong => Problem::new(StatusCode::UNAUTHORIZED, "wrong-login", said),
-        NotIn::Wait(seconds) => {
+        NotIn::WrongOldPassword => Problem::new(StatusCode::FORBIDDEN, "wrong-old-password", said),
+        NotIn::Wait(seconds) | NotIn::Busy(seconds) => {
             let mut problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "slow-down", said);
             problem.retry_after = Some(*seconds);
             problem

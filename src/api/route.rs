@@ -19,9 +19,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Longest body that is read, in bytes: definitions of 10,000 jobs are some 4 MiB.
 const BODY_MAX: usize = 16 * 1024 * 1024;
+
+/// How long a body may take to come.
+const BODY_LIMIT: Duration = Duration::from_secs(60);
 
 /// Where nothing is asked: no words in the path, no query, no body.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -198,7 +202,7 @@ impl Noun {
                 match once::key(&parts)? {
                     None => json(&f(ask, place, body).await?),
                     Some(key) => {
-                        let digest = once::digest(&parts, &ask.caller()?.proof, &bytes);
+                        let digest = once::digest(&parts, ask.caller()?, &bytes);
                         let work = {
                             let ask = ask.clone();
                             async move { written(&f(ask, place, body).await?) }
@@ -226,12 +230,18 @@ pub(super) async fn place<P: DeserializeOwned + Send>(
     parts: &mut Parts,
     house: &Arc<House>,
 ) -> Result<P, Problem> {
+    if parts.uri.path().contains("%00") {
+        return Err(holds_nul("the path"));
+    }
     let read = Path::<P>::from_request_parts(parts, house).await;
     // A name that cannot be one names nothing.
     read.map(|Path(place)| place).map_err(|refused| Problem::not_found(refused.body_text()))
 }
 
 async fn query<Q: DeserializeOwned>(parts: &mut Parts, house: &Arc<House>) -> Result<Q, Problem> {
+    if parts.uri.query().is_some_and(|query| query.contains("%00")) {
+        return Err(holds_nul("the query"));
+    }
     let read = Query::<Q>::from_request_parts(parts, house).await;
     read.map(|Query(query)| query).map_err(|refused| Problem::unreadable(refused.body_text()))
 }
@@ -242,7 +252,8 @@ async fn bytes(headers: &HeaderMap, sent: Body) -> Result<Bytes, Problem> {
         let detail = format!("the body is longer than {BODY_MAX} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-long", detail)
     };
-    let bytes: Bytes = to_bytes(sent, BODY_MAX).await.map_err(too_long)?;
+    let reading = tokio::time::timeout(BODY_LIMIT, to_bytes(sent, BODY_MAX)).await;
+    let bytes: Bytes = reading.map_err(|_| too_slow())?.map_err(too_long)?;
     let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let is_json = kind.split(';').next().is_some_and(|k| k.trim() == "application/json");
     if !is_json && !bytes.is_empty() {
@@ -250,6 +261,12 @@ async fn bytes(headers: &HeaderMap, sent: Body) -> Result<Bytes, Problem> {
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", detail));
     }
     Ok(bytes)
+}
+
+/// 408: the body did not come in time.
+pub(super) fn too_slow() -> Problem {
+    let detail = "the body did not come in time; send it at once";
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "too-slow", detail)
 }
 
 /// Reads a JSON body; where nothing is sent, `{}` is meant.
@@ -263,7 +280,28 @@ pub(super) async fn body<B: DeserializeOwned>(
 /// What a body says; where nothing is sent, `{}` is meant.
 fn said<B: DeserializeOwned>(bytes: &[u8]) -> Result<B, Problem> {
     let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
+    if has_escaped_nul(text) {
+        return Err(holds_nul("the body"));
+    }
     serde_json::from_slice(text).map_err(|e| Problem::unreadable(format!("the body: {e}")))
+}
+
+/// 400: no database takes a text with NUL in it.
+fn holds_nul(place: &str) -> Problem {
+    Problem::unreadable(format!("{place} holds a NUL character; leave it out"))
+}
+
+/// Whether JSON has `\u0000` in a text.
+fn has_escaped_nul(json: &[u8]) -> bool {
+    let mut rest = json;
+    while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
+        let after = rest.get(at + 1..).unwrap_or_default();
+        if after.starts_with(b"u0000") {
+            return true;
+        }
+        rest = after.get(1..).unwrap_or_default();
+    }
+    false
 }
 
 fn written<T: Serialize>(answer: &T) -> Result<Vec<u8>, Problem> {

@@ -27,6 +27,7 @@ struct Which {
 }
 
 async fn search(ask: Ask, _: Nothing, which: Which) -> Result<Found, Problem> {
+    let _place = ask.expensive().await?;
     let text = which.q.trim();
     if text.is_empty() || text.chars().count() > 100 || text.contains('\0') {
         return Err(Problem::unreadable("q: write 1 to 100 characters"));

@@ -4,7 +4,7 @@
 use crate::api::ask::{Ask, Needs};
 use crate::api::house::House;
 use crate::api::problem::Problem;
-use crate::api::route::{Answer, Noun, Route, body, json, place};
+use crate::api::route::{Answer, Noun, Route, body, json, place, too_slow};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::SET_COOKIE;
@@ -13,9 +13,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Longest body, in bytes.
 const SHORT: usize = 65_536;
+/// How long it may take to come: nobody has proved anything yet.
+const SHORT_LIMIT: Duration = Duration::from_secs(10);
 
 /// An answer, and cookies with it.
 pub(super) struct Said<T> {
@@ -73,7 +76,8 @@ impl Noun {
 }
 
 async fn short(sent: Body) -> Result<Body, Problem> {
-    let bytes = to_bytes(sent, SHORT).await.map_err(|_| {
+    let reading = tokio::time::timeout(SHORT_LIMIT, to_bytes(sent, SHORT)).await;
+    let bytes = reading.map_err(|_| too_slow())?.map_err(|_| {
         let detail = format!("the body is longer than {SHORT} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-long", detail)
     })?;

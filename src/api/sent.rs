@@ -1,14 +1,19 @@
 //! Definitions that are sent as text: read as files are, from what was sent and nothing else.
 
+use crate::api::ask::Ask;
 use crate::api::problem::Problem;
 use crate::app;
-use crate::definition::{self, Fault, Faults, Loaded};
+use crate::app::task::on_busy_thread;
+use crate::definition::{self, Budget, Fault, Faults, Loaded};
 use crate::view::change::FaultAt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// A definition as text: one file, or several of which one is the main one.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -36,8 +41,40 @@ pub(super) enum Form {
 }
 
 impl Sent {
-    /// The definition, or every fault of it.
-    pub(super) fn load(&self) -> Result<Result<Loaded, Vec<FaultAt>>, Problem> {
+    /// The definition, or every fault of it. It is read on a thread that may be busy, a few at once, and for
+    /// no more than the settings allow.
+    pub(super) async fn load(self, ask: &Ask) -> Result<Result<Loaded, Vec<FaultAt>>, Problem> {
+        let limits = &ask.house.app.config.limits;
+        let budget = Budget {
+            bytes: limits.definition_bytes,
+            depth: limits.definition_depth,
+            nodes: limits.definition_nodes,
+            aliases: limits.definition_aliases,
+            jobs: limits.definition_jobs,
+            for_each_items: limits.definition_for_each_items,
+            is_of_server: true,
+            expired: Arc::default(),
+        };
+        let (expired, seconds) = (budget.expired.clone(), limits.definition_sec);
+        let place = ask.house.read_limits.enter_definition().await?;
+        let reading = on_busy_thread(move || {
+            // Held by the thread: a caller who hangs up makes no room for another reading.
+            let _place = place;
+            self.read(budget)
+        });
+        match tokio::time::timeout(Duration::from_secs(seconds), reading).await {
+            Ok(read) => read?,
+            Err(_) => {
+                expired.store(true, Ordering::Relaxed);
+                Err(Problem::refused(format!(
+                    "reading this definition takes longer than {seconds} seconds; split it, or ask the \
+                     administrator of the server to raise limits.definition_sec"
+                )))
+            }
+        }
+    }
+
+    fn read(&self, budget: Budget) -> Result<Result<Loaded, Vec<FaultAt>>, Problem> {
         let mut files = BTreeMap::new();
         for (name, text) in &self.files {
             let inside = inside(Path::new(name)).ok_or_else(|| {
@@ -65,13 +102,13 @@ impl Sent {
             let found = files.get(&inside).map(|text| (*text).to_owned());
             found.ok_or_else(|| Error::from(ErrorKind::NotFound))
         };
-        let loaded = definition::load(&main, &read, &app::job_kinds());
+        let loaded = definition::load_within(&main, &read, &app::job_kinds(), budget);
         Ok(loaded.map_err(|faults| said(&faults)))
     }
 
     /// As `load`, where a fault is a reason to do nothing.
-    pub(super) fn sound(&self) -> Result<Loaded, Problem> {
-        self.load()?.map_err(|faults| faulty(&faults))
+    pub(super) async fn sound(self, ask: &Ask) -> Result<Loaded, Problem> {
+        self.load(ask).await?.map_err(|faults| faulty(&faults))
     }
 
     fn main(&self, files: &BTreeMap<PathBuf, &str>) -> Result<PathBuf, Problem> {
@@ -152,7 +189,7 @@ mod tests {
     fn files_are_read_from_what_was_sent_and_nowhere_else() {
         let main = format!("{JOB}run/a.sh}}\n");
         let all = sent(&[("dag.yaml", &main), ("run/a.sh", "echo hi")]);
-        let loaded = all.load().expect("it is read").expect("no faults");
+        let loaded = all.read(Budget::default()).expect("it is read").expect("no faults");
         assert_eq!(loaded.definition.jobs[0].script.as_deref(), Some("echo hi"));
         for (name, wanted) in [
             ("run/b.sh", "does not exist"),
@@ -161,11 +198,14 @@ mod tests {
             ("run/../../x", "never read"),
         ] {
             let main = format!("{JOB}{name}}}\n");
-            let faults = sent(&[("dag.yaml", &main)]).load().expect("read").expect_err(name);
+            let faults = sent(&[("dag.yaml", &main)])
+                .read(Budget::default())
+                .expect("read")
+                .expect_err(name);
             assert!(faults[0].what.contains(wanted), "{:?}", faults[0]);
             assert!(faults[0].cure.contains("`files`") && faults[0].line == 3, "{:?}", faults[0]);
         }
-        assert!(sent(&[("../dag.yaml", "")]).load().is_err());
-        assert!(sent(&[("a.yaml", ""), ("b.yaml", "")]).load().is_err(), "which?");
+        assert!(sent(&[("../dag.yaml", "")]).read(Budget::default()).is_err());
+        assert!(sent(&[("a.yaml", ""), ("b.yaml", "")]).read(Budget::default()).is_err(), "which?");
     }
 }

@@ -5,6 +5,7 @@ use crate::api::house::csrf;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::Said;
+use crate::api::tokens::may_end_others;
 use crate::api::users::{GrantDocument, documents};
 use crate::app::access::{Entered, Known, Shown};
 use crate::domain::access::{Grants, Permission, Where};
@@ -328,6 +329,10 @@ struct WhichSession {
 }
 
 async fn end_session(ask: Ask, which: WhichSession, _: Nothing) -> Result<Said<Done>, Problem> {
+    let is_there = ask.house.porter.sessions(ask.caller()?.known.user.id).await?;
+    if is_there.iter().any(|session| session.id == which.session_id) {
+        may_end_others(&ask)?;
+    }
     let (by, name) = (ask.authority()?, ask.caller()?.user_name().clone());
     match ask.house.porter.end_session(&by, &name, which.session_id).await? {
         true => Ok(Done { done: true }.into()),

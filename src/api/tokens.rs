@@ -1,6 +1,6 @@
 //! Tokens of programs.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::ask::{Ask, Needs, Proof};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::Said;
@@ -9,7 +9,7 @@ use crate::api::users::group_codes;
 use crate::app::access::{Shown, TokenWish};
 use crate::domain::access::Permission;
 use crate::store::api_token::Token;
-use axum::http::Method;
+use axum::http::{Method, StatusCode};
 use schemars::JsonSchema;
 use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
@@ -142,7 +142,28 @@ struct Which {
     token_id: i64,
 }
 
+/// Passes when the caller may take away other tokens and sessions of its user than its own: a token that is
+/// stolen, or given to a program, must not end the others.
+pub(super) fn may_end_others(ask: &Ask) -> Result<(), Problem> {
+    let caller = ask.caller()?;
+    let is_token = matches!(caller.proof, Proof::Token(_));
+    match is_token && !caller.grants.allow_everywhere(Permission::Admin) {
+        false => Ok(()),
+        true => {
+            let detail = "a token ends itself alone; log in to take away your other tokens and sessions, or \
+                          ask an administrator of all groups";
+            Err(Problem::new(StatusCode::FORBIDDEN, "not-with-a-token", detail))
+        }
+    }
+}
+
 async fn remove(ask: Ask, which: Which, _: Nothing) -> Result<Said<Done>, Problem> {
+    if ask.caller()?.proof != Proof::Token(which.token_id) {
+        let own = ask.house.porter.tokens(ask.caller()?.known.user.id).await?;
+        if own.iter().any(|token| token.id == which.token_id) {
+            may_end_others(&ask)?;
+        }
+    }
     match ask.house.porter.remove_token(&ask.authority()?, which.token_id).await? {
         true => Ok(Done { done: true }.into()),
         false => Err(Problem::not_found(format!("token {}", which.token_id))),

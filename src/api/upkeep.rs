@@ -7,14 +7,20 @@ use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::Said;
+use crate::app::preflight::check_jobs;
 use crate::app::sources::Ledger;
 use crate::domain::access::Permission;
+use crate::domain::group_access::GroupAccess;
+use crate::domain::id::GroupCode;
+use crate::domain::job::JobDef;
 use crate::domain::tx_class::TxClass;
 use crate::engine::retention::{self, ByTable, Wish};
 use crate::engine::seal::Key;
 use crate::engine::secret::usable;
 use crate::store::node::{Member, Stay};
+use crate::store::secret::SealedSecret;
 use crate::store::{self, audit};
+use crate::view::preflight::PreflightDocument;
 use axum::http::Method;
 use schemars::JsonSchema;
 use secrecy::SecretString;
@@ -103,8 +109,32 @@ struct Secret {
     /// What is kept; it is never shown again.
     #[schemars(with = "String")]
     value: SecretString,
+    /// The group it belongs to. When nothing is said of groups, who may use a stored secret stays as it is.
+    owner_group: Option<String>,
+    /// The other groups that may use it.
+    groups: Option<Vec<String>>,
+    /// Every group may use it.
+    #[serde(default)]
+    every_group: bool,
     /// Why; the audit log keeps it.
     reason: Option<String>,
+}
+
+impl Secret {
+    /// Which groups may use it; none when nothing is said of that.
+    fn access(&self) -> Result<Option<GroupAccess>, Problem> {
+        let is_limited = self.owner_group.is_some() || self.groups.is_some();
+        if self.every_group && is_limited {
+            return Err(Problem::refused("every_group: leave it out, or owner_group and groups"));
+        }
+        if !self.every_group && !is_limited {
+            return Ok(None);
+        }
+        let code = |text: &String| GroupCode::parse(text).map_err(anyhow::Error::from);
+        let owner_group = self.owner_group.as_ref().map(code).transpose()?;
+        let groups = self.groups.as_ref().map(|all| all.iter().map(code).collect());
+        Ok(Some(GroupAccess { owner_group, groups: groups.transpose()? }))
+    }
 }
 
 /// The name of a secret.
@@ -128,9 +158,14 @@ async fn seal(ask: Ask, at: NamePath, sent: Secret) -> Result<Said<Named>, Probl
     usable(&at.name, &sent.value).map_err(Problem::refused)?;
     let sealed = key.seal(&at.name, &sent.value).map_err(|e| Problem::refused(e.to_string()))?;
     let now = reach::now(&ask).await?;
+    let access = sent.access()?;
     let mut tx = reach::begin(&ask).await?;
-    store::secret::put(&mut tx, &at.name, &sealed, &by.actor, now).await?;
-    let entry = reach::entry("secret set", json!({"secret": at.name}), reason);
+    let access = store::secret::access_to_store(&mut tx, &at.name, access).await?;
+    let for_groups = access.describe();
+    let secret = SealedSecret { sealed, access };
+    store::secret::put(&mut tx, &at.name, &secret, &by.actor, now).await?;
+    let detail = json!({"secret": at.name, "for_groups": for_groups});
+    let entry = reach::entry("secret set", detail, reason);
     audit::record(&mut tx, &by, &[entry], now).await?;
     reach::commit(tx, "store the secret").await?;
     Ok(Named { name: at.name, stored: true }.into())
@@ -164,12 +199,22 @@ struct SourceSaid {
     user: Option<String>,
     /// Why its sessions hold no lock against each other.
     session_lock_fault: Option<String>,
-    /// Why its sessions cannot be ended.
+    /// Why what runs there cannot be stopped, as it was tried.
     stops_sessions_fault: Option<String>,
+    /// What was run to be stopped: `statement`, `definer_function`.
+    stop_trial: Option<&'static str>,
+    /// Whether a running procedure of another definer could be stopped; null when that is not known.
+    stops_definers: Option<bool>,
+    /// The statement that would let it be.
+    stops_definers_grant: Option<String>,
+    /// The statement that would let sessions be kept for the next job.
+    keeps_sessions_grant: Option<String>,
     /// How its ledger stands: `absent`, `there`, `other`.
     ledger: Option<&'static str>,
     /// Whether a job there needs a ledger.
     ledger_is_needed: bool,
+    /// What is wrong with the jobs that run there.
+    preflight: PreflightDocument,
 }
 
 async fn check(ask: Ask, at: NamePath, _: Why) -> Result<SourceSaid, Problem> {
@@ -177,8 +222,8 @@ async fn check(ask: Ask, at: NamePath, _: Why) -> Result<SourceSaid, Problem> {
     let defs = app.definition().await?;
     let source = defs.sources.iter().find(|s| s.name.as_str() == at.name);
     let source = source.ok_or_else(|| Problem::not_found(format!("source {}", at.name)))?;
-    let jobs = defs.jobs.iter().filter(|j| j.source.as_ref() == Some(&source.name));
-    let classes: Vec<TxClass> = jobs.map(|job| job.tx).collect();
+    let its = |job: &&JobDef| job.source.as_ref() == Some(&source.name);
+    let classes: Vec<TxClass> = defs.jobs.iter().filter(its).map(|job| job.tx).collect();
     let ledger_is_needed = classes.contains(&TxClass::Ledger);
     let checked = match app.check_source(source, &classes).await {
         Ok(checked) => checked,
@@ -192,18 +237,26 @@ async fn check(ask: Ask, at: NamePath, _: Why) -> Result<SourceSaid, Problem> {
         Ledger::Fits => "there",
         Ledger::Other(_) => "other",
     };
+    let report = check_jobs(&app.config, std::slice::from_ref(source), &defs.jobs).await;
+    let preflight = PreflightDocument::of(&report);
     Ok(SourceSaid {
         name: at.name,
-        ok: checked.lock.is_ok()
-            && checked.stops.is_ok()
+        ok: preflight.ok
+            && checked.lock.is_ok()
+            && checked.stops.gone.is_ok()
             && (!ledger_is_needed || ledger == "there"),
         fault: None,
         version: Some(checked.whom.version.to_string()),
         user: checked.whom.user.clone(),
         session_lock_fault: checked.lock.err(),
-        stops_sessions_fault: checked.stops.err(),
+        stop_trial: Some(checked.stops.ran.as_str()),
+        stops_definers: checked.stops.definers.is_possible(),
+        stops_definers_grant: checked.stops.definers.grant().map(str::to_owned),
+        keeps_sessions_grant: checked.keeps_sessions.err(),
+        stops_sessions_fault: checked.stops.gone.err(),
         ledger: Some(ledger),
         ledger_is_needed,
+        preflight,
     })
 }
 

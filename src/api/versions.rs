@@ -107,6 +107,7 @@ async fn one(ask: Ask, at: At, _: Nothing) -> Result<Response, Problem> {
 }
 
 async fn diff(ask: Ask, two: Two, _: Nothing) -> Result<Steps, Problem> {
+    let _place = ask.expensive().await?;
     let group = reach::group(&ask, Permission::View, &two.group)?;
     let other = match two.other.as_str() {
         "now" => None,
@@ -135,6 +136,7 @@ struct Wanted {
 }
 
 async fn export(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Response, Problem> {
+    let _place = ask.expensive().await?;
     let format = match wanted.format.as_deref() {
         None | Some("yaml") => Format::Yaml,
         Some("json") => Format::Json,

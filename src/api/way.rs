@@ -1,6 +1,6 @@
 //! The way a request came: from which address, over TLS or not, from a page of ours or of somebody else's.
 
-use crate::api::limited::Peer;
+use crate::api::connection_limit::Peer;
 use crate::api::problem::Problem;
 use crate::app::access::Stranger;
 use crate::config::Doorway;

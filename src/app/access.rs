@@ -4,6 +4,7 @@
 mod accounts;
 mod hashing;
 mod login;
+mod login_limit;
 mod newcomers;
 mod oidc;
 pub mod secret;
@@ -18,6 +19,7 @@ pub use tokens::TokenWish;
 
 use crate::app::App;
 use crate::app::access::hashing::Hashing;
+use crate::app::access::login_limit::LoginLimit;
 use crate::domain::access::{Grant, Grants, Permission, Where};
 use crate::domain::time::Millis;
 use crate::domain::user::{UserId, UserName};
@@ -28,8 +30,9 @@ use crate::store::user::User;
 use crate::store::user_session::Session;
 use crate::store::{self, Db, Tx};
 use anyhow::Result;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Seconds between two notes that a session or token is used.
 const NOTE_MS: i64 = 60_000;
@@ -132,6 +135,7 @@ pub struct Porter {
     hashing: Hashing,
     idle_ms: i64,
     longest_ms: i64,
+    logins: LoginLimit,
 }
 
 impl App {
@@ -139,7 +143,8 @@ impl App {
     pub fn porter(&self) -> Porter {
         let (idle_ms, longest_ms) = self.config.http.session_ms();
         let (db, clock) = (self.db.clone(), self.clock.clone());
-        Porter { db, clock, hashing: Hashing::new(), idle_ms, longest_ms }
+        let logins = LoginLimit::new(self.config.limits.logins_at_once);
+        Porter { db, clock, hashing: Hashing::new(), idle_ms, longest_ms, logins }
     }
 }
 
@@ -177,6 +182,55 @@ impl Porter {
         }
         let grants = Grants::new(grants).within(token.confines.clone());
         Ok(Some(Known { user, grants, by: Shown::Token(token) }))
+    }
+
+    /// Which of these are still who they were and may do what they might: the session or token is there and has
+    /// not ended, the user may log in, and password and grants are the same.
+    pub async fn unchanged(&self, all: &[&Known]) -> Result<Vec<bool>> {
+        let now = self.clock.now();
+        let (mut sessions, mut tokens) = (BTreeSet::new(), BTreeSet::new());
+        for known in all {
+            match &known.by {
+                Shown::Session(session) => sessions.insert(session.id),
+                Shown::Token(token) => tokens.insert(token.id),
+            };
+        }
+        let users: BTreeSet<i64> = all.iter().map(|known| known.user.id.0).collect();
+        let mut tx = self.db.read().await?;
+        let sessions = store::user_session::by_ids(&mut tx, &sessions).await?;
+        let tokens = store::api_token::by_ids(&mut tx, &tokens).await?;
+        let active = store::user::by_ids(&mut tx, &users).await?;
+        let grants = store::user::grants_of(&mut tx, &users).await?;
+        drop(tx);
+        let lives = |known: &Known| match &known.by {
+            Shown::Session(own) => sessions.iter().any(|s| {
+                s.id == own.id
+                    && s.user == known.user.id
+                    && now < s.end_time
+                    && now.since(s.used_time) < self.idle_ms
+            }),
+            Shown::Token(own) => tokens.iter().any(|t| {
+                t.id == own.id
+                    && t.user == known.user.id
+                    && t.confines == own.confines
+                    && now < t.end_time
+            }),
+        };
+        let is_same_user = |known: &Known| {
+            let hash = |user: &User| user.password.as_ref().map(|p| p.expose_secret().to_owned());
+            active.iter().any(|user| {
+                user.id == known.user.id && user.is_active && hash(user) == hash(&known.user)
+            })
+        };
+        let may_the_same = |known: &Known| {
+            let own = grants.get(&known.user.id).map_or(&[][..], Vec::as_slice);
+            let (mut before, mut now) = (known.grants.all().to_vec(), own.to_vec());
+            before.sort();
+            now.sort();
+            before == now
+        };
+        let check = |known: &&Known| lives(known) && is_same_user(known) && may_the_same(known);
+        Ok(all.iter().map(check).collect())
     }
 
     /// What passwords have cost this process so far, in KiB of memory times rounds: the same for a name

@@ -6,57 +6,76 @@ use crate::domain::id::BackfillId;
 use crate::domain::job::Definition;
 use crate::engine::backfill::{Request, Resumption};
 use crate::engine::dispatcher::QueueDispatcher;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use std::sync::Arc;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// What runs beside.
-#[derive(Default)]
+/// What runs beside, on the runtime and the connections of the work: a request only begins it.
 pub struct Aside {
+    app: Arc<App>,
+    runtime: Handle,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl Aside {
-    /// Begins a backfill, and runs it until it has ended or this is ended.
-    pub async fn backfill(
-        &self,
-        app: &App,
-        defs: &Definition,
-        request: &Request,
-    ) -> Result<BackfillId> {
-        let mut dispatcher = app.dispatcher(None).await?;
-        match dispatcher.start_backfill(defs, request, None).await {
-            Ok(id) => {
-                self.run(dispatcher, id);
-                Ok(id)
-            }
-            Err(error) => {
-                dispatcher.leave().await?;
-                Err(error)
-            }
+    /// Of this database, on the runtime that calls this.
+    pub fn new(app: &App) -> Self {
+        let app = App { config: app.config.clone(), db: app.db.clone(), clock: app.clock.clone() };
+        Self {
+            app: Arc::new(app),
+            runtime: Handle::current(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
         }
     }
 
+    /// Begins a backfill, and runs it until it has ended or this is ended.
+    pub async fn backfill(&self, defs: Definition, request: Request) -> Result<BackfillId> {
+        let app = self.app.clone();
+        let begun = self.runtime.spawn(async move {
+            let mut dispatcher = app.dispatcher(None).await?;
+            match dispatcher.start_backfill(&defs, &request, None).await {
+                Ok(id) => Ok((dispatcher, id)),
+                Err(error) => {
+                    dispatcher.leave().await?;
+                    Err(error)
+                }
+            }
+        });
+        let (dispatcher, id) = begun.await.context("begin a backfill")??;
+        self.run(dispatcher, id);
+        Ok(id)
+    }
+
     /// Goes on with one that was stopped, failed, or whose process died.
-    pub async fn resume(&self, app: &App, defs: &Definition, asked: &Resumption) -> Result<()> {
-        let mut dispatcher = app.dispatcher(None).await?;
-        if let Err(error) = dispatcher.resume_backfill(defs, asked, None).await {
-            dispatcher.leave().await?;
-            return Err(error);
-        }
-        self.run(dispatcher, asked.id);
+    pub async fn resume(&self, defs: Definition, asked: Resumption) -> Result<()> {
+        let (app, id) = (self.app.clone(), asked.id);
+        let begun = self.runtime.spawn(async move {
+            let mut dispatcher = app.dispatcher(None).await?;
+            match dispatcher.resume_backfill(&defs, &asked, None).await {
+                Ok(_) => Ok::<_, anyhow::Error>(dispatcher),
+                Err(error) => {
+                    dispatcher.leave().await?;
+                    Err(error)
+                }
+            }
+        });
+        self.run(begun.await.context("go on with a backfill")??, id);
         Ok(())
     }
 
     fn run(&self, mut dispatcher: QueueDispatcher, id: BackfillId) {
         let stop = self.stop.clone();
-        self.tasks.spawn(async move {
+        let run = async move {
             let ended = dispatcher.run_until_done(&stop).await;
             if let Err(error) = ended.and(dispatcher.leave().await) {
                 tracing::error!(error = format!("{error:#}"), "backfill {id} was left");
             }
-        });
+        };
+        self.tasks.spawn_on(run, &self.runtime);
     }
 
     /// Starts nothing more, and waits for what runs, as a process that is told to stop does. What is left is

@@ -172,7 +172,7 @@ async fn users(tx: &mut Tx, defs: &Definition) -> Result<BTreeMap<CalendarCode, 
 }
 
 /// The calendars that a definition names: that of a group, and those in the values of its parameters.
-fn used_by(defs: &Definition) -> BTreeMap<CalendarCode, BTreeSet<GroupCode>> {
+pub(super) fn used_by(defs: &Definition) -> BTreeMap<CalendarCode, BTreeSet<GroupCode>> {
     let mut found: BTreeMap<CalendarCode, BTreeSet<GroupCode>> = BTreeMap::new();
     let mut add = |value: Option<&str>, group: &GroupCode| {
         for asked in calendars_asked(value) {

@@ -1,14 +1,13 @@
 //! What is expected of batches, and what would be refused, as far as the tables know. Reads only.
 
-use crate::app::{App, EmptyDatabase, Schema, foreign_jobs};
+use crate::app::{App, EmptyDatabase, Schema};
 use crate::config::Config;
 use crate::db;
-use crate::domain::batch::Snapshot;
+use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dry_run::{Preview, Refusal};
 use crate::domain::eta::{self, Forecast, Standing};
 use crate::domain::history::History;
 use crate::domain::id::GroupCode;
-use crate::domain::job::Definition;
 use crate::domain::queue::QueueEntry;
 use crate::domain::time::Millis;
 use crate::engine::opening::Refused;
@@ -52,38 +51,35 @@ impl App {
         Ok(eta::forecast(snapshot, &dag, &standing, &history, total, now))
     }
 
-    /// Why the tables would refuse these batches. `file` is the definition that would be applied
-    /// first, where one would be.
-    pub async fn refusals(
-        &self,
-        file: Option<&Definition>,
-        batches: &[Preview],
-    ) -> Result<Vec<Refusal>> {
+    /// Takes the batches that exist already out of a preview of several: they are left as they are, and
+    /// the others are opened. When all exist, that is a refusal, and they stay.
+    pub async fn take_out_existing(&self, previews: &mut Vec<Preview>) -> Result<Vec<Batch>> {
+        let mut tx = self.db.read().await?;
+        let mut existing = Vec::new();
+        for preview in &*previews {
+            let values = &preview.plan.values;
+            existing.extend(store::batch::find(&mut tx, &values.batch_no, &values.group).await?);
+        }
+        if existing.len() == previews.len() {
+            return Ok(Vec::new());
+        }
+        let is_there = |preview: &Preview| {
+            existing.iter().any(|batch| batch.values.group == preview.plan.values.group)
+        };
+        previews.retain(|preview| !is_there(preview));
+        Ok(existing)
+    }
+
+    /// Why the tables would refuse these batches.
+    pub async fn refusals(&self, batches: &[Preview]) -> Result<Vec<Refusal>> {
         let mut tx = self.db.read().await?;
         let mut found = Vec::new();
-        if let Some(wanted) = file {
-            let stored = store::job::definition(&mut tx).await?;
-            found.extend(foreign_jobs(&stored, wanted).map(|foreign| Refusal {
-                group: None,
-                job: Some(foreign.job.clone()),
-                reason: foreign.to_string(),
-            }));
-        }
         for batch in batches {
             let values = &batch.plan.values;
             let (no, group) = (&values.batch_no, &values.group);
-            let refuse = |job, reason| Refusal { group: Some(group.clone()), job, reason };
             if let Some(there) = store::batch::find(&mut tx, no, group).await? {
-                found.push(refuse(None, Refused::exists(&there).to_string()));
-                continue;
-            }
-            let jobs = &batch.plan.snapshot.jobs;
-            for (job, _) in store::outside::taken_elsewhere(&mut tx, no, group).await? {
-                if jobs.iter().any(|j| j.code == job) {
-                    let refused = Refused::JobTaken(no.to_string(), group.to_string());
-                    let reason = format!("job {job}: {refused}");
-                    found.push(refuse(Some(job), reason));
-                }
+                let reason = Refused::exists(&there).to_string();
+                found.push(Refusal { group: Some(group.clone()), job: None, reason });
             }
         }
         Ok(found)

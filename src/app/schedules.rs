@@ -92,6 +92,7 @@ impl App {
                 group: order.group.clone(),
                 business_date: None,
                 params: order.params.clone(),
+                free_text: true,
             };
             // What is wrong with the order is said where it is checked.
             for plan in plan(defs, &order, now).unwrap_or_default() {

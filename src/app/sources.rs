@@ -2,7 +2,8 @@
 
 pub use crate::db::ledger::{Ledger, Whom};
 pub use crate::handler::source::{
-    Change as LedgerChange, Checked, Password, Place, Prepared, SourceFault, for_the_dba, place,
+    Change as LedgerChange, Checked, DefinerStop, Password, Place, Prepared, SourceFault,
+    StopTrial, TrialBody, for_the_dba, place,
 };
 
 use crate::app::App;

@@ -2,15 +2,17 @@
 
 use crate::app::calendars::refuse_absent;
 use crate::app::guard::Guard;
-use crate::app::{App, Apply, its_part, refuse_foreign};
+use crate::app::{App, Apply, its_part};
 use crate::definition::{self, Change};
-use crate::domain::id::GroupCode;
-use crate::domain::job::Definition;
+use crate::domain::access_rules::{AccessRules, ForbiddenUse};
+use crate::domain::id::{GroupCode, SourceName};
+use crate::domain::job::{Definition, JobDef};
 use crate::domain::part;
 use crate::domain::time::Millis;
 use crate::domain::trigger::Trigger;
 use crate::engine::host_name;
 use crate::engine::trigger::acting::{self as schedules, Deed};
+use crate::store::next_run::{self, StaleGroups};
 use crate::store::version::{NewVersion, Version};
 use crate::store::{self, Tx, audit, trigger, version};
 use anyhow::{Context as _, Result};
@@ -53,10 +55,43 @@ pub struct Applied {
 #[error("group {0} is being changed by somebody else; try again")]
 pub struct BeingChanged(GroupCode);
 
-/// The user of this process, as the environment names it.
+/// A file that is run gives a data source of other groups another definition. `apply` shows such a change
+/// before it is made; a run would make it on the way.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "source {source_name} is defined otherwise by another file ({fields}), and jobs of group {group} run on \
+     it; make both files say the same, give this one a name of its own, or change it for all: procession \
+     apply FILE"
+)]
+pub struct SharedSource {
+    source_name: SourceName,
+    fields: String,
+    group: GroupCode,
+}
+
+/// Refuses a source that differs from the stored one while jobs of groups outside the file use it.
+fn refuse_shared_source(stored: &Definition, wanted: &Definition) -> Result<(), SharedSource> {
+    let is_outside = |group: &GroupCode| wanted.groups.iter().all(|g| g.code != *group);
+    for source in &wanted.sources {
+        let was = stored.sources.iter().find(|s| s.name == source.name && *s != source);
+        let uses =
+            |job: &&JobDef| job.source.as_ref() == Some(&source.name) && is_outside(&job.group);
+        if let (Some(was), Some(job)) = (was, stored.jobs.iter().find(uses)) {
+            let (name, group) = (source.name.clone(), job.group.clone());
+            let fields = if was.url == source.url { "its settings" } else { "its url" };
+            return Err(SharedSource { source_name: name, fields: fields.to_owned(), group });
+        }
+    }
+    Ok(())
+}
+
+/// The user of this process: as the environment names it, else as the system does (a service of cron or systemd
+/// may have no `USER`), else its number.
 pub fn whoami() -> String {
-    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-    user.unwrap_or_else(|_| "unknown".to_owned())
+    let named = |name: &str| std::env::var(name).ok().filter(|user| !user.trim().is_empty());
+    let uid = nix::unistd::Uid::current();
+    let of_system = || nix::unistd::User::from_uid(uid).ok().flatten().map(|user| user.name);
+    named("USER").or_else(|| named("LOGNAME")).or_else(of_system).unwrap_or_else(|| uid.to_string())
 }
 
 impl App {
@@ -77,6 +112,7 @@ impl App {
         let mut tx = self.db.begin().await?;
         let wanted = Definition { schedules: Vec::new(), ..wanted.clone() };
         let (stored, changes) = compare(&mut tx, &wanted, &[]).await?;
+        refuse_shared_source(&stored, &wanted)?;
         if how == Apply::Write && !changes.is_empty() {
             let now = self.clock.now();
             let versions = write(&mut tx, &stored, &wanted, by, now).await?;
@@ -189,10 +225,26 @@ async fn compare(
     let is_named = |t: &Trigger| wanted.schedules.iter().any(|def| def.code == t.def.code);
     let counts = |t: &&Trigger| t.origin == schedules::FROM_FILE || is_named(t);
     stored.schedules = schedules.iter().filter(counts).map(|t| t.def.clone()).collect();
-    refuse_foreign(&stored, wanted)?;
     refuse_absent(&stored.calendars, wanted)?;
+    refuse_forbidden_uses(&stored, wanted)?;
     let changes = definition::diff(&its_part(&stored, wanted), wanted);
     Ok((stored, changes))
+}
+
+/// A definition uses data sources or secrets of other groups.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the definition uses what is not for its groups:\n  {}",
+    .0.iter().map(|each| format!("{each}; {}", each.fix())).collect::<Vec<_>>().join("\n  ")
+)]
+pub struct ForbiddenUses(Vec<ForbiddenUse>);
+
+/// The data sources and secrets of a file may belong to groups of other files.
+fn refuse_forbidden_uses(stored: &Definition, wanted: &Definition) -> Result<(), ForbiddenUses> {
+    let mut rules = AccessRules::collect(stored, stored.stored_secrets.clone());
+    rules.add(wanted);
+    let uses = rules.forbidden_uses(wanted);
+    if uses.is_empty() { Ok(()) } else { Err(ForbiddenUses(uses)) }
 }
 
 async fn write(
@@ -203,6 +255,9 @@ async fn write(
     now: Millis,
 ) -> Result<BTreeMap<GroupCode, u32>> {
     store::job::apply(tx, stored, wanted, now).await?;
+    let mut stale = StaleGroups::default();
+    wanted.groups.iter().for_each(|group| stale.add_group(&group.code));
+    next_run::refresh(tx, &stale).await?;
     let mut versions = BTreeMap::new();
     let after = part::merged(stored, wanted);
     for group in &after.groups {

@@ -8,6 +8,7 @@ use crate::cli::{BadInput, BatchRef, Ended, Global, act_words, batch, carry, out
 use crate::domain::action::{Action, Parents};
 use crate::domain::batch::Batch;
 use crate::domain::id::JobCode;
+use crate::domain::job_key::{JobKey, find_named};
 use crate::domain::lang::Lang;
 use crate::domain::queue::RunMode;
 use crate::domain::rerun::Scope;
@@ -201,21 +202,12 @@ async fn in_every_batch(
         Action::ForceSuccess | Action::ForceFailure | Action::Kill => None,
         Action::Priority(_) | Action::StartNow(_) | Action::Rerun(..) => None,
     };
-    let (jobs, defs) = (codes(words)?, app.definition().await?);
-    let unknown: Vec<&str> = jobs
-        .iter()
-        .filter(|code| defs.jobs.iter().all(|j| j.code != **code))
-        .map(JobCode::as_str)
-        .collect();
-    if !unknown.is_empty() {
-        let message = format!(
-            "there is no job {}; procession job list shows those that are",
-            unknown.join(", ")
-        );
-        return Err(BadInput(message).into());
-    }
-    let shown: Vec<&str> = jobs.iter().map(JobCode::as_str).collect();
-    let (shown, word) = (shown.join(", "), mode.map_or("normal", RunMode::as_str));
+    let defs = app.definition().await?;
+    let jobs: Vec<JobKey> =
+        words.iter().map(|word| Ok(find_named(&defs.jobs, word)?.key())).collect::<Result<_>>()?;
+    let shown: Vec<&str> = jobs.iter().map(|job| job.code.as_str()).collect();
+    let (shown_codes, word) = (shown.clone(), mode.map_or("normal", RunMode::as_str));
+    let shown = shown.join(", ");
     if !how.dry_run {
         let now = batch::server_now(app).await?;
         let why = (&by, how.reason.trim());
@@ -223,7 +215,7 @@ async fn in_every_batch(
     }
     if global.json {
         out::json(
-            &json!({"written": !how.dry_run, "jobs": jobs, "run_mode": mode.map(RunMode::as_str)}),
+            &json!({"written": !how.dry_run, "jobs": shown_codes, "run_mode": mode.map(RunMode::as_str)}),
         )?;
     } else {
         out::line(&match global.lang() {

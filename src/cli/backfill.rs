@@ -113,7 +113,7 @@ async fn start(global: &Global, args: &StartArgs) -> Result<Ended> {
     {
         let app = App::open_if_there(config).await?;
         let defs = &match &app {
-            Some(app) => app.with_calendars(defs.clone()).await?,
+            Some(app) => app.with_installation(defs.clone()).await?,
             None => defs.clone(),
         };
         request.group = args.group(defs, request.group)?;
@@ -123,7 +123,7 @@ async fn start(global: &Global, args: &StartArgs) -> Result<Ended> {
     let empty = if args.dry_run { EmptyDatabase::Refuse } else { EmptyDatabase::Prepare };
     let app = App::open(config, empty).await?;
     let defs = match &file {
-        Some(defs) => app.with_calendars(defs.clone()).await?,
+        Some(defs) => app.with_installation(defs.clone()).await?,
         None => app.definition().await?,
     };
     request.group = args.group(&defs, request.group)?;
@@ -260,7 +260,7 @@ async fn resume(
     let defs = match (loaded, file) {
         (Some(loaded), Some(path)) => {
             store_file(&app, &loaded.definition, path, how).await?;
-            app.with_calendars(loaded.definition).await?
+            app.with_installation(loaded.definition).await?
         }
         _ => app.definition().await?,
     };

@@ -47,6 +47,9 @@ pub(super) struct StartArgs {
     /// Parameter of each batch, NAME=VALUE; may be given several times
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
+    /// Open batches although their numbers do not fit the type of the group; that is put on record
+    #[arg(long)]
+    free_text: bool,
     /// After a batch that did not end well: open no further ones, or go on with the others
     #[arg(long, default_value = "stop")]
     on_failure: FailureWord,
@@ -94,6 +97,7 @@ impl StartArgs {
                 FailureWord::GoOn => OnFailure::GoOn,
             },
             params,
+            free_text: self.free_text,
         };
         let group = GroupCode::parse(self.group.as_deref().unwrap_or("default"))?;
         let (by, reason) = (operator_here(&whoami()), self.reason.clone());

@@ -203,10 +203,12 @@ fn result_words(row: &QueueEntry, outputs: Option<&Outputs>) -> String {
         .iter()
         .map(|(name, value)| format!("{name}={}", value.as_deref().unwrap_or("NULL")))
         .collect();
+    let stored = outputs.stored.iter().map(|(name, of)| format!("{name}=<{}>", of.describe()));
+    words.extend(stored);
     if outputs.rows_affected > 0 {
         words.push(format!("{} rows changed", outputs.rows_affected));
     }
-    if let Some(result) = outputs.results.last().filter(|_| outputs.values.is_empty()) {
+    if let Some(result) = outputs.results.last().filter(|_| words.is_empty()) {
         words.push(match (result.row_count, result.columns.len()) {
             (1, 1) => {
                 let value = result.rows.first().and_then(|r| r.first()).cloned().flatten();

@@ -3,12 +3,12 @@
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::define::By;
 use crate::cli::order::{self, OrderArgs};
-use crate::cli::run::{announce, take_file};
+use crate::cli::run::{announce, note_existing, take_file};
 use crate::cli::{BatchRef, Ended, Global, batch, breach, out};
 use crate::domain::batch::Batch;
 use crate::domain::lang::Lang;
 use crate::domain::queue::QueueStatus;
-use crate::engine::generating::open_for_anyone;
+use crate::engine::generating::open_unowned;
 use crate::store;
 use crate::view::batch::View;
 use anyhow::Result;
@@ -39,14 +39,16 @@ pub(super) async fn open(global: &Global, args: OpenArgs) -> Result<Ended> {
     let app = App::open(global.config()?, EmptyDatabase::Prepare).await?;
     let defs = match &loaded {
         None => app.definition().await?,
-        Some(loaded) => app.with_calendars(loaded.definition.clone()).await?,
+        Some(loaded) => app.with_installation(loaded.definition.clone()).await?,
     };
     let now = batch::server_now(&app).await?;
     let order = order::work_out(asked, &defs, now)?;
     if let (Some(loaded), Some(file)) = (&loaded, &args.file) {
         take_file(&app, loaded, &order, (file, &args.by), args.quiet).await?;
     }
-    let ids = open_for_anyone(&app.db, &defs, &order, &app::whoami(), now).await?;
+    let made = open_unowned(&app.db, &defs, &order, &app::whoami(), now).await?;
+    note_existing(&made.existing, global.lang());
+    let ids = made.opened;
     if !args.quiet {
         announce(&app, &ids, global.lang()).await?;
     }

@@ -4,6 +4,7 @@ use crate::app::{App, whoami};
 use crate::cli::{BadInput, Ended, Global, batch, out};
 use crate::domain::id::JobCode;
 use crate::domain::job::{Definition, JobDef};
+use crate::domain::job_key::{JobKey, find_named};
 use crate::domain::lang::Lang;
 use crate::engine::{host_name, standing};
 use crate::store;
@@ -16,17 +17,17 @@ use serde_json::json;
 
 /// What happened, what follows from it, and what to do.
 pub(super) fn sentence(job: &JobDef, mark: &Breach, lang: Lang) -> String {
-    let (code, class) = (&mark.job_code, job.tx.as_str());
-    let Breach { batch_no, attempt, said, .. } = mark;
+    let (code, class) = (&mark.job.code, job.tx.as_str());
+    let Breach { job: key, batch_no, attempt, said, .. } = mark;
     match lang {
         Lang::En => format!(
             "{code} is declared tx: {class} but was caught committing by itself (batch {batch_no}, \
              attempt {attempt}: {said}), and is refused until that is settled: declare tx: none, or \
-             mend it and: procession job trust {code} --reason …"
+             mend it and: procession job trust {key} --reason …"
         ),
         Lang::Zh => format!(
             "{code} 声明为 tx: {class},但被发现自行提交(批次 {batch_no},第 {attempt} 次启动:{said}),\
-             处理前将拒绝运行:请改为 tx: none,或修复后执行 procession job trust {code} --reason …"
+             处理前将拒绝运行:请改为 tx: none,或修复后执行 procession job trust {key} --reason …"
         ),
     }
 }
@@ -74,13 +75,14 @@ pub(super) async fn trust(
         let message = "--reason: say what was mended; it is what others will read";
         return Err(BadInput(message.to_owned()).into());
     }
-    let jobs: Vec<JobCode> =
-        jobs.iter().map(|word| JobCode::parse(word.trim())).collect::<Result<_, _>>()?;
+    let defs = app.definition().await?;
+    let jobs: Vec<JobKey> =
+        jobs.iter().map(|word| Ok(find_named(&defs.jobs, word)?.key())).collect::<Result<_>>()?;
     let by = Operator { actor: whoami(), host: host_name() };
     let now = batch::server_now(app).await?;
     let unmarked = standing::trust(&app.db, &jobs, (&by, reason.trim()), now).await?;
     if !unmarked.is_empty() {
-        let codes: Vec<&str> = unmarked.iter().map(JobCode::as_str).collect();
+        let codes: Vec<&str> = unmarked.iter().map(|job| job.code.as_str()).collect();
         return Err(BadInput(format!(
             "{}: not caught committing by itself, so there is nothing to trust it with; procession \
              job list shows those that are; nothing was changed",
@@ -89,10 +91,11 @@ pub(super) async fn trust(
         .into());
     }
     if global.json {
-        out::json(&json!({"trusted": jobs}))?;
+        let codes: Vec<&JobCode> = jobs.iter().map(|job| &job.code).collect();
+        out::json(&json!({"trusted": codes}))?;
         return Ok(Ended::Well);
     }
-    for job in &jobs {
+    for job in jobs.iter().map(|job| &job.code) {
         out::line(&match global.lang() {
             Lang::En => format!("{job} is trusted again; it is caught again if it still commits"),
             Lang::Zh => format!("{job} 已恢复信任;若仍自行提交,会再次被发现"),

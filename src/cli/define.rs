@@ -1,11 +1,14 @@
 //! `check`, `apply`, `diff` and `schema`.
 
+use crate::app::preflight::{PreflightReport, check_calendars, check_jobs};
 use crate::app::{self, App, Apply, Authorship, EmptyDatabase};
-use crate::cli::{Ended, Global, breach, calendar, out};
+use crate::cli::{Ended, Global, breach, calendar, out, preflight};
+use crate::config::Config;
 use crate::definition::{self, Change, Fault, Faults, Loaded};
 use crate::domain::job::Definition;
 use crate::engine::clock::Clock;
 use crate::view::change::{Changed, FaultAt};
+use crate::view::preflight::PreflightDocument;
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
@@ -16,6 +19,11 @@ use std::path::{Path, PathBuf};
 pub(super) struct CheckArgs {
     /// Definition file (YAML, JSON) or folder with job_def.csv and job_dependency.csv
     file: PathBuf,
+    /// Ask the data sources too: routines, parameters, rights, whether what runs can be stopped, statements; and the
+    /// metadata database, where there is one, for calendars. Nothing is run. Exit code 3 when all that is wrong is
+    /// that a source cannot be reached
+    #[arg(long)]
+    connect: bool,
 }
 
 /// Arguments of `apply`.
@@ -74,9 +82,9 @@ impl By {
     }
 }
 
-pub(super) fn check(global: &Global, args: &CheckArgs) -> Result<Ended> {
+pub(super) async fn check(global: &Global, args: &CheckArgs) -> Result<Ended> {
     // The settings are checked with it: a fault there would stop the run just as well.
-    global.config()?;
+    let config = global.config()?;
     let loaded = match app::load_definition(&args.file) {
         Ok(loaded) => loaded,
         Err(error) => {
@@ -95,14 +103,17 @@ pub(super) fn check(global: &Global, args: &CheckArgs) -> Result<Ended> {
     let loaded = Loaded { warnings: [loaded.warnings.clone(), looked?].concat(), ..loaded };
     warn(&loaded);
     let defs = &loaded.definition;
+    let report = if args.connect { Some(look_from_here(config, defs).await?) } else { None };
     if global.json {
-        return out::json(&json!({
-            "file": args.file, "ok": true, "groups": defs.groups.len(), "jobs": defs.jobs.len(),
+        let found = report.as_ref().map(PreflightDocument::of);
+        out::json(&json!({
+            "file": args.file, "ok": found.as_ref().is_none_or(|found| found.ok), "groups": defs.groups.len(), "jobs": defs.jobs.len(),
             "dependencies": defs.dependencies.len(), "sources": defs.sources.len(),
             "schedules": defs.schedules.len(),
             "warnings": loaded.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        }))
-        .map(|()| Ended::Well);
+            "preflight": found,
+        }))?;
+        return report.map_or(Ok(Ended::Well), |report| preflight::end(&report, global.lang()));
     }
     out::line(&format!(
         "{}: no faults; {}, {}, {}, {}{}",
@@ -116,7 +127,20 @@ pub(super) fn check(global: &Global, args: &CheckArgs) -> Result<Ended> {
             n => format!(", {}", out::count(n, "schedule")),
         }
     ));
-    Ok(Ended::Well)
+    let Some(report) = report else { return Ok(Ended::Well) };
+    preflight::print(&report, global.lang());
+    preflight::end(&report, global.lang())
+}
+
+/// Asks the sources of a definition, and the metadata database for calendars where there is one.
+async fn look_from_here(config: Config, defs: &Definition) -> Result<PreflightReport> {
+    let mut report = check_jobs(&config, &defs.sources, &defs.jobs).await;
+    if let Some(app) = App::open_if_there(config).await? {
+        let stored = app.calendars().await;
+        app.close().await;
+        report.findings.extend(check_calendars(&stored?, defs));
+    }
+    Ok(report)
 }
 
 fn print_faults(args: &CheckArgs, faults: &Faults) -> Result<()> {

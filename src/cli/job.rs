@@ -1,9 +1,10 @@
 //! `job list | show | stats | trust`; what is done to jobs of a batch is in `act`.
 
 use crate::app::EmptyDatabase;
-use crate::cli::{BadInput, Ended, Global, act, act_args, breach, out, stats};
-use crate::domain::id::{GroupCode, JobCode, SourceName};
+use crate::cli::{Ended, Global, act, act_args, breach, out, stats};
+use crate::domain::id::{GroupCode, SourceName};
 use crate::domain::job::{Definition, JobDef, Need, ParamMode, Secrecy};
+use crate::domain::job_key::{JobKey, find_named};
 use crate::store;
 use crate::store::breach::Breach;
 use crate::view::job::{Standing, children, listed, owner_of, parents, whole};
@@ -29,12 +30,12 @@ pub(super) enum JobVerb {
     },
     /// One job with its dependencies and body
     Show {
-        /// Job code or alias
+        /// Job: CODE or group.CODE, or an alias
         code: String,
     },
     /// How long jobs took: their last successful tries
     Stats {
-        /// Job code; without it, all jobs
+        /// Job: CODE or group.CODE; without it, all jobs
         code: Option<String>,
         /// Of this group only
         #[arg(long)]
@@ -43,7 +44,7 @@ pub(super) enum JobVerb {
     /// Take off the mark of jobs that were caught committing by themselves although they are declared
     /// tx: same or ledger, after their procedures were mended
     Trust {
-        /// Job codes
+        /// Jobs: CODE or group.CODE
         #[arg(required = true)]
         jobs: Vec<String>,
         /// What was mended; stored in the audit log
@@ -77,15 +78,14 @@ pub(super) async fn job(global: &Global, verb: JobVerb) -> Result<Ended> {
         JobVerb::Trust { jobs, reason } => breach::trust(global, &app, &jobs, &reason).await,
         JobVerb::Stats { code, group } => {
             let defs = app.definition().await?;
-            let code = code.as_deref().map(JobCode::parse).transpose()?;
             let group = group.as_deref().map(GroupCode::parse).transpose()?;
-            stats::stats(global, &app, &defs, code.as_ref(), group.as_ref()).await
+            stats::stats(global, &app, &defs, code.as_deref(), group.as_ref()).await
         }
         JobVerb::Show { code } => {
             let defs = app.definition().await?;
             let mut tx = app.db.read().await?;
             let marks = store::breach::all(&mut tx).await?;
-            show(global, &defs, &JobCode::parse(&code)?, &marks)
+            show(global, &defs, &code, &marks)
         }
     }
 }
@@ -113,8 +113,8 @@ fn list(
                 j.source.as_ref().map_or("-", SourceName::as_str).to_owned(),
                 class_of(j, marks),
                 if j.is_active { "yes" } else { "no" }.to_owned(),
-                modes.get(&j.code).map_or("-", |m| m.as_str()).to_owned(),
-                out::brief(&parents(defs, &j.code).join(", "), 60),
+                modes.get(&j.key()).map_or("-", |m| m.as_str()).to_owned(),
+                out::brief(&parents(defs, j).join(", "), 60),
             ]
         })
         .collect();
@@ -129,7 +129,7 @@ fn list(
 }
 
 /// The class, with a mark where it was not kept.
-fn class_of(job: &JobDef, marks: &BTreeMap<JobCode, Breach>) -> String {
+fn class_of(job: &JobDef, marks: &BTreeMap<JobKey, Breach>) -> String {
     let mark = breach::of(job, marks).map_or("", |_| " !");
     format!("{}{mark}", job.tx.as_str())
 }
@@ -137,15 +137,11 @@ fn class_of(job: &JobDef, marks: &BTreeMap<JobCode, Breach>) -> String {
 fn show(
     global: &Global,
     defs: &Definition,
-    code: &JobCode,
-    marks: &BTreeMap<JobCode, Breach>,
+    word: &str,
+    marks: &BTreeMap<JobKey, Breach>,
 ) -> Result<Ended> {
-    let Some(job) = defs.jobs.iter().find(|j| j.is_called(code)) else {
-        let message = format!("there is no job {code}; procession job list shows those that are");
-        return Err(BadInput(message).into());
-    };
-    let code = &job.code;
-    let children = children(defs, code);
+    let job = find_named(&defs.jobs, word)?;
+    let children = children(defs, job);
     let mark = breach::of(job, marks);
     let document = whole(defs, job, marks);
     if global.json {
@@ -161,7 +157,7 @@ fn show(
     }
     out::line(&format!("owner:    {}", owner_of(defs, job).map_or("-", String::as_str)));
     out::line(&format!("tags:     {}", dash(job.tags.clone())));
-    out::line(&format!("after:    {}", dash(parents(defs, code))));
+    out::line(&format!("after:    {}", dash(parents(defs, job))));
     out::line(&format!("before:   {}", dash(children)));
     out::line(&format!(
         "limits:   {} s, {} retries {} s apart, priority {}{}",

@@ -2,7 +2,8 @@
 
 use crate::app::{App, EmptyDatabase};
 use crate::cli::{BadInput, BatchRef, Ended, Global, out};
-use crate::domain::id::{JobCode, QueueId};
+use crate::domain::id::QueueId;
+use crate::domain::job_key::find_named;
 use crate::domain::lang::Lang;
 use crate::domain::queue::QueueStatus;
 use crate::store::{self, log};
@@ -32,15 +33,15 @@ const PAGE: u32 = 1_000;
 pub(super) async fn logs(global: &Global, args: &LogsArgs) -> Result<Ended> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let batch = args.batch.find(&app).await?;
-    let mut code = JobCode::parse(&args.job)?;
+    let mut code = args.job.trim().to_owned();
     let row = {
         let mut tx = app.db.read().await?;
         let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
-        if let Some(job) = snapshot.jobs.into_iter().find(|j| j.is_called(&code)) {
-            code = job.code;
+        if let Ok(job) = find_named(&snapshot.jobs, &code) {
+            code = job.code.to_string();
         }
         let rows = store::queue::of_batch(&mut tx, batch.batch_id).await?;
-        rows.into_iter().find(|r| r.job_code == code)
+        rows.into_iter().find(|r| r.job_code.as_str() == code)
     };
     let Some(row) = row else {
         let no = &batch.values.batch_no;

@@ -47,6 +47,7 @@ mod outbox;
 mod params;
 mod plan;
 mod plan_words;
+mod preflight;
 mod progress;
 mod resume;
 mod retention;
@@ -153,7 +154,7 @@ enum Verb {
     Executor(executor::ExecutorArgs),
     /// Show what `run` would do, and what would be refused, without doing anything
     Plan(plan::PlanArgs),
-    /// Look for faults in a definition file; needs no database
+    /// Look for faults in a definition file; needs no database, and with --connect asks the data sources
     Check(define::CheckArgs),
     /// Store the definitions of a file; prints what changes
     Apply(define::ApplyArgs),
@@ -311,7 +312,7 @@ async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<Ended> {
         Verb::Serve(args) => serve::serve(&global, &args).await,
         Verb::Executor(args) => executor::executor(&global, &args).await,
         Verb::Plan(args) => plan::plan(&global, &args).await,
-        Verb::Check(args) => define::check(&global, &args),
+        Verb::Check(args) => define::check(&global, &args).await,
         Verb::Apply(args) => define::apply(&global, &args).await,
         Verb::Diff(args) => define::diff(&global, &args).await,
         Verb::Export(args) => export::export(&global, &args).await,

@@ -6,6 +6,7 @@ use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::delivery::Snooze;
 use crate::domain::event::Event;
 use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job_key::find_named;
 use crate::domain::lang::Lang;
 use crate::domain::near;
 use crate::engine::acting::operator_here;
@@ -219,17 +220,19 @@ async fn snooze(global: &Global, args: &SnoozeArgs) -> Result<Ended> {
         let said = format!("{} is not about a group; it cannot be snoozed", event.as_str());
         return Err(BadInput(said).into());
     }
-    let job = args.job.as_deref().map(JobCode::parse).transpose()?;
     let app = global.open(EmptyDatabase::Refuse).await?;
     let defs = app.definition().await?;
     if defs.groups.iter().all(|g| g.code != group) {
         return Err(BadInput(format!("there is no group {group}")).into());
     }
-    if let Some(job) = &job
-        && defs.jobs.iter().all(|j| j.group != group || !j.is_called(job))
-    {
-        return Err(BadInput(format!("group {group} has no job {job}")).into());
-    }
+    let job = match &args.job {
+        Some(word) => {
+            let found = find_named(defs.jobs.iter().filter(|j| j.group == group), word);
+            let missing = |_| BadInput(format!("group {group} has no job {word}"));
+            Some(found.map_err(missing)?.code.clone())
+        }
+        None => None,
+    };
     let now = app.clock.now();
     let who = operator_here(&whoami());
     let row = Snooze {

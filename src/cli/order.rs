@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 /// Flags of an order.
 #[derive(Args)]
 pub(super) struct OrderArgs {
-    /// Batch number: 202407, 2024Q3, 2024, 20240731, free text, or an expression for the business
-    /// date, else for today: month(-1), quarter(0), …
+    /// Batch number that fits the type of the group: 202407, 2024Q3, 2024, 20240731; any text where it
+    /// has none; or an expression for the business date, else for today: month(-1), quarter(0), …
     #[arg(long, required_unless_present = "order")]
     batch_no: Option<String>,
     /// Run the groups of this type (monthly, quarterly, …)
@@ -31,8 +31,11 @@ pub(super) struct OrderArgs {
     /// batch > job > upstream outputs > group > global. A secret one: NAME=@secret:SECRET
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
+    /// Open it although its number does not fit the type of the group; that is put on record
+    #[arg(long)]
+    free_text: bool,
     /// The same as JSON, as schedules hand it over: {"batchNo":"month(-1)","type":"monthly"}
-    #[arg(long, conflicts_with_all = ["batch_no", "batch_type", "group", "business_date", "params"])]
+    #[arg(long, conflicts_with_all = ["batch_no", "batch_type", "group", "business_date", "params", "free_text"])]
     order: Option<String>,
 }
 
@@ -49,6 +52,7 @@ impl OrderArgs {
             group: self.group.as_deref().map(GroupCode::parse).transpose()?,
             business_date: self.business_date,
             params: pairs(&self.params)?,
+            free_text: self.free_text,
         })
     }
 }

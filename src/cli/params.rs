@@ -2,8 +2,8 @@
 
 use crate::app::EmptyDatabase;
 use crate::cli::{BadInput, Ended, Global, order, out};
-use crate::domain::id::{BatchNo, GroupCode, JobCode};
-use crate::domain::job::Definition;
+use crate::domain::id::BatchNo;
+use crate::domain::job_key::find_named;
 use crate::domain::lang::Lang;
 use crate::domain::params::PRECEDENCE;
 use crate::view::job_params::{Asked, Batch, Shown, World};
@@ -41,12 +41,13 @@ pub(super) struct ShowArgs {
 pub(super) async fn params(global: &Global, verb: ParamsVerb) -> Result<Ended> {
     let ParamsVerb::Show(args) = verb;
     let app = global.open(EmptyDatabase::Refuse).await?;
-    let code = JobCode::parse(&args.job)?;
     let defs = app.definition().await?;
+    let job = find_named(&defs.jobs, &args.job)?;
+    let code = job.code.clone();
     let batch_no = BatchNo::parse(&args.batch_no)?;
     let params = order::pairs(&args.params)?;
     let says_more = args.business_date.is_some() || !params.is_empty();
-    let (group, business_date) = (group_of(&defs, &code)?, args.business_date);
+    let (group, business_date) = (job.group.clone(), args.business_date);
     let asked = Asked { group, batch_no: batch_no.clone(), business_date, params };
     let world = World::read(&app, &defs, &code, asked).await?;
     if says_more && world.batch == Batch::There {
@@ -59,14 +60,6 @@ pub(super) async fn params(global: &Global, verb: ParamsVerb) -> Result<Ended> {
     };
     print(global, &found)?;
     Ok(Ended::Well)
-}
-
-fn group_of(defs: &Definition, code: &JobCode) -> Result<GroupCode> {
-    let job = defs.jobs.iter().find(|j| j.code == *code);
-    let job = job.ok_or_else(|| {
-        BadInput(format!("there is no job {code}; procession job list shows those that are"))
-    })?;
-    Ok(job.group.clone())
 }
 
 fn print(global: &Global, all: &[Shown]) -> Result<()> {

@@ -1,17 +1,24 @@
 //! `plan`: what `run` would do, without doing it.
 
+use crate::app::preflight::{PreflightReport, PreflightSeverity, check_jobs};
 use crate::app::{self, App};
 use crate::cli::order::{self, OrderArgs};
+use crate::cli::preflight::{self, ShownFindings};
+use crate::cli::run::note_existing;
 use crate::cli::{BadInput, Ended, Global, breach, out, plan_words};
-use crate::domain::batch::AskedOrder;
-use crate::domain::dry_run::{DryRun, dry_run};
+use crate::config::Config;
+use crate::domain::batch::{AskedOrder, Batch};
+use crate::domain::dry_run::{DryRun, Refusal, dry_run};
 use crate::domain::eta::of_plan;
 use crate::domain::history::History;
 use crate::domain::id::BatchNo;
 use crate::domain::job::Definition;
+use crate::domain::lang::Lang;
+use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::view::plan::{Planned, Since, since};
+use crate::view::preflight::PreflightDocument;
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
@@ -30,6 +37,9 @@ pub(super) struct PlanArgs {
     /// Jobs at once, at most
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_parallel: Option<u32>,
+    /// Do not ask the data sources whether the jobs can run there
+    #[arg(long)]
+    no_connect: bool,
 }
 
 pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<Ended> {
@@ -39,6 +49,7 @@ pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<Ended> {
     let mut config = global.config()?;
     config.engine.max_parallel = args.max_parallel.unwrap_or(config.engine.max_parallel);
     let total = config.engine.max_parallel;
+    let settings = config.clone();
     // What is stored and what was run before is asked of a database that is there; a file can be
     // planned before there is one.
     let app = match &loaded {
@@ -49,7 +60,7 @@ pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<Ended> {
         out::note(&format!("warning: {warning}"));
     }
     let file = match (loaded.map(|l| l.definition), &app) {
-        (Some(defs), Some(app)) => Some(app.with_calendars(defs).await?),
+        (Some(defs), Some(app)) => Some(app.with_installation(defs).await?),
         (file, _) => file,
     };
     let made = match &app {
@@ -62,10 +73,17 @@ pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<Ended> {
     if let Some(app) = app {
         app.close().await;
     }
-    let (planned, refusals) = made?.expected(total);
+    let mut made = made?;
+    note_existing(&made.existing, global.lang());
+    let report = match args.no_connect {
+        true => None,
+        false => Some(look_ahead(&settings, &mut made.run, global.lang()).await),
+    };
+    let (planned, refusals) = made.expected(total);
     if global.json {
         let batches: Result<Vec<_>> = planned.iter().map(Planned::document).collect();
-        out::json(&json!({"batches": batches?, "refused": refusals}))?;
+        let found = report.as_ref().map(PreflightDocument::of);
+        out::json(&json!({"batches": batches?, "refused": refusals, "preflight": found}))?;
     } else {
         planned.iter().for_each(|one| plan_words::print(one, total, global.lang()));
         plan_words::print_refusals(&refusals, global.lang());
@@ -77,16 +95,47 @@ pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<Ended> {
     Err(BadInput(format!("this order would be refused, for {things}")).into())
 }
 
+/// Asks the sources of the batches; errors are refusals, the rest is printed.
+async fn look_ahead(settings: &Config, run: &mut DryRun, lang: Lang) -> PreflightReport {
+    let snapshots = || run.batches.iter().map(|preview| &preview.plan.snapshot);
+    let mut sources: Vec<Source> = Vec::new();
+    for source in snapshots().flat_map(|snapshot| &snapshot.sources) {
+        if !sources.contains(source) {
+            sources.push(source.clone());
+        }
+    }
+    let report =
+        check_jobs(settings, &sources, snapshots().flat_map(|snapshot| &snapshot.jobs)).await;
+    for finding in &report.findings {
+        if finding.severity != PreflightSeverity::Error {
+            continue;
+        }
+        let hint = finding.hint(lang).map_or(String::new(), |hint| format!("; {hint}"));
+        let reason = format!("{}{hint}", finding.describe(lang));
+        run.refusals.push(Refusal {
+            group: finding.group.clone(),
+            job: finding.job.clone(),
+            reason,
+        });
+    }
+    let mut others = report.clone();
+    others.findings.retain(|finding| finding.severity != PreflightSeverity::Error);
+    preflight::note(&others, ShownFindings::Certain, lang);
+    report
+}
+
 /// A dry run with what the tables say of each of its batches.
 struct Made {
     run: DryRun,
     known: Vec<(History, Option<Since>)>,
+    /// Batches of the order that are there already, while others are opened.
+    existing: Vec<Batch>,
     now: Millis,
 }
 
 impl Made {
-    fn expected(self, total: u32) -> (Vec<Planned>, Vec<crate::domain::dry_run::Refusal>) {
-        let Self { run, known, now } = self;
+    fn expected(self, total: u32) -> (Vec<Planned>, Vec<Refusal>) {
+        let Self { run, known, now, .. } = self;
         let planned = run.batches.into_iter().zip(known).map(|(preview, (history, since))| {
             let forecast = of_plan(&preview.plan, &preview.dag, &history, total, now);
             Planned { preview, forecast, since, now }
@@ -114,7 +163,7 @@ fn without_tables(
     let order = order::work_out(asked, defs, now)?;
     let run = dry_run(defs, &order, &types(), now);
     let known = run.batches.iter().map(|_| (History::default(), None)).collect();
-    Ok(Made { run, known, now })
+    Ok(Made { run, known, existing: Vec::new(), now })
 }
 
 async fn with_tables(
@@ -131,7 +180,8 @@ async fn with_tables(
     let defs = file.or(stored.as_ref()).ok_or_else(|| BadInput("nothing to plan".to_owned()))?;
     let order = order::work_out(asked, defs, now)?;
     let mut run = dry_run(defs, &order, &types(), now);
-    run.refusals.extend(app.refusals(file, &run.batches).await?);
+    let existing = app.take_out_existing(&mut run.batches).await?;
+    run.refusals.extend(app.refusals(&run.batches).await?);
     let mut known = Vec::new();
     for preview in &run.batches {
         let history = app.history(&preview.plan.values.group).await?;
@@ -151,5 +201,5 @@ async fn with_tables(
         );
         return Err(BadInput(message).into());
     }
-    Ok(Made { run, known, now })
+    Ok(Made { run, known, existing, now })
 }

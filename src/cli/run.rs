@@ -1,14 +1,16 @@
 //! `run`: apply a file, open a batch or go on with one, run it to its end.
 
+use crate::app::preflight::{PreflightSeverity, check_jobs};
 use crate::app::task::as_task;
 use crate::app::{self, App, Apply, EmptyDatabase};
 use crate::cli::define::By;
 use crate::cli::order::{self, OrderArgs};
+use crate::cli::preflight::{self, ShownFindings};
 use crate::cli::progress::{self, Show};
 use crate::cli::watch::Watch;
-use crate::cli::{Ended, Global, batch, breach, heard, out, resume};
+use crate::cli::{BadInput, Ended, Global, batch, breach, heard, out, resume};
 use crate::definition::Loaded;
-use crate::domain::batch::{Batch, BatchOrder, BatchStatus};
+use crate::domain::batch::{Batch, BatchOrder, BatchStatus, plan};
 use crate::domain::id::{BatchId, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::lang::Lang;
@@ -50,6 +52,9 @@ pub(super) struct RunArgs {
     /// Show no progress, only the summary
     #[arg(short, long)]
     quiet: bool,
+    /// Do not ask the data sources beforehand whether the jobs can run there
+    #[arg(long)]
+    no_connect: bool,
     #[command(flatten)]
     by: By,
 }
@@ -67,9 +72,12 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     app.can_tell()?;
     let defs = match &loaded {
         None => app.definition().await?,
-        Some(loaded) => app.with_calendars(loaded.definition.clone()).await?,
+        Some(loaded) => app.with_installation(loaded.definition.clone()).await?,
     };
     let order = order::work_out(asked, &defs, batch::server_now(&app).await?)?;
+    if !args.resume && !args.no_connect {
+        refuse_hopeless(&app, &defs, &order, global.lang()).await?;
+    }
     if let Some(loaded) = &loaded {
         let file = args.file.as_deref().unwrap_or(Path::new(""));
         run_file(&app, loaded, &order, (file, &args)).await?;
@@ -79,7 +87,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     let opened = if args.resume {
         resume::resume(&app, &mut dispatcher, &defs, &order, args.how()).await
     } else {
-        dispatcher.open(&defs, &order, &app::whoami()).await
+        open_each(&mut dispatcher, &defs, &order, global.lang()).await
     };
     let ids = match opened {
         Ok(ids) => ids,
@@ -102,6 +110,61 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     let ended = summarise(global, &app, &ids).await;
     app.close().await;
     ended
+}
+
+/// Refuses an order with jobs that cannot end well as they stand, before anything is stored or opened. A source that
+/// is away keeps nothing from being opened: its jobs wait for it, and the others need not.
+async fn refuse_hopeless(
+    app: &App,
+    defs: &Definition,
+    order: &BatchOrder,
+    lang: Lang,
+) -> Result<()> {
+    refuse_existing(app, defs, order).await?;
+    // What is wrong with the order itself is said where it is opened.
+    let plans = plan(defs, order, app.clock.now()).unwrap_or_default();
+    let jobs = plans.iter().flat_map(|plan| &plan.snapshot.jobs);
+    let report = check_jobs(&app.config, &defs.sources, jobs).await;
+    preflight::note(&report, ShownFindings::Certain, lang);
+    let errors = report.of(PreflightSeverity::Error).count();
+    if errors == 0 {
+        return Ok(());
+    }
+    let faults = out::count(errors, "fault");
+    Err(BadInput(match lang {
+        Lang::En => format!(
+            "nothing is opened: {faults} would keep jobs from running; --no-connect opens it all the same"
+        ),
+        Lang::Zh => format!("未开启批次:{errors} 处错误会使作业无法运行;加 --no-connect 可跳过此检查"),
+    })
+    .into())
+}
+
+/// Opens the batches of an order, and says which of them exist already.
+async fn open_each(
+    dispatcher: &mut QueueDispatcher,
+    defs: &Definition,
+    order: &BatchOrder,
+    lang: Lang,
+) -> Result<Vec<BatchId>> {
+    let made = dispatcher.open_each(defs, order, &app::whoami()).await?;
+    note_existing(&made.existing, lang);
+    Ok(made.opened)
+}
+
+/// Says which batches of an order exist already.
+pub(super) fn note_existing(existing: &[Batch], lang: Lang) {
+    for there in existing {
+        let (no, group, status) = (&there.values.batch_no, &there.values.group, there.status);
+        out::note(&match lang {
+            Lang::En => {
+                format!(
+                    "batch {no} of group {group} exists already ({status}) and is left as it is"
+                )
+            }
+            Lang::Zh => format!("批次 {no}(作业组 {group})已存在({status}),保持不变"),
+        });
+    }
 }
 
 /// Lets a dispatcher run until its batches have ended, or, after a signal, until what runs has ended,
@@ -168,7 +231,7 @@ async fn run_file(
     Ok(())
 }
 
-/// Stores the file of an order that opens new batches, unless one of them exists.
+/// Stores the file of an order that opens new batches, unless all of them exist.
 pub(super) async fn take_file(
     app: &App,
     loaded: &Loaded,
@@ -196,12 +259,15 @@ fn warn(loaded: &Loaded) {
 /// in its own transaction.
 async fn refuse_existing(app: &App, defs: &Definition, order: &BatchOrder) -> Result<()> {
     let mut tx = app.db.read().await?;
+    let mut first = None;
     for group in groups_of(defs, order) {
-        if let Some(there) = store::batch::find(&mut tx, &order.batch_no, &group).await? {
-            return Err(Refused::exists(&there).into());
+        match store::batch::find(&mut tx, &order.batch_no, &group).await? {
+            Some(there) => drop(first.get_or_insert(there)),
+            // One that is new is opened, whatever becomes of the others.
+            None => return Ok(()),
         }
     }
-    Ok(())
+    first.map_or(Ok(()), |there| Err(Refused::exists(&there).into()))
 }
 
 async fn store_file(

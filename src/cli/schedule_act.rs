@@ -70,6 +70,9 @@ pub(super) struct GivenArgs {
     /// Parameter of this firing, NAME=VALUE; wins over the schedule's
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
+    /// Open it although its number does not fit the type of the group; that is put on record
+    #[arg(long)]
+    free_text: bool,
 }
 
 /// Arguments of `fire-now`.
@@ -90,6 +93,7 @@ impl GivenArgs {
             batch_no: self.batch_no.as_deref().map(BatchNo::parse).transpose()?,
             business_date: self.business_date,
             params: pairs(&self.params)?,
+            free_text: self.free_text,
         })
     }
 }

@@ -85,6 +85,9 @@ pub(super) struct OrderFlags {
     /// Accounting day of all its batches
     #[arg(long, value_name = "YYYY-MM-DD")]
     business_date: Option<NaiveDate>,
+    /// Its batch numbers need not fit the type of the group; each that does not is put on record
+    #[arg(long)]
+    free_text: bool,
     /// Parameter of its batches, NAME=VALUE; may hold ${planned_at}, ${nominal_date}, ${schedule}
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
@@ -93,7 +96,7 @@ pub(super) struct OrderFlags {
     handler: Option<String>,
     /// The order as XXL-JOB has it: {"batchNo":"month(-1)","type":"monthly"}
     #[arg(long, value_name = "JSON",
-        conflicts_with_all = ["group", "batch_type", "batch_no", "business_date", "params"])]
+        conflicts_with_all = ["group", "batch_type", "batch_no", "business_date", "free_text", "params"])]
     handler_param: Option<String>,
     /// Missed times: skip, once, all or newest:N [default: once]
     #[arg(long, value_name = "POLICY", value_parser = misfire)]
@@ -270,6 +273,7 @@ impl OrderFlags {
                 batch_no: None,
                 business_date: None,
                 params: BTreeMap::new(),
+                free_text: None,
                 handler_param: self.handler_param.clone(),
                 ..words
             };
@@ -284,6 +288,7 @@ impl OrderFlags {
         words.name = self.name.clone().or(words.name);
         words.batch_no = self.batch_no.clone().or(words.batch_no);
         words.business_date = self.business_date.or(words.business_date);
+        words.free_text = self.free_text.then_some(true).or(words.free_text);
         words.handler = self.handler.clone().or(words.handler);
         words.misfire = self.misfire.or(words.misfire);
         words.misfire_window_sec = self.misfire_window.or(words.misfire_window_sec);
@@ -300,7 +305,7 @@ impl OrderFlags {
 }
 
 /// Keys that `schedule edit --clear` takes away.
-pub(super) const CLEARED: [&str; 9] = [
+pub(super) const CLEARED: [&str; 10] = [
     "start",
     "end",
     "calendar",
@@ -310,6 +315,7 @@ pub(super) const CLEARED: [&str; 9] = [
     "notify",
     "owner",
     "business-date",
+    "free-text",
 ];
 
 /// Takes a key away.
@@ -323,6 +329,7 @@ pub(super) fn clear(mut words: TriggerWords, key: &str) -> TriggerWords {
         "params" => words.params.clear(),
         "notify" => words.notify_email.clear(),
         "owner" => words.owner = None,
+        "free-text" => words.free_text = None,
         // clap lets no other through.
         _ => words.business_date = None,
     }

@@ -3,12 +3,15 @@
 
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::{BadInput, Ended, Global, batch, out};
+use crate::domain::group_access::GroupAccess;
+use crate::domain::id::GroupCode;
 use crate::engine::seal::{self, Key};
 use crate::engine::secret::usable;
 use crate::store;
+use crate::store::secret::{SealedSecret, Stored};
 use crate::view::secret::Named;
 use anyhow::{Context as _, Result};
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use std::io::{BufRead as _, IsTerminal as _};
@@ -23,6 +26,8 @@ pub(super) enum SecretVerb {
     Set {
         /// Name, as in ${secret.NAME}
         name: String,
+        #[command(flatten)]
+        access: AccessArgs,
     },
     /// Seal a secret and print the sealed text, for `secrets: NAME: {sealed: TEXT}`
     Seal {
@@ -38,6 +43,31 @@ pub(super) enum SecretVerb {
     },
 }
 
+/// Which groups may use a secret; when nothing is said, a stored one stays as it is.
+#[derive(Args)]
+pub(super) struct AccessArgs {
+    /// The group it belongs to, which may always use it
+    #[arg(long, value_name = "GROUP")]
+    owner_group: Option<String>,
+    /// Another group that may use it; may be repeated
+    #[arg(long = "group", value_name = "GROUP")]
+    groups: Vec<String>,
+    /// Every group may use it, those of later too
+    #[arg(long, conflicts_with_all = ["owner_group", "groups"])]
+    every_group: bool,
+}
+
+impl AccessArgs {
+    fn access(self) -> Result<Option<GroupAccess>> {
+        let owner_group = self.owner_group.as_deref().map(GroupCode::parse).transpose()?;
+        let groups: Vec<GroupCode> =
+            self.groups.iter().map(|code| GroupCode::parse(code)).collect::<Result<_, _>>()?;
+        let groups = (!groups.is_empty()).then_some(groups);
+        let is_given = self.every_group || owner_group.is_some() || groups.is_some();
+        Ok(is_given.then_some(GroupAccess { owner_group, groups }))
+    }
+}
+
 pub(super) async fn secret(global: &Global, verb: SecretVerb) -> Result<Ended> {
     // A future until it is awaited: two of the verbs need no database.
     let app = global.open(EmptyDatabase::Refuse);
@@ -47,10 +77,14 @@ pub(super) async fn secret(global: &Global, verb: SecretVerb) -> Result<Ended> {
             out::line(key.expose_secret());
         }
         SecretVerb::Seal { name } => out::line(&sealed(&name)?),
-        SecretVerb::Set { name } => {
+        SecretVerb::Set { name, access } => {
+            let access = access.access()?;
             let sealed = sealed(&name)?;
-            store(&app.await?, &name, &sealed).await?;
-            out::note(&format!("secret {name} is stored, sealed"));
+            let access = store(&app.await?, &name, sealed, access).await?;
+            out::note(&format!("secret {name} is stored, sealed; for {}", access.describe()));
+            if access.is_for_every_group() {
+                out::note("name the groups that may use it with --owner-group and --group");
+            }
         }
         SecretVerb::List => list(global, &app.await?).await?,
         SecretVerb::Remove { name } => {
@@ -96,11 +130,19 @@ fn read(name: &str) -> Result<SecretString> {
     Ok(SecretString::from(line.trim_end_matches(['\r', '\n'])))
 }
 
-async fn store(app: &App, name: &str, sealed: &str) -> Result<()> {
+async fn store(
+    app: &App,
+    name: &str,
+    sealed: String,
+    access: Option<GroupAccess>,
+) -> Result<GroupAccess> {
     let now = batch::server_now(app).await?;
     let mut tx = app.db.begin().await?;
-    store::secret::put(&mut tx, name, sealed, &app::whoami(), now).await?;
-    tx.commit().await.context("store the secret")
+    let access = store::secret::access_to_store(&mut tx, name, access).await?;
+    let secret = SealedSecret { sealed, access };
+    store::secret::put(&mut tx, name, &secret, &app::whoami(), now).await?;
+    tx.commit().await.context("store the secret")?;
+    Ok(secret.access)
 }
 
 async fn remove(app: &App, name: &str) -> Result<()> {
@@ -120,7 +162,11 @@ async fn list(global: &Global, app: &App) -> Result<()> {
         let documents: Vec<_> = all.iter().map(Named::from).collect();
         return out::json(&json!(documents));
     }
-    let rows = all.iter().map(|s| vec![s.name.clone(), s.by.clone(), s.at.to_string()]).collect();
-    out::line(&out::table(&["SECRET", "SEALED BY", "AT"], rows));
+    let row =
+        |s: &Stored| vec![s.name.clone(), s.access.describe(), s.by.clone(), s.at.to_string()];
+    out::line(&out::table(
+        &["SECRET", "FOR GROUPS", "SEALED BY", "AT"],
+        all.iter().map(row).collect(),
+    ));
     Ok(())
 }

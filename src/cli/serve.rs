@@ -58,6 +58,11 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     let (tells, news) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
     let house = Arc::new(House::open(&app, works.dispatcher.vitals(&stop, http.stalled)).await?);
+    let open_files = app.config.protected_files().warn_of_open_modes();
+    let script_rights = app.config.script_users().warning().map(str::to_owned);
+    for warning in open_files.into_iter().chain(script_rights) {
+        tracing::warn!("{warning}");
+    }
     let attended = let_in(front, house.clone(), lang).await?;
     let gone = CancellationToken::new();
     let ending = end_aside(&house, (stop.clone(), gone.clone()));
@@ -71,6 +76,8 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
         never = stop_on_signal(&stop, Signalled::Serve, lang) => match never {},
     }
     attended.close().await;
+    // Before the work's own, so that a file of SQLite is whole when this process ends.
+    house.app.db.close().await;
     app.close().await;
     Ok(Ended::Well)
 }
@@ -195,7 +202,7 @@ async fn let_in(front: Front, house: Arc<House>, lang: Lang) -> Result<Attended>
     if let Some(address) = front.address() {
         invite(&house, address, lang).await?;
     }
-    Ok(front.attend(house))
+    Ok(front.attend(house)?)
 }
 
 /// Tells whoever started this process how the first user is made; nobody else can know. It is told also

@@ -278,6 +278,7 @@ impl Desk<'_> {
         Ok(json!({
             "batch_no": self.said.one("batch_no"), "business_date": self.said.one("business_date"),
             "params": crate::cli::order::pairs(&self.said.all("params"))?,
+            "free_text": self.said.is("free_text"),
             "reason": self.said.one("reason"), "key": self.said.one("key"),
         }))
     }

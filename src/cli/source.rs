@@ -1,16 +1,20 @@
 //! `source list | check | prepare | prune`: the databases on which bodies run.
 
+use crate::app::preflight::{PreflightSeverity, check_jobs};
 use crate::app::sources::{Checked, Ledger, LedgerChange, Prepared, Whom, for_the_dba, place};
 use crate::app::{App, EmptyDatabase};
+use crate::cli::preflight::{self, ShownFindings};
 use crate::cli::{BadInput, Ended, Global, batch, out, source_words};
 use crate::domain::id::SourceName;
 use crate::domain::job::Definition;
 use crate::domain::source::Source;
 use crate::domain::tx_class::TxClass;
+use crate::view::preflight::PreflightDocument;
 use crate::view::source::{Uses, as_json};
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Verbs of `source`.
 #[derive(Subcommand)]
@@ -122,12 +126,23 @@ async fn check(global: &Global, app: &App, all: &[Uses<'_>]) -> Result<Ended> {
         let classes: Vec<TxClass> = uses.jobs.iter().map(|job| job.tx).collect();
         let checked = app.check_source(uses.source, &classes).await.map_err(|fault| fault.0);
         let cures = source_words::cures(uses, &checked, global.lang());
-        missing += usize::from(!cures.is_empty());
+        // What cannot be reached has been said.
+        let jobs = if checked.is_ok() { &uses.jobs[..] } else { &[] };
+        let sources = std::slice::from_ref(uses.source);
+        let mut report = check_jobs(&app.config, sources, jobs.iter().copied()).await;
+        // Its ledger is described with the source.
+        report.findings.retain(|finding| !finding.problem.kind().starts_with("ledger"));
+        let errors = report.of(PreflightSeverity::Error).count();
+        missing += usize::from(!cures.is_empty() || errors > 0);
         if global.json {
-            documents.push(checked_json(uses, &checked, &cures));
+            let mut document = checked_json(uses, &checked, &cures);
+            document["ok"] = json!(cures.is_empty() && errors == 0);
+            document["preflight"] = json!(PreflightDocument::of(&report));
+            documents.push(document);
         } else {
             source_words::checked(uses, &checked, global.lang()).iter().for_each(|l| out::line(l));
             cures.iter().for_each(|cure| out::line(&format!("  → {cure}")));
+            preflight::note(&report, ShownFindings::All, global.lang());
         }
     }
     if global.json {
@@ -157,10 +172,15 @@ fn checked_json(uses: &Uses<'_>, checked: &Result<Checked, String>, cures: &[Str
     json!({
         "name": name, "ok": cures.is_empty(), "version": checked.whom.version,
         "user": checked.whom.user, "session_lock": checked.lock.is_ok(),
-        "session_lock_fault": fault(&checked.lock), "stops_sessions": checked.stops.is_ok(),
-        "stops_sessions_fault": fault(&checked.stops), "ledger": ledger,
+        "session_lock_fault": fault(&checked.lock), "stops_sessions": checked.stops.gone.is_ok(),
+        "stops_sessions_fault": checked.stops.gone.as_ref().err(), "stop_trial": checked.stops.ran.as_str(),
+        "stopped_after_ms": checked.stops.gone.as_ref().ok().map(Duration::as_millis),
+        "stops_definers": checked.stops.definers.is_possible(), "stops_definers_grant": checked.stops.definers.grant(),
+        "keeps_sessions": checked.keeps_sessions.is_ok(),
+        "keeps_sessions_grant": checked.keeps_sessions.as_ref().err(), "ledger": ledger,
         "ledger_is_needed": uses.needs_ledger(), "is_own_database": checked.is_home,
         "ledger_writes": checked.writes.as_ref().map(Result::is_ok), "cures": cures,
+        "server_powers": checked.powers,
     })
 }
 

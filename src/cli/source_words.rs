@@ -1,7 +1,8 @@
 //! What `source` says, in both languages.
 
 use crate::app::sources::{
-    Checked, Ledger, LedgerChange, Password, Prepared, Whom, for_the_dba, place,
+    Checked, DefinerStop, Ledger, LedgerChange, Password, Prepared, StopTrial, TrialBody, Whom,
+    for_the_dba, place,
 };
 use crate::cli::out;
 use crate::domain::id::SourceName;
@@ -70,13 +71,93 @@ pub(super) fn checked(
             format!("{} ({why})", lang.pick("of another shape", "结构不符"))
         }
     };
-    vec![
+    let mut lines = vec![
         format!("{name}: {}", checked.whom),
         format!("  {} {}", lang.pick("session lock:  ", "会话锁:"), yes(&checked.lock)),
-        format!("  {} {}", lang.pick("stops sessions:", "可终止会话:"), yes(&checked.stops)),
+        format!(
+            "  {} {}",
+            lang.pick("stops sessions:", "可终止会话:"),
+            describe_stop(&checked.stops, lang)
+        ),
         format!("  {} {ledger}", lang.pick("ledger:        ", "账本:")),
         format!("  {} {}", lang.pick("jobs by class: ", "作业类别:"), uses.classes()),
-    ]
+    ];
+    lines.extend(describe_definers(&checked.stops.definers, lang));
+    lines.extend(describe_keeping(checked, lang));
+    lines.extend(describe_powers(checked, lang));
+    lines
+}
+
+/// What was tried, and how it went.
+fn describe_stop(stops: &StopTrial, lang: Lang) -> String {
+    let ran = match stops.ran {
+        TrialBody::Statement => lang.pick("a running statement", "运行中的语句"),
+        TrialBody::DefinerFunction => lang.pick(
+            "a SECURITY DEFINER function that swallows cancels",
+            "忽略取消的 SECURITY DEFINER 函数",
+        ),
+    };
+    match (&stops.gone, lang) {
+        (Ok(took), Lang::En) => {
+            format!("yes (tried: {ran} was ended and gone after {:.1} s)", took.as_secs_f64())
+        }
+        (Ok(took), Lang::Zh) => format!("是(实测:{ran}已终止,{:.1} 秒后消失)", took.as_secs_f64()),
+        (Err(fault), Lang::En) => format!("NO (tried with {ran}: {fault})"),
+        (Err(fault), Lang::Zh) => format!("否(用{ran}实测:{fault})"),
+    }
+}
+
+/// Whether procedures of other definers could be stopped, where that is another question.
+fn describe_definers(definers: &DefinerStop, lang: Lang) -> Option<String> {
+    let label = lang.pick("of definers:   ", "定义者过程:");
+    let said = match (definers, lang) {
+        (DefinerStop::AsOwn, _) => return None,
+        (DefinerStop::Granted, Lang::En) => {
+            "yes (by its rights, not tried: CONNECTION ADMIN or SUPER)".to_owned()
+        }
+        (DefinerStop::Granted, Lang::Zh) => {
+            "是(依据权限,未实测:CONNECTION ADMIN 或 SUPER)".to_owned()
+        }
+        (DefinerStop::Denied(grant), Lang::En) => format!(
+            "NO: a running procedure of another definer (SQL SECURITY DEFINER) could not be stopped and would end \
+             UNKNOWN; by its rights, not tried. To allow it: {grant}"
+        ),
+        (DefinerStop::Denied(grant), Lang::Zh) => format!(
+            "否:其他定义者的过程(SQL SECURITY DEFINER)运行时无法终止,结果为 UNKNOWN;依据权限判断,未实测。授权:{grant}"
+        ),
+        (DefinerStop::Unknown(why), Lang::En) => format!("not known ({why})"),
+        (DefinerStop::Unknown(why), Lang::Zh) => format!("未知({why})"),
+    };
+    Some(format!("  {label} {said}"))
+}
+
+/// That each body opens a session of its own, where the user's rights are the reason.
+fn describe_keeping(checked: &Checked, lang: Lang) -> Option<String> {
+    let grant = checked.keeps_sessions.as_ref().err()?;
+    Some(match lang {
+        Lang::En => format!(
+            "  sessions kept:  no, each job opens one of its own, which is slower; to keep them: {grant}"
+        ),
+        Lang::Zh => format!("  保留会话: 否,每个作业都要新建会话,较慢;授权:{grant}"),
+    })
+}
+
+/// A warning that the user may do more on the server than jobs should.
+fn describe_powers(checked: &Checked, lang: Lang) -> Option<String> {
+    if checked.powers.is_empty() {
+        return None;
+    }
+    let powers = checked.powers.join(", ");
+    Some(match lang {
+        Lang::En => format!(
+            "  warning: its user has {powers} there: whoever writes a job for this source can reach the \
+             server's files, programs or users; use a user with rights on the data alone (docs/security.md)"
+        ),
+        Lang::Zh => format!(
+            "  警告:该用户在服务器上拥有 {powers}:为此数据源编写作业的人可访问服务器的文件、程序或用户;\
+             请改用仅有数据权限的用户(docs/security.md)"
+        ),
+    })
 }
 
 /// What to do about each thing that the jobs of a source need and do not have.
@@ -98,7 +179,7 @@ pub(super) fn cures(uses: &Uses<'_>, checked: &Result<Checked, String>, lang: La
         let en = "connect to the server itself, not through a proxy that shares connections";
         cures.push(lang.pick(en, "请直接连接数据库服务器,不要经过共享连接的代理").to_owned());
     }
-    if checked.stops.is_err() {
+    if checked.stops.gone.is_err() {
         let en = "let the user see and end its own sessions; a body that runs too long could not be \
                   stopped and would end UNKNOWN";
         let zh = "请允许该用户查看并终止自己的会话;否则超时的作业无法终止,结果为 UNKNOWN";

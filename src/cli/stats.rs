@@ -3,8 +3,9 @@
 use crate::app::App;
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::history::Durations;
-use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::id::GroupCode;
 use crate::domain::job::{Definition, JobDef};
+use crate::domain::job_key::{JobNameError, find_named};
 use crate::domain::lang::Lang;
 use crate::domain::time::span_words;
 use crate::view::job::Stats;
@@ -15,16 +16,20 @@ pub(super) async fn stats(
     global: &Global,
     app: &App,
     defs: &Definition,
-    code: Option<&JobCode>,
+    word: Option<&str>,
     group: Option<&GroupCode>,
 ) -> Result<Ended> {
-    let wanted: Vec<&JobDef> = defs
-        .jobs
-        .iter()
-        .filter(|j| code.is_none_or(|c| *c == j.code) && group.is_none_or(|g| *g == j.group))
-        .collect();
+    let mut in_group = defs.jobs.iter().filter(|j| group.is_none_or(|g| *g == j.group));
+    let wanted: Vec<&JobDef> = match word {
+        None => in_group.collect(),
+        Some(word) => match find_named(in_group.by_ref(), word) {
+            Ok(job) => vec![job],
+            Err(error @ JobNameError::Ambiguous { .. }) => return Err(error.into()),
+            Err(JobNameError::Unknown(_)) => Vec::new(),
+        },
+    };
     if wanted.is_empty() {
-        return Err(BadInput(nothing(code, group)).into());
+        return Err(BadInput(nothing(word, group)).into());
     }
     let mut found: Vec<(&JobDef, Option<Durations>)> = Vec::new();
     for group in &defs.groups {
@@ -62,7 +67,7 @@ fn row(job: &JobDef, of: Option<&Durations>) -> Vec<String> {
     ]
 }
 
-fn nothing(code: Option<&JobCode>, group: Option<&GroupCode>) -> String {
+fn nothing(code: Option<&str>, group: Option<&GroupCode>) -> String {
     let what = match (code, group) {
         (Some(code), Some(group)) => format!("job {code} in group {group}"),
         (Some(code), None) => format!("job {code}"),

@@ -17,6 +17,8 @@ use url::Url;
 pub struct Http {
     /// Address and port; empty or `off` is nowhere.
     pub listen: String,
+    /// Address and port of the listener that answers probes alone; empty or `off` is nowhere.
+    pub probes: String,
     /// Seconds.
     pub stalled_sec: u32,
     /// As browsers see it; empty is as they ask.
@@ -77,6 +79,8 @@ pub struct OidcGrant {
 pub struct Listening {
     /// Where it listens; nowhere when there is no address.
     pub listen: Option<SocketAddr>,
+    /// Where probes alone are answered; nowhere when there is no address.
+    pub probes: Option<SocketAddr>,
     /// How long a loop of this process may take for a turn.
     pub stalled: Duration,
 }
@@ -100,16 +104,34 @@ impl Doorway {
 impl Config {
     /// Where and how the front door listens.
     pub fn http(&self) -> Result<Listening, BadConfig> {
-        let listen = match self.http.listen.trim() {
-            "" | "off" => None,
-            address => Some(address.parse().map_err(|_| {
-                BadConfig(format!(
-                    "http.listen is {address}; it must be an IP address and a port, such as \
-                     127.0.0.1:8088 or [::1]:8088, or off"
-                ))
-            })?),
-        };
-        Ok(Listening { listen, stalled: Duration::from_secs(self.http.stalled_sec.into()) })
+        let listen = listen_address("listen", &self.http.listen)?;
+        let probes = listen_address("probes", &self.http.probes)?;
+        let stalled = Duration::from_secs(self.http.stalled_sec.into());
+        Ok(Listening { listen, probes, stalled })
+    }
+}
+
+impl Config {
+    /// Ports at which this process listens.
+    pub fn own_ports(&self) -> Result<Vec<u16>, BadConfig> {
+        let http = self.http()?;
+        // Where port 0 was asked for, the address of the node says which one it became.
+        let node = self.node.address.as_deref().and_then(|url| Url::parse(url).ok());
+        let node = node.and_then(|url| url.port_or_known_default());
+        let listeners = http.listen.into_iter().chain(http.probes).map(|address| address.port());
+        Ok(listeners.chain(node).filter(|port| *port != 0).collect())
+    }
+}
+
+fn listen_address(key: &str, text: &str) -> Result<Option<SocketAddr>, BadConfig> {
+    match text.trim() {
+        "" | "off" => Ok(None),
+        address => address.parse().map(Some).map_err(|_| {
+            BadConfig(format!(
+                "http.{key} is {address}; it must be an IP address and a port, such as \
+                 127.0.0.1:8088 or [::1]:8088, or off"
+            ))
+        }),
     }
 }
 

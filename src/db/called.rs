@@ -1,10 +1,21 @@
 //! What MySQL and MariaDB are asked behind a CALL.
 
+use crate::db::cell::Cell;
+use crate::db::decode::as_declared;
 use crate::db::fault::SessionError;
 use crate::db::mysql_server::MysqlServer;
 use crate::db::renew::MYSQL_TRANSACTION_PROBE;
-use crate::db::results::{Results, Rows};
+use crate::db::results::{ResultLimits, Results, Rows};
 use crate::db::session::Session;
+
+/// A session variable that takes a value of a CALL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallVariable {
+    /// Its name, with the @.
+    pub name: String,
+    /// The type that is declared for the parameter.
+    pub type_name: String,
+}
 
 /// What a CALL left behind.
 #[derive(Debug, Default)]
@@ -14,7 +25,7 @@ pub struct Called {
     /// Whether a transaction is open.
     pub has_open_transaction: bool,
     /// The variables that were asked for.
-    pub values: Vec<Option<String>>,
+    pub values: Vec<Cell>,
 }
 
 /// What the first column of our own row behind a CALL is called.
@@ -29,7 +40,7 @@ impl Session {
     pub async fn call(
         &mut self,
         call: &str,
-        variables: &[String],
+        variables: &[CallVariable],
         into: &mut Results,
     ) -> Result<Called, SessionError> {
         let called = match self.server() {
@@ -40,37 +51,41 @@ impl Session {
                 None
             }
         };
-        match called {
-            Some(called) => Ok(called),
+        let mut called = match called {
+            Some(called) => called,
             // A body may have had names sent to us in an encoding in which those of ours are not known.
-            None => self.ask_one_by_one(variables).await,
+            None => self.ask_one_by_one(variables).await?,
+        };
+        for (cell, variable) in called.values.iter_mut().zip(variables) {
+            *cell = as_declared(std::mem::replace(cell, Cell::Null), &variable.type_name);
         }
+        Ok(called)
     }
 
     async fn call_mariadb(
         &mut self,
         call: &str,
-        variables: &[String],
+        variables: &[CallVariable],
         into: &mut Results,
     ) -> Result<Option<Called>, SessionError> {
         into.set_apart(MARK);
         let wanted = selected("@@in_transaction", variables);
         let text = format!("{call}; SELECT @@warning_count AS {MARK}, {wanted}");
         self.run_into(&text, &[], into).await?;
-        let Some(row) = first_row(into.take_own().into_iter().next()) else { return Ok(None) };
-        let mut row = row.into_iter();
-        let has_warnings = row.next().flatten().is_none_or(|count| count != "0");
-        let has_open_transaction = row.next().flatten().is_none_or(|is_open| is_open != "0");
+        let Some(row) = into.take_own().into_iter().next() else { return Ok(None) };
+        let has_warnings = row.first(0).is_none_or(|count| count != "0");
+        let has_open_transaction = row.first(1).is_none_or(|is_open| is_open != "0");
         // A query of variables alone leaves them to be shown.
         let warnings = if has_warnings { self.warnings().await? } else { Vec::new() };
-        Ok(Some(Called { warnings, has_open_transaction, values: row.collect() }))
+        let values = row.first_cells().into_iter().skip(2).collect();
+        Ok(Some(Called { warnings, has_open_transaction, values }))
     }
 
     /// MySQL shows an open transaction by refusing the last statement, behind everything else.
     async fn call_mysql(
         &mut self,
         call: &str,
-        variables: &[String],
+        variables: &[CallVariable],
         into: &mut Results,
     ) -> Result<Option<Called>, SessionError> {
         into.set_apart(WARNING_COUNT);
@@ -87,20 +102,23 @@ impl Session {
             (Err(error), _) => return Err(error),
         };
         self.traces.own_sets += 1;
-        let Some(values) = first_row(values) else { return Ok(None) };
+        let Some(values) = values else { return Ok(None) };
         // Without a warning there is no set of them.
         let warnings = own.get(1).map(Rows::warnings).unwrap_or_default();
-        let values = values.into_iter().skip(1).collect();
+        let values = values.first_cells().into_iter().skip(1).collect();
         Ok(Some(Called { warnings, has_open_transaction, values }))
     }
 
-    async fn ask_one_by_one(&mut self, variables: &[String]) -> Result<Called, SessionError> {
+    async fn ask_one_by_one(&mut self, variables: &[CallVariable]) -> Result<Called, SessionError> {
         let warnings = self.warnings().await?;
         let values = match variables {
             [] => Vec::new(),
-            some => {
-                let values = self.rows(&format!("SELECT {}", some.join(", ")), &[]).await?;
-                values.rows.into_iter().next().unwrap_or_default()
+            _ => {
+                let limits = ResultLimits { rows: 1, sets: 1, ..ResultLimits::uncut() };
+                let mut asked = Results::of_body(limits);
+                let names: Vec<&str> = variables.iter().map(|v| v.name.as_str()).collect();
+                self.send(&format!("SELECT {}", names.join(", ")), &[], &mut asked).await?;
+                asked.sets.first().map(Rows::first_cells).unwrap_or_default()
             }
         };
         let has_open_transaction = self.has_open_transaction().await?;
@@ -108,12 +126,8 @@ impl Session {
     }
 }
 
-fn selected(first: &str, variables: &[String]) -> String {
+fn selected(first: &str, variables: &[CallVariable]) -> String {
     let mut all = vec![first];
-    all.extend(variables.iter().map(String::as_str));
+    all.extend(variables.iter().map(|variable| variable.name.as_str()));
     all.join(", ")
-}
-
-fn first_row(set: Option<Rows>) -> Option<Vec<Option<String>>> {
-    set?.rows.into_iter().next()
 }

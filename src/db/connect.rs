@@ -6,8 +6,9 @@ use crate::db::keeping::{Keeping, postgres_session, prepare_postgres};
 use crate::db::mysql_server::MysqlServer;
 use crate::db::nodelay::without_delay;
 use crate::db::pool::{End, Plan, Pool};
+use crate::db::sqlite_file::{create_private, keep_private};
 use crate::db::together::{Alone, takes_compounds};
-use crate::db::{Db, Dialect, Error, Pools, Result, Tx};
+use crate::db::{Db, Dialect, Error, Pools, RequestShare, Result, Tx};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::ConnectOptions as _;
 use sqlx::mysql::MySqlConnectOptions;
@@ -15,7 +16,9 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use url::Url;
 
 /// Where the metadata database is and how many connections it may take.
@@ -75,7 +78,14 @@ impl Db {
             Pools::Sqlite { .. } | Pools::Mysql(_) => None,
             Pools::Postgres(pool) => Some(Alone::beside(pool)),
         };
-        let db = Self { pools, alone, takes_compounds, shown: shown.into(), hub: Hub::new() };
+        let db = Self {
+            pools,
+            alone,
+            takes_compounds,
+            shown: shown.into(),
+            hub: Hub::new(),
+            requests: None,
+        };
         db.learn_to_hint().await;
         Ok(db)
     }
@@ -92,6 +102,25 @@ impl Db {
                 Ok(Self { hub: self.hub.clone(), ..other })
             }
         }
+    }
+
+    /// The way of requests to the same database: they take no connection from the work. On SQLite they read
+    /// through connections of their own, and at most one of them waits for the writer.
+    pub async fn for_requests(&self, settings: &Settings) -> Result<Self> {
+        let Pools::Sqlite { writer, reader } = &self.pools else {
+            return self.beside(settings).await;
+        };
+        let in_memory = reader.is_in_memory();
+        let reader = match in_memory {
+            true => reader.clone(),
+            false => reader.beside(reader.options().clone(), settings.max_connections),
+        };
+        let share = RequestShare {
+            writer: Arc::new(Semaphore::new(1)),
+            wait_limit: settings.connect_timeout,
+        };
+        let pools = Pools::Sqlite { writer: writer.clone(), reader };
+        Ok(Self { pools, requests: (!in_memory).then_some(share), ..self.clone() })
     }
 }
 
@@ -166,7 +195,14 @@ async fn sqlite(url: &str, settings: &Settings) -> Result<Pools> {
         ));
     }
     let said = |error| Error::of_file(error, Path::new(&file), may_create);
+    if may_create && !in_memory {
+        // Of a folder that is not there SQLite says more than this would.
+        let _sqlite_says_why = create_private(&file);
+    }
     let first = options.connect().await.map_err(said)?;
+    if !in_memory {
+        keep_private(&file);
+    }
     let end = if in_memory { End::Memory } else { End::File };
     let plan = |most, options| Plan {
         end,

@@ -84,6 +84,18 @@ impl Control {
         }
     }
 
+    /// Whether the process list shows that session `id` is running a statement.
+    pub async fn is_busy(&mut self, id: &SessionId) -> Result<bool, SessionError> {
+        let (list, busy) = match self.session.dialect() {
+            Dialect::Mysql => ("information_schema.processlist WHERE id", "command <> 'Sleep'"),
+            Dialect::Sqlite | Dialect::Postgres => {
+                ("pg_catalog.pg_stat_activity WHERE pid", "state = 'active'")
+            }
+        };
+        let sql = format!("SELECT COUNT(*) FROM {list} = {} AND {busy}", id.number);
+        Ok(self.session.rows(&sql, &[]).await?.first(0) == Some("1"))
+    }
+
     /// Looks for session `id`: in the process list, or (because MariaDB's list hides from a user
     /// without the PROCESS privilege a session of its own that runs somebody else's SQL SECURITY
     /// DEFINER procedure) as the holder of lock `lock_name`.

@@ -46,6 +46,11 @@ impl SessionError {
         }
     }
 
+    /// A statement that is not sent, and why.
+    pub(crate) fn refused(message: String) -> Self {
+        Self::Database(DatabaseError { message, ..DatabaseError::default() })
+    }
+
     /// A server's word why it lets nobody in.
     pub(crate) fn refusal(said: &dyn sqlx::error::DatabaseError) -> Self {
         Self::Database(read(said).0)
@@ -134,6 +139,31 @@ impl DatabaseError {
     pub fn is_denied(&self) -> bool {
         matches!(self.number, Some(1142 | 1143))
             || self.number.is_none() && self.code.as_deref() == Some("42501")
+    }
+
+    /// Whether the server could not read the statement.
+    pub fn is_syntax(&self) -> bool {
+        match self.number {
+            Some(number) => number == 1064,
+            None => {
+                self.code.as_deref() == Some("42601")
+                    || (self.sqlstate().is_none() && self.message.contains("syntax error"))
+            }
+        }
+    }
+
+    /// Whether a CALL of this routine was refused because the user has no right to it or to its schema; not when a
+    /// statement inside it was, which PostgreSQL tells with the place (`WHERE`) and MySQL with another name.
+    pub fn is_execute_denied(&self, schema: &str, name: &str) -> bool {
+        let says = |word: &str| self.message.to_lowercase().contains(&word.to_lowercase());
+        match self.number {
+            Some(1370) => says(&format!("'{schema}.{name}'")),
+            Some(_) => false,
+            None => {
+                let is_inside = self.more.iter().any(|(field, _)| *field == "WHERE");
+                self.code.as_deref() == Some("42501") && !is_inside && (says(name) || says(schema))
+            }
+        }
     }
 
     /// Whether MySQL knows no savepoint of that name.
@@ -280,6 +310,32 @@ mod tests {
             ("2067", Kind::Other),
         ] {
             assert_eq!(kind_of_sqlite(Some(code)), kind, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_call_without_the_right_is_told_from_one_inside() {
+        let error = |number: Option<u16>, code: &str, message: &str, more: Vec<_>| DatabaseError {
+            number,
+            code: Some(code.to_owned()),
+            message: message.to_owned(),
+            more,
+            ..DatabaseError::default()
+        };
+        let place = || vec![("WHERE", "PL/pgSQL function sp() line 3".to_owned())];
+        let inner = "execute command denied to user 'u'@'%' for routine 'fin.other'";
+        let outer = "execute command denied to user 'u'@'%' for routine 'FIN.sp'";
+        for (error, is_denied) in [
+            (error(Some(1370), "42000", outer, vec![]), true),
+            (error(Some(1370), "42000", inner, vec![]), false),
+            (error(Some(1142), "42000", outer, vec![]), false),
+            (error(None, "42501", "permission denied for procedure sp", vec![]), true),
+            (error(None, "42501", "对模式 fin 权限不够", vec![]), true),
+            (error(None, "42501", "permission denied for procedure sp", place()), false),
+            (error(None, "42501", "permission denied for table t", vec![]), false),
+            (error(None, "P0001", "sp", vec![]), false),
+        ] {
+            assert_eq!(error.is_execute_denied("fin", "sp"), is_denied, "{error}");
         }
     }
 

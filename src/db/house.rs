@@ -2,6 +2,7 @@
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
+use crate::db::implicit_commit::{CommitEvidence, find_commit_evidence};
 use crate::db::results::Results;
 use crate::db::row::Value;
 use crate::db::session::{Arg, Session};
@@ -26,16 +27,21 @@ impl Session {
         self.send(&text, &args, into).await
     }
 
-    /// Whether a statement on this session, also inside a procedure, said COMMIT or began a
-    /// transaction, which commits the one before; only MySQL counts them. Of no use after a `commit`
-    /// or `begin` of ours.
-    pub async fn has_committed(&mut self) -> Result<bool, SessionError> {
+    /// Whether a statement on this session, also inside a procedure, committed, said so or not
+    /// (`db::implicit_commit`). Only MySQL and MariaDB count statements, and there a body can end our
+    /// transaction. For a session whose transaction we began with `autocommit` off; of no use after a
+    /// `commit` of ours.
+    pub async fn find_commit_evidence(&mut self) -> Result<CommitEvidence, SessionError> {
         if self.dialect() != Dialect::Mysql {
-            return Ok(false);
+            return Ok(CommitEvidence::None);
         }
-        let sql = "SHOW SESSION STATUS WHERE Variable_name IN ('Com_commit', 'Com_begin')";
-        let counts = self.rows(sql, &[]).await?.rows;
-        Ok(counts.iter().any(|row| row.get(1).cloned().flatten().is_some_and(|n| n != "0")))
+        let autocommit = self.rows("SELECT @@SESSION.autocommit", &[]).await?.first(0) == Some("1");
+        let counters = self.rows("SHOW SESSION STATUS LIKE 'Com\\_%'", &[]).await?.rows;
+        let counters = counters.iter().filter_map(|row| match &row[..] {
+            [Some(name), Some(count)] => Some((name.as_str(), count.parse().unwrap_or(1))),
+            _ => None,
+        });
+        Ok(find_commit_evidence(counters, self.is_mariadb(), autocommit))
     }
 }
 

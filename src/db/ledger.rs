@@ -8,6 +8,7 @@
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::session::{Arg, Session};
+use crate::db::user_grants::quote_user;
 use std::fmt;
 
 /// Its name.
@@ -116,15 +117,7 @@ pub fn ddl(dialect: Dialect) -> &'static str {
 
 /// What a user of jobs must be granted on it when somebody else made it; nothing on SQLite.
 pub fn grant(dialect: Dialect, user: &str) -> Option<String> {
-    let user = match dialect {
-        Dialect::Sqlite => return None,
-        Dialect::Mysql => {
-            let (name, host) = user.rsplit_once('@').unwrap_or((user, "%"));
-            let quoted = |part: &str| format!("'{}'", part.replace('\'', "''"));
-            format!("{}@{}", quoted(name), quoted(host))
-        }
-        Dialect::Postgres => format!("\"{}\"", user.replace('"', "\"\"")),
-    };
+    let user = quote_user(dialect, user)?;
     Some(format!("GRANT SELECT, INSERT, UPDATE ON {TABLE} TO {user}"))
 }
 

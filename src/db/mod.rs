@@ -4,7 +4,8 @@
 //! `Db` and `Tx` are the metadata store; `session` are the connections that bodies run on.
 
 mod bulk;
-mod called;
+pub mod called;
+pub mod cell;
 mod connect;
 pub mod control;
 mod decode;
@@ -14,6 +15,7 @@ pub mod fault;
 pub mod hint;
 pub mod holder;
 mod house;
+pub mod implicit_commit;
 mod keeping;
 pub mod ledger;
 mod lent;
@@ -26,13 +28,19 @@ mod pool;
 pub mod renew;
 pub mod results;
 pub mod routine;
+pub mod routine_catalogue;
+pub mod routine_names;
 mod row;
+mod server_powers;
 pub mod session;
 pub mod session_lock;
 mod shell;
+pub mod sqlite_file;
 mod statement_counts;
+mod statement_probe;
 pub mod together;
 pub mod turn;
+pub mod user_grants;
 mod wire;
 
 pub(crate) use bulk::filled;
@@ -50,6 +58,8 @@ use lent::Lent;
 use pool::Pool;
 use sqlx::{AssertSqlSafe, MySql, Postgres, Sqlite};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What a statement gives back, or why it did not.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -66,6 +76,16 @@ pub struct Db {
     shown: Arc<str>,
     /// Where hints meet.
     hub: Arc<Hub>,
+    /// What requests share, where this is their way to a SQLite file.
+    requests: Option<RequestShare>,
+}
+
+/// How requests write to a SQLite file: one after the other, so that at most one of them stands before the
+/// work in the queue of the one writer.
+#[derive(Clone, Debug)]
+struct RequestShare {
+    writer: Arc<Semaphore>,
+    wait_limit: Duration,
 }
 
 #[derive(Clone, Debug)]
@@ -88,6 +108,8 @@ pub struct Tx {
     hub: Arc<Hub>,
     /// Given when it is committed.
     hints: Vec<&'static str>,
+    /// The turn of requests to write, held until this ends.
+    _share: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(Debug)]
@@ -129,12 +151,24 @@ impl Db {
     /// meanwhile. This and every other call of the door may be dropped at any point, by a time-out
     /// or a `select!`: a connection with a question in flight is closed and never handed on.
     pub async fn begin(&self) -> Result<Tx> {
+        let share = self.writer_share().await?;
         let inner = match &self.pools {
             Pools::Sqlite { writer, .. } => TxInner::Sqlite(writer.begin("BEGIN IMMEDIATE").await?),
             Pools::Mysql(pool) => TxInner::Mysql(pool.begin("BEGIN").await?),
             Pools::Postgres(pool) => TxInner::Postgres(pool.begin("BEGIN").await?),
         };
-        Ok(self.tx(inner))
+        Ok(Tx { _share: share, ..self.tx(inner) })
+    }
+
+    /// The turn to ask for the one writer of a SQLite file, where requests share one among themselves.
+    async fn writer_share(&self) -> Result<Option<OwnedSemaphorePermit>> {
+        let Some(requests) = &self.requests else { return Ok(None) };
+        let turn = Arc::clone(&requests.writer).acquire_owned();
+        let late = || Error::Lost(format!("{}: too many requests wait to write", self.shown));
+        match tokio::time::timeout(requests.wait_limit, turn).await {
+            Ok(Ok(turn)) => Ok(Some(turn)),
+            Ok(Err(_)) | Err(_) => Err(late()),
+        }
     }
 
     /// Opens a transaction that only reads; on SQLite it waits for no writer.
@@ -215,7 +249,7 @@ impl Db {
     }
 
     fn tx(&self, inner: TxInner) -> Tx {
-        Tx { inner, hub: Arc::clone(&self.hub), hints: Vec::new() }
+        Tx { inner, hub: Arc::clone(&self.hub), hints: Vec::new(), _share: None }
     }
 
     /// Closes all connections, waiting for those in use.
@@ -226,7 +260,10 @@ impl Db {
         match &self.pools {
             Pools::Sqlite { writer, reader } => {
                 reader.close().await;
-                writer.close().await;
+                // The writer of requests is the one of the work.
+                if self.requests.is_none() {
+                    writer.close().await;
+                }
             }
             Pools::Mysql(pool) => pool.close().await,
             Pools::Postgres(pool) => pool.close().await,

@@ -174,6 +174,11 @@ impl<DB: Driver> Pool<DB> {
         }))
     }
 
+    /// Whether its connection is the database.
+    pub(in crate::db) fn is_in_memory(&self) -> bool {
+        self.0.plan.end == End::Memory
+    }
+
     /// Whether a connection waits to be used.
     pub(in crate::db) fn has_idle(&self) -> bool {
         !self.0.idle().is_empty()

@@ -7,7 +7,7 @@ use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::mysql_server::MysqlServer;
 use crate::db::results::{Results, Rows};
-use crate::db::session::{Arg, Session};
+use crate::db::session::Session;
 use crate::db::statement_counts::{MARIADB_COUNTS, MYSQL_COUNTS, StatementCounts};
 use crate::db::wire::Wire;
 use sqlx::Connection as _;
@@ -187,6 +187,12 @@ impl Session {
         Ok(())
     }
 
+    /// Whether the server lets it be seen what a body left on the session, without which it is not kept for the next
+    /// one; as counted when its limits were set.
+    pub fn can_be_kept(&self) -> bool {
+        self.dialect() != Dialect::Mysql || self.traces.counted.is_some()
+    }
+
     /// The result sets of a question; `None` when the server refuses it.
     async fn rows_if_allowed(&mut self, sql: &str) -> Result<Option<Vec<Rows>>, SessionError> {
         let mut answer = Results::keeping(1_000, 2);
@@ -203,13 +209,13 @@ impl Session {
         self.traces.arguments = self.traces.arguments.max(count);
     }
 
-    /// What is sent for a statement of a body: on PostgreSQL, with values, a text that no other is.
+    /// What is sent for a statement of a body: on PostgreSQL, if it is prepared, a text that no other is.
     ///
     /// The driver keeps what it has prepared by its text, and a plan of an earlier body's must not serve a
     /// table that was altered since ("cached plan must not change result type"). Forgetting all of them
     /// behind each body had ours prepared anew for the next: three journeys more for a CALL with values.
-    pub(in crate::db) fn as_only<'s>(&mut self, sql: &'s str, args: &[Arg]) -> Cow<'s, str> {
-        if self.dialect() != Dialect::Postgres || args.is_empty() {
+    pub(in crate::db) fn as_only<'s>(&mut self, sql: &'s str, is_prepared: bool) -> Cow<'s, str> {
+        if self.dialect() != Dialect::Postgres || !is_prepared {
             return sql.into();
         }
         self.traces.bound += 1;

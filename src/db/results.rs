@@ -1,20 +1,56 @@
-//! What statements returned, kept up to a cap while everything is counted.
+//! What statements returned, kept up to limits while everything is counted.
 
-/// Longest value kept of one column, in bytes.
-const CELL_MAX: usize = 64 * 1024;
+use crate::db::cell::{Cell, CellType, Unreadable};
+use crate::db::decode::Purpose;
 
 /// One result set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     /// Column names.
     pub columns: Vec<String>,
+    /// The server's names of their types.
+    pub types: Vec<String>,
+    /// The types of their values; none of a column in which every value is NULL.
+    pub value_types: Vec<Option<CellType>>,
     /// Values as text, at most as many rows as were asked for.
     pub rows: Vec<Vec<Option<String>>>,
     /// How many rows there were in all.
     pub count: u64,
+    /// Values that cannot be handed on; `rows` has something to look at in their place.
+    pub faults: Vec<CellFault>,
+    /// Bytes of the values that are kept and are not large.
+    pub(in crate::db) bytes: usize,
+    /// Bytes of the large values that are kept.
+    pub(in crate::db) large_bytes: usize,
+}
+
+/// A value that cannot be handed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CellFault {
+    /// Its row, from 0.
+    pub row: usize,
+    /// Its column, from 0.
+    pub column: usize,
+    /// Why: anything but `Null` and `Value`.
+    pub cell: Cell,
+}
+
+/// A column of a result set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    /// The server's name of its type.
+    pub(crate) type_name: String,
 }
 
 impl Rows {
+    fn new(columns: Vec<Column>) -> Self {
+        let value_types = vec![None; columns.len()];
+        let (columns, types) =
+            columns.into_iter().map(|column| (column.name, column.type_name)).unzip();
+        Self { columns, types, value_types, ..Self::default() }
+    }
+
     /// The value in the first row, in column `at`.
     pub fn first(&self, at: usize) -> Option<&str> {
         self.rows.first()?.get(at)?.as_deref()
@@ -26,19 +62,178 @@ impl Rows {
             |row: &[Option<String>], at: usize| row.get(at).cloned().flatten().unwrap_or_default();
         self.rows.iter().map(|row| (text(row, 0), text(row, 1), text(row, 2))).collect()
     }
+
+    /// The value in a row that is kept.
+    pub fn cell(&self, row: usize, column: usize) -> Option<Cell> {
+        let is_it = |fault: &&CellFault| (fault.row, fault.column) == (row, column);
+        if let Some(fault) = self.faults.iter().find(is_it) {
+            return Some(fault.cell.clone());
+        }
+        let ty = self.value_types.get(column).copied().flatten().unwrap_or(CellType::Text);
+        let value = self.rows.get(row)?.get(column)?.clone();
+        Some(value.map_or(Cell::Null, |text| Cell::Value(ty, text)))
+    }
+
+    /// The values of the first row; none when there is no row.
+    pub fn first_cells(&self) -> Vec<Cell> {
+        (0..self.columns.len()).filter_map(|column| self.cell(0, column)).collect()
+    }
+
+    /// The names of the cursors of PostgreSQL that the rows hold, in their order; from now on their names
+    /// are their values. NULL is no cursor.
+    pub(crate) fn take_cursors(&mut self) -> Vec<String> {
+        let columns: Vec<usize> =
+            (0..self.types.len()).filter(|at| is_cursor(&self.types[*at])).collect();
+        let mut names = Vec::new();
+        let faults = std::mem::take(&mut self.faults);
+        for fault in faults {
+            let place = self.rows.get_mut(fault.row).and_then(|row| row.get_mut(fault.column));
+            match (&fault.cell, place) {
+                (Cell::Unreadable(Unreadable { shown: Some(name), .. }), Some(place))
+                    if columns.contains(&fault.column) =>
+                {
+                    *place = Some(name.clone());
+                    names.push(name.clone());
+                }
+                _ => self.faults.push(fault),
+            }
+        }
+        for column in columns {
+            self.value_types[column] = Some(CellType::Text);
+        }
+        names
+    }
+
+    /// Keeps a row. What cannot be handed on becomes a fault, because a part of a value, or a remark,
+    /// would be taken for the value.
+    fn keep(&mut self, values: Vec<Cell>, limits: &ResultLimits) {
+        let value_max = limits.value_bytes;
+        let row = self.rows.len();
+        let mut kept = Vec::with_capacity(values.len());
+        for (column, value) in values.into_iter().enumerate() {
+            let value = match self.checked(column, value, limits) {
+                Cell::Null => None,
+                Cell::Value(_, text) => Some(text),
+                cell @ (Cell::Unreadable(_) | Cell::TooLong(_) | Cell::TooLongTogether(_)) => {
+                    let type_name = self.types.get(column).map_or("value", String::as_str);
+                    let shown = match &cell {
+                        Cell::TooLong(bytes) | Cell::TooLongTogether(bytes) => {
+                            format!("<{type_name} of {bytes} bytes>")
+                        }
+                        Cell::Unreadable(Unreadable { shown: Some(shown), .. })
+                            if shown.len() <= value_max && !is_cursor(type_name) =>
+                        {
+                            shown.clone()
+                        }
+                        _ => format!("<{type_name}>"),
+                    };
+                    self.faults.push(CellFault { row, column, cell });
+                    Some(shown)
+                }
+            };
+            match value.as_ref().map_or(0, String::len) {
+                large if large > limits.inline_bytes => self.large_bytes += large,
+                small => self.bytes += small,
+            }
+            kept.push(value);
+        }
+        self.rows.push(kept);
+    }
+
+    /// The value, if it is not too long and of a type that goes with those above it.
+    fn checked(&mut self, column: usize, value: Cell, limits: &ResultLimits) -> Cell {
+        let Cell::Value(ty, text) = value else { return value };
+        if text.len() > limits.value_bytes {
+            return Cell::TooLong(text.len());
+        }
+        let is_large = text.len() > limits.inline_bytes;
+        if is_large && text.len() > limits.large_bytes.saturating_sub(self.large_bytes) {
+            return Cell::TooLongTogether(text.len());
+        }
+        let Some(known) = self.value_types.get_mut(column) else { return Cell::Value(ty, text) };
+        match known.map_or(Some(ty), |before| before.joined_with(ty)) {
+            Some(joined) => {
+                *known = Some(joined);
+                Cell::Value(ty, text)
+            }
+            None => Cell::Unreadable(Unreadable {
+                shown: Some(text),
+                reason:
+                    "stands in a column that has bytes as well as other values; return one of them"
+                        .to_owned(),
+            }),
+        }
+    }
+}
+
+/// Whether a type is that of PostgreSQL's names of cursors.
+fn is_cursor(type_name: &str) -> bool {
+    type_name.eq_ignore_ascii_case("refcursor")
+}
+
+/// How much of what statements return is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResultLimits {
+    /// Rows of each result set.
+    pub rows: usize,
+    /// Result sets.
+    pub sets: usize,
+    /// Bytes of one value.
+    pub value_bytes: usize,
+    /// Bytes from which on a value is large: one of so many is not yet.
+    pub inline_bytes: usize,
+    /// Bytes of all values together that are not large.
+    pub total_bytes: usize,
+    /// Bytes of all large values together.
+    pub large_bytes: usize,
+}
+
+impl ResultLimits {
+    /// Of values without a limit.
+    pub(in crate::db) fn uncut() -> Self {
+        Self {
+            rows: usize::MAX,
+            sets: usize::MAX,
+            value_bytes: usize::MAX,
+            inline_bytes: usize::MAX,
+            total_bytes: usize::MAX,
+            large_bytes: usize::MAX,
+        }
+    }
+}
+
+/// Which result sets are kept when there are more than are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Sets {
+    /// The first ones.
+    #[default]
+    First,
+    /// The first ones and, in place of the last of these, the last one of all.
+    FirstAndLast,
+}
+
+/// Whether a statement that gave no row gave a result set. sqlx tells nothing of a set without rows,
+/// not even its columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gives {
+    /// A query: exactly one set.
+    OneSet,
+    /// A CALL, or a block: any number of sets, and the end of the statement after them.
+    Sets,
+    /// None.
+    NoSet,
 }
 
 /// Result sets of one or more statements.
-///
-/// A result set without rows is not here: sqlx tells no column names for one, so it looks like a
-/// statement that returns nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Results {
-    rows_kept: usize,
-    sets_kept: usize,
-    /// Longest value that is kept.
-    cell_kept: usize,
+    limits: ResultLimits,
+    which: Sets,
+    purpose: Purpose,
+    is_without_values: bool,
     is_open: bool,
+    /// A set without rows has ended, or the statement that may give several: what follows tells.
+    may_be_set: bool,
     /// What the first column of the first set of our own is called, which comes behind those of a body.
     mark: Option<&'static str>,
     /// That set and those behind it.
@@ -53,15 +248,43 @@ pub struct Results {
     pub rows_affected: u64,
 }
 
+/// Longest value kept of a statement of our own, in bytes.
+const OWN_VALUE_MAX: usize = 64 * 1024;
+
 impl Results {
-    /// Keeps so many rows per set, and so many sets.
+    /// Keeps so many rows per set, and so many sets: for statements of our own.
     pub fn keeping(rows: usize, sets: usize) -> Self {
-        Self { rows_kept: rows, sets_kept: sets, cell_kept: CELL_MAX, ..Self::default() }
+        let limits =
+            ResultLimits { rows, sets, value_bytes: OWN_VALUE_MAX, ..ResultLimits::uncut() };
+        Self { limits, ..Self::default() }
     }
 
     /// Keeps so many rows of one set, and every value to its end: for rows that we wrote ourselves.
     pub fn uncut(rows: usize) -> Self {
-        Self { cell_kept: usize::MAX, ..Self::keeping(rows, 1) }
+        let mut results = Self::keeping(rows, 1);
+        results.limits.value_bytes = usize::MAX;
+        results
+    }
+
+    /// Keeps what the limits allow of a body's results, the last set always.
+    pub fn of_body(limits: ResultLimits) -> Self {
+        Self { limits, which: Sets::FirstAndLast, purpose: Purpose::Body, ..Self::default() }
+    }
+
+    /// The same of a statement that is known to return no values.
+    #[must_use]
+    pub fn without_values(self) -> Self {
+        Self { is_without_values: true, ..self }
+    }
+
+    /// Whose statements they are of.
+    pub(in crate::db) fn purpose(&self) -> Purpose {
+        self.purpose
+    }
+
+    /// Whether values may come that are handed on.
+    pub(in crate::db) fn expects_values(&self) -> bool {
+        self.purpose == Purpose::Body && !self.is_without_values
     }
 
     /// Sets result sets of our own apart, whatever there is room for: the one whose first column is called
@@ -79,79 +302,195 @@ impl Results {
     /// Takes a row; `columns` and `values` are asked for only when they are kept.
     pub(crate) fn row(
         &mut self,
-        columns: impl FnOnce() -> Vec<String>,
-        values: impl FnOnce() -> Vec<Option<String>>,
+        columns: impl FnOnce() -> Vec<Column>,
+        values: impl FnOnce() -> Vec<Cell>,
     ) {
-        let (is_first, is_kept) = (!self.is_open, self.sets.len() < self.sets_kept);
-        let asks = is_first && (is_kept || self.mark.is_some());
-        let columns = if asks { columns() } else { Vec::new() };
-        let most = self.cell_kept;
-        let clipped = |value: Option<String>| value.map(|text| clip(text, most));
-        let is_marked = self.mark.is_some() && columns.first().map(String::as_str) == self.mark;
-        if is_marked && is_first || !self.own.is_empty() {
-            if is_first {
-                self.is_open = true;
-                self.own.push(Rows { columns, ..Rows::default() });
+        if !self.is_open {
+            self.is_open = true;
+            let columns = columns();
+            let is_marked =
+                self.mark.is_some() && columns.first().map(|c| c.name.as_str()) == self.mark;
+            if is_marked || !self.own.is_empty() {
+                // What ended before our own sets was the statement of the body.
+                self.may_be_set = false;
+                self.own.push(Rows::new(columns));
+            } else {
+                self.count_empty_set();
+                self.open_set(Rows::new(columns));
             }
-            if let Some(set) = self.own.last_mut() {
-                set.count += 1;
-                set.rows.push(values().into_iter().map(clipped).collect());
-            }
+        }
+        if let Some(set) = self.own.last_mut() {
+            set.count += 1;
+            set.keep(values(), &ResultLimits::uncut());
             return;
         }
         self.rows_read += 1;
-        if is_first {
-            self.is_open = true;
-            if is_kept {
-                self.sets.push(Rows { columns, ..Rows::default() });
-            } else {
-                self.sets_left_out += 1;
-            }
-        }
-        if self.sets_left_out > 0 {
-            return;
-        }
-        let Some(set) = self.sets.last_mut() else {
-            return;
-        };
+        let is_shut = self.which == Sets::First && self.sets_left_out > 0;
+        let others: usize = self.sets.iter().map(|set| set.bytes).sum();
+        let large: usize = self.sets.iter().map(|set| set.large_bytes).sum();
+        let mut limits = self.limits;
+        let Some(set) = self.sets.last_mut().filter(|_| !is_shut) else { return };
         set.count += 1;
-        if set.rows.len() < self.rows_kept {
-            set.rows.push(values().into_iter().map(clipped).collect());
+        let has_room = set.rows.len() < self.limits.rows
+            && others < self.limits.total_bytes
+            // Rows are kept from the first on without a gap.
+            && set.rows.len() as u64 + 1 == set.count;
+        if has_room {
+            // Of the large ones each set counts its own.
+            limits.large_bytes = limits.large_bytes.saturating_sub(large - set.large_bytes);
+            set.keep(values(), &limits);
         }
     }
 
-    /// Ends a result set or a statement that changed `affected` rows.
-    pub(crate) fn end(&mut self, affected: u64) {
-        self.is_open = false;
-        self.rows_affected += affected;
+    fn open_set(&mut self, set: Rows) {
+        if self.sets.len() < self.limits.sets {
+            self.sets.push(set);
+            return;
+        }
+        self.sets_left_out += 1;
+        if self.which == Sets::FirstAndLast
+            && let Some(last) = self.sets.last_mut()
+        {
+            *last = set;
+        }
     }
-}
 
-fn clip(mut text: String, most: usize) -> String {
-    if text.len() > most {
-        text.truncate(text.floor_char_boundary(most));
-        text.push('…');
+    /// Of a body. Statements of our own are read by the sets that have rows.
+    fn counts_empty_sets(&self) -> bool {
+        self.which == Sets::FirstAndLast
     }
-    text
+
+    /// The set without rows that ended last was one, because something follows it.
+    fn count_empty_set(&mut self) {
+        if std::mem::take(&mut self.may_be_set) && self.counts_empty_sets() {
+            self.open_set(Rows::default());
+        }
+    }
+
+    /// Ends a result set, or a statement that changed `affected` rows.
+    pub(crate) fn end(&mut self, affected: u64, gives: Gives) {
+        self.rows_affected += affected;
+        if std::mem::take(&mut self.is_open) || !self.own.is_empty() {
+            return;
+        }
+        self.count_empty_set();
+        match gives {
+            Gives::OneSet if self.counts_empty_sets() => self.open_set(Rows::default()),
+            Gives::OneSet => {}
+            Gives::Sets => self.may_be_set = true,
+            Gives::NoSet => {}
+        }
+    }
+
+    /// Ends all that was sent at once.
+    pub(crate) fn finish(&mut self) {
+        self.may_be_set = false;
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn named(names: &[&str]) -> Vec<Column> {
+        let column =
+            |name: &&str| Column { name: (*name).to_owned(), type_name: "TEXT".to_owned() };
+        names.iter().map(column).collect()
+    }
+
+    fn limits(rows: usize, sets: usize) -> ResultLimits {
+        ResultLimits { rows, sets, value_bytes: 10, total_bytes: 1_000, ..ResultLimits::uncut() }
+    }
+
     #[test]
     fn everything_is_counted_and_little_is_kept() {
-        let mut results = Results::keeping(2, 1);
-        for set in 0..3 {
-            for row in 0..5 {
-                results.row(|| vec!["a".into()], || vec![Some(format!("{set}.{row}"))]);
+        for (mut results, last) in
+            [(Results::keeping(2, 1), "0.0"), (Results::of_body(limits(2, 1)), "2.0")]
+        {
+            for set in 0..3 {
+                for row in 0..5 {
+                    results.row(|| named(&["a"]), || vec![Cell::text(format!("{set}.{row}"))]);
+                }
+                results.end(0, Gives::Sets);
             }
-            results.end(0);
+            results.end(7, Gives::Sets);
+            results.finish();
+            assert_eq!((results.sets.len(), results.sets_left_out), (1, 2));
+            assert_eq!((results.sets[0].rows.len(), results.sets[0].count), (2, 5));
+            assert_eq!((results.rows_read, results.rows_affected), (15, 7));
+            assert_eq!(results.sets[0].first(0), Some(last));
         }
-        results.end(7);
-        assert_eq!((results.sets.len(), results.sets_left_out), (1, 2));
-        assert_eq!((results.sets[0].rows.len(), results.sets[0].count), (2, 5));
-        assert_eq!((results.rows_read, results.rows_affected), (15, 7));
+    }
+
+    #[test]
+    fn sets_without_rows_are_counted() {
+        // CALL: a set of one row, an empty one, and its own end.
+        let mut results = Results::of_body(limits(2, 5));
+        results.row(|| named(&["a"]), || vec![Cell::Null]);
+        results.end(0, Gives::Sets);
+        results.end(0, Gives::Sets);
+        results.end(3, Gives::Sets);
+        results.finish();
+        let counts = |results: &Results| results.sets.iter().map(|s| s.count).collect::<Vec<_>>();
+        assert_eq!(counts(&results), [1, 0]);
+        // An UPDATE, a query without rows.
+        results.end(1, Gives::NoSet);
+        results.end(0, Gives::OneSet);
+        assert_eq!(counts(&results), [1, 0, 0]);
+        // Before our own set there is the end of the CALL.
+        results.set_apart("ours");
+        results.end(0, Gives::Sets);
+        results.end(0, Gives::Sets);
+        results.row(|| named(&["ours"]), || vec![Cell::Null]);
+        results.end(0, Gives::Sets);
+        results.finish();
+        assert_eq!(counts(&results), [1, 0, 0, 0]);
+        assert_eq!(results.take_own().len(), 1);
+    }
+
+    #[test]
+    fn a_value_over_the_limit_is_no_value() {
+        let mut results = Results::of_body(limits(9, 2));
+        results.row(
+            || named(&["a", "b"]),
+            || vec![Cell::text("x".repeat(11)), Cell::text("x".repeat(10))],
+        );
+        results.end(0, Gives::OneSet);
+        let set = &results.sets[0];
+        assert_eq!(set.faults, [CellFault { row: 0, column: 0, cell: Cell::TooLong(11) }]);
+        assert_eq!(set.first_cells(), [Cell::TooLong(11), Cell::text("x".repeat(10))]);
+        assert_eq!(set.first(0), Some("<TEXT of 11 bytes>"));
+        assert_eq!(set.first(1), Some("xxxxxxxxxx"));
+    }
+
+    #[test]
+    fn bytes_do_not_mix_with_other_values() {
+        let mut results = Results::of_body(limits(9, 2));
+        for cell in [
+            Cell::Value(CellType::Int, "1".into()),
+            Cell::Null,
+            Cell::text("a"),
+            Cell::Value(CellType::Bytes, "0x61".into()),
+        ] {
+            results.row(|| named(&["a"]), || vec![cell]);
+        }
+        results.end(0, Gives::OneSet);
+        let set = &results.sets[0];
+        assert_eq!(set.value_types, [Some(CellType::Text)]);
+        assert_eq!((set.faults.len(), set.faults[0].row), (1, 3));
+        assert!(matches!(set.cell(3, 0), Some(Cell::Unreadable(_))));
+        assert_eq!(set.cell(1, 0), Some(Cell::Null));
+    }
+
+    #[test]
+    fn rows_are_kept_while_there_is_room_for_their_bytes() {
+        let tight = ResultLimits { total_bytes: 15, ..limits(9, 2) };
+        let mut results = Results::of_body(tight);
+        for _ in 0..4 {
+            results.row(|| named(&["a"]), || vec![Cell::text("x".repeat(10))]);
+        }
+        results.end(0, Gives::OneSet);
+        assert_eq!((results.sets[0].rows.len(), results.sets[0].count), (2, 4));
     }
 
     #[test]
@@ -160,24 +499,42 @@ mod tests {
             let mut results = Results::keeping(2, kept);
             results.set_apart("ours");
             for set in 0..3 {
-                results.row(|| vec!["theirs".into(), "ours".into()], || vec![None, None]);
-                results.row(|| vec!["ours".into()], || vec![Some(format!("{set}"))]);
-                results.end(1);
+                results.row(|| named(&["theirs", "ours"]), || vec![Cell::Null, Cell::Null]);
+                results.row(|| named(&["ours"]), || vec![Cell::text(format!("{set}"))]);
+                results.end(1, Gives::Sets);
             }
-            results.row(|| vec!["ours".into(), "b".into()], || vec![Some("1".into()), None]);
-            results.end(0);
+            results.row(|| named(&["ours", "b"]), || vec![Cell::text("1"), Cell::Null]);
+            results.end(0, Gives::Sets);
             for line in ["x", "y"] {
-                results.row(|| vec!["behind it".into()], || vec![Some(line.into())]);
+                results.row(|| named(&["behind it"]), || vec![Cell::text(line)]);
             }
-            results.end(0);
+            results.end(0, Gives::Sets);
             let own: Vec<_> = results.take_own().into_iter().map(|set| set.rows).collect();
             let behind = ["x", "y"].map(|line| vec![Some(line.to_owned())]);
             assert_eq!(own, [vec![vec![Some("1".to_owned()), None]], behind.to_vec()]);
             assert_eq!((results.sets.len(), results.rows_read), (kept.min(3), 6));
             assert_eq!((results.sets_left_out, results.rows_affected), (3 - kept.min(3) as u64, 3));
             // Then it is a name like others.
-            results.row(|| vec!["ours".into()], || vec![Some("2".into())]);
+            results.row(|| named(&["ours"]), || vec![Cell::text("2")]);
             assert_eq!((results.take_own().len(), results.rows_read), (0, 7));
         }
+    }
+    #[test]
+    fn large_values_have_a_limit_of_their_own() {
+        let large = ResultLimits { inline_bytes: 8, large_bytes: 25, ..limits(9, 2) };
+        let mut results = Results::of_body(large);
+        for set in 0..2 {
+            for _ in 0..2 {
+                let cells = || vec![Cell::text("x".repeat(9)), Cell::text("y".repeat(8))];
+                results.row(|| named(&["a", "b"]), cells);
+            }
+            results.end(0, Gives::Sets);
+            assert_eq!(results.sets[set].rows.len(), 2);
+        }
+        // 9 and 9 are kept, a third 9 and a fourth are more than 25; what is not large goes on.
+        assert_eq!(results.sets[0].faults, []);
+        let cells: Vec<Cell> = results.sets[1].faults.iter().map(|f| f.cell.clone()).collect();
+        assert_eq!(cells, [Cell::TooLongTogether(9), Cell::TooLongTogether(9)]);
+        assert_eq!(results.sets[1].cell(1, 1), Some(Cell::text("y".repeat(8))));
     }
 }

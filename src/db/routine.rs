@@ -21,6 +21,18 @@ pub enum Mode {
     Column,
 }
 
+impl Mode {
+    /// By the catalogue's word for it.
+    pub(in crate::db) fn of_catalogue(word: &str) -> Self {
+        match word {
+            "OUT" | "o" => Self::Out,
+            "INOUT" | "b" => Self::InOut,
+            "t" => Self::Column,
+            _ => Self::In,
+        }
+    }
+}
+
 /// One parameter of a routine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoutineParam {
@@ -32,6 +44,8 @@ pub struct RoutineParam {
     pub ty: String,
     /// Whether it may be left out.
     pub has_default: bool,
+    /// Whether it takes the rest of the values as one array; PostgreSQL's only.
+    pub is_variadic: bool,
 }
 
 impl RoutineParam {
@@ -62,6 +76,7 @@ impl fmt::Display for Routine {
         write!(f, "{kind} {}.{package}{}(", self.schema, self.name)?;
         for (at, param) in self.params.iter().filter(|p| p.mode != Mode::Column).enumerate() {
             let mode = match param.mode {
+                Mode::In | Mode::Column if param.is_variadic => "VARIADIC",
                 Mode::In | Mode::Column => "IN",
                 Mode::Out => "OUT",
                 Mode::InOut => "INOUT",
@@ -87,13 +102,14 @@ SELECT r.routine_schema, r.routine_name, r.routine_type = 'FUNCTION', r.routine_
  WHERE r.routine_schema = COALESCE(?, DATABASE()) AND r.routine_name = ?
  ORDER BY r.routine_type DESC, p.ordinal_position";
 
-/// With the number of those parameters that take something in, of which so many at the end have defaults.
+/// The types are written with no modifier (-1): of a NULL one `character` is made, which in a CAST means
+/// character(1). With the number of those parameters that take something in, of which so many at the end have defaults.
 /// Which those are is left to us, because asking for each was half of what this takes the server. `$S` and
 /// `$N` stand for the schema and the name.
 const POSTGRES: &str = "\
 SELECT n.nspname, p.proname, (p.prokind = 'f')::int, p.oid::text,
        coalesce(p.proargnames[a.i], ''), coalesce(p.proargmodes[a.i]::text, 'i'),
-       pg_catalog.format_type(a.ty, NULL), p.pronargs, p.pronargdefaults
+       pg_catalog.format_type(a.ty, -1), p.pronargs, p.pronargdefaults
   FROM pg_catalog.pg_proc p
   JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
   LEFT JOIN LATERAL unnest(coalesce(p.proallargtypes, p.proargtypes::oid[]))
@@ -222,9 +238,10 @@ pub(in crate::db) fn routines_in(answer: &Rows, from: usize) -> Vec<Routine> {
         if let (Some((_, routine)), Some(ty)) = (found.last_mut(), text(6)) {
             let mut param = RoutineParam {
                 name: text(4).unwrap_or_default(),
-                mode: mode(&text(5).unwrap_or_default()),
+                mode: Mode::of_catalogue(&text(5).unwrap_or_default()),
                 ty,
                 has_default: false,
+                is_variadic: text(5).as_deref() == Some("v"),
             };
             let number = |at: usize| text(at).and_then(|text| text.parse::<usize>().ok());
             if let (Some(inputs), Some(defaults)) = (number(7), number(8)) {
@@ -235,13 +252,4 @@ pub(in crate::db) fn routines_in(answer: &Rows, from: usize) -> Vec<Routine> {
         }
     }
     found.into_iter().map(|(_, routine)| routine).collect()
-}
-
-fn mode(word: &str) -> Mode {
-    match word {
-        "OUT" | "o" => Mode::Out,
-        "INOUT" | "b" => Mode::InOut,
-        "t" => Mode::Column,
-        _ => Mode::In,
-    }
 }

@@ -9,7 +9,7 @@ use crate::db::renew::MYSQL_TRANSACTION_PROBE;
 use crate::db::results::{Results, Rows};
 use crate::db::statement_counts::StatementCounts;
 use crate::db::turn::Patience;
-use crate::db::wire::Wire;
+use crate::db::wire::{Wire, is_prepared};
 use bigdecimal::BigDecimal;
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
@@ -27,6 +27,16 @@ pub struct Target {
     pub label: String,
     /// How long connecting may take; sqlx itself waits on a black-holed address for ever.
     pub timeout: Duration,
+    /// Which statements it may be sent.
+    pub guard: StatementGuard,
+}
+
+/// Refuses statements before they are sent, with the reason.
+pub type StatementGuard = fn(&str) -> Result<(), String>;
+
+/// Sends every statement.
+pub fn let_all_through(_: &str) -> Result<(), String> {
+    Ok(())
 }
 
 impl Target {
@@ -91,6 +101,8 @@ pub enum Arg {
     Int(i64),
     /// An exact decimal; SQLite, which has none, gets a number as near as it can hold.
     Decimal(BigDecimal),
+    /// Bytes.
+    Bytes(Vec<u8>),
 }
 
 /// A connection to a data source.
@@ -110,6 +122,7 @@ pub struct Session {
     pub(in crate::db) traces: Traces,
     /// On SQLite.
     pub(in crate::db) patience: Patience,
+    pub(in crate::db) guard: StatementGuard,
 }
 
 /// What was done on a session that outlives a statement.
@@ -154,9 +167,20 @@ impl Session {
         let wire = Wire::connect(target, &brake).await?;
         let (label, traces) = (String::new(), Traces::default());
         let (id, facts, given, patience) = (None, Vec::new(), Vec::new(), Patience::default());
-        let (server, database) = (None, None);
-        let mut session =
-            Self { wire, id, brake, facts, label, given, server, database, traces, patience };
+        let (server, database, guard) = (None, None, target.guard);
+        let mut session = Self {
+            wire,
+            id,
+            brake,
+            facts,
+            label,
+            given,
+            server,
+            database,
+            traces,
+            patience,
+            guard,
+        };
         session.prepare().await?;
         match session.server {
             Some(MysqlServer::OceanBase) => Err(NoSession::unsupported(OCEANBASE)),
@@ -267,8 +291,7 @@ impl Session {
         Ok(())
     }
 
-    /// Runs one statement of a body to its very end and keeps what `into` has room for. Without
-    /// arguments it goes by the text protocol.
+    /// Runs one statement of a body to its very end and keeps what `into` has room for.
     ///
     /// A procedure can fail after it has returned a result set, so the first row proves nothing:
     /// an error is seen only because everything is read.
@@ -279,7 +302,7 @@ impl Session {
         into: &mut Results,
     ) -> Result<(), SessionError> {
         self.leave_traces(sql);
-        let sql = self.as_only(sql, args);
+        let sql = self.as_only(sql, is_prepared(sql, args, into, self.dialect()));
         self.send(&sql, args, into).await
     }
 
@@ -292,6 +315,7 @@ impl Session {
         if self.brake.is_on() {
             return Err(SessionError::Braked);
         }
+        (self.guard)(sql).map_err(SessionError::refused)?;
         self.wire.send(sql, args, into).await
     }
 

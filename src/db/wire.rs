@@ -5,7 +5,7 @@ use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::nodelay::without_delay;
 use crate::db::opening::{Hope, NoSession};
-use crate::db::results::Results;
+use crate::db::results::{Column, Gives, Results};
 use crate::db::session::{Arg, Brake, Target};
 use crate::db::session_lock::shown_as;
 use bigdecimal::{BigDecimal, ToPrimitive};
@@ -16,8 +16,7 @@ use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection};
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteConnection};
 use sqlx::{
-    AssertSqlSafe, Column, ConnectOptions, Connection, Either, Executor, MySql, Postgres, Row,
-    Sqlite,
+    AssertSqlSafe, ConnectOptions, Connection, Either, Executor, MySql, Postgres, Row, Sqlite,
 };
 use std::str::FromStr;
 use std::time::Duration;
@@ -67,7 +66,7 @@ impl Wire {
     }
 
     /// Sends one statement and reads everything that comes back: without arguments by the text
-    /// protocol, where the server writes the text of each value.
+    /// protocol, where the server writes the text of each value, unless `is_prepared`.
     ///
     /// On PostgreSQL a prepared statement must have a name: when sqlx meets an enum or a domain it
     /// asks the catalogue between preparing and running, which replaces the unnamed one (measured:
@@ -78,12 +77,35 @@ impl Wire {
         args: &[Arg],
         into: &mut Results,
     ) -> Result<(), SessionError> {
+        let is_prepared = is_prepared(sql, args, into, self.dialect());
+        match self.exchange(sql, args, into, is_prepared).await {
+            // The driver does not know the kind of a column's type (a multirange), and nothing was run yet.
+            Err(sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)) if is_prepared => {
+                if args.is_empty() {
+                    return Ok(self.exchange(sql, args, into, false).await?);
+                }
+                let said = "a column is of a type that cannot be read; cast it to text";
+                Err(SessionError::refused(said.to_owned()))
+            }
+            ended => Ok(ended?),
+        }
+    }
+
+    async fn exchange(
+        &mut self,
+        sql: &str,
+        args: &[Arg],
+        into: &mut Results,
+        is_prepared: bool,
+    ) -> Result<(), sqlx::Error> {
         let text = AssertSqlSafe(sql.to_owned());
         let counts = counts_changes(sql, self.dialect());
-        let format = if args.is_empty() { Format::Text } else { Format::Binary };
+        let gives = gives(sql, self.dialect());
+        let format = if is_prepared { Format::Binary } else { Format::Text };
+        let purpose = into.purpose();
         macro_rules! drain {
-            ($conn:expr, $is_named:expr, $bind:expr, $decode:expr) => {{
-                let mut stream = if args.is_empty() {
+            ($conn:expr, $is_named:expr, $bind:expr, $type_name:expr, $decode:expr) => {{
+                let mut stream = if !is_prepared {
                     $conn.fetch_many(sqlx::raw_sql(text))
                 } else {
                     let query = sqlx::query(text).persistent($is_named);
@@ -91,25 +113,77 @@ impl Wire {
                 };
                 while let Some(step) = stream.try_next().await? {
                     match step {
-                        Either::Left(done) if counts => into.end(done.rows_affected()),
-                        Either::Left(_) => into.end(0),
+                        Either::Left(done) if counts => into.end(done.rows_affected(), gives),
+                        Either::Left(_) => into.end(0, gives),
                         Either::Right(row) => into.row(
-                            || row.columns().iter().map(|c| c.name().to_owned()).collect(),
+                            || row.columns().iter().map(|c| column(c, $type_name)).collect(),
                             || (0..row.len()).map(|at| $decode(&row, at)).collect(),
                         ),
                     }
                 }
+                into.finish();
             }};
         }
         match self {
-            Self::Sqlite(conn) => drain!(conn, false, bind_sqlite, decode::sqlite),
+            Self::Sqlite(conn) => drain!(conn, false, bind_sqlite, type_name, decode::sqlite),
             Self::Mysql(conn) => {
-                drain!(conn, true, bind_mysql, |row, at| decode::mysql(row, at, format));
+                let read = |row: &_, at| decode::mysql(row, at, format, purpose);
+                drain!(conn, true, bind_mysql, decode::mysql_type_name, read);
             }
-            Self::Postgres(conn) => drain!(conn, true, bind_postgres, decode::postgres),
+            Self::Postgres(conn) => {
+                // A cursor of the same name may have other columns the next time.
+                let is_named = !is_fetch(sql);
+                let read = |row: &_, at| decode::postgres(row, at, purpose);
+                drain!(conn, is_named, bind_postgres, type_name, read);
+            }
         }
         Ok(())
     }
+}
+
+fn column<C: sqlx::Column>(
+    column: &C,
+    type_name: impl Fn(&<C::Database as sqlx::Database>::TypeInfo) -> &str,
+) -> Column {
+    let type_name = type_name(column.type_info()).to_owned();
+    Column { name: column.name().to_owned(), type_name }
+}
+
+fn type_name<T: sqlx::TypeInfo>(info: &T) -> &str {
+    info.name()
+}
+
+/// Whether a statement is prepared before it is run: with arguments, and on PostgreSQL whenever values may
+/// come back that are handed on, because only in binary do they not depend on the settings of a body.
+pub(in crate::db) fn is_prepared(
+    sql: &str,
+    args: &[Arg],
+    into: &Results,
+    dialect: Dialect,
+) -> bool {
+    let wants_binary = || {
+        dialect == Dialect::Postgres
+            && into.expects_values()
+            && may_give_rows(without_comments(sql))
+    };
+    !args.is_empty() || wants_binary()
+}
+
+/// Whether a statement of PostgreSQL may give rows, by its words.
+fn may_give_rows(sql: &str) -> bool {
+    #[rustfmt::skip]
+    const NO_ROWS: [&str; 42] = [
+        "ALTER", "ANALYZE", "BEGIN", "CHECKPOINT", "CLOSE", "CLUSTER", "COMMENT", "COMMIT", "COPY", "CREATE",
+        "DEALLOCATE", "DECLARE", "DELETE", "DISCARD", "DO", "DROP", "END", "GRANT", "IMPORT", "INSERT", "LISTEN",
+        "LOAD", "LOCK", "MERGE", "MOVE", "NOTIFY", "PREPARE", "REASSIGN", "REFRESH", "REINDEX", "RELEASE", "RESET",
+        "REVOKE", "ROLLBACK", "SAVEPOINT", "SECURITY", "SET", "START", "TRUNCATE", "UNLISTEN", "UPDATE", "VACUUM",
+    ];
+    let upper = sql.to_ascii_uppercase();
+    let mut words = upper.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| !w.is_empty());
+    let first = words.next().unwrap_or_default();
+    // RETURNING in a comment or a text costs a round trip.
+    !NO_ROWS.contains(&first)
+        || (first != "CREATE" && first != "DO" && words.any(|word| word == "RETURNING"))
 }
 
 fn bind_sqlite<'q>(
@@ -121,6 +195,7 @@ fn bind_sqlite<'q>(
         Arg::Text(text) => query.bind(text.clone()),
         Arg::Int(number) => query.bind(*number),
         Arg::Decimal(number) => bind_near(query, number),
+        Arg::Bytes(bytes) => query.bind(bytes.clone()),
     }
 }
 
@@ -133,6 +208,7 @@ fn bind_mysql<'q>(
         Arg::Text(text) => query.bind(text.clone()),
         Arg::Int(number) => query.bind(*number),
         Arg::Decimal(number) => query.bind(number.clone()),
+        Arg::Bytes(bytes) => query.bind(bytes.clone()),
     }
 }
 
@@ -145,6 +221,7 @@ fn bind_postgres<'q>(
         Arg::Text(text) => Some(text.clone()),
         Arg::Int(number) => Some(number.to_string()),
         Arg::Decimal(number) => Some(number.to_plain_string()),
+        Arg::Bytes(bytes) => Some(format!("\\x{}", decode::hex(bytes))),
     })
 }
 
@@ -173,6 +250,46 @@ fn counts_changes(sql: &str, dialect: Dialect) -> bool {
             dialect != Dialect::Sqlite
         }
         _ => false,
+    }
+}
+
+/// Whether a statement gives a result set even when no row comes back.
+fn gives(sql: &str, dialect: Dialect) -> Gives {
+    let upper = without_comments(sql).to_ascii_uppercase();
+    let mut words = upper.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| !w.is_empty());
+    let first = words.next().unwrap_or_default();
+    let has = |wanted: &[&str]| words.clone().any(|word| wanted.contains(&word));
+    match first {
+        // INTO: a table, variables or a file take the rows.
+        "SELECT" | "VALUES" | "TABLE" | "SHOW" if !has(&["INTO"]) => Gives::OneSet,
+        "WITH" if !has(&["INTO", "INSERT", "UPDATE", "DELETE", "MERGE"]) => Gives::OneSet,
+        "WITH" | "INSERT" | "UPDATE" | "DELETE" | "MERGE" | "REPLACE" if has(&["RETURNING"]) => {
+            Gives::OneSet
+        }
+        "FETCH" if dialect == Dialect::Postgres => Gives::OneSet,
+        // Of our own `CALL …; SELECT …` as well: each set is followed by something.
+        _ if dialect == Dialect::Mysql => Gives::Sets,
+        _ => Gives::NoSet,
+    }
+}
+
+/// Whether a statement reads rows of a cursor.
+fn is_fetch(sql: &str) -> bool {
+    let first = without_comments(sql).split(|c: char| !c.is_ascii_alphabetic()).next();
+    first.is_some_and(|word| word.eq_ignore_ascii_case("fetch"))
+}
+
+/// The text from its first word on.
+fn without_comments(sql: &str) -> &str {
+    let mut rest = sql.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+    loop {
+        let after = match rest.get(..2) {
+            Some("--") => rest.split_once('\n').map(|(_, after)| after),
+            Some("/*") => rest.split_once("*/").map(|(_, after)| after),
+            _ => return rest,
+        };
+        let Some(after) = after else { return "" };
+        rest = after.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
     }
 }
 
@@ -218,4 +335,53 @@ async fn connect_postgres(target: &Target) -> Result<PgConnection, NoSession> {
         options = options.password(password.expose_secret());
     }
     Ok(without_delay(options.connect()).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_may_give_values() {
+        for (sql, may) in [
+            ("SELECT 1", true),
+            ("-- a\n(VALUES (1))", true),
+            ("CALL p(1, NULL)", true),
+            ("FETCH ALL FROM c", true),
+            ("insert into t values (1) returning n", true),
+            ("INSERT INTO t VALUES (1)", false),
+            (
+                "CREATE FUNCTION f() RETURNS int AS $$ INSERT INTO t VALUES (1) RETURNING n $$",
+                false,
+            ),
+            ("DO $$ BEGIN PERFORM 1; END $$", false),
+            ("SET x = 1", false),
+        ] {
+            assert_eq!(may_give_rows(without_comments(sql)), may, "{sql}");
+        }
+    }
+
+    #[test]
+    fn statements_that_give_a_set_without_rows() {
+        for (sql, dialect, expected) in [
+            ("SELECT 1 WHERE false", Dialect::Postgres, Gives::OneSet),
+            ("-- why\n /* so */ ((select 1))", Dialect::Sqlite, Gives::OneSet),
+            ("WITH a AS (SELECT 1) SELECT * FROM a", Dialect::Mysql, Gives::OneSet),
+            ("WITH a AS (SELECT 1) DELETE FROM t", Dialect::Postgres, Gives::NoSet),
+            (
+                "WITH a AS (DELETE FROM t RETURNING n) SELECT n FROM a",
+                Dialect::Postgres,
+                Gives::OneSet,
+            ),
+            ("DELETE FROM t RETURNING n", Dialect::Sqlite, Gives::OneSet),
+            ("SELECT n INTO @a FROM t", Dialect::Mysql, Gives::Sets),
+            ("SELECT n INTO b FROM t", Dialect::Postgres, Gives::NoSet),
+            ("CALL p(1); SELECT 1", Dialect::Mysql, Gives::Sets),
+            ("CALL p(1)", Dialect::Postgres, Gives::NoSet),
+            ("FETCH ALL FROM \"into\"", Dialect::Postgres, Gives::OneSet),
+            ("UPDATE t SET a = 1", Dialect::Sqlite, Gives::NoSet),
+        ] {
+            assert_eq!(gives(sql, dialect), expected, "{sql}");
+        }
+    }
 }

@@ -1,12 +1,11 @@
 //! Aliases: other codes by which dependencies and parameters may call a job. A definition that
 //! leaves this room names jobs by their codes alone.
 
-use crate::definition::external::Outside;
 use crate::definition::fault::Report;
-use crate::definition::raw::{RawDependency, RawJob, RawParam};
+use crate::definition::raw::{RawJob, RawParam};
 use crate::domain::body::Items;
 use crate::domain::id::JobCode;
-use crate::domain::job::Definition;
+use crate::domain::job::JobDef;
 use std::collections::{HashMap, HashSet};
 
 /// Codes by alias.
@@ -14,8 +13,8 @@ use std::collections::{HashMap, HashSet};
 pub(crate) struct Aliases(HashMap<String, String>);
 
 impl Aliases {
-    /// The aliases of all jobs; one that means two things is in the report.
-    pub(crate) fn collect(jobs: &[RawJob], report: &mut Report) -> Self {
+    /// The aliases of the jobs of a group; one that means two things is in the report.
+    pub(crate) fn collect(jobs: &[&RawJob], report: &mut Report) -> Self {
         let codes: HashSet<&str> = jobs.iter().map(|j| j.code.value.as_str()).collect();
         let mut found: HashMap<String, String> = HashMap::new();
         for job in jobs {
@@ -49,30 +48,16 @@ impl Aliases {
         self.0.get(word).map_or(word, String::as_str)
     }
 
-    /// Puts codes in place of aliases in what jobs say of one another.
-    pub(crate) fn resolve(
-        &self,
-        jobs: &mut [RawJob],
-        dependencies: &mut [RawDependency],
-        outside: &mut [Outside],
-    ) {
+    /// Puts codes in place of aliases in what a job of the group says of others.
+    pub(crate) fn resolve(&self, job: &mut RawJob) {
         if self.0.is_empty() {
             return;
         }
-        for dependency in dependencies {
-            dependency.job = self.code(&dependency.job).into();
-            dependency.depends_on.value = self.code(&dependency.depends_on.value).to_owned();
+        if let Some(condition) = &mut job.condition {
+            condition.value = self.in_condition(&condition.value);
         }
-        for word in outside.iter_mut().filter_map(|(_, parent)| parent.job.as_mut()) {
-            word.value = self.code(&word.value).to_owned();
-        }
-        for job in jobs {
-            if let Some(condition) = &mut job.condition {
-                condition.value = self.in_condition(&condition.value);
-            }
-            let params = job.params.iter_mut().flat_map(|params| params.value.iter_mut());
-            params.for_each(|param| self.resolve_param(param));
-        }
+        let params = job.params.iter_mut().flat_map(|params| params.value.iter_mut());
+        params.for_each(|param| self.resolve_param(param));
     }
 
     fn resolve_param(&self, param: &mut RawParam) {
@@ -126,18 +111,15 @@ impl Aliases {
         meant.map_or_else(|| name.to_owned(), |(code, at)| format!("{code}{}", &name[at..]))
     }
 
-    /// The same in what was made already: lists of items.
-    pub(crate) fn settle(&self, defs: &mut Definition) {
-        let named = |code: &mut JobCode| {
-            if let Some(meant) = self.0.get(code.as_str()).and_then(|c| JobCode::parse(c).ok()) {
-                *code = meant;
+    /// The same in what was made already: a list of items.
+    pub(crate) fn settle(&self, job: &mut JobDef) {
+        let Some(list) = &mut job.for_each else { return };
+        match &mut list.items {
+            Items::Output(code, _) => {
+                let meant = self.0.get(code.as_str()).and_then(|c| JobCode::parse(c).ok());
+                meant.into_iter().for_each(|meant| *code = meant);
             }
-        };
-        for list in defs.jobs.iter_mut().filter_map(|j| j.for_each.as_mut()) {
-            match &mut list.items {
-                Items::Output(code, _) => named(code),
-                Items::List(_) | Items::Param(_) => {}
-            }
+            Items::List(_) | Items::Param(_) => {}
         }
     }
 }

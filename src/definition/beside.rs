@@ -1,12 +1,12 @@
 //! Scripts that stand in files beside the definition.
 
 use crate::domain::executor::GlueLanguage;
-use crate::domain::id::JobCode;
+use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, JobDef};
 use std::collections::{HashMap, HashSet};
 
 /// Path and text of each script that does not stand in the definition.
-pub(super) type Beside<'a> = HashMap<&'a JobCode, (String, &'a str)>;
+pub(super) type Beside<'a> = HashMap<(&'a GroupCode, &'a JobCode), (String, &'a str)>;
 
 /// The scripts of more than `longest` lines, each with a path of its own.
 pub(super) fn scripts_beside(defs: &Definition, longest: usize) -> Beside<'_> {
@@ -22,7 +22,7 @@ pub(super) fn scripts_beside(defs: &Definition, longest: usize) -> Beside<'_> {
         while !taken.insert(path.to_lowercase()) {
             path = format!("scripts/{name}_{}.{end}", taken.len());
         }
-        found.insert(&job.code, (path, script));
+        found.insert((&job.group, &job.code), (path, script));
     }
     found
 }

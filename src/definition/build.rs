@@ -1,23 +1,26 @@
 //! What the whole definition means: names looked up, files embedded, everything checked.
 
-use crate::definition::alias::Aliases;
 use crate::definition::check;
 use crate::definition::declare;
 use crate::definition::external::{self, Outside, is_external};
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
+use crate::definition::group_access;
 use crate::definition::job::{self, Around};
 use crate::definition::job_kinds;
+use crate::definition::job_names::{JobNames, NamedParent, QualifiedName};
 use crate::definition::limits;
 use crate::definition::owner;
-use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob};
+use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob, RawListed, RawParent};
 use crate::definition::schedules::{self, Places};
 use crate::definition::source;
 use crate::definition::workdays;
-use crate::domain::calendar::Calendars;
+use crate::domain::access_rules::AccessRules;
+use crate::domain::declare::SecretSource;
 use crate::domain::id::{CalendarCode, GroupCode};
-use crate::domain::job::{Definition, Group, JobKind, Shared};
-use std::collections::{HashMap, HashSet};
+use crate::domain::job::{Definition, Group, JobDef, JobKind, Shared};
+use crate::domain::source::Source;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The group of a file that defines none.
@@ -31,6 +34,7 @@ pub(crate) fn build(
     kinds: &[JobKind],
     report: &mut Report,
 ) -> (Definition, Places) {
+    set_groups(&mut raw);
     each_once(&mut raw, report);
     owner::check(&raw, report);
     let owners = owner::owners(&raw.owners);
@@ -47,10 +51,13 @@ pub(crate) fn build(
         report.fault(whole, "no job is defined", "add jobs:");
     }
     let codes: Vec<GroupCode> = groups.iter().map(|g| g.code.clone()).collect();
-    let written: HashSet<String> = raw.jobs.iter().map(|j| j.code.value.clone()).collect();
-    let (mut waits, mut outside) = waits(&mut raw.jobs, raw.dependencies);
-    let aliases = Aliases::collect(&raw.jobs, report);
-    aliases.resolve(&mut raw.jobs, &mut waits, &mut outside);
+    let known: Vec<Arc<str>> = codes.iter().map(|code| Arc::from(code.as_str())).collect();
+    let names = JobNames::collect(&raw.jobs, &known, report);
+    let (waits, outside) = waits(&mut raw.jobs, raw.dependencies, &names, report);
+    names.resolve_aliases(&mut raw.jobs);
+    let secrets = declare::secrets(raw.secrets, report);
+    let access = access_rules(&sources, &secrets);
+    report_group_uses(&groups, &places, &access, report);
     let around = |defaults| Around {
         defaults,
         kinds,
@@ -59,6 +66,7 @@ pub(crate) fn build(
         pools: &pools,
         files,
         hosts: &hosts,
+        access: &access,
     };
     let rings = job_kinds::Opens::of(&raw.jobs);
     let mut jobs = Vec::new();
@@ -66,27 +74,47 @@ pub(crate) fn build(
         let defaults = raw.own_defaults.get(&job.code.at.file).unwrap_or(&raw.defaults);
         jobs.extend(job::job(job, &around(defaults), report));
     }
-    let dependencies = check::dependencies(waits, &jobs, &written, report);
+    let dependencies = check::dependencies(waits, &jobs, &names, report);
     check::outputs(&jobs, &dependencies, report);
     workdays::of_jobs(&jobs, &groups, report);
     workdays::of_decls(&raw.params, None, report);
     rings.refuse_rings(&jobs, report);
     let externals = external::externals(outside, &jobs, &dependencies, &codes, report);
     warn_of_empty(&places, &jobs, report);
-    let jobs = jobs.into_iter().map(|j| j.def).collect();
+    let mut jobs: Vec<JobDef> = jobs.into_iter().map(|j| j.def).collect();
+    names.settle_aliases(&mut jobs);
     let shared = Shared {
         params: declare::decls(&raw.params, report),
-        secrets: declare::secrets(raw.secrets, report),
+        secrets,
         hosts: hosts.into_iter().map(|h| h.value).collect(),
         pools,
         owners,
     };
     let (schedules, places) = schedules::schedules(raw.schedules, &groups, report);
-    let calendars = Calendars::default();
-    let mut made =
-        Definition { sources, groups, jobs, dependencies, externals, shared, schedules, calendars };
-    aliases.settle(&mut made);
+    let made = Definition { sources, groups, jobs, dependencies, ..Definition::default() };
+    let made = Definition { externals, shared, schedules, ..made };
     (made, places)
+}
+
+/// Reports the secrets that parameters of the groups name and may not.
+fn report_group_uses(
+    groups: &[Group],
+    places: &[At<String>],
+    access: &AccessRules,
+    report: &mut Report,
+) {
+    for group in groups {
+        if let Some(place) = places.iter().find(|place| place.value == group.code.as_str()) {
+            group_access::report_uses(&access.forbidden_uses_of_group(group), &place.at, report);
+        }
+    }
+}
+
+/// What the file itself says about who may use its data sources and secrets.
+fn access_rules(sources: &[Source], secrets: &[SecretSource]) -> AccessRules {
+    let shared = Shared { secrets: secrets.to_vec(), ..Shared::default() };
+    let defs = Definition { sources: sources.to_vec(), shared, ..Definition::default() };
+    AccessRules::collect(&defs, BTreeMap::new())
 }
 
 fn warn_of_empty(places: &[At<String>], jobs: &[job::Made], report: &mut Report) {
@@ -102,29 +130,154 @@ fn each_once(raw: &mut Raw, report: &mut Report) {
     drop_doubles("source", &mut raw.sources, |s| &s.name, report);
     drop_doubles("group", &mut raw.groups, |g| &g.code, report);
     drop_doubles("pool", &mut raw.pools, |p| &p.name, report);
-    drop_doubles("job", &mut raw.jobs, |j| &j.code, report);
+    drop_double_jobs(&mut raw.jobs, report);
     drop_doubles("owner", &mut raw.owners, |o| &o.code, report);
     drop_doubles("schedule", &mut raw.schedules, |s| &s.code, report);
 }
 
-/// All dependencies: those of each job in its order, then those of the list of their own. And those on
-/// other batches. They are taken out of the jobs: a million of them are not held twice.
-fn waits(jobs: &mut [RawJob], others: Vec<RawDependency>) -> (Vec<RawDependency>, Vec<Outside>) {
+/// Gives each job its group: its own word, that of the defaults of its file, or the first group where there is none or
+/// it does not exist, which `job::job` reports.
+fn set_groups(raw: &mut Raw) {
+    let groups: Vec<Arc<str>> = match &raw.groups[..] {
+        [] => vec![Arc::from(DEFAULT_GROUP)],
+        groups => groups.iter().map(|g| Arc::from(g.code.value.as_str())).collect(),
+    };
+    for job in &mut raw.jobs {
+        let defaults = raw.own_defaults.get(&job.code.at.file).unwrap_or(&raw.defaults);
+        let word = job.settings.group.as_ref().or(defaults.group.as_ref());
+        let found = word.and_then(|word| groups.iter().find(|group| ***group == *word.value));
+        job.group = Arc::clone(found.unwrap_or(&groups[0]));
+    }
+}
+
+/// Of two jobs of a group with one code only the first is kept.
+fn drop_double_jobs(jobs: &mut Vec<RawJob>, report: &mut Report) {
+    let mut places: HashMap<Arc<str>, HashMap<String, Place>> = HashMap::new();
+    jobs.retain(|job| {
+        let code = &job.code;
+        let own = places.entry(Arc::clone(&job.group)).or_default();
+        let Some(first) = own.get(&code.value) else {
+            own.insert(code.value.clone(), code.at.clone());
+            return true;
+        };
+        report_double("job", code, first, report);
+        false
+    });
+}
+
+fn report_double(one: &str, code: &At<String>, first: &Place, report: &mut Report) {
+    let first = first.seen_from(&code.at);
+    let what = format!("{one} {} is defined twice, first {first}", code.value);
+    report.fault(&code.at, what, "rename one of the two or remove it");
+}
+
+/// Dependencies within a group, and those on other batches.
+type Waits = (Vec<RawDependency>, Vec<Outside>);
+
+/// All dependencies: those of each job in its order, then those of the list of their own. They are taken out of the
+/// jobs: a million of them are not held twice.
+fn waits(
+    jobs: &mut [RawJob],
+    others: Vec<RawListed>,
+    names: &JobNames,
+    report: &mut Report,
+) -> Waits {
     let (mut own, mut outside) = (Vec::new(), Vec::new());
     for job in jobs {
         let code: Arc<str> = Arc::from(job.code.value.as_str());
-        for (order, parent) in (1..).zip(std::mem::take(&mut job.depends_on)) {
+        let group = &job.group;
+        for (order, mut parent) in (1..).zip(std::mem::take(&mut job.depends_on)) {
             if is_external(&parent) {
-                outside.push((job.code.value.clone(), parent));
+                name_external(&mut parent, group, names);
+                outside.push(Outside { group: Arc::clone(group), job: code.to_string(), parent });
                 continue;
             }
-            let Some(depends_on) = parent.job else { continue };
+            let Some(mut depends_on) = parent.job.take() else { continue };
+            match names.parent(group, &depends_on.value) {
+                NamedParent::Own(code) => depends_on.value = code,
+                NamedParent::Foreign(name) => {
+                    parent.point_to(&depends_on.at, name);
+                    let job = code.to_string();
+                    outside.push(Outside { group: Arc::clone(group), job, parent });
+                    continue;
+                }
+            }
+            let (group, job) = (Arc::clone(group), Arc::clone(&code));
             let when = parent.more.and_then(|more| more.when).map(Box::new);
-            own.push(RawDependency { job: Arc::clone(&code), depends_on, order, when });
+            own.push(RawDependency { group, job, depends_on, order, when });
         }
     }
-    own.extend(others);
+    for listed in others {
+        match listed_job(&listed.job, names, report) {
+            Some(name) => listed_wait(name, listed, names, &mut own, &mut outside),
+            None => continue,
+        }
+    }
     (own, outside)
+}
+
+/// Of a dependency on another batch, the code and group of the job that it names.
+fn name_external(parent: &mut RawParent, own: &Arc<str>, names: &JobNames) {
+    let Some(word) = &mut parent.job else { return };
+    let more = parent.more.as_mut();
+    let group = more.as_ref().and_then(|more| more.group.as_ref());
+    if let Some(group) = group {
+        if let Some(code) = names.code_in(&group.value, &word.value) {
+            word.value = code.to_owned();
+        }
+        return;
+    }
+    match names.parent(own, &word.value) {
+        NamedParent::Own(code) => word.value = code,
+        NamedParent::Foreign(name) => {
+            if let Some(more) = more {
+                more.group = Some(At::new(&word.at, name.group.to_string()));
+            }
+            word.value = name.code;
+        }
+    }
+}
+
+/// The job that waits of a list of its own, where no group is given.
+fn listed_job(word: &At<String>, names: &JobNames, report: &mut Report) -> Option<QualifiedName> {
+    let found = names.candidates(&word.value);
+    match &found[..] {
+        [] => Some(QualifiedName { group: Arc::from(""), code: word.value.clone() }),
+        [one] => Some(one.clone()),
+        several => {
+            let groups: Vec<&str> = several.iter().map(|name| &*name.group).collect();
+            let full: Vec<String> =
+                several.iter().map(|name| format!("{}.{}", name.group, name.code)).collect();
+            let what = format!("{} is in groups {}", word.value, groups.join(" and "));
+            report.fault(&word.at, what, format!("write {}", full.join(" or ")));
+            None
+        }
+    }
+}
+
+fn listed_wait(
+    name: QualifiedName,
+    listed: RawListed,
+    names: &JobNames,
+    own: &mut Vec<RawDependency>,
+    outside: &mut Vec<Outside>,
+) {
+    let RawListed { mut depends_on, order, when, .. } = listed;
+    let QualifiedName { group, code } = name;
+    match names.parent(&group, &depends_on.value) {
+        NamedParent::Own(parent) => {
+            depends_on.value = parent;
+            own.push(RawDependency { group, job: Arc::from(code), depends_on, order, when });
+        }
+        NamedParent::Foreign(foreign) => {
+            let mut parent = RawParent::plain(depends_on.clone());
+            parent.point_to(&depends_on.at, foreign);
+            if let (Some(more), Some(when)) = (&mut parent.more, when) {
+                more.when = Some(*when);
+            }
+            outside.push(Outside { group, job: code, parent });
+        }
+    }
 }
 
 /// Keeps the first of each code. A map by code cannot hold two; a list can.
@@ -141,9 +294,7 @@ fn drop_doubles<T>(
             places.insert(code.value.clone(), code.at.clone());
             return true;
         };
-        let first = first.seen_from(&code.at);
-        let what = format!("{one} {} is defined twice, first {first}", code.value);
-        report.fault(&code.at, what, "rename one of the two or remove it");
+        report_double(one, code, first, report);
         false
     });
 }

@@ -2,44 +2,56 @@
 
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::job::Made;
-use crate::definition::near::did_you_mean;
+use crate::definition::job_names::JobNames;
+use crate::definition::near::{did_you_mean, nearest};
 use crate::definition::raw::RawDependency;
 use crate::domain::dag::{Dag, DagError};
-use crate::domain::id::JobCode;
-use crate::domain::job::{JobDependency, Param, ParamMode, output_of};
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::{JobDef, JobDependency, Param, ParamMode, output_of};
+use crate::domain::params::{Reference, references};
 use crate::domain::trigger_rule::When;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Beyond so many unknown names a file is of another kind, and looking for near ones costs time.
 const HINTS: usize = 50;
 /// Circles reported at most.
 const CIRCLES: usize = 20;
 
+/// Outputs that every job has.
+const ALWAYS: [&str; 3] = ["exit_code", "rows_affected", "result_rows"];
+/// Outputs of a job that opens a batch.
+const SUB_BATCH_OUTPUTS: [&str; 6] =
+    ["batch_no", "batch_id", "status", "jobs", "ended_well", "failed"];
+
 /// A dependency with the line it stands on.
 type Placed = At<JobDependency>;
 
-/// Dependencies between jobs that exist, each once; everything else is in the report. `codes` are
-/// all codes the user wrote, also those of jobs that could not be made.
+/// Dependencies between jobs that exist, each once; everything else is in the report. `names` are
+/// all names the user wrote, also those of jobs that could not be made.
 pub(crate) fn dependencies(
     raw: Vec<RawDependency>,
     jobs: &[Made],
-    codes: &HashSet<String>,
+    names: &JobNames,
     report: &mut Report,
 ) -> Vec<JobDependency> {
-    let by_code: HashMap<&str, (u32, &Made)> =
-        (0..).zip(jobs).map(|(i, j)| (j.def.code.as_str(), (i, j))).collect();
+    let by_code: HashMap<(&str, &str), (u32, &Made)> = (0..)
+        .zip(jobs)
+        .map(|(i, j)| ((j.def.group.as_str(), j.def.code.as_str()), (i, j)))
+        .collect();
     let mut found: Vec<Placed> = Vec::with_capacity(raw.len());
     let mut seen = HashSet::with_capacity(raw.len());
     let mut unknown = 0;
     for one in raw {
-        let (job, parent) = (&*one.job, one.depends_on.value.as_str());
-        let (is_job, is_parent) = (by_code.get(job), by_code.get(parent));
+        let (group, job, parent) = (&*one.group, &*one.job, one.depends_on.value.as_str());
+        let (is_job, is_parent) = (by_code.get(&(group, job)), by_code.get(&(group, parent)));
         let are_there = is_job.is_some() && is_parent.is_some();
         let mut both = [job, parent].into_iter().filter(|_| !are_there);
-        if let Some(missing) = both.find(|c| !codes.contains(*c)) {
+        if let Some(missing) = both.find(|c| !names.has_code(group, c)) {
+            if missing == parent && in_another_group(&one, names, report) {
+                continue;
+            }
             unknown += 1;
-            let known =
-                codes.iter().map(String::as_str).take(if unknown > HINTS { 0 } else { usize::MAX });
+            let known = names.codes(group).take(if unknown > HINTS { 0 } else { usize::MAX });
             let hint = did_you_mean(missing, known);
             let what = if missing == parent {
                 format!("job {job} depends on {parent}, which is not defined")
@@ -63,6 +75,7 @@ pub(crate) fn dependencies(
         let ((_, job), (_, parent)) = (job, parent);
         warn_of_inactive(job, parent, &one.depends_on.at, report);
         found.push(one.depends_on.with(JobDependency {
+            group: job.def.group.clone(),
             job_code: job.def.code.clone(),
             depends_on: parent.def.code.clone(),
             dependency_order: one.order,
@@ -105,6 +118,26 @@ pub(crate) fn when(job: &Made, text: Option<&At<String>>, report: &mut Report) -
     })
 }
 
+/// Reports a plain code that only other groups have.
+fn in_another_group(one: &RawDependency, names: &JobNames, report: &mut Report) -> bool {
+    let word = one.depends_on.value.as_str();
+    let groups = names.groups_with(word);
+    if groups.is_empty() {
+        return false;
+    }
+    let (job, group) = (&one.job, &one.group);
+    let kind = if groups.len() == 1 { "group" } else { "groups" };
+    let what =
+        format!("job {job} of group {group} depends on {word} of {kind} {}", groups.join(" and "));
+    let full: Vec<String> = groups.iter().map(|other| format!("{other}.{word}")).collect();
+    let cure = format!(
+        "a plain code means the same group: write {}, or move one of the jobs",
+        full.join(" or ")
+    );
+    report.fault(&one.depends_on.at, what, cure);
+    true
+}
+
 fn fits(
     (at, job): &(u32, &Made),
     (above, parent): &(u32, &Made),
@@ -117,14 +150,6 @@ fn fits(
     if !seen.insert((*at, *above)) {
         let what = format!("job {code} lists its dependency on {other} twice");
         return Err((what, "list it once".to_owned()));
-    }
-    if job.group_known && parent.group_known && job.def.group != parent.def.group {
-        let what = format!(
-            "job {code} of group {} depends on {other} of group {}",
-            job.def.group, parent.def.group
-        );
-        let cure = "a bare code means the same group: write { job: CODE, group: GROUP }, or move one of the two jobs";
-        return Err((what, cure.to_owned()));
     }
     Ok(())
 }
@@ -143,15 +168,27 @@ fn warn_of_inactive(job: &Made, parent: &Made, at: &Place, report: &mut Report) 
 
 /// Reports each circle once, on the line of one of its dependencies.
 fn circles(jobs: &[Made], found: &[Placed], report: &mut Report) {
-    let codes: Vec<JobCode> = jobs.iter().map(|j| j.def.code.clone()).collect();
+    let mut by_group: BTreeMap<&GroupCode, (Vec<JobCode>, Vec<&Placed>)> = BTreeMap::new();
+    for job in jobs {
+        by_group.entry(&job.def.group).or_default().0.push(job.def.code.clone());
+    }
+    for dependency in found {
+        by_group.entry(&dependency.value.group).or_default().1.push(dependency);
+    }
+    for (codes, found) in by_group.values() {
+        circles_in_group(codes, found, report);
+    }
+}
+
+fn circles_in_group(codes: &[JobCode], found: &[&Placed], report: &mut Report) {
     let mut edges: Vec<&JobDependency> = found.iter().map(|d| &d.value).collect();
     for _ in 0..CIRCLES {
-        let Err(DagError::Cycle(ring)) = Dag::build(&codes, edges.iter().copied()) else {
+        let Err(DagError::Cycle(ring)) = Dag::build(codes, edges.iter().copied()) else {
             return;
         };
         let next = ring.iter().cycle().skip(1);
         let steps: HashSet<(&JobCode, &JobCode)> = ring.iter().zip(next).collect();
-        let first = |d: &&Placed| {
+        let first = |d: &&&Placed| {
             ring.first() == Some(&d.value.job_code)
                 && steps.contains(&(&d.value.job_code, &d.value.depends_on))
         };
@@ -165,17 +202,32 @@ fn circles(jobs: &[Made], found: &[Placed], report: &mut Report) {
     }
 }
 
-/// Reports parameters that use the output of a job which does not come before theirs.
+/// Reports parameters that use the output of a job which does not come before theirs. They name jobs of their own
+/// group.
 pub(crate) fn outputs(jobs: &[Made], dependencies: &[JobDependency], report: &mut Report) {
-    let mut parents: HashMap<&JobCode, Vec<&JobCode>> = HashMap::new();
+    let mut by_group: BTreeMap<&GroupCode, (Vec<&Made>, ParentsOf<'_>)> = BTreeMap::new();
+    for job in jobs {
+        by_group.entry(&job.def.group).or_default().0.push(job);
+    }
     for d in dependencies {
+        let (_, parents) = by_group.entry(&d.group).or_default();
         parents.entry(&d.job_code).or_default().push(&d.depends_on);
     }
+    for (jobs, parents) in by_group.values() {
+        outputs_in_group(jobs, parents, report);
+    }
+}
+
+/// The parents of each job of a group.
+type ParentsOf<'a> = HashMap<&'a JobCode, Vec<&'a JobCode>>;
+
+fn outputs_in_group(jobs: &[&Made], parents: &ParentsOf<'_>, report: &mut Report) {
     let codes: HashSet<&JobCode> = jobs.iter().map(|j| &j.def.code).collect();
-    several_parents(jobs, &parents, report);
+    several_parents(jobs, parents, report);
+    let by_code: HashMap<&JobCode, &Made> = jobs.iter().map(|j| (&j.def.code, *j)).collect();
     for job in jobs.iter().filter(|j| !j.asks.uses.is_empty()) {
         let code = &job.def.code;
-        let above = above(code, &parents);
+        let above = above(code, parents);
         for At { at, value: (param, used) } in &job.asks.uses {
             let head = format!("job {code}: parameter {param} uses an output of {used}");
             if !codes.contains(used) {
@@ -185,11 +237,56 @@ pub(crate) fn outputs(jobs: &[Made], dependencies: &[JobDependency], report: &mu
             } else if !above.contains(used) {
                 let what = format!("{head}, which does not run before it");
                 report.fault(at, what, format!("add {used} to its depends_on"));
+            } else if let Some(giver) = by_code.get(used) {
+                undeclared(job, param, &giver.def, at, report);
             }
         }
     }
     for job in jobs.iter().filter(|j| j.condition.is_some()) {
-        condition(job, &codes, &above(&job.def.code, &parents), report);
+        condition(job, &codes, &above(&job.def.code, parents), report);
+    }
+}
+
+/// Reports an output that the job it is asked of can never have: its type hands out others, or it is a
+/// slip for one that the job declares. The columns of result sets are not known here.
+fn undeclared(job: &Made, param: &str, giver: &JobDef, at: &Place, report: &mut Report) {
+    let own = job.def.params.iter().find(|p| p.name == param);
+    for reference in own.and_then(|p| references(p).ok()).unwrap_or_default() {
+        let Reference::Output(code, name) = reference else { continue };
+        if code != giver.code || name.is_empty() || ALWAYS.contains(&name.as_str()) {
+            continue;
+        }
+        let fixed: Option<&[&str]> = match giver.job_type.as_str() {
+            "NOOP" if giver.for_each.is_none() => Some(&[]),
+            "BATCH" if giver.for_each.is_none() => Some(&SUB_BATCH_OUTPUTS),
+            _ => None,
+        };
+        let declared = giver.params.iter().filter(|p| p.mode != ParamMode::In);
+        let declared: Vec<&str> = declared.map(|p| p.name.as_str()).collect();
+        let handed_out = fixed.unwrap_or(&declared);
+        if handed_out.contains(&name.as_str()) {
+            continue;
+        }
+        let is_part =
+            |known: &&&str| known.to_lowercase().ends_with(&format!("_{}", name.to_lowercase()));
+        let near = handed_out.iter().find(is_part).copied();
+        let near = near.or_else(|| nearest(&name, handed_out.iter().copied()));
+        let what = format!(
+            "job {}: parameter {param} uses the output {name} of {code}, which {code} does not declare",
+            job.def.code
+        );
+        match (near, fixed) {
+            (Some(near), _) => report.fault(at, what, format!("did you mean {near}?")),
+            (None, Some([])) => {
+                report.fault(
+                    at,
+                    what,
+                    format!("a job of type {} hands out nothing", giver.job_type),
+                );
+            }
+            (None, Some(known)) => report.fault(at, what, format!("it has {}", known.join(", "))),
+            (None, None) => {}
+        }
     }
 }
 
@@ -222,8 +319,8 @@ fn condition(
 }
 
 /// Reports parameters without a value that two parents are known to hand out.
-fn several_parents(jobs: &[Made], parents: &HashMap<&JobCode, Vec<&JobCode>>, report: &mut Report) {
-    let by_code: HashMap<&JobCode, &Made> = jobs.iter().map(|j| (&j.def.code, j)).collect();
+fn several_parents(jobs: &[&Made], parents: &ParentsOf<'_>, report: &mut Report) {
+    let by_code: HashMap<&JobCode, &Made> = jobs.iter().map(|j| (&j.def.code, *j)).collect();
     for job in jobs {
         let own = parents.get(&job.def.code).map(Vec::as_slice).unwrap_or_default();
         for At { at, value: name } in &job.asks.takes {

@@ -2,6 +2,7 @@
 
 use crate::definition::fault::{At, Report};
 use crate::definition::fields::Fields;
+use crate::definition::group_access;
 use crate::definition::keys::{DECLARED, SECRET};
 use crate::definition::node::{Node, Value};
 use crate::definition::params::{cure_of, param_types, usable_name};
@@ -42,6 +43,7 @@ pub(crate) fn read_secret(name: At<String>, node: Node, report: &mut Report) -> 
         env: fields.line("env", 255),
         file: fields.word("file"),
         sealed: fields.word("sealed"),
+        access: group_access::read(&mut fields),
         name,
     }
 }
@@ -127,7 +129,8 @@ pub(crate) fn secrets(raw: Vec<RawSecret>, report: &mut Report) -> Vec<SecretSou
                     return None;
                 }
             };
-            Some(SecretSource { name, from })
+            let access = group_access::make(&format!("secret {name}"), raw.access, report);
+            Some(SecretSource { name, from, access })
         })
         .collect()
 }

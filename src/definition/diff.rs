@@ -1,11 +1,12 @@
 //! What would change if one definition took the place of another.
 
 use crate::domain::external::ExternalDependency;
-use crate::domain::job::{Definition, JobDependency};
+use crate::domain::id::GroupCode;
+use crate::domain::job::{Definition, JobDef, JobDependency};
 use serde::Serialize;
 use serde_json::Value;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 /// Longest value shown in a line of a difference, in characters.
@@ -96,11 +97,22 @@ pub fn diff(old: &Definition, new: &Definition) -> Vec<Change> {
     let name = |word: &&str| (*word).to_owned();
     compare(Thing::Source, &old.sources, &new.sources, |s| s.name.as_str(), name, &mut found);
     compare(Thing::Group, &old.groups, &new.groups, |g| g.code.as_str(), name, &mut found);
-    compare(Thing::Job, &old.jobs, &new.jobs, |j| j.code.as_str(), name, &mut found);
+    let labels = Labels::of(old, new);
+    let words = |(code, group): &(&str, &str)| labels.job(group, code);
+    compare(Thing::Job, &old.jobs, &new.jobs, code_and_group, words, &mut found);
     let (before, after) = (&old.dependencies, &new.dependencies);
-    let words = |(job, parent): &(&str, &str)| format!("{job} <- {parent}");
+    let words = |(job, parent, group): &(&str, &str, &str)| {
+        format!("{} <- {parent}", labels.job(group, job))
+    };
     compare(Thing::Dependency, before, after, edge, words, &mut found);
-    compare(Thing::External, &old.externals, &new.externals, external, String::clone, &mut found);
+    compare(
+        Thing::External,
+        &old.externals,
+        &new.externals,
+        |e| external(e, &labels),
+        String::clone,
+        &mut found,
+    );
     let (a, b) = (&old.shared, &new.shared);
     compare(Thing::Owner, &a.owners, &b.owners, |o| o.code.as_str(), name, &mut found);
     compare(Thing::Pool, &a.pools, &b.pools, |p| p.name.as_str(), name, &mut found);
@@ -112,15 +124,44 @@ pub fn diff(old: &Definition, new: &Definition) -> Vec<Change> {
     found
 }
 
-fn edge(d: &JobDependency) -> (&str, &str) {
-    (d.job_code.as_str(), d.depends_on.as_str())
+/// How a job is called: by its group too where several groups have its code.
+struct Labels<'a>(HashSet<&'a str>);
+
+impl<'a> Labels<'a> {
+    fn of(old: &'a Definition, new: &'a Definition) -> Self {
+        let mut groups: HashMap<&str, &GroupCode> = HashMap::new();
+        let mut several = HashSet::new();
+        for job in old.jobs.iter().chain(&new.jobs) {
+            if *groups.entry(job.code.as_str()).or_insert(&job.group) != &job.group {
+                several.insert(job.code.as_str());
+            }
+        }
+        Self(several)
+    }
+
+    fn job(&self, group: &str, code: &str) -> String {
+        if self.0.contains(code) { format!("{group}.{code}") } else { code.to_owned() }
+    }
 }
 
-fn external(e: &ExternalDependency) -> String {
+fn code_and_group(job: &JobDef) -> (&str, &str) {
+    (job.code.as_str(), job.group.as_str())
+}
+
+/// Job, parent and group.
+fn edge(d: &JobDependency) -> (&str, &str, &str) {
+    (d.job_code.as_str(), d.depends_on.as_str(), d.group.as_str())
+}
+
+fn external(e: &ExternalDependency, labels: &Labels<'_>) -> String {
     let what = e.depends_on.as_ref().map_or("its batch".to_owned(), ToString::to_string);
     let batch = serde_json::to_value(&e.batch).unwrap_or_default();
     let batch = batch.as_str().unwrap_or_default();
-    format!("{} <- {what} of group {} in batch {batch}", e.job_code, e.group)
+    format!(
+        "{} <- {what} of group {} in batch {batch}",
+        labels.job(e.waiting_group.as_str(), e.job_code.as_str()),
+        e.group
+    )
 }
 
 /// By keys that borrow, because a file may have a million dependencies and mostly nothing differs.
@@ -277,7 +318,7 @@ mod tests {
 
     fn edge(job: &JobDef, parent: &JobDef, order: i32) -> JobDependency {
         let (job_code, depends_on) = (job.code.clone(), parent.code.clone());
-        JobDependency::plain(job_code, depends_on, order)
+        JobDependency::plain(&job.group, job_code, depends_on, order)
     }
 
     fn said(old: &Definition, new: &Definition) -> String {
@@ -293,6 +334,7 @@ mod tests {
             password_file: None,
             max_parallel: limit,
             procedures: BTreeMap::from([("sp".to_owned(), body.to_owned())]),
+            access: crate::domain::group_access::GroupAccess::default(),
         };
         let (a, mut b, c) = (job("A"), job("B"), job("C"));
         let old = Definition {

@@ -10,12 +10,12 @@ use crate::definition::fault::{Fault, Faults};
 use crate::definition::load::load;
 use crate::definition::write::{Format, Tree, text};
 use crate::domain::external::ExternalDependency;
-use crate::domain::id::JobCode;
+use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, JobKind};
 use crate::domain::trigger_rule::When;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// Keys that come first, in this order; others follow by name, and those of `LAST` end the map.
@@ -149,9 +149,12 @@ fn tree(defs: &Definition, beside: &Beside<'_>) -> Tree {
     top.insert("groups".to_owned(), by("code", groups));
     let waits = Waits::of(defs);
     let jobs = defs.jobs.iter().map(|j| Value::Object(job(j, defs, &waits, beside))).collect();
-    top.insert("jobs".to_owned(), by("code", jobs));
-    let listed = defs.dependencies.iter().filter(|d| !waits.is_with_job(&d.job_code));
-    let listed: Vec<Value> = listed.map(|d| Value::Object(json(d))).collect();
+    let several = defs.codes_of_several_groups();
+    // A map by code cannot hold two.
+    let jobs = if several.is_empty() { by("code", jobs) } else { Value::Array(jobs) };
+    top.insert("jobs".to_owned(), jobs);
+    let listed = defs.dependencies.iter().filter(|d| !waits.is_with_job(&(&d.group, &d.job_code)));
+    let listed: Vec<Value> = listed.map(|d| Value::Object(listed_wait(d, &several))).collect();
     if !listed.is_empty() {
         top.insert("dependencies".to_owned(), Value::Array(listed));
     }
@@ -166,6 +169,16 @@ fn tree(defs: &Definition, beside: &Beside<'_>) -> Tree {
         schedules: numbered(defs.schedules.iter().map(|s| s.code.as_str())),
     };
     order.tree(top)
+}
+
+/// A dependency in a list of its own, where no group is given.
+fn listed_wait(d: &JobDependency, several: &HashSet<&JobCode>) -> Map<String, Value> {
+    let mut fields = json(d);
+    if several.contains(&d.job_code) {
+        let job = format!("{}.{}", d.group, d.job_code);
+        fields.insert("job_code".to_owned(), Value::String(job));
+    }
+    fields
 }
 
 fn json(item: &impl Serialize) -> Map<String, Value> {
@@ -225,14 +238,14 @@ fn job(
 ) -> Map<String, Value> {
     let bare = JobDef::bare(job.code.clone(), job.group.clone(), job.job_type.clone());
     let mut fields = without(json(job), &json(&bare), &["code", "group", "type"]);
-    if let Some((path, _)) = beside.get(&job.code) {
+    if let Some((path, _)) = beside.get(&(&job.group, &job.code)) {
         fields.remove("script");
         fields.insert("script_file".to_owned(), Value::String(path.clone()));
     }
     if defs.groups.len() == 1 {
         fields.remove("group");
     }
-    let parents = waits.parents(&job.code);
+    let parents = waits.parents(&(&job.group, &job.code));
     if !parents.is_empty() {
         fields.insert("depends_on".to_owned(), Value::Array(parents));
     }
@@ -262,38 +275,41 @@ fn drop_taken(section: &str, value: &mut Value) {
     }
 }
 
+/// Group and code of a job that waits.
+type Waiting<'a> = (&'a GroupCode, &'a JobCode);
+
 /// What each job waits for.
 struct Waits<'a> {
-    inside: HashMap<&'a JobCode, Vec<&'a JobDependency>>,
-    outside: HashMap<&'a JobCode, Vec<&'a ExternalDependency>>,
+    inside: HashMap<Waiting<'a>, Vec<&'a JobDependency>>,
+    outside: HashMap<Waiting<'a>, Vec<&'a ExternalDependency>>,
 }
 
 impl<'a> Waits<'a> {
     fn of(defs: &'a Definition) -> Self {
         let mut waits = Self { inside: HashMap::new(), outside: HashMap::new() };
         for one in &defs.dependencies {
-            waits.inside.entry(&one.job_code).or_default().push(one);
+            waits.inside.entry((&one.group, &one.job_code)).or_default().push(one);
         }
         waits.inside.values_mut().for_each(|own| own.sort_by_key(|d| d.dependency_order));
         for one in &defs.externals {
-            waits.outside.entry(&one.job_code).or_default().push(one);
+            waits.outside.entry((&one.waiting_group, &one.job_code)).or_default().push(one);
         }
         waits
     }
 
     /// Whether the dependencies of a job are numbered as a list with the job would number them.
-    fn is_with_job(&self, code: &JobCode) -> bool {
-        let own = self.inside.get(code).into_iter().flatten();
+    fn is_with_job(&self, job: &Waiting<'_>) -> bool {
+        let own = self.inside.get(job).into_iter().flatten();
         (1..).zip(own).all(|(order, d)| d.dependency_order == order)
     }
 
-    fn parents(&self, code: &JobCode) -> Vec<Value> {
-        let inside = self.inside.get(code).filter(|_| self.is_with_job(code));
+    fn parents(&self, job: &Waiting<'_>) -> Vec<Value> {
+        let inside = self.inside.get(job).filter(|_| self.is_with_job(job));
         let inside = inside.into_iter().flatten().map(|d| match &d.when {
             When::Success => Value::from(d.depends_on.as_str()),
             when => serde_json::json!({"job": d.depends_on, "when": when}),
         });
-        let outside = self.outside.get(code).into_iter().flatten().map(|e| {
+        let outside = self.outside.get(job).into_iter().flatten().map(|e| {
             let mut fields = json(e);
             fields.remove("job_code");
             if let Some(job) = fields.remove("depends_on") {

@@ -12,9 +12,19 @@ use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::JobDependency;
 use crate::domain::trigger_rule::When;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A dependency on another batch as the user wrote it, with the job that waits.
-pub(crate) type Outside = (String, RawParent);
+pub(crate) struct Outside {
+    /// The group of the job that waits.
+    pub(crate) group: Arc<str>,
+    /// The job that waits.
+    pub(crate) job: String,
+    pub(crate) parent: RawParent,
+}
+
+/// Jobs by group and code.
+type ByName<'a> = HashMap<(&'a str, &'a str), &'a Made>;
 
 /// Whether an entry of `depends_on` speaks of another batch or group.
 pub(crate) fn is_external(parent: &RawParent) -> bool {
@@ -29,10 +39,11 @@ pub(crate) fn externals(
     groups: &[GroupCode],
     report: &mut Report,
 ) -> Vec<ExternalDependency> {
-    let by_code: HashMap<&str, &Made> = jobs.iter().map(|j| (j.def.code.as_str(), j)).collect();
+    let by_code: ByName<'_> =
+        jobs.iter().map(|j| ((j.def.group.as_str(), j.def.code.as_str()), j)).collect();
     let mut found: Vec<At<ExternalDependency>> = Vec::new();
-    for (code, parent) in outside {
-        let Some(job) = by_code.get(code.as_str()) else { continue };
+    for Outside { group, job: code, parent } in outside {
+        let Some(job) = by_code.get(&(&*group, code.as_str())) else { continue };
         let Some(made) = external(job, &parent, &by_code, groups, report) else { continue };
         if found.iter().any(|f| f.value == made) {
             let what = format!("job {code} lists the same dependency on {} twice", made.target());
@@ -48,7 +59,7 @@ pub(crate) fn externals(
 fn external(
     job: &Made,
     parent: &RawParent,
-    by_code: &HashMap<&str, &Made>,
+    by_code: &ByName<'_>,
     groups: &[GroupCode],
     report: &mut Report,
 ) -> Option<ExternalDependency> {
@@ -92,6 +103,7 @@ fn external(
     }
     let more = parent.more.as_ref();
     Some(ExternalDependency {
+        waiting_group: job.def.group.clone(),
         job_code: code.clone(),
         group,
         depends_on,
@@ -107,11 +119,11 @@ fn target(
     word: &At<String>,
     group: &GroupCode,
     is_ours: bool,
-    by_code: &HashMap<&str, &Made>,
+    by_code: &ByName<'_>,
     report: &mut Report,
 ) -> Option<JobCode> {
-    let found = by_code.get(word.value.as_str());
-    if is_ours && found.is_none_or(|j| j.def.group != *group) {
+    let found = by_code.get(&(group.as_str(), word.value.as_str()));
+    if is_ours && found.is_none() {
         let known = by_code.values().filter(|j| j.def.group == *group).map(|j| j.def.code.as_str());
         let hint = did_you_mean(&word.value, known);
         let what =
@@ -141,43 +153,27 @@ fn rings(
     if same.is_empty() {
         return;
     }
-    // So long a name that no job has it by chance; were it so, a ring would be named wrongly.
-    let end = |group: &GroupCode| JobCode::parse(&format!("_end.of.group.{group}")).ok();
-    let mut codes: Vec<JobCode> = jobs.iter().map(|j| j.def.code.clone()).collect();
-    let mut edges: Vec<JobDependency> = dependencies.to_vec();
-    let mut ended: Vec<&GroupCode> = Vec::new();
+    let mut graph = GroupsGraph::of(jobs, dependencies);
     let mut at: HashMap<(JobCode, JobCode), Place> = HashMap::new();
     for one in &same {
         let external = &one.value;
+        let job = graph.place(&external.waiting_group, Some(&external.job_code));
         let parent = match &external.depends_on {
-            Some(job) if codes.contains(job) => job.clone(),
-            Some(_) => continue,
-            None => {
-                let Some(end) = end(&external.group) else { continue };
-                if !ended.contains(&&external.group) {
-                    ended.push(&external.group);
-                    let ours = jobs.iter().filter(|j| j.def.group == external.group);
-                    edges.extend(
-                        ours.map(|j| JobDependency::plain(end.clone(), j.def.code.clone(), 0)),
-                    );
-                    codes.push(end.clone());
-                }
-                end
-            }
+            Some(parent) => graph.place(&external.group, Some(parent)),
+            None => Some(graph.end_of(&external.group, jobs)),
         };
-        let edge = (external.job_code.clone(), parent.clone());
-        if at.insert(edge, one.at.clone()).is_none() {
-            edges.push(JobDependency::plain(external.job_code.clone(), parent, 0));
+        let (Some(job), Some(parent)) = (job, parent) else { continue };
+        if at.insert((job.clone(), parent.clone()), one.at.clone()).is_none() {
+            graph.edges.push(JobDependency::plain(&external.group, job, parent, 0));
         }
     }
-    if let Err(DagError::Cycle(ring)) = Dag::build(&codes, &edges) {
+    let codes: Vec<JobCode> = (0..graph.labels.len()).map(node_code).collect();
+    if let Err(DagError::Cycle(ring)) = Dag::build(&codes, &graph.edges) {
         let pairs = ring.iter().zip(ring.iter().cycle().skip(1));
         let place = pairs.filter_map(|(a, b)| at.get(&(a.clone(), b.clone()))).next();
-        let words: Vec<String> = ring
-            .iter()
-            .chain(ring.first())
-            .map(|c| c.as_str().replace("_end.of.group.", "the end of group "))
-            .collect();
+        let labels: HashMap<&JobCode, &String> = codes.iter().zip(&graph.labels).collect();
+        let words: Vec<&str> =
+            ring.iter().chain(ring.first()).map(|c| labels[c].as_str()).collect();
         // A ring without such an edge has been reported as one of its group.
         if let Some(place) = place {
             let what = format!(
@@ -186,5 +182,62 @@ fn rings(
             );
             report.fault(place, what, "remove one of these dependencies");
         }
+    }
+}
+
+/// The jobs of all groups of a file as one graph, in which a node is called by its number: codes are unique only within
+/// a group.
+struct GroupsGraph<'a> {
+    places: HashMap<(&'a GroupCode, Option<&'a JobCode>), usize>,
+    /// How each node is called in a message.
+    labels: Vec<String>,
+    edges: Vec<JobDependency>,
+}
+
+fn node_code(place: usize) -> JobCode {
+    JobCode::parse(&format!("_{place}")).expect("a number makes a code")
+}
+
+impl<'a> GroupsGraph<'a> {
+    fn of(jobs: &'a [Made], dependencies: &[JobDependency]) -> Self {
+        let mut graph = Self { places: HashMap::new(), labels: Vec::new(), edges: Vec::new() };
+        let mut codes: HashMap<&JobCode, usize> = HashMap::new();
+        jobs.iter().for_each(|job| *codes.entry(&job.def.code).or_default() += 1);
+        for job in jobs {
+            let is_alone = codes[&job.def.code] == 1;
+            let label = if is_alone { job.def.code.to_string() } else { job.def.key().to_string() };
+            graph.places.insert((&job.def.group, Some(&job.def.code)), graph.labels.len());
+            graph.labels.push(label);
+        }
+        for d in dependencies {
+            let (job, parent) = (
+                graph.place(&d.group, Some(&d.job_code)),
+                graph.place(&d.group, Some(&d.depends_on)),
+            );
+            if let (Some(job), Some(parent)) = (job, parent) {
+                graph.edges.push(JobDependency::plain(&d.group, job, parent, 0));
+            }
+        }
+        graph
+    }
+
+    fn place(&self, group: &GroupCode, job: Option<&JobCode>) -> Option<JobCode> {
+        self.places.get(&(group, job)).copied().map(node_code)
+    }
+
+    /// The node below all jobs of a group: its batch as a whole.
+    fn end_of(&mut self, group: &'a GroupCode, jobs: &'a [Made]) -> JobCode {
+        if let Some(end) = self.place(group, None) {
+            return end;
+        }
+        let end = node_code(self.labels.len());
+        self.places.insert((group, None), self.labels.len());
+        self.labels.push(format!("the end of group {group}"));
+        for job in jobs.iter().filter(|job| job.def.group == *group) {
+            if let Some(parent) = self.place(group, Some(&job.def.code)) {
+                self.edges.push(JobDependency::plain(group, end.clone(), parent, 0));
+            }
+        }
+        end
     }
 }

@@ -1,5 +1,6 @@
 //! A fault: where it is, what is wrong, what to do about it.
 
+use crate::definition::budget::Budget;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
@@ -89,9 +90,34 @@ impl<T> At<T> {
 pub(crate) struct Report {
     faults: Vec<Fault>,
     warnings: Vec<Fault>,
+    budget: Budget,
+    bytes: usize,
+    copied: usize,
 }
 
 impl Report {
+    /// Of a reading that may cost so much.
+    pub(crate) fn within(budget: Budget) -> Self {
+        Self { budget, ..Self::default() }
+    }
+
+    /// What the reading may cost.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Counts values that a template gives to a job; gives the sum.
+    pub(crate) fn add_copied(&mut self, values: usize) -> usize {
+        self.copied = self.copied.saturating_add(values);
+        self.copied
+    }
+
+    /// Counts the bytes of one more file; gives the sum.
+    pub(crate) fn add_bytes(&mut self, bytes: usize) -> usize {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.bytes
+    }
+
     pub(crate) fn fault(&mut self, at: &Place, what: impl Into<String>, cure: impl Into<String>) {
         self.faults.push(fault(at, what.into(), cure.into()));
     }

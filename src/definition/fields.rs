@@ -9,6 +9,57 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+/// Keys of other tools (Airflow, XXL-JOB, DolphinScheduler, cron, Compose), and ours for the same thing.
+/// Of several the first that is known where it stands.
+const OTHER_TOOLS: &[(&[&str], &[&str])] = &[
+    (&["retries", "retry", "max_retries", "attempts", "fail_retry_times"], &["retry_count"]),
+    (
+        &["timeout", "timeouts", "timeout_seconds", "timeout_s", "execution_timeout"],
+        &["timeout_sec", "batch_timeout_sec"],
+    ),
+    (&["retry_delay", "retry_interval", "fail_retry_interval"], &["retry_delay_sec"]),
+    (
+        &[
+            "depends",
+            "depend",
+            "dependencies",
+            "dependency",
+            "upstream",
+            "needs",
+            "parents",
+            "requires",
+        ],
+        &["depends_on"],
+    ),
+    (&["cmd", "command", "commands", "bash", "bash_command", "shell", "run", "exec"], &["script"]),
+    (&["proc", "procedure", "procedure_name", "stored_procedure", "sp", "call"], &["proc_name"]),
+    (&["query", "statement", "statements"], &["sql"]),
+    (&["schedule", "schedule_interval", "crontab", "cron_expression"], &["cron", "schedule_time"]),
+    (&["email", "emails", "mail", "alarm_email", "notify_emails"], &["notify_email"]),
+    (&["concurrency", "max_active_tasks", "max_active_runs", "parallelism"], &["max_parallel"]),
+    (&["env", "environment", "args", "arguments", "parameters", "variables"], &["params"]),
+    (&["enabled", "active", "is_enabled"], &["is_active"]),
+    (&["condition", "only_if"], &["if", "when"]),
+    (&["description", "desc", "title", "label"], &["name"]),
+    (
+        &["datasource", "data_source", "connection", "conn", "conn_id", "db", "database"],
+        &["source"],
+    ),
+    (&["timezone", "tz", "zone"], &["time_zone"]),
+    (&["pool"], &["pools"]),
+    (&["start_date"], &["start"]),
+    (&["end_date"], &["end"]),
+    (&["cwd", "workdir", "directory"], &["working_dir"]),
+    (&["id", "task_id", "job_id"], &["code"]),
+];
+
+/// Our key for one of another tool.
+fn of_other_tools(word: &str, known: &[&str]) -> Option<&'static str> {
+    let word = word.to_ascii_lowercase().replace('-', "_");
+    let (_, ours) = OTHER_TOOLS.iter().find(|(theirs, _)| theirs.contains(&word.as_str()))?;
+    ours.iter().copied().find(|key| known.contains(key))
+}
+
 /// The keys of one map that have not been taken yet.
 pub(crate) struct Fields<'r> {
     /// What the map describes: `job FX_LOAD`.
@@ -43,8 +94,10 @@ impl<'r> Fields<'r> {
         entries.retain(|(key, _)| {
             let fits = known.contains(&key.value.as_str());
             if !fits {
-                let cure = match nearest(&key.value, known.iter().copied()) {
-                    Some(near) => format!("did you mean {near}?"),
+                let meant = of_other_tools(&key.value, known)
+                    .or_else(|| nearest(&key.value, known.iter().copied()));
+                let cure = match meant {
+                    Some(meant) => format!("did you mean {meant}?"),
                     None => format!("known keys are {}", known.join(", ")),
                 };
                 report.fault(&key.at, format!("{whose} has an unknown key {}", key.value), cure);

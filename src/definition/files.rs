@@ -1,5 +1,6 @@
 //! Files that a definition names, read relative to its folder through the caller's reader.
 
+use crate::definition::budget::Limit;
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::fields;
 use crate::definition::node;
@@ -68,12 +69,19 @@ impl<'a> Files<'a> {
                 report.fault(&name.at, what, "write something into it, or name another file");
                 None
             }
+            Ok(text) if !self.counts(&text, name, report) => None,
             Ok(text) => Some(text.strip_prefix('\u{FEFF}').map_or(text.clone(), str::to_owned)),
             Err(error) => {
                 self.missing(whose, key, name, &error, report);
                 None
             }
         }
+    }
+
+    /// Counts the bytes of a text; each job that names a file holds a copy of it.
+    fn counts(&self, text: &str, name: &At<String>, report: &mut Report) -> bool {
+        let bytes = report.add_bytes(text.len());
+        report.is_within(Limit::Bytes, bytes, &name.at)
     }
 
     fn missing(

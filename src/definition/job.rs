@@ -5,11 +5,14 @@ use crate::definition::checks;
 use crate::definition::classes;
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
+use crate::definition::group_access;
 use crate::definition::job_kinds;
 use crate::definition::limits;
 use crate::definition::near::{did_you_mean, nearest};
 use crate::definition::params::{Asks, check_params};
 use crate::definition::raw::{RawJob, Settings};
+use crate::definition::sqlite_bodies;
+use crate::domain::access_rules::AccessRules;
 use crate::domain::body::HttpHost;
 use crate::domain::expr::{Expr, ExprError};
 use crate::domain::id::{GroupCode, JobCode, JobType};
@@ -26,13 +29,12 @@ pub(crate) struct Around<'a> {
     pub(crate) pools: &'a [Pool],
     pub(crate) files: &'a Files<'a>,
     pub(crate) hosts: &'a [At<HttpHost>],
+    pub(crate) access: &'a AccessRules,
 }
 
 /// A job as the checks of the whole graph need it.
 pub(crate) struct Made {
     pub(crate) def: JobDef,
-    /// Whether its group is one that exists; otherwise nothing is said about it again.
-    pub(crate) group_known: bool,
     /// What its parameters ask of other jobs.
     pub(crate) asks: Asks,
     /// Where its own condition stands.
@@ -47,7 +49,7 @@ pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Opti
         .map_err(|error| report.fault(&raw.code.at, error.to_string(), ""))
         .ok()?;
     let (kind, job_type) = job_type(&whose, &raw, around, report);
-    let (group, group_known) = group(&whose, &raw, around, report);
+    let group = group(&whose, &raw, around, report);
     let mut def = JobDef::bare(code, group?, job_type?);
     set_plain(&mut def, &raw, around.defaults);
     limits::job(&mut def, &whose, &raw, around, report);
@@ -56,6 +58,7 @@ pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Opti
     }
     if let Some(kind) = kind {
         classes::set(&mut def, &whose, &raw, kind, around, report);
+        sqlite_bodies::check_job(&def, &whose, &raw, around.sources, report);
     }
     let condition = raw.condition.as_ref().and_then(|text| condition(&whose, text, report));
     def.condition = condition.as_ref().map(|c| Box::new(c.value.clone()));
@@ -68,7 +71,8 @@ pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Opti
         checks::set(&mut def, &whose, &raw, kind, around, report);
     }
     job_kinds::check(&whose, &mut def, &raw, around, &mut asks.uses, report);
-    Some(Made { def, group_known, asks, condition: condition.map(|c| c.at) })
+    group_access::report_uses(&around.access.forbidden_uses_of_job(&def), &raw.code.at, report);
+    Some(Made { def, asks, condition: condition.map(|c| c.at) })
 }
 
 fn condition(whose: &str, text: &At<String>, report: &mut Report) -> Option<At<Expr>> {
@@ -146,12 +150,7 @@ fn job_type<'k>(
     (Some(kind), JobType::parse(kind.name).ok())
 }
 
-fn group(
-    whose: &str,
-    raw: &RawJob,
-    around: &Around<'_>,
-    report: &mut Report,
-) -> (Option<GroupCode>, bool) {
+fn group(whose: &str, raw: &RawJob, around: &Around<'_>, report: &mut Report) -> Option<GroupCode> {
     let codes = || around.groups.iter().map(GroupCode::as_str);
     let first = around.groups.first().cloned().or_else(|| GroupCode::parse("default").ok());
     match said(whose, &raw.settings.group, &around.defaults.group) {
@@ -162,14 +161,14 @@ fn group(
                 let hint = did_you_mean(&word.value, codes());
                 report.fault(&word.at, what, format!("{hint}define it under groups"));
             }
-            (found.cloned().or(first), found.is_some())
+            found.cloned().or(first)
         }
-        None if around.groups.len() == 1 => (first, true),
+        None if around.groups.len() == 1 => first,
         None => {
             let known = codes().collect::<Vec<_>>().join(", ");
             let cure = format!("add group: to it or to defaults, one of {known}");
             report.fault(&raw.code.at, format!("{whose} has no group"), cure);
-            (first, false)
+            first
         }
     }
 }

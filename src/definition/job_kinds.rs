@@ -203,13 +203,17 @@ fn check_list(
 }
 
 /// Which job opens a batch of which group, with its place.
-pub(crate) struct Opens(BTreeMap<String, At<GroupCode>>);
+pub(crate) struct Opens(BTreeMap<OpensKey, At<GroupCode>>);
+
+/// Group and code.
+type OpensKey = (String, String);
 
 impl Opens {
     pub(crate) fn of(jobs: &[RawJob]) -> Self {
         let one = |job: &RawJob| {
             let sub = job.sub_batch.as_ref()?;
-            Some((job.code.value.clone(), At::new(&sub.at, sub.value.group.clone())))
+            let key = (job.group.to_string(), job.code.value.clone());
+            Some((key, At::new(&sub.at, sub.value.group.clone())))
         };
         Self(jobs.iter().filter_map(one).collect())
     }
@@ -220,7 +224,8 @@ impl Opens {
             .iter()
             .filter(|job| job.def.sub_batch.is_some())
             .filter_map(|job| {
-                Some((&job.def.code, &job.def.group, self.0.get(job.def.code.as_str())?))
+                let key = (job.def.group.to_string(), job.def.code.to_string());
+                Some((&job.def.code, &job.def.group, self.0.get(&key)?))
             })
             .collect();
         let mut reported: HashSet<Vec<&GroupCode>> = HashSet::new();

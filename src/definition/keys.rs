@@ -25,6 +25,8 @@ pub(crate) const SOURCE: &[&str] = &[
     "max_parallel",
     "procedures",
     "procedures_file",
+    "owner_group",
+    "groups",
 ];
 /// A group.
 pub(crate) const GROUP: &[&str] = &[
@@ -148,6 +150,7 @@ pub(crate) const SCHEDULE: &[&str] = &[
     "batch_no",
     "business_date",
     "params",
+    "free_text",
     "handler",
     "handler_param",
     "cron",
@@ -201,7 +204,7 @@ pub(crate) const PARAM: &[&str] = &["name", "mode", "type", "value", "required",
 /// A parameter of a group, or of all groups.
 pub(crate) const DECLARED: &[&str] = &["name", "type", "value", "required", "secret"];
 /// Where a secret comes from.
-pub(crate) const SECRET: &[&str] = &["name", "env", "file", "sealed"];
+pub(crate) const SECRET: &[&str] = &["name", "env", "file", "sealed", "owner_group", "groups"];
 /// An entry of `dependencies`.
 pub(crate) const DEPENDENCY: &[&str] = &["job_code", "depends_on", "dependency_order", "when"];
 /// An entry of `depends_on`.

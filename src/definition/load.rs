@@ -1,5 +1,6 @@
 //! Finds out which form a definition has, and reads it.
 
+use crate::definition::budget::{Budget, Limit};
 use crate::definition::build;
 use crate::definition::csv;
 use crate::definition::fault::{At, Fault, Faults, Place, Report};
@@ -41,7 +42,17 @@ pub fn load(
     read: &dyn Fn(&Path) -> std::io::Result<String>,
     kinds: &[JobKind],
 ) -> Result<Loaded, Faults> {
-    let mut report = Report::default();
+    load_within(path, read, kinds, Budget::default())
+}
+
+/// The same, for no more than the budget.
+pub fn load_within(
+    path: &Path,
+    read: &dyn Fn(&Path) -> std::io::Result<String>,
+    kinds: &[JobKind],
+    budget: Budget,
+) -> Result<Loaded, Faults> {
+    let mut report = Report::within(budget);
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let (folder, tree) = match extension.to_ascii_lowercase().as_str() {
         "yaml" | "yml" | "json" => (parent(path), yaml(path, read, &mut report)),
@@ -53,17 +64,38 @@ pub fn load(
         _ => (path.to_owned(), pair(&path.join(JOBS_CSV), read, &mut report)),
     };
     let mut files = Files::new(folder, read);
-    let definition = tree.map(|tree| {
-        let whole = Place::new(&label(path), 0);
+    let whole = Place::new(&label(path), 0);
+    let definition = tree.and_then(|tree| {
         let (tree, own_defaults) = include::gather(tree, path, &mut files, &mut report);
+        if !has_few_jobs(&tree, &mut report) || !report.has_time(&whole) {
+            return None;
+        }
         let tree = template::expand(tree, &mut report);
+        if !report.has_time(&whole) {
+            return None;
+        }
         let raw = read::read(tree, own_defaults, &mut report);
-        build::build(raw, &whole, &files, kinds, &mut report)
+        report.has_time(&whole).then(|| build::build(raw, &whole, &files, kinds, &mut report))
     });
     let warnings = report.finish()?;
     // Without a tree there is a fault, so a sound definition is always here.
     let (definition, places) = definition.unwrap_or_default();
     Ok(Loaded { definition, warnings, places })
+}
+
+/// Whether the tree has no more jobs than the budget says.
+fn has_few_jobs(tree: &Node, report: &mut Report) -> bool {
+    let Value::Map(top) = &tree.value else { return true };
+    let Some((key, jobs)) = top.iter().find(|(key, _)| key.value == "jobs") else { return true };
+    let count = match &jobs.value {
+        Value::Map(entries) => entries.len(),
+        Value::List(items) => items.len(),
+        Value::Null | Value::Text(_) => 0,
+    };
+    let at = key.at.clone();
+    let defaults = top.iter().find(|(key, _)| key.value == "defaults");
+    let copied = defaults.map_or(0, |(_, node)| node.size().saturating_mul(count));
+    report.is_within(Limit::Jobs, count, &at) && report.may_copy(copied, &at)
 }
 
 fn parent(path: &Path) -> PathBuf {

@@ -4,8 +4,10 @@
 //! mistakes would need ten attempts. Scalars stay text (`007` is not 7, `NO` is not false); what
 //! they mean is decided where it is known what they should be.
 
+use crate::definition::budget::Limit;
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::shape::{line_of, read};
+use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{DuplicateKeyPolicy, Error};
 use std::sync::Arc;
 
@@ -38,6 +40,15 @@ impl Value {
 }
 
 impl Node {
+    /// How many values it is, with all within it.
+    pub(crate) fn size(&self) -> usize {
+        match &self.value {
+            Value::Null | Value::Text(_) => 1,
+            Value::List(items) => 1 + items.iter().map(Self::size).sum::<usize>(),
+            Value::Map(entries) => 1 + entries.iter().map(|(_, node)| node.size()).sum::<usize>(),
+        }
+    }
+
     pub(crate) fn text(at: &Place, text: impl Into<String>) -> Self {
         Self { at: at.clone(), value: Value::Text(text.into()) }
     }
@@ -46,12 +57,21 @@ impl Node {
 /// Reads `text`; `None` when it is not YAML at all, which is then in the report.
 pub(crate) fn parse(file: &Arc<str>, text: &str, report: &mut Report) -> Option<Node> {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-    let seen = match read(text, DuplicateKeyPolicy::Error) {
+    let whole = Place::new(file, 0);
+    let bytes = report.add_bytes(text.len());
+    if !report.is_within(Limit::Bytes, bytes, &whole) || !report.has_time(&whole) {
+        return None;
+    }
+    let seen = match read(text, DuplicateKeyPolicy::Error, report.budget()) {
         Err(error) => {
             say(file, &error, report);
             let again = matches!(error.without_snippet(), Error::DuplicateMappingKey { .. });
             // Goes on past a doubled key, to find what else is wrong.
-            if again { read(text, DuplicateKeyPolicy::FirstWins).ok() } else { None }
+            if again {
+                read(text, DuplicateKeyPolicy::FirstWins, report.budget()).ok()
+            } else {
+                None
+            }
         }
         Ok(seen) => Some(seen),
     };
@@ -66,6 +86,10 @@ fn say(file: &Arc<str>, error: &Error, report: &mut Report) {
         report.fault(&at, format!("{key}is defined twice in the same map"), "keep one of the two");
         return;
     }
+    if let Some(limit) = passed_limit(error) {
+        report.refuse_beyond(limit, &at);
+        return;
+    }
     let said = error.without_snippet().to_string();
     // The location comes first in our line already.
     let said = said.split(" at line ").next().unwrap_or(&said).replace('\n', " ");
@@ -74,6 +98,28 @@ fn say(file: &Arc<str>, error: &Error, report: &mut Report) {
         format!("this is not readable as YAML or JSON: {said}"),
         cure_of(text_hint(&said)),
     );
+}
+
+/// The limit of the budget that a text passes. Within a value the parser hands on the text of its error alone.
+fn passed_limit(error: &Error) -> Option<Limit> {
+    match error.without_snippet() {
+        Error::AliasReplayLimitExceeded { .. } | Error::AliasReplayCounterOverflow { .. } => {
+            return Some(Limit::Aliases);
+        }
+        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => return Some(Limit::Depth),
+        Error::Budget {
+            breach: BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. }, ..
+        } => return Some(Limit::Nodes),
+        _ => {}
+    }
+    let said = error.without_snippet().to_string();
+    let limits = [
+        ("alias replay limit exceeded", Limit::Aliases),
+        ("budget breached: Depth", Limit::Depth),
+        ("budget breached: Nodes", Limit::Nodes),
+        ("budget breached: Events", Limit::Nodes),
+    ];
+    limits.into_iter().find(|(text, _)| said.starts_with(text)).map(|(_, limit)| limit)
 }
 
 fn text_hint(said: &str) -> bool {

@@ -27,7 +27,7 @@ pub(crate) fn usable_name(word: &str) -> bool {
 }
 
 /// The words for types.
-pub(crate) fn param_types() -> [(&'static str, ParamType); 6] {
+pub(crate) fn param_types() -> [(&'static str, ParamType); 7] {
     [
         ("text", ParamType::Text),
         ("int", ParamType::Int),
@@ -35,6 +35,7 @@ pub(crate) fn param_types() -> [(&'static str, ParamType); 6] {
         ("date", ParamType::Date),
         ("datetime", ParamType::Datetime),
         ("bool", ParamType::Bool),
+        ("bytes", ParamType::Bytes),
     ]
 }
 
@@ -134,5 +135,6 @@ pub(crate) fn cure_of(error: &ParamError) -> &'static str {
         ParamError::UnknownName { .. } | ParamError::NoValue { .. } => "",
         ParamError::NotHere { .. } | ParamError::SeveralParents { .. } => "",
         ParamError::Missing { .. } => "",
+        ParamError::Unusable { .. } | ParamError::NotLoaded { .. } => "",
     }
 }

@@ -1,6 +1,7 @@
 //! What the user said, key by key, nothing looked up yet.
 
 use crate::definition::fault::{At, Place};
+use crate::definition::job_names::QualifiedName;
 use crate::definition::read_schedules::RawSchedule;
 use crate::domain::body::{ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::check::Grade;
@@ -18,6 +19,15 @@ use chrono::NaiveTime;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// An entry of a list of its own: which job waits for which, as it was written.
+#[derive(Debug)]
+pub(crate) struct RawListed {
+    pub(crate) job: At<String>,
+    pub(crate) depends_on: At<String>,
+    pub(crate) order: i32,
+    pub(crate) when: Option<Box<At<String>>>,
+}
+
 /// A whole definition.
 #[derive(Debug, Default)]
 pub(crate) struct Raw {
@@ -29,7 +39,7 @@ pub(crate) struct Raw {
     pub(crate) own_defaults: HashMap<Arc<str>, Settings>,
     pub(crate) jobs: Vec<RawJob>,
     /// Those that stand in a list of their own, not with their job.
-    pub(crate) dependencies: Vec<RawDependency>,
+    pub(crate) dependencies: Vec<RawListed>,
     pub(crate) hosts: Vec<At<HttpHost>>,
     /// Of all groups.
     pub(crate) params: Vec<RawDecl>,
@@ -65,6 +75,14 @@ pub(crate) struct RawSource {
     pub(crate) max_parallel: Option<At<u32>>,
     pub(crate) procedures: Vec<(At<String>, At<String>)>,
     pub(crate) procedures_file: Option<At<String>>,
+    pub(crate) access: RawGroupAccess,
+}
+
+/// Which groups may use a data source or a secret.
+#[derive(Debug)]
+pub(crate) struct RawGroupAccess {
+    pub(crate) owner_group: Option<At<String>>,
+    pub(crate) groups: Option<Vec<At<String>>>,
 }
 
 /// A group.
@@ -136,6 +154,8 @@ pub(crate) struct Settings {
 /// A job.
 #[derive(Debug)]
 pub(crate) struct RawJob {
+    /// The group that it belongs to, by the job itself or the defaults of its file.
+    pub(crate) group: Arc<str>,
     pub(crate) code: At<String>,
     pub(crate) name: Option<At<String>>,
     pub(crate) settings: Settings,
@@ -201,6 +221,7 @@ pub(crate) struct RawSecret {
     pub(crate) env: Option<At<String>>,
     pub(crate) file: Option<At<String>>,
     pub(crate) sealed: Option<At<String>>,
+    pub(crate) access: RawGroupAccess,
 }
 
 /// What a job waits for: an entry of `depends_on`.
@@ -230,6 +251,19 @@ impl RawParent {
         Self { at: job.at.clone(), job: Some(job), more: None }
     }
 
+    /// Makes it name a job of another group in the same batch.
+    pub(crate) fn point_to(&mut self, at: &Place, name: QualifiedName) {
+        self.job = Some(At::new(at, name.code));
+        let group = Some(At::new(at, name.group.to_string()));
+        match &mut self.more {
+            Some(more) => more.group = group,
+            None => {
+                let (when, batch, missing, wait_sec) = Default::default();
+                self.more = Some(Box::new(RawMore { when, group, batch, missing, wait_sec }));
+            }
+        }
+    }
+
     pub(crate) fn when(&self) -> Option<&At<String>> {
         self.more.as_ref()?.when.as_ref()
     }
@@ -246,6 +280,8 @@ impl RawParent {
 /// `job` waits for `depends_on`.
 #[derive(Debug)]
 pub(crate) struct RawDependency {
+    /// The group of both.
+    pub(crate) group: Arc<str>,
     pub(crate) job: Arc<str>,
     pub(crate) depends_on: At<String>,
     pub(crate) order: i32,

@@ -4,14 +4,16 @@ use crate::definition::declare::{read_decl, read_secret};
 use crate::definition::executor;
 use crate::definition::fault::{At, Report};
 use crate::definition::fields::{Fields, named_texts, single};
+use crate::definition::group_access;
 use crate::definition::include::OwnDefaults;
 use crate::definition::keys::{
     DELAY_MAX, DEPENDENCY, GROUP, JOB, OWNER, PARALLEL_MAX, PRIORITY_MAX, RETRIES_MAX, SETTINGS,
     SOURCE, TIMEOUT_MAX, TOP,
 };
+use crate::definition::near::nearest;
 use crate::definition::node::{Node, Value};
 use crate::definition::raw::{
-    Raw, RawDecl, RawDependency, RawGroup, RawJob, RawOwner, RawSource, RawSql, Settings,
+    Raw, RawDecl, RawGroup, RawJob, RawListed, RawOwner, RawSource, RawSql, Settings,
 };
 use crate::definition::read_audience::{addresses, rules};
 use crate::definition::read_checks::{checks, success};
@@ -20,10 +22,12 @@ use crate::definition::read_limits::{locks, on_failure, pool, pool_uses, retry};
 use crate::definition::read_params::params;
 use crate::definition::read_parents::parents;
 use crate::definition::read_schedules::schedule;
+use crate::domain::batch_no::NumberGrammar;
 use crate::domain::job::TransactionMode;
 use crate::domain::lang::Lang;
 use crate::domain::trigger_rule::TriggerRule;
 use crate::domain::tx_class::{OnUnknown, TxClass};
+use std::sync::Arc;
 
 /// Reads the tree of a whole definition.
 pub(crate) fn read(root: Node, own_defaults: OwnDefaults, report: &mut Report) -> Raw {
@@ -128,6 +132,7 @@ fn source(name: At<String>, node: Node, report: &mut Report) -> RawSource {
         max_parallel: fields.number("max_parallel", 1..=PARALLEL_MAX),
         procedures: fields.named_texts("procedures"),
         procedures_file: fields.word("procedures_file"),
+        access: group_access::read(&mut fields),
     }
 }
 
@@ -138,7 +143,7 @@ fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
     RawGroup {
         code,
         name: fields.line("name", 255),
-        batch_type: fields.line("type", 64),
+        batch_type: batch_type(&mut fields),
         owner: fields.line("owner", 255),
         notify_email: addresses(&mut fields, "notify_email").unwrap_or_default(),
         max_parallel: fields.number("max_parallel", 1..=PARALLEL_MAX),
@@ -153,6 +158,35 @@ fn group(code: At<String>, node: Node, report: &mut Report) -> RawGroup {
         slow_after: fields.parsed("slow_after"),
         held_after_sec: fields.number("held_after_sec", 1..=TIMEOUT_MAX),
     }
+}
+
+/// The type of a group, or of the groups that a schedule opens. Those that decide which batch numbers a
+/// group takes are written in one way.
+pub(crate) fn batch_type(fields: &mut Fields<'_>) -> Option<At<String>> {
+    let word = fields.line("type", 64)?;
+    let written = word.value.as_str();
+    let lower = written.to_lowercase();
+    let near = match lower.as_str() {
+        "day" => Some("daily"),
+        "month" => Some("monthly"),
+        "quarter" => Some("quarterly"),
+        "year" | "annual" | "annually" => Some("yearly"),
+        _ => nearest(written, NumberGrammar::type_words()),
+    };
+    let whose = fields.whose.clone();
+    match near {
+        Some(near) if near == written => {}
+        Some(near) if near == lower => {
+            let what = format!("{whose}: type is {written:?}");
+            fields.report.fault(&word.at, what, format!("write {near}, in small letters"));
+        }
+        Some(near) => {
+            let what = format!("{whose}: type {written:?} takes any batch number");
+            fields.report.warn(&word.at, what, format!("did you mean {near}?"));
+        }
+        None => {}
+    }
+    Some(word)
 }
 
 fn settings(fields: &mut Fields<'_>) -> Settings {
@@ -238,6 +272,7 @@ pub(crate) fn job_named(
     let mut fields = Fields::open(whose, node, &known, report);
     same_code(&mut fields, "code", &code);
     RawJob {
+        group: Arc::from(""),
         code,
         name: fields.line("name", 255),
         settings: settings(&mut fields),
@@ -277,7 +312,7 @@ pub(crate) fn sql(fields: &mut Fields<'_>) -> Option<RawSql> {
     }
 }
 
-fn dependencies(node: Node, found: &mut Vec<RawDependency>, report: &mut Report) {
+fn dependencies(node: Node, found: &mut Vec<RawListed>, report: &mut Report) {
     let Value::List(items) = node.value else {
         let what = format!("dependencies is {}, not a list", node.value.kind());
         report.fault(&node.at, what, "write - { job_code: B, depends_on: A }, one per line");
@@ -290,7 +325,7 @@ fn dependencies(node: Node, found: &mut Vec<RawDependency>, report: &mut Report)
         let (job, depends_on) = (fields.word("job_code"), fields.word("depends_on"));
         if let (Some(job), Some(depends_on)) = (job, depends_on) {
             let order = given.map_or(order, |g| g.value);
-            found.push(RawDependency { job: job.value.into(), depends_on, order, when });
+            found.push(RawListed { job, depends_on, order, when });
         } else {
             let at = fields.at.clone();
             let what = "a dependency without job_code or depends_on";

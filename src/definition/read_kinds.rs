@@ -1,5 +1,6 @@
 //! Reads what the further job types are described by: hosts, calls, sensors, sub-batches, lists.
 
+use crate::definition::budget::Limit;
 use crate::definition::fault::{At, Report};
 use crate::definition::fields::{Fields, single};
 use crate::definition::keys::{
@@ -147,6 +148,9 @@ pub(crate) fn for_each(fields: &mut Fields<'_>) -> Option<At<ForEach>> {
     let node = fields.take("for_each")?;
     let (at, whose) = (node.at.clone(), format!("{}: for_each", fields.whose));
     if let Value::List(list) = node.value {
+        if !fields.report.is_within(Limit::ForEachItems, list.len(), &at) {
+            return None;
+        }
         let items = Items::List(texts(&whose, list, fields.report));
         return Some(At::new(&at, ForEach { items, max_parallel: None }));
     }
@@ -156,7 +160,10 @@ pub(crate) fn for_each(fields: &mut Fields<'_>) -> Option<At<ForEach>> {
     let mut found: Vec<Items> = named(&mut fields).into_iter().collect();
     match listed {
         None => {}
-        Some(Node { value: Value::List(list), .. }) => {
+        Some(Node { at, value: Value::List(list) }) => {
+            if !fields.report.is_within(Limit::ForEachItems, list.len(), &at) {
+                return None;
+            }
             found.push(Items::List(texts(&fields.whose, list, fields.report)));
         }
         Some(node @ Node { value: Value::Map(_), .. }) => {

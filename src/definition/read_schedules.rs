@@ -6,7 +6,7 @@ use crate::definition::keys::{
     AFTER, BLACKOUT, DELAY_MAX, NEWEST, RETRIES_MAX, SCHEDULE, TIMEOUT_MAX,
 };
 use crate::definition::node::{Node, Value};
-use crate::definition::read::same_code;
+use crate::definition::read::{batch_type, same_code};
 use crate::definition::read_audience::addresses;
 use crate::domain::calendar::Shift;
 use crate::domain::id::{BadName, CalendarCode, GroupCode};
@@ -47,10 +47,11 @@ pub(crate) fn schedule(code: At<String>, node: Node, report: &mut Report) -> Raw
         code: code.value.clone(),
         name: text(fields.line("name", 255)),
         group: named(&mut fields, "group", GroupCode::parse),
-        batch_type: text(fields.line("type", 64)),
+        batch_type: text(batch_type(&mut fields)),
         batch_no: text(fields.word("batch_no")),
         business_date: date(&mut fields),
         params: params(&mut fields),
+        free_text: value(fields.flag("free_text")),
         handler: text(fields.word("handler")),
         handler_param: text(fields.word("handler_param")),
         timing: timing(&mut fields),

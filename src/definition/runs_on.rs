@@ -6,6 +6,7 @@ use crate::definition::near::did_you_mean;
 use crate::definition::raw::{RawJob, RawSql};
 use crate::domain::id::SourceName;
 use crate::domain::job::{BodyPart, JobDef, JobKind};
+use crate::domain::routine_name::RoutineName;
 use crate::domain::source::{DialectName, Source};
 
 /// The job's source, the default one, or the only one there is.
@@ -44,17 +45,14 @@ pub(crate) fn check_procedure(
     let (Some(name), Some(_)) = (&raw.proc_name, &def.proc_name) else {
         return;
     };
-    let part =
-        |p: &str| !p.is_empty() && p.chars().all(|c| c.is_alphanumeric() || "_$#".contains(c));
     // Behind it may stand the types that choose one of several, which are PostgreSQL's to know.
-    let (path, types) = name.value.split_once('(').unwrap_or((&name.value, ")"));
     let are_types =
-        |list: &str| list.chars().all(|c| c.is_alphanumeric() || " _.,()[]".contains(c));
-    let types = types.strip_suffix(')').filter(|list| are_types(list));
-    if path.split('.').count() > 3 || !path.split('.').all(part) || types.is_none() {
+        |list: &str| list.chars().all(|c| c.is_alphanumeric() || " _.,()[]\"".contains(c));
+    let parsed = RoutineName::parse(&name.value);
+    if !parsed.is_some_and(|name| name.types.is_none_or(are_types)) {
         let what = format!("{whose}: proc_name {:?} is not the name of a procedure", name.value);
-        let fix = "write procedure, schema.procedure or schema.package.procedure; with types behind it, as \
-                   in post(integer, text), where several have the name";
+        let fix = "write procedure, schema.procedure or schema.package.procedure, a part with other characters \
+                   in \"…\"; with types behind it, as in post(integer, text), where several have the name";
         report.fault(&name.at, what, fix);
         return;
     }

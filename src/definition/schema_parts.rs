@@ -8,7 +8,7 @@ use crate::definition::schema_form::{Form, Key, Section};
 use crate::domain::http_call::METHODS;
 
 const PARALLEL: Form = Int(1, PARALLEL_MAX as i64);
-const TYPES: Form = Words(&["text", "int", "decimal", "date", "datetime", "bool"]);
+const TYPES: Form = Words(&["text", "int", "decimal", "date", "datetime", "bool", "bytes"]);
 const LANGUAGES: [&str; 7] =
     ["groovy", "shell", "python", "python2", "php", "nodejs", "powershell"];
 const ROUTES: [&str; 10] = [

@@ -29,6 +29,11 @@ pub(crate) const SCHEDULES: &[Section] = &[
                 "Parameters of its batches; may hold ${planned_at}, ${nominal_date} and the like.",
                 NamedTexts,
             ),
+            Key(
+                "free_text",
+                "Its batch numbers need not fit the type of the group; each one that does not is put on record.",
+                Flag,
+            ),
             Key("handler", "queueDispatcherHandler, or noopHandler for a trial.", Text),
             Key(
                 "handler_param",

@@ -14,6 +14,9 @@ use crate::definition::schema_schedules::SCHEDULES;
 
 const PARALLEL: Form = Int(1, PARALLEL_MAX as i64);
 
+const OWNER_GROUP: &str = "The group it belongs to, which may always use it.";
+const ALLOWED_GROUPS: &str = "The other groups that may use it; without a list none when there is an owner_group, else every group.";
+
 /// The maps that stand for themselves.
 const MAIN: &[Section] = &[
     Section {
@@ -68,6 +71,8 @@ const MAIN: &[Section] = &[
                 NamedTexts,
             ),
             Key("procedures_file", "The same map in a file of its own.", Text),
+            Key("owner_group", OWNER_GROUP, Text),
+            Key("groups", ALLOWED_GROUPS, Texts),
         ],
     },
     Section {
@@ -251,6 +256,8 @@ const MAIN: &[Section] = &[
             Key("env", "An environment variable of Procession.", Text),
             Key("file", "The first line of a file.", Text),
             Key("sealed", "Sealed by `procession secret`, under this name.", Text),
+            Key("owner_group", OWNER_GROUP, Text),
+            Key("groups", ALLOWED_GROUPS, Texts),
         ],
     },
     Section {

@@ -1,5 +1,6 @@
 //! YAML or JSON as serde hands it over, each value with the span of its text.
 
+use crate::definition::budget::Budget;
 use crate::definition::fault::{At, Place};
 use crate::definition::node::{Node, Value};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -7,28 +8,24 @@ use serde_saphyr::{DuplicateKeyPolicy, Error, NonFiniteFloatPolicy, Spanned};
 use std::fmt;
 use std::sync::Arc;
 
-/// Deepest nesting that is read; a definition needs seven levels.
-const DEEPEST: usize = 24;
-/// Most values in one file: some 100,000 jobs.
-const MOST_VALUES: usize = 2_000_000;
-
-/// Most values that aliases may bring; refused after a second or two.
-const MOST_REPLAYED: usize = 400_000;
-
-/// Reads one document. What a bomb of aliases could cost is limited here.
-pub(crate) fn read(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Seen, Error> {
+/// Reads one document. The budget limits what a bomb of aliases costs.
+pub(crate) fn read(
+    text: &str,
+    duplicate_keys: DuplicateKeyPolicy,
+    budget: &Budget,
+) -> Result<Seen, Error> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
-            max_depth: DEEPEST,
-            max_nodes: MOST_VALUES,
-            max_events: MOST_VALUES * 2,
+            max_depth: budget.depth,
+            max_nodes: budget.nodes,
+            max_events: budget.nodes.saturating_mul(2),
             max_documents: 1,
             max_merge_keys: 100_000,
             // One anchor for the parameters of 500 jobs is good style and not an attack; the
             // number of values that aliases may bring is limited below.
             enforce_alias_anchor_ratio: false,
         },
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPLAYED },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: budget.aliases },
         duplicate_keys: duplicate_keys,
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
         with_snippet: false,

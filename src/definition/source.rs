@@ -2,8 +2,10 @@
 
 use crate::definition::fault::{At, Report};
 use crate::definition::files::Files;
+use crate::definition::group_access;
 use crate::definition::params::usable_name;
 use crate::definition::raw::RawSource;
+use crate::definition::sqlite_bodies;
 use crate::domain::id::SourceName;
 use crate::domain::source::{DialectName, Source};
 use std::collections::BTreeMap;
@@ -48,6 +50,7 @@ pub(crate) fn source(raw: RawSource, files: &Files<'_>, report: &mut Report) -> 
         password_file: raw.password_file.map(|p| p.value),
         max_parallel: raw.max_parallel.map(|m| m.value),
         procedures,
+        access: group_access::make(&whose, raw.access, report),
     })
 }
 
@@ -169,6 +172,8 @@ fn procedures(
             let what = format!("{whose}: procedure {} is empty", name.value);
             report.fault(&body.at, what, "write its statements");
         }
+        let stands = format!("{whose}: line {{}} of procedure {}", name.value);
+        sqlite_bodies::check_text(&body.value, &stands, &body.at, report);
         if found.insert(name.value.clone(), body.value).is_some() {
             let what = format!("{whose}: procedure {} is defined twice", name.value);
             report.fault(&name.at, what, "keep it in procedures or in procedures_file");

@@ -69,6 +69,11 @@ impl Templates {
             } else {
                 self.complete(&base, own, open, report);
                 if let Some(base) = self.find(&whose, &base, report) {
+                    let copied = base.iter().map(|(_, node)| node.size()).sum();
+                    if !report.may_copy(copied, &name.at) {
+                        open.pop();
+                        return;
+                    }
                     entries = merged(entries, base);
                 }
             }
@@ -101,6 +106,10 @@ impl Templates {
             let Value::Map(entries) = &mut job.value else { continue };
             let Some(name) = take_template(&whose, entries, report) else { continue };
             if let Some(base) = self.find(&whose, &name, report) {
+                let copied = base.iter().map(|(_, node)| node.size()).sum();
+                if !report.may_copy(copied, &name.at) {
+                    return;
+                }
                 *entries = merged(std::mem::take(entries), base);
             }
         }
@@ -135,7 +144,7 @@ fn sound(name: &At<String>, node: Node, report: &mut Report) -> Entries {
             report.fault(&key.at, what, "remove it");
             return false;
         }
-        let mut trial = Report::default();
+        let mut trial = Report::within(report.budget().clone());
         let alone = Value::Map(vec![(key.clone(), node.clone())]);
         let alone = Node { at: node.at.clone(), value: alone };
         read::job_named(whose.clone(), name.clone(), alone, &mut trial);

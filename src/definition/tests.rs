@@ -1,6 +1,7 @@
 //! A table of mistakes and what the user reads; the form of every key; both file formats.
 
 mod file_tests;
+mod same_codes;
 
 use crate::definition::{Faults, Format, Loaded, export, load};
 use crate::domain::block::BlockStrategy;
@@ -144,7 +145,7 @@ const GRAPH: &[Case] = &[
     (
         "groups: {g: {}, h: {}}\ndefaults: {type: NOOP}\njobs:\n  A: {group: g}\n  B: {group: h, depends_on: [A]}\n  C: {}\n  D: {group: gg}\n",
         &[
-            "dag.yaml:5: job B of group h depends on A of group g; a bare code means the same group: write { job: CODE, group: GROUP }",
+            "dag.yaml:5: job B of group h depends on A of group g; a plain code means the same group: write g.A, or move one of the jobs",
             "dag.yaml:6: job C has no group; add group: to it or to defaults, one of g, h",
             "dag.yaml:7: job D: group gg is not defined; define it under groups",
         ],
@@ -375,7 +376,7 @@ const WAITS: &[Case] = &[
     (
         "groups: {g: {}, h: {}}\njobs:\n  A: {type: NOOP, group: g}\n  B: {type: NOOP, group: h, depends_on: [A]}",
         &[
-            "dag.yaml:4: job B of group h depends on A of group g; a bare code means the same group: write { job: CODE, group: GROUP }",
+            "dag.yaml:4: job B of group h depends on A of group g; a plain code means the same group: write g.A, or move one of the jobs",
         ],
     ),
     (
@@ -721,7 +722,7 @@ const PARAMETERS: &[Case] = &[
 
 #[test]
 fn parameters() {
-    let head = "sources: {led: {url: 'mysql://u@h/d'}}\ndefaults: {source: led}\njobs:\n  X: {type: NOOP}\n  B: {type: NOOP}\n  A:\n    depends_on: [B]\n    type: PROC\n    proc_name: p\n    params:\n";
+    let head = "sources: {led: {url: 'mysql://u@h/d'}}\ndefaults: {source: led}\njobs:\n  X: {type: NOOP}\n  B: {type: SQL, sql: SELECT 1 AS n}\n  A:\n    depends_on: [B]\n    type: PROC\n    proc_name: p\n    params:\n";
     for (params, wanted) in PARAMETERS {
         assert_faults(&format!("{head}      - {params}\n"), wanted);
     }
@@ -1017,7 +1018,15 @@ fn aliases_are_for_saving_lines_and_not_for_bombs() {
     assert_eq!(loaded.definition.jobs[300].tags, ["a", "b"]);
     let mut bomb = String::from("a0: &a0 [x, x]\n");
     (1..30).for_each(|i| bomb.push_str(&format!("a{i}: &a{i} [*a{0}, *a{0}]\n", i - 1)));
-    assert_faults(&bomb, &["this is not readable as YAML or JSON"]);
+    assert_faults(
+        &bomb,
+        &["more than 400000 values repeated by aliases (*name); write fewer aliases"],
+    );
+    let found = faults(&bomb);
+    assert!(
+        !found[0].contains("limits."),
+        "no setting holds the limits of a file of ours: {found:?}"
+    );
 }
 
 proptest! {

@@ -85,6 +85,9 @@ pub struct Options {
     /// Parameters of each batch, over the group's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
+    /// Open batches although their numbers do not fit the type of the group.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub free_text: bool,
 }
 
 /// One batch of a backfill.

@@ -11,12 +11,14 @@ pub use error::BatchError;
 pub use snapshot::{Snapshot, as_opened};
 pub use status::BatchStatus;
 
-use crate::domain::batch_no::Period;
+use crate::domain::access_rules::AccessRules;
+use crate::domain::batch_no::{NumberGrammar, Period};
 use crate::domain::calendar::{Calendars, WorkingDays};
 use crate::domain::check::Check;
+use crate::domain::external::ExternalDependency;
 use crate::domain::fan_out;
 use crate::domain::id::{BatchId, BatchNo, JobCode, NodeId};
-use crate::domain::job::{Definition, Group, JobDef};
+use crate::domain::job::{Definition, Group, JobDef, JobDependency};
 use crate::domain::order_params::{self, Declared, Findings};
 use crate::domain::params::{BatchValues, Layers};
 use crate::domain::time::{Millis, at_wall_clock, day_in};
@@ -114,6 +116,24 @@ pub struct BatchPlan {
     pub not_before: Vec<Option<Millis>>,
 }
 
+fn is_free_text(batch_type: Option<&str>, batch_no: &BatchNo) -> bool {
+    NumberGrammar::of_type(batch_type).check(batch_no).is_err()
+}
+
+impl BatchPlan {
+    /// Whether its number names no period, though its type asks for one.
+    pub fn is_free_text(&self) -> bool {
+        is_free_text(self.batch_type.as_deref(), &self.values.batch_no)
+    }
+}
+
+impl Batch {
+    /// Whether its number names no period, though its type asks for one.
+    pub fn is_free_text(&self) -> bool {
+        is_free_text(self.batch_type.as_deref(), &self.values.batch_no)
+    }
+}
+
 impl BatchOrder {
     /// Reads the JSON parameters of `queueDispatcherHandler`, with a batch number that is one.
     pub fn parse(json: &str) -> Result<Self, BatchError> {
@@ -125,6 +145,14 @@ impl BatchOrder {
 /// `2024Q3`, year `2024`; `None` for free text.
 pub fn implied_business_date(batch_no: &BatchNo) -> Option<NaiveDate> {
     Period::of(batch_no).map(Period::last_day)
+}
+
+/// The same in a group: there a repeated run has the day of its period (`202407-rerun2`).
+fn business_date_of(group: &Group, batch_no: &BatchNo) -> Option<NaiveDate> {
+    match NumberGrammar::of_type(group.batch_type.as_deref()) {
+        NumberGrammar::Free => implied_business_date(batch_no),
+        grammar @ NumberGrammar::Period(_) => grammar.period(batch_no).map(Period::last_day),
+    }
 }
 
 /// Makes the batches an order asks for: one per group it names. Pure; `now` only places
@@ -141,7 +169,10 @@ pub fn plan(
     groups.into_iter().map(|group| plan_group(defs, order, group, now)).collect()
 }
 
-fn groups_of<'a, N>(defs: &'a Definition, order: &BatchOrder<N>) -> Vec<&'a Group> {
+pub(in crate::domain) fn groups_of<'a, N>(
+    defs: &'a Definition,
+    order: &BatchOrder<N>,
+) -> Vec<&'a Group> {
     let wanted = |g: &&Group| {
         order.group.as_ref().is_none_or(|code| *code == g.code)
             && order.batch_type.as_ref().is_none_or(|t| g.batch_type.as_ref() == Some(t))
@@ -165,6 +196,23 @@ fn no_group<N>(defs: &Definition, order: &BatchOrder<N>) -> BatchError {
     BatchError::NoGroup(words, known)
 }
 
+/// Refuses what the jobs and the parameters of a batch use and its group may not.
+fn refuse_forbidden_uses(
+    defs: &Definition,
+    group: &Group,
+    jobs: &[JobDef],
+    order: &BatchOrder,
+) -> Result<(), BatchError> {
+    let rules = AccessRules::collect(defs, defs.stored_secrets.clone());
+    let mut uses = rules.forbidden_uses_of_group(group);
+    uses.extend(jobs.iter().flat_map(|job| rules.forbidden_uses_of_job(job)));
+    uses.extend(rules.forbidden_params(&group.code, &order.params));
+    if uses.is_empty() {
+        return Ok(());
+    }
+    Err(BatchError::Forbidden { group: group.code.clone(), uses })
+}
+
 fn plan_group(
     defs: &Definition,
     order: &BatchOrder,
@@ -179,10 +227,11 @@ fn plan_group(
     if !faults.is_empty() {
         return Err(BatchError::Params { group: group.code.clone(), faults });
     }
+    refuse_forbidden_uses(defs, group, &snapshot.jobs, order)?;
     let values = BatchValues {
         batch_no: order.batch_no.clone(),
         group: group.code.clone(),
-        business_date: order.business_date.or_else(|| implied_business_date(&order.batch_no)),
+        business_date: order.business_date.or_else(|| business_date_of(group, &order.batch_no)),
         params: order.params.clone(),
     };
     let global = snapshot.shared.params.clone();
@@ -217,16 +266,17 @@ pub fn zone_of(group: &Group) -> Result<Tz, BatchError> {
 }
 
 fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
-    let jobs: Vec<JobDef> =
-        defs.jobs.iter().filter(|j| j.group == group.code && j.is_active).cloned().collect();
+    let in_group = || defs.jobs.iter().filter(|j| j.group == group.code);
+    let jobs: Vec<JobDef> = in_group().filter(|j| j.is_active).cloned().collect();
     if jobs.is_empty() {
         return Err(BatchError::Empty(group.code.clone()));
     }
     let active: HashSet<&JobCode> = jobs.iter().map(|j| &j.code).collect();
     let inactive: HashSet<&JobCode> =
-        defs.jobs.iter().filter(|j| !j.is_active).map(|j| &j.code).collect();
+        in_group().filter(|j| !j.is_active).map(|j| &j.code).collect();
     let mut dependencies = Vec::new();
-    for dependency in defs.dependencies.iter().filter(|d| active.contains(&d.job_code)) {
+    let waits = |d: &&JobDependency| d.group == group.code && active.contains(&d.job_code);
+    for dependency in defs.dependencies.iter().filter(waits) {
         if inactive.contains(&dependency.depends_on) {
             return Err(BatchError::Inactive {
                 job: dependency.job_code.clone(),
@@ -238,22 +288,23 @@ fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
     let of_checks = jobs.iter().flat_map(|j| j.checks.iter().flat_map(Check::sources));
     let used: HashSet<_> = jobs.iter().filter_map(|j| j.source.as_ref()).chain(of_checks).collect();
     let sources = defs.sources.iter().filter(|s| used.contains(&s.name)).cloned().collect();
-    let externals =
-        defs.externals.iter().filter(|e| active.contains(&e.job_code)).cloned().collect();
+    let waits =
+        |e: &&ExternalDependency| e.waiting_group == group.code && active.contains(&e.job_code);
+    let externals = defs.externals.iter().filter(waits).cloned().collect();
     let shared = defs.shared.clone();
     let calendars = Calendars::default();
     Ok(Snapshot { group: group.clone(), dependencies, sources, externals, shared, jobs, calendars })
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::domain) mod tests {
     use super::*;
     use crate::domain::id::GroupCode;
     use crate::domain::id::JobType;
     use crate::domain::job::{JobDependency, ParamDecl, ParamType};
     use crate::domain::trigger_rule::When;
 
-    pub(in crate::domain::batch) fn defs() -> Definition {
+    pub(in crate::domain) fn defs() -> Definition {
         let group = |code: &str, ty: &str| Group {
             batch_type: Some(ty.to_owned()),
             time_zone: Some("Asia/Shanghai".to_owned()),
@@ -274,6 +325,7 @@ pub(super) mod tests {
             groups: vec![group("month_end", "monthly"), group("quarter_end", "quarterly")],
             jobs: vec![job("A", "month_end"), late, job("Q", "quarter_end")],
             dependencies: vec![JobDependency {
+                group: GroupCode::parse("month_end").expect("group"),
                 job_code: JobCode::parse("B").expect("code"),
                 depends_on: JobCode::parse("A").expect("code"),
                 dependency_order: 1,

@@ -5,8 +5,10 @@
 //! text, which has no period, no neighbours and no dates.
 
 mod expr;
+mod grammar;
 
 pub use expr::{BatchExpr, BatchExprError, FORMS, Wanted};
+pub use grammar::{NumberGrammar, NumberMismatch};
 
 use crate::domain::id::{BadName, BatchNo};
 use chrono::{Datelike as _, Days, Months, NaiveDate};

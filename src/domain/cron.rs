@@ -28,9 +28,11 @@ mod days;
 mod error;
 mod fields;
 mod read;
+mod second_opinion;
 mod words;
 
 pub use error::CronError;
+pub use second_opinion::CronDisagreement;
 
 use crate::domain::time::Millis;
 use crate::domain::wall::next_planned;

@@ -224,6 +224,7 @@ fn walk_back(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::id::GroupCode;
     use crate::domain::trigger_rule::When;
     use proptest::prelude::*;
 
@@ -237,6 +238,7 @@ mod tests {
             .split_whitespace()
             .map(|e| e.split_once('<').expect("child<parent"))
             .map(|(c, p)| JobDependency {
+                group: GroupCode::parse("g").expect("group"),
                 job_code: code(c),
                 depends_on: code(p),
                 dependency_order: 0,
@@ -265,6 +267,7 @@ mod tests {
         let mut edges: Vec<JobDependency> = jobs
             .windows(2)
             .map(|w| JobDependency {
+                group: GroupCode::parse("g").expect("group"),
                 job_code: w[1].clone(),
                 depends_on: w[0].clone(),
                 dependency_order: 0,
@@ -274,6 +277,7 @@ mod tests {
         let dag = Dag::build(&jobs, &edges).expect("chain");
         assert_eq!(dag.level(Node(49_999)), 49_999);
         edges.push(JobDependency {
+            group: GroupCode::parse("g").expect("group"),
             job_code: jobs[0].clone(),
             depends_on: jobs[49_999].clone(),
             dependency_order: 0,
@@ -290,6 +294,7 @@ mod tests {
             let jobs: Vec<JobCode> = (0..8).map(|i| code(&format!("J{i}"))).collect();
             let pairs: Vec<(usize, usize)> = pairs.into_iter().filter(|(a, b)| a != b).collect();
             let edges: Vec<JobDependency> = pairs.iter().map(|(c, p)| JobDependency {
+                group: GroupCode::parse("g").expect("group"),
                 job_code: jobs[*c].clone(), depends_on: jobs[*p].clone(), dependency_order: 0, when: When::Success
             }).collect();
             // Warshall's closure is the independent judge.

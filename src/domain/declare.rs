@@ -1,5 +1,6 @@
 //! What a definition declares for all its jobs: who answers for them, where secrets come from.
 
+use crate::domain::group_access::GroupAccess;
 use crate::domain::lang::Lang;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,9 @@ pub struct SecretSource {
     /// Where from.
     #[serde(flatten)]
     pub from: SecretFrom,
+    /// Which groups may use it.
+    #[serde(flatten)]
+    pub access: GroupAccess,
 }
 
 /// Where a secret comes from.

@@ -3,11 +3,14 @@
 
 use crate::domain::access::Permission;
 use crate::domain::check::Expect;
-use crate::domain::id::{GroupCode, JobCode, SourceName};
-use crate::domain::job::{Definition, JobDef};
+use crate::domain::id::{GroupCode, SourceName};
+use crate::domain::job::{Definition, Group, JobDef, JobDependency};
+use crate::domain::job_key::JobKey;
+use crate::domain::params::names_a_secret;
+use crate::domain::secret::name_a_secret;
 use crate::domain::sql_text::SqlText;
 use crate::domain::trigger::TriggerDef;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Permissions that a change takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,9 +28,16 @@ impl Demands {
         for (old, new) in changed(&was.groups, &is.groups, |g| &g.code) {
             let group = old.or(new);
             group.iter().for_each(|g| all.within(&g.code, Permission::Edit));
+            let secrets = |group: Option<&'_ Group>| group.map(secret_values).unwrap_or_default();
+            if let Some(new) = new.filter(|new| {
+                let is = secret_values(new);
+                !is.is_empty() && is != secrets(old)
+            }) {
+                all.within(&new.code, Permission::Script);
+            }
         }
         all.jobs(was, is);
-        all.edges(stored, was, is);
+        all.edges(was, is);
         all.shared(was, is);
         for (old, new) in changed(&was.schedules, &is.schedules, |s| &s.code) {
             for def in [old, new].into_iter().flatten() {
@@ -60,15 +70,13 @@ impl Demands {
     }
 
     fn jobs(&mut self, was: &Definition, is: &Definition) {
-        for (old, new) in changed(&was.jobs, &is.jobs, |j| &j.code) {
+        for (old, new) in changed(&was.jobs, &is.jobs, |j| (&j.group, &j.code)) {
             for job in [old, new].into_iter().flatten() {
                 self.within(&job.group, Permission::Edit);
             }
             let Some(new) = new else { continue };
-            // A job that is moved runs what it ran, in another's name.
-            let same = old.is_some_and(|old| {
-                old.group == new.group && Executed::of(old) == Executed::of(new)
-            });
+            // A job that is moved is a new one: it runs what it ran, in another's name.
+            let same = old.is_some_and(|old| Executed::of(old) == Executed::of(new));
             if !same && !Executed::of(new).is_nothing() {
                 self.within(&new.group, Permission::Script);
             }
@@ -80,25 +88,24 @@ impl Demands {
         }
     }
 
-    fn edges(&mut self, stored: &Definition, was: &Definition, is: &Definition) {
-        let jobs = stored.jobs.iter().chain(&is.jobs);
-        let groups: HashMap<&JobCode, &GroupCode> = jobs.map(|j| (&j.code, &j.group)).collect();
-        let edges = changed(&was.dependencies, &is.dependencies, |d| (&d.job_code, &d.depends_on));
+    fn edges(&mut self, was: &Definition, is: &Definition) {
+        let key = |d: &JobDependency| (d.group.clone(), d.job_code.clone(), d.depends_on.clone());
+        let edges = changed(&was.dependencies, &is.dependencies, key);
         for edge in edges.into_iter().filter_map(|(old, new)| new.or(old)) {
-            let (job, parent) = (groups.get(&edge.job_code), groups.get(&edge.depends_on));
-            job.iter().for_each(|group| self.within(group, Permission::Edit));
-            parent.iter().for_each(|group| self.within(group, Permission::View));
+            self.within(&edge.group, Permission::Edit);
+            self.within(&edge.group, Permission::View);
         }
         let waits = |all: &Definition| {
-            let mut of: BTreeMap<JobCode, Vec<_>> = BTreeMap::new();
-            all.externals
-                .iter()
-                .for_each(|e| of.entry(e.job_code.clone()).or_default().push(e.clone()));
+            let mut of: BTreeMap<JobKey, Vec<_>> = BTreeMap::new();
+            for e in &all.externals {
+                let job = JobKey { group: e.waiting_group.clone(), code: e.job_code.clone() };
+                of.entry(job).or_default().push(e.clone());
+            }
             of
         };
         let (old, new) = (waits(was), waits(is));
         for job in old.keys().chain(new.keys()).filter(|job| old.get(*job) != new.get(*job)) {
-            groups.get(job).iter().for_each(|group| self.within(group, Permission::Edit));
+            self.within(&job.group, Permission::Edit);
             // It is told whether the other's batch has ended.
             let others = new.get(job).into_iter().flatten();
             others.for_each(|e| self.within(&e.group, Permission::View));
@@ -135,6 +142,13 @@ impl Demands {
             self.everywhere.insert(Permission::Edit);
             return;
         };
+        // It hands every batch that it opens the secret.
+        if name_a_secret(&order.params) {
+            match &order.group {
+                Some(group) => self.within(group, Permission::Script),
+                None => drop(self.everywhere.insert(Permission::Script)),
+            }
+        }
         match (&order.group, &order.batch_type) {
             (Some(group), _) => self.within(group, Permission::Edit),
             (None, Some(of)) => {
@@ -148,6 +162,15 @@ impl Demands {
             (None, None) => drop(self.everywhere.insert(Permission::Edit)),
         }
     }
+}
+
+/// The parameters of a group that hand its jobs a secret, with their values.
+fn secret_values(group: &Group) -> BTreeMap<String, String> {
+    let named = group.params.iter().filter_map(|param| {
+        let value = param.value.clone().filter(|value| names_a_secret(value))?;
+        Some((param.name.clone(), value))
+    });
+    named.collect()
 }
 
 /// Of each thing that differs, what it was and what it is.
@@ -208,8 +231,8 @@ impl<'a> Executed<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::JobType;
-    use crate::domain::job::{Group, JobDependency, Param, ParamDecl};
+    use crate::domain::id::{JobCode, JobType};
+    use crate::domain::job::{Param, ParamDecl};
 
     fn code(word: &str) -> GroupCode {
         GroupCode::parse(word).expect("a code")
@@ -231,6 +254,14 @@ mod tests {
         }
     }
 
+    /// A parameter of the group gl.
+    fn give(defs: &mut Definition, value: &str) {
+        let shared: ParamDecl =
+            serde_json::from_value(serde_json::json!({"name": "pw", "value": value}))
+                .expect("a parameter");
+        defs.groups[0].params.push(shared);
+    }
+
     fn said(change: impl Fn(&mut Definition)) -> String {
         let (was, mut is) = (stored(), stored());
         change(&mut is);
@@ -246,7 +277,9 @@ mod tests {
     #[test]
     fn what_is_executed_is_asked_for_apart() {
         type Case = (&'static str, fn(&mut Definition), &'static str);
-        let cases: [Case; 15] = [
+        let cases: [Case; 17] = [
+            ("a parameter of a group", |d| give(d, "7"), "gl:edit"),
+            ("a secret of a group", |d| give(d, "x${secret.PW}"), "gl:edit+script"),
             ("nothing", |_| {}, ""),
             ("a time", |d| d.jobs[0].timeout_sec = 7, "gl:edit"),
             ("a script", |d| d.jobs[0].script = Some("rm".to_owned()), "gl:edit+script"),
@@ -274,7 +307,7 @@ mod tests {
                 "an edge",
                 |d| {
                     let (a, b) = (d.jobs[0].code.clone(), d.jobs[1].code.clone());
-                    d.dependencies.push(JobDependency::plain(b, a, 1));
+                    d.dependencies.push(JobDependency::plain(&code("gl"), b, a, 1));
                 },
                 "gl:view+edit",
             ),
@@ -289,6 +322,7 @@ mod tests {
                         password_file: None,
                         max_parallel: None,
                         procedures: BTreeMap::new(),
+                        access: crate::domain::group_access::GroupAccess::default(),
                     });
                 },
                 "*:admin",

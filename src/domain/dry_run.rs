@@ -5,11 +5,10 @@ use crate::domain::batch::{BatchError, BatchOrder, BatchPlan, Snapshot, plan};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::eta::Forecast;
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::{Definition, JobDef, Need, Param, ParamMode, ParamType};
-use crate::domain::params::{
-    BatchValues, Outside, Reference, Start, references, resolve, takes_upstream,
-};
-use crate::domain::secret::Value;
+use crate::domain::job::{Definition, JobDef, JobDependency};
+use crate::domain::opening::{check_batch_no, sub_batch_faults};
+use crate::domain::param_preview::{ParamPreview, ShownParam};
+use crate::domain::params::BatchValues;
 use crate::domain::time::Millis;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -33,20 +32,6 @@ pub struct Preview {
     pub dag: Dag,
     /// Parallel to the jobs: their parameters with values.
     pub params: Vec<Vec<ShownParam>>,
-}
-
-/// A parameter as people see it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ShownParam {
-    /// Its name.
-    pub name: String,
-    /// Which way it travels.
-    pub mode: ParamMode,
-    /// Its type.
-    #[serde(rename = "type")]
-    pub ty: ParamType,
-    /// Its value; `None` is NULL, or what the body will hand back.
-    pub value: Option<String>,
 }
 
 /// One thing that stands in the way of an order; `Display` is the sentence for the user.
@@ -77,8 +62,12 @@ pub fn dry_run(defs: &Definition, order: &BatchOrder, types: &[&str], now: Milli
     });
     for code in wanted {
         let alone = BatchOrder { group: Some(code.clone()), ..order.clone() };
-        if let Some(plan) = mended(defs.clone(), &alone, now, &mut found.refusals) {
-            preview(plan, types, &mut found);
+        // Of a wrong period nothing else can be told.
+        if let Err(error) = check_batch_no(defs, &alone) {
+            let (group, reason) = (Some(code.clone()), error.to_string());
+            found.refusals.push(Refusal { group, job: None, reason });
+        } else if let Some(plan) = mended(defs.clone(), &alone, now, &mut found.refusals) {
+            preview(plan, (defs, types), &mut found);
         }
     }
     if found.batches.is_empty() && found.refusals.is_empty() {
@@ -123,7 +112,16 @@ fn mended(
 fn take_out(defs: &mut Definition, error: &BatchError) -> bool {
     if let BatchError::Inactive { job, inactive } = error {
         let before = defs.dependencies.len();
-        defs.dependencies.retain(|d| d.job_code != *job || d.depends_on != *inactive);
+        let off: HashSet<GroupCode> = defs
+            .jobs
+            .iter()
+            .filter(|j| j.code == *inactive && !j.is_active)
+            .map(|j| j.group.clone())
+            .collect();
+        let is_refused = |d: &JobDependency| {
+            d.job_code == *job && d.depends_on == *inactive && off.contains(&d.group)
+        };
+        defs.dependencies.retain(|d| !is_refused(d));
         return defs.dependencies.len() < before;
     }
     if let BatchError::BadZone(code, _) = error
@@ -134,7 +132,7 @@ fn take_out(defs: &mut Definition, error: &BatchError) -> bool {
     false
 }
 
-fn preview(plan: BatchPlan, types: &[&str], found: &mut DryRun) {
+fn preview(plan: BatchPlan, (defs, types): (&Definition, &[&str]), found: &mut DryRun) {
     // A plan's graph has been built once already.
     let Ok(dag) = plan.snapshot.dag() else { return };
     let sources: HashSet<_> = plan.snapshot.sources.iter().map(|s| &s.name).collect();
@@ -143,6 +141,7 @@ fn preview(plan: BatchPlan, types: &[&str], found: &mut DryRun) {
         found.refusals.push(Refusal { group, job, reason });
     };
     let mut params = Vec::new();
+    let values = ParamPreview::new(&plan.snapshot, &plan.values);
     for job in &plan.snapshot.jobs {
         let code = &job.code;
         if !types.contains(&job.job_type.as_str()) {
@@ -163,69 +162,12 @@ fn preview(plan: BatchPlan, types: &[&str], found: &mut DryRun) {
                 ),
             );
         }
-        let (shown, faults) = shown_params(job, &plan.snapshot, &plan.values);
+        let (shown, mut faults) = values.show(job);
+        faults.extend(sub_batch_faults(defs, &plan, job));
         faults.into_iter().for_each(|fault| refuse(job, format!("job {code}: {fault}")));
         params.push(shown);
     }
     found.batches.push(Preview { plan, dag, params });
-}
-
-/// The parameters of a job as they would be bound, and why some cannot be. The outputs of earlier
-/// jobs are not known before these have run; they are shown by name.
-pub fn shown_params(
-    job: &JobDef,
-    snapshot: &Snapshot,
-    values: &BatchValues,
-) -> (Vec<ShownParam>, Vec<String>) {
-    let parents = snapshot.parents(&job.code);
-    let (mut shown, mut faults) = (Vec::new(), Vec::new());
-    for param in &job.params {
-        let value = match resolved(job, param, (snapshot, &parents), values) {
-            Ok(value) => value,
-            Err(fault) => {
-                faults.push(fault);
-                None
-            }
-        };
-        shown.push(ShownParam { name: param.name.clone(), mode: param.mode, ty: param.ty, value });
-    }
-    (shown, faults)
-}
-
-/// One parameter's value; each on its own, so that one fault does not hide the next. A secret is a mask.
-fn resolved(
-    job: &JobDef,
-    param: &Param,
-    (snapshot, parents): (&Snapshot, &[JobCode]),
-    values: &BatchValues,
-) -> Result<Option<String>, String> {
-    let names = references(param).map_err(|e| e.to_string())?;
-    let mut alone = JobDef { params: vec![param.clone()], ..job.clone() };
-    // Of outputs by the parameter's own name only those are known that a parent declares.
-    let declares = |code: &JobCode| {
-        let of = snapshot.jobs.iter().filter(|j| j.code == *code).flat_map(|j| &j.params);
-        takes_upstream(param)
-            && of.filter(|p| p.mode != ParamMode::In).any(|p| p.name == param.name)
-    };
-    let refers = |name: &Reference| matches!(name, Reference::Output(..));
-    if names.iter().any(refers) || parents.iter().any(declares) {
-        // Its type can be checked only when the output is there.
-        alone.params[0].ty = ParamType::Text;
-    }
-    if takes_upstream(param) && !parents.is_empty() {
-        // A parent may hand it out; only the try itself can tell.
-        alone.params[0].need = Need::Optional;
-    }
-    let output = |code: &JobCode, name: &str| {
-        let asked = Reference::Output(code.clone(), name.to_owned());
-        let known = names.contains(&asked) || declares(code);
-        known.then(|| Some(format!("(output {name} of {code})")))
-    };
-    let start = Start::shown(values, &job.code);
-    let layers = snapshot.layers(values, parents, &start);
-    let outside = Outside { output: &output, secret: None };
-    let mut bound = resolve(&alone, layers, outside).map_err(|e| e.to_string())?;
-    Ok(bound.pop().and_then(|b| b.value).as_ref().map(Value::shown).map(str::to_owned))
 }
 
 impl Preview {
@@ -263,10 +205,11 @@ pub fn param_changes(snapshot: &Snapshot, old: &BatchValues, new: &Preview) -> V
     let values = &new.plan.values;
     let (batch_no, business_date) = (values.batch_no.clone(), values.business_date);
     let old = BatchValues { batch_no, business_date, ..old.clone() };
+    let old = ParamPreview::new(snapshot, &old);
     let mut found = Vec::new();
     for (job, after) in new.plan.snapshot.jobs.iter().zip(&new.params) {
         let Some(before) = snapshot.jobs.iter().find(|j| j.code == job.code) else { continue };
-        let (before, _) = shown_params(before, snapshot, &old);
+        let (before, _) = old.show(before);
         let names = before.iter().chain(after).map(|p| &p.name);
         let mut seen = HashSet::new();
         for name in names.filter(|n| seen.insert(n.as_str())) {

@@ -31,7 +31,7 @@ fn order(json: &str) -> BatchOrder {
 }
 
 fn waits(job: &str, on: &str) -> serde_json::Value {
-    json!({"job_code": job, "depends_on": on, "dependency_order": 0})
+    json!({"group": "g", "job_code": job, "depends_on": on, "dependency_order": 0})
 }
 
 fn refused(found: &DryRun) -> Vec<String> {
@@ -92,8 +92,12 @@ fn an_order_for_nothing_is_refused() {
         assert!(said.len() == 1 && said[0].contains(about), "{said:?}");
         assert!(found.batches.is_empty());
     }
-    let found = dry_run(&defs, &order(r#"{"batchNo":"1","type":"monthly"}"#), TYPES, Millis(0));
+    let fits = order(r#"{"batchNo":"202407","type":"monthly"}"#);
+    let found = dry_run(&defs, &fits, TYPES, Millis(0));
     assert!(found.refusals.is_empty() && found.batches.len() == 1);
+    // Of a wrong period nothing else is told.
+    let found = dry_run(&defs, &order(r#"{"batchNo":"1","type":"monthly"}"#), TYPES, Millis(0));
+    assert!(found.batches.is_empty() && refused(&found)[0].contains("write it as in 202407"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use super::*;
 use crate::domain::batch::{BatchOrder, plan};
 use crate::domain::id::{BatchNo, GroupCode, JobCode, JobType, SourceName};
-use crate::domain::job::{Definition, JobDef};
+use crate::domain::job::{Definition, JobDef, JobDependency};
 use proptest::prelude::*;
 
 const NOW: Millis = Millis(100_000);
@@ -24,9 +24,8 @@ fn batch(words: &str) -> (BatchPlan, Dag) {
             }
         }
         if let Some(parent) = parent {
-            let edge =
-                format!(r#"{{"job_code":"{child}","depends_on":"{parent}","dependency_order":0}}"#);
-            defs.dependencies.push(serde_json::from_str(&edge).expect("dependency"));
+            let (child, parent) = (code(child), code(parent));
+            defs.dependencies.push(JobDependency::plain(&group, child, parent, 0));
         }
     }
     let order = BatchOrder {
@@ -35,6 +34,7 @@ fn batch(words: &str) -> (BatchPlan, Dag) {
         group: None,
         business_date: None,
         params: Default::default(),
+        free_text: false,
     };
     let plan = plan(&defs, &order, NOW).expect("plan").remove(0);
     let dag = plan.snapshot.dag().expect("dag");

@@ -7,6 +7,8 @@ mod lex;
 mod read;
 
 use crate::domain::text::clip;
+use crate::domain::value::{OutputValue, ValueType};
+use crate::domain::value_order;
 use bigdecimal::BigDecimal;
 use read::Reader;
 use serde::{Deserialize, Serialize};
@@ -123,9 +125,11 @@ enum Value {
     Quoted(String),
     Bool(bool),
     Found(String, Option<BigDecimal>),
+    /// One of a type whose texts do not have the order of the values.
+    Typed(ValueType, String),
 }
 
-type LookUp<'a> = &'a dyn Fn(&str) -> Option<Option<String>>;
+type LookUp<'a> = &'a dyn Fn(&str) -> Option<OutputValue>;
 
 impl Expr {
     /// Reads a condition such as `p_status == 0 and result.total between 1 and 100`.
@@ -141,13 +145,10 @@ impl Expr {
         found
     }
 
-    /// The answer. `look_up` gives the value of a name: `Some(None)` is NULL, `None` means that there
-    /// is no such name. `and` and `or` stop at the first operand that decides, so
+    /// The answer. `look_up` gives the value of a name; `None` means that there is no such name. `and`
+    /// and `or` stop at the first operand that decides, so
     /// `x is not null and x > 3` is safe.
-    pub fn eval(
-        &self,
-        look_up: &dyn Fn(&str) -> Option<Option<String>>,
-    ) -> Result<bool, ExprError> {
+    pub fn eval(&self, look_up: &dyn Fn(&str) -> Option<OutputValue>) -> Result<bool, ExprError> {
         self.node.eval(look_up)
     }
 }
@@ -259,11 +260,23 @@ impl Operand {
             OperandKind::Bool(truth) => Value::Bool(*truth),
             OperandKind::Null => Value::Null,
             OperandKind::Name(name) => match look_up(name) {
-                Some(Some(text)) => {
-                    let number = number(&text);
-                    Value::Found(text, number)
+                Some(OutputValue::Null) => Value::Null,
+                Some(OutputValue::Text(text)) => found(None, text),
+                Some(OutputValue::Typed(ty, text)) => found(Some(ty), text),
+                Some(OutputValue::Stored(reference)) => {
+                    return Err(ExprError::new(
+                        self.column,
+                        format!("{name} cannot be compared"),
+                        format!("it is {}", reference.describe()),
+                    ));
                 }
-                Some(None) => Value::Null,
+                Some(OutputValue::Unusable(reason)) => {
+                    return Err(ExprError::new(
+                        self.column,
+                        format!("{name} cannot be compared"),
+                        reason,
+                    ));
+                }
                 None => {
                     return Err(ExprError::new(
                         self.column,
@@ -297,7 +310,10 @@ impl Operand {
                 format!("{name} ('{}', {kind})", shown(text))
             }
             (_, Value::Number(number)) => format!("{} (a number)", number.to_plain_string()),
-            (_, Value::Quoted(text) | Value::Found(text, _)) => {
+            (OperandKind::Name(name), Value::Typed(ty, text)) => {
+                format!("{name} ('{}', {ty})", shown(text))
+            }
+            (_, Value::Quoted(text) | Value::Found(text, _) | Value::Typed(_, text)) => {
                 format!("'{}' (text)", shown(text))
             }
             (_, Value::Bool(truth)) => truth.to_string(),
@@ -326,9 +342,55 @@ fn equal(left: &Value, right: &Value) -> bool {
     if matches!(left, Value::Bool(_)) || matches!(right, Value::Bool(_)) {
         return truth(left).is_some() && truth(left) == truth(right);
     }
-    match (numeric(left), numeric(right)) {
-        (Some(left), Some(right)) => left == right,
+    match (numeric(left), numeric(right), by_type(left, right)) {
+        (_, _, Some(value_order::TypedOrder::Known(order))) => order == Ordering::Equal,
+        (Some(left), Some(right), _) => left == right,
         _ => text(left).is_some() && text(left) == text(right),
+    }
+}
+
+/// What was looked up: text whose order is that of its values, unless its type says otherwise.
+fn found(ty: Option<ValueType>, text: String) -> Value {
+    match ty {
+        Some(
+            ty @ (ValueType::Date
+            | ValueType::Time
+            | ValueType::Timestamp
+            | ValueType::TimestampTz
+            | ValueType::Interval
+            | ValueType::Bytes
+            | ValueType::Array),
+        ) => Value::Typed(ty, text),
+        None
+        | Some(
+            ValueType::Text
+            | ValueType::Int
+            | ValueType::Decimal
+            | ValueType::Bool
+            | ValueType::Json,
+        ) => {
+            let number = number(&text);
+            Value::Found(text, number)
+        }
+    }
+}
+
+/// Compares by the type of a value that has such a type.
+fn by_type(left: &Value, right: &Value) -> Option<value_order::TypedOrder> {
+    match (left, right) {
+        (Value::Typed(ty, value), other) => {
+            Some(value_order::compare(*ty, value, &text(other).unwrap_or_default()))
+        }
+        (other, Value::Typed(ty, value)) => {
+            let reversed = value_order::compare(*ty, value, &text(other).unwrap_or_default());
+            Some(match reversed {
+                value_order::TypedOrder::Known(order) => {
+                    value_order::TypedOrder::Known(order.reverse())
+                }
+                same => same,
+            })
+        }
+        (_, _) => None,
     }
 }
 
@@ -336,12 +398,15 @@ fn order(left: (&Operand, &Value), right: (&Operand, &Value)) -> Result<Ordering
     if let (Some(left), Some(right)) = (numeric(left.1), numeric(right.1)) {
         return Ok(left.cmp(right));
     }
+    if let Some(value_order::TypedOrder::Known(order)) = by_type(left.1, right.1) {
+        return Ok(order);
+    }
     // A text in quotes says that text is meant: batch_no >= '202401'.
     let quoted = |v: &Value| matches!(v, Value::Quoted(_));
     let as_text = |v: &Value, other: &Value| match v {
         Value::Quoted(_) | Value::Found(_, None) => true,
         Value::Found(_, Some(_)) => quoted(other),
-        Value::Number(_) | Value::Bool(_) | Value::Null => false,
+        Value::Typed(..) | Value::Number(_) | Value::Bool(_) | Value::Null => false,
     };
     if as_text(left.1, right.1) && as_text(right.1, left.1) {
         return Ok(text(left.1).cmp(&text(right.1)));
@@ -349,20 +414,21 @@ fn order(left: (&Operand, &Value), right: (&Operand, &Value)) -> Result<Ordering
     Err(ExprError::new(
         left.0.column,
         format!("{} and {} have no order", left.0.words(left.1), right.0.words(right.1)),
-        "compare two numbers, or two texts (a literal in quotes is text)",
+        "compare two numbers, two texts (a literal in quotes is text), or a date or time with one",
     ))
 }
 
 fn numeric(value: &Value) -> Option<&BigDecimal> {
     match value {
         Value::Number(number) | Value::Found(_, Some(number)) => Some(number),
-        Value::Found(_, None) | Value::Quoted(_) | Value::Bool(_) | Value::Null => None,
+        Value::Found(_, None) | Value::Typed(..) | Value::Quoted(_) => None,
+        Value::Bool(_) | Value::Null => None,
     }
 }
 
 fn text(value: &Value) -> Option<String> {
     match value {
-        Value::Quoted(text) | Value::Found(text, _) => Some(text.clone()),
+        Value::Quoted(text) | Value::Found(text, _) | Value::Typed(_, text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_plain_string()),
         Value::Bool(_) | Value::Null => None,
     }
@@ -374,7 +440,8 @@ fn truth(value: &Value) -> Option<bool> {
         Value::Bool(truth) => Some(*truth),
         Value::Found(text, _) if text == "1" || text.eq_ignore_ascii_case("true") => Some(true),
         Value::Found(text, _) if text == "0" || text.eq_ignore_ascii_case("false") => Some(false),
-        Value::Found(..) | Value::Number(_) | Value::Quoted(_) | Value::Null => None,
+        Value::Found(..) | Value::Typed(..) | Value::Number(_) => None,
+        Value::Quoted(_) | Value::Null => None,
     }
 }
 

@@ -25,6 +25,9 @@ pub enum Missing {
 /// `job_code` runs after a job, or all of a batch, of another batch number or group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalDependency {
+    /// The group of the one that waits. What is stored is of one group and does not repeat it.
+    #[serde(skip_serializing, default = "GroupCode::not_read")]
+    pub waiting_group: GroupCode,
     /// The one that waits.
     pub job_code: JobCode,
     /// The group waited for.
@@ -210,6 +213,7 @@ mod tests {
 
     fn said(missing: Missing, when: &str, seen: &str, expired: Expired) -> String {
         let external = ExternalDependency {
+            waiting_group: GroupCode::parse("w").expect("group"),
             job_code: JobCode::parse("A").expect("code"),
             group: GroupCode::parse("g").expect("group"),
             depends_on: None,

@@ -152,7 +152,7 @@ pub fn spread(parts: &mut Parts<'_>, code: &JobCode, items: &[String]) -> Result
     parts.jobs.extend(codes.iter().zip(items).map(one));
     parts.pools.extend(pool);
     if !codes.is_empty() {
-        rewire(parts, code, &codes);
+        rewire(parts, &whole, &codes);
     }
     Ok(())
 }
@@ -203,12 +203,12 @@ fn codes(jobs: &[JobDef], job: &JobCode, items: &[String]) -> Result<Vec<JobCode
 }
 
 /// What stood before the job stands before each of its items, and they stand before the job.
-fn rewire(parts: &mut Parts<'_>, whole: &JobCode, codes: &[JobCode]) {
+fn rewire(parts: &mut Parts<'_>, whole: &JobDef, codes: &[JobCode]) {
     let (before, others): (Vec<_>, Vec<_>) =
-        std::mem::take(parts.dependencies).into_iter().partition(|d| d.job_code == *whole);
+        std::mem::take(parts.dependencies).into_iter().partition(|d| d.job_code == whole.code);
     *parts.dependencies = others;
     let (outside, others): (Vec<_>, Vec<_>) =
-        std::mem::take(parts.externals).into_iter().partition(|e| e.job_code == *whole);
+        std::mem::take(parts.externals).into_iter().partition(|e| e.job_code == whole.code);
     *parts.externals = others;
     for (order, code) in (1..).zip(codes) {
         let own = |d: &JobDependency| JobDependency { job_code: code.clone(), ..d.clone() };
@@ -216,7 +216,12 @@ fn rewire(parts: &mut Parts<'_>, whole: &JobCode, codes: &[JobCode]) {
         let own =
             |e: &ExternalDependency| ExternalDependency { job_code: code.clone(), ..e.clone() };
         parts.externals.extend(outside.iter().map(own));
-        parts.dependencies.push(JobDependency::plain(whole.clone(), code.clone(), order));
+        parts.dependencies.push(JobDependency::plain(
+            &whole.group,
+            whole.code.clone(),
+            code.clone(),
+            order,
+        ));
     }
 }
 
@@ -285,9 +290,19 @@ mod tests {
             load.for_each = Some(Box::new(ForEach { items, max_parallel }));
             load.trigger_rule = TriggerRule::OneSuccess;
             load.retry_count = 2;
-            let mut first = JobDependency::plain(code("LOAD"), code("FIRST"), 1);
+            let mut first = JobDependency::plain(
+                &GroupCode::parse("g").expect("group"),
+                code("LOAD"),
+                code("FIRST"),
+                1,
+            );
             first.when = When::Failure;
-            let last = JobDependency::plain(code("LAST"), code("LOAD"), 1);
+            let last = JobDependency::plain(
+                &GroupCode::parse("g").expect("group"),
+                code("LAST"),
+                code("LOAD"),
+                1,
+            );
             let jobs = vec![job("FIRST"), load, job("LAST")];
             Self { jobs, dependencies: vec![first, last], pools: Vec::new() }
         }

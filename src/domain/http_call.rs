@@ -3,6 +3,7 @@
 use crate::domain::body::{HttpBody, HttpCall, HttpHost};
 use crate::domain::job::ParamType;
 use crate::domain::params::BoundParam;
+use crate::domain::params::secret_names;
 use crate::domain::reference::{self, Piece, Reference};
 use bigdecimal::BigDecimal;
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -181,12 +182,7 @@ pub fn header_names(text: &str) -> Result<Vec<String>, String> {
 pub fn secrets(call: Option<&impl Borrow<HttpCall>>, host: Option<&HttpHost>) -> BTreeSet<String> {
     let of_call = call.into_iter().flat_map(|call| call.borrow().headers.values());
     let texts = of_call.chain(host.into_iter().flat_map(|host| host.headers.values()));
-    let pieces = texts.flat_map(|text| reference::pieces(text).unwrap_or_default());
-    let secret = |piece| match piece {
-        Piece::Name(_, Reference::Secret(name)) => Some(name),
-        Piece::Name(..) | Piece::Text(_) => None,
-    };
-    pieces.filter_map(secret).collect()
+    texts.flat_map(|text| secret_names(text)).collect()
 }
 
 /// The parameters that no path and no header uses: those that travel in the body.
@@ -233,7 +229,7 @@ fn json(param: &BoundParam) -> String {
             text.parse::<BigDecimal>().map_or_else(|_| quoted(text), |n| n.to_plain_string())
         }
         ParamType::Bool => (text == "true").to_string(),
-        ParamType::Text | ParamType::Date | ParamType::Datetime => quoted(text),
+        ParamType::Text | ParamType::Date | ParamType::Datetime | ParamType::Bytes => quoted(text),
     }
 }
 

@@ -23,10 +23,10 @@ impl BadName {
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident, $kind:literal, $max:literal, $ok:expr, $rule:literal) => {
         $(#[$doc])*
-        // Shared when cloned: each of a million dependencies names two jobs.
+        // Shared when cloned, and a thin pointer: each of a million dependencies names two jobs and a group.
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
         #[serde(try_from = "String")]
-        pub struct $type(Arc<str>);
+        pub struct $type(Arc<Box<str>>);
 
         impl $type {
             /// Checks `word` against the rule of this kind of name.
@@ -35,7 +35,7 @@ macro_rules! name {
                 let first = word.chars().next().is_some_and(char::is_alphanumeric)
                     || word.starts_with('_');
                 if fits && first {
-                    return Ok(Self(Arc::from(word)));
+                    return Ok(Self(Arc::new(Box::from(word))));
                 }
                 Err(BadName { kind: $kind, got: word.chars().take(60).collect(), rule: $rule })
             }
@@ -55,7 +55,7 @@ macro_rules! name {
 
         impl From<$type> for String {
             fn from(name: $type) -> String {
-                name.0.as_ref().to_owned()
+                name.as_str().to_owned()
             }
         }
 
@@ -74,7 +74,7 @@ macro_rules! name {
 }
 
 name!(
-    /// The unique code of a job, `GL_POST`. Letters of any script, digits and `_ - . :`.
+    /// The code of a job, `GL_POST`, unique within its group. Letters of any script, digits and `_ - . :`.
     JobCode, "job code", 100,
     |c| c.is_alphanumeric() || "_-.:".contains(c),
     "use 1 to 100 letters, digits, '_', '-', '.' or ':', the first a letter, digit or '_'"
@@ -117,6 +117,14 @@ name!(
     |c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_',
     "use 1 to 20 upper-case ASCII letters, digits or '_'"
 );
+
+impl GroupCode {
+    /// Stands for the group of a dependency in a text that does not repeat it, until its reader puts the group of the
+    /// whole text there.
+    pub(crate) fn not_read() -> Self {
+        Self(Arc::new(Box::from("")))
+    }
+}
 
 /// Key of a `job_queue` row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

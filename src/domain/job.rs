@@ -9,6 +9,7 @@ use crate::domain::event::{Event, NotifyRules, When};
 use crate::domain::executor::ExecutorCall;
 use crate::domain::expr::Expr;
 use crate::domain::external::ExternalDependency;
+use crate::domain::group_access::GroupAccess;
 use crate::domain::id::{CalendarCode, GroupCode, JobCode, JobType, SourceName};
 use crate::domain::pool::{LockUse, Pool, PoolUse};
 use crate::domain::retry::RetryPolicy;
@@ -17,6 +18,7 @@ use crate::domain::trigger_rule::TriggerRule;
 use crate::domain::tx_class::{OnUnknown, TxClass};
 use chrono::NaiveTime;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashSet};
 
 pub use crate::domain::dependency::JobDependency;
 pub use crate::domain::job_kind::{AfterCrash, BodyPart, JobKind, Takes};
@@ -92,7 +94,7 @@ pub struct JobDef {
     /// Free labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Other codes by which dependencies and people may call it; unique over all jobs.
+    /// Other codes by which dependencies and people may call it; unique within its group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<JobCode>,
     /// How its parents together let it start.
@@ -368,6 +370,18 @@ pub struct Definition {
     /// that it needs.
     #[serde(skip)]
     pub calendars: Calendars,
+    /// Which groups may use the secrets that are stored sealed, by name. No file says it; like the
+    /// calendars it is the installation's.
+    #[serde(skip)]
+    pub stored_secrets: BTreeMap<String, GroupAccess>,
+}
+
+impl Definition {
+    /// Codes that jobs of several groups have.
+    pub fn codes_of_several_groups(&self) -> HashSet<&JobCode> {
+        let mut seen = HashSet::new();
+        self.jobs.iter().map(|job| &job.code).filter(|code| !seen.insert(*code)).collect()
+    }
 }
 
 /// What a definition declares for all its groups; a batch's snapshot keeps it too.

@@ -4,7 +4,7 @@
 //! XXL-JOB ignores what is more than 5 s late unless it is told to fire it once, and leaves a line in a
 //! log (its schedule thread; asks A5: a monthly cron ignored is a month lost). Here a miss is a row.
 
-use crate::domain::firing::{FiringStatus, NewFiring, Source, TriggerId};
+use crate::domain::firing::{Firing, FiringStatus, NewFiring, Source, TriggerId};
 use crate::domain::time::Millis;
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
@@ -127,6 +127,16 @@ pub fn plan<E>(
     decide(&mut rows, misfire.policy, fires, now);
     let last = rows.last().map(|row| row.missed_until.unwrap_or(row.planned_at));
     Ok(Plan { rows, next: at.map(|p| p.at), last })
+}
+
+/// Whether the misfire policy decides about a firing that was written in time and has not been done: it
+/// came from the clock, was not tried yet, and is more than [`LATE_MS`] late.
+pub fn is_missed(firing: &Firing, now: Millis) -> bool {
+    firing.status == FiringStatus::Pending
+        && firing.source == Source::Cron
+        // One that is tried again was in time once.
+        && firing.attempt == 0
+        && now.since(firing.planned_at) > LATE_MS
 }
 
 /// Whether a firing that was decided in time, and that nobody did, fires after all, `age_ms` after its

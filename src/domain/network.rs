@@ -1,7 +1,18 @@
 //! Networks: which addresses belong to one.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 use std::fmt;
+
+/// What counts as one client: the address, and of IPv6 its /64, because one customer has that many.
+pub fn address_block(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        v4 @ IpAddr::V4(_) => v4,
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+    }
+}
 
 /// An address, or a network as `10.0.0.0/8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

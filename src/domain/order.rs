@@ -25,6 +25,9 @@ pub struct BatchOrder<N = BatchNo> {
     /// Parameters that win over the group's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
+    /// Open it although its number does not fit the group's type; that is put on record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub free_text: bool,
 }
 
 /// An order as it is written: its batch number may be an expression, `month(-1)`.

@@ -177,7 +177,8 @@ mod tests {
         let pw = ParamDecl { secrecy: Secrecy::Secret, value: None, ..ParamDecl::plain("pw", "") };
         let group = vec![day, pw];
         let global = vec![ParamDecl::plain("region", "EU")];
-        let dependencies = [JobDependency::plain(code("B"), code("A"), 1)];
+        let dependencies =
+            [JobDependency::plain(&GroupCode::parse("g").expect("group"), code("B"), code("A"), 1)];
         let jobs = vec![a, b];
         let given = given.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         let (group_code, dependencies) = (&group_code, &dependencies[..]);

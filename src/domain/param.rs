@@ -33,6 +33,23 @@ pub enum ParamType {
     Datetime,
     /// `true` or `false`.
     Bool,
+    /// Bytes: `0x00ff` or `base64:AP8=`.
+    Bytes,
+}
+
+impl ParamType {
+    /// Its word in a definition.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Int => "int",
+            Self::Decimal => "decimal",
+            Self::Date => "date",
+            Self::Datetime => "datetime",
+            Self::Bool => "bool",
+            Self::Bytes => "bytes",
+        }
+    }
 }
 
 /// One parameter of a job's body.

@@ -5,6 +5,7 @@
 //! and a script as an environment variable, never as text of either.
 
 mod fault;
+mod taken;
 mod work;
 
 pub use fault::{ParamError, check_text};
@@ -12,9 +13,10 @@ pub use fault::{ParamError, check_text};
 use crate::domain::calendar::WorkingDays;
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::{JobDef, Param, ParamDecl, ParamMode, ParamType};
+use crate::domain::outcome::OutputValue;
 use crate::domain::reference::{self, BadReference, Piece};
 use crate::domain::secret::Value;
-use crate::domain::tx_class::IdemKey;
+use crate::domain::tx_class::{IdemKey, KeyForm};
 use chrono::NaiveDate;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -119,7 +121,8 @@ impl Start {
     /// The first try of a job in a batch that is only shown; the key's first part, which names the
     /// installation, is not known without a database.
     pub fn shown(batch: &BatchValues, job: &JobCode) -> Self {
-        Self { idem_key: IdemKey::of("(installation)", &batch.batch_no, job, 1), attempt: 1 }
+        let form = KeyForm::WithGroup(&batch.group, &batch.batch_no);
+        Self { idem_key: IdemKey::of("(installation)", form, job, 1), attempt: 1 }
     }
 }
 
@@ -140,8 +143,8 @@ pub struct Layers<'a> {
     pub days: WorkingDays<'a>,
 }
 
-/// An output of a job: `None` when it has none of that name, `Some(None)` when it is NULL.
-pub type OutputOf<'a> = &'a dyn Fn(&JobCode, &str) -> Option<Option<String>>;
+/// An output of a job: `None` when it has none of that name.
+pub type OutputOf<'a> = &'a dyn Fn(&JobCode, &str) -> Option<OutputValue>;
 /// A secret by its name.
 pub type SecretOf<'a> = &'a dyn Fn(&str) -> Option<SecretString>;
 
@@ -225,10 +228,19 @@ fn may_be_declared(reference: &Reference) -> bool {
     }
 }
 
+/// The secrets that the text of a value names.
+pub fn secret_names(text: &str) -> Vec<String> {
+    let found = reference::pieces(text).unwrap_or_default();
+    let secret = |piece| match piece {
+        Piece::Name(_, Reference::Secret(name)) => Some(name),
+        Piece::Name(..) | Piece::Text(_) => None,
+    };
+    found.into_iter().filter_map(secret).collect()
+}
+
 /// Whether the text of a value holds a secret, so that the value is one.
 pub fn names_a_secret(text: &str) -> bool {
-    let found = reference::pieces(text).unwrap_or_default();
-    found.iter().any(|piece| matches!(piece, Piece::Name(_, Reference::Secret(_))))
+    !secret_names(text).is_empty()
 }
 
 /// Works out every parameter of `job`.

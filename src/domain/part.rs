@@ -13,22 +13,22 @@ use std::hash::Hash;
 /// A group with its jobs, what they wait for, and the sources and shared things that they name.
 pub fn of_group(defs: &Definition, group: &Group) -> Definition {
     let jobs: Vec<JobDef> = defs.jobs.iter().filter(|j| j.group == group.code).cloned().collect();
-    let codes: HashSet<&JobCode> = jobs.iter().map(|j| &j.code).collect();
     let named: HashSet<&SourceName> = jobs.iter().flat_map(sources_of).collect();
     let mut part = Definition {
         sources: defs.sources.iter().filter(|s| named.contains(&s.name)).cloned().collect(),
         groups: vec![group.clone()],
-        dependencies: defs
-            .dependencies
+        dependencies: defs.dependencies.iter().filter(|d| d.group == group.code).cloned().collect(),
+        externals: defs
+            .externals
             .iter()
-            .filter(|d| codes.contains(&d.job_code))
+            .filter(|e| e.waiting_group == group.code)
             .cloned()
             .collect(),
-        externals: defs.externals.iter().filter(|e| codes.contains(&e.job_code)).cloned().collect(),
         jobs,
         shared: Shared::default(),
         schedules: Vec::new(),
         calendars: defs.calendars.clone(),
+        stored_secrets: defs.stored_secrets.clone(),
     };
     if defs.shared != Shared::default() {
         // Without the dependencies, which name jobs and their outputs alone: a million of them were two
@@ -62,31 +62,28 @@ pub fn merged(stored: &Definition, wanted: &Definition) -> Definition {
         all
     }
     let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
-    let theirs: HashSet<&JobCode> = wanted.jobs.iter().map(|j| &j.code).collect();
-    let is_gone = |j: &&JobDef| !theirs.contains(&j.code) && groups.contains(&j.group);
-    let gone: HashSet<&JobCode> = stored.jobs.iter().filter(is_gone).map(|j| &j.code).collect();
-    let stays = |job: &JobCode| !theirs.contains(job) && !gone.contains(job);
+    let stays = |group: &GroupCode| !groups.contains(group);
     // Those of a job are written anew together.
-    let of = |all: &Definition, job: &JobCode| -> Vec<ExternalDependency> {
-        all.externals.iter().filter(|e| e.job_code == *job).cloned().collect()
+    type Key<'a> = (&'a GroupCode, &'a JobCode);
+    fn key(e: &ExternalDependency) -> Key<'_> {
+        (&e.waiting_group, &e.job_code)
+    }
+    let of = |all: &Definition, job: &Key<'_>| -> Vec<ExternalDependency> {
+        all.externals.iter().filter(|e| key(e) == *job).cloned().collect()
     };
-    let waiting: HashSet<&JobCode> = wanted.externals.iter().map(|e| &e.job_code).collect();
-    let is_same = |job: &&JobCode| of(stored, job) == of(wanted, job);
-    let same: HashSet<&JobCode> = waiting.into_iter().filter(is_same).collect();
-    let kept = stored.externals.iter().filter(|e| stays(&e.job_code) || same.contains(&e.job_code));
-    let written = wanted.externals.iter().filter(|e| !same.contains(&e.job_code));
+    let waiting: HashSet<Key<'_>> = wanted.externals.iter().map(key).collect();
+    let is_same = |job: &Key<'_>| of(stored, job) == of(wanted, job);
+    let same: HashSet<Key<'_>> = waiting.into_iter().filter(is_same).collect();
+    let kept = stored.externals.iter();
+    let kept = kept.filter(|e| stays(&e.waiting_group) || same.contains(&key(e)));
+    let written = wanted.externals.iter().filter(|e| !same.contains(&key(e)));
     let (old, new) = (&stored.shared, &wanted.shared);
     Definition {
         sources: over(&stored.sources, &wanted.sources, |s| &s.name, |_| true),
         groups: over(&stored.groups, &wanted.groups, |g| &g.code, |_| true),
-        jobs: over(&stored.jobs, &wanted.jobs, |j| &j.code, |j| stays(&j.code)),
+        jobs: over(&stored.jobs, &wanted.jobs, |j| (&j.group, &j.code), |j| stays(&j.group)),
         // One that says something else is another.
-        dependencies: over(
-            &stored.dependencies,
-            &wanted.dependencies,
-            |d| d,
-            |d| stays(&d.job_code),
-        ),
+        dependencies: over(&stored.dependencies, &wanted.dependencies, |d| d, |d| stays(&d.group)),
         externals: kept.chain(written).cloned().collect(),
         shared: Shared {
             owners: over(&old.owners, &new.owners, |o| &o.code, |_| true),
@@ -97,6 +94,7 @@ pub fn merged(stored: &Definition, wanted: &Definition) -> Definition {
         },
         schedules: Vec::new(),
         calendars: stored.calendars.clone(),
+        stored_secrets: stored.stored_secrets.clone(),
     }
 }
 
@@ -280,7 +278,7 @@ mod tests {
                 job("B", "h", json!({"source": "prod", "http": {"host": "api", "method": "GET", "path": "/"}})),
             ],
             "dependencies": [],
-            "externals": [{"job_code": "A", "group": "h", "batch": "same"}],
+            "externals": [{"waiting_group": "g", "job_code": "A", "group": "h", "batch": "same"}],
             "owners": [{"code": "gl", "name": "GL"}, {"code": "fx", "name": "FX"}],
             "pools": [{"name": "ORA", "slots": 1}, {"name": "IDLE", "slots": 1}],
             "hosts": [{"name": "api", "base_url": "https://x", "headers": {"A": "${secret.key}"}}],

@@ -2,7 +2,7 @@
 
 mod entry;
 
-pub use entry::{KILL_UNCONFIRMED, NOT_LOOKED_UP, QueueEntry, Taken};
+pub use entry::{KILL_UNCONFIRMED, KeyScope, NOT_LOOKED_UP, QueueEntry, Taken};
 
 use serde::{Serialize, Serializer};
 

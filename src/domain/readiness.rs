@@ -294,7 +294,12 @@ mod tests {
             .iter()
             .map(|(c, p, when)| JobDependency {
                 when: when.clone(),
-                ..JobDependency::plain(codes[*c].clone(), codes[*p].clone(), 0)
+                ..JobDependency::plain(
+                    &GroupCode::parse("g").expect("group"),
+                    codes[*c].clone(),
+                    codes[*p].clone(),
+                    0,
+                )
             })
             .collect();
         let dag = Dag::build(&codes, &edges).expect("acyclic");

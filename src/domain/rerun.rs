@@ -78,14 +78,21 @@ pub fn reach(dag: &Dag, from: &[Node], scope: Scope) -> Vec<Node> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::id::GroupCode;
     use crate::domain::id::JobCode;
     use crate::domain::job::JobDependency;
 
     fn dag(size: usize, edges: &[(usize, usize)]) -> Dag {
         let jobs: Vec<JobCode> =
             (0..size).map(|i| JobCode::parse(&format!("J{i}")).expect("J")).collect();
-        let edge =
-            |(c, p): &(usize, usize)| JobDependency::plain(jobs[*c].clone(), jobs[*p].clone(), 0);
+        let edge = |(c, p): &(usize, usize)| {
+            JobDependency::plain(
+                &GroupCode::parse("g").expect("group"),
+                jobs[*c].clone(),
+                jobs[*p].clone(),
+                0,
+            )
+        };
         let edges: Vec<JobDependency> = edges.iter().map(edge).collect();
         Dag::build(&jobs, &edges).expect("dag")
     }

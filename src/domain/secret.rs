@@ -12,6 +12,11 @@ pub const SHORTEST: usize = 4;
 /// How a batch's parameter names a secret instead of holding it: `--param pw=@secret:LEDGER`.
 pub const BY_NAME: &str = "@secret:";
 
+/// Whether parameters of an order name a secret.
+pub fn name_a_secret(params: &std::collections::BTreeMap<String, String>) -> bool {
+    params.values().any(|value| value.starts_with(BY_NAME))
+}
+
 /// A value that knows whether it may be shown. Whoever needs the text itself says `expose`.
 #[derive(Clone)]
 pub enum Value {

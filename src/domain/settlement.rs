@@ -13,7 +13,7 @@ use crate::domain::tx_class::OnUnknown;
 pub struct Settlement {
     /// What happens to the row.
     pub event: Event,
-    /// `try_count` afterwards.
+    /// `try_count` afterwards: how often the job was or is to be tried again.
     pub try_count: u32,
     /// When the next try may start, for `RetryLater`.
     pub not_before: Option<Millis>,
@@ -87,7 +87,7 @@ pub fn settle(job: &JobDef, this: Try, outcome: &Outcome, now: Millis) -> Settle
         return if is_given_up { lose() } else { look_again() };
     }
     let may_retry = may_retry(job, this, outcome);
-    let give_up = |event| Settlement { tell_owners: true, try_count: try_count + 1, ..done(event) };
+    let give_up = |event| Settlement { tell_owners: true, ..done(event) };
     // Of a job that is recorded a rerun looks it up.
     let open = this.unresolved + u32::from(job.tx.is_recorded());
     let leave_open = |event| Settlement { unresolved: open, ..give_up(event) };
@@ -240,6 +240,9 @@ mod tests {
             );
             let later = (event == E::RetryLater).then_some(Millis(31_000));
             assert_eq!(settled.not_before, later);
+            // Retries, not failures: an attempt that is the last adds none.
+            let retries = tries + u32::from(event == E::RetryLater);
+            assert_eq!(settled.try_count, retries, "{end:?} {tries}/{allowed}");
         }
     }
 
@@ -270,8 +273,8 @@ mod tests {
         use {End as D, Event as E, OnUnknown as O, Reach as R, TxClass as T};
         // (class, idempotent, policy, open tries before, end, reach) -> (event, open tries after, charged)
         for (tx, idempotent, policy, open, end, reach, event, after, charged) in [
-            (T::None, false, None, 0, D::Unknown, R::Body, E::LoseTrack, 0, 1),
-            (T::None, false, Some(O::Fail), 0, D::Unknown, R::Body, E::Fail, 0, 1),
+            (T::None, false, None, 0, D::Unknown, R::Body, E::LoseTrack, 0, 0),
+            (T::None, false, Some(O::Fail), 0, D::Unknown, R::Body, E::Fail, 0, 0),
             (T::None, true, None, 0, D::Unknown, R::Body, E::RetryLater, 0, 1),
             (T::Ledger, false, None, 0, D::Unknown, R::Body, E::RetryLater, 1, 0),
             (T::Same, false, Some(O::Fail), 4, D::Unknown, R::Body, E::RetryLater, 5, 0),
@@ -284,7 +287,7 @@ mod tests {
             (T::Ledger, false, None, 1, D::Success, R::Body, E::Succeed, 0, 0),
             // Handed back.
             (T::None, false, None, 0, D::Returned, R::Before, E::RetryLater, 0, 0),
-            (T::None, false, None, 0, D::Returned, R::Body, E::LoseTrack, 0, 1),
+            (T::None, false, None, 0, D::Returned, R::Body, E::LoseTrack, 0, 0),
             (T::None, true, None, 0, D::Returned, R::Body, E::RetryLater, 0, 0),
             (T::Ledger, false, None, 0, D::Returned, R::Body, E::RetryLater, 0, 0),
         ] {

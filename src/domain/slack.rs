@@ -119,6 +119,7 @@ fn path(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::id::GroupCode;
     use crate::domain::id::JobCode;
     use crate::domain::job::JobDependency;
     use proptest::prelude::*;
@@ -128,8 +129,14 @@ mod tests {
     fn dag(order: &[usize], pairs: &[(usize, usize)]) -> Dag {
         let code = |i: usize| JobCode::parse(&format!("J{i}")).expect("code");
         let jobs: Vec<JobCode> = order.iter().map(|i| code(*i)).collect();
-        let edge =
-            |(child, parent): &(usize, usize)| JobDependency::plain(code(*child), code(*parent), 0);
+        let edge = |(child, parent): &(usize, usize)| {
+            JobDependency::plain(
+                &GroupCode::parse("g").expect("group"),
+                code(*child),
+                code(*parent),
+                0,
+            )
+        };
         let edges: Vec<JobDependency> = pairs.iter().map(edge).collect();
         Dag::build(&jobs, &edges).expect("acyclic")
     }

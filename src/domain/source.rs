@@ -1,5 +1,6 @@
 //! A data source: the named database on which bodies run.
 
+use crate::domain::group_access::GroupAccess;
 use crate::domain::id::SourceName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -67,6 +68,9 @@ pub struct Source {
     /// Named SQL bodies that stand in for procedures where the database has none (SQLite).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub procedures: BTreeMap<String, String>,
+    /// Which groups may use it.
+    #[serde(flatten)]
+    pub access: GroupAccess,
 }
 
 impl Source {

@@ -50,8 +50,13 @@ pub fn split(sql: &str, dialect: DialectName) -> Vec<Statement> {
         let newlines = sql.as_bytes()[seen..piece.start].iter().filter(|b| **b == b'\n').count();
         line += u32::try_from(newlines).unwrap_or(u32::MAX);
         seen = piece.start;
+        let text = sql[piece.start..piece.end].trim_end();
+        // A space that is none to the databases, such as a vertical tab, is no statement either.
+        if text.is_empty() {
+            continue;
+        }
         statements.push(Statement {
-            text: sql[piece.start..piece.end].trim_end().to_owned(),
+            text: text.to_owned(),
             line,
             is_routine: piece.kind == PieceKind::Routine,
         });

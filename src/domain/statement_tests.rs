@@ -243,6 +243,14 @@ proptest! {
 }
 
 #[test]
+fn a_lone_vertical_tab_is_no_statement() {
+    for dialect in DialectName::ALL {
+        assert_eq!(split("\u{b}", dialect), []);
+        assert_eq!(split("\u{b};\nSELECT 1", dialect)[0].line, 2);
+    }
+}
+
+#[test]
 fn a_question_gives_rows_and_writes_nothing() {
     for (sql, asks) in [
         ("SELECT 1", true),

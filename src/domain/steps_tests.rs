@@ -27,8 +27,14 @@ fn stage(jobs: &[(TriggerRule, QueueStatus)], edges: &[(usize, usize)]) -> Stage
     };
     let defs: Vec<JobDef> = jobs.iter().enumerate().map(job).collect();
     let codes: Vec<JobCode> = defs.iter().map(|j| j.code.clone()).collect();
-    let edge =
-        |(c, p): &(usize, usize)| JobDependency::plain(codes[*c].clone(), codes[*p].clone(), 0);
+    let edge = |(c, p): &(usize, usize)| {
+        JobDependency::plain(
+            &GroupCode::parse("g").expect("group"),
+            codes[*c].clone(),
+            codes[*p].clone(),
+            0,
+        )
+    };
     let edges: Vec<JobDependency> = edges.iter().map(edge).collect();
     let row = |(i, (_, status)): (usize, &(TriggerRule, QueueStatus))| QueueEntry {
         status: *status,

@@ -215,8 +215,14 @@ mod tests {
     fn dag(pairs: &[(usize, usize)]) -> Dag {
         let code = |i: usize| JobCode::parse(&format!("J{i}")).expect("code");
         let jobs: Vec<JobCode> = (0..SIZE).map(code).collect();
-        let edge =
-            |(child, parent): &(usize, usize)| JobDependency::plain(code(*child), code(*parent), 0);
+        let edge = |(child, parent): &(usize, usize)| {
+            JobDependency::plain(
+                &GroupCode::parse("g").expect("group"),
+                code(*child),
+                code(*parent),
+                0,
+            )
+        };
         let edges: Vec<JobDependency> = pairs.iter().map(edge).collect();
         Dag::build(&jobs, &edges).expect("acyclic")
     }
@@ -332,8 +338,14 @@ mod tests {
     fn five_thousand_jobs_are_played_at_once() {
         let code = |i: usize| JobCode::parse(&format!("J{i}")).expect("code");
         let jobs: Vec<JobCode> = (0..5_000).map(code).collect();
-        let edge =
-            |(child, parent): (usize, usize)| JobDependency::plain(code(child), code(parent), 0);
+        let edge = |(child, parent): (usize, usize)| {
+            JobDependency::plain(
+                &GroupCode::parse("g").expect("group"),
+                code(child),
+                code(parent),
+                0,
+            )
+        };
         // A hundred lanes of fifty, each job also after its neighbour's one.
         let edges: Vec<JobDependency> = (100..5_000)
             .flat_map(|i| [(i, i - 100), (i, i - if i % 100 == 0 { 1 } else { 101 })])

@@ -7,11 +7,12 @@ mod ring;
 
 pub use ring::rings;
 
-use crate::domain::batch::{BatchError, BatchPlan, plan};
+use crate::domain::batch::{BatchError, BatchPlan};
 use crate::domain::calendar::{Calendar, Calendars, warnings};
 use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::near::nearest;
+use crate::domain::opening::plan_opening;
 use crate::domain::schedule::{Anchor, Occurrence, Schedule};
 use crate::domain::time::{Millis, day_in};
 use crate::domain::trigger::{At, Given, OrderError, ScheduledOrder, TriggerDef, WordFault};
@@ -78,6 +79,7 @@ pub fn check(def: &TriggerDef, around: &Around<'_>) -> Vec<Finding> {
         found.extend(faults.into_iter().map(refused));
     }
     let is_timed = found.is_empty();
+    found.extend(second_opinion(def, around.now).filter(|_| is_timed));
     if let (Some(code), Some(calendars), true) = (&def.timing.calendar, around.calendars, is_timed)
     {
         let today = day_in(around.now, def.timing.zone);
@@ -96,15 +98,25 @@ pub fn check(def: &TriggerDef, around: &Around<'_>) -> Vec<Finding> {
     } else {
         Vec::new()
     };
-    found.extend(numbers::check(def, order, &ahead, around.now));
+    found.extend(numbers::check(def, order, (&ahead, around.defs), around.now));
     if is_timed {
         found.extend(numbers::clock_back(def, order, calendars, around.now));
     }
     match plans(def, order, &ahead, around) {
+        // A delay is counted from the end of the batch before, so that two never overlap.
+        Ok(_) if matches!(def.timing.schedule, Schedule::FixedDelay { .. }) => {}
         Ok(plans) => found.extend(hurry::check(def, &ahead, &plans, around.expected)),
         Err(finding) => found.extend(finding),
     }
     found
+}
+
+/// A cron expression that another reader takes for other times is not saved: whoever wrote it may mean either.
+fn second_opinion(def: &TriggerDef, now: Millis) -> Option<Finding> {
+    let Schedule::Cron(cron) = &def.timing.schedule else { return None };
+    let differs = cron.compare_with_crate(now, def.timing.zone).err()?;
+    let cure = "write the times as a list, or use rule:, and report the expression as a fault of Procession";
+    Some(Finding::refused("cron", differs.to_string(), cure))
 }
 
 /// Nothing fires after batches of a group that is not there; it may come with another file.
@@ -134,7 +146,7 @@ fn plans(
 ) -> Result<Vec<BatchPlan>, Option<Finding>> {
     let planned = ahead.first().map_or(around.now, |o| o.planned);
     let nominal = ahead.first().map_or_else(|| day_in(planned, def.timing.zone), |o| o.nominal);
-    let parent = numbers::example_parent(def, order);
+    let parent = numbers::example_parent(def, order, around.defs);
     let at = At {
         schedule: def.code.as_str(),
         planned,
@@ -149,7 +161,7 @@ fn plans(
         // Said already, where numbers are looked at.
         OrderError::Expr(_) | OrderError::Format(_) | OrderError::Number(..) => None,
     })?;
-    plan(around.defs, &order, planned).map_err(|error| match error {
+    plan_opening(around.defs, &order, planned).map_err(|error| match error {
         // Calendars are not known here.
         BatchError::Calendar(..) if around.calendars.is_none() => None,
         error => Some(refusal(def, &error)),
@@ -159,10 +171,14 @@ fn plans(
 fn refusal(def: &TriggerDef, error: &BatchError) -> Finding {
     let target = if def.group().is_some() { "group" } else { "type" };
     let key = match error {
-        BatchError::Params { .. } => "params",
-        BatchError::BadOrder(_) | BatchError::Number(_) | BatchError::TwoDays { .. } => "batch_no",
+        BatchError::Params { .. } | BatchError::Values { .. } => "params",
+        BatchError::BadOrder(_)
+        | BatchError::Number(_)
+        | BatchError::WrongNumber { .. }
+        | BatchError::TwoDays { .. } => "batch_no",
         BatchError::NoGroup(..)
         | BatchError::Empty(_)
+        | BatchError::Forbidden { .. }
         | BatchError::Inactive { .. }
         | BatchError::BadZone(..)
         | BatchError::Calendar(..)

@@ -1,7 +1,8 @@
 //! How often a body's effect may happen: its class, what is done when nobody can tell whether it
 //! did, and the key by which it is known.
 
-use crate::domain::id::{BatchNo, JobCode};
+use crate::domain::id::{BatchNo, GroupCode, JobCode};
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -83,16 +84,39 @@ impl OnUnknown {
     }
 }
 
+/// Characters of a key at most, in any script: the width of `procession_ledger.idem_key`.
+const LONGEST_KEY: usize = 190;
+
+/// How the key of a row names its batch. A row keeps its form: what it did is in the ledger under that key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyForm<'a> {
+    /// `installation/group/batch_no/job_code/run`: two groups may have the same batch number and code.
+    WithGroup(&'a GroupCode, &'a BatchNo),
+    /// `installation/batch_no/job_code/run`: rows that were written when codes were unique over all groups.
+    WithoutGroup(&'a BatchNo),
+}
+
 /// The idempotency key of a job in a batch: the same for every try of one run, another one after a
 /// rerun of something that is known to have ended. At most 190 characters, in any script.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IdemKey(String);
 
 impl IdemKey {
-    /// `installation/batch_no/job_code/run`; the installation keeps two Processions apart that work
-    /// on the same data source.
-    pub fn of(installation: &str, batch_no: &BatchNo, job: &JobCode, run_no: u32) -> Self {
-        Self(format!("{installation}/{batch_no}/{job}/{run_no}"))
+    /// The key of run `run_no` of a job. The installation keeps two Processions apart that work on the same data
+    /// source.
+    pub fn of(installation: &str, form: KeyForm<'_>, job: &JobCode, run_no: u32) -> Self {
+        let key = match form {
+            KeyForm::WithGroup(group, no) => format!("{installation}/{group}/{no}/{job}/{run_no}"),
+            KeyForm::WithoutGroup(no) => format!("{installation}/{no}/{job}/{run_no}"),
+        };
+        if key.chars().count() <= LONGEST_KEY {
+            return Self(key);
+        }
+        // A ledger's column takes no more. No name holds a '#'.
+        let digest = digest(&SHA256, key.as_bytes());
+        let hex: String =
+            digest.as_ref().iter().take(20).map(|byte| format!("{byte:02x}")).collect();
+        Self(format!("{installation}/#{hex}/{run_no}"))
     }
 
     /// Its text.
@@ -124,8 +148,24 @@ mod tests {
 
     #[test]
     fn a_key_names_installation_batch_job_and_run() {
-        let (no, job) = (BatchNo::parse("202407"), JobCode::parse("LOAD_GL"));
-        let key = IdemKey::of("3f2a9c1b77de", &no.expect("number"), &job.expect("code"), 2);
-        assert_eq!(key.as_str(), "3f2a9c1b77de/202407/LOAD_GL/2");
+        let no = BatchNo::parse("202407").expect("number");
+        let group = GroupCode::parse("gl").expect("group");
+        let job = JobCode::parse("LOAD_GL").expect("code");
+        let key = |form| IdemKey::of("3f2a9c1b77de", form, &job, 2).to_string();
+        assert_eq!(key(KeyForm::WithGroup(&group, &no)), "3f2a9c1b77de/gl/202407/LOAD_GL/2");
+        assert_eq!(key(KeyForm::WithoutGroup(&no)), "3f2a9c1b77de/202407/LOAD_GL/2");
+    }
+
+    #[test]
+    fn a_key_that_is_too_long_for_a_ledger_is_a_digest() {
+        let no = BatchNo::parse(&"9".repeat(50)).expect("number");
+        let job = JobCode::parse(&"账".repeat(100)).expect("code");
+        let key = |group: &str| {
+            let group = GroupCode::parse(&group.repeat(50)).expect("group");
+            IdemKey::of("3f2a9c1b77de", KeyForm::WithGroup(&group, &no), &job, u32::MAX).to_string()
+        };
+        let (a, b) = (key("a"), key("b"));
+        assert!(a.starts_with("3f2a9c1b77de/#") && a.ends_with("/4294967295"), "{a}");
+        assert!(a.chars().count() <= LONGEST_KEY && a != b, "{a} {b}");
     }
 }

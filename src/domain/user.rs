@@ -100,6 +100,10 @@ pub struct Tries {
     pub of_address: (u32, Option<Millis>),
     /// For this name from anywhere, within ten minutes.
     pub of_name: u32,
+    /// When the last of those was.
+    pub last_of_name: Option<Millis>,
+    /// Whether the user of this name has a session from this address.
+    pub is_familiar: bool,
 }
 
 /// How far back one address is looked at.
@@ -107,15 +111,28 @@ pub const MINUTE_MS: i64 = 60_000;
 /// How far back a name is looked at.
 pub const WIDE_MS: i64 = 10 * MINUTE_MS;
 
-/// How long to wait before the next try, when it may not be at once. A name is never locked: whoever did
-/// not guess from his own address may try at once, whatever others do from theirs.
+/// How long one name rests between two tries from addresses at which its user is not known, after so many wrong
+/// ones: many addresses together guess no faster than this.
+fn pace_ms(wrong: u32) -> i64 {
+    match wrong {
+        0..30 => 0,
+        30..100 => 2_000,
+        100..500 => 10_000,
+        500.. => 30_000,
+    }
+}
+
+/// How long to wait before the next try, when it may not be at once. A name is never locked: it is slowed down,
+/// and a user who has a session from this address is not slowed by what others do from theirs.
 pub fn wait_ms(tries: &Tries, now: Millis) -> Option<i64> {
     // When a hundred places guess one name, each of them is trusted less.
     let for_both = if tries.of_name >= 100 { 2 } else { 10 };
     let over = |(count, first): (u32, Option<Millis>), most: u32| {
         (count >= most).then(|| first.map_or(MINUTE_MS, |at| MINUTE_MS - now.since(at)).max(1_000))
     };
-    over(tries.of_both, for_both).max(over(tries.of_address, 60))
+    let rest = tries.last_of_name.map(|last| pace_ms(tries.of_name) - now.since(last));
+    let rest = rest.filter(|rest| *rest > 0 && !tries.is_familiar);
+    over(tries.of_both, for_both).max(over(tries.of_address, 60)).max(rest)
 }
 
 #[cfg(test)]
@@ -160,7 +177,15 @@ mod tests {
             of_both: (both, first),
             of_address: (address, first),
             of_name: name,
+            last_of_name: Some(now.plus(-500)),
+            is_familiar: true,
         };
+        let stranger = |name| Tries { is_familiar: false, ..tries(0, 0, name) };
+        assert_eq!(wait_ms(&stranger(29), now), None);
+        assert_eq!(wait_ms(&stranger(30), now), Some(1_500), "many addresses guess one name");
+        assert_eq!(wait_ms(&stranger(5_000), now), Some(29_500));
+        let rested = Tries { last_of_name: Some(now.plus(-30_000)), ..stranger(5_000) };
+        assert_eq!(wait_ms(&rested, now), None, "it is never locked");
         assert_eq!(wait_ms(&tries(9, 9, 9), now), None);
         assert_eq!(wait_ms(&tries(10, 10, 10), now), Some(40_000));
         assert_eq!(wait_ms(&tries(0, 60, 0), now), Some(40_000), "many names from one address");

@@ -4,7 +4,7 @@
 use crate::domain::batch_no;
 use crate::domain::check::{Check, Expect, Finding, Grade, SuccessRule, decimal};
 use crate::domain::id::BatchNo;
-use crate::domain::outcome::{End, Outcome, Outputs, ResultSet, Retry};
+use crate::domain::outcome::{End, Outcome, OutputValue, Outputs, ResultSet, Retry};
 use crate::domain::text::clip;
 use bigdecimal::{BigDecimal, RoundingMode};
 use std::cmp::Ordering;
@@ -46,13 +46,18 @@ pub fn judge(rules: &[SuccessRule], outputs: &Outputs) -> Vec<(String, Finding)>
 
 fn judge_one(rule: &SuccessRule, outputs: &Outputs) -> Finding {
     let text = rule.rule.to_string();
-    let seen = |name: &str| outputs.look_up(name);
+    let seen = |name: &str| outputs.output(name);
     let named = |name: &&str| {
-        let found = seen(name);
+        let found = outputs.look_up(name);
         let value = found.as_ref().map(|v| v.as_deref().unwrap_or("NULL"));
         format!("{name} = {}", value.map_or("(none)".to_owned(), |v| clip(v, SHOWN)))
     };
     let values = rule.rule.names().iter().map(named).collect::<Vec<_>>().join(", ");
+    if let Some(reason) = unusable(rule, outputs) {
+        let said = format!("success rule '{text}' cannot be answered: {reason}");
+        let grade = rule.grade.max(Grade::Error);
+        return Finding { value: None, grade, ok: false, said };
+    }
     let (ok, grade, what) = match rule.rule.eval(&seen) {
         Ok(true) => (true, rule.grade, format!("success rule '{text}' holds ({values})")),
         Ok(false) => (false, rule.grade, format!("success rule '{text}' does not hold ({values})")),
@@ -68,6 +73,15 @@ fn judge_one(rule: &SuccessRule, outputs: &Outputs) -> Finding {
     Finding { value: (!values.is_empty()).then_some(values), grade, ok, said }
 }
 
+/// Why a value that a rule names cannot be looked at.
+fn unusable(rule: &SuccessRule, outputs: &Outputs) -> Option<String> {
+    rule.rule.names().into_iter().find_map(|name| match outputs.output(name)? {
+        OutputValue::Unusable(reason) => Some(reason),
+        OutputValue::Stored(reference) => Some(format!("it is {}", reference.describe())),
+        OutputValue::Null | OutputValue::Text(_) | OutputValue::Typed(..) => None,
+    })
+}
+
 /// What a check's result is compared with.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Basis<'a> {
@@ -79,6 +93,11 @@ pub struct Basis<'a> {
 
 /// Compares what a check's query gave with what is expected.
 pub fn compare(check: &Check, found: &ResultSet, basis: Basis<'_>) -> Finding {
+    let other = basis.other.and_then(ResultSet::unusable_first_row);
+    let reason = found.unusable_first_row().or(other);
+    if let Some(reason) = reason.filter(|_| !matches!(check.expect, Expect::ZeroRows)) {
+        return unanswered(check, reason);
+    }
     let seen = match &check.expect {
         Expect::ZeroRows => zero_rows(found),
         Expect::Between { min, max } => between(&check.expect, found, min, max),

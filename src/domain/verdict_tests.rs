@@ -20,7 +20,7 @@ fn rows(text: &str) -> ResultSet {
     let row = |r: &str| r.split(',').map(value).collect::<Vec<_>>();
     let rows: Vec<_> =
         if text.is_empty() { Vec::new() } else { text.split('|').map(row).collect() };
-    ResultSet { columns: Vec::new(), row_count: rows.len() as u64, rows }
+    ResultSet { row_count: rows.len() as u64, rows, ..ResultSet::default() }
 }
 
 fn range(min: Option<&str>, max: Option<&str>) -> Expect {
@@ -246,7 +246,7 @@ proptest! {
     #[test]
     fn no_result_panics(cells in prop::collection::vec(prop::option::of("[-+.0-9eExN月]{0,12}"), 0..4), count in 0u64..3, last in "[-0-9.e]{0,8}") {
         let rows = if count == 0 { vec![] } else { vec![cells; count as usize] };
-        let found = ResultSet { columns: vec![], rows, row_count: count };
+        let found = ResultSet { rows, row_count: count, ..ResultSet::default() };
         let earlier = Earlier { batch_no: BatchNo::parse("1").expect("number"), value: last };
         let basis = Basis { other: Some(&found), last: Some(&earlier) };
         let drift = Expect::Drift { max_percent: "5".into() };

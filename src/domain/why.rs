@@ -351,7 +351,12 @@ mod tests {
         };
         let jobs: Vec<JobDef> = (0..states.len()).map(job).collect();
         let edge = |c: usize, p: usize| {
-            JobDependency::plain(jobs[c].code.clone(), jobs[p].code.clone(), 0)
+            JobDependency::plain(
+                &GroupCode::parse("g").expect("group"),
+                jobs[c].code.clone(),
+                jobs[p].code.clone(),
+                0,
+            )
         };
         let dependencies = vec![edge(1, 0), edge(5, 4)];
         let row = |i: usize| QueueEntry {

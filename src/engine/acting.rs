@@ -8,6 +8,7 @@ use crate::domain::dag::Node as Place;
 use crate::domain::expr::Expr;
 use crate::domain::id::{BatchId, JobCode};
 use crate::domain::job::Definition;
+use crate::domain::job_key::find_named;
 use crate::domain::queue::{NOT_LOOKED_UP, QueueEntry, QueueStatus, RunMode};
 use crate::domain::readiness::Rules;
 use crate::domain::refusal::{Refusal, Refusals};
@@ -209,7 +210,7 @@ pub(super) async fn plan_in(
     Ok(Planned { snapshot, rows, steps, lines })
 }
 
-/// Where the named jobs stand; an alias will do.
+/// Where the named jobs stand; an alias or `group.CODE` will do.
 fn places(there: &Batch, snapshot: &Snapshot, jobs: &[JobCode]) -> Result<Vec<Place>, Refusals> {
     let mut known: HashMap<&JobCode, u32> = HashMap::new();
     for (place, job) in (0..).zip(&snapshot.jobs) {
@@ -223,8 +224,12 @@ fn places(there: &Batch, snapshot: &Snapshot, jobs: &[JobCode]) -> Result<Vec<Pl
     };
     let (mut found, mut refused) = (Vec::new(), Vec::new());
     for code in jobs {
-        match known.get(code) {
-            Some(place) => found.push(Place(*place)),
+        let in_full = || {
+            let job = find_named(&snapshot.jobs, code.as_str()).ok()?;
+            known.get(&job.code).copied()
+        };
+        match known.get(code).copied().or_else(in_full) {
+            Some(place) => found.push(Place(place)),
             None => refused.push(Refusal::NotThere(code.clone(), near(code))),
         }
     }

@@ -16,8 +16,9 @@ use crate::domain::time::Millis;
 use crate::domain::trigger_rule::Edge;
 use crate::engine::alarms::{Alarms, Past};
 use crate::engine::changes::Changes;
-use crate::engine::conditions::{allows, holds, wanted_outputs};
+use crate::engine::conditions::{allows, holds, needed_values, wanted_outputs};
 use crate::engine::fleet::Others;
+use crate::engine::large_values::NamesByJob;
 use crate::engine::lists::Lists;
 use crate::engine::outside::Outside;
 use crate::engine::picking::{needs, parents_of};
@@ -57,6 +58,8 @@ pub(super) struct Active {
     /// Outputs that some other job's parameters refer to; all others stay in the database.
     pub(super) outputs: HashMap<JobCode, Outputs>,
     pub(super) wanted: HashSet<JobCode>,
+    /// Outputs whose values conditions and lists need in memory, however long they are.
+    pub(super) needed_values: NamesByJob,
     pub(super) killing: bool,
     /// Ready, with a list that is still to become jobs, and lists that cannot, with the reason.
     pub(super) lists: Lists,
@@ -125,6 +128,7 @@ impl Active {
         let heard = |node: Node| tallies.get(&node).copied().unwrap_or_default();
         let (readiness, released) = Readiness::rebuild(gates, &status, &heard);
         let wanted = wanted_outputs(&snapshot);
+        let needed_values = needed_values(&snapshot);
         let needs = snapshot.jobs.iter().zip(&rows).map(|(job, row)| needs(job, row));
         let labels = snapshot.jobs.iter().filter_map(|job| job.worker.clone()).collect();
         let ready = ReadyList::new(batch.batch_id, needs, kept.ageing_ms);
@@ -147,6 +151,7 @@ impl Active {
             to_end: Vec::new(),
             outputs,
             wanted,
+            needed_values,
             killing,
             lists: Lists::default(),
             stopped: None,
@@ -185,7 +190,7 @@ impl Active {
         let parents = parents_of(&self.dag, node);
         let asked = params::outputs_asked(self.job(node), &parents);
         let found = asked.into_iter().filter_map(|(code, name)| {
-            let value = self.outputs.get(&code)?.look_up(&name)?;
+            let value = self.outputs.get(&code)?.output(&name)?;
             Some(((code, name), value))
         });
         let given = found.collect();
@@ -272,10 +277,10 @@ impl Active {
         let row = &mut self.rows[node.at()];
         row.status = to;
         changes.moved.entry((from, to)).or_default().push(row.queue_id.0);
-        self.log(node, false, changes, now);
+        self.log(node, changes, now);
     }
 
-    pub(super) fn log(&self, node: Node, notified: bool, changes: &mut Changes, now: Millis) {
+    pub(super) fn log(&self, node: Node, changes: &mut Changes, now: Millis) {
         let row = &self.rows[node.at()];
         let tried = matches!(row.status, QueueStatus::Running) || row.end_time.is_some();
         let start_time = row.start_time.filter(|_| tried);
@@ -287,7 +292,7 @@ impl Active {
             start_time,
             end_time,
             error_message: row.error_message.clone(),
-            notified,
+            notified: false,
             try_count: row.try_count,
             attempt: row.attempt,
             owner: row.owner.clone(),

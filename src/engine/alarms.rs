@@ -15,7 +15,7 @@ use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
 use crate::domain::why::{Load, Opened, Situation, Whose, Why, explain};
 use crate::engine::active::Active;
-use crate::engine::changes::Changes;
+use crate::engine::changes::{Changes, JobNotices};
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::watching::Told;
 use crate::store::{self, Tx};
@@ -272,7 +272,7 @@ impl Active {
     fn push_notices(&self, row: Option<QueueId>, notices: Vec<Notice>, changes: &mut Changes) {
         changes.batches.insert(self.batch.batch_id, self.batch.revision);
         if !notices.is_empty() {
-            changes.notices.push((self.batch.batch_id, row, notices));
+            changes.notices.push(JobNotices::plain(self.batch.batch_id, row, notices));
         }
     }
 

@@ -13,7 +13,7 @@ pub use survey::{Survey, survey, survey_of_nothing};
 use crate::domain::backfill::{
     Action, BackfillStatus, Entry, EntryStatus, Need, Options, Step, again, decide,
 };
-use crate::domain::id::{BackfillId, BatchId, BatchNo, GroupCode, JobCode};
+use crate::domain::id::{BackfillId, BatchId, BatchNo, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::time::Millis;
 use crate::engine::dispatcher::QueueDispatcher;
@@ -311,9 +311,4 @@ fn steps(
         Step { batch_no: entry.batch_no.clone(), found, action }
     };
     entries.iter().enumerate().map(step).collect()
-}
-
-/// Jobs of `wanted` that a batch of another group has under this number already.
-fn any_taken(wanted: &[&JobCode], taken: &[(JobCode, GroupCode)]) -> bool {
-    taken.iter().any(|(code, _)| wanted.contains(&code))
 }

@@ -12,7 +12,8 @@ use crate::engine::watching::Told;
 use crate::store::breach::Breach;
 use crate::store::hint::{self, Topic};
 use crate::store::hosted::Untaken;
-use crate::store::log::NewLines;
+use crate::store::log::{NewLines, ReportedChange};
+use crate::store::outbox::Subject;
 use crate::store::queue::{Adopted, Settled};
 use crate::store::{
     self, Dialect, Statement, Tx, batch, breach, executor_run, hosted, outbox, queue,
@@ -30,6 +31,23 @@ pub(super) enum Runner {
     Here,
     /// Another.
     There(NodeId),
+}
+
+/// Mails about a batch, or about one of its jobs.
+#[derive(Debug)]
+pub(super) struct JobNotices {
+    pub(super) batch: BatchId,
+    pub(super) queue_id: Option<QueueId>,
+    /// The change of status that they report, where they report one.
+    pub(super) change: Option<ReportedChange>,
+    pub(super) notices: Vec<Notice>,
+}
+
+impl JobNotices {
+    /// Mails that report no change of status of a job.
+    pub(super) fn plain(batch: BatchId, queue_id: Option<QueueId>, notices: Vec<Notice>) -> Self {
+        Self { batch, queue_id, change: None, notices }
+    }
 }
 
 /// Changes of one beat, over all batches.
@@ -54,7 +72,7 @@ pub(super) struct Changes {
     /// Jobs that were caught ending their transaction by themselves.
     pub(super) breaches: Vec<Breach>,
     /// Mails to the owners.
-    pub(super) notices: Vec<(BatchId, Option<QueueId>, Vec<Notice>)>,
+    pub(super) notices: Vec<JobNotices>,
     /// Letters to those who were told of a failure that is mended now.
     pub(super) mended: Vec<(BatchId, Option<QueueId>, notice_batch::Told)>,
     /// Last lines of bodies that ended.
@@ -107,6 +125,7 @@ impl Changes {
             || !self.killing.is_empty()
             || !self.told.is_empty()
             || !self.finished.is_empty()
+            || self.settled.iter().any(|s| !s.large_values.unwritten().is_empty())
             || self.claimed.keys().any(|(_, runner)| *runner != Runner::Here);
         let settled = self.settled.iter().map(|settled| settled.queue_id.0);
         let moved = self.moved.values().chain(self.claimed.values()).flatten().copied();
@@ -173,11 +192,15 @@ impl Changes {
         store::log::append(tx, &self.logs, now).await?;
         store::log::append_lines_of(tx, &self.lines).await?;
         for breach in &self.breaches {
-            let (job, no) = (&breach.job_code, &breach.batch_no);
-            breach::mark(tx, job, no, breach.queue_id, breach.attempt, &breach.said, now).await?;
+            breach::mark(tx, breach).await?;
         }
-        for (batch, queue_id, notices) in &self.notices {
-            outbox::enqueue(tx, *batch, *queue_id, notices, now).await?;
+        for JobNotices { batch, queue_id, change, notices } in &self.notices {
+            let log_id = match change {
+                Some(change) => store::log::last_of(tx, *change).await?,
+                None => None,
+            };
+            let subject = Subject { batch: Some(*batch), queue_id: *queue_id, log_id };
+            outbox::enqueue_about(tx, subject, notices, now).await?;
         }
         for (batch, queue_id, letter) in &self.mended {
             let told = outbox::told_of_failure(tx, *batch, *queue_id).await?;

@@ -1,8 +1,9 @@
 //! Batches that jobs open: asked for by a body, opened and watched by the dispatcher of the same
 //! process, so that parent and child end in one place.
 
-use crate::domain::batch::{Batch, BatchError, BatchOrder, BatchStatus, plan};
+use crate::domain::batch::{Batch, BatchError, BatchOrder, BatchStatus};
 use crate::domain::id::{BadName, BatchId, QueueId};
+use crate::domain::opening::plan_opening;
 use crate::domain::queue::QueueStatus;
 use crate::domain::rerun::UnknownJobs;
 use crate::domain::time::Millis;
@@ -219,7 +220,10 @@ impl QueueDispatcher {
         }
         let opener = refuse_ring(&mut tx, parent, order).await?;
         let defs = store::job::definition(&mut tx).await?;
-        let plans = plan(&defs, order, now)?;
+        // Whoever opened the parent as free text meant what it opens too.
+        let free_text = order.free_text || opener.is_free_text();
+        let order = BatchOrder { free_text, ..order.clone() };
+        let plans = plan_opening(&defs, &order, now)?;
         let [plan] = &plans[..] else { anyhow::bail!("group {group} is there twice") };
         let by = format!("batch {} of group {}", opener.values.batch_no, opener.values.group);
         let id = self.write_plan(&mut tx, plan, &by, now).await?;

@@ -6,10 +6,11 @@ use crate::domain::expr::Expr;
 use crate::domain::id::JobCode;
 use crate::domain::id::QueueId;
 use crate::domain::job::{JobDef, output_of};
-use crate::domain::outcome::Outputs;
+use crate::domain::outcome::{OutputValue, Outputs};
 use crate::domain::params;
 use crate::domain::queue::QueueEntry;
 use crate::domain::trigger_rule::When;
+use crate::engine::large_values::{NamesByJob, load_values};
 use crate::store::{Tx, queue};
 use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
@@ -19,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 /// taken.
 pub(super) fn holds(outputs: &HashMap<JobCode, Outputs>, job: &JobCode, expr: &Expr) -> bool {
     let found = outputs.get(job);
-    answer(expr, &|name| found.and_then(|outputs| outputs.look_up(name)))
+    answer(expr, &|name| found.and_then(|outputs| outputs.output(name)))
 }
 
 /// Whether a job's own condition holds of outputs `CODE.NAME`.
@@ -27,11 +28,11 @@ pub(super) fn allows(outputs: &HashMap<JobCode, Outputs>, expr: &Expr) -> bool {
     let of = |code: &str| outputs.iter().find(|(job, _)| job.as_str() == code).map(|(_, o)| o);
     answer(expr, &|name| {
         let (code, output) = output_of(name, &|code| of(code).is_some())?;
-        of(code)?.look_up(output)
+        of(code)?.output(output)
     })
 }
 
-fn answer(expr: &Expr, look_up: &dyn Fn(&str) -> Option<Option<String>>) -> bool {
+fn answer(expr: &Expr, look_up: &dyn Fn(&str) -> Option<OutputValue>) -> bool {
     expr.eval(look_up).unwrap_or_else(|error| {
         tracing::warn!(%expr, %error, "a condition cannot be answered; taken as false");
         false
@@ -49,23 +50,34 @@ pub(super) fn wanted_outputs(snapshot: &Snapshot) -> HashSet<JobCode> {
         params::outputs_asked(job, parents)
     };
     let referred = snapshot.jobs.iter().flat_map(asked).map(|(code, _)| code);
+    referred.chain(needed_values(snapshot).into_keys()).collect()
+}
+
+/// The outputs that conditions and lists ask for: they are answered from memory, and so need the values.
+pub(super) fn needed_values(snapshot: &Snapshot) -> NamesByJob {
     let lists = snapshot.jobs.iter().filter_map(|j| match &j.for_each.as_ref()?.items {
-        Items::Output(code, _) => Some(code.clone()),
+        Items::Output(code, name) => Some((code.clone(), name.clone())),
         Items::List(_) | Items::Param(_) => None,
     });
-    let conditions = snapshot.dependencies.iter().filter_map(|d| match d.when {
-        When::Output(_) => Some(d.depends_on.clone()),
+    let conditions = snapshot.dependencies.iter().filter_map(|d| match &d.when {
+        When::Output(expr) => Some((d.depends_on.clone(), expr.names())),
         When::Success | When::Failure | When::Done | When::Skipped => None,
     });
+    let conditions = conditions
+        .flat_map(|(code, names)| names.into_iter().map(move |n| (code.clone(), n.to_owned())));
     let codes: HashMap<&str, &JobCode> =
         snapshot.jobs.iter().map(|j| (j.code.as_str(), &j.code)).collect();
     let named =
         snapshot.jobs.iter().filter_map(|j| j.condition.as_ref()).flat_map(|expr| expr.names());
     let named = named.filter_map(|name| {
-        let (code, _) = output_of(name, &|code| codes.contains_key(code))?;
-        codes.get(code).map(|code| (*code).clone())
+        let (code, output) = output_of(name, &|code| codes.contains_key(code))?;
+        codes.get(code).map(|code| ((*code).clone(), output.to_owned()))
     });
-    referred.chain(lists).chain(conditions).chain(named).collect()
+    let mut needed = NamesByJob::new();
+    for (code, name) in lists.chain(conditions).chain(named) {
+        needed.entry(code).or_default().insert(name);
+    }
+    needed
 }
 
 /// The outputs that parameters and conditions of a batch refer to.
@@ -80,12 +92,14 @@ pub(super) async fn outputs_of(
         .filter(|r| r.status.is_final() && wanted.contains(&r.job_code))
         .map(|r| (r.queue_id, &r.job_code))
         .collect();
+    let needed = needed_values(snapshot);
     let ids: Vec<QueueId> = there.keys().copied().collect();
     let mut found = HashMap::new();
     for (id, json) in queue::outputs(tx, &ids).await? {
         if let Some(code) = there.get(&id) {
-            let outputs = serde_json::from_str(&json)
+            let mut outputs = serde_json::from_str(&json)
                 .with_context(|| format!("read the outputs of job {code}"))?;
+            load_values(tx, &mut outputs, needed.get(*code)).await?;
             found.insert((*code).clone(), outputs);
         }
     }

@@ -259,6 +259,7 @@ impl QueueDispatcher {
         let now = self.clock.now();
         let mut changes = Changes::default();
         let mut freed = Vec::new();
+        self.load_reported_values().await?;
         self.absorb(&mut changes, &mut freed, now);
         let starts = self.claim(&mut changes, &freed, now);
         self.finish(&mut changes, now);

@@ -1,19 +1,22 @@
 //! How a try ends in memory: judged, recorded, told. No I/O.
 
 use crate::domain::dag::Node;
+use crate::domain::job_key::JobKey;
 use crate::domain::notice::{About, JobEnd};
-use crate::domain::outcome::{End, Outcome, Outputs};
+use crate::domain::outcome::{End, LargeValues, Outcome};
 use crate::domain::queue::{Event, QueueStatus};
 use crate::domain::retry::roll;
 use crate::domain::settlement::{Settlement, Try, settle, stopped};
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
-use crate::engine::changes::Changes;
+use crate::engine::changes::{Changes, JobNotices};
+use crate::engine::large_values::kept_outputs;
 use crate::engine::recording::{columns_of, state_of};
 use crate::engine::stopping::stops_the_rest;
 use crate::handler::{self, StopReason};
 use crate::store::breach::Breach;
+use crate::store::log::ReportedChange;
 use crate::store::queue::Settled;
 
 impl Active {
@@ -66,7 +69,7 @@ impl Active {
             let is_remote = self.job(node).executor.is_some();
             changes.remote.extend(is_remote.then_some(self.rows[node.at()].queue_id.0));
         }
-        self.record_end(node, &settlement, Some(&outcome.outputs), changes, now);
+        self.record_end(node, &settlement, Some(outcome), changes, now);
         true
     }
 
@@ -85,9 +88,7 @@ impl Active {
             (row.not_before, row.end_time) = (None, Some(now));
             (row.error_message, _) = columns_of(outcome);
             (row.crash_count, row.unresolved, row.waits_on) = (0, 0, None);
-            if self.wanted.contains(&row.job_code) {
-                self.outputs.insert(row.job_code.clone(), outcome.outputs.clone());
-            }
+            self.keep_outputs(node, outcome);
             self.unwatch(node, now);
             let to = state_of(outcome);
             self.set(node, to, changes, now);
@@ -101,16 +102,26 @@ impl Active {
         changes.news.push(self.news(node, now));
     }
 
+    /// Keeps what a job hands on, if another one of the batch may ask for it.
+    fn keep_outputs(&mut self, node: Node, outcome: &Outcome) {
+        let code = &self.rows[node.at()].job_code;
+        if self.wanted.contains(code) {
+            let kept = kept_outputs(outcome, self.needed_values.get(code));
+            self.outputs.insert(code.clone(), kept);
+        }
+    }
+
     /// A body that ended its transaction by itself: its job is marked and its owners hear of it.
     fn mark(&self, node: Node, outcome: &Outcome, changes: &mut Changes, now: Millis) {
         let Some(said) = &outcome.breach else { return };
         let (row, job) = (self.row(node), self.job(node));
         let notices = self.about().caught(job, row.attempt, said);
         if !notices.is_empty() {
-            changes.notices.push((self.batch.batch_id, Some(row.queue_id), notices));
+            let id = self.batch.batch_id;
+            changes.notices.push(JobNotices::plain(id, Some(row.queue_id), notices));
         }
         changes.breaches.push(Breach {
-            job_code: job.defined_as().clone(),
+            job: JobKey::of_definition(job),
             batch_no: self.batch.values.batch_no.clone(),
             queue_id: row.queue_id,
             attempt: row.attempt,
@@ -123,7 +134,7 @@ impl Active {
         &mut self,
         node: Node,
         settlement: &Settlement,
-        outputs: Option<&Outputs>,
+        outcome: Option<&Outcome>,
         changes: &mut Changes,
         now: Millis,
     ) {
@@ -139,7 +150,7 @@ impl Active {
         (row.error_message, row.end_time) = (settlement.message.clone(), Some(now));
         (row.unresolved, row.waits_on) = (settlement.unresolved, None);
         let row = &self.rows[node.at()];
-        let outputs = outputs.filter(|o| !o.is_empty());
+        let with_outputs = outcome.filter(|outcome| !outcome.outputs.is_empty());
         changes.settled.push(Settled {
             queue_id: row.queue_id,
             attempt: row.attempt,
@@ -149,12 +160,13 @@ impl Active {
             try_count: settlement.try_count,
             not_before: settlement.not_before,
             error_message: settlement.message.clone(),
-            outputs: outputs.and_then(|o| serde_json::to_string(o).ok()),
+            outputs: with_outputs.and_then(|o| serde_json::to_string(&o.outputs).ok()),
+            large_values: with_outputs.map(|o| o.large_values.clone()).unwrap_or_default(),
             crash_count: row.crash_count,
             unresolved: row.unresolved,
         });
-        if let Some(outputs) = outputs.filter(|_| self.wanted.contains(&row.job_code)) {
-            self.outputs.insert(row.job_code.clone(), outputs.clone());
+        if let Some(outcome) = with_outputs {
+            self.keep_outputs(node, outcome);
         }
         let mut blocked = self.set(node, to, changes, now);
         if stops_the_rest(to) {
@@ -163,9 +175,11 @@ impl Active {
         // Of a try that is made again, and of warnings, those hear who want to.
         let tells =
             settlement.tell_owners || matches!(to, QueueStatus::RetryWait | QueueStatus::Warning);
-        let told = tells && self.tell(node, to, &blocked, changes, now);
+        if tells {
+            self.tell(node, to, &blocked, changes, now);
+        }
         self.tell_mended(node, to, changes, now);
-        self.log(node, told, changes, now);
+        self.log(node, changes, now);
         self.note_end(node, changes, now);
         if to == QueueStatus::RetryWait && !self.leave_if_stopped(node, changes, now) {
             self.ready_at(node, now);
@@ -196,7 +210,7 @@ impl Active {
         blocked: &[String],
         changes: &mut Changes,
         now: Millis,
-    ) -> bool {
+    ) {
         let row = &self.rows[node.at()];
         let end = JobEnd {
             status,
@@ -207,11 +221,15 @@ impl Active {
             blocked,
         };
         let notices = self.about().ended(self.job(node), &end);
-        let any = !notices.is_empty();
-        if any {
-            changes.notices.push((self.batch.batch_id, Some(row.queue_id), notices));
+        if !notices.is_empty() {
+            let change = ReportedChange { queue_id: row.queue_id, attempt: row.attempt, status };
+            changes.notices.push(JobNotices {
+                batch: self.batch.batch_id,
+                queue_id: Some(row.queue_id),
+                change: Some(change),
+                notices,
+            });
         }
-        any
     }
 
     /// A running body is being stopped: its row says so.
@@ -231,11 +249,12 @@ impl Active {
             not_before: None,
             error_message: None,
             outputs: None,
+            large_values: LargeValues::default(),
             crash_count: row.crash_count,
             unresolved: row.unresolved,
         });
         self.change(node, QueueStatus::Killing);
-        self.log(node, false, changes, now);
+        self.log(node, changes, now);
     }
 }
 

@@ -67,7 +67,9 @@ async fn end_orphan(
         unconfirmed("Procession's own code broke down (see the program's log)")
     });
     keep(&around, &job, log.finish()).await;
-    let what = What::Ended(outcome, Vec::new());
+    let inline_bytes = around.handlers.outputs.inline_bytes;
+    let outcome = outcome.with_values_aside(job.key(), inline_bytes);
+    let what = What::Ended(Box::new(outcome), Vec::new());
     // The dispatcher is gone only when the whole process is going; the next one does it again.
     let _ = around.reports.send(Report {
         queue_id: job.queue_id,

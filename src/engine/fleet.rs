@@ -254,7 +254,7 @@ impl QueueDispatcher {
                 continue;
             }
             any = true;
-            let what = What::Ended(outcome, Vec::new());
+            let what = What::Ended(Box::new(outcome), Vec::new());
             self.waiting.push(Report { queue_id, attempt, by: Some(owner), what });
         }
         any

@@ -115,7 +115,7 @@ impl QueueDispatcher {
                 self.fleet.stir(self.clock.uptime());
                 self.hosted.tries.remove(&queue_id);
                 self.bodies.remove(&queue_id);
-                self.late.push(Late::of_ours(queue_id, attempt, outcome, lines));
+                self.late.push(Late::of_ours(queue_id, attempt, *outcome, lines));
             }
             // Its row is not this node's to write; the end says that its time was up.
             (true, What::Stopping) => {}
@@ -308,7 +308,7 @@ impl QueueDispatcher {
                 read.insert(code.clone(), found);
             }
             let found = read.get(&code).and_then(Option::as_ref);
-            if let Some(value) = found.and_then(|outputs| outputs.look_up(&name)) {
+            if let Some(value) = found.and_then(|outputs| outputs.output(&name)) {
                 outputs.insert((code, name), value);
             }
         }
@@ -375,7 +375,7 @@ impl QueueDispatcher {
             queue_id: late.queue_id,
             attempt: late.attempt,
             by: None,
-            what: What::Ended(late.outcome, late.lines),
+            what: What::Ended(Box::new(late.outcome), late.lines),
         }));
     }
 }

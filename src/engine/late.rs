@@ -57,7 +57,7 @@ impl QueueDispatcher {
             };
             self.measure_end(queue_id, &outcome);
             if !self.heard.contains(&(queue_id, attempt)) {
-                let late = Late::of_ours(queue_id, attempt, outcome, lines);
+                let late = Late::of_ours(queue_id, attempt, *outcome, lines);
                 self.late.push(Late { by, ..late });
             }
         }

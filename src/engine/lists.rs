@@ -141,8 +141,7 @@ impl QueueDispatcher {
                 tx.rollback().await?;
                 self.stale = false;
                 return Ok(Err(format!(
-                    "for_each: a job of these items ran in batch {no} already, with another group; \
-                     let items differ from those of other groups"
+                    "for_each: a job of these items is in batch {no} already; let the items differ"
                 )));
             }
             other => other?,

@@ -32,6 +32,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Seconds.
 type Seconds = Gauge<f64, AtomicU64>;
+
+/// The name of the loop that plans firings.
+pub const PLANNER: &str = "planner";
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 type Counters<const N: usize> = Family<Labels<N>, Counter>;
 type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
@@ -74,6 +77,8 @@ struct Triggers {
     statements: Histogram,
     ring: Gauge,
     overdue: Gauge,
+    waiting: Gauge,
+    delay: Seconds,
 }
 
 struct Batches {
@@ -154,6 +159,22 @@ impl Meter {
     /// So many firings are written, due, and not fired.
     pub fn overdue(&self, count: usize) {
         set(&self.triggers.overdue, count);
+    }
+
+    /// So many firings whose time has come wait in this process for a place in a pool.
+    pub fn firings_waiting(&self, count: usize) {
+        set(&self.triggers.waiting, count);
+    }
+
+    /// The planned time or firing of the installation that has waited longest is so many milliseconds
+    /// overdue.
+    pub fn firing_delay(&self, ms: i64) {
+        self.triggers.delay.set(seconds(ms));
+    }
+
+    /// The same in seconds, as this process saw it last; `None` in a process that fires no schedules.
+    pub fn firing_delay_sec(&self) -> Option<f64> {
+        self.loops().contains_key(PLANNER).then(|| self.triggers.delay.get())
     }
 
     /// A loop of this process has turned; from the first time on it counts as one that must.
@@ -288,12 +309,22 @@ impl Triggers {
                 "Statements that a pass of the scheduler took",
                 Histogram::new(STATEMENTS),
             ),
-            ring: put(to, "ring_firings", "Firings on the time ring", Gauge::default()),
-            overdue: put(
+            ring: put_gauge(to, "ring_firings", "Firings on the time ring"),
+            overdue: put_gauge(
                 to,
                 "overdue_firings",
                 "Firings that are written, due, and not fired",
-                Gauge::default(),
+            ),
+            waiting: put_gauge(
+                to,
+                "firings_waiting",
+                "Firings of this process whose time has come and that wait for a place in a pool",
+            ),
+            delay: put(
+                to,
+                "firing_delay_seconds",
+                "For how long the planned time that has waited longest is overdue",
+                Seconds::default(),
             ),
         }
     }
@@ -342,6 +373,11 @@ impl Jobs {
 fn put<M: Metric + Clone>(to: &mut Registry, name: &str, help: &str, meter: M) -> M {
     to.register(name, help, meter.clone());
     meter
+}
+
+/// Registers a gauge of counts that begins with 0.
+fn put_gauge(to: &mut Registry, name: &str, help: &str) -> Gauge {
+    put(to, name, help, Gauge::default())
 }
 
 fn set(gauge: &Gauge, value: usize) {

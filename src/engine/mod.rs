@@ -28,6 +28,7 @@ pub mod generating;
 mod heartbeat;
 pub mod hints;
 mod hosting;
+mod large_values;
 mod late;
 mod leaving;
 mod lists;

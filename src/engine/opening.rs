@@ -12,15 +12,17 @@ use crate::domain::time::Millis;
 use crate::engine::acting::{self, Deed};
 use crate::engine::active::{Active, Kept};
 use crate::engine::alarms::Past;
+use crate::engine::changes::Changes;
 use crate::engine::conditions::outputs_of;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::fleet::{Judged, Others, refuse_overtaken};
-use crate::engine::generating::{open_as, write_plan};
+use crate::engine::generating::{Opening, open_as, write_plan};
 use crate::engine::outside::{self, Outside};
 use crate::engine::renewing::renewed;
 use crate::engine::serving::OfBatch;
 use crate::engine::turning::is_stale;
 use crate::store::audit::Operator;
+use crate::store::hosted::Reports;
 use crate::store::{self, Tx, batch, hosted, node, queue};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
@@ -35,12 +37,6 @@ pub enum Refused {
     #[error("batch {0} of group {1} exists already ({2}); it never runs silently twice. {cure}",
         cure = cure(*.2))]
     Exists(String, String, BatchStatus),
-    /// A job of it ran under this number in another group.
-    #[error(
-        "a job of group {1} ran in batch {0} already, with another group (it was moved since); a job \
-         runs once per batch number: give another number"
-    )]
-    JobTaken(String, String),
     /// The new definition has other jobs or dependencies.
     #[error(
         "--latest takes over changes of bodies and settings only, and the present definition of group \
@@ -96,21 +92,42 @@ pub struct Resumed {
     pub again: Vec<JobCode>,
 }
 
+/// A batch as its rows say.
+struct StoredBatch {
+    batch: Batch,
+    snapshot: Snapshot,
+    rows: Vec<QueueEntry>,
+}
+
+fn is_running(row: &QueueEntry) -> bool {
+    matches!(row.status, QueueStatus::Running | QueueStatus::Killing)
+}
+
 impl QueueDispatcher {
     /// Opens the batches an order asks for: snapshot and one queue row per active job, in one
-    /// transaction for all of them. Nothing is written when any of them exists.
+    /// transaction for all of them. Nothing is written when all of them exist.
     pub async fn open(
         &mut self,
         defs: &Definition,
         order: &BatchOrder,
         by: &str,
     ) -> Result<Vec<BatchId>> {
+        Ok(self.open_each(defs, order, by).await?.opened)
+    }
+
+    /// As `open`, and names the batches that exist already.
+    pub async fn open_each(
+        &mut self,
+        defs: &Definition,
+        order: &BatchOrder,
+        by: &str,
+    ) -> Result<Opening> {
         let me = Some(self.node.id());
-        let opened = open_as(&self.db, me, defs, order, by, self.clock.now()).await?;
-        for id in &opened {
+        let made = open_as(&self.db, me, defs, order, by, self.clock.now()).await?;
+        for id in &made.opened {
             self.load(*id).await?;
         }
-        Ok(opened)
+        Ok(made)
     }
 
     pub(super) async fn write_plan(
@@ -259,6 +276,40 @@ impl QueueDispatcher {
         self.read_in(id, judged).await.context(OfBatch(id))
     }
 
+    /// Reads batches into memory that were just taken and of which nothing runs, all in one transaction:
+    /// one by one each costs seven round trips, and schedules open hundreds a second. Gives those that
+    /// were read; the others have to be read by themselves.
+    pub(super) async fn load_together(&mut self, ids: &[BatchId]) -> Result<Vec<BatchId>> {
+        let now = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        let batches = batch::lock_all(&mut tx, ids).await?;
+        let Some(mut rows) = queue::of_few(&mut tx, ids).await? else { return Ok(Vec::new()) };
+        let reported = hosted::reported_batches(&mut tx, ids).await?;
+        let mut snapshots = batch::snapshots(&mut tx, ids).await?;
+        let mut read = Vec::new();
+        for batch in batches {
+            let id = batch.batch_id;
+            let rows = rows.remove(&id).unwrap_or_default();
+            let is_quiet = !reported.contains(&id) && !rows.iter().any(is_running);
+            let is_ours = batch.owner.as_ref() == Some(self.node.id());
+            let Some(snapshot) = snapshots.remove(&id).filter(|_| is_quiet && is_ours) else {
+                continue;
+            };
+            let others = self.others(id, &[], Judged::NotYet, &Reports::default());
+            let stored = StoredBatch { batch, snapshot, rows };
+            read.push(self.rebuild(&mut tx, stored, others, now).await?);
+        }
+        failpoint!("recover.step");
+        tx.commit().await.context("read batches from their rows")?;
+        failpoint!("recover.step");
+        let mut loaded = Vec::new();
+        for (active, owed) in read {
+            loaded.push(active.batch.batch_id);
+            self.adopt(active, owed, Reports::default(), now);
+        }
+        Ok(loaded)
+    }
+
     async fn read_in(&mut self, id: BatchId, judged: Judged) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
@@ -269,29 +320,48 @@ impl QueueDispatcher {
         }
         let snapshot = batch::snapshot(&mut tx, id).await?;
         let rows = queue::of_batch(&mut tx, id).await?;
-        let outputs = outputs_of(&mut tx, &snapshot, &rows).await?;
-        let outside = outside::read(&mut tx, &batch, &snapshot, now).await?;
-        let outside = Outside::of(&batch, outside);
-        let runs =
-            |row: &&QueueEntry| matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
         let is_others = |row: &QueueEntry| row.owner.as_ref() != Some(self.node.id());
         let mut members = Vec::new();
-        if rows.iter().filter(runs).any(is_others) {
+        if rows.iter().any(|row| is_running(row) && is_others(row)) {
             hosted::note(&mut tx, id, Some(self.node.id())).await?;
             members = node::members(&mut tx, now).await?;
         }
         let reports = hosted::reports_of(&mut tx, id).await?;
         let others = self.others(id, &members, judged, &reports);
-        let before = self.active.get(&id).map(|a| a.alarms.clone()).unwrap_or_default();
-        let past = Past::read(&mut tx, &batch, &snapshot, &rows, &before).await?;
-        let kept = Kept { others, alarms: (before, past), ..self.kept(id, &snapshot, now) };
-        let (mut active, owed) =
-            Active::rebuild(batch, snapshot, rows, (outputs, outside), self.node.id(), kept, now)?;
-        owed.write(&mut tx, self.node.id(), now).await?;
+        let stored = StoredBatch { batch, snapshot, rows };
+        let (active, owed) = self.rebuild(&mut tx, stored, others, now).await?;
         refuse_overtaken(&mut tx, id, &owed, &reports).await?;
         failpoint!("recover.step");
         tx.commit().await.context("read a batch from its rows")?;
         failpoint!("recover.step");
+        self.adopt(active, owed, reports, now);
+        Ok(())
+    }
+
+    /// Makes memory of a batch from its rows, and writes what the rows were owed.
+    async fn rebuild(
+        &self,
+        tx: &mut Tx,
+        StoredBatch { batch, snapshot, rows }: StoredBatch,
+        others: Others,
+        now: Millis,
+    ) -> Result<(Active, Changes)> {
+        let id = batch.batch_id;
+        let outputs = outputs_of(tx, &snapshot, &rows).await?;
+        let outside = outside::read(tx, &batch, &snapshot, now).await?;
+        let outside = Outside::of(&batch, outside);
+        let before = self.active.get(&id).map(|a| a.alarms.clone()).unwrap_or_default();
+        let past = Past::read(tx, &batch, &snapshot, &rows, &before).await?;
+        let kept = Kept { others, alarms: (before, past), ..self.kept(id, &snapshot, now) };
+        let (active, owed) =
+            Active::rebuild(batch, snapshot, rows, (outputs, outside), self.node.id(), kept, now)?;
+        owed.write(tx, self.node.id(), now).await?;
+        Ok((active, owed))
+    }
+
+    /// Takes a batch into memory once what it was owed is committed.
+    fn adopt(&mut self, mut active: Active, owed: Changes, reports: Reports, now: Millis) {
+        let id = active.batch.batch_id;
         self.slots.limit_as(&active.snapshot);
         let untold = |node: &Place| {
             self.bodies.get(&active.row(*node).queue_id).is_some_and(|body| !body.is_told)
@@ -312,7 +382,6 @@ impl QueueDispatcher {
         self.hear_reports(reports);
         self.tell(news);
         self.end_orphans(id);
-        Ok(())
     }
 
     /// What memory knows of a batch beyond its rows; of one that is new to this process, nothing yet.

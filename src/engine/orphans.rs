@@ -164,7 +164,7 @@ impl Active {
             row.status = QueueStatus::Killing;
             self.change(node, QueueStatus::Killing);
         }
-        self.log(node, false, changes, now);
+        self.log(node, changes, now);
         if let Some(log) = changes.logs.last_mut() {
             log.error_message = Some(format!("{died}; what it left running is ended"));
         }

@@ -88,7 +88,7 @@ impl Active {
         changes.claimed.entry((from, runner.clone())).or_default().push(row.queue_id.0);
         self.change(node, QueueStatus::Running);
         self.watch(node);
-        self.log(node, false, changes, now);
+        self.log(node, changes, now);
         Some((node, runner))
     }
 

@@ -3,7 +3,8 @@
 
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::job::{Param, ParamMode, Secrecy};
-use crate::domain::outcome::{End, Outcome, Outputs};
+use crate::domain::job_key::JobKey;
+use crate::domain::outcome::{AttemptKey, End, Outcome, Outputs};
 use crate::domain::queue::QueueStatus;
 use crate::domain::secret::Mask;
 use crate::domain::text::{MESSAGE_MAX, storable};
@@ -13,7 +14,7 @@ use crate::engine::patience::answered;
 use crate::engine::worker::{Job, Report, Surroundings, What};
 use crate::handler::{Record, Write};
 use crate::store::log::{ExecutionLog, append_within};
-use crate::store::{self, breach, within};
+use crate::store::{self, breach, output_value, within};
 
 /// One try, as far as its record goes.
 pub(super) struct Recording {
@@ -26,9 +27,15 @@ pub(super) struct Recording {
     installation: String,
     secret_outs: Vec<String>,
     mask: Mask,
+    inline_bytes: usize,
 }
 
 impl Job {
+    /// What its values that are stored aside are found by.
+    pub(super) fn key(&self) -> AttemptKey {
+        AttemptKey { queue_id: self.queue_id, attempt: self.attempt }
+    }
+
     /// OUT parameters that are declared secret.
     pub(super) fn secret_outs(&self) -> Vec<String> {
         let comes_back = |p: &&Param| p.mode != ParamMode::In && p.secrecy == Secrecy::Secret;
@@ -49,6 +56,7 @@ impl Recording {
             installation: around.installation.clone(),
             secret_outs: job.secret_outs(),
             mask,
+            inline_bytes: around.handlers.outputs.inline_bytes,
         }
     }
 }
@@ -88,7 +96,9 @@ impl Record for Recording {
     fn end(&self, outcome: &Outcome) -> Vec<Write> {
         let now = self.clock.now();
         let secret: Vec<&str> = self.secret_outs.iter().map(String::as_str).collect();
+        let of = AttemptKey { queue_id: self.queue_id, attempt: self.attempt };
         let outcome = outcome.clone().without(&secret).masked(&self.mask);
+        let outcome = outcome.with_values_aside(of, self.inline_bytes);
         let (message, outputs) = columns_of(&outcome);
         let status = state_of(&outcome);
         let log = ExecutionLog {
@@ -105,7 +115,10 @@ impl Record for Recording {
         let said = (message.as_deref(), outputs.as_deref());
         let row = within::end_within((self.queue_id, self.attempt, &self.owner), status, said, now);
         let write = |(sql, values)| Write { sql, values };
-        vec![write(row), write(append_within(&log, now))]
+        let mut writes = vec![write(row), write(append_within(&log, now))];
+        let large = output_value::inserts(outcome.large_values.unwritten(), now);
+        writes.extend(large.into_iter().map(write));
+        writes
     }
 }
 
@@ -114,25 +127,25 @@ pub(super) async fn refuse_marked(job: &Job, around: &Surroundings) -> Result<()
     if !job.def.tx.is_recorded() {
         return Ok(());
     }
-    let code = job.def.defined_as();
+    let key = JobKey::of_definition(&job.def);
     let look = async || {
         let mut tx = around.db.read().await?;
-        breach::of_job(&mut tx, code).await
+        breach::of_job(&mut tx, &key).await
     };
     let outcome = match answered(&job.stop, look).await {
         Ok(None) => return Ok(()),
         Ok(Some(seen)) => Outcome::ended(
             End::Failed,
             format!(
-                "job {code} was caught committing by itself in batch {} (try {}: {}); declare \
-                 tx: none, or mend it and: procession job trust {code} --reason …; nothing \
+                "job {key} was caught committing by itself in batch {} (try {}: {}); declare \
+                 tx: none, or mend it and: procession job trust {key} --reason …; nothing \
                  was run",
                 seen.batch_no, seen.attempt, seen.said
             ),
         )
         .for_good(),
         Err(error) => {
-            let said = format!("cannot ask whether job {code} may be trusted: {error:#}");
+            let said = format!("cannot ask whether job {key} may be trusted: {error:#}");
             Outcome::ended(End::Failed, format!("{said}; nothing was run"))
         }
     };

@@ -20,7 +20,7 @@ pub(super) fn renewed(
     let mut renewed = snapshot.clone();
     let mut differs = Vec::new();
     for job in &mut renewed.jobs {
-        match latest.jobs.iter().find(|j| j.code == job.code && j.is_active) {
+        match latest.jobs.iter().find(|j| j.key() == job.key() && j.is_active) {
             Some(present) => *job = present.clone(),
             None => differs.push(format!("- {}", job.code)),
         }
@@ -30,13 +30,14 @@ pub(super) fn renewed(
     let added = latest.jobs.iter().filter(|j| j.group == *group && j.is_active);
     differs.extend(added.filter(|j| !codes.contains(&j.code)).map(|j| format!("+ {}", j.code)));
     let edges = |all: &[JobDependency]| -> HashSet<(JobCode, JobCode)> {
-        let ours = all.iter().filter(|d| codes.contains(&d.job_code));
+        let ours = all.iter().filter(|d| d.group == *group && codes.contains(&d.job_code));
         ours.map(|d| (d.job_code.clone(), d.depends_on.clone())).collect()
     };
     let (old, new) = (edges(&snapshot.dependencies), edges(&latest.dependencies));
     differs.extend(old.symmetric_difference(&new).map(|(job, on)| format!("{job} <- {on}")));
     let outside = |all: &[ExternalDependency]| -> Vec<ExternalDependency> {
-        all.iter().filter(|e| codes.contains(&e.job_code)).cloned().collect()
+        let ours = all.iter().filter(|e| e.waiting_group == *group);
+        ours.filter(|e| codes.contains(&e.job_code)).cloned().collect()
     };
     let (old, new) = (outside(&snapshot.externals), outside(&latest.externals));
     let changed =
@@ -50,7 +51,8 @@ pub(super) fn renewed(
     let present = latest.groups.iter().find(|g| g.code == *group);
     renewed.group = present.cloned().unwrap_or(renewed.group);
     // The same edges, with the present conditions.
-    let ours = latest.dependencies.iter().filter(|d| codes.contains(&d.job_code));
+    let ours = latest.dependencies.iter().filter(|d| d.group == *group);
+    let ours = ours.filter(|d| codes.contains(&d.job_code));
     renewed.dependencies = ours.cloned().collect();
     renewed.sources.clone_from(&latest.sources);
     renewed.shared.clone_from(&latest.shared);

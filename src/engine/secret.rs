@@ -1,10 +1,14 @@
 //! Fetches secrets where the definition says they are, or from the sealed ones, just before a body.
 
+use crate::domain::access_rules::{ForbiddenUse, SharedResource};
 use crate::domain::declare::{SecretFrom, SecretSource};
+use crate::domain::group_access::GroupAccess;
+use crate::domain::id::GroupCode;
 use crate::domain::secret::SHORTEST;
 use crate::engine::patience::answered;
 use crate::engine::seal::Key;
 use crate::handler::StopReason;
+use crate::store::secret::SealedSecret;
 use crate::store::{self, Db};
 use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,21 +20,39 @@ pub(super) async fn fetch(
     db: &Db,
     sources: &[SecretSource],
     names: BTreeSet<String>,
+    group: &GroupCode,
     stop: &watch::Receiver<Option<StopReason>>,
 ) -> Result<BTreeMap<String, SecretString>, String> {
     let mut found = BTreeMap::new();
     for name in names {
-        let source = sources.iter().find(|s| s.name == name).map(|s| &s.from);
-        let secret = match source {
-            Some(SecretFrom::Env(variable)) => from_environment(&name, variable)?,
-            Some(SecretFrom::File(path)) => from_file(&name, path).await?,
-            Some(SecretFrom::Sealed(text)) => open(&name, text)?,
-            None => open(&name, &stored(db, &name, stop).await?)?,
+        let declared = sources.iter().find(|source| source.name == name);
+        let secret = match declared {
+            Some(source) => {
+                refuse_foreign_group(&name, &source.access, group)?;
+                match &source.from {
+                    SecretFrom::Env(variable) => from_environment(&name, variable)?,
+                    SecretFrom::File(path) => from_file(&name, path).await?,
+                    SecretFrom::Sealed(text) => open(&name, text)?,
+                }
+            }
+            None => {
+                let found = stored(db, &name, stop).await?;
+                refuse_foreign_group(&name, &found.access, group)?;
+                open(&name, &found.sealed)?
+            }
         };
         usable(&name, &secret)?;
         found.insert(name, secret);
     }
     Ok(found)
+}
+
+/// A definition that uses a secret of other groups is refused before it runs. This holds for the ways
+/// that only an attempt knows: a parameter of all groups, and a rule that was changed meanwhile.
+fn refuse_foreign_group(name: &str, access: &GroupAccess, group: &GroupCode) -> Result<(), String> {
+    let resource = SharedResource::Secret(name.to_owned());
+    ForbiddenUse::check(group, resource, access)
+        .map_err(|found| format!("{found}; {}", found.fix()))
 }
 
 fn from_environment(name: &str, variable: &str) -> Result<SecretString, String> {
@@ -58,10 +80,10 @@ async fn stored(
     db: &Db,
     name: &str,
     stop: &watch::Receiver<Option<StopReason>>,
-) -> Result<String, String> {
+) -> Result<SealedSecret, String> {
     let read = || async {
         let mut tx = db.read().await?;
-        store::secret::sealed(&mut tx, name).await
+        store::secret::find(&mut tx, name).await
     };
     let found = answered(stop, read)
         .await

@@ -50,6 +50,8 @@ pub(super) struct Serving {
 const SHUN_MS: i64 = 10_000;
 /// The longest of these.
 const SHUN_MAX_MS: i64 = 600_000;
+/// Batches that are read in one transaction, which holds the locks of all of them meanwhile.
+const TOGETHER_MOST: usize = 64;
 /// Between two looks for batches, when there was one.
 const TAKE_MS: i64 = 1_000;
 /// The same when nothing has happened for a while; and where hints of every process come through, so
@@ -228,8 +230,10 @@ impl QueueDispatcher {
         let mut free = claim::lock(&mut tx, whose, limit, now).await?;
         free.retain(|b| !self.serving.is_shunned(b.batch_id, now));
         free.truncate(more);
+        let ids: Vec<BatchId> = free.iter().map(|batch| batch.batch_id).collect();
+        batch::take_all(&mut tx, &ids, self.node.id(), now).await?;
         for there in &free {
-            self.take_one(&mut tx, there, now).await?;
+            self.note_taken(&mut tx, there, now).await?;
         }
         failpoint!("recover.step");
         tx.commit().await.context("take batches")?;
@@ -238,10 +242,8 @@ impl QueueDispatcher {
         Ok(free.len())
     }
 
-    async fn take_one(&mut self, tx: &mut Tx, there: &Batch, now: Millis) -> Result<()> {
-        if !batch::take_over(tx, there, self.node.id(), there.status, now).await? {
-            return Ok(());
-        }
+    /// Moves the deadline of a batch that was taken, where it has passed, and notes that it is to be read.
+    async fn note_taken(&mut self, tx: &mut Tx, there: &Batch, now: Millis) -> Result<()> {
         // A snapshot that cannot be read is found when the batch is loaded.
         if there.deadline.is_some_and(|at| at <= now)
             && let Ok(snapshot) = batch::snapshot(tx, there.batch_id).await
@@ -256,8 +258,25 @@ impl QueueDispatcher {
         Ok(())
     }
 
-    /// Reads batches into memory that may be ours by their rows.
+    /// Reads batches into memory that may be ours by their rows: together what is small and quiet, the
+    /// rest one by one.
     async fn load_owed(&mut self) -> Result<()> {
+        let ids: Vec<BatchId> = self.serving.owed.keys().copied().collect();
+        for ids in ids.chunks(TOGETHER_MOST).filter(|ids| ids.len() > 1) {
+            let loaded = match self.load_together(ids).await {
+                Ok(loaded) => loaded,
+                Err(error) if will_pass(&error) => return Err(error),
+                // The one that it belongs to is found when they are read one by one.
+                Err(_) => Vec::new(),
+            };
+            for id in loaded {
+                if let Some((no, group, fate)) = self.serving.owed.remove(&id) {
+                    let name = (no, group);
+                    self.serving.tell_of(name.clone(), self.clock.now(), fate);
+                    self.serving.taken.insert(id, name);
+                }
+            }
+        }
         while let Some((id, (no, group, fate))) = self.serving.owed.first_key_value() {
             let (id, name, fate) = (*id, (no.clone(), group.clone()), fate.clone());
             match self.load_nobodys(id).await {

@@ -1,7 +1,8 @@
 //! What operators do to whole batches, and to jobs in every batch to come.
 
 use crate::domain::action::Action;
-use crate::domain::id::{BatchId, JobCode};
+use crate::domain::id::BatchId;
+use crate::domain::job_key::JobKey;
 use crate::domain::queue::RunMode;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
@@ -68,10 +69,10 @@ pub(super) async fn stop_in(
 /// those that have none, and writes nothing then.
 pub async fn trust(
     db: &Db,
-    jobs: &[JobCode],
+    jobs: &[JobKey],
     (by, reason): (&Operator, &str),
     now: Millis,
-) -> Result<Vec<JobCode>> {
+) -> Result<Vec<JobKey>> {
     let mut tx = db.begin().await?;
     let marks = store::breach::all(&mut tx).await?;
     let (found, unmarked): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| marks.contains_key(*job));
@@ -87,9 +88,9 @@ pub async fn trust(
         );
         entries.push(Entry {
             action: "trust".to_owned(),
-            group: None,
+            group: Some(job.group.clone()),
             batch: None,
-            job: Some(job.clone()),
+            job: Some(job.code.clone()),
             detail,
             reason: Some(storable(reason.as_bytes(), MESSAGE_MAX)),
         });
@@ -103,17 +104,17 @@ pub async fn trust(
 /// writes nothing then.
 pub async fn set_standing(
     db: &Db,
-    jobs: &[JobCode],
+    jobs: &[JobKey],
     mode: Option<RunMode>,
     (by, reason): (&Operator, &str),
     now: Millis,
-) -> Result<Vec<JobCode>> {
+) -> Result<Vec<JobKey>> {
     let mut tx = db.begin().await?;
     let before = store::run_mode::standing(&mut tx).await?;
     let (mut entries, mut missing) = (Vec::new(), Vec::new());
-    for code in jobs {
-        if !store::run_mode::set_standing(&mut tx, code, mode, now).await? {
-            missing.push(code.clone());
+    for job in jobs {
+        if !store::run_mode::set_standing(&mut tx, job, mode, now).await? {
+            missing.push(job.clone());
         }
         let word = |mode: Option<RunMode>| mode.map(RunMode::as_str);
         let action = match mode {
@@ -123,11 +124,11 @@ pub async fn set_standing(
         };
         entries.push(Entry {
             action: action.word().to_owned(),
-            group: None,
+            group: Some(job.group.clone()),
             batch: None,
-            job: Some(code.clone()),
+            job: Some(job.code.clone()),
             detail: Some(json!({
-                "before": {"run_mode": word(before.get(code).copied())},
+                "before": {"run_mode": word(before.get(job).copied())},
                 "after": {"run_mode": word(mode)},
             })),
             reason: Some(storable(reason.as_bytes(), MESSAGE_MAX)),

@@ -8,7 +8,6 @@ use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::job::JobDef;
 use crate::domain::params::BoundParam;
 use crate::domain::queue::{QueueEntry, RunMode};
-use crate::domain::tx_class::IdemKey;
 use crate::engine::changes::{Changes, Runner};
 use crate::engine::claiming::{Claimed, Claiming};
 use crate::engine::dispatcher::{Body, QueueDispatcher};
@@ -152,7 +151,7 @@ impl QueueDispatcher {
             outputs,
             fixed,
             lock_name: format!("procession:{installation}:{}", row.queue_id.0),
-            idem_key: IdemKey::of(installation, &batch.values.batch_no, &row.job_code, row.run_no),
+            idem_key: row.idem_key(installation, &batch.values.group, &batch.values.batch_no),
             is_unresolved: row.unresolved > 0,
             def,
             batch,

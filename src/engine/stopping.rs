@@ -9,7 +9,7 @@ use crate::domain::readiness::Released;
 use crate::domain::settlement::Retries;
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
-use crate::engine::changes::Changes;
+use crate::engine::changes::{Changes, JobNotices};
 use crate::engine::worker::tell;
 use crate::handler::StopReason;
 
@@ -66,7 +66,7 @@ impl Active {
         let notices = self.about().batch_timeout(&reason);
         let id = self.batch.batch_id;
         if !notices.is_empty() {
-            changes.notices.push((id, None, notices));
+            changes.notices.push(JobNotices::plain(id, None, notices));
         }
         self.batch.reason = Some(reason.clone());
         changes.killing.push((id, reason));
@@ -144,8 +144,8 @@ impl Active {
         let id = row.queue_id.0;
         changes.said.entry(NOT_LOOKED_UP.to_owned()).or_default().push(id);
         changes.moved.entry((from, to)).or_default().push(id);
-        let told = self.tell(node, to, &[], changes, now);
-        self.log(node, told, changes, now);
+        self.tell(node, to, &[], changes, now);
+        self.log(node, changes, now);
         self.change(node, to)
     }
 

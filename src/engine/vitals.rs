@@ -2,6 +2,7 @@
 //! second whatever the database does.
 
 use crate::domain::lease::Uptime;
+use crate::domain::misfire::LATE_MS;
 use crate::domain::skew::Verdict;
 use crate::engine::clock::Clock;
 use crate::engine::dispatcher::QueueDispatcher;
@@ -37,7 +38,7 @@ pub struct Vitals {
 /// One thing that must be so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// `database`, `schema`, `lease`, `clock`, `draining`, or the name of a loop.
+    /// `database`, `schema`, `lease`, `clock`, `draining`, `firing`, or the name of a loop.
     pub name: &'static str,
     /// Whether it is.
     pub ok: bool,
@@ -86,6 +87,7 @@ impl Vitals {
     pub async fn ready(&self) -> Vec<Reason> {
         let mut reasons = self.ask().await;
         reasons.extend([self.lease(), self.clocks(), self.stays()]);
+        reasons.extend(self.meter.firing_delay_sec().map(fires));
         reasons.extend(self.alive());
         reasons
     }
@@ -181,6 +183,21 @@ impl Vitals {
     }
 }
 
+/// Whether schedules fire on time, by the planned time that has waited longest. Beyond the time after
+/// which the misfire policy decides, firings are missed.
+fn fires(delay_sec: f64) -> Reason {
+    let allowed_sec = LATE_MS / 1_000;
+    let ok = delay_sec <= f64::from(u16::try_from(allowed_sec).unwrap_or(u16::MAX));
+    let detail = match ok {
+        true => "on time".to_owned(),
+        false => format!(
+            "overdue by {delay_sec:.0} s; beyond {allowed_sec} s the misfire policy of each schedule \
+             decides what still fires"
+        ),
+    };
+    Reason { name: "firing", ok, detail }
+}
+
 fn turns(name: &'static str, age_ms: i64, stalled_ms: i64) -> Reason {
     let ok = age_ms <= stalled_ms;
     let detail = match ok {
@@ -211,6 +228,13 @@ fn schema(is_current: Option<bool>) -> Reason {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn firing_is_overdue_when_the_misfire_policy_decides() {
+        assert!(fires(5.0).ok);
+        let overdue = fires(17.4);
+        assert!(!overdue.ok && overdue.detail.contains("overdue by 17 s"), "{overdue:?}");
+    }
 
     #[test]
     fn a_loop_is_stalled_after_its_time_and_not_before() {

@@ -11,7 +11,7 @@ use crate::domain::notice_late::{self, Job, keyed, running_long_key};
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::{Millis, span_words};
 use crate::engine::active::Active;
-use crate::engine::changes::Changes;
+use crate::engine::changes::{Changes, JobNotices};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Moments at which owners hear that something still runs.
@@ -104,7 +104,7 @@ impl Active {
         let end = BatchEnd { status, ended: now, counts: &counts, bad: &bad };
         let notices = about.batch_ended(&end);
         if !notices.is_empty() {
-            changes.notices.push((id, None, notices));
+            changes.notices.push(JobNotices::plain(id, None, notices));
         }
         changes.mended.extend(about.batch_recovered(&end).map(|told| (id, None, told)));
     }
@@ -128,14 +128,14 @@ impl Active {
             let said = format!("still runs after {}; {told}", span_words(took));
             changes.told.push(Told::Job(row.queue_id, said));
             if !notices.is_empty() {
-                changes.notices.push((id, Some(row.queue_id), notices));
+                changes.notices.push(JobNotices::plain(id, Some(row.queue_id), notices));
             }
             changes.batches.insert(id, self.batch.revision);
         }
         if self.watch.batch.is_some_and(|at| at <= now) && !self.readiness.is_done() {
             let notices = self.about().batch_long();
             if !notices.is_empty() {
-                changes.notices.push((id, None, notices));
+                changes.notices.push(JobNotices::plain(id, None, notices));
             }
             changes.told.push(Told::Batch(id));
             changes.batches.insert(id, self.batch.revision);

@@ -1,16 +1,18 @@
 //! Runs one try of one job: time limit, log, the body, and what became of it.
 
+use crate::domain::access_rules::{ForbiddenUse, SharedResource};
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::body::HttpHost;
 use crate::domain::check::Check;
 use crate::domain::http_call;
-use crate::domain::id::{JobCode, NodeId, QueueId};
+use crate::domain::id::{GroupCode, JobCode, NodeId, QueueId};
 use crate::domain::job::JobDef;
 use crate::domain::lease;
-use crate::domain::outcome::{End, Outcome, Outputs, Stream};
+use crate::domain::outcome::{End, Outcome, OutputValue, Outputs, Stream};
 use crate::domain::params::{self, BoundParam, Outside, Start};
 use crate::domain::queue::RunMode;
 use crate::domain::secret::Mask;
+use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::tx_class::IdemKey;
 use crate::engine::admin::{Admin, OfTry};
@@ -22,6 +24,7 @@ use crate::engine::earlier::last_checks;
 use crate::engine::ending::stopped_before;
 use crate::engine::gate::Gate;
 use crate::engine::heartbeat::{Life, fenced};
+use crate::engine::large_values;
 use crate::engine::patience::answered;
 use crate::engine::recording::{Recording, refuse_marked};
 use crate::engine::secret;
@@ -61,13 +64,13 @@ pub(super) enum What {
     /// Its time is up and it is being stopped.
     Stopping,
     /// It is over; the lines are those not stored yet.
-    Ended(Outcome, Vec<Line>),
+    Ended(Box<Outcome>, Vec<Line>),
     /// It has a wish about another batch.
     Asks(Ask),
 }
 
 /// Outputs by job and name; `None` is NULL.
-pub(super) type Given = HashMap<(JobCode, String), Option<String>>;
+pub(super) type Given = HashMap<(JobCode, String), OutputValue>;
 
 /// Secrets by name.
 type Secrets = BTreeMap<String, SecretString>;
@@ -138,7 +141,7 @@ pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surr
     let log = job.log.clone();
     if job.mode == Some(RunMode::NoExec) {
         log.line(Stream::System, "no-exec: an operator wants its body left out; it counts as done");
-        let what = What::Ended(Outcome::success(Outputs::default()), log.finish());
+        let what = What::Ended(Box::new(Outcome::success(Outputs::default())), log.finish());
         let _ = around.reports.send(Report { queue_id, attempt, by: None, what });
         return;
     }
@@ -159,7 +162,7 @@ pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surr
              the body took effect is not known",
         ),
     };
-    let what = What::Ended(outcome, log.finish());
+    let what = What::Ended(Box::new(outcome), log.finish());
     // The dispatcher is gone only with the process; whoever resumes the batch settles the row.
     let _ = around.reports.send(Report { queue_id, attempt, by: None, what });
 }
@@ -202,7 +205,8 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
     let outcome = lease::returned(outcome, handler.kind().after_crash, job.gate.progress());
     let secret_outs = job.secret_outs();
     let secret_outs: Vec<&str> = secret_outs.iter().map(String::as_str).collect();
-    outcome.without(&secret_outs).masked(&mask)
+    let outcome = outcome.without(&secret_outs).masked(&mask);
+    outcome.with_values_aside(job.key(), around.handlers.outputs.inline_bytes)
 }
 
 /// The parameters of a try, and what to take out of all that it says; else the sentence for the user.
@@ -216,12 +220,15 @@ async fn bind(
     }
     let start = Start { idem_key: job.idem_key.clone(), attempt: job.attempt };
     let layers = snapshot.layers(&job.batch.values, &job.parents, &start);
+    let outputs = large_values::loaded(job, around).await?;
     let output =
-        |code: &JobCode, name: &str| job.outputs.get(&(code.clone(), name.to_owned())).cloned();
+        |code: &JobCode, name: &str| outputs.get(&(code.clone(), name.to_owned())).cloned();
     let mut needed =
         params::secrets_needed(&job.def, layers, &output).map_err(|e| e.to_string())?;
     needed.extend(http_call::secrets(job.def.http.as_ref(), host(job, snapshot)));
-    let secrets = secret::fetch(&around.db, &snapshot.shared.secrets, needed, &job.stop).await?;
+    let secrets =
+        secret::fetch(&around.db, &snapshot.shared.secrets, needed, &job.def.group, &job.stop)
+            .await?;
     let mask = Mask::of(secrets.values());
     let known = |name: &str| secrets.get(name).cloned();
     let outside = Outside { output: &output, secret: Some(&known) };
@@ -251,6 +258,11 @@ async fn task(
     let source = snapshot.sources.iter().find(|s| Some(&s.name) == job.def.source.as_ref());
     let of_checks: Vec<_> = job.def.checks.iter().flat_map(Check::sources).collect();
     let check_sources = snapshot.sources.iter().filter(|s| of_checks.contains(&&s.name));
+    let used = source.into_iter().chain(check_sources.clone());
+    refuse_foreign_sources(&job.def.group, used).map_err(|found| {
+        let message = format!("{found}; {}; nothing was run", found.fix());
+        Outcome::ended(End::Failed, message).for_good()
+    })?;
     Ok(Task {
         queue_id: job.queue_id,
         attempt: job.attempt,
@@ -266,6 +278,17 @@ async fn task(
         check_sources: check_sources.cloned().collect(),
         last_checks,
         traceparent: traceparent(job, around),
+    })
+}
+
+/// A batch that goes on by the latest definition (`--latest`) takes over who may use its sources.
+fn refuse_foreign_sources<'a>(
+    group: &GroupCode,
+    mut sources: impl Iterator<Item = &'a Source>,
+) -> Result<(), ForbiddenUse> {
+    sources.try_for_each(|source| {
+        let resource = SharedResource::Source(source.name.to_string());
+        ForbiddenUse::check(group, resource, &source.access)
     })
 }
 

@@ -105,6 +105,7 @@ fn order(task: &Task) -> Result<BatchOrder, String> {
         group: Some(sub.group.clone()),
         business_date,
         params: given.collect(),
+        free_text: false,
     })
 }
 

@@ -1,15 +1,20 @@
 //! Between the domain's values and the SQL door's: arguments in, results out.
 
+use crate::db::cell::{Cell, CellType};
 use crate::db::dialect::Dialect;
-use crate::db::results::Results;
+use crate::db::results::{ResultLimits, Results, Rows};
 use crate::db::session::Arg;
 use crate::domain::job::ParamType;
-use crate::domain::outcome::{Outputs, ROWS_KEPT, ResultSet};
+use crate::domain::outcome::{OutputValue, Outputs, ResultSet, UnusableCell};
+use crate::domain::output_limits::OutputLimits;
 use crate::domain::params::BoundParam;
 use crate::domain::source::DialectName;
+use crate::domain::value::{ValueType, parse_bytes};
+use bigdecimal::{BigDecimal, ToPrimitive as _};
 use std::str::FromStr;
 
-/// Result sets of a body that are kept; a procedure with a SELECT in a loop makes thousands.
+/// Result sets of a body that are kept, the last one among them; a procedure with a SELECT in a loop makes
+/// thousands.
 const SETS_KEPT: usize = 20;
 
 /// The domain's word for a dialect.
@@ -30,6 +35,7 @@ pub(crate) fn cast(ty: ParamType) -> &'static str {
         ParamType::Date => "date",
         ParamType::Datetime => "timestamp",
         ParamType::Bool => "boolean",
+        ParamType::Bytes => "bytea",
     }
 }
 
@@ -40,34 +46,121 @@ pub(crate) fn arg(param: &BoundParam, dialect: Dialect) -> Arg {
         return Arg::Null;
     };
     let as_text = || Arg::Text(text.to_owned());
+    if param.ty == ParamType::Bytes {
+        return parse_bytes(text).map_or_else(as_text, Arg::Bytes);
+    }
     if dialect == Dialect::Postgres {
         return as_text();
     }
     match param.ty {
         ParamType::Int => text.parse().map_or_else(|_| as_text(), Arg::Int),
         ParamType::Bool => Arg::Int((text == "true").into()),
-        ParamType::Decimal => {
-            bigdecimal::BigDecimal::from_str(text).map_or_else(|_| as_text(), Arg::Decimal)
-        }
-        ParamType::Text | ParamType::Date | ParamType::Datetime => as_text(),
+        ParamType::Decimal => BigDecimal::from_str(text).map_or_else(|_| as_text(), Arg::Decimal),
+        ParamType::Text | ParamType::Date | ParamType::Datetime | ParamType::Bytes => as_text(),
     }
 }
 
+/// Why SQLite cannot take a parameter: it has no exact decimals, and the nearest number it has is another
+/// one.
+pub(crate) fn refuse_inexact(param: &BoundParam, dialect: Dialect) -> Result<(), String> {
+    let text =
+        param.text().filter(|_| dialect == Dialect::Sqlite && param.ty == ParamType::Decimal);
+    let Some(number) = text.and_then(|text| BigDecimal::from_str(text).ok()) else {
+        return Ok(());
+    };
+    let whole = number.is_integer() && number.to_i64().is_some();
+    let nearest = number.to_f64().and_then(|near| BigDecimal::from_str(&near.to_string()).ok());
+    if whole || nearest.is_some_and(|near| near == number) {
+        return Ok(());
+    }
+    Err(format!(
+        "parameter {}: SQLite has no exact decimals and would take another number for this value of {} \
+         digits; declare it type: text, or hand on whole cents as type: int",
+        param.name,
+        number.digits()
+    ))
+}
+
 /// Room for what a body returns.
-pub(crate) fn results() -> Results {
-    Results::keeping(ROWS_KEPT, SETS_KEPT)
+pub(crate) fn results(limits: OutputLimits) -> Results {
+    Results::of_body(ResultLimits {
+        rows: limits.max_rows,
+        sets: SETS_KEPT,
+        value_bytes: limits.max_value_bytes,
+        inline_bytes: limits.inline_bytes,
+        total_bytes: limits.max_total_bytes,
+        large_bytes: limits.max_stored_bytes,
+    })
 }
 
 /// What came back, as the body's outputs.
-pub(crate) fn outputs(results: Results) -> Outputs {
-    let set = |rows: crate::db::results::Rows| ResultSet {
-        columns: rows.columns,
-        rows: rows.rows,
-        row_count: rows.count,
+pub(crate) fn outputs(results: Results, limits: OutputLimits) -> Outputs {
+    let set = |rows: Rows| {
+        let unusable = rows.faults.iter().filter_map(|fault| {
+            let reason = fault_of(&column_name(&rows, fault.column), &fault.cell, limits)?;
+            let (row, column) = (fault.row, fault.column);
+            Some(UnusableCell { row, column, reason, stored: None })
+        });
+        let unusable = unusable.collect();
+        let Rows { columns, types, value_types, rows, count, .. } = rows;
+        let value_types = value_types.into_iter().map(|ty| ty.map(value_type)).collect();
+        ResultSet { columns, types, value_types, rows, row_count: count, unusable }
     };
     Outputs {
         results: results.sets.into_iter().map(set).collect(),
+        sets_left_out: results.sets_left_out,
         rows_affected: results.rows_affected,
         ..Outputs::default()
+    }
+}
+
+/// The domain's word for the type of a value.
+fn value_type(ty: CellType) -> ValueType {
+    match ty {
+        CellType::Text => ValueType::Text,
+        CellType::Int => ValueType::Int,
+        CellType::Decimal => ValueType::Decimal,
+        CellType::Bool => ValueType::Bool,
+        CellType::Date => ValueType::Date,
+        CellType::Time => ValueType::Time,
+        CellType::Timestamp => ValueType::Timestamp,
+        CellType::TimestampTz => ValueType::TimestampTz,
+        CellType::Interval => ValueType::Interval,
+        CellType::Bytes => ValueType::Bytes,
+        CellType::Json => ValueType::Json,
+        CellType::Array => ValueType::Array,
+    }
+}
+
+/// `column total (NUMERIC)`
+pub(crate) fn column_name(rows: &Rows, at: usize) -> String {
+    let name = rows.columns.get(at).map_or("?", String::as_str);
+    let type_name = rows.types.get(at).map_or("?", String::as_str);
+    format!("column {name} ({type_name})")
+}
+
+/// Why a value of that name cannot be handed on; `None` when it can.
+fn fault_of(what: &str, cell: &Cell, limits: OutputLimits) -> Option<String> {
+    match cell {
+        Cell::Null => None,
+        Cell::Value(_, text) if text.len() <= limits.max_value_bytes => None,
+        Cell::Value(_, text) => Some(limits.too_long(what, text.len())),
+        Cell::TooLong(bytes) => Some(limits.too_long(what, *bytes)),
+        Cell::TooLongTogether(bytes) => Some(limits.too_long_together(what, *bytes)),
+        Cell::Unreadable(unreadable) => Some(format!("{what} {}", unreadable.reason)),
+    }
+}
+
+/// A value that is handed on by name, or why it cannot be.
+pub(crate) fn handed_on(
+    what: &str,
+    cell: Cell,
+    limits: OutputLimits,
+) -> Result<OutputValue, String> {
+    match (fault_of(what, &cell, limits), cell) {
+        (Some(fault), _) => Err(fault),
+        (None, Cell::Value(ty, text)) => Ok(OutputValue::Typed(value_type(ty), text)),
+        (None, Cell::Null | Cell::Unreadable(_)) => Ok(OutputValue::Null),
+        (None, Cell::TooLong(_) | Cell::TooLongTogether(_)) => Ok(OutputValue::Null),
     }
 }

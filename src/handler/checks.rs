@@ -16,6 +16,7 @@ use crate::domain::params::BoundParam;
 use crate::domain::secret::Value;
 use crate::domain::source::Source;
 use crate::domain::sql_text::SqlText;
+use crate::domain::value::ValueType;
 use crate::domain::verdict::{self, Basis};
 use crate::handler::ladder::{Ended, Ladder};
 use crate::handler::target::{Fault, end_of, target};
@@ -97,6 +98,9 @@ fn params(task: &Task, outputs: &Outputs) -> Vec<BoundParam> {
     let mut params = task.params.clone();
     for param in params.iter_mut().filter(|p| p.mode != ParamMode::In) {
         if let Some(value) = outputs.values.get(&param.name) {
+            if outputs.types.get(&param.name) == Some(&ValueType::Bytes) {
+                param.ty = ParamType::Bytes;
+            }
             let hidden = param.value.as_ref().is_some_and(Value::is_secret);
             let back = value.clone().map(Value::Open);
             param.value = if hidden { back.map(Value::hidden) } else { back };
@@ -161,7 +165,7 @@ async fn ask(
     sql: &SqlText,
     params: &[BoundParam],
 ) -> Result<ResultSet, Trouble> {
-    let (target, at) = target(source, task, ctx.options.connect_timeout).map_err(Trouble::Said)?;
+    let (target, at) = target(source, task, &ctx.options).map_err(Trouble::Said)?;
     let mut session = open(ctx, source, (&target, &at)).await?;
     let ladder = Ladder::new(&session, &target, &task.lock_name, ctx);
     let log = ctx.log.clone();
@@ -213,7 +217,7 @@ async fn query(
     let text =
         sql.of(dialect).ok_or_else(|| Fault::Said(format!("it has no SQL for {dialect}")))?;
     session.only_read().await.map_err(|e| Fault::At("before its query".to_owned(), e))?;
-    sql::Run::new(text, params, session, &ctx.log)?.query(session).await
+    sql::Run::new(text, params, session, ctx)?.query(session).await
 }
 
 fn words(fault: Fault) -> String {

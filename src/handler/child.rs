@@ -2,19 +2,20 @@
 
 use crate::domain::job::ParamMode;
 use crate::domain::outcome::Stream;
+use crate::domain::output_limits::OutputLimits;
 use crate::domain::text::{LINE_MAX, storable};
 use crate::handler::dir::Dir;
 use crate::handler::family::COOKIE;
-use crate::handler::lines::Lines;
+use crate::handler::lines::{Lines, Piece, Place};
 use crate::handler::log::RunLog;
+use crate::handler::script_account::ScriptAccount;
+use crate::handler::script_outputs::{Closed, ScriptOutputs};
 use crate::handler::{Options, Task};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{ChildStderr, ChildStdout};
 
-/// Most `::output` lines that are kept.
-const VALUES_MAX: usize = 1_000;
 /// Bytes read at once.
 const CHUNK: usize = 64 * 1024;
 
@@ -33,6 +34,8 @@ pub(crate) struct Plan {
     pub(crate) folder: PathBuf,
     /// All it sees of the environment.
     pub(crate) variables: BTreeMap<String, String>,
+    /// As whom it runs; our own user where there is none.
+    pub(crate) account: Option<ScriptAccount>,
 }
 
 /// The plan for a task's script, which is written to `dir`.
@@ -49,8 +52,30 @@ pub(crate) fn plan(task: &Task, options: &Options, dir: &Dir) -> Result<Plan, St
     let file = dir.path().join("script");
     std::fs::write(&file, script).map_err(|e| format!("cannot write the script: {e}"))?;
     let folder = task.job.working_dir.as_deref().map_or(dir.path(), Path::new).to_owned();
-    let variables = environment(task, options);
-    Ok(Plan { interpreter: interpreter.clone(), file, folder, variables })
+    let mut variables = environment(task, options);
+    refuse_long_variable(&variables)?;
+    let account = ScriptAccount::find(&options.script_users, &task.job.group)?;
+    if let Some(account) = &account {
+        account.take_over(dir.path(), &file)?;
+        account.set_variables(&mut variables, dir.path());
+    }
+    Ok(Plan { interpreter: interpreter.clone(), file, folder, variables, account })
+}
+
+/// Bytes of one variable with its name, `=` and the zero byte at its end, on Linux (MAX_ARG_STRLEN).
+const VARIABLE_MAX: usize = 128 * 1024;
+
+/// Linux would refuse to start the script, with a word that names no parameter.
+fn refuse_long_variable(variables: &BTreeMap<String, String>) -> Result<(), String> {
+    let length = |(name, value): &(&String, &String)| name.len() + value.len() + 2;
+    let too_long = variables.iter().find(|variable| length(variable) > VARIABLE_MAX);
+    too_long.map_or(Ok(()), |(name, value)| {
+        Err(format!(
+            "{name} has {} bytes, and a variable of a script may have {VARIABLE_MAX} with its name; hand on a \
+             key or a path; nothing was run",
+            value.len()
+        ))
+    })
 }
 
 /// Everything a script sees: what the options let through, and what we tell it. Our own
@@ -93,20 +118,21 @@ fn upper(name: &str) -> String {
 /// What a script prints to: standard output and standard error.
 pub(crate) type Pipes = (Option<ChildStdout>, Option<ChildStderr>);
 
-/// Reads what a script prints: to the log, and `::output name=value` lines to `values`.
+/// Reads what a script prints: to the log, and `::output name=value` lines to `outputs`.
 pub(crate) struct Reader<'a> {
     log: &'a RunLog,
     lines: [Lines; 2],
     /// What the script hands on.
-    pub(crate) values: BTreeMap<String, Option<String>>,
+    pub(crate) outputs: ScriptOutputs,
     /// The last line on standard error that says something.
     pub(crate) last_error: Option<String>,
 }
 
 impl<'a> Reader<'a> {
     /// A reader that writes to `log`.
-    pub(crate) fn new(log: &'a RunLog) -> Self {
-        Self { log, lines: Default::default(), values: BTreeMap::new(), last_error: None }
+    pub(crate) fn new(log: &'a RunLog, limits: OutputLimits) -> Self {
+        let outputs = ScriptOutputs::new(limits);
+        Self { log, lines: Default::default(), outputs, last_error: None }
     }
 
     /// Reads both pipes until both are closed. May be dropped and followed by `finish`.
@@ -130,37 +156,39 @@ impl<'a> Reader<'a> {
     fn feed(&mut self, stream: Stream, bytes: &[u8]) {
         let at = usize::from(stream == Stream::Stderr);
         let mut lines = std::mem::take(&mut self.lines[at]);
-        lines.feed(bytes, |line| self.line(stream, line));
+        lines.feed_pieces(bytes, |piece| self.piece(stream, piece));
         self.lines[at] = lines;
     }
 
     /// Takes what came last without a newline.
     pub(crate) fn finish(&mut self) {
         for (at, stream) in [Stream::Stdout, Stream::Stderr].into_iter().enumerate() {
-            std::mem::take(&mut self.lines[at]).finish(|line| self.line(stream, line));
+            std::mem::take(&mut self.lines[at]).finish_pieces(|piece| self.piece(stream, piece));
         }
+        self.close_output();
     }
 
-    fn line(&mut self, stream: Stream, line: &[u8]) {
-        self.log.bytes(stream, line);
+    fn piece(&mut self, stream: Stream, piece: Piece<'_>) {
+        let line = piece.bytes;
         if stream == Stream::Stderr {
+            self.log.bytes(stream, line);
             if !line.trim_ascii().is_empty() {
                 self.last_error = Some(storable(line.trim_ascii(), LINE_MAX));
             }
             return;
         }
-        let Some(output) = line.strip_prefix(b"::output ") else {
-            return;
-        };
-        let output = storable(output.trim_ascii(), LINE_MAX);
-        match output.split_once('=') {
-            Some((name, value)) if self.values.len() < VALUES_MAX && !name.trim().is_empty() => {
-                self.values.insert(name.trim().to_owned(), Some(value.to_owned()));
-            }
-            Some(_) | None => {
-                let said = "this ::output line is not kept: it needs name=value";
-                self.log.line(Stream::System, said);
-            }
+        if piece.place == Place::Start {
+            self.close_output();
+        }
+        self.log.bytes(stream, line);
+        self.outputs.take(piece);
+    }
+
+    /// Ends the `::output` line that was read last.
+    fn close_output(&mut self) {
+        if self.outputs.close() == Closed::NotNamed {
+            let said = "this ::output line is not kept: it needs name=value";
+            self.log.line(Stream::System, said);
         }
     }
 }

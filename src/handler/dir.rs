@@ -59,7 +59,9 @@ fn sweep(root: &Path) {
     };
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
-        let is_left = |data: Metadata| data.is_dir() && data.uid() == own && is_abandoned(&path);
+        // A script with a user of its own has its folder for its own.
+        let is_ours = |data: &Metadata| data.uid() == own || own == 0;
+        let is_left = |data: Metadata| data.is_dir() && is_ours(&data) && is_abandoned(&path);
         if !fs::symlink_metadata(&path).is_ok_and(is_left) {
             continue;
         }

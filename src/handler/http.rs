@@ -181,7 +181,7 @@ async fn exchange(client: &Client, call: &Call<'_>, ctx: &Context, sent: &Atomic
     let line = format!("answered {status} in {}, {} bytes", span_words(since.ms()), answer.size());
     ctx.log.line(Stream::System, line);
     let first = answer.show(&ctx.log);
-    let outputs = answer.outputs();
+    let outputs = answer.outputs(ctx.options.outputs);
     if call.expects(status.as_u16()) {
         return Outcome::success(outputs);
     }

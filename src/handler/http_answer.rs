@@ -1,6 +1,7 @@
 //! What a host answered: bounded in memory, whatever it sends.
 
 use crate::domain::outcome::{Outputs, Stream};
+use crate::domain::output_limits::OutputLimits;
 use crate::domain::text::storable;
 use crate::handler::lines::Lines;
 use crate::handler::log::RunLog;
@@ -9,10 +10,8 @@ use std::collections::BTreeMap;
 
 /// Bytes of an answer that are read; the connection is closed on what follows.
 const READ: usize = 1024 * 1024;
-/// Bytes of it that are kept as the output `body` and shown in the log.
+/// Bytes of it that are shown in the log.
 const KEPT: usize = 64 * 1024;
-/// Fields of a JSON answer that become outputs.
-const FIELDS: usize = 200;
 /// Characters of a message's share of the answer.
 const SHOWN: usize = 200;
 
@@ -62,19 +61,49 @@ impl Answer {
         first.chars().take(SHOWN).collect()
     }
 
-    /// `status`, the beginning of the body, and the plain fields of a JSON object. A field that is
-    /// called like one of the two is handed on as `json_status` or `json_body`.
-    pub(crate) fn outputs(&self) -> Outputs {
-        let mut values = BTreeMap::new();
-        for (name, value) in self.fields() {
+    /// `status`, the body, and the plain fields of a JSON object. A field that is called like one of the
+    /// two is handed on as `json_status` or `json_body`.
+    pub(crate) fn outputs(&self, limits: OutputLimits) -> Outputs {
+        let mut outputs = Outputs::default();
+        for (at, (name, value)) in self.fields().into_iter().enumerate() {
             let taken = matches!(name.as_str(), "status" | "body");
-            values.insert(if taken { format!("json_{name}") } else { name }, value);
+            let name = if taken { format!("json_{name}") } else { name };
+            let length = value.as_ref().map_or(0, String::len);
+            if at >= limits.max_count {
+                let reason =
+                    "the answer has more fields than outputs.max_count; raise it".to_owned();
+                outputs.unusable.insert(name, reason);
+            } else if length > limits.max_value_bytes {
+                let reason = limits.too_long(&format!("field {name} of the answer"), length);
+                outputs.unusable.insert(name, reason);
+            } else {
+                outputs.values.insert(name, value);
+            }
         }
-        values.insert("status".to_owned(), Some(self.status.to_string()));
+        outputs.values.insert("status".to_owned(), Some(self.status.to_string()));
         if !self.bytes.is_empty() {
-            values.insert("body".to_owned(), Some(storable(self.kept(), KEPT)));
+            match self.body(limits) {
+                Ok(text) => {
+                    outputs.values.insert("body".to_owned(), Some(text));
+                }
+                Err(reason) => {
+                    outputs.unusable.insert("body".to_owned(), reason);
+                }
+            }
         }
-        Outputs { values, ..Outputs::default() }
+        outputs
+    }
+
+    /// The whole body, or why it is not handed on.
+    fn body(&self, limits: OutputLimits) -> Result<String, String> {
+        if self.is_cut {
+            return Err(format!("the body of the answer has more than {READ} bytes"));
+        }
+        if self.bytes.len() > limits.max_value_bytes {
+            return Err(limits.too_long("the body of the answer", self.bytes.len()));
+        }
+        let text = std::str::from_utf8(&self.bytes);
+        text.map(str::to_owned).map_err(|_| "the body of the answer is not UTF-8".to_owned())
     }
 
     /// Numbers keep every digit, which they would lose as floating point.
@@ -85,15 +114,12 @@ impl Answer {
             let value = match raw.get().as_bytes().first()? {
                 b'{' | b'[' => return None,
                 b'n' => None,
-                b'"' => {
-                    let text: String = serde_json::from_str(raw.get()).ok()?;
-                    Some(storable(text.as_bytes(), KEPT))
-                }
+                b'"' => Some(serde_json::from_str(raw.get()).ok()?),
                 _ => Some(raw.get().to_owned()),
             };
             Some((storable(name.as_bytes(), SHOWN), value))
         };
-        object.unwrap_or_default().into_iter().filter_map(plain).take(FIELDS).collect()
+        object.unwrap_or_default().into_iter().filter_map(plain).collect()
     }
 }
 
@@ -104,7 +130,7 @@ mod tests {
     fn answered(bytes: &[u8]) -> BTreeMap<String, Option<String>> {
         let mut answer = Answer::new(200);
         answer.take(bytes);
-        answer.outputs().values
+        answer.outputs(OutputLimits::default()).values
     }
 
     #[test]
@@ -136,7 +162,23 @@ mod tests {
         assert!(answer.is_full());
         answer.take(&chunk);
         assert_eq!(answer.size(), READ);
-        let body = answer.outputs().values["body"].clone().expect("a body");
-        assert_eq!(body.len(), KEPT);
+        let outputs = answer.outputs(OutputLimits::default());
+        assert!(!outputs.values.contains_key("body"), "a part of a body is no body");
+        assert!(outputs.unusable["body"].contains("more than 1048576 bytes"), "{outputs:?}");
+    }
+
+    #[test]
+    fn a_body_is_handed_on_whole_or_not_at_all() {
+        let mut answer = Answer::new(200);
+        answer.take(
+            format!("{{\"a\": \"\\u0001b\", \"long\": \"{}\"}}", "x".repeat(2_000)).as_bytes(),
+        );
+        let outputs = answer.outputs(OutputLimits::default());
+        assert_eq!(outputs.value("body").map(|body| body.len()), Some(answer.size()));
+        assert_eq!(outputs.value("a").as_deref(), Some("\u{1}b"));
+        let tight = OutputLimits { max_value_bytes: 1_000, ..OutputLimits::default() };
+        let outputs = answer.outputs(tight);
+        assert!(outputs.unusable["body"].contains("outputs.max_value_bytes"), "{outputs:?}");
+        assert!(outputs.unusable["long"].contains("2000 bytes"), "{outputs:?}");
     }
 }

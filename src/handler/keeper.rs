@@ -12,10 +12,11 @@
 use crate::handler::ending::Fate;
 use crate::handler::family::{Hunt, Process, below, pids, processes};
 use crate::handler::leash::{Order, Said, Told};
+use crate::handler::script_account::AccountIds;
 use crate::handler::stopwatch::Stopwatch;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::prctl::{set_child_subreaper, set_name};
+use nix::sys::prctl::{set_child_subreaper, set_name, set_no_new_privs};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -26,6 +27,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::fchown;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -67,22 +69,27 @@ fn prepare(order: &Order) -> Result<(), String> {
     let _a_nicety = set_name(c"script-keeper");
     setsid().map_err(fault("begin a session"))?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(fault("forbid core files"))?;
+    if order.account.is_some() {
+        // No set-user-id program gives back what the account is without.
+        set_no_new_privs().map_err(fault("forbid new privileges"))?;
+    }
     if let Some(processes) = order.processes {
         let (_, most) = getrlimit(Resource::RLIMIT_NPROC).map_err(fault("read its limits"))?;
-        let limit = (threads_of_user() + u64::from(processes)).min(most);
+        let limit = (threads_of_user(order) + u64::from(processes)).min(most);
         setrlimit(Resource::RLIMIT_NPROC, limit, limit).map_err(fault("limit processes"))?;
     }
     Ok(())
 }
 
 /// Threads that this user has now: the system limits the user's, not the script's.
-fn threads_of_user() -> u64 {
+fn threads_of_user(order: &Order) -> u64 {
     let number = |status: &str, key: &str| -> Option<u64> {
         let rest = status.lines().find_map(|line| line.strip_prefix(key))?;
         rest.split_ascii_whitespace().next()?.parse().ok()
     };
     let read = |pid: String| fs::read_to_string(format!("/proc/{pid}/status")).ok();
-    let own = read("self".to_owned()).and_then(|status| number(&status, "Uid:"));
+    let own = || read("self".to_owned()).and_then(|status| number(&status, "Uid:"));
+    let own = order.account.map(|account| account.user.into()).or_else(own);
     let all = pids().into_iter().filter_map(|pid| read(pid.to_string()));
     all.filter(|status| number(status, "Uid:") == own)
         .filter_map(|status| number(&status, "Threads:"))
@@ -121,6 +128,11 @@ impl Keeper {
     fn start(order: &Order, leash: UnixStream) -> Result<Self, (UnixStream, String)> {
         let mut command = Command::new(&order.interpreter);
         command.arg(&order.file).current_dir(&order.folder).stdin(Stdio::null()).process_group(0);
+        if let Some(account) = order.account {
+            // The library gives up the groups of root with it.
+            command.uid(account.user).gid(account.group);
+            give_pipes(account);
+        }
         let script = match command.spawn() {
             Ok(script) => script,
             Err(e) => return Err((leash, format!("cannot start {:?}: {e}", order.interpreter))),
@@ -291,6 +303,13 @@ impl Keeper {
         let _or_time_is_over = poll(&mut look, time);
         while let Ok(Some(_)) = self.births_and_deaths.read_signal() {}
     }
+}
+
+/// Lets the account open its own output by name: `/dev/stdout` asks for the rights of the pipe.
+fn give_pipes(account: AccountIds) {
+    let (user, group) = (Some(account.user), Some(account.group));
+    let _only_the_name_fails =
+        (fchown(io::stdout().as_fd(), user, group), fchown(io::stderr().as_fd(), user, group));
 }
 
 fn own() -> i32 {

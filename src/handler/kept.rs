@@ -95,6 +95,7 @@ impl Kept {
         let order = Order {
             lease: ctx.options.script_lease,
             processes: ctx.options.script_processes,
+            account: plan.account.as_ref().map(|account| account.ids),
             folder: plan.folder.clone(),
             interpreter: plan.interpreter.clone(),
             file: plan.file.clone(),

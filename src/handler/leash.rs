@@ -2,6 +2,7 @@
 //! the leash, a socket whose end tells each of them that the other is gone.
 
 use crate::handler::ending::Fate;
+use crate::handler::script_account::AccountIds;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -83,6 +84,8 @@ pub(crate) struct Order {
     pub(crate) lease: Duration,
     /// How many processes it may have, where the system limits them.
     pub(crate) processes: Option<u32>,
+    /// As whom it runs, where that is not its keeper's user.
+    pub(crate) account: Option<AccountIds>,
     /// Where it works.
     pub(crate) folder: PathBuf,
     /// What runs it.
@@ -93,10 +96,13 @@ pub(crate) struct Order {
 
 impl Order {
     /// As arguments behind `WORD`.
-    pub(crate) fn words(&self) -> [OsString; 5] {
+    pub(crate) fn words(&self) -> [OsString; 7] {
+        let id = |of: fn(&AccountIds) -> u32| self.account.as_ref().map_or(0, of).to_string();
         [
             self.lease.as_millis().to_string().into(),
             self.processes.unwrap_or(0).to_string().into(),
+            id(|account| account.user).into(),
+            id(|account| account.group).into(),
             self.folder.clone().into(),
             self.interpreter.clone().into(),
             self.file.clone().into(),
@@ -105,11 +111,17 @@ impl Order {
 
     pub(crate) fn read(words: impl Iterator<Item = OsString>) -> Option<Self> {
         let words: Vec<OsString> = words.collect();
-        let [lease, processes, folder, interpreter, file] = &words[..] else { return None };
-        let processes: u32 = processes.to_str()?.parse().ok()?;
+        let [lease, processes, user, group, folder, interpreter, file] = &words[..] else {
+            return None;
+        };
+        let number = |word: &OsString| word.to_str()?.parse::<u32>().ok();
+        let processes = number(processes)?;
+        // A script never runs as root by this, so 0 is free to say that it has no account.
+        let account = AccountIds { user: number(user)?, group: number(group)? };
         Some(Self {
             lease: Duration::from_millis(lease.to_str()?.parse().ok()?),
             processes: (processes > 0).then_some(processes),
+            account: (account.user > 0).then_some(account),
             folder: folder.into(),
             interpreter: interpreter.into(),
             file: file.into(),
@@ -151,12 +163,13 @@ mod tests {
         let order = Order {
             lease: Duration::from_millis(13_500),
             processes: Some(64),
+            account: Some(AccountIds { user: 1_001, group: 100 }),
             folder: "/tmp/a folder".into(),
             interpreter: "/bin/sh".into(),
             file: "/tmp/a folder/script".into(),
         };
         assert_eq!(Order::read(order.words().into_iter()), Some(order.clone()));
-        let free = Order { processes: None, ..order };
+        let free = Order { processes: None, account: None, ..order };
         assert_eq!(Order::read(free.words().into_iter()), Some(free.clone()));
         assert_eq!(Order::read(free.words().into_iter().skip(1)), None);
     }

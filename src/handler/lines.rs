@@ -2,22 +2,54 @@
 
 use crate::domain::text::LINE_MAX;
 
+/// A line, or a piece of a line that is longer than `LINE_MAX`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Where it is in its line.
+    pub(crate) place: Place,
+}
+
+/// Where a piece is in its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It begins the line.
+    Start,
+    /// The line began before it.
+    Middle,
+}
+
 /// Bytes that have not made a line yet. A line longer than `LINE_MAX` is cut into several, because
 /// a reader that waits for the newline holds a 200 MB line whole.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     rest: Vec<u8>,
+    /// What is in `rest` does not begin a line.
+    is_cut: bool,
 }
 
 impl Lines {
     /// Takes bytes and gives the lines they complete, without their newline.
-    pub(crate) fn feed(&mut self, mut bytes: &[u8], mut line: impl FnMut(&[u8])) {
+    pub(crate) fn feed(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
+        self.feed_pieces(bytes, |piece| line(piece.bytes));
+    }
+
+    fn take_place(&mut self, is_cut: bool) -> Place {
+        if std::mem::replace(&mut self.is_cut, is_cut) { Place::Middle } else { Place::Start }
+    }
+
+    /// The same, and where each piece is in its line.
+    pub(crate) fn feed_pieces(&mut self, mut bytes: &[u8], mut piece: impl FnMut(Piece<'_>)) {
         while let Some(&first) = bytes.first() {
             let room = LINE_MAX - self.rest.len();
             let window = &bytes[..bytes.len().min(room)];
             if let Some(end) = window.iter().position(|b| *b == b'\n') {
                 self.rest.extend_from_slice(&window[..end]);
-                line(&self.rest);
+                let place = self.take_place(false);
+                // The newline alone that ends a line which was cut is no line.
+                if !(place == Place::Middle && self.rest.is_empty()) {
+                    piece(Piece { bytes: &self.rest, place });
+                }
                 self.rest.clear();
                 bytes = &bytes[end + 1..];
                 continue;
@@ -30,12 +62,14 @@ impl Lines {
             // A newline right here ends this line, not an empty one after it.
             if bytes.first() == Some(&b'\n') {
                 bytes = &bytes[1..];
-                line(&self.rest);
+                let place = self.take_place(false);
+                piece(Piece { bytes: &self.rest, place });
                 self.rest.clear();
                 continue;
             }
             let cut = char_start(&self.rest);
-            line(&self.rest[..cut]);
+            let place = self.take_place(true);
+            piece(Piece { bytes: &self.rest[..cut], place });
             self.rest.drain(..cut);
             debug_assert!(first != b'\n' || !self.rest.is_empty() || cut > 0);
         }
@@ -43,8 +77,14 @@ impl Lines {
 
     /// Gives what is left when the stream has ended without a newline.
     pub(crate) fn finish(self, mut line: impl FnMut(&[u8])) {
+        self.finish_pieces(|piece| line(piece.bytes));
+    }
+
+    /// The same, and where it is in its line.
+    pub(crate) fn finish_pieces(mut self, mut piece: impl FnMut(Piece<'_>)) {
         if !self.rest.is_empty() {
-            line(&self.rest);
+            let place = self.take_place(false);
+            piece(Piece { bytes: &self.rest, place });
         }
     }
 }

@@ -9,8 +9,10 @@ mod away;
 mod batch;
 mod bind;
 mod book;
+mod call_values;
 pub mod checks;
 mod child;
+mod cursors;
 mod dir;
 mod earlier;
 mod ending;
@@ -30,27 +32,35 @@ pub mod log;
 mod noop;
 mod once;
 mod orphan;
+mod packet_limit;
+pub mod preflight;
 mod proc;
 pub mod remote;
 mod routine_lookup;
 mod script;
+mod script_account;
+mod script_outputs;
 mod sensor;
 pub mod sessions;
 mod signature;
 pub mod source;
 mod sql;
+mod stop_trial;
 mod stopwatch;
 mod target;
 pub mod watch;
 
 use crate::db;
+use crate::db::sqlite_file::ProtectedFiles;
 use crate::domain::batch::{BatchOrder, BatchStatus};
 use crate::domain::body::HttpHost;
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::job::{JobDef, JobKind};
 use crate::domain::outcome::{End, Outcome, Outputs};
+use crate::domain::output_limits::OutputLimits;
 use crate::domain::params::{BatchValues, BoundParam};
 use crate::domain::queue::QueueStatus;
+use crate::domain::script_isolation::ScriptUsers;
 use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::verdict::Earlier;
@@ -334,6 +344,12 @@ pub struct Options {
     pub keeper: Option<PathBuf>,
     /// Processes that one script may have at once, where the system can limit them.
     pub script_processes: Option<u32>,
+    /// As whom scripts run.
+    pub script_users: ScriptUsers,
+    /// Files that no SQLite source may be.
+    pub protected_files: ProtectedFiles,
+    /// How much a job may hand on.
+    pub outputs: OutputLimits,
 }
 
 #[cfg(test)]

@@ -2,10 +2,12 @@
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
+use crate::db::implicit_commit::CommitEvidence;
 use crate::db::session::Session;
 use crate::domain::outcome::{End, Outcome, Outputs};
 use crate::handler::book::{Book, Found};
 use crate::handler::ledger::{Desk, known};
+use crate::handler::packet_limit::packet_fault;
 use crate::handler::target::{Body, Fault, classed, under_way};
 use crate::handler::{NOT_OURS, checks};
 
@@ -29,6 +31,8 @@ enum EndedBy {
     Commit,
     /// A ROLLBACK of the body's own, or a deadlock that it swallowed: nothing is left of it.
     Rollback,
+    /// A rollback, and then statements of these kinds, which may have committed what followed it.
+    PossibleCommit(Vec<String>),
 }
 
 impl<'a> Once<'a> {
@@ -39,19 +43,20 @@ impl<'a> Once<'a> {
 
     /// Runs the transaction once. A fault leaves nothing behind but what its outcome says.
     pub(crate) async fn run(&self, session: &mut Session) -> Result<Outcome, Fault> {
-        let ended = match self.open(session).await {
-            Ok(()) => {
-                failpoint!("ledger.opened");
-                match under_way(self.body.run_inside(session)).await {
-                    Ok(outputs) => self.close(session, outputs).await,
-                    Err(fault) => Err(fault),
-                }
-            }
-            Err(fault) => Err(fault),
-        };
-        match ended {
-            Ok(outcome) => Ok(outcome),
-            Err(fault) => self.undo(session, fault).await,
+        if let Err(fault) = self.open(session).await {
+            return self.undo(session, fault, CommitEvidence::None).await;
+        }
+        failpoint!("ledger.opened");
+        match under_way(self.body.run_inside(session)).await {
+            Ok(outputs) => match self.close(session, outputs).await {
+                Ok(outcome) => Ok(outcome),
+                // It looked for commits of the body, and took the savepoint away.
+                Err(fault) => self.undo(session, fault, CommitEvidence::None).await,
+            },
+            Err(fault) => match self.find_commit_behind_rollback(session, &fault).await {
+                Ok(committed) => self.undo(session, fault, committed).await,
+                Err(lost) => self.undo(session, lost, CommitEvidence::None).await,
+            },
         }
     }
 
@@ -88,6 +93,12 @@ impl<'a> Once<'a> {
             move |e| Fault::At(place, e)
         };
         let kept = record.storable(&outcome.outputs);
+        let bytes = serde_json::to_string(&kept).map_or(0, |json| json.len());
+        let fault = packet_fault(session, "what the job returned, as JSON,", bytes).await;
+        if let Some(why) = fault.map_err(at(LEDGER))? {
+            let said = format!("procession_ledger cannot hold it: {why}; rolled back");
+            return Err(known(Outcome::ended(End::Failed, said).for_good()));
+        }
         if !self.book.close(session, &kept, record.now()).await.map_err(at(LEDGER))? {
             let said = "its row of procession_ledger was changed while it ran; rolled back";
             return Err(Fault::Said(said.to_owned()));
@@ -111,20 +122,50 @@ impl<'a> Once<'a> {
     /// PostgreSQL refuses COMMIT in a routine, and such words in SQL are refused by us.
     async fn ended_inside(&self, session: &mut Session) -> Result<Option<EndedBy>, Fault> {
         let at = |e| Fault::At("after the body".to_owned(), e);
-        if session.dialect() != Dialect::Mysql {
+        if self.is_transaction_ours(session).await.map_err(at)? {
             return Ok(None);
         }
-        match session.run(&format!("RELEASE SAVEPOINT {}", self.canary), &[]).await {
-            Ok(_) => return Ok(None),
-            Err(SessionError::Database(error)) if error.is_no_savepoint() => {}
-            Err(error) => return Err(at(error)),
-        }
         let found = self.book.read(session).await.map_err(at)?;
-        let is_there = found != Found::Nothing;
-        if is_there || session.has_committed().await.map_err(at)? {
+        if found != Found::Nothing {
             return Ok(Some(EndedBy::Commit));
         }
-        Ok(Some(EndedBy::Rollback))
+        Ok(Some(match session.find_commit_evidence().await.map_err(at)? {
+            CommitEvidence::Certain => EndedBy::Commit,
+            CommitEvidence::Possible(statements) => EndedBy::PossibleCommit(statements),
+            CommitEvidence::None => EndedBy::Rollback,
+        }))
+    }
+
+    /// Of a body that failed: what it may have committed after it ended our transaction. A commit while
+    /// the transaction was ours needs no looking for: it left the key.
+    async fn find_commit_behind_rollback(
+        &self,
+        session: &mut Session,
+        fault: &Fault,
+    ) -> Result<CommitEvidence, Fault> {
+        // Nothing can be asked of a session that is gone, or that is to be stopped.
+        if let Fault::Before(..) | Fault::At(_, SessionError::Lost(_) | SessionError::Braked) =
+            fault
+        {
+            return Ok(CommitEvidence::None);
+        }
+        let at = |e| Fault::At("after the body".to_owned(), e);
+        match self.is_transaction_ours(session).await.map_err(at)? {
+            true => Ok(CommitEvidence::None),
+            false => session.find_commit_evidence().await.map_err(at),
+        }
+    }
+
+    /// Whether the savepoint that we set is still there.
+    async fn is_transaction_ours(&self, session: &mut Session) -> Result<bool, SessionError> {
+        if session.dialect() != Dialect::Mysql {
+            return Ok(true);
+        }
+        match session.run(&format!("RELEASE SAVEPOINT {}", self.canary), &[]).await {
+            Ok(_) => Ok(true),
+            Err(SessionError::Database(error)) if error.is_no_savepoint() => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// The body ended well, but not in our transaction: what it did is there and is not tied to its
@@ -142,6 +183,9 @@ impl<'a> Once<'a> {
         }
         let at = |e| Fault::At("after a commit of the body's own".to_owned(), e);
         self.leave_evidence(session).await.map_err(at)?;
+        if let EndedBy::PossibleCommit(statements) = ended_by {
+            return Ok(Outcome::ended(End::Unknown, possibly_committed(&statements)).for_good());
+        }
         let said = "the body committed by itself, so its effect is there but is not tied to its \
                     record";
         Ok(Outcome { end: End::Warning, ..Outcome::success(outputs) }.caught(said))
@@ -155,9 +199,15 @@ impl<'a> Once<'a> {
         session.commit().await
     }
 
-    /// Rolls back, and reads the key to learn what that left. Of a lost connection nothing can be
+    /// Rolls back, and reads the key to learn what that left; `committed` is what the body committed
+    /// after it had ended our transaction. Of a lost connection nothing can be
     /// asked; the next try will.
-    async fn undo(&self, session: &mut Session, fault: Fault) -> Result<Outcome, Fault> {
+    async fn undo(
+        &self,
+        session: &mut Session,
+        fault: Fault,
+        committed: CommitEvidence,
+    ) -> Result<Outcome, Fault> {
         match &fault {
             Fault::Before(place, error @ SessionError::Lost(_)) => {
                 return Err(Fault::At(place.clone(), error.clone()));
@@ -180,13 +230,18 @@ impl<'a> Once<'a> {
             Ok(Found::Done { attempt, outputs }) => Ok(self.desk.resolved(attempt, outputs)),
             Ok(Found::Open { .. }) => Err(known(torn(fault))),
             Ok(Found::Nothing) if is_commit => Err(fault),
-            Ok(Found::Nothing) => {
-                if session.has_committed().await.map_err(at)? {
+            Ok(Found::Nothing) => match committed {
+                CommitEvidence::Certain => {
                     self.leave_evidence(session).await.map_err(at)?;
-                    return Err(known(torn(fault)));
+                    Err(known(torn(fault)))
                 }
-                Err(refused(fault))
-            }
+                // The server ends the transaction of a deadlock's victim, and no statement ran since.
+                CommitEvidence::Possible(statements) if !fault.is_deadlock() => {
+                    self.leave_evidence(session).await.map_err(at)?;
+                    Err(known(possibly_torn(fault, &statements)))
+                }
+                CommitEvidence::Possible(_) | CommitEvidence::None => Err(refused(fault)),
+            },
             Err(SessionError::Database(error)) => {
                 let said = format!("what it left could not be looked up: {error}");
                 Err(known(Outcome::ended(End::Unknown, said)))
@@ -200,14 +255,34 @@ impl<'a> Once<'a> {
 fn torn(fault: Fault) -> Outcome {
     let said =
         "the body had committed a part of its work by itself, which a rollback does not undo";
-    let outcome = match fault {
+    as_unknown(fault).caught(said)
+}
+
+/// A body that failed, of which cannot be learnt whether it had committed a part of its work.
+fn possibly_torn(fault: Fault, statements: &[String]) -> Outcome {
+    let outcome = as_unknown(fault);
+    let reason = possibly_committed(statements);
+    let message = outcome.message.map_or(reason.clone(), |own| format!("{own}; {reason}"));
+    Outcome { message: Some(message), ..outcome }.for_good()
+}
+
+fn possibly_committed(statements: &[String]) -> String {
+    format!(
+        "the transaction was rolled back inside the body, and MySQL does not tell whether a {} of it \
+         committed what came after the rollback (one for a temporary table does not); leave ROLLBACK out of \
+         the body: it is rolled back when it fails",
+        statements.join(" or a ")
+    )
+}
+
+fn as_unknown(fault: Fault) -> Outcome {
+    match fault {
         Fault::At(place, error) | Fault::Before(place, error) => {
             classed(Outcome::ended(End::Unknown, format!("{place}: {error}")), &error)
         }
         Fault::Said(what) => Outcome::ended(End::Unknown, what),
         Fault::Known(outcome) => Outcome { end: End::Unknown, ..*outcome },
-    };
-    outcome.caught(said)
+    }
 }
 
 /// PostgreSQL refuses to end our transaction inside a routine, every time.

@@ -44,7 +44,7 @@ async fn climb(task: &Task, ctx: &Context) -> Outcome {
     let Some(source) = &task.source else {
         return Outcome::ended(End::Unknown, format!("{NOTHING_RUNS}: it names no data source"));
     };
-    let (target, at) = match target::target(source, task, ctx.options.connect_timeout) {
+    let (target, at) = match target::target(source, task, &ctx.options) {
         Ok(found) => found,
         Err(said) => return unconfirmed(&said),
     };

@@ -7,16 +7,23 @@
 //! shows those *changed*: sqlx always connects with CLIENT_FOUND_ROWS. And MySQL's warnings of a
 //! CALL are written to the log but do not change its end.
 
+use crate::db::called::CallVariable;
 use crate::db::dialect::Dialect;
-use crate::db::results::Results;
+use crate::db::fault::SessionError;
 use crate::db::routine::{Mode, Routine};
 use crate::db::session::{Arg, Session};
 use crate::domain::job::{BodyPart, JobKind, ParamMode};
-use crate::domain::outcome::{Outcome, Outputs, Stream};
+use crate::domain::outcome::{End, Outcome, OutputValue, Outputs, Stream, array_of_json};
+use crate::domain::output_limits::OutputLimits;
 use crate::domain::params::BoundParam;
 use crate::domain::secret::Value;
 use crate::domain::time::span_words;
+use crate::handler::call_values::{
+    OutValues, after_call, column_of_last_row, function_values, out_values,
+};
+use crate::handler::cursors::{fetch_cursors, may_return_cursors};
 use crate::handler::log::RunLog;
+use crate::handler::packet_limit::refuse_oversized;
 use crate::handler::routine_lookup::{LookupError, find_routine};
 use crate::handler::signature::{Name, Slot, arrange, choose, parse_name, refuse_gap};
 use crate::handler::sql::{self, say_warnings, undo_open_transaction};
@@ -24,7 +31,6 @@ use crate::handler::stopwatch::Stopwatch;
 use crate::handler::target::{self, Body, Fault};
 use crate::handler::{Context, Task, WorkerHandler, bind, orphan};
 use futures_util::future::BoxFuture;
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -47,7 +53,7 @@ impl WorkerHandler for Proc {
     }
 
     fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        let call = Call { task, log: &ctx.log, found: Mutex::default() };
+        let call = Call { task, ctx, log: &ctx.log, found: Mutex::default() };
         Box::pin(async move { target::run(task, ctx, &call).await })
     }
 
@@ -63,8 +69,16 @@ const FRESH: Duration = Duration::from_secs(1);
 /// Longest value that is told with the lock, in bytes.
 const GIVEN_MOST: usize = 256;
 
+/// Whether a CALL runs in a transaction that is open already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallTransaction {
+    None,
+    Open,
+}
+
 struct Call<'a> {
     task: &'a Task,
+    ctx: &'a Context,
     log: &'a RunLog,
     /// The procedure, when it was found already, and when.
     found: Mutex<Option<(Routine, Stopwatch)>>,
@@ -113,7 +127,7 @@ impl Body for Call<'_> {
                 }
                 return run.in_one_transaction(session, |outputs| self.take_outs(outputs)).await;
             }
-            let (outputs, is_open) = self.call(session).await?;
+            let (outputs, is_open) = self.call(session, CallTransaction::None).await?;
             if is_open { Err(undo_open_transaction(session).await?) } else { Ok(outputs) }
         })
     }
@@ -124,12 +138,16 @@ impl Body for Call<'_> {
                 let run = self.named_body(session)?;
                 return run.inside(session, |outputs| self.take_outs(outputs)).await;
             }
-            self.call(session).await.map(|(outputs, _)| outputs)
+            self.call(session, CallTransaction::Open).await.map(|(outputs, _)| outputs)
         })
     }
 }
 
 impl Call<'_> {
+    fn limits(&self) -> OutputLimits {
+        self.ctx.options.outputs
+    }
+
     fn known(&self) -> MutexGuard<'_, Option<(Routine, Stopwatch)>> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -140,17 +158,23 @@ impl Call<'_> {
 
     /// Looks the procedure up and calls it, on a server that has procedures; and whether it left a
     /// transaction open.
-    async fn call(&self, session: &mut Session) -> Result<(Outputs, bool), Fault> {
+    async fn call(
+        &self,
+        session: &mut Session,
+        transaction: CallTransaction,
+    ) -> Result<(Outputs, bool), Fault> {
         let found = self.known().take();
         let routine = match found {
             Some((routine, since)) if since.elapsed() < FRESH => routine,
             _ => self.look_up(session).await?,
         };
-        let slots = arrange(&routine, &self.task.params).map_err(Fault::Said)?;
+        let slots = arrange(&routine, &self.task.params).map_err(|why| self.refuse(&why))?;
         let start = Stopwatch::start();
         let (outputs, is_open) = match session.dialect() {
             // PostgreSQL ends the transaction of a CALL with it, whatever the procedure did.
-            Dialect::Postgres => (self.postgres(&routine, &slots, session).await?, false),
+            Dialect::Postgres => {
+                (self.postgres(&routine, &slots, session, transaction).await?, false)
+            }
             Dialect::Mysql | Dialect::Sqlite => self.mysql(&routine, &slots, session).await?,
         };
         let took = start.ms();
@@ -168,9 +192,31 @@ impl Call<'_> {
     async fn look_up(&self, session: &mut Session) -> Result<Routine, Fault> {
         let name = self.task.job.proc_name.as_deref().unwrap_or_default();
         find_routine(session, name, &self.task.params).await.map_err(|error| match error {
-            LookupError::Missing(reason) | LookupError::Misfit(reason) => Fault::Said(reason),
+            LookupError::Missing { why, .. } | LookupError::Misfit(why) => self.refuse(&why),
             LookupError::Asking(error) => Fault::before("looking up the procedure", error),
         })
+    }
+
+    /// What no further attempt would change: the definition or the catalogue has to.
+    fn refuse(&self, why: &str) -> Fault {
+        let (job, source) =
+            (&self.task.job.code, self.task.source.as_ref().map_or("", |s| s.name.as_str()));
+        let said = format!(
+            "{why}; nothing was run, and it is not tried again: correct proc_name and params of job {job}, or the \
+             procedure or its rights on source '{source}', then rerun it"
+        );
+        Fault::Known(Box::new(Outcome::ended(End::Failed, said).for_good()))
+    }
+
+    /// An error of the call itself. Without the right to call it the server refused it before anything ran.
+    fn call_fault(&self, routine: &Routine, error: SessionError) -> Fault {
+        let SessionError::Database(said) = &error else { return Fault::At(place(routine), error) };
+        if !said.is_execute_denied(&routine.schema, &routine.name) {
+            return Fault::At(place(routine), error);
+        }
+        let kind = if routine.is_function { "FUNCTION" } else { "PROCEDURE" };
+        let why = format!("{}: {error}; GRANT EXECUTE ON {kind} {0} to this user", place(routine));
+        self.refuse(&why)
     }
 
     /// By which its value is told, and its variable named: its place among the job's.
@@ -188,7 +234,7 @@ impl Call<'_> {
     ) -> Result<(Outputs, bool), Fault> {
         session.has_arguments(self.task.params.len());
         let (mut names, mut sets, mut args) = (Vec::new(), Vec::new(), Vec::new());
-        let given = refuse_gap(routine, slots).map_err(Fault::Said)?;
+        let given = refuse_gap(routine, slots).map_err(|why| self.refuse(&why))?;
         for slot in &slots[..given] {
             let Some(param) = slot.param else { continue };
             let number = self.number(param);
@@ -201,6 +247,7 @@ impl Call<'_> {
             }
         }
         if !sets.is_empty() {
+            refuse_oversized(session, &self.task.params).await?;
             let set = format!("SET {}", sets.join(", "));
             session.run(&set, &args).await.map_err(|e| Fault::before("setting arguments", e))?;
         }
@@ -213,26 +260,64 @@ impl Call<'_> {
             false => format!("CALL {path}({})", names.join(", ")),
         };
         self.log.line(Stream::System, format!("calls {routine}"));
-        let mut results = bind::results();
-        let at = |e| Fault::At(place(routine), e);
-        let outs: Vec<String> = slots
+        let mut results = bind::results(self.limits());
+        let at = |e| self.call_fault(routine, e);
+        let outs: Vec<CallVariable> = slots
             .iter()
             .zip(names)
-            .filter_map(|(slot, name)| (slot.mode() != Mode::In).then_some(name))
+            .filter(|(slot, _)| slot.mode() != Mode::In)
+            .map(|(slot, name)| CallVariable { name, type_name: slot.routine.ty.clone() })
             .collect();
         let called = session.call(&call, &outs, &mut results).await.map_err(at)?;
         say_warnings(&called.warnings, self.log);
         let values = match routine.is_function {
-            true => function_values(&self.task.params, &results).map_err(Fault::Said)?,
-            false => out_values(slots, &called.values),
+            true => function_values(&self.task.params, &results, self.limits()),
+            false => out_values(slots, called.values, self.limits()),
         };
-        let mut outputs = bind::outputs(results);
-        outputs.values = values;
+        let values = values.map_err(after_call)?;
+        let mut outputs = bind::outputs(results, self.limits());
+        set_values(&mut outputs, values);
         Ok((outputs, called.has_open_transaction))
     }
 
-    /// A procedure may COMMIT only outside of a transaction block, so a recorded one may not.
+    /// A procedure may COMMIT only outside of a transaction block, so neither a recorded one may, nor one
+    /// that returns a cursor.
     async fn postgres(
+        &self,
+        routine: &Routine,
+        slots: &[Slot<'_>],
+        session: &mut Session,
+        transaction: CallTransaction,
+    ) -> Result<Outputs, Fault> {
+        if transaction == CallTransaction::Open || !may_return_cursors(routine) {
+            return self.postgres_call(routine, slots, session).await;
+        }
+        session.begin().await.map_err(|e| Fault::before("opening the transaction", e))?;
+        let fault = match self.postgres_call(routine, slots, session).await {
+            Ok(outputs) => {
+                let done = session.commit().await;
+                return done.map(|()| outputs).map_err(|e| Fault::At("COMMIT".to_owned(), e));
+            }
+            Err(fault) => fault,
+        };
+        if !matches!(fault, Fault::At(_, SessionError::Lost(_))) && session.rollback().await.is_ok()
+        {
+            self.log.line(Stream::System, "rolled back");
+        }
+        match fault {
+            Fault::At(_, SessionError::Database(error)) if error.is_end_refused() => {
+                let said = format!(
+                    "{}: {error}; a routine that returns a cursor runs in one transaction, in which its \
+                     rows are read: take COMMIT and ROLLBACK out of it; nothing took effect",
+                    place(routine)
+                );
+                Err(Fault::Known(Box::new(Outcome::ended(End::Failed, said).for_good())))
+            }
+            other => Err(other),
+        }
+    }
+
+    async fn postgres_call(
         &self,
         routine: &Routine,
         slots: &[Slot<'_>],
@@ -249,31 +334,45 @@ impl Call<'_> {
             let number = self.number(param);
             let value = if slot.mode() == Mode::Out {
                 "NULL".to_owned()
-            } else if !gives_back && session.is_given(number) {
+            } else if !gives_back && !slot.routine.is_variadic && session.is_given(number) {
                 format!("pg_catalog.current_setting('procession.p{number}')")
             } else {
-                args.push(bind::arg(param, Dialect::Postgres));
+                let list =
+                    param.text().filter(|_| slot.routine.is_variadic).and_then(array_of_json);
+                let plain = || bind::arg(param, Dialect::Postgres);
+                args.push(list.map_or_else(plain, Arg::Text));
                 format!("${}::text", args.len())
             };
             let value = format!("CAST({value} AS {})", slot.routine.ty);
+            let word = if slot.routine.is_variadic { "VARIADIC " } else { "" };
             let named = format!("{} => {value}", Dialect::Postgres.quote(&slot.routine.name));
-            parts.push(if is_whole { value } else { named });
+            parts.push(format!("{word}{}", if is_whole { value } else { named }));
         }
         let verb = if routine.is_function { "SELECT * FROM" } else { "CALL" };
         let call = format!("{verb} {}({})", path(routine, Dialect::Postgres), parts.join(", "));
         self.log.line(Stream::System, format!("calls {routine}"));
-        let mut results = bind::results();
-        let at = |e| Fault::At(place(routine), e);
+        let results = bind::results(self.limits());
+        let mut results = if gives_back { results } else { results.without_values() };
+        let at = |e| self.call_fault(routine, e);
         session.run_into(&call, &args, &mut results).await.map_err(at)?;
+        let mut of_cursors = bind::results(self.limits());
+        fetch_cursors(session, &mut results, &mut of_cursors).await?;
+        let mut outputs = bind::outputs(of_cursors, self.limits());
+        outputs.rows_affected = results.rows_affected;
         if routine.is_function {
-            let values = function_values(&self.task.params, &results).map_err(Fault::Said)?;
-            let mut outputs = bind::outputs(results);
-            outputs.values = values;
+            let values = function_values(&self.task.params, &results, self.limits());
+            let values = values.map_err(after_call)?;
+            let own = bind::outputs(results, self.limits());
+            outputs.results = own.results.into_iter().chain(outputs.results).collect();
+            outputs.sets_left_out += own.sets_left_out;
+            set_values(&mut outputs, values);
             return Ok(outputs);
         }
-        let row = results.sets.first().and_then(|set| set.rows.first());
-        let values = out_values(slots, row.map_or(&[], Vec::as_slice));
-        Ok(Outputs { values, rows_affected: results.rows_affected, ..Outputs::default() })
+        if let Some(set) = results.sets.first() {
+            let values = out_values(slots, set.first_cells(), self.limits());
+            set_values(&mut outputs, values.map_err(after_call)?);
+        }
+        Ok(outputs)
     }
 
     /// SQLite has no procedures; a body of that name in the data source stands in.
@@ -284,13 +383,13 @@ impl Call<'_> {
             let known = procedures.map_or(String::new(), |p| {
                 p.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
             });
-            Fault::Said(format!(
+            self.refuse(&format!(
                 "SQLite has no procedures and the data source has no body '{name}' in \
                  `procedures`; it has: {known}"
             ))
         })?;
         self.log.line(Stream::System, format!("runs the body '{name}' of the data source"));
-        sql::Run::new(text, &self.task.params, session, self.log)
+        sql::Run::new(text, &self.task.params, session, self.ctx)
     }
 
     /// The OUT values of such a body.
@@ -304,9 +403,18 @@ impl Call<'_> {
                     param.name
                 )
             })?;
-            outputs.values.insert(param.name.clone(), value);
+            if let OutputValue::Unusable(why) = value {
+                return Err(why);
+            }
+            outputs.set_value(&param.name, value);
         }
         Ok(())
+    }
+}
+
+fn set_values(outputs: &mut Outputs, values: OutValues) {
+    for (name, value) in values {
+        outputs.set_value(&name, value);
     }
 }
 
@@ -333,45 +441,4 @@ fn path(routine: &Routine, dialect: Dialect) -> String {
 
 fn place(routine: &Routine) -> String {
     format!("{}.{}", routine.schema, routine.name)
-}
-
-/// OUT and INOUT values come in one row, in the routine's order.
-fn out_values(slots: &[Slot<'_>], row: &[Option<String>]) -> BTreeMap<String, Option<String>> {
-    let outs = slots.iter().filter(|s| s.mode() != Mode::In);
-    outs.zip(row).map(|(slot, value)| (slot.name().to_owned(), value.clone())).collect()
-}
-
-/// A function gives its OUT values as columns of its one row; a plain one has one column, which is
-/// the job's one OUT parameter whatever it is called.
-fn function_values(
-    params: &[BoundParam],
-    results: &Results,
-) -> Result<BTreeMap<String, Option<String>>, String> {
-    let outs: Vec<&BoundParam> = params.iter().filter(|p| p.mode != ParamMode::In).collect();
-    let mut values = BTreeMap::new();
-    if outs.is_empty() {
-        return Ok(values);
-    }
-    let set = results.sets.first().filter(|set| set.count == 1);
-    let set = set.ok_or("the function gives OUT values only when it returns exactly one row")?;
-    for param in &outs {
-        let at = match (set.columns.iter().position(|c| c == &param.name), outs.len()) {
-            (Some(at), _) => at,
-            (None, 1) if set.columns.len() == 1 => 0,
-            (None, _) => {
-                let columns = set.columns.join(", ");
-                return Err(format!("the function's row has no {}; it has: {columns}", param.name));
-            }
-        };
-        values.insert(param.name.clone(), set.first(at).map(str::to_owned));
-    }
-    Ok(values)
-}
-
-fn column_of_last_row(outputs: &Outputs, name: &str) -> Option<Option<String>> {
-    let set = outputs.results.iter().rev().find(|set| {
-        set.row_count == 1 && set.columns.iter().any(|c| c.eq_ignore_ascii_case(name))
-    })?;
-    let at = set.columns.iter().position(|c| c.eq_ignore_ascii_case(name))?;
-    set.rows.first()?.get(at).cloned()
 }

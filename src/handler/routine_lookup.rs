@@ -4,15 +4,21 @@ use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::routine::{PackageRoutines, Routine};
 use crate::db::session::Session;
+use crate::domain::near::nearest;
 use crate::domain::params::BoundParam;
-use crate::handler::signature::{Name, arrange, choose, list, parse_name};
+use crate::handler::signature::{Name, arrange, choose, list, parse_name, written};
 
 /// Why there is none.
 #[derive(Debug)]
 pub(crate) enum LookupError {
-    /// The name is no name, or the server has nothing of that name which this user may see.
-    Missing(String),
-    /// There are some, and none takes the parameters.
+    /// The server has nothing of that name which this user may see.
+    Missing {
+        /// The whole sentence.
+        why: String,
+        /// The routine that was probably meant.
+        meant: Option<String>,
+    },
+    /// The name is no name, or there are some routines and none takes the parameters.
     Misfit(String),
     /// The server could not be asked.
     Asking(SessionError),
@@ -25,7 +31,7 @@ pub(crate) async fn find_routine(
     proc_name: &str,
     params: &[BoundParam],
 ) -> Result<Routine, LookupError> {
-    let name = parse_name(proc_name).map_err(LookupError::Missing)?;
+    let name = parse_name(proc_name).map_err(LookupError::Misfit)?;
     if name.package.is_none() {
         let shown = session.shown_procedure(name.schema.as_deref(), &name.name).await;
         // One that does not fit is sought in the catalogue, which has the last word.
@@ -41,6 +47,11 @@ pub(crate) async fn find_routine(
     if let Some(found) = find_in_package(session, &name, params).await? {
         return Ok(found);
     }
+    Err(missing(session, &name).await)
+}
+
+/// What there is none of, and what was probably meant.
+async fn missing(session: &mut Session, name: &Name) -> LookupError {
     let place = match (&name.schema, &name.package) {
         (Some(schema), None) => format!("in schema '{schema}'"),
         (schema, Some(package)) => {
@@ -49,10 +60,31 @@ pub(crate) async fn find_routine(
         }
         (None, None) => "where the connection looks for it (name it schema.procedure?)".to_owned(),
     };
-    Err(LookupError::Missing(format!(
-        "there is no procedure '{}' {place}, or this user has no right to it",
-        name.name
-    )))
+    let meant = match session.routine_names(name.schema.as_deref(), &name.name).await {
+        Ok(there) => suggest(name, &there, session.dialect()),
+        Err(error) => return LookupError::Asking(error),
+    };
+    let question = meant.as_ref().map_or(String::new(), |meant| format!("; did you mean {meant}?"));
+    let right = match session.dialect() {
+        // It shows a routine only to those who have a right to it.
+        Dialect::Mysql => ", or this user has no right to it (GRANT EXECUTE ON PROCEDURE)",
+        Dialect::Postgres | Dialect::Sqlite => "",
+    };
+    let why = format!("there is no procedure '{}' {place}{right}{question}", name.name);
+    LookupError::Missing { why, meant }
+}
+
+/// The routine that a wrong name probably meant: one of that name elsewhere, else one with a name like it.
+fn suggest(name: &Name, there: &[(String, String)], dialect: Dialect) -> Option<String> {
+    let part = |part: &str| written(part, dialect);
+    let is_same = |found: &str| found.to_lowercase() == name.name.to_lowercase();
+    if let Some((schema, found)) = there.iter().find(|(_, found)| is_same(found)) {
+        return Some(format!("{}.{}", part(schema), part(found)));
+    }
+    let names = there.iter().map(|(_, found)| found.as_str());
+    let meant = nearest(&name.name, names)?;
+    let schema = name.schema.as_ref().map_or(String::new(), |schema| format!("{}.", part(schema)));
+    Some(format!("{schema}{}", part(meant)))
 }
 
 async fn find_in_catalogue(
@@ -101,13 +133,13 @@ async fn find_in_package(
     match found.map_err(LookupError::Asking)? {
         None => Ok(None),
         Some(PackageRoutines::Found(found)) if found.is_empty() => {
-            let reason = format!("package '{package}' declares no '{}'", name.name);
-            Err(LookupError::Missing(reason))
+            let why = format!("package '{package}' declares no '{}'", name.name);
+            Err(LookupError::Missing { why, meant: None })
         }
         Some(PackageRoutines::Found(found)) => {
             choose(found, params).map(Some).map_err(LookupError::Misfit)
         }
-        Some(PackageRoutines::Hidden) => Err(LookupError::Missing(format!(
+        Some(PackageRoutines::Hidden) => Err(LookupError::Misfit(format!(
             "this user may not see the text of package '{package}', which alone has its parameters; \
              GRANT SHOW CREATE ROUTINE, or call it by a SQL job"
         ))),
@@ -116,5 +148,25 @@ async fn find_in_package(
              {package}.{}(…)",
             name.name
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_name_finds_the_one_that_was_meant() {
+        let there = [("fin", "sp_close"), ("fin", "sp_open"), ("old", "sp_archive")];
+        let there = there.map(|(schema, name)| (schema.to_owned(), name.to_owned()));
+        for (wrong, meant) in [
+            ("fin.sp_clsoe", Some("fin.sp_close")),
+            ("sp_clsoe", Some("sp_close")),
+            ("fin.SP_ARCHIVE", Some("old.sp_archive")),
+            ("fin.something_else", None),
+        ] {
+            let name = parse_name(wrong).expect(wrong);
+            assert_eq!(suggest(&name, &there, Dialect::Postgres).as_deref(), meant, "{wrong}");
+        }
     }
 }

@@ -30,6 +30,9 @@ pub(crate) struct Script;
 /// How long to read on after the exit: a daemon that inherited the pipe never closes it.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// A script with an account of its own needs the supervisor, which takes away what root could give it.
+const UNSUPERVISED: &str = "a script with a user of its own (script.run_as) runs under its supervisor alone, and there is none";
+
 impl WorkerHandler for Script {
     fn kind(&self) -> JobKind {
         JobKind {
@@ -71,11 +74,12 @@ async fn start(task: &Task, ctx: &Context) -> Result<Outcome, String> {
         Err(NoStart::Stopped(reason)) => return Ok(stopped_before(reason)),
         Err(NoStart::Lost(said)) => return Ok(Outcome::ended(End::Unknown, said)),
     };
-    ctx.log.line(Stream::System, format!("started as process {}", runner.pid()));
-    let mut reader = Reader::new(&ctx.log);
+    let as_whom = plan.account.as_ref().map_or(String::new(), |a| format!(", user {}", a.name()));
+    ctx.log.line(Stream::System, format!("started as process {}{as_whom}", runner.pid()));
+    let mut reader = Reader::new(&ctx.log, ctx.options.outputs);
     let ending = watch(&mut runner, &mut reader, ctx).await;
     Ok(match ending {
-        Ending::Own(status) => settle(status, &mut reader),
+        Ending::Own(status) => settle(status, reader),
         Ending::Stopped(reason) => Outcome::ended(end_of(reason), said_of(reason)),
         Ending::Lapsed => Outcome::ended(
             End::Returned,
@@ -118,12 +122,18 @@ impl Runner {
         if let Some(program) = &ctx.options.keeper {
             match Kept::start(program, plan, run, ctx).await {
                 Ok(kept) => return Ok(Self::Kept(Box::new(kept))),
+                Err(NoStart::Unfit(why)) if plan.account.is_some() => {
+                    return Err(NoStart::Failed(format!("{why}; {UNSUPERVISED}")));
+                }
                 Err(NoStart::Unfit(why)) => {
                     kept::complain(&why);
                     ctx.log.line(Stream::System, kept::without(&why));
                 }
                 Err(other) => return Err(other),
             }
+        }
+        if plan.account.is_some() {
+            return Err(NoStart::Failed(UNSUPERVISED.to_owned()));
         }
         let alone = Alone::start(plan, run).map_err(NoStart::Failed)?;
         Ok(Self::Alone(Box::new(alone)))
@@ -174,8 +184,15 @@ async fn watch(runner: &mut Runner, reader: &mut Reader<'_>, ctx: &Context) -> E
     ending
 }
 
-fn settle(status: ExitStatus, reader: &mut Reader<'_>) -> Outcome {
-    let values = std::mem::take(&mut reader.values);
+fn settle(status: ExitStatus, reader: Reader<'_>) -> Outcome {
+    let values = match reader.outputs.finish() {
+        Ok(values) => values,
+        // Without its exit code: no rule may make a success of it.
+        Err(why) => {
+            let how = status.code().map_or(String::new(), |code| format!(" (exit code {code})"));
+            return Outcome::ended(End::Failed, format!("{why}{how}")).for_good();
+        }
+    };
     let outputs = Outputs { values, exit_code: status.code(), ..Outputs::default() };
     if status.success() {
         return Outcome::success(outputs);

@@ -63,7 +63,7 @@ enum Asked {
 
 async fn watch(task: &Task, ctx: &Context) -> Result<Outcome, String> {
     let source = task.source.as_ref().ok_or("the job names no data source")?;
-    let at = target::target(source, task, ctx.options.connect_timeout)?;
+    let at = target::target(source, task, &ctx.options)?;
     ctx.claimed().await?;
     let poll = task.job.sensor.as_ref().map_or(Sensor::POLL_SEC, |s| s.poll_sec);
     let pause = Duration::from_secs(poll.into());
@@ -151,15 +151,16 @@ async fn query(session: &mut Session, task: &Task, ctx: &Context) -> Result<Outp
     session.run(read_only, &[]).await.map_err(at)?;
     let text = task.job.sql.as_ref().and_then(|sql| sql.of(dialect));
     let text = text.ok_or_else(|| Fault::Said(format!("the job has no SQL for {dialect}")))?;
-    let (sql, args) = Run::new(text, &task.params, session, &ctx.log)?.only()?;
-    let mut results: Results = bind::results();
+    let (sql, args) = Run::new(text, &task.params, session, ctx)?.only()?;
+    let mut results: Results = bind::results(ctx.options.outputs);
     let at = |e| Fault::At("the query".to_owned(), e);
     session.run_into(&sql, &args, &mut results).await.map_err(at)?;
-    Ok(bind::outputs(results))
+    Ok(bind::outputs(results, ctx.options.outputs))
 }
 
 fn judge(outputs: Outputs) -> Asked {
-    let Some(set) = outputs.results.first() else { return Asked::NotYet("no row".to_owned()) };
+    let set = outputs.results.last().filter(|set| set.row_count > 0);
+    let Some(set) = set else { return Asked::NotYet("no row".to_owned()) };
     if set.row_count != 1 {
         let said = format!(
             "the query gave {} rows; a sensor asks for one: SELECT COUNT(*) … or SELECT EXISTS (…)",

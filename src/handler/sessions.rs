@@ -304,10 +304,17 @@ async fn watch(sessions: std::sync::Weak<Sessions>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::db::session::let_all_through;
 
     fn to(url: &str) -> Target {
         let (url, label) = (url.to_owned(), String::new());
-        Target { url, password: None, label, timeout: Duration::from_secs(1) }
+        Target {
+            url,
+            password: None,
+            label,
+            timeout: Duration::from_secs(1),
+            guard: let_all_through,
+        }
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Fits a job's parameters to a routine's signature, or says what does not fit.
 
+use crate::db::dialect::Dialect;
 use crate::db::routine::{Mode, Routine, RoutineParam};
 use crate::domain::job::{ParamMode, ParamType};
 use crate::domain::params::BoundParam;
+use crate::domain::routine_name::{RoutineName, is_plain_part};
 
 /// A routine's name as a job gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +66,8 @@ fn full_type_name(ty: &str) -> String {
         "bool" => "boolean",
         "varchar" => "character varying",
         "char" | "bpchar" => "character",
+        "\"bit\"" => "bit",
+        "varbit" => "bit varying",
         "timestamp" => "timestamp without time zone",
         "timestamptz" => "timestamp with time zone",
         "time" => "time without time zone",
@@ -80,56 +84,30 @@ fn is_usual_for(job: ParamType, server: &str) -> bool {
         ParamType::Int => matches!(full.as_str(), "smallint" | "integer" | "bigint"),
         ParamType::Decimal => matches!(full.as_str(), "numeric" | "real" | "double precision"),
         ParamType::Bool => full == "boolean",
+        ParamType::Bytes => full == "bytea",
         ParamType::Date => full == "date",
         ParamType::Datetime => full.starts_with("timestamp"),
         ParamType::Text => matches!(full.as_str(), "text" | "character varying" | "character"),
     }
 }
 
+/// A part of a name as a job has to write it, on a server that quotes in this way.
+pub(crate) fn written(part: &str, dialect: Dialect) -> String {
+    let is_folded = dialect != Dialect::Postgres || part.to_lowercase() == part;
+    if is_plain_part(part) && is_folded { part.to_owned() } else { dialect.quote(part) }
+}
+
 /// `name`, `schema.name` or `schema.package.name`, each part plain or in double quotes or backticks; behind it the
 /// types of its parameters, to choose one of several: `post(integer, text)`.
 pub(crate) fn parse_name(text: &str) -> Result<Name, String> {
     let bad = || format!("'{text}' is not a procedure's name: use name or schema.name");
-    let (mut parts, mut quoted, mut types) = (Vec::new(), false, None);
-    let mut rest = text.trim();
-    loop {
-        let (part, after) = match rest.chars().next() {
-            Some(quote @ ('"' | '`')) => {
-                quoted = true;
-                let inside = &rest[1..];
-                let end = inside.find(quote).ok_or_else(bad)?;
-                (&inside[..end], &inside[end + 1..])
-            }
-            _ => {
-                let end = rest.find(['.', '(']).unwrap_or(rest.len());
-                let part = &rest[..end];
-                if !part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$') {
-                    return Err(bad());
-                }
-                (part, &rest[end..])
-            }
-        };
-        if part.is_empty() {
-            return Err(bad());
-        }
-        parts.push(part.to_owned());
-        match after.strip_prefix('.') {
-            Some(more) => rest = more,
-            None if after.is_empty() => break,
-            None => {
-                let list = after.strip_prefix('(').and_then(|list| list.strip_suffix(')'));
-                types = Some(list.and_then(parse_types).ok_or_else(bad)?);
-                break;
-            }
-        }
-    }
+    let RoutineName { mut parts, is_quoted: quoted, types } =
+        RoutineName::parse(text).ok_or_else(bad)?;
+    let types = types.map(|list| parse_types(list).ok_or_else(bad)).transpose()?;
     let name = parts.pop().ok_or_else(bad)?;
     let package = if parts.len() == 2 { parts.pop() } else { None };
     let schema = parts.pop();
-    match parts.is_empty() {
-        true => Ok(Name { schema, package, name, types, quoted }),
-        false => Err(bad()),
-    }
+    Ok(Name { schema, package, name, types, quoted })
 }
 
 /// `integer, numeric(10,2), text[]`
@@ -252,6 +230,11 @@ pub(crate) fn arrange<'a>(
         return Err(format!("the job gives {have} parameters, but {want} are in {routine}"));
     }
     let mut slots = Vec::new();
+    if wanted.iter().any(|p| p.is_variadic && p.ty == "\"any\"") {
+        return Err(format!(
+            "VARIADIC \"any\" takes values of types that a job cannot name; call it by a SQL job: {routine}"
+        ));
+    }
     for (at, routine_param) in wanted.iter().enumerate() {
         let param = match has_names {
             true => given.iter().find(|g| is(g, routine_param)),
@@ -311,6 +294,7 @@ mod tests {
                     mode: *mode,
                     ty: "int".into(),
                     has_default: *has_default,
+                    is_variadic: false,
                 })
                 .collect(),
         }
@@ -328,6 +312,7 @@ mod tests {
         assert_eq!(name("sp"), ("sp".into(), None));
         assert_eq!(name("fin.sp_过账"), ("<fin>sp_过账".into(), None));
         assert_eq!(name("fin.pk.p1"), ("<fin><pk>p1".into(), None));
+        assert_eq!(name("\"a\"\"b\".`c.``d`"), ("<a\"b>c.`d".into(), None));
         assert_eq!(name("\"My Schema\".\"a.b\"()"), ("<My Schema>a.b".into(), Some(String::new())));
         let types = "numeric(10,2)|text[]|timestamp with time zone";
         let text = "f(numeric(10,2), text[] , timestamp with time zone)";

@@ -1,16 +1,19 @@
 //! Data sources apart from any job: whether bodies can run there and be stopped, and the ledger that
 //! class `ledger` needs.
 
-use crate::db::control::Control;
+pub use crate::handler::stop_trial::{DefinerStop, StopTrial, TrialBody};
+
+use crate::db::MysqlServer;
 use crate::db::fault::SessionError;
 use crate::db::ledger::{self, Ledger, Whom};
 use crate::db::session::{Session, Target};
 use crate::db::session_lock::Lock;
+use crate::db::user_grants::quote_user;
 use crate::domain::source::{DialectName, Source};
 use crate::handler::bind::dialect_name;
+use crate::handler::stop_trial::try_stop;
 use crate::handler::target::reach;
 use crate::handler::{Options, address};
-use std::time::Duration;
 
 /// Where a source is, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,14 +66,18 @@ pub struct Checked {
     pub whom: Whom,
     /// Whether a session holds a lock against another one.
     pub lock: Result<(), String>,
-    /// Whether a session of ours can be ended by another and be seen to be gone.
-    pub stops: Result<(), String>,
+    /// Whether what runs on a session can be stopped from another and be seen to be gone.
+    pub stops: StopTrial,
+    /// Whether sessions are kept open for the next body; if not, the statement that lets them be.
+    pub keeps_sessions: Result<(), String>,
     /// How its ledger stands.
     pub ledger: Ledger,
     /// Whether rows of the ledger can be written; without one there is nothing to try.
     pub writes: Option<Result<(), String>>,
     /// Whether it is Procession's own database, as class `same` needs it; none when nobody asked.
     pub is_home: Option<bool>,
+    /// Rights of its user that reach beyond the data, by their names there.
+    pub powers: Vec<String>,
 }
 
 /// A data source that cannot be asked, or said no; `Display` is the sentence for the user.
@@ -83,7 +90,7 @@ fn failed(source: &Source, what: &str, error: &SessionError) -> SourceFault {
 }
 
 async fn open(source: &Source, options: &Options) -> Result<(Session, Target), SourceFault> {
-    let reached = reach(source, "source".to_owned(), options.connect_timeout);
+    let reached = reach(source, "source".to_owned(), options);
     let (target, at) = reached.map_err(SourceFault)?;
     let session = Session::open(&target).await.map_err(|error| {
         let why = address::opening(error.to_string());
@@ -115,10 +122,13 @@ pub async fn check(
         ),
         None => None,
     };
+    let powers = session.server_powers().await.map_err(said("cannot ask for the user's rights"))?;
     let name = format!("procession:check:{}", std::process::id());
+    let kept = keeps_sessions(&mut session, whom.user.as_deref(), options).await;
+    let keeps_sessions = kept.map_err(said("cannot ask what a body leaves on a session"))?;
     let lock = lock(&mut session, &target, &name).await;
-    let stops = stops(session, &target, &name, options.kill_confirm).await;
-    Ok(Checked { whom, lock, stops, ledger, writes, is_home })
+    let stops = try_stop(session, &target, &name, options.kill_confirm).await;
+    Ok(Checked { whom, lock, stops, keeps_sessions, ledger, writes, is_home, powers })
 }
 
 /// Takes a lock and looks whether another session is kept from it, which a proxy that hands each
@@ -142,43 +152,23 @@ async fn lock(session: &mut Session, target: &Target, name: &str) -> Result<(), 
     Ok(())
 }
 
-/// Ends the session from a second one, and waits until the server shows it no more.
-async fn stops(
-    session: Session,
-    target: &Target,
-    lock_name: &str,
-    patience: Duration,
-) -> Result<(), String> {
-    let words = |error: SessionError| error.to_string();
-    let Some(id) = session.id().cloned() else {
-        session.close().await;
-        return Ok(());
-    };
-    let Some(mut control) = Control::open(target).await.map_err(|none| none.to_string())? else {
-        return Ok(());
-    };
-    let ended = async {
-        if !control.is_alive(&id, lock_name).await.map_err(words)? {
-            return Err(
-                "a session does not see another one of the same user; a killed body could \
-                        not be told from a living one"
-                    .to_owned(),
-            );
-        }
-        control.terminate(&id).await.map_err(words)?;
-        let gone = async {
-            while control.is_alive(&id, lock_name).await.map_err(words)? {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-            Ok(())
-        };
-        let late = |_| format!("an ended session was still there after {patience:?}");
-        tokio::time::timeout(patience, gone).await.map_err(late)?
-    };
-    let ended = ended.await;
-    drop(session);
-    control.close().await;
-    ended
+/// Whether the server lets it be seen that a session is as new after a body; if not, what is to be granted.
+async fn keeps_sessions(
+    session: &mut Session,
+    user: Option<&str>,
+    options: &Options,
+) -> Result<Result<(), String>, SessionError> {
+    if session.server() != Some(MysqlServer::Mysql) {
+        return Ok(Ok(()));
+    }
+    // As for a body, and counts what tells of its traces.
+    session.limit_idle(options.idle).await?;
+    if session.can_be_kept() {
+        return Ok(Ok(()));
+    }
+    let user = user.and_then(|user| quote_user(session.dialect(), user));
+    let user = user.as_deref().unwrap_or("this user");
+    Ok(Err(format!("GRANT SELECT ON performance_schema.user_variables_by_thread TO {user}")))
 }
 
 /// What became of the ledger of a source.

@@ -4,12 +4,14 @@ use crate::db::results::Results;
 use crate::db::session::Session;
 use crate::domain::job::{BodyPart, JobKind, TransactionMode};
 use crate::domain::outcome::{Outcome, Outputs, Stream};
+use crate::domain::output_limits::OutputLimits;
 use crate::domain::params::BoundParam;
 use crate::domain::statement::{
     Statement, bind_names, is_change_alone, is_query_alone, is_transaction_word, split, unfit,
 };
 use crate::domain::time::span_words;
 use crate::handler::log::RunLog;
+use crate::handler::packet_limit::refuse_oversized;
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::target::{self, Body, Fault};
 use crate::handler::{Context, Task, WorkerHandler, bind, orphan};
@@ -34,7 +36,7 @@ impl WorkerHandler for Sql {
     }
 
     fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        Box::pin(async move { target::run(task, ctx, &SqlBody { task, log: &ctx.log }).await })
+        Box::pin(async move { target::run(task, ctx, &SqlBody { task, ctx }).await })
     }
 
     fn end_orphan<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
@@ -44,7 +46,7 @@ impl WorkerHandler for Sql {
 
 struct SqlBody<'a> {
     task: &'a Task,
-    log: &'a RunLog,
+    ctx: &'a Context,
 }
 
 impl Body for SqlBody<'_> {
@@ -85,7 +87,7 @@ impl SqlBody<'_> {
         let dialect = bind::dialect_name(session.dialect());
         let text = self.task.job.sql.as_ref().and_then(|sql| sql.of(dialect));
         let text = text.ok_or_else(|| Fault::Said(format!("the job has no SQL for {dialect}")))?;
-        Run::new(text, &self.task.params, session, self.log)
+        Run::new(text, &self.task.params, session, self.ctx)
     }
 }
 
@@ -109,6 +111,7 @@ pub(crate) struct Run<'a> {
     statements: Vec<Statement>,
     params: &'a [BoundParam],
     log: &'a RunLog,
+    limits: OutputLimits,
     dialect: crate::db::dialect::Dialect,
 }
 
@@ -119,11 +122,12 @@ impl<'a> Run<'a> {
         text: &str,
         params: &'a [BoundParam],
         session: &Session,
-        log: &'a RunLog,
+        ctx: &'a Context,
     ) -> Result<Self, Fault> {
         let dialect = session.dialect();
         let name = bind::dialect_name(dialect);
-        let run = Self { statements: split(text, name), params, log, dialect };
+        let (log, limits) = (&ctx.log, ctx.options.outputs);
+        let run = Self { statements: split(text, name), params, log, limits, dialect };
         if run.statements.is_empty() {
             return Err(Fault::Said("the SQL text holds no statement".to_owned()));
         }
@@ -143,6 +147,10 @@ impl<'a> Run<'a> {
                     run.place(at),
                     if known.is_empty() { "it has none".to_owned() } else { known.join(", ") },
                 )));
+            }
+            for param in bound.names.iter().filter_map(|name| run.param(name)) {
+                let refused = bind::refuse_inexact(param, dialect);
+                refused.map_err(|why| Fault::Said(format!("{}: {why}", run.place(at))))?;
             }
         }
         Ok(run)
@@ -233,15 +241,16 @@ impl<'a> Run<'a> {
             return Err(Fault::Said(format!("it must be one query, and is {count} statements")));
         };
         let (text, args) = self.bound(statement);
-        let mut results = bind::results();
+        let mut results = bind::results(self.limits);
         let ran = session.run_into(&text, &args, &mut results).await;
         ran.map_err(|error| Fault::At("query".to_owned(), error))?;
-        Ok(bind::outputs(results))
+        Ok(bind::outputs(results, self.limits))
     }
 
     /// Runs the statements one after the other and says what each did.
     async fn each(&self, session: &mut Session) -> Result<Outputs, Fault> {
-        let mut results = bind::results();
+        refuse_oversized(session, self.params).await?;
+        let mut results = bind::results(self.limits);
         for (at, statement) in self.statements.iter().enumerate() {
             let (text, args) = self.bound(statement);
             let start = Stopwatch::start();
@@ -253,17 +262,18 @@ impl<'a> Run<'a> {
             self.say(at, before, &results, start.ms());
             log_warnings(session, self.log).await.map_err(|e| Fault::At(self.place(at), e))?;
         }
-        Ok(bind::outputs(results))
+        Ok(bind::outputs(results, self.limits))
     }
 
     /// Runs the one change that the text is, as a transaction by itself.
     pub(crate) async fn alone(&self, session: &mut Session) -> Result<Outputs, Fault> {
-        let (mut results, start) = (bind::results(), Stopwatch::start());
+        refuse_oversized(session, self.params).await?;
+        let (mut results, start) = (bind::results(self.limits), Stopwatch::start());
         let (text, args) = self.only()?;
         let done = session.change_alone(&text, &args, &mut results).await;
         done.map_err(|error| Fault::At(self.place(0), error))?;
         self.say(0, (0, 0), &results, start.ms());
-        Ok(bind::outputs(results))
+        Ok(bind::outputs(results, self.limits))
     }
 
     /// Says what the statement `at` did, since so many rows were `(read, changed)`.

@@ -5,16 +5,17 @@ use crate::db::dialect::Dialect;
 use crate::db::fault::{Kind, SessionError};
 use crate::db::notice;
 use crate::db::routine::Routine;
-use crate::db::session::{Arg, Session, Target};
+use crate::db::session::{Arg, Session, StatementGuard, Target, let_all_through};
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
 use crate::domain::retry::ErrorClass;
 use crate::domain::source::{DialectName, Source};
+use crate::domain::sqlite_confinement::confine_to_file;
 use crate::handler::address;
 use crate::handler::ladder::{Ended, Ladder};
 use crate::handler::ledger;
 use crate::handler::link::get_ready;
 use crate::handler::signature::Name;
-use crate::handler::{Context, StopReason, Task};
+use crate::handler::{Context, Options, StopReason, Task};
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use std::sync::Arc;
@@ -71,6 +72,11 @@ impl Fault {
             }
         }
     }
+
+    /// Whether the server chose the body as the victim of a deadlock.
+    pub(crate) fn is_deadlock(&self) -> bool {
+        matches!(self, Self::At(_, error) if matches!(error.kind(), Kind::Deadlock))
+    }
 }
 
 /// The outcome with the kind of its error, the one place where the servers' kinds get the names that
@@ -95,7 +101,7 @@ pub(crate) async fn run(task: &Task, ctx: &Context, body: &dyn Body) -> Outcome 
     let Some(source) = &task.source else {
         return Outcome::ended(End::Failed, "the job names no data source").before_it_began();
     };
-    let (target, at) = match target(source, task, ctx.options.connect_timeout) {
+    let (target, at) = match target(source, task, &ctx.options) {
         Ok(found) => found,
         Err(said) => return Outcome::ended(End::Failed, said).before_it_began(),
     };
@@ -261,18 +267,18 @@ pub(crate) fn end_of(reason: StopReason) -> End {
 pub(crate) fn target(
     source: &Source,
     task: &Task,
-    timeout: Duration,
+    options: &Options,
 ) -> Result<(Target, String), String> {
-    reach(source, label(task), timeout)
+    reach(source, label(task), options)
 }
 
 /// The same for whoever has no task; `label` is shown on the server.
 pub(crate) fn reach(
     source: &Source,
     label: String,
-    timeout: Duration,
+    options: &Options,
 ) -> Result<(Target, String), String> {
-    let name = &source.name;
+    let (name, timeout) = (&source.name, options.connect_timeout);
     let url = std::env::var(source.url_env()).unwrap_or_else(|_| source.url.clone());
     let Some(dialect) = DialectName::of_url(&url) else {
         return Err(format!(
@@ -281,6 +287,11 @@ pub(crate) fn reach(
     };
     let at = address::shown(dialect, &url)
         .map_err(|said| format!("source '{name}': configuration fault: {said}; nothing was run"))?;
+    if dialect == DialectName::Sqlite {
+        let refused = options.protected_files.check_sqlite_url(&url);
+        let refused = refused.map_err(address::opening);
+        refused.map_err(|said| format!("source '{name}' at {at}: {said}; nothing was run"))?;
+    }
     let password = match (&source.password_env, &source.password_file) {
         (Some(variable), _) => Some(std::env::var(variable).map_err(|_| {
             format!("source '{name}': its password should be in {variable}, which is not set")
@@ -293,5 +304,9 @@ pub(crate) fn reach(
         }
         (None, None) => None,
     };
-    Ok((Target { url, password: password.map(SecretString::from), label, timeout }, at))
+    let guard: StatementGuard = match dialect {
+        DialectName::Sqlite => confine_to_file,
+        DialectName::Mysql | DialectName::Postgres => let_all_through,
+    };
+    Ok((Target { url, password: password.map(SecretString::from), label, timeout, guard }, at))
 }

@@ -2,6 +2,7 @@
 
 use crate::definition::{Place, Report};
 use crate::domain::external::ExternalDependency;
+use crate::domain::group_access::GroupAccess;
 use crate::domain::id::{GroupCode, JobCode, JobType, SourceName};
 use crate::domain::job::{Definition, Group, JobDef, JobDependency};
 use crate::domain::source::{DialectName, Source};
@@ -29,6 +30,8 @@ pub struct Draft {
     pub(crate) pending: Vec<Pending>,
     /// Where each job stood.
     pub(crate) origins: HashMap<JobCode, Origin>,
+    /// The group of each job: a draft gives no code twice.
+    groups_of: HashMap<JobCode, GroupCode>,
     groups: Names,
     jobs: Names,
     schedules: Names,
@@ -50,6 +53,7 @@ impl Draft {
             report: Report::default(),
             pending: Vec::new(),
             origins: HashMap::new(),
+            groups_of: HashMap::new(),
             groups: Names::groups(),
             jobs: Names::jobs(),
             schedules: Names::schedules(),
@@ -133,6 +137,7 @@ impl Draft {
         let code = JobCode::parse(&self.jobs.name(title)).expect("names are made to fit");
         let job_type = JobType::parse(job_type).expect("importers know the job types");
         self.origins.insert(code.clone(), at.clone());
+        self.groups_of.insert(code.clone(), group.clone());
         let name = title_or(title, code.as_str());
         JobDef { name, ..JobDef::bare(code, group.clone(), job_type) }
     }
@@ -149,10 +154,10 @@ impl Draft {
         }
         let order = self.parents.entry(job.clone()).or_default();
         *order += 1;
-        let (job, parent) = (job.clone(), parent.clone());
-        self.defs
-            .dependencies
-            .push(JobDependency { when, ..JobDependency::plain(job, parent, *order) });
+        let group = self.groups_of.get(job).expect("a job is made before it waits").clone();
+        let (job_code, depends_on, dependency_order) = (job.clone(), parent.clone(), *order);
+        let edge = JobDependency { group, job_code, depends_on, dependency_order, when };
+        self.defs.dependencies.push(edge);
     }
 
     /// A job waits for other batches.
@@ -256,5 +261,6 @@ fn bare_source(name: SourceName, url: String) -> Source {
         password_file: None,
         max_parallel: None,
         procedures: std::collections::BTreeMap::new(),
+        access: GroupAccess::default(),
     }
 }

@@ -29,6 +29,7 @@ pub(super) fn snapshot_of(
         job
     };
     let edge = |(job, parent): &(&str, &str)| JobDependency {
+        group: GroupCode::parse("g").expect("group"),
         job_code: code(job),
         depends_on: code(parent),
         dependency_order: 1,

@@ -5,6 +5,7 @@ use crate::domain::id::GroupCode;
 use crate::domain::time::Millis;
 use crate::domain::user::UserId;
 use crate::store::Tx;
+use crate::store::seen::any_of;
 use anyhow::{Context as _, Result};
 use std::collections::BTreeSet;
 
@@ -72,6 +73,14 @@ pub async fn by_id(tx: &mut Tx, id: i64) -> Result<Option<Token>> {
     let sql = "SELECT * FROM api_token WHERE token_id = ?";
     let row = tx.fetch_optional(sql, &[id.into()]).await.context("read the token")?;
     row.as_ref().map(of_row).transpose()
+}
+
+/// Those of these keys that are there.
+pub async fn by_ids(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<Vec<Token>> {
+    let (condition, values) = any_of("token_id", ids);
+    let sql = format!("SELECT * FROM api_token WHERE {condition}");
+    let rows = tx.fetch_all(&sql, &values).await.context("read the tokens")?;
+    rows.iter().map(of_row).collect()
 }
 
 /// The tokens of a user, the latest first.

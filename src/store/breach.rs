@@ -3,8 +3,9 @@
 //! A mark is of a job as it is defined, not of one batch: the procedure is the same in all. It lasts
 //! until the job is declared `tx: none`, or an operator says that it was mended.
 
-use crate::domain::id::{BatchNo, JobCode, QueueId};
-use crate::domain::job::Definition;
+use crate::domain::id::{BatchNo, GroupCode, JobCode, QueueId};
+use crate::domain::job::{Definition, JobDef};
+use crate::domain::job_key::JobKey;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, HashSet};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach {
     /// The job.
-    pub job_code: JobCode,
+    pub job: JobKey,
     /// The batch it ran in.
     pub batch_no: BatchNo,
     /// The row.
@@ -29,27 +30,21 @@ pub struct Breach {
 
 /// Marks a job, by the code of its definition (`JobDef::defined_as`). A later mark takes the place of
 /// an earlier one.
-pub async fn mark(
-    tx: &mut Tx,
-    job: &JobCode,
-    batch_no: &BatchNo,
-    queue_id: QueueId,
-    attempt: u32,
-    said: &str,
-    now: Millis,
-) -> Result<()> {
+pub async fn mark(tx: &mut Tx, breach: &Breach) -> Result<()> {
+    let Breach { job, batch_no, queue_id, attempt, said, at } = breach;
     let values = [
         batch_no.as_str().into(),
         queue_id.0.into(),
-        attempt.into(),
-        said.into(),
-        now.to_utc().into(),
-        job.as_str().into(),
+        (*attempt).into(),
+        said.as_str().into(),
+        at.to_utc().into(),
+        job.group.as_str().into(),
+        job.code.as_str().into(),
     ];
     let again = "UPDATE tx_breach SET batch_no = ?, queue_id = ?, attempt = ?, said = ?, \
-                 create_time = ? WHERE job_code = ?";
-    let first = "INSERT INTO tx_breach (batch_no, queue_id, attempt, said, create_time, job_code) \
-                 VALUES (?, ?, ?, ?, ?, ?)";
+                 create_time = ? WHERE group_code = ? AND job_code = ?";
+    let first = "INSERT INTO tx_breach (batch_no, queue_id, attempt, said, create_time, group_code, \
+                 job_code) VALUES (?, ?, ?, ?, ?, ?, ?)";
     let what = || format!("mark job {job} as one that commits by itself");
     if tx.execute(again, &values).await.with_context(what)? == 0 {
         tx.execute(first, &values).await.with_context(what)?;
@@ -58,25 +53,28 @@ pub async fn mark(
 }
 
 /// All marks, by job.
-pub async fn all(tx: &mut Tx) -> Result<BTreeMap<JobCode, Breach>> {
-    let rows = tx.fetch_all("SELECT * FROM tx_breach", &[]).await.context("read tx_breach")?;
-    let one = |row: &crate::db::Row| -> Result<(JobCode, Breach)> {
-        let job_code = JobCode::parse(&row.text("job_code")?)?;
+pub async fn all(tx: &mut Tx) -> Result<BTreeMap<JobKey, Breach>> {
+    // A row of an earlier version may have lost its job and its batch, and with them its group.
+    let sql = "SELECT * FROM tx_breach WHERE group_code <> ''";
+    let rows = tx.fetch_all(sql, &[]).await.context("read tx_breach")?;
+    let one = |row: &crate::db::Row| -> Result<(JobKey, Breach)> {
+        let group = GroupCode::parse(&row.text("group_code")?)?;
+        let job = JobKey { group, code: JobCode::parse(&row.text("job_code")?)? };
         let breach = Breach {
-            job_code: job_code.clone(),
+            job: job.clone(),
             batch_no: BatchNo::parse(&row.text("batch_no")?)?,
             queue_id: QueueId(row.int("queue_id")?),
             attempt: u32::try_from(row.int("attempt")?)?,
             said: row.text("said")?,
             at: row.time("create_time")?.into(),
         };
-        Ok((job_code, breach))
+        Ok((job, breach))
     };
     rows.iter().map(one).collect()
 }
 
 /// The mark of a job, by the code of its definition.
-pub async fn of_job(tx: &mut Tx, job: &JobCode) -> Result<Option<Breach>> {
+pub async fn of_job(tx: &mut Tx, job: &JobKey) -> Result<Option<Breach>> {
     Ok(all(tx).await?.remove(job))
 }
 
@@ -84,13 +82,13 @@ pub async fn of_job(tx: &mut Tx, job: &JobCode) -> Result<Option<Breach>> {
 pub async fn of_jobs(tx: &mut Tx, defs: &Definition) -> Result<Vec<Breach>> {
     let marks = all(tx).await?;
     let jobs = defs.jobs.iter().filter(|job| job.tx.is_recorded());
-    Ok(jobs.filter_map(|job| marks.get(job.defined_as()).cloned()).collect())
+    Ok(jobs.filter_map(|job| marks.get(&JobKey::of_definition(job)).cloned()).collect())
 }
 
 /// Takes a mark away; gives whether there was one.
-pub async fn clear(tx: &mut Tx, job: &JobCode) -> Result<bool> {
-    let sql = "DELETE FROM tx_breach WHERE job_code = ?";
-    let found = tx.execute(sql, &[job.as_str().into()]).await;
+pub async fn clear(tx: &mut Tx, job: &JobKey) -> Result<bool> {
+    let sql = "DELETE FROM tx_breach WHERE group_code = ? AND job_code = ?";
+    let found = tx.execute(sql, &[job.group.as_str().into(), job.code.as_str().into()]).await;
     Ok(found.with_context(|| format!("clear the mark of job {job}"))? > 0)
 }
 
@@ -100,15 +98,13 @@ pub(super) async fn clear_settled(
     stored: &Definition,
     wanted: &Definition,
 ) -> Result<()> {
-    let groups: HashSet<_> = wanted.groups.iter().map(|g| &g.code).collect();
-    let kept: HashSet<&JobCode> =
-        wanted.jobs.iter().filter(|j| j.tx.is_recorded()).map(|j| &j.code).collect();
-    let before = stored.jobs.iter().filter(|j| groups.contains(&j.group)).map(|j| &j.code);
-    let gone: HashSet<&JobCode> = before
-        .chain(wanted.jobs.iter().map(|j| &j.code))
-        .filter(|code| !kept.contains(code))
-        .collect();
-    for job in all(tx).await?.keys().filter(|code| gone.contains(code)) {
+    let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
+    let kept: HashSet<JobKey> =
+        wanted.jobs.iter().filter(|j| j.tx.is_recorded()).map(JobDef::key).collect();
+    let before = stored.jobs.iter().filter(|j| groups.contains(&j.group));
+    let gone: HashSet<JobKey> =
+        before.chain(&wanted.jobs).map(JobDef::key).filter(|job| !kept.contains(job)).collect();
+    for job in all(tx).await?.keys().filter(|job| gone.contains(job)) {
         clear(tx, job).await?;
     }
     Ok(())

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
 
-/// A row about to be written; the first column is its key.
+/// A row about to be written; the first columns are its key.
 pub(super) type Columns = Vec<(&'static str, Value)>;
 
 /// What a value says beyond its columns, as JSON.
@@ -50,23 +50,27 @@ pub(super) async fn upsert(
     let value = columns[0].1.clone();
     let sql = format!("SELECT {key} FROM {table} WHERE {key} = ?");
     if tx.fetch_optional(&sql, &[value]).await?.is_some() {
-        return update(tx, table, key, columns, now).await;
+        return update(tx, table, &[key], columns, now).await;
     }
     insert(tx, table, vec![columns], now).await
 }
 
-/// Changes the row with the same key.
+/// Changes the row with the same key: the first columns, as many as `keys` names.
 pub(super) async fn update(
     tx: &mut Tx,
     table: &str,
-    key: &str,
+    keys: &[&str],
     columns: Columns,
     now: Millis,
 ) -> Result<()> {
-    let sets: Vec<String> = columns[1..].iter().map(|(name, _)| format!("{name} = ?")).collect();
-    let mut values: Vec<Value> = columns[1..].iter().map(|(_, value)| value.clone()).collect();
-    values.extend([now.to_utc().into(), columns[0].1.clone()]);
-    let sql = format!("UPDATE {table} SET {}, update_time = ? WHERE {key} = ?", sets.join(", "));
+    let (key, rest) = columns.split_at(keys.len());
+    let sets: Vec<String> = rest.iter().map(|(name, _)| format!("{name} = ?")).collect();
+    let mut values: Vec<Value> = rest.iter().map(|(_, value)| value.clone()).collect();
+    values.push(now.to_utc().into());
+    values.extend(key.iter().map(|(_, value)| value.clone()));
+    let is_row: Vec<String> = keys.iter().map(|name| format!("{name} = ?")).collect();
+    let (sets, is_row) = (sets.join(", "), is_row.join(" AND "));
+    let sql = format!("UPDATE {table} SET {sets}, update_time = ? WHERE {is_row}");
     tx.execute(&sql, &values).await.with_context(|| format!("write {table}"))?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `job_dependency`: what runs after what, up to a million rows.
 
 use crate::db::Row;
-use crate::domain::id::JobCode;
+use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, JobDef, JobDependency};
 use crate::domain::trigger_rule::When;
 use crate::store::Tx;
@@ -15,8 +15,11 @@ const AT_ONCE: u32 = 32_768;
 /// more memory than what is read from it and there may be a million. And each row as one text, because a
 /// driver has work with each column.
 pub(super) async fn read(tx: &mut Tx, jobs: &[JobDef]) -> Result<Vec<JobDependency>> {
-    let known: HashMap<&str, &JobCode> = jobs.iter().map(|j| (j.code.as_str(), &j.code)).collect();
-    let sql = "SELECT CONCAT(id, ' ', job_code, ' ', depends_on, ' ', dependency_order, ' ', \
+    let known = Known {
+        groups: jobs.iter().map(|j| (j.group.as_str(), &j.group)).collect(),
+        codes: jobs.iter().map(|j| (j.code.as_str(), &j.code)).collect(),
+    };
+    let sql = "SELECT CONCAT(id, ' ', group_code, ' ', job_code, ' ', depends_on, ' ', dependency_order, ' ', \
                COALESCE(edge_condition, '')) AS edge FROM job_dependency WHERE id > ? ORDER BY id LIMIT ?";
     let mut found = Vec::new();
     let mut last = i64::MIN;
@@ -35,26 +38,41 @@ pub(super) async fn read(tx: &mut Tx, jobs: &[JobDef]) -> Result<Vec<JobDependen
     }
 }
 
-/// Reads `id job parent order condition`; a code has no space, and a condition stands last.
-fn dependency(text: &str, known: &HashMap<&str, &JobCode>) -> Result<(i64, JobDependency)> {
-    let mut words = text.splitn(5, ' ');
+/// Names that are shared and not kept once more for each dependency.
+struct Known<'a> {
+    groups: HashMap<&'a str, &'a GroupCode>,
+    codes: HashMap<&'a str, &'a JobCode>,
+}
+
+impl Known<'_> {
+    fn group(&self, word: &str) -> Result<GroupCode> {
+        match self.groups.get(word) {
+            Some(group) => Ok((*group).clone()),
+            None => Ok(GroupCode::parse(word)?),
+        }
+    }
+
+    fn code(&self, word: &str) -> Result<JobCode> {
+        match self.codes.get(word) {
+            Some(code) => Ok((*code).clone()),
+            None => Ok(JobCode::parse(word)?),
+        }
+    }
+}
+
+/// Reads `id group job parent order condition`; a code has no space, and a condition stands last.
+fn dependency(text: &str, known: &Known<'_>) -> Result<(i64, JobDependency)> {
+    let mut words = text.splitn(6, ' ');
     let mut word = || words.next().context("it is cut short");
     let id: i64 = word()?.parse()?;
-    let (job_code, depends_on) = (code(word()?, known)?, code(word()?, known)?);
+    let group = known.group(word()?)?;
+    let (job_code, depends_on) = (known.code(word()?)?, known.code(word()?)?);
     let dependency_order = word()?.parse()?;
     let when = match word()? {
         "" => When::Success,
         text => When::parse(text).context("column edge_condition")?,
     };
-    Ok((id, JobDependency { job_code, depends_on, dependency_order, when }))
-}
-
-/// A code that is known is shared and not kept once more for each dependency.
-fn code(word: &str, known: &HashMap<&str, &JobCode>) -> Result<JobCode> {
-    match known.get(word) {
-        Some(code) => Ok((*code).clone()),
-        None => Ok(JobCode::parse(word)?),
-    }
+    Ok((id, JobDependency { group, job_code, depends_on, dependency_order, when }))
 }
 
 /// The condition of an edge.
@@ -69,12 +87,12 @@ pub(super) fn condition_text(when: &When) -> Option<String> {
 }
 
 /// Dependencies by the job that waits.
-type ByJob<'a> = HashMap<&'a JobCode, Vec<&'a JobDependency>>;
+type ByJob<'a> = HashMap<(&'a GroupCode, &'a JobCode), Vec<&'a JobDependency>>;
 
 fn by_job(defs: &Definition) -> ByJob<'_> {
     let mut found = ByJob::new();
     for dependency in &defs.dependencies {
-        found.entry(&dependency.job_code).or_default().push(dependency);
+        found.entry((&dependency.group, &dependency.job_code)).or_default().push(dependency);
     }
     found
 }
@@ -83,25 +101,29 @@ fn by_job(defs: &Definition) -> ByJob<'_> {
 pub(super) async fn write(tx: &mut Tx, stored: &Definition, wanted: &Definition) -> Result<()> {
     let (before, after) = (by_job(stored), by_job(wanted));
     // Job by job, and sets only within one that differs: there may be a million in all.
-    let mut changed: HashMap<&JobCode, HashSet<&JobDependency>> = HashMap::new();
+    let mut changed: HashMap<(&GroupCode, &JobCode), HashSet<&JobDependency>> = HashMap::new();
     for job in &wanted.jobs {
-        let old = before.get(&job.code).map_or(&[][..], Vec::as_slice);
-        let new = after.get(&job.code).map_or(&[][..], Vec::as_slice);
+        let key = (&job.group, &job.code);
+        let old = before.get(&key).map_or(&[][..], Vec::as_slice);
+        let new = after.get(&key).map_or(&[][..], Vec::as_slice);
         if old == new {
             continue;
         }
-        changed.insert(&job.code, old.iter().copied().collect());
+        changed.insert(key, old.iter().copied().collect());
         let wanted: HashSet<&JobDependency> = new.iter().copied().collect();
         let gone: Vec<&JobDependency> =
             old.iter().copied().filter(|d| !wanted.contains(d)).collect();
-        remove(tx, &job.code, &gone, old.len()).await?;
+        remove(tx, job, &gone, old.len()).await?;
     }
-    let is_new = |d: &&JobDependency| changed.get(&d.job_code).is_some_and(|old| !old.contains(d));
+    let is_new = |d: &&JobDependency| {
+        changed.get(&(&d.group, &d.job_code)).is_some_and(|old| !old.contains(d))
+    };
     let fresh: Vec<&JobDependency> = wanted.dependencies.iter().filter(is_new).collect();
-    let columns = ["job_code", "depends_on", "dependency_order", "edge_condition"];
+    let columns = ["group_code", "job_code", "depends_on", "dependency_order", "edge_condition"];
     for fresh in fresh.chunks(AT_ONCE as usize) {
         let rows = fresh.iter().map(|d| {
             vec![
+                d.group.as_str().into(),
                 d.job_code.as_str().into(),
                 d.depends_on.as_str().into(),
                 i64::from(d.dependency_order).into(),
@@ -114,15 +136,17 @@ pub(super) async fn write(tx: &mut Tx, stored: &Definition, wanted: &Definition)
 }
 
 /// Removes dependencies of a job that had `all`; all of them in one statement.
-async fn remove(tx: &mut Tx, job: &JobCode, gone: &[&JobDependency], all: usize) -> Result<()> {
+async fn remove(tx: &mut Tx, job: &JobDef, gone: &[&JobDependency], all: usize) -> Result<()> {
+    let (group, code) = (job.group.as_str(), job.code.as_str());
     if !gone.is_empty() && gone.len() == all {
-        let sql = "DELETE FROM job_dependency WHERE job_code = ?";
-        tx.execute(sql, &[job.as_str().into()]).await?;
+        let sql = "DELETE FROM job_dependency WHERE group_code = ? AND job_code = ?";
+        tx.execute(sql, &[group.into(), code.into()]).await?;
         return Ok(());
     }
     for d in gone {
-        let sql = "DELETE FROM job_dependency WHERE job_code = ? AND depends_on = ?";
-        tx.execute(sql, &[job.as_str().into(), d.depends_on.as_str().into()]).await?;
+        let sql =
+            "DELETE FROM job_dependency WHERE group_code = ? AND job_code = ? AND depends_on = ?";
+        tx.execute(sql, &[group.into(), code.into(), d.depends_on.as_str().into()]).await?;
     }
     Ok(())
 }

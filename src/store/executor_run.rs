@@ -18,7 +18,7 @@ pub use writing::{
 use crate::db::{Row, Value};
 use crate::domain::executor::LogId;
 use crate::domain::executor_run::{Ended, RunEnd, RunStatus, StopWhy};
-use crate::domain::id::{BatchId, NodeId, QueueId};
+use crate::domain::id::{BatchId, GroupCode, NodeId, QueueId};
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::domain::xxl_run::AppName;
@@ -107,6 +107,8 @@ pub async fn hold(tx: &mut Tx, now: Millis) -> Result<()> {
 pub struct Entry {
     /// Its batch.
     pub batch_id: BatchId,
+    /// The group of its batch.
+    pub group: GroupCode,
     /// Which run of it.
     pub run_no: i64,
     /// Which start.
@@ -122,8 +124,9 @@ pub struct Entry {
 /// The rows of these jobs.
 pub async fn entries(tx: &mut Tx, rows: &[QueueId]) -> Result<HashMap<QueueId, Entry>> {
     let ids: Vec<i64> = rows.iter().map(|row| row.0).collect();
-    let sql = "SELECT q.queue_id, q.batch_id, q.run_no, q.attempt, q.status, q.owner, j.job_id, j.rounds \
-               FROM job_queue q LEFT JOIN executor_job j ON j.job_code = q.job_code WHERE q.queue_id";
+    let sql = "SELECT q.queue_id, q.batch_id, b.group_code, q.run_no, q.attempt, q.status, q.owner, j.job_id, j.rounds \
+               FROM job_queue q JOIN job_batch b ON b.batch_id = q.batch_id \
+               LEFT JOIN executor_job j ON j.group_code = b.group_code AND j.job_code = q.job_code WHERE q.queue_id";
     let rows = tx.fetch_in(sql, &ids, "").await.context("read job_queue")?;
     let entry = |row: &Row| {
         let word = row.text("status")?;
@@ -131,6 +134,7 @@ pub async fn entries(tx: &mut Tx, rows: &[QueueId]) -> Result<HashMap<QueueId, E
             .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
         let entry = Entry {
             batch_id: BatchId(row.int("batch_id")?),
+            group: GroupCode::parse(&row.text("group_code")?)?,
             run_no: row.int("run_no")?,
             attempt: u32::try_from(row.int("attempt")?)?,
             status,

@@ -3,10 +3,11 @@
 use crate::db::{Row, Value};
 use crate::domain::firing::{Firing, FiringId, FiringStatus, NewFiring, Source, TriggerId};
 use crate::domain::id::{BatchId, NodeId};
+use crate::domain::misfire;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const COLUMNS: &str = "firing_id, trigger_id, planned_at, nominal_date, source, handler, status, fire_at, owner, \
      attempt, params, parent_batch_id, missed_until, batch_no, reason, fired_at";
@@ -250,18 +251,96 @@ pub async fn find(tx: &mut Tx, id: FiringId) -> Result<Option<Firing>> {
     Ok(read(tx, &sql, &[id.0.into()]).await?.pop())
 }
 
-/// Whether an earlier firing of the same schedule is still open: it waits, or is on its way.
-pub async fn waits_before(tx: &mut Tx, firing: &Firing) -> Result<bool> {
+/// Whether an earlier firing of the same schedule is still open: it waits, or is on its way. One that is
+/// missed ([`misfire::is_missed`]) is not: its policy has still to decide whether it fires at all, and
+/// under overload every schedule has some, for which nothing newer must wait or be left out.
+pub async fn waits_before(tx: &mut Tx, firing: &Firing, now: Millis) -> Result<bool> {
     let sql = "SELECT COUNT(*) AS n FROM job_firing \
-               WHERE trigger_id = ? AND status IN (?, ?) AND planned_at < ?";
+               WHERE trigger_id = ? AND status IN (?, ?) AND planned_at < ? \
+               AND (status = ? OR source <> ? OR attempt > 0 OR planned_at >= ?)";
     let values = [
         firing.trigger_id.0.into(),
         FiringStatus::Waiting.as_str().into(),
         FiringStatus::Pending.as_str().into(),
         firing.planned_at.to_utc().into(),
+        FiringStatus::Waiting.as_str().into(),
+        Source::Cron.as_str().into(),
+        now.plus(-misfire::LATE_MS).to_utc().into(),
     ];
     let row = tx.fetch_optional(sql, &values).await.context("read job_firing")?;
     Ok(row.map(|row| row.int("n")).transpose()?.unwrap_or(0) > 0)
+}
+
+/// Those of these firings that an earlier one of their schedule keeps waiting, as [`waits_before`] says.
+pub async fn waiting_among(
+    tx: &mut Tx,
+    ids: &[FiringId],
+    now: Millis,
+) -> Result<HashSet<FiringId>> {
+    let places = vec!["?"; ids.len()].join(", ");
+    let sql = format!(
+        "SELECT f.firing_id FROM job_firing f WHERE f.firing_id IN ({places}) AND EXISTS \
+         (SELECT 1 FROM job_firing e WHERE e.trigger_id = f.trigger_id AND e.status IN (?, ?) \
+         AND e.planned_at < f.planned_at \
+         AND (e.status = ? OR e.source <> ? OR e.attempt > 0 OR e.planned_at >= ?))"
+    );
+    let mut values: Vec<Value> = ids.iter().map(|id| id.0.into()).collect();
+    values.extend([
+        FiringStatus::Waiting.as_str().into(),
+        FiringStatus::Pending.as_str().into(),
+        FiringStatus::Waiting.as_str().into(),
+        Source::Cron.as_str().into(),
+        now.plus(-misfire::LATE_MS).to_utc().into(),
+    ]);
+    keys(tx, &sql, &values).await
+}
+
+/// Locks those of these firings that are pending and at the try that was read, to the end of the
+/// transaction.
+pub async fn hold_pending(tx: &mut Tx, firings: &[&Firing]) -> Result<HashSet<FiringId>> {
+    let lock = tx.dialect().for_update();
+    let places = vec!["?"; firings.len()].join(", ");
+    let sql = format!(
+        "SELECT firing_id, attempt FROM job_firing WHERE status = ? AND firing_id IN ({places}) \
+         ORDER BY firing_id{lock}"
+    );
+    let mut values: Vec<Value> = vec![FiringStatus::Pending.as_str().into()];
+    values.extend(firings.iter().map(|firing| Value::from(firing.firing_id.0)));
+    let attempts: HashMap<FiringId, u32> =
+        firings.iter().map(|firing| (firing.firing_id, firing.attempt)).collect();
+    let mut held = HashSet::new();
+    for row in tx.fetch_all(&sql, &values).await.context("read job_firing")? {
+        let (id, attempt) = (FiringId(row.int("firing_id")?), u32::try_from(row.int("attempt")?)?);
+        if attempts.get(&id) == Some(&attempt) {
+            held.insert(id);
+        }
+    }
+    Ok(held)
+}
+
+async fn keys(tx: &mut Tx, sql: &str, values: &[Value]) -> Result<HashSet<FiringId>> {
+    let rows = tx.fetch_all(sql, values).await.context("read job_firing")?;
+    rows.iter().map(|row| Ok(FiringId(row.int("firing_id")?))).collect()
+}
+
+/// Marks pending firings as fired, each with the number of the one batch that it has opened in this
+/// transaction.
+pub async fn fire_with_batches(
+    tx: &mut Tx,
+    ids: &[FiringId],
+    by: &NodeId,
+    now: Millis,
+) -> Result<u64> {
+    let set = "status = ?, fired_at = ?, owner = ?, update_time = ?, reason = NULL, \
+               attempt = attempt + 1, batch_no = (SELECT b.batch_no FROM job_batch b \
+               WHERE b.firing_id = job_firing.firing_id)";
+    let values = [
+        FiringStatus::Fired.as_str().into(),
+        now.to_utc().into(),
+        by.0.as_str().into(),
+        now.to_utc().into(),
+    ];
+    change_pending(tx, set, values.into(), ids.iter().copied()).await.context("fire")
 }
 
 /// Whether a schedule has a row for this planned time.

@@ -133,7 +133,7 @@ pub async fn runs(
     let sql = format!(
         "SELECT {columns} FROM (SELECT batch_id, batch_no FROM job_batch WHERE group_code = ? \
          AND batch_id < ? ORDER BY batch_id DESC LIMIT ?) b LEFT JOIN job_queue q \
-         ON q.batch_no = b.batch_no AND q.job_code = ? AND q.batch_id = b.batch_id \
+         ON q.batch_id = b.batch_id AND q.job_code = ? \
          ORDER BY b.batch_id DESC"
     );
     let before = before.map_or(i64::MAX, |id| id.0);
@@ -153,12 +153,4 @@ pub async fn pending_first(tx: &mut Tx, limit: u32) -> Result<Vec<(Millis, Trigg
     let rows = tx.fetch_all(sql, &[FiringStatus::Pending.as_str().into(), limit.into()]).await;
     let read = |row: &Row| Ok((row.time("fire_at")?.into(), TriggerId(row.int("trigger_id")?)));
     rows.context("look for the next firings")?.iter().map(read).collect()
-}
-
-/// The group that a job belongs to.
-pub async fn group_of(tx: &mut Tx, job: &JobCode) -> Result<Option<GroupCode>> {
-    let sql = "SELECT group_code FROM job_def WHERE job_code = ?";
-    let row = tx.fetch_optional(sql, &[job.as_str().into()]).await.context("look for a job")?;
-    let code = row.map(|row| row.text("group_code")).transpose()?;
-    Ok(code.map(|code| GroupCode::parse(&code)).transpose()?)
 }

@@ -15,12 +15,11 @@ const BATCHES: u32 = 40;
 pub async fn of_job(tx: &mut Tx, group: &str, job: &str) -> Result<Option<Durations>> {
     let rows = tx
         .fetch_all(
-            "SELECT l.duration AS duration FROM (SELECT batch_id, batch_no FROM job_batch \
+            "SELECT l.duration_ms AS duration_ms FROM (SELECT batch_id, batch_no FROM job_batch \
              WHERE group_code = ? ORDER BY batch_id DESC LIMIT ?) b \
-             JOIN job_queue q ON q.batch_no = b.batch_no AND q.job_code = ? \
-             AND q.batch_id = b.batch_id \
+             JOIN job_queue q ON q.batch_id = b.batch_id AND q.job_code = ? \
              JOIN job_execution_logs l ON l.queue_id = q.queue_id \
-             WHERE l.status IN (?, ?) AND l.duration IS NOT NULL AND q.run_mode IS NULL \
+             WHERE l.status IN (?, ?) AND l.duration_ms IS NOT NULL AND q.run_mode IS NULL \
              ORDER BY l.log_id DESC LIMIT ?",
             &[
                 group.into(),
@@ -33,7 +32,8 @@ pub async fn of_job(tx: &mut Tx, group: &str, job: &str) -> Result<Option<Durati
         )
         .await
         .with_context(|| format!("read the durations of job {job}"))?;
-    let tries: Vec<i64> = rows.iter().map(|row| row.int("duration")).collect::<Result<_, _>>()?;
+    let tries: Vec<i64> =
+        rows.iter().map(|row| row.int("duration_ms")).collect::<Result<_, _>>()?;
     Ok(Durations::of(&tries))
 }
 
@@ -45,14 +45,14 @@ pub async fn of_group(tx: &mut Tx, group: &GroupCode) -> Result<History> {
     // walk over all of job_queue.
     let rows = tx
         .fetch_all(
-            "SELECT t.job_code AS job_code, t.duration AS duration FROM \
-             (SELECT q.job_code AS job_code, l.duration AS duration, \
+            "SELECT t.job_code AS job_code, t.duration_ms AS duration_ms FROM \
+             (SELECT q.job_code AS job_code, l.duration_ms AS duration_ms, \
              ROW_NUMBER() OVER (PARTITION BY q.job_code ORDER BY l.log_id DESC) AS place \
              FROM (SELECT batch_id FROM job_batch WHERE group_code = ? \
              ORDER BY batch_id DESC LIMIT ?) b \
              JOIN job_queue q ON q.batch_id = b.batch_id \
              JOIN job_execution_logs l ON l.queue_id = q.queue_id \
-             WHERE l.status IN (?, ?) AND l.duration IS NOT NULL AND q.run_mode IS NULL) t \
+             WHERE l.status IN (?, ?) AND l.duration_ms IS NOT NULL AND q.run_mode IS NULL) t \
              WHERE t.place <= ? ORDER BY t.job_code, t.place",
             &[
                 group.as_str().into(),
@@ -66,7 +66,7 @@ pub async fn of_group(tx: &mut Tx, group: &GroupCode) -> Result<History> {
         .with_context(|| format!("read the durations of group {group}"))?;
     let tries: Result<Vec<(JobCode, i64)>> = rows
         .iter()
-        .map(|row| Ok((JobCode::parse(&row.text("job_code")?)?, row.int("duration")?)))
+        .map(|row| Ok((JobCode::parse(&row.text("job_code")?)?, row.int("duration_ms")?)))
         .collect();
     Ok(History::of(tries?))
 }

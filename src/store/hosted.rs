@@ -6,10 +6,12 @@ use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
 use crate::domain::outcome::{Outcome, Outputs};
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
+use crate::store::batch::keys;
 use crate::store::hint::{self, Topic};
 use crate::store::queue::{entry, expect_all};
-use crate::store::{Tx, batch, queue};
+use crate::store::{Tx, batch, output_value, queue};
 use anyhow::{Context as _, Result};
+use std::collections::HashSet;
 
 /// A running row of this node, of a batch that is not this node's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +120,7 @@ pub fn is_unreadable(error: &anyhow::Error) -> bool {
 /// Outputs that the job of a code handed on in a batch, once it has ended.
 pub async fn outputs_of(tx: &mut Tx, batch: BatchId, code: &JobCode) -> Result<Option<Outputs>> {
     let sql = "SELECT q.status AS status, q.outputs AS outputs FROM job_batch b JOIN job_queue q \
-               ON q.batch_no = b.batch_no AND q.job_code = ? AND q.batch_id = b.batch_id \
+               ON q.batch_id = b.batch_id AND q.job_code = ? \
                WHERE b.batch_id = ?";
     let row = tx.fetch_optional(sql, &[code.as_str().into(), batch.0.into()]).await?;
     let Some(row) = row else { return Ok(None) };
@@ -215,6 +217,9 @@ pub async fn report(tx: &mut Tx, reported: &Reported, now: Millis) -> Result<boo
     )
     .await
     .context("report how a try ended")?;
+    if !outcome.is_recorded {
+        output_value::replace(tx, outcome.large_values.unwritten(), now).await?;
+    }
     hint::give(tx, Topic::Work).await?;
     Ok(true)
 }
@@ -272,6 +277,14 @@ pub async fn reports_of(tx: &mut Tx, batch: BatchId) -> Result<Reports> {
         batch.0.into(),
     )
     .await
+}
+
+/// Those of these batches that have reports.
+pub async fn reported_batches(tx: &mut Tx, ids: &[BatchId]) -> Result<HashSet<BatchId>> {
+    let (places, values) = keys(ids);
+    let sql = format!("SELECT DISTINCT batch_id FROM job_report WHERE batch_id IN ({places})");
+    let rows = tx.fetch_all(&sql, &values).await.context("read reports of other nodes")?;
+    rows.iter().map(|row| Ok(BatchId(row.int("batch_id")?))).collect()
 }
 
 async fn read(tx: &mut Tx, sql: &str, of: db::Value) -> Result<Reports> {

@@ -9,11 +9,11 @@ use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::store::columns::{Columns, insert, joined, rest, spliced, update, upsert};
 use crate::store::dependency::{condition, condition_text};
-use crate::store::{Tx, breach, calendar, dependency, epoch, shared};
+use crate::store::{Tx, breach, calendar, dependency, epoch, group_access, secret, shared};
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 use serde_json::Value as Json;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// The fields of a job that have columns of their own; all others are JSON in `job_def.body`.
 const JOB_COLUMNS: &[&str] = &[
@@ -69,6 +69,7 @@ pub async fn without_dependencies(tx: &mut Tx) -> Result<Definition> {
         shared: shared::read(tx).await?,
         schedules: Vec::new(),
         calendars: calendar::all(tx).await?,
+        stored_secrets: secret::read_access(tx).await?,
     })
 }
 
@@ -115,6 +116,7 @@ fn source(row: &Row) -> Result<Source> {
         password_file: row.opt_text("password_file")?,
         max_parallel: opt_u32(row, "max_parallel")?,
         procedures: json(row.opt_text("procedures")?)?,
+        access: group_access::read(row)?,
     })
 }
 
@@ -193,6 +195,7 @@ struct JobColumns<'a> {
 
 pub(super) fn external(row: &Row) -> Result<ExternalDependency> {
     Ok(ExternalDependency {
+        waiting_group: GroupCode::parse(&row.text("waiting_group")?)?,
         job_code: JobCode::parse(&row.text("job_code")?)?,
         group: GroupCode::parse(&row.text("group_code")?)?,
         depends_on: row.opt_text("depends_on")?.map(|c| JobCode::parse(&c)).transpose()?,
@@ -201,6 +204,13 @@ pub(super) fn external(row: &Row) -> Result<ExternalDependency> {
         missing: serde_json::from_value(Json::String(row.text("missing")?))?,
         wait_sec: opt_u32(row, "wait_sec")?,
     })
+}
+
+/// A job by its group and code, as a key of maps that live as long as the definition.
+type KeyRef<'a> = (&'a GroupCode, &'a JobCode);
+
+fn key(job: &JobDef) -> KeyRef<'_> {
+    (&job.group, &job.code)
 }
 
 /// Makes the tables say what `wanted` says about its own sources, groups and jobs: adds, changes,
@@ -233,13 +243,17 @@ pub async fn apply(
 
 async fn remove_jobs(tx: &mut Tx, stored: &Definition, wanted: &Definition) -> Result<()> {
     let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
-    let keep: HashSet<&JobCode> = wanted.jobs.iter().map(|j| &j.code).collect();
-    let gone = stored.jobs.iter().filter(|j| groups.contains(&j.group) && !keep.contains(&j.code));
+    let keep: HashSet<KeyRef<'_>> = wanted.jobs.iter().map(key).collect();
+    let gone = stored.jobs.iter().filter(|j| groups.contains(&j.group) && !keep.contains(&key(j)));
     for job in gone {
-        tx.execute("DELETE FROM job_def WHERE job_code = ?", &[job.code.as_str().into()]).await?;
-        for table in ["job_dependency", "job_external_dependency"] {
-            let sql = format!("DELETE FROM {table} WHERE job_code = ?");
-            tx.execute(&sql, &[job.code.as_str().into()]).await?;
+        let values = [job.group.as_str().into(), job.code.as_str().into()];
+        for (table, group) in [
+            ("job_def", "group_code"),
+            ("job_dependency", "group_code"),
+            ("job_external_dependency", "waiting_group"),
+        ] {
+            let sql = format!("DELETE FROM {table} WHERE {group} = ? AND job_code = ?");
+            tx.execute(&sql, &values).await?;
         }
     }
     Ok(())
@@ -251,9 +265,9 @@ async fn write_jobs(
     wanted: &Definition,
     now: Millis,
 ) -> Result<()> {
-    let before: BTreeMap<&JobCode, &JobDef> = stored.jobs.iter().map(|j| (&j.code, j)).collect();
-    fn waits(defs: &Definition) -> HashSet<&JobCode> {
-        defs.dependencies.iter().map(|d| &d.job_code).collect()
+    let before: HashMap<KeyRef<'_>, &JobDef> = stored.jobs.iter().map(|j| (key(j), j)).collect();
+    fn waits(defs: &Definition) -> HashSet<KeyRef<'_>> {
+        defs.dependencies.iter().map(|d| (&d.group, &d.job_code)).collect()
     }
     let (waited, waits) = (waits(stored), waits(wanted));
     let mut fresh = Vec::new();
@@ -261,12 +275,12 @@ async fn write_jobs(
         if fresh.len() == AT_ONCE as usize {
             insert(tx, "job_def", std::mem::take(&mut fresh), now).await?;
         }
-        let row = || job_row(job, waits.contains(&job.code));
-        let same_wait = waited.contains(&job.code) == waits.contains(&job.code);
-        match before.get(&job.code) {
+        let row = || job_row(job, waits.contains(&key(job)));
+        let same_wait = waited.contains(&key(job)) == waits.contains(&key(job));
+        match before.get(&key(job)) {
             None => fresh.push(row()?),
             Some(old) if *old == job && same_wait => {}
-            Some(_) => update(tx, "job_def", "job_code", row()?, now).await?,
+            Some(_) => update(tx, "job_def", &["group_code", "job_code"], row()?, now).await?,
         }
     }
     insert(tx, "job_def", fresh, now).await?;
@@ -275,28 +289,31 @@ async fn write_jobs(
 
 /// Those of a job whose list differs are all written anew, which keeps their order.
 async fn write_externals(tx: &mut Tx, stored: &Definition, wanted: &Definition) -> Result<()> {
-    fn by_job(defs: &Definition) -> HashMap<&JobCode, Vec<&ExternalDependency>> {
+    fn by_job(defs: &Definition) -> HashMap<KeyRef<'_>, Vec<&ExternalDependency>> {
         let mut found: HashMap<_, Vec<_>> = HashMap::new();
         for external in &defs.externals {
-            found.entry(&external.job_code).or_default().push(external);
+            found.entry((&external.waiting_group, &external.job_code)).or_default().push(external);
         }
         found
     }
     let (mut stored, mut wanting) = (by_job(stored), by_job(wanted));
     let mut fresh = Vec::new();
     for job in &wanted.jobs {
-        let of = |all: &mut HashMap<_, Vec<_>>| all.remove(&job.code).unwrap_or_default();
+        let of = |all: &mut HashMap<_, Vec<_>>| all.remove(&key(job)).unwrap_or_default();
         let (before, after) = (of(&mut stored), of(&mut wanting));
         if before == after {
             continue;
         }
         if !before.is_empty() {
-            let sql = "DELETE FROM job_external_dependency WHERE job_code = ?";
-            tx.execute(sql, &[job.code.as_str().into()]).await?;
+            let sql =
+                "DELETE FROM job_external_dependency WHERE waiting_group = ? AND job_code = ?";
+            let values = [job.group.as_str().into(), job.code.as_str().into()];
+            tx.execute(sql, &values).await?;
         }
         fresh.extend(after);
     }
     let columns = [
+        "waiting_group",
         "job_code",
         "group_code",
         "depends_on",
@@ -310,6 +327,7 @@ async fn write_externals(tx: &mut Tx, stored: &Definition, wanted: &Definition) 
     };
     let rows = fresh.iter().map(|e| {
         vec![
+            e.waiting_group.as_str().into(),
             e.job_code.as_str().into(),
             e.group.as_str().into(),
             e.depends_on.as_ref().map(JobCode::as_str).into(),
@@ -332,6 +350,8 @@ fn source_row(source: &Source) -> Result<Columns> {
         ("password_file", source.password_file.as_deref().into()),
         ("max_parallel", source.max_parallel.into()),
         ("procedures", serde_json::to_string(&source.procedures)?.into()),
+        ("owner_group", source.access.owner_group.as_ref().map(GroupCode::as_str).into()),
+        ("allowed_groups", group_access::allowed_groups_text(&source.access)?.into()),
     ])
 }
 
@@ -351,6 +371,7 @@ fn group_row(group: &Group) -> Result<Columns> {
 
 fn job_row(job: &JobDef, waits: bool) -> Result<Columns> {
     Ok(vec![
+        ("group_code", job.group.as_str().into()),
         ("job_code", job.code.as_str().into()),
         ("job_name", job.name.as_str().into()),
         ("proc_name", job.proc_name.as_deref().into()),
@@ -361,7 +382,6 @@ fn job_row(job: &JobDef, waits: bool) -> Result<Columns> {
         ("notify_email", job.notify_email.join(",").into()),
         ("is_depend", waits.into()),
         ("is_active", job.is_active.into()),
-        ("group_code", job.group.as_str().into()),
         ("source_name", job.source.as_ref().map(SourceName::as_str).into()),
         ("retry_delay_sec", job.retry_delay_sec.into()),
         ("priority", job.priority.into()),

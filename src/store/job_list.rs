@@ -3,6 +3,7 @@
 use crate::db::Value;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, JobDef, JobDependency};
+use crate::domain::job_key::{self, JobKey, JobNameError, split_qualified};
 use crate::store::Tx;
 use crate::store::dependency::condition;
 use crate::store::job::{external, job};
@@ -25,12 +26,12 @@ pub struct Filter {
     pub is_active: Option<bool>,
 }
 
-/// Jobs of groups that are seen, by code, from behind `after` on.
+/// Jobs of groups that are seen, by code and group, from behind `after` on.
 pub async fn page(
     tx: &mut Tx,
     filter: &Filter,
     seen: Option<&BTreeSet<GroupCode>>,
-    after: Option<&str>,
+    after: Option<&JobKey>,
     limit: usize,
 ) -> Result<Vec<JobDef>> {
     let (mut sql, mut values) = (String::new(), Vec::new());
@@ -58,10 +59,14 @@ pub async fn page(
         also(holds(&["job_code", "job_name", "tags", "owner", ALIASES], text));
     }
     also(match after {
-        Some(code) => (" AND job_code > ?".to_owned(), vec![code.into()]),
+        Some(JobKey { group, code }) => (
+            " AND job_code >= ? AND (job_code > ? OR group_code > ?)".to_owned(),
+            vec![code.as_str().into(), code.as_str().into(), group.as_str().into()],
+        ),
         None => (String::new(), Vec::new()),
     });
-    let sql = format!("SELECT * FROM job_def WHERE 1 = 1{sql} ORDER BY job_code LIMIT ?");
+    let sql =
+        format!("SELECT * FROM job_def WHERE 1 = 1{sql} ORDER BY job_code, group_code LIMIT ?");
     values.push(i64::try_from(limit)?.into());
     let rows = tx.fetch_all(&sql, &values).await.context("read job_def")?;
     rows.iter().map(job).collect()
@@ -70,32 +75,50 @@ pub async fn page(
 /// The aliases of a job, as far as SQL can tell: they stand in its body, a JSON text.
 pub(super) const ALIASES: &str = "CASE WHEN body LIKE '%\"aliases\":[%' THEN body END";
 
-/// The job of this code or alias.
-pub async fn called(tx: &mut Tx, name: &JobCode) -> Result<Option<JobDef>> {
-    let sql = "SELECT * FROM job_def WHERE job_code = ?";
-    let row = tx.fetch_optional(sql, &[name.as_str().into()]).await.context("read job_def")?;
-    if let Some(row) = row {
-        return job(&row).map(Some);
-    }
-    let (condition, values) = holds(&[ALIASES], &format!("\"{name}\""));
-    let sql = format!("SELECT * FROM job_def WHERE 1 = 1{condition}");
+/// The one job that `word` names, `CODE` or `group.CODE`, by code or alias, among those of groups that are seen.
+pub async fn find_named(
+    tx: &mut Tx,
+    word: &str,
+    seen: Option<&BTreeSet<GroupCode>>,
+) -> Result<Result<JobDef, JobNameError>> {
+    let word = word.trim();
+    let mut codes: Vec<String> = split_qualified(word).map(|key| key.code.to_string()).collect();
+    codes.push(word.to_owned());
+    let places = vec!["?"; codes.len()].join(", ");
+    let mut values: Vec<Value> = codes.iter().map(|code| code.as_str().into()).collect();
+    let (whose, its) = among("group_code", seen);
+    values.extend(its.clone());
+    let sql = format!("SELECT * FROM job_def WHERE job_code IN ({places}){whose}");
     let rows = tx.fetch_all(&sql, &values).await.context("read job_def")?;
-    for row in rows {
-        let job = job(&row)?;
-        if job.is_called(name) {
-            return Ok(Some(job));
+    let jobs: Vec<JobDef> = rows.iter().map(job).collect::<Result<_>>()?;
+    match job_key::find_named(&jobs, word) {
+        Err(JobNameError::Unknown(_)) => {}
+        found => return Ok(found.cloned()),
+    }
+    let mut jobs = Vec::new();
+    for code in &codes {
+        let (condition, mut values) = holds(&[ALIASES], &format!("\"{code}\""));
+        values.extend(its.clone());
+        let sql = format!("SELECT * FROM job_def WHERE 1 = 1{condition}{whose}");
+        for row in tx.fetch_all(&sql, &values).await.context("read job_def")? {
+            let job = job(&row)?;
+            if jobs.iter().all(|other: &JobDef| other.key() != job.key()) {
+                jobs.push(job);
+            }
         }
     }
-    Ok(None)
+    Ok(job_key::find_named(&jobs, word).cloned())
 }
 
 /// A job with the edges to its parents and children, and what it waits for in other batches.
 pub async fn around(tx: &mut Tx, job: JobDef) -> Result<Definition> {
-    let code = job.code.as_str();
-    let sql = "SELECT * FROM job_dependency WHERE job_code = ? OR depends_on = ? ORDER BY id";
-    let rows = tx.fetch_all(sql, &[code.into(), code.into()]).await;
+    let (group, code) = (job.group.as_str(), job.code.as_str());
+    let sql = "SELECT * FROM job_dependency WHERE group_code = ? AND (job_code = ? OR depends_on = ?) \
+               ORDER BY id";
+    let rows = tx.fetch_all(sql, &[group.into(), code.into(), code.into()]).await;
     let edge = |row: &crate::db::Row| -> Result<JobDependency> {
         Ok(JobDependency {
+            group: job.group.clone(),
             job_code: JobCode::parse(&row.text("job_code")?)?,
             depends_on: JobCode::parse(&row.text("depends_on")?)?,
             dependency_order: i32::try_from(row.int("dependency_order")?)?,
@@ -104,9 +127,12 @@ pub async fn around(tx: &mut Tx, job: JobDef) -> Result<Definition> {
     };
     let dependencies =
         rows.context("read job_dependency")?.iter().map(edge).collect::<Result<_>>()?;
-    let sql = "SELECT * FROM job_external_dependency WHERE job_code = ? ORDER BY id";
-    let externals =
-        tx.fetch_all(sql, &[code.into()]).await.context("read job_external_dependency")?;
+    let sql = "SELECT * FROM job_external_dependency WHERE waiting_group = ? AND job_code = ? \
+               ORDER BY id";
+    let externals = tx
+        .fetch_all(sql, &[group.into(), code.into()])
+        .await
+        .context("read job_external_dependency")?;
     let externals = externals.iter().map(external).collect::<Result<_>>()?;
     Ok(Definition { jobs: vec![job], dependencies, externals, ..Definition::default() })
 }

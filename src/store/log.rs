@@ -24,9 +24,9 @@ pub struct ExecutionLog {
     pub end_time: Option<Millis>,
     /// What was said.
     pub error_message: Option<String>,
-    /// Whether mails about it went into the outbox in the same transaction.
+    /// Whether a mail about it has gone: written by `outbox::mark`.
     pub notified: bool,
-    /// Failed tries so far in this run.
+    /// Retries so far in this run: 0 for the first attempt.
     pub try_count: u32,
     /// Which start it belongs to, over all runs.
     pub attempt: u32,
@@ -40,7 +40,7 @@ const COLUMNS: [&str; 11] = [
     "end_time",
     "status",
     "error_message",
-    "duration",
+    "duration_ms",
     "notify_status",
     "retry_count",
     "attempt",
@@ -52,14 +52,14 @@ const LINE_COLUMNS: [&str; 6] =
     ["queue_id", "attempt", "line_no", "stream", "line_text", "log_time"];
 
 fn values(log: &ExecutionLog, now: Millis) -> Vec<Value> {
-    let duration = log.start_time.zip(log.end_time).map(|(s, e)| e.since(s));
+    let duration_ms = log.start_time.zip(log.end_time).map(|(s, e)| e.since(s));
     vec![
         log.queue_id.0.into(),
         log.start_time.map(Millis::to_utc).into(),
         log.end_time.map(Millis::to_utc).into(),
         log.status.as_str().into(),
         log.error_message.as_deref().into(),
-        duration.into(),
+        duration_ms.into(),
         if log.notified { "NOTIFIED" } else { "UNNOTIFIED" }.into(),
         log.try_count.into(),
         log.attempt.into(),
@@ -85,6 +85,33 @@ pub fn append_within(log: &ExecutionLog, now: Millis) -> (String, Vec<Value>) {
     let marks = ["?"; COLUMNS.len()].join(", ");
     let columns = COLUMNS.join(", ");
     (format!("INSERT INTO job_execution_logs ({columns}) VALUES ({marks})"), values(log, now))
+}
+
+/// A change of status that mails report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportedChange {
+    /// The row that changed.
+    pub queue_id: QueueId,
+    /// The attempt that it belongs to.
+    pub attempt: u32,
+    /// The state that it reached.
+    pub status: QueueStatus,
+}
+
+/// The key of the newest row of such a change.
+pub async fn last_of(tx: &mut Tx, change: ReportedChange) -> Result<Option<i64>> {
+    let sql = "SELECT MAX(log_id) AS log_id FROM job_execution_logs \
+               WHERE queue_id = ? AND attempt = ? AND status = ?";
+    let values = [change.queue_id.0.into(), change.attempt.into(), change.status.as_str().into()];
+    let row = tx.fetch_optional(sql, &values).await.context("find the change that mails report")?;
+    Ok(row.map(|row| row.opt_int("log_id")).transpose()?.flatten())
+}
+
+/// Notes that a mail about these changes has gone.
+pub async fn note_notified(tx: &mut Tx, log_ids: &[i64]) -> Result<()> {
+    let set = "UPDATE job_execution_logs SET notify_status = 'NOTIFIED' WHERE log_id";
+    let noted = tx.execute_in(set, &[], log_ids, "", &[]).await;
+    noted.context("write job_execution_logs.notify_status").map(drop)
 }
 
 /// A stored change of status with its time.

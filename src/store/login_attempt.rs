@@ -40,7 +40,20 @@ pub async fn tries(
                  WHERE user_name = ? AND create_time > ? AND attempt_id <> ?";
     let wide = now.plus(-WIDE_MS).to_utc();
     let named = counted(tx, named, &[name.into(), wide.into(), but.into()]).await?;
-    Ok(Tries { of_both: both, of_address: from, of_name: named.0 })
+    // Of two at once the one that was noted first is looked at.
+    let last = "SELECT MAX(create_time) AS last FROM login_attempt \
+                WHERE user_name = ? AND create_time > ? AND attempt_id < ?";
+    let before = if but == 0 { i64::MAX } else { but };
+    let values = [name.into(), wide.into(), before.into()];
+    let row = tx.fetch_optional(last, &values).await.context("find the last try")?;
+    let last = row.context("a row")?.opt_time("last")?.map(Millis::from);
+    Ok(Tries {
+        of_both: both,
+        of_address: from,
+        of_name: named.0,
+        last_of_name: last,
+        is_familiar: false,
+    })
 }
 
 async fn counted(

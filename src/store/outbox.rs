@@ -36,15 +36,37 @@ pub async fn enqueue(
     notices: &[Notice],
     now: Millis,
 ) -> Result<()> {
-    write(tx, (Some(batch), queue_id.into()), notices, now).await
+    let subject = Subject { batch: Some(batch), queue_id: queue_id.into(), log_id: None };
+    write(tx, subject, notices, now).await
+}
+
+/// What mails are about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The batch.
+    pub batch: Option<BatchId>,
+    /// The job of it.
+    pub queue_id: Option<QueueId>,
+    /// The row of `job_execution_logs` that is NOTIFIED once they have gone.
+    pub log_id: Option<i64>,
+}
+
+/// Puts notices into the outbox, with what they are about.
+pub async fn enqueue_about(
+    tx: &mut Tx,
+    subject: Subject,
+    notices: &[Notice],
+    now: Millis,
+) -> Result<()> {
+    write(tx, subject, notices, now).await
 }
 
 /// Puts notices that are about no batch into the outbox.
 pub async fn enqueue_plain(tx: &mut Tx, notices: &[Notice], now: Millis) -> Result<()> {
-    write(tx, (None, None), notices, now).await
+    write(tx, Subject::default(), notices, now).await
 }
 
-const COLUMNS: [&str; 18] = [
+const COLUMNS: [&str; 19] = [
     "recipient_email",
     "subject",
     "body",
@@ -63,14 +85,10 @@ const COLUMNS: [&str; 18] = [
     "next_at",
     "group_code",
     "job_code",
+    "log_id",
 ];
 
-async fn write(
-    tx: &mut Tx,
-    (batch, queue_id): (Option<BatchId>, Option<QueueId>),
-    notices: &[Notice],
-    now: Millis,
-) -> Result<()> {
+async fn write(tx: &mut Tx, subject: Subject, notices: &[Notice], now: Millis) -> Result<()> {
     let known = told_before(tx, notices).await?;
     let is_new = |notice: &&Notice| match &notice.event_key {
         Some(key) => !known.contains(&(key.clone(), notice.to.address.clone())),
@@ -78,16 +96,12 @@ async fn write(
     };
     let mut rows = Vec::new();
     for notice in notices.iter().filter(is_new) {
-        rows.push(row(notice, (batch, queue_id), now)?);
+        rows.push(row(notice, subject, now)?);
     }
     tx.insert_many("email_notifications", &COLUMNS, rows).await.context("put mails into the outbox")
 }
 
-fn row(
-    notice: &Notice,
-    (batch, queue_id): (Option<BatchId>, Option<QueueId>),
-    now: Millis,
-) -> Result<Vec<crate::db::Value>> {
+fn row(notice: &Notice, subject: Subject, now: Millis) -> Result<Vec<crate::db::Value>> {
     let letter = &notice.letter;
     let lang = notice.to.lang.unwrap_or_default();
     let next_at = match notice.when {
@@ -104,8 +118,8 @@ fn row(
         letter.event.as_str().into(),
         0i64.into(),
         true.into(),
-        queue_id.map(|id| id.0).into(),
-        batch.map(|id| id.0).into(),
+        subject.queue_id.map(|id| id.0).into(),
+        subject.batch.map(|id| id.0).into(),
         notice.to.lang.map(Lang::as_str).into(),
         serde_json::to_string(letter).context("write a letter as JSON")?.into(),
         notice.event_key.as_deref().into(),
@@ -113,6 +127,7 @@ fn row(
         next_at.into(),
         letter.topic.group.as_deref().into(),
         letter.topic.job.as_deref().into(),
+        subject.log_id.into(),
     ])
 }
 

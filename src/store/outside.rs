@@ -3,11 +3,11 @@
 use crate::domain::batch::BatchStatus;
 use crate::domain::batch_no::{Wanted, latest_up_to};
 use crate::domain::external::{ExternalDependency, Seen};
-use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode};
+use crate::domain::id::{BatchId, BatchNo, GroupCode};
 use crate::domain::outcome::Outputs;
 use crate::domain::queue::QueueStatus;
 use crate::domain::trigger_rule::When;
-use crate::store::Tx;
+use crate::store::{Tx, output_value};
 use anyhow::{Context as _, Result};
 
 /// The batches a dependency asks for, each as it stands. `me` is the batch that asks: it is not its
@@ -78,36 +78,18 @@ async fn one(tx: &mut Tx, external: &ExternalDependency, batch_no: BatchNo) -> R
     let holds = match &external.when {
         When::Output(expr) => {
             let json = row.opt_text("outputs")?;
-            let outputs: Outputs =
+            let mut outputs: Outputs =
                 json.map(|t| serde_json::from_str(&t)).transpose()?.unwrap_or_default();
-            expr.eval(&|name| outputs.look_up(name)).unwrap_or(false)
+            for reference in
+                expr.names().into_iter().flat_map(|n| outputs.stored_for(n)).collect::<Vec<_>>()
+            {
+                if let Ok(text) = output_value::load(tx, &reference).await? {
+                    outputs.restore(&reference, &text);
+                }
+            }
+            expr.eval(&|name| outputs.output(name)).unwrap_or(false)
         }
         When::Success | When::Failure | When::Done | When::Skipped => false,
     };
     Ok(Seen { batch_no, status: Some(status), holds })
-}
-
-/// Jobs that have a row under this batch number in a batch of another group than `group`, with that
-/// group: a batch of `group` cannot have them as well.
-pub async fn taken_elsewhere(
-    tx: &mut Tx,
-    batch_no: &BatchNo,
-    group: &GroupCode,
-) -> Result<Vec<(JobCode, GroupCode)>> {
-    let rows = tx
-        .fetch_all(
-            "SELECT q.job_code AS job_code, b.group_code AS group_code FROM job_queue q \
-             JOIN job_batch b ON b.batch_id = q.batch_id \
-             WHERE q.batch_no = ? AND b.group_code <> ? ORDER BY q.job_code",
-            &[batch_no.as_str().into(), group.as_str().into()],
-        )
-        .await?;
-    rows.iter()
-        .map(|row| {
-            Ok((
-                JobCode::parse(&row.text("job_code")?)?,
-                GroupCode::parse(&row.text("group_code")?)?,
-            ))
-        })
-        .collect()
 }

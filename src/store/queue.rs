@@ -7,16 +7,17 @@ pub use settling::{Settled, settle, settle_all, settled_alike};
 use crate::db::together::Statement;
 use crate::db::{Db, Row, filled};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId, QueueId};
-use crate::domain::queue::{QueueEntry, QueueStatus, RunMode, Taken};
+use crate::domain::queue::{KeyScope, QueueEntry, QueueStatus, RunMode, Taken};
 use crate::domain::time::Millis;
-use crate::store::{Stale, Tx};
+use crate::store::batch::keys;
+use crate::store::{Stale, Tx, output_value};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::HashMap;
 
 /// What a `QueueEntry` is read from. Outputs may be large; whoever wants some asks `outputs` for them.
 pub(super) const COLUMNS: &str = "queue_id, batch_id, job_code, status, try_count, attempt, owner, \
     not_before, start_time, end_time, error_message, skip_kind, run_mode, priority, run_no, \
-    crash_count, unresolved, waits_on, is_taken";
+    crash_count, unresolved, waits_on, is_taken, key_has_group";
 
 /// Rows that are read or written at a time: a driver's row takes more memory than what is read from it, and
 /// a batch may have 100,000.
@@ -34,7 +35,7 @@ pub struct NewEntry<'a> {
     pub not_before: Option<Millis>,
 }
 
-/// Writes one PENDING row per job; the unique key (batch_no, job_code) refuses a second batch.
+/// Writes one PENDING row per job; the unique key (batch_id, job_code) refuses a job twice.
 pub async fn generate(
     tx: &mut Tx,
     batch: BatchId,
@@ -42,23 +43,49 @@ pub async fn generate(
     entries: &[NewEntry<'_>],
     now: Millis,
 ) -> Result<()> {
-    let columns =
-        ["batch_id", "batch_no", "job_code", "status", "not_before", "create_time", "update_time"];
     for entries in entries.chunks(AT_ONCE as usize) {
-        let rows = entries.iter().map(|entry| {
-            vec![
-                batch.0.into(),
-                batch_no.into(),
-                entry.job_code.as_str().into(),
-                QueueStatus::Pending.as_str().into(),
-                entry.not_before.map(Millis::to_utc).into(),
-                now.to_utc().into(),
-                now.to_utc().into(),
-            ]
-        });
-        tx.insert_many("job_queue", &columns, rows).await.context("write job_queue")?;
+        generate_many(tx, &[NewEntries { batch, batch_no, entries }], now).await?;
     }
     tx.look_over("job_queue", entries.len()).await.context("look over job_queue")
+}
+
+/// The rows of one batch about to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct NewEntries<'a> {
+    /// The batch.
+    pub batch: BatchId,
+    /// Its number.
+    pub batch_no: &'a str,
+    /// One for each job.
+    pub entries: &'a [NewEntry<'a>],
+}
+
+/// Writes the rows of several batches in one statement.
+pub async fn generate_many(tx: &mut Tx, batches: &[NewEntries<'_>], now: Millis) -> Result<()> {
+    let columns = [
+        "batch_id",
+        "batch_no",
+        "job_code",
+        "status",
+        "not_before",
+        "create_time",
+        "update_time",
+        "key_has_group",
+    ];
+    let row = |of: &NewEntries<'_>, entry: &NewEntry<'_>| {
+        vec![
+            of.batch.0.into(),
+            of.batch_no.into(),
+            entry.job_code.as_str().into(),
+            QueueStatus::Pending.as_str().into(),
+            entry.not_before.map(Millis::to_utc).into(),
+            now.to_utc().into(),
+            now.to_utc().into(),
+            true.into(),
+        ]
+    };
+    let rows = batches.iter().flat_map(|of| of.entries.iter().map(move |entry| row(of, entry)));
+    tx.insert_many("job_queue", &columns, rows).await.context("write job_queue")
 }
 
 /// All rows of a batch, in the order they were generated.
@@ -79,17 +106,33 @@ pub async fn of_batch(tx: &mut Tx, batch: BatchId) -> Result<Vec<QueueEntry>> {
     }
 }
 
-/// The row of one job of a batch.
-pub async fn of_job(
+/// All rows of batches that are small, each in the order they were generated; `None` when together they
+/// have more rows than are read at once.
+pub async fn of_few(
     tx: &mut Tx,
-    (batch, no): (BatchId, &BatchNo),
-    job: &JobCode,
-) -> Result<Option<QueueEntry>> {
-    // By the number too: with the job it is a key.
+    ids: &[BatchId],
+) -> Result<Option<HashMap<BatchId, Vec<QueueEntry>>>> {
+    let (places, mut values) = keys(ids);
     let sql = format!(
-        "SELECT {COLUMNS} FROM job_queue WHERE batch_no = ? AND job_code = ? AND batch_id = ?"
+        "SELECT {COLUMNS} FROM job_queue WHERE batch_id IN ({places}) ORDER BY queue_id LIMIT ?"
     );
-    let values = [no.as_str().into(), job.as_str().into(), batch.0.into()];
+    values.push(AT_ONCE.into());
+    let rows = tx.fetch_all(&sql, &values).await.context("read the rows of batches")?;
+    if rows.len() >= AT_ONCE as usize {
+        return Ok(None);
+    }
+    let mut all: HashMap<BatchId, Vec<QueueEntry>> = HashMap::new();
+    for row in &rows {
+        let entry = entry(row)?;
+        all.entry(entry.batch_id).or_default().push(entry);
+    }
+    Ok(Some(all))
+}
+
+/// The row of one job of a batch.
+pub async fn of_job(tx: &mut Tx, batch: BatchId, job: &JobCode) -> Result<Option<QueueEntry>> {
+    let sql = format!("SELECT {COLUMNS} FROM job_queue WHERE batch_id = ? AND job_code = ?");
+    let values = [batch.0.into(), job.as_str().into()];
     let row = tx.fetch_optional(&sql, &values).await.context("look for a job of a batch")?;
     row.as_ref().map(entry).transpose()
 }
@@ -116,6 +159,10 @@ pub(super) fn entry(row: &Row) -> Result<QueueEntry> {
         crash_count: u32::try_from(row.int("crash_count")?)?,
         unresolved: u32::try_from(row.int("unresolved")?)?,
         waits_on: row.opt_text("waits_on")?,
+        key_scope: match row.flag("key_has_group")? {
+            true => KeyScope::Group,
+            false => KeyScope::Installation,
+        },
         taken: if row.flag("is_taken")? { Taken::Yes } else { Taken::NotYet },
     })
 }
@@ -147,12 +194,10 @@ pub async fn ended_well(
     group: &GroupCode,
     job: &JobCode,
 ) -> Result<Vec<(BatchNo, QueueId)>> {
-    // The number again beside the key, because (batch_no, job_code) is the key of the rows: without
-    // it every row of the group is looked at.
     let rows = tx
         .fetch_all(
             "SELECT q.queue_id, q.batch_no FROM job_batch b JOIN job_queue q \
-             ON q.batch_no = b.batch_no AND q.job_code = ? AND q.batch_id = b.batch_id \
+             ON q.batch_id = b.batch_id AND q.job_code = ? \
              WHERE b.group_code = ? AND q.status IN (?, ?)",
             &[
                 job.as_str().into(),
@@ -313,7 +358,8 @@ pub async fn reset(tx: &mut Tx, ids: &[i64], from: QueueStatus, now: Millis) -> 
             &[from.as_str().into()],
         )
         .await?;
-    expect_all(ids.len(), found)
+    expect_all(ids.len(), found)?;
+    output_value::remove_of(tx, ids).await
 }
 
 /// Whether a row still belongs to this attempt of this process and is to run.

@@ -29,11 +29,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub const PAGE: usize = 64;
 
 /// The tables that retention removes rows of.
-pub const TABLES: [&str; 10] = [
+pub const TABLES: [&str; 11] = [
     "job_batch",
     "job_queue",
     "job_execution_logs",
     "job_log_line",
+    "job_output_value",
     "job_report",
     "email_notifications",
     "job_firing",

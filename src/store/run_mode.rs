@@ -1,7 +1,8 @@
 //! `job_def.run_mode`: what operators want with a job in every new batch. No definition file says
 //! it, so `apply` leaves it alone.
 
-use crate::domain::id::{BatchId, JobCode, QueueId};
+use crate::domain::id::{BatchId, GroupCode, JobCode, QueueId};
+use crate::domain::job_key::JobKey;
 use crate::domain::queue::{QueueStatus, RunMode};
 use crate::domain::time::Millis;
 use crate::store::{Tx, queue};
@@ -9,12 +10,14 @@ use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 
 /// The jobs that have a standing mode.
-pub async fn standing(tx: &mut Tx) -> Result<BTreeMap<JobCode, RunMode>> {
-    let sql = "SELECT job_code, run_mode FROM job_def WHERE run_mode IS NOT NULL";
+pub async fn standing(tx: &mut Tx) -> Result<BTreeMap<JobKey, RunMode>> {
+    let sql = "SELECT group_code, job_code, run_mode FROM job_def WHERE run_mode IS NOT NULL";
     let mut modes = BTreeMap::new();
     for row in tx.fetch_all(sql, &[]).await? {
         if let Some(mode) = queue::run_mode(&row)? {
-            modes.insert(JobCode::parse(&row.text("job_code")?)?, mode);
+            let group = GroupCode::parse(&row.text("group_code")?)?;
+            let key = JobKey { group, code: JobCode::parse(&row.text("job_code")?)? };
+            modes.insert(key, mode);
         }
     }
     Ok(modes)
@@ -23,34 +26,36 @@ pub async fn standing(tx: &mut Tx) -> Result<BTreeMap<JobCode, RunMode>> {
 /// Sets or ends the standing mode of a job; `false` when there is no such job.
 pub async fn set_standing(
     tx: &mut Tx,
-    code: &JobCode,
+    job: &JobKey,
     mode: Option<RunMode>,
     now: Millis,
 ) -> Result<bool> {
-    let sql = "UPDATE job_def SET run_mode = ?, update_time = ? WHERE job_code = ?";
+    let sql = "UPDATE job_def SET run_mode = ?, update_time = ? WHERE group_code = ? \
+               AND job_code = ?";
     let mode = mode.map(RunMode::as_str);
-    let values = [mode.into(), now.to_utc().into(), code.as_str().into()];
-    let found = tx.execute(sql, &values).await.with_context(|| format!("write job {code}"))?;
+    let (group, code) = (job.group.as_str(), job.code.as_str());
+    let values = [mode.into(), now.to_utc().into(), group.into(), code.into()];
+    let found = tx.execute(sql, &values).await.with_context(|| format!("write job {job}"))?;
     Ok(found == 1)
 }
 
-/// Gives the rows of a new batch the standing modes of their jobs; those on ice are left out at
+/// Gives the rows of a new batch of `group` the standing modes of their jobs; those on ice are left out at
 /// once. Gives the rows that are.
 pub async fn take_over(
     tx: &mut Tx,
-    batch: BatchId,
+    (batch, group): (BatchId, &GroupCode),
     note: &str,
     now: Millis,
 ) -> Result<Vec<QueueId>> {
-    if standing(tx).await?.is_empty() {
+    if standing(tx).await?.keys().all(|job| job.group != *group) {
         return Ok(Vec::new());
     }
     tx.execute(
         "UPDATE job_queue SET run_mode = \
-         (SELECT d.run_mode FROM job_def d WHERE d.job_code = job_queue.job_code) \
-         WHERE batch_id = ? AND EXISTS (SELECT 1 FROM job_def d \
-         WHERE d.job_code = job_queue.job_code AND d.run_mode IS NOT NULL)",
-        &[batch.0.into()],
+         (SELECT d.run_mode FROM job_def d WHERE d.group_code = ? AND d.job_code = job_queue.job_code) \
+         WHERE batch_id = ? AND EXISTS (SELECT 1 FROM job_def d WHERE d.group_code = ? \
+         AND d.job_code = job_queue.job_code AND d.run_mode IS NOT NULL)",
+        &[group.as_str().into(), batch.0.into(), group.as_str().into()],
     )
     .await
     .context("give a batch the standing modes of its jobs")?;

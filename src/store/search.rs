@@ -40,7 +40,7 @@ pub async fn jobs(
     let sql = format!(
         "SELECT job_code, job_name, group_code, tags, body FROM job_def WHERE 1 = 1{condition}{whose} \
          ORDER BY CASE WHEN LOWER(job_code) = ? THEN 0 WHEN LOWER(job_code) LIKE ? ESCAPE '!' THEN 1 \
-         ELSE 2 END, job_code LIMIT ?"
+         ELSE 2 END, job_code, group_code LIMIT ?"
     );
     values.extend(first(text));
     values.push(limit.into());

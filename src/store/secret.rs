@@ -1,8 +1,12 @@
 //! `sealed_secret`: secrets sealed under the installation's key; nothing here can open one.
 
 use crate::db::Tx;
+use crate::domain::group_access::GroupAccess;
+use crate::domain::id::GroupCode;
 use crate::domain::time::Millis;
+use crate::store::group_access;
 use anyhow::{Context as _, Result};
+use std::collections::BTreeMap;
 
 /// A stored secret, as it may be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,23 +17,58 @@ pub struct Stored {
     pub by: String,
     /// When that was.
     pub at: Millis,
+    /// Which groups may use it.
+    pub access: GroupAccess,
 }
 
-/// Stores the sealed text of a secret, in the place of an older one.
-pub async fn put(tx: &mut Tx, name: &str, sealed: &str, by: &str, now: Millis) -> Result<()> {
-    let now = now.to_utc();
+/// A secret as it is stored.
+#[derive(Clone, Debug)]
+pub struct SealedSecret {
+    /// Its sealed text.
+    pub sealed: String,
+    /// Which groups may use it.
+    pub access: GroupAccess,
+}
+
+/// Stores a secret, in the place of an older one of this name.
+pub async fn put(
+    tx: &mut Tx,
+    name: &str,
+    secret: &SealedSecret,
+    by: &str,
+    now: Millis,
+) -> Result<()> {
+    let (now, sealed) = (now.to_utc(), secret.sealed.as_str());
+    let owner = secret.access.owner_group.as_ref().map(GroupCode::as_str);
+    let allowed = group_access::allowed_groups_text(&secret.access)?;
     let there = tx
         .execute(
-            "UPDATE sealed_secret SET sealed = ?, sealed_by = ?, update_time = ? WHERE secret_name = ?",
-            &[sealed.into(), by.into(), now.into(), name.into()],
+            "UPDATE sealed_secret SET sealed = ?, sealed_by = ?, owner_group = ?, allowed_groups = ?, \
+             update_time = ? WHERE secret_name = ?",
+            &[
+                sealed.into(),
+                by.into(),
+                owner.into(),
+                allowed.as_deref().into(),
+                now.into(),
+                name.into(),
+            ],
         )
         .await
         .context("store the secret")?;
     if there == 0 {
         tx.execute(
-            "INSERT INTO sealed_secret (secret_name, sealed, sealed_by, create_time, update_time) \
-             VALUES (?, ?, ?, ?, ?)",
-            &[name.into(), sealed.into(), by.into(), now.into(), now.into()],
+            "INSERT INTO sealed_secret (secret_name, sealed, sealed_by, owner_group, allowed_groups, \
+             create_time, update_time) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            &[
+                name.into(),
+                sealed.into(),
+                by.into(),
+                owner.into(),
+                allowed.as_deref().into(),
+                now.into(),
+                now.into(),
+            ],
         )
         .await
         .context("store the secret")?;
@@ -37,13 +76,31 @@ pub async fn put(tx: &mut Tx, name: &str, sealed: &str, by: &str, now: Millis) -
     Ok(())
 }
 
-/// The sealed text of a secret.
-pub async fn sealed(tx: &mut Tx, name: &str) -> Result<Option<String>> {
-    let row = tx
-        .fetch_optional("SELECT sealed FROM sealed_secret WHERE secret_name = ?", &[name.into()])
-        .await
-        .context("read the secret")?;
-    Ok(row.map(|row| row.text("sealed")).transpose()?)
+/// A stored secret, sealed.
+pub async fn find(tx: &mut Tx, name: &str) -> Result<Option<SealedSecret>> {
+    let sql = "SELECT sealed, owner_group, allowed_groups FROM sealed_secret WHERE secret_name = ?";
+    let row = tx.fetch_optional(sql, &[name.into()]).await.context("read the secret")?;
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some(SealedSecret { sealed: row.text("sealed")?, access: group_access::read(&row)? }))
+}
+
+/// Which groups may use which stored secret.
+pub async fn read_access(tx: &mut Tx) -> Result<BTreeMap<String, GroupAccess>> {
+    let stored = list(tx).await?;
+    Ok(stored.into_iter().map(|secret| (secret.name, secret.access)).collect())
+}
+
+/// Which groups may use a secret that is stored now: what is said of it, else what holds already, so
+/// that a new password opens nothing.
+pub async fn access_to_store(
+    tx: &mut Tx,
+    name: &str,
+    access: Option<GroupAccess>,
+) -> Result<GroupAccess> {
+    match access {
+        Some(access) => Ok(access),
+        None => Ok(find(tx, name).await?.map(|secret| secret.access).unwrap_or_default()),
+    }
 }
 
 /// Removes a secret; gives whether it was there.
@@ -54,7 +111,8 @@ pub async fn remove(tx: &mut Tx, name: &str) -> Result<bool> {
 
 /// All stored secrets, by name.
 pub async fn list(tx: &mut Tx) -> Result<Vec<Stored>> {
-    let sql = "SELECT secret_name, sealed_by, update_time FROM sealed_secret ORDER BY secret_name";
+    let sql = "SELECT secret_name, sealed_by, update_time, owner_group, allowed_groups FROM sealed_secret \
+               ORDER BY secret_name";
     let rows = tx.fetch_all(sql, &[]).await.context("list the secrets")?;
     rows.iter()
         .map(|row| {
@@ -62,6 +120,7 @@ pub async fn list(tx: &mut Tx) -> Result<Vec<Stored>> {
                 name: row.text("secret_name")?,
                 by: row.text("sealed_by")?,
                 at: row.time("update_time")?.into(),
+                access: group_access::read(row)?,
             })
         })
         .collect()

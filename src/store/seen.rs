@@ -40,6 +40,15 @@ pub fn among(column: &str, groups: Option<&BTreeSet<GroupCode>>) -> (String, Vec
     }
 }
 
+/// A condition that a number is one of these, and its values; what never holds where there is none.
+pub(super) fn any_of(column: &str, ids: &BTreeSet<i64>) -> (String, Vec<Value>) {
+    if ids.is_empty() {
+        return ("1 = 0".to_owned(), Vec::new());
+    }
+    let places = vec!["?"; ids.len()].join(", ");
+    (format!("{column} IN ({places})"), ids.iter().map(|id| (*id).into()).collect())
+}
+
 /// ` AND (…)` that holds where one of these columns holds a text, in any case of letters.
 pub(super) fn holds(columns: &[&str], text: &str) -> (String, Vec<Value>) {
     let like = format!("%{}%", plain(&text.to_lowercase()));

@@ -1,15 +1,17 @@
 //! What all groups share: owners, pools, hosts, sources of secrets, parameters; a table each.
 
 use crate::db::Value;
-use crate::domain::declare::Owner;
+use crate::domain::declare::{Owner, SecretSource};
+use crate::domain::group_access::GroupAccess;
 use crate::domain::job::Shared;
 use crate::domain::pool::Pool;
 use crate::domain::time::Millis;
-use crate::store::Tx;
 use crate::store::columns::upsert;
+use crate::store::{Tx, secret};
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 
 /// Tables of what all groups share: name of the table and of its key.
 const SHARED: [(&str, &str); 5] = [
@@ -34,6 +36,14 @@ pub(super) async fn read(tx: &mut Tx) -> Result<Shared> {
 /// The owners, in the order they were first written.
 pub(super) async fn owners(tx: &mut Tx) -> Result<Vec<Owner>> {
     bodies(tx, SHARED[0]).await
+}
+
+/// Which groups may use which secret, declared or stored; a declared one goes before a stored one.
+pub async fn access_of_secrets(tx: &mut Tx) -> Result<BTreeMap<String, GroupAccess>> {
+    let declared: Vec<SecretSource> = bodies(tx, SHARED[3]).await?;
+    let mut access = secret::read_access(tx).await?;
+    access.extend(declared.into_iter().map(|secret| (secret.name, secret.access)));
+    Ok(access)
 }
 
 async fn bodies<T: DeserializeOwned>(tx: &mut Tx, (table, key): (&str, &str)) -> Result<Vec<T>> {

@@ -77,6 +77,15 @@ pub struct Outlook {
     pub waiting: Option<Millis>,
 }
 
+impl Outlook {
+    /// For how many milliseconds the firing or planned time that has waited longest is overdue; 0 when
+    /// nothing is.
+    pub fn delay_ms(&self, now: Millis) -> i64 {
+        let oldest = [self.next, self.pending].into_iter().flatten().min();
+        oldest.map_or(0, |at| now.since(at).max(0))
+    }
+}
+
 /// Looks what there is to do; asked every second or two by every node, so it is one statement over
 /// indexes.
 pub async fn outlook(tx: &mut Tx) -> Result<Outlook> {

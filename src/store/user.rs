@@ -6,9 +6,10 @@ use crate::domain::lang::Lang;
 use crate::domain::time::Millis;
 use crate::domain::user::{UserId, UserName};
 use crate::store::Tx;
+use crate::store::seen::any_of;
 use anyhow::{Context as _, Result};
 use secrecy::SecretString;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Somebody who may log in.
 #[derive(Clone, Debug)]
@@ -120,6 +121,14 @@ pub async fn by_id(tx: &mut Tx, id: UserId) -> Result<Option<User>> {
     let sql = "SELECT * FROM app_user WHERE user_id = ?";
     let row = tx.fetch_optional(sql, &[id.0.into()]).await.context("read the user")?;
     row.as_ref().map(of_row).transpose()
+}
+
+/// Those of these keys that are there.
+pub async fn by_ids(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<Vec<User>> {
+    let (condition, values) = any_of("user_id", ids);
+    let sql = format!("SELECT * FROM app_user WHERE {condition}");
+    let rows = tx.fetch_all(&sql, &values).await.context("read the users")?;
+    rows.iter().map(of_row).collect()
 }
 
 /// The user who is this subject at this issuer.
@@ -265,6 +274,17 @@ pub async fn all_grants(tx: &mut Tx) -> Result<BTreeMap<UserId, Vec<Grant>>> {
     let sql = "SELECT user_id, place, role, rights FROM user_grant ORDER BY user_id, place, origin";
     let mut all: BTreeMap<UserId, Vec<Grant>> = BTreeMap::new();
     for row in tx.fetch_all(sql, &[]).await.context("read the grants")? {
+        all.entry(UserId(row.int("user_id")?)).or_default().push(grant_of(&row)?);
+    }
+    Ok(all)
+}
+
+/// What these users may do, from wherever it comes.
+pub async fn grants_of(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<BTreeMap<UserId, Vec<Grant>>> {
+    let (condition, values) = any_of("user_id", ids);
+    let sql = format!("SELECT user_id, place, role, rights FROM user_grant WHERE {condition}");
+    let mut all: BTreeMap<UserId, Vec<Grant>> = BTreeMap::new();
+    for row in tx.fetch_all(&sql, &values).await.context("read the grants")? {
         all.entry(UserId(row.int("user_id")?)).or_default().push(grant_of(&row)?);
     }
     Ok(all)

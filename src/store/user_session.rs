@@ -3,7 +3,9 @@
 use crate::domain::time::Millis;
 use crate::domain::user::UserId;
 use crate::store::Tx;
+use crate::store::seen::any_of;
 use anyhow::{Context as _, Result};
+use std::collections::BTreeSet;
 
 /// A session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +63,14 @@ pub async fn by_digest(tx: &mut Tx, digest: &str) -> Result<Option<Session>> {
     let sql = "SELECT * FROM user_session WHERE secret_hash = ?";
     let row = tx.fetch_optional(sql, &[digest.into()]).await.context("read the session")?;
     row.as_ref().map(of_row).transpose()
+}
+
+/// Those of these keys that are there.
+pub async fn by_ids(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<Vec<Session>> {
+    let (condition, values) = any_of("session_id", ids);
+    let sql = format!("SELECT * FROM user_session WHERE {condition}");
+    let rows = tx.fetch_all(&sql, &values).await.context("read the sessions")?;
+    rows.iter().map(of_row).collect()
 }
 
 /// The sessions of a user, the latest first.

@@ -171,8 +171,19 @@ struct Found {
 
 impl Found {
     fn whole(self) -> Definition {
-        let Self { sources, groups, jobs, dependencies, externals, shared } = self;
-        let (schedules, calendars) = Default::default();
-        Definition { sources, groups, jobs, dependencies, externals, shared, schedules, calendars }
+        let Self { sources, groups, jobs, mut dependencies, mut externals, shared } = self;
+        if let Some(group) = groups.first().map(|group| &group.code) {
+            dependencies.iter_mut().for_each(|d| d.group.clone_from(group));
+            externals.iter_mut().for_each(|e| e.waiting_group.clone_from(group));
+        }
+        Definition {
+            sources,
+            groups,
+            jobs,
+            dependencies,
+            externals,
+            shared,
+            ..Definition::default()
+        }
     }
 }

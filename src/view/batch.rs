@@ -79,6 +79,7 @@ impl View {
             "batch_no": batch.values.batch_no, "group": batch.values.group, "type": batch.batch_type,
             "status": batch.status.as_str(), "is_paused": batch.is_paused,
             "business_date": batch.values.business_date,
+            "free_text": batch.is_free_text(),
             "params": batch.values.params, "started_by": batch.started_by, "reason": batch.reason,
             "create_time": batch.create_time.to_string(),
             "end_time": batch.end_time.map(|t| t.to_string()),

@@ -156,7 +156,14 @@ fn pair(code: &JobCode, a: Option<(&View, usize)>, b: Option<(&View, usize)>) ->
 }
 
 fn values(outputs: Option<&Outputs>) -> BTreeMap<String, Option<String>> {
-    outputs.map(|o| o.values.clone()).unwrap_or_default()
+    let Some(outputs) = outputs else { return BTreeMap::new() };
+    let mut values = outputs.values.clone();
+    // Two that are stored aside are the same when their digests are.
+    for (name, stored) in &outputs.stored {
+        let shown = format!("<{}, SHA-256 {}>", stored.describe(), stored.sha256);
+        values.insert(name.clone(), Some(shown));
+    }
+    values
 }
 
 /// The values of two lists that are not the same in both.

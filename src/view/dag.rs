@@ -105,6 +105,7 @@ fn nobodys(group: Option<GroupCode>) -> Result<BatchOrder> {
         group,
         business_date: None,
         params: BTreeMap::new(),
+        free_text: true,
     })
 }
 

@@ -3,6 +3,7 @@
 use crate::domain::history::Durations;
 use crate::domain::id::{JobCode, SourceName};
 use crate::domain::job::{Definition, JobDef, JobDependency};
+use crate::domain::job_key::JobKey;
 use crate::domain::queue::RunMode;
 use crate::store::breach::Breach;
 use crate::store::{self, Tx};
@@ -16,9 +17,9 @@ use std::collections::BTreeMap;
 /// What is known of jobs beside their definition.
 pub struct Standing {
     /// What operators want with them in every new batch.
-    pub modes: BTreeMap<JobCode, RunMode>,
+    pub modes: BTreeMap<JobKey, RunMode>,
     /// Those that were caught committing by themselves.
-    pub marks: BTreeMap<JobCode, Breach>,
+    pub marks: BTreeMap<JobKey, Breach>,
 }
 
 /// Who answers for a job: its owner, else its group's.
@@ -28,30 +29,30 @@ pub fn owner_of<'a>(defs: &'a Definition, job: &'a JobDef) -> Option<&'a String>
 }
 
 /// The jobs that a job waits for.
-pub fn parents(defs: &Definition, code: &JobCode) -> Vec<String> {
-    let of = defs.dependencies.iter().filter(|d| d.job_code == *code);
+pub fn parents(defs: &Definition, job: &JobDef) -> Vec<String> {
+    let of = defs.dependencies.iter().filter(|d| d.group == job.group && d.job_code == job.code);
     of.map(|d| d.depends_on.to_string()).collect()
 }
 
 /// The jobs that wait for a job.
-pub fn children(defs: &Definition, code: &JobCode) -> Vec<String> {
-    let of = defs.dependencies.iter().filter(|d| d.depends_on == *code);
+pub fn children(defs: &Definition, job: &JobDef) -> Vec<String> {
+    let of = defs.dependencies.iter().filter(|d| d.group == job.group && d.depends_on == job.code);
     of.map(|d| d.job_code.to_string()).collect()
 }
 
 /// A job in a list.
 pub fn listed(defs: &Definition, job: &JobDef, standing: &Standing) -> Value {
     json!({
-        "job": job, "depends_on": parents(defs, &job.code),
-        "run_mode": standing.modes.get(&job.code).map(|m| m.as_str()),
+        "job": job, "depends_on": parents(defs, job),
+        "run_mode": standing.modes.get(&job.key()).map(|m| m.as_str()),
         "breach": breach::of(job, &standing.marks).map(breach::as_json),
     })
 }
 
 /// A job by itself.
-pub fn whole(defs: &Definition, job: &JobDef, marks: &BTreeMap<JobCode, Breach>) -> Value {
+pub fn whole(defs: &Definition, job: &JobDef, marks: &BTreeMap<JobKey, Breach>) -> Value {
     json!({
-        "job": job, "depends_on": parents(defs, &job.code), "children": children(defs, &job.code),
+        "job": job, "depends_on": parents(defs, job), "children": children(defs, job),
         "breach": breach::of(job, marks).map(breach::as_json),
     })
 }
@@ -143,7 +144,7 @@ impl JobBrief {
             aliases: job.aliases.iter().map(JobCode::to_string).collect(),
             tx: job.tx.as_str().to_owned(),
             is_active: job.is_active,
-            run_mode: standing.modes.get(&job.code).map(|m| m.as_str().to_owned()),
+            run_mode: standing.modes.get(&job.key()).map(|m| m.as_str().to_owned()),
             breach: breach::of(job, &standing.marks).map(breach::as_json),
         }
     }
@@ -153,7 +154,7 @@ impl JobBrief {
 /// and the version of its group.
 pub async fn one_of(tx: &mut Tx, job: JobDef) -> Result<Value> {
     let marks = store::breach::all(tx).await?;
-    let mode = store::run_mode::standing(tx).await?.remove(&job.code);
+    let mode = store::run_mode::standing(tx).await?.remove(&job.key());
     let version = store::version::last(tx, &job.group).await?;
     let defs = store::job_list::around(tx, job).await?;
     let Some(job) = defs.jobs.first() else { return Ok(Value::Null) };

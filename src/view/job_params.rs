@@ -10,7 +10,6 @@ use crate::domain::params::{
 };
 use crate::domain::secret::Value;
 use crate::domain::time::Millis;
-use crate::domain::tx_class::IdemKey;
 use crate::store;
 use anyhow::Result;
 use chrono::NaiveDate;
@@ -71,7 +70,9 @@ impl World {
         let mut tx = app.db.read().await?;
         let Some(batch) = store::batch::find(&mut tx, &batch_no, &group).await? else {
             let group = Some(group);
-            let order = BatchOrder { batch_no, batch_type: None, group, business_date, params };
+            let (batch_type, free_text) = (None, true);
+            let order =
+                BatchOrder { batch_no, batch_type, group, business_date, params, free_text };
             let plan = plan(defs, &order, Millis::default())?.remove(0);
             let start = Start::shown(&plan.values, code);
             let (values, snapshot, outputs) = (plan.values, plan.snapshot, HashMap::new());
@@ -91,7 +92,7 @@ impl World {
         if let Some(row) = rows.iter().find(|row| row.job_code == *code) {
             start.attempt = row.attempt.max(1);
             if let Some(name) = store::installation(&mut tx).await? {
-                start.idem_key = IdemKey::of(&name, &batch.values.batch_no, code, row.run_no);
+                start.idem_key = row.idem_key(&name, &batch.values.group, &batch.values.batch_no);
             }
         }
         Ok(Self { batch: Batch::There, values: batch.values, snapshot, outputs, start })
@@ -101,7 +102,7 @@ impl World {
     pub fn params(&self, code: &JobCode) -> Option<Vec<Shown>> {
         let job = self.snapshot.jobs.iter().find(|j| j.code == *code)?;
         let parents = self.snapshot.parents(code);
-        let output = |code: &JobCode, name: &str| self.outputs.get(code)?.look_up(name);
+        let output = |code: &JobCode, name: &str| self.outputs.get(code)?.output(name);
         let outside = Outside { output: &output, secret: None };
         let layers = self.snapshot.layers(&self.values, &parents, &self.start);
         let found = resolve_each(job, layers, outside);
@@ -112,8 +113,12 @@ impl World {
 
 fn shown(name: &str, found: &Result<Resolved, ParamError>) -> Shown {
     let (value, layer, fault) = match found {
-        Ok(found) => (found.param.value.as_ref().map(Value::shown), found.layer, None),
+        Ok(found) => {
+            let value = found.param.value.as_ref().map(Value::shown);
+            (value.map(str::to_owned), found.layer, None)
+        }
+        Err(ParamError::NotLoaded { what, .. }) => (Some(format!("<{what}>")), None, None),
         Err(error) => (None, None, Some(error.to_string())),
     };
-    Shown { name: name.to_owned(), value: value.map(str::to_owned), layer, fault }
+    Shown { name: name.to_owned(), value, layer, fault }
 }

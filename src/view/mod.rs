@@ -30,6 +30,7 @@ pub mod node;
 pub mod outbox;
 pub mod params;
 pub mod plan;
+pub mod preflight;
 pub mod retention;
 pub mod schedule;
 pub mod schedule_next;

@@ -4,9 +4,10 @@ use crate::app::App;
 use crate::domain::id::{JobCode, QueueId};
 use crate::domain::job::Param;
 use crate::domain::outcome::Outputs;
-use crate::domain::params::{Outside, ParamError, Resolved, Start, outputs_asked, resolve_each};
+use crate::domain::params::{
+    Layer, Outside, ParamError, Resolved, Start, outputs_asked, resolve_each,
+};
 use crate::domain::secret;
-use crate::domain::tx_class::IdemKey;
 use crate::store;
 use crate::view::batch::View;
 use anyhow::Result;
@@ -36,16 +37,20 @@ pub async fn of_job(app: &App, view: &View, at: usize) -> Result<Vec<Value>> {
     let mut start = Start::shown(values, &job.code);
     start.attempt = row.attempt.max(1);
     if let Some(name) = store::installation(&mut tx).await? {
-        start.idem_key = IdemKey::of(&name, &values.batch_no, &job.code, row.run_no);
+        start.idem_key = row.idem_key(&name, &values.group, &values.batch_no);
     }
     drop(tx);
-    let output = |code: &JobCode, name: &str| outputs.get(code)?.look_up(name);
+    let output = |code: &JobCode, name: &str| outputs.get(code)?.output(name);
     let outside = Outside { output: &output, secret: None };
     let found = resolve_each(job, view.snapshot.layers(values, &parents, &start), outside);
     let of = |(param, found): (&Param, &Result<_, _>)| match found {
         Ok(Resolved { param: bound, layer, .. }) => {
             let value = bound.value.as_ref().map(secret::Value::shown);
             json!({"name": param.name, "value": value, "layer": layer, "fault": null})
+        }
+        Err(ParamError::NotLoaded { what, .. }) => {
+            let value = format!("<{what}>");
+            json!({"name": param.name, "value": value, "layer": Layer::Upstream, "fault": null})
         }
         Err(error) => {
             let fault = ParamError::to_string(error);

@@ -3,7 +3,7 @@
 use crate::api::server::{Answer, Server};
 use axum::body::{Body, BodyDataStream};
 use futures_util::StreamExt as _;
-use procession::db::session::{Session, Target};
+use procession::db::session::{Session, Target, let_all_through};
 use procession::domain::access::Role;
 use procession::domain::batch::BatchStatus;
 use procession::domain::id::{BatchId, GroupCode, JobCode};
@@ -103,6 +103,7 @@ async fn what_one_does_not_see_is_not_there() {
         "/jobs/A",
         "/jobs/A/log",
         "/jobs/A/log.txt",
+        "/jobs/A/values/0",
     ] {
         let answer = server.get(&format!("{batch}{path}"), &viewer).await;
         let hidden = answer.is(404);
@@ -368,7 +369,8 @@ async fn ask_everything(db: &Db) {
     glance::tries(&mut tx, ids[0]).await.expect("tries");
     glance::runs(&mut tx, (&group, &job), None, 5).await.expect("runs");
     glance::pending_first(&mut tx, 5).await.expect("firings");
-    glance::group_of(&mut tx, &job).await.expect("a group");
+    let named = store::job_list::find_named(&mut tx, job.as_str(), None).await;
+    drop(named.expect("an answer"));
     changed::last(&mut tx).await.expect("the last");
     changed::after(&mut tx, 0, 10).await.expect("changes");
     changed::of_keys(&mut tx, &[1, 2, 3]).await.expect("changes");
@@ -379,6 +381,21 @@ async fn ask_everything(db: &Db) {
     store::outbox::of_row(&mut tx, ids[0], row, 5).await.expect("mails");
     store::log::lines_before(&mut tx, row, (1, u64::MAX), 5).await.expect("lines");
     store::queue::outputs(&mut tx, &[row]).await.expect("outputs");
+    ask_for_access(&mut tx).await;
+}
+
+/// What is asked about those whose streams are open, and before a log-in.
+async fn ask_for_access(tx: &mut store::Tx) {
+    for ids in [[].into(), [1, 2, 3].into()] {
+        store::user_session::by_ids(tx, &ids).await.expect("sessions");
+        store::api_token::by_ids(tx, &ids).await.expect("tokens");
+        store::user::by_ids(tx, &ids).await.expect("users");
+        store::user::grants_of(tx, &ids).await.expect("grants");
+    }
+    for but in [None, Some(7)] {
+        let tries = store::login_attempt::tries(tx, "x", "10.0.0.1", but, Millis(0)).await;
+        assert_eq!(tries.expect("tries").last_of_name, None);
+    }
 }
 
 trait ParseNo {
@@ -393,7 +410,13 @@ impl ParseNo for str {
 
 async fn by_hand(url: &str, sql: &str) {
     let timeout = Duration::from_secs(20);
-    let target = Target { url: url.to_owned(), password: None, label: "test".to_owned(), timeout };
+    let target = Target {
+        url: url.to_owned(),
+        password: None,
+        label: "test".to_owned(),
+        timeout,
+        guard: let_all_through,
+    };
     let mut session = Session::open(&target).await.unwrap_or_else(|e| panic!("{url}: {e}"));
     session.run(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     session.close().await;
@@ -486,4 +509,53 @@ async fn a_large_batch() {
         assert_eq!(answer.status.as_u16(), 200, "{path}: {}", answer.text);
         println!("{:>9} ms {:>9} bytes {path}", began.elapsed().as_millis(), answer.text.len());
     }
+}
+
+const LARGE: &str = "
+defaults: { type: SCRIPT, interpreter: sh }
+groups: { gl: { name: Ledger }, ar: {} }
+jobs:
+  BIG:
+    group: gl
+    script: |
+      printf '::output doc='
+      head -c 1500000 /dev/zero | tr '\\000' x
+      echo 月
+      echo ::output n=1
+  USE:
+    group: gl
+    depends_on: [BIG]
+    script: 'true'
+    params: [{ name: p, value: '${jobs.BIG.doc}' }]
+  OTHER: { group: ar, script: 'true' }
+";
+
+#[tokio::test]
+async fn a_value_that_is_stored_aside_is_shown_by_its_length_and_downloaded_whole() {
+    let server = Server::new().await;
+    server.apply(LARGE).await;
+    server.run(r#"{"batchNo": "202407", "group": "gl"}"#).await;
+    let token = server.token(&[("gl", Role::Viewer, &[])]).await;
+    let job = "/groups/gl/batches/202407/jobs/BIG";
+    let shown = server.get(job, &token).await.is(200);
+    let outputs = &shown["job"]["outputs"];
+    let stored = &outputs["stored"]["doc"];
+    assert_eq!(
+        (&stored["bytes"], &stored["position"]),
+        (&json!(1_500_003), &json!(0)),
+        "{outputs}"
+    );
+    assert_eq!(outputs["values"], json!({"n": "1"}));
+    assert!(shown.to_string().len() < 20_000, "the value itself is not in it");
+    let file: Answer = server.get(&format!("{job}/values/0"), &token).await;
+    assert_eq!(file.status.as_u16(), 200);
+    let header = |name: &str| file.headers[name].to_str().expect(name).to_owned();
+    assert_eq!(header("content-length"), "1500003");
+    assert_eq!(header("content-disposition"), "attachment; filename*=UTF-8''gl-202407-BIG-doc.txt");
+    assert!(file.text == format!("{}月", "x".repeat(1_500_000)), "{} bytes", file.text.len());
+    server.get(&format!("{job}/values/1"), &token).await.is(404);
+    let user = server.get("/groups/gl/batches/202407/jobs/USE", &token).await.is(200);
+    assert_eq!(user["params"][0]["value"], "<text of 1500003 bytes, stored aside>", "{user}");
+    let other = server.token(&[("ar", Role::Viewer, &[])]).await;
+    server.get(&format!("{job}/values/0"), &other).await.is(404);
 }

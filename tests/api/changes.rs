@@ -125,7 +125,10 @@ async fn each_action_takes_its_permission_in_its_group() {
         post(&server, path, token, json!({"reason": "why"})).await.is(status);
     }
     let actions: Vec<Value> = audit(&server).await.iter().map(|a| a["action"].clone()).collect();
-    assert_eq!(actions[..3], [json!("kill"), json!("resume"), json!("pause")]);
+    let (denied, done): (Vec<_>, Vec<_>) =
+        actions.into_iter().partition(|action| *action == json!("request denied"));
+    assert_eq!(done[..3], [json!("kill"), json!("resume"), json!("pause")]);
+    assert_eq!(denied.len(), 5, "each 403 above, and no 404");
 }
 
 #[tokio::test]
@@ -144,6 +147,24 @@ async fn ids_in_bodies_are_looked_at_as_those_in_paths() {
     post(&server, "/batches", &operator, order.clone()).await.is(200);
     let twice = post(&server, "/batches", &operator, order).await;
     assert!(twice.is(422)["detail"].as_str().is_some_and(|d| d.contains("exists already")));
+    // A number that names no month is refused in both ways of asking, and opened as free text on record.
+    let mut order = json!({"group": "gl", "batch_no": "2024-09", "reason": "trial"});
+    for dry_run in [true, false] {
+        order["dry_run"] = json!(dry_run);
+        let refused = post(&server, "/batches", &operator, order.clone()).await.is(422);
+        let said =
+            "group gl is monthly, and 2024-09 is not the number of a month; did you mean 202409?";
+        assert!(refused["detail"].as_str().is_some_and(|d| d.contains(said)), "{refused}");
+    }
+    let ahead = post(&server, "/batches/plan", &operator, order.clone()).await.is(200);
+    assert!(
+        ahead["refused"][0]["reason"].as_str().is_some_and(|r| r.contains("202409?")),
+        "{ahead}"
+    );
+    order["free_text"] = json!(true);
+    post(&server, "/batches", &operator, order).await.is(200);
+    let on_record = audit(&server).await;
+    assert!(on_record.iter().any(|e| e["action"] == "open-free-text"), "{on_record:?}");
     let modes = json!({"jobs": ["A", "X"], "mode": "ice", "reason": "why"});
     post(&server, "/jobs/run-modes", &operator, modes).await.is(404);
     let modes = json!({"jobs": ["A"], "mode": "ice", "reason": "why"});
@@ -244,6 +265,24 @@ async fn what_belongs_to_no_group_is_the_administrators() {
     }
     server.send(Method::DELETE, "/secrets/k", &local, &why).await.is(403);
     server.send(Method::DELETE, "/secrets/k", &admin, &why).await.is(404);
+}
+
+/// What an order hands to jobs is what they are given: who may not write that may not order it either.
+#[tokio::test]
+async fn an_order_that_names_a_secret_takes_the_right_to_scripts() {
+    let server = with_batches().await;
+    let operator = server.token(&[("gl", Role::Operator, &[])]).await;
+    let trusted = server.token(&[("gl", Role::Operator, &[Permission::Script])]).await;
+    let order = |no: &str, value: &str| json!({"group": "gl", "batch_no": no, "params": {"pw": value}, "reason": "why"});
+    post(&server, "/batches", &operator, order("202501", "@secret:FEED")).await.is(403);
+    // It gets as far as the declaration, which this group has none of.
+    let refused =
+        post(&server, "/batches", &trusted, order("202501", "@secret:FEED")).await.is(422);
+    assert!(refused.to_string().contains("is not declared secret"), "{refused}");
+    post(&server, "/batches", &operator, order("202502", "plain")).await.is(200);
+    let backfill = json!({"group": "gl", "range": "202503..202503", "reason": "why",
+                          "params": {"pw": "@secret:FEED"}});
+    post(&server, "/backfills", &operator, backfill).await.is(403);
 }
 
 #[tokio::test]

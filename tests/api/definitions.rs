@@ -36,6 +36,52 @@ async fn faults_come_with_their_lines() {
     assert!(said.contains("never read"), "{said}");
 }
 
+/// Only sources as they are stored are asked, and only for what the caller may have executed.
+#[tokio::test]
+async fn jobs_are_held_against_stored_sources() {
+    let server = Server::new().await;
+    let folder = tempfile::tempdir().expect("folder");
+    let file = folder.path().join("data.db");
+    std::fs::write(&file, "").expect("an empty database");
+    let yaml = |url: &str, sql: &str| {
+        format!(
+            "sources: {{s: {{url: '{url}'}}}}
+groups: {{gl: {{}}}}
+jobs:
+  - {{code: A, group: gl, type: SQL, source: s, sql: '{sql}'}}
+"
+        )
+    };
+    let url = format!("sqlite:{}", file.display());
+    server.apply(&yaml(&url, "SELECT 1")).await;
+    let writer = server.token(&[("gl", Role::Author, &[Permission::Script])]).await;
+    let author = server.token(&[("gl", Role::Author, &[])]).await;
+    let viewer = server.token(&[("gl", Role::Viewer, &[])]).await;
+    let ask = async |token: &str, text: String| {
+        post(&server, "/definition/preflight", token, json!({"text": text})).await
+    };
+    let broken = yaml(&url, "SELECT FROM WHERE");
+    ask(&viewer, broken.clone()).await.is(403);
+    let found = ask(&writer, broken.clone()).await.is(200);
+    assert_eq!((&found["ok"], &found["errors"]), (&json!(false), &json!(1)), "{found}");
+    let finding = &found["findings"][0];
+    assert_eq!((&finding["job"], &finding["kind"]), (&json!("A"), &json!("statement_refused")));
+    assert!(
+        finding["said"]["zh"].as_str().is_some_and(|said| said.contains("数据源 s")),
+        "{finding}"
+    );
+    // Text that may not be executed for this caller reaches no server.
+    let found = ask(&author, broken).await.is(200);
+    assert_eq!((&found["ok"], &found["sources"]), (&json!(true), &json!([])), "{found}");
+    let found = ask(&author, yaml(&url, "SELECT 1")).await.is(200);
+    assert_eq!(found["sources"][0]["is_reached"], true, "{found}");
+    // Another address is not told this installation's passwords.
+    let other = yaml("mysql://root@127.0.0.1:1/x", "SELECT 1");
+    let found = ask(&writer, other).await.is(200);
+    assert_eq!(found["findings"][0]["kind"], "source_not_stored", "{found}");
+    assert_eq!(found["sources"], json!([]), "nobody was asked");
+}
+
 #[tokio::test]
 async fn executable_text_takes_a_permission_of_its_own() {
     let server = Server::new().await;

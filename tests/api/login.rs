@@ -230,7 +230,8 @@ async fn an_initial_password_is_changed_first_and_expires() {
         let sent = json!({ "old": old, "new": new });
         server.sent(Method::POST, "/session/password", &bob.headers(), &sent).await
     };
-    change(OTHER, PASSWORD).await.is(401);
+    let wrong = change(OTHER, PASSWORD).await.is(403);
+    assert_eq!(wrong["type"], "urn:procession:problem:wrong-old-password");
     change(&initial, &initial).await.is(422);
     change(&initial, "bob-bob-bob-bob").await.is(422);
     change(&initial, &"x".repeat(129)).await.is(422);

@@ -1,5 +1,6 @@
 //! The API from outside, without a port: requests go into the router, answers come out.
 
+mod attacks;
 mod audit;
 mod batches;
 mod changes;
@@ -9,6 +10,8 @@ mod login;
 mod matrix;
 mod oidc;
 mod reads;
+
 mod remote;
+mod same_codes;
 mod server;
 mod users;

@@ -125,6 +125,16 @@ impl Server {
         Self { app, house, router, users, _process: process, folder }
     }
 
+    /// Where its files are.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The database, as a process beside this one names it.
+    pub(crate) fn database_url(&self) -> String {
+        format!("sqlite:{}", self.folder.path().join("procession.db").display())
+    }
+
     /// Moves the clock on.
     pub(crate) fn later(&self, ms: i64) {
         self.app.clock.advance(ms);

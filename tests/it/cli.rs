@@ -47,6 +47,20 @@ fn exit_codes_tell_whose_fault_it_was() {
     assert_eq!(code(&["--db", "mysql://nobody@127.0.0.1:1/x", "batch", "list"]), 3, "unreachable");
 }
 
+/// A service of cron or systemd has no `$USER`; what it does is not done by "unknown".
+#[test]
+fn who_acts_is_known_without_the_environment() {
+    let folder = folder("jobs:\n  A: { type: NOOP }\n");
+    let mut command = procession(folder.path());
+    command.env_remove("USER").env_remove("LOGNAME").args(["apply", "dag.yaml"]);
+    assert!(command.status().expect("it runs").success());
+    let name = Command::new("id").arg("-un").output().expect("id");
+    let name = String::from_utf8(name.stdout).expect("UTF-8");
+    let (_, audit, _) = said(folder.path(), &["audit", "--json"]);
+    let actor = format!("\"actor\":\"{}\"", name.trim());
+    assert!(audit.replace(": ", ":").contains(&actor), "{audit}");
+}
+
 /// A closed pager or a dropped session must neither stop a batch nor change how it ends.
 #[test]
 fn a_reader_that_goes_away_changes_nothing() {

@@ -8,7 +8,7 @@ use procession::domain::job::{JobDef, Param, Takes};
 use procession::domain::params::{BatchValues, Layers, Outside, PRECEDENCE, Start, resolve};
 use procession::domain::queue::{Event, QueueStatus};
 use procession::domain::trigger_rule::{Decision, Edge, Tally, TriggerRule, When, edge};
-use procession::domain::tx_class::IdemKey;
+use procession::domain::tx_class::{IdemKey, KeyForm};
 use procession::picture::FORMATS;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection, Row};
@@ -46,6 +46,15 @@ fn check(path: &str, wanted: &str) {
 fn state_machine() {
     let source = std::fs::read_to_string(root("src/domain/queue.rs")).expect("source");
     check("docs/state-machine.md", &state_machine_page(&source));
+}
+
+/// The forms of values are those that the tests of values find on the servers.
+#[test]
+fn values() {
+    let page = std::fs::read_to_string(root("docs/values.md")).unwrap_or_default();
+    let (introduction, _) =
+        page.split_once(GENERATED).expect("docs/values.md has a generated part");
+    check("docs/values.md", &format!("{introduction}{GENERATED}{}", crate::values::page::tables()));
 }
 
 /// The two tables by which a batch decides stand in the documents as the code has them.
@@ -327,7 +336,12 @@ fn parameters() {
     let (batch_no, business_date) = (BatchNo::parse("202402").expect("no"), "2024-02-29".parse());
     let business_date = Some(business_date.expect("day"));
     let batch = BatchValues { batch_no, group, business_date, params: BTreeMap::new() };
-    let idem_key = IdemKey::of("3f2a9c1b77de", &batch.batch_no, &job.code, 1);
+    let idem_key = IdemKey::of(
+        "3f2a9c1b77de",
+        KeyForm::WithGroup(&batch.group, &batch.batch_no),
+        &job.code,
+        1,
+    );
     let start = Start { idem_key, attempt: 2 };
     let calendars = cn();
     let own = calendars.iter().next().map(|c| &c.code);
@@ -396,23 +410,33 @@ async fn schema_page(db: &mut SqliteConnection, text: &str) -> sqlx::Result<Stri
          same tables and columns, each in its own best type (`migrations/README.md`). Times are UTC with\n\
          milliseconds, truth values are 0 and 1, structured values are JSON text.\n",
     );
+    let mut meanings = crate::migrations::column_meanings();
     let tables = sqlx::query(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid",
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
     );
-    for table in tables.fetch_all(&mut *db).await? {
-        let table: String = table.get("name");
+    let mut tables: Vec<String> =
+        tables.fetch_all(&mut *db).await?.iter().map(|row| row.get("name")).collect();
+    // Where a later migration makes a table anew, it keeps its place.
+    tables.sort_by_key(|table| text.find(&format!("\nCREATE TABLE {table} (")));
+    for table in tables {
         let _ = write!(page, "\n## {table}\n\n");
         // `-- job_def: what may run.` stands over the table in the migration.
         if let Some(words) = text.lines().find_map(|l| l.strip_prefix(&format!("-- {table}: "))) {
             let _ = write!(page, "{}{}\n\n", words[..1].to_uppercase(), &words[1..]);
         }
-        columns(db, &table, &mut page).await?;
+        columns(db, &table, &mut meanings, &mut page).await?;
         indexes(db, &table, &mut page).await?;
     }
+    assert!(meanings.is_empty(), "migrations/columns.txt has lines of no column: {meanings:?}");
     Ok(page)
 }
 
-async fn columns(db: &mut SqliteConnection, table: &str, page: &mut String) -> sqlx::Result<()> {
+async fn columns(
+    db: &mut SqliteConnection,
+    table: &str,
+    meanings: &mut BTreeMap<String, String>,
+    page: &mut String,
+) -> sqlx::Result<()> {
     let mut refers = BTreeMap::new();
     let keys = sqlx::query("SELECT \"from\", \"table\", \"to\" FROM pragma_foreign_key_list(?)");
     for key in keys.bind(table).fetch_all(&mut *db).await? {
@@ -420,9 +444,11 @@ async fn columns(db: &mut SqliteConnection, table: &str, page: &mut String) -> s
         let column: Option<String> = key.get("to");
         refers.insert(key.get::<String, _>("from"), (target, column));
     }
-    page.push_str("| column | type | null | default | key |\n|---|---|---|---|---|\n");
+    page.push_str(
+        "| column | type | null | default | key | what it holds |\n|---|---|---|---|---|---|\n",
+    );
     let info =
-        sqlx::query("SELECT name, type, \"notnull\", dflt_value, pk FROM pragma_table_info(?)");
+        sqlx::query("SELECT name, type, \"notnull\", dflt_value, pk FROM pragma_table_xinfo(?)");
     for column in info.bind(table).fetch_all(&mut *db).await? {
         let name: String = column.get("name");
         let in_key = column.get::<i64, _>("pk") > 0;
@@ -435,7 +461,11 @@ async fn columns(db: &mut SqliteConnection, table: &str, page: &mut String) -> s
             let _ = write!(key, "{comma}→ {target}.{}", column.as_deref().unwrap_or("?"));
         }
         let ty: String = column.get("type");
-        let _ = writeln!(page, "| `{name}` | {ty} | {null} | {default} | {key} |");
+        let line = format!("{table}.{name}");
+        let meaning = meanings.remove(&line);
+        let meaning =
+            meaning.unwrap_or_else(|| panic!("no line `{line}: …` in migrations/columns.txt"));
+        let _ = writeln!(page, "| `{name}` | {ty} | {null} | {default} | {key} | {meaning} |");
     }
     Ok(())
 }

@@ -123,6 +123,7 @@ fn order(batch_no: &str, group: Option<&str>) -> BatchOrder {
         group: group.map(|g| GroupCode::parse(g).expect("group")),
         business_date: None,
         params: BTreeMap::new(),
+        free_text: false,
     }
 }
 

@@ -243,7 +243,7 @@ async fn seed(bench: &Bench) {
     };
     insert(&mut tx, "job_queue", columns, (1..=WITH_ROWS * ROWS).map(row).collect()).await;
     let log = |i: i64| vec![i.into(), "SUCCESS".into(), 500i64.into(), at.clone()];
-    let columns = "queue_id status duration log_time";
+    let columns = "queue_id status duration_ms log_time";
     insert(&mut tx, "job_execution_logs", columns, (1..=WITH_ROWS * ROWS).map(log).collect()).await;
     let line = |i: i64| {
         vec![(i / 10).into(), 1i64.into(), (i % 10).into(), "out".into(), "x".into(), at.clone()]

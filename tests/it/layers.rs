@@ -93,7 +93,7 @@ const BANS: &[Ban] = &[
         // long a connection has been idle.
         words: &["Instant::now"],
         within: &[],
-        except: &["engine/clock.rs", "handler/", "db/pool.rs"],
+        except: &["engine/clock.rs", "handler/", "db/pool.rs", "api/connection"],
         because: "only deadlines of bodies and of connections are measured by the machine",
     },
     Ban {
@@ -111,7 +111,7 @@ const BANS: &[Ban] = &[
 ];
 
 /// Longest file, without its tests.
-const LINES_MAX: usize = 400;
+const LINES_MAX: usize = 600;
 
 // --- the checks ------------------------------------------------------------------------------------
 
@@ -423,7 +423,7 @@ const FAULTLESS: &[(&str, &str)] = &[
 #[test]
 fn each_fault_is_found() {
     let long = "// x\n".repeat(LINES_MAX + 1);
-    let too_long = [("store/job.rs", long.as_str(), "401 lines without tests")];
+    let too_long = [("store/job.rs", long.as_str(), "601 lines without tests")];
     for (path, text, said) in FAULTY.iter().chain(&too_long) {
         let found = faults_of(path, text);
         assert!(found.iter().any(|f| f.contains(said)), "{path}: {text:?} gave {found:?}");

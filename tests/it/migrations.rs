@@ -3,7 +3,7 @@
 use crate::util::{query, with_scratch};
 use procession::db::migrate::known;
 use procession::domain::source::DialectName;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Names that operators write into their own queries: the columns the spec fixes.
@@ -53,6 +53,7 @@ const CONTRACT: &[(&str, &[&str])] = &[
             "status",
             "error_message",
             "duration",
+            "duration_ms",
             "notify_status",
             "retry_count",
         ],
@@ -78,15 +79,37 @@ const CONTRACT: &[(&str, &[&str])] = &[
 
 /// Unique keys, indexes, references and defaults that the spec fixes.
 const CONTRACT_RULES: &[&str] = &[
-    "unique job_def (job_code)",
-    "unique job_dependency (job_code,depends_on)",
-    "unique job_queue (batch_no,job_code)",
+    "unique job_def (group_code,job_code)",
+    "unique job_dependency (group_code,job_code,depends_on)",
+    "unique job_queue (batch_id,job_code)",
     "reference job_execution_logs (queue_id) to job_queue (queue_id)",
     "default job_def.timeout_sec = 1800",
     "default job_def.retry_count = 0",
+    "default job_def.is_depend = 0",
+    "default job_def.is_active = 1",
+    "default job_dependency.dependency_order = 0",
+    "default job_queue.try_count = 0",
+    "default job_execution_logs.retry_count = 0",
+    "default email_notifications.retry_count = 0",
+    "default email_notifications.is_system = 0",
     "default job_execution_logs.notify_status = UNNOTIFIED",
     "default email_notifications.status = pending",
 ];
+
+/// What each column holds, by `table.column`: migrations/columns.txt, from which docs/schema.md is written.
+pub(crate) fn column_meanings() -> BTreeMap<String, String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/columns.txt");
+    let text = std::fs::read_to_string(file).expect("migrations/columns.txt");
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut found = BTreeMap::new();
+    for line in lines {
+        let (column, meaning) = line.split_once(": ").expect("table.column: what it holds");
+        assert!(meaning.len() > 2, "{line}");
+        let before = found.insert(column.to_owned(), meaning.to_owned());
+        assert!(before.is_none(), "{column} has two lines");
+    }
+    found
+}
 
 /// What a catalogue says, one sentence per fact.
 struct Catalogue {
@@ -103,12 +126,14 @@ fn columns_sql(dialect: DialectName) -> &'static str {
     match dialect {
         DialectName::Sqlite => {
             "SELECT m.name, c.cid + 1, c.name, lower(c.type), c.\"notnull\" OR c.pk > 0, c.dflt_value \
-             FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'"
+             FROM sqlite_master m, pragma_table_xinfo(m.name) c WHERE m.type = 'table'"
         }
         DialectName::Mysql => {
             "SELECT table_name, ordinal_position, column_name, CASE data_type \
              WHEN 'varchar' THEN CONCAT('varchar(', character_maximum_length, ')') \
-             WHEN 'datetime' THEN CONCAT('datetime(', datetime_precision, ')') ELSE data_type END, \
+             WHEN 'datetime' THEN CONCAT('datetime(', datetime_precision, ')') \
+             WHEN 'decimal' THEN CONCAT('decimal(', numeric_precision, ', ', numeric_scale, ')') \
+             ELSE data_type END, \
              is_nullable = 'NO', column_default \
              FROM information_schema.columns WHERE table_schema = DATABASE()"
         }
@@ -116,6 +141,7 @@ fn columns_sql(dialect: DialectName) -> &'static str {
             "SELECT table_name, ordinal_position, column_name, CASE data_type \
              WHEN 'character varying' THEN 'varchar(' || character_maximum_length || ')' \
              WHEN 'timestamp with time zone' THEN 'timestamptz(' || datetime_precision || ')' \
+             WHEN 'numeric' THEN 'decimal(' || numeric_precision || ', ' || numeric_scale || ')' \
              ELSE data_type END, \
              CASE is_nullable WHEN 'NO' THEN 1 ELSE 0 END, column_default \
              FROM information_schema.columns WHERE table_schema = 'public'"
@@ -226,6 +252,7 @@ fn kind_and_width(ty: &str) -> (&'static str, String) {
         "integer" | "int" => ("number", "32 bits".to_owned()),
         "bigint" => ("number", "64 bits".to_owned()),
         "tinyint" | "smallint" => ("number", "flag".to_owned()),
+        "decimal" => ("decimal", ty.to_owned()),
         "varchar" => ("text", ty.to_owned()),
         "text" | "longtext" => ("text", "long".to_owned()),
         "datetime" | "timestamptz" => ("text", ty.replace("timestamptz", "datetime")),
@@ -280,10 +307,212 @@ async fn three_databases_have_the_same_tables() {
     for rule in CONTRACT_RULES {
         assert!(sqlite.common.contains(*rule), "{rule}");
     }
+    let columns = sqlite.common.iter().filter_map(|line| line.strip_prefix("column "));
+    let columns: BTreeSet<&str> = columns.filter_map(|line| line.split(' ').next()).collect();
+    let described = column_meanings();
+    let described: BTreeSet<&str> = described.keys().map(String::as_str).collect();
+    assert_eq!(columns, described, "migrations/columns.txt has one line for each column");
     for column in ["recipient_email", "status", "send_time"] {
         let end = format!("({column})");
         let is = |line: &&String| line.starts_with("index email_") && line.ends_with(&end);
         assert!(sqlite.common.iter().any(|line| is(&line)), "an index on {column}");
+    }
+}
+
+/// Rows as the versions before 0017 wrote them: milliseconds in `duration`, failures in `try_count`, and NOTIFIED for a
+/// mail that was only written.
+const OLD_ROWS: &str = "
+INSERT INTO job_batch (batch_id, batch_no, group_code, status, params, snapshot, started_by, create_time, update_time)
+    VALUES (1, '202407', 'g', 'FAILED', '{}', '{}', 'x', '2024-08-01 00:00:00', '2024-08-01 00:00:00');
+INSERT INTO job_queue (queue_id, batch_id, batch_no, job_code, status, try_count, attempt, create_time, update_time) VALUES
+    (1, 1, '202407', 'A', 'FAILED', 3, 3, '2024-08-01 00:00:00', '2024-08-01 00:00:00'),
+    (2, 1, '202407', 'B', 'RETRY_WAIT', 1, 1, '2024-08-01 00:00:00', '2024-08-01 00:00:00'),
+    (3, 1, '202407', 'C', 'SUCCESS', 1, 2, '2024-08-01 00:00:00', '2024-08-01 00:00:00'),
+    (4, 1, '202407', 'D', 'FAILED', 1, 2, '2024-08-01 00:00:00', '2024-08-01 00:00:00');
+INSERT INTO job_execution_logs (log_id, queue_id, status, duration, notify_status, retry_count, attempt, log_time) VALUES
+    (1, 1, 'RUNNING', NULL, 'UNNOTIFIED', 2, 3, '2024-08-01 00:00:00'),
+    (2, 1, 'FAILED', 61001, 'NOTIFIED', 3, 3, '2024-08-01 00:01:01'),
+    (3, 2, 'RUNNING', NULL, 'UNNOTIFIED', 0, 1, '2024-08-01 00:00:00'),
+    (4, 2, 'RETRY_WAIT', 5, 'UNNOTIFIED', 1, 1, '2024-08-01 00:00:00'),
+    (5, 3, 'RUNNING', NULL, 'UNNOTIFIED', 1, 2, '2024-08-01 00:00:00'),
+    (6, 3, 'SUCCESS', 2000, 'UNNOTIFIED', 1, 2, '2024-08-01 00:00:02'),
+    (7, 4, 'RUNNING', NULL, 'UNNOTIFIED', 1, 2, '2024-08-01 00:00:00'),
+    (8, 4, 'FAILED', 0, 'NOTIFIED', 1, 2, '2024-08-01 00:02:00');
+INSERT INTO email_notifications (id, recipient_email, subject, body, status, created_at, updated_at, type, queue_id) VALUES
+    (1, 'a@b.example', 's', 'b', 'sent', '2024-08-01 00:01:01', '2024-08-01 00:01:01', 'failed', 1),
+    (2, 'a@b.example', 's', 'b', 'pending', '2024-08-01 00:02:00', '2024-08-01 00:02:00', 'failed', 4);
+";
+
+async fn rows_of_older_versions_keep_their_meaning(dialect: DialectName) {
+    with_scratch(dialect, |scratch| async move {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(dialect.as_str());
+        let files = std::fs::read_dir(folder).expect("folder");
+        let mut files: Vec<PathBuf> = files.map(|file| file.expect("file").path()).collect();
+        files.sort();
+        for (number, file) in (1..).zip(&files) {
+            if number == 17 {
+                for sql in OLD_ROWS.split(";\n").filter(|sql| !sql.trim().is_empty()) {
+                    query(&scratch.url, sql).await;
+                }
+            }
+            query(&scratch.url, &std::fs::read_to_string(file).expect("text")).await;
+        }
+        let sql = "SELECT l.log_id, l.duration, l.duration_ms, l.notify_status, l.retry_count, q.try_count \
+                   FROM job_execution_logs l JOIN job_queue q ON q.queue_id = l.queue_id \
+                   WHERE l.status <> 'RUNNING' ORDER BY l.log_id";
+        let word = |value: Option<String>| value.unwrap_or_default();
+        let found: Vec<String> = query(&scratch.url, sql)
+            .await
+            .into_iter()
+            .map(|row| row.into_iter().map(word).collect::<Vec<_>>().join(" "))
+            // SQLite keeps no zeros behind the point.
+            .map(|line| line.replace(".000", "").replace("0.005", ".005").replace(" 0.0 ", " 0 "))
+            .collect();
+        let wanted = [
+            "2 61.001 61001 NOTIFIED 2 2",
+            "4 .005 5 UNNOTIFIED 1 1",
+            "6 2 2000 UNNOTIFIED 1 1",
+            "8 0 0 UNNOTIFIED 1 1",
+        ];
+        assert_eq!(found, wanted, "{dialect}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn rows_of_older_versions_keep_their_meaning_on_each_database() {
+    for dialect in DialectName::ALL {
+        rows_of_older_versions_keep_their_meaning(dialect).await;
+    }
+}
+
+/// Two groups as version 18 kept them, with a row in each table that is keyed by a code.
+const ROWS_BEFORE_19: &str = "
+INSERT INTO job_def (job_id, job_code, job_name, job_type, group_code, body, create_time, update_time) VALUES
+    (3, 'A', 'A', 'NOOP', 'g', '{}', '2024-08-01 00:00:00', '2024-08-01 00:00:00'),
+    (5, 'B', 'B', 'NOOP', 'h', '{}', '2024-08-01 00:00:00', '2024-08-01 00:00:00'),
+    (9, 'GONE', 'x', 'NOOP', 'h', '{}', '2024-08-01 00:00:00', '2024-08-01 00:00:00');
+DELETE FROM job_def WHERE job_id = 9;
+INSERT INTO job_dependency (id, job_code, depends_on) VALUES (2, 'A', 'P'), (4, 'B', 'P'), (6, 'ORPHAN', 'A');
+INSERT INTO job_external_dependency (id, job_code, group_code, depends_on, batch_expr, missing) VALUES
+    (2, 'A', 'h', 'B', 'prev', 'wait'), (3, 'ORPHAN', 'h', 'B', 'prev', 'wait');
+INSERT INTO job_batch (batch_id, batch_no, group_code, status, params, snapshot, started_by, create_time, update_time)
+    VALUES (1, '202407', 'g', 'SUCCESS', '{}', '{}', 'x', '2024-08-01 00:00:00', '2024-08-01 00:00:00'),
+    (2, '202407', 'h', 'RUNNING', '{}', '{}', 'x', '2024-08-01 00:00:00', '2024-08-01 00:00:00');
+INSERT INTO job_queue (queue_id, batch_id, batch_no, job_code, status, outputs, create_time, update_time) VALUES
+    (7, 1, '202407', 'A', 'SUCCESS', '{}', '2024-08-01 00:00:00', '2024-08-01 00:00:00'),
+    (8, 2, '202407', 'OLD', 'RUNNING', NULL, '2024-08-01 00:00:00', '2024-08-01 00:00:00');
+INSERT INTO job_execution_logs (log_id, queue_id, status, duration_ms, log_time) VALUES
+    (5, 7, 'SUCCESS', 1500, '2024-08-01 00:00:00');
+INSERT INTO tx_breach (job_code, batch_no, queue_id, attempt, said, create_time) VALUES
+    ('A', '202407', 7, 1, 'x', '2024-08-01 00:00:00'), ('OLD', '202407', 8, 1, 'x', '2024-08-01 00:00:00');
+INSERT INTO executor_job (job_id, job_code, rounds) VALUES (4, 'B', 9), (6, 'OLD', 1), (7, 'LOST', 2);
+INSERT INTO executor_run (log_id, queue_id, run_no, attempt, batch_id, job_code, job_id, app_name, glue_type, params,
+    block_strategy, shard_index, shard_total, status, create_time, update_time) VALUES (1, 8, 1, 1, 2, 'OLD', 6, 'x',
+    'BEAN', '', 'SERIAL_EXECUTION', 0, 1, 'DONE', '2024-08-01 00:00:00', '2024-08-01 00:00:00');
+";
+
+/// What is read of them after migration 19, and what it says.
+const ROWS_SINCE_19: &[(&str, &str)] = &[
+    ("SELECT job_id, group_code, job_code FROM job_def ORDER BY job_id", "3 g A, 5 h B"),
+    (
+        "SELECT id, group_code, job_code, depends_on FROM job_dependency ORDER BY id",
+        "2 g A P, 4 h B P",
+    ),
+    ("SELECT id, waiting_group, job_code, group_code FROM job_external_dependency", "2 g A h"),
+    (
+        "SELECT queue_id, batch_id, job_code, outputs, key_has_group FROM job_queue ORDER BY queue_id",
+        "7 1 A {} 0, 8 2 OLD - 0",
+    ),
+    ("SELECT log_id, queue_id, duration_ms FROM job_execution_logs", "5 7 1500"),
+    ("SELECT group_code, job_code, queue_id FROM tx_breach ORDER BY job_code", "g A 7, h OLD 8"),
+    (
+        "SELECT job_id, group_code, job_code, rounds FROM executor_job ORDER BY job_id",
+        "4 h B 9, 6 h OLD 1, 7  LOST 2",
+    ),
+];
+
+/// Statements that the keys since 19 take.
+const TAKEN_SINCE_19: &str = "
+INSERT INTO job_def (job_code, job_name, job_type, group_code, body, create_time, update_time) VALUES
+    ('A', 'A', 'NOOP', 'h', '{}', '2024-08-01 00:00:00', '2024-08-01 00:00:00');
+INSERT INTO job_dependency (group_code, job_code, depends_on) VALUES ('h', 'A', 'P');
+INSERT INTO job_queue (batch_id, batch_no, job_code, status, create_time, update_time) VALUES
+    (2, '202407', 'A', 'PENDING', '2024-08-01 00:00:00', '2024-08-01 00:00:00');
+INSERT INTO tx_breach (group_code, job_code, batch_no, queue_id, attempt, said, create_time) VALUES
+    ('h', 'A', '202407', 8, 1, 'x', '2024-08-01 00:00:00');
+INSERT INTO executor_job (group_code, job_code, rounds) VALUES ('g', 'B', 0);
+";
+
+/// Applies the migration files of a database; before 19 it runs `rows`.
+async fn migrate_by_files(dialect: DialectName, url: &str, rows: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(dialect.as_str());
+    let files = std::fs::read_dir(folder).expect("folder");
+    let mut files: Vec<PathBuf> = files.map(|file| file.expect("file").path()).collect();
+    files.sort();
+    for (number, file) in (1..).zip(&files) {
+        let text = std::fs::read_to_string(file).expect("text");
+        if number == 19 {
+            run_each(url, rows).await;
+            // As `Db::migrate` runs it: with foreign keys checked, and in one transaction where DDL has one.
+            if dialect == DialectName::Sqlite {
+                query(url, &format!("PRAGMA foreign_keys = ON; BEGIN IMMEDIATE; {text} COMMIT;"))
+                    .await;
+                continue;
+            }
+        }
+        query(url, &text).await;
+    }
+}
+
+async fn run_each(url: &str, text: &str) {
+    for sql in text.split(";\n").filter(|sql| !sql.trim().is_empty()) {
+        query(url, sql).await;
+    }
+}
+
+async fn codes_of_one_installation_become_codes_of_groups(dialect: DialectName) {
+    with_scratch(dialect, |scratch| async move {
+        let url = &scratch.url;
+        migrate_by_files(dialect, url, ROWS_BEFORE_19).await;
+        for (sql, wanted) in ROWS_SINCE_19 {
+            let word = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+            let rows = query(url, sql).await.into_iter();
+            let rows = rows.map(|row| row.into_iter().map(word).collect::<Vec<_>>().join(" "));
+            assert_eq!(rows.collect::<Vec<_>>().join(", "), *wanted, "{dialect}: {sql}");
+        }
+        if dialect == DialectName::Sqlite {
+            let broken = query(url, "SELECT COUNT(*) FROM pragma_foreign_key_check").await;
+            assert_eq!(broken[0][0].as_deref(), Some("0"));
+            // The number of the row that was removed is not given again.
+            run_each(url, TAKEN_SINCE_19).await;
+            let next = query(url, "SELECT MAX(job_id) FROM job_def").await;
+            assert_eq!(next[0][0].as_deref(), Some("10"));
+            return;
+        }
+        if dialect == DialectName::Postgres {
+            for (table, key) in [
+                ("job_def", "job_id"),
+                ("job_dependency", "id"),
+                ("job_queue", "queue_id"),
+                ("executor_job", "job_id"),
+            ] {
+                query(
+                    url,
+                    &format!("SELECT setval(pg_get_serial_sequence('{table}', '{key}'), 100)"),
+                )
+                .await;
+            }
+        }
+        run_each(url, TAKEN_SINCE_19).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn codes_of_one_installation_become_codes_of_groups_on_each_database() {
+    for dialect in DialectName::ALL {
+        codes_of_one_installation_become_codes_of_groups(dialect).await;
     }
 }
 

@@ -7,14 +7,19 @@ use std::process::{Command, Stdio};
 
 const SECRET: &str = "hunter22-and-more";
 
-struct Said {
-    code: i32,
-    out: String,
-    err: String,
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 /// Runs the program in `folder` with these variables, and `input` on standard input.
-fn run(folder: &Path, args: &[&str], env: &[(&str, &str)], input: &str) -> Said {
+pub(crate) fn run_with_input(
+    folder: &Path,
+    args: &[&str],
+    env: &[(&str, &str)],
+    input: &str,
+) -> Said {
     let mut command = Command::new(env!("CARGO_BIN_EXE_procession"));
     command.current_dir(folder).env_remove("PROCESSION_DB").env("LANG", "C").args(args);
     for name in ["PROCESSION_SECRET_KEY", "PROCESSION_SECRET_KEY_FILE"] {
@@ -79,7 +84,7 @@ fn a_parameter_takes_the_strongest_layer_that_has_it() {
     let path = folder.path();
     let batch = |args: &[&str]| {
         let args = [&["--json", "run", "dag.yaml", "--batch-no"], args].concat();
-        let said = run(path, &args, &[], "");
+        let said = run_with_input(path, &args, &[], "");
         assert_eq!(said.code, 0, "{}", said.err);
         json(&said)
     };
@@ -89,8 +94,12 @@ fn a_parameter_takes_the_strongest_layer_that_has_it() {
     let given = batch(&["202402", "--param", "rate=9", "--param", "own=x", "--param", "none=y"]);
     assert_eq!(row(&given, 1), "9|8|EU|x|2024-01-31|y");
     assert_eq!(row(&given, 2), "9");
-    let shown =
-        json(&run(path, &["--json", "params", "show", "B", "--batch-no", "202401"], &[], ""));
+    let shown = json(&run_with_input(
+        path,
+        &["--json", "params", "show", "B", "--batch-no", "202401"],
+        &[],
+        "",
+    ));
     let words = |v: &serde_json::Value| {
         let rows = v.as_array().expect("rows").iter();
         rows.map(|r| format!("{}={}", r["value"], r["layer"])).collect::<Vec<_>>().join(" ")
@@ -100,7 +109,7 @@ fn a_parameter_takes_the_strongest_layer_that_has_it() {
         "3=upstream 8=upstream EU=global 202312 01.01.2024=job 2023-12-31=global null=null"
     );
     let args = ["params", "show", "B", "--batch-no", "202405", "--param", "rate=4"];
-    let said = run(path, &args, &[], "");
+    let said = run_with_input(path, &args, &[], "");
     assert!(
         said.code == 0 && said.out.contains("batch > job > upstream outputs > group"),
         "{}",
@@ -111,7 +120,7 @@ fn a_parameter_takes_the_strongest_layer_that_has_it() {
         (&["NOPE", "--batch-no", "202401"], "there is no job NOPE; procession job list"),
         (&["B", "--batch-no", "202405", "--param", "rate=x"], "\"x\" is not a decimal number"),
     ] {
-        let said = run(path, &[&["params", "show"], args].concat(), &[], "");
+        let said = run_with_input(path, &[&["params", "show"], args].concat(), &[], "");
         assert!(said.code == 2 && said.err.contains(told), "{}", said.err);
     }
 }
@@ -124,7 +133,7 @@ fn parameters_that_do_not_fit_leave_nothing_behind() {
     );
     let path = folder.path();
     let start = |args: &[&str]| {
-        run(path, &[&["run", "dag.yaml", "--batch-no", "1"], args].concat(), &[], "")
+        run_with_input(path, &[&["run", "dag.yaml", "--batch-no", "1"], args].concat(), &[], "")
     };
     let said = start(&["--param", "pw=hunter22", "--param", "oops=1"]);
     assert_eq!(said.code, 2, "{}", said.err);
@@ -149,7 +158,10 @@ fn parameters_that_do_not_fit_leave_nothing_behind() {
         assert!(said.code == 2 && said.err.contains(told), "{}", said.err);
         assert!(!said.err.contains("hunter22"), "{}", said.err);
     }
-    assert_eq!(json(&run(path, &["--json", "batch", "list"], &[], "")), serde_json::json!([]));
+    assert_eq!(
+        json(&run_with_input(path, &["--json", "batch", "list"], &[], "")),
+        serde_json::json!([])
+    );
     let said = start(&["--param", "day=2024-01-01", "--param", "oops=1"]);
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.err.contains("parameter oops is not declared by group g"), "{}", said.err);
@@ -195,11 +207,11 @@ fn a_secret_reaches_the_body_and_nothing_else() {
     let path = folder.path();
     let env = [("LEDGER_PW", SECRET)];
     let args = ["--json", "run", "dag.yaml", "--batch-no", "1", "--param", "pw=@secret:LEDGER"];
-    let said = run(path, &args, &env, "");
+    let said = run_with_input(path, &args, &env, "");
     assert_eq!(said.code, 1, "{}", said.err);
     let batch = json(&said);
     assert_eq!(row(&batch, 1), format!("***|{}", SECRET.len()), "bound whole, shown masked");
-    let logs = run(path, &["logs", "1", "LEAKS"], &[], "");
+    let logs = run_with_input(path, &["logs", "1", "LEAKS"], &[], "");
     for told in ["out ***", "err Bearer ***", "env withheld"] {
         assert!(logs.out.contains(told), "{} {}", logs.out, logs.err);
     }
@@ -212,7 +224,7 @@ fn a_secret_reaches_the_body_and_nothing_else() {
         &["params", "show", "LEAKS", "--batch-no", "1"],
         &["--json", "params", "show", "LEAKS", "--batch-no", "1"],
     ] {
-        let said = run(path, args, &env, "");
+        let said = run_with_input(path, args, &env, "");
         assert_eq!(said.code, 0, "{args:?} {}", said.err);
         shown.push(said);
     }
@@ -226,11 +238,11 @@ fn a_secret_reaches_the_body_and_nothing_else() {
 fn a_secret_that_is_missing_fails_the_job_before_its_body() {
     let folder = folder(SECRETS);
     let path = folder.path();
-    assert_eq!(run(path, &["check", "dag.yaml"], &[], "").code, 0, "check cannot know");
+    assert_eq!(run_with_input(path, &["check", "dag.yaml"], &[], "").code, 0, "check cannot know");
     let start = |no: &str, env: &[(&str, &str)]| {
         let args = ["run", "dag.yaml", "--batch-no", no, "--param", "pw=@secret:NOWHERE"];
-        assert_eq!(run(path, &args, env, "").code, 1);
-        let shown = json(&run(path, &["--json", "batch", "show", no], &[], ""));
+        assert_eq!(run_with_input(path, &args, env, "").code, 1);
+        let shown = json(&run_with_input(path, &["--json", "batch", "show", no], &[], ""));
         let said = |i: usize| shown["jobs"][i]["error_message"].as_str().unwrap_or("").to_owned();
         (said(0), said(1))
     };
@@ -240,7 +252,10 @@ fn a_secret_that_is_missing_fails_the_job_before_its_body() {
         "{leaks}"
     );
     assert_eq!(leaks, sql);
-    assert!(!run(path, &["logs", "1", "LEAKS"], &[], "").out.contains("out "), "no body");
+    assert!(
+        !run_with_input(path, &["logs", "1", "LEAKS"], &[], "").out.contains("out "),
+        "no body"
+    );
     let (leaks, sql) = start("2", &[("LEDGER_PW", SECRET)]);
     assert!(leaks.starts_with("secret NOWHERE is not known; define it under secrets:"), "{leaks}");
     assert_eq!(sql, "");
@@ -255,31 +270,32 @@ fn sealed_secrets_are_stored_and_opened_with_the_key() {
          A: { sql: 'SELECT length(:pw) AS n', params: [{ name: pw, value: '${secret.STORED}' }] }\n",
     );
     let path = folder.path();
-    let key = run(path, &["secret", "key"], &[], "").out.trim().to_owned();
+    let key = run_with_input(path, &["secret", "key"], &[], "").out.trim().to_owned();
     let env = [("PROCESSION_SECRET_KEY", key.as_str())];
-    assert_eq!(run(path, &["migrate"], &[], "").code, 0);
+    assert_eq!(run_with_input(path, &["migrate"], &[], "").code, 0);
     let typed = format!("{SECRET}\nmore\n");
-    let set = run(path, &["secret", "set", "STORED"], &env, &typed);
+    let set = run_with_input(path, &["secret", "set", "STORED"], &env, &typed);
     assert_eq!((set.code, set.out.as_str()), (0, ""), "{}", set.err);
-    let list = run(path, &["--json", "secret", "list"], &[], "");
+    let list = run_with_input(path, &["--json", "secret", "list"], &[], "");
     assert_eq!(json(&list)[0]["name"], "STORED");
-    let batch = json(&run(path, &["--json", "run", "dag.yaml", "--batch-no", "1"], &env, ""));
+    let batch =
+        json(&run_with_input(path, &["--json", "run", "dag.yaml", "--batch-no", "1"], &env, ""));
     assert_eq!(row(&batch, 0), SECRET.len().to_string());
     nothing_is_left(path);
 
     // The sealed text may as well stand in the file.
-    let sealed = run(path, &["secret", "seal", "STORED"], &env, SECRET).out;
+    let sealed = run_with_input(path, &["secret", "seal", "STORED"], &env, SECRET).out;
     let text = std::fs::read_to_string(path.join("dag.yaml")).expect("file");
     let text = format!("secrets: {{ STORED: {{ sealed: '{}' }} }}\n{text}", sealed.trim());
     std::fs::write(path.join("sealed.yaml"), text).expect("file");
     let args = ["run", "sealed.yaml", "--batch-no"];
-    assert_eq!(run(path, &[&args[..], &["2"]].concat(), &env, "").code, 0);
+    assert_eq!(run_with_input(path, &[&args[..], &["2"]].concat(), &env, "").code, 0);
     for (no, env, told) in [
         ("3", vec![], "secret STORED: there is no key for sealed secrets; make one"),
         ("4", vec![("PROCESSION_SECRET_KEY", "short")], "is not 32 bytes in base64"),
     ] {
-        assert_eq!(run(path, &[&args[..], &[no]].concat(), &env, "").code, 1);
-        let shown = json(&run(path, &["--json", "batch", "show", no], &[], ""));
+        assert_eq!(run_with_input(path, &[&args[..], &[no]].concat(), &env, "").code, 1);
+        let shown = json(&run_with_input(path, &["--json", "batch", "show", no], &[], ""));
         let said = shown["jobs"][0]["error_message"].as_str().expect("a reason").to_owned();
         assert!(said.contains(told), "{said}");
     }
@@ -290,9 +306,9 @@ fn sealed_secrets_are_stored_and_opened_with_the_key() {
 fn secret_verbs_refuse_with_a_cure() {
     let folder = folder("");
     let path = folder.path();
-    let key = run(path, &["secret", "key"], &[], "").out.trim().to_owned();
+    let key = run_with_input(path, &["secret", "key"], &[], "").out.trim().to_owned();
     let env = vec![("PROCESSION_SECRET_KEY", key.as_str())];
-    assert_eq!(run(path, &["migrate"], &[], "").code, 0);
+    assert_eq!(run_with_input(path, &["migrate"], &[], "").code, 0);
     for (args, env, input, told) in [
         (&["set", "A"][..], vec![], "x", "there is no key for sealed secrets; make one"),
         (&["set", "A"], env.clone(), "abc\n", "secret A has fewer than 4 characters"),
@@ -305,12 +321,19 @@ fn secret_verbs_refuse_with_a_cure() {
         (&["seal", "A"], env.clone(), "", "secret A has fewer than 4 characters"),
         (&["remove", "A"], vec![], "", "there is no stored secret A; procession secret list"),
     ] {
-        let said = run(path, &[&["secret"], args].concat(), &env, input);
+        let said = run_with_input(path, &[&["secret"], args].concat(), &env, input);
         assert!(said.code == 2 && said.err.contains(told), "{args:?}: {}", said.err);
     }
-    assert_eq!(run(path, &["secret", "set", "A"], &env, SECRET).code, 0);
-    assert_eq!(run(path, &["secret", "set", "A"], &env, "another one").code, 0, "set again");
-    assert!(run(path, &["secret", "list"], &[], "").out.contains("SEALED BY"));
-    assert_eq!(run(path, &["secret", "remove", "A"], &[], "").code, 0);
-    assert_eq!(json(&run(path, &["--json", "secret", "list"], &[], "")), serde_json::json!([]));
+    assert_eq!(run_with_input(path, &["secret", "set", "A"], &env, SECRET).code, 0);
+    assert_eq!(
+        run_with_input(path, &["secret", "set", "A"], &env, "another one").code,
+        0,
+        "set again"
+    );
+    assert!(run_with_input(path, &["secret", "list"], &[], "").out.contains("SEALED BY"));
+    assert_eq!(run_with_input(path, &["secret", "remove", "A"], &[], "").code, 0);
+    assert_eq!(
+        json(&run_with_input(path, &["--json", "secret", "list"], &[], "")),
+        serde_json::json!([])
+    );
 }

@@ -72,6 +72,7 @@ fn snapshots(file: &Path) -> Vec<Snapshot> {
         group: None,
         business_date: None,
         params: BTreeMap::new(),
+        free_text: false,
     };
     let plans = plan(&defs, &order, Millis(0)).expect("a plan");
     plans.into_iter().map(|plan| plan.snapshot).collect()

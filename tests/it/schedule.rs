@@ -13,7 +13,7 @@ jobs:
   A: {type: NOOP}
 schedules:
   MONTH: {group: close, batch_no: month(-1), cron: 0 0 2 1 * ?}
-  SAMPLE: {group: close, batch_no: adhoc, manual: true}
+  SAMPLE: {group: close, batch_no: adhoc, free_text: true, manual: true}
 ";
 
 /// Runs a verb that must do what it is asked.
@@ -67,11 +67,24 @@ fn apply_makes_changes_and_removes_the_schedules_of_its_groups() {
     let (shown, _) = well(path, &["apply", "d.yaml"]);
     assert_eq!(shown.trim(), "no changes");
     well(path, &["schedule", "pause", "MONTH", "--reason", "audit"]);
-    well(path, &["schedule", "add", "MINE", "--group", "close", "--batch-no", "x", "--manual"]);
+    well(
+        path,
+        &[
+            "schedule",
+            "add",
+            "MINE",
+            "--group",
+            "close",
+            "--batch-no",
+            "x",
+            "--free-text",
+            "--manual",
+        ],
+    );
     let before = json(path, &["schedule", "show", "MONTH"]);
     // One is changed, one is gone, one is new; what is paused stays so, what a person made stays.
     let changed = FILE.replace("0 0 2 1 * ?", "0 0 3 1 * ?").replace(
-        "  SAMPLE: {group: close, batch_no: adhoc, manual: true}\n",
+        "  SAMPLE: {group: close, batch_no: adhoc, free_text: true, manual: true}\n",
         "  NEW: {type: monthly, batch_no: same, after: other}\n",
     );
     std::fs::write(path.join("d.yaml"), &changed).expect("file");
@@ -93,7 +106,8 @@ fn apply_makes_changes_and_removes_the_schedules_of_its_groups() {
     let (shown, _) = well(path, &["diff", "again.yaml"]);
     assert_eq!(shown.trim(), "no changes");
     // A code that a person has is not taken over in silence.
-    let clash = format!("{changed}  MINE: {{group: close, batch_no: y, manual: true}}\n");
+    let clash =
+        format!("{changed}  MINE: {{group: close, batch_no: y, free_text: true, manual: true}}\n");
     std::fs::write(path.join("d.yaml"), clash).expect("file");
     refused(
         path,
@@ -134,7 +148,7 @@ fn a_schedule_is_made_changed_and_seen_by_command() {
             "--calendar",
             "cn",
             "--batch-no",
-            "quarter(0)",
+            "month(0)",
             "--misfire",
             "newest:2",
             "--blackout",
@@ -178,10 +192,10 @@ fn its_next_times_are_seen(path: &Path) {
         })
         .collect();
     let wanted = [
-        "2025-03-31 17:30:00 +08:00 2025Q1",
-        "2025-06-30 17:30:00 +08:00 2025Q2",
-        "2025-09-30 17:30:00 +08:00 2025Q3",
-        "2025-12-31 17:30:00 +08:00 2025Q4",
+        "2025-03-31 17:30:00 +08:00 202503",
+        "2025-06-30 17:30:00 +08:00 202506",
+        "2025-09-30 17:30:00 +08:00 202509",
+        "2025-12-31 17:30:00 +08:00 202512",
     ];
     assert_eq!(lines, wanted);
     let (shown, _) = well(path, &["--lang", "zh", "schedule", "next", "Q", "-n", "1"]);
@@ -275,6 +289,7 @@ fn firings_by_hand_and_events_are_on_record_and_keys_fire_once() {
             "close",
             "--batch-no",
             "time(%s)",
+            "--free-text",
             "--event",
             "closed",
         ],
@@ -307,7 +322,7 @@ fn zone_and_calendar_are_the_groups_as_in_a_file() {
     well(path, &["calendar", "import", CN]);
     well(path, &["apply", "d.yaml"]);
     let rule = ["--rule", "last working day of quarter", "--at", "18:00"];
-    let number = ["--batch-no", "quarter(0)"];
+    let number = ["--batch-no", "month(0)"];
     let add = |code: &'static str, of: &[&'static str]| {
         [&["schedule", "add", code], &rule[..], of, &number[..]].concat()
     };
@@ -395,7 +410,20 @@ fn a_list_says_what_is_so_when_nothing_is_listed_and_nobody_fires() {
     assert!(shown.contains("no node with the role scheduler lives"), "{shown}");
     let (shown, _) = well(path, &["schedule", "list", "--group", "nope"]);
     assert_eq!(shown.trim(), "no schedule of group nope");
-    well(path, &["schedule", "add", "ALL", "--type", "monthly", "--batch-no", "adhoc", "--manual"]);
+    well(
+        path,
+        &[
+            "schedule",
+            "add",
+            "ALL",
+            "--type",
+            "monthly",
+            "--batch-no",
+            "adhoc",
+            "--free-text",
+            "--manual",
+        ],
+    );
     let list = json(path, &["schedule", "list", "--group", "close"]);
     assert_eq!(list.as_array().map(Vec::len), Some(3), "by its type too: {list}");
     for verb in [&["schedule", "list"][..], &["schedule", "firings", "MONTH"]] {

@@ -307,13 +307,13 @@ async fn a_job_that_was_caught_is_told_of_and_trusted_again() {
     let path = folder.path();
     define(path, "sqlite:data.db");
     let db = format!("sqlite:{}", path.join("procession.db").display());
-    let insert = "INSERT INTO tx_breach VALUES ('A', '202406', 7, 2, 'an open row was there', \
-                  '2024-07-01T00:00:00.000Z')";
+    let insert = "INSERT INTO tx_breach (group_code, job_code, batch_no, queue_id, attempt, said, create_time) \
+                  VALUES ('default', 'A', '202406', 7, 2, 'an open row was there', '2024-07-01T00:00:00.000Z')";
     query(&db, insert).await;
     let said = |args: &[&str]| said(path, args);
     let sentence = "A is declared tx: ledger but was caught committing by itself (batch 202406, \
                     attempt 2: an open row was there), and is refused until that is settled: declare \
-                    tx: none, or mend it and: procession job trust A --reason";
+                    tx: none, or mend it and: procession job trust default.A --reason";
     for args in [&["job", "list"][..], &["job", "show", "A"]] {
         let (code, text, _) = said(args);
         assert!(code == 0 && text.contains(sentence), "{args:?}: {text}");

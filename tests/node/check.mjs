@@ -31,7 +31,11 @@ async function faults(shape, text, expected) {
   const pair = ([source, target]) => `${source} -> ${target}`;
   const list = [
     ...difference('nodes', found.nodes, expected.nodes.map(name)),
-    ...difference('edges', found.edges.map(pair), expected.edges.map((e) => pair(e.map(name)))),
+    ...difference(
+      'edges',
+      found.edges.map(pair),
+      expected.edges.map((e) => pair(e.map(name))),
+    ),
   ];
   if (found.status) {
     const states = (of) => Object.entries(of).map(([id, word]) => `${name(id)}: ${word}`);
@@ -49,11 +53,26 @@ async function faults(shape, text, expected) {
 
 /** Where a JSON shape keeps its edges, so that one can be taken away. */
 const edgesOf = {
-  native: (d) => d.edges, reactflow: (d) => d.edges, cytoscape: (d) => d.elements.edges,
-  g6: (d) => d.edges, x6: (d) => d.edges, 'd3dag-connect': (d) => d, d3: (d) => d.links,
-  elk: (d) => d.edges, dagre: (d) => d.edges, jgf: (d) => d.graph.edges, echarts: (d) => d.series[0].links,
+  native: (d) => d.edges,
+  reactflow: (d) => d.edges,
+  cytoscape: (d) => d.elements.edges,
+  g6: (d) => d.edges,
+  x6: (d) => d.edges,
+  'd3dag-connect': (d) => d,
+  d3: (d) => d.links,
+  elk: (d) => d.edges,
+  dagre: (d) => d.edges,
+  jgf: (d) => d.graph.edges,
+  echarts: (d) => d.series[0].links,
   d3dag: (d) => d.findLast((n) => n.parentIds).parentIds,
-  tree: (d) => { let n = d; while (n.children?.length) { d = n; n = n.children.at(-1); } return d.children; },
+  tree: (d) => {
+    let n = d;
+    while (n.children?.length) {
+      d = n;
+      n = n.children.at(-1);
+    }
+    return d.children;
+  },
 };
 
 const TEXT = {

@@ -7,16 +7,23 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../../src/console');
 const faults = [];
-const words = async (name) => (await import('data:text/javascript,' + encodeURIComponent(readFileSync(join(root, 'js/words', `${name}.js`), 'utf8')))).default;
+const words = async (name) =>
+  (
+    await import(
+      'data:text/javascript,' + encodeURIComponent(readFileSync(join(root, 'js/words', `${name}.js`), 'utf8'))
+    )
+  ).default;
 const all = {};
 for (const lang of ['en', 'zh']) all[lang] = { ...(await words(lang)), ...(await words(`${lang}_design`)) };
 
 const forms = (value) => (typeof value === 'object' ? Object.values(value) : [value]);
-const holes = (value) => [...new Set(forms(value).flatMap((v) => [...v.matchAll(/\{(\w+)\}/g)].map((m) => m[1])))].sort().join();
+const holes = (value) =>
+  [...new Set(forms(value).flatMap((v) => [...v.matchAll(/\{(\w+)\}/g)].map((m) => m[1])))].sort().join();
 for (const key of new Set([...Object.keys(all.en), ...Object.keys(all.zh)])) {
   if (!(key in all.en)) faults.push(`en has no '${key}'`);
   else if (!(key in all.zh)) faults.push(`zh has no '${key}'`);
-  else if (holes(all.en[key]) !== holes(all.zh[key])) faults.push(`'${key}': en has {${holes(all.en[key])}}, zh has {${holes(all.zh[key])}}`);
+  else if (holes(all.en[key]) !== holes(all.zh[key]))
+    faults.push(`'${key}': en has {${holes(all.en[key])}}, zh has {${holes(all.zh[key])}}`);
   else if (forms(all.zh[key]).some((v) => !v.trim())) faults.push(`'${key}' is empty in zh`);
 }
 
@@ -24,11 +31,18 @@ const files = readdirSync(root, { recursive: true }).filter((f) => /\.(js|css|ht
 for (const file of files) {
   const text = readFileSync(join(root, file), 'utf8');
   const at = (what) => faults.push(`${file}: ${what}`);
-  if (/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function\(/.test(text.replace(/\/\/.*$/gm, ''))) at('makes markup or code of text');
-  for (const [, url] of text.matchAll(/["'(](https?:\/\/[^"')\s]+)/g)) if (!url.startsWith('http://www.w3.org/')) at(`names ${url}`);
-  if (file.endsWith('.html') && (/<script(?![^>]*\ssrc=)/.test(text) || /\sstyle=|\son\w+=/.test(text))) at('has something inline');
+  if (
+    /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function\(/.test(text.replace(/\/\/.*$/gm, ''))
+  )
+    at('makes markup or code of text');
+  for (const [, url] of text.matchAll(/["'(](https?:\/\/[^"')\s]+)/g))
+    if (!url.startsWith('http://www.w3.org/')) at(`names ${url}`);
+  if (file.endsWith('.html') && (/<script(?![^>]*\ssrc=)/.test(text) || /\sstyle=|\son\w+=/.test(text)))
+    at('has something inline');
   if (!file.endsWith('.js') || file.includes('words/')) continue;
-  if (!/^(?:const|let|function) t\b/m.test(text)) for (const [, key] of text.matchAll(/\bt\(\s*'([\w.-]+)'/g)) if (!(key in all.en)) at(`asks for the word '${key}', which is not there`);
+  if (!/^(?:const|let|function) t\b/m.test(text))
+    for (const [, key] of text.matchAll(/\bt\(\s*'([\w.-]+)'/g))
+      if (!(key in all.en)) at(`asks for the word '${key}', which is not there`);
   for (const [, from] of text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)) {
     try {
       readFileSync(fileURLToPath(new URL(from, pathToFileURL(join(root, file)))));

@@ -10,15 +10,34 @@ const { window } = new JSDOM('<!doctype html><div id="page"></div>', {
   pretendToBeVisual: true,
   virtualConsole: new VirtualConsole(), // jsdom complains of each canvas that it cannot draw on
 });
-for (const name of ['window', 'document', 'HTMLElement', 'SVGElement', 'Element', 'Node', 'Event',
-  'CustomEvent', 'DOMParser', 'XMLSerializer', 'MutationObserver', 'HTMLCanvasElement',
-  'requestAnimationFrame', 'cancelAnimationFrame', 'getComputedStyle', 'Image', 'DocumentFragment']) {
+for (const name of [
+  'window',
+  'document',
+  'HTMLElement',
+  'SVGElement',
+  'Element',
+  'Node',
+  'Event',
+  'CustomEvent',
+  'DOMParser',
+  'XMLSerializer',
+  'MutationObserver',
+  'HTMLCanvasElement',
+  'requestAnimationFrame',
+  'cancelAnimationFrame',
+  'getComputedStyle',
+  'Image',
+  'DocumentFragment',
+]) {
   globalThis[name] ??= name === 'window' ? window : window[name];
 }
-globalThis.ResizeObserver ??= class { observe() {} unobserve() {} disconnect() {} };
+globalThis.ResizeObserver ??= class {
+  observe() {}
+  unobserve() {}
+  disconnect() {}
+};
 globalThis.window.ResizeObserver ??= globalThis.ResizeObserver;
 if (!globalThis.navigator) globalThis.navigator = window.navigator;
-
 
 /** The version of an installed package. */
 export function version(name) {
@@ -39,7 +58,9 @@ function packed(path) {
 }
 
 const isFrame = (id) => id.startsWith('group/');
-const must = (holds, what) => { if (!holds) throw new Error(what); };
+const must = (holds, what) => {
+  if (!holds) throw new Error(what);
+};
 
 /** Collects nodes, edges and states from whatever lists a library gives. */
 function graph(nodes, edges, framed = []) {
@@ -60,7 +81,10 @@ async function native(text) {
     must(ids.has(edge.source) && ids.has(edge.target), `${edge.id} hangs in the air`);
     must(edge.kind && edge.condition && edge.points.length >= 2, `${edge.id} is not complete`);
   }
-  return graph(doc.nodes.map((n) => [n.id, n.status]), doc.edges.map((e) => [e.source, e.target]));
+  return graph(
+    doc.nodes.map((n) => [n.id, n.status]),
+    doc.edges.map((e) => [e.source, e.target]),
+  );
 }
 
 async function reactflow(text) {
@@ -72,23 +96,40 @@ async function reactflow(text) {
   must(doc.nodes.every(isNode) && doc.edges.every(isEdge), 'not nodes and edges');
   // On a server nothing measures the handles, so they are told.
   const handle = (type, position, { width, height }) => ({
-    type, position, width: 1, height: 1,
+    type,
+    position,
+    width: 1,
+    height: 1,
     x: position === 'right' ? width : position === 'left' ? 0 : width / 2,
     y: position === 'bottom' ? height : position === 'top' ? 0 : height / 2,
   });
-  const nodes = doc.nodes.map((n) => (n.type === 'group' ? n : {
-    ...n, handles: [handle('source', n.sourcePosition, n), handle('target', n.targetPosition, n)],
-  }));
-  const Job = ({ data, sourcePosition, targetPosition }) => React.createElement(
-    'div', { 'data-status': data.status }, data.label,
-    React.createElement(Handle, { type: 'source', position: sourcePosition }),
-    React.createElement(Handle, { type: 'target', position: targetPosition }),
+  const nodes = doc.nodes.map((n) =>
+    n.type === 'group'
+      ? n
+      : {
+          ...n,
+          handles: [handle('source', n.sourcePosition, n), handle('target', n.targetPosition, n)],
+        },
   );
+  const Job = ({ data, sourcePosition, targetPosition }) =>
+    React.createElement(
+      'div',
+      { 'data-status': data.status },
+      data.label,
+      React.createElement(Handle, { type: 'source', position: sourcePosition }),
+      React.createElement(Handle, { type: 'target', position: targetPosition }),
+    );
   const complaints = [];
-  const html = renderToStaticMarkup(React.createElement(ReactFlow, {
-    nodes, edges: doc.edges, nodeTypes: { job: Job }, width: 4000, height: 4000,
-    onError: (id, message) => complaints.push(`${id}: ${message}`),
-  }));
+  const html = renderToStaticMarkup(
+    React.createElement(ReactFlow, {
+      nodes,
+      edges: doc.edges,
+      nodeTypes: { job: Job },
+      width: 4000,
+      height: 4000,
+      onError: (id, message) => complaints.push(`${id}: ${message}`),
+    }),
+  );
   must(complaints.length === 0, complaints.join('; '));
   const page = new JSDOM(html).window.document;
   const drawn = [...page.querySelectorAll('.react-flow__node')];
@@ -99,7 +140,8 @@ async function reactflow(text) {
   must(places.size === doc.nodes.length, 'two nodes stand at one place');
   return graph(
     jobs.map((n) => [n.dataset.id, n.querySelector('[data-status]')?.dataset.status]),
-    doc.edges.filter((e) => lines.has(e.id)).map((e) => [e.source, e.target]), frames,
+    doc.edges.filter((e) => lines.has(e.id)).map((e) => [e.source, e.target]),
+    frames,
   );
 }
 
@@ -109,10 +151,22 @@ async function cytoscape(text) {
   const { elements } = cy.json();
   const all = elements.nodes;
   const jobs = all.filter((n) => !isFrame(n.data.id));
-  must(jobs.every((n) => Number.isFinite(n.position.x) && Number.isFinite(n.position.y)), 'no place');
-  must(cy.nodes().filter((n) => n.isParent() !== isFrame(n.id())).empty(), 'a frame is empty');
-  return graph(jobs.map((n) => [n.data.id, n.data.status]),
-    elements.edges.map((e) => [e.data.source, e.data.target]), all.filter((n) => isFrame(n.data.id)));
+  must(
+    jobs.every((n) => Number.isFinite(n.position.x) && Number.isFinite(n.position.y)),
+    'no place',
+  );
+  must(
+    cy
+      .nodes()
+      .filter((n) => n.isParent() !== isFrame(n.id()))
+      .empty(),
+    'a frame is empty',
+  );
+  return graph(
+    jobs.map((n) => [n.data.id, n.data.status]),
+    elements.edges.map((e) => [e.data.source, e.data.target]),
+    all.filter((n) => isFrame(n.data.id)),
+  );
 }
 
 async function g6(text) {
@@ -120,13 +174,22 @@ async function g6(text) {
   const container = document.createElement('div');
   const graph6 = new Graph({ container, width: 800, height: 600, data: JSON.parse(text) });
   const nodes = graph6.getNodeData();
-  must(nodes.every((n) => Number.isFinite(n.style.x) && Number.isFinite(n.style.y)), 'no place');
+  must(
+    nodes.every((n) => Number.isFinite(n.style.x) && Number.isFinite(n.style.y)),
+    'no place',
+  );
   const edges = graph6.getEdgeData();
   const ids = new Set(nodes.map((n) => n.id));
-  must(edges.every((e) => ids.has(e.source) && ids.has(e.target)), 'an edge hangs in the air');
+  must(
+    edges.every((e) => ids.has(e.source) && ids.has(e.target)),
+    'an edge hangs in the air',
+  );
   for (const node of nodes.filter((n) => n.combo)) must(graph6.getComboData(node.combo), node.combo);
-  return graph(nodes.map((n) => [n.id, n.data.status]), edges.map((e) => [e.source, e.target]),
-    graph6.getComboData());
+  return graph(
+    nodes.map((n) => [n.id, n.data.status]),
+    edges.map((e) => [e.source, e.target]),
+    graph6.getComboData(),
+  );
 }
 
 async function x6(text) {
@@ -142,8 +205,11 @@ async function x6(text) {
     must(edge.getTargetNode().hasPort(edge.getTargetPortId()), `${edge.id}: no such port`);
   }
   for (const job of jobs) must(job.size().width > 0 && job.position().x > 0, `${job.id}: no place`);
-  return graph(jobs.map((n) => [n.id, n.getData().status]),
-    edges.map((e) => [e.getSourceCellId(), e.getTargetCellId()]), nodes.filter((n) => isFrame(n.id)));
+  return graph(
+    jobs.map((n) => [n.id, n.getData().status]),
+    edges.map((e) => [e.getSourceCellId(), e.getTargetCellId()]),
+    nodes.filter((n) => isFrame(n.id)),
+  );
 }
 
 /** Lays a d3-dag graph out, which it can do only with a real DAG. */
@@ -157,27 +223,41 @@ async function d3dag(text) {
   const { graphStratify } = await import('d3-dag');
   const dag = graphStratify()(JSON.parse(text));
   await laidOut(dag);
-  return graph([...dag.nodes()].map((n) => [n.data.id, n.data.data.status]),
-    [...dag.links()].map((l) => [l.source.data.id, l.target.data.id]));
+  return graph(
+    [...dag.nodes()].map((n) => [n.data.id, n.data.data.status]),
+    [...dag.links()].map((l) => [l.source.data.id, l.target.data.id]),
+  );
 }
 
 async function d3dagConnect(text) {
   const { graphConnect } = await import('d3-dag');
   const dag = graphConnect().single(true)(JSON.parse(text));
   await laidOut(dag);
-  return { nodes: [...dag.nodes()].map((n) => n.data),
-    edges: [...dag.links()].map((l) => [l.source.data, l.target.data]) };
+  return {
+    nodes: [...dag.nodes()].map((n) => n.data),
+    edges: [...dag.links()].map((l) => [l.source.data, l.target.data]),
+  };
 }
 
 async function d3(text) {
   const { forceSimulation, forceLink, forceManyBody } = await import('d3-force');
   const { nodes, links } = JSON.parse(text);
-  must(nodes.every((n) => Number.isFinite(n.x)), 'no place');
-  const force = forceSimulation(nodes).force('charge', forceManyBody())
-    .force('link', forceLink(links).id((n) => n.id)).stop();
+  must(
+    nodes.every((n) => Number.isFinite(n.x)),
+    'no place',
+  );
+  const force = forceSimulation(nodes)
+    .force('charge', forceManyBody())
+    .force(
+      'link',
+      forceLink(links).id((n) => n.id),
+    )
+    .stop();
   force.tick(3);
-  return graph(force.nodes().map((n) => [n.id, n.status]),
-    links.map((l) => [l.source.id, l.target.id]));
+  return graph(
+    force.nodes().map((n) => [n.id, n.status]),
+    links.map((l) => [l.source.id, l.target.id]),
+  );
 }
 
 async function tree(text) {
@@ -187,8 +267,10 @@ async function tree(text) {
   const known = new Set(full.map((n) => n.data.id));
   const links = root.links().filter((l) => l.source.data.kind !== 'root');
   for (const { target } of links) must(known.has(target.data.id), `${target.data.id} is nowhere`);
-  return graph(full.map((n) => [n.data.id, n.data.status]),
-    links.map((l) => [l.source.data.id, l.target.data.id]));
+  return graph(
+    full.map((n) => [n.data.id, n.data.status]),
+    links.map((l) => [l.source.data.id, l.target.data.id]),
+  );
 }
 
 async function elk(text) {
@@ -205,8 +287,11 @@ async function elk(text) {
   };
   walk(laid);
   for (const edge of laid.edges) must(edge.sections?.length > 0, `${edge.id}: no way`);
-  return graph(nodes.map((n) => [n.id, n.data.status]),
-    laid.edges.map((e) => [e.sources[0], e.targets[0]]), frames);
+  return graph(
+    nodes.map((n) => [n.id, n.data.status]),
+    laid.edges.map((e) => [e.sources[0], e.targets[0]]),
+    frames,
+  );
 }
 
 async function dagre(text) {
@@ -215,31 +300,54 @@ async function dagre(text) {
   const doc = JSON.parse(text);
   const known = new Set(doc.nodes.map((n) => n.v));
   // graphlib makes nodes out of unknown ends of edges.
-  must(doc.edges.every((e) => known.has(e.v) && known.has(e.w)), 'an edge hangs in the air');
+  must(
+    doc.edges.every((e) => known.has(e.v) && known.has(e.w)),
+    'an edge hangs in the air',
+  );
   const read = json.read(doc);
   layout(read);
   const jobs = read.nodes().filter((v) => !isFrame(v));
   for (const v of jobs) must(Number.isFinite(read.node(v).x), `${v}: no place`);
-  return graph(jobs.map((v) => [v, read.node(v).status]), read.edges().map((e) => [e.v, e.w]),
-    read.nodes().filter(isFrame));
+  return graph(
+    jobs.map((v) => [v, read.node(v).status]),
+    read.edges().map((e) => [e.v, e.w]),
+    read.nodes().filter(isFrame),
+  );
 }
 
 // What version 2 of the JSON Graph Format allows of a graph of nodes and edges. Its schema is in no
 // package; this is its content.
 const text = { type: 'string' };
 const bag = { type: 'object' };
-const closed = (properties, required = []) => (
-  { type: 'object', additionalProperties: false, properties, required });
-const JGF = closed({
-  graph: closed({
-    id: text, label: text, directed: { type: 'boolean' }, type: text, metadata: bag,
-    nodes: { type: 'object', additionalProperties: closed({ label: text, metadata: bag }) },
-    edges: { type: 'array', items: closed({
-      id: text, source: text, target: text, relation: text, directed: { type: 'boolean' },
-      label: text, metadata: bag,
-    }, ['source', 'target']) },
-  }),
-}, ['graph']);
+const closed = (properties, required = []) => ({ type: 'object', additionalProperties: false, properties, required });
+const JGF = closed(
+  {
+    graph: closed({
+      id: text,
+      label: text,
+      directed: { type: 'boolean' },
+      type: text,
+      metadata: bag,
+      nodes: { type: 'object', additionalProperties: closed({ label: text, metadata: bag }) },
+      edges: {
+        type: 'array',
+        items: closed(
+          {
+            id: text,
+            source: text,
+            target: text,
+            relation: text,
+            directed: { type: 'boolean' },
+            label: text,
+            metadata: bag,
+          },
+          ['source', 'target'],
+        ),
+      },
+    }),
+  },
+  ['graph'],
+);
 
 async function jgf(text) {
   const { default: Ajv } = await import('ajv');
@@ -248,9 +356,14 @@ async function jgf(text) {
   must(ajv.validate(JGF, doc), ajv.errorsText());
   const { nodes, edges, directed } = doc.graph;
   must(directed === true, 'not directed');
-  must(edges.every((e) => nodes[e.source] && nodes[e.target]), 'an edge hangs in the air');
-  return graph(Object.entries(nodes).map(([id, n]) => [id, n.metadata.status]),
-    edges.map((e) => [e.source, e.target]));
+  must(
+    edges.every((e) => nodes[e.source] && nodes[e.target]),
+    'an edge hangs in the air',
+  );
+  return graph(
+    Object.entries(nodes).map(([id, n]) => [id, n.metadata.status]),
+    edges.map((e) => [e.source, e.target]),
+  );
 }
 
 async function echarts(text) {
@@ -264,8 +377,10 @@ async function echarts(text) {
     const words = series.getCategoriesData();
     const word = (n) => words.getName(n.getModel().get('category'));
     const status = (n) => (word(n) === 'DEFINED' ? undefined : word(n));
-    return graph(drawn.nodes.map((n) => [n.id, status(n)]),
-      drawn.edges.map((e) => [e.node1.id, e.node2.id]));
+    return graph(
+      drawn.nodes.map((n) => [n.id, status(n)]),
+      drawn.edges.map((e) => [e.node1.id, e.node2.id]),
+    );
   } finally {
     chart.dispose();
   }
@@ -278,14 +393,21 @@ async function dot(text) {
   const nodes = laid.objects.filter((o) => o.label !== undefined && o.nodes === undefined);
   const names = laid.objects.map((o) => o.name);
   return {
-    ...graph(nodes.map((n) => [n.name, stateIn(n.label.split('\\n'))]),
-      (laid.edges ?? []).map((e) => [names[e.tail], names[e.head]])),
+    ...graph(
+      nodes.map((n) => [n.name, stateIn(n.label.split('\\n'))]),
+      (laid.edges ?? []).map((e) => [names[e.tail], names[e.head]]),
+    ),
     clusters: laid.objects.filter((o) => o.name.startsWith('cluster_')).length,
   };
 }
 
-const STATES = /^(PENDING|HELD|QUEUED|RUNNING|RETRY_WAIT|KILLING|SUCCESS|WARNING|FAILED|TIMEOUT|KILLED|SKIPPED|UPSTREAM_FAILED|FORCED|UNKNOWN)\b/;
-const stateIn = (lines) => lines.slice(1).map((l) => STATES.exec(l)?.[1]).findLast(Boolean);
+const STATES =
+  /^(PENDING|HELD|QUEUED|RUNNING|RETRY_WAIT|KILLING|SUCCESS|WARNING|FAILED|TIMEOUT|KILLED|SKIPPED|UPSTREAM_FAILED|FORCED|UNKNOWN)\b/;
+const stateIn = (lines) =>
+  lines
+    .slice(1)
+    .map((l) => STATES.exec(l)?.[1])
+    .findLast(Boolean);
 
 async function mermaid(text) {
   const { default: mermaid } = await import('mermaid');
@@ -299,8 +421,10 @@ async function mermaid(text) {
   const head = new Map(vertices.map((v) => [v.id, plain(v.text.split(/<br ?\/?>/)[0])]));
   const status = (v) => v.classes.find((c) => STATES.test(c));
   return {
-    ...graph(vertices.map((v) => [head.get(v.id), status(v)]),
-      db.getEdges().map((e) => [head.get(e.start), head.get(e.end)])),
+    ...graph(
+      vertices.map((v) => [head.get(v.id), status(v)]),
+      db.getEdges().map((e) => [head.get(e.start), head.get(e.end)]),
+    ),
     clusters: db.getSubGraphs().length,
   };
 }
@@ -311,7 +435,9 @@ async function svg(text) {
   const nodes = [];
   const edges = [];
   let frames = 0;
-  parser.on('error', (error) => { throw error; });
+  parser.on('error', (error) => {
+    throw error;
+  });
   parser.on('opentag', ({ name, attributes: a }) => {
     must(!['script', 'image', 'foreignObject', 'use'].includes(name), `holds a ${name}`);
     must(!a.href && !a['xlink:href'], 'names something outside');

@@ -64,6 +64,7 @@ grace_sec = 1
 confirm_sec = 10
 drain_sec = 3
 [source]
+allow_metadata_file = true
 connect_timeout_sec = 5
 away_sec = 60
 idle_sec = 10

@@ -23,6 +23,8 @@ pub(crate) const SETTINGS: &str = "
 max_connections = 5
 [engine]
 lease_sec = 3
+[source]
+allow_metadata_file = true
 ";
 
 /// How far ahead rows are written.

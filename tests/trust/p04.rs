@@ -20,6 +20,7 @@ max_parallel = 4
 grace_sec = 1
 confirm_sec = 10
 [source]
+allow_metadata_file = true
 connect_timeout_sec = 5
 away_sec = 90
 look_sec = 1

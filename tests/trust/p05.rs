@@ -2,11 +2,13 @@
 //! loop never ends, no try is charged, and no try starts twice.
 
 use crate::util::{Scratch, with_scratch};
+use procession::db::sqlite_file::ProtectedFiles;
 use procession::db::{Db, Settings};
 use procession::definition;
 use procession::domain::batch::BatchOrder;
 use procession::domain::job::Definition;
 use procession::domain::queue::QueueStatus;
+use procession::domain::script_isolation::ScriptUsers;
 use procession::domain::source::DialectName;
 use procession::engine::Options;
 use procession::engine::clock::Clock;
@@ -110,6 +112,9 @@ async fn process(db: &Db) -> QueueDispatcher {
         script_lease: Duration::from_secs(60),
         keeper: None,
         script_processes: None,
+        script_users: ScriptUsers::default(),
+        protected_files: ProtectedFiles::default(),
+        outputs: procession::domain::output_limits::OutputLimits::default(),
     };
     let clock = Clock::system();
     QueueDispatcher::start(db.clone(), clock, &options, handlers, None).await.expect("start")

@@ -23,6 +23,7 @@ lease_sec = 2
 grace_sec = 1
 confirm_sec = 10
 [source]
+allow_metadata_file = true
 connect_timeout_sec = 5
 away_sec = 60
 idle_sec = 2

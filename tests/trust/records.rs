@@ -18,14 +18,16 @@ pub(crate) async fn read(url: &str) -> History {
             run_no: number(&row, 6) as u32,
         });
     }
-    let logs = "SELECT log_id, queue_id, status, attempt, notify_status FROM job_execution_logs";
+    // NOTIFIED says that a mail has gone; that one was written is in the outbox.
+    let logs = "SELECT l.log_id, l.queue_id, l.status, l.attempt, (SELECT COUNT(*) FROM \
+                email_notifications m WHERE m.log_id = l.log_id) FROM job_execution_logs l";
     for row in rows(url, logs).await {
         history.logs.push(LogRow {
             log_id: number(&row, 0),
             queue_id: number(&row, 1),
             status: status(&text(&row, 2), None),
             attempt: number(&row, 3) as u32,
-            is_notified: text(&row, 4) == "NOTIFIED",
+            is_notified: number(&row, 4) > 0,
         });
     }
     let mails = "SELECT queue_id, type FROM email_notifications WHERE queue_id IS NOT NULL";

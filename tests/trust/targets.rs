@@ -1,7 +1,7 @@
 //! Databases of one test each, on the servers that the environment names.
 
 use futures_util::FutureExt;
-use procession::db::session::{Session, Target};
+use procession::db::session::{Session, Target, let_all_through};
 use procession::domain::source::DialectName;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::time::Duration;
@@ -26,7 +26,13 @@ pub(crate) async fn session(url: &str) -> Session {
 /// The same where the server may be away.
 pub(crate) async fn try_session(url: &str) -> Result<Session, String> {
     let (password, timeout) = (None, Duration::from_secs(10));
-    let target = Target { url: url.to_owned(), password, label: "test".to_owned(), timeout };
+    let target = Target {
+        url: url.to_owned(),
+        password,
+        label: "test".to_owned(),
+        timeout,
+        guard: let_all_through,
+    };
     Session::open(&target).await.map_err(|e| e.to_string())
 }
 

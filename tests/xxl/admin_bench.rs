@@ -76,10 +76,10 @@ impl Desk {
         house.executor_limits = Limits { body: 300_000, patience: Duration::from_millis(300) };
         let house = Arc::new(house);
         let listen = Some("127.0.0.1:0".parse().expect("address"));
-        let listening = Listening { listen, stalled: Duration::from_secs(120) };
+        let listening = Listening { listen, probes: None, stalled: Duration::from_secs(120) };
         let front = Front::open(&listening).await.expect("a door");
         let door = front.address().expect("an address");
-        let attended = front.attend(house.clone());
+        let attended = front.attend(house.clone()).expect("a runtime");
         let (db, clock) = (app.db.clone(), app.clock.clone());
         let desk = Self { db, clock, house, door, _process: process, _attended: attended };
         desk.group("pay-executor", TEAM).await;

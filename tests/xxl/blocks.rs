@@ -76,7 +76,7 @@ async fn of_two_processes_each_run_has_one_batch(bench: Bench) {
     let other =
         procession::engine::executor::Executor::new(db.clone(), bench.clock.clone(), options);
     for round in 0..10_i64 {
-        let params = format!(r#"{{"batchNo":"r{round}","type":"monthly"}}"#);
+        let params = format!(r#"{{"batchNo":"r{round}","type":"monthly","freeText":true}}"#);
         bench.ask("/run", &asked(round, round, &params)).await;
         for _ in 0..4 {
             // Whoever is asked to try again does so at its next look.

@@ -4,10 +4,12 @@ use crate::util::with_migrated_scratch;
 use crate::xxl::admin::{Admin, TOKEN};
 use procession::api::executor::{Desk, Limits};
 use procession::api::{Attended, Door};
+use procession::db::sqlite_file::ProtectedFiles;
 use procession::db::{Db, Settings};
 use procession::definition;
 use procession::domain::batch::Batch;
 use procession::domain::id::{BatchNo, GroupCode};
+use procession::domain::script_isolation::ScriptUsers;
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::domain::xxl_run::AppName;
@@ -290,6 +292,9 @@ pub(crate) async fn start(
         script_lease: Duration::from_secs(60),
         keeper,
         script_processes: None,
+        script_users: ScriptUsers::default(),
+        protected_files: ProtectedFiles::default(),
+        outputs: procession::domain::output_limits::OutputLimits::default(),
     };
     let options = procession::engine::Options {
         max_parallel: 4,

@@ -68,16 +68,19 @@ async fn a_batch_that_is_there_is_refused_and_says_so(bench: Bench) {
     bench.ask("/run", &asked(7, 102, JULY)).await;
     // Nobody knows such a type.
     bench.ask("/run", &asked(7, 103, r#"{"batchNo":"202407","type":"weekly"}"#)).await;
+    // No month has this number.
+    bench.ask("/run", &asked(7, 104, r#"{"batchNo":"2024-07","type":"monthly"}"#)).await;
     bench.follow().await;
     bench.executor.tell().await.expect("tell");
     let taken = bench.admin.taken();
     let codes: Vec<(i64, i64)> = taken.iter().map(|t| (t.0, t.1)).collect();
-    assert_eq!(codes, [(101, 200), (102, 500), (103, 500)]);
+    assert_eq!(codes, [(101, 200), (102, 500), (103, 500), (104, 500)]);
     assert!(
         taken[1].2.contains("batch 202407 of group month_end exists already (SUCCESS)"),
         "{taken:?}"
     );
     assert!(taken[2].2.contains("no group of type weekly"), "{taken:?}");
+    assert!(taken[3].2.contains("group month_end is monthly, and 2024-07"), "{taken:?}");
     assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_batch").await, 1);
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 
 /// A run that is over.
 async fn over(bench: &Bench, log: i64) {
-    let params = format!(r#"{{"batchNo":"r{log}","type":"monthly"}}"#);
+    let params = format!(r#"{{"batchNo":"r{log}","type":"monthly","freeText":true}}"#);
     bench.ask("/run", &asked(7, log, &params)).await;
     bench.follow().await;
     bench.work().await;

@@ -3,8 +3,9 @@
 use crate::app::access::accounts::INITIAL_MS;
 use crate::app::access::{NotGranted, Porter, find, record, secret};
 use crate::domain::legacy_password::kind_of;
+use crate::domain::network::address_block;
 use crate::domain::time::Millis;
-use crate::domain::user::{self, Unfit, UserId, UserName, wait_ms};
+use crate::domain::user::{self, Tries, Unfit, UserId, UserName, wait_ms};
 use crate::store::audit::Operator;
 use crate::store::user::User;
 use crate::store::user_session::Session;
@@ -31,6 +32,15 @@ pub enum NotIn {
     /// After too many wrong ones.
     #[error("there were too many wrong tries; try again in {0} seconds")]
     Wait(u32),
+    /// Too many log in at this moment.
+    #[error(
+        "too many log-ins are under way; try again in {0} seconds, or ask the administrator of the server \
+         to raise limits.logins_at_once"
+    )]
+    Busy(u32),
+    /// Of somebody who is logged in.
+    #[error("the old password is not right; nothing was changed, and you are still logged in")]
+    WrongOldPassword,
 }
 
 /// Somebody who is in.
@@ -44,9 +54,30 @@ pub struct Entered {
 }
 
 impl Stranger {
+    /// The address as guesses are counted.
+    fn block(&self) -> String {
+        block_text(&self.address)
+    }
+
     /// As the audit log names a user who comes from there.
     pub fn operator(&self, name: &str) -> Operator {
         Operator { actor: name.to_owned(), host: self.address.clone() }
+    }
+}
+
+/// Whether a user of this name has a session from this address.
+async fn is_familiar(tx: &mut Tx, named: &str, block: &str) -> Result<bool> {
+    let Ok(name) = UserName::parse(named) else { return Ok(false) };
+    let Some(user) = store::user::by_name(tx, &name).await? else { return Ok(false) };
+    let sessions = store::user_session::of_user(tx, user.id).await?;
+    Ok(sessions.iter().any(|session| block_text(&session.address) == block))
+}
+
+/// An address as guesses are counted: of IPv6 the /64.
+fn block_text(address: &str) -> String {
+    match address.parse() {
+        Ok(ip) => address_block(ip).to_string(),
+        Err(_) => address.to_owned(),
     }
 }
 
@@ -86,6 +117,7 @@ impl Porter {
         password: SecretString,
         from: &Stranger,
     ) -> Result<Entered> {
+        let _room = self.logins.enter()?;
         let known = UserName::parse(name).ok();
         let named = known.as_ref().map_or(name, UserName::as_str);
         let attempt = self.attempt(named, from).await?;
@@ -160,14 +192,18 @@ impl Porter {
     /// Notes a try, or refuses it because there were too many. It counts before it is looked at, so that a
     /// thousand at once are no way around.
     async fn attempt(&self, named: &str, from: &Stranger) -> Result<i64> {
-        let (name, address) = (secret::digest(named), from.address.as_str());
+        let name = secret::digest(named);
+        let block = from.block();
+        let address = block.as_str();
         let now = self.clock.now();
         let refuse = |wait: i64| {
             let seconds = u32::try_from((wait + 999) / 1_000).unwrap_or(60);
             anyhow::Error::from(NotIn::Wait(seconds))
         };
         let mut tx = self.db.read().await?;
+        let is_familiar = is_familiar(&mut tx, named, address).await?;
         let tries = store::login_attempt::tries(&mut tx, &name, address, None, now).await?;
+        let tries = Tries { is_familiar, ..tries };
         drop(tx);
         if let Some(wait) = wait_ms(&tries, now) {
             return Err(refuse(wait));
@@ -178,6 +214,7 @@ impl Porter {
         tx.commit().await?;
         let mut tx = self.db.read().await?;
         let tries = store::login_attempt::tries(&mut tx, &name, address, Some(id), now).await?;
+        let tries = Tries { is_familiar, ..tries };
         drop(tx);
         let Some(wait) = wait_ms(&tries, now) else { return Ok(id) };
         let mut tx = self.db.begin().await?;
@@ -231,6 +268,7 @@ impl Porter {
         (old, new): (SecretString, SecretString),
         from: &Stranger,
     ) -> Result<Entered> {
+        let _room = self.logins.enter()?;
         let mut tx = self.db.read().await?;
         let user = find(&mut tx, name).await?;
         drop(tx);
@@ -240,7 +278,7 @@ impl Porter {
         let attempt = self.attempt(name.as_str(), from).await?;
         if !self.hashing.is(user.password.as_ref(), old.clone()).await? {
             self.refuse(name.as_str(), "password change", "wrong password", from).await?;
-            return Err(NotIn::Wrong.into());
+            return Err(NotIn::WrongOldPassword.into());
         }
         if secret::same(old.expose_secret(), new.expose_secret()) {
             return Err(Unfit::Same.into());

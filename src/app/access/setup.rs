@@ -46,6 +46,7 @@ impl Porter {
         password: SecretString,
         from: &Stranger,
     ) -> Result<Entered> {
+        let _room = self.logins.enter()?;
         let mut tx = self.db.read().await?;
         let stored = store::said(&mut tx, FACT).await?;
         drop(tx);

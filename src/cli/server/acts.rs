@@ -124,11 +124,13 @@ impl Desk<'_> {
                     .map_err(|error| BadInput(format!("--order: {error}")))?;
                 json!({"batch_no": order["batchNo"], "type": order["type"], "group": order["group"],
                     "business_date": order["businessDate"],
+                    "free_text": order.get("freeText").cloned().unwrap_or(json!(false)),
                     "params": order.get("params").cloned().unwrap_or(json!({}))})
             }
             None => json!({
                 "batch_no": said.one("batch_no"), "type": said.one("batch_type"),
                 "group": said.one("group"), "business_date": said.one("business_date"),
+                "free_text": said.is("free_text"),
                 "params": crate::cli::order::pairs(&said.all("params"))?,
             }),
         };

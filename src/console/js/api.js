@@ -16,7 +16,8 @@ export class ApiError extends Error {
 }
 
 /** A path with its parts encoded: path`/groups/${group}`. */
-export const path = (parts, ...values) => parts.reduce((all, part, i) => all + part + (i < values.length ? encodeURIComponent(values[i]) : ''), '');
+export const path = (parts, ...values) =>
+  parts.reduce((all, part, i) => all + part + (i < values.length ? encodeURIComponent(values[i]) : ''), '');
 
 function address(at, query) {
   const all = new URLSearchParams();
@@ -35,7 +36,10 @@ async function refusal(response) {
   } catch {
     // A proxy's page, or nothing.
   }
-  const kind = String(body.type ?? '').split(':').pop() || `http-${response.status}`;
+  const kind =
+    String(body.type ?? '')
+      .split(':')
+      .pop() || `http-${response.status}`;
   const wait = Number(response.headers.get('retry-after')) || undefined;
   return new ApiError(response.status, kind, body.detail ?? response.statusText, { ...body, wait });
 }
@@ -53,7 +57,12 @@ async function send(method, at, { query, body, headers = {}, signal, public: isP
   let response;
   try {
     response = await fetch(url, {
-      method, headers: all, signal, credentials: 'same-origin', cache: 'no-store', redirect: 'error',
+      method,
+      headers: all,
+      signal,
+      credentials: 'same-origin',
+      cache: 'no-store',
+      redirect: 'error',
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch (error) {
@@ -72,7 +81,8 @@ async function send(method, at, { query, body, headers = {}, signal, public: isP
   return { response, url };
 }
 
-const key = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('');
+const key = () =>
+  Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('');
 
 async function json(method, at, options) {
   const got = await send(method, at, options);
@@ -123,16 +133,21 @@ export function say(error) {
   if (!(error instanceof ApiError)) return String(error?.message ?? error);
   const words = `problem.${error.kind}`;
   const permission = error.more?.permission;
-  const lead = has(words) ? t(words, { permission: permission ? t(`permission.${permission}`) : '', seconds: error.more?.wait ?? '' }) : null;
+  const lead = has(words)
+    ? t(words, { permission: permission ? t(`permission.${permission}`) : '', seconds: error.more?.wait ?? '' })
+    : null;
   // An English reader has the sentence itself; others get their words first and the sentence after them.
   if (!lead) return error.detail || t('problem.http', { status: error.status });
-  const adds = ['refused', 'unreadable', 'moved', 'changed-meanwhile', 'unfit', 'not-yours-to-give'].includes(error.kind) && error.detail;
+  const adds =
+    ['refused', 'unreadable', 'moved', 'changed-meanwhile', 'unfit', 'not-yours-to-give'].includes(error.kind) &&
+    error.detail;
   return adds ? `${lead} ${error.detail}` : lead;
 }
 
 /**
  * Events of the server as they happen; `gap` says that some may have been missed. Answers what ends it. The server
- * ends each connection after a while; the browser comes back by itself and says where it was, so that nothing is missed.
+ * ends each connection after a while; the browser comes back by itself and says where it was, so that nothing is
+ * missed.
  */
 export function live(about, { batch, job, open, gap, state }) {
   let source;

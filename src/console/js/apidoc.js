@@ -41,7 +41,8 @@ function kind(schema) {
   const types = [schema.type ?? []].flat();
   const orNull = types.includes('null') ? ` ${t('or')} null` : '';
   if (types.includes('array')) return `${t('list_of')} ${kind(schema.items ?? true)}${orNull}`;
-  if (types.includes('object') && schema.additionalProperties && !schema.properties) return `${t('map_of')} ${kind(schema.additionalProperties)}${orNull}`;
+  if (types.includes('object') && schema.additionalProperties && !schema.properties)
+    return `${t('map_of')} ${kind(schema.additionalProperties)}${orNull}`;
   const type = types.join(` ${t('or')} `) || t('anything');
   return schema.format ? `${type} (${schema.format})` : type;
 }
@@ -57,9 +58,21 @@ function within(schema) {
 }
 
 function table(rows) {
-  return h('div.ap-scroll', { tabindex: '0', role: 'group', 'aria-label': t('shape') }, h('table.ap-fields',
-    h('thead', h('tr', [t('name'), t('kind'), t('about')].map((word) => h('th', { scope: 'col' }, word)))),
-    h('tbody', rows)));
+  return h(
+    'div.ap-scroll',
+    { tabindex: '0', role: 'group', 'aria-label': t('shape') },
+    h(
+      'table.ap-fields',
+      h(
+        'thead',
+        h(
+          'tr',
+          [t('name'), t('kind'), t('about')].map((word) => h('th', { scope: 'col' }, word)),
+        ),
+      ),
+      h('tbody', rows),
+    ),
+  );
 }
 
 function fields(schema, depth = 0) {
@@ -69,11 +82,24 @@ function fields(schema, depth = 0) {
   const rows = Object.entries(there.properties).map(([name, field]) => {
     const about = field.description ?? seen(field).description ?? '';
     const inner = depth < DEEP && within(field) && within(field) !== there;
-    const more = inner && h('details.ap-shape', { ontoggle: (event) => {
-      const at = event.currentTarget;
-      if (at.open && at.childElementCount === 1) at.append(fields(field, depth + 1));
-    } }, h('summary', t('shape')));
-    return h('tr', h('th', { scope: 'row' }, h('code', name), must.has(name) && h('span.ap-must', { title: t('required') }, ' *')), h('td', h('code', kind(field))), h('td', about, more));
+    const more =
+      inner &&
+      h(
+        'details.ap-shape',
+        {
+          ontoggle: (event) => {
+            const at = event.currentTarget;
+            if (at.open && at.childElementCount === 1) at.append(fields(field, depth + 1));
+          },
+        },
+        h('summary', t('shape')),
+      );
+    return h(
+      'tr',
+      h('th', { scope: 'row' }, h('code', name), must.has(name) && h('span.ap-must', { title: t('required') }, ' *')),
+      h('td', h('code', kind(field))),
+      h('td', about, more),
+    );
   });
   return table(rows);
 }
@@ -81,7 +107,14 @@ function fields(schema, depth = 0) {
 function parameters(operation, where, words) {
   const all = (operation.parameters ?? []).filter((p) => p.in === where);
   if (!all.length) return null;
-  const rows = all.map((p) => h('tr', h('th', { scope: 'row' }, h('code', p.name), p.required && h('span.ap-must', { title: t('required') }, ' *')), h('td', h('code', kind(p.schema))), h('td', p.description)));
+  const rows = all.map((p) =>
+    h(
+      'tr',
+      h('th', { scope: 'row' }, h('code', p.name), p.required && h('span.ap-must', { title: t('required') }, ' *')),
+      h('td', h('code', kind(p.schema))),
+      h('td', p.description),
+    ),
+  );
   return h('div', h('h3', words), table(rows));
 }
 
@@ -96,7 +129,9 @@ function sample(schema, depth = 0) {
   const type = [there.type].flat().find((one) => one !== 'null');
   if (there.properties) {
     const must = depth > 2 ? [] : Object.keys(there.properties).filter((name) => (there.required ?? []).includes(name));
-    return Object.fromEntries(must.map((name) => [name, name === 'reason' ? 'why' : sample(there.properties[name], depth + 1)]));
+    return Object.fromEntries(
+      must.map((name) => [name, name === 'reason' ? 'why' : sample(there.properties[name], depth + 1)]),
+    );
   }
   return { array: [], object: {}, integer: there.minimum ?? 1, number: 1, boolean: true }[type] ?? '…';
 }
@@ -123,24 +158,58 @@ function needs(operation) {
 function details(verb, path, operation) {
   const body = operation.requestBody?.content?.['application/json']?.schema;
   const answers = Object.entries(operation.responses?.['200']?.content ?? {});
-  return h('div.ap-body',
+  return h(
+    'div.ap-body',
     h('p', h('strong', `${t('needs')}: `), needs(operation)),
     parameters(operation, 'path', t('place')),
     parameters(operation, 'query', t('query')),
     body && h('div', h('h3', t('sent')), fields(body) ?? h('code', kind(body))),
-    answers.map(([media, answer]) => h('div', h('h3', t('answered')), h('p', h('code', media), media === 'application/json' && [' ', h('code', kind(answer.schema))]), media === 'application/json' && fields(answer.schema))),
-    h('div', h('h3', t('example')), h('pre.ap-code', { tabindex: '0', role: 'group', 'aria-label': t('example') }, curl(verb, path, operation))));
+    answers.map(([media, answer]) =>
+      h(
+        'div',
+        h('h3', t('answered')),
+        h('p', h('code', media), media === 'application/json' && [' ', h('code', kind(answer.schema))]),
+        media === 'application/json' && fields(answer.schema),
+      ),
+    ),
+    h(
+      'div',
+      h('h3', t('example')),
+      h('pre.ap-code', { tabindex: '0', role: 'group', 'aria-label': t('example') }, curl(verb, path, operation)),
+    ),
+  );
 }
 
 function entry(route) {
   const { verb, path, operation } = route;
-  return h('details.ap-route', { id: operation.operationId, 'data-test': 'route', ontoggle: (event) => {
-    const at = event.currentTarget;
-    if (at.open && at.childElementCount === 1) at.append(details(verb, path, operation));
-  } }, h('summary', h(`span.ap-verb.ap-${verb}`, verb.toUpperCase()), h('span.ap-path', path), h('span.ap-about', operation.summary)));
+  return h(
+    'details.ap-route',
+    {
+      id: operation.operationId,
+      'data-test': 'route',
+      ontoggle: (event) => {
+        const at = event.currentTarget;
+        if (at.open && at.childElementCount === 1) at.append(details(verb, path, operation));
+      },
+    },
+    h(
+      'summary',
+      h(`span.ap-verb.ap-${verb}`, verb.toUpperCase()),
+      h('span.ap-path', path),
+      h('span.ap-about', operation.summary),
+    ),
+  );
 }
 
-const routesOf = () => Object.entries(api.paths).flatMap(([path, verbs]) => VERBS.filter((verb) => verbs[verb]).map((verb) => ({ verb, path, operation: verbs[verb], noun: verbs[verb].tags?.[0] ?? '' })));
+const routesOf = () =>
+  Object.entries(api.paths).flatMap(([path, verbs]) =>
+    VERBS.filter((verb) => verbs[verb]).map((verb) => ({
+      verb,
+      path,
+      operation: verbs[verb],
+      noun: verbs[verb].tags?.[0] ?? '',
+    })),
+  );
 
 function page() {
   const all = routesOf();
@@ -148,29 +217,93 @@ function page() {
   const routes = h('div', { 'data-test': 'routes' });
   const list = h('nav.ap-list', { 'aria-label': t('routes') });
   const show = (words) => {
-    const found = all.filter((route) => words.toLowerCase().split(/\s+/).every((word) => text(route).includes(word)));
-    const nouns = [...new Set(api.tags.map((tag) => tag.name))].filter((noun) => found.some((route) => route.noun === noun));
+    const found = all.filter((route) =>
+      words
+        .toLowerCase()
+        .split(/\s+/)
+        .every((word) => text(route).includes(word)),
+    );
+    const nouns = [...new Set(api.tags.map((tag) => tag.name))].filter((noun) =>
+      found.some((route) => route.noun === noun),
+    );
     const of = (noun) => found.filter((route) => route.noun === noun);
-    put(routes, found.length ? nouns.map((noun) => h('section', h('h2.ap-noun', noun), of(noun).map(entry))) : h('p.muted', t('none')));
-    put(list, nouns.map((noun) => [h('h2', noun), of(noun).map(({ verb, path, operation }) => h('a.ap-to', { href: `#${operation.operationId}` }, h(`span.ap-verb.ap-${verb}`, verb.toUpperCase()), path.replace('/api/v1', '')))]));
+    put(
+      routes,
+      found.length
+        ? nouns.map((noun) => h('section', h('h2.ap-noun', noun), of(noun).map(entry)))
+        : h('p.muted', t('none')),
+    );
+    put(
+      list,
+      nouns.map((noun) => [
+        h('h2', noun),
+        of(noun).map(({ verb, path, operation }) =>
+          h(
+            'a.ap-to',
+            { href: `#${operation.operationId}` },
+            h(`span.ap-verb.ap-${verb}`, verb.toUpperCase()),
+            path.replace('/api/v1', ''),
+          ),
+        ),
+      ]),
+    );
   };
   show('');
   const other = lang === 'zh' ? 'en' : 'zh';
-  const main = h('main.ap-main', { id: 'main', 'data-page': 'api', 'data-ready': 'true' },
-    h('div.ap-head', h('h1', { tabindex: '-1' }, `Procession ${t('title')}`), h('div.row', h('span.muted', t('version', { version: api.info.version })),
-      h('button.btn.btn-small', { type: 'button', lang: other, 'data-test': 'lang', onclick: () => { store.set({ lang: other }); lang = chosen(); draw(); document.querySelector('h1').focus(); } }, other === 'zh' ? '中文' : 'English'))),
-    h('div.ap-lead',
+  const main = h(
+    'main.ap-main',
+    { id: 'main', 'data-page': 'api', 'data-ready': 'true' },
+    h(
+      'div.ap-head',
+      h('h1', { tabindex: '-1' }, `Procession ${t('title')}`),
+      h(
+        'div.row',
+        h('span.muted', t('version', { version: api.info.version })),
+        h(
+          'button.btn.btn-small',
+          {
+            type: 'button',
+            lang: other,
+            'data-test': 'lang',
+            onclick: () => {
+              store.set({ lang: other });
+              lang = chosen();
+              draw();
+              document.querySelector('h1').focus();
+            },
+          },
+          other === 'zh' ? '中文' : 'English',
+        ),
+      ),
+    ),
+    h(
+      'div.ap-lead',
       h('p', rich('lead', { file: h('a', { href: '/api/v1/openapi.json' }, 'openapi.json') })),
-      h('p', rich('auth', { header: h('code', 'Authorization: Bearer …'), command: h('code', 'procession user token') })),
-      h('p', t('errors'))),
-    routes);
-  return h('div.ap',
+      h(
+        'p',
+        rich('auth', { header: h('code', 'Authorization: Bearer …'), command: h('code', 'procession user token') }),
+      ),
+      h('p', t('errors')),
+    ),
+    routes,
+  );
+  return h(
+    'div.ap',
     h('a.ap-skip', { href: '#main', 'data-test': 'skip' }, t('skip')),
-    h('aside.ap-side',
+    h(
+      'aside.ap-side',
       h('a.ap-brand', { href: '/' }, 'Procession · ', t('console')),
-      h('input.input', { type: 'search', 'aria-label': t('filter'), placeholder: t('filter'), 'data-test': 'filter', oninput: (event) => show(event.currentTarget.value) }),
-      list),
-    main);
+      h('input.input', {
+        type: 'search',
+        'aria-label': t('filter'),
+        placeholder: t('filter'),
+        'data-test': 'filter',
+        oninput: (event) => show(event.currentTarget.value),
+      }),
+      list,
+    ),
+    main,
+  );
 }
 
 function openTheOneAskedFor() {
@@ -201,7 +334,14 @@ async function start() {
     api = await answer.json();
     draw();
   } catch (error) {
-    put(host, h('main.ap-main', { id: 'main', 'data-page': 'api' }, h('p', { role: 'alert', 'data-test': 'error' }, t('failed', { why: error.message }))));
+    put(
+      host,
+      h(
+        'main.ap-main',
+        { id: 'main', 'data-page': 'api' },
+        h('p', { role: 'alert', 'data-test': 'error' }, t('failed', { why: error.message })),
+      ),
+    );
   }
 }
 

@@ -6,7 +6,10 @@ import enDesign from './words/en_design.js';
 import zhDesign from './words/zh_design.js';
 
 const WORDS = { en: { ...en, ...enDesign }, zh: { ...zh, ...zhDesign } };
-export const LANGUAGES = [['en', 'English'], ['zh', '中文']];
+export const LANGUAGES = [
+  ['en', 'English'],
+  ['zh', '中文'],
+];
 
 let current = 'en';
 

@@ -7,7 +7,28 @@ import { clean, logView } from './log_view.js';
 import { setQuery, to } from './router.js';
 import { yaml } from './edit/yaml.js';
 import { isActive, isFinal, isWaiting } from './status.js';
-import { badge, button, copyButton, duration, empty, facts, failed, h, icon, loading, num, poll, put, settled, since, table, time, walkTabs } from './ui.js';
+import {
+  badge,
+  button,
+  bytes,
+  copyButton,
+  duration,
+  empty,
+  facts,
+  failed,
+  h,
+  icon,
+  linkButton,
+  loading,
+  num,
+  poll,
+  put,
+  settled,
+  since,
+  table,
+  time,
+  walkTabs,
+} from './ui.js';
 
 let open = null;
 
@@ -36,9 +57,27 @@ function makePanel({ group, no, job, batch, onChange, onclose, hear, from, tab =
   const tablist = walkTabs(h('div.tabs', { role: 'tablist', 'aria-label': t('panel.views') }));
   const body = h('div.panel-body', { role: 'tabpanel', tabindex: '0', 'aria-labelledby': 'job-panel-title' });
   const actions = h('div.panel-actions', { role: 'group', 'aria-label': t('common.actions') });
-  const el = h('aside.panel', { id: 'job-panel', 'aria-labelledby': 'job-panel-title', 'data-test': 'job-panel', 'data-job': job },
-    h('header.panel-head', h('div', h('p.muted', `${group} · ${no}`), heading), h('span.spacer'), copyButton(() => location.href), button(t('common.close'), { icon: 'close', iconOnly: true, kind: 'quiet', test: 'panel-close', onclick: () => close() })),
-    head, actions, tablist, body);
+  const el = h(
+    'aside.panel',
+    { id: 'job-panel', 'aria-labelledby': 'job-panel-title', 'data-test': 'job-panel', 'data-job': job },
+    h(
+      'header.panel-head',
+      h('div', h('p.muted', `${group} · ${no}`), heading),
+      h('span.spacer'),
+      copyButton(() => location.href),
+      button(t('common.close'), {
+        icon: 'close',
+        iconOnly: true,
+        kind: 'quiet',
+        test: 'panel-close',
+        onclick: () => close(),
+      }),
+    ),
+    head,
+    actions,
+    tablist,
+    body,
+  );
   let doc = known ? { ...known } : null;
   let log = null;
   let ended = false;
@@ -60,26 +99,57 @@ function makePanel({ group, no, job, batch, onChange, onclose, hear, from, tab =
   }
 
   function drawTabs() {
-    put(tablist, TABS.map((key) => h('button.tab', { type: 'button', role: 'tab', 'aria-selected': String(key === me.tab), tabindex: key === me.tab ? '0' : '-1', 'data-test': `panel-${key}`, onclick: () => {
-      me.tab = key;
-      drawTabs();
-      drawBody();
-      tablist.querySelector('[aria-selected=true]')?.focus();
-    } }, t(`panel.${key}`))));
+    put(
+      tablist,
+      TABS.map((key) =>
+        h(
+          'button.tab',
+          {
+            type: 'button',
+            role: 'tab',
+            'aria-selected': String(key === me.tab),
+            tabindex: key === me.tab ? '0' : '-1',
+            'data-test': `panel-${key}`,
+            onclick: () => {
+              me.tab = key;
+              drawTabs();
+              drawBody();
+              tablist.querySelector('[aria-selected=true]')?.focus();
+            },
+          },
+          t(`panel.${key}`),
+        ),
+      ),
+    );
   }
 
   let told = '';
   function drawHead() {
     if (!doc) return;
     const is = isActive(doc.status);
-    put(head, [badge(doc.status, { mode: doc.run_mode }), doc.is_late && h('span.late', t('due.late')), h('span.muted', [doc.job_name, doc.job_type].filter(Boolean).join(' · ')), is && doc.start_time ? h('span', since(doc.start_time)) : doc.duration_ms !== null && doc.duration_ms !== undefined && h('span', duration(doc.duration_ms))]);
+    put(head, [
+      badge(doc.status, { mode: doc.run_mode }),
+      doc.is_late && h('span.late', t('due.late')),
+      h('span.muted', [doc.job_name, doc.job_type].filter(Boolean).join(' · ')),
+      is && doc.start_time
+        ? h('span', since(doc.start_time))
+        : doc.duration_ms !== null && doc.duration_ms !== undefined && h('span', duration(doc.duration_ms)),
+    ]);
     const next = `${doc.status}|${doc.run_mode}`;
     if (next === told && actions.childElementCount) return;
     told = next;
-    put(actions, actionButtons({ group, no, job: { ...doc, job_code: job }, onDone: () => {
-      refresh();
-      onChange?.();
-    } }));
+    put(
+      actions,
+      actionButtons({
+        group,
+        no,
+        job: { ...doc, job_code: job },
+        onDone: () => {
+          refresh();
+          onChange?.();
+        },
+      }),
+    );
   }
 
   function drawBody() {
@@ -88,12 +158,20 @@ function makePanel({ group, no, job, batch, onChange, onclose, hear, from, tab =
       log = null;
     }
     if (!doc) return;
-    if (me.tab === 'now') put(body, nowTab(doc, { at, open: (code) => openJob({ group, no, job: code, batch, onChange, onclose, hear }), toLog: () => {
-      me.tab = 'log';
-      drawTabs();
-      drawBody();
-    } }));
-    else if (me.tab === 'data') put(body, dataTab(doc));
+    if (me.tab === 'now')
+      put(
+        body,
+        nowTab(doc, {
+          at,
+          open: (code) => openJob({ group, no, job: code, batch, onChange, onclose, hear }),
+          toLog: () => {
+            me.tab = 'log';
+            drawTabs();
+            drawBody();
+          },
+        }),
+      );
+    else if (me.tab === 'data') put(body, dataTab(doc, at));
     else if (me.tab === 'tries') put(body, triesTab(doc));
     else if (me.tab === 'definition') put(body, definitionTab(doc, job));
     else if (!log) {
@@ -149,89 +227,307 @@ const flat = (next, known) => ({ ...known, ...next, ...next.job });
 const attemptsOf = (doc) => doc.attempts ?? (doc.attempt ? [{ attempt: doc.attempt, status: doc.status }] : []);
 
 const section = (title, ...children) => h('section.panel-section', h('h3', title), children);
-const jobLinks = (all, open) => h('ul.neighbours', all.map((n) => h('li', badge(n.status), h('button.link', { type: 'button', onclick: () => open(n.job_code) }, n.job_code), n.when && n.when !== 'success' && h('span.tag', n.when))));
+const jobLinks = (all, show) =>
+  h(
+    'ul.neighbours',
+    all.map((n) =>
+      h(
+        'li',
+        badge(n.status),
+        h('button.link', { type: 'button', onclick: () => show(n.job_code) }, n.job_code),
+        n.when && n.when !== 'success' && h('span.tag', n.when),
+      ),
+    ),
+  );
 
 function nowTab(doc, { at, toLog, open: openOther }) {
   const why = doc.why;
   const error = doc.error_message;
   const tail = h('div');
   if (doc.attempt > 0) {
-    api.get(`${at}/log`, { attempt: doc.attempt, before: `${doc.attempt}:999999999`, limit: 12 }).then((page) => {
-      const lines = page.items;
-      if (lines.length) put(tail, section(t('panel.log_tail'), h('pre.log.log-short', { tabindex: '0', role: 'region', 'aria-label': t('panel.log_tail') }, lines.map((l) => `${clean(l.text)}\n`)), button(t('panel.log_all'), { small: true, icon: 'log', onclick: toLog })));
-    }).catch(() => {});
+    api
+      .get(`${at}/log`, { attempt: doc.attempt, before: `${doc.attempt}:999999999`, limit: 12 })
+      .then((page) => {
+        const lines = page.items;
+        if (lines.length)
+          put(
+            tail,
+            section(
+              t('panel.log_tail'),
+              h(
+                'pre.log.log-short',
+                { tabindex: '0', role: 'region', 'aria-label': t('panel.log_tail') },
+                lines.map((l) => `${clean(l.text)}\n`),
+              ),
+              button(t('panel.log_all'), { small: true, icon: 'log', onclick: toLog }),
+            ),
+          );
+      })
+      .catch(() => {});
   }
   const { session, node, expected, below } = doc;
   return [
     error && section(t('job.error'), h('div.note.note-bad', icon('warning'), h('pre.grow', error), copyButton(error))),
-    why && !(error && why.why.includes(error)) && section(isWaiting(doc.status) ? t('panel.why') : t('panel.what_now'), h('p', why.why)),
-    below?.open > 0 && section(t('panel.below'), h('p', t('panel.below_n', { n: below.open }), below.waiting?.length > 0 && h('span.muted', ` ${below.waiting.slice(0, 8).join(', ')}${below.waiting.length > 8 ? ' …' : ''}`))),
-    session && section(t('panel.on_server'), session.statement && h('pre.code', session.statement), facts([[t('job.source'), session.source], [t('panel.lock'), h('code', session.lock)], [t('panel.waits_on'), session.waits_on]])),
-    !doc.job_type ? null : section(t('panel.facts'), facts([
-      [t('job.began'), doc.start_time && time(doc.start_time, { seconds: true })],
-      [t('job.ended'), doc.end_time && time(doc.end_time, { seconds: true })],
-      [t('job.took'), doc.duration_ms !== null && doc.duration_ms !== undefined ? duration(doc.duration_ms) : null],
-      [t('job.usually'), expected ? `${duration(expected.p50_ms)} (p95 ${duration(expected.p95_ms)})` : null],
-      [t('job.starts'), doc.attempt ? num(doc.attempt) : null],
-      [t('job.failed_tries'), doc.try_count ? num(doc.try_count) : null],
-      [t('job.not_before'), doc.not_before && time(doc.not_before, { seconds: true })],
-      [t('due.start_by'), doc.start_by && time(doc.start_by)], [t('due.due'), doc.due && h('span', { class: doc.is_late ? 'late' : null }, time(doc.due))],
-      [t('job.priority'), doc.priority ? num(doc.priority) : null],
-      [t('job.node'), node ? h('span', { class: node.is_alive ? null : 'late' }, [node.host, node.pid].filter(Boolean).join(' · ') || node.node_id, node.is_given_only && ` (${t('job.given_only')})`) : null],
-    ])),
+    why &&
+      !(error && why.why.includes(error)) &&
+      section(isWaiting(doc.status) ? t('panel.why') : t('panel.what_now'), h('p', why.why)),
+    below?.open > 0 &&
+      section(
+        t('panel.below'),
+        h(
+          'p',
+          t('panel.below_n', { n: below.open }),
+          below.waiting?.length > 0 &&
+            h('span.muted', ` ${below.waiting.slice(0, 8).join(', ')}${below.waiting.length > 8 ? ' …' : ''}`),
+        ),
+      ),
+    session &&
+      section(
+        t('panel.on_server'),
+        session.statement && h('pre.code', session.statement),
+        facts([
+          [t('job.source'), session.source],
+          [t('panel.lock'), h('code', session.lock)],
+          [t('panel.waits_on'), session.waits_on],
+        ]),
+      ),
+    !doc.job_type
+      ? null
+      : section(
+          t('panel.facts'),
+          facts([
+            [t('job.began'), doc.start_time && time(doc.start_time, { seconds: true })],
+            [t('job.ended'), doc.end_time && time(doc.end_time, { seconds: true })],
+            [
+              t('job.took'),
+              doc.duration_ms !== null && doc.duration_ms !== undefined ? duration(doc.duration_ms) : null,
+            ],
+            [t('job.usually'), expected ? `${duration(expected.p50_ms)} (p95 ${duration(expected.p95_ms)})` : null],
+            [t('job.starts'), doc.attempt ? num(doc.attempt) : null],
+            [t('job.failed_tries'), doc.try_count ? num(doc.try_count) : null],
+            [t('job.not_before'), doc.not_before && time(doc.not_before, { seconds: true })],
+            [t('due.start_by'), doc.start_by && time(doc.start_by)],
+            [t('due.due'), doc.due && h('span', { class: doc.is_late ? 'late' : null }, time(doc.due))],
+            [t('job.priority'), doc.priority ? num(doc.priority) : null],
+            [
+              t('job.node'),
+              node
+                ? h(
+                    'span',
+                    { class: node.is_alive ? null : 'late' },
+                    [node.host, node.pid].filter(Boolean).join(' · ') || node.node_id,
+                    node.is_given_only && ` (${t('job.given_only')})`,
+                  )
+                : null,
+            ],
+          ]),
+        ),
     doc.parents?.length > 0 && section(t('panel.parents'), jobLinks(doc.parents, openOther)),
     doc.children?.length > 0 && section(t('panel.children'), jobLinks(doc.children, openOther)),
     tail,
-    doc.mails?.length > 0 && section(t('nav.outbox'), h('ul.lines', doc.mails.map((m) => h('li', h('span', m.subject), h('span.end', time(m.sent ?? m.created), h('br'), h('span.muted', m.to)))))),
+    doc.mails?.length > 0 &&
+      section(
+        t('nav.outbox'),
+        h(
+          'ul.lines',
+          doc.mails.map((m) =>
+            h('li', h('span', m.subject), h('span.end', time(m.sent ?? m.created), h('br'), h('span.muted', m.to))),
+          ),
+        ),
+      ),
   ];
 }
 
-const plain = (value) => (value === null || value === undefined ? 'NULL' : typeof value === 'object' ? JSON.stringify(value) : String(value));
+const plain = (value) =>
+  value === null || value === undefined ? 'NULL' : typeof value === 'object' ? JSON.stringify(value) : String(value);
 
-function dataTab(doc) {
+/** `text, 3.2 MB, stored`, with a link to the value. */
+function storedValue(stored, at) {
+  const words = t('panel.stored_value', { type: stored.type ?? 'text', size: bytes(stored.bytes) });
+  const link = { icon: 'download', download: '' };
+  return h('span', words, ' ', linkButton(t('log.download'), api.href(`${at}/values/${stored.position}`), link));
+}
+
+function dataTab(doc, at) {
   const rows = doc.params ?? [];
   const outputs = doc.outputs ?? {};
   const results = outputs.results ?? [];
   const rules = Object.entries(outputs.rules ?? {});
-  const checks = Array.isArray(outputs.checks) ? outputs.checks.map((c) => [c.name ?? c.check, c]) : Object.entries(outputs.checks ?? {});
-  const values = Object.entries(outputs.values ?? {});
+  const checks = Array.isArray(outputs.checks)
+    ? outputs.checks.map((c) => [c.name ?? c.check, c])
+    : Object.entries(outputs.checks ?? {});
+  const values = [
+    ...Object.entries(outputs.values ?? {}).map(([name, value]) => ({ name, value })),
+    ...Object.entries(outputs.stored ?? {}).map(([name, stored]) => ({ name, stored })),
+  ];
   return [
-    section(t('panel.parameters'), rows.length ? table({ caption: t('panel.parameters'), rows, rowKey: (r) => r.name, columns: [
-      { key: 'name', label: t('param.name'), cell: (r) => h('code', r.name) },
-      { key: 'value', label: t('param.value'), cell: (r) => (r.fault ? h('span.bad', r.fault) : r.layer || r.value !== null ? h('code', plain(r.value)) : h('span.muted', t('param.out'))) },
-      { key: 'layer', label: t('param.layer'), hide: 'narrow', cell: (r) => h('span.muted', r.layer ?? '') },
-    ] }).el : h('p.muted', t('panel.no_parameters'))),
-    section(t('panel.outputs'), values.length ? table({ caption: t('panel.outputs'), rows: values, rowKey: (r) => r[0], columns: [
-      { key: 'name', label: t('param.name'), value: (r) => r[0], cell: (r) => h('code', r[0]) }, { key: 'value', label: t('param.value'), value: (r) => r[1], cell: (r) => h('code', plain(r[1])) }] }).el : h('p.muted', t('panel.no_outputs')),
-      outputs.rows_affected ? h('p', t('job.rows_changed', { n: outputs.rows_affected })) : null),
-    [...rules, ...checks].length > 0 && section(t('panel.checks'), h('ul.checks', [...rules, ...checks].map(([name, r]) => h('li', badge(r.ok === false ? (r.grade === 'warning' ? 'WARNING' : 'FAILED') : 'SUCCESS'), h('code', name), h('span.muted', r.said ?? r.value ?? ''))))),
-    results.map((r, i) => section(`${t('panel.result_set', { n: i + 1 })} · ${t('panel.rows', { n: r.row_count })}`, table({ caption: t('panel.result_set', { n: i + 1 }), rows: (r.rows ?? []).map((cells, n) => ({ n, cells })), rowKey: (x) => x.n, locked: true, columns: (r.columns ?? []).map((c, at) => ({ key: String(at), label: c, cell: (x) => h('code', plain(x.cells[at])) })) }).el)),
-    outputs.warnings?.length > 0 && section(t('panel.warnings'), h('ul.plain', outputs.warnings.map((w) => h('li.mono', plain(w))))),
+    section(
+      t('panel.parameters'),
+      rows.length
+        ? table({
+            caption: t('panel.parameters'),
+            rows,
+            rowKey: (r) => r.name,
+            columns: [
+              { key: 'name', label: t('param.name'), cell: (r) => h('code', r.name) },
+              {
+                key: 'value',
+                label: t('param.value'),
+                cell: (r) =>
+                  r.fault
+                    ? h('span.bad', r.fault)
+                    : r.layer || r.value !== null
+                      ? h('code', plain(r.value))
+                      : h('span.muted', t('param.out')),
+              },
+              { key: 'layer', label: t('param.layer'), hide: 'narrow', cell: (r) => h('span.muted', r.layer ?? '') },
+            ],
+          }).el
+        : h('p.muted', t('panel.no_parameters')),
+    ),
+    section(
+      t('panel.outputs'),
+      values.length
+        ? table({
+            caption: t('panel.outputs'),
+            rows: values,
+            rowKey: (r) => r.name,
+            columns: [
+              { key: 'name', label: t('param.name'), value: (r) => r.name, cell: (r) => h('code', r.name) },
+              {
+                key: 'value',
+                label: t('param.value'),
+                value: (r) => r.value,
+                cell: (r) => (r.stored ? storedValue(r.stored, at) : h('code', plain(r.value))),
+              },
+            ],
+          }).el
+        : h('p.muted', t('panel.no_outputs')),
+      outputs.rows_affected ? h('p', t('job.rows_changed', { n: outputs.rows_affected })) : null,
+    ),
+    [...rules, ...checks].length > 0 &&
+      section(
+        t('panel.checks'),
+        h(
+          'ul.checks',
+          [...rules, ...checks].map(([name, r]) =>
+            h(
+              'li',
+              badge(r.ok === false ? (r.grade === 'warning' ? 'WARNING' : 'FAILED') : 'SUCCESS'),
+              h('code', name),
+              h('span.muted', r.said ?? r.value ?? ''),
+            ),
+          ),
+        ),
+      ),
+    results.map((r, i) =>
+      section(
+        `${t('panel.result_set', { n: i + 1 })} · ${t('panel.rows', { n: r.row_count })}`,
+        table({
+          caption: t('panel.result_set', { n: i + 1 }),
+          rows: (r.rows ?? []).map((cells, n) => ({ n, cells })),
+          rowKey: (x) => x.n,
+          locked: true,
+          columns: (r.columns ?? []).map((c, column) => ({
+            key: String(column),
+            label: c,
+            cell: (x) => {
+              const aside = r.unusable?.find((cell) => cell.stored && cell.row === x.n && cell.column === column);
+              return aside ? storedValue(aside.stored, at) : h('code', plain(x.cells[column]));
+            },
+          })),
+        }).el,
+      ),
+    ),
+    outputs.warnings?.length > 0 &&
+      section(
+        t('panel.warnings'),
+        h(
+          'ul.plain',
+          outputs.warnings.map((w) => h('li.mono', plain(w))),
+        ),
+      ),
   ];
 }
 
 function triesTab(doc) {
   const all = attemptsOf(doc);
   if (!all.length) return empty({ title: t('panel.no_tries') });
-  const starts = table({ caption: t('panel.tries'), rows: [...all].reverse(), rowKey: (a) => a.attempt, columns: [
-    { key: 'attempt', label: t('job.start_no'), num: true },
-    { key: 'status', label: t('common.status'), cell: (a) => badge(a.status) },
-    { key: 'start_time', label: t('job.began'), cell: (a) => time(a.start, { seconds: true }) },
-    { key: 'took', label: t('job.took'), num: true, value: (a) => a.duration_ms ?? 0, cell: (a) => duration(a.duration_ms) },
-    { key: 'node', label: t('job.node'), hide: 'narrow', cell: (a) => h('span', { title: a.node }, String(a.node ?? '').slice(0, 8)) },
-    { key: 'message', label: t('job.message'), cls: 'clip', cell: (a) => h('span', { title: a.message }, a.message ?? '') },
-  ] }).el;
+  const starts = table({
+    caption: t('panel.tries'),
+    rows: [...all].reverse(),
+    rowKey: (a) => a.attempt,
+    columns: [
+      { key: 'attempt', label: t('job.start_no'), num: true },
+      { key: 'status', label: t('common.status'), cell: (a) => badge(a.status) },
+      { key: 'start_time', label: t('job.began'), cell: (a) => time(a.start, { seconds: true }) },
+      {
+        key: 'took',
+        label: t('job.took'),
+        num: true,
+        value: (a) => a.duration_ms ?? 0,
+        cell: (a) => duration(a.duration_ms),
+      },
+      {
+        key: 'node',
+        label: t('job.node'),
+        hide: 'narrow',
+        cell: (a) => h('span', { title: a.node }, String(a.node ?? '').slice(0, 8)),
+      },
+      {
+        key: 'message',
+        label: t('job.message'),
+        cls: 'clip',
+        cell: (a) => h('span', { title: a.message }, a.message ?? ''),
+      },
+    ],
+  }).el;
   const steps = doc.changes ?? [];
-  return [starts, steps.length > 0 && section(t('panel.steps'), h('ol.steps', steps.map((c) => h('li', time(c.at, { seconds: true, millis: true }), badge(c.status), h('span.muted', c.message ?? '')))))];
+  return [
+    starts,
+    steps.length > 0 &&
+      section(
+        t('panel.steps'),
+        h(
+          'ol.steps',
+          steps.map((c) =>
+            h('li', time(c.at, { seconds: true, millis: true }), badge(c.status), h('span.muted', c.message ?? '')),
+          ),
+        ),
+      ),
+  ];
 }
 
 function definitionTab(doc, code) {
   const def = doc.definition;
-  const text = [def?.sql, def?.script, def?.proc_name && `CALL ${def.proc_name}`, def?.executor?.handler && `${def.executor.handler} @ ${def.executor.app}`].find((x) => typeof x === 'string' && x);
+  const text = [
+    def?.sql,
+    def?.script,
+    def?.proc_name && `CALL ${def.proc_name}`,
+    def?.executor?.handler && `${def.executor.handler} @ ${def.executor.app}`,
+  ].find((x) => typeof x === 'string' && x);
   return [
-    h('div.row', h('a.btn.btn-small', { href: to`/jobs/${code}` }, icon('job'), h('span', t('panel.to_job'))), h('span.muted', t('panel.definition_lead'))),
+    h(
+      'div.row',
+      h(
+        'a.btn.btn-small',
+        { href: to`/jobs/${def?.group ? `${def.group}.${code}` : code}` },
+        icon('job'),
+        h('span', t('panel.to_job')),
+      ),
+      h('span.muted', t('panel.definition_lead')),
+    ),
     text && section(h('span.row', t('panel.body'), copyButton(text)), h('pre.code', text)),
-    def ? section(t('panel.definition'), h('pre.code', yaml(Object.fromEntries(Object.entries(def).filter(([, v]) => v !== null && !(Array.isArray(v) && !v.length)))))) : h('p.muted', t('panel.no_definition')),
+    def
+      ? section(
+          t('panel.definition'),
+          h(
+            'pre.code',
+            yaml(
+              Object.fromEntries(Object.entries(def).filter(([, v]) => v !== null && !(Array.isArray(v) && !v.length))),
+            ),
+          ),
+        )
+      : h('p.muted', t('panel.no_definition')),
   ];
 }
-

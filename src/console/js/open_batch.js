@@ -4,7 +4,21 @@ import { api, say } from './api.js';
 import { t } from './i18n.js';
 import { go, to } from './router.js';
 import { store } from './store.js';
-import { dialog, duration, field, h, icon, input, loading, put, select, settled, timeText, toast } from './ui.js';
+import {
+  check,
+  dialog,
+  duration,
+  field,
+  h,
+  icon,
+  input,
+  loading,
+  put,
+  select,
+  settled,
+  timeText,
+  toast,
+} from './ui.js';
 
 /** `group` and `batch_no` may be filled in already. */
 export async function openBatch({ group = '', batch_no = '' }) {
@@ -13,30 +27,78 @@ export async function openBatch({ group = '', batch_no = '' }) {
   const first = group || (groups.length === 1 ? code(groups[0]) : '');
   let turn = 0;
   const soon = settled(350, look);
-  const which = field({ label: t('group.one'), input: select({ value: first, test: 'open-group', options: [['', t('common.choose')], ...groups.map((g) => [code(g), g.name ? `${code(g)} – ${g.name}` : code(g)])], onchange: () => {
-    hint();
-    soon();
-  } }) });
-  const number = field({ label: t('batch.no'), hint: t('open.no_hint'), input: input({ value: batch_no, test: 'open-no', mono: true, oninput: soon, placeholder: '202407' }) });
-  const day = field({ label: t('batch.business_date'), hint: t('open.day_hint'), input: input({ type: 'date', test: 'open-day', onchange: soon }) });
-  const params = field({ label: t('batch.params'), hint: t('open.params_hint'), wide: true, input: input({ rows: 2, mono: true, test: 'open-params', oninput: soon, placeholder: 'name=value' }) });
-  const reason = field({ label: t('act.reason'), hint: t('act.reason_hint'), wide: true, input: input({ rows: 2, name: 'reason', test: 'reason' }) });
+  const which = field({
+    label: t('group.one'),
+    input: select({
+      value: first,
+      test: 'open-group',
+      options: [['', t('common.choose')], ...groups.map((g) => [code(g), g.name ? `${code(g)} – ${g.name}` : code(g)])],
+      onchange: () => {
+        hint();
+        soon();
+      },
+    }),
+  });
+  const number = field({
+    label: t('batch.no'),
+    hint: t('open.no_hint'),
+    input: input({ value: batch_no, test: 'open-no', mono: true, oninput: soon, placeholder: '202407' }),
+  });
+  const day = field({
+    label: t('batch.business_date'),
+    hint: t('open.day_hint'),
+    input: input({ type: 'date', test: 'open-day', onchange: soon }),
+  });
+  const free = check({
+    label: t('open.free_text'),
+    hint: t('open.free_text_hint'),
+    test: 'open-free-text',
+    onchange: soon,
+  });
+  const params = field({
+    label: t('batch.params'),
+    hint: t('open.params_hint'),
+    wide: true,
+    input: input({ rows: 2, mono: true, test: 'open-params', oninput: soon, placeholder: 'name=value' }),
+  });
+  const reason = field({
+    label: t('act.reason'),
+    hint: t('act.reason_hint'),
+    wide: true,
+    input: input({ rows: 2, name: 'reason', test: 'reason' }),
+  });
   const plan = h('div.preview', { 'aria-live': 'polite' });
   const read = () => ({
-    group: which.input.value, batch_no: number.input.value.trim(), business_date: day.input.value || undefined,
-    params: Object.fromEntries(params.input.value.split('\n').map((l) => l.trim()).filter(Boolean).map((l) => {
-      const at = l.indexOf('=');
-      return at < 0 ? [l, ''] : [l.slice(0, at).trim(), l.slice(at + 1).trim()];
-    })),
+    group: which.input.value,
+    batch_no: number.input.value.trim(),
+    business_date: day.input.value || undefined,
+    free_text: free.box.checked,
+    params: Object.fromEntries(
+      params.input.value
+        .split('\n')
+        .map((l) => l.trim())
+        .filter(Boolean)
+        .map((l) => {
+          const at = l.indexOf('=');
+          return at < 0 ? [l, ''] : [l.slice(0, at).trim(), l.slice(at + 1).trim()];
+        }),
+    ),
   });
-  const box = dialog({
-    title: t('batch.open'), lead: t('open.lead'), size: 'm', test: 'open-dialog',
-    body: [h('div.form', which, number, day, params), plan, reason],
-    actions: [{ label: t('common.cancel'), run: (close) => close() }, { label: t('batch.open'), kind: 'primary', icon: 'play', test: 'open-go', run: open }],
+  dialog({
+    title: t('batch.open'),
+    lead: t('open.lead'),
+    size: 'm',
+    test: 'open-dialog',
+    body: [h('div.form', which, number, day, params, free), plan, reason],
+    actions: [
+      { label: t('common.cancel'), run: (close) => close() },
+      { label: t('batch.open'), kind: 'primary', icon: 'play', test: 'open-go', run: open },
+    ],
   });
   function hint() {
     const g = groups.find((x) => code(x) === which.input.value);
-    number.input.placeholder = { monthly: '202407', quarterly: '2024Q3', yearly: '2024', daily: '20240731' }[g?.type] ?? '202407';
+    number.input.placeholder =
+      { monthly: '202407', quarterly: '2024Q3', yearly: '2024', daily: '20240731' }[g?.type] ?? '202407';
   }
   hint();
 
@@ -49,7 +111,11 @@ export async function openBatch({ group = '', batch_no = '' }) {
       const got = await api.post('/batches', { ...order, dry_run: true });
       if (mine === turn) put(plan, drawPlan(got));
     } catch (error) {
-      if (mine === turn) put(plan, h('div.note.note-bad', { role: 'alert', 'data-test': 'error' }, icon('warning'), h('span.pre', say(error))));
+      if (mine === turn)
+        put(
+          plan,
+          h('div.note.note-bad', { role: 'alert', 'data-test': 'error' }, icon('warning'), h('span.pre', say(error))),
+        );
     }
     return undefined;
   }
@@ -86,12 +152,35 @@ function drawPlan(got) {
   const batches = got.batches ?? (Array.isArray(got) ? got : [got]);
   const faults = got.faults ?? got.refused ?? [];
   return [
-    faults.length > 0 && h('div.note.note-bad', icon('warning'), h('ul.plain', faults.map((f) => h('li', f.what ?? f.said ?? String(f))))),
-    h('div.note', { 'data-test': 'open-plan' }, icon('info'), h('ul.plain', batches.map((b) => {
-      const jobs = Array.isArray(b.jobs) ? b.jobs.length : b.jobs ?? b.job_count;
-      const left = b.expected?.remaining_ms ?? b.remaining_ms ?? b.forecast?.remaining_ms;
-      const end = b.expected?.end ?? b.forecast?.end;
-      return h('li', h('b', `${b.group ?? ''} · ${b.batch_no ?? ''}`), `: ${t('job.n', { n: jobs ?? 0 })}`, b.business_date && ` · ${t('batch.business_date')} ${b.business_date}`, left ? ` · ${t('open.takes', { span: duration(left) })}` : '', end ? ` · ${t('open.ends', { at: timeText(end) })}` : '');
-    }))),
+    faults.length > 0 &&
+      h(
+        'div.note.note-bad',
+        icon('warning'),
+        h(
+          'ul.plain',
+          faults.map((f) => h('li', f.what ?? f.said ?? String(f))),
+        ),
+      ),
+    h(
+      'div.note',
+      { 'data-test': 'open-plan' },
+      icon('info'),
+      h(
+        'ul.plain',
+        batches.map((b) => {
+          const jobs = Array.isArray(b.jobs) ? b.jobs.length : (b.jobs ?? b.job_count);
+          const left = b.expected?.remaining_ms ?? b.remaining_ms ?? b.forecast?.remaining_ms;
+          const end = b.expected?.end ?? b.forecast?.end;
+          return h(
+            'li',
+            h('b', `${b.group ?? ''} · ${b.batch_no ?? ''}`),
+            `: ${t('job.n', { n: jobs ?? 0 })}`,
+            b.business_date && ` · ${t('batch.business_date')} ${b.business_date}`,
+            left ? ` · ${t('open.takes', { span: duration(left) })}` : '',
+            end ? ` · ${t('open.ends', { at: timeText(end) })}` : '',
+          );
+        }),
+      ),
+    ),
   ];
 }

@@ -12,7 +12,8 @@ export function route(pattern, load, more = {}) {
 
 export const link = (to) => `#${to}`;
 /** A link with its parts encoded: to`/batches/${group}/${no}`. */
-export const to = (parts, ...values) => '#' + parts.reduce((all, part, i) => all + part + (i < values.length ? encodeURIComponent(values[i] ?? '') : ''), '');
+export const to = (parts, ...values) =>
+  '#' + parts.reduce((all, part, i) => all + part + (i < values.length ? encodeURIComponent(values[i] ?? '') : ''), '');
 
 export function go(at) {
   const next = at.startsWith('#') ? at : `#${at}`;

@@ -6,15 +6,36 @@ import { go, to } from './router.js';
 import { badge, h, icon, put, settled, uid } from './ui.js';
 
 const KINDS = [
-  ['jobs', 'nav.jobs', 'job', (x) => [to`/jobs/${x.code}`, x.code, x.name, x.group]],
+  ['jobs', 'nav.jobs', 'job', (x) => [to`/jobs/${`${x.group}.${x.code}`}`, x.code, x.name, x.group]],
   ['groups', 'nav.groups', 'groups', (x) => [to`/groups/${x.code}`, x.code, x.name, '']],
-  ['batches', 'nav.batches', 'batches', (x) => [to`/batches/${x.group}/${x.batch_no}`, x.batch_no, null, x.group, x.status]],
-  ['schedules', 'nav.schedules', 'clock', (x) => [to`/schedules/${x.code}`, x.code, x.name, (x.groups ?? []).join(', ')]],
+  [
+    'batches',
+    'nav.batches',
+    'batches',
+    (x) => [to`/batches/${x.group}/${x.batch_no}`, x.batch_no, null, x.group, x.status],
+  ],
+  [
+    'schedules',
+    'nav.schedules',
+    'clock',
+    (x) => [to`/schedules/${x.code}`, x.code, x.name, (x.groups ?? []).join(', ')],
+  ],
 ];
 
 export function searchBox() {
   const id = uid('found');
-  const box = h('input.input', { type: 'search', placeholder: t('search.placeholder'), 'aria-label': t('search.label'), role: 'combobox', 'aria-expanded': 'false', 'aria-controls': id, 'aria-autocomplete': 'list', autocomplete: 'off', spellcheck: 'false', 'data-test': 'search' });
+  const box = h('input.input', {
+    type: 'search',
+    placeholder: t('search.placeholder'),
+    'aria-label': t('search.label'),
+    role: 'combobox',
+    'aria-expanded': 'false',
+    'aria-controls': id,
+    'aria-autocomplete': 'list',
+    autocomplete: 'off',
+    spellcheck: 'false',
+    'data-test': 'search',
+  });
   const list = h('div.search-found', { id, role: 'listbox', 'aria-label': t('search.found'), hidden: true });
   const el = h('div.search', { role: 'search' }, icon('search'), box, h('kbd', { 'aria-hidden': 'true' }, '/'), list);
   let at = -1;
@@ -43,14 +64,34 @@ export function searchBox() {
       if (mine !== turn) return undefined;
       const parts = KINDS.map(([kind, words, mark, read]) => {
         const items = (found[kind] ?? []).slice(0, 8);
-        return items.length > 0 && h('div', { role: 'group', 'aria-label': t(words) }, h('h3', { 'aria-hidden': 'true' }, t(words)), items.map((x) => {
-          const [href, code, name, side, status] = read(x);
-          return h('div', { role: 'option', id: uid('opt'), 'aria-selected': 'false', 'data-href': href, onclick: () => {
-            close();
-            box.value = '';
-            go(href);
-          } }, icon(mark), h('span', h('b', code), name ? ` ${name}` : ''), h('span.muted', status ? [badge(status), ' '] : null, side ?? ''));
-        }));
+        return (
+          items.length > 0 &&
+          h(
+            'div',
+            { role: 'group', 'aria-label': t(words) },
+            h('h3', { 'aria-hidden': 'true' }, t(words)),
+            items.map((x) => {
+              const [href, code, name, side, status] = read(x);
+              return h(
+                'div',
+                {
+                  role: 'option',
+                  id: uid('opt'),
+                  'aria-selected': 'false',
+                  'data-href': href,
+                  onclick: () => {
+                    close();
+                    box.value = '';
+                    go(href);
+                  },
+                },
+                icon(mark),
+                h('span', h('b', code), name ? ` ${name}` : ''),
+                h('span.muted', status ? [badge(status), ' '] : null, side ?? ''),
+              );
+            }),
+          )
+        );
       });
       put(list, parts.some(Boolean) ? parts : h('p.state', { role: 'status' }, t('search.nothing', { q })));
     } catch (error) {

@@ -8,23 +8,112 @@ import { store } from './store.js';
 import { dialog, h, icon, menu, poll, put, s, toast, zone, zoneName, button } from './ui.js';
 
 /** The mark of the product, drawn. */
-export const mark = () => s('svg', { viewBox: '0 0 32 32', 'aria-hidden': 'true' },
-  s('rect', { width: 32, height: 32, rx: 7, fill: '#12507f' }),
-  s('g', { fill: 'none', stroke: '#fff', 'stroke-width': 2.6, 'stroke-linecap': 'round' }, s('path', { d: 'M9 16h6M17.500 14.500 22 10M17.500 17.500 22 22' })),
-  s('g', { fill: '#fff' }, [[7.5, 16], [24, 9], [24, 23], [16, 16]].map(([cx, cy]) => s('circle', { cx, cy, r: 3.2 }))));
+export const mark = () =>
+  s(
+    'svg',
+    { viewBox: '0 0 32 32', 'aria-hidden': 'true' },
+    s('rect', { width: 32, height: 32, rx: 7, fill: '#12507f' }),
+    s(
+      'g',
+      { fill: 'none', stroke: '#fff', 'stroke-width': 2.6, 'stroke-linecap': 'round' },
+      s('path', { d: 'M9 16h6M17.500 14.500 22 10M17.500 17.500 22 22' }),
+    ),
+    s(
+      'g',
+      { fill: '#fff' },
+      [
+        [7.5, 16],
+        [24, 9],
+        [24, 23],
+        [16, 16],
+      ].map(([cx, cy]) => s('circle', { cx, cy, r: 3.2 })),
+    ),
+  );
 
 const NAV = [
-  ['nav.operate', [['/', 'dashboard', 'dashboard'], ['/batches', 'batches', 'batches'], ['/calendar', 'calendar', 'calendar'], ['/backfills', 'backfills', 'backfill']]],
-  ['nav.define', [['/groups', 'groups', 'groups'], ['/jobs', 'jobs', 'job'], ['/schedules', 'schedules', 'clock'], ['/calendars', 'calendars', 'pin'], ['/definition', 'definition', 'file', 'edit']]],
-  ['nav.watch', [['/nodes', 'nodes', 'node'], ['/executors', 'executors', 'external', 'everywhere'], ['/outbox', 'outbox', 'outbox'], ['/audit', 'audit', 'audit'], ['/users', 'users', 'users', 'admin'], ['/settings', 'settings', 'settings', 'everywhere']]],
+  [
+    'nav.operate',
+    [
+      ['/', 'dashboard', 'dashboard'],
+      ['/batches', 'batches', 'batches'],
+      ['/calendar', 'calendar', 'calendar'],
+      ['/backfills', 'backfills', 'backfill'],
+    ],
+  ],
+  [
+    'nav.define',
+    [
+      ['/groups', 'groups', 'groups'],
+      ['/jobs', 'jobs', 'job'],
+      ['/schedules', 'schedules', 'clock'],
+      ['/calendars', 'calendars', 'pin'],
+      ['/definition', 'definition', 'file', 'edit'],
+    ],
+  ],
+  [
+    'nav.watch',
+    [
+      ['/nodes', 'nodes', 'node'],
+      ['/executors', 'executors', 'external', 'everywhere'],
+      ['/outbox', 'outbox', 'outbox'],
+      ['/audit', 'audit', 'audit'],
+      ['/users', 'users', 'users', 'admin'],
+      ['/settings', 'settings', 'settings', 'everywhere'],
+    ],
+  ],
 ];
 
-const SHORTCUTS = [['/', 'keys.search'], ['?', 'keys.help'], ['g d', 'nav.dashboard'], ['g b', 'nav.batches'], ['g g', 'nav.groups'], ['g j', 'nav.jobs'], ['g s', 'nav.schedules'],
-  ['g c', 'nav.calendar'], ['g n', 'nav.nodes'], ['g o', 'nav.outbox'], ['g a', 'nav.audit'], ['t', 'keys.theme'], ['[', 'keys.rail'], ['↑ ↓ Home End', 'keys.rows'], ['Enter', 'keys.open'], ['Space', 'keys.select'], ['Esc', 'keys.close']];
-const GO = { d: '/', b: '/batches', g: '/groups', j: '/jobs', s: '/schedules', c: '/calendar', n: '/nodes', o: '/outbox', a: '/audit' };
+const SHORTCUTS = [
+  ['/', 'keys.search'],
+  ['?', 'keys.help'],
+  ['g d', 'nav.dashboard'],
+  ['g b', 'nav.batches'],
+  ['g g', 'nav.groups'],
+  ['g j', 'nav.jobs'],
+  ['g s', 'nav.schedules'],
+  ['g c', 'nav.calendar'],
+  ['g n', 'nav.nodes'],
+  ['g o', 'nav.outbox'],
+  ['g a', 'nav.audit'],
+  ['t', 'keys.theme'],
+  ['[', 'keys.rail'],
+  ['↑ ↓ Home End', 'keys.rows'],
+  ['Enter', 'keys.open'],
+  ['Space', 'keys.select'],
+  ['Esc', 'keys.close'],
+];
+const GO = {
+  d: '/',
+  b: '/batches',
+  g: '/groups',
+  j: '/jobs',
+  s: '/schedules',
+  c: '/calendar',
+  n: '/nodes',
+  o: '/outbox',
+  a: '/audit',
+};
 
 export function showShortcuts() {
-  dialog({ title: t('keys.title'), size: 's', test: 'shortcuts', closeOutside: true, body: h('dl.keys', SHORTCUTS.map(([keys, words]) => h('div', h('dt', keys.split(' ').map((k) => h('kbd', k))), h('dd', t(words))))) });
+  dialog({
+    title: t('keys.title'),
+    size: 's',
+    test: 'shortcuts',
+    closeOutside: true,
+    body: h(
+      'dl.keys',
+      SHORTCUTS.map(([keys, words]) =>
+        h(
+          'div',
+          h(
+            'dt',
+            keys.split(' ').map((k) => h('kbd', k)),
+          ),
+          h('dd', t(words)),
+        ),
+      ),
+    ),
+  });
 }
 
 export function nextTheme() {
@@ -34,9 +123,18 @@ export function nextTheme() {
   toast(t('prefs.theme_is', { theme: t(`prefs.theme_${next}`) }));
 }
 
-export const themeMenu = () => menu(t('prefs.theme'), () => ['auto', 'light', 'dark'].map((v) => ({
-  label: t(`prefs.theme_${v}`), icon: store.prefs.theme === v ? 'check' : undefined, test: `theme-${v}`, run: () => store.set({ theme: v }),
-})), { icon: 'sun', iconOnly: true, kind: 'quiet', test: 'theme' });
+export const themeMenu = () =>
+  menu(
+    t('prefs.theme'),
+    () =>
+      ['auto', 'light', 'dark'].map((v) => ({
+        label: t(`prefs.theme_${v}`),
+        icon: store.prefs.theme === v ? 'check' : undefined,
+        test: `theme-${v}`,
+        run: () => store.set({ theme: v }),
+      })),
+    { icon: 'sun', iconOnly: true, kind: 'quiet', test: 'theme' },
+  );
 
 /** The other language, by its own name. */
 export function languageMenu() {
@@ -60,37 +158,94 @@ export function makeShell() {
   const links = [];
   const item = ([at, key, mark_, needs]) => {
     if (needs === 'everywhere' ? !store.mayEverywhere('admin') : needs && !store.may(needs)) return null;
-    const el = h('a', { href: link(at), 'data-nav': at, 'data-test': `nav-${key}`, title: store.prefs.rail === 'thin' ? t(`nav.${key}`) : null }, icon(mark_), h('span', t(`nav.${key}`)), key === 'batches' && bad);
+    const el = h(
+      'a',
+      {
+        href: link(at),
+        'data-nav': at,
+        'data-test': `nav-${key}`,
+        title: store.prefs.rail === 'thin' ? t(`nav.${key}`) : null,
+      },
+      icon(mark_),
+      h('span', t(`nav.${key}`)),
+      key === 'batches' && bad,
+    );
     links.push(el);
     return el;
   };
-  const rail = h('nav.rail', { 'data-test': 'nav', 'aria-label': t('nav.label'), id: 'rail' }, NAV.map(([words, items]) => [h('h2', t(words)), items.map(item)]),
-    h('p.rail-foot', `Procession ${store.options?.version ?? ''}`, h('br'), zoneName()));
+  const rail = h(
+    'nav.rail',
+    { 'data-test': 'nav', 'aria-label': t('nav.label'), id: 'rail' },
+    NAV.map(([words, items]) => [h('h2', t(words)), items.map(item)]),
+    h('p.rail-foot', `Procession ${store.options?.version ?? ''}`, h('br'), zoneName()),
+  );
   const main = h('main.main', { id: 'main', tabindex: '-1' });
-  const live = h('span.live', { title: t('shell.live'), hidden: true, 'data-test': 'live' }, h('i'), h('span', t('shell.live')));
+  const live = h(
+    'span.live',
+    { title: t('shell.live'), hidden: true, 'data-test': 'live' },
+    h('i'),
+    h('span', t('shell.live')),
+  );
   const banner = h('div.banner', { role: 'alert', hidden: true }, icon('warning'), h('span', t('problem.unreachable')));
   const place = store.options?.public_name;
-  const toggle = button(t('nav.toggle'), { icon: 'menu', iconOnly: true, kind: 'quiet', test: 'nav-toggle', attrs: { 'aria-controls': 'rail' }, onclick: () => {
-    if (matchMedia('(max-width: 900px)').matches) {
-      const opens = el.classList.toggle('nav-open');
-      if (opens) links[0]?.focus();
-    } else store.set({ rail: store.prefs.rail === 'thin' ? 'wide' : 'thin' });
-  } });
+  const toggle = button(t('nav.toggle'), {
+    icon: 'menu',
+    iconOnly: true,
+    kind: 'quiet',
+    test: 'nav-toggle',
+    attrs: { 'aria-controls': 'rail' },
+    onclick: () => {
+      if (matchMedia('(max-width: 900px)').matches) {
+        const opens = el.classList.toggle('nav-open');
+        if (opens) links[0]?.focus();
+      } else store.set({ rail: store.prefs.rail === 'thin' ? 'wide' : 'thin' });
+    },
+  });
   const search = searchBox();
-  const account = menu(user.display_name || user.name, () => [
-    { label: t('nav.profile'), icon: 'user', href: link('/profile'), test: 'menu-profile' },
-    { label: t('keys.title'), icon: 'help', run: showShortcuts, test: 'menu-keys' },
-    { label: t('shell.api'), icon: 'external', href: '/api', test: 'menu-api' },
-    '-',
-    { label: t('login.out'), icon: 'logout', run: logout, test: 'logout' },
-  ], { icon: 'user', kind: 'quiet', test: 'me' });
+  const account = menu(
+    user.display_name || user.name,
+    () => [
+      { label: t('nav.profile'), icon: 'user', href: link('/profile'), test: 'menu-profile' },
+      { label: t('keys.title'), icon: 'help', run: showShortcuts, test: 'menu-keys' },
+      { label: t('shell.api'), icon: 'external', href: '/api', test: 'menu-api' },
+      '-',
+      { label: t('login.out'), icon: 'logout', run: logout, test: 'logout' },
+    ],
+    { icon: 'user', kind: 'quiet', test: 'me' },
+  );
   account.querySelector('.btn > span')?.classList.add('hide-tiny');
-  const top = h('header.topbar', toggle, h('a.brand', { href: link('/') }, mark(), h('span.name', 'Procession'), place && h('span.place', place)), h('span.spacer'), search.el, h('span.spacer'), live, languageMenu(), themeMenu(), account);
+  const top = h(
+    'header.topbar',
+    toggle,
+    h('a.brand', { href: link('/') }, mark(), h('span.name', 'Procession'), place && h('span.place', place)),
+    h('span.spacer'),
+    search.el,
+    h('span.spacer'),
+    live,
+    languageMenu(),
+    themeMenu(),
+    account,
+  );
   const scrim = h('div.scrim', { onclick: () => el.classList.remove('nav-open') });
-  const el = h('div.shell', h('a.skip', { 'data-test': 'skip', href: '#main', onclick: (e) => {
-    e.preventDefault();
-    main.focus();
-  } }, t('shell.skip')), top, rail, scrim, main);
+  const el = h(
+    'div.shell',
+    h(
+      'a.skip',
+      {
+        'data-test': 'skip',
+        href: '#main',
+        onclick: (e) => {
+          e.preventDefault();
+          main.focus();
+        },
+      },
+      t('shell.skip'),
+    ),
+    top,
+    rail,
+    scrim,
+    main,
+  );
   main.before(banner);
   banner.style.gridArea = 'main';
   banner.style.alignSelf = 'start';
@@ -117,7 +272,11 @@ export function makeShell() {
       failures = n;
       title(words);
     }),
-    store.on('prefs', () => links.forEach((a) => (store.prefs.rail === 'thin' ? a.setAttribute('title', a.textContent) : a.removeAttribute('title')))),
+    store.on('prefs', () =>
+      links.forEach((a) =>
+        store.prefs.rail === 'thin' ? a.setAttribute('title', a.textContent) : a.removeAttribute('title'),
+      ),
+    ),
   ];
 
   let lead = null;
@@ -175,7 +334,8 @@ export function makeShell() {
     /** The page is there: a screen reader begins at its heading. */
     arrived(page) {
       main.dataset.ready = 'true';
-      if (!first && (document.activeElement === document.body || !document.activeElement)) page.querySelector('h1')?.focus({ preventScroll: true });
+      if (!first && (document.activeElement === document.body || !document.activeElement))
+        page.querySelector('h1')?.focus({ preventScroll: true });
       first = false;
     },
     title,

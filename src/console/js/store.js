@@ -13,7 +13,8 @@ function read() {
   }
 }
 
-const guess = () => ((navigator.languages ?? [navigator.language]).find((l) => /^(zh|en)/i.test(l)) ?? 'en').slice(0, 2).toLowerCase();
+const guess = () =>
+  ((navigator.languages ?? [navigator.language]).find((l) => /^(zh|en)/i.test(l)) ?? 'en').slice(0, 2).toLowerCase();
 
 export const store = {
   /** As GET /session answers; null while nobody is logged in. */
@@ -79,6 +80,8 @@ export const store = {
   },
 
   whyEverywhere(permission) {
-    return store.mayEverywhere(permission) ? null : t('may.not_everywhere', { permission: t(`permission.${permission}`) });
+    return store.mayEverywhere(permission)
+      ? null
+      : t('may.not_everywhere', { permission: t(`permission.${permission}`) });
   },
 };

@@ -146,4 +146,40 @@ pub(super) static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../../migrations/postgres/0016_hosted_by.sql"),
         ],
     ),
+    (
+        17,
+        "founding columns",
+        [
+            include_str!("../../../migrations/sqlite/0017_founding_columns.sql"),
+            include_str!("../../../migrations/mysql/0017_founding_columns.sql"),
+            include_str!("../../../migrations/postgres/0017_founding_columns.sql"),
+        ],
+    ),
+    (
+        18,
+        "group access",
+        [
+            include_str!("../../../migrations/sqlite/0018_group_access.sql"),
+            include_str!("../../../migrations/mysql/0018_group_access.sql"),
+            include_str!("../../../migrations/postgres/0018_group_access.sql"),
+        ],
+    ),
+    (
+        19,
+        "codes by group",
+        [
+            include_str!("../../../migrations/sqlite/0019_codes_by_group.sql"),
+            include_str!("../../../migrations/mysql/0019_codes_by_group.sql"),
+            include_str!("../../../migrations/postgres/0019_codes_by_group.sql"),
+        ],
+    ),
+    (
+        20,
+        "output values",
+        [
+            include_str!("../../../migrations/sqlite/0020_output_values.sql"),
+            include_str!("../../../migrations/mysql/0020_output_values.sql"),
+            include_str!("../../../migrations/postgres/0020_output_values.sql"),
+        ],
+    ),
 ];

@@ -59,7 +59,7 @@ fn parse_param(part: &str) -> Option<RoutineParam> {
     let mode = before.or_else(|| rest.mode()).unwrap_or(Mode::In);
     let (ty, has_default) = rest.type_and_default()?;
     let ty = ty.split_whitespace().collect::<Vec<_>>().join(" ");
-    (!ty.is_empty()).then_some(RoutineParam { name, mode, ty, has_default })
+    (!ty.is_empty()).then_some(RoutineParam { name, mode, ty, has_default, is_variadic: false })
 }
 
 /// What is left to be read.

@@ -319,7 +319,7 @@ hosts: {api: {base_url: 'https://api.bank.example/v1', headers: {Authorization: 
 owners: {gl: {name: 总账组, email: [gl@bank.example], lang: zh}, fx: }
 sources:
   zeta: {url: 'sqlite:z.db', max_parallel: 3, procedures: {sp: "SELECT 1;\nSELECT 2;\n"}}
-  alpha: {url: 'mysql://u@h/d', password_env: PW}
+  alpha: {url: 'mysql://u@h/d', password_env: PW, owner_group: month, groups: [day]}
   omega: {url: 'postgres://u@h/d', password_file: /run/pw}
 groups:
   month: {name: 月结, type: monthly, owner: gl, max_parallel: 2, on_failure: stop, batch_timeout_sec: 90, warn_after_sec: 60, params: {z: 007, a: "no", m: {type: int, value: 3, required: true}}}
@@ -373,7 +373,7 @@ schedules:
   C: {group: day, batch_no: day(-1), cron: "0 0 2 * * ?"}
   I: {handler: noopHandler, every_sec: 5}
   D: {group: day, batch_no: "time(%Y%m%d-%H%M)", delay_sec: 600}
-  O: {group: day, batch_no: adhoc, once_at: 2026-12-31}
+  O: {group: day, batch_no: adhoc, free_text: yes, once_at: 2026-12-31}
   E: {group: day, batch_no: adhoc, event: closed}
   M: {handler_param: '{"batchNo":"adhoc","group":"day"}', manual: yes}
   A: {group: day, batch_no: same, after: {group: month, on: end}, misfire: skip}

@@ -11,7 +11,7 @@ fn no(text: &str) -> BatchNo {
 
 fn options(parallel: u32, on_failure: OnFailure) -> Options {
     let (order, only) = (None, Only::Undone);
-    Options { parallel, order, only, on_failure, params: BTreeMap::new() }
+    Options { parallel, order, only, on_failure, params: BTreeMap::new(), free_text: false }
 }
 
 fn entries(words: &str) -> Vec<Entry> {
@@ -152,6 +152,7 @@ fn how_it_ends() {
 
 fn external(batch: &str, depends_on: Option<&str>, missing: Missing) -> ExternalDependency {
     ExternalDependency {
+        waiting_group: GroupCode::parse("w").expect("group"),
         job_code: JobCode::parse("A").expect("code"),
         group: GroupCode::parse("g").expect("group"),
         depends_on: depends_on.map(|code| JobCode::parse(code).expect("code")),

@@ -20,8 +20,8 @@ impl AskedOrder {
             (expr, Some(date)) => expr.at(date)?,
             (expr, None) => self.number_now(expr, defs, now)?,
         };
-        let Self { batch_type, group, business_date, params, .. } = self;
-        Ok(BatchOrder { batch_no, batch_type, group, business_date, params })
+        let Self { batch_type, group, business_date, params, free_text, .. } = self;
+        Ok(BatchOrder { batch_no, batch_type, group, business_date, params, free_text })
     }
 
     fn number_now(

@@ -1,10 +1,11 @@
 //! Why an order cannot become a batch.
 
-use crate::domain::batch_no::{BatchExpr, BatchExprError};
+use crate::domain::access_rules::ForbiddenUse;
+use crate::domain::batch_no::{BatchExpr, BatchExprError, NumberMismatch};
 use crate::domain::calendar::CalendarError;
 use crate::domain::dag::DagError;
 use crate::domain::fan_out::FanOutError;
-use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::id::{BatchNo, GroupCode, JobCode};
 
 /// Why an order cannot become a batch; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +40,45 @@ pub enum BatchError {
     /// The order's parameters do not fit what is declared.
     #[error("the parameters of this batch of group {group} are not usable:\n  {}", .faults.join("\n  "))]
     Params {
+        /// The group.
+        group: GroupCode,
+        /// What is wrong, a sentence each.
+        faults: Vec<String>,
+    },
+    /// It uses data sources or secrets of other groups.
+    #[error(
+        "group {group} cannot be opened, because it uses what is not for it:\n  {}",
+        .uses.iter().map(|each| format!("{each}; {}", each.fix())).collect::<Vec<_>>().join("\n  ")
+    )]
+    Forbidden {
+        /// The group.
+        group: GroupCode,
+        /// Each use.
+        uses: Vec<ForbiddenUse>,
+    },
+    /// The number is not one of the group's type.
+    #[error(
+        "group {group} is {batch_type}, and {mismatch}{stop} A batch that stands for no period is opened \
+         with --free-text (free_text in the API and in schedules, freeText in JSON orders), which is put \
+         on record",
+        stop = if mismatch.to_string().ends_with('?') { "" } else { "." }
+    )]
+    WrongNumber {
+        /// The group.
+        group: GroupCode,
+        /// Its type.
+        batch_type: String,
+        /// The number, and what was meant.
+        mismatch: NumberMismatch,
+    },
+    /// Jobs of the batch have parameters that can have no value.
+    #[error(
+        "batch {batch_no} of group {group} cannot run, so nothing was started:\n  {}",
+        .faults.join("\n  ")
+    )]
+    Values {
+        /// The number.
+        batch_no: BatchNo,
         /// The group.
         group: GroupCode,
         /// What is wrong, a sentence each.

@@ -9,6 +9,7 @@ use crate::domain::fan_out::{self, Parts};
 use crate::domain::id::{CalendarCode, JobCode, JobType};
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
 use crate::domain::params::{AskedCalendar, BatchValues, Layers, Start, calendars_asked};
+use crate::domain::part;
 use crate::domain::source::Source;
 use crate::domain::time::{Millis, day_in};
 use chrono::{Datelike as _, NaiveDate};
@@ -59,14 +60,18 @@ impl Snapshot {
             dependencies: self.dependencies.clone(),
             externals: self.externals.clone(),
             shared: self.shared.clone(),
-            schedules: Vec::new(),
             calendars: self.calendars.clone(),
+            ..Definition::default()
         }
     }
 
-    /// The same, with each name kept once however many jobs have it. For one that was read.
+    /// The same, its dependencies with their group, and each name kept once however many jobs have it. For one that was
+    /// read.
     #[must_use]
     pub fn shared(mut self) -> Self {
+        let group = &self.group.code;
+        self.dependencies.iter_mut().for_each(|d| d.group.clone_from(group));
+        self.externals.iter_mut().for_each(|e| e.waiting_group.clone_from(group));
         let mut types: HashSet<JobType> = HashSet::new();
         for job in &mut self.jobs {
             if job.group == self.group.code {
@@ -157,10 +162,15 @@ impl Snapshot {
     }
 }
 
-/// The present definition with all that opening made of the one of `old`: a fan-out over the
+/// The present definition of the group with all that opening made of the one of `old`: a fan-out over the
 /// same items. What a batch goes on with, or is compared with.
 pub fn as_opened(old: &Snapshot, present: &Definition) -> Result<Definition, BatchError> {
-    let mut made = present.clone();
+    let mut made = part::of_code(present, &old.group.code).unwrap_or_else(|| Definition {
+        calendars: present.calendars.clone(),
+        ..Definition::default()
+    });
+    made.sources.clone_from(&present.sources);
+    made.shared.clone_from(&present.shared);
     let mut parts = Parts {
         jobs: &mut made.jobs,
         dependencies: &mut made.dependencies,

@@ -170,7 +170,7 @@ impl BatchExpr {
         };
         let period = || {
             let cure = "use a number such as 202407 or 2024Q3, or name the batches one by one";
-            Period::of(base).ok_or_else(free_text("period", cure))
+            Period::of_batch(base, business_date).ok_or_else(free_text("period", cure))
         };
         Ok(Wanted::These(match self {
             Self::Literal(no) => vec![no.clone()],

@@ -9,7 +9,7 @@
 //! before this form is a list of objects only, and is read as well.
 
 use crate::domain::dependency::JobDependency;
-use crate::domain::id::JobCode;
+use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::trigger_rule::When;
 use serde::Deserialize as _;
 use serde::de::value::MapAccessDeserializer;
@@ -135,7 +135,8 @@ impl<'de> Visitor<'de> for &mut Read {
             .ok_or_else(|| A::Error::custom("a run of dependencies without an order"))?;
         while let Some(parent) = list.next_element::<i64>()? {
             let parent = self.code::<A::Error>(parent)?.clone();
-            self.found.push(JobDependency::plain(job.clone(), parent, order));
+            let group = GroupCode::not_read();
+            self.found.push(JobDependency::plain(&group, job.clone(), parent, order));
             order = order.saturating_add(1);
         }
         Ok(())
@@ -188,7 +189,8 @@ mod tests {
     fn edge(job: &str, parent: &str, order: i32, when: &str) -> JobDependency {
         let code = |word: &str| JobCode::parse(word).expect("code");
         let when = When::parse(when).expect("when");
-        JobDependency { when, ..JobDependency::plain(code(job), code(parent), order) }
+        let group = GroupCode::not_read();
+        JobDependency { when, ..JobDependency::plain(&group, code(job), code(parent), order) }
     }
 
     #[test]

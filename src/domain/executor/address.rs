@@ -41,6 +41,11 @@ pub enum BadAddress {
         /// Who asks.
         peer: IpAddr,
     },
+    /// A listener of ours.
+    #[error(
+        "port {0} of this machine is Procession itself; give the address at which the executor answers"
+    )]
+    OurOwn(u16),
     /// Not one machine's.
     #[error("{0} is no address of a machine")]
     Nobody(IpAddr),
@@ -83,6 +88,12 @@ impl ExecutorUrl {
             };
         };
         Err(BadAddress::Unreadable(fault))
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        let url = Url::parse(&self.0).expect("it was read when it was made");
+        url.port_or_known_default().unwrap_or(80)
     }
 
     /// The address as text.

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-fn values(name: &str) -> Option<Option<String>> {
+fn values(name: &str) -> Option<OutputValue> {
     let text = match name {
         "p_status" => "0",
         "rows" => "12.50",
@@ -15,10 +15,17 @@ fn values(name: &str) -> Option<Option<String>> {
         "one" => "1",
         "result.total" => "-3",
         "总额" => "5",
-        "nothing" => return Some(None),
+        "nothing" => return Some(OutputValue::Null),
+        "span" => return Some(OutputValue::Typed(ValueType::Interval, "1 day".to_owned())),
+        "short" => return Some(OutputValue::Typed(ValueType::Time, "-00:00:02".to_owned())),
+        "posted" => {
+            let text = "2024-02-29 02:11:12+00".to_owned();
+            return Some(OutputValue::Typed(ValueType::TimestampTz, text));
+        }
+        "huge" => return Some(OutputValue::Unusable("column huge (TEXT) is too long".to_owned())),
         _ => return None,
     };
-    Some(Some(text.to_owned()))
+    Some(OutputValue::Text(text.to_owned()))
 }
 
 fn answer(text: &str) -> Result<bool, String> {
@@ -82,6 +89,35 @@ fn numbers_are_exact_and_quotes_mean_text() {
         ("1 == 1.0", true),
     ] {
         assert_eq!(answer(text), Ok(expected), "{text}");
+    }
+}
+
+#[test]
+fn types_say_what_is_before_what() {
+    for (text, expected) in [
+        ("short < '-00:00:01'", true),
+        ("'-00:00:01' > short", true),
+        ("posted == '2024-02-29 10:11:12+08'", true),
+        ("posted between '2024-02-29' and '2024-03-01'", true),
+        ("posted > '2024-02-29 10:00:00'", false),
+        ("posted in ('2024-02-29T02:11:12Z')", true),
+        ("span == '1 day'", true),
+        ("span != '24:00:00'", true),
+        ("span is not null", true),
+    ] {
+        assert_eq!(answer(text), Ok(expected), "{text}");
+    }
+    for (text, said) in [
+        ("span > '2 hours'", "span ('1 day', interval) and '2 hours' (text) have no order"),
+        (
+            "posted > 5",
+            "posted ('2024-02-29 02:11:12+00', timestamptz) and 5 (a number) have no order",
+        ),
+        ("huge == 'x'", "huge cannot be compared; column huge (TEXT) is too long"),
+        ("span", "neither true nor false"),
+    ] {
+        let error = answer(text).expect_err(text);
+        assert!(error.contains(said), "{text}: {error}");
     }
 }
 
@@ -203,7 +239,8 @@ fn size_is_limited_before_anything_is_read() {
     // A chain costs no depth.
     assert!(Expr::parse(&vec!["yes"; 250].join(" or ")).is_ok());
     let digits = "9".repeat(DIGITS_MAX + 1);
-    let long = Expr::parse("x > 1").expect("reads").eval(&|_| Some(Some(digits.clone())));
+    let long =
+        Expr::parse("x > 1").expect("reads").eval(&|_| Some(OutputValue::Text(digits.clone())));
     assert!(long.expect_err("text").to_string().contains("have no order"));
 }
 
@@ -272,7 +309,7 @@ proptest! {
     fn any_text_is_read_or_refused(text in ".{0,80}") {
         if let Ok(expr) = Expr::parse(&text) {
             prop_assert_eq!(expr.to_string(), text);
-            let _ = expr.eval(&|_| Some(None));
+            let _ = expr.eval(&|_| Some(OutputValue::Null));
         }
     }
 
@@ -285,7 +322,7 @@ proptest! {
         )
     ) {
         if let Ok(expr) = Expr::parse(&words.join(" ")) {
-            let _ = expr.eval(&|_| Some(Some("1".to_owned())));
+            let _ = expr.eval(&|_| Some(OutputValue::Text("1".to_owned())));
         }
     }
 
@@ -294,7 +331,7 @@ proptest! {
         let expr = Expr::parse(&tree.written()).expect("reads");
         let look_up = |name: &str| {
             let at = ["a", "b", "c"].iter().position(|n| *n == name)?;
-            Some(Some(truths[at].to_string()))
+            Some(OutputValue::Text(truths[at].to_string()))
         };
         prop_assert_eq!(expr.eval(&look_up), Ok(tree.holds(&truths)));
     }
@@ -302,7 +339,7 @@ proptest! {
     #[test]
     fn numbers_order_as_numbers(a: i64, b: i64, places in 0u32..6) {
         let scaled = |n: i64| BigDecimal::new(n.into(), places.into()).to_plain_string();
-        let look_up = |name: &str| Some(Some(scaled(if name == "a" { a } else { b })));
+        let look_up = |name: &str| Some(OutputValue::Text(scaled(if name == "a" { a } else { b })));
         for (text, expected) in [("a < b", a < b), ("a == b", a == b), ("a >= b", a >= b)] {
             prop_assert_eq!(Expr::parse(text).expect("reads").eval(&look_up), Ok(expected));
         }
@@ -314,6 +351,6 @@ proptest! {
     fn any_text_in_quotes_is_that_text(text in "[^\0]{0,40}") {
         let quoted = format!("a == '{}'", text.replace('\'', "''"));
         let expr = Expr::parse(&quoted).expect("reads");
-        prop_assert_eq!(expr.eval(&|_| Some(Some(text.clone()))), Ok(true));
+        prop_assert_eq!(expr.eval(&|_| Some(OutputValue::Text(text.clone()))), Ok(true));
     }
 }

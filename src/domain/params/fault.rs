@@ -4,7 +4,8 @@ use super::PRECEDENCE;
 use crate::domain::job::ParamType;
 use crate::domain::reference;
 use crate::domain::secret::Value;
-use chrono::{NaiveDate, NaiveDateTime};
+use crate::domain::value::parse_bytes;
+use chrono::{NaiveDate, NaiveTime};
 
 /// Why a parameter has no usable value; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +45,30 @@ pub enum ParamError {
         name: String,
         /// What to do about it.
         cure: String,
+    },
+    /// An output that was returned and cannot be handed on.
+    #[error("parameter {param}: output {output} of job {job} cannot be handed on: {reason}")]
+    Unusable {
+        /// The parameter.
+        param: String,
+        /// The job that returned it.
+        job: String,
+        /// Its name.
+        output: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// An output that is stored aside, where values are shown and not used.
+    #[error("parameter {param}: output {output} of job {job} is not loaded: it is {what}")]
+    NotLoaded {
+        /// The parameter.
+        param: String,
+        /// The job that returned it.
+        job: String,
+        /// Its name.
+        output: String,
+        /// Its type and its length.
+        what: String,
     },
     /// A name that a declared value may not use.
     #[error(
@@ -99,12 +124,13 @@ pub(super) fn check_type(param: &str, ty: ParamType, value: &Value) -> Result<()
         ParamType::Text => (true, "text"),
         ParamType::Int => (text.parse::<i64>().is_ok(), "a whole number (int)"),
         ParamType::Decimal => (is_decimal(text), "a decimal number such as 1234.50"),
-        ParamType::Date => (text.parse::<NaiveDate>().is_ok(), "a date (YYYY-MM-DD)"),
-        ParamType::Datetime => (
-            NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f").is_ok(),
-            "a date and time (YYYY-MM-DD HH:MM:SS)",
-        ),
+        ParamType::Date => (is_date(text), "a date (YYYY-MM-DD)"),
+        ParamType::Datetime => (is_datetime(text), "a date and time (YYYY-MM-DD HH:MM:SS)"),
         ParamType::Bool => (matches!(text, "true" | "false"), "true or false"),
+        ParamType::Bytes => (
+            parse_bytes(text).is_some(),
+            "bytes (0x and two hexadecimal digits for each, or base64: and base64)",
+        ),
     };
     if fits {
         return Ok(());
@@ -113,9 +139,67 @@ pub(super) fn check_type(param: &str, ty: ParamType, value: &Value) -> Result<()
     Err(ParamError::WrongType { param: param.to_owned(), text, expected })
 }
 
+/// A day that exists, in exactly this form: `2024-2-9` and `-001-01-01` are read by servers in ways of their
+/// own.
+fn is_date(text: &str) -> bool {
+    has_form(text, "0000-00-00") && !text.starts_with("0000") && text.parse::<NaiveDate>().is_ok()
+}
+
+/// A day, a blank, a time, and up to six digits of a second.
+fn is_datetime(text: &str) -> bool {
+    let Some((day, time)) = text.split_once(' ') else { return false };
+    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let is_fraction = (1..=6).contains(&fraction.len());
+    is_date(day)
+        && has_form(time, "00:00:00")
+        && NaiveTime::parse_from_str(time, "%H:%M:%S").is_ok_and(|_| !time.ends_with("60"))
+        && is_fraction
+        && fraction.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Whether the text has a digit for each `0` of the form, and otherwise the form's characters.
+fn has_form(text: &str, form: &str) -> bool {
+    let fits = |(have, want): (u8, u8)| match want {
+        b'0' => have.is_ascii_digit(),
+        other => have == other,
+    };
+    text.len() == form.len() && text.bytes().zip(form.bytes()).all(fits)
+}
+
 fn is_decimal(text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
     let numeric = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     numeric(whole) && numeric(fraction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_days_that_exist_in_one_form() {
+        for good in ["2024-02-29", "0001-01-01", "9999-12-31"] {
+            assert_eq!(check_text("p", ParamType::Date, good), Ok(()), "{good}");
+        }
+        for bad in ["2024-2-9", "-001-01-01", "0000-01-01", "2023-02-29", "20240229", "2024-02-29 "]
+        {
+            assert!(check_text("p", ParamType::Date, bad).is_err(), "{bad}");
+        }
+        for good in ["2024-02-29 00:00:00", "2024-02-29 23:59:59.999999"] {
+            assert_eq!(check_text("p", ParamType::Datetime, good), Ok(()), "{good}");
+        }
+        for bad in [
+            "2024-02-29",
+            "2024-02-29 24:00:00",
+            "2024-02-29 23:59:60",
+            "2024-02-29 1:00:00",
+            "2024-2-29 01:00:00",
+            "2024-02-29 01:00:00.",
+            "2024-02-29 01:00:00.1234567",
+            "2024-02-29T01:00:00",
+        ] {
+            assert!(check_text("p", ParamType::Datetime, bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -42,17 +42,23 @@ fn world(ty: ParamType, value: Option<&str>) -> World {
         group: vec![region],
         global: vec![token],
         start: Start {
-            idem_key: IdemKey::of("3f2a", &BatchNo::parse("202407").expect("no"), &code("GL"), 2),
+            idem_key: IdemKey::of(
+                "3f2a",
+                KeyForm::WithoutGroup(&BatchNo::parse("202407").expect("no")),
+                &code("GL"),
+                2,
+            ),
             attempt: 3,
         },
     }
 }
 
-fn output(job: &JobCode, name: &str) -> Option<Option<String>> {
+fn output(job: &JobCode, name: &str) -> Option<OutputValue> {
     match (job.as_str(), name) {
-        ("FX.LOAD", "rows") => Some(Some("12".to_owned())),
-        ("FX.LOAD", "empty") => Some(None),
-        ("FX.LOAD" | "B", "both") => Some(Some("1".to_owned())),
+        ("FX.LOAD", "rows") => Some(OutputValue::Text("12".to_owned())),
+        ("FX.LOAD", "empty") => Some(OutputValue::Null),
+        ("FX.LOAD", "huge") => Some(OutputValue::Unusable("column huge (TEXT) is too long".into())),
+        ("FX.LOAD" | "B", "both") => Some(OutputValue::Text("1".to_owned())),
         _ => None,
     }
 }
@@ -113,7 +119,6 @@ fn faults_say_what_to_do() {
         (ParamType::Text, "${first_day(x)}", "${first_day(x)}: \"x\" must be a whole number"),
         (ParamType::Text, "${params.fx}", "--param fx=VALUE"),
         (ParamType::Text, "${jobs.FX.LOAD.cols}", "ended without an output named cols"),
-        (ParamType::Text, "${jobs.FX.LOAD.empty}", "ended without an output named empty"),
         (ParamType::Text, "${batch(100000)}", "next(100000) lies outside the years 1 to 9999"),
         (
             ParamType::Text,
@@ -164,7 +169,7 @@ fn of_two_layers_the_stronger_wins() {
             let there = strong == Layer::Upstream || weak == Layer::Upstream;
             let output = |job: &JobCode, name: &str| {
                 let is = there && job.as_str() == "B" && name == "p";
-                is.then(|| Some(Layer::Upstream.as_str().to_owned()))
+                is.then(|| OutputValue::Text(Layer::Upstream.as_str().to_owned()))
             };
             let outside = Outside { output: &output, secret: Some(&secret) };
             let got =
@@ -192,6 +197,18 @@ fn without_any_layer_it_is_null_or_refused() {
     assert!(world.each().expect_err("NULL").contains("parameter empty is required"));
     world.job.params[0].need = Need::Optional;
     assert_eq!(world.each().expect("NULL").layer, Some(Layer::Upstream));
+    // The same by name; but it is no part of a text.
+    world.job.params[0].value = Some("${jobs.FX.LOAD.empty}".into());
+    let got = world.each().expect("NULL");
+    assert_eq!((got.layer, got.param.value), (Some(Layer::Job), None));
+    world.job.params[0].value = Some("x${jobs.FX.LOAD.empty}".into());
+    assert!(world.each().expect_err("NULL").contains("it is NULL, which is no part of a text"));
+    // What cannot be handed on is an error that names the job, by name and by layer.
+    for value in [Some("${jobs.FX.LOAD.huge}".to_owned()), None] {
+        world.job.params[0] = Param { name: "huge".into(), value, ..Param::default() };
+        let said = "parameter huge: output huge of job FX.LOAD cannot be handed on: column huge";
+        assert!(world.each().expect_err("unusable").starts_with(said));
+    }
     // What only comes back needs nothing.
     world.job.params[0] = Param {
         name: "both".into(),

@@ -1,11 +1,14 @@
 //! Works out one parameter: the first layer that has a value, and the `${…}` in it.
 
 use super::fault::{ParamError, check_type};
+use super::taken::text_for;
 use super::{BoundParam, Layer, Layers, Outside, Resolved, Start, pieces};
 use crate::domain::id::JobCode;
-use crate::domain::job::{JobDef, Need, Param, ParamMode, Secrecy};
+use crate::domain::job::{JobDef, Need, Param, ParamMode, ParamType, Secrecy};
+use crate::domain::outcome::OutputValue;
 use crate::domain::reference::{Piece, Reference};
 use crate::domain::secret::{BY_NAME, Value};
+use crate::domain::value::{bytes_text, parse_bytes};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -19,6 +22,16 @@ pub(super) struct Work<'a> {
 /// Names of secrets that were asked for on the way.
 pub(super) type Asked<'a> = &'a RefCell<BTreeSet<String>>;
 
+/// Bytes in one form, whichever they were given in. A secret is left as it is, because it is masked so.
+fn one_form(ty: ParamType, value: Value) -> Value {
+    match (ty, value) {
+        (ParamType::Bytes, Value::Open(text)) => {
+            Value::Open(parse_bytes(&text).map_or(text, |bytes| bytes_text(&bytes)))
+        }
+        (_, value) => value,
+    }
+}
+
 impl Work<'_> {
     pub(super) fn resolve(&self, param: &Param) -> Result<Resolved, ParamError> {
         let (layer, value) = self.find(param, &RefCell::default())?;
@@ -30,6 +43,7 @@ impl Work<'_> {
         } else if param.need == Need::Required && param.mode != ParamMode::Out {
             return Err(ParamError::Missing { param: param.name.clone() });
         }
+        let value = value.map(|value| one_form(param.ty, value));
         let Param { name, mode, ty, .. } = param.clone();
         Ok(Resolved { param: BoundParam { name, mode, ty, value }, layer })
     }
@@ -53,18 +67,18 @@ impl Work<'_> {
         asked: Asked<'_>,
     ) -> Result<(Option<Layer>, Option<Value>), ParamError> {
         let name = param.name.as_str();
-        let own = || param.value.as_deref().map(|text| self.expand(name, text, asked)).transpose();
+        let own = || param.value.as_deref().map(|text| self.own(param, text, asked)).transpose();
         if param.mode == ParamMode::Out {
-            return Ok((param.value.as_ref().map(|_| Layer::Job), own()?));
+            return Ok((param.value.as_ref().map(|_| Layer::Job), own()?.flatten()));
         }
         if let Some(text) = self.layers.batch.params.get(name) {
             return Ok((Some(Layer::Batch), Some(self.given(name, text, asked)?)));
         }
         if let Some(value) = own()? {
-            return Ok((Some(Layer::Job), Some(value)));
+            return Ok((Some(Layer::Job), value));
         }
-        if let Some(value) = self.upstream(name)? {
-            return Ok((Some(Layer::Upstream), value.map(Value::Open)));
+        if let Some(value) = self.upstream(param)? {
+            return Ok((Some(Layer::Upstream), value));
         }
         Ok(match self.declared(name, asked)? {
             Some((layer, value)) => (Some(layer), Some(value)),
@@ -81,14 +95,59 @@ impl Work<'_> {
         }
     }
 
-    fn upstream(&self, name: &str) -> Result<Option<Option<String>>, ParamError> {
+    /// The job's own value. One that is an output and nothing else is that output, NULL as well.
+    fn own(
+        &self,
+        param: &Param,
+        text: &str,
+        asked: Asked<'_>,
+    ) -> Result<Option<Value>, ParamError> {
+        let name = param.name.as_str();
+        if let [Piece::Name(_, Reference::Output(code, key))] = &pieces(name, text)?[..]
+            && let Some(output) = (self.outside.output)(code, key)
+        {
+            return Self::handed_on(name, param.ty, code.as_str(), key, output);
+        }
+        self.expand(name, text, asked).map(Some)
+    }
+
+    /// An output as the value of a parameter of that name and type; `None` is NULL.
+    fn handed_on(
+        param: &str,
+        ty: ParamType,
+        code: &str,
+        key: &str,
+        output: OutputValue,
+    ) -> Result<Option<Value>, ParamError> {
+        let (name, output_name, job) = (param.to_owned(), key.to_owned(), code.to_owned());
+        let taken = match output {
+            OutputValue::Null => return Ok(None),
+            OutputValue::Text(text) => text_for(ty, None, text),
+            OutputValue::Typed(found, text) => text_for(ty, Some(found), text),
+            OutputValue::Stored(reference) => {
+                let (param, output, what) = (name, output_name, reference.describe());
+                return Err(ParamError::NotLoaded { param, job, output, what });
+            }
+            OutputValue::Unusable(reason) => Err(reason),
+        };
+        taken.map(|text| Some(Value::Open(text))).map_err(|reason| ParamError::Unusable {
+            param: name,
+            job,
+            output: output_name,
+            reason,
+        })
+    }
+
+    fn upstream(&self, param: &Param) -> Result<Option<Option<Value>>, ParamError> {
+        let name = param.name.as_str();
         let has = |code: &JobCode| Some((code.to_string(), (self.outside.output)(code, name)?));
         let mut found: Vec<_> = self.layers.parents.iter().filter_map(has).collect();
         if found.len() > 1 {
             let parents = found.into_iter().map(|(code, _)| code).collect();
             return Err(ParamError::SeveralParents { param: name.to_owned(), parents });
         }
-        Ok(found.pop().map(|(_, value)| value))
+        let Some((code, output)) = found.pop() else { return Ok(None) };
+        Self::handed_on(name, param.ty, &code, name, output).map(Some)
     }
 
     fn declared(&self, name: &str, asked: Asked<'_>) -> Result<Option<(Layer, Value)>, ParamError> {
@@ -161,9 +220,16 @@ impl Work<'_> {
                 Some(value) => return Ok(value),
                 None => Err(format!("give it to the group or to the batch (--param {key}=VALUE)")),
             },
-            Reference::Output(code, key) => (self.outside.output)(code, key)
-                .flatten()
-                .ok_or_else(|| format!("job {code} ended without an output named {key}")),
+            Reference::Output(code, key) => match (self.outside.output)(code, key) {
+                // As a part of a text.
+                Some(output) => {
+                    match Self::handed_on(param, ParamType::Text, code.as_str(), key, output)? {
+                        Some(value) => return Ok(value),
+                        None => Err("it is NULL, which is no part of a text".to_owned()),
+                    }
+                }
+                None => Err(format!("job {code} ended without an output named {key}")),
+            },
         };
         found.map(Value::Open).map_err(|cure| ParamError::NoValue {
             param: param.to_owned(),

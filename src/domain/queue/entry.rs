@@ -1,8 +1,9 @@
 //! A row of `job_queue`, and what it says of its body.
 
-use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
+use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId, QueueId};
 use crate::domain::queue::{QueueStatus, RunMode};
 use crate::domain::time::Millis;
+use crate::domain::tx_class::{IdemKey, KeyForm};
 
 /// How a try says that its body was to be stopped and could not be proven gone.
 pub const KILL_UNCONFIRMED: &str = "kill unconfirmed";
@@ -22,7 +23,7 @@ pub struct QueueEntry {
     pub job_code: JobCode,
     /// Its state.
     pub status: QueueStatus,
-    /// Failed tries of the present run; a rerun starts it at 0 again.
+    /// Retries of the present run, 0 during the first attempt; a rerun starts it at 0 again.
     pub try_count: u32,
     /// Starts ever, over all runs; numbers the tries in the logs and is never reset.
     pub attempt: u32,
@@ -49,8 +50,19 @@ pub struct QueueEntry {
     pub unresolved: u32,
     /// What its running try waits for before its body, in words.
     pub waits_on: Option<String>,
+    /// How its idempotency key names the batch.
+    pub key_scope: KeyScope,
     /// Whether the process that holds it knows: one that was given it by another takes it first.
     pub taken: Taken,
+}
+
+/// Where the batch number and the job code that an idempotency key names are unique.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyScope {
+    /// Within a group, which the key names too.
+    Group,
+    /// In the installation: a row of a version before 19 of the schema.
+    Installation,
 }
 
 /// Whether the process that holds a row knows of it.
@@ -83,8 +95,18 @@ impl QueueEntry {
             crash_count: 0,
             unresolved: 0,
             waits_on: None,
+            key_scope: KeyScope::Group,
             taken: Taken::Yes,
         }
+    }
+
+    /// Its idempotency key, as a row of the batch of this group and number.
+    pub fn idem_key(&self, installation: &str, group: &GroupCode, batch_no: &BatchNo) -> IdemKey {
+        let form = match self.key_scope {
+            KeyScope::Group => KeyForm::WithGroup(group, batch_no),
+            KeyScope::Installation => KeyForm::WithoutGroup(batch_no),
+        };
+        IdemKey::of(installation, form, &self.job_code, self.run_no)
     }
 
     /// Whether it is treated as absent.

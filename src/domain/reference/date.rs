@@ -53,7 +53,7 @@ impl DateExpr {
         days: WorkingDays<'_>,
     ) -> Result<NaiveDate, String> {
         let period = |n: i64| {
-            let own = Period::of(batch_no).ok_or_else(|| {
+            let own = Period::of_batch(batch_no, business_date).ok_or_else(|| {
                 format!(
                     "batch number {batch_no} is free text and names no period; use business_date \
                      instead, or a number such as 202407"

@@ -83,6 +83,7 @@ mod tests {
 
     fn on(group: &str, batch: &str) -> ExternalDependency {
         ExternalDependency {
+            waiting_group: GroupCode::parse("w").expect("group"),
             job_code: JobCode::parse("Q").expect("code"),
             group: GroupCode::parse(group).expect("group"),
             depends_on: None,

@@ -72,6 +72,9 @@ pub struct Given {
     /// Parameters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
+    /// Open it although its number does not fit the group's type.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub free_text: bool,
 }
 
 impl Given {
@@ -167,6 +170,7 @@ impl ScheduledOrder {
             group: self.group.clone(),
             business_date: given.business_date.or(self.business_date),
             params,
+            free_text: self.free_text || given.free_text,
         })
     }
 }

@@ -38,6 +38,9 @@ pub struct TriggerWords {
     /// Parameters of its batches.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
+    /// Its numbers need not fit the type of the group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_text: Option<bool>,
     /// The handler, by its XXL-JOB name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handler: Option<String>,
@@ -199,6 +202,7 @@ impl TriggerWords {
             group: self.group.clone(),
             business_date: self.business_date,
             params: self.params.clone(),
+            free_text: self.free_text.unwrap_or_default(),
         })
     }
 
@@ -222,6 +226,7 @@ impl TriggerWords {
             ("type", self.batch_type.is_some()),
             ("params", !self.params.is_empty()),
             ("business_date", self.business_date.is_some()),
+            ("free_text", self.free_text.is_some()),
         ];
         keys.into_iter().filter(|(_, said)| *said).map(|(key, _)| key).collect()
     }
@@ -330,6 +335,7 @@ impl From<TriggerDef> for TriggerWords {
             words.group = order.group;
             words.business_date = order.business_date;
             words.params = order.params;
+            words.free_text = unusual(order.free_text, false);
         }
         words
     }

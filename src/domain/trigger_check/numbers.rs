@@ -1,9 +1,12 @@
 //! Whether the batch numbers of a schedule's firings exist and differ.
 
 use super::Finding;
-use crate::domain::batch_no::{BatchExpr, BatchExprError};
+use crate::domain::batch::groups_of;
+use crate::domain::batch_no::{BatchExpr, BatchExprError, NumberGrammar};
 use crate::domain::calendar::Calendars;
 use crate::domain::id::BatchNo;
+use crate::domain::job::Definition;
+use crate::domain::opening::check_number;
 use crate::domain::overlap::Overlap;
 use crate::domain::schedule::{Anchor, Occurrence, Schedule};
 use crate::domain::time::{Millis, day_in};
@@ -19,12 +22,28 @@ const DAYS_AHEAD: i64 = 400;
 const FIRINGS_OF_DAY: usize = 3_000;
 const DAY_MS: i64 = 86_400_000;
 
-/// A number of which the rule makes one, for a schedule that follows other batches.
-pub(super) fn example_parent(def: &TriggerDef, order: &ScheduledOrder) -> Option<BatchNo> {
-    if !matches!(def.timing.schedule, Schedule::After { .. }) {
-        return None;
+/// A number of which the rule makes one, for a schedule that follows other batches: of the kind that the
+/// type of their group says, else one that fits what is opened.
+pub(super) fn example_parent(
+    def: &TriggerDef,
+    order: &ScheduledOrder,
+    defs: &Definition,
+) -> Option<BatchNo> {
+    let Schedule::After { group, .. } = &def.timing.schedule else { return None };
+    let followed = defs.groups.iter().find(|g| g.code == *group);
+    let grammar = NumberGrammar::of_type(followed.and_then(|g| g.batch_type.as_deref()));
+    let mut examples: Vec<BatchNo> =
+        EXAMPLES.iter().filter_map(|no| BatchNo::parse(no).ok()).collect();
+    examples.retain(|no| grammar.check(no).is_ok());
+    let fits = |no: &&BatchNo| match &order.batch_no {
+        NumberRule::Expr(expr) => expr.one_from(no, None).is_ok_and(|made| {
+            groups_of(defs, order).into_iter().all(|group| check_number(group, &made).is_ok())
+        }),
+        NumberRule::Time(_) => true,
+    };
+    if let Some(fitting) = examples.iter().find(fits) {
+        return Some(fitting.clone());
     }
-    let examples: Vec<BatchNo> = EXAMPLES.iter().filter_map(|no| BatchNo::parse(no).ok()).collect();
     let works = |no: &&BatchNo| match &order.batch_no {
         NumberRule::Expr(expr) => expr.one_from(no, None).is_ok(),
         NumberRule::Time(_) => true,
@@ -53,10 +72,10 @@ fn number(
 pub(super) fn check(
     def: &TriggerDef,
     order: &ScheduledOrder,
-    ahead: &[Occurrence],
+    (ahead, defs): (&[Occurrence], &Definition),
     now: Millis,
 ) -> Option<Finding> {
-    let parent = example_parent(def, order);
+    let parent = example_parent(def, order, defs);
     let today = (now, day_in(now, def.timing.zone));
     if let Err(error) = number(def, order, today, parent.as_ref()) {
         return Some(Finding::refused("batch_no", format!("batch_no: {error}"), cure_of(&error)));

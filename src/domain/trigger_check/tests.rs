@@ -22,11 +22,12 @@ fn defs() -> Definition {
     second.timeout_sec = 10;
     Definition {
         groups: vec![
-            group("close", "monthly", Some(3_600)),
+            group("close", "closing", Some(3_600)),
+            group("month", "monthly", None),
             group("quick", "often", None),
             group("bare", "none", None),
         ],
-        jobs: vec![job("A", "close"), second],
+        jobs: vec![job("A", "close"), job("M", "month"), second],
         ..Definition::default()
     }
 }
@@ -58,7 +59,7 @@ fn found(json: &str, expected: &[(&str, i64)]) -> Vec<String> {
 fn schedules_that_do_what_is_meant_pass() {
     for json in [
         r#"{"code":"S","group":"close","batch_no":"month(-1)","cron":"0 0 2 1 * ?"}"#,
-        r#"{"code":"S","type":"monthly","batch_no":"day(0)","cron":"0 0 2 * * ?"}"#,
+        r#"{"code":"S","type":"closing","batch_no":"day(0)","cron":"0 0 2 * * ?"}"#,
         r#"{"code":"S","group":"close","batch_no":"quarter(0)","rule":"last working day of quarter",
             "at":"18:00","calendar":"cn"}"#,
         r#"{"code":"S","group":"quick","batch_no":"time(%Y%m%d-%H%M)","every_sec":300}"#,
@@ -68,6 +69,11 @@ fn schedules_that_do_what_is_meant_pass() {
         r#"{"code":"S","group":"close","batch_no":"adhoc","manual":true}"#,
         r#"{"code":"S","group":"close","batch_no":"adhoc","once_at":"2026-12-31T18:00"}"#,
         r#"{"code":"S","handler":"noopHandler","every_sec":1}"#,
+        r#"{"code":"S","group":"close","batch_no":"time(%Y%m%d-%H%M%S)","delay_sec":5}"#,
+        r#"{"code":"S","group":"month","batch_no":"month(-1)","cron":"0 0 2 1 * ?"}"#,
+        r#"{"code":"S","group":"month","batch_no":"trial","free_text":true,"manual":true}"#,
+        r#"{"code":"S","group":"month","batch_no":"same","after":"quick"}"#,
+        r#"{"code":"S","group":"month","batch_no":"month(0)","after":"quick"}"#,
     ] {
         assert_eq!(found(json, &[]), [""; 0], "{json}");
     }
@@ -146,6 +152,18 @@ fn schedules_that_do_not_are_refused_with_the_cure() {
         let all = found(&json, expected);
         assert!(all.iter().any(|f| f.contains(said)), "{json}: {all:#?}");
     }
+    for (keys, number) in [
+        (r#""batch_no":"day(0)","cron":"0 0 2 * * ?""#, "20240802"),
+        (r#""batch_no":"quarter(-1)","cron":"0 0 2 1 1,4,7,10 ?""#, "2024Q3"),
+        (r#""batch_no":"time(%Y-%m)","cron":"0 0 2 1 * ?""#, "2024-09"),
+        (r#""batch_no":"2024-07","manual":true"#, "2024-07"),
+    ] {
+        let all = found(&format!(r#"{{"code":"S","group":"month",{keys}}}"#), &[]);
+        let said = format!(
+            "refused batch_no: group month is monthly, and {number} is not the number of a month"
+        );
+        assert!(all.len() == 1 && all[0].starts_with(&said), "{keys}: {all:#?}");
+    }
     for (target, said) in [
         (r#""group":"bare""#, "refused group: group bare has no active job"),
         (r#""type":"yearly""#, "refused type: no group of type yearly"),
@@ -172,7 +190,7 @@ fn schedules_that_start_one_another_are_refused() {
     assert_eq!(rings_of(&ring), [said]);
     assert_eq!(rings_of(&[after("S", "close", "close")]).len(), 1, "a group after itself");
     // By type.
-    let by_type = read(r#"{"code":"T","type":"monthly","batch_no":"same","after":"quick"}"#);
+    let by_type = read(r#"{"code":"T","type":"closing","batch_no":"same","after":"quick"}"#);
     assert_eq!(rings_of(&[line[0].clone(), by_type]).len(), 1);
 }
 

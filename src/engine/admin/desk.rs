@@ -123,6 +123,8 @@ pub struct Desk {
     db: Db,
     clock: Clock,
     networks: Vec<Network>,
+    /// Ports of this process, which are no executor's.
+    own_ports: Vec<u16>,
     batcher: Arc<Batcher>,
     known: Mutex<Option<(Uptime, Tokens)>>,
     refused: refused::Refused,
@@ -136,7 +138,23 @@ impl Desk {
     pub fn new(db: Db, clock: Clock, networks: Vec<Network>) -> Self {
         let batcher = Arc::new(Batcher::new(db.clone(), clock.clone()));
         let refused = refused::Refused::new(db.clone(), clock.clone());
-        Self { db, clock, networks, batcher, known: Mutex::default(), refused }
+        let own_ports = Vec::new();
+        Self { db, clock, networks, own_ports, batcher, known: Mutex::default(), refused }
+    }
+
+    /// The same, where no executor is at these ports of this machine, because this process listens there.
+    #[must_use]
+    pub fn with_own_ports(self, own_ports: Vec<u16>) -> Self {
+        Self { own_ports, ..self }
+    }
+
+    /// Refuses an address that leads back to this process.
+    fn refuse_own(&self, url: &ExecutorUrl, address: IpAddr) -> Result<(), BadAddress> {
+        let port = url.port();
+        match self.own_ports.contains(&port) && is_of_this_machine(address) {
+            true => Err(BadAddress::OurOwn(port)),
+            false => Ok(()),
+        }
     }
 
     /// Looks at a token and a name that were shown. An error is one of the database.
@@ -264,7 +282,10 @@ impl Desk {
         let app = app.ok_or_else(|| Refused::Group(storable(key.as_bytes(), 64)))?;
         let mut url = ExecutorUrl::parse(value)?;
         match url.place() {
-            Place::At(address) => own_or_allowed(address, peer, &self.networks)?,
+            Place::At(address) => {
+                own_or_allowed(address, peer, &self.networks)?;
+                self.refuse_own(&url, address)?;
+            }
             Place::Named(name, port) => {
                 let found = match self.networks.is_empty() {
                     // Whatever is found, none of it is allowed: nobody is asked for it.
@@ -272,6 +293,7 @@ impl Desk {
                     false => look_up(&name, port).await,
                 };
                 name_allowed(&name, &found, peer, &self.networks)?;
+                found.iter().try_for_each(|address| self.refuse_own(&url, *address))?;
                 let found: BTreeSet<IpAddr> = found.iter().map(IpAddr::to_canonical).collect();
                 let peer = peer.to_canonical();
                 let at = found.get(&peer).or(found.first()).copied().unwrap_or(peer);
@@ -280,6 +302,11 @@ impl Desk {
         }
         Ok((app, url))
     }
+}
+
+/// Whether this machine has the address: only then can a socket be bound to it.
+fn is_of_this_machine(address: IpAddr) -> bool {
+    address.is_loopback() || std::net::UdpSocket::bind((address, 0)).is_ok()
 }
 
 /// Where a name is found; nowhere when that takes long.

@@ -7,6 +7,7 @@ use super::{Admin, CallId};
 use crate::domain::executor::LogId;
 use crate::domain::executor_run::{Ended, RunState, RunStatus, StopWhy};
 use crate::domain::id::BatchId;
+use crate::domain::job_key::JobKey;
 use crate::domain::run_wait::RunWait;
 use crate::domain::time::Millis;
 use crate::domain::xxl_run::AppName;
@@ -147,7 +148,10 @@ impl Admin {
                 (Some(ask), true) => {
                     let (job_id, rounds) = match entry.job {
                         Some(known) => known,
-                        None => (rows::number(tx, &ask.job).await?, 0),
+                        None => {
+                            let (group, code) = (entry.group.clone(), ask.job.clone());
+                            (rows::number(tx, &JobKey { group, code }).await?, 0)
+                        }
                     };
                     desk.rounds.insert(job_id, rounds);
                     fresh.push(Fresh { id, entry, job_id });

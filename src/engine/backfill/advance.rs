@@ -1,18 +1,19 @@
 //! One step of a backfill: what has ended is noted, what is next is opened, in one transaction.
 
-use super::{Backfill, BackfillTaken, BatchNews, Course, any_taken, found, order};
+use super::{Backfill, BackfillTaken, BatchNews, Course, found, order};
 use crate::domain::backfill::{
     Action, BackfillStatus, EntryStatus, Found, Holder, decide, hopeless, next, result,
 };
-use crate::domain::batch::{Batch, BatchError, BatchStatus, plan};
+use crate::domain::batch::{Batch, BatchError, BatchStatus};
 use crate::domain::external::Wait;
-use crate::domain::id::{BatchId, BatchNo, JobCode};
+use crate::domain::id::{BatchId, BatchNo};
+use crate::domain::opening::plan_opening;
 use crate::domain::rerun::UnknownJobs;
 use crate::domain::time::Millis;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::opening::Refused;
 use crate::store::backfill::Standing;
-use crate::store::{Tx, backfill, batch, node, outside};
+use crate::store::{Tx, backfill, batch, node};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::{BTreeMap, HashMap};
 
@@ -242,16 +243,10 @@ impl QueueDispatcher {
         now: Millis,
     ) -> Result<Turn> {
         let (group, options) = (&backfill.group, &backfill.options);
-        let plan = match plan(&backfill.defs, &order(group, no, options), now) {
+        let plan = match plan_opening(&backfill.defs, &order(group, no, options), now) {
             Ok(mut one) => one.pop().context("one group gives one batch")?,
             Err(error) => return refused(error.into()),
         };
-        // Looked up before it is written: on PostgreSQL a taken key would end the transaction.
-        let taken = outside::taken_elsewhere(tx, no, group).await?;
-        let codes: Vec<&JobCode> = plan.snapshot.jobs.iter().map(|job| &job.code).collect();
-        if any_taken(&codes, &taken) {
-            return refused(Refused::JobTaken(no.to_string(), group.to_string()).into());
-        }
         let id = self.write_plan(tx, &plan, &backfill.by, now).await?;
         backfill::adopt(tx, id, backfill.id).await?;
         Ok(Turn::Open(id))

@@ -7,6 +7,7 @@ use crate::domain::backfill::{
 use crate::domain::batch::{BatchOrder, plan};
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::Definition;
+use crate::domain::opening::{check_batch_no, plan_opening};
 use crate::domain::time::Millis;
 use crate::engine::opening::Refused;
 use crate::store::backfill::Standing;
@@ -69,6 +70,13 @@ pub(super) fn weigh(
     let Some(first) = steps.first() else { return Ok(Ok(Vec::new())) };
     // Whatever is wrong with the definition is said before anything is written.
     let planned = plan(defs, &order(group, &first.batch_no, options), now)?;
+    let mut opened = steps.iter().filter(|step| step.action == Action::Open).peekable();
+    if let Some(step) = opened.peek() {
+        plan_opening(defs, &order(group, &step.batch_no, options), now)?;
+    }
+    for step in opened {
+        check_batch_no(defs, &order(group, &step.batch_no, options))?;
+    }
     let externals = planned.iter().flat_map(|p| p.snapshot.externals.clone()).collect::<Vec<_>>();
     Ok(needs(&externals, group, steps).and_then(|needs| {
         would_wait(steps, &needs, options.parallel, options.only).map(|()| needs)
@@ -82,6 +90,7 @@ pub(super) fn order(group: &GroupCode, batch_no: &BatchNo, options: &Options) ->
         group: Some(group.clone()),
         business_date: None,
         params: options.params.clone(),
+        free_text: options.free_text,
     }
 }
 

@@ -1,7 +1,8 @@
 //! The batches of a run whose turn has come.
 
 use super::Executor;
-use crate::domain::batch::{AskedOrder, BatchError, plan};
+use crate::domain::batch::{AskedOrder, BatchError};
+use crate::domain::opening::plan_opening;
 use crate::domain::time::Millis;
 use crate::domain::xxl_run::{RunResult, XxlRun, moment};
 use crate::engine::generating::open_in;
@@ -37,14 +38,14 @@ impl Executor {
         drop(tx);
         let at = moment(run.log_date_time, run.create_time);
         let order = AskedOrder::parse_asked(&run.params)?.at(&defs, at)?;
-        let plans = plan(&defs, &order, at)?;
+        let plans = plan_opening(&defs, &order, at)?;
         let mut tx = self.db.begin().await?;
         if !xxl_run::hold_unopened(&mut tx, run.run_id, now).await? {
             tx.rollback().await?;
             return Ok(());
         }
         let by = format!("xxl-job {} job {} log {}", run.app_name, run.job_id, run.log_id);
-        let opened = open_in(&mut tx, None, &plans, &by, now).await?;
+        let opened = open_in(&mut tx, None, &plans, &by, now).await?.opened;
         let deadline = run.timeout_sec.map(|sec| now.plus(i64::from(sec) * 1_000));
         xxl_run::set_batches(&mut tx, run.run_id, (&opened, deadline), now).await?;
         tx.commit().await.context("open the batches of a run")?;

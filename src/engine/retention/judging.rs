@@ -41,12 +41,9 @@ impl Judging {
         let (names, known, options) = (Names::default(), HashSet::new(), options.clone());
         let mut this = Self { options, names, known, newest, groups };
         let defs = job::definition(tx).await?;
-        let group_of: HashMap<_, _> = defs.jobs.iter().map(|job| (&job.code, &job.group)).collect();
         let mut externals: BTreeMap<&GroupCode, Vec<ExternalDependency>> = BTreeMap::new();
         for external in &defs.externals {
-            if let Some(group) = group_of.get(&external.job_code) {
-                externals.entry(group).or_default().push(external.clone());
-            }
+            externals.entry(&external.waiting_group).or_default().push(external.clone());
         }
         for (group, externals) in externals {
             this.name(tx, group, &externals, now).await?;

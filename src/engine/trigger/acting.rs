@@ -20,6 +20,7 @@ use crate::domain::trigger_check::{self, Around, Finding, Grade};
 use crate::store::audit::{Entry, Operator};
 use crate::store::hint::{self, Topic};
 use crate::store::lock::{self, SCHEDULE_LOCK};
+use crate::store::next_run::{self, StaleGroups};
 use crate::store::trigger::Standing;
 use crate::store::{self, Db, Tx, audit, calendar, firing, job, trigger};
 use anyhow::{Context as _, Result};
@@ -99,6 +100,7 @@ pub async fn edit(
     })?;
     let warnings = sound(&mut tx, &def, expected, deed.now).await?;
     writing::replace(&mut tx, &was, &def, &was.origin, deed).await?;
+    next_run::refresh(&mut tx, &StaleGroups::of_schedules([&was.def])).await?;
     finish(tx, code, warnings, deed.now).await
 }
 
@@ -107,6 +109,7 @@ pub async fn remove(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Trigg
     let mut tx = locked(db, deed.now).await?;
     let was = found(&mut tx, code).await?;
     writing::remove(&mut tx, &was, deed).await?;
+    next_run::refresh(&mut tx, &StaleGroups::of_schedules([&was.def])).await?;
     hint::give(&mut tx, Topic::Trigger).await?;
     tx.commit().await.context("remove the schedule")?;
     Ok(was)
@@ -217,6 +220,7 @@ pub async fn replan_in(tx: &mut Tx, code: &CalendarCode, now: Millis) -> Result<
         }
     }
     trigger::advance(tx, &standings, now).await?;
+    next_run::refresh(tx, &StaleGroups::of_schedules(moved.iter().map(|t| &t.def))).await?;
     if !moved.is_empty() {
         hint::give(tx, Topic::Trigger).await?;
     }
@@ -377,6 +381,7 @@ async fn finish(
 ) -> Result<Stands> {
     hint::give(&mut tx, Topic::Trigger).await?;
     let now_is = found(&mut tx, code).await?;
+    next_run::refresh(&mut tx, &StaleGroups::of_schedules([&now_is.def])).await?;
     let next = match now_is.next_time {
         Some(at) => {
             let calendars = calendar::all(&mut tx).await?;

@@ -6,15 +6,16 @@
 
 use crate::domain::firing::{Firing, FiringId};
 use crate::domain::lease::Uptime;
+use crate::domain::misfire::is_missed;
 use crate::domain::ring::TimeRing;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::heartbeat::Heart;
 use crate::engine::hints::Hints;
-use crate::engine::meter::Meter;
+use crate::engine::meter::{Meter, PLANNER};
+use crate::engine::trigger::calendars;
 use crate::engine::trigger::planner::{AHEAD_MS, Planner};
 use crate::engine::trigger::pools::Pools;
-use crate::engine::trigger::{calendars, late};
 use crate::store::following::{self, Following};
 use crate::store::hint::Topic;
 use crate::store::trigger::{self, Outlook};
@@ -131,10 +132,11 @@ impl Planning {
             return Ok(found);
         }
         let (look, ends) = self.outlook(up).await?;
+        self.meter.firing_delay(look.delay_ms(now));
         let mut late = Vec::new();
         let left = self.left_behind(look, now).await;
         for firing in found.take(left).unwrap_or_default() {
-            if late::is_late(&firing, now) { late.push(firing) } else { found.firings.push(firing) }
+            if is_missed(&firing, now) { late.push(firing) } else { found.firings.push(firing) }
         }
         if look.waiting.is_some() && up >= self.waited_at {
             let waiting = self.waiting().await;
@@ -150,6 +152,7 @@ impl Planning {
         }
         if up >= self.calendars_at {
             found.take(calendars::look(&self.db, now).await.context("look at calendars"));
+            self.planner.doubt_next_runs();
             self.calendars_at = up.plus(CALENDARS_MS);
         }
         let mut more = false;
@@ -165,6 +168,8 @@ impl Planning {
             let fires = found.take(fires).unwrap_or_default();
             found.firings.extend(fires);
         }
+        let written = self.planner.write_next_runs().await;
+        found.take(written);
         let near =
             look.next.is_some_and(|at| at <= now.plus(2 * AHEAD_MS)) || look.pending.is_some();
         if more {
@@ -220,7 +225,7 @@ impl Planning {
         let mut failures = 0u32;
         let mut ended = self.hints.clone();
         while !stop.is_cancelled() {
-            self.meter.loop_turned("planner", self.clock.uptime());
+            self.meter.loop_turned(PLANNER, self.clock.uptime());
             let beaten = AssertUnwindSafe(self.beat()).catch_unwind().await;
             let beaten = beaten.unwrap_or_else(|_| Err(anyhow::anyhow!("the planner broke down")));
             let (found, failed) = match beaten {
@@ -231,7 +236,7 @@ impl Planning {
             if let Some(error) = failed {
                 let error = format!("{error:#}");
                 tracing::warn!(error, "not all that is due was planned; trying again");
-                self.meter.beat_failed("planner");
+                self.meter.beat_failed(PLANNER);
             }
             let (firings, mut again_at) = found.unwrap_or((Vec::new(), self.clock.now()));
             if !firings.is_empty() && ring.send(firings).is_err() {
@@ -252,7 +257,7 @@ impl Planning {
                 () = stop.cancelled() => {}
             }
         }
-        self.meter.loop_ended("planner");
+        self.meter.loop_ended(PLANNER);
         self
     }
 }
@@ -314,6 +319,7 @@ impl Ticking {
                 break;
             }
             self.turn();
+            self.meter.firings_waiting(self.pools.waiting());
             let now = self.clock.now();
             let until = self.ring.next().map_or(1_000, |at| at.since(now).clamp(1, 1_000));
             // What is due and may not fire is looked at now and then.

@@ -3,11 +3,12 @@
 //! Those that need nothing but their row are fired by one statement for all that wait. Those that open
 //! batches go one transaction each, through two pools of XXL-JOB's kind: a schedule that was slow more
 //! than ten times in a minute goes through the slow one, so that it delays no other. What does not fit
-//! waits in memory, and its row waits for ever: nothing is dropped.
+//! waits in memory until it is missed; its row is there until the misfire policy has decided.
 
 use crate::domain::firing::{Firing, FiringStatus, TriggerId};
 use crate::domain::id::NodeId;
 use crate::domain::job::Definition;
+use crate::domain::overlap::Overlap;
 use crate::domain::time::Millis;
 use crate::domain::trigger::{NOOP, QUEUE_DISPATCHER, Trigger};
 use crate::engine::clock::Clock;
@@ -26,7 +27,7 @@ const SLOW_MS: i64 = 500;
 /// After so many slow tries in a minute a schedule goes through the slow pool. XXL-JOB's figure.
 const SLOW_MOST: u32 = 10;
 /// How long a firing waits whose database was away or asked to try again; that is no try of its own.
-const AWAY_MS: i64 = 1_000;
+pub(super) const AWAY_MS: i64 = 1_000;
 
 /// Fires.
 pub struct Firer {
@@ -37,6 +38,8 @@ pub struct Firer {
     /// The definition as it was when so many changes had been counted.
     defs: Mutex<Option<(i64, Arc<Definition>)>>,
     slow: Mutex<Slow>,
+    /// What each schedule does when it fires while its last batch runs, as it was read last.
+    overlaps: Mutex<HashMap<TriggerId, Overlap>>,
 }
 
 /// How often each schedule was slow in the present minute.
@@ -61,7 +64,8 @@ impl Firer {
     /// Fires for this process.
     pub fn new(db: Db, clock: Clock, node: NodeId, meter: Arc<Meter>) -> Self {
         let slow = Mutex::new(Slow::default());
-        Self { db, clock, node, meter, defs: Mutex::new(None), slow }
+        let overlaps = Mutex::default();
+        Self { db, clock, node, meter, defs: Mutex::new(None), slow, overlaps }
     }
 
     /// Which way a firing goes.
@@ -73,6 +77,18 @@ impl Firer {
         let is_slow = slow.minute == minute(self.clock.now())
             && slow.counts.get(&firing.trigger_id).is_some_and(|count| *count > SLOW_MOST);
         if is_slow { Lane::Slow } else { Lane::Fast }
+    }
+
+    /// Whether the firings of a schedule must be tried in the order of their planned times. It need not
+    /// when its batches may overlap; until it was read once nobody knows.
+    pub(super) fn keeps_order(&self, id: TriggerId) -> bool {
+        let overlaps = self.overlaps.lock().unwrap_or_else(PoisonError::into_inner);
+        overlaps.get(&id) != Some(&Overlap::Parallel)
+    }
+
+    pub(super) fn note_overlap(&self, id: TriggerId, overlap: Overlap) {
+        let mut overlaps = self.overlaps.lock().unwrap_or_else(PoisonError::into_inner);
+        overlaps.insert(id, overlap);
     }
 
     /// Fires all of these, which need nothing but their rows, in one statement. Gives them back when the
@@ -215,7 +231,10 @@ impl Firer {
     async fn trigger(&self, id: TriggerId) -> Result<Option<Trigger>> {
         let mut tx = self.db.read().await?;
         match trigger::by_ids(&mut tx, &[id]).await?.pop() {
-            Some((_, Ok(found))) => Ok(Some(found)),
+            Some((_, Ok(found))) => {
+                self.note_overlap(id, found.def.overlap);
+                Ok(Some(found))
+            }
             Some((_, Err(said))) => Err(anyhow::anyhow!("the schedule cannot be read: {said}")),
             None => Ok(None),
         }
@@ -246,7 +265,7 @@ impl Firer {
         *slow.counts.entry(id).or_default() += 1;
     }
 
-    fn count_handed(&self, firing: &Firing, handed: Handed) {
+    pub(super) fn count_handed(&self, firing: &Firing, handed: Handed) {
         match handed {
             Handed::As(FiringStatus::Waiting) | Handed::Elsewhere => {}
             Handed::As(status) => self.count(firing, status, self.clock.now()),

@@ -4,9 +4,11 @@
 //! two processes with the same firing one waits at the row and then finds it done. A retry or a time-out
 //! of a firing therefore never makes a second batch.
 
-use crate::domain::batch::{Batch, BatchError, BatchPlan, BatchStatus, plan};
+use crate::domain::batch::{Batch, BatchError, BatchPlan, BatchStatus};
 use crate::domain::firing::{Firing, FiringStatus};
 use crate::domain::id::GroupCode;
+use crate::domain::job::Definition;
+use crate::domain::opening::plan_opening;
 use crate::domain::overlap::{self, Ahead, Turn};
 use crate::domain::time::{Millis, day_in};
 use crate::domain::trigger::{At, Given, OrderError, Trigger};
@@ -57,7 +59,7 @@ impl Try<'_> {
             tx.rollback().await?;
             return Box::pin(self.run()).await;
         }
-        let waits = firing::waits_before(&mut tx, self.firing).await?;
+        let waits = firing::waits_before(&mut tx, self.firing, self.now).await?;
         let ahead = ahead(&running, waits);
         match overlap::decide(self.trigger.def.overlap, ahead) {
             Turn::Open => self.open(tx, &plans).await,
@@ -71,28 +73,14 @@ impl Try<'_> {
     /// The batches of its order, by the definition as it was when so many changes had been counted.
     async fn plans(&self) -> Result<(Vec<BatchPlan>, i64)> {
         let (seen, defs) = self.firer.definition().await?;
-        let (trigger, firing) = (self.trigger, self.firing);
-        let order = trigger.def.order.as_ref().ok_or(NoOrder)?;
-        let zone = trigger.def.timing.zone;
-        let parent = match firing.parent_batch_id {
+        let parent = match self.firing.parent_batch_id {
             Some(id) => {
                 let mut tx = self.firer.db.read().await?;
                 Some(batch::get(&mut tx, id).await?)
             }
             None => None,
         };
-        let parent = parent.as_ref().map(|b| (&b.values.batch_no, b.values.business_date));
-        let at = At {
-            schedule: trigger.def.code.as_str(),
-            planned: firing.planned_at,
-            nominal: firing.nominal_date.unwrap_or_else(|| day_in(firing.planned_at, zone)),
-            zone,
-            parent,
-        };
-        let order = order.at(at, Given::read(firing.params.as_deref())?)?;
-        // Times of day of its jobs are read on the day it was planned for: what should have begun last
-        // night does not wait for tonight.
-        Ok((plan(&defs, &order, firing.planned_at)?, seen))
+        Ok((plans_of(&defs, self.trigger, self.firing, parent.as_ref())?, seen))
     }
 
     async fn open(&self, mut tx: Tx, plans: &[BatchPlan]) -> Result<Handed> {
@@ -100,11 +88,20 @@ impl Try<'_> {
         // Not when the try began: the batch it waited for may have ended since, and would seem to end after
         // this one began.
         let now = self.now.max(self.firer.clock.now());
-        for id in open_in(&mut tx, None, plans, &by, now).await? {
+        let made = open_in(&mut tx, None, plans, &by, now).await?;
+        for id in made.opened {
             fired::set_firing(&mut tx, id, self.firing.firing_id).await?;
         }
         failpoint!("batch.done");
         tx.commit().await.context("open the batches of a firing")?;
+        for there in &made.existing {
+            let (schedule, status) = (self.trigger.def.code.as_str(), there.status);
+            let (no, group) = (&there.values.batch_no, &there.values.group);
+            tracing::warn!(
+                schedule,
+                "batch {no} of group {group} exists already ({status}) and is left as it is"
+            );
+        }
         for warning in plans.iter().flat_map(|plan| &plan.warnings) {
             tracing::warn!(schedule = self.trigger.def.code.as_str(), "{warning}");
         }
@@ -183,7 +180,32 @@ impl Try<'_> {
     }
 }
 
-fn ahead(running: &[Batch], waits: bool) -> Ahead {
+/// The batches that a firing opens by these definitions; `parent` is the batch whose end made it.
+pub(super) fn plans_of(
+    defs: &Definition,
+    trigger: &Trigger,
+    firing: &Firing,
+    parent: Option<&Batch>,
+) -> Result<Vec<BatchPlan>> {
+    let order = trigger.def.order.as_ref().ok_or(NoOrder)?;
+    let zone = trigger.def.timing.zone;
+    let at = At {
+        schedule: trigger.def.code.as_str(),
+        planned: firing.planned_at,
+        nominal: firing.nominal_date.unwrap_or_else(|| day_in(firing.planned_at, zone)),
+        zone,
+        parent: parent.map(|b| (&b.values.batch_no, b.values.business_date)),
+    };
+    let mut order = order.at(at, Given::read(firing.params.as_deref())?)?;
+    // Whoever opened the batch that it follows as free text meant what follows too.
+    order.free_text |= parent.is_some_and(Batch::is_free_text);
+    // Times of day of its jobs are read on the day it was planned for: what should have begun last
+    // night does not wait for tonight.
+    Ok(plan_opening(defs, &order, firing.planned_at)?)
+}
+
+/// What is ahead of a firing whose group has these open batches.
+pub(super) fn ahead(running: &[Batch], waits: bool) -> Ahead {
     if waits {
         return Ahead::Firing;
     }

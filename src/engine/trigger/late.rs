@@ -2,7 +2,7 @@
 //! time came. Beyond five seconds they are misses like any other, and the policy decides.
 
 use crate::domain::firing::{Firing, FiringStatus, NewFiring, Source, TriggerId};
-use crate::domain::misfire::{LATE, LATE_MS, fires_late};
+use crate::domain::misfire::{LATE, fires_late};
 use crate::domain::time::Millis;
 use crate::engine::trigger::planner::Planner;
 use crate::engine::trigger::telling;
@@ -11,15 +11,6 @@ use crate::store::lock::{self, SCHEDULE_LOCK};
 use crate::store::trigger::Due;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Whether the misfire policy decides about a firing that was found undone.
-pub(super) fn is_late(firing: &Firing, now: Millis) -> bool {
-    firing.status == FiringStatus::Pending
-        && firing.source == Source::Cron
-        // One that is tried again was in time once.
-        && firing.attempt == 0
-        && now.since(firing.planned_at) > LATE_MS
-}
 
 impl Planner {
     /// Decides about late firings under the lock, after a pass, so that the newest planned times have

@@ -8,6 +8,7 @@ mod calendars;
 pub mod core;
 pub mod firer;
 mod follow;
+mod group_fire;
 mod hand_over;
 mod late;
 mod one;

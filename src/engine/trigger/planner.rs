@@ -16,6 +16,7 @@ use crate::store::epoch::{self, Epoch};
 use crate::store::following;
 use crate::store::hint::{self, Topic};
 use crate::store::lock::{self, SCHEDULE_LOCK};
+use crate::store::next_run::{self, StaleGroups};
 use crate::store::trigger::{Due, Standing};
 use crate::store::{self, Db, Tx, calendar, firing, trigger};
 use anyhow::{Context as _, Result};
@@ -46,6 +47,8 @@ pub struct Planner {
     caution: Caution,
     /// Whether the schedules that are due were read before the lock was taken.
     has_read: HasRead,
+    /// Groups whose next run is to be written: after the commit, because groups are large and the lock is short.
+    stale: StaleGroups,
 }
 
 /// How much was read before the lock was taken.
@@ -116,6 +119,8 @@ impl Planner {
             calendars: (-1, Calendars::default()),
             caution: Caution::Trusting,
             has_read: HasRead::Little,
+            // What an earlier process left between its commit and this.
+            stale: StaleGroups::All,
         }
     }
 
@@ -159,6 +164,7 @@ impl Planner {
         failpoint!("lock.before_commit");
         tx.commit().await.context("commit the pass")?;
         failpoint!("lock.after_commit");
+        self.note_stale(&due);
         self.caution = Caution::Trusting;
         let (wait_ms, hold_ms) = (gained.since(asked), self.clock.uptime().since(gained));
         self.meter.lock(wait_ms, hold_ms);
@@ -210,7 +216,33 @@ impl Planner {
         firing::append(&mut tx, &work.rows, None, now).await?;
         trigger::advance(&mut tx, &work.standings, now).await?;
         hint::give(&mut tx, Topic::Trigger).await?;
-        tx.commit().await.context("follow the ends of batches")
+        tx.commit().await.context("follow the ends of batches")?;
+        self.note_stale(&due);
+        Ok(())
+    }
+
+    /// Has the next runs of all groups compared with the schedules at the next beat: two nodes that wrote at once may
+    /// have left an older one.
+    pub fn doubt_next_runs(&mut self) {
+        self.stale = StaleGroups::All;
+    }
+
+    fn note_stale(&mut self, moved: &[Due]) {
+        let known = moved.iter().filter_map(|due| self.known.get(&due.trigger_id));
+        known.for_each(|trigger| self.stale.add_schedule(&trigger.def));
+    }
+
+    /// Writes `job_def.next_run_time` of the groups whose schedules have moved. What fails is done with the next
+    /// pass.
+    pub async fn write_next_runs(&mut self) -> Result<()> {
+        if self.stale.is_empty() {
+            return Ok(());
+        }
+        let mut tx = self.door.begin().await?;
+        next_run::refresh(&mut tx, &self.stale).await?;
+        tx.commit().await.context("write the next runs of jobs")?;
+        self.stale = StaleGroups::default();
+        Ok(())
     }
 
     /// Leaves what this process decided and has not fired to the others, at once.

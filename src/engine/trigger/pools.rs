@@ -1,6 +1,8 @@
-//! The pools that firings go through: so many at a time, the rest in queues without an end.
+//! The pools that firings go through: so many at a time. The rest waits in queues, which the ring
+//! bounds (`HELD_MAX`), and from which missed firings are dropped (`domain::firing_queue`).
 
 use crate::domain::firing::{Firing, FiringId};
+use crate::domain::firing_queue::FiringQueue;
 use crate::engine::trigger::firer::{Firer, Lane};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,6 +11,10 @@ use tokio::task::{Id, JoinSet};
 /// Firings that one statement fires. Of 20,000 that are due at once the first are durable after a few
 /// milliseconds, and none waits for a statement that takes a tenth of a second.
 const TOGETHER_MOST: usize = 1_024;
+
+/// Firings that open batches in one transaction. It holds the rows of their groups, for which `apply` and
+/// other firings of the same groups wait: some tens of milliseconds.
+const GROUP_MOST: usize = 64;
 
 /// How many firings that open batches are on their way at a time.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +30,10 @@ pub struct Pools {
     firer: Arc<Firer>,
     widths: Widths,
     together: VecDeque<Firing>,
-    fast: VecDeque<Firing>,
-    slow: VecDeque<Firing>,
+    fast: FiringQueue,
+    slow: FiringQueue,
+    /// Missed firings that left a queue and are not reported yet.
+    left_to_policy: Vec<FiringId>,
     /// How many tasks of each lane are on their way.
     running: [usize; 3],
     /// What each of them has, for one that panics.
@@ -37,24 +45,40 @@ pub struct Pools {
 impl Pools {
     /// Empty ones.
     pub fn new(firer: Arc<Firer>, widths: Widths) -> Self {
-        let (together, fast, slow) = Default::default();
-        let (running, started, tasks) = ([0; 3], HashMap::new(), JoinSet::new());
-        Self { firer, widths, together, fast, slow, running, started, tasks }
+        Self {
+            firer,
+            widths,
+            together: VecDeque::new(),
+            fast: FiringQueue::default(),
+            slow: FiringQueue::default(),
+            left_to_policy: Vec::new(),
+            running: [0; 3],
+            started: HashMap::new(),
+            tasks: JoinSet::new(),
+        }
     }
 
     /// Puts a firing in its queue, and starts it when there is room.
     pub(super) fn put(&mut self, firing: Firing) {
         match self.firer.lane(&firing) {
             Lane::Together => self.together.push_back(firing),
-            Lane::Fast => self.fast.push_back(firing),
-            Lane::Slow => self.slow.push_back(firing),
+            Lane::Fast => self.fast.push(firing),
+            Lane::Slow => self.slow.push(firing),
         }
     }
 
-    /// Starts what there is room for, and waits for the next that ends: what is settled, and what is to
-    /// be tried again. `None` when nothing is on its way. May be dropped at any point.
+    /// How many firings wait for a place.
+    pub(super) fn waiting(&self) -> usize {
+        self.together.len() + self.fast.len() + self.slow.len()
+    }
+
+    /// Starts what there is room for, and waits for the next that ends: what is settled or left to the
+    /// misfire policy, and what is to be tried again. `None` when nothing is on its way. May be dropped at any point.
     pub(super) async fn next(&mut self) -> Option<(Vec<FiringId>, Vec<Firing>)> {
         self.start();
+        if !self.left_to_policy.is_empty() {
+            return Some((std::mem::take(&mut self.left_to_policy), Vec::new()));
+        }
         let (task, again) = match self.tasks.join_next_with_id().await? {
             Ok(ended) => ended,
             Err(error) => {
@@ -83,17 +107,40 @@ impl Pools {
             let task = self.tasks.spawn(async move { firer.fire_together(group).await });
             self.note(task.id(), Lane::Together, ids);
         }
-        for (lane, width) in [(Lane::Fast, self.widths.fast), (Lane::Slow, self.widths.slow)] {
-            while self.running[lane as usize] < width {
-                let queue = if lane == Lane::Fast { &mut self.fast } else { &mut self.slow };
-                let Some(firing) = queue.pop_front() else { break };
-                let (firer, id) = (self.firer.clone(), firing.firing_id);
-                let task = self
+        while self.running[Lane::Fast as usize] < self.widths.fast {
+            let group = self.take_from(Lane::Fast, GROUP_MOST);
+            let ids = group.iter().map(|firing| firing.firing_id).collect();
+            let firer = self.firer.clone();
+            let task = match <[Firing; 1]>::try_from(group) {
+                Ok([firing]) => self
                     .tasks
-                    .spawn(async move { firer.fire_one(firing).await.into_iter().collect() });
-                self.note(task.id(), lane, vec![id]);
-            }
+                    .spawn(async move { firer.fire_one(firing).await.into_iter().collect() }),
+                Err(group) if group.is_empty() => break,
+                Err(group) => self.tasks.spawn(async move { firer.fire_group(group).await }),
+            };
+            self.note(task.id(), Lane::Fast, ids);
         }
+        while self.running[Lane::Slow as usize] < self.widths.slow {
+            let Some(firing) = self.take_from(Lane::Slow, 1).pop() else { break };
+            let (firer, id) = (self.firer.clone(), firing.firing_id);
+            let task =
+                self.tasks.spawn(async move { firer.fire_one(firing).await.into_iter().collect() });
+            self.note(task.id(), Lane::Slow, vec![id]);
+        }
+    }
+
+    /// Takes the firings of a pool that go next, at most so many.
+    fn take_from(&mut self, lane: Lane, most: usize) -> Vec<Firing> {
+        let queue = if lane == Lane::Slow { &mut self.slow } else { &mut self.fast };
+        let now = self.firer.clock.now();
+        let mut group = Vec::new();
+        while group.len() < most {
+            let taken = queue.take_next(now, |id| self.firer.keeps_order(id));
+            self.left_to_policy.extend(taken.left_to_policy);
+            let Some(firing) = taken.next else { break };
+            group.push(firing);
+        }
+        group
     }
 
     fn note(&mut self, task: Id, lane: Lane, ids: Vec<FiringId>) {

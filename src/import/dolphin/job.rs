@@ -156,7 +156,7 @@ fn body(
             job.sub_batch = Some(Box::new(sub_batch(task, flow, codes)?));
         }
         "DEPENDENT" => {
-            for external in wait::externals(task, &job.code, codes)? {
+            for external in wait::externals(task, &job, codes)? {
                 draft.waits(external);
             }
             draft.note(

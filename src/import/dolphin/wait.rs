@@ -5,7 +5,7 @@ use super::read::{Flow, Task};
 use crate::definition::Node;
 use crate::domain::batch_no::BatchExpr;
 use crate::domain::external::{ExternalDependency, Missing};
-use crate::domain::id::JobCode;
+use crate::domain::job::JobDef;
 use crate::domain::trigger_rule::{TriggerRule, When};
 use crate::import::note::Words;
 use crate::import::tree::{get, items, list, plain, word};
@@ -16,7 +16,7 @@ const MOST_DAYS: i64 = 31;
 /// What a DEPENDENT task waits for, or why that cannot be said.
 pub(super) fn externals(
     task: &Task,
-    job: &JobCode,
+    job: &JobDef,
     codes: &Codes,
 ) -> Result<Vec<ExternalDependency>, Words> {
     let empty = || Words::from(("it waits for nothing", "它没有等待任何对象"));
@@ -46,7 +46,7 @@ fn either() -> Words {
     ))
 }
 
-fn waits(item: &Node, job: &JobCode, codes: &Codes) -> Result<Vec<ExternalDependency>, Words> {
+fn waits(item: &Node, job: &JobDef, codes: &Codes) -> Result<Vec<ExternalDependency>, Words> {
     let key = |names: [&str; 2]| names.iter().find_map(|n| word(item, n)).unwrap_or_default();
     let flow = key(["definitionCode", "definitionId"]);
     let group = codes.groups.get(flow).ok_or_else(|| {
@@ -78,7 +78,8 @@ fn waits(item: &Node, job: &JobCode, codes: &Codes) -> Result<Vec<ExternalDepend
     let one = |day: i64| {
         let batch = BatchExpr::parse(&format!("day({day})")).ok()?;
         Some(ExternalDependency {
-            job_code: job.clone(),
+            waiting_group: job.group.clone(),
+            job_code: job.code.clone(),
             group: group.clone(),
             depends_on: depends_on.clone(),
             batch,

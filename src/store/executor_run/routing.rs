@@ -1,7 +1,7 @@
 //! What says where a run goes: the group and where its executors are, and how often a job was sent where.
 
 use crate::domain::executor::{GONE_MS, Glue, Spoken};
-use crate::domain::id::JobCode;
+use crate::domain::job_key::JobKey;
 use crate::domain::route::{RouteState, RouteStrategy, Use};
 use crate::domain::time::Millis;
 use crate::domain::xxl_run::AppName;
@@ -70,14 +70,15 @@ pub async fn address_is_seen(
 }
 
 /// The number by which executors know a job; given when it has none. The caller holds the lock.
-pub async fn number(tx: &mut Tx, job: &JobCode) -> Result<i64> {
-    let sql = "SELECT job_id FROM executor_job WHERE job_code = ?";
-    let row = tx.fetch_optional(sql, &[job.as_str().into()]).await.context("read executor_job")?;
+pub async fn number(tx: &mut Tx, job: &JobKey) -> Result<i64> {
+    let values = [job.group.as_str().into(), job.code.as_str().into()];
+    let sql = "SELECT job_id FROM executor_job WHERE group_code = ? AND job_code = ?";
+    let row = tx.fetch_optional(sql, &values).await.context("read executor_job")?;
     if let Some(row) = row {
         return Ok(row.int("job_id")?);
     }
-    let sql = "INSERT INTO executor_job (job_code, rounds) VALUES (?, 0)";
-    tx.insert_id(sql, "job_id", &[job.as_str().into()]).await.context("number a job")
+    let sql = "INSERT INTO executor_job (group_code, job_code, rounds) VALUES (?, ?, 0)";
+    tx.insert_id(sql, "job_id", &values).await.context("number a job")
 }
 
 /// How many turns jobs have had, by their numbers.

@@ -166,6 +166,7 @@ pub async fn put_together(
         now.to_utc().into(),
         whole.topic.group.as_deref().into(),
         whole.topic.job.as_deref().into(),
+        None::<i64>.into(),
     ];
     let digest = tx.insert_id(&sql, "id", &values).await.context("write a digest")?;
     let set = "UPDATE email_notifications SET status = 'digest', digest_id = ?, send_time = ?, \

@@ -7,7 +7,7 @@ use crate::domain::id::{BatchId, NodeId, QueueId};
 use crate::domain::lang::Lang;
 use crate::domain::letter::Letter;
 use crate::domain::time::Millis;
-use crate::store::Tx;
+use crate::store::{Tx, log};
 use anyhow::{Context as _, Result};
 
 /// A letter that this process sends.
@@ -157,7 +157,22 @@ pub async fn mark(tx: &mut Tx, me: &NodeId, id: i64, mark: &Mark, now: Millis) -
          WHERE id = ? AND status = 'pending' AND claimed_by = ?"
     );
     values.extend([now.to_utc().into(), id.into(), me.0.as_str().into()]);
-    Ok(tx.execute(&sql, &values).await.context("mark a mail")? == 1)
+    let is_ours = tx.execute(&sql, &values).await.context("mark a mail")? == 1;
+    if is_ours && matches!(mark, Mark::Sent { .. }) {
+        let log_ids = reported_changes(tx, id).await?;
+        log::note_notified(tx, &log_ids).await?;
+    }
+    Ok(is_ours)
+}
+
+/// The changes of status that a mail reports: its own, or those of the mails that went out with it.
+async fn reported_changes(tx: &mut Tx, id: i64) -> Result<Vec<i64>> {
+    let sql = "SELECT log_id FROM email_notifications WHERE id = ? AND log_id IS NOT NULL \
+               UNION ALL \
+               SELECT log_id FROM email_notifications WHERE digest_id = ? AND log_id IS NOT NULL";
+    let rows = tx.fetch_all(sql, &[id.into(), id.into()]).await;
+    let rows = rows.context("read which changes a mail reports")?;
+    rows.iter().map(|row| Ok(row.int("log_id")?)).collect()
 }
 
 /// Letters that waited for this reason, because nothing could carry them, are due.

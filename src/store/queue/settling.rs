@@ -3,10 +3,11 @@
 use crate::db::Value;
 use crate::db::together::Statement;
 use crate::domain::id::{NodeId, QueueId};
+use crate::domain::outcome::LargeValues;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
-use crate::store::Tx;
 use crate::store::queue::expect_all;
+use crate::store::{Tx, output_value};
 use anyhow::{Context as _, Result};
 use std::collections::HashSet;
 
@@ -23,7 +24,7 @@ pub struct Settled {
     pub from: QueueStatus,
     /// Its new state.
     pub to: QueueStatus,
-    /// Failed tries so far.
+    /// Retries so far.
     pub try_count: u32,
     /// When it may start again.
     pub not_before: Option<Millis>,
@@ -31,6 +32,8 @@ pub struct Settled {
     pub error_message: Option<String>,
     /// Outputs as JSON text.
     pub outputs: Option<String>,
+    /// The values that the outputs only refer to.
+    pub large_values: LargeValues,
     /// How many workers in a row have died while it ran.
     pub crash_count: u32,
     /// Tries in a row whose outcome is open.
@@ -40,7 +43,12 @@ pub struct Settled {
 impl Settled {
     /// Whether it differs from another in its row and outputs alone.
     fn ends_as(&self, other: &Self) -> bool {
-        let but_row = |s: &Self| Self { queue_id: QueueId(0), outputs: None, ..s.clone() };
+        let but_row = |s: &Self| Self {
+            queue_id: QueueId(0),
+            outputs: None,
+            large_values: LargeValues::default(),
+            ..s.clone()
+        };
         but_row(self) == but_row(other)
     }
 }
@@ -60,6 +68,9 @@ pub async fn settle_all(tx: &mut Tx, settled: &[Settled], now: Millis) -> Result
         let found = tx.run(alike(group, now)).await;
         let of = || format!("settle queue row {}", group.first().map_or(0, |s| s.queue_id.0));
         expect_all(group.len(), found.with_context(of)?)?;
+    }
+    for one in settled {
+        output_value::replace(tx, one.large_values.unwritten(), now).await?;
     }
     Ok(())
 }

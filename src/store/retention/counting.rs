@@ -26,6 +26,8 @@ pub async fn counted(tx: &mut Tx, ids: &[i64]) -> Result<ByTable> {
     let rows = rows_of(tx, ids, EVERY).await?;
     all.insert("job_execution_logs", count(tx, Text::CountLogs, &rows).await?);
     all.insert("job_log_line", count(tx, Text::CountLines, &rows).await?);
+    let values = count(tx, Text::CountOutputValues, &rows).await?;
+    all.extend((values > 0).then_some(("job_output_value", values)));
     Ok(all)
 }
 

@@ -100,6 +100,9 @@ pub async fn finish_some(
         if !left.logs && !remove_logs(tx, &rows, dropped).await? {
             return Ok(0);
         }
+        if !remove_output_values(tx, &rows, dropped).await? {
+            return Ok(0);
+        }
         let most = usize::try_from(dropped.room)?.min(rows.len());
         remove(tx, "job_queue", "queue_id", &rows[..most], dropped).await?;
     }
@@ -133,6 +136,26 @@ async fn remove(
         dropped.add(table, gone.with_context(|| format!("remove old rows of {table}"))?);
     }
     Ok(())
+}
+
+/// Removes the stored values of these rows; `false` when there was no room for all. A chunk is a row of
+/// half a MiB, so they go by their keys, as many as there is room for.
+async fn remove_output_values(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) -> Result<bool> {
+    let room = u32::try_from(dropped.room)?;
+    for (sql, values) in placed(Text::OutputValues, rows, &[room.into()]) {
+        for row in tx.fetch_all(&sql, &values).await.context("look for old values of jobs")? {
+            if dropped.room == 0 {
+                return Ok(false);
+            }
+            let sql = "DELETE FROM job_output_value \
+                       WHERE queue_id = ? AND attempt = ? AND value_no = ? AND chunk_no = ?";
+            let key = ["queue_id", "attempt", "value_no", "chunk_no"].map(|name| row.int(name));
+            let key = key.into_iter().map(|n| n.map(Into::into)).collect::<Result<Vec<_>, _>>()?;
+            let gone = tx.execute(sql, &key).await.context("remove an old value of a job")?;
+            dropped.add("job_output_value", gone);
+        }
+    }
+    Ok(dropped.room > 0)
 }
 
 /// Removes the logged changes of these rows; `false` when there was no room for all.

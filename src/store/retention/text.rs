@@ -52,6 +52,8 @@ pub enum Text {
     LinesUpTo,
     /// Reports of batches.
     Reports,
+    /// Keys of the stored values of rows.
+    OutputValues,
     /// Runs of executors for batches.
     Runs,
     /// Mails of batches.
@@ -62,6 +64,8 @@ pub enum Text {
     CountLogs,
     /// How many lines rows have.
     CountLines,
+    /// How many chunks of stored values rows have.
+    CountOutputValues,
     /// How many reports batches have.
     CountReports,
     /// How many runs of executors batches have.
@@ -105,8 +109,7 @@ const ROWS_OPEN: &str = "SELECT DISTINCT batch_id FROM job_queue WHERE batch_id 
      AND (unresolved > 0 OR status IN ({open}))";
 const LEDGER: &str = "SELECT DISTINCT b.batch_id FROM job_batch b \
      JOIN procession_ledger l ON l.batch_no = b.batch_no AND l.state = 'open' \
-     JOIN job_queue q ON q.batch_no = l.batch_no AND q.job_code = l.job_code \
-     AND q.batch_id = b.batch_id WHERE b.batch_id IN ({list})";
+     JOIN job_queue q ON q.batch_id = b.batch_id AND q.job_code = l.job_code WHERE b.batch_id IN ({list})";
 const MAILS: &str = "SELECT DISTINCT batch_id FROM email_notifications WHERE batch_id IN ({list}) \
      AND status IN ('pending', 'failed')";
 const FIRINGS: &str = "SELECT DISTINCT parent_batch_id AS batch_id FROM job_firing \
@@ -139,6 +142,10 @@ const LINES_OF_ONE: &str = "SELECT COUNT(*) AS n FROM (SELECT queue_id FROM job_
 const LINES_UP_TO: &str = "SELECT attempt, line_no FROM job_log_line WHERE queue_id = ? \
      ORDER BY attempt, line_no LIMIT 1 OFFSET ?";
 const REPORTS: &str = "SELECT queue_id, attempt FROM job_report WHERE batch_id IN ({list}) LIMIT ?";
+const OUTPUT_VALUES: &str = "SELECT queue_id, attempt, value_no, chunk_no FROM job_output_value \
+     WHERE queue_id IN ({list}) LIMIT ?";
+const COUNT_OUTPUT_VALUES: &str =
+    "SELECT COUNT(*) AS n FROM job_output_value WHERE queue_id IN ({list})";
 const RUNS: &str = "SELECT log_id FROM executor_run WHERE batch_id IN ({list}) LIMIT ?";
 const MAILS_OF: &str = "SELECT id FROM email_notifications WHERE batch_id IN ({list}) \
      AND status NOT IN ('pending', 'failed') LIMIT ?";
@@ -190,7 +197,7 @@ const AUDIT: &str = "SELECT audit_id AS row_id, create_time AS at_time, 0 AS oth
 
 impl Text {
     /// Every statement.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 41] = [
         Self::NextGroup,
         Self::NewestFrom,
         Self::Candidates,
@@ -214,6 +221,8 @@ impl Text {
         Self::LinesOfOne,
         Self::LinesUpTo,
         Self::Reports,
+        Self::OutputValues,
+        Self::CountOutputValues,
         Self::Runs,
         Self::MailsOf,
         Self::CountRows,
@@ -257,6 +266,8 @@ impl Text {
             Self::LinesOfOne => LINES_OF_ONE,
             Self::LinesUpTo => LINES_UP_TO,
             Self::Reports => REPORTS,
+            Self::OutputValues => OUTPUT_VALUES,
+            Self::CountOutputValues => COUNT_OUTPUT_VALUES,
             Self::Runs => RUNS,
             Self::MailsOf => MAILS_OF,
             Self::CountRows => COUNT_ROWS,

@@ -261,6 +261,24 @@ fn the_crate_cron_is_of_the_same_opinion_where_it_has_one() {
     assert!(agreed > 300, "the crate reads only {agreed}");
 }
 
+/// What `check` and `schedule add` compare: the same expressions in every zone, as long as 50 firings, from days before
+/// changes of the clock as well.
+#[test]
+fn no_expression_is_refused_for_the_opinion_of_the_crate() {
+    let days = [(2026, 11, 24), (2027, 3, 12), (2027, 10, 30)];
+    let starts = days.map(|(year, month, day)| Millis(midnight(year, month, day) * 1_000 + 1));
+    let mut compared = 0;
+    for text in all_expressions() {
+        let ours = Cron::parse(&text).expect("read");
+        for (start, zone) in starts.iter().flat_map(|start| ZONES.map(|zone| (*start, zone))) {
+            let found = ours.compare_with_crate(start, zone);
+            assert!(found.is_ok(), "{}", found.expect_err("a difference"));
+        }
+        compared += usize::from(cron::Schedule::from_str(&text).is_ok());
+    }
+    assert!(compared > 300, "the crate reads only {compared}");
+}
+
 /// What must be refused, and words that the refusal must contain: what is wrong, and the cure.
 const REFUSED: &[(&str, &[&str])] = &[
     ("", &["0 field(s)", "write 6"]),

@@ -33,6 +33,7 @@ fn request(text: &str, parallel: u32) -> Request {
             only: Only::Undone,
             on_failure: OnFailure::Stop,
             params: BTreeMap::new(),
+            free_text: false,
         },
         by: operator(),
         reason: Some("a new column".to_owned()),

@@ -16,10 +16,10 @@ use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-const BOTH: &[Role] = &[Role::Scheduler, Role::Worker];
+pub(super) const BOTH: &[Role] = &[Role::Scheduler, Role::Worker];
 
 /// A new process with a name, roles and labels; `room` jobs at once.
-async fn node(
+pub(super) async fn node(
     bench: &Bench,
     name: &str,
     roles: &[Role],
@@ -62,7 +62,7 @@ async fn turns(
     panic!("{what}: it never came");
 }
 
-async fn until_states(
+pub(super) async fn until_states(
     bench: &Bench,
     nodes: &mut [&mut QueueDispatcher],
     id: BatchId,

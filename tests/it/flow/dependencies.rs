@@ -25,7 +25,7 @@ async fn run(bench: &Bench, yaml: &str, no: &str, group: &str) -> (BatchId, Batc
 }
 
 /// Beats and looks until nothing moves any more.
-async fn settle(process: &mut QueueDispatcher) {
+pub(super) async fn settle(process: &mut QueueDispatcher) {
     loop {
         process.look_outside().await.expect("look");
         if process.beat().await.expect("beat") {

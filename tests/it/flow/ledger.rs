@@ -337,7 +337,7 @@ jobs:
     assert_eq!((row.status, row.attempt), (QueueStatus::Failed, 1), "refused, and not tried again");
     let said = row.error_message.unwrap_or_default();
     assert!(said.contains("was caught committing by itself in batch 1 (try 1"), "{said}");
-    assert!(said.contains("procession job trust A --reason"), "{said}");
+    assert!(said.contains("procession job trust g.A --reason"), "{said}");
     assert_eq!(effects(&bench, "x").await, count);
 
     let (mut process, id) = opened(&bench, &jobs(&bench, TxClass::None, yaml, "3"), "3").await;

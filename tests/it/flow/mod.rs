@@ -9,6 +9,7 @@ mod crash;
 mod dependencies;
 mod due;
 mod eta;
+mod large_values;
 pub(super) mod lease;
 mod ledger;
 mod limits;
@@ -17,18 +18,21 @@ mod operators;
 mod recovery;
 mod retries;
 mod rules;
+mod same_codes;
 mod schedules;
 mod serving;
 mod triggers;
 
 use crate::util::{Scratch, with_migrated_scratch};
 use procession::db::Db;
+use procession::db::sqlite_file::ProtectedFiles;
 use procession::definition;
 use procession::domain::batch::{Batch, BatchOrder};
 use procession::domain::id::{BatchId, BatchNo, GroupCode};
 use procession::domain::job::Definition;
 use procession::domain::outcome::Outputs;
 use procession::domain::queue::QueueEntry;
+use procession::domain::script_isolation::ScriptUsers;
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::engine::Options;
@@ -114,6 +118,9 @@ impl Bench {
             script_lease: Duration::from_secs(60),
             keeper: Some(env!("CARGO_BIN_EXE_procession").into()),
             script_processes: None,
+            script_users: ScriptUsers::default(),
+            protected_files: ProtectedFiles::default(),
+            outputs: procession::domain::output_limits::OutputLimits::default(),
         };
         let (db, clock) = (self.db.clone(), self.clock.clone());
         QueueDispatcher::start(db, clock, &self.options, handlers, None).await.expect("start")

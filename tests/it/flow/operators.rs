@@ -4,8 +4,9 @@
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
 use procession::domain::action::{Action, Parents};
 use procession::domain::batch::{Batch, BatchStatus};
-use procession::domain::id::{BatchId, JobCode};
+use procession::domain::id::{BatchId, GroupCode, JobCode};
 use procession::domain::job::Definition;
+use procession::domain::job_key::JobKey;
 use procession::domain::queue::RunMode;
 use procession::domain::refusal::Refusals;
 use procession::domain::rerun::{Scope, UnknownJobs};
@@ -222,15 +223,19 @@ jobs:
         .expect("apply");
     tx.commit().await.expect("commit");
     let (by, now) = (li(), bench.clock.now());
+    let key = |code: &str| {
+        let code = JobCode::parse(code).expect("code");
+        JobKey { group: GroupCode::parse("default").expect("group"), code }
+    };
     for (job, mode) in [("ICED", RunMode::Ice), ("PRETENDS", RunMode::NoExec)] {
         let why = (&by, "no rates this year");
-        standing::set_standing(&bench.db, &codes(&[job]), Some(mode), why, now).await.expect("set");
+        standing::set_standing(&bench.db, &[key(job)], Some(mode), why, now).await.expect("set");
     }
     let (id, result) = ran(&bench, yaml).await;
     assert_eq!(result, BatchStatus::Success, "what is absent and what pretends change no result");
     assert_eq!(bench.states(id).await, "ICED=SKIPPED PRETENDS=SUCCESS");
-    let none = standing::set_standing(&bench.db, &codes(&["NONE"]), None, (&by, "x"), now).await;
-    assert_eq!(none.expect("answer"), codes(&["NONE"]));
+    let none = standing::set_standing(&bench.db, &[key("NONE")], None, (&by, "x"), now).await;
+    assert_eq!(none.expect("answer"), [key("NONE")]);
     let acts =
         "SELECT COUNT(*) AS n FROM audit_log WHERE batch_id IS NULL AND reason LIKE 'no rates%'";
     assert_eq!(bench.number(acts).await, 2);
@@ -322,7 +327,7 @@ jobs:
     assert_eq!((row.try_count, row.attempt), (0, 2));
     carried(&bench, id).await;
     let row = bench.rows(id).await.remove(0);
-    assert_eq!((row.try_count, row.attempt), (2, 4), "two tries again");
+    assert_eq!((row.try_count, row.attempt), (1, 4), "one retry again");
     let starts = bench.history(id, "BAD").await;
     let starts: Vec<_> = starts.iter().filter(|h| h.starts_with("RUNNING")).collect();
     assert_eq!(starts, ["RUNNING#1", "RUNNING#2", "RUNNING#3", "RUNNING#4"]);

@@ -9,6 +9,7 @@ use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::domain::trigger::{Given, TriggerDef, TriggerStatus, TriggerWords};
 use procession::engine::trigger::acting::{self, Deed, Event, NotDone, Stands};
+use procession::engine::trigger::pools::Widths;
 use procession::store::audit::{Filter, Operator};
 use procession::store::{self, firing};
 use std::collections::BTreeMap;
@@ -62,6 +63,61 @@ async fn actions(bench: &Bench) -> String {
 fn refusal(error: anyhow::Error) -> String {
     assert!(error.is::<NotDone>(), "{error:#}");
     error.to_string()
+}
+
+/// `job_def.next_run_time` of a job.
+async fn next_run(bench: &Bench, job: &str) -> Option<Millis> {
+    let mut tx = bench.db.read().await.expect("read");
+    let sql = "SELECT next_run_time FROM job_def WHERE job_code = ?";
+    let row = tx.fetch_optional(sql, &[job.into()]).await.expect("read").expect("a job");
+    row.opt_time("next_run_time").expect("a time").map(Millis::from)
+}
+
+async fn jobs_say_when_they_run_next(bench: Bench) {
+    let yaml = "groups: {g: {type: daily}, h: {type: daily}, i: {}}\n\
+                jobs: {A: {type: NOOP, group: g}, OFF: {type: NOOP, group: g, is_active: false}, \
+                B: {type: NOOP, group: h}, C: {type: NOOP, group: i}}\n";
+    bench.apply(&defs(yaml)).await;
+    let (by, n) = (operator(), code("N"));
+    let deed = |now| Deed { by: &by, reason: Some("why"), now };
+    add(&bench, &nightly(), START).await.expect("add");
+    let of = async |jobs: [&str; 4]| {
+        let mut found = Vec::new();
+        for job in jobs {
+            found.push(next_run(&bench, job).await);
+        }
+        found
+    };
+    let jobs = ["A", "OFF", "B", "C"];
+    assert_eq!(of(jobs).await, [Some(hours(18)), None, None, None], "of its group alone");
+    // The earlier of two counts, and one by type moves each group of the type.
+    let by_type = def(r#"{"code":"T","type":"daily","batch_no":"day(-2)","cron":"0 0 1 * * ?"}"#);
+    add(&bench, &by_type, START).await.expect("add");
+    assert_eq!(of(jobs).await, [Some(hours(17)), None, Some(hours(17)), None]);
+    acting::pause(&bench.db, &code("T"), deed(START)).await.expect("pause");
+    assert_eq!(of(jobs).await, [Some(hours(18)), None, None, None]);
+    acting::resume(&bench.db, &code("T"), deed(START)).await.expect("resume");
+    acting::remove(&bench.db, &n, deed(START)).await.expect("remove");
+    assert_eq!(of(jobs).await, [Some(hours(17)), None, Some(hours(17)), None]);
+    // A schedule that goes over to another group leaves the old one.
+    add(&bench, &nightly(), START).await.expect("add");
+    acting::remove(&bench.db, &code("T"), deed(START)).await.expect("remove");
+    let elsewhere = |def: TriggerDef| -> anyhow::Result<TriggerDef> {
+        let mut order = def.order.clone().expect("an order");
+        order.group = Some(procession::domain::id::GroupCode::parse("i").expect("code"));
+        Ok(TriggerDef { order: Some(order), ..def })
+    };
+    let none = BTreeMap::new();
+    acting::edit(&bench.db, &n, &elsewhere, &none, deed(START)).await.expect("edit");
+    assert_eq!(of(jobs).await, [None, None, None, Some(hours(18))]);
+    // The pass that plans 02:00 writes the next night.
+    let mut process = bench.process().await;
+    let widths = Widths { fast: 1, slow: 1 };
+    let mut core = process.trigger_core(bench.db.clone(), widths);
+    bench.clock.advance(18 * 3_600_000 - 2_000);
+    process.heartbeat().await.expect("heartbeat");
+    core.planning.beat().await.expect("plan");
+    assert_eq!(of(jobs).await, [None, None, None, Some(hours(42))]);
 }
 
 async fn a_schedule_is_made_changed_paused_resumed_and_removed(bench: Bench) {
@@ -246,6 +302,7 @@ async fn what_is_over_ends_and_a_later_time_revives_it(bench: Bench) {
 
 on_each_database! {
     a_schedule_is_made_changed_paused_resumed_and_removed
+    jobs_say_when_they_run_next
     what_would_not_do_what_is_meant_is_not_saved
     a_firing_by_hand_has_a_moment_of_its_own
     an_event_fires_all_that_wait_for_it_and_once_under_a_key

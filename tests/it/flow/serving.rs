@@ -3,7 +3,7 @@
 
 use crate::flow::lease::until;
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
-use procession::db::session::{Session, Target};
+use procession::db::session::{Session, Target, let_all_through};
 use procession::db::session_lock::Lock;
 use procession::db::{Db, Settings};
 use procession::domain::batch::{BatchOrder, BatchStatus};
@@ -80,15 +80,15 @@ async fn of_two_processes_one_gets_a_batch(bench: Bench) {
     other.db.close().await;
 }
 
-/// Room for four jobs: two batches at the first look, then one, then one; never more than four.
+/// Room for four jobs is room for 64 batches: half of what is left at each look; never more.
 async fn a_process_takes_what_it_has_room_for(bench: Bench) {
     let yaml = "jobs: { A: { type: NOOP, schedule_time: '09:00' } }";
     let mut ids = Vec::new();
-    for number in 0..8 {
+    for number in 0..66 {
         ids.push(opened(&bench, yaml, &format!("b{number}")).await);
     }
     let mut here = bench.process().await;
-    for taken in [2, 1, 1, 0, 0] {
+    for taken in [32, 16, 8, 4, 2, 1, 1, 0, 0] {
         assert_eq!(take(&mut here).await, taken);
     }
     let mut there = bench.process().await;
@@ -97,15 +97,16 @@ async fn a_process_takes_what_it_has_room_for(bench: Bench) {
     for id in &ids {
         owners.push(get(&bench, *id).await.owner);
     }
-    let (first, second) = (owners[0].clone(), owners[4].clone());
+    let (first, second) = (owners[0].clone(), owners[64].clone());
     assert!(first.is_some() && second.is_some() && first != second);
-    let expected = [&first, &first, &first, &first, &second, &second, &None, &None];
-    assert_eq!(owners.iter().collect::<Vec<_>>(), expected, "oldest first");
+    assert!(owners[..64].iter().all(|owner| *owner == first), "oldest first: {owners:?}");
+    assert_eq!(owners[64..], [second.clone(), second]);
     // One that is paused runs nothing and keeps no other out.
+    let last = opened(&bench, yaml, "b66").await;
     bench.by_hand("UPDATE job_batch SET is_paused = 1, revision = 1 WHERE batch_no = 'b0'").await;
     here.look().await.expect("look");
     assert_eq!(take(&mut here).await, 1);
-    assert_eq!(get(&bench, ids[6]).await.owner, first);
+    assert_eq!(get(&bench, last).await.owner, first);
 }
 
 /// A process that is dead is one whose lease ran out while this one renewed its own.
@@ -351,6 +352,7 @@ jobs: {{ A: {{ type: SQL, source: s, sql: SELECT 1 }} }}
         password: None,
         label: "earlier".to_owned(),
         timeout: Duration::from_secs(10),
+        guard: let_all_through,
     };
     let mut earlier = Session::open(&target).await.expect("connect");
     assert_eq!(

@@ -2,10 +2,11 @@
 //! and mails; batches that overlap do what their schedule says.
 
 use crate::flow::{Bench, defs, finish, on, on_each_database};
-use procession::domain::batch::BatchStatus;
+use procession::domain::batch::{BatchOrder, BatchStatus};
 use procession::domain::calendar::Calendar;
 use procession::domain::firing::{Firing, FiringStatus, Source, TriggerId};
-use procession::domain::id::{CalendarCode, GroupCode, TriggerCode};
+use procession::domain::id::{BatchNo, CalendarCode, GroupCode, TriggerCode};
+use procession::domain::job::Definition;
 use procession::domain::misfire::{Misfire, MisfirePolicy};
 use procession::domain::overlap::Overlap;
 use procession::domain::schedule::{DayRule, Ending, Schedule, Timing};
@@ -13,6 +14,7 @@ use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::domain::trigger::{NOOP, QUEUE_DISPATCHER, TriggerDef};
 use procession::engine::dispatcher::QueueDispatcher;
+use procession::engine::generating::open_for_anyone;
 use procession::engine::trigger::acting::{self, Deed};
 use procession::engine::trigger::core::TriggerCore;
 use procession::engine::trigger::planner::LockGone;
@@ -100,6 +102,124 @@ async fn pass(bench: &Bench, here: &mut Here, ms: i64) {
         }
         beat(here).await;
     }
+}
+
+/// Under overload the queue holds firings that are missed by the time their turn comes. None of them
+/// costs a statement; their policy decides about all in one pass, and what comes next is on time.
+async fn missed_firings_leave_the_queue_and_the_next_ones_fire(bench: Bench) {
+    let mut here = node(&bench).await;
+    bench.apply(&defs("jobs: { A: { type: NOOP } }")).await;
+    let mut ids = Vec::new();
+    for place in 0..40 {
+        let order = r#"{"batchNo":"time(%H%M%S)","group":"default"}"#;
+        let mut def = opening(&format!("BURST_{place}"), 10, order);
+        def.misfire.policy = if place % 2 == 0 { MisfirePolicy::Skip } else { MisfirePolicy::Once };
+        def.overlap = Overlap::Parallel;
+        ids.push(add(&bench, &def).await);
+    }
+    bench.clock.advance(8_000);
+    let found = here.core.planning.beat().await.expect("plan");
+    assert_eq!(found.firings.len(), 40);
+    here.core.ticking.take(found.firings);
+    bench.clock.advance(2_000);
+    here.core.ticking.turn();
+    // The process was busy for so long.
+    bench.clock.advance(5_001);
+    here.process.heartbeat().await.expect("heartbeat");
+    let before = bench.db.counts().statements;
+    here.core.ticking.beat().await;
+    assert_eq!(bench.db.counts().statements, before, "a missed firing costs nothing");
+    assert_eq!(here.core.held(), 0);
+    for id in &ids {
+        assert_eq!(fates(&bench, *id).await, "PENDING");
+    }
+    let found = here.core.planning.beat().await.expect("decide");
+    assert!(found.failed.is_none(), "{:?}", found.failed);
+    assert_eq!(found.firings.iter().filter(|f| f.source == Source::Misfire).count(), 20);
+    for (place, id) in ids.iter().enumerate() {
+        let wanted = if place % 2 == 0 { "MISFIRED" } else { "PENDING" };
+        assert!(fates(&bench, *id).await.starts_with(wanted), "{place}");
+    }
+    here.core.ticking.take(found.firings);
+    pass(&bench, &mut here, 6_000).await;
+    for id in &ids {
+        let all = firings(&bench, *id).await;
+        let next = all.get(1).expect("the next planned time");
+        assert!(next.status.is_final() && next.status != FiringStatus::Misfired, "{next:?}");
+        assert_eq!(next.source, Source::Cron);
+    }
+}
+
+/// Four groups whose jobs wait until the night, and forty with one job each.
+fn one_job_groups() -> Definition {
+    let mut yaml = "groups: { held: {}, taken: {}, pair: {}, beside: {} }\njobs:\n".to_owned();
+    for group in ["held", "taken", "pair", "beside"] {
+        yaml.push_str(&format!(
+            "  {group}: {{ type: NOOP, group: {group}, schedule_time: '23:00' }}\n"
+        ));
+    }
+    for place in 0..40 {
+        yaml.push_str(&format!("  P{place}: {{ type: NOOP, group: p{place} }}\n"));
+    }
+    let groups: String = (0..40).map(|place| format!("p{place}: {{}}, ")).collect();
+    defs(&yaml.replace("groups: {", &format!("groups: {{ {groups}")))
+}
+
+/// Firings that come at one moment share a transaction, and each is decided by its own order and policy.
+async fn firings_of_one_moment_share_a_transaction(bench: Bench) {
+    let mut here = node(&bench).await;
+    let all = one_job_groups();
+    bench.apply(&all).await;
+    let order = |group: &str, no: &str| format!(r#"{{"batchNo":"{no}","group":"{group}"}}"#);
+    let stamp = "time(%H%M%S)";
+    let mut plain = Vec::new();
+    for place in 0..40 {
+        let def = opening(&format!("PLAIN_{place}"), 10, &order(&format!("p{place}"), stamp));
+        plain.push(add(&bench, &def).await);
+    }
+    // Each of them has something ahead, or is refused.
+    let add_one = async |code: &str, order: String, overlap: Overlap| {
+        add(&bench, &TriggerDef { overlap, ..opening(code, 10, &order) }).await
+    };
+    for (group, no) in [("held", "before"), ("taken", "one")] {
+        let order = BatchOrder {
+            group: Some(GroupCode::parse(group).expect("group")),
+            batch_no: BatchNo::parse(no).expect("number"),
+            ..crate::flow::order()
+        };
+        let opened = open_for_anyone(&bench.db, &all, &order, "test", bench.clock.now()).await;
+        opened.expect("open");
+    }
+    let held = add_one("HELD", order("held", stamp), Overlap::Queue).await;
+    let taken = add_one("TAKEN", order("taken", "one"), Overlap::Parallel).await;
+    let gone = add_one("GONE", order("nowhere", stamp), Overlap::Queue).await;
+    let first = add_one("PAIR_A", order("pair", "a"), Overlap::Queue).await;
+    let second = add_one("PAIR_B", order("pair", "b"), Overlap::Queue).await;
+    let left = add_one("BESIDE_A", order("beside", "a"), Overlap::Parallel).await;
+    let right = add_one("BESIDE_B", order("beside", "b"), Overlap::Parallel).await;
+    bench.clock.advance(9_000);
+    here.process.heartbeat().await.expect("heartbeat");
+    let found = here.core.planning.beat().await.expect("plan");
+    assert_eq!(found.firings.len(), 47);
+    here.core.ticking.take(found.firings);
+    bench.clock.advance(1_000);
+    let before = bench.db.counts().statements;
+    here.core.ticking.beat().await;
+    let statements = bench.db.counts().statements - before;
+    for id in plain.iter().chain([&first, &left, &right]) {
+        let fired = firings(&bench, *id).await.remove(0);
+        assert_eq!((fired.status, fired.attempt), (FiringStatus::Fired, 1), "{:?}", fired.reason);
+        assert!(fired.batch_no.is_some() && fired.fired_at.is_some());
+    }
+    assert_eq!(fates(&bench, held).await, "WAITING");
+    assert_eq!(fates(&bench, second).await, "WAITING");
+    assert_eq!(fates(&bench, taken).await, "SKIPPED");
+    assert_eq!(fates(&bench, gone).await, "FAILED");
+    let opened = "SELECT COUNT(*) AS n FROM job_batch b JOIN job_firing f ON f.firing_id = b.firing_id \
+                  AND f.batch_no = b.batch_no JOIN job_queue q ON q.batch_id = b.batch_id";
+    assert_eq!(bench.number(opened).await, 43);
+    // One by one 43 firings took more than 700.
+    assert!(statements < 200, "{statements} statements");
 }
 
 async fn every_planned_time_fires_once_and_not_early(bench: Bench) {
@@ -552,6 +672,8 @@ on_each_database! {
     a_fixed_delay_counts_from_the_end
     what_a_node_leaves_is_fired_on_time
     every_planned_time_fires_once_and_not_early
+    missed_firings_leave_the_queue_and_the_next_ones_fire
+    firings_of_one_moment_share_a_transaction
     what_a_dead_node_decided_another_fires_once
     two_nodes_with_the_same_firings_fire_each_once
     a_lock_row_that_is_gone_is_put_back

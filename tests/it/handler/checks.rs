@@ -145,6 +145,7 @@ fn other(name: &str, url: &str) -> Source {
         password_file: None,
         max_parallel: None,
         procedures: BTreeMap::new(),
+        access: procession::domain::group_access::GroupAccess::default(),
     }
 }
 
@@ -333,7 +334,7 @@ async fn a_stop_reaches_a_check_and_not_the_body_that_was_done() {
         (
             DialectName::Postgres,
             "SELECT pg_sleep(30)",
-            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(30)' \
+            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(30)%' \
              AND datname = current_database() AND state = 'active'",
         ),
     ] {

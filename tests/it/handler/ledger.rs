@@ -1,5 +1,6 @@
 //! `tx: ledger`: each row of its protocol, seen in the data source by another connection.
 
+use crate::preflight::is_mariadb;
 use crate::util::bench::{Bench, Ran, Recorded};
 use crate::util::{Scratch, migrated, query, session, with_scratch};
 use procession::db::session::Session;
@@ -308,6 +309,100 @@ async fn mariadb_a_rollback_inside_keeps_nothing_and_is_no_breach() {
         assert_eq!((ran.outcome.retry, ran.outcome.breach.is_some()), (Retry::Allowed, false));
         assert_says(&ran, "was rolled back inside the body");
         assert_eq!((effects(&db).await.as_str(), ledger(&db).await.as_str()), ("0", ""));
+    })
+    .await;
+}
+
+/// What a body does behind a ROLLBACK of its own is kept when a statement commits without saying so. It
+/// was taken for undone: three attempts left three effects.
+#[tokio::test]
+async fn mysql_a_commit_by_ddl_behind_a_rollback_is_caught() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        prepared(&db).await;
+        let fail = "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'";
+        for (name, statement) in [
+            ("truncates", "TRUNCATE TABLE spare"),
+            ("alters", "ALTER TABLE spare COMMENT 'seen'"),
+            ("analyzes", "ANALYZE TABLE spare"),
+            ("switches", "SET autocommit = 1"),
+            ("makes", "CREATE TABLE IF NOT EXISTS made (a INT)"),
+        ] {
+            let text = format!("ROLLBACK; INSERT INTO fx VALUES ('a'); {statement}");
+            db.setup(&[
+                "DELETE FROM fx",
+                "DELETE FROM procession_ledger",
+                "CREATE TABLE IF NOT EXISTS spare (a INT)",
+                &format!("CREATE PROCEDURE {name} () BEGIN {text}; END"),
+                &format!("CREATE PROCEDURE {name}_badly () BEGIN {text}; {fail}; END"),
+            ])
+            .await;
+            let is_told_apart = name != "makes" || is_mariadb(&db).await;
+            for (key, procedure, end) in [
+                ("well", name.to_owned(), End::Warning),
+                ("badly", format!("{name}_badly"), End::Unknown),
+            ] {
+                let ran = proc(&db, &procedure, key, 1).run().await;
+                match is_told_apart {
+                    true => assert_caught(&ran, end),
+                    false => {
+                        assert_end(&ran, End::Unknown);
+                        assert_eq!(ran.outcome.breach, None, "it may have been a temporary table");
+                        assert_says(
+                            &ran,
+                            "MySQL does not tell whether a CREATE TABLE of it committed",
+                        );
+                    }
+                }
+                assert_eq!(ran.outcome.retry, Retry::Never, "{procedure}");
+                // The key is there, so no later attempt has a second effect.
+                let ran = proc(&db, &procedure, key, 2).run().await;
+                assert_end(&ran, End::Unknown);
+            }
+            assert_eq!(effects(&db).await, "2", "{name}: once each");
+            assert_eq!(ledger(&db).await, "badly=open#1 well=open#1", "{name}");
+        }
+    })
+    .await;
+}
+
+/// A temporary table commits nothing: a body that uses one and is rolled back is tried again.
+#[tokio::test]
+async fn mysql_temporary_tables_are_no_commit() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        prepared(&db).await;
+        let table = "CREATE TEMPORARY TABLE draft (a INT); INSERT INTO draft VALUES (1); \
+                     DROP TEMPORARY TABLE draft";
+        db.setup(&[
+            &format!(
+                "CREATE PROCEDURE fails () BEGIN INSERT INTO fx VALUES ('a'); {table}; \
+                 SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'; END"
+            ),
+            &format!(
+                "CREATE PROCEDURE victim () BEGIN INSERT INTO fx VALUES ('a'); {table}; \
+                 SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'deadlock'; END"
+            ),
+            &format!("CREATE PROCEDURE undoes () BEGIN INSERT INTO fx VALUES ('a'); ROLLBACK; {table}; END"),
+        ])
+        .await;
+        for name in ["fails", "victim"] {
+            let ran = proc(&db, name, name, 1).run().await;
+            assert_end(&ran, End::Failed);
+            assert_eq!((ran.outcome.retry, ran.outcome.breach), (Retry::Allowed, None), "{name}");
+        }
+        // Its rule is judged after it was found that the transaction is still ours.
+        db.setup(&[&format!("CREATE PROCEDURE breaks () BEGIN INSERT INTO fx VALUES ('a'); {table}; END")])
+            .await;
+        let mut bench = proc(&db, "breaks", "breaks", 1);
+        let rule = Expr::parse("rows_affected > 1000").expect("rule");
+        bench.task.job.success = vec![SuccessRule { rule, grade: Grade::Error, message: None }];
+        let ran = bench.run().await;
+        assert_end(&ran, End::Failed);
+        assert_eq!(ran.outcome.breach, None);
+        assert_eq!((effects(&db).await.as_str(), ledger(&db).await.as_str()), ("0", ""));
+        let ran = proc(&db, "undoes", "k", 1).run().await;
+        let expected = if is_mariadb(&db).await { End::Failed } else { End::Unknown };
+        assert_end(&ran, expected);
+        assert_eq!(effects(&db).await, "0");
     })
     .await;
 }

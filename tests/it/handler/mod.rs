@@ -1,14 +1,17 @@
 //! The handlers, each on what it is made for.
 
 mod checks;
+mod cursors;
 mod http;
 mod ledger;
 mod link;
 mod orphan;
 mod proc;
 mod script;
+mod script_isolation;
 mod sensor;
 mod sessions;
 mod sql;
 mod stop;
 mod target;
+mod values;

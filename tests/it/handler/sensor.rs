@@ -124,7 +124,7 @@ async fn a_kill_is_heard_between_questions_and_in_one() {
             let (slow, seen) = match dialect {
                 DialectName::Postgres => (
                     "SELECT pg_sleep(600) IS NULL",
-                    "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600) IS NULL' AND state = 'active' AND datname = current_database()",
+                    "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(600) IS NULL%' AND state = 'active' AND datname = current_database()",
                 ),
                 _ => (
                     "SELECT SLEEP(600)",

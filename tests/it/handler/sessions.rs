@@ -153,14 +153,18 @@ async fn nothing_stays(dialect: DialectName, setup: &[&str], cases: &[(&str, &st
 #[tokio::test]
 async fn nothing_of_a_body_stays_on_postgres() {
     let cases = [
-        ("SET work_mem = '77MB'", "SELECT current_setting('work_mem') = '77MB'", "f"),
-        ("SET TIME ZONE 'Asia/Tokyo'", "SELECT current_setting('TimeZone') = 'Asia/Tokyo'", "f"),
+        ("SET work_mem = '77MB'", "SELECT current_setting('work_mem') = '77MB'", "false"),
+        (
+            "SET TIME ZONE 'Asia/Tokyo'",
+            "SELECT current_setting('TimeZone') = 'Asia/Tokyo'",
+            "false",
+        ),
         (
             "SELECT set_config('my.x', '1', false)",
             "SELECT coalesce(current_setting('my.x', true), '')",
             "",
         ),
-        ("CREATE TEMP TABLE tt (a INT)", "SELECT to_regclass('tt') IS NULL", "t"),
+        ("CREATE TEMP TABLE tt (a INT)", "SELECT to_regclass('tt') IS NULL", "true"),
         (
             "PREPARE mine AS SELECT 1",
             "SELECT count(*) FROM pg_prepared_statements WHERE from_sql",
@@ -173,7 +177,8 @@ async fn nothing_of_a_body_stays_on_postgres() {
         ),
         (
             "DEALLOCATE ALL",
-            "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%advisory_lock(%'",
+            "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%advisory_lock(%' \
+             AND statement NOT LIKE 'SELECT count%'",
             "1",
         ),
         ("LISTEN mine", "SELECT count(*) FROM pg_listening_channels()", "0"),
@@ -218,7 +223,6 @@ async fn nothing_of_a_body_stays_on_sqlite() {
     let cases = [
         ("CREATE TEMP TABLE tt (a INT)", "SELECT count(*) FROM sqlite_temp_schema", "0"),
         ("PRAGMA foreign_keys = OFF", "SELECT foreign_keys FROM pragma_foreign_keys", "1"),
-        ("ATTACH ':memory:' AS other", "SELECT count(*) FROM pragma_database_list", "1"),
     ];
     nothing_stays(DialectName::Sqlite, &[], &cases).await;
 }
@@ -344,8 +348,8 @@ async fn what_bodies_have_prepared_serves_no_other_on_postgres() {
             let cell = ran.outcome.outputs.results.first().and_then(|set| set.rows[0][0].clone());
             (is_kept(&ran), cell.unwrap_or_default())
         };
-        let lock =
-            "SELECT name FROM pg_prepared_statements WHERE statement LIKE '%advisory_lock(%'";
+        let lock = "SELECT name FROM pg_prepared_statements \
+                    WHERE statement LIKE '%advisory_lock(%' AND statement NOT LIKE 'SELECT name%'";
         let count = "SELECT count(*) FROM pg_prepared_statements";
         let first = run(lock).await.1;
         assert!(!first.is_empty());
@@ -359,8 +363,9 @@ async fn what_bodies_have_prepared_serves_no_other_on_postgres() {
         }
         locks.dedup();
         sessions.clear().await;
-        assert!(most <= 9, "{most} statements are kept");
-        assert_eq!((locks.first(), locks.len()), (Some(&first), 3), "prepared anew: {locks:?}");
+        assert!(most <= 10, "{most} statements are kept");
+        // 73 queries, and all are forgotten behind each ninth.
+        assert_eq!((locks.first(), locks.len()), (Some(&first), 9), "prepared anew: {locks:?}");
     })
     .await;
 }

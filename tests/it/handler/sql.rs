@@ -119,8 +119,7 @@ async fn binary_rows_read_as_the_server_would_write_them() {
         same_both_ways(&db, columns).await;
         let odd = "SELECT ARRAY[1,2] AS a, '1 day'::interval AS i, '\\x00ff'::bytea AS b, :p AS p";
         let ran = Bench::sql(&db, odd).param("p", IN, ParamType::Bool, Some("true")).run().await;
-        assert!(ran.value("a").contains("cast it to text"), "{}", ran.value("a"));
-        assert_eq!(ran.value("i"), "0 mons 1 days 0.000000 s");
+        assert_eq!((ran.value("a").as_str(), ran.value("i").as_str()), ("{1,2}", "1 day"));
         assert_eq!((ran.value("b").as_str(), ran.value("p").as_str()), ("0x00ff", "true"));
     })
     .await;
@@ -136,12 +135,7 @@ async fn same_both_ways(db: &crate::util::Scratch, columns: &str) {
     assert_eq!(binary.outcome.end, End::Success, "{}", binary.message());
     let (text, binary) = (&text.outcome.outputs.results[0], &binary.outcome.outputs.results[0]);
     for (at, column) in text.columns.iter().enumerate() {
-        let as_server = |v: &Option<String>| match v.as_deref() {
-            Some("t") => Some("true".to_owned()),
-            Some("f") => Some("false".to_owned()),
-            other => other.map(str::to_owned),
-        };
-        assert_eq!(as_server(&text.rows[0][at]), binary.rows[0][at], "{column}");
+        assert_eq!(text.rows[0][at], binary.rows[0][at], "{column}");
     }
 }
 

@@ -71,6 +71,7 @@ async fn on(url: &str) -> (End, String, String) {
         password_file: None,
         max_parallel: None,
         procedures: BTreeMap::new(),
+        access: procession::domain::group_access::GroupAccess::default(),
     });
     let heard = Heard::default();
     let _listening =

@@ -121,6 +121,18 @@ async fn run(bench: &Bench, yaml: &str) {
     finish(bench, &mut process).await;
 }
 
+/// Changes of status whose `notify_status` is NOTIFIED, as `STATUS#attempt`.
+async fn notified(bench: &Bench) -> Vec<String> {
+    let sql = "SELECT status, attempt FROM job_execution_logs WHERE notify_status = 'NOTIFIED' \
+               ORDER BY log_id";
+    let mut tx = bench.db.read().await.expect("read");
+    let rows = tx.fetch_all(sql, &[]).await.expect("rows");
+    let word = |row: &procession::db::Row| {
+        format!("{}#{}", row.text("status").expect("text"), row.int("attempt").expect("int"))
+    };
+    rows.iter().map(word).collect()
+}
+
 async fn every_answer_of_a_server_has_its_end(bench: Bench) {
     let servers = Servers::start();
     let to = "ok@bank.cn, r550@bank.example, r451@bank.example, dropdot@bank.example, channel:none";
@@ -195,6 +207,7 @@ async fn a_server_that_is_away_costs_nobody_anything(bench: Bench) {
     let mut sender = sender_to(&bench, SmtpOptions { tls: Tls::Implicit, ..nowhere }, "sender-1");
     run(&bench, &failing("a@bank.example")).await;
     assert_eq!(beat(&bench, &mut sender).await, (0, 1, 0));
+    assert!(notified(&bench).await.is_empty(), "a mail that waits has notified nobody");
     // The batch ended as it does without any mail, and its letter waits.
     let row = rows(&bench).await.remove(0);
     assert!(row.reason.as_deref().is_some_and(|why| why.contains("refused")), "{row:?}");
@@ -203,6 +216,7 @@ async fn a_server_that_is_away_costs_nobody_anything(bench: Bench) {
     bench.clock.advance(30_000);
     assert_eq!(beat(&bench, &mut back).await, (1, 0, 0));
     assert_eq!(rows(&bench).await[0].reason, None);
+    assert_eq!(notified(&bench).await, ["FAILED#1"]);
 }
 
 async fn what_waits_for_its_batch_goes_out_as_one(bench: Bench) {
@@ -223,7 +237,10 @@ jobs:
     assert_eq!(states(&bench).await, ["a@bank.example retried pending"]);
     assert_eq!(beat(&bench, &mut sender).await, (0, 0, 0), "its batch runs");
     finish(&bench, &mut process).await;
+    assert!(notified(&bench).await.is_empty());
     assert_eq!(beat(&bench, &mut sender).await, (2, 0, 0));
+    let gone = ["RETRY_WAIT#1", "FAILED#2", "FAILED#1"];
+    assert_eq!(notified(&bench).await, gone, "a digest notifies of all that went out with it");
     assert_eq!(
         subjects(&servers),
         [

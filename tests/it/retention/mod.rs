@@ -161,8 +161,8 @@ async fn need_it(bench: &Bench, why: &str, id: BatchId) {
         }
         "followed" => firing(bench, 1, "PENDING", 91, Some(id)).await,
         "breach" => {
-            let sql = "INSERT INTO tx_breach (job_code, batch_no, queue_id, attempt, said, create_time) \
-                       VALUES ('bad_0', 'breach', ?, 1, 'x', ?)";
+            let sql = "INSERT INTO tx_breach (group_code, job_code, batch_no, queue_id, attempt, said, \
+                       create_time) VALUES ('bad', 'bad_0', 'breach', ?, 1, 'x', ?)";
             run(bench, sql, &[row.into(), at.into()]).await;
         }
         other => panic!("{other}"),

@@ -73,7 +73,7 @@ async fn put_in(tx: &mut Tx, batch: Old<'_>) -> i64 {
             .expect("row");
         for status in ["RUNNING", batch.status] {
             tx.execute(
-                "INSERT INTO job_execution_logs (queue_id, status, duration, log_time) \
+                "INSERT INTO job_execution_logs (queue_id, status, duration_ms, log_time) \
                  VALUES (?, ?, 5, ?)",
                 &[row.into(), status.into(), at.into()],
             )
@@ -100,6 +100,16 @@ pub(super) async fn mail(tx: &mut Tx, batch: i64, status: &str, at: Millis) {
     )
     .await
     .expect("mail");
+}
+
+/// Gives each row of `job_queue` a stored value in so many chunks.
+pub(super) async fn put_values(bench: &Bench, chunks: i64) {
+    for chunk in 0..chunks {
+        let sql = "INSERT INTO job_output_value \
+                   (queue_id, attempt, value_no, chunk_no, name, content, create_time) \
+                   SELECT queue_id, 1, 0, ?, 'doc', '\"x\"', create_time FROM job_queue";
+        run(bench, sql, &[chunk.into()]).await;
+    }
 }
 
 /// A statement with values, in a transaction of its own.
@@ -195,6 +205,7 @@ pub(super) async fn orphans(bench: &Bench) -> i64 {
         of("job_execution_logs", "queue_id", "job_queue"),
         of("job_log_line", "queue_id", "job_queue"),
         of("job_report", "queue_id", "job_queue"),
+        of("job_output_value", "queue_id", "job_queue"),
         of("backfill_batch", "backfill_id", "backfill"),
     ] {
         n += bench.number(&sql).await;

@@ -1,6 +1,8 @@
 //! Step by step: bounded, interruptible, one process at a time, and in nobody's way.
 
-use super::seed::{Old, count_all, finish, look, old, options, orphans, pass, put, sweeper, there};
+use super::seed::{
+    Old, count_all, finish, look, old, options, orphans, pass, put, put_values, sweeper, there,
+};
 use super::{candidates, number};
 use crate::flow::{self, Bench, defs};
 use futures_util::FutureExt as _;
@@ -13,6 +15,11 @@ use procession::store::batch::BeingRemoved;
 use procession::store::retention::{self, Dropped};
 
 async fn seed(bench: &Bench, batches: i64) {
+    seed_batches(bench, batches).await;
+    put_values(bench, 2).await;
+}
+
+async fn seed_batches(bench: &Bench, batches: i64) {
     for at in 0..batches {
         put(bench, old(&format!("b{at:03}"), 100 + at)).await;
     }
@@ -196,6 +203,7 @@ async fn amidst_a_step(
 pub(super) async fn one_log_larger_than_a_step_goes_in_parts(bench: Bench) {
     put(&bench, Old { jobs: 3, lines: 1_000, ..old("big", 200) }).await;
     put(&bench, old("newest", 100)).await;
+    put_values(&bench, 100).await;
     let options = Options { rows_per_step: 70, ..options() };
     let wanted = look(&bench, &options).await.totals();
     let mut one = sweeper(&bench, "one", &options);

@@ -67,6 +67,7 @@ pub(super) async fn what_a_body_left_behind_stays(place: Place) {
         not_before: None,
         error_message: Some("no rate".to_owned()),
         outputs: None,
+        large_values: procession::domain::outcome::LargeValues::default(),
         crash_count: 0,
         unresolved: 0,
     };
@@ -145,11 +146,15 @@ pub(super) async fn standing_modes_reach_new_batches_alone(place: Place) {
     let mut tx = place.db.begin().await.expect("begin");
     let empty = procession::domain::job::Definition::default();
     store::job::apply(&mut tx, &empty, &defs, T0).await.expect("apply");
+    let key = |text: &str| procession::domain::job_key::JobKey {
+        group: super::group_code("month_end"),
+        code: code(text),
+    };
     for (job, mode) in [("A", RunMode::Ice), ("B", RunMode::NoExec)] {
-        let set = store::run_mode::set_standing(&mut tx, &code(job), Some(mode), later(1)).await;
+        let set = store::run_mode::set_standing(&mut tx, &key(job), Some(mode), later(1)).await;
         assert!(set.expect("set"));
     }
-    let none = store::run_mode::set_standing(&mut tx, &code("NONE"), None, later(1)).await;
+    let none = store::run_mode::set_standing(&mut tx, &key("NONE"), None, later(1)).await;
     assert!(!none.expect("no such job"));
     // Applying another definition of the job leaves them alone.
     let mut mended = defs.clone();
@@ -159,7 +164,9 @@ pub(super) async fn standing_modes_reach_new_batches_alone(place: Place) {
     assert_eq!(standing.len(), 2);
     let id = super::write_batch(&mut tx, &mended, "202408").await.expect("batch");
     let iced =
-        store::run_mode::take_over(&mut tx, id, "on ice", later(3)).await.expect("take over");
+        store::run_mode::take_over(&mut tx, (id, &mended.groups[0].code), "on ice", later(3))
+            .await
+            .expect("take over");
     let rows = queue::of_batch(&mut tx, id).await.expect("rows");
     assert_eq!(iced, [rows[0].queue_id]);
     let states: Vec<_> = rows.iter().map(|r| (r.status, r.run_mode)).collect();

@@ -21,6 +21,7 @@ fn options() -> Options {
         only: Only::Undone,
         on_failure: OnFailure::GoOn,
         params: BTreeMap::from([("rate".to_owned(), "七.1 🧾".to_owned())]),
+        free_text: true,
     }
 }
 
@@ -132,6 +133,7 @@ pub(super) async fn a_backfill_is_shown_with_its_batches(place: Place) {
             not_before: None,
             error_message: None,
             outputs: None,
+            large_values: procession::domain::outcome::LargeValues::default(),
             crash_count: 0,
             unresolved: 0,
         };

@@ -3,8 +3,20 @@
 use super::{Place, later};
 use procession::domain::id::{BatchNo, GroupCode, JobCode, JobType, QueueId};
 use procession::domain::job::{Definition, Group, JobDef};
+use procession::domain::job_key::JobKey;
 use procession::domain::tx_class::TxClass;
+use procession::store::breach::Breach;
 use procession::store::{self, breach};
+
+fn key(text: &str) -> JobKey {
+    JobKey { group: GroupCode::parse("g").expect("group"), code: code(text) }
+}
+
+fn mark(job: &str, queue_id: i64, attempt: u32, said: &str, at: i64) -> Breach {
+    let batch_no = BatchNo::parse("202407").expect("no");
+    let (queue_id, said) = (QueueId(queue_id), said.to_owned());
+    Breach { job: key(job), batch_no, queue_id, attempt, said, at: later(at) }
+}
 
 fn code(text: &str) -> JobCode {
     JobCode::parse(text).expect("code")
@@ -38,38 +50,42 @@ async fn apply(place: &Place, wanted: &Definition) {
 }
 
 pub(super) async fn a_mark_is_kept_replaced_and_taken_away(place: Place) {
-    let no = BatchNo::parse("202407").expect("no");
     let mut tx = place.db.begin().await.expect("begin");
-    let mark = breach::mark;
-    mark(&mut tx, &code("A"), &no, QueueId(7), 1, "the first", later(1)).await.expect("mark");
-    mark(&mut tx, &code("A"), &no, QueueId(8), 2, "又一次", later(2)).await.expect("again");
-    mark(&mut tx, &code("A"), &no, QueueId(8), 2, "又一次", later(2)).await.expect("the same");
-    mark(&mut tx, &code("B"), &no, QueueId(9), 1, "x", later(3)).await.expect("another");
+    let mut theirs = mark("A", 4, 1, "theirs", 1);
+    theirs.job.group = GroupCode::parse("h").expect("group");
+    for one in [
+        mark("A", 7, 1, "the first", 1),
+        mark("A", 8, 2, "又一次", 2),
+        mark("A", 8, 2, "又一次", 2),
+        mark("B", 9, 1, "x", 3),
+        theirs.clone(),
+    ] {
+        breach::mark(&mut tx, &one).await.expect("mark");
+    }
     tx.commit().await.expect("commit");
     let mut tx = place.db.begin().await.expect("begin");
-    let found = breach::of_job(&mut tx, &code("A")).await.expect("read").expect("marked");
+    let found = breach::of_job(&mut tx, &key("A")).await.expect("read").expect("marked");
     assert_eq!((found.queue_id, found.attempt, found.said.as_str()), (QueueId(8), 2, "又一次"));
-    assert_eq!((found.batch_no, found.at), (no, later(2)));
+    assert_eq!((found.batch_no.as_str(), found.at), ("202407", later(2)));
     let defs = definition(&[("A", TxClass::Ledger), ("B", TxClass::None), ("C", TxClass::Same)]);
     let of_jobs = breach::of_jobs(&mut tx, &defs).await.expect("read");
-    let codes: Vec<&str> = of_jobs.iter().map(|b| b.job_code.as_str()).collect();
+    let codes: Vec<&str> = of_jobs.iter().map(|b| b.job.code.as_str()).collect();
     assert_eq!(codes, ["A"], "B is declared for what it does");
-    assert!(breach::clear(&mut tx, &code("A")).await.expect("clear"));
-    assert!(!breach::clear(&mut tx, &code("A")).await.expect("clear"), "it is gone");
-    assert_eq!(breach::of_job(&mut tx, &code("A")).await.expect("read"), None);
+    assert!(breach::clear(&mut tx, &key("A")).await.expect("clear"));
+    assert!(!breach::clear(&mut tx, &key("A")).await.expect("clear"), "it is gone");
+    assert_eq!(breach::of_job(&mut tx, &key("A")).await.expect("read"), None);
+    assert_eq!(breach::of_job(&mut tx, &theirs.job).await.expect("read"), Some(theirs));
 }
 
 pub(super) async fn applying_another_class_or_removing_the_job_ends_a_mark(place: Place) {
     use TxClass::{Ledger, None, Same};
     apply(&place, &definition(&[("A", Ledger), ("B", Ledger), ("C", Ledger), ("D", Same)])).await;
-    let no = BatchNo::parse("202407").expect("no");
     let mut tx = place.db.begin().await.expect("begin");
     for (at, job) in ["A", "B", "C", "D", "ELSEWHERE"].into_iter().enumerate() {
-        let row = QueueId(at as i64 + 1);
-        breach::mark(&mut tx, &code(job), &no, row, 1, "x", later(1)).await.expect("mark");
+        breach::mark(&mut tx, &mark(job, at as i64 + 1, 1, "x", 1)).await.expect("mark");
     }
     tx.commit().await.expect("commit");
     // A as it was, B given up, C removed, D of another class that is not kept either.
     apply(&place, &definition(&[("A", Ledger), ("B", None), ("D", Ledger)])).await;
-    assert_eq!(marked(&place).await, ["A", "D", "ELSEWHERE"]);
+    assert_eq!(marked(&place).await, ["g.A", "g.D", "g.ELSEWHERE"]);
 }

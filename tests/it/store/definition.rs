@@ -103,41 +103,44 @@ fn full() -> Definition {
         password_file: None,
         max_parallel: None,
         procedures: BTreeMap::new(),
+        access: Default::default(),
     };
     let ledger = Source {
         password_env: Some("LEDGER_PASSWORD".to_owned()),
         password_file: Some("/run/secrets/it's".to_owned()),
         max_parallel: Some(4),
         procedures: BTreeMap::from([("sp_post".to_owned(), long.clone())]),
+        access: from_json(json!({"owner_group": "month_end", "groups": ["other", "later"]})),
         ..source("ledger")
     };
     let big = JobDef { sql: Some(SqlText::Same(long)), ..job("month_end", "BIG") };
     let waits = |on: &str, order| JobDependency {
+        group: super::group_code("month_end"),
         job_code: code("LAST"),
         depends_on: code(on),
         dependency_order: order,
         when: When::Success,
     };
     Definition {
-        schedules: vec![],
         sources: vec![ledger, source("bare")],
         groups: vec![month_end, group("other")],
         jobs: vec![full_job(), big, job("month_end", "LAST"), job("other", "ALONE")],
         dependencies: vec![waits("BIG", 2), waits("总账过账-1", 1)],
         externals: vec![from_json(json!({
-            "job_code": "LAST", "group": "other", "depends_on": "ALONE", "batch": "month(-1)",
+            "waiting_group": "month_end", "job_code": "LAST", "group": "other", "depends_on": "ALONE", "batch": "month(-1)",
             "when": "n > 0", "missing": "pass", "wait_sec": 60
         }))],
-        calendars: Default::default(),
         shared: from_json(json!({
             "owners": [{"code": "gl", "name": HARD, "email": ["gl@bank.example"]}],
             "pools": [{"name": "ORA_DW", "slots": 4}],
             "hosts": [{"name": "api", "base_url": "https://api.bank.example",
                        "headers": {"X": HARD}, "max_parallel": 2}],
-            "secrets": [{"name": "pw", "env": "PW"}, {"name": "key", "file": "/k"}],
+            "secrets": [{"name": "pw", "env": "PW"},
+                        {"name": "key", "file": "/k", "owner_group": "other", "groups": ["month_end"]}],
             "params": [{"name": "rate", "type": "decimal", "value": "7.1", "required": true,
                         "secret": true}],
         })),
+        ..Definition::default()
     }
 }
 
@@ -250,6 +253,7 @@ pub(super) async fn a_job_moves_between_groups_and_dependencies_change(place: Pl
     apply(&place, &wanted, T0).await;
     wanted.jobs[2].group = super::group_code("other");
     wanted.dependencies = vec![JobDependency {
+        group: super::group_code("month_end"),
         job_code: code("B"),
         depends_on: code("A"),
         dependency_order: 9,
@@ -257,10 +261,56 @@ pub(super) async fn a_job_moves_between_groups_and_dependencies_change(place: Pl
     }];
     apply(&place, &wanted, later(5)).await;
     assert_eq!(stored(&place).await, wanted);
+    assert_eq!(written_at(&place, "job_def", "job_code", T0).await, ["A", "B"], "C is another job");
     // C lost its dependency, which its row says too.
     let waits = "SELECT is_depend FROM job_def WHERE job_code = 'C'";
     assert_eq!(value(&place, waits).await, "0");
     assert_eq!(written_at(&place, "job_def", "job_code", later(5)).await, ["C"]);
+}
+
+pub(super) async fn groups_have_the_same_codes(place: Place) {
+    apply(&place, &chain("other", &["A", "B", "C"]), T0).await;
+    let mut wanted = chain("month_end", &["A", "B", "C"]);
+    wanted.externals = vec![procession::domain::external::ExternalDependency {
+        waiting_group: super::group_code("month_end"),
+        job_code: code("A"),
+        group: super::group_code("other"),
+        depends_on: Some(code("A")),
+        batch: procession::domain::batch_no::BatchExpr::parse("same").expect("expression"),
+        when: When::Success,
+        missing: procession::domain::external::Missing::Wait,
+        wait_sec: None,
+    }];
+    apply(&place, &wanted, later(5)).await;
+    let found = stored(&place).await;
+    let shown = |defs: &Definition| {
+        let jobs = defs.jobs.iter().map(|j| j.key().to_string());
+        let edges = defs.dependencies.iter();
+        let edges = edges.map(|d| format!("{}:{}<{}", d.group, d.depends_on, d.job_code));
+        let externals =
+            defs.externals.iter().map(|e| format!("{}.{}", e.waiting_group, e.job_code));
+        jobs.chain(edges).chain(externals).collect::<Vec<_>>().join(" ")
+    };
+    let theirs = "other.A other.B other.C month_end.A month_end.B month_end.C other:A<B other:B<C";
+    assert_eq!(shown(&found), format!("{theirs} month_end:A<B month_end:B<C month_end.A"));
+    // What one group gives up, the other keeps.
+    apply(&place, &chain("month_end", &["C"]), later(6)).await;
+    let theirs = "other.A other.B other.C month_end.C other:A<B other:B<C";
+    assert_eq!(shown(&stored(&place).await), theirs);
+    let word = "SELECT COUNT(*) FROM job_external_dependency";
+    assert_eq!(value(&place, word).await, "0");
+    let mut tx = place.db.read().await.expect("read");
+    let mut named = async |word: &str, seen: Option<&str>| {
+        let seen = seen.map(|group| [super::group_code(group)].into());
+        let found = store::job_list::find_named(&mut tx, word, seen.as_ref()).await.expect("read");
+        found.map_or_else(|error| error.to_string(), |job| job.key().to_string())
+    };
+    assert_eq!(named("A", None).await, "other.A");
+    assert_eq!(named("month_end.C", None).await, "month_end.C");
+    let several = "C is in groups month_end and other; write month_end.C or other.C";
+    assert_eq!(named("C", None).await, several);
+    assert_eq!(named("C", Some("other")).await, "other.C", "what is not seen is no candidate");
+    assert!(named("month_end.C", Some("other")).await.starts_with("there is no job"));
 }
 
 pub(super) async fn codes_differ_by_case(place: Place) {
@@ -278,6 +328,7 @@ pub(super) async fn what_is_said_to_be_stored_is_stored(place: Place) {
     let mut wanted = chain("month_end", &["D", "N", "B", "A"]);
     wanted.jobs[1].timeout_sec = 7;
     wanted.dependencies.push(JobDependency {
+        group: super::group_code("month_end"),
         job_code: code("A"),
         depends_on: code("D"),
         dependency_order: 3,

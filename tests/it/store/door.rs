@@ -202,7 +202,7 @@ pub(super) async fn found_rows_count_even_when_nothing_changes(place: Place) {
 }
 
 pub(super) async fn generated_keys_are_given(place: Place) {
-    let sql = "INSERT INTO job_dependency (job_code, depends_on) VALUES (?, ?)";
+    let sql = "INSERT INTO job_dependency (group_code, job_code, depends_on) VALUES ('g', ?, ?)";
     let mut tx = place.db.begin().await.expect("begin");
     let mut last = 0;
     for name in ["A", "B", "C"] {

@@ -1,6 +1,6 @@
 //! `store::history`: how long jobs took.
 
-use super::{Place, chain, code, group_code, later, no, write_batch};
+use super::{Place, chain, code, group_code, later, write_batch};
 use procession::domain::history::{History, TRIES};
 use procession::domain::queue::QueueStatus;
 use procession::store::log::{self, ExecutionLog};
@@ -82,16 +82,13 @@ pub(super) async fn only_the_newest_tries_and_batches_count(place: Place) {
     assert_eq!(shown(&history, "RARE"), None);
 }
 
-pub(super) async fn jobs_that_another_group_has_under_the_number_are_named(place: Place) {
+pub(super) async fn durations_of_groups_with_the_same_codes_are_kept_apart(place: Place) {
     let mut tx = place.db.begin().await.expect("begin");
-    write_batch(&mut tx, &chain("month_end", &["B", "A"]), "202407").await.expect("batch");
-    write_batch(&mut tx, &chain("other", &["C"]), "202407").await.expect("batch");
-    write_batch(&mut tx, &chain("month_end", &["A"]), "202408").await.expect("batch");
-    let mut taken = async |number: &str, group: &str| -> Vec<String> {
-        let found = store::outside::taken_elsewhere(&mut tx, &no(number), &group_code(group)).await;
-        found.expect("taken").iter().map(|(job, of)| format!("{job} {of}")).collect()
-    };
-    assert_eq!(taken("202407", "other").await, ["A month_end", "B month_end"]);
-    assert_eq!(taken("202407", "month_end").await, ["C other"]);
-    assert_eq!(taken("202408", "month_end").await, Vec::<String>::new());
+    logged(&mut tx, "month_end", "202407", &["LOAD SUCCESS 1000"]).await;
+    logged(&mut tx, "other", "202407", &["LOAD SUCCESS 77"]).await;
+    let of_job = store::history::of_job(&mut tx, "other", "LOAD").await.expect("read");
+    tx.commit().await.expect("commit");
+    assert_eq!(of_job.map(|d| (d.tries, d.p50)), Some((1, 77)));
+    assert_eq!(shown(&read(&place, "month_end").await, "LOAD"), Some((1, 1000, 1000, 1000)));
+    assert_eq!(shown(&read(&place, "other").await, "LOAD"), Some((1, 77, 77, 77)));
 }

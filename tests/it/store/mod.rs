@@ -68,6 +68,7 @@ suite! {
             only_what_differs_is_written
             jobs_that_are_gone_are_removed_and_other_groups_left_alone
             a_job_moves_between_groups_and_dependencies_change
+            groups_have_the_same_codes
             codes_differ_by_case
             what_is_said_to_be_stored_is_stored;
         batch:
@@ -130,7 +131,7 @@ suite! {
         history:
             good_tries_of_the_group_make_its_history
             only_the_newest_tries_and_batches_count
-            jobs_that_another_group_has_under_the_number_are_named;
+            durations_of_groups_with_the_same_codes_are_kept_apart;
         backfill:
             a_backfill_comes_back_as_it_went_in
             a_backfill_changes_hands_by_compare_and_set
@@ -305,6 +306,7 @@ fn job(group: &str, word: &str) -> JobDef {
 /// Jobs of one group, each waiting for the one before it.
 fn chain(of: &str, jobs: &[&str]) -> Definition {
     let waits = |pair: &[&str]| JobDependency {
+        group: group_code(of),
         job_code: code(pair[1]),
         depends_on: code(pair[0]),
         dependency_order: 1,
@@ -326,6 +328,7 @@ fn order(batch_no: &str) -> BatchOrder {
         group: None,
         business_date: None,
         params: BTreeMap::new(),
+        free_text: false,
     }
 }
 

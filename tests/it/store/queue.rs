@@ -67,7 +67,8 @@ pub(super) async fn a_job_is_in_a_batch_number_once(place: Place) {
     drop(tx);
     assert_eq!(all_of(&place, "job_queue").await, before);
     let mut tx = place.db.begin().await.expect("begin");
-    queue::generate(&mut tx, id, "202408", &entries, T0).await.expect("another number");
+    let other = write_batch(&mut tx, &chain("other", &["A"]), "202407").await.expect("batch");
+    queue::generate(&mut tx, other, "202407", &entries, T0).await.expect("another batch");
     tx.commit().await.expect("commit");
 }
 
@@ -127,6 +128,7 @@ pub(super) async fn a_claim_is_fenced(place: Place) {
         try_count: 1,
         error_message: Some("no".to_owned()),
         outputs: Some("{}".to_owned()),
+        large_values: procession::domain::outcome::LargeValues::default(),
         crash_count: 0,
         unresolved: 0,
         not_before: Some(later(30)),
@@ -160,6 +162,7 @@ pub(super) fn ended(queue_id: QueueId) -> Settled {
         not_before: None,
         error_message: None,
         outputs: None,
+        large_values: procession::domain::outcome::LargeValues::default(),
         crash_count: 0,
         unresolved: 0,
     }
@@ -189,6 +192,7 @@ pub(super) async fn a_settlement_is_fenced(place: Place) {
         try_count: 3,
         error_message: Some("ORA-00060: 死锁".to_owned()),
         outputs: Some("{\"rows_affected\":3}".to_owned()),
+        large_values: procession::domain::outcome::LargeValues::default(),
         ..right
     };
     committed(&place, async |tx| queue::settle(tx, &failed, later(40)).await)
@@ -245,6 +249,7 @@ pub(super) async fn a_rerun_starts_over_but_counts_on(place: Place) {
         try_count: 2,
         error_message: Some("no".to_owned()),
         outputs: Some("{}".to_owned()),
+        large_values: procession::domain::outcome::LargeValues::default(),
         not_before: Some(later(5)),
         ..ended(row.queue_id)
     };

@@ -1,24 +1,44 @@
 //! `store::secret`: sealed texts under names.
 
 use super::{Place, later};
-use procession::store::secret::{self, Stored};
+use procession::domain::group_access::GroupAccess;
+use procession::domain::id::GroupCode;
+use procession::store::secret::{self, SealedSecret, Stored};
 
 pub(super) async fn secrets_are_put_listed_and_removed(place: Place) {
     let long = format!("v1:{}", "A1+/".repeat(4_000));
     let mut tx = place.db.begin().await.expect("begin");
-    secret::put(&mut tx, "PG", "v1:old", "ann", later(1)).await.expect("put");
-    secret::put(&mut tx, "LEDGER", &long, "ann", later(2)).await.expect("put");
-    secret::put(&mut tx, "PG", "v1:new", "bob", later(3)).await.expect("put again");
+    let sealed = |text: &str, access| SealedSecret { sealed: text.to_owned(), access };
+    let for_all = |text: &str| sealed(text, GroupAccess::default());
+    let group = |code: &str| GroupCode::parse(code).expect("a code");
+    let for_fin = GroupAccess { owner_group: Some(group("fin")), groups: Some(vec![group("gl")]) };
+    let new = || sealed("v1:new", for_fin.clone());
+    secret::put(&mut tx, "PG", &for_all("v1:old"), "ann", later(1)).await.expect("put");
+    secret::put(&mut tx, "LEDGER", &for_all(&long), "ann", later(2)).await.expect("put");
+    secret::put(&mut tx, "PG", &new(), "bob", later(3)).await.expect("put again");
     // The same again changes no row on MySQL, and is no reason to insert it twice.
-    secret::put(&mut tx, "PG", "v1:new", "bob", later(3)).await.expect("put the same");
+    secret::put(&mut tx, "PG", &new(), "bob", later(3)).await.expect("put the same");
     tx.commit().await.expect("commit");
     let mut tx = place.db.begin().await.expect("begin");
-    let stored = |name: &str, by: &str, at| Stored { name: name.into(), by: by.into(), at };
+    let stored =
+        |name: &str, by: &str, at, access| Stored { name: name.into(), by: by.into(), at, access };
     let all = secret::list(&mut tx).await.expect("list");
-    assert_eq!(all, [stored("LEDGER", "ann", later(2)), stored("PG", "bob", later(3))]);
-    assert_eq!(secret::sealed(&mut tx, "PG").await.expect("read").as_deref(), Some("v1:new"));
-    assert_eq!(secret::sealed(&mut tx, "LEDGER").await.expect("read"), Some(long));
-    assert_eq!(secret::sealed(&mut tx, "NONE").await.expect("read"), None);
+    let everybody = GroupAccess::default();
+    let expected = [
+        stored("LEDGER", "ann", later(2), everybody.clone()),
+        stored("PG", "bob", later(3), for_fin.clone()),
+    ];
+    assert_eq!(all, expected);
+    let found = secret::find(&mut tx, "PG").await.expect("read").expect("PG");
+    assert_eq!((found.sealed.as_str(), &found.access), ("v1:new", &for_fin));
+    // A new password opens nothing that was shut.
+    let kept = secret::access_to_store(&mut tx, "PG", None).await.expect("read");
+    assert_eq!(kept, for_fin);
+    let opened = secret::access_to_store(&mut tx, "PG", Some(everybody.clone())).await;
+    assert_eq!(opened.expect("read"), everybody);
+    let found = secret::find(&mut tx, "LEDGER").await.expect("read").expect("LEDGER");
+    assert_eq!(found.sealed, long);
+    assert!(secret::find(&mut tx, "NONE").await.expect("read").is_none());
     assert!(secret::remove(&mut tx, "PG").await.expect("remove"));
     assert!(!secret::remove(&mut tx, "PG").await.expect("remove"), "it is gone");
     assert_eq!(secret::list(&mut tx).await.expect("list").len(), 1);

@@ -23,6 +23,7 @@ fn ended(queue_id: QueueId, outputs: Option<&str>) -> Settled {
         not_before: None,
         error_message: None,
         outputs: outputs.map(str::to_owned),
+        large_values: procession::domain::outcome::LargeValues::default(),
         crash_count: 0,
         unresolved: 0,
     }

@@ -1,6 +1,6 @@
 //! `store::version` and `store::audit`, as `app` writes them: what was defined, and going back to it.
 
-use super::{Place, T0, all_of, chain, code, group, group_code, job, later};
+use super::{Place, T0, all_of, chain, group, group_code, job, later};
 use procession::app::{App, Apply, Authorship};
 use procession::definition::Change;
 use procession::domain::id::SourceName;
@@ -28,7 +28,7 @@ fn by(author: &str, remark: Option<&str>) -> Authorship {
 }
 
 async fn apply(app: &App, wanted: &Definition, by: &Authorship) -> Vec<String> {
-    let changes = app.apply_as(wanted, Apply::Write, by).await.expect("apply");
+    let changes = app.apply_all(wanted, Apply::Write, by).await.expect("apply");
     changes.iter().map(Change::to_string).collect()
 }
 
@@ -49,6 +49,7 @@ fn source(name: &str, url: &str) -> Source {
         password_file: None,
         max_parallel: None,
         procedures: BTreeMap::new(),
+        access: procession::domain::group_access::GroupAccess::default(),
     }
 }
 
@@ -93,11 +94,14 @@ pub(super) async fn a_dry_run_and_a_refusal_leave_no_version(place: Place) {
     let app = app(&place);
     app.apply(&shared(), Apply::DryRun).await.expect("dry run");
     apply(&app, &chain("other", &["X"]), &by("li", None)).await;
-    let mut clash = chain("month_end", &["A"]);
-    clash.jobs[0].aliases = vec![code("X")];
-    let error =
-        app.apply(&clash, Apply::Write).await.expect_err("an alias that is a job elsewhere");
-    let wanted = "X names a job of group other already, which this file does not define";
+    let mut foreign = chain("month_end", &["A"]);
+    foreign.jobs[0].source = SourceName::parse("ledger").ok();
+    let mut ledger = source("ledger", "sqlite:b.db");
+    ledger.access.owner_group = Some(group_code("other"));
+    foreign.sources.push(ledger);
+    let error = app.apply(&foreign, Apply::Write).await.expect_err("a source of another group");
+    let wanted =
+        "job A of group month_end may not use data source ledger, which is for other (owner)";
     assert!(error.to_string().contains(wanted), "{error}");
     assert_eq!(versions(&app, "month_end").await, [""; 0]);
     assert_eq!(all_of(&place, "definition_version").await.len(), 1);

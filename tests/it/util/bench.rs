@@ -4,12 +4,14 @@ use crate::util::Scratch;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use procession::db::notice;
+use procession::db::sqlite_file::ProtectedFiles;
 use procession::domain::batch::BatchOrder;
 use procession::domain::body::{HttpBody, HttpCall, HttpHost, Sensor};
 use procession::domain::id::{BatchId, BatchNo, GroupCode, JobCode, JobType, QueueId, SourceName};
 use procession::domain::job::{JobDef, ParamMode, ParamType, SqlText};
 use procession::domain::outcome::{End, Outcome, Outputs, Stream};
 use procession::domain::params::{BatchValues, BoundParam};
+use procession::domain::script_isolation::ScriptUsers;
 use procession::domain::source::Source;
 use procession::domain::time::Millis;
 use procession::handler::log::{Line, RunLog};
@@ -172,6 +174,9 @@ fn options() -> Options {
         script_lease: Duration::from_secs(60),
         keeper: Some(env!("CARGO_BIN_EXE_procession").into()),
         script_processes: None,
+        script_users: ScriptUsers::default(),
+        protected_files: ProtectedFiles::default(),
+        outputs: procession::domain::output_limits::OutputLimits::default(),
     }
 }
 
@@ -237,6 +242,7 @@ impl Bench {
             password_file: None,
             max_parallel: None,
             procedures: BTreeMap::new(),
+            access: procession::domain::group_access::GroupAccess::default(),
         });
         bench
     }

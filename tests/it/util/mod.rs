@@ -8,7 +8,7 @@ pub(crate) mod template;
 
 use futures_util::FutureExt;
 use procession::config::Config;
-use procession::db::session::{Session, Target};
+use procession::db::session::{Session, Target, let_all_through};
 use procession::db::{Db, Keeping, Settings};
 use procession::domain::source::DialectName;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -142,6 +142,7 @@ pub(crate) async fn session(url: &str) -> Session {
         password: None,
         label: "test".to_owned(),
         timeout: Duration::from_secs(10),
+        guard: let_all_through,
     };
     Session::open(&target).await.unwrap_or_else(|e| panic!("{url}: {e}"))
 }

@@ -11,6 +11,8 @@ struct Line {
     is_cut: AtomicBool,
     /// How often it was cut. What was connected before stays silent for ever.
     cuts: AtomicU64,
+    /// How often a client sent something after it had heard from the server, or first.
+    round_trips: AtomicU64,
 }
 
 pub(crate) struct Relay {
@@ -40,6 +42,11 @@ impl Relay {
         url.to_string()
     }
 
+    /// Round trips so far, over all connections.
+    pub(crate) fn round_trips(&self) -> u64 {
+        self.line.round_trips.load(Ordering::SeqCst)
+    }
+
     /// Nothing passes any more, and nothing is closed.
     pub(crate) fn cut(&self) {
         self.line.is_cut.store(true, Ordering::SeqCst);
@@ -62,14 +69,19 @@ async fn connect(client: TcpStream, server: String, line: Arc<Line>) {
     let Ok(server) = TcpStream::connect(&server).await else { return };
     let ((from_client, to_client), (from_server, to_server)) =
         (client.into_split(), server.into_split());
+    let client_was_last = Arc::new(AtomicBool::new(false));
     let pass = |mut from: tokio::net::tcp::OwnedReadHalf,
-                mut to: tokio::net::tcp::OwnedWriteHalf| {
-        let line = Arc::clone(&line);
+                mut to: tokio::net::tcp::OwnedWriteHalf,
+                is_client: bool| {
+        let (line, client_was_last) = (Arc::clone(&line), Arc::clone(&client_was_last));
         async move {
             let mut bytes = vec![0; 16_384];
             while let Ok(count @ 1..) = from.read(&mut bytes).await {
                 if line.cuts.load(Ordering::SeqCst) != before {
                     std::future::pending::<()>().await;
+                }
+                if !client_was_last.swap(is_client, Ordering::SeqCst) && is_client {
+                    line.round_trips.fetch_add(1, Ordering::SeqCst);
                 }
                 if to.write_all(&bytes[..count]).await.is_err() {
                     break;
@@ -82,7 +94,7 @@ async fn connect(client: TcpStream, server: String, line: Arc<Line>) {
     };
     // Either end closing closes the other.
     tokio::select! {
-        () = pass(from_client, to_server) => {}
-        () = pass(from_server, to_client) => {}
+        () = pass(from_client, to_server, true) => {}
+        () = pass(from_server, to_client, false) => {}
     }
 }

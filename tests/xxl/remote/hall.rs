@@ -129,6 +129,7 @@ impl Hall {
             group: Some(self.defs.groups[0].code.clone()),
             business_date: None,
             params: BTreeMap::new(),
+            free_text: false,
         };
         self.process.open(&self.defs, &order, "test").await.expect("open")[0]
     }

@@ -30,9 +30,18 @@ function keys(panel) {
   const { view } = panel;
   const go = () => (view.focused < 0 ? view.focus(panel.first(), true) : panel.open(view.focused));
   return {
-    '+': () => view.zoom(1.3), '=': () => view.zoom(1.3), '-': () => view.zoom(1 / 1.3), 0: () => view.fit(), 1: () => view.one(),
-    Home: () => view.focus(panel.first(), true), End: () => view.focus(panel.model.nodes.length - 1, true),
-    Enter: go, ' ': go, n: () => view.focused >= 0 && panel.neighbourhood(view.focused), f: () => nextBad(panel), '/': () => panel.searchEl.focus(),
+    '+': () => view.zoom(1.3),
+    '=': () => view.zoom(1.3),
+    '-': () => view.zoom(1 / 1.3),
+    0: () => view.fit(),
+    1: () => view.one(),
+    Home: () => view.focus(panel.first(), true),
+    End: () => view.focus(panel.model.nodes.length - 1, true),
+    Enter: go,
+    ' ': go,
+    n: () => view.focused >= 0 && panel.neighbourhood(view.focused),
+    f: () => nextBad(panel),
+    '/': () => panel.searchEl.focus(),
     Escape: () => {
       if (view.focused >= 0) view.focus(-1);
       else if (panel.isFull) panel.full();

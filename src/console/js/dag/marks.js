@@ -5,28 +5,61 @@ import { GLYPHS } from '../status.js';
 // After Okabe and Ito: what must not be mixed up differs in lightness too, since from afar there are
 // only blocks, and no mark that could help. The style sheets' colours are made for text instead.
 const LIGHT = {
-  NONE: '#66727f', PENDING: '#8b97a4', QUEUED: '#4fb3f0', HELD: '#8047d6', RETRY_WAIT: '#aa9e50', RUNNING: '#0072b2',
-  KILLING: '#80247f', SUCCESS: '#009e73', WARNING: '#dcb800', FAILED: '#d5400c', TIMEOUT: '#e27006',
-  KILLED: '#8a4b2d', UNKNOWN: '#cf4fa8', UPSTREAM_FAILED: '#ffaf8a', FORCED: '#006a70', SKIPPED: '#b3bcc6', SKIPPED_BRANCH: '#c6cdd5',
+  NONE: '#66727f',
+  PENDING: '#8b97a4',
+  QUEUED: '#4fb3f0',
+  HELD: '#8047d6',
+  RETRY_WAIT: '#aa9e50',
+  RUNNING: '#0072b2',
+  KILLING: '#80247f',
+  SUCCESS: '#009e73',
+  WARNING: '#dcb800',
+  FAILED: '#d5400c',
+  TIMEOUT: '#e27006',
+  KILLED: '#8a4b2d',
+  UNKNOWN: '#cf4fa8',
+  UPSTREAM_FAILED: '#ffaf8a',
+  FORCED: '#006a70',
+  SKIPPED: '#b3bcc6',
+  SKIPPED_BRANCH: '#c6cdd5',
 };
 const DARK = {
-  NONE: '#8592a0', PENDING: '#75828f', QUEUED: '#77c6ff', HELD: '#897dff', RETRY_WAIT: '#c9b458', RUNNING: '#3d9be0',
-  KILLING: '#f3b9dd', SUCCESS: '#22b98b', WARNING: '#f0e442', FAILED: '#ff5a2b', TIMEOUT: '#ff9c33',
-  KILLED: '#c48a6c', UNKNOWN: '#b44fa6', UPSTREAM_FAILED: '#8f5a3c', FORCED: '#61e5f3', SKIPPED: '#56616d', SKIPPED_BRANCH: '#48525d',
+  NONE: '#8592a0',
+  PENDING: '#75828f',
+  QUEUED: '#77c6ff',
+  HELD: '#897dff',
+  RETRY_WAIT: '#c9b458',
+  RUNNING: '#3d9be0',
+  KILLING: '#f3b9dd',
+  SUCCESS: '#22b98b',
+  WARNING: '#f0e442',
+  FAILED: '#ff5a2b',
+  TIMEOUT: '#ff9c33',
+  KILLED: '#c48a6c',
+  UNKNOWN: '#b44fa6',
+  UPSTREAM_FAILED: '#8f5a3c',
+  FORCED: '#61e5f3',
+  SKIPPED: '#56616d',
+  SKIPPED_BRANCH: '#48525d',
 };
 
 const paths = new Map();
 function pathsOf(state) {
   if (!paths.has(state)) {
     const mark = GLYPHS[state];
-    paths.set(state, mark ? { ...mark, shape: new Path2D(mark.shape), lines: mark.lines ? new Path2D(mark.lines) : null } : null);
+    paths.set(
+      state,
+      mark ? { ...mark, shape: new Path2D(mark.shape), lines: mark.lines ? new Path2D(mark.lines) : null } : null,
+    );
   }
   return paths.get(state);
 }
 
 /** Whether the page is dark at the moment. */
 export function isDark() {
-  const [r = 255, g = 255, b = 255] = (getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g) || []).map(Number);
+  const [r = 255, g = 255, b = 255] = (getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g) || []).map(
+    Number,
+  );
   return r * 0.3 + g * 0.59 + b * 0.11 < 110;
 }
 
@@ -43,7 +76,8 @@ export function colours() {
   const dark = isDark();
   const g = document.createElement('canvas').getContext('2d');
   const root = getComputedStyle(document.documentElement);
-  const of = (names, other) => names.map((name) => hex(g, root.getPropertyValue(name).trim(), '')).find(Boolean) || other;
+  const of = (names, other) =>
+    names.map((name) => hex(g, root.getPropertyValue(name).trim(), '')).find(Boolean) || other;
   return {
     dark,
     state: dark ? DARK : LIGHT,

@@ -1,6 +1,7 @@
 // The whole picture, small, with a frame around what is in view. Dragging the frame moves the view.
 
-const WIDE = 190, HIGH = 130;
+const WIDE = 190,
+  HIGH = 130;
 
 export class Minimap {
   constructor(view) {
@@ -21,8 +22,14 @@ export class Minimap {
       view.bound();
       view.draw();
     };
-    this.el.addEventListener('pointerdown', (e) => { e.stopPropagation(); this.el.setPointerCapture(e.pointerId); go(e); });
-    this.el.addEventListener('pointermove', (e) => { if (this.el.hasPointerCapture(e.pointerId)) go(e); });
+    this.el.addEventListener('pointerdown', (e) => {
+      e.stopPropagation();
+      this.el.setPointerCapture(e.pointerId);
+      go(e);
+    });
+    this.el.addEventListener('pointermove', (e) => {
+      if (this.el.hasPointerCapture(e.pointerId)) go(e);
+    });
     this.el.addEventListener('dblclick', (e) => e.stopPropagation());
   }
 
@@ -53,7 +60,12 @@ export class Minimap {
       const { state, line } = this.view.colours;
       for (let i = 0; i < states.length; i++) {
         g.fillStyle = state[states[i]] || line;
-        g.fillRect(box[i * 4] * this.by, box[i * 4 + 1] * this.by, Math.max(1, box[i * 4 + 2] * this.by), Math.max(1, box[i * 4 + 3] * this.by));
+        g.fillRect(
+          box[i * 4] * this.by,
+          box[i * 4 + 1] * this.by,
+          Math.max(1, box[i * 4 + 2] * this.by),
+          Math.max(1, box[i * 4 + 3] * this.by),
+        );
       }
     }, 60);
   }
@@ -62,12 +74,15 @@ export class Minimap {
   frame() {
     const { view } = this;
     if (!this.model) return;
-    const w = view.w / view.scale, h = view.h / view.scale;
+    const w = view.w / view.scale,
+      h = view.h / view.scale;
     const all = view.x <= 0 && view.y <= 0 && view.x + w >= this.model.width && view.y + h >= this.model.height;
     if (this.el.hidden !== all) this.el.hidden = all;
     if (all) return;
-    const x0 = Math.max(0, view.x * this.by), y0 = Math.max(0, view.y * this.by);
-    const x1 = Math.min(this.w, (view.x + w) * this.by), y1 = Math.min(this.h, (view.y + h) * this.by);
+    const x0 = Math.max(0, view.x * this.by),
+      y0 = Math.max(0, view.y * this.by);
+    const x1 = Math.min(this.w, (view.x + w) * this.by),
+      y1 = Math.min(this.h, (view.y + h) * this.by);
     const { style } = this.box;
     style.transform = `translate(${x0}px, ${y0}px)`;
     style.width = `${Math.max(4, x1 - x0)}px`;

@@ -98,10 +98,15 @@ export class Model {
     this.children[a].push(i);
     this.parents[b].push(i);
     if (!edge.points || edge.points.length < 2) edge.points = [this.middle(a), this.middle(b)];
-    let x0 = Infinity, y0 = Infinity, x1 = -Infinity, y1 = -Infinity;
+    let x0 = Infinity,
+      y0 = Infinity,
+      x1 = -Infinity,
+      y1 = -Infinity;
     for (const [x, y] of edge.points) {
-      x0 = Math.min(x0, x); y0 = Math.min(y0, y);
-      x1 = Math.max(x1, x); y1 = Math.max(y1, y);
+      x0 = Math.min(x0, x);
+      y0 = Math.min(y0, y);
+      x1 = Math.max(x1, x);
+      y1 = Math.max(y1, y);
     }
     // By segment, so that an edge across the whole picture does not stand in every cell of its box.
     for (let p = 1; p < edge.points.length; p++) {
@@ -109,8 +114,10 @@ export class Model {
       const [bx, by] = edge.points[p];
       const steps = Math.max(1, Math.ceil(Math.max(Math.abs(bx - ax), Math.abs(by - ay)) / CELL));
       for (let s = 0; s < steps; s++) {
-        const sx = ax + ((bx - ax) * s) / steps, sy = ay + ((by - ay) * s) / steps;
-        const ex = ax + ((bx - ax) * (s + 1)) / steps, ey = ay + ((by - ay) * (s + 1)) / steps;
+        const sx = ax + ((bx - ax) * s) / steps,
+          sy = ay + ((by - ay) * s) / steps;
+        const ex = ax + ((bx - ax) * (s + 1)) / steps,
+          ey = ay + ((by - ay) * (s + 1)) / steps;
         this.addEdge(i, Math.min(sx, ex), Math.min(sy, ey), Math.max(sx, ex), Math.max(sy, ey));
       }
     }
@@ -140,7 +147,11 @@ export class Model {
       const key = `${Math.floor(ax / patch)},${Math.floor(ay / patch)},${Math.floor(bx / patch)},${Math.floor(by / patch)}`;
       const line = lines.get(key);
       if (line) {
-        line.n += 1; line.ax += ax; line.ay += ay; line.bx += bx; line.by += by;
+        line.n += 1;
+        line.ax += ax;
+        line.ay += ay;
+        line.bx += bx;
+        line.by += by;
       } else {
         lines.set(key, { n: 1, ax, ay, bx, by });
       }
@@ -151,7 +162,12 @@ export class Model {
   nodesIn(x0, y0, x1, y1) {
     return this.nodeGrid.find(x0, y0, x1, y1, this.seenNodes).filter((i) => {
       const b = i * 4;
-      return this.box[b] <= x1 && this.box[b] + this.box[b + 2] >= x0 && this.box[b + 1] <= y1 && this.box[b + 1] + this.box[b + 3] >= y0;
+      return (
+        this.box[b] <= x1 &&
+        this.box[b] + this.box[b + 2] >= x0 &&
+        this.box[b + 1] <= y1 &&
+        this.box[b + 1] + this.box[b + 3] >= y0
+      );
     });
   }
 
@@ -166,12 +182,16 @@ export class Model {
 
   /** The edge that passes within `slack` of a point, or -1. */
   edgeAt(x, y, slack) {
-    let best = -1, bestD = slack * slack;
+    let best = -1,
+      bestD = slack * slack;
     for (const i of this.edgesIn(x - slack, y - slack, x + slack, y + slack)) {
       const pts = this.edges[i].points;
       for (let p = 1; p < pts.length; p++) {
         const d = distance(x, y, pts[p - 1], pts[p]);
-        if (d < bestD) { bestD = d; best = i; }
+        if (d < bestD) {
+          bestD = d;
+          best = i;
+        }
       }
     }
     return best;
@@ -185,7 +205,21 @@ export class Model {
       if (i === undefined) continue;
       const node = this.nodes[i];
       let differs = false;
-      for (const key of ['status', 'skip_kind', 'attempt', 'start', 'end', 'duration_sec', 'est_sec', 'slack_sec', 'critical', 'eta_start', 'eta_end', 'statuses', 'jobs']) {
+      for (const key of [
+        'status',
+        'skip_kind',
+        'attempt',
+        'start',
+        'end',
+        'duration_sec',
+        'est_sec',
+        'slack_sec',
+        'critical',
+        'eta_start',
+        'eta_end',
+        'statuses',
+        'jobs',
+      ]) {
         if (key in fact && node[key] !== fact[key]) {
           node[key] = fact[key];
           differs = true;
@@ -223,8 +257,10 @@ export class Model {
 }
 
 function distance(x, y, [ax, ay], [bx, by]) {
-  const dx = bx - ax, dy = by - ay;
+  const dx = bx - ax,
+    dy = by - ay;
   const along = dx || dy ? Math.max(0, Math.min(1, ((x - ax) * dx + (y - ay) * dy) / (dx * dx + dy * dy))) : 0;
-  const ex = x - ax - dx * along, ey = y - ay - dy * along;
+  const ex = x - ax - dx * along,
+    ey = y - ay - dy * along;
   return ex * ex + ey * ey;
 }

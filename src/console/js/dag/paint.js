@@ -21,7 +21,8 @@ function fitted(g, text, width, font) {
   g.font = font;
   let fits = text;
   if (g.measureText(text).width > width) {
-    let low = 0, high = text.length;
+    let low = 0,
+      high = text.length;
     while (low < high) {
       const mid = (low + high + 1) >> 1;
       if (g.measureText(`${text.slice(0, mid)}…`).width <= width) low = mid;
@@ -40,7 +41,10 @@ function fitted(g, text, width, font) {
 export function paint(g, model, at, look) {
   const far = look.scale < FAR;
   const slack = 12 / look.scale;
-  const x0 = at.x - slack, y0 = at.y - slack, x1 = at.x + at.w + slack, y1 = at.y + at.h + slack;
+  const x0 = at.x - slack,
+    y0 = at.y - slack,
+    x1 = at.x + at.w + slack,
+    y1 = at.y + at.h + slack;
   if (far && model.edges.length > 1200) paintBundles(g, model, [x0, y0, x1, y1], look);
   else paintEdges(g, model, model.edgesIn(x0, y0, x1, y1), look);
   const nodes = model.nodesIn(x0, y0, x1, y1);
@@ -52,7 +56,13 @@ function paintBundles(g, model, [x0, y0, x1, y1], look) {
   g.strokeStyle = look.colours.bundle;
   const byWidth = new Map();
   for (const line of model.bundles) {
-    if (Math.max(line.ax, line.bx) < x0 || Math.min(line.ax, line.bx) > x1 || Math.max(line.ay, line.by) < y0 || Math.min(line.ay, line.by) > y1) continue;
+    if (
+      Math.max(line.ax, line.bx) < x0 ||
+      Math.min(line.ax, line.bx) > x1 ||
+      Math.max(line.ay, line.by) < y0 ||
+      Math.min(line.ay, line.by) > y1
+    )
+      continue;
     const wide = Math.min(5, 1 + Math.log2(line.n));
     const key = Math.round(wide * 2) / 2;
     if (!byWidth.has(key)) byWidth.set(key, new Path2D());
@@ -108,7 +118,8 @@ function paintEdges(g, model, edges, look) {
       for (let from = 0; from < some.length; from += 150) {
         const path = new Path2D();
         const heads = near ? new Path2D() : null;
-        for (const [i] of some.slice(from, from + 150)) trace(path, heads, model.edges[i].points, style === 'critical' ? 9 : 7);
+        for (const [i] of some.slice(from, from + 150))
+          trace(path, heads, model.edges[i].points, style === 'critical' ? 9 : 7);
         g.stroke(path);
         if (heads) g.fill(heads);
       }
@@ -125,7 +136,8 @@ function trace(path, heads, points, size) {
   const [bx, by] = points[points.length - 1];
   const [ax, ay] = points[points.length - 2];
   const long = Math.hypot(bx - ax, by - ay) || 1;
-  const ux = (bx - ax) / long, uy = (by - ay) / long;
+  const ux = (bx - ax) / long,
+    uy = (by - ay) / long;
   heads.moveTo(bx, by);
   heads.lineTo(bx - ux * size - uy * size * 0.5, by - uy * size + ux * size * 0.5);
   heads.lineTo(bx - ux * size + uy * size * 0.5, by - uy * size - ux * size * 0.5);
@@ -161,7 +173,12 @@ function paintCritical(g, model, list, look) {
   for (const i of list) {
     if (!model.nodes[i].critical) continue;
     const b = i * 4;
-    g.strokeRect(model.box[b] - wide / 2, model.box[b + 1] - wide / 2, model.box[b + 2] + wide, model.box[b + 3] + wide);
+    g.strokeRect(
+      model.box[b] - wide / 2,
+      model.box[b + 1] - wide / 2,
+      model.box[b + 2] + wide,
+      model.box[b + 3] + wide,
+    );
   }
 }
 
@@ -174,7 +191,10 @@ function paintBoxes(g, model, nodes, look) {
   const c = look.colours;
   for (const i of nodes) {
     const b = i * 4;
-    const x = model.box[b], y = model.box[b + 1], w = model.box[b + 2], h = model.box[b + 3];
+    const x = model.box[b],
+      y = model.box[b + 1],
+      w = model.box[b + 2],
+      h = model.box[b + 3];
     const node = model.nodes[i];
     const state = model.states[i];
     const colour = c.state[state] || c.line;
@@ -195,7 +215,12 @@ function paintBoxes(g, model, nodes, look) {
     g.setLineDash(node.kind === 'external' || state === 'SKIPPED_BRANCH' ? [5, 3] : []);
     g.stroke();
     g.setLineDash([]);
-    if (node.kind === 'group' || node.kind === 'tag') { round(g, x - 4, y - 4, w + 8, h + 8, 9); g.globalAlpha *= 0.6; g.stroke(); g.globalAlpha /= 0.6; }
+    if (node.kind === 'group' || node.kind === 'tag') {
+      round(g, x - 4, y - 4, w + 8, h + 8, 9);
+      g.globalAlpha *= 0.6;
+      g.stroke();
+      g.globalAlpha /= 0.6;
+    }
     if (look.critical && node.critical) {
       g.strokeStyle = c.critical;
       g.lineWidth = Math.max(3, 1.6 / look.scale);
@@ -213,7 +238,10 @@ function paintBoxes(g, model, nodes, look) {
 }
 
 /** What a box is called: what stands for several has a name that people chose. */
-const titleOf = (node) => (node.kind === 'group' || node.kind === 'tag' ? node.name || node.label || node.id : node.label || node.code || node.id);
+const titleOf = (node) =>
+  node.kind === 'group' || node.kind === 'tag'
+    ? node.name || node.label || node.id
+    : node.label || node.code || node.id;
 
 /** The mark and the code, as large as the box allows: for zooms at which two lines could not be read. */
 function paintCode(g, node, state, x, y, w, h, look, colour) {
@@ -252,7 +280,10 @@ function paintText(g, node, i, state, x, y, w, h, look, colour) {
   const label = look.label ? look.label(i) : '';
   g.font = plain;
   const room = label ? g.measureText(label).width + 8 : 0;
-  const name = node.name && node.name !== node.code && node.name !== titleOf(node) ? fitted(g, node.name, w - side - 6 - room, plain) : '';
+  const name =
+    node.name && node.name !== node.code && node.name !== titleOf(node)
+      ? fitted(g, node.name, w - side - 6 - room, plain)
+      : '';
   g.font = plain;
   g.fillStyle = c.faint;
   if (name) g.fillText(name, x + side, y + h * 0.71);

@@ -31,8 +31,12 @@ class Panel {
     this.with = with_;
     const q = with_.query || new URLSearchParams();
     this.wish = {
-      focus: q.get('focus') || '', up: q.get('up') ?? '2', down: q.get('down') ?? '2',
-      collapse: q.get('collapse') || '', direction: q.get('dir') || store.prefs.dagDirection || 'LR', reduce: q.get('reduce') || '',
+      focus: q.get('focus') || '',
+      up: q.get('up') ?? '2',
+      down: q.get('down') ?? '2',
+      collapse: q.get('collapse') || '',
+      direction: q.get('dir') || store.prefs.dagDirection || 'LR',
+      reduce: q.get('reduce') || '',
     };
     this.hidden = new Set((q.get('only') || '').split(',').filter(Boolean));
     this.critical = q.get('critical') === '1';
@@ -42,8 +46,13 @@ class Panel {
 
   build(el) {
     this.stage = h('div.dg-stage', {
-      tabindex: '0', role: 'application', 'aria-roledescription': t('dag.role'), 'aria-label': t('dag.label', { name: this.with.name }),
-      'aria-describedby': 'dg-help', 'data-test': 'dag', onkeydown: (e) => this.key(e),
+      tabindex: '0',
+      role: 'application',
+      'aria-roledescription': t('dag.role'),
+      'aria-label': t('dag.label', { name: this.with.name }),
+      'aria-describedby': 'dg-help',
+      'data-test': 'dag',
+      onkeydown: (e) => this.key(e),
       onfocus: () => this.view.draw(),
     });
     this.view = new DagView(this.stage, {
@@ -53,7 +62,10 @@ class Panel {
       hover: (i, edge, x, y) => this.tip(i, edge, x, y),
       moved: () => this.moved(),
       drawn: () => this.firstDrawn(),
-      recoloured: () => { this.mini.redraw(); if (this.model) this.drawLegend(); },
+      recoloured: () => {
+        this.mini.redraw();
+        if (this.model) this.drawLegend();
+      },
     });
     this.mini = new Minimap(this.view);
     this.tipEl = h('div.dg-tip', { hidden: true, 'aria-hidden': 'true' });
@@ -79,52 +91,170 @@ class Panel {
   drawTools() {
     const { wish } = this;
     this.searchEl = h('input.dg-search', {
-      type: 'search', placeholder: t('dag.search'), 'aria-label': t('dag.search'), 'data-test': 'dag-search', value: this.words || '',
+      type: 'search',
+      placeholder: t('dag.search'),
+      'aria-label': t('dag.search'),
+      'data-test': 'dag-search',
+      value: this.words || '',
       oninput: settled(120, () => this.search(this.searchEl.value)),
       onkeydown: (e) => {
-        if (e.key === 'Enter') { e.preventDefault(); this.jump(e.shiftKey ? -1 : 1); }
-        if (e.key === 'Escape') { this.searchEl.value = ''; this.search(''); this.stage.focus(); }
+        if (e.key === 'Enter') {
+          e.preventDefault();
+          this.jump(e.shiftKey ? -1 : 1);
+        }
+        if (e.key === 'Escape') {
+          this.searchEl.value = '';
+          this.search('');
+          this.stage.focus();
+        }
       },
     });
     this.foundEl = h('span.dg-found', { 'aria-live': 'polite' });
-    put(this.tools,
-      h('div.dg-bar', this.searchEl, this.foundEl,
-        button(t('dag.prev_hit'), { kind: 'quiet', icon: 'up', iconOnly: true, onclick: () => this.jump(-1), test: 'dag-prev' }),
-        button(t('dag.next_hit'), { kind: 'quiet', icon: 'down', iconOnly: true, onclick: () => this.jump(1), test: 'dag-next' })),
-      h('div.dg-bar',
-        button(t('dag.zoom_out'), { kind: 'quiet', icon: 'dag-minus', iconOnly: true, onclick: () => this.view.zoom(1 / 1.3), test: 'dag-zoom-out' }), this.zoomEl,
-        button(t('dag.zoom_in'), { kind: 'quiet', icon: 'plus', iconOnly: true, onclick: () => this.view.zoom(1.3), test: 'dag-zoom-in' }),
-        button(t('dag.fit'), { kind: 'quiet', onclick: () => this.view.fit(), test: 'dag-fit', title: t('dag.fit_title') }),
-        button('1:1', { kind: 'quiet', onclick: () => this.view.one(), test: 'dag-one', title: t('dag.one_title') })),
-      h('div.dg-bar',
-        select({ options: [['', t('dag.all_jobs')], ['group', t('dag.by_group')], ['tag', t('dag.by_tag')]], value: wish.collapse, label: t('dag.collapse'), test: 'dag-collapse', onchange: (v) => this.change({ collapse: v }) }),
-        select({ options: [['LR', t('dag.lr')], ['TB', t('dag.tb')]], value: wish.direction, label: t('dag.direction'), test: 'dag-direction', onchange: (v) => this.change({ direction: v }) }),
-        button(t('dag.reduce'), { kind: 'quiet', pressed: wish.reduce === 'transitive', onclick: () => this.change({ reduce: wish.reduce ? '' : 'transitive' }), test: 'dag-reduce', title: t('dag.reduce_title') }),
-        this.with.live && button(t('dag.critical'), { kind: 'quiet', pressed: this.critical, onclick: () => this.toggleCritical(), test: 'dag-critical', title: t('dag.critical_title') })),
-      h('div.dg-bar',
-        this.fullButton = button(t('dag.full'), { kind: 'quiet', icon: 'dag-full', iconOnly: true, pressed: this.isFull === true, onclick: () => this.full(), test: 'dag-full' }),
-        menu(t('dag.save'), [{ label: 'SVG', icon: 'download', note: t('dag.save_svg'), run: () => this.save('svg'), test: 'dag-svg' }, { label: 'PNG', icon: 'download', note: t('dag.save_png'), run: () => this.save('png'), test: 'dag-png' }], { icon: 'download', iconOnly: true, kind: 'quiet', test: 'dag-save' }),
-        this.with.listHref && h('a.btn.btn-quiet', { href: this.with.listHref, 'data-test': 'dag-list' }, t('dag.as_list'))));
+    put(
+      this.tools,
+      h(
+        'div.dg-bar',
+        this.searchEl,
+        this.foundEl,
+        button(t('dag.prev_hit'), {
+          kind: 'quiet',
+          icon: 'up',
+          iconOnly: true,
+          onclick: () => this.jump(-1),
+          test: 'dag-prev',
+        }),
+        button(t('dag.next_hit'), {
+          kind: 'quiet',
+          icon: 'down',
+          iconOnly: true,
+          onclick: () => this.jump(1),
+          test: 'dag-next',
+        }),
+      ),
+      h(
+        'div.dg-bar',
+        button(t('dag.zoom_out'), {
+          kind: 'quiet',
+          icon: 'dag-minus',
+          iconOnly: true,
+          onclick: () => this.view.zoom(1 / 1.3),
+          test: 'dag-zoom-out',
+        }),
+        this.zoomEl,
+        button(t('dag.zoom_in'), {
+          kind: 'quiet',
+          icon: 'plus',
+          iconOnly: true,
+          onclick: () => this.view.zoom(1.3),
+          test: 'dag-zoom-in',
+        }),
+        button(t('dag.fit'), {
+          kind: 'quiet',
+          onclick: () => this.view.fit(),
+          test: 'dag-fit',
+          title: t('dag.fit_title'),
+        }),
+        button('1:1', { kind: 'quiet', onclick: () => this.view.one(), test: 'dag-one', title: t('dag.one_title') }),
+      ),
+      h(
+        'div.dg-bar',
+        select({
+          options: [
+            ['', t('dag.all_jobs')],
+            ['group', t('dag.by_group')],
+            ['tag', t('dag.by_tag')],
+          ],
+          value: wish.collapse,
+          label: t('dag.collapse'),
+          test: 'dag-collapse',
+          onchange: (v) => this.change({ collapse: v }),
+        }),
+        select({
+          options: [
+            ['LR', t('dag.lr')],
+            ['TB', t('dag.tb')],
+          ],
+          value: wish.direction,
+          label: t('dag.direction'),
+          test: 'dag-direction',
+          onchange: (v) => this.change({ direction: v }),
+        }),
+        button(t('dag.reduce'), {
+          kind: 'quiet',
+          pressed: wish.reduce === 'transitive',
+          onclick: () => this.change({ reduce: wish.reduce ? '' : 'transitive' }),
+          test: 'dag-reduce',
+          title: t('dag.reduce_title'),
+        }),
+        this.with.live &&
+          button(t('dag.critical'), {
+            kind: 'quiet',
+            pressed: this.critical,
+            onclick: () => this.toggleCritical(),
+            test: 'dag-critical',
+            title: t('dag.critical_title'),
+          }),
+      ),
+      h(
+        'div.dg-bar',
+        (this.fullButton = button(t('dag.full'), {
+          kind: 'quiet',
+          icon: 'dag-full',
+          iconOnly: true,
+          pressed: this.isFull === true,
+          onclick: () => this.full(),
+          test: 'dag-full',
+        })),
+        menu(
+          t('dag.save'),
+          [
+            { label: 'SVG', icon: 'download', note: t('dag.save_svg'), run: () => this.save('svg'), test: 'dag-svg' },
+            { label: 'PNG', icon: 'download', note: t('dag.save_png'), run: () => this.save('png'), test: 'dag-png' },
+          ],
+          { icon: 'download', iconOnly: true, kind: 'quiet', test: 'dag-save' },
+        ),
+        this.with.listHref &&
+          h('a.btn.btn-quiet', { href: this.with.listHref, 'data-test': 'dag-list' }, t('dag.as_list')),
+      ),
+    );
     this.drawCrumb();
   }
 
   drawCrumb() {
     const { wish } = this;
     if (!wish.focus) return put(this.crumb);
-    const steps = (key) => select({
-      options: STEPS.map((n) => [n, n === '' ? t('dag.all_levels') : n]), value: wish[key], label: t(`dag.${key}`),
-      test: `dag-${key}`, onchange: (v) => this.change({ [key]: v }),
-    });
-    return put(this.crumb, h('span', t('dag.around', { job: wish.focus })),
-      h('label', t('dag.up'), ' ', steps('up')), h('label', t('dag.down'), ' ', steps('down')),
-      button(t('dag.whole'), { kind: 'quiet', onclick: () => this.change({ focus: '' }), test: 'dag-whole' }));
+    const steps = (key) =>
+      select({
+        options: STEPS.map((n) => [n, n === '' ? t('dag.all_levels') : n]),
+        value: wish[key],
+        label: t(`dag.${key}`),
+        test: `dag-${key}`,
+        onchange: (v) => this.change({ [key]: v }),
+      });
+    return put(
+      this.crumb,
+      h('span', t('dag.around', { job: wish.focus })),
+      h('label', t('dag.up'), ' ', steps('up')),
+      h('label', t('dag.down'), ' ', steps('down')),
+      button(t('dag.whole'), { kind: 'quiet', onclick: () => this.change({ focus: '' }), test: 'dag-whole' }),
+    );
   }
 
   // ---- data
 
   query(more) {
     const { focus, up, down, collapse, direction, reduce } = this.wish;
-    return { format: 'native', layout: 'layered', direction, collapse, reduce, focus, up: focus ? up : '', down: focus ? down : '', ...more };
+    return {
+      format: 'native',
+      layout: 'layered',
+      direction,
+      collapse,
+      reduce,
+      focus,
+      up: focus ? up : '',
+      down: focus ? down : '',
+      ...more,
+    };
   }
 
   change(wish) {
@@ -189,12 +319,20 @@ class Panel {
       const eta = await api.get(this.with.etaAt);
       this.eta = new Map((eta?.expected?.jobs || []).map((job) => [job.job_code, job]));
       if (!this.model) return;
-      const changed = this.model.take([...this.eta].map(([id, job]) => ({
-        id, critical: Boolean(job.critical), slack_sec: job.slack_ms === null || job.slack_ms === undefined ? undefined : job.slack_ms / 1000,
-        est_sec: job.p50_ms ? job.p50_ms / 1000 : undefined, eta_end: job.end, eta_start: job.start,
-      })));
+      const changed = this.model.take(
+        [...this.eta].map(([id, job]) => ({
+          id,
+          critical: Boolean(job.critical),
+          slack_sec: job.slack_ms === null || job.slack_ms === undefined ? undefined : job.slack_ms / 1000,
+          est_sec: job.p50_ms ? job.p50_ms / 1000 : undefined,
+          eta_end: job.end,
+          eta_start: job.start,
+        })),
+      );
       for (const edge of this.model.edges) {
-        edge.critical = this.model.nodes[this.model.index.get(edge.source)].critical && this.model.nodes[this.model.index.get(edge.target)].critical;
+        edge.critical =
+          this.model.nodes[this.model.index.get(edge.source)].critical &&
+          this.model.nodes[this.model.index.get(edge.target)].critical;
       }
       if (changed.length) this.view.dirty();
     } catch {
@@ -229,7 +367,11 @@ class Panel {
     try {
       const picture = await api.get(this.with.at, this.query({ layout: 'none' }));
       const changed = this.model.take(picture.nodes);
-      if (changed.length) { this.view.dirtyNodes(changed); this.mini.redraw(); this.drawLegend(); }
+      if (changed.length) {
+        this.view.dirtyNodes(changed);
+        this.mini.redraw();
+        this.drawLegend();
+      }
     } catch {
       // The next event asks again.
     }
@@ -247,21 +389,41 @@ class Panel {
 
   drawLegend() {
     const counts = this.model.counts();
-    const some = Object.keys(counts).filter((k) => has(`status.${k}`)).sort((a, b) => rank(a) - rank(b));
+    const some = Object.keys(counts)
+      .filter((k) => has(`status.${k}`))
+      .sort((a, b) => rank(a) - rank(b));
     if (!some.length) {
-      put(this.legend, h('span.dg-count', t('dag.counted', { n: this.model.nodes.length, edges: this.model.edges.length })), h('span.dg-hint', t('dag.hint')));
+      put(
+        this.legend,
+        h('span.dg-count', t('dag.counted', { n: this.model.nodes.length, edges: this.model.edges.length })),
+        h('span.dg-hint', t('dag.hint')),
+      );
       return;
     }
-    put(this.legend,
-      some.map((state) => h(`button.chip.${statusClass(state)}`, {
-        type: 'button', 'aria-pressed': this.hidden.has(state) ? 'true' : 'false', 'data-test': `legend-${state}`, title: t('dag.legend_title'),
-        onclick: () => this.filter(state),
-      }, coloured(state, this.view.colours), h('span', statusWord(state)), h('b', counts[state].toLocaleString(locale())))),
-      this.hidden.size > 0 && button(t('dag.all_states'), { kind: 'quiet', onclick: () => this.filter(null), test: 'legend-all' }),
+    put(
+      this.legend,
+      some.map((state) =>
+        h(
+          `button.chip.${statusClass(state)}`,
+          {
+            type: 'button',
+            'aria-pressed': this.hidden.has(state) ? 'true' : 'false',
+            'data-test': `legend-${state}`,
+            title: t('dag.legend_title'),
+            onclick: () => this.filter(state),
+          },
+          coloured(state, this.view.colours),
+          h('span', statusWord(state)),
+          h('b', counts[state].toLocaleString(locale())),
+        ),
+      ),
+      this.hidden.size > 0 &&
+        button(t('dag.all_states'), { kind: 'quiet', onclick: () => this.filter(null), test: 'legend-all' }),
       h('span.dg-line', h('i.dg-l-plain'), t('dag.edge_plain')),
       h('span.dg-line', h('i.dg-l-other'), t('dag.edge_other')),
       this.critical && h('span.dg-line', h('i.dg-l-critical'), t('dag.critical')),
-      h('span.dg-hint', t('dag.hint')));
+      h('span.dg-hint', t('dag.hint')),
+    );
   }
 
   /** Shows only these states in full; the others stay, faint, so that the picture keeps its form. */
@@ -280,10 +442,12 @@ class Panel {
 
   dimming() {
     const only = this.hidden;
-    this.view.look.dim = only.size ? (i) => {
-      const several = this.model.nodes[i].statuses;
-      return several ? !Object.keys(several).some((k) => only.has(k)) : !only.has(this.model.states[i]);
-    } : null;
+    this.view.look.dim = only.size
+      ? (i) => {
+          const several = this.model.nodes[i].statuses;
+          return several ? !Object.keys(several).some((k) => only.has(k)) : !only.has(this.model.states[i]);
+        }
+      : null;
   }
 
   toggleCritical() {
@@ -345,15 +509,25 @@ class Panel {
   zoomToExpanded() {
     const { kind, word, id, group } = this.expandTo;
     this.expandTo = null;
-    const tag = id.split('/').pop().replace(/ \(\d+\)$/, '');
+    const tag = id
+      .split('/')
+      .pop()
+      .replace(/ \(\d+\)$/, '');
     const hits = [];
     this.model.nodes.forEach((node, i) => {
-      const fits = kind === 'group' ? node.group === (group || tag) : (node.tags || [])[0] === tag || (node.tags || [])[0] === word;
+      const fits =
+        kind === 'group'
+          ? node.group === (group || tag)
+          : (node.tags || [])[0] === tag || (node.tags || [])[0] === word;
       if (fits) hits.push(i);
     });
     if (!hits.length) return;
     const box = this.model.box;
-    const edge = (at, fn, plus) => hits.reduce((m, i) => fn(m, box[i * 4 + at] + (plus ? box[i * 4 + plus] : 0)), fn === Math.min ? Infinity : -Infinity);
+    const edge = (at, fn, plus) =>
+      hits.reduce(
+        (m, i) => fn(m, box[i * 4 + at] + (plus ? box[i * 4 + plus] : 0)),
+        fn === Math.min ? Infinity : -Infinity,
+      );
     this.view.fitTo(edge(0, Math.min), edge(1, Math.min), edge(0, Math.max, 2), edge(1, Math.max, 3));
     this.view.found = hits;
     this.foundEl.textContent = t('dag.hits', { n: hits.length });
@@ -369,16 +543,23 @@ class Panel {
 
   say(i) {
     this.focusedCode = i >= 0 ? this.model.nodes[i].id : null;
-    if (i < 0) { this.live.textContent = ''; return; }
+    if (i < 0) {
+      this.live.textContent = '';
+      return;
+    }
     this.stage.dataset.focus = this.focusedCode;
     this.live.textContent = spoken(this.model, i);
   }
 
   tip(i, edge, x, y) {
-    if (i < 0 && edge < 0) { this.tipEl.hidden = true; return; }
+    if (i < 0 && edge < 0) {
+      this.tipEl.hidden = true;
+      return;
+    }
     put(this.tipEl, i >= 0 ? nodeLines(this.model.nodes[i], this.model.states[i]) : edgeLines(this.model.edges[edge]));
     this.tipEl.hidden = false;
-    const wide = this.tipEl.offsetWidth, high = this.tipEl.offsetHeight;
+    const wide = this.tipEl.offsetWidth,
+      high = this.tipEl.offsetHeight;
     this.tipEl.style.left = `${Math.max(4, Math.min(x + 14, this.view.w - wide - 6))}px`;
     this.tipEl.style.top = `${y + 18 + high > this.view.h ? Math.max(4, y - high - 10) : y + 18}px`;
   }
@@ -405,7 +586,9 @@ class Panel {
     if (!this.model) return;
     if (kind === 'png' && this.model.nodes.length > 500) toast(t('dag.making'), 'info');
     try {
-      await save(kind, this.view, `${this.with.name}.${kind}`, () => api.text(this.with.at, this.query({ format: 'svg' }), 'image/svg+xml'));
+      await save(kind, this.view, `${this.with.name}.${kind}`, () =>
+        api.text(this.with.at, this.query({ format: 'svg' }), 'image/svg+xml'),
+      );
     } catch (error) {
       toast(error.detail || error.message, 'bad');
     }

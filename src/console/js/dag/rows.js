@@ -34,7 +34,10 @@ export class Rows {
 
   show() {
     const from = Math.max(0, Math.floor(this.scroller.scrollTop / this.height) - BEYOND);
-    const to = Math.min(this.count, Math.ceil((this.scroller.scrollTop + this.scroller.clientHeight) / this.height) + BEYOND);
+    const to = Math.min(
+      this.count,
+      Math.ceil((this.scroller.scrollTop + this.scroller.clientHeight) / this.height) + BEYOND,
+    );
     if (from === this.from && to === this.to) return;
     this.from = from;
     this.to = to;
@@ -49,7 +52,8 @@ export class Rows {
     const top = i * this.height;
     const { scrollTop, clientHeight } = this.scroller;
     if (top < scrollTop) this.scroller.scrollTop = top;
-    else if (top + this.height > scrollTop + clientHeight - above) this.scroller.scrollTop = top + this.height - clientHeight + above + 4;
+    else if (top + this.height > scrollTop + clientHeight - above)
+      this.scroller.scrollTop = top + this.height - clientHeight + above + 4;
     this.show();
   }
 

@@ -11,7 +11,8 @@ export function saveBlob(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-export const saveText = (text, name, type = 'text/plain') => saveBlob(new Blob([text], { type: `${type};charset=utf-8` }), name);
+export const saveText = (text, name, type = 'text/plain') =>
+  saveBlob(new Blob([text], { type: `${type};charset=utf-8` }), name);
 
 /** The picture as a file: SVG as the server draws it, PNG as it stands here. */
 export async function save(kind, view, name, svg) {

@@ -7,7 +7,8 @@ import { Pointer } from './pointer.js';
 
 const TILE = 512;
 const KEEP = 160;
-const LEAST = 0.02, MOST = 2.5;
+const LEAST = 0.02,
+  MOST = 2.5;
 
 export class DagView {
   /**
@@ -107,7 +108,11 @@ export class DagView {
 
   fitTo(x0, y0, x1, y1, most = 1) {
     const margin = 24;
-    const scale = Math.min((this.w - margin * 2) / Math.max(1, x1 - x0), (this.h - margin * 2) / Math.max(1, y1 - y0), most);
+    const scale = Math.min(
+      (this.w - margin * 2) / Math.max(1, x1 - x0),
+      (this.h - margin * 2) / Math.max(1, y1 - y0),
+      most,
+    );
     this.touched = true;
     this.scale = Math.max(LEAST, scale);
     this.x = (x0 + x1) / 2 - this.w / 2 / this.scale;
@@ -128,7 +133,10 @@ export class DagView {
     this.tiles.clear();
     this.zooming = true;
     clearTimeout(this.settle);
-    this.settle = setTimeout(() => { this.zooming = false; this.draw(); }, 90);
+    this.settle = setTimeout(() => {
+      this.zooming = false;
+      this.draw();
+    }, 90);
     this.bound();
     this.draw();
   }
@@ -158,7 +166,8 @@ export class DagView {
   /** Something of the picture stays in view. */
   bound() {
     if (!this.model) return;
-    const mx = Math.min(120, this.w / 3) / this.scale, my = Math.min(120, this.h / 3) / this.scale;
+    const mx = Math.min(120, this.w / 3) / this.scale,
+      my = Math.min(120, this.h / 3) / this.scale;
     this.x = Math.max(mx - this.w / this.scale, Math.min(this.model.width - mx, this.x));
     this.y = Math.max(my - this.h / this.scale, Math.min(this.model.height - my, this.y));
   }
@@ -166,13 +175,18 @@ export class DagView {
   /** Brings a node into view, near enough to be read. */
   reveal(i, centre) {
     const b = this.model.box.subarray(i * 4, i * 4 + 4);
-    if (centre && this.scale < 0.6) { this.scale = 0.8; this.tiles.clear(); this.old = null; }
+    if (centre && this.scale < 0.6) {
+      this.scale = 0.8;
+      this.tiles.clear();
+      this.old = null;
+    }
     if (centre) {
       this.x = b[0] + b[2] / 2 - this.w / 2 / this.scale;
       this.y = b[1] + b[3] / 2 - this.h / 2 / this.scale;
     } else {
       // No further than needed: a picture that jumps with every key cannot be followed.
-      const mx = Math.min(60, this.w / 4) / this.scale, my = Math.min(50, this.h / 4) / this.scale;
+      const mx = Math.min(60, this.w / 4) / this.scale,
+        my = Math.min(50, this.h / 4) / this.scale;
       this.x = Math.min(Math.max(this.x, b[0] + b[2] + mx - this.w / this.scale), b[0] - mx);
       this.y = Math.min(Math.max(this.y, b[1] + b[3] + my - this.h / this.scale), b[1] - my);
     }
@@ -182,7 +196,8 @@ export class DagView {
 
   at(e) {
     const box = this.canvas.getBoundingClientRect();
-    const px = e.clientX - box.left, py = e.clientY - box.top;
+    const px = e.clientX - box.left,
+      py = e.clientY - box.top;
     return { px, py, x: this.x + px / this.scale, y: this.y + py / this.scale };
   }
 
@@ -209,10 +224,12 @@ export class DagView {
     const m = this.model;
     const along = m.direction === 'TB' ? { ArrowDown: 1, ArrowUp: -1 } : { ArrowRight: 1, ArrowLeft: -1 };
     const [cx, cy] = m.middle(this.focused);
-    const near = (list) => list.sort((a, b) => {
-      const [ax, ay] = m.middle(a), [bx, by] = m.middle(b);
-      return Math.hypot(ax - cx, ay - cy) - Math.hypot(bx - cx, by - cy);
-    })[0] ?? -1;
+    const near = (list) =>
+      list.sort((a, b) => {
+        const [ax, ay] = m.middle(a),
+          [bx, by] = m.middle(b);
+        return Math.hypot(ax - cx, ay - cy) - Math.hypot(bx - cx, by - cy);
+      })[0] ?? -1;
     if (along[key] === 1) return near(m.children[this.focused].map((e) => m.ends[e * 2 + 1]));
     if (along[key] === -1) return near(m.parents[this.focused].map((e) => m.ends[e * 2]));
     const level = m.nodes[this.focused].level;
@@ -243,8 +260,16 @@ export class DagView {
     const pad = 8 / this.scale + 8;
     for (const i of list) {
       const b = i * 4;
-      for (let tx = Math.floor((this.model.box[b] - pad) / side); tx <= Math.floor((this.model.box[b] + this.model.box[b + 2] + pad) / side); tx++) {
-        for (let ty = Math.floor((this.model.box[b + 1] - pad) / side); ty <= Math.floor((this.model.box[b + 1] + this.model.box[b + 3] + pad) / side); ty++) {
+      for (
+        let tx = Math.floor((this.model.box[b] - pad) / side);
+        tx <= Math.floor((this.model.box[b] + this.model.box[b + 2] + pad) / side);
+        tx++
+      ) {
+        for (
+          let ty = Math.floor((this.model.box[b + 1] - pad) / side);
+          ty <= Math.floor((this.model.box[b + 1] + this.model.box[b + 3] + pad) / side);
+          ty++
+        ) {
           this.tiles.delete(`${tx},${ty}`);
         }
       }
@@ -290,17 +315,24 @@ export class DagView {
   tile(began) {
     const side = TILE / this.scale;
     // Whole pixels, or the seams of the tiles show.
-    const ox = Math.round(this.x * this.scale * this.dpr), oy = Math.round(this.y * this.scale * this.dpr);
+    const ox = Math.round(this.x * this.scale * this.dpr),
+      oy = Math.round(this.y * this.scale * this.dpr);
     const step = TILE * this.dpr;
-    const tx0 = Math.floor(ox / step), ty0 = Math.floor(oy / step);
-    const tx1 = Math.floor((ox + this.canvas.width - 1) / step), ty1 = Math.floor((oy + this.canvas.height - 1) / step);
-    let painted = 0, late = false;
+    const tx0 = Math.floor(ox / step),
+      ty0 = Math.floor(oy / step);
+    const tx1 = Math.floor((ox + this.canvas.width - 1) / step),
+      ty1 = Math.floor((oy + this.canvas.height - 1) / step);
+    let painted = 0,
+      late = false;
     for (let tx = tx0; tx <= tx1; tx++) {
       for (let ty = ty0; ty <= ty1; ty++) {
         const key = `${tx},${ty}`;
         let tile = this.tiles.get(key);
         // What does not fit into this frame comes with the next one.
-        if (!tile && painted && performance.now() - began > 14 && this.drawn) { late = true; continue; }
+        if (!tile && painted && performance.now() - began > 14 && this.drawn) {
+          late = true;
+          continue;
+        }
         if (!tile) {
           tile = this.paintTile(tx * side, ty * side, side);
           painted += 1;
@@ -341,7 +373,14 @@ export class DagView {
       const b = i * 4;
       g.strokeStyle = colour;
       g.lineWidth = wide * px;
-      round(g, m.box[b] - grow * px, m.box[b + 1] - grow * px, m.box[b + 2] + grow * 2 * px, m.box[b + 3] + grow * 2 * px, 6 + grow * px);
+      round(
+        g,
+        m.box[b] - grow * px,
+        m.box[b + 1] - grow * px,
+        m.box[b + 2] + grow * 2 * px,
+        m.box[b + 3] + grow * 2 * px,
+        6 + grow * px,
+      );
       g.stroke();
     };
     const at = this.hovered >= 0 ? this.hovered : this.focused;
@@ -360,8 +399,14 @@ export class DagView {
   }
 
   inView(i) {
-    const b = i * 4, m = this.model;
-    return m.box[b] + m.box[b + 2] >= this.x && m.box[b] <= this.x + this.w / this.scale && m.box[b + 1] + m.box[b + 3] >= this.y && m.box[b + 1] <= this.y + this.h / this.scale;
+    const b = i * 4,
+      m = this.model;
+    return (
+      m.box[b] + m.box[b + 2] >= this.x &&
+      m.box[b] <= this.x + this.w / this.scale &&
+      m.box[b + 1] + m.box[b + 3] >= this.y &&
+      m.box[b + 1] <= this.y + this.h / this.scale
+    );
   }
 
   edgesOf(i, px) {
@@ -391,7 +436,12 @@ export class DagView {
     g.fillStyle = this.colours.paper;
     g.fillRect(0, 0, canvas.width, canvas.height);
     g.setTransform(limit, 0, 0, limit, 20 * limit, 20 * limit);
-    paint(g, m, { x: -20, y: -20, w: m.width + 40, h: m.height + 40 }, { ...this.look, scale: Math.max(limit, 0.17), colours: this.colours });
+    paint(
+      g,
+      m,
+      { x: -20, y: -20, w: m.width + 40, h: m.height + 40 },
+      { ...this.look, scale: Math.max(limit, 0.17), colours: this.colours },
+    );
     return canvas;
   }
 }

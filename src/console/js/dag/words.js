@@ -23,9 +23,15 @@ export function labelOf(node, state) {
 export function spoken(model, i) {
   const node = model.nodes[i];
   return [
-    node.code || node.id, node.name !== node.code ? node.name : '', node.status ? statusWord(model.states[i]) : '', labelOf(node, model.states[i]),
-    t('dag.degree', { before: model.parents[i].length, after: model.children[i].length }), node.critical ? t('dag.critical') : '',
-  ].filter(Boolean).join(', ');
+    node.code || node.id,
+    node.name !== node.code ? node.name : '',
+    node.status ? statusWord(model.states[i]) : '',
+    labelOf(node, model.states[i]),
+    t('dag.degree', { before: model.parents[i].length, after: model.children[i].length }),
+    node.critical ? t('dag.critical') : '',
+  ]
+    .filter(Boolean)
+    .join(', ');
 }
 
 /** What is shown beside the pointer on a node; from afar this alone says what one points at. */
@@ -40,15 +46,34 @@ export function nodeLines(node, state) {
   ].filter(Boolean);
   const more = [node.type, node.source, (node.tags || []).join(', ')].filter(Boolean).join(' · ');
   return [
-    h('strong', node.code || node.id), node.name && node.name !== node.code && h('div', node.name),
-    node.status && has(`status.${state}`) && h(`div.${statusClass(state)}`, glyph(state), ' ', statusWord(state), node.attempt > 1 ? ` · ${t('dag.attempt', { n: node.attempt })}` : ''),
-    node.statuses && h('div', Object.entries(node.statuses).map(([k, n]) => `${statusWord(k)} ${n}`).join(', ')),
-    facts.length > 0 && h('div.dg-faint', facts.join(' · ')), more && h('div.dg-faint', more),
+    h('strong', node.code || node.id),
+    node.name && node.name !== node.code && h('div', node.name),
+    node.status &&
+      has(`status.${state}`) &&
+      h(
+        `div.${statusClass(state)}`,
+        glyph(state),
+        ' ',
+        statusWord(state),
+        node.attempt > 1 ? ` · ${t('dag.attempt', { n: node.attempt })}` : '',
+      ),
+    node.statuses &&
+      h(
+        'div',
+        Object.entries(node.statuses)
+          .map(([k, n]) => `${statusWord(k)} ${n}`)
+          .join(', '),
+      ),
+    facts.length > 0 && h('div.dg-faint', facts.join(' · ')),
+    more && h('div.dg-faint', more),
   ];
 }
 
 /** And on an arrow. */
 export function edgeLines(edge) {
   const word = `dag.cond_${edge.condition ?? 'success'}`;
-  return [h('strong', `${edge.source} → ${edge.target}`), h('div', t('dag.on', { condition: has(word) ? t(word) : edge.condition }))];
+  return [
+    h('strong', `${edge.source} → ${edge.target}`),
+    h('div', t('dag.on', { condition: has(word) ? t(word) : edge.condition })),
+  ];
 }

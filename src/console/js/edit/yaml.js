@@ -9,11 +9,19 @@ function scalar(v) {
   return PLAIN.test(v) && !WORD.test(v) && !/\s$|: | #/.test(v) ? v : JSON.stringify(v);
 }
 
-const isSmall = (v) => v === null || typeof v !== 'object' || (JSON.stringify(v).length < 90 && !JSON.stringify(v).includes('\\n') && Object.values(v).every((x) => x === null || typeof x !== 'object'));
+const isSmall = (v) =>
+  v === null ||
+  typeof v !== 'object' ||
+  (JSON.stringify(v).length < 90 &&
+    !JSON.stringify(v).includes('\\n') &&
+    Object.values(v).every((x) => x === null || typeof x !== 'object'));
 
 function flow(v) {
   if (Array.isArray(v)) return `[${v.map(flow).join(', ')}]`;
-  if (v && typeof v === 'object') return `{${Object.entries(v).map(([k, x]) => `${k}: ${flow(x)}`).join(', ')}}`;
+  if (v && typeof v === 'object')
+    return `{${Object.entries(v)
+      .map(([k, x]) => `${k}: ${flow(x)}`)
+      .join(', ')}}`;
   const text = scalar(v);
   return typeof v === 'string' && /[,[\]{}]/.test(text) && !text.startsWith('"') ? JSON.stringify(v) : text;
 }
@@ -28,7 +36,11 @@ export function yaml(value, pad = 0) {
       const end = v.endsWith('\n') ? '' : '-';
       // A first line that begins with blanks would be taken for the indentation.
       const mark = /^[ \n]/.test(v) ? '2' : '';
-      out += `${lead}${key}: |${mark}${end}\n${v.replace(/\n$/, '').split('\n').map((l) => (l ? `${lead}  ${l}` : '')).join('\n')}\n`;
+      out += `${lead}${key}: |${mark}${end}\n${v
+        .replace(/\n$/, '')
+        .split('\n')
+        .map((l) => (l ? `${lead}  ${l}` : ''))
+        .join('\n')}\n`;
     } else if (v !== null && typeof v === 'object' && Array.isArray(v) && v.length && !isSmall(v)) {
       out += `${lead}${key}:\n${v.map((x) => (x && typeof x === 'object' && !isSmall(x) ? `${lead}- ${yaml(x, pad + 2).trimStart()}` : `${lead}- ${flow(x)}\n`)).join('')}`;
     } else if (v !== null && typeof v === 'object' && !Array.isArray(v) && Object.keys(v).length && !isSmall(v)) {

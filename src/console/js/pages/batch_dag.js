@@ -19,14 +19,29 @@ export function mount(el, ctx) {
   const { group, no } = ctx;
   const at = api.path`/groups/${group}/batches/${no}`;
   const panel = mountDag(el, {
-    at: `${at}/dag`, etaAt: `${at}/eta`, live: true, name: `${group} ${no}`, listHref: to`/batches/${group}/${no}/list`,
-    query: ctx.query, setQuery: ctx.setQuery, open: (code) => ctx.openJob(code),
+    at: `${at}/dag`,
+    etaAt: `${at}/eta`,
+    live: true,
+    name: `${group} ${no}`,
+    listHref: to`/batches/${group}/${no}/list`,
+    query: ctx.query,
+    setQuery: ctx.setQuery,
+    open: (code) => ctx.openJob(code),
     facts: () => [...(ctx.states?.values() || [])].map(fact),
   });
   const askAgain = settled(700, async () => {
     try {
       const all = await api.get(`${at}/states`);
-      panel.take(all.jobs.map((job) => ({ id: job.job_code, status: job.status, skip_kind: job.skip_kind, attempt: job.attempt, start: job.start, end: job.end })));
+      panel.take(
+        all.jobs.map((job) => ({
+          id: job.job_code,
+          status: job.status,
+          skip_kind: job.skip_kind,
+          attempt: job.attempt,
+          start: job.start,
+          end: job.end,
+        })),
+      );
     } catch {
       // The next event asks again.
     }
@@ -35,7 +50,10 @@ export function mount(el, ctx) {
     panel,
     update(states, changed) {
       const codes = changed && changed.size ? [...changed] : [...states.keys()];
-      const facts = codes.map((code) => states.get(code)).filter(Boolean).map(fact);
+      const facts = codes
+        .map((code) => states.get(code))
+        .filter(Boolean)
+        .map(fact);
       panel.take(facts);
       // Who left a job out, an operator or its branch, is not in an event.
       if (facts.some((one) => one.status === 'SKIPPED' && one.skip_kind === undefined)) askAgain();

@@ -12,7 +12,10 @@ function shut(action, el) {
   return el;
 }
 
-/** Opens a dialog. `actions`: [{label, kind, run(close, button), disabled, test, icon}]; a `run` that fails says why and leaves it open. */
+/**
+ * Opens a dialog. `actions`: [{label, kind, run(close, button), disabled, test, icon}]; a `run` that fails says why
+ * and leaves it open.
+ */
 export function dialog({ title, body, actions = [], size = 'm', test, lead, side, onClose, closeOutside = false }) {
   const id = uid('dlg');
   const wrong = h('div.dialog-error', { role: 'alert', hidden: true });
@@ -29,32 +32,68 @@ export function dialog({ title, body, actions = [], size = 'm', test, lead, side
     if (error) wrong.scrollIntoView({ block: 'nearest' });
   };
   const footer = h('footer.dialog-foot');
-  const setActions = (next) => put(footer, next.map((a) => shut(a, button(a.label, {
-    kind: a.kind, icon: a.icon, test: a.test, disabled: a.disabled, type: a.submit ? 'submit' : 'button',
-    onclick: a.submit ? undefined : async (event) => {
-      fail(null);
-      try {
-        await a.run?.(close, event.currentTarget);
-      } catch (error) {
-        fail(error);
-      }
-    },
-  }))));
+  const setActions = (next) =>
+    put(
+      footer,
+      next.map((a) =>
+        shut(
+          a,
+          button(a.label, {
+            kind: a.kind,
+            icon: a.icon,
+            test: a.test,
+            disabled: a.disabled,
+            type: a.submit ? 'submit' : 'button',
+            onclick: a.submit
+              ? undefined
+              : async (event) => {
+                  fail(null);
+                  try {
+                    await a.run?.(close, event.currentTarget);
+                  } catch (error) {
+                    fail(error);
+                  }
+                },
+          }),
+        ),
+      ),
+    );
   setActions(actions);
   const content = h('div.dialog-body', { tabindex: '-1' }, lead && h('p.lead', lead), body);
-  const el = h(`dialog.dialog.dialog-${size}`, {
-    class: side ? 'dialog-side' : null, 'aria-labelledby': id, 'data-test': test,
-    onclose: () => {
-      keepToasts(el);
-      el.remove();
-      onClose?.(answer);
-      done(answer);
+  const el = h(
+    `dialog.dialog.dialog-${size}`,
+    {
+      class: side ? 'dialog-side' : null,
+      'aria-labelledby': id,
+      'data-test': test,
+      onclose: () => {
+        keepToasts(el);
+        el.remove();
+        onClose?.(answer);
+        done(answer);
+      },
+      onclick: (event) => {
+        if (closeOutside && event.target === el) close();
+      },
     },
-    onclick: (event) => {
-      if (closeOutside && event.target === el) close();
-    },
-  }, h('div.dialog-frame', h('header.dialog-head', h('h2', { id }, title), button(t('common.close'), { kind: 'quiet', icon: 'close', iconOnly: true, onclick: () => close(), test: 'dialog-close' })),
-    content, wrong, footer));
+    h(
+      'div.dialog-frame',
+      h(
+        'header.dialog-head',
+        h('h2', { id }, title),
+        button(t('common.close'), {
+          kind: 'quiet',
+          icon: 'close',
+          iconOnly: true,
+          onclick: () => close(),
+          test: 'dialog-close',
+        }),
+      ),
+      content,
+      wrong,
+      footer,
+    ),
+  );
   document.body.append(el);
   el.showModal();
   (content.querySelector('[autofocus], input, textarea, select') ?? footer.querySelector('button'))?.focus();
@@ -63,14 +102,25 @@ export function dialog({ title, body, actions = [], size = 'm', test, lead, side
 
 /** Asks for a reason; answers it, or null. */
 export async function confirmReason({ title, lead, verb, kind = 'primary', body, optional, run }) {
-  const why = field({ label: t('act.reason'), hint: t('act.reason_hint'), wide: true, input: input({ rows: 2, test: 'reason', name: 'reason' }) });
+  const why = field({
+    label: t('act.reason'),
+    hint: t('act.reason_hint'),
+    wide: true,
+    input: input({ rows: 2, test: 'reason', name: 'reason' }),
+  });
   const actions = () => [
     { label: t('common.cancel'), test: 'confirm-no', run: (close) => close(null) },
-    { label: verb ?? title, kind, test: 'confirm-yes', disabled: optional || why.input.value.trim() ? null : t('act.reason_missing'), run: async (close) => {
-      const reason = why.input.value.trim();
-      if (run) await run(reason);
-      close(reason);
-    } },
+    {
+      label: verb ?? title,
+      kind,
+      test: 'confirm-yes',
+      disabled: optional || why.input.value.trim() ? null : t('act.reason_missing'),
+      run: async (close) => {
+        const reason = why.input.value.trim();
+        if (run) await run(reason);
+        close(reason);
+      },
+    },
   ];
   const box = dialog({ title, lead, size: 's', test: 'confirm', body: [body, why], actions: actions() });
   let had = !!optional;
@@ -87,21 +137,49 @@ export async function confirmReason({ title, lead, verb, kind = 'primary', body,
 export function menu(label, items, { icon: name = 'down', kind, iconOnly, test, small } = {}) {
   const id = uid('menu');
   const list = h('div.menu', { id, role: 'menu', popover: 'auto', 'aria-label': label });
-  const opener = button(label, { icon: name, kind, iconOnly, test, small, expands: false, attrs: { 'aria-haspopup': 'menu', 'aria-controls': id }, onclick: () => list.togglePopover() });
+  const opener = button(label, {
+    icon: name,
+    kind,
+    iconOnly,
+    test,
+    small,
+    expands: false,
+    attrs: { 'aria-haspopup': 'menu', 'aria-controls': id },
+    onclick: () => list.togglePopover(),
+  });
   const draw = () => {
     const all = typeof items === 'function' ? items() : items;
-    put(list, all.filter(Boolean).map((item) => (item === '-' ? h('hr') : h(item.href ? 'a.menu-item' : 'button.menu-item', {
-      type: item.href ? null : 'button', href: item.href, role: 'menuitem', tabindex: '-1', 'data-test': item.test, class: item.kind ? `menu-${item.kind}` : null,
-      'aria-disabled': item.disabled ? 'true' : null, title: typeof item.disabled === 'string' ? item.disabled : null,
-      onclick: (event) => {
-        if (item.disabled) {
-          event.preventDefault();
-          return;
-        }
-        list.hidePopover();
-        item.run?.();
-      },
-    }, item.icon ? icon(item.icon) : h('span.icon'), h('span', item.label, typeof item.disabled === 'string' && h('span.hint', item.disabled)), item.note && h('span.menu-note', item.note)))));
+    put(
+      list,
+      all.filter(Boolean).map((item) =>
+        item === '-'
+          ? h('hr')
+          : h(
+              item.href ? 'a.menu-item' : 'button.menu-item',
+              {
+                type: item.href ? null : 'button',
+                href: item.href,
+                role: 'menuitem',
+                tabindex: '-1',
+                'data-test': item.test,
+                class: item.kind ? `menu-${item.kind}` : null,
+                'aria-disabled': item.disabled ? 'true' : null,
+                title: typeof item.disabled === 'string' ? item.disabled : null,
+                onclick: (event) => {
+                  if (item.disabled) {
+                    event.preventDefault();
+                    return;
+                  }
+                  list.hidePopover();
+                  item.run?.();
+                },
+              },
+              item.icon ? icon(item.icon) : h('span.icon'),
+              h('span', item.label, typeof item.disabled === 'string' && h('span.hint', item.disabled)),
+              item.note && h('span.menu-note', item.note),
+            ),
+      ),
+    );
   };
   list.addEventListener('beforetoggle', (event) => {
     const opens = event.newState === 'open';
@@ -148,6 +226,18 @@ export function walkTabs(host) {
 
 /** Tabs that are links: `tabs({label, items: [[key, words, icon, href]], current})`. */
 export function tabs({ label, items, current, test }) {
-  return walkTabs(h('div.tabs', { role: 'tablist', 'aria-label': label, 'data-test': test }, items.map(([key, words, mark, href]) =>
-    h('a.tab', { href, role: 'tab', 'aria-selected': String(key === current), 'data-test': `tab-${key}` }, mark && icon(mark), h('span', words)))));
+  return walkTabs(
+    h(
+      'div.tabs',
+      { role: 'tablist', 'aria-label': label, 'data-test': test },
+      items.map(([key, words, mark, href]) =>
+        h(
+          'a.tab',
+          { href, role: 'tab', 'aria-selected': String(key === current), 'data-test': `tab-${key}` },
+          mark && icon(mark),
+          h('span', words),
+        ),
+      ),
+    ),
+  );
 }

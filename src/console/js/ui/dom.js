@@ -14,7 +14,12 @@ function dress(el, attrs) {
   for (const [name, value] of Object.entries(attrs)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith('on') && typeof value === 'function') el.addEventListener(name.slice(2), value);
-    else if (name === 'css') for (const [key, v] of Object.entries(value)) el.style.setProperty(key.replace(/[A-Z]/g, (c) => '-' + c.toLowerCase()), v);
+    else if (name === 'css')
+      for (const [key, v] of Object.entries(value))
+        el.style.setProperty(
+          key.replace(/[A-Z]/g, (c) => '-' + c.toLowerCase()),
+          v,
+        );
     else if (name === 'value' && 'value' in el) el.value = value;
     else if (name === 'checked' || name === 'indeterminate' || name === 'open') el[name] = value;
     else if (name === 'ref') value(el);

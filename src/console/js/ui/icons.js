@@ -14,7 +14,8 @@ const ICONS = {
   node: 'M2 3h12v4H2zM2 9h12v4H2zM4.5 5h.5M4.5 11h.5',
   outbox: 'M1.5 3.5h13v9h-13zM1.5 4l6.5 5 6.5-5',
   audit: 'M4 1.5h8v13H4zM6 5h4M6 8h4M6 11h2',
-  users: 'M6 7.5a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5M1.5 14c0-3 2-4.5 4.5-4.5s4.5 1.5 4.5 4.5M11 3a2.3 2.3 0 0 1 0 4.4M12 9.8c1.7.5 2.6 2 2.6 4.2',
+  users:
+    'M6 7.5a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5M1.5 14c0-3 2-4.5 4.5-4.5s4.5 1.5 4.5 4.5M11 3a2.3 2.3 0 0 1 0 4.4M12 9.8c1.7.5 2.6 2 2.6 4.2',
   user: 'M8 7.5a2.8 2.8 0 1 0 0-5.6 2.8 2.8 0 0 0 0 5.6M2.5 14.5c0-3.3 2.3-5 5.5-5s5.5 1.7 5.5 5',
   settings: 'M2 4.5h7M12 4.5h2M2 11.5h2M7 11.5h7M10.5 2.8v3.4M5.5 9.8v3.4',
   search: 'M7 2.2a4.8 4.8 0 1 0 0 9.6 4.8 4.8 0 0 0 0-9.6M10.5 10.5 14 14',
@@ -42,7 +43,8 @@ const ICONS = {
   left: 'M10 3.5 5.5 8 10 12.5',
   sun: 'M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6M8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1',
   moon: 'M13.5 9.5A6 6 0 0 1 6.5 2.5a6 6 0 1 0 7 7',
-  globe: 'M8 1.8a6.2 6.2 0 1 0 0 12.4A6.2 6.2 0 0 0 8 1.8M1.8 8h12.4M8 1.8c2.2 2 2.8 4 2.8 6.2s-.6 4.2-2.8 6.2c-2.2-2-2.8-4-2.8-6.2S5.8 3.8 8 1.8',
+  globe:
+    'M8 1.8a6.2 6.2 0 1 0 0 12.4A6.2 6.2 0 0 0 8 1.8M1.8 8h12.4M8 1.8c2.2 2 2.8 4 2.8 6.2s-.6 4.2-2.8 6.2c-2.2-2-2.8-4-2.8-6.2S5.8 3.8 8 1.8',
   download: 'M8 2v8M4.5 7 8 10.5 11.5 7M2.5 13.5h11',
   warning: 'M8 2 15 14H1zM8 6.5v3.5M8 12v.01',
   info: 'M8 1.8a6.2 6.2 0 1 0 0 12.4A6.2 6.2 0 0 0 8 1.8M8 7.2v4M8 4.8v.01',
@@ -62,7 +64,8 @@ const ICONS = {
   send: 'M14 2 1.500 7l5 2 2 5z',
   copy: 'M5.500 5.500h8v8h-8zM3.500 10.500h-1v-8h8v1',
   pin: 'M8 9.500V14M5 2h6l-.7 5 1.700 2.500H4L5.700 7z',
-  database: 'M2.500 4c0-1.200 2.500-2 5.500-2s5.500.8 5.500 2v8c0 1.200-2.500 2-5.500 2s-5.500-.8-5.500-2zM2.500 4c0 1.200 2.500 2 5.500 2s5.500-.8 5.500-2M2.500 8c0 1.200 2.500 2 5.500 2s5.500-.8 5.500-2',
+  database:
+    'M2.500 4c0-1.200 2.500-2 5.500-2s5.500.8 5.500 2v8c0 1.200-2.500 2-5.500 2s-5.500-.8-5.500-2zM2.500 4c0 1.200 2.500 2 5.500 2s5.500-.8 5.500-2M2.500 8c0 1.200 2.500 2 5.500 2s5.500-.8 5.500-2',
 };
 
 /** Further pictures, by name: lines in a square of 16. */
@@ -71,5 +74,9 @@ export const addIcons = (more) => Object.assign(ICONS, more);
 /** A picture; nothing is said of it to a screen reader, the words beside it are. */
 export function icon(name, size = 16) {
   const path = s('path', { d: ICONS[name] ?? ICONS.info });
-  return s('svg.icon', { viewBox: '0 0 16 16', width: size, height: size, 'aria-hidden': 'true', focusable: 'false' }, path);
+  return s(
+    'svg.icon',
+    { viewBox: '0 0 16 16', width: size, height: size, 'aria-hidden': 'true', focusable: 'false' },
+    path,
+  );
 }

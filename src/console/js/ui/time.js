@@ -9,13 +9,16 @@ export const zone = () => (store.prefs.zone === 'utc' ? 'UTC' : Intl.DateTimeFor
 const formats = new Map();
 function format(options) {
   const key = `${locale()}|${zone()}|${JSON.stringify(options)}`;
-  if (!formats.has(key)) formats.set(key, new Intl.DateTimeFormat('sv-SE', { timeZone: zone(), hourCycle: 'h23', ...options }));
+  if (!formats.has(key))
+    formats.set(key, new Intl.DateTimeFormat('sv-SE', { timeZone: zone(), hourCycle: 'h23', ...options }));
   return formats.get(key);
 }
 
 /** The zone as it is written beside times: `UTC+8`. */
 export function zoneName(at = Date.now()) {
-  const part = new Intl.DateTimeFormat('en', { timeZone: zone(), timeZoneName: 'shortOffset' }).formatToParts(at).find((p) => p.type === 'timeZoneName');
+  const part = new Intl.DateTimeFormat('en', { timeZone: zone(), timeZoneName: 'shortOffset' })
+    .formatToParts(at)
+    .find((p) => p.type === 'timeZoneName');
   return (part?.value ?? zone()).replace('GMT', 'UTC');
 }
 
@@ -27,7 +30,13 @@ const CLOCK = { hour: '2-digit', minute: '2-digit' };
 export function timeText(at, { seconds = false, date, millis = false } = {}) {
   const value = ms(at);
   if (!Number.isFinite(value)) return '';
-  const clock = format({ ...CLOCK, ...(seconds || millis ? { second: '2-digit' } : {}), ...(millis ? { fractionalSecondDigits: 3 } : {}) }).format(value).replace(',', '.');
+  const clock = format({
+    ...CLOCK,
+    ...(seconds || millis ? { second: '2-digit' } : {}),
+    ...(millis ? { fractionalSecondDigits: 3 } : {}),
+  })
+    .format(value)
+    .replace(',', '.');
   const day = format(DATE).format(value);
   const withDay = date ?? day !== format(DATE).format(Date.now());
   return withDay ? `${day} ${clock}` : clock;
@@ -40,7 +49,14 @@ export function time(at, options) {
   const value = ms(at);
   if (at === null || at === undefined || !Number.isFinite(value)) return h('span.none', '–');
   const iso = new Date(value).toISOString();
-  return h('time', { datetime: iso, title: `${timeText(value, { seconds: true, date: true })} ${zoneName(value)}\n${iso.replace('T', ' ').replace(/\.\d+Z/, '')} UTC` }, timeText(value, options));
+  return h(
+    'time',
+    {
+      datetime: iso,
+      title: `${timeText(value, { seconds: true, date: true })} ${zoneName(value)}\n${iso.replace('T', ' ').replace(/\.\d+Z/, '')} UTC`,
+    },
+    timeText(value, options),
+  );
 }
 
 /** `35 ms`, `4.2 s`, `12 min 05 s`, `2 h 05 min`, `3 d 4 h`. */
@@ -85,7 +101,8 @@ setInterval(() => {
     const words = agoText(Number(el.dataset.ago));
     if (el.textContent !== words) el.textContent = words;
   }
-  for (const el of document.querySelectorAll('[data-since]')) el.textContent = duration(Date.now() - Number(el.dataset.since));
+  for (const el of document.querySelectorAll('[data-since]'))
+    el.textContent = duration(Date.now() - Number(el.dataset.since));
 }, 1000);
 
 /** How long something has run, as an element that counts. */
@@ -112,9 +129,10 @@ export function bytes(n) {
 export function dayStart(day, after = 0) {
   if (!day) return '';
   const [y, m, d] = day.split('-').map(Number);
-  return new Date(store.prefs.zone === 'utc' ? Date.UTC(y, m - 1, d + after) : new Date(y, m - 1, d + after).getTime()).toISOString();
+  return new Date(
+    store.prefs.zone === 'utc' ? Date.UTC(y, m - 1, d + after) : new Date(y, m - 1, d + after).getTime(),
+  ).toISOString();
 }
 
 /** Local date of an input (`2024-07-31T02:00`) as RFC 3339 UTC, by the browser's zone. */
 export const fromInput = (value) => (value ? new Date(value).toISOString() : '');
-

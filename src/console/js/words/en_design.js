@@ -2,7 +2,8 @@
 export default {
   'dag.role': 'graph of jobs',
   'dag.label': 'Jobs of {name} and what waits for what',
-  'dag.keys': 'Arrow keys move the picture. Home or Enter goes to the first job; from there arrow keys follow the dependencies, Enter opens the job, N shows its neighbourhood, F goes to the next failure, Escape leaves it. Plus and minus zoom, 0 shows everything. The list of jobs has the same as a table.',
+  'dag.keys':
+    'Arrow keys move the picture. Home or Enter goes to the first job; from there arrow keys follow the dependencies, Enter opens the job, N shows its neighbourhood, F goes to the next failure, Escape leaves it. Plus and minus zoom, 0 shows everything. The list of jobs has the same as a table.',
   'dag.legend': 'States; press one to see only these',
   'dag.legend_title': 'Show only this state in full; press more for several',
   'dag.all_states': 'All states',
@@ -36,7 +37,10 @@ export default {
   'dag.whole': 'Whole picture',
   'dag.empty': 'No jobs',
   'dag.empty_lead': 'This group has no jobs yet, so there is nothing to draw.',
-  'dag.shown': { one: 'The picture shows {n} job and {edges} dependencies', other: 'The picture shows {n} jobs and {edges} dependencies' },
+  'dag.shown': {
+    one: 'The picture shows {n} job and {edges} dependencies',
+    other: 'The picture shows {n} jobs and {edges} dependencies',
+  },
   'dag.counted': '{n} jobs, {edges} dependencies',
   'dag.n_jobs': { one: '{n} job', other: '{n} jobs' },
   'dag.edge_plain': 'on success',
@@ -80,7 +84,8 @@ export default {
   'gantt.now': 'Now',
   'gantt.empty': 'Nothing has run yet',
   'gantt.empty_lead': 'Times appear when the first job starts; plans when jobs have a history.',
-  'gantt.label': 'When each job ran. Up and down choose a job, left and right move in time, plus and minus zoom, Enter opens the job.',
+  'gantt.label':
+    'When each job ran. Up and down choose a job, left and right move in time, plus and minus zoom, Enter opens the job.',
   'gantt.actual': 'actual, by state',
   'gantt.now_line': 'now',
   'gantt.hint': 'Ctrl + wheel: zoom',
@@ -103,7 +108,8 @@ export default {
   'cmp.outputs': 'Outputs that differ',
   'cmp.sum': '{a}: {ta} of work, {b}: {tb}. In {n} jobs state, rows or outputs differ.',
 
-  'grid.legend': 'The bar under a mark is the duration against the longest of its row. ▲ took 1.5 times the usual, ▲▲ twice. A small number is how often the job was started.',
+  'grid.legend':
+    'The bar under a mark is the duration against the longest of its row. ▲ took 1.5 times the usual, ▲▲ twice. A small number is how often the job was started.',
 
   'cron.text': 'Cron expression',
   'cron.text_hint': 'Quartz with 6 or 7 fields (1 is Sunday), or classic cron with 5',
@@ -143,7 +149,8 @@ export default {
   'cron.f_month': 'Month',
   'cron.f_dow': 'Weekday',
   'cron.f_year': 'Year',
-  'cron.hint': '* every, ? no say, 1-5 from to, */10 every tenth, L last, 15W weekday nearest, 6L last Friday, 2#1 first Monday. Of day and weekday one is ?',
+  'cron.hint':
+    '* every, ? no say, 1-5 from to, */10 every tenth, L last, 15W weekday nearest, 6L last Friday, 2#1 first Monday. Of day and weekday one is ?',
   'sf.add': 'Add schedule',
   'sf.edit': 'Edit {code}',
   'sf.save': 'Save',
@@ -240,7 +247,8 @@ export default {
   'sch.firing_failed': 'Failed',
   'sch.firing_waiting': 'Waiting',
   'sch.do_pause': 'Pause',
-  'sch.lead_pause': '{code} plans nothing more until it is resumed. Times that fall due meanwhile are left out, not made up for.',
+  'sch.lead_pause':
+    '{code} plans nothing more until it is resumed. Times that fall due meanwhile are left out, not made up for.',
   'sch.do_resume': 'Resume',
   'sch.lead_resume': '{code} goes on from now. What fell due meanwhile does not fire.',
   'sch.do_fire-now': 'Fire now',
@@ -248,7 +256,8 @@ export default {
   'sch.do_skip-next': 'Skip next',
   'sch.lead_skip-next': '{code} leaves out its next time, {next}. The one after it fires.',
   'sch.do_remove': 'Remove',
-  'sch.lead_remove': '{code} is taken away; its firings stay on record. One that stands in a definition file comes back with the next apply.',
+  'sch.lead_remove':
+    '{code} is taken away; its firings stay on record. One that stands in a definition file comes back with the next apply.',
   'sch.done': '{code}: done',
   'sch.no_next': 'It has no next time',
   'sch.edit': 'Edit',
@@ -476,6 +485,8 @@ export default {
   'def.from_disk': 'Open a file',
   'def.download': 'Save as a file',
   'def.check': 'Check',
+  'def.connect': 'Check on the sources',
+  'def.connected': '{sources} sources asked, {calls} calls found, {errors} faults',
   'def.look': 'What would change?',
   'def.text_diff': 'Lines',
   'def.apply': 'Store',
@@ -487,7 +498,8 @@ export default {
   'def.needs': 'needs in {group}: {permissions}',
   'def.needs_everywhere': 'needs everywhere: {permission}',
   'def.applied': { one: '{n} change is stored', other: '{n} changes are stored' },
-  'def.moved': 'Somebody stored another version meanwhile. Copy your text, take the group anew and make the change again.',
+  'def.moved':
+    'Somebody stored another version meanwhile. Copy your text, take the group anew and make the change again.',
   'def.unsaved': 'The text has changes that are not stored. Leave it?',
   'def.no_group': 'No group is chosen',
   'def.sample': 'groups:\n  my_group: {type: monthly}\njobs:\n  FIRST: {type: NOOP}\n',
@@ -505,7 +517,8 @@ export default {
   'ver.one': 'Version {n}',
   'ver.between': 'Version {a} against {b}',
   'ver.back_to': 'Back to version {n}',
-  'ver.back_lead': 'The group becomes what it was in version {n}, as a new version. Batches that run keep their own definition.',
+  'ver.back_lead':
+    'The group becomes what it was in version {n}, as a new version. Batches that run keep their own definition.',
   'ver.wait': 'The preview is not there yet',
   'ver.done': 'The group is as in version {n} again',
 

@@ -2,7 +2,8 @@
 export default {
   'dag.role': '作业图',
   'dag.label': '{name} 的作业及其依赖',
-  'dag.keys': '方向键移动画面。Home 或回车选中第一个作业;之后方向键沿依赖移动,回车打开作业,N 显示其邻域,F 转到下一个失败作业,Esc 取消选中。加减号缩放,0 显示全部。作业列表以表格形式提供同样的内容。',
+  'dag.keys':
+    '方向键移动画面。Home 或回车选中第一个作业;之后方向键沿依赖移动,回车打开作业,N 显示其邻域,F 转到下一个失败作业,Esc 取消选中。加减号缩放,0 显示全部。作业列表以表格形式提供同样的内容。',
   'dag.legend': '状态;按下即只突出该状态',
   'dag.legend_title': '只突出该状态;可多选',
   'dag.all_states': '全部状态',
@@ -143,7 +144,8 @@ export default {
   'cron.f_month': '月',
   'cron.f_dow': '星期',
   'cron.f_year': '年',
-  'cron.hint': '* 每个,? 不限,1-5 区间,*/10 每隔 10,L 最后,15W 最近工作日,6L 最后一个周五,2#1 第一个周一。日与星期须有一个为 ?',
+  'cron.hint':
+    '* 每个,? 不限,1-5 区间,*/10 每隔 10,L 最后,15W 最近工作日,6L 最后一个周五,2#1 第一个周一。日与星期须有一个为 ?',
   'sf.add': '新增调度',
   'sf.edit': '编辑 {code}',
   'sf.save': '保存',
@@ -476,6 +478,8 @@ export default {
   'def.from_disk': '打开文件',
   'def.download': '另存为文件',
   'def.check': '检查',
+  'def.connect': '连接数据源检查',
+  'def.connected': '已检查 {sources} 个数据源,找到 {calls} 个过程,{errors} 处错误',
   'def.look': '比较变化',
   'def.text_diff': '逐行差异',
   'def.apply': '保存',

@@ -9,6 +9,7 @@ use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerDef, TriggerStatus};
 use crate::engine::trigger::planner::AHEAD_MS;
 use crate::store::hint::{self, Topic};
+use crate::store::next_run::{self, StaleGroups};
 use crate::store::{Tx, calendar, firing, trigger};
 use anyhow::{Context as _, Result};
 
@@ -183,20 +184,27 @@ pub(crate) async fn apply_in(
     deed: Deed<'_>,
 ) -> Result<()> {
     let there = |def: &TriggerDef| stored.iter().find(|t| t.def.code == def.code);
+    let mut stale = StaleGroups::default();
     let mut changed = 0usize;
     for def in &wanted.schedules {
         match there(def) {
             None => insert(tx, def, FROM_FILE, deed).await?,
             Some(was) if was.def == *def => continue,
-            Some(was) => replace(tx, was, def, FROM_FILE, deed).await?,
+            Some(was) => {
+                replace(tx, was, def, FROM_FILE, deed).await?;
+                stale.add_schedule(&was.def);
+            }
         }
+        stale.add_schedule(def);
         changed += 1;
     }
     let is_gone = |def: &&TriggerDef| wanted.schedules.iter().all(|w| w.code != def.code);
     for was in spoken_of.iter().filter(is_gone).filter_map(there) {
         remove(tx, was, deed).await?;
+        stale.add_schedule(&was.def);
         changed += 1;
     }
+    next_run::refresh(tx, &stale).await?;
     if changed > 0 {
         hint::give(tx, Topic::Trigger).await?;
     }

@@ -1,0 +1,101 @@
+//! Requests that were refused for want of a right, in the audit log: who, what, from where; bounded in number.
+
+use crate::app::App;
+use crate::domain::time::Millis;
+use crate::store::audit::{Operator, record_one};
+use anyhow::Result;
+use serde_json::json;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// One user's refusals of one route are one entry in so many milliseconds.
+const SAME_MS: i64 = 60_000;
+/// Entries that one process writes in that time, at most.
+const MOST: usize = 60;
+/// Longest path that is kept, in characters.
+const PATH_MAX: usize = 200;
+
+/// Who sent a request; set once it is known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CallerName(pub(super) Arc<OnceLock<String>>);
+
+/// A request that was refused.
+pub(super) struct DeniedRequest<'a> {
+    pub(super) caller: String,
+    pub(super) address: String,
+    pub(super) method: &'a str,
+    /// The route, or the path where there is none.
+    pub(super) route: &'a str,
+    pub(super) path: &'a str,
+}
+
+/// What was written of late.
+#[derive(Default)]
+pub(super) struct DeniedRequests {
+    recent: Mutex<HashMap<(String, String), RecentDenials>>,
+}
+
+/// Refusals of one user at one route.
+struct RecentDenials {
+    since: Millis,
+    /// Those since then that have no entry of their own.
+    unwritten: u64,
+}
+
+impl DeniedRequests {
+    /// Whether this one is written, with how many like it had no entry before.
+    fn admit(&self, caller: &str, route: &str, now: Millis) -> Option<u64> {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (caller.to_owned(), route.to_owned());
+        if let Some(same) = recent.get_mut(&key) {
+            if now.since(same.since) < SAME_MS {
+                same.unwritten += 1;
+                return None;
+            }
+            same.since = now;
+            return Some(std::mem::take(&mut same.unwritten));
+        }
+        if recent.len() >= MOST {
+            recent.retain(|_, denials| now.since(denials.since) < SAME_MS);
+        }
+        if recent.len() >= MOST {
+            return None;
+        }
+        recent.insert(key, RecentDenials { since: now, unwritten: 0 });
+        Some(0)
+    }
+
+    /// Puts a refusal on record, unless there were too many.
+    pub(super) async fn record(&self, app: &App, denied: DeniedRequest<'_>) -> Result<()> {
+        let route = format!("{} {}", denied.method, denied.route);
+        let now = app.clock.now();
+        let Some(unwritten) = self.admit(&denied.caller, &route, now) else { return Ok(()) };
+        let path: String = denied.path.chars().take(PATH_MAX).collect();
+        let detail = json!({
+            "method": denied.method, "path": path, "earlier_refusals_not_recorded": unwritten,
+        });
+        let by = Operator { actor: denied.caller, host: denied.address };
+        let mut tx = app.db.begin().await?;
+        record_one(&mut tx, &by, "request denied", detail, now).await?;
+        Ok(tx.commit().await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_bounded() {
+        let denied = DeniedRequests::default();
+        assert_eq!(denied.admit("eve", "POST /x", Millis(0)), Some(0));
+        for _ in 0..5 {
+            assert_eq!(denied.admit("eve", "POST /x", Millis(1)), None);
+        }
+        assert_eq!(denied.admit("eve", "POST /x", Millis(SAME_MS)), Some(5));
+        let names = (0..1_000).map(|n| format!("user{n}"));
+        let written = names.filter(|name| denied.admit(name, "GET /y", Millis(SAME_MS)).is_some());
+        assert_eq!(written.count(), MOST - 1);
+        assert_eq!(denied.admit("late", "GET /y", Millis(3 * SAME_MS)), Some(0));
+    }
+}

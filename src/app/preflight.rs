@@ -1,0 +1,84 @@
+//! Looks at jobs where they would run, before any of them is started.
+
+pub use crate::domain::preflight::{
+    JobPreflight, PreflightFinding, PreflightReport, PreflightSeverity, SourcePreflight,
+};
+
+use crate::app::App;
+use crate::app::calendars::used_by;
+use crate::config::Config;
+use crate::domain::calendar::Calendars;
+use crate::domain::job::{Definition, JobDef};
+use crate::domain::preflight::PreflightProblem;
+use crate::domain::source::Source;
+use crate::handler::preflight::{PreflightSource, check_sources};
+use anyhow::Result;
+
+/// Asks the sources of these jobs for what they call and say. Jobs that are switched off are left out.
+pub async fn check_jobs(
+    config: &Config,
+    sources: &[Source],
+    jobs: impl IntoIterator<Item = &JobDef>,
+) -> PreflightReport {
+    let active: Vec<&JobDef> = jobs.into_iter().filter(|job| job.is_active).collect();
+    let asked: Vec<PreflightSource<'_>> = sources
+        .iter()
+        .map(|source| {
+            let its = |job: &&JobDef| job.source.as_ref() == Some(&source.name);
+            PreflightSource { source, jobs: active.iter().copied().filter(its).collect() }
+        })
+        .filter(|one| !one.jobs.is_empty())
+        .collect();
+    check_sources(&asked, &config.handlers()).await
+}
+
+impl App {
+    /// The same for jobs that were sent by somebody: only sources as they are stored are asked, for another address
+    /// would be told this installation's passwords.
+    pub async fn check_sent_jobs(
+        &self,
+        defs: &Definition,
+        jobs: impl IntoIterator<Item = &JobDef>,
+    ) -> Result<PreflightReport> {
+        let (stored, calendars) = (self.definition().await?, self.calendars().await?);
+        let is_stored = |source: &Source| stored.sources.contains(source);
+        let used: Vec<&JobDef> = jobs.into_iter().collect();
+        let is_used =
+            |source: &Source| used.iter().any(|job| job.source.as_ref() == Some(&source.name));
+        let asked: Vec<Source> = defs.sources.iter().filter(|s| is_stored(s)).cloned().collect();
+        let mut report = check_jobs(&self.config, &asked, used.iter().copied()).await;
+        for source in defs.sources.iter().filter(|source| !is_stored(source) && is_used(source)) {
+            report.findings.push(PreflightFinding {
+                severity: PreflightSeverity::Warning,
+                group: None,
+                job: None,
+                source: Some(source.name.clone()),
+                problem: PreflightProblem::SourceNotStored,
+            });
+        }
+        report.findings.extend(check_calendars(&calendars, defs));
+        Ok(report)
+    }
+}
+
+/// The calendars that a definition and its schedules name, and that are not stored.
+pub fn check_calendars(stored: &Calendars, defs: &Definition) -> Vec<PreflightFinding> {
+    let groups = used_by(defs).into_iter().flat_map(|(calendar, groups)| {
+        groups
+            .into_iter()
+            .map(move |group| (calendar.clone(), format!("group {group}"), Some(group)))
+    });
+    let schedules = defs.schedules.iter().filter_map(|schedule| {
+        Some((schedule.timing.calendar.clone()?, format!("schedule {}", schedule.code), None))
+    });
+    let missing = groups.chain(schedules).filter(|(calendar, ..)| stored.get(calendar).is_err());
+    missing
+        .map(|(calendar, user, group)| PreflightFinding {
+            severity: PreflightSeverity::Error,
+            group,
+            job: None,
+            source: None,
+            problem: PreflightProblem::CalendarMissing { user, calendar: calendar.to_string() },
+        })
+        .collect()
+}

@@ -1,0 +1,73 @@
+//! Findings of jobs before they are started, for people.
+
+use crate::app::preflight::{PreflightFinding, PreflightReport, PreflightSeverity};
+use crate::cli::{BadInput, Ended, out};
+use crate::domain::lang::Lang;
+use anyhow::{Result, anyhow};
+
+/// Which findings are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShownFindings {
+    All,
+    /// Without statements that a server may take once the jobs before have run.
+    Certain,
+}
+
+/// Prints the sources, the calls and the findings.
+pub(super) fn print(report: &PreflightReport, lang: Lang) {
+    for source in &report.sources {
+        let said = match (&source.version, &source.user) {
+            (None, _) => lang.pick("not reached", "未连接").to_owned(),
+            (Some(version), None) => version.clone(),
+            (Some(version), Some(user)) => {
+                format!("{version}, {} {user}", lang.pick("user", "用户"))
+            }
+        };
+        out::line(&format!("{}: {said}", source.source));
+        for job in report.jobs.iter().filter(|job| job.source == source.source) {
+            let runs_as = job
+                .runs_as
+                .as_ref()
+                .map_or(String::new(), |user| format!(" {} {user}", lang.pick("as", "以权限:")));
+            out::line(&format!("  {} → {}{runs_as}", job.job, job.calls));
+        }
+    }
+    note(report, ShownFindings::All, lang);
+}
+
+/// Prints the findings alone, where warnings go.
+pub(super) fn note(report: &PreflightReport, shown: ShownFindings, lang: Lang) {
+    for finding in &report.findings {
+        if shown == ShownFindings::Certain && finding.may_pass() {
+            continue;
+        }
+        out::note(&describe(finding, lang));
+    }
+}
+
+fn describe(finding: &PreflightFinding, lang: Lang) -> String {
+    let (word, said) = (finding.severity.label(lang), finding.describe(lang));
+    let hint = finding.hint(lang).map_or(String::new(), |hint| format!("\n  → {hint}"));
+    format!("{word}: {said}{hint}")
+}
+
+/// How a check with these findings ends: errors are the user's; a source that is away is nobody's fault here.
+pub(super) fn end(report: &PreflightReport, lang: Lang) -> Result<Ended> {
+    let count = |severity| report.of(severity).count();
+    let errors = count(PreflightSeverity::Error);
+    let away = count(PreflightSeverity::Unreachable);
+    if errors > 0 {
+        let said = match lang {
+            Lang::En => format!("{} would keep jobs from running", out::count(errors, "fault")),
+            Lang::Zh => format!("{errors} 处错误会使作业无法运行"),
+        };
+        return Err(BadInput(said).into());
+    }
+    if away > 0 {
+        return Err(match lang {
+            Lang::En => anyhow!("{} could not be reached", out::count(away, "source")),
+            Lang::Zh => anyhow!("{away} 个数据源无法连接"),
+        });
+    }
+    Ok(Ended::Well)
+}

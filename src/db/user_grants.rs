@@ -1,0 +1,30 @@
+//! Who may do what on a data source, as its server tells the user itself.
+
+use crate::db::dialect::Dialect;
+use crate::db::fault::SessionError;
+use crate::db::session::Session;
+
+/// A user as a GRANT names it; SQLite has none.
+pub fn quote_user(dialect: Dialect, user: &str) -> Option<String> {
+    match dialect {
+        Dialect::Sqlite => None,
+        Dialect::Mysql => {
+            let (name, host) = user.rsplit_once('@').unwrap_or((user, "%"));
+            let quoted = |part: &str| format!("'{}'", part.replace('\'', "''"));
+            Some(format!("{}@{}", quoted(name), quoted(host)))
+        }
+        Dialect::Postgres => Some(format!("\"{}\"", user.replace('"', "\"\""))),
+    }
+}
+
+impl Session {
+    /// The lines of SHOW GRANTS, with the rights of roles that are active; none where the server has no such
+    /// statement. They are not to be shown: MariaDB writes the hash of the password into them.
+    pub async fn grant_lines(&mut self) -> Result<Vec<String>, SessionError> {
+        if self.dialect() != Dialect::Mysql {
+            return Ok(Vec::new());
+        }
+        let found = self.rows("SHOW GRANTS", &[]).await?;
+        Ok(found.rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+    }
+}

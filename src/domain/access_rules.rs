@@ -1,0 +1,249 @@
+//! What a definition or an order uses and may not: data sources and secrets of other groups.
+
+use crate::domain::group_access::GroupAccess;
+use crate::domain::http_call;
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::{Definition, Group, JobDef};
+use crate::domain::params::secret_names;
+use crate::domain::secret::BY_NAME;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// What a group may or may not use.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SharedResource {
+    /// A data source.
+    Source(String),
+    /// A secret.
+    Secret(String),
+}
+
+impl fmt::Display for SharedResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Source(name) => write!(f, "data source {name}"),
+            Self::Secret(name) => write!(f, "secret {name}"),
+        }
+    }
+}
+
+/// A use that a definition makes and may not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForbiddenUse {
+    /// The group that uses it.
+    pub group: GroupCode,
+    /// The job; none: a parameter of the group.
+    pub job: Option<JobCode>,
+    /// What is used.
+    pub resource: SharedResource,
+    /// Who may use it.
+    pub access: GroupAccess,
+}
+
+impl ForbiddenUse {
+    /// Whether a group may use something for which this rule holds.
+    pub fn check(
+        group: &GroupCode,
+        resource: SharedResource,
+        access: &GroupAccess,
+    ) -> Result<(), Self> {
+        match access.allows(group) {
+            true => Ok(()),
+            false => {
+                let (group, access) = (group.clone(), access.clone());
+                Err(Self { group, job: None, resource, access })
+            }
+        }
+    }
+
+    /// How to get the right.
+    pub fn fix(&self) -> String {
+        let whom = match &self.access.owner_group {
+            Some(owner) => format!("ask the administrators of group {owner}"),
+            None => "ask an administrator of all groups".to_owned(),
+        };
+        let how = match &self.resource {
+            SharedResource::Source(_) => "add the group to groups: of the source",
+            SharedResource::Secret(_) => {
+                "add the group to groups: of the secret, or store it anew with --group"
+            }
+        };
+        format!("{whom} to {how}")
+    }
+}
+
+impl fmt::Display for ForbiddenUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.job {
+            Some(job) => write!(f, "job {job} of group {}", self.group)?,
+            None => write!(f, "group {}", self.group)?,
+        }
+        write!(f, " may not use {}, which is for {}", self.resource, self.access.describe())
+    }
+}
+
+impl std::error::Error for ForbiddenUse {}
+
+/// What the access rules of one installation are.
+#[derive(Clone, Debug, Default)]
+pub struct AccessRules {
+    sources: BTreeMap<String, GroupAccess>,
+    secrets: BTreeMap<String, GroupAccess>,
+}
+
+impl AccessRules {
+    /// Those of a definition, and of secrets that are stored sealed; a secret that the definition
+    /// declares is not looked for among these.
+    pub fn collect(defs: &Definition, stored_secrets: BTreeMap<String, GroupAccess>) -> Self {
+        let mut rules = Self { sources: BTreeMap::new(), secrets: stored_secrets };
+        rules.add(defs);
+        rules
+    }
+
+    /// With those of another definition in place of the ones of the same names.
+    pub fn add(&mut self, defs: &Definition) {
+        let sources = defs.sources.iter().map(|s| (s.name.to_string(), s.access.clone()));
+        self.sources.extend(sources);
+        let secrets = defs.shared.secrets.iter().map(|s| (s.name.clone(), s.access.clone()));
+        self.secrets.extend(secrets);
+    }
+
+    /// Whether a group may use something. What is not known is no matter of rights: it is missing.
+    pub fn check(&self, group: &GroupCode, resource: SharedResource) -> Result<(), ForbiddenUse> {
+        let access = match &resource {
+            SharedResource::Source(name) => self.sources.get(name),
+            SharedResource::Secret(name) => self.secrets.get(name),
+        };
+        access.map_or(Ok(()), |access| ForbiddenUse::check(group, resource.clone(), access))
+    }
+
+    /// What a job uses and may not.
+    pub fn forbidden_uses_of_job(&self, job: &JobDef) -> Vec<ForbiddenUse> {
+        let uses = used_by_job(job).into_iter();
+        let forbidden = uses.filter_map(|resource| self.check(&job.group, resource).err());
+        forbidden.map(|found| ForbiddenUse { job: Some(job.code.clone()), ..found }).collect()
+    }
+
+    /// What the parameters of a group use and may not.
+    pub fn forbidden_uses_of_group(&self, group: &Group) -> Vec<ForbiddenUse> {
+        let values = group.params.iter().filter_map(|param| param.value.as_deref());
+        let names: BTreeSet<String> = values.flat_map(secret_names).collect();
+        let check = |name| self.check(&group.code, SharedResource::Secret(name)).err();
+        names.into_iter().filter_map(check).collect()
+    }
+
+    /// Everything that jobs and parameters of the groups of a definition use and may not.
+    pub fn forbidden_uses(&self, defs: &Definition) -> Vec<ForbiddenUse> {
+        let of_groups = defs.groups.iter().flat_map(|group| self.forbidden_uses_of_group(group));
+        of_groups.chain(defs.jobs.iter().flat_map(|job| self.forbidden_uses_of_job(job))).collect()
+    }
+
+    /// The secrets that parameters of an order name and its group may not use.
+    pub fn forbidden_params(
+        &self,
+        group: &GroupCode,
+        params: &BTreeMap<String, String>,
+    ) -> Vec<ForbiddenUse> {
+        let names = params.values().filter_map(|value| value.strip_prefix(BY_NAME));
+        let check = |name: &str| self.check(group, SharedResource::Secret(name.to_owned())).err();
+        names.filter_map(check).collect()
+    }
+}
+
+/// The data sources and secrets that a job names itself. Secrets that come by a parameter of its group
+/// or of all groups are checked when an attempt asks for them.
+fn used_by_job(job: &JobDef) -> BTreeSet<SharedResource> {
+    let own = job.source.iter().chain(job.checks.iter().filter_map(|check| check.source.as_ref()));
+    let sources = own.map(|name| SharedResource::Source(name.to_string()));
+    let values = job.params.iter().filter_map(|param| param.value.as_deref());
+    let secrets = values.flat_map(secret_names).chain(http_call::secrets(job.http.as_ref(), None));
+    sources.chain(secrets.map(SharedResource::Secret)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::declare::{SecretFrom, SecretSource};
+    use crate::domain::id::{JobType, SourceName};
+    use crate::domain::job::{Need, Param, ParamDecl, ParamType, Secrecy};
+    use crate::domain::source::Source;
+
+    fn group(code: &str) -> GroupCode {
+        GroupCode::parse(code).expect("a code")
+    }
+
+    fn access(owner: Option<&str>, groups: Option<&[&str]>) -> GroupAccess {
+        GroupAccess {
+            owner_group: owner.map(group),
+            groups: groups.map(|codes| codes.iter().map(|code| group(code)).collect()),
+        }
+    }
+
+    fn definition() -> Definition {
+        let source = |name: &str, access| Source {
+            name: SourceName::parse(name).expect("a name"),
+            url: "sqlite:x".to_owned(),
+            password_env: None,
+            password_file: None,
+            max_parallel: None,
+            procedures: BTreeMap::new(),
+            access,
+        };
+        let secret = |name: &str, access| SecretSource {
+            name: name.to_owned(),
+            from: SecretFrom::Env(name.to_owned()),
+            access,
+        };
+        let mut defs = Definition {
+            groups: vec![Group::bare(group("a")), Group::bare(group("b"))],
+            sources: vec![
+                source("open", GroupAccess::default()),
+                source("of_a", access(Some("a"), None)),
+            ],
+            ..Definition::default()
+        };
+        defs.shared.secrets = vec![secret("A_PW", access(Some("a"), None))];
+        defs
+    }
+
+    #[test]
+    fn each_way_of_using_something_is_found() {
+        let mut defs = definition();
+        let stored = BTreeMap::from([("SEALED".to_owned(), access(None, Some(&["a"])))]);
+        let rules = AccessRules::collect(&defs, stored);
+        for code in ["a", "b"] {
+            let name = JobCode::parse(&format!("J_{code}")).expect("a code");
+            let ty = JobType::parse("SQL").expect("a type");
+            let mut job = JobDef::bare(name, group(code), ty);
+            job.source = Some(SourceName::parse("of_a").expect("a name"));
+            let value = Some("x${secret.SEALED}".to_owned());
+            job.params = vec![Param { name: "pw".to_owned(), value, ..Param::default() }];
+            defs.jobs.push(job);
+        }
+        defs.groups[1].params.push(ParamDecl {
+            name: "pw".to_owned(),
+            ty: ParamType::Text,
+            value: Some("${secret.A_PW}".to_owned()),
+            need: Need::Optional,
+            secrecy: Secrecy::Secret,
+        });
+        let found: Vec<String> =
+            rules.forbidden_uses(&defs).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            found,
+            [
+                "group b may not use secret A_PW, which is for a (owner)",
+                "job J_b of group b may not use data source of_a, which is for a (owner)",
+                "job J_b of group b may not use secret SEALED, which is for a",
+            ]
+        );
+        let given = BTreeMap::from([
+            ("x".to_owned(), "@secret:A_PW".to_owned()),
+            ("y".to_owned(), "A_PW".to_owned()),
+        ]);
+        assert_eq!(rules.forbidden_params(&group("a"), &given), []);
+        assert_eq!(rules.forbidden_params(&group("b"), &given).len(), 1);
+        // A name that nobody knows is missing, which is said elsewhere.
+        assert_eq!(rules.check(&group("b"), SharedResource::Secret("NONE".to_owned())), Ok(()));
+    }
+}

@@ -1,0 +1,76 @@
+//! Which groups may use a data source or a secret. Both are an installation's and not a group's, so
+//! without a list an author of one group runs SQL on the database of another and prints its passwords.
+
+use crate::domain::id::GroupCode;
+use serde::{Deserialize, Serialize};
+
+/// Who may use one data source or secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupAccess {
+    /// The group it belongs to, which may always use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner_group: Option<GroupCode>,
+    /// The other groups that may use it. Without a list: none when there is an owner, else every
+    /// group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<Vec<GroupCode>>,
+}
+
+impl GroupAccess {
+    /// Whether jobs of a group may use it.
+    pub fn allows(&self, group: &GroupCode) -> bool {
+        self.owner_group.as_ref() == Some(group)
+            || match &self.groups {
+                Some(groups) => groups.contains(group),
+                None => self.owner_group.is_none(),
+            }
+    }
+
+    /// Whether every group may use it, those of later too.
+    pub fn is_for_every_group(&self) -> bool {
+        self.owner_group.is_none() && self.groups.is_none()
+    }
+
+    /// `every group`, or the groups that may use it with its owner first.
+    pub fn describe(&self) -> String {
+        if self.is_for_every_group() {
+            return "every group".to_owned();
+        }
+        let owner = self.owner_group.iter().map(|owner| format!("{owner} (owner)"));
+        let others = self.groups.iter().flatten().filter(|g| Some(*g) != self.owner_group.as_ref());
+        let names: Vec<String> = owner.chain(others.map(ToString::to_string)).collect();
+        if names.is_empty() { "no group".to_owned() } else { names.join(", ") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(code: &str) -> GroupCode {
+        GroupCode::parse(code).expect("a code")
+    }
+
+    fn access(owner: Option<&str>, groups: Option<&[&str]>) -> GroupAccess {
+        GroupAccess {
+            owner_group: owner.map(group),
+            groups: groups.map(|codes| codes.iter().map(|code| group(code)).collect()),
+        }
+    }
+
+    #[test]
+    fn an_owner_makes_it_private_and_a_list_opens_it() {
+        for (owner, groups, for_a, for_b, words) in [
+            (None, None, true, true, "every group"),
+            (Some("a"), None, true, false, "a (owner)"),
+            (Some("a"), Some(&["b"][..]), true, true, "a (owner), b"),
+            (None, Some(&["b"][..]), false, true, "b"),
+            (None, Some(&[][..]), false, false, "no group"),
+        ] {
+            let access = access(owner, groups);
+            assert_eq!(access.allows(&group("a")), for_a, "{words}");
+            assert_eq!(access.allows(&group("b")), for_b, "{words}");
+            assert_eq!(access.describe(), words);
+        }
+    }
+}

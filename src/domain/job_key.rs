@@ -1,0 +1,164 @@
+//! A job in the whole installation: its group and its code, and how a user names one.
+
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::JobDef;
+use std::fmt;
+
+/// The key of a job: codes are unique within a group. `Display` is `group.CODE`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobKey {
+    /// Its group.
+    pub group: GroupCode,
+    /// Its code.
+    pub code: JobCode,
+}
+
+impl JobKey {
+    /// The key of a job by the code of its definition, which a fan-out's jobs share.
+    pub fn of_definition(job: &JobDef) -> Self {
+        Self { group: job.group.clone(), code: job.defined_as().clone() }
+    }
+}
+
+impl JobDef {
+    /// Its group and code, which no other job has.
+    pub fn key(&self) -> JobKey {
+        JobKey { group: self.group.clone(), code: self.code.clone() }
+    }
+}
+
+impl fmt::Display for JobKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}.{}", self.group, self.code))
+    }
+}
+
+/// A word names no job, or several; `Display` is the sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JobNameError {
+    /// No job has this name.
+    #[error("there is no job {0}; procession job list shows those that are")]
+    Unknown(String),
+    /// Jobs of several groups have this name.
+    #[error("{}", describe_candidates(.word, .candidates))]
+    Ambiguous {
+        /// What was written.
+        word: String,
+        /// The jobs of this name, ordered.
+        candidates: Vec<JobKey>,
+    },
+}
+
+fn describe_candidates(word: &str, candidates: &[JobKey]) -> String {
+    let mut groups: Vec<&str> = candidates.iter().map(|key| key.group.as_str()).collect();
+    groups.dedup();
+    let keys: Vec<String> = candidates.iter().map(JobKey::to_string).collect();
+    format!("{word} is in groups {}; write {}", listed(&groups, "and"), listed(&keys, "or"))
+}
+
+/// `a, b and c`.
+fn listed<T: AsRef<str>>(words: &[T], last: &str) -> String {
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    match words.split_last() {
+        Some((end, rest)) if !rest.is_empty() => format!("{} {last} {end}", rest.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+/// The ways to read `word` as `group.CODE`. Both may hold dots, so there may be several.
+pub fn split_qualified(word: &str) -> impl Iterator<Item = JobKey> + '_ {
+    word.match_indices('.').filter_map(|(at, _)| {
+        let group = GroupCode::parse(&word[..at]).ok()?;
+        Some(JobKey { group, code: JobCode::parse(&word[at + 1..]).ok()? })
+    })
+}
+
+/// `word` without `group.` before it.
+fn without_group<'w>(job: &JobDef, word: &'w str) -> Option<&'w str> {
+    word.strip_prefix(job.group.as_str())?.strip_prefix('.')
+}
+
+fn has_alias(job: &JobDef, word: &str) -> bool {
+    job.aliases.iter().any(|alias| alias.as_str() == word)
+}
+
+/// The one job among `jobs` that `word` names: by its code or an alias, alone or behind its group. A code comes
+/// before an alias, and `group.CODE` before a plain code that reads the same.
+pub fn find_named<'a>(
+    jobs: impl IntoIterator<Item = &'a JobDef>,
+    word: &str,
+) -> Result<&'a JobDef, JobNameError> {
+    let word = word.trim();
+    let mut by_rank: [Vec<&JobDef>; 4] = Default::default();
+    for job in jobs {
+        let rest = without_group(job, word);
+        let ranks = [
+            rest == Some(job.code.as_str()),
+            job.code.as_str() == word,
+            rest.is_some_and(|rest| has_alias(job, rest)),
+            has_alias(job, word),
+        ];
+        if let Some(rank) = ranks.iter().position(|is_named| *is_named) {
+            by_rank[rank].push(job);
+        }
+    }
+    match by_rank.iter().find(|found| !found.is_empty()).map(Vec::as_slice) {
+        None => Err(JobNameError::Unknown(word.to_owned())),
+        Some([job]) => Ok(job),
+        Some(several) => {
+            let mut candidates: Vec<JobKey> = several.iter().map(|job| job.key()).collect();
+            candidates.sort();
+            Err(JobNameError::Ambiguous { word: word.to_owned(), candidates })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::JobType;
+
+    fn job(group: &str, code: &str, alias: &str) -> JobDef {
+        let group = GroupCode::parse(group).expect("group");
+        let code = JobCode::parse(code).expect("code");
+        let mut job = JobDef::bare(code, group, JobType::parse("NOOP").expect("type"));
+        job.aliases = JobCode::parse(alias).into_iter().collect();
+        job
+    }
+
+    #[test]
+    fn a_word_names_one_job_or_its_candidates() {
+        let jobs = [
+            job("a", "LOAD", "OLD"),
+            job("b", "LOAD", ""),
+            job("b", "POST", "LEFT"),
+            job("c", "LEFT", ""),
+            job("c", "b.POST", "OLD"),
+            job("c.d", "E.F", ""),
+        ];
+        for (word, wanted) in [
+            ("a.LOAD", "a.LOAD"),
+            (" b.LOAD ", "b.LOAD"),
+            ("POST", "b.POST"),
+            ("a.OLD", "a.LOAD"),
+            // A code comes before an alias.
+            ("LEFT", "c.LEFT"),
+            ("b.LEFT", "b.POST"),
+            ("c.OLD", "c.b.POST"),
+            // The full name comes before a code that reads the same.
+            ("b.POST", "b.POST"),
+            ("c.b.POST", "c.b.POST"),
+            ("c.d.E.F", "c.d.E.F"),
+            ("E.F", "c.d.E.F"),
+            ("LOAD", "LOAD is in groups a and b; write a.LOAD or b.LOAD"),
+            ("OLD", "OLD is in groups a and c; write a.LOAD or c.b.POST"),
+            ("c.LOAD", "there is no job c.LOAD; procession job list shows those that are"),
+        ] {
+            let found = match find_named(&jobs, word) {
+                Ok(job) => job.key().to_string(),
+                Err(error) => error.to_string(),
+            };
+            assert_eq!(found, wanted, "{word}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Statements that take a SQLite session out of its own file, or reach the rest of the process.
+//!
+//! The driver offers neither SQLite's authorizer nor `SQLITE_LIMIT_ATTACHED` without `unsafe`, so the text is
+//! read before it is sent. That is sound because each of these statements begins with a keyword that cannot be
+//! quoted, stands in no trigger, view or function, and SQLite cuts text into tokens without context. The tokens
+//! here are cut exactly as SQLite cuts them (`sqlite3GetToken`); `tests/it/sqlite_confinement.rs` compares both.
+
+/// Pragmas whose setting is one for all connections of the process.
+const PROCESS_PRAGMAS: [&str; 4] =
+    ["temp_store_directory", "data_store_directory", "soft_heap_limit", "hard_heap_limit"];
+
+/// A statement that a SQLite source may not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForbiddenStatement {
+    /// The line of the text on which it begins, counted from 1.
+    pub line: u32,
+    /// Which one it is.
+    pub kind: ForbiddenKind,
+}
+
+/// Why a statement is forbidden.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ForbiddenKind {
+    /// It opens a second file.
+    #[error("ATTACH opens another database; a SQLite source may use its own file alone")]
+    Attach,
+    /// It writes a second file.
+    #[error("VACUUM INTO writes another file; a SQLite source may use its own file alone")]
+    VacuumInto,
+    /// It changes what other connections of the process use.
+    #[error("PRAGMA {0} is a setting of the whole process, not of one SQLite source")]
+    ProcessPragma(&'static str),
+}
+
+impl ForbiddenKind {
+    /// What to do instead.
+    pub fn fix(&self) -> &'static str {
+        match self {
+            Self::Attach => "declare a source for the other file and give it a job of its own",
+            Self::VacuumInto => {
+                "make the copy outside, for example in a SCRIPT job, or write VACUUM"
+            }
+            Self::ProcessPragma(_) => "take the statement out",
+        }
+    }
+}
+
+/// Lets a text through that stays within its file.
+pub fn confine_to_file(sql: &str) -> Result<(), String> {
+    find_forbidden_statement(sql)
+        .map_or(Ok(()), |found| Err(format!("{}; {}", found.kind, found.kind.fix())))
+}
+
+/// The first statement of `sql` that a SQLite source may not run.
+pub fn find_forbidden_statement(sql: &str) -> Option<ForbiddenStatement> {
+    let bytes = sql.as_bytes();
+    let (mut at, mut line, mut statement) = (0, 1_u32, Statement::Unread);
+    let mut began = 1;
+    while at < bytes.len() {
+        let (token, end) = next_token(bytes, at);
+        let text = &bytes[at..end];
+        if token != Token::Blank && statement == Statement::Unread {
+            began = line;
+        }
+        let (next, found) = statement.read(token, text);
+        if let Some(kind) = found {
+            return Some(ForbiddenStatement { line: began, kind });
+        }
+        statement = next;
+        let newlines = text.iter().filter(|byte| **byte == b'\n').count();
+        line = line.saturating_add(u32::try_from(newlines).unwrap_or(u32::MAX));
+        at = end;
+    }
+    None
+}
+
+/// What is known of the statement that is being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Statement {
+    /// No token of it was seen.
+    Unread,
+    Vacuum,
+    Pragma,
+    /// It may be anything else.
+    Other,
+}
+
+impl Statement {
+    /// Takes the next token into account. A semicolon starts a statement anew wherever it stands: in the body
+    /// of a trigger, where SQLite goes on, none of the forbidden statements could follow it anyway.
+    fn read(self, token: Token, text: &[u8]) -> (Self, Option<ForbiddenKind>) {
+        match (self, token) {
+            (_, Token::Blank) => (self, None),
+            (_, Token::Semicolon) => (Self::Unread, None),
+            (Self::Unread, Token::Word) if text.eq_ignore_ascii_case(b"ATTACH") => {
+                (Self::Other, Some(ForbiddenKind::Attach))
+            }
+            (Self::Unread, Token::Word) if text.eq_ignore_ascii_case(b"VACUUM") => {
+                (Self::Vacuum, None)
+            }
+            (Self::Unread, Token::Word) if text.eq_ignore_ascii_case(b"PRAGMA") => {
+                (Self::Pragma, None)
+            }
+            (Self::Unread | Self::Other, _) => (Self::Other, None),
+            (Self::Vacuum, Token::Word) if text.eq_ignore_ascii_case(b"INTO") => {
+                (Self::Vacuum, Some(ForbiddenKind::VacuumInto))
+            }
+            (Self::Vacuum, _) => (self, None),
+            (Self::Pragma, Token::Word | Token::Quoted) => (self, process_pragma(text)),
+            (Self::Pragma, Token::Other) => (self, None),
+        }
+    }
+}
+
+/// A name may be quoted in four ways. Nothing in these names needs doubling, so the quotes are only taken off.
+fn process_pragma(text: &[u8]) -> Option<ForbiddenKind> {
+    let is_quote = |byte: &u8| b"'\"`[]".contains(byte);
+    let name: Vec<u8> = text.iter().filter(|byte| !is_quote(byte)).copied().collect();
+    let found =
+        PROCESS_PRAGMAS.into_iter().find(|known| name.eq_ignore_ascii_case(known.as_bytes()));
+    found.map(ForbiddenKind::ProcessPragma)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token {
+    /// White space or a comment.
+    Blank,
+    Semicolon,
+    /// A keyword or a bare name.
+    Word,
+    /// A string or a quoted name.
+    Quoted,
+    /// A number, a variable, a mark.
+    Other,
+}
+
+/// Whether a byte may stand in a name: SQLite's `IdChar`.
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+}
+
+/// SQLite's `isspace`, which knows the vertical tab; `is_ascii_whitespace` does not.
+fn is_space(byte: u8) -> bool {
+    byte == 0x0b || byte.is_ascii_whitespace()
+}
+
+/// The token at `at`, which is inside `text`, and where it ends. Of two readings the one that lets more
+/// statements begin is taken: a vertical tab and NUL, at which SQLite fails, are a space and a semicolon.
+fn next_token(text: &[u8], at: usize) -> (Token, usize) {
+    let rest = &text[at..];
+    let (token, length) = match rest[0] {
+        0 | b';' => (Token::Semicolon, 1),
+        byte if is_space(byte) => (Token::Blank, length_while(rest, is_space)),
+        b'-' if rest.starts_with(b"--") => (Token::Blank, length_while(rest, |b| b != b'\n')),
+        b'/' if rest.starts_with(b"/*") && rest.len() > 2 => (Token::Blank, comment_length(rest)),
+        quote @ (b'\'' | b'"' | b'`') => (Token::Quoted, quoted_length(rest, quote)),
+        b'[' => {
+            let end = rest.iter().position(|byte| *byte == b']');
+            (Token::Quoted, end.map_or(rest.len(), |end| end + 1))
+        }
+        b'$' | b'@' | b'#' | b':' => (Token::Other, variable_length(rest)),
+        b'x' | b'X' if rest.get(1) == Some(&b'\'') => {
+            let end = rest[2..].iter().position(|byte| *byte == b'\'');
+            (Token::Quoted, end.map_or(rest.len(), |end| end + 3))
+        }
+        0xef if rest.starts_with(b"\xef\xbb\xbf") => (Token::Blank, 3),
+        byte if byte.is_ascii_digit() => (Token::Other, length_while(rest, is_name_byte)),
+        byte if is_name_byte(byte) => (Token::Word, length_while(rest, is_name_byte)),
+        _ => (Token::Other, 1),
+    };
+    (token, at + length)
+}
+
+fn length_while(rest: &[u8], fits: impl Fn(u8) -> bool) -> usize {
+    rest.iter().take_while(|byte| fits(**byte)).count()
+}
+
+/// A comment without end reaches to the end of the text.
+fn comment_length(rest: &[u8]) -> usize {
+    rest[2..].windows(2).position(|pair| pair == b"*/").map_or(rest.len(), |end| end + 4)
+}
+
+/// A doubled quote is part of the text.
+fn quoted_length(rest: &[u8], quote: u8) -> usize {
+    let mut at = 1;
+    while at < rest.len() {
+        if rest[at] != quote {
+            at += 1;
+        } else if rest.get(at + 1) == Some(&quote) {
+            at += 2;
+        } else {
+            return at + 1;
+        }
+    }
+    rest.len()
+}
+
+/// `:name`, and Tcl's `$name::part(index)`: what stands in those parentheses is swallowed up to a space, quotes
+/// and semicolons as well.
+fn variable_length(rest: &[u8]) -> usize {
+    let (mut at, mut named) = (1, false);
+    while at < rest.len() {
+        match rest[at] {
+            byte if is_name_byte(byte) => named = true,
+            b'(' if named => {
+                let inside = length_while(&rest[at + 1..], |b| b != 0 && b != b')' && !is_space(b));
+                let end = at + 1 + inside;
+                return end + usize::from(rest.get(end) == Some(&b')'));
+            }
+            b':' if rest.get(at + 1) == Some(&b':') => at += 1,
+            _ => break,
+        }
+        at += 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_leave_the_file_are_found_with_their_line() {
+        let pragma = ForbiddenKind::ProcessPragma;
+        for (sql, line, kind) in [
+            ("ATTACH 'x' AS y", 1, ForbiddenKind::Attach),
+            ("SELECT 1;\n\n/* a */ attach\ndatabase 'x' AS y", 3, ForbiddenKind::Attach),
+            ("--\n \u{b}ATTACH 'x' AS y", 2, ForbiddenKind::Attach),
+            ("\u{feff}ATTACH 'x' AS y", 1, ForbiddenKind::Attach),
+            ("SELECT ';'; ATTACH 'x' AS y", 1, ForbiddenKind::Attach),
+            ("SELECT $a('); ATTACH 'x' AS y; --'", 1, ForbiddenKind::Attach),
+            ("SELECT 1 /*/ ; */; ATTACH 'x' AS y", 1, ForbiddenKind::Attach),
+            ("SELECT [a;'b]; ATTACH 'x' AS y", 1, ForbiddenKind::Attach),
+            ("SELECT 1\0ATTACH 'x' AS y", 1, ForbiddenKind::Attach),
+            ("VACUUM INTO 'x'", 1, ForbiddenKind::VacuumInto),
+            ("vacuum main -- all\n into 'x'", 1, ForbiddenKind::VacuumInto),
+            ("PRAGMA temp_store_directory = '/x'", 1, pragma("temp_store_directory")),
+            ("PRAGMA main.[Hard_Heap_Limit] = 1", 1, pragma("hard_heap_limit")),
+            ("PRAGMA \"soft_heap_limit\"(1)", 1, pragma("soft_heap_limit")),
+        ] {
+            assert_eq!(
+                find_forbidden_statement(sql),
+                Some(ForbiddenStatement { line, kind }),
+                "{sql}"
+            );
+        }
+    }
+
+    #[test]
+    fn ordinary_statements_are_let_through() {
+        for sql in [
+            "",
+            "SELECT 'ATTACH', \"VACUUM INTO\" FROM attach",
+            "SELECT 1 -- ; ATTACH 'x' AS y",
+            "SELECT '; ATTACH ''x'' AS y;'",
+            "SELECT $a(;ATTACH)",
+            "VACUUM; INSERT INTO t VALUES (1)",
+            "VACUUM \"into\"",
+            "PRAGMA foreign_keys = ON; SELECT hard_heap_limit FROM t",
+            "CREATE TRIGGER t AFTER INSERT ON a BEGIN DELETE FROM b; INSERT INTO c VALUES (1); END",
+            "SELECT /",
+        ] {
+            assert_eq!(find_forbidden_statement(sql), None, "{sql}");
+        }
+    }
+}

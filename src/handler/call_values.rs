@@ -1,0 +1,73 @@
+//! The values that come back from a CALL, each checked before it is handed on.
+
+use crate::db::cell::Cell;
+use crate::db::results::Results;
+use crate::db::routine::Mode;
+use crate::domain::job::ParamMode;
+use crate::domain::outcome::{End, Outcome, OutputValue, Outputs};
+use crate::domain::output_limits::OutputLimits;
+use crate::domain::params::BoundParam;
+use crate::handler::bind;
+use crate::handler::signature::Slot;
+use crate::handler::target::Fault;
+use std::collections::BTreeMap;
+
+/// Values by the names of their parameters.
+pub(crate) type OutValues = BTreeMap<String, OutputValue>;
+
+/// A fault of what came back. The CALL has ended well by then, so another try would only do its work twice.
+pub(crate) fn after_call(why: String) -> Fault {
+    Fault::Known(Box::new(Outcome::ended(End::Failed, why).for_good()))
+}
+
+/// OUT and INOUT values come in one row, in the routine's order.
+pub(crate) fn out_values(
+    slots: &[Slot<'_>],
+    row: Vec<Cell>,
+    limits: OutputLimits,
+) -> Result<OutValues, String> {
+    let mut values = BTreeMap::new();
+    for (slot, cell) in slots.iter().filter(|s| s.mode() != Mode::In).zip(row) {
+        let what = format!("OUT parameter {} ({})", slot.name(), slot.routine.ty);
+        values.insert(slot.name().to_owned(), bind::handed_on(&what, cell, limits)?);
+    }
+    Ok(values)
+}
+
+/// A function gives its OUT values as columns of its one row; a plain one has one column, which is
+/// the job's one OUT parameter whatever it is called.
+pub(crate) fn function_values(
+    params: &[BoundParam],
+    results: &Results,
+    limits: OutputLimits,
+) -> Result<OutValues, String> {
+    let outs: Vec<&BoundParam> = params.iter().filter(|p| p.mode != ParamMode::In).collect();
+    let mut values = BTreeMap::new();
+    if outs.is_empty() {
+        return Ok(values);
+    }
+    let set = results.sets.first().filter(|set| set.count == 1);
+    let set = set.ok_or("the function gives OUT values only when it returns exactly one row")?;
+    for param in &outs {
+        let at = match (set.columns.iter().position(|c| c == &param.name), outs.len()) {
+            (Some(at), _) => at,
+            (None, 1) if set.columns.len() == 1 => 0,
+            (None, _) => {
+                let columns = set.columns.join(", ");
+                return Err(format!("the function's row has no {}; it has: {columns}", param.name));
+            }
+        };
+        let what = bind::column_name(set, at);
+        let cell = set.cell(0, at).ok_or_else(|| format!("{what} was not kept"))?;
+        let value = bind::handed_on(&what, cell, limits)?;
+        values.insert(param.name.clone(), value);
+    }
+    Ok(values)
+}
+
+/// The value in that column, whatever its case, of the last result set, when that has one row.
+pub(crate) fn column_of_last_row(outputs: &Outputs, name: &str) -> Option<OutputValue> {
+    let columns = outputs.results.iter().rev().flat_map(|set| set.columns.iter());
+    let spelled = columns.into_iter().find(|column| column.eq_ignore_ascii_case(name))?;
+    outputs.output(&format!("result.{spelled}"))
+}

@@ -1,0 +1,40 @@
+//! Cursors of PostgreSQL that a CALL returns: their rows are read as result sets, in the transaction in
+//! which they were opened.
+
+use crate::db::dialect::Dialect;
+use crate::db::results::Results;
+use crate::db::routine::{Mode, Routine};
+use crate::db::session::Session;
+use crate::handler::target::Fault;
+
+/// Whether a routine may return a cursor, as far as its parameters tell: it has to be called in a
+/// transaction then, with which a cursor ends. What a function without OUT parameters returns is not
+/// among them.
+pub(crate) fn may_return_cursors(routine: &Routine) -> bool {
+    let comes_back = |mode| matches!(mode, Mode::Out | Mode::InOut | Mode::Column);
+    let mut returned = routine.params.iter().filter(|param| comes_back(param.mode)).peekable();
+    let is_plain_function = routine.is_function && returned.peek().is_none();
+    is_plain_function || returned.any(|param| param.ty == "refcursor")
+}
+
+/// Reads the rows of the cursors among what a CALL returned into result sets behind those that are there,
+/// and closes the cursors: one WITH HOLD would stay open for as long as the session is kept.
+pub(crate) async fn fetch_cursors(
+    session: &mut Session,
+    returned: &mut Results,
+    into: &mut Results,
+) -> Result<(), Fault> {
+    let mut names: Vec<String> = Vec::new();
+    for name in returned.sets.iter_mut().flat_map(|set| set.take_cursors()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    for name in names {
+        let quoted = Dialect::Postgres.quote(&name);
+        let at = |error| Fault::At(format!("reading the rows of cursor {name}"), error);
+        session.run_into(&format!("FETCH ALL FROM {quoted}"), &[], into).await.map_err(at)?;
+        session.run(&format!("CLOSE {quoted}"), &[]).await.map_err(at)?;
+    }
+    Ok(())
+}

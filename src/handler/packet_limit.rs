@@ -1,0 +1,54 @@
+//! What a server of MySQL or MariaDB takes in one packet. More would end the connection, which looks like
+//! a failure that passes.
+
+use crate::db::dialect::Dialect;
+use crate::db::fault::SessionError;
+use crate::db::session::Session;
+use crate::domain::outcome::{End, Outcome};
+use crate::domain::params::BoundParam;
+use crate::handler::target::Fault;
+
+/// Beyond so many bytes the server is asked how much it takes: the least that any takes by default.
+const ASK_FROM: usize = 4 << 20;
+
+/// Room for what a packet holds beside the values.
+const OVERHEAD: usize = 1 << 16;
+
+/// Why the server cannot take so many bytes of `what`; none where it can.
+pub(crate) async fn packet_fault(
+    session: &mut Session,
+    what: &str,
+    bytes: usize,
+) -> Result<Option<String>, SessionError> {
+    if session.dialect() != Dialect::Mysql || bytes < ASK_FROM {
+        return Ok(None);
+    }
+    let answer = session.rows("SELECT @@max_allowed_packet", &[]).await?;
+    let most: usize = answer.first(0).and_then(|n| n.parse().ok()).unwrap_or(usize::MAX);
+    Ok((bytes + OVERHEAD > most).then(|| {
+        format!(
+            "{what} has {bytes} bytes, and this server takes {most} in one packet; set its \
+             max_allowed_packet to {} or more, or hand on less",
+            (bytes + OVERHEAD).next_power_of_two()
+        )
+    }))
+}
+
+/// Refuses a body whose parameters the server would not take together.
+pub(crate) async fn refuse_oversized(
+    session: &mut Session,
+    params: &[BoundParam],
+) -> Result<(), Fault> {
+    let length = |param: &BoundParam| param.text().map_or(0, str::len);
+    let bytes = params.iter().map(length).sum();
+    let longest = params.iter().max_by_key(|param| length(param));
+    let what = longest.map_or(String::new(), |p| format!("parameter {} with the others", p.name));
+    let before = |error| Fault::before("asking how large a packet may be", error);
+    match packet_fault(session, &what, bytes).await.map_err(before)? {
+        None => Ok(()),
+        Some(why) => {
+            let outcome = Outcome::ended(End::Failed, format!("{why}; nothing was run"));
+            Err(Fault::Known(Box::new(outcome.for_good())))
+        }
+    }
+}

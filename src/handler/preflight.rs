@@ -1,0 +1,506 @@
+//! Looks at jobs on their sources without running them: calls against the server's catalogue, statements as far as
+//! the server reads them, rights, ledgers. Changes nothing there.
+//!
+//! Each source is asked for all its jobs at once. What the catalogue's one answer does not settle is looked up as
+//! the job itself would, so that nothing is refused that a run would find.
+
+use crate::db::dialect::Dialect;
+use crate::db::fault::{Kind, SessionError};
+use crate::db::ledger::Ledger;
+use crate::db::opening::Hope;
+use crate::db::routine::{Mode, Routine};
+use crate::db::routine_catalogue::{CatalogueEntry, WantedRoutine};
+use crate::db::session::Session;
+use crate::db::sqlite_file::is_absent;
+use crate::db::user_grants::quote_user;
+use crate::domain::job::{JobDef, Param, ParamType};
+use crate::domain::mysql_grants::{MysqlGrants, RoutineKind};
+use crate::domain::near::nearest;
+use crate::domain::params::BoundParam;
+use crate::domain::preflight::{
+    CallFacts, CallerFacts, JobPreflight, PreflightFinding, PreflightProblem, PreflightReport,
+    PreflightSeverity, SourcePreflight, can_be_stopped, judge_call, other_definer,
+};
+use crate::domain::source::{DialectName, Source};
+use crate::domain::statement::{bind_names, split, unfit};
+use crate::domain::tx_class::TxClass;
+use crate::handler::bind;
+use crate::handler::routine_lookup::{LookupError, find_routine};
+use crate::handler::signature::{Name, arrange, choose, parse_name, refuse_gap};
+use crate::handler::source::{Password, place};
+use crate::handler::stop_trial::grant_for_definers;
+use crate::handler::target::reach;
+use crate::handler::{Options, address};
+use futures_util::future::join_all;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long one source may take for all its jobs.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the server may wait for a lock on what a statement names.
+const LOCK_SECONDS: u32 = 3;
+
+/// A source with the jobs to look at.
+#[derive(Clone, Debug)]
+pub struct PreflightSource<'a> {
+    /// The source.
+    pub source: &'a Source,
+    /// Jobs whose statements or calls run there.
+    pub jobs: Vec<&'a JobDef>,
+}
+
+/// Looks at the jobs of several sources, all sources at once.
+pub async fn check_sources(sources: &[PreflightSource<'_>], options: &Options) -> PreflightReport {
+    let checks = sources.iter().map(|one| check_source(one, options));
+    let mut report = PreflightReport::default();
+    for one in join_all(checks).await {
+        report.extend(one);
+    }
+    report
+}
+
+async fn check_source(asked: &PreflightSource<'_>, options: &Options) -> PreflightReport {
+    let mut visit = Visit::new(asked.source);
+    if let Ok(open) = visit.open(options).await {
+        let looked = timeout(PATIENCE, visit.look(open, &asked.jobs)).await;
+        let why = match looked {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some(format!("no answer within {PATIENCE:?}")),
+        };
+        if let Some(why) = why {
+            visit.find(None, PreflightSeverity::Unreachable, PreflightProblem::SourceAway { why });
+        }
+    }
+    visit.report
+}
+
+/// One look at one source.
+struct Visit<'a> {
+    source: &'a Source,
+    caller: CallerFacts,
+    grants: Option<MysqlGrants>,
+    report: PreflightReport,
+}
+
+/// That a finding says why.
+struct NotOpened;
+
+impl<'a> Visit<'a> {
+    fn new(source: &'a Source) -> Self {
+        let of_source = SourcePreflight {
+            source: source.name.clone(),
+            is_reached: false,
+            version: None,
+            user: None,
+        };
+        let report = PreflightReport { sources: vec![of_source], ..PreflightReport::default() };
+        Self { source, caller: CallerFacts::default(), grants: None, report }
+    }
+
+    fn find(
+        &mut self,
+        job: Option<&JobDef>,
+        severity: PreflightSeverity,
+        problem: PreflightProblem,
+    ) {
+        self.report.findings.push(PreflightFinding {
+            severity,
+            group: job.map(|job| job.group.clone()),
+            job: job.map(|job| job.code.clone()),
+            source: Some(self.source.name.clone()),
+            problem,
+        });
+    }
+
+    fn refuse(&mut self, job: &JobDef, problem: PreflightProblem) {
+        self.find(Some(job), PreflightSeverity::Error, problem);
+    }
+
+    async fn open(&mut self, options: &Options) -> Result<Session, NotOpened> {
+        use PreflightSeverity::{Error, Unreachable};
+        if let Some((from, Password::Missing)) = place(self.source).password {
+            self.find(None, Error, PreflightProblem::PasswordMissing { from });
+            return Err(NotOpened);
+        }
+        let (target, at) = match reach(self.source, "preflight".to_owned(), options) {
+            Ok(reached) => reached,
+            Err(why) => {
+                self.find(None, Error, PreflightProblem::SourceRefused { why });
+                return Err(NotOpened);
+            }
+        };
+        // A look makes no file, as a job would.
+        if is_absent(&target.url) {
+            return Err(NotOpened);
+        }
+        match Session::open(&target).await {
+            Ok(session) => Ok(session),
+            Err(none) => {
+                let why = format!("{at}: {}", address::opening(none.to_string()));
+                match none.hope {
+                    Hope::None => self.find(None, Error, PreflightProblem::SourceRefused { why }),
+                    Hope::Soon | Hope::Here | Hope::Once => {
+                        self.find(None, Unreachable, PreflightProblem::SourceAway { why });
+                    }
+                }
+                Err(NotOpened)
+            }
+        }
+    }
+
+    async fn look(&mut self, mut session: Session, jobs: &[&JobDef]) -> Result<(), SessionError> {
+        self.learn_caller(&mut session).await?;
+        limit_waiting(&mut session).await?;
+        let calls: Vec<&JobDef> = jobs.iter().copied().filter(|j| j.proc_name.is_some()).collect();
+        if session.dialect() == Dialect::Sqlite {
+            for job in calls {
+                self.look_at_named_body(&mut session, job).await?;
+            }
+        } else {
+            self.look_at_calls(&mut session, &calls).await?;
+        }
+        for job in jobs.iter().filter(|job| job.sql.is_some()) {
+            let dialect = bind::dialect_name(session.dialect());
+            match job.sql.as_ref().and_then(|sql| sql.of(dialect)) {
+                Some(text) => self.look_at_statements(&mut session, job, text).await?,
+                None => {
+                    let (place, why) =
+                        ("its SQL".to_owned(), format!("the job has none for {dialect}"));
+                    self.refuse(job, PreflightProblem::StatementRefused { place, why });
+                }
+            }
+        }
+        self.look_at_ledger(&mut session, jobs).await?;
+        session.close().await;
+        Ok(())
+    }
+
+    async fn learn_caller(&mut self, session: &mut Session) -> Result<(), SessionError> {
+        let whom = session.whom().await?;
+        let quoted = whom.user.as_deref().and_then(|user| quote_user(session.dialect(), user));
+        if session.dialect() == Dialect::Mysql {
+            let lines = session.grant_lines().await?;
+            self.grants = Some(MysqlGrants::parse(lines.iter().map(String::as_str)));
+        }
+        self.caller = CallerFacts {
+            user: whom.user.clone(),
+            quoted,
+            may_stop_others: self.grants.as_ref().map(MysqlGrants::may_stop_other_users),
+            stop_grant: grant_for_definers(session.server(), whom.user.as_deref()),
+        };
+        if let Some(of_source) = self.report.sources.first_mut() {
+            of_source.is_reached = true;
+            (of_source.version, of_source.user) = (Some(whom.version), whom.user);
+        }
+        Ok(())
+    }
+
+    async fn look_at_calls(
+        &mut self,
+        session: &mut Session,
+        jobs: &[&JobDef],
+    ) -> Result<(), SessionError> {
+        let mut wanted = Vec::new();
+        let asked: Vec<Option<(Name, Vec<usize>)>> = jobs
+            .iter()
+            .map(|job| {
+                let name = parse_name(job.proc_name.as_deref()?).ok()?;
+                let spellings = spell(&name, session.dialect(), &mut wanted);
+                Some((name, spellings))
+            })
+            .collect();
+        let found = session.find_routines(&wanted).await?;
+        for (job, asked) in jobs.iter().zip(asked) {
+            let params = without_values(&job.params);
+            let fitting = asked.and_then(|(name, spellings)| {
+                choose_entry(&name, session.dialect(), (&spellings, &found), &params)
+            });
+            match fitting {
+                Some(entry) => self.judge(session, job, &params, entry).await?,
+                None => self.look_up_alone(session, job, (&params, &found)).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// As the job itself would look it up: defaults of MariaDB, packages, and the words of a refusal.
+    async fn look_up_alone(
+        &mut self,
+        session: &mut Session,
+        job: &JobDef,
+        (params, found): (&[BoundParam], &[CatalogueEntry]),
+    ) -> Result<(), SessionError> {
+        let name = job.proc_name.as_deref().unwrap_or_default();
+        let routine = match find_routine(session, name, params).await {
+            Ok(routine) => routine,
+            Err(LookupError::Asking(error)) => return Err(error),
+            Err(LookupError::Missing { why, meant }) => {
+                let routine = name.to_owned();
+                self.refuse(job, PreflightProblem::RoutineMissing { routine, meant, why });
+                return Ok(());
+            }
+            Err(LookupError::Misfit(why)) => {
+                self.refuse(job, PreflightProblem::ParamsMisfit { why });
+                return Ok(());
+            }
+        };
+        let fits = arrange(&routine, params).and_then(|slots| match session.dialect() {
+            Dialect::Mysql => refuse_gap(&routine, &slots).map(drop),
+            Dialect::Postgres | Dialect::Sqlite => Ok(()),
+        });
+        if let Err(why) = fits {
+            self.refuse(job, PreflightProblem::ParamsMisfit { why });
+            return Ok(());
+        }
+        let is_it = |entry: &&CatalogueEntry| {
+            (&entry.routine.schema, &entry.routine.name, entry.routine.is_function)
+                == (&routine.schema, &routine.name, routine.is_function)
+        };
+        let whose = match (&routine.package, found.iter().find(is_it)) {
+            (Some(package), _) => session.package_definer(&routine.schema, package).await?,
+            (None, Some(entry)) => Some((entry.definer.clone(), entry.runs_as_definer)),
+            (None, None) => None,
+        };
+        let (definer, runs_as_definer) = whose.map_or((None, false), |(d, r)| (Some(d), r));
+        let facts = self.facts(session, (routine, params), (definer, runs_as_definer), None);
+        let facts = facts.await?;
+        self.judge_facts(job, &facts);
+        Ok(())
+    }
+
+    async fn judge(
+        &mut self,
+        session: &mut Session,
+        job: &JobDef,
+        params: &[BoundParam],
+        entry: CatalogueEntry,
+    ) -> Result<(), SessionError> {
+        let CatalogueEntry { routine, definer, runs_as_definer, may_execute, .. } = entry;
+        let whose = (Some(definer), runs_as_definer);
+        let facts = self.facts(session, (routine, params), whose, may_execute).await?;
+        self.judge_facts(job, &facts);
+        Ok(())
+    }
+
+    /// Where the rights of MySQL's user do not show that it may call a routine, it is tried: on some servers they
+    /// come from elsewhere (PUBLIC, an anonymous user).
+    async fn facts(
+        &self,
+        session: &mut Session,
+        (routine, params): (Routine, &[BoundParam]),
+        (definer, runs_as_definer): (Option<String>, bool),
+        may_execute: Option<bool>,
+    ) -> Result<(CallFacts, String), SessionError> {
+        let by_grants = self.grants.as_ref().map(|grants| {
+            let (kind, name) = match &routine.package {
+                Some(package) => (RoutineKind::Package, package),
+                None if routine.is_function => (RoutineKind::Function, &routine.name),
+                None => (RoutineKind::Procedure, &routine.name),
+            };
+            grants.may_execute(kind, &routine.schema, name)
+        });
+        let may_execute = match by_grants {
+            None => may_execute,
+            Some(true) => Some(true),
+            Some(false) if routine.package.is_some() => None,
+            Some(false) => Some(!session.is_execute_refused(&routine).await?),
+        };
+        let dialect = bind::dialect_name(session.dialect());
+        let types = types_of(&routine, params);
+        let package =
+            routine.package.as_ref().map_or(String::new(), |package| format!("{package}."));
+        let facts = CallFacts {
+            dialect,
+            path: format!("{}.{package}{}", routine.schema, routine.name),
+            is_function: routine.is_function,
+            definer,
+            runs_as_definer,
+            may_execute,
+            types,
+        };
+        Ok((facts, routine.to_string()))
+    }
+
+    fn judge_facts(&mut self, job: &JobDef, (facts, signature): &(CallFacts, String)) {
+        let stops = can_be_stopped(facts, &self.caller);
+        self.report.jobs.push(JobPreflight {
+            group: job.group.clone(),
+            job: job.code.clone(),
+            source: self.source.name.clone(),
+            calls: signature.clone(),
+            runs_as: other_definer(facts, &self.caller).map(str::to_owned),
+            can_be_stopped: stops,
+        });
+        for (severity, problem) in judge_call(facts, &self.caller) {
+            self.find(Some(job), severity, problem);
+        }
+    }
+
+    /// SQLite has no procedures; a body of that name in the source stands in.
+    async fn look_at_named_body(
+        &mut self,
+        session: &mut Session,
+        job: &JobDef,
+    ) -> Result<(), SessionError> {
+        let name = job.proc_name.as_deref().unwrap_or_default();
+        if let Some(text) = self.source.procedures.get(name) {
+            return self.look_at_statements(session, job, text).await;
+        }
+        let known: Vec<&str> = self.source.procedures.keys().map(String::as_str).collect();
+        let meant = nearest(name, known.iter().copied()).map(str::to_owned);
+        let why = format!(
+            "SQLite has no procedures and the source has no body '{name}' in `procedures`; it has: {}",
+            known.join(", ")
+        );
+        let routine = name.to_owned();
+        self.refuse(job, PreflightProblem::RoutineMissing { routine, meant, why });
+        Ok(())
+    }
+
+    /// Has the server read each statement, up to the first that it does not take: those behind it may need it.
+    async fn look_at_statements(
+        &mut self,
+        session: &mut Session,
+        job: &JobDef,
+        text: &str,
+    ) -> Result<(), SessionError> {
+        let dialect = bind::dialect_name(session.dialect());
+        let cast = |name: &str| {
+            job.params.iter().find(|p| p.name == name).map_or("text", |p| bind::cast(p.ty))
+        };
+        for (at, statement) in split(text, dialect).iter().enumerate() {
+            let place = format!("statement {} (line {})", at + 1, statement.line);
+            if let Some(why) = unfit(statement, dialect) {
+                let why = why.to_owned();
+                self.refuse(job, PreflightProblem::StatementRefused { place, why });
+                return Ok(());
+            }
+            if statement.is_routine || is_run_by_reading(&statement.text, dialect) {
+                continue;
+            }
+            let bound = bind_names(&statement.text, dialect, cast);
+            let error = match session.probe_statement(&bound.text).await {
+                Ok(()) => continue,
+                Err(error @ (SessionError::Lost(_) | SessionError::Braked)) => return Err(error),
+                Err(SessionError::Database(error)) => error,
+            };
+            // A lock that is held now, and what MySQL reads only when it runs it.
+            if error.kind == Kind::LockWait || error.number == Some(NOT_PREPARED) {
+                continue;
+            }
+            let is_certain = at == 0 && error.is_syntax();
+            let severity = match is_certain {
+                true => PreflightSeverity::Error,
+                false => PreflightSeverity::Warning,
+            };
+            let why = error.to_string();
+            self.find(Some(job), severity, PreflightProblem::StatementRefused { place, why });
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    async fn look_at_ledger(
+        &mut self,
+        session: &mut Session,
+        jobs: &[&JobDef],
+    ) -> Result<(), SessionError> {
+        let Some(first) = jobs.iter().find(|job| job.tx == TxClass::Ledger) else { return Ok(()) };
+        match session.ledger().await? {
+            Ledger::Fits => {}
+            Ledger::Absent => self.refuse(first, PreflightProblem::LedgerMissing),
+            Ledger::Other(why) => self.refuse(first, PreflightProblem::LedgerUnfit { why }),
+        }
+        Ok(())
+    }
+}
+
+/// MySQL does not take every statement for later.
+const NOT_PREPARED: u16 = 1295;
+
+/// SQLite carries some of its PRAGMAs out while it reads them.
+fn is_run_by_reading(text: &str, dialect: DialectName) -> bool {
+    let is_pragma = text.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("PRAGMA"));
+    dialect == DialectName::Sqlite && is_pragma
+}
+
+/// A look at a statement takes the locks that its tables need.
+async fn limit_waiting(session: &mut Session) -> Result<(), SessionError> {
+    let sql = match session.dialect() {
+        Dialect::Sqlite => return Ok(()),
+        Dialect::Mysql => format!("SET SESSION lock_wait_timeout = {LOCK_SECONDS}"),
+        Dialect::Postgres => format!("SET lock_timeout = '{LOCK_SECONDS}s'"),
+    };
+    session.run(&sql, &[]).await.map(drop)
+}
+
+/// Puts the spellings of a name among the wanted ones; which they are there.
+fn spell(name: &Name, dialect: Dialect, wanted: &mut Vec<WantedRoutine>) -> Vec<usize> {
+    if name.package.is_some() {
+        return Vec::new();
+    }
+    let spellings = match dialect {
+        // PostgreSQL folds what is not quoted.
+        Dialect::Postgres => vec![name.clone(), name.folded()],
+        Dialect::Mysql | Dialect::Sqlite => vec![name.clone()],
+    };
+    let mut places = Vec::new();
+    for name in spellings {
+        let one = WantedRoutine { schema: name.schema, name: name.name };
+        let place = wanted.iter().position(|there| *there == one).unwrap_or_else(|| {
+            wanted.push(one);
+            wanted.len() - 1
+        });
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
+}
+
+/// The routine that a job's parameters fit; none where that is not as plain as that.
+fn choose_entry(
+    name: &Name,
+    dialect: Dialect,
+    (spellings, found): (&[usize], &[CatalogueEntry]),
+    params: &[BoundParam],
+) -> Option<CatalogueEntry> {
+    let of = |place: usize| found.iter().filter(move |entry| entry.wanted == place);
+    let place = *spellings.iter().find(|place| of(**place).next().is_some())?;
+    let mut routines: Vec<Routine> = of(place).map(|entry| entry.routine.clone()).collect();
+    // On MySQL a function may have the name of a procedure.
+    if dialect == Dialect::Mysql && routines.iter().any(|routine| !routine.is_function) {
+        routines.retain(|routine| !routine.is_function);
+    }
+    name.retain_types(&mut routines);
+    let chosen = choose(routines, params).ok()?;
+    let slots = arrange(&chosen, params).ok()?;
+    if dialect == Dialect::Mysql && refuse_gap(&chosen, &slots).is_err() {
+        return None;
+    }
+    of(place).find(|entry| entry.routine == chosen).cloned()
+}
+
+fn without_values(params: &[Param]) -> Vec<BoundParam> {
+    let one = |param: &Param| BoundParam {
+        name: param.name.clone(),
+        mode: param.mode,
+        ty: param.ty,
+        value: None,
+    };
+    params.iter().map(one).collect()
+}
+
+/// Name, declared type and the routine's type of each value that goes in.
+fn types_of(routine: &Routine, params: &[BoundParam]) -> Vec<(String, ParamType, String)> {
+    let slots = arrange(routine, params).unwrap_or_default();
+    slots
+        .iter()
+        .filter(|slot| slot.mode() != Mode::Out)
+        .filter_map(|slot| {
+            let param = slot.param?;
+            Some((param.name.clone(), param.ty, slot.routine.ty.clone()))
+        })
+        .collect()
+}

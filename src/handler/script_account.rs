@@ -1,0 +1,70 @@
+//! The account that a script runs under, as the system knows it.
+
+use crate::domain::id::GroupCode;
+use crate::domain::script_isolation::{ScriptUsers, UserSwitching};
+use nix::unistd::{User, geteuid, getuid};
+use std::collections::BTreeMap;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+
+/// The numbers that the kernel knows an account by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AccountIds {
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+}
+
+/// An account that is not Procession's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ScriptAccount {
+    name: String,
+    pub(crate) ids: AccountIds,
+    home: PathBuf,
+}
+
+impl ScriptAccount {
+    /// The account that runs scripts of `group`; `None` is our own. An error is why nothing may be started.
+    pub(crate) fn find(users: &ScriptUsers, group: &GroupCode) -> Result<Option<Self>, String> {
+        let switching =
+            if geteuid().is_root() { UserSwitching::Possible } else { UserSwitching::Impossible };
+        let chosen = users.choose(group, switching).map_err(|refusal| refusal.to_string())?;
+        chosen.map(Self::look_up).transpose()
+    }
+
+    fn look_up(name: &str) -> Result<Self, String> {
+        let setting = format!("script.run_as names the user {name}");
+        let found = User::from_name(name)
+            .map_err(|e| format!("{setting}, who cannot be looked up: {e}"))?;
+        let user = found.ok_or_else(|| {
+            format!("{setting}, who does not exist on this machine; make the user, or name another")
+        })?;
+        if user.uid.is_root() || user.uid == getuid() {
+            return Err(format!(
+                "{setting}, as whom Procession itself runs; name one that owns nothing of Procession"
+            ));
+        }
+        let ids = AccountIds { user: user.uid.as_raw(), group: user.gid.as_raw() };
+        Ok(Self { name: user.name, ids, home: user.dir })
+    }
+
+    /// Its name on this machine.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Gives it a script and the private folder of that script.
+    pub(crate) fn take_over(&self, folder: &Path, script: &Path) -> Result<(), String> {
+        let give = |path: &Path| chown(path, Some(self.ids.user), Some(self.ids.group));
+        let given = give(script).and_then(|()| give(folder));
+        given.map_err(|e| format!("cannot give the script's folder to {}: {e}", self.name))
+    }
+
+    /// What its programs expect to find in their environment.
+    pub(crate) fn set_variables(&self, variables: &mut BTreeMap<String, String>, folder: &Path) {
+        let mut set = |name: &str, value: String| variables.insert(name.to_owned(), value);
+        set("USER", self.name.clone());
+        set("LOGNAME", self.name.clone());
+        set("HOME", self.home.display().to_string());
+        set("TMPDIR", folder.display().to_string());
+    }
+}

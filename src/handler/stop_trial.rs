@@ -1,0 +1,260 @@
+//! Whether what runs on a data source can be stopped there: a statement of our own is run, ended in the way bodies
+//! are, and looked for until it is gone.
+//!
+//! What it leaves on the server is nothing. On PostgreSQL the statement is in a SECURITY DEFINER function that
+//! swallows cancels, in the schema of temporary things, which goes with its session. MySQL and MariaDB have no
+//! temporary procedures, and one of another definer is what makes the difference there: by the user's rights alone
+//! it is said whether such a one could be stopped.
+
+use crate::db::MysqlServer;
+use crate::db::control::Control;
+use crate::db::dialect::Dialect;
+use crate::db::fault::SessionError;
+use crate::db::results::Results;
+use crate::db::session::{Session, SessionId, Target};
+use crate::db::user_grants::quote_user;
+use crate::domain::mysql_grants::MysqlGrants;
+use crate::handler::stopwatch::Stopwatch;
+use std::pin::pin;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+
+/// Between two looks in the process list.
+const LOOK: Duration = Duration::from_millis(50);
+/// Between a cancel and the end of the session, and between two of those.
+const REPEAT: Duration = Duration::from_millis(200);
+/// How long the statement may take to be seen.
+const BEGIN: Duration = Duration::from_secs(2);
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StopTrial {
+    /// What was run to be stopped.
+    pub ran: TrialBody,
+    /// How long it took to be gone, or why it could not be seen to go.
+    pub gone: Result<Duration, String>,
+    /// Whether a procedure that runs with the rights of another user could be stopped too.
+    pub definers: DefinerStop,
+}
+
+/// What was run to be stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrialBody {
+    /// A statement: SLEEP, pg_sleep, a long query.
+    Statement,
+    /// A SECURITY DEFINER function that swallows cancels.
+    DefinerFunction,
+}
+
+impl TrialBody {
+    /// Its word in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Statement => "statement",
+            Self::DefinerFunction => "definer_function",
+        }
+    }
+}
+
+/// Whether a running procedure of another definer could be stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DefinerStop {
+    /// The server lets a user end its own sessions whatever runs on them.
+    AsOwn,
+    /// The user has the right to end sessions of others.
+    Granted,
+    /// The user has not; the statement that gives it.
+    Denied(String),
+    /// The user's rights could not be read: why.
+    Unknown(String),
+}
+
+impl DefinerStop {
+    /// Whether it could be; `None` when that is not known.
+    pub fn is_possible(&self) -> Option<bool> {
+        match self {
+            Self::AsOwn | Self::Granted => Some(true),
+            Self::Denied(_) => Some(false),
+            Self::Unknown(_) => None,
+        }
+    }
+
+    /// The statement that would make it possible.
+    pub fn grant(&self) -> Option<&str> {
+        match self {
+            Self::Denied(grant) => Some(grant),
+            Self::AsOwn | Self::Granted | Self::Unknown(_) => None,
+        }
+    }
+}
+
+/// Runs a statement on `session`, which holds the lock `lock_name`, and stops it from a second one.
+pub(crate) async fn try_stop(
+    mut session: Session,
+    target: &Target,
+    lock_name: &str,
+    patience: Duration,
+) -> StopTrial {
+    let definers = can_stop_definers(&mut session).await;
+    let (ran, statement) = match session.dialect() {
+        Dialect::Sqlite => {
+            let gone = try_interrupt(&mut session, patience).await;
+            session.close().await;
+            return StopTrial { ran: TrialBody::Statement, gone, definers };
+        }
+        // Longer than is waited for it to go, and not for ever.
+        Dialect::Mysql => (TrialBody::Statement, format!("DO SLEEP({})", patience.as_secs() + 5)),
+        Dialect::Postgres => prepare_postgres(&mut session, patience.as_secs() + 5).await,
+    };
+    let gone = match Control::open(target).await {
+        Ok(Some(mut control)) => {
+            let gone = stop_running(&mut session, &statement, &mut control, (lock_name, patience));
+            let gone = gone.await;
+            control.close().await;
+            gone
+        }
+        Ok(None) => Ok(Duration::ZERO),
+        Err(none) => Err(format!("no second connection to stop it: {none}")),
+    };
+    drop(session);
+    StopTrial { ran, gone, definers }
+}
+
+/// A function where the user may make temporary things, else a plain statement.
+async fn prepare_postgres(session: &mut Session, seconds: u64) -> (TrialBody, String) {
+    let make = "CREATE FUNCTION pg_temp.procession_stop_trial(seconds double precision) RETURNS void \
+                LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN LOOP BEGIN \
+                PERFORM pg_catalog.pg_sleep(seconds); RETURN; \
+                EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END $$";
+    match session.run(make, &[]).await {
+        Ok(_) => {
+            let call = format!("SELECT pg_temp.procession_stop_trial({seconds})");
+            (TrialBody::DefinerFunction, call)
+        }
+        Err(_) => (TrialBody::Statement, format!("SELECT pg_catalog.pg_sleep({seconds})")),
+    }
+}
+
+/// Whether the user may end a session that runs somebody else's SQL SECURITY DEFINER procedure.
+async fn can_stop_definers(session: &mut Session) -> DefinerStop {
+    if session.dialect() != Dialect::Mysql {
+        return DefinerStop::AsOwn;
+    }
+    let lines = match session.grant_lines().await {
+        Ok(lines) => lines,
+        Err(error) => return DefinerStop::Unknown(error.to_string()),
+    };
+    if MysqlGrants::parse(lines.iter().map(String::as_str)).may_stop_other_users() {
+        return DefinerStop::Granted;
+    }
+    let user = session.whom().await.ok().and_then(|whom| whom.user);
+    DefinerStop::Denied(grant_for_definers(session.server(), user.as_deref()))
+}
+
+/// The statement that lets a user stop procedures of other definers.
+pub(crate) fn grant_for_definers(server: Option<MysqlServer>, user: Option<&str>) -> String {
+    let right = match server {
+        Some(MysqlServer::MariaDb) => "CONNECTION ADMIN",
+        Some(MysqlServer::Mysql | MysqlServer::OceanBase) | None => "CONNECTION_ADMIN",
+    };
+    let user = user.and_then(|user| quote_user(Dialect::Mysql, user));
+    format!("GRANT {right} ON *.* TO {}", user.as_deref().unwrap_or("this user"))
+}
+
+async fn stop_running(
+    session: &mut Session,
+    statement: &str,
+    control: &mut Control,
+    (lock_name, patience): (&str, Duration),
+) -> Result<Duration, String> {
+    let Some(id) = session.id().cloned() else { return Ok(Duration::ZERO) };
+    let is_postgres = session.dialect() == Dialect::Postgres;
+    if !control.is_alive(&id, lock_name).await.map_err(describe)? {
+        let said = "a session does not see another one of the same user; a killed body could not be told from a \
+                    living one";
+        return Err(said.to_owned());
+    }
+    let mut runs = pin!(session.run(statement, &[]));
+    tokio::select! {
+        biased;
+        ended = &mut runs => return Err(describe_early_end(ended)),
+        seen = wait_until_busy(control, &id) => seen?,
+    }
+    let start = Stopwatch::start();
+    let left = async {
+        let _it_is_to_be_stopped = runs.await;
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        biased;
+        gone = timeout(patience, end_session(control, &id, lock_name, is_postgres)) => match gone {
+            Ok(gone) => gone.map(|()| start.elapsed()),
+            Err(_) => Err(format!("a running statement was still there {patience:?} after its session was ended")),
+        },
+        () = left => Err("the statement ended".to_owned()),
+    }
+}
+
+fn describe(error: SessionError) -> String {
+    error.to_string()
+}
+
+fn describe_early_end(ended: Result<Results, SessionError>) -> String {
+    let why = ended.err().map_or("it ended at once".to_owned(), describe);
+    format!("the statement that was to be stopped did not run: {why}")
+}
+
+/// One that is not shown in time is stopped all the same.
+async fn wait_until_busy(control: &mut Control, id: &SessionId) -> Result<(), String> {
+    let start = Stopwatch::start();
+    while start.elapsed() < BEGIN {
+        if control.is_busy(id).await.map_err(describe)? {
+            break;
+        }
+        sleep(LOOK).await;
+    }
+    Ok(())
+}
+
+/// As `Ladder` does it: PostgreSQL is first asked to cancel the statement, which bodies may swallow.
+async fn end_session(
+    control: &mut Control,
+    id: &SessionId,
+    lock_name: &str,
+    is_postgres: bool,
+) -> Result<(), String> {
+    if is_postgres {
+        control.cancel(id).await.map_err(describe)?;
+        sleep(REPEAT).await;
+    }
+    let mut last_end = None::<Stopwatch>;
+    while control.is_alive(id, lock_name).await.map_err(describe)? {
+        if last_end.is_none_or(|at| at.elapsed() > 5 * REPEAT) {
+            control.terminate(id).await.map_err(describe)?;
+            last_end = Some(Stopwatch::start());
+        }
+        sleep(LOOK).await;
+    }
+    Ok(())
+}
+
+/// SQLite runs in this process: its statement is interrupted by the session's brake.
+async fn try_interrupt(session: &mut Session, patience: Duration) -> Result<Duration, String> {
+    // Some ten seconds of counting, if nothing stopped it.
+    let count = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 50000000) \
+                 SELECT COUNT(*) FROM n";
+    let brake = session.brake();
+    let mut runs = pin!(session.run(count, &[]));
+    tokio::select! {
+        biased;
+        ended = &mut runs => return Err(describe_early_end(ended)),
+        () = sleep(LOOK) => {}
+    }
+    let start = Stopwatch::start();
+    brake.pull();
+    match timeout(patience, runs).await {
+        Ok(Err(_)) => Ok(start.elapsed()),
+        Ok(Ok(_)) => Err("a statement that was interrupted ran on to its end".to_owned()),
+        Err(_) => Err(format!("a statement still ran {patience:?} after it was interrupted")),
+    }
+}

@@ -1,0 +1,19 @@
+//! `owner_group` and `allowed_groups`: which groups may use a row of `data_source` or `sealed_secret`.
+
+use crate::db::Row;
+use crate::domain::group_access::GroupAccess;
+use crate::domain::id::GroupCode;
+use anyhow::{Context as _, Result};
+
+/// The access rule of a row.
+pub(super) fn read(row: &Row) -> Result<GroupAccess> {
+    let owner_group =
+        row.opt_text("owner_group")?.map(|code| GroupCode::parse(&code)).transpose()?;
+    let groups = row.opt_text("allowed_groups")?.map(|text| serde_json::from_str(&text));
+    Ok(GroupAccess { owner_group, groups: groups.transpose().context("read allowed_groups")? })
+}
+
+/// What the column `allowed_groups` holds.
+pub(super) fn allowed_groups_text(access: &GroupAccess) -> Result<Option<String>> {
+    Ok(access.groups.as_ref().map(serde_json::to_string).transpose()?)
+}

@@ -1,0 +1,183 @@
+//! `job_def.next_run_time`: when the schedules of a job's group fire next.
+//!
+//! It is worked out from `job_trigger_time`, never counted on: whoever moves a schedule names the groups that it
+//! moved, and what is written is what those tables say by then.
+
+use crate::db::{Row, Value};
+use crate::domain::id::GroupCode;
+use crate::domain::time::Millis;
+use crate::domain::trigger::TriggerDef;
+use crate::store::Tx;
+use anyhow::{Context as _, Result};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Groups that one statement names.
+const AT_ONCE: usize = 200;
+
+/// Groups whose jobs may have got another next run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StaleGroups {
+    /// These.
+    These(BTreeSet<GroupCode>),
+    /// Every group.
+    All,
+}
+
+impl Default for StaleGroups {
+    fn default() -> Self {
+        Self::These(BTreeSet::new())
+    }
+}
+
+impl StaleGroups {
+    /// The groups that these schedules open.
+    pub fn of_schedules<'a>(defs: impl IntoIterator<Item = &'a TriggerDef>) -> Self {
+        let mut stale = Self::default();
+        defs.into_iter().for_each(|def| stale.add_schedule(def));
+        stale
+    }
+
+    /// The groups that a schedule opens; all of them where it opens groups by their type.
+    pub fn add_schedule(&mut self, def: &TriggerDef) {
+        match def.order.as_ref().map(|order| &order.group) {
+            Some(Some(group)) => self.add_group(group),
+            Some(None) => *self = Self::All,
+            None => {}
+        }
+    }
+
+    /// One group.
+    pub fn add_group(&mut self, group: &GroupCode) {
+        if let Self::These(groups) = self {
+            groups.insert(group.clone());
+        }
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::These(groups) if groups.is_empty())
+    }
+}
+
+/// Writes the next run of the jobs of these groups, where it has changed. A job that is not active has none.
+pub async fn refresh(tx: &mut Tx, stale: &StaleGroups) -> Result<()> {
+    let by_type = match stale.is_empty() {
+        true => return Ok(()),
+        false => next_by_type(tx).await?,
+    };
+    match stale {
+        StaleGroups::All => refresh_groups(tx, &NamedGroups::all(), &by_type).await,
+        StaleGroups::These(groups) => {
+            let groups: Vec<&GroupCode> = groups.iter().collect();
+            for chunk in groups.chunks(AT_ONCE) {
+                refresh_groups(tx, &NamedGroups::of(chunk), &by_type).await?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// A condition on `group_code`, and its values.
+struct NamedGroups {
+    condition: String,
+    values: Vec<Value>,
+}
+
+impl NamedGroups {
+    fn all() -> Self {
+        Self { condition: "group_code IS NOT NULL".to_owned(), values: Vec::new() }
+    }
+
+    fn of(groups: &[&GroupCode]) -> Self {
+        let places = vec!["?"; groups.len()].join(", ");
+        let values = groups.iter().map(|group| group.as_str().into()).collect();
+        Self { condition: format!("group_code IN ({places})"), values }
+    }
+}
+
+/// The next time of schedules that open groups by type: of each type, and of all groups where the type is none.
+type NextByType = BTreeMap<Option<String>, Millis>;
+
+async fn next_by_type(tx: &mut Tx) -> Result<NextByType> {
+    let sql = "SELECT t.body AS body, s.next_time AS next_time FROM job_trigger t \
+               JOIN job_trigger_time s ON s.trigger_id = t.trigger_id \
+               WHERE t.group_code IS NULL AND s.next_time IS NOT NULL";
+    let mut found = NextByType::new();
+    for row in tx.fetch_all(sql, &[]).await.context("read schedules that name no group")? {
+        // One that cannot be read never fires; the next pass ends it and tells its owner.
+        let Ok(def) = serde_json::from_str::<TriggerDef>(&row.text("body")?) else { continue };
+        let Some(order) = def.order else { continue };
+        let next: Millis = row.time("next_time")?.into();
+        found.entry(order.batch_type).and_modify(|at| *at = next.min(*at)).or_insert(next);
+    }
+    Ok(found)
+}
+
+/// What the jobs of a group say now.
+struct Written {
+    group: String,
+    /// The one time that all its active jobs have; `None` where they differ.
+    next: Option<Option<Millis>>,
+}
+
+async fn refresh_groups(tx: &mut Tx, groups: &NamedGroups, by_type: &NextByType) -> Result<()> {
+    let NamedGroups { condition, values } = groups;
+    let own = next_by_group(tx, groups).await?;
+    let types = batch_types(tx, groups).await?;
+    for Written { group, next } in written(tx, groups).await? {
+        let batch_type = types.get(&group).cloned().flatten();
+        let of_type = batch_type.and_then(|batch_type| by_type.get(&Some(batch_type)));
+        let times = [own.get(&group), of_type, by_type.get(&None)];
+        let wanted = times.into_iter().flatten().min().copied();
+        if next == Some(wanted) {
+            continue;
+        }
+        let sql = "UPDATE job_def SET next_run_time = ? WHERE group_code = ? AND is_active = 1";
+        let values = [wanted.map(Millis::to_utc).into(), group.as_str().into()];
+        tx.execute(sql, &values).await.context("write job_def.next_run_time")?;
+    }
+    let sql = format!(
+        "UPDATE job_def SET next_run_time = NULL \
+         WHERE is_active = 0 AND next_run_time IS NOT NULL AND {condition}"
+    );
+    tx.execute(&sql, values).await.context("clear job_def.next_run_time").map(drop)
+}
+
+/// The next time of the schedules that name a group.
+async fn next_by_group(tx: &mut Tx, groups: &NamedGroups) -> Result<BTreeMap<String, Millis>> {
+    let sql = format!(
+        "SELECT t.group_code AS group_code, MIN(s.next_time) AS next_time FROM job_trigger t \
+         JOIN job_trigger_time s ON s.trigger_id = t.trigger_id \
+         WHERE s.next_time IS NOT NULL AND t.{} GROUP BY t.group_code",
+        groups.condition
+    );
+    let rows = tx.fetch_all(&sql, &groups.values).await.context("read job_trigger_time")?;
+    rows.iter().map(|row| Ok((row.text("group_code")?, row.time("next_time")?.into()))).collect()
+}
+
+async fn batch_types(
+    tx: &mut Tx,
+    groups: &NamedGroups,
+) -> Result<BTreeMap<String, Option<String>>> {
+    let sql = format!("SELECT group_code, batch_type FROM job_group WHERE {}", groups.condition);
+    let rows = tx.fetch_all(&sql, &groups.values).await.context("read job_group")?;
+    rows.iter().map(|row| Ok((row.text("group_code")?, row.opt_text("batch_type")?))).collect()
+}
+
+async fn written(tx: &mut Tx, groups: &NamedGroups) -> Result<Vec<Written>> {
+    let sql = format!(
+        "SELECT group_code, COUNT(*) AS jobs, COUNT(next_run_time) AS has_next, \
+         MIN(next_run_time) AS first_time, MAX(next_run_time) AS last_time FROM job_def \
+         WHERE is_active = 1 AND {} GROUP BY group_code ORDER BY group_code",
+        groups.condition
+    );
+    let rows = tx.fetch_all(&sql, &groups.values).await.context("read job_def.next_run_time")?;
+    let written = |row: &Row| -> Result<Written> {
+        let first = row.opt_time("first_time")?.map(Millis::from);
+        let last = row.opt_time("last_time")?.map(Millis::from);
+        let (jobs, has_next) = (row.int("jobs")?, row.int("has_next")?);
+        let is_one = has_next == 0 || (has_next == jobs && first == last);
+        Ok(Written { group: row.text("group_code")?, next: is_one.then_some(first) })
+    };
+    rows.iter().map(written).collect()
+}

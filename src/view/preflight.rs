@@ -1,0 +1,146 @@
+//! What was found of jobs before any of them is started, as documents.
+
+use crate::domain::lang::Lang;
+use crate::domain::preflight::{
+    JobPreflight, PreflightFinding, PreflightReport, PreflightSeverity, SourcePreflight,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What was found.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct PreflightDocument {
+    /// Whether no job is known to fail as it stands; of sources that were not reached nothing is known.
+    pub ok: bool,
+    /// How many findings are errors: a batch with such a job is refused.
+    pub errors: usize,
+    /// How many sources were not reached.
+    pub unreachable: usize,
+    /// How many findings are worth a look.
+    pub warnings: usize,
+    /// What is wrong, or worth a look.
+    pub findings: Vec<FindingDocument>,
+    /// The sources that were asked.
+    pub sources: Vec<SourceDocument>,
+    /// The jobs whose calls were looked up and can be made.
+    pub calls: Vec<CallDocument>,
+}
+
+/// One finding.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FindingDocument {
+    /// How much it matters.
+    severity: PreflightSeverity,
+    /// `source_away`, `source_refused`, `password_missing`, `routine_missing`, `params_misfit`, `execute_denied`,
+    /// `definer_unstoppable`, `param_type_unusual`, `statement_refused`, `ledger_missing`, `ledger_unfit`,
+    /// `source_not_stored`, `calendar_missing`.
+    kind: &'static str,
+    /// The group of the job.
+    group: Option<String>,
+    /// The job.
+    job: Option<String>,
+    /// The source.
+    source: Option<String>,
+    /// What it is.
+    said: InBothLanguages,
+    /// What to do about it.
+    hint: Option<InBothLanguages>,
+}
+
+/// A text in both languages.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct InBothLanguages {
+    /// English.
+    en: String,
+    /// Chinese.
+    zh: String,
+}
+
+/// A source that was asked.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SourceDocument {
+    /// Its name.
+    source: String,
+    /// Whether it answered.
+    is_reached: bool,
+    /// Its server's version.
+    version: Option<String>,
+    /// The user that jobs run as.
+    user: Option<String>,
+}
+
+/// A job whose call was looked up and can be made.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CallDocument {
+    /// Its group.
+    group: String,
+    /// Its code.
+    job: String,
+    /// Where it runs.
+    source: String,
+    /// The routine that it calls, with its parameters.
+    calls: String,
+    /// The user with whose rights that runs, where it is not the caller.
+    runs_as: Option<String>,
+    /// Whether it can be stopped while it runs; null when that is not known.
+    can_be_stopped: Option<bool>,
+}
+
+impl PreflightDocument {
+    /// Of a report.
+    pub fn of(report: &PreflightReport) -> Self {
+        let count = |severity| report.of(severity).count();
+        let errors = count(PreflightSeverity::Error);
+        Self {
+            ok: errors == 0,
+            errors,
+            unreachable: count(PreflightSeverity::Unreachable),
+            warnings: count(PreflightSeverity::Warning),
+            findings: report.findings.iter().map(FindingDocument::of).collect(),
+            sources: report.sources.iter().map(SourceDocument::of).collect(),
+            calls: report.jobs.iter().map(CallDocument::of).collect(),
+        }
+    }
+}
+
+impl FindingDocument {
+    fn of(finding: &PreflightFinding) -> Self {
+        let PreflightFinding { severity, group, job, source, problem } = finding;
+        let both =
+            |say: &dyn Fn(Lang) -> String| InBothLanguages { en: say(Lang::En), zh: say(Lang::Zh) };
+        let hint = |lang| finding.hint(lang).unwrap_or_default();
+        Self {
+            severity: *severity,
+            kind: problem.kind(),
+            group: group.as_ref().map(ToString::to_string),
+            job: job.as_ref().map(ToString::to_string),
+            source: source.as_ref().map(ToString::to_string),
+            said: both(&|lang| finding.describe(lang)),
+            hint: finding.hint(Lang::En).map(|_| both(&hint)),
+        }
+    }
+}
+
+impl SourceDocument {
+    fn of(found: &SourcePreflight) -> Self {
+        Self {
+            source: found.source.to_string(),
+            is_reached: found.is_reached,
+            version: found.version.clone(),
+            user: found.user.clone(),
+        }
+    }
+}
+
+impl CallDocument {
+    fn of(found: &JobPreflight) -> Self {
+        Self {
+            group: found.group.to_string(),
+            job: found.job.to_string(),
+            source: found.source.to_string(),
+            calls: found.calls.clone(),
+            runs_as: found.runs_as.clone(),
+            can_be_stopped: found.can_be_stopped,
+        }
+    }
+}
