@@ -237,7 +237,9 @@ async fn check(ask: Ask, at: NamePath, _: Why) -> Result<SourceSaid, Problem> {
         Ledger::Fits => "there",
         Ledger::Other(_) => "other",
     };
-    let report = check_jobs(&app.config, std::slice::from_ref(source), &defs.jobs).await;
+    let report =
+        check_jobs(&app.config, std::slice::from_ref(source), &defs.jobs, &defs.dependencies);
+    let report = report.await;
     let preflight = PreflightDocument::of(&report);
     Ok(SourceSaid {
         name: at.name,

@@ -8,24 +8,28 @@ use crate::app::App;
 use crate::app::calendars::used_by;
 use crate::config::Config;
 use crate::domain::calendar::Calendars;
+use crate::domain::dependency::JobDependency;
 use crate::domain::job::{Definition, JobDef};
 use crate::domain::preflight::PreflightProblem;
 use crate::domain::source::Source;
 use crate::handler::preflight::{PreflightSource, check_sources};
 use anyhow::Result;
 
-/// Asks the sources of these jobs for what they call and say. Jobs that are switched off are left out.
+/// Asks the sources of these jobs for what they call and say. Jobs that are switched off are left out. What a job
+/// makes for those that `dependencies` order after it need not be there yet.
 pub async fn check_jobs(
     config: &Config,
     sources: &[Source],
     jobs: impl IntoIterator<Item = &JobDef>,
+    dependencies: &[JobDependency],
 ) -> PreflightReport {
     let active: Vec<&JobDef> = jobs.into_iter().filter(|job| job.is_active).collect();
     let asked: Vec<PreflightSource<'_>> = sources
         .iter()
         .map(|source| {
             let its = |job: &&JobDef| job.source.as_ref() == Some(&source.name);
-            PreflightSource { source, jobs: active.iter().copied().filter(its).collect() }
+            let jobs = active.iter().copied().filter(its).collect();
+            PreflightSource { source, jobs, dependencies }
         })
         .filter(|one| !one.jobs.is_empty())
         .collect();
@@ -46,7 +50,8 @@ impl App {
         let is_used =
             |source: &Source| used.iter().any(|job| job.source.as_ref() == Some(&source.name));
         let asked: Vec<Source> = defs.sources.iter().filter(|s| is_stored(s)).cloned().collect();
-        let mut report = check_jobs(&self.config, &asked, used.iter().copied()).await;
+        let mut report =
+            check_jobs(&self.config, &asked, used.iter().copied(), &defs.dependencies).await;
         for source in defs.sources.iter().filter(|source| !is_stored(source) && is_used(source)) {
             report.findings.push(PreflightFinding {
                 severity: PreflightSeverity::Warning,

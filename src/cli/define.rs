@@ -134,7 +134,7 @@ pub(super) async fn check(global: &Global, args: &CheckArgs) -> Result<Ended> {
 
 /// Asks the sources of a definition, and the metadata database for calendars where there is one.
 async fn look_from_here(config: Config, defs: &Definition) -> Result<PreflightReport> {
-    let mut report = check_jobs(&config, &defs.sources, &defs.jobs).await;
+    let mut report = check_jobs(&config, &defs.sources, &defs.jobs, &defs.dependencies).await;
     if let Some(app) = App::open_if_there(config).await? {
         let stored = app.calendars().await;
         app.close().await;

@@ -104,8 +104,9 @@ async fn look_ahead(settings: &Config, run: &mut DryRun, lang: Lang) -> Prefligh
             sources.push(source.clone());
         }
     }
-    let report =
-        check_jobs(settings, &sources, snapshots().flat_map(|snapshot| &snapshot.jobs)).await;
+    let jobs = snapshots().flat_map(|snapshot| &snapshot.jobs);
+    let dependencies: Vec<_> = snapshots().flat_map(|one| one.dependencies.clone()).collect();
+    let report = check_jobs(settings, &sources, jobs, &dependencies).await;
     for finding in &report.findings {
         if finding.severity != PreflightSeverity::Error {
             continue;

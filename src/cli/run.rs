@@ -123,8 +123,10 @@ async fn refuse_hopeless(
     refuse_existing(app, defs, order).await?;
     // What is wrong with the order itself is said where it is opened.
     let plans = plan(defs, order, app.clock.now()).unwrap_or_default();
-    let jobs = plans.iter().flat_map(|plan| &plan.snapshot.jobs);
-    let report = check_jobs(&app.config, &defs.sources, jobs).await;
+    let snapshots = || plans.iter().map(|plan| &plan.snapshot);
+    let dependencies: Vec<_> = snapshots().flat_map(|one| one.dependencies.clone()).collect();
+    let jobs = snapshots().flat_map(|one| &one.jobs);
+    let report = check_jobs(&app.config, &defs.sources, jobs, &dependencies).await;
     preflight::note(&report, ShownFindings::Certain, lang);
     let errors = report.of(PreflightSeverity::Error).count();
     if errors == 0 {

@@ -5,6 +5,7 @@ use crate::app::sources::{Checked, Ledger, LedgerChange, Prepared, Whom, for_the
 use crate::app::{App, EmptyDatabase};
 use crate::cli::preflight::{self, ShownFindings};
 use crate::cli::{BadInput, Ended, Global, batch, out, source_words};
+use crate::domain::dependency::JobDependency;
 use crate::domain::id::SourceName;
 use crate::domain::job::Definition;
 use crate::domain::source::Source;
@@ -67,7 +68,9 @@ pub(super) async fn source(global: &Global, verb: SourceVerb) -> Result<Ended> {
     let defs = app.definition().await?;
     let ended = match verb {
         SourceVerb::List => list(global, &defs),
-        SourceVerb::Check { names } => check(global, &app, &uses(&defs, &names)?).await,
+        SourceVerb::Check { names } => {
+            check(global, &app, (&uses(&defs, &names)?, &defs.dependencies)).await
+        }
         SourceVerb::Prepare { names, dry_run } => {
             let change = if dry_run { LedgerChange::Look } else { LedgerChange::Make };
             let mut uses = self::uses(&defs, &names)?;
@@ -119,7 +122,11 @@ fn list(global: &Global, defs: &Definition) -> Result<Ended> {
     Ok(Ended::Well)
 }
 
-async fn check(global: &Global, app: &App, all: &[Uses<'_>]) -> Result<Ended> {
+async fn check(
+    global: &Global,
+    app: &App,
+    (all, dependencies): (&[Uses<'_>], &[JobDependency]),
+) -> Result<Ended> {
     let mut missing = 0;
     let mut documents = Vec::new();
     for uses in all {
@@ -129,7 +136,7 @@ async fn check(global: &Global, app: &App, all: &[Uses<'_>]) -> Result<Ended> {
         // What cannot be reached has been said.
         let jobs = if checked.is_ok() { &uses.jobs[..] } else { &[] };
         let sources = std::slice::from_ref(uses.source);
-        let mut report = check_jobs(&app.config, sources, jobs.iter().copied()).await;
+        let mut report = check_jobs(&app.config, sources, jobs.iter().copied(), dependencies).await;
         // Its ledger is described with the source.
         report.findings.retain(|finding| !finding.problem.kind().starts_with("ledger"));
         let errors = report.of(PreflightSeverity::Error).count();

@@ -1,6 +1,9 @@
 //! What is wrong with jobs before any of them is started: facts of their sources in, findings out.
 
+mod makers;
 mod words;
+
+pub use makers::allow_made_routines;
 
 use crate::domain::id::{GroupCode, JobCode, SourceName};
 use crate::domain::job::ParamType;
@@ -101,6 +104,13 @@ pub enum PreflightProblem {
         /// The one that was probably meant.
         meant: Option<String>,
         /// The whole sentence.
+        why: String,
+    },
+    /// The routine is not there, or takes other parameters, and a job that runs before makes it.
+    RoutineMadeBefore {
+        /// That job.
+        by: JobCode,
+        /// What is so now.
         why: String,
     },
     /// No routine of the name takes the job's parameters.
@@ -293,8 +303,11 @@ fn is_unusual(dialect: DialectName, declared: ParamType, wanted: &str) -> bool {
 impl PreflightFinding {
     /// Whether jobs that run before may take it away: what one of them makes is not there yet.
     pub fn may_pass(&self) -> bool {
-        let is_statement = matches!(self.problem, PreflightProblem::StatementRefused { .. });
-        is_statement && self.severity == PreflightSeverity::Warning
+        let depends_on_jobs_before = matches!(
+            self.problem,
+            PreflightProblem::StatementRefused { .. } | PreflightProblem::RoutineMadeBefore { .. }
+        );
+        depends_on_jobs_before && self.severity == PreflightSeverity::Warning
     }
 }
 
@@ -306,6 +319,7 @@ impl PreflightProblem {
             Self::SourceRefused { .. } => "source_refused",
             Self::PasswordMissing { .. } => "password_missing",
             Self::RoutineMissing { .. } => "routine_missing",
+            Self::RoutineMadeBefore { .. } => "routine_made_before",
             Self::ParamsMisfit { .. } => "params_misfit",
             Self::ExecuteDenied { .. } => "execute_denied",
             Self::DefinerUnstoppable { .. } => "definer_unstoppable",

@@ -13,13 +13,15 @@ use crate::db::routine_catalogue::{CatalogueEntry, WantedRoutine};
 use crate::db::session::Session;
 use crate::db::sqlite_file::is_absent;
 use crate::db::user_grants::quote_user;
+use crate::domain::dependency::JobDependency;
 use crate::domain::job::{JobDef, Param, ParamType};
 use crate::domain::mysql_grants::{MysqlGrants, RoutineKind};
 use crate::domain::near::nearest;
 use crate::domain::params::BoundParam;
 use crate::domain::preflight::{
     CallFacts, CallerFacts, JobPreflight, PreflightFinding, PreflightProblem, PreflightReport,
-    PreflightSeverity, SourcePreflight, can_be_stopped, judge_call, other_definer,
+    PreflightSeverity, SourcePreflight, allow_made_routines, can_be_stopped, judge_call,
+    other_definer,
 };
 use crate::domain::source::{DialectName, Source};
 use crate::domain::statement::{bind_names, split, unfit};
@@ -47,6 +49,8 @@ pub struct PreflightSource<'a> {
     pub source: &'a Source,
     /// Jobs whose statements or calls run there.
     pub jobs: Vec<&'a JobDef>,
+    /// What of them waits for what; those of other jobs may be among them.
+    pub dependencies: &'a [JobDependency],
 }
 
 /// Looks at the jobs of several sources, all sources at once.
@@ -62,7 +66,7 @@ pub async fn check_sources(sources: &[PreflightSource<'_>], options: &Options) -
 async fn check_source(asked: &PreflightSource<'_>, options: &Options) -> PreflightReport {
     let mut visit = Visit::new(asked.source);
     if let Ok(open) = visit.open(options).await {
-        let looked = timeout(PATIENCE, visit.look(open, &asked.jobs)).await;
+        let looked = timeout(PATIENCE, visit.look(open, asked)).await;
         let why = match looked {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error.to_string()),
@@ -149,7 +153,13 @@ impl<'a> Visit<'a> {
         }
     }
 
-    async fn look(&mut self, mut session: Session, jobs: &[&JobDef]) -> Result<(), SessionError> {
+    async fn look(
+        &mut self,
+        mut session: Session,
+        asked: &PreflightSource<'_>,
+    ) -> Result<(), SessionError> {
+        let jobs = &asked.jobs[..];
+        let dialect = bind::dialect_name(session.dialect());
         self.learn_caller(&mut session).await?;
         limit_waiting(&mut session).await?;
         let calls: Vec<&JobDef> = jobs.iter().copied().filter(|j| j.proc_name.is_some()).collect();
@@ -159,9 +169,9 @@ impl<'a> Visit<'a> {
             }
         } else {
             self.look_at_calls(&mut session, &calls).await?;
+            allow_made_routines(&mut self.report, dialect, jobs, asked.dependencies);
         }
         for job in jobs.iter().filter(|job| job.sql.is_some()) {
-            let dialect = bind::dialect_name(session.dialect());
             match job.sql.as_ref().and_then(|sql| sql.of(dialect)) {
                 Some(text) => self.look_at_statements(&mut session, job, text).await?,
                 None => {

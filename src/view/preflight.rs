@@ -31,7 +31,7 @@ pub struct PreflightDocument {
 pub struct FindingDocument {
     /// How much it matters.
     severity: PreflightSeverity,
-    /// `source_away`, `source_refused`, `password_missing`, `routine_missing`, `params_misfit`, `execute_denied`,
+    /// `source_away`, `source_refused`, `password_missing`, `routine_missing`, `routine_made_before`, `params_misfit`, `execute_denied`,
     /// `definer_unstoppable`, `param_type_unusual`, `statement_refused`, `ledger_missing`, `ledger_unfit`,
     /// `source_not_stored`, `calendar_missing`.
     kind: &'static str,

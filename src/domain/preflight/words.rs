@@ -56,6 +56,9 @@ impl PreflightProblem {
             Self::SourceRefused { why }
             | Self::RoutineMissing { why, .. }
             | Self::ParamsMisfit { why } => why.clone(),
+            Self::RoutineMadeBefore { by, why } => {
+                format!("{why}; {by}, which runs before, makes it")
+            }
             Self::ExecuteDenied { routine, .. } => format!("this user may not execute {routine}"),
             Self::DefinerUnstoppable { routine, definer, .. } => format!(
                 "{routine} runs with the rights of {definer} (SQL SECURITY DEFINER), and this user may not end a session \
@@ -92,6 +95,7 @@ impl PreflightProblem {
                 format!("没有过程 {routine},或该用户无权执行{meant}")
             }
             Self::ParamsMisfit { why } => format!("参数与过程不符:{why}"),
+            Self::RoutineMadeBefore { by, why } => format!("{why};先运行的作业 {by} 会创建它"),
             Self::ExecuteDenied { routine, .. } => format!("该用户无权执行 {routine}"),
             Self::DefinerUnstoppable { routine, definer, .. } => format!(
                 "{routine} 以 {definer} 的权限运行(SQL SECURITY DEFINER),该用户无权终止 {definer} 的会话:\
@@ -152,7 +156,7 @@ impl PreflightProblem {
                 )
                 .to_owned(),
             Self::CalendarMissing { .. } => "procession calendar import FILE".to_owned(),
-            Self::StatementRefused { .. } => return None,
+            Self::StatementRefused { .. } | Self::RoutineMadeBefore { .. } => return None,
         })
     }
 }

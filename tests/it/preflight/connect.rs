@@ -59,17 +59,23 @@ const JOBS: &str = "
   LATER: {type: SQL, sql: INSERT INTO not_there VALUES (1)}
   ASKS: {type: SENSOR, sql: SELECT COUNT(*) FROM t}
   OFF: {proc_name: not_there_either, is_active: false}
+  INSTALL: {type: SQL, sql: CREATE PROCEDURE sp_made (p_no int) LANGUAGE sql AS 'SELECT 1'}
+  BETWEEN: {type: NOOP, depends_on: [INSTALL]}
+  MADE: {proc_name: Sp_Made, depends_on: [BETWEEN]}
+  UNORDERED: {proc_name: sp_made}
 ";
 
-const FOUND: [&str; 8] = [
+const FOUND: [&str; 10] = [
     "error BAD statement_refused",
     "error FEW params_misfit",
     "error MODE params_misfit",
     "error SHUT execute_denied",
     "error TYPO routine_missing",
+    "error UNORDERED routine_missing",
     "error WORDS statement_refused",
     "warning KIND param_type_unusual",
     "warning LATER statement_refused",
+    "warning MADE routine_made_before",
 ];
 
 async fn make_routines(db: &Scratch, login: &Login) {

@@ -3,6 +3,7 @@
 mod connect;
 mod order;
 mod routines;
+mod shipped;
 mod stop_trial;
 
 use crate::util::{Scratch, query};
