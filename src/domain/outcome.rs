@@ -158,19 +158,23 @@ impl Outcome {
         Self { breach: Some(said.to_owned()), message: Some(message), ..self }.for_good()
     }
 
-    /// The same without what came back in parameters that are declared secret.
+    /// The same without what came back in parameters that are declared secret: it is shown as `***`, and cannot be
+    /// handed on.
     #[must_use]
     pub fn without(mut self, secret_outs: &[&str]) -> Self {
-        for (name, value) in &mut self.outputs.values {
-            if secret_outs.contains(&name.as_str()) {
-                *value = value.is_some().then(|| MASK.to_owned());
+        for name in secret_outs {
+            if let Some(Some(value)) = self.outputs.values.get_mut(*name) {
+                MASK.clone_into(value);
+                let reason = format!("the parameter {name} is secret; {GIVE_IT_ITSELF}");
+                self.outputs.unusable.insert((*name).to_owned(), reason);
             }
         }
         self
     }
 
     /// The same without the secrets of its try, in the message and in every value it hands on: what
-    /// leaves here is stored, shown and mailed.
+    /// leaves here is stored, shown and mailed. A value with a secret in it is shown as `***` and cannot be handed
+    /// on: once a child was given the text `***` for it, and did not know.
     #[must_use]
     pub fn masked(mut self, mask: &Mask) -> Self {
         if mask.is_empty() {
@@ -179,12 +183,18 @@ impl Outcome {
         let hide = |text: &mut String| *text = mask.remnants(text);
         self.message.iter_mut().for_each(hide);
         self.breach.iter_mut().for_each(hide);
-        self.outputs.values.values_mut().flatten().for_each(hide);
         self.outputs.unusable.values_mut().for_each(hide);
+        for (name, value) in &mut self.outputs.values {
+            if let Some(value) = value.as_mut().filter(|value| mask.is_in(value)) {
+                MASK.clone_into(value);
+                let reason = format!("it has a secret of its job in it; {GIVE_IT_ITSELF}");
+                self.outputs.unusable.insert(name.clone(), reason);
+            }
+        }
         for set in &mut self.outputs.results {
             set.columns.iter_mut().for_each(hide);
-            set.rows.iter_mut().flatten().flatten().for_each(hide);
             set.unusable.iter_mut().for_each(|cell| hide(&mut cell.reason));
+            mask_rows(set, mask);
         }
         let found = self.outputs.rules.values_mut().chain(self.outputs.checks.values_mut());
         for finding in found {
@@ -209,6 +219,23 @@ impl Outcome {
     pub fn of_class(self, class: ErrorClass, sqlstate: Option<&str>) -> Self {
         let sqlstate = sqlstate.map(str::to_owned);
         Self { error: Some(ErrorInfo { class, sqlstate }), ..self }
+    }
+}
+
+/// What to do in place of handing a secret on.
+const GIVE_IT_ITSELF: &str = "give ${secret.NAME} to the job that needs it";
+
+/// The cells that have a secret in them become `***` and cannot be handed on.
+fn mask_rows(set: &mut ResultSet, mask: &Mask) {
+    for (row, cells) in set.rows.iter_mut().enumerate() {
+        for (column, cell) in cells.iter_mut().enumerate() {
+            let Some(value) = cell.as_mut().filter(|value| mask.is_in(value)) else { continue };
+            MASK.clone_into(value);
+            let name = set.columns.get(column).map_or("?", String::as_str);
+            let reason = format!("column {name} has a secret of its job in it; {GIVE_IT_ITSELF}");
+            set.unusable.retain(|cell| (cell.row, cell.column) != (row, column));
+            set.unusable.push(UnusableCell { row, column, reason, stored: None });
+        }
     }
 }
 
@@ -244,10 +271,19 @@ mod tests {
         let masked = outcome.clone().masked(&mask);
         assert!(!format!("{masked:?}").contains("hunter22"), "{masked:?}");
         assert_eq!(masked.message.as_deref(), Some("no ***"));
-        assert_eq!(masked.outputs.results[0].rows[0][0].as_deref(), Some("x ***"));
+        assert_eq!(masked.outputs.results[0].rows[0][0].as_deref(), Some("***"));
+        // Shown, and not handed on.
+        let refused =
+            "it has a secret of its job in it; give ${secret.NAME} to the job that needs it";
+        assert_eq!(masked.outputs.output("pw"), Some(OutputValue::Unusable(refused.to_owned())));
+        assert_eq!(masked.outputs.output("n"), Some(OutputValue::Null));
+        let reason = masked.outputs.results[0].unusable_first_row().expect("a reason");
+        assert!(reason.starts_with("column *** has a secret"), "{reason}");
         assert_eq!(outcome.clone().masked(&Mask::default()), outcome);
         let without = outcome.without(&["pw"]);
-        assert_eq!(without.outputs.value("pw").as_deref(), Some("***"));
+        assert_eq!(without.outputs.values["pw"].as_deref(), Some("***"));
+        let handed_on = without.outputs.output("pw");
+        assert!(matches!(handed_on, Some(OutputValue::Unusable(why)) if why.contains("is secret")));
         assert_eq!(without.outputs.look_up("n"), Some(None));
     }
 }

@@ -146,6 +146,19 @@ impl Mask {
         masked
     }
 
+    /// Whether a value has a secret in it, or twelve characters of one in a row. Shorter beginnings are not looked
+    /// for as `remnants` does: nothing cuts a value, and a year would be taken for the beginning of `2024spring`.
+    pub fn is_in(&self, value: &str) -> bool {
+        self.texts.iter().map(SecretString::expose_secret).any(|secret| {
+            let starts: Vec<usize> = secret.char_indices().map(|(at, _)| at).collect();
+            let end = |at: usize| starts.get(at + RUN).copied().unwrap_or(secret.len());
+            value.contains(secret)
+                || (starts.len() > RUN
+                    && (0..=starts.len() - RUN)
+                        .any(|at| value.contains(&secret[starts[at]..end(at)])))
+        })
+    }
+
     /// `text` without the secrets and without what is left of one where somebody cut the text before it
     /// came here: a database that quotes 64 characters of a value, a server's answer kept in part.
     /// Twelve characters of a secret in a row are taken for a part of it; of a shorter secret, a
@@ -290,6 +303,18 @@ mod tests {
             assert_eq!(mask.text(text), masked, "{text}");
         }
         assert!(Mask::of(&[]).is_empty() && !mask.is_empty());
+        let mask =
+            Mask::of(&[SecretString::from("2024spring"), SecretString::from("abcdefghijklmnop")]);
+        for (value, is_in) in [
+            ("2024", false),
+            ("x 2024spring", true),
+            ("abcdefghijk", false),
+            ("defghijklmno", true),
+            ("efghijklmnop", true),
+            ("", false),
+        ] {
+            assert_eq!(mask.is_in(value), is_in, "{value}");
+        }
         assert!(!format!("{mask:?}").contains("pa ss"));
     }
 

@@ -234,6 +234,51 @@ fn a_secret_reaches_the_body_and_nothing_else() {
     nothing_is_left(path);
 }
 
+/// Once the child was given the text `***`, and ended well.
+#[test]
+fn an_output_with_a_secret_in_it_is_not_handed_on() {
+    let folder = folder(
+        "
+secrets: { LEDGER: { env: LEDGER_PW } }
+sources: { s: { url: 'sqlite::memory:' } }
+defaults: { type: SCRIPT, interpreter: bash }
+jobs:
+  SMALL: { script: 'echo ::output v=x$PROCESSION_PARAM_P', params: [{ name: p, value: '${secret.LEDGER}' }] }
+  LARGE:
+    script: echo ::output v=$(printf 'x%.0s' {1..20000})$PROCESSION_PARAM_P
+    params: [{ name: p, value: '${secret.LEDGER}' }]
+  COLUMN:
+    type: SQL
+    source: s
+    sql: SELECT :p AS v, 7 AS n
+    params: [{ name: p, value: '${secret.LEDGER}' }]
+  FROM_SMALL: { depends_on: [SMALL], script: 'true', params: [{ name: v, value: '${jobs.SMALL.v}' }] }
+  FROM_LARGE: { depends_on: [LARGE], script: 'true', params: [{ name: v, value: '${jobs.LARGE.v}' }] }
+  FROM_COLUMN: { depends_on: [COLUMN], script: 'true', params: [{ name: v, value: '${jobs.COLUMN.v}' }] }
+  BESIDE: { depends_on: [COLUMN], script: test $PROCESSION_PARAM_N = 7, params: [{ name: n, value: '${jobs.COLUMN.n}' }] }
+",
+    );
+    let env = [("LEDGER_PW", SECRET)];
+    let args = ["--json", "run", "dag.yaml", "--batch-no", "1"];
+    let said = run_with_input(folder.path(), &args, &env, "");
+    assert_eq!(said.code, 1, "{}", said.err);
+    let batch = json(&said);
+    let jobs = batch[0]["jobs"].as_array().expect("jobs");
+    let job = |code: &str| jobs.iter().find(|job| job["job_code"] == code).expect(code);
+    for (code, from) in [
+        ("FROM_SMALL", "output v of job SMALL"),
+        ("FROM_LARGE", "output v of job LARGE"),
+        ("FROM_COLUMN", "output v of job COLUMN"),
+    ] {
+        let message = job(code)["error_message"].as_str().unwrap_or_default();
+        let is_refused = message.contains(from) && message.contains("cannot be handed on");
+        assert!(is_refused && message.contains("${secret.NAME}"), "{code}: {batch}");
+    }
+    assert_eq!(job("SMALL")["outputs"]["values"]["v"], "***", "{batch}");
+    assert_eq!(job("BESIDE")["status"], "SUCCESS", "{batch}");
+    nothing_is_left(folder.path());
+}
+
 #[test]
 fn a_secret_that_is_missing_fails_the_job_before_its_body() {
     let folder = folder(SECRETS);

@@ -85,7 +85,7 @@ pub struct Outputs {
     /// Outputs by name that are stored aside.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub stored: BTreeMap<String, StoredValue>,
-    /// Outputs by name that cannot be handed on, with the reason.
+    /// Outputs by name that cannot be handed on, with the reason; `values` may have what is shown of them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unusable: BTreeMap<String, String>,
     /// Result sets in the order they came, the last one among them.
@@ -122,15 +122,15 @@ impl Outputs {
         if let Some(code) = self.exit_code.filter(|_| name == "exit_code") {
             return Some(OutputValue::Typed(ValueType::Int, code.to_string()));
         }
+        if let Some(reason) = self.unusable.get(name) {
+            return Some(OutputValue::Unusable(reason.clone()));
+        }
         if let Some(value) = self.values.get(name) {
             let ty = self.types.get(name).copied();
             return Some(value.clone().map_or(OutputValue::Null, |text| OutputValue::of(ty, text)));
         }
         if let Some(reference) = self.stored.get(name) {
             return Some(OutputValue::Stored(reference.clone()));
-        }
-        if let Some(reason) = self.unusable.get(name) {
-            return Some(OutputValue::Unusable(reason.clone()));
         }
         if name == "rows_affected" {
             return Some(OutputValue::Typed(ValueType::Int, self.rows_affected.to_string()));
