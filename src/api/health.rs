@@ -51,15 +51,26 @@ fn is_json(accepted: &str) -> bool {
 }
 
 fn as_json(ok: bool, reasons: &[Reason]) -> String {
+    let is_degraded = reasons.iter().any(|reason| reason.is_degraded);
     let reasons: Vec<_> =
-        reasons.iter().map(|r| json!({ "name": r.name, "ok": r.ok, "detail": r.detail })).collect();
-    json!({ "ok": ok, "reasons": reasons }).to_string()
+        reasons.iter().map(|r| json!({ "name": r.name, "ok": r.ok, "degraded": r.is_degraded, "detail": r.detail })).collect();
+    json!({ "ok": ok, "degraded": is_degraded, "reasons": reasons }).to_string()
 }
 
 fn as_text(ok: bool, reasons: &[Reason]) -> String {
-    let mut text = if ok { "ok\n".to_owned() } else { "not ok\n".to_owned() };
+    let is_degraded = reasons.iter().any(|reason| reason.is_degraded);
+    let first = match (ok, is_degraded) {
+        (true, false) => "ok",
+        (true, true) => "ok, degraded",
+        (false, _) => "not ok",
+    };
+    let mut text = format!("{first}\n");
     for reason in reasons {
-        let word = if reason.ok { "ok" } else { "NOT OK" };
+        let word = match (reason.ok, reason.is_degraded) {
+            (true, false) => "ok",
+            (true, true) => "LOOK",
+            (false, _) => "NOT OK",
+        };
         writeln!(text, "{:<12} {word:<6} {}", reason.name, reason.detail)
             .expect("a string takes any text");
     }
@@ -72,7 +83,8 @@ mod tests {
 
     #[test]
     fn one_bad_reason_is_enough() {
-        let reason = |ok| Reason { name: "lease", ok, detail: "held".to_owned() };
+        let reason =
+            |ok| Reason { name: "lease", ok, is_degraded: false, detail: "held".to_owned() };
         let status = |reasons: &[Reason]| {
             said(reasons, StatusCode::SERVICE_UNAVAILABLE, &HeaderMap::new()).status()
         };
@@ -81,8 +93,11 @@ mod tests {
         assert_eq!(as_text(false, &[reason(false)]), "not ok\nlease        NOT OK held\n");
         assert_eq!(
             as_json(true, &[reason(true)]),
-            r#"{"ok":true,"reasons":[{"detail":"held","name":"lease","ok":true}]}"#
+            r#"{"degraded":false,"ok":true,"reasons":[{"degraded":false,"detail":"held","name":"lease","ok":true}]}"#
         );
+        let degraded = Reason { is_degraded: true, ..reason(true) };
+        assert_eq!(status(&[degraded.clone()]), StatusCode::OK);
+        assert_eq!(as_text(true, &[degraded]), "ok, degraded\nlease        LOOK   held\n");
     }
 
     #[test]

@@ -9,10 +9,13 @@ pub enum Error {
     /// A unique key is taken.
     #[error("a row with this key exists already ({0})")]
     Unique(String),
-    /// A deadlock, serialization failure, lock wait time-out or busy database, or one that has no
-    /// space, goes down or starts: the whole transaction is to be tried again, until it works.
+    /// A deadlock, serialization failure, lock wait time-out or busy database, or one that goes down or
+    /// starts: the whole transaction is to be tried again, until it works.
     #[error("the database asks to try again: {0}")]
     TryAgain(String),
+    /// The same of one that has no space: somebody has to make some.
+    #[error("the database has no space left: {0}")]
+    NoSpace(String),
     /// The database said something else.
     #[error("the database said: {0}")]
     Database(String),
@@ -38,7 +41,7 @@ pub enum Error {
 impl Error {
     /// Whether trying the whole transaction again may help.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::TryAgain(_) | Self::Lost(_))
+        matches!(self, Self::TryAgain(_) | Self::NoSpace(_) | Self::Lost(_))
     }
 
     /// Why the server at `shown`, a URL without its password, let nobody in. `TryAgain` is one that
@@ -166,13 +169,15 @@ pub(super) fn fate(error: &sqlx::Error) -> Fate {
 
 /// Whether the same may work a little later.
 pub(super) fn is_of_the_moment(error: &dyn sqlx::error::DatabaseError) -> bool {
-    judged(error).0 == Kind::Again
+    matches!(judged(error).0, Kind::Again | Kind::NoSpace)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// The same may work a little later.
     Again,
+    /// The same, once there is space again.
+    NoSpace,
     /// The connection is gone; whether the statement took effect is open.
     Lost,
     /// It will be the same the next time.
@@ -184,6 +189,7 @@ fn of_database(error: &dyn sqlx::error::DatabaseError) -> Error {
     match judged(error).0 {
         _ if error.is_unique_violation() => Error::Unique(said),
         Kind::Again => Error::TryAgain(said),
+        Kind::NoSpace => Error::NoSpace(said),
         Kind::Lost => Error::Lost(said),
         Kind::Final => Error::Database(said),
     }
@@ -204,11 +210,11 @@ fn judged(error: &dyn sqlx::error::DatabaseError) -> (Kind, Fate) {
 
 fn of_postgres(code: &str) -> (Kind, Fate) {
     match code {
-        // Serialization, deadlock, lock time-out, cancelled by an administrator; disk, memory and
+        // Serialization, deadlock, lock time-out, cancelled by an administrator; memory and
         // connections used up.
-        "40001" | "40P01" | "55P03" | "57014" | "53100" | "53200" | "53300" => {
-            (Kind::Again, Fate::Stays)
-        }
+        "40001" | "40P01" | "55P03" | "57014" | "53200" | "53300" => (Kind::Again, Fate::Stays),
+        // Disk full.
+        "53100" => (Kind::NoSpace, Fate::Stays),
         // Goes down, crashed, starts; ended for being idle; read-only after a fail-over.
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25006" => (Kind::Again, Fate::AllGo),
         _ if code.starts_with("08") => (Kind::Lost, Fate::AllGo),
@@ -229,9 +235,9 @@ fn of_mysql(number: u16, said: &str) -> (Kind, Fate) {
         1205 | 1213 | 1020 | 1206 | 1040 | 1203 | 1226 | 1037 | 1038 | 1041 | 1317 | 1969
         | 3024 => (Kind::Again, Fate::Stays),
         // Disk full, table full.
-        20 | 1021 | 1114 => (Kind::Again, Fate::Stays),
+        20 | 1021 | 1114 => (Kind::NoSpace, Fate::Stays),
         // Writing, making or extending a file, in the storage engine, at COMMIT.
-        1 | 3 | 1004 | 1005 | 1026 | 1030 | 1180 if has_no_space() => (Kind::Again, Fate::Stays),
+        1 | 3 | 1004 | 1005 | 1026 | 1030 | 1180 if has_no_space() => (Kind::NoSpace, Fate::Stays),
         // Shutdown; a Galera node that is not ready; read-only, as after a fail-over.
         1053 | 1836 => (Kind::Again, Fate::AllGo),
         1047 if said.contains("WSREP") => (Kind::Again, Fate::AllGo),
@@ -251,11 +257,12 @@ fn of_sqlite(code: i32) -> (Kind, Fate) {
     // transaction, and the connection is then not where the next one expects it.
     match code & 0xff {
         5 | 6 => (Kind::Again, Fate::Stays),
-        7 | 9 | 13 => (Kind::Again, Fate::Goes),
+        7 | 9 => (Kind::Again, Fate::Goes),
+        13 => (Kind::NoSpace, Fate::Goes),
         // Writing, truncating, syncing file or folder, making or growing the shared memory: what no
         // space or a quota may be called where it is not called FULL.
         10 => match code >> 8 {
-            3..=6 | 19..=21 => (Kind::Again, Fate::Goes),
+            3..=6 | 19..=21 => (Kind::NoSpace, Fate::Goes),
             _ => (Kind::Final, Fate::Goes),
         },
         11 | 26 => (Kind::Final, Fate::Goes),
@@ -286,6 +293,8 @@ mod tests {
     use super::{Fate, Kind, of_mysql, of_postgres, of_sqlite};
 
     const AGAIN: (Kind, Fate) = (Kind::Again, Fate::Stays);
+    const FULL: (Kind, Fate) = (Kind::NoSpace, Fate::Stays);
+    const FULL_ANEW: (Kind, Fate) = (Kind::NoSpace, Fate::Goes);
     const AGAIN_ANEW: (Kind, Fate) = (Kind::Again, Fate::Goes);
     const AGAIN_ELSEWHERE: (Kind, Fate) = (Kind::Again, Fate::AllGo);
     const LOST: (Kind, Fate) = (Kind::Lost, Fate::AllGo);
@@ -297,7 +306,7 @@ mod tests {
             ("40001", AGAIN),
             ("40P01", AGAIN),
             ("55P03", AGAIN),
-            ("53100", AGAIN),
+            ("53100", FULL),
             ("53200", AGAIN),
             ("53300", AGAIN),
             ("57014", AGAIN),
@@ -326,19 +335,19 @@ mod tests {
             (1213, "Deadlock found when trying to get lock".to_owned(), AGAIN),
             (1040, "Too many connections".to_owned(), AGAIN),
             (1203, "User u already has more than 'max_user_connections'".to_owned(), AGAIN),
-            (1021, "Disk full (/tmp); waiting for someone to free some space...".to_owned(), AGAIN),
-            (1114, "The table 'job_queue' is full".to_owned(), AGAIN),
-            (1030, format!("Got error 28 \"{no_space}\" from storage engine InnoDB"), AGAIN),
-            (1030, "Got error 28 from storage engine".to_owned(), AGAIN),
+            (1021, "Disk full (/tmp); waiting for someone to free some space...".to_owned(), FULL),
+            (1114, "The table 'job_queue' is full".to_owned(), FULL),
+            (1030, format!("Got error 28 \"{no_space}\" from storage engine InnoDB"), FULL),
+            (1030, "Got error 28 from storage engine".to_owned(), FULL),
             (
                 1030,
                 "Got error 168 \"Unknown (generic) error\" from storage engine".to_owned(),
                 FINAL,
             ),
-            (1026, format!("Error writing file '/x' (errno: 28 \"{no_space}\")"), AGAIN),
-            (3, format!("Error writing file '/tmp/x' (Errcode: 28 \"{no_space}\")"), AGAIN),
-            (3, format!("Error writing file '/tmp/x' (errno: 28 - {no_space})"), AGAIN),
-            (3, "Error writing file '/x' (Errcode: 122 \"Disk quota exceeded\")".to_owned(), AGAIN),
+            (1026, format!("Error writing file '/x' (errno: 28 \"{no_space}\")"), FULL),
+            (3, format!("Error writing file '/tmp/x' (Errcode: 28 \"{no_space}\")"), FULL),
+            (3, format!("Error writing file '/tmp/x' (errno: 28 - {no_space})"), FULL),
+            (3, "Error writing file '/x' (Errcode: 122 \"Disk quota exceeded\")".to_owned(), FULL),
             (3, "Error writing file '/x' (Errcode: 5 \"Input/output error\")".to_owned(), FINAL),
             (1290, "running with the --read-only option so it cannot".to_owned(), AGAIN_ELSEWHERE),
             (1290, "running with the --skip-grant-tables option".to_owned(), FINAL),
@@ -368,14 +377,14 @@ mod tests {
             (261, AGAIN),
             (6, AGAIN),
             (262, AGAIN),
-            (13, AGAIN_ANEW),
+            (13, FULL_ANEW),
             (7, AGAIN_ANEW),
             // IOERR_WRITE, _FSYNC, _DIR_FSYNC, _TRUNCATE, _SHMSIZE.
-            (778, AGAIN_ANEW),
-            (1034, AGAIN_ANEW),
-            (1290, AGAIN_ANEW),
-            (1546, AGAIN_ANEW),
-            (4874, AGAIN_ANEW),
+            (778, FULL_ANEW),
+            (1034, FULL_ANEW),
+            (1290, FULL_ANEW),
+            (1546, FULL_ANEW),
+            (4874, FULL_ANEW),
             // IOERR_READ, _SHORT_READ, CORRUPT.
             (266, (Kind::Final, Fate::Goes)),
             (522, (Kind::Final, Fate::Goes)),

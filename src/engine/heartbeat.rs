@@ -59,6 +59,10 @@ struct Held {
     skew: Option<Skew>,
     /// When it was last in doubt what time it is.
     doubted: Option<Uptime>,
+    /// When something was last written.
+    written: Uptime,
+    /// Why the last renewal was not written.
+    obstacle: Option<&'static str>,
 }
 
 /// What one renewal has written, by the database's clock.
@@ -75,7 +79,9 @@ impl Heart {
     pub(super) fn new(db: Db, clock: Clock, node: Node, meter: Arc<Meter>) -> Self {
         let lease = Lease::new(node.lease_ms(), store::writers(&db), node.asked_at());
         let skew = node.measured().map(Skew::new);
-        let held = Mutex::new(Held { lease, until: node.lease_until(), skew, doubted: None });
+        let (until, written) = (node.lease_until(), node.asked_at());
+        let held = Held { lease, until, skew, doubted: None, written, obstacle: None };
+        let held = Mutex::new(held);
         let (pulse, life) = (watch::Sender::new(0), watch::Sender::new(Life::default()));
         let (is_leaving, is_resting) = (AtomicBool::new(false), AtomicBool::new(false));
         let running = AtomicU32::new(0);
@@ -100,6 +106,17 @@ impl Heart {
     /// Whether this node is to take nothing new: an operator's word, heard with each heartbeat.
     pub(super) fn is_resting(&self) -> bool {
         self.is_resting.load(Ordering::Relaxed)
+    }
+
+    /// How long a lease is.
+    pub(super) fn lease_ms(&self) -> i64 {
+        self.node.lease_ms()
+    }
+
+    /// How many milliseconds ago something was last written, and why the last renewal was not.
+    pub(super) fn last_write(&self) -> (i64, Option<&'static str>) {
+        let (held, now) = (self.held(), self.clock.uptime());
+        (now.since(held.written), held.obstacle)
     }
 
     /// How many jobs run here, for the next heartbeat.
@@ -232,6 +249,7 @@ impl Heart {
             Ok(written) => written,
             Err(error) => {
                 self.meter.renewal_failed();
+                held.obstacle = Some(store::obstacle(&error));
                 match store::asks_again(&error) {
                     true => held.lease.busy(now),
                     false => held.lease.failed(now),
@@ -242,6 +260,7 @@ impl Heart {
         // By the database's clock it had run out, whatever ours says: the machine was suspended.
         let had_lapsed = written.at >= held.until;
         held.until = written.until;
+        (held.written, held.obstacle) = (now, None);
         held.lease.renewed(now);
         let is_fenced = held.lease.is_fenced();
         drop(held);

@@ -20,8 +20,8 @@ const PING: Duration = Duration::from_millis(1_000);
 /// How long an answer of the database is taken for the present one: however often somebody asks, the
 /// database is asked once a second.
 const FRESH_MS: i64 = 1_000;
-/// The same for the schema, which changes with a release.
-const SCHEMA_FRESH_MS: i64 = 30_000;
+/// The same for the schema, which changes with a release, and the server's settings.
+const SLOW_FRESH_MS: i64 = 30_000;
 
 /// What is looked at when somebody asks how this process is.
 pub struct Vitals {
@@ -38,19 +38,36 @@ pub struct Vitals {
 /// One thing that must be so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// `database`, `schema`, `lease`, `clock`, `draining`, `firing`, or the name of a loop.
+    /// `database`, `schema`, `writes`, `durability`, `lease`, `clock`, `draining`, `firing`, or the name of a loop.
     pub name: &'static str,
     /// Whether it is.
     pub ok: bool,
+    /// Whether the process does its work, and somebody should look all the same.
+    pub is_degraded: bool,
     /// In words; no address, setting or value of anything.
     pub detail: String,
+}
+
+impl Reason {
+    fn new(name: &'static str, ok: bool, detail: impl Into<String>) -> Self {
+        Self { name, ok, is_degraded: false, detail: detail.into() }
+    }
 }
 
 /// What the database said last.
 #[derive(Default)]
 struct Seen {
     answer: Option<(Uptime, Answer)>,
-    schema: Option<(Uptime, bool)>,
+    slow: Option<(Uptime, SlowFacts)>,
+}
+
+/// What changes with a release or by an administrator.
+#[derive(Clone, Copy)]
+struct SlowFacts {
+    /// Whether the schema is the one that this binary knows.
+    is_current: bool,
+    /// Whether what the database has acknowledged outlives a crash of its server.
+    is_durable: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -86,6 +103,8 @@ impl Vitals {
     /// Whether this process can do its work.
     pub async fn ready(&self) -> Vec<Reason> {
         let mut reasons = self.ask().await;
+        let (age_ms, obstacle) = self.heart.last_write();
+        reasons.push(writes(age_ms, self.heart.lease_ms() / 2, obstacle));
         reasons.extend([self.lease(), self.clocks(), self.stays()]);
         reasons.extend(self.meter.firing_delay_sec().map(fires));
         reasons.extend(self.alive());
@@ -105,13 +124,14 @@ impl Vitals {
         let answer = match seen.answer {
             Some((at, answer)) if fresh(at, FRESH_MS) => answer,
             _ => {
-                let known = seen.schema.filter(|(at, _)| fresh(*at, SCHEMA_FRESH_MS));
+                let known = seen.slow.filter(|(at, _)| fresh(*at, SLOW_FRESH_MS));
                 // A connection that is dropped with a question in flight is closed (docs/adr/0011).
-                let asked = tokio::time::timeout(PING, self.ping(known.map(|(_, is)| is))).await;
+                let asked = tokio::time::timeout(PING, self.ping(known.map(|(_, facts)| facts)));
+                let asked = asked.await;
                 let now = self.clock.uptime();
                 let answer = match asked {
-                    Ok(Ok((took, is_current))) => {
-                        seen.schema = known.or(Some((now, is_current)));
+                    Ok(Ok((took, facts))) => {
+                        seen.slow = known.or(Some((now, facts)));
                         Answer::After(took)
                     }
                     Ok(Err(error)) => {
@@ -124,24 +144,30 @@ impl Vitals {
                 answer
             }
         };
-        vec![answers(answer), schema(seen.schema.map(|(_, is_current)| is_current))]
+        let facts = seen.slow.map(|(_, facts)| facts);
+        let mut reasons = vec![answers(answer), schema(facts.map(|facts| facts.is_current))];
+        reasons.extend(facts.map(|facts| durability(facts.is_durable)));
+        reasons
     }
 
-    /// How long an answer took, and whether the schema is the one this binary knows.
-    async fn ping(&self, known: Option<bool>) -> Result<(i64, bool)> {
+    /// How long an answer took, and what need not be asked each time.
+    async fn ping(&self, known: Option<SlowFacts>) -> Result<(i64, SlowFacts)> {
         let asked = self.clock.uptime();
         let mut tx = self.db.read().await?;
         tx.server_time().await?;
-        tx.rollback().await?;
         let took = self.clock.uptime().since(asked);
-        if let Some(is_current) = known {
-            return Ok((took, is_current));
+        if let Some(known) = known {
+            tx.rollback().await?;
+            return Ok((took, known));
         }
-        match self.db.require_current().await.map_err(anyhow::Error::from) {
-            Ok(()) => Ok((took, true)),
-            Err(error) if store::is_transient(&error) => Err(error),
-            Err(_) => Ok((took, false)),
-        }
+        let is_durable = tx.durability_warnings().await?.is_empty();
+        tx.rollback().await?;
+        let is_current = match self.db.require_current().await.map_err(anyhow::Error::from) {
+            Ok(()) => true,
+            Err(error) if store::is_transient(&error) => return Err(error),
+            Err(_) => false,
+        };
+        Ok((took, SlowFacts { is_current, is_durable }))
     }
 
     fn lease(&self) -> Reason {
@@ -150,12 +176,12 @@ impl Vitals {
             true => "held",
             false => "could not be renewed in time; nothing is started here until it is",
         };
-        Reason { name: "lease", ok, detail: detail.to_owned() }
+        Reason::new("lease", ok, detail)
     }
 
     fn clocks(&self) -> Reason {
         let Some(skew) = self.heart.skew() else {
-            return Reason { name: "clock", ok: true, detail: "set by hand".to_owned() };
+            return Reason::new("clock", true, "set by hand");
         };
         let last = skew.last();
         let detail = match skew.verdict() {
@@ -167,7 +193,7 @@ impl Vitals {
                 format!("jumped by {ms} ms; nothing is scheduled here until two measurements agree")
             }
         };
-        Reason { name: "clock", ok: skew.verdict().is_sure(), detail }
+        Reason::new("clock", skew.verdict().is_sure(), detail)
     }
 
     fn stays(&self) -> Reason {
@@ -179,7 +205,7 @@ impl Vitals {
             }
             (false, false) => (true, "no"),
         };
-        Reason { name: "draining", ok, detail: detail.to_owned() }
+        Reason::new("draining", ok, detail)
     }
 }
 
@@ -195,7 +221,7 @@ fn fires(delay_sec: f64) -> Reason {
              decides what still fires"
         ),
     };
-    Reason { name: "firing", ok, detail }
+    Reason::new("firing", ok, detail)
 }
 
 fn turns(name: &'static str, age_ms: i64, stalled_ms: i64) -> Reason {
@@ -204,7 +230,7 @@ fn turns(name: &'static str, age_ms: i64, stalled_ms: i64) -> Reason {
         true => format!("turned {age_ms} ms ago"),
         false => format!("has not turned for {age_ms} ms; {stalled_ms} are allowed"),
     };
-    Reason { name, ok, detail }
+    Reason::new(name, ok, detail)
 }
 
 fn answers(answer: Answer) -> Reason {
@@ -213,7 +239,7 @@ fn answers(answer: Answer) -> Reason {
         Answer::Refused => (false, "cannot be asked; the log of this process says why".to_owned()),
         Answer::Late => (false, format!("no answer within {} ms", PING.as_millis())),
     };
-    Reason { name: "database", ok, detail }
+    Reason::new("database", ok, detail)
 }
 
 fn schema(is_current: Option<bool>) -> Reason {
@@ -222,7 +248,30 @@ fn schema(is_current: Option<bool>) -> Reason {
         Some(false) => "not the one that this program knows; run: procession migrate",
         None => "not known yet",
     };
-    Reason { name: "schema", ok: is_current == Some(true), detail: detail.to_owned() }
+    Reason::new("schema", is_current == Some(true), detail)
+}
+
+/// Whether something could be written lately. A renewal is due every third of a lease; what fails is sent again within a
+/// second, so half a lease without one is no accident.
+fn writes(age_ms: i64, allowed_ms: i64, obstacle: Option<&str>) -> Reason {
+    let ok = age_ms <= allowed_ms;
+    let why = obstacle.unwrap_or("no answer has come yet");
+    let detail = match (ok, obstacle) {
+        (true, None) => format!("written {age_ms} ms ago"),
+        _ => format!("nothing could be written for {age_ms} ms: {why}"),
+    };
+    Reason { is_degraded: ok && obstacle.is_some(), ..Reason::new("writes", ok, detail) }
+}
+
+/// Whether what is on record stays on record. Work goes on without it, as the log says when a process starts.
+fn durability(is_durable: bool) -> Reason {
+    let detail = match is_durable {
+        true => "as the database's settings say, what it acknowledges outlives a crash",
+        false => {
+            "the database may lose what it has acknowledged in a crash; the log of this process says which setting"
+        }
+    };
+    Reason { is_degraded: !is_durable, ..Reason::new("durability", true, detail) }
 }
 
 #[cfg(test)]
@@ -241,6 +290,19 @@ mod tests {
         assert!(turns("dispatcher", 120_000, 120_000).ok);
         let late = turns("dispatcher", 120_001, 120_000);
         assert!(!late.ok && late.detail.contains("120001 ms"), "{late:?}");
+    }
+
+    #[test]
+    fn what_is_not_written_is_degraded_at_once_and_not_ready_after_half_a_lease() {
+        let full = Some("the database has no space left");
+        let state = |reason: Reason| (reason.ok, reason.is_degraded);
+        assert_eq!(state(writes(9_000, 15_000, None)), (true, false));
+        assert_eq!(state(writes(9_000, 15_000, full)), (true, true));
+        assert_eq!(state(writes(15_001, 15_000, full)), (false, false));
+        // A renewal that hangs says nothing.
+        assert_eq!(state(writes(15_001, 15_000, None)), (false, false));
+        assert!(writes(15_001, 15_000, full).detail.contains("no space left"));
+        assert_eq!(state(durability(false)), (true, true));
     }
 
     #[test]

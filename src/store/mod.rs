@@ -70,8 +70,20 @@ pub fn is_transient(error: &anyhow::Error) -> bool {
 /// Whether an error of this floor came from a database that works and asks to try again: somebody else
 /// had what was wanted.
 pub fn asks_again(error: &anyhow::Error) -> bool {
-    let again = |e: &db::Error| matches!(e, db::Error::TryAgain(_));
+    let again = |e: &db::Error| matches!(e, db::Error::TryAgain(_) | db::Error::NoSpace(_));
     error.chain().any(|e| e.downcast_ref::<db::Error>().is_some_and(again))
+}
+
+/// What kept something from being written, as far as the answer tells; no address, name or value is in it.
+pub fn obstacle(error: &anyhow::Error) -> &'static str {
+    match error.chain().find_map(|e| e.downcast_ref::<db::Error>()) {
+        Some(db::Error::NoSpace(_)) => "the database has no space left",
+        Some(db::Error::TryAgain(_)) => {
+            "the database is locked by another session, or asks to wait"
+        }
+        Some(db::Error::Lost(_)) => "the connection was lost, or there was no answer",
+        _ => "the database refuses it; the log of this process says why",
+    }
 }
 
 /// Who else can write while one waits for its turn to.

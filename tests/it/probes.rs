@@ -164,6 +164,37 @@ async fn one_that_an_operator_drains_is_not_ready(bench: Bench) {
     house.close().await;
 }
 
+/// Reads are answered all the while, as on a disk that is full.
+async fn one_that_cannot_write_is_not_ready(bench: Bench) {
+    let mut process = bench.process().await;
+    let house = House::of(&process, &bench).await;
+    let bad = async || {
+        let (_, bad) = house.not_ready().await;
+        bad.into_iter().map(|(name, detail)| format!("{name}: {detail}")).collect::<Vec<_>>()
+    };
+    assert_eq!(bad().await, Vec::<String>::new());
+    query(&bench.url, "ALTER TABLE cluster_node RENAME TO cluster_node_aside").await;
+    process.heartbeat().await.expect_err("nothing is written");
+    let (status, text) = house.get("/readyz").await;
+    let is_degraded = status == StatusCode::OK && text.starts_with("ok, degraded\n");
+    assert!(
+        is_degraded && text.contains("writes       LOOK   nothing could be written for"),
+        "{text}"
+    );
+    // More than half of a lease of 15 s.
+    bench.clock.advance(8_000);
+    let said = bad().await;
+    assert!(
+        said.len() == 1 && said[0].starts_with("writes: nothing could be written for"),
+        "{said:?}"
+    );
+    assert!(said[0].ends_with("the log of this process says why"), "{said:?}");
+    query(&bench.url, "ALTER TABLE cluster_node_aside RENAME TO cluster_node").await;
+    process.heartbeat().await.expect("a renewal");
+    assert_eq!(bad().await, Vec::<String>::new());
+    house.close().await;
+}
+
 async fn another_schema_is_not_ready(bench: Bench) {
     let process = bench.process().await;
     let house = House::of(&process, &bench).await;
@@ -265,6 +296,7 @@ on_each_database! {
     a_process_that_serves_is_alive_and_ready
     one_that_an_operator_drains_is_not_ready
     another_schema_is_not_ready
+    one_that_cannot_write_is_not_ready
     what_ran_is_counted_and_nothing_of_it_told
 }
 
@@ -344,7 +376,7 @@ async fn a_silent_database_makes_not_ready_and_not_silent(dialect: DialectName) 
         let asked = async {
             house.until_not_ready_for(&[]).await;
             relay.cut();
-            house.until_not_ready_for(&["database", "lease"]).await;
+            house.until_not_ready_for(&["database", "writes", "lease"]).await;
             assert_eq!(house.get("/healthz").await.0, StatusCode::OK);
             let (status, text) = house.get("/metrics").await;
             assert!(
