@@ -44,9 +44,11 @@ pub(super) async fn logs(global: &Global, args: &LogsArgs) -> Result<Ended> {
         rows.into_iter().find(|r| r.job_code.as_str() == code)
     };
     let Some(row) = row else {
-        let no = &batch.values.batch_no;
-        let message =
-            format!("batch {no} has no job {code}; procession batch show {no} lists them");
+        let (no, group) = (&batch.values.batch_no, &batch.values.group);
+        let message = format!(
+            "batch {no} of group {group} has no job {code}; procession batch show {no} --group {group} \
+             lists them"
+        );
         return Err(BadInput(message).into());
     };
     let gone = {
