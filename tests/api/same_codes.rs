@@ -72,7 +72,10 @@ async fn a_job_of_a_batch_is_named_in_full_and_lists_are_filtered_by_it() {
     }
     server.get("/groups/a/batches/202407/jobs/b.LOAD", &admin).await.is(404);
     let problem = server.get("/groups/a/batches/202407/dag?focus=b.LOAD", &admin).await.is(400);
-    assert_eq!(problem["detail"], "focus: there is no job b.LOAD here; see all jobs without focus");
+    assert_eq!(
+        problem["detail"],
+        "focus: there is no job b.LOAD here; did you mean LOAD? otherwise see all jobs without focus"
+    );
     let ice = |job: &str| json!({ "jobs": [job], "mode": "ice", "reason": "test" });
     for job in ["a.LOAD", "b.LOAD"] {
         server.send(Method::POST, "/jobs/run-modes", &admin, &ice(job)).await.is(200);

@@ -418,7 +418,7 @@ async fn operators_hear_once_of_a_process_that_died(bench: Bench) {
 /// Two groups with one code and batch number: each owner gets the mail of his own job, in a message
 /// with an id of its own.
 async fn owners_of_the_same_code_hear_each_of_their_own(bench: Bench) {
-    let servers = Servers::start().await;
+    let servers = Servers::start();
     let group =
         |name: &str| failing(&format!("{name}@bank.example")).replace("g:", &format!("{name}:"));
     let [ann, bob] = ["ann", "bob"].map(group);

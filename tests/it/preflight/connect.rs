@@ -435,13 +435,13 @@ fn a_code_of_two_groups_is_named_with_its_group() {
     let jobs = ["a", "b"].map(|group| {
         format!(
             "  - {{ code: GOOD, group: {group}, proc_name: sp }}\n  \
-             - {{ code: TYPO, group: {group}, proc_name: ps }}\n"
+             - {{ code: TYPO, group: {group}, type: SQL, sql: SELEC 1 }}\n"
         )
     });
     let yaml = format!(
         "sources: {{ s: {{ url: 'sqlite:s.db', procedures: {{ sp: SELECT 1 }} }} }}\n\
          groups: {{ a: {{}}, b: {{}} }}\ndefaults: {{ type: PROC, source: s }}\njobs:\n{}  \
-         - {{ code: ONLY, group: b, proc_name: ps }}\n",
+         - {{ code: ONLY, group: b, type: SQL, sql: SELEC 1 }}\n",
         jobs.concat()
     );
     std::fs::write(folder.path().join("dag.yaml"), yaml).expect("file");
