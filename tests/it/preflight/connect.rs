@@ -444,6 +444,8 @@ fn a_code_of_two_groups_is_named_with_its_group() {
          - {{ code: ONLY, group: b, type: SQL, sql: SELEC 1 }}\n",
         jobs.concat()
     );
+    // A source that is not there yet is not asked.
+    std::fs::write(folder.path().join("s.db"), "").expect("file");
     std::fs::write(folder.path().join("dag.yaml"), yaml).expect("file");
     let (code, out, err) = said(folder.path(), &["check", "dag.yaml", "--connect"]);
     assert_eq!(code, 2, "{out}{err}");
