@@ -209,8 +209,7 @@ impl View {
         let in_full = |group: &str, code: &str| format!("{group}.{code}");
         // A code may hold dots, and read like another's full name; none holds a slash.
         let by_path = |group: &str, code: &str| format!("job/{group}/{code}");
-        let forms: [&dyn Fn(&str, &str) -> String; 2] = [&in_full, &by_path];
-        for form in forms {
+        for form in [in_full as fn(&str, &str) -> String, by_path] {
             let shared = shared_codes(&self.nodes);
             let jobs = self.nodes.iter_mut().zip(&own);
             for (item, own) in jobs.filter(|(item, _)| item.kind == ItemKind::Job) {

@@ -7,7 +7,7 @@ use procession::domain::source::DialectName;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -58,6 +58,7 @@ impl Office {
         jobs.map(|job| (word(&job["job_code"]), word(&job["status"]))).collect()
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the program runs in real time")]
     fn wait_for(&self, group: &str, job: &str, status: &str) {
         let end = Instant::now() + Duration::from_secs(60);
         loop {
@@ -115,7 +116,7 @@ fn a_close_beside_a_stranger(office: &Office) {
     let example = office.example.to_str().expect("a path");
     office.well(&["migrate"]);
     let run = ["run", "s.yaml", "--batch-no", "202407", "-q"];
-    let mut beside = office.command(&run).spawn().expect("it runs");
+    let mut beside = office.command(&run).stdout(Stdio::null()).spawn().expect("it runs");
     office.wait_for("stranger", "FX_LOAD", "RUNNING");
     // Its procedures are made by its first job, which a look before it cannot know.
     office.well(&["run", example, "--batch-no", "202407", "-q", "--no-connect"]);
@@ -218,7 +219,7 @@ fn posted_in_both(office: &Office, books: &Scratch) {
     office.well(&["source", "prepare", "ledger"]);
     let start = |group: &str| {
         let run = ["run", "--batch-no", "202407", "--group", group, "-q"];
-        office.command(&run).spawn().expect("it runs")
+        office.command(&run).stdout(Stdio::null()).spawn().expect("it runs")
     };
     for mut run in [start("a"), start("b")] {
         assert!(run.wait().expect("an end").success());
