@@ -6,7 +6,8 @@ use crate::api::problem::Problem;
 use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
-use crate::domain::id::{BatchNo, GroupCode, JobCode};
+use crate::domain::id::{BatchNo, GroupCode};
+use crate::domain::job_key::JobFilter;
 use crate::domain::time::Millis;
 use crate::store::audit::{Filter, Record, page as acts};
 use crate::view::audit::{Act, Form};
@@ -38,7 +39,7 @@ struct Which {
     group: Option<String>,
     /// On batches of this number.
     batch_no: Option<String>,
-    /// On this job.
+    /// On this job: `CODE` in every group, or `group.CODE`.
     job: Option<String>,
     /// At this time or later: 2026-07-01, 2026-07-01T08:00:00+08:00; UTC without an offset.
     from: Option<String>,
@@ -64,7 +65,7 @@ struct File {
     group: Option<String>,
     /// On batches of this number.
     batch_no: Option<String>,
-    /// On this job.
+    /// On this job: `CODE` in every group, or `group.CODE`.
     job: Option<String>,
     /// At this time or later: 2026-07-01, 2026-07-01T08:00:00+08:00; UTC without an offset.
     from: Option<String>,
@@ -95,7 +96,7 @@ impl Which {
             action: self.action.clone(),
             batch_no: read("batch_no", self.batch_no.as_ref(), BatchNo::parse)?,
             group: read("group", self.group.as_ref(), GroupCode::parse)?,
-            job: read("job", self.job.as_ref(), JobCode::parse)?,
+            job: read("job", self.job.as_ref(), JobFilter::parse)?,
             from: read("from", self.from.as_ref(), moment)?,
             to: read("to", self.to.as_ref(), moment)?,
         })

@@ -12,6 +12,7 @@ use crate::domain::action::{Action, Parents};
 use crate::domain::batch::Batch;
 use crate::domain::id::JobCode;
 use crate::domain::job::Definition;
+use crate::domain::job_key::parse_code_within;
 use crate::domain::queue::QueueStatus;
 use crate::domain::rerun::{Scope, UnknownJobs};
 use crate::engine::acting::{self, Acted, Command, Line, Moved};
@@ -200,8 +201,9 @@ impl Wish {
         match (&self.filter, self.jobs.is_empty()) {
             (None, true) if names_nobody => Ok(Vec::new()),
             (None, false) if !names_nobody => {
-                let code = |word: &String| JobCode::parse(word.trim()).map_err(anyhow::Error::from);
-                Ok(self.jobs.iter().map(code).collect::<Result<_, _>>()?)
+                let code = |word: &String| parse_code_within(&batch.values.group, word);
+                let codes: Result<Vec<JobCode>, _> = self.jobs.iter().map(code).collect();
+                Ok(codes.map_err(anyhow::Error::from)?)
             }
             (Some(which), true) if !names_nobody => which.jobs(ask, batch, act).await,
             _ if names_nobody => {

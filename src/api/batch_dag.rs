@@ -10,7 +10,7 @@ use crate::domain::access::Permission;
 use crate::picture::{
     Collapse, Direction, Drawn, FORMATS, Format, Placing, View, Wishes, format as shape,
 };
-use crate::view::dag::{self, NoJob, Part, Reduce};
+use crate::view::dag::{self, Part, Reduce};
 use crate::view::states::States;
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -137,10 +137,9 @@ impl Draw {
 
     fn draw(&self, ask: &Ask, whole: View) -> Result<Response, Problem> {
         let shape = self.shape()?;
-        let view = self.part().of(whole).map_err(|NoJob { job, hint }| {
-            Problem::unreadable(format!(
-                "focus: there is no job {job} here; {hint}see all jobs without focus"
-            ))
+        let view = self.part().of(whole).map_err(|error| {
+            let said = error.describe("see all jobs without focus");
+            Problem::unreadable(format!("focus: {said}"))
         })?;
         let wishes = Wishes {
             placing: match self.layout {

@@ -6,8 +6,8 @@ use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::batch::Batch;
-use crate::domain::id::{JobCode, QueueId};
-use crate::domain::job_key::find_named;
+use crate::domain::id::QueueId;
+use crate::domain::job_key::{find_named, parse_code_within};
 use crate::domain::outcome::{Outputs, StoredValue};
 use crate::domain::queue::QueueEntry;
 use crate::store;
@@ -85,7 +85,7 @@ impl OfJob {
     /// The batch and the job's row, by its code or an alias.
     async fn row(&self, ask: &Ask) -> Result<(Batch, QueueEntry), Problem> {
         let batch = self.batch(ask).await?;
-        let code = JobCode::parse(&self.job).map_err(|_| self.missing())?;
+        let code = parse_code_within(&batch.values.group, &self.job).map_err(|_| self.missing())?;
         let of = batch.batch_id;
         let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
         if let Some(row) = store::queue::of_job(&mut tx, of, &code).await? {

@@ -9,6 +9,7 @@ use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::delivery::MailStatus;
 use crate::domain::id::GroupCode;
+use crate::domain::job_key::JobFilter;
 use crate::store::outbox::{self, Filter};
 use crate::view::outbox::{as_json, snooze, whole};
 use schemars::JsonSchema;
@@ -33,7 +34,7 @@ struct Which {
     to: Option<String>,
     /// About this group.
     group: Option<String>,
-    /// About this job.
+    /// About this job: `CODE` in every group, or `group.CODE`.
     job: Option<String>,
     /// Of this event.
     event: Option<String>,
@@ -52,6 +53,8 @@ async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Value>, Problem
         MailStatus::parse(word).ok_or_else(refused)
     });
     let Which { to, group, job, event, .. } = which;
+    let job = job.as_deref().map(JobFilter::parse).transpose();
+    let job = job.map_err(|error| Problem::unreadable(format!("job: {error}")))?;
     let filter = Filter { status: status.transpose()?, to, group, job, event };
     let told = reach::told(&ask)?;
     let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);

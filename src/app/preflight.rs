@@ -9,11 +9,13 @@ use crate::app::calendars::used_by;
 use crate::config::Config;
 use crate::domain::calendar::Calendars;
 use crate::domain::dependency::JobDependency;
+use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, JobDef};
 use crate::domain::preflight::PreflightProblem;
 use crate::domain::source::Source;
 use crate::handler::preflight::{PreflightSource, check_sources};
 use anyhow::Result;
+use std::collections::{BTreeSet, HashMap};
 
 /// Asks the sources of these jobs for what they call and say. Jobs that are switched off are left out. What a job
 /// makes for those that `dependencies` order after it need not be there yet.
@@ -33,7 +35,21 @@ pub async fn check_jobs(
         })
         .filter(|one| !one.jobs.is_empty())
         .collect();
-    check_sources(&asked, &config.handlers()).await
+    let mut report = check_sources(&asked, &config.handlers()).await;
+    report.shared_codes = shared_codes(&active);
+    report
+}
+
+/// Codes that jobs of several groups have.
+fn shared_codes(jobs: &[&JobDef]) -> BTreeSet<JobCode> {
+    let mut groups: HashMap<&JobCode, &GroupCode> = HashMap::new();
+    let mut shared = BTreeSet::new();
+    for job in jobs {
+        if *groups.entry(&job.code).or_insert(&job.group) != &job.group {
+            shared.insert(job.code.clone());
+        }
+    }
+    shared
 }
 
 impl App {

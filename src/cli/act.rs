@@ -8,7 +8,7 @@ use crate::cli::{BadInput, BatchRef, Ended, Global, act_words, batch, carry, out
 use crate::domain::action::{Action, Parents};
 use crate::domain::batch::Batch;
 use crate::domain::id::JobCode;
-use crate::domain::job_key::{JobKey, find_named};
+use crate::domain::job_key::{JobKey, find_named, parse_code_within};
 use crate::domain::lang::Lang;
 use crate::domain::queue::RunMode;
 use crate::domain::rerun::Scope;
@@ -51,8 +51,9 @@ pub(super) async fn on_jobs(global: &Global, app: &App, verb: JobAct) -> Result<
         JobAct::Rerun { jobs, far } => (far.action(Scope::These), jobs, far.latest),
     };
     let Jobs { batch, jobs, how } = jobs;
-    let batch = batch.find(app).await?;
-    act(global, app, Wish { batch, jobs: codes(&jobs)?, action, how, latest }).await
+    let batch = batch.find_with_jobs(app, &jobs).await?;
+    let jobs = codes(&batch, &jobs)?;
+    act(global, app, Wish { batch, jobs, action, how, latest }).await
 }
 
 pub(super) async fn on_batch(global: &Global, app: &App, verb: BatchAct) -> Result<Ended> {
@@ -67,14 +68,16 @@ pub(super) async fn on_batch(global: &Global, app: &App, verb: BatchAct) -> Resu
             }
             let scope = if from_failure { Scope::FromFailure } else { Scope::These };
             let (action, latest) = (far.action(scope), far.latest);
-            let batch = batch.find(app).await?;
-            act(global, app, Wish { batch, jobs: codes(&jobs)?, action, how, latest }).await
+            let batch = batch.find_with_jobs(app, &jobs).await?;
+            let jobs = codes(&batch, &jobs)?;
+            act(global, app, Wish { batch, jobs, action, how, latest }).await
         }
     }
 }
 
-fn codes(words: &[String]) -> Result<Vec<JobCode>> {
-    Ok(words.iter().map(|w| JobCode::parse(w.trim())).collect::<Result<_, _>>()?)
+fn codes(batch: &Batch, words: &[String]) -> Result<Vec<JobCode>> {
+    let group = &batch.values.group;
+    Ok(words.iter().map(|word| parse_code_within(group, word)).collect::<Result<_, _>>()?)
 }
 
 fn operator(reason: &str) -> Result<Operator> {
@@ -183,7 +186,8 @@ async fn mode(global: &Global, app: &App, action: Action, modes: Modes) -> Resul
         return Err(BadInput(message).into());
     };
     let which = BatchRef { batch_no: batch_no.clone(), group };
-    let (batch, jobs) = (which.find(app).await?, codes(jobs)?);
+    let batch = which.find_with_jobs(app, jobs).await?;
+    let jobs = codes(&batch, jobs)?;
     act(global, app, Wish { batch, jobs, action, how, latest: false }).await
 }
 
@@ -205,8 +209,9 @@ async fn in_every_batch(
     let defs = app.definition().await?;
     let jobs: Vec<JobKey> =
         words.iter().map(|word| Ok(find_named(&defs.jobs, word)?.key())).collect::<Result<_>>()?;
-    let shown: Vec<&str> = jobs.iter().map(|job| job.code.as_str()).collect();
-    let (shown_codes, word) = (shown.clone(), mode.map_or("normal", RunMode::as_str));
+    let shown_codes: Vec<&str> = jobs.iter().map(|job| job.code.as_str()).collect();
+    let word = mode.map_or("normal", RunMode::as_str);
+    let shown: Vec<String> = jobs.iter().map(ToString::to_string).collect();
     let shown = shown.join(", ");
     if !how.dry_run {
         let now = batch::server_now(app).await?;

@@ -2,7 +2,8 @@
 
 use crate::app::{App, EmptyDatabase};
 use crate::cli::{BadInput, Ended, Global, out};
-use crate::domain::id::{BatchNo, GroupCode, JobCode};
+use crate::domain::id::{BatchNo, GroupCode};
+use crate::domain::job_key::JobFilter;
 use crate::domain::lang::Lang;
 use crate::domain::time::Millis;
 use crate::store;
@@ -27,7 +28,7 @@ pub(super) struct AuditArgs {
     /// On this group and its batches
     #[arg(long)]
     group: Option<String>,
-    /// On this job
+    /// On this job: CODE in every group, or group.CODE
     #[arg(long)]
     job: Option<String>,
     /// At this time or later: 2026-07-01, 2026-07-01T08:00 (UTC), or with an offset
@@ -62,7 +63,7 @@ pub(super) async fn audit(global: &Global, args: &AuditArgs) -> Result<Ended> {
         action: args.action.clone(),
         batch_no: args.batch.as_deref().map(BatchNo::parse).transpose()?,
         group: args.group.as_deref().map(GroupCode::parse).transpose()?,
-        job: args.job.as_deref().map(JobCode::parse).transpose()?,
+        job: args.job.as_deref().map(JobFilter::parse).transpose()?,
         from: args.from.as_deref().map(moment).transpose()?,
         to: args.to.as_deref().map(moment).transpose()?,
     };

@@ -4,9 +4,12 @@ use crate::app::App;
 use crate::cli::BadInput;
 use crate::domain::batch::Batch;
 use crate::domain::id::{BatchNo, GroupCode};
+use crate::domain::job::JobDef;
+use crate::domain::job_key::{JobNameError, find_named};
 use crate::store;
 use anyhow::{Context as _, Result};
 use clap::Args;
+use std::collections::BTreeSet;
 
 /// A batch by its number, and its group where the number alone is not enough.
 #[derive(Args)]
@@ -62,6 +65,64 @@ impl BatchRef {
                 ))
                 .into())
             }
+        }
+    }
+
+    /// The batch that has these jobs: where several groups have one of this number, the jobs' names say which.
+    pub(super) async fn find_with_jobs(&self, app: &App, words: &[String]) -> Result<Batch> {
+        if self.group.is_some() || words.is_empty() {
+            return self.find(app).await;
+        }
+        let no = BatchNo::parse(&self.batch_no)?;
+        let (mut groups, mut jobs): (BTreeSet<GroupCode>, Vec<JobDef>) = Default::default();
+        let mut tx = app.db.read().await?;
+        for batch in store::batch::list(&mut tx, Some(&no), u32::MAX).await? {
+            jobs.extend(store::batch::snapshot(&mut tx, batch.batch_id).await?.jobs);
+            groups.insert(batch.values.group);
+        }
+        drop(tx);
+        if groups.len() < 2 {
+            return self.find(app).await;
+        }
+        let group = one_group(&no, &groups, words, |word| {
+            find_named(&jobs, word).map(|job| job.group.to_string())
+        })?;
+        Self { batch_no: self.batch_no.clone(), group: Some(group) }.find(app).await
+    }
+}
+
+/// The one group whose jobs `words` name, as `group_of` says; refuses what is in none or in several.
+pub(super) fn one_group<G: std::fmt::Display>(
+    no: impl std::fmt::Display,
+    groups: &BTreeSet<G>,
+    words: &[String],
+    group_of: impl Fn(&str) -> Result<String, JobNameError>,
+) -> Result<String> {
+    let mut named: BTreeSet<String> = BTreeSet::new();
+    for word in words {
+        named.insert(match group_of(word) {
+            Ok(group) => group,
+            Err(JobNameError::Unknown(word)) => {
+                let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
+                let groups = groups.join(", ");
+                let said = format!("none of the batches {no} (groups {groups}) has a job {word}");
+                return Err(BadInput(said).into());
+            }
+            Err(JobNameError::Ambiguous { word, candidates }) => {
+                let said = JobNameError::Ambiguous { word, candidates };
+                return Err(BadInput(format!("{said}, or add --group")).into());
+            }
+        });
+    }
+    match named.len() {
+        1 => named.pop_first().context("one group"),
+        _ => {
+            let named: Vec<String> = named.into_iter().collect();
+            let named = named.join(", ");
+            let said = format!(
+                "these jobs are in batches of several groups ({named}); name those of one batch at a time"
+            );
+            Err(BadInput(said).into())
         }
     }
 }

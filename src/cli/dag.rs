@@ -4,7 +4,7 @@ use crate::app::{self, EmptyDatabase};
 use crate::cli::{BadInput, BatchRef, Ended, Global, out};
 use crate::domain::id::GroupCode;
 use crate::picture::{Collapse, Direction, Drawn, FORMATS, Format, Placing, View, Wishes, format};
-use crate::view::dag::{self, NoJob, Part, Reduce};
+use crate::view::dag::{self, NoFocus, Part, Reduce};
 use anyhow::Result;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
@@ -24,7 +24,7 @@ pub(super) struct DagArgs {
     /// Shape of the output
     #[arg(long, default_value = "native", value_parser = shapes())]
     format: &'static Format,
-    /// Show only this job, what it waits for and what waits for it
+    /// Show only this job (CODE or group.CODE), what it waits for and what waits for it
     #[arg(long, value_name = "JOB")]
     focus: Option<String>,
     /// With --focus: how many steps towards what it waits for [default: all]
@@ -97,7 +97,7 @@ pub(super) async fn dag(global: &Global, args: &DagArgs) -> Result<Ended> {
         }),
         reduce: args.reduce.map(|Reduction::Transitive| Reduce::Transitive),
     };
-    let view = part.of(whole(global, args).await?).map_err(no_job)?;
+    let view = part.of(whole(global, args).await?).map_err(|error| no_focus(&error))?;
     let wishes = Wishes {
         placing: match args.layout {
             LayoutWish::Layered => Placing::Layered,
@@ -123,7 +123,8 @@ async fn whole(global: &Global, args: &DagArgs) -> Result<View> {
         (Some(no), what) => {
             let app = global.open(EmptyDatabase::Refuse).await?;
             let which = BatchRef { batch_no: no.clone(), group: group.or_else(|| what.clone()) };
-            dag::of_batch(&app, &which.find(&app).await?).await
+            let jobs: Vec<String> = args.focus.clone().into_iter().collect();
+            dag::of_batch(&app, &which.find_with_jobs(&app, &jobs).await?).await
         }
         (None, Some(what)) if Path::new(what).exists() => {
             dag::of_definition(&app::load_definition(Path::new(what))?.definition, code(group)?)
@@ -140,9 +141,6 @@ fn code(group: Option<String>) -> Result<Option<GroupCode>> {
     Ok(group.as_deref().map(GroupCode::parse).transpose()?)
 }
 
-fn no_job(missing: NoJob) -> BadInput {
-    let NoJob { job, hint } = missing;
-    BadInput(format!(
-        "--focus: there is no job {job} here; {hint}list the jobs with --format native"
-    ))
+fn no_focus(error: &NoFocus) -> BadInput {
+    BadInput(format!("--focus: {}", error.describe("list the jobs with --format native")))
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(super) struct LogsArgs {
     #[command(flatten)]
     batch: BatchRef,
-    /// Job code or alias
+    /// Job: CODE or group.CODE, or an alias
     job: String,
     /// Go on until the job has ended
     #[arg(short, long)]
@@ -32,7 +32,7 @@ const PAGE: u32 = 1_000;
 
 pub(super) async fn logs(global: &Global, args: &LogsArgs) -> Result<Ended> {
     let app = global.open(EmptyDatabase::Refuse).await?;
-    let batch = args.batch.find(&app).await?;
+    let batch = args.batch.find_with_jobs(&app, std::slice::from_ref(&args.job)).await?;
     let mut code = args.job.trim().to_owned();
     let row = {
         let mut tx = app.db.read().await?;
@@ -44,9 +44,11 @@ pub(super) async fn logs(global: &Global, args: &LogsArgs) -> Result<Ended> {
         rows.into_iter().find(|r| r.job_code.as_str() == code)
     };
     let Some(row) = row else {
-        let no = &batch.values.batch_no;
-        let message =
-            format!("batch {no} has no job {code}; procession batch show {no} lists them");
+        let (no, group) = (&batch.values.batch_no, &batch.values.group);
+        let message = format!(
+            "batch {no} of group {group} has no job {code}; procession batch show {no} --group {group} \
+             lists them"
+        );
         return Err(BadInput(message).into());
     };
     let gone = {

@@ -4,6 +4,7 @@ use crate::app::{EmptyDatabase, whoami};
 use crate::cli::notify::require_reason;
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::delivery::MailStatus;
+use crate::domain::job_key::JobFilter;
 use crate::domain::lang::Lang;
 use crate::engine::acting::operator_here;
 use crate::store::outbox::{self, Filter, Shown};
@@ -69,7 +70,7 @@ pub(super) struct Which {
     /// About this group
     #[arg(long)]
     group: Option<String>,
-    /// About this job
+    /// About this job: CODE in every group, or group.CODE
     #[arg(long)]
     job: Option<String>,
     /// Of this event, see `notify events`
@@ -106,7 +107,7 @@ impl Which {
             status: self.status,
             to: self.to.clone(),
             group: self.group.clone(),
-            job: self.job.clone(),
+            job: self.job.as_deref().map(JobFilter::parse).transpose()?,
             event: self.event.clone(),
         })
     }

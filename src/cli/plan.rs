@@ -112,7 +112,7 @@ async fn look_ahead(settings: &Config, run: &mut DryRun, lang: Lang) -> Prefligh
             continue;
         }
         let hint = finding.hint(lang).map_or(String::new(), |hint| format!("; {hint}"));
-        let reason = format!("{}{hint}", finding.describe(lang));
+        let reason = format!("{}{hint}", finding.describe(lang, &report.shared_codes));
         run.refusals.push(Refusal {
             group: finding.group.clone(),
             job: finding.job.clone(),

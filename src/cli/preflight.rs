@@ -29,7 +29,7 @@ pub(super) fn print(report: &PreflightReport, lang: Lang) {
                 .runs_as
                 .as_ref()
                 .map_or(String::new(), |user| format!(" {} {user}", lang.pick("as", "以权限:")));
-            out::line(&format!("  {} → {}{runs_as}", job.job, job.calls));
+            out::line(&format!("  {} → {}{runs_as}", job.label(&report.shared_codes), job.calls));
         }
     }
     note(report, ShownFindings::All, lang);
@@ -41,12 +41,13 @@ pub(super) fn note(report: &PreflightReport, shown: ShownFindings, lang: Lang) {
         if shown == ShownFindings::Certain && finding.may_pass() {
             continue;
         }
-        out::note(&describe(finding, lang));
+        out::note(&describe(finding, report, lang));
     }
 }
 
-fn describe(finding: &PreflightFinding, lang: Lang) -> String {
-    let (word, said) = (finding.severity.label(lang), finding.describe(lang));
+fn describe(finding: &PreflightFinding, report: &PreflightReport, lang: Lang) -> String {
+    let said = finding.describe(lang, &report.shared_codes);
+    let word = finding.severity.label(lang);
     let hint = finding.hint(lang).map_or(String::new(), |hint| format!("\n  → {hint}"));
     format!("{word}: {said}{hint}")
 }

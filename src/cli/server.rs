@@ -9,6 +9,7 @@ mod follow;
 mod said;
 mod shown;
 
+use crate::cli::batch_ref::one_group;
 use crate::cli::server::client::{Refused, Server};
 use crate::cli::server::columns::{
     ACTS, BACKFILLS, BATCH_JOBS, BATCHES, ENTRIES, FIRED, FIRINGS, JOBS, NODES, NOTICES, REASONS,
@@ -17,10 +18,13 @@ use crate::cli::server::columns::{
 use crate::cli::server::said::Said;
 use crate::cli::server::shown::Column;
 use crate::cli::{BadInput, Ended, Global, out};
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job_key::{JobKey, JobNameError};
 use crate::domain::lang::Lang;
 use anyhow::{Result, anyhow};
 use clap::ArgMatches;
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How many items a list has when nobody says.
 const USUAL: usize = 50;
@@ -139,18 +143,49 @@ impl Desk<'_> {
         Ok(Ended::Well)
     }
 
-    /// The group and number of the batch that is meant.
-    async fn which(&self) -> Result<(String, String)> {
-        self.which_of(self.said.must("batch_no")).await
+    /// The group and number of the batch that is meant; the names of its jobs may say which group.
+    async fn which_with_jobs(&self, no: String, words: &[String]) -> Result<(String, String)> {
+        if self.said.one("group").is_some() || words.is_empty() {
+            return self.which_of(no).await;
+        }
+        let groups = self.groups_with(&no).await?;
+        if groups.len() < 2 {
+            return self.which_of(no).await;
+        }
+        let mut candidates: BTreeMap<&str, Vec<JobKey>> = BTreeMap::new();
+        for (word, group) in words.iter().flat_map(|w| groups.iter().map(move |g| (w, g))) {
+            let path = ["groups", group.as_str(), "batches", no.as_str(), "jobs", word.as_str()];
+            let found = match self.server.get(&path, &[]).await {
+                Ok(_) => job_of(group, word),
+                Err(error) if error.downcast_ref().is_some_and(Refused::is_missing) => None,
+                Err(error) => return Err(error),
+            };
+            candidates.entry(word).or_default().extend(found);
+        }
+        let group = one_group(&no, &groups, words, |word| match &candidates[word][..] {
+            [] => Err(JobNameError::Unknown(word.to_owned())),
+            [job] => Ok(job.group.to_string()),
+            several => {
+                let (word, candidates) = (word.to_owned(), several.to_vec());
+                Err(JobNameError::Ambiguous { word, candidates })
+            }
+        })?;
+        Ok((group, no))
+    }
+
+    /// The groups that have a batch of this number.
+    async fn groups_with(&self, no: &str) -> Result<BTreeSet<String>> {
+        let query = [("batch_no", no.to_owned())];
+        let found = self.server.list(&["batches"], &query, 100).await?;
+        Ok(found.iter().filter_map(|b| b["group"].as_str().map(str::to_owned)).collect())
     }
 
     async fn which_of(&self, no: String) -> Result<(String, String)> {
         if let Some(group) = self.said.one("group") {
             return Ok((group, no));
         }
-        let query = [("batch_no", no.clone())];
-        let found = self.server.list(&["batches"], &query, 100).await?;
-        let groups: Vec<&str> = found.iter().filter_map(|b| b["group"].as_str()).collect();
+        let groups = self.groups_with(&no).await?;
+        let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
         match groups[..] {
             [one] => Ok((one.to_owned(), no)),
             [] => Err(BadInput(format!("there is no batch {no}, or none that you see")).into()),
@@ -172,7 +207,9 @@ impl Desk<'_> {
             "no" => return Err(not_there(&["batch", "no"])),
             _ => {}
         }
-        let (group, no) = self.which().await?;
+        let no = self.said.must("batch_no");
+        let jobs = if verb == "rerun" { self.said.all("jobs") } else { Vec::new() };
+        let (group, no) = self.which_with_jobs(no, &jobs).await?;
         let at = ["groups", group.as_str(), "batches", no.as_str()];
         let below = |word: &'static str| [&at[..], &[word]].concat();
         match verb {
@@ -361,9 +398,10 @@ impl Desk<'_> {
         let query = self.query(&names);
         let text = match (self.said.one("batch"), self.said.one("what")) {
             (Some(no), what) => {
+                let jobs: Vec<String> = self.said.one("focus").into_iter().collect();
                 let group = match what {
                     Some(group) => group,
-                    None => self.which_of(no.clone()).await?.0,
+                    None => self.which_with_jobs(no.clone(), &jobs).await?.0,
                 };
                 self.server.text(&["groups", &group, "batches", &no, "dag"], &query).await?
             }
@@ -397,4 +435,12 @@ impl Desk<'_> {
         let group = self.said.must("group");
         self.list(&["groups", &group, "versions"], &[], (10_000, VERSIONS)).await
     }
+}
+
+/// The job of a group that `word` names: its full name may stand there already.
+fn job_of(group: &str, word: &str) -> Option<JobKey> {
+    let group = GroupCode::parse(group).ok()?;
+    let rest = word.trim().strip_prefix(group.as_str()).and_then(|rest| rest.strip_prefix('.'));
+    let code = JobCode::parse(rest.unwrap_or(word.trim())).ok()?;
+    Some(JobKey { group, code })
 }

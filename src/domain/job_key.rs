@@ -1,6 +1,6 @@
 //! A job in the whole installation: its group and its code, and how a user names one.
 
-use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::id::{BadName, GroupCode, JobCode};
 use crate::domain::job::JobDef;
 use std::fmt;
 
@@ -73,6 +73,38 @@ pub fn split_qualified(word: &str) -> impl Iterator<Item = JobKey> + '_ {
     })
 }
 
+/// The code that `word` says in a batch of `group`. A full name may be longer than a code; one that is as short as
+/// a code stays whole, because codes may hold dots: `find_named` decides what it means.
+pub fn parse_code_within(group: &GroupCode, word: &str) -> Result<JobCode, BadName> {
+    let word = word.trim();
+    JobCode::parse(word).or_else(|error| {
+        let rest = word.strip_prefix(group.as_str()).and_then(|rest| rest.strip_prefix('.'));
+        rest.map_or(Err(error), JobCode::parse)
+    })
+}
+
+/// The jobs that a filter of a list names: `CODE` in every group, `group.CODE` in one. They need not be defined any
+/// more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobFilter {
+    /// The code, in whichever group; none when the word is too long for one.
+    pub code: Option<JobCode>,
+    /// The jobs whose full name the word is.
+    pub keys: Vec<JobKey>,
+}
+
+impl JobFilter {
+    /// The filter that `word` says.
+    pub fn parse(word: &str) -> Result<Self, BadName> {
+        let word = word.trim();
+        let keys: Vec<JobKey> = split_qualified(word).collect();
+        match JobCode::parse(word) {
+            Err(error) if keys.is_empty() => Err(error),
+            code => Ok(Self { code: code.ok(), keys }),
+        }
+    }
+}
+
 /// `word` without `group.` before it.
 fn without_group<'w>(job: &JobDef, word: &'w str) -> Option<&'w str> {
     word.strip_prefix(job.group.as_str())?.strip_prefix('.')
@@ -124,6 +156,22 @@ mod tests {
         let mut job = JobDef::bare(code, group, JobType::parse("NOOP").expect("type"));
         job.aliases = JobCode::parse(alias).into_iter().collect();
         job
+    }
+
+    #[test]
+    fn a_full_name_may_be_longer_than_a_code() {
+        let group = GroupCode::parse("gl").expect("group");
+        let longest = "A".repeat(100);
+        let within = |word: &str| parse_code_within(&group, word).map(|code| code.to_string());
+        assert_eq!(within(&format!("gl.{longest}")).expect("a code"), longest);
+        assert_eq!(within(" gl.LOAD ").expect("a code"), "gl.LOAD");
+        assert!(within(&format!("hr.{longest}")).is_err(), "another group's");
+        let filter = |word: &str| JobFilter::parse(word).expect("a filter");
+        assert_eq!(filter("LOAD").keys, []);
+        assert_eq!(filter("gl.LOAD").keys[0].to_string(), "gl.LOAD");
+        assert_eq!(filter("gl.LOAD").code.expect("a code too").as_str(), "gl.LOAD");
+        assert_eq!(filter(&format!("gl.{longest}")).code, None);
+        assert!(JobFilter::parse("a job").is_err());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::domain::batch::Batch;
 use crate::domain::declare::Owner;
 use crate::domain::event::{Event, NotifyRules, When};
 use crate::domain::job::{Group, JobDef};
+use crate::domain::job_key::JobKey;
 use crate::domain::lang::Lang;
 use crate::domain::letter::{Both, Letter, Topic};
 use crate::domain::queue::{KILL_UNCONFIRMED, QueueStatus};
@@ -239,13 +240,14 @@ impl About<'_> {
             ),
             format!("作业 {code}({name})声明为 tx: {tx},却自行结束了事务。"),
         );
+        let key = JobKey::of_definition(job);
         let mut letter = Letter::new(Event::TxBreach, subject, headline)
             .note(Both::new(
                 "It is refused until it is mended or declared tx: none.",
                 "修复该作业或改为 tx: none 之前,不会再次启动。",
             ))
             .fact("Batch", "批次", self.no())
-            .step("Then", "处理后", format!("procession job trust {}", job.defined_as()));
+            .step("Then", "处理后", format!("procession job trust {key} --reason WHY"));
         letter.error = Some(said.to_owned());
         self.of_job(job, attempt, letter)
     }

@@ -10,6 +10,7 @@ use crate::domain::job::ParamType;
 use crate::domain::source::DialectName;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// What became of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,16 @@ pub struct PreflightReport {
     pub jobs: Vec<JobPreflight>,
     /// What is wrong, or worth a look.
     pub findings: Vec<PreflightFinding>,
+    /// Codes that jobs of several groups have: people are told the group as well.
+    pub shared_codes: BTreeSet<JobCode>,
+}
+
+/// What people are told of a job: its code, or `group.CODE` where several groups have the code.
+fn job_label(group: Option<&GroupCode>, job: &JobCode, shared_codes: &BTreeSet<JobCode>) -> String {
+    match group {
+        Some(group) if shared_codes.contains(job) => format!("{group}.{job}"),
+        _ => job.to_string(),
+    }
 }
 
 /// A source that was asked.
@@ -50,6 +61,13 @@ pub struct JobPreflight {
     pub runs_as: Option<String>,
     /// Whether it can be stopped while it runs; null when that is not known.
     pub can_be_stopped: Option<bool>,
+}
+
+impl JobPreflight {
+    /// What people are told of it.
+    pub fn label(&self, shared_codes: &BTreeSet<JobCode>) -> String {
+        job_label(Some(&self.group), &self.job, shared_codes)
+    }
 }
 
 /// How much a finding matters.
@@ -344,6 +362,7 @@ impl PreflightReport {
         self.sources.extend(other.sources);
         self.jobs.extend(other.jobs);
         self.findings.extend(other.findings);
+        self.shared_codes.extend(other.shared_codes);
     }
 }
 

@@ -45,7 +45,10 @@ pub enum Refused {
     OtherShape(String, String),
     /// What became of jobs of it is open, and would be looked up where it is not.
     #[error(
-        "what became of {1} is open and will be looked up in the ledger of the data source where it ran;          the present definition of group {0} gives another class or another data source, where nothing          would be found, and it would run twice. Go on without --latest; or look at the data, say what          is true (procession job force-success, force-failure), and then --latest"
+        "what became of {1} is open and will be looked up in the ledger of the data source where it ran; \
+         the present definition of group {0} gives another class or another data source, where nothing \
+         would be found, and it would run twice. Go on without --latest; or look at the data, say what \
+         is true (procession job force-success, force-failure), and then --latest"
     )]
     OpenOutcome(String, String),
     /// There is nothing to resume.

@@ -1,8 +1,29 @@
 //! The neighbourhood of one job.
 
-use crate::picture::view::View;
+use crate::picture::view::{Item, ItemKind, View};
 
 impl View {
+    /// The codes of the nodes that `word` names: a code, a job's `group.CODE`, or the code that jobs of several
+    /// groups have.
+    pub fn find_codes(&self, word: &str) -> Vec<&str> {
+        let with = |fits: &dyn Fn(&Item, &str) -> bool| -> Vec<&str> {
+            let jobs = self.nodes.iter().filter(|item| item.kind == ItemKind::Job);
+            let fitting = jobs.filter(|item| item.group.as_deref().is_some_and(|g| fits(item, g)));
+            fitting.map(|item| item.code.as_str()).collect()
+        };
+        if let Some(item) = self.nodes.iter().find(|item| item.code == word) {
+            return vec![&item.code];
+        }
+        let in_full = with(&|item, group| format!("{group}.{}", item.code) == word);
+        match in_full.is_empty() {
+            true => with(&|item, group| {
+                let code = item.code.as_str();
+                code == format!("{group}.{word}") || code == format!("job/{group}/{word}")
+            }),
+            false => in_full,
+        }
+    }
+
     /// Only the job `code`, what it waits for within `up` steps and what waits for it within `down`;
     /// `None` for a number is all the way. `None` when there is no such job.
     pub fn focus(&self, code: &str, up: Option<u32>, down: Option<u32>) -> Option<Self> {

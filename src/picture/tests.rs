@@ -280,6 +280,40 @@ fn two_groups() -> View {
     View::join("both", vec![view(&first, None), view(&second, None)])
 }
 
+/// Codes that two groups have: each job is a node of its own in every shape, and is found by its full name.
+#[test]
+fn a_code_of_several_groups_is_a_node_for_each() {
+    let group = |code: &str, jobs: &[(&str, &str)]| {
+        view(&snapshot_of(code, jobs, &[("POST", "LOAD")], code), None)
+    };
+    let one = group("one", &[("LOAD", "LOAD"), ("POST", "Posting"), ("ONLY", "ONLY")]);
+    let two = group("two", &[("LOAD", "LOAD"), ("POST", "POST")]);
+    let view = View::join("both", vec![one, two]);
+    assert_eq!(ids(&view), "ONLY one.LOAD two.LOAD one.POST two.POST");
+    assert_eq!(links(&view), "one.LOAD>one.POST two.LOAD>two.POST");
+    let name =
+        |code: &str| view.nodes.iter().find(|n| n.code == code).expect("a node").name.clone();
+    assert_eq!([name("one.LOAD"), name("one.POST")], ["one.LOAD", "Posting"]);
+    for format in FORMATS {
+        let text = said(&format.draw(&view, Wishes::default()));
+        assert!(text.contains("two.LOAD") && text.contains("one.LOAD"), "{}: {text}", format.name);
+    }
+    for (word, found) in [
+        ("one.LOAD", &["one.LOAD"][..]),
+        ("LOAD", &["one.LOAD", "two.LOAD"]),
+        ("ONLY", &["ONLY"]),
+        ("one.ONLY", &["ONLY"]),
+        ("two.ONLY", &[]),
+    ] {
+        assert_eq!(view.find_codes(word), found, "{word}");
+    }
+    // A code that reads like the full name of another group's job.
+    let odd = group("two", &[("LOAD", "LOAD"), ("POST", "POST"), ("one.LOAD", "one.LOAD")]);
+    let one = group("one", &[("LOAD", "LOAD"), ("POST", "POST")]);
+    let view = View::join("both", vec![one, odd]);
+    assert_eq!(ids(&view), "job/one/LOAD job/two/one.LOAD two.LOAD one.POST two.POST");
+}
+
 #[test]
 fn several_groups_are_frames_that_do_not_touch() {
     let view = two_groups();

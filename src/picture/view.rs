@@ -169,7 +169,7 @@ impl View {
         view.conditioned(&conditions.collect()).sorted()
     }
 
-    /// Several pictures in one, a frame each. Their job codes differ, as those of one definition do.
+    /// Several pictures in one, a frame each. A code that jobs of several groups have becomes `group.CODE`.
     pub fn join(title: &str, views: Vec<Self>) -> Self {
         let mut all = Self {
             title: title.to_owned(),
@@ -200,7 +200,31 @@ impl View {
             all.edges.extend(view.edges.into_iter().map(moved));
             all.groups.extend(view.groups);
         }
-        all.sorted()
+        all.with_unique_codes().sorted()
+    }
+
+    /// The same with a code for each node that no other has: shapes know nodes by their codes.
+    fn with_unique_codes(mut self) -> Self {
+        let own: Vec<String> = self.nodes.iter().map(|item| item.code.clone()).collect();
+        let in_full = |group: &str, code: &str| format!("{group}.{code}");
+        // A code may hold dots, and read like another's full name; none holds a slash.
+        let by_path = |group: &str, code: &str| format!("job/{group}/{code}");
+        for form in [in_full as fn(&str, &str) -> String, by_path] {
+            let shared = shared_codes(&self.nodes);
+            let jobs = self.nodes.iter_mut().zip(&own);
+            for (item, own) in jobs.filter(|(item, _)| item.kind == ItemKind::Job) {
+                let Some(group) = item.group.as_deref().filter(|_| shared.contains(&item.code))
+                else {
+                    continue;
+                };
+                let code = form(group, own);
+                if item.name == item.code {
+                    item.name.clone_from(&code);
+                }
+                item.code = code;
+            }
+        }
+        self
     }
 
     /// The same with what a forecast says of each job; jobs it does not name keep what they have.
@@ -317,6 +341,13 @@ impl View {
             edges: vec![],
         }
     }
+}
+
+/// Codes that several nodes have.
+fn shared_codes(nodes: &[Item]) -> BTreeSet<String> {
+    let mut seen = BTreeSet::new();
+    let again = nodes.iter().filter(|item| !seen.insert(item.code.as_str()));
+    again.map(|item| item.code.clone()).collect()
 }
 
 /// Groups that hold a node, and the groups around them.

@@ -2,10 +2,11 @@
 
 use crate::db::{Row, Value};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode};
+use crate::domain::job_key::JobFilter;
 use crate::domain::time::Millis;
-use crate::store::Tx;
 pub use crate::store::seen::Told;
 use crate::store::seen::among;
+use crate::store::{Tx, job_condition};
 use anyhow::{Context as _, Result};
 use serde_json::Value as Json;
 
@@ -103,8 +104,8 @@ pub struct Filter {
     pub batch_no: Option<BatchNo>,
     /// Those on this group or its batches.
     pub group: Option<GroupCode>,
-    /// Those on this job.
-    pub job: Option<JobCode>,
+    /// Those on these jobs.
+    pub job: Option<JobFilter>,
     /// Those at this time or later.
     pub from: Option<Millis>,
     /// Those before this time.
@@ -189,12 +190,11 @@ async fn read(
     (more, its): (String, Vec<Value>),
     limit: usize,
 ) -> Result<Vec<Record>> {
-    let wanted: [(&str, Option<Value>); 9] = [
+    let wanted: [(&str, Option<Value>); 8] = [
         ("actor = ?", filter.actor.as_deref().map(Value::from)),
         ("action = ?", filter.action.as_deref().map(Value::from)),
         ("batch_no = ?", filter.batch_no.as_ref().map(|no| no.as_str().into())),
         ("group_code = ?", filter.group.as_ref().map(|code| code.as_str().into())),
-        ("job_code = ?", filter.job.as_ref().map(|code| code.as_str().into())),
         ("create_time >= ?", filter.from.map(|at| at.to_utc().into())),
         ("create_time < ?", filter.to.map(|at| at.to_utc().into())),
         ("audit_id >= ?", keys.0.map(Value::from)),
@@ -207,6 +207,11 @@ async fn read(
             sql.push_str(&format!(" AND {condition}"));
             values.push(value);
         }
+    }
+    if let Some(job) = &filter.job {
+        let (condition, its) = job_condition(job);
+        sql.push_str(&format!(" AND {condition}"));
+        values.extend(its);
     }
     sql.push_str(&more);
     values.extend(its);

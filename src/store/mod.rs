@@ -58,7 +58,8 @@ pub mod xxl_run;
 pub use crate::db::together::{Statement, Together};
 pub use crate::db::{Counts, Db, Dialect, Tx};
 
-use crate::db;
+use crate::db::{self, Value};
+use crate::domain::job_key::JobFilter;
 use crate::domain::lease::Writers;
 
 /// Whether an error of this floor came from a database that asks to try again, or from a lost
@@ -134,6 +135,20 @@ pub async fn installation(tx: &mut Tx) -> anyhow::Result<Option<String>> {
     let row = tx.fetch_optional(sql, &["installation".into()]).await?;
     let name = row.map(|row| row.text("value")).transpose()?;
     Ok(name.map(|name| name.chars().take(INSTALLATION_CHARS).collect()))
+}
+
+/// The condition on rows with `group_code` and `job_code` that a filter means, and its values.
+pub(crate) fn job_condition(filter: &JobFilter) -> (String, Vec<Value>) {
+    let (mut texts, mut values): (Vec<&str>, Vec<Value>) = (Vec::new(), Vec::new());
+    if let Some(code) = &filter.code {
+        texts.push("job_code = ?");
+        values.push(code.as_str().into());
+    }
+    for key in &filter.keys {
+        texts.push("job_code = ? AND group_code = ?");
+        values.extend([key.code.as_str().into(), key.group.as_str().into()]);
+    }
+    (format!("({})", texts.join(" OR ")), values)
 }
 
 /// A fact about this installation, kept from the first call on; `fresh` is used when there is none.

@@ -17,10 +17,11 @@ pub use text::{Text, placed};
 use crate::db::{Row, Value};
 use crate::domain::backfill::BackfillStatus;
 use crate::domain::batch::BatchStatus;
-use crate::domain::id::{BatchId, BatchNo, GroupCode};
+use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode};
 use crate::domain::retention::Need;
 use crate::domain::time::Millis;
-use crate::store::Tx;
+use crate::domain::tx_class::{IdemKey, KeyForm};
+use crate::store::{Tx, installation};
 use anyhow::{Context as _, Result};
 use chrono::NaiveDate;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -167,7 +168,6 @@ pub async fn add_needs(tx: &mut Tx, of: &mut [&mut Candidate], left: Left) -> Re
     let asked = [
         (Text::RowsUnknown, Need::Unknown),
         (Text::RowsOpen, Need::OpenOutcome),
-        (Text::Ledger, Need::OpenOutcome),
         (Text::Mails, Need::UnsentMail),
         (Text::Firings, Need::Firing),
         (Text::Breaches, Need::Breach),
@@ -179,6 +179,9 @@ pub async fn add_needs(tx: &mut Tx, of: &mut [&mut Candidate], left: Left) -> Re
                 found.entry(row.int("batch_id")?).or_default().insert(need);
             }
         }
+    }
+    for batch in open_in_ledger(tx, &ids).await? {
+        found.entry(batch).or_default().insert(Need::OpenOutcome);
     }
     let lefts = [(left.logs, Text::LeftLogs), (left.lines, Text::LeftLines)];
     for (_, text) in lefts.into_iter().filter(|(is_left, _)| *is_left) {
@@ -193,6 +196,36 @@ pub async fn add_needs(tx: &mut Tx, of: &mut [&mut Candidate], left: Left) -> Re
         candidate.needs.extend(found.remove(&candidate.batch_id.0).unwrap_or_default());
     }
     Ok(())
+}
+
+/// Those of these batches that have an outcome which is open in the ledger of our own database.
+async fn open_in_ledger(tx: &mut Tx, ids: &[i64]) -> Result<BTreeSet<i64>> {
+    let mut open = BTreeSet::new();
+    let Some(installation) = installation(tx).await? else { return Ok(open) };
+    for (sql, values) in placed(Text::Ledger, ids, &[]) {
+        let rows = tx.fetch_all(&sql, &values).await.context("look what is open in the ledger")?;
+        for row in &rows {
+            let key = row.text("idem_key")?;
+            let keys = keys_of_runs(row, &installation)?;
+            if keys.iter().any(|of_run| of_run.as_str() == key) {
+                open.insert(row.int("batch_id")?);
+            }
+        }
+    }
+    Ok(open)
+}
+
+/// The keys under which the runs of a row are in a ledger.
+fn keys_of_runs(row: &Row, installation: &str) -> Result<Vec<IdemKey>> {
+    let group = GroupCode::parse(&row.text("group_code")?)?;
+    let batch_no = BatchNo::parse(&row.text("batch_no")?)?;
+    let code = JobCode::parse(&row.text("job_code")?)?;
+    let form = match row.flag("key_has_group")? {
+        true => KeyForm::WithGroup(&group, &batch_no),
+        false => KeyForm::WithoutGroup(&batch_no),
+    };
+    let runs = 1..=u32::try_from(row.int("run_no")?)?;
+    Ok(runs.map(|run_no| IdemKey::of(installation, form, &code, run_no)).collect())
 }
 
 /// Batches of a group that are kept for their own sake, as their numbers and business dates: those that

@@ -32,21 +32,39 @@ pub enum Reduce {
     Transitive,
 }
 
-/// The job in focus is not there.
+/// The job in focus is not there, or is one of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoJob {
-    /// What was asked for.
-    pub job: String,
-    /// What may have been meant, as the beginning of a sentence; or nothing.
-    pub hint: String,
+pub enum NoFocus {
+    /// No job has this name; what may have been meant, as the beginning of a sentence, or nothing.
+    Missing(String, String),
+    /// Jobs of several groups have this code; their full names.
+    Several(String, Vec<String>),
+}
+
+impl NoFocus {
+    /// The sentence for the user; `otherwise` says how to see all jobs.
+    pub fn describe(&self, otherwise: &str) -> String {
+        match self {
+            Self::Missing(job, hint) => format!("there is no job {job} here; {hint}{otherwise}"),
+            Self::Several(job, names) => {
+                format!("several groups have a job {job}; write {}", names.join(" or "))
+            }
+        }
+    }
 }
 
 impl Part<'_> {
     /// This part of a graph.
-    pub fn of(self, mut view: View) -> Result<View, NoJob> {
+    pub fn of(self, mut view: View) -> Result<View, NoFocus> {
         if let Some((job, up, down)) = self.focus {
-            let missing = || NoJob { job: job.to_owned(), hint: did_you_mean(job, view.codes()) };
-            view = view.focus(job, up, down).ok_or_else(missing)?;
+            let missing = || NoFocus::Missing(job.to_owned(), did_you_mean(job, view.codes()));
+            let found = view.find_codes(job);
+            if found.len() > 1 {
+                let names = found.into_iter().map(str::to_owned).collect();
+                return Err(NoFocus::Several(job.to_owned(), names));
+            }
+            let focused = found.first().and_then(|code| view.focus(code, up, down));
+            view = focused.ok_or_else(missing)?;
         }
         view = self.collapse.map(|by| view.collapsed(by)).unwrap_or(view);
         Ok(match self.reduce {

@@ -85,6 +85,10 @@ pub struct RunDocument {
     pub log_id: i64,
     /// The batch of its job.
     pub batch_id: i64,
+    /// The number of that batch.
+    pub batch_no: String,
+    /// The group of its job.
+    pub group: String,
     /// Its job.
     pub job_code: String,
     /// Which start of the job.
@@ -122,6 +126,8 @@ pub fn run(run: &RunSeen) -> RunDocument {
     RunDocument {
         log_id: run.log_id,
         batch_id: run.batch_id,
+        batch_no: run.batch_no.clone(),
+        group: run.group.clone(),
         job_code: run.job_code.clone(),
         attempt: run.attempt,
         address: run.address.clone(),

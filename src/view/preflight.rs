@@ -96,7 +96,7 @@ impl PreflightDocument {
             errors,
             unreachable: count(PreflightSeverity::Unreachable),
             warnings: count(PreflightSeverity::Warning),
-            findings: report.findings.iter().map(FindingDocument::of).collect(),
+            findings: report.findings.iter().map(|one| FindingDocument::of(one, report)).collect(),
             sources: report.sources.iter().map(SourceDocument::of).collect(),
             calls: report.jobs.iter().map(CallDocument::of).collect(),
         }
@@ -104,7 +104,7 @@ impl PreflightDocument {
 }
 
 impl FindingDocument {
-    fn of(finding: &PreflightFinding) -> Self {
+    fn of(finding: &PreflightFinding, report: &PreflightReport) -> Self {
         let PreflightFinding { severity, group, job, source, problem } = finding;
         let both =
             |say: &dyn Fn(Lang) -> String| InBothLanguages { en: say(Lang::En), zh: say(Lang::Zh) };
@@ -115,7 +115,7 @@ impl FindingDocument {
             group: group.as_ref().map(ToString::to_string),
             job: job.as_ref().map(ToString::to_string),
             source: source.as_ref().map(ToString::to_string),
-            said: both(&|lang| finding.describe(lang)),
+            said: both(&|lang| finding.describe(lang, &report.shared_codes)),
             hint: finding.hint(Lang::En).map(|_| both(&hint)),
         }
     }

@@ -88,3 +88,31 @@ async fn who_administers_one_group_of_jobs_sees_none_of_it() {
         server.get(path, &token).await.is(403);
     }
 }
+
+/// Two groups with one code: each run says whose it is.
+#[tokio::test]
+async fn a_run_is_of_a_batch_of_its_group() {
+    let (server, token) = with_group().await;
+    server
+        .apply(
+            "groups: { a: {}, b: {} }\ndefaults: { type: NOOP }\njobs:\n  - { code: PAY, group: a }\n  \
+             - { code: PAY, group: b }\n",
+        )
+        .await;
+    for group in ["a", "b"] {
+        server.run(&format!(r#"{{"batchNo":"202407","group":"{group}"}}"#)).await;
+        let sql = "INSERT INTO executor_run (queue_id, run_no, attempt, batch_id, job_id, shard_index, shard_total, \
+                   job_code, app_name, glue_type, params, block_strategy, status, node_id, create_time, update_time) \
+                   SELECT q.queue_id, 1, 1, q.batch_id, 1, 0, 1, q.job_code, 'pay-executor', 'BEAN', '', \
+                   'SERIAL_EXECUTION', 'DONE', 'n', q.create_time, q.create_time FROM job_queue q \
+                   JOIN job_batch b ON b.batch_id = q.batch_id WHERE b.group_code = ?";
+        let mut tx = server.app.db.begin().await.expect("begin");
+        tx.execute(sql, &[group.into()]).await.expect("a run");
+        tx.commit().await.expect("commit");
+    }
+    let runs = server.get("/executor-groups/pay-executor/runs", &token).await.is(200);
+    let found: Vec<_> = (runs["items"].as_array().expect("runs").iter())
+        .map(|run| [&run["group"], &run["batch_no"], &run["job_code"]])
+        .collect();
+    assert_eq!(found, [["b", "202407", "PAY"], ["a", "202407", "PAY"]]);
+}

@@ -103,3 +103,45 @@ async fn what_may_not_be_done_is_the_users_and_no_answer_is_not() {
     let (code, _, err) = far.say(&["batch", "list"]).await;
     assert_eq!((code, err.contains("no answer")), (3, true), "{err}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_name_says_which_batch_is_meant() {
+    let server = Server::new().await;
+    let far = remote(&server, server.admin().await).await;
+    let yaml = "groups: { a: {}, b: {} }\ndefaults: { type: NOOP }\njobs:\n  - { code: LOAD, group: a }\n  \
+                - { code: LOAD, group: b }\n  - { code: ONLY, group: b }\n";
+    std::fs::write(far.folder.path().join("dag.yaml"), yaml).expect("a file");
+    assert_eq!(far.say(&["apply", "dag.yaml"]).await.0, 0);
+    for group in ["a", "b"] {
+        far.json(&["batch", "open", "--batch-no", "202407", "--group", group]).await;
+    }
+    let both = "LOAD is in groups a and b; write a.LOAD or b.LOAD, or add --group";
+    for words in [
+        &["logs", "202407", "LOAD"][..],
+        &["job", "hold", "202407", "LOAD", "--reason", "x"],
+        &["job", "ice", "202407", "LOAD", "--reason", "x"],
+        &["batch", "rerun", "202407", "--jobs", "LOAD", "--reason", "x"],
+        &["dag", "--batch", "202407", "--focus", "LOAD"],
+    ] {
+        let (code, _, err) = far.say(words).await;
+        assert_eq!((code, err.contains(both)), (2, true), "{words:?}: {err}");
+    }
+    let held = far.json(&["job", "hold", "202407", "b.LOAD", "--reason", "wait"]).await;
+    assert_eq!(held["lines"][0]["to"], "HELD", "{held}");
+    let state = async |group: &str| {
+        let batch = far.json(&["batch", "show", "202407", "--group", group]).await;
+        batch["jobs"][0]["status"].clone()
+    };
+    assert_eq!([state("a").await, state("b").await], ["PENDING", "HELD"]);
+    for words in [
+        &["logs", "202407", "a.LOAD"][..],
+        &["logs", "202407", "ONLY"],
+        &["dag", "--batch", "202407", "--focus", "a.LOAD"],
+    ] {
+        let (code, _, err) = far.say(words).await;
+        assert_eq!(code, 0, "{words:?}: {err}");
+    }
+    let acts = far.json(&["audit", "--job", "b.LOAD"]).await;
+    assert_eq!((acts[0]["action"].as_str(), acts[0]["group"].as_str()), (Some("hold"), Some("b")));
+    assert_eq!(far.json(&["audit", "--job", "a.LOAD"]).await.as_array().map(Vec::len), Some(0));
+}

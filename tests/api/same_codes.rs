@@ -51,3 +51,47 @@ async fn an_ambiguous_code_names_only_groups_that_are_seen() {
     let groups = [&first, &second].map(|page| page["items"][0]["group"].clone());
     assert_eq!(groups, ["a", "b"]);
 }
+
+#[tokio::test]
+async fn a_job_of_a_batch_is_named_in_full_and_lists_are_filtered_by_it() {
+    let server = Server::new().await;
+    server.apply(TEAMS).await;
+    let admin = server.admin().await;
+    for group in ["a", "b"] {
+        server.run(&format!(r#"{{"batchNo":"202407","group":"{group}"}}"#)).await;
+    }
+    for group in ["a", "b"] {
+        let at = format!("/groups/{group}/batches/202407");
+        for name in ["LOAD".to_owned(), format!("{group}.LOAD")] {
+            server.get(&format!("{at}/jobs/{name}"), &admin).await.is(200);
+            server.get(&format!("{at}/jobs/{name}/log"), &admin).await.is(200);
+            server.get(&format!("{at}/dag?focus={name}"), &admin).await.is(200);
+        }
+        let body = json!({ "action": "rerun", "jobs": [format!("{group}.LOAD")], "reason": group });
+        server.send(Method::POST, &format!("{at}/actions"), &admin, &body).await.is(200);
+    }
+    server.get("/groups/a/batches/202407/jobs/b.LOAD", &admin).await.is(404);
+    let problem = server.get("/groups/a/batches/202407/dag?focus=b.LOAD", &admin).await.is(400);
+    assert_eq!(
+        problem["detail"],
+        "focus: there is no job b.LOAD here; did you mean LOAD? otherwise see all jobs without focus"
+    );
+    let ice = |job: &str| json!({ "jobs": [job], "mode": "ice", "reason": "test" });
+    for job in ["a.LOAD", "b.LOAD"] {
+        server.send(Method::POST, "/jobs/run-modes", &admin, &ice(job)).await.is(200);
+    }
+    for (filter, groups) in
+        [("a.LOAD", json!(["a"])), ("b.LOAD", json!(["b"])), ("LOAD", json!(["b", "a"]))]
+    {
+        let acts = server.get(&format!("/audit?job={filter}&action=ice"), &admin).await.is(200);
+        let found: Vec<_> = acts["items"]
+            .as_array()
+            .expect("acts")
+            .iter()
+            .map(|act| act["group"].clone())
+            .collect();
+        assert_eq!(json!(found), groups, "{filter}");
+    }
+    server.get("/audit?job=a%20b", &admin).await.is(400);
+    server.get("/outbox?job=a%20b", &admin).await.is(400);
+}

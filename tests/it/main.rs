@@ -27,6 +27,7 @@ mod plan;
 mod preflight;
 mod probes;
 mod retention;
+mod same_codes;
 mod schedule;
 mod source;
 mod sqlite_confinement;

@@ -29,11 +29,12 @@ impl Desk<'_> {
                 let said = format!("job {verb}: name the batch and the jobs; or add --every-batch");
                 return Err(BadInput(said).into());
             };
-            let (group, no) = self.which_of(no.clone()).await?;
+            let (group, no) = self.which_with_jobs(no.clone(), jobs).await?;
             return self.two_steps((&group, &no), json!({"action": verb, "jobs": jobs})).await;
         }
-        let (group, no) = self.which().await?;
-        let wish = json!({"action": verb, "jobs": said.all("jobs"), "options": self.far()});
+        let (no, jobs) = (said.must("batch_no"), said.all("jobs"));
+        let (group, no) = self.which_with_jobs(no, &jobs).await?;
+        let wish = json!({"action": verb, "jobs": jobs, "options": self.far()});
         self.two_steps((&group, &no), wish).await
     }
 

@@ -53,6 +53,11 @@ impl std::fmt::Display for Refused {
 impl Error for Refused {}
 
 impl Refused {
+    /// Whether there is no such thing.
+    pub(super) fn is_missing(&self) -> bool {
+        self.status == 404
+    }
+
     /// The end of its type: `moved`.
     pub(super) fn kind(&self) -> &str {
         self.document["type"].as_str().and_then(|t| t.rsplit(':').next()).unwrap_or_default()

@@ -51,8 +51,9 @@ impl Desk<'_> {
 
     /// `logs`, and with `-f` until the job has ended.
     pub(super) async fn logs(&self) -> Result<Ended> {
-        let (group, no) = self.which().await?;
         let job = self.said.must("job");
+        let no = self.said.must("batch_no");
+        let (group, no) = self.which_with_jobs(no, std::slice::from_ref(&job)).await?;
         let path = ["groups", group.as_str(), "batches", no.as_str(), "jobs", job.as_str(), "log"];
         let attempt = self.said.one("attempt").map(|attempt| ("attempt", attempt));
         let mut after: Option<String> = None;

@@ -1,7 +1,9 @@
 //! What findings say, in both languages.
 
+use crate::domain::id::JobCode;
 use crate::domain::lang::Lang;
-use crate::domain::preflight::{PreflightFinding, PreflightProblem, PreflightSeverity};
+use crate::domain::preflight::{PreflightFinding, PreflightProblem, PreflightSeverity, job_label};
+use std::collections::BTreeSet;
 
 impl PreflightSeverity {
     /// Its word in front of a finding.
@@ -16,9 +18,11 @@ impl PreflightSeverity {
 
 impl PreflightFinding {
     /// Whom it is about and what it is: `GL_POST (source ledger): there is no procedure …`.
-    pub fn describe(&self, lang: Lang) -> String {
+    /// A job of `shared_codes` is named with its group.
+    pub fn describe(&self, lang: Lang, shared_codes: &BTreeSet<JobCode>) -> String {
         let what = self.problem.describe(lang);
-        match (&self.job, &self.source, lang) {
+        let job = self.job.as_ref().map(|job| job_label(self.group.as_ref(), job, shared_codes));
+        match (&job, &self.source, lang) {
             (Some(job), Some(source), Lang::En) => format!("{job} (source {source}): {what}"),
             (Some(job), Some(source), Lang::Zh) => format!("{job}(数据源 {source}):{what}"),
             (Some(job), None, Lang::En) => format!("{job}: {what}"),
@@ -164,13 +168,13 @@ impl PreflightProblem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::{JobCode, SourceName};
+    use crate::domain::id::{GroupCode, SourceName};
 
     #[test]
     fn findings_name_job_and_source_in_both_languages() {
         let finding = PreflightFinding {
             severity: PreflightSeverity::Warning,
-            group: None,
+            group: GroupCode::parse("gl").ok(),
             job: JobCode::parse("GL_POST").ok(),
             source: SourceName::parse("ledger").ok(),
             problem: PreflightProblem::DefinerUnstoppable {
@@ -180,7 +184,10 @@ mod tests {
             },
         };
         for lang in Lang::ALL {
-            let said = finding.describe(lang);
+            let said = finding.describe(lang, &BTreeSet::new());
+            assert!(said.starts_with("GL_POST"), "{said}");
+            let shared = finding.job.iter().cloned().collect();
+            assert!(finding.describe(lang, &shared).starts_with("gl.GL_POST"), "{said}");
             for part in ["GL_POST", "ledger", "fin.sp", "root@localhost", "UNKNOWN"] {
                 assert!(said.contains(part), "{part}: {said}");
             }

@@ -13,6 +13,10 @@ pub struct RunSeen {
     pub log_id: i64,
     /// The batch of its job.
     pub batch_id: i64,
+    /// The number of that batch.
+    pub batch_no: String,
+    /// The group of its job.
+    pub group: String,
     /// Its job.
     pub job_code: String,
     /// Which start of the job.
@@ -50,9 +54,11 @@ pub async fn of_group(
     before: Option<i64>,
     limit: usize,
 ) -> Result<Vec<RunSeen>> {
-    let sql = "SELECT log_id, batch_id, job_code, attempt, address, handler, glue_type, shard_index, \
-               shard_total, status, stopping, trigger_time, handle_code, handle_msg, result, create_time, \
-               end_time FROM executor_run WHERE app_name = ? AND log_id < ? ORDER BY log_id DESC LIMIT ?";
+    let sql = "SELECT r.log_id, r.batch_id, r.job_code, r.attempt, r.address, r.handler, r.glue_type, \
+               r.shard_index, r.shard_total, r.status, r.stopping, r.trigger_time, r.handle_code, r.handle_msg, \
+               r.result, r.create_time, r.end_time, b.batch_no, b.group_code FROM executor_run r \
+               JOIN job_batch b ON b.batch_id = r.batch_id \
+               WHERE r.app_name = ? AND r.log_id < ? ORDER BY r.log_id DESC LIMIT ?";
     let limit = i64::try_from(limit)?;
     let values: [Value; 3] = [app.as_str().into(), before.unwrap_or(i64::MAX).into(), limit.into()];
     let rows = tx.fetch_all(sql, &values).await.context("list runs of executors")?;
@@ -63,6 +69,8 @@ fn of_row(row: &Row) -> Result<RunSeen> {
     Ok(RunSeen {
         log_id: row.int("log_id")?,
         batch_id: row.int("batch_id")?,
+        batch_no: row.text("batch_no")?,
+        group: row.text("group_code")?,
         job_code: row.text("job_code")?,
         attempt: row.int("attempt")?,
         address: row.opt_text("address")?,

@@ -4,10 +4,11 @@ use super::letter_of;
 use crate::db::{Row, Value};
 use crate::domain::delivery::MailStatus;
 use crate::domain::id::{BatchId, QueueId};
+use crate::domain::job_key::JobFilter;
 use crate::domain::letter::Letter;
 use crate::domain::time::Millis;
-use crate::store::Tx;
 use crate::store::seen::Told;
+use crate::store::{Tx, job_condition};
 use anyhow::{Context as _, Result};
 
 /// Which rows are asked for; what is `None` does not matter.
@@ -19,8 +20,8 @@ pub struct Filter {
     pub to: Option<String>,
     /// About this group.
     pub group: Option<String>,
-    /// About this job.
-    pub job: Option<String>,
+    /// About these jobs.
+    pub job: Option<JobFilter>,
     /// Of this event, by its word.
     pub event: Option<String>,
 }
@@ -70,12 +71,15 @@ impl Filter {
             ("status", status.as_ref()),
             ("recipient_email", self.to.as_ref()),
             ("group_code", self.group.as_ref()),
-            ("job_code", self.job.as_ref()),
             ("type", self.event.as_ref()),
         ];
         let said = wanted.into_iter().filter_map(|(column, text)| Some((column, text?)));
-        let (texts, values): (Vec<String>, Vec<Value>) =
+        let (mut texts, mut values): (Vec<String>, Vec<Value>) =
             said.map(|(column, text)| (format!("{column} = ?"), text.as_str().into())).unzip();
+        if let Some((condition, its)) = self.job.as_ref().map(job_condition) {
+            texts.push(condition);
+            values.extend(its);
+        }
         match texts.is_empty() {
             true => ("1 = 1".to_owned(), values),
             false => (texts.join(" AND "), values),

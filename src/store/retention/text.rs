@@ -16,7 +16,7 @@ pub enum Text {
     RowsUnknown,
     /// Batches with a row that has not ended or whose outcome is open.
     RowsOpen,
-    /// Batches with an outcome that is open in the ledger.
+    /// Rows of batches beside what is open in the ledger under their batch number and code.
     Ledger,
     /// Batches with a mail that was not sent.
     Mails,
@@ -107,7 +107,9 @@ const ROWS_UNKNOWN: &str =
     "SELECT DISTINCT batch_id FROM job_queue WHERE batch_id IN ({list}) AND status = 'UNKNOWN'";
 const ROWS_OPEN: &str = "SELECT DISTINCT batch_id FROM job_queue WHERE batch_id IN ({list}) \
      AND (unresolved > 0 OR status IN ({open}))";
-const LEDGER: &str = "SELECT DISTINCT b.batch_id FROM job_batch b \
+// The ledger knows a job by its code, which several groups may have; its key says whose row it is.
+const LEDGER: &str = "SELECT b.batch_id, b.group_code, b.batch_no, q.job_code, q.run_no, q.key_has_group, l.idem_key \
+     FROM job_batch b \
      JOIN procession_ledger l ON l.batch_no = b.batch_no AND l.state = 'open' \
      JOIN job_queue q ON q.batch_id = b.batch_id AND q.job_code = l.job_code WHERE b.batch_id IN ({list})";
 const MAILS: &str = "SELECT DISTINCT batch_id FROM email_notifications WHERE batch_id IN ({list}) \

@@ -35,6 +35,7 @@ on_each_database! {
     operators_hear_once_of_a_process_that_died
     letters_wait_until_a_mail_server_is_set_up
     whoever_was_not_told_of_a_failure_hears_of_no_recovery
+    owners_of_the_same_code_hear_each_of_their_own
 }
 
 fn options() -> Options {
@@ -412,4 +413,39 @@ async fn operators_hear_once_of_a_process_that_died(bench: Bench) {
     let mut two = sender_to(&bench, servers.options("starttls", Tls::StartTls), "sender-2");
     assert_eq!(beat(&bench, &mut two).await, (0, 0, 0), "once");
     assert_eq!(subjects(&servers), ["[Procession] process died has died or lost the database"]);
+}
+
+/// Two groups with one code and batch number: each owner gets the mail of his own job, in a message
+/// with an id of its own.
+async fn owners_of_the_same_code_hear_each_of_their_own(bench: Bench) {
+    let servers = Servers::start();
+    let group =
+        |name: &str| failing(&format!("{name}@bank.example")).replace("g:", &format!("{name}:"));
+    let [ann, bob] = ["ann", "bob"].map(group);
+    for (name, yaml) in [("ann", &ann), ("bob", &bob)] {
+        let yaml = format!("defaults: {{ group: {name} }}\n{yaml}");
+        let mut process = bench.process().await;
+        process.open(&defs(&yaml), &order(), "test").await.expect("open");
+        finish(&bench, &mut process).await;
+    }
+    let mut sender = sender(&bench, &servers);
+    while beat(&bench, &mut sender).await.0 > 0 {}
+    let of = |to: &str| -> Vec<(String, String, String)> {
+        let mails = servers.mails().into_iter().filter(|mail| mail["to"][0] == to);
+        let header = |mail: &serde_json::Value, name: &str| {
+            let headers = mail["headers"].as_array().expect("headers").clone();
+            let found = headers.into_iter().find(|h| h[0] == name);
+            found.and_then(|h| h[1].as_str().map(str::to_owned)).unwrap_or_default()
+        };
+        let heads = ["X-Procession-Group", "X-Procession-Job", "Message-ID"];
+        mails.map(|mail| heads.map(|name| header(&mail, name)).into()).collect()
+    };
+    let (to_ann, to_bob) = (of("ann@bank.example"), of("bob@bank.example"));
+    for (name, told) in [("ann", &to_ann), ("bob", &to_bob)] {
+        assert!(told.iter().any(|(_, job, _)| job == "BAD"), "{told:?}");
+        assert!(told.iter().all(|(group, ..)| group == name), "{told:?}");
+    }
+    let all: BTreeSet<&String> = to_ann.iter().chain(&to_bob).map(|(.., id)| id).collect();
+    assert_eq!(all.len(), to_ann.len() + to_bob.len(), "{all:?}");
+    assert_eq!(to_ann.len(), to_bob.len());
 }

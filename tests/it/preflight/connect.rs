@@ -433,3 +433,34 @@ async fn quoted_names_and_variadic_routines_are_known() {
     })
     .await;
 }
+
+/// Where two groups have a code, people are told the group; where one has it, the code is enough.
+#[test]
+fn a_code_of_two_groups_is_named_with_its_group() {
+    let folder = tempfile::tempdir().expect("folder");
+    let jobs = ["a", "b"].map(|group| {
+        format!(
+            "  - {{ code: GOOD, group: {group}, proc_name: sp }}\n  \
+             - {{ code: TYPO, group: {group}, type: SQL, sql: SELEC 1 }}\n"
+        )
+    });
+    let yaml = format!(
+        "sources: {{ s: {{ url: 'sqlite:s.db', procedures: {{ sp: SELECT 1 }} }} }}\n\
+         groups: {{ a: {{}}, b: {{}} }}\ndefaults: {{ type: PROC, source: s }}\njobs:\n{}  \
+         - {{ code: ONLY, group: b, type: SQL, sql: SELEC 1 }}\n",
+        jobs.concat()
+    );
+    // A source that is not there yet is not asked.
+    std::fs::write(folder.path().join("s.db"), "").expect("file");
+    std::fs::write(folder.path().join("dag.yaml"), yaml).expect("file");
+    let (code, out, err) = said(folder.path(), &["check", "dag.yaml", "--connect"]);
+    assert_eq!(code, 2, "{out}{err}");
+    for line in ["error: a.TYPO (source s)", "error: b.TYPO (source s)", "error: ONLY (source s)"] {
+        assert!(err.contains(line), "{line}: {out}{err}");
+    }
+    let (_, found) = document(folder.path(), &[]);
+    let words: Vec<&str> = (found["preflight"]["findings"].as_array().expect("findings").iter())
+        .filter_map(|finding| finding["said"]["zh"].as_str())
+        .collect();
+    assert!(words.iter().any(|said| said.starts_with("a.TYPO(")), "{words:?}");
+}

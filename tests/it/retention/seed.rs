@@ -5,8 +5,8 @@ use procession::domain::id::{BatchId, GroupCode, NodeId};
 use procession::domain::retention::{DAY_MS, EndedBadly, Rule};
 use procession::domain::time::Millis;
 use procession::engine::retention::{Beat, ByTable, Left, Options, Survey, Sweeper, Wish, survey};
-use procession::store::Tx;
 use procession::store::audit::Operator;
+use procession::store::{self, Tx};
 
 /// One old batch, to be written.
 #[derive(Clone)]
@@ -110,6 +110,24 @@ pub(super) async fn put_values(bench: &Bench, chunks: i64) {
                    SELECT queue_id, 1, 0, ?, 'doc', '\"x\"', create_time FROM job_queue";
         run(bench, sql, &[chunk.into()]).await;
     }
+}
+
+/// The name of the installation, with which keys in the ledger begin.
+pub(super) async fn installation(bench: &Bench) -> String {
+    let mut tx = bench.db.begin().await.expect("begin");
+    store::meta(&mut tx, "installation", "0123456789ab").await.expect("a name");
+    let name = store::installation(&mut tx).await.expect("read").expect("a name");
+    tx.commit().await.expect("commit");
+    name
+}
+
+/// Opens an outcome in the ledger, under a key behind the installation's name.
+pub(super) async fn open_in_ledger(bench: &Bench, key: &str, no: &str, job: &str) {
+    let key = format!("{}/{key}", installation(bench).await);
+    let sql = "INSERT INTO procession_ledger (idem_key, state, batch_no, job_code, attempt, opened_at) \
+               VALUES (?, 'open', ?, ?, 1, ?)";
+    let values = [key.as_str().into(), no.into(), job.into(), ago(91).to_utc().into()];
+    run(bench, sql, &values).await;
 }
 
 /// A statement with values, in a transaction of its own.

@@ -2,6 +2,7 @@
 
 use super::{Place, T0, all_of, assert_stale, chain, code, later, me, no, opened, running};
 use procession::domain::action::Change;
+use procession::domain::job_key::JobFilter;
 use procession::domain::queue::{QueueStatus, RunMode};
 use procession::domain::source::DialectName;
 use procession::store::action::{Move, write};
@@ -134,7 +135,7 @@ pub(super) async fn acts_are_on_record_and_found(place: Place) {
     };
     assert_eq!(found(Filter::default(), 9).await, [standing.clone(), second, first.clone()]);
     assert_eq!(found(Filter::default(), 1).await.len(), 1, "the latest");
-    let of_a = Filter { job: Some(code("A")), ..Filter::default() };
+    let of_a = Filter { job: JobFilter::parse("A").ok(), ..Filter::default() };
     assert_eq!(found(of_a.clone(), 9).await, [standing, first.clone()]);
     let in_batch = Filter { batch_no: Some(no("202407")), ..of_a };
     assert_eq!(found(in_batch, 9).await, [first]);

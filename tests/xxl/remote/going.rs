@@ -14,6 +14,7 @@ on_each! {
     a_run_that_nobody_has_is_lost
     an_end_that_the_client_could_not_report_is_unknown
     a_log_file_that_is_missing_is_asked_for_once
+    two_groups_with_one_code_have_numbers_of_their_own
 }
 
 async fn a_run_goes_its_way(mut hall: Hall) {
@@ -145,4 +146,34 @@ async fn a_run_that_nobody_has_is_lost(mut hall: Hall) {
     let (status, said) = hall.pay(id).await;
     assert_eq!(status, "UNKNOWN", "{said}");
     assert!(said.contains("is lost: its executor ran it, does not any more"), "{said}");
+}
+
+/// Jobs of one code and batch number in two groups: job and run are known by different numbers, and the end of one
+/// run is the end of its own job alone.
+async fn two_groups_with_one_code_have_numbers_of_their_own(mut hall: Hall) {
+    let second = hall.with_second_group().await;
+    let (pay, wages) = (hall.open("202407").await, hall.open_in("202407", second).await);
+    hall.comes_to(&["1 RUNNING", "2 RUNNING"]).await;
+    let asked = hall.programs[0].heard("/run");
+    let numbers = |name: &str| -> std::collections::BTreeSet<i64> {
+        asked.iter().map(|ask| ask[name].as_i64().expect("a number")).collect()
+    };
+    assert_eq!(numbers("logId").len(), 2, "{asked:?}");
+    assert_eq!(numbers("jobId").len(), 2, "{asked:?}");
+    // Which of the two runs is the second group's.
+    let mut tx = hall.db.read().await.expect("read");
+    let sql = "SELECT log_id FROM executor_run WHERE batch_id = ?";
+    let row = tx.fetch_optional(sql, &[wages.0.into()]).await.expect("row").expect("a run");
+    let log = row.int("log_id").expect("a number");
+    drop(tx);
+    hall.programs[0].prints(log, "the wages are wrong");
+    hall.pass(3).await;
+    hall.tell(log, 500, "no money").await;
+    assert_eq!(hall.ends(wages).await, BatchStatus::Failed);
+    let (status, said) = hall.pay(wages).await;
+    assert_eq!((status.as_str(), said.contains("no money")), ("FAILED", true), "{said}");
+    assert_eq!(hall.pay(pay).await.0, "RUNNING");
+    hall.tell(3 - log, 200, "done").await;
+    assert_eq!(hall.ends(pay).await, BatchStatus::Success);
+    assert_eq!(hall.pay(wages).await.0, "FAILED");
 }

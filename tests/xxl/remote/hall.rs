@@ -7,7 +7,7 @@ use procession::db::Db;
 use procession::definition;
 use procession::domain::batch::{BatchOrder, BatchStatus};
 use procession::domain::executor::{Addressing, ExecutorGroup, Glue, LogId};
-use procession::domain::id::{BatchId, BatchNo};
+use procession::domain::id::{BatchId, BatchNo, GroupCode};
 use procession::domain::job::Definition;
 use procession::domain::run_wait::RunWait;
 use procession::domain::source::DialectName;
@@ -122,11 +122,31 @@ impl Hall {
         self.group(self.programs.iter().map(Program::url).collect()).await;
     }
 
+    /// A second group has a job of the same code; gives its place among the groups.
+    pub(super) async fn with_second_group(&mut self) -> usize {
+        let mut second = defs(&handler(""));
+        let code = GroupCode::parse("wages").expect("a code");
+        second.groups[0].code = code.clone();
+        second.jobs.iter_mut().for_each(|job| job.group = code.clone());
+        second.dependencies.iter_mut().for_each(|edge| edge.group = code.clone());
+        let first = std::mem::replace(&mut self.defs, second);
+        self.defs.groups.insert(0, first.groups[0].clone());
+        self.defs.jobs.splice(0..0, first.jobs);
+        self.defs.dependencies.splice(0..0, first.dependencies);
+        self.apply().await;
+        1
+    }
+
     pub(super) async fn open(&mut self, no: &str) -> BatchId {
+        self.open_in(no, 0).await
+    }
+
+    /// Opens a batch of the group at this place.
+    pub(super) async fn open_in(&mut self, no: &str, group: usize) -> BatchId {
         let order = BatchOrder {
             batch_no: BatchNo::parse(no).expect("no"),
             batch_type: None,
-            group: Some(self.defs.groups[0].code.clone()),
+            group: Some(self.defs.groups[group].code.clone()),
             business_date: None,
             params: BTreeMap::new(),
             free_text: false,

@@ -194,7 +194,18 @@ export async function mount(el, ctx) {
         empty: t('executors.runs_none'),
         columns: [
           { key: 'log_id', label: t('executors.run'), num: true },
-          { key: 'job_code', label: t('nav.jobs'), cell: (r) => h('a', { href: to`/jobs/${r.job_code}` }, r.job_code) },
+          {
+            key: 'job_code',
+            label: t('nav.jobs'),
+            value: (r) => `${r.group}.${r.job_code}`,
+            cell: (r) =>
+              h(
+                'a',
+                { href: `${to`/batches/${r.group}/${r.batch_no}`}?job=${encodeURIComponent(r.job_code)}` },
+                `${r.group}.${r.job_code}`,
+              ),
+          },
+          { key: 'batch_no', label: t('batch.no'), hide: 'narrow' },
           { key: 'status', label: t('common.status'), cell: runState },
           { key: 'address', label: t('executors.address'), hide: 'narrow', cell: (r) => h('code', r.address ?? '') },
           {

@@ -102,7 +102,7 @@ export async function mount(el, ctx) {
       setQuery,
       states: new Map(),
       batch: null,
-      openJob: (code, no) => (no ? openJob({ group, no, job: code }) : go(to`/jobs/${code}`)),
+      openJob: (code, no) => (no ? openJob({ group, no, job: code }) : go(to`/jobs/${`${group}.${code}`}`)),
       act() {},
       readonly: !store.may('run', group),
     };
@@ -174,7 +174,7 @@ async function jobsTab(body, group) {
         caption: t('nav.jobs'),
         rows: jobs,
         rowKey: (j) => jobDef(j).code,
-        onOpen: (j) => go(to`/jobs/${jobDef(j).code}`),
+        onOpen: (j) => go(to`/jobs/${`${group}.${jobDef(j).code}`}`),
         empty: t('job.none'),
         tall: true,
         columns: [
@@ -182,7 +182,7 @@ async function jobsTab(body, group) {
             key: 'code',
             label: t('job.one'),
             value: (j) => jobDef(j).code,
-            cell: (j) => h('a', { href: to`/jobs/${jobDef(j).code}` }, jobDef(j).code),
+            cell: (j) => h('a', { href: to`/jobs/${`${group}.${jobDef(j).code}`}` }, jobDef(j).code),
           },
           { key: 'name', label: t('job.name'), value: (j) => jobDef(j).name, cell: (j) => jobDef(j).name ?? '' },
           {
