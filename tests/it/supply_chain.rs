@@ -191,7 +191,10 @@ fn every_test_that_the_threat_model_names_is_there() {
         for name in names {
             count += 1;
             let head = format!("fn {name}()");
-            assert!(sources.iter().any(|source| source.contains(&head)), "no test is called {name}");
+            assert!(
+                sources.iter().any(|source| source.contains(&head)),
+                "no test is called {name}"
+            );
         }
     }
     assert!(count > 20, "{count} tests");
