@@ -5,6 +5,13 @@
 //! An input depends on the seed and its number alone, so a failure comes again. `PROCESSION_FUZZ_SEED` sets the seed,
 //! `PROCESSION_FUZZ_SEC` the seconds for each target. An input that fails is written to `target/fuzz-failures`.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "it runs for a while, and tells how to repeat a failure"
+)]
+
 mod mutation;
 #[expect(unreachable_pub, reason = "a library of its own for libFuzzer")]
 mod targets;
