@@ -8,6 +8,8 @@ EFFECTS ?=
 SCENARIO ?=
 BENCH ?=
 BODY ?=
+TARGET ?=
+SECONDS_EACH ?=
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +58,21 @@ check: ## format and lints, no tests
 ci: ## all that must hold before a change goes in: check, then test
 	@.ci/run
 
+fuzz: ## readers of texts with libFuzzer, a minute each; TARGET=, SECONDS_EACH= (needs nightly and cargo-fuzz)
+	@TARGET=$(TARGET) SECONDS_EACH=$(SECONDS_EACH) scripts/fuzz.sh
+
+deny: ## crates against deny.toml: licences, sources, banned ones; needs no network
+	@scripts/deny.sh
+
+advisories: ## known vulnerabilities of crates; fetches the database, and fails when it cannot be had
+	@scripts/deny.sh advisories
+
+sbom: ## the bill of materials (CycloneDX) into target/sbom
+	@scripts/sbom.sh
+
+release: ## program, bill of materials and digests into target/dist
+	@scripts/release.sh
+
 docs: ## write the generated documents anew
 	PROCESSION_UPDATE_DOCS=1 cargo test --test it docs::
 
@@ -65,4 +82,4 @@ servers: ## start database servers for tests and leave them running
 servers-stop: ## stop and remove what `make servers` started
 	@scripts/test-servers.sh stop
 
-.PHONY: help test test-quick test-api test-browser test-xxl chaos bench bench-xxl bench-compare bench-core bench-scale check ci docs servers servers-stop
+.PHONY: help test test-quick test-api test-browser test-xxl chaos bench bench-xxl bench-compare bench-core bench-scale check ci fuzz deny advisories sbom release docs servers servers-stop

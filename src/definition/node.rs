@@ -6,7 +6,7 @@
 
 use crate::definition::budget::Limit;
 use crate::definition::fault::{At, Place, Report};
-use crate::definition::shape::{line_of, read};
+use crate::definition::shape::{AT_LINE, line_of, read};
 use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{DuplicateKeyPolicy, Error};
 use std::sync::Arc;
@@ -79,8 +79,8 @@ pub(crate) fn parse(file: &Arc<str>, text: &str, report: &mut Report) -> Option<
 }
 
 fn say(file: &Arc<str>, error: &Error, report: &mut Report) {
-    let line = error.location().map_or(0, |l| line_of(l.line()));
-    let at = Place::new(file, line);
+    let line = error.location().map(|l| line_of(l.line())).or_else(|| line_in_text(error));
+    let at = Place::new(file, line.unwrap_or(0));
     if let Error::DuplicateMappingKey { key, .. } = error.without_snippet() {
         let key = key.as_deref().map_or(String::new(), |k| format!("{k} "));
         report.fault(&at, format!("{key}is defined twice in the same map"), "keep one of the two");
@@ -92,12 +92,19 @@ fn say(file: &Arc<str>, error: &Error, report: &mut Report) {
     }
     let said = error.without_snippet().to_string();
     // The location comes first in our line already.
-    let said = said.split(" at line ").next().unwrap_or(&said).replace('\n', " ");
+    let said = said.split(AT_LINE).next().unwrap_or(&said).replace('\n', " ");
     report.fault(
         &at,
         format!("this is not readable as YAML or JSON: {said}"),
         cure_of(text_hint(&said)),
     );
+}
+
+/// The line that the text of an error names.
+fn line_in_text(error: &Error) -> Option<u32> {
+    let said = error.without_snippet().to_string();
+    let (_, line) = said.rsplit_once(AT_LINE)?;
+    line.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// The limit of the budget that a text passes. Within a value the parser hands on the text of its error alone.
@@ -188,6 +195,10 @@ mod tests {
             ("a:\n\t- x\n", "dag.yaml:2: "),
             ("a: 1\n---\nb: 1\n", "is not readable"),
             ("a: *nowhere\n", "dag.yaml:1: "),
+            (
+                "a: 1\n\"\": 2\n",
+                "dag.yaml:2: this is not readable as YAML or JSON: a key is empty; ",
+            ),
         ] {
             let fault = tree(text).expect_err(text);
             assert!(fault.contains(said), "{text:?}: {fault}");

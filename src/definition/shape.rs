@@ -33,6 +33,9 @@ pub(crate) fn read(
     serde_saphyr::from_str_with_options(text, options)
 }
 
+/// What stands before the line in the text of an error.
+pub(crate) const AT_LINE: &str = " at line ";
+
 /// A line number as faults hold it.
 pub(crate) fn line_of(line: u64) -> u32 {
     u32::try_from(line).unwrap_or(u32::MAX)
@@ -161,7 +164,9 @@ impl<'de> Visitor<'de> for ShapeVisitor {
         let mut entries = Vec::new();
         while let Some(entry) = map.next_entry::<Spanned<String>, Seen>()? {
             if entry.0.value.is_empty() {
-                return Err(A::Error::custom("a key is empty"));
+                // An error of a visitor has no place of its own; `node` reads it from the text.
+                let line = entry.0.referenced.line();
+                return Err(A::Error::custom(format!("a key is empty{AT_LINE}{line}")));
             }
             entries.push(entry);
         }

@@ -218,6 +218,7 @@ impl Draft {
     /// A schedule. Its code is made of `words.code`, and its batch numbers are chosen when it says none.
     /// One that was switched off does not fire here either.
     pub fn schedule(&mut self, at: &Origin, mut words: TriggerWords, firing: Firing) {
+        words.name = words.name.map(|name| title_or(&name, &words.code));
         words.code = self.schedules.name(&words.code);
         self.pending.push(Pending { origin: at.clone(), words, firing });
     }

@@ -58,6 +58,7 @@ impl Draft {
     /// What cannot be read, circles, and what no definition file could say.
     pub fn finish(mut self, kinds: &[JobKind]) -> Result<Imported, ImportError> {
         self.circles();
+        self.refuse_without_job();
         if !self.report.is_sound() {
             self.report.finish()?;
             return Err(ExportError::Unwritable("the report is empty".to_owned()).into());
@@ -84,6 +85,22 @@ impl Draft {
         self.notes.sort();
         self.notes.dedup();
         Ok(Imported { definition: self.defs, text: written.text, files, notes: self.notes })
+    }
+
+    /// Refuses files of which nothing becomes a job: no definition is without one.
+    fn refuse_without_job(&mut self) {
+        if !self.defs.jobs.is_empty() || !self.report.is_sound() {
+            return;
+        }
+        self.notes.sort();
+        let (at, why, fix) = match self.notes.first() {
+            Some(note) => {
+                (note.origin.clone(), format!(": {}", note.said.en), note.cure.en.clone())
+            }
+            None => (Origin::default(), String::new(), String::new()),
+        };
+        let fix = if fix.is_empty() { "give files with jobs in them".to_owned() } else { fix };
+        self.fault(&at, format!("nothing here becomes a job{why}"), fix);
     }
 
     /// Jobs that wait for one another.

@@ -72,6 +72,10 @@ pub fn xxl_job(
     if let Some((said, cure)) = doubt {
         draft.note(Level::Look, (&Origin::new(JOBS, 0), zone.name()), said, cure);
     }
+    if tables.jobs.is_empty() {
+        let fix = "give the database of an admin that has jobs";
+        draft.fault(&Origin::new(JOBS, 0), "there is no job in this table", fix);
+    }
     let links = Links::of(&tables.jobs);
     let executors = Executors::of(tables, &mut draft);
     let mut reached: BTreeMap<GroupCode, BTreeSet<i64>> = BTreeMap::new();

@@ -32,6 +32,7 @@ mod schedule;
 mod source;
 mod sqlite_confinement;
 mod store;
+mod supply_chain;
 mod text;
 mod util;
 mod values;
@@ -43,6 +44,9 @@ mod api;
 /// The console in a real browser, which `scripts/test-browser.sh` installs.
 #[path = "../browser/mod.rs"]
 mod browser;
+/// Texts of strangers, mutated: the short run of the fuzz targets.
+#[path = "../fuzz/mod.rs"]
+mod fuzz;
 /// Definitions of other systems as definition files.
 #[path = "../import/mod.rs"]
 mod import;

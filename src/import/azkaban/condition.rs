@@ -1,7 +1,7 @@
 //! The condition of a node: a macro over its parents' states is a trigger rule, the rest asks outputs.
 
 use super::Node;
-use crate::domain::expr::Expr;
+use crate::domain::expr::{Expr, ExprError};
 use crate::domain::id::JobCode;
 use crate::domain::trigger_rule::TriggerRule;
 use crate::import::draft::Draft;
@@ -48,15 +48,9 @@ pub(super) fn read(
     if rest.is_empty() {
         return made;
     }
-    match asked(&rest.join(" and "), node, nodes, codes) {
-        Ok(text) => match Expr::parse(&text) {
-            Ok(expr) => made.condition = Some(expr),
-            Err(error) => {
-                let what = format!("{}: {}", node.name, error.what());
-                draft.fault(at, what, error.cure());
-            }
-        },
-        Err(what) => draft.fault(at, what, "ask a job that runs before this one, as ${job:name}"),
+    match expression(&rest.join(" and "), node, nodes, codes) {
+        Ok(expr) => made.condition = Some(expr),
+        Err((what, fix)) => draft.fault(at, what, fix),
     }
     draft.note(
         Level::Look,
@@ -70,12 +64,37 @@ pub(super) fn read(
     made
 }
 
-/// `${job:name} == 'x'` as `job.name == 'x'`, every job one that runs before.
-fn asked(
+/// The outputs that a condition asks, as an expression; or what is wrong, and what to do.
+fn expression(
     text: &str,
     node: &Node,
     nodes: &[Node],
     codes: &HashMap<String, Vec<JobCode>>,
+) -> Result<Expr, (String, String)> {
+    let fix = "ask a job that runs before this one, as ${job:name}";
+    let mut outputs = BTreeSet::new();
+    let text = with_own_names(text, node, nodes, codes, &mut outputs)
+        .map_err(|what| (what, fix.to_owned()))?;
+    let wrong =
+        |error: ExprError| (format!("{}: {}", node.name, error.what()), error.cure().to_owned());
+    let expr = Expr::parse(&text).map_err(wrong)?;
+    match expr.names().into_iter().find(|name| !outputs.contains(*name)) {
+        Some(name) => {
+            let what =
+                format!("{}: its condition asks {name}, which is no job's output", node.name);
+            Err((what, fix.to_owned()))
+        }
+        None => Ok(expr),
+    }
+}
+
+/// `${job:name} == 'x'` as `job.name == 'x'`, every job one that runs before; `outputs` takes the names.
+fn with_own_names(
+    text: &str,
+    node: &Node,
+    nodes: &[Node],
+    codes: &HashMap<String, Vec<JobCode>>,
+    outputs: &mut BTreeSet<String>,
 ) -> Result<String, String> {
     let before = before(node, nodes);
     let text = text.replace("||", " or ").replace("!(", "not (").replace("!$", "not $");
@@ -96,7 +115,9 @@ fn asked(
         }
         let code = codes.get(job).and_then(|c| c.first());
         let code = code.map_or(job, JobCode::as_str);
-        made.push_str(&format!("{code}.{}", name.trim()));
+        let output = format!("{code}.{}", name.trim());
+        made.push_str(&output);
+        outputs.insert(output);
         rest = tail;
     }
     made.push_str(rest);

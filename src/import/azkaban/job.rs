@@ -305,5 +305,6 @@ fn quoted_value(text: &str) -> String {
 fn variable(name: &str) -> String {
     let made: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if made.starts_with(|c: char| c.is_ascii_digit()) { format!("_{made}") } else { made }
+    let is_name = made.starts_with(|c: char| !c.is_ascii_digit());
+    if is_name { made } else { format!("_{made}") }
 }

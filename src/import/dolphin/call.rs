@@ -65,10 +65,21 @@ pub(super) fn http(
         }
         job.params.push(Param { name, value: Some(given), ..Param::default() });
     }
+    if send != HttpBody::None && ["GET", "HEAD"].contains(&method.as_str()) {
+        return Err(body_without_place(&method));
+    }
     let expect_status = expected(task, job, draft);
     let host = host(&origin, url.host_str().unwrap_or_default(), draft);
     job.http = Some(Box::new(HttpCall { host, method, path, headers, send, expect_status }));
     Ok(())
+}
+
+/// Why a body cannot be sent by this method.
+fn body_without_place(method: &str) -> Words {
+    Words::new(
+        format!("it has a parameter of type BODY, and {method} sends no body"),
+        format!("其参数类型为 BODY,而 {method} 不发送请求体"),
+    )
 }
 
 /// The statuses that are a success.

@@ -35,6 +35,9 @@ pub(super) fn value(text: &str, known: &dyn Fn(&str) -> bool) -> Turned {
             let Some(form) = moment(time.trim()) else { return Turned::Unknown };
             made.push_str(&form);
             rest = tail;
+        } else if after.starts_with('{') {
+            // Without its end it is a fault here, and was text there.
+            return Turned::Unknown;
         } else {
             made.push('$');
             rest = after;
@@ -219,6 +222,7 @@ mod tests {
             ("${region}-x", Some("${params.region}-x")),
             ("${nobody}", None),
             ("$[HHmmss]", None),
+            ("${region", None),
             ("$[yyyyMMddHHmmss]", None),
             ("5$", Some("5$")),
         ] {

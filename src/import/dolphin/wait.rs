@@ -33,7 +33,12 @@ pub(super) fn externals(
             return Err(either());
         }
         for item in all {
-            found.extend(waits(item, job, codes)?);
+            // Said twice it is one dependency.
+            for external in waits(item, job, codes)? {
+                if !found.contains(&external) {
+                    found.push(external);
+                }
+            }
         }
     }
     if found.is_empty() { Err(empty()) } else { Ok(found) }

@@ -2,7 +2,7 @@
 //! that are to be refused. `PROCESSION_LONG=1` compares every firing instead of windows.
 
 mod expander;
-mod generator;
+pub(crate) mod generator;
 
 use chrono::{NaiveDate, TimeZone as _, Utc};
 use chrono_tz::Tz;

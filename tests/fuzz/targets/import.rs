@@ -1,0 +1,108 @@
+//! Definitions of other systems.
+
+use super::bundle::Bundle;
+use super::place::assert_places;
+use super::{text_of, xxl_tables};
+use procession::app::job_kinds;
+use procession::definition::{diff, load};
+use procession::domain::lang::Lang;
+use procession::domain::time::Millis;
+use procession::import::{
+    Asked, Beyond, Children, Given, ImportError, Imported, System, XxlAsked, import, markdown,
+    xxl_job,
+};
+use std::path::Path;
+
+/// 2026-09-21, a Monday.
+const NOW: Millis = Millis(1_789_948_800_000);
+
+pub(super) fn check_crontab(input: &[u8]) {
+    let Some(text) = text_of(input) else { return };
+    check_bundle(System::Crontab, &Bundle::parse(text, "crontab"));
+}
+
+pub(super) fn check_pg_timetable(input: &[u8]) {
+    let Some(text) = text_of(input) else { return };
+    check_bundle(System::PgTimetable, &Bundle::parse(text, "chains.yaml"));
+}
+
+/// Files of flows as a bundle, or the bytes of a zip.
+pub(super) fn check_azkaban(input: &[u8]) {
+    if input.starts_with(b"PK") {
+        let given = [Given { path: "project.zip".to_owned(), bytes: input.to_vec() }];
+        return check_given(System::Azkaban, &given, &Bundle { files: Vec::new() });
+    }
+    let Some(text) = text_of(input) else { return };
+    check_bundle(System::Azkaban, &Bundle::parse(text, "flow.job"));
+}
+
+pub(super) fn check_dolphinscheduler(input: &[u8]) {
+    let Some(text) = text_of(input) else { return };
+    check_bundle(System::DolphinScheduler, &Bundle::parse(text, "export.json"));
+}
+
+/// An admin's tables as JSON.
+pub(super) fn check_xxl_job(input: &[u8]) {
+    let Some(tables) = text_of(input).and_then(xxl_tables::parse) else { return };
+    for (children, beyond) in [(Children::All, Beyond::Told), (Children::Any, Beyond::Written)] {
+        let wish = XxlAsked { children, beyond };
+        match xxl_job(&tables, &asked(), wish, &job_kinds()) {
+            Ok(made) => assert_sound(&made.imported),
+            Err(error) => assert_refusal(&error, &Bundle { files: Vec::new() }),
+        }
+    }
+}
+
+fn asked() -> Asked {
+    Asked { group: None, zone: Some(chrono_tz::Asia::Shanghai), now: NOW }
+}
+
+fn check_bundle(system: System, bundle: &Bundle) {
+    let given = |(path, text): &(String, String)| Given {
+        path: path.clone(),
+        bytes: text.clone().into_bytes(),
+    };
+    let given: Vec<Given> = bundle.files.iter().map(given).collect();
+    check_given(system, &given, bundle);
+}
+
+fn check_given(system: System, given: &[Given], bundle: &Bundle) {
+    match import(system, given, &asked(), &job_kinds()) {
+        Ok(made) => assert_sound(&made),
+        Err(error) => assert_refusal(&error, bundle),
+    }
+}
+
+/// The text and the files beside it are read as the very same definition, and the report can be written.
+fn assert_sound(made: &Imported) {
+    let read = |path: &Path| {
+        if path == Path::new("definition.yaml") {
+            return Ok(made.text.clone());
+        }
+        let file = made.files.iter().find(|file| Path::new(&file.path) == path);
+        let bytes = file.map(|file| file.bytes.clone()).unwrap_or_default();
+        String::from_utf8(bytes).map_err(std::io::Error::other)
+    };
+    let loaded = load(Path::new("definition.yaml"), &read, &job_kinds())
+        .unwrap_or_else(|faults| panic!("what was imported is refused: {faults}\n{}", made.text));
+    let changes = diff(&made.definition, &loaded.definition);
+    assert!(
+        changes.is_empty(),
+        "what was imported is read differently: {changes:?}\n{}",
+        made.text
+    );
+    for lang in Lang::ALL {
+        assert!(!markdown(made, "source", lang).is_empty());
+        for note in &made.notes {
+            assert!(!note.said.pick(lang).is_empty(), "a note says nothing: {note:?}");
+        }
+    }
+}
+
+/// A refusal is of what was given, with places; that our own text is refused or differs is a defect of ours.
+fn assert_refusal(error: &ImportError, bundle: &Bundle) {
+    match error {
+        ImportError::Unreadable(faults) => assert_places(faults, bundle),
+        ImportError::Unwritable(error) => panic!("the importer made what no file can say: {error}"),
+    }
+}
