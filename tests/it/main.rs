@@ -32,6 +32,7 @@ mod source;
 mod sqlite_confinement;
 mod store;
 mod text;
+mod upgrade;
 mod util;
 mod values;
 mod xxl_import;
