@@ -87,7 +87,8 @@ impl App {
     /// Gives their numbers.
     pub async fn migrate(&self, patience: Duration) -> Result<Vec<i64>> {
         let to = crate::app::known_schema();
-        let until = tokio::time::Instant::now() + patience;
+        let patience_ms = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX);
+        let asked = self.clock.uptime();
         loop {
             // Another process may have migrated meanwhile; then those that live are of its version.
             let from = match self.db.schema().await? {
@@ -101,7 +102,7 @@ impl App {
                 self.refuse_late_starters(&applied, began).await?;
                 return Ok(applied);
             }
-            if tokio::time::Instant::now() >= until {
+            if self.clock.uptime().since(asked) >= patience_ms {
                 return Err(TablesInUse::Before { from, to, processes }.into());
             }
             tokio::time::sleep(LOOK_EVERY).await;

@@ -28,6 +28,7 @@ mod preflight;
 mod probes;
 mod retention;
 mod schedule;
+mod slack_order;
 mod source;
 mod sqlite_confinement;
 mod store;
