@@ -52,8 +52,8 @@ impl fmt::Display for RunningProcess {
 pub enum TablesInUse {
     /// Nothing was changed.
     #[error(
-        "the tables cannot be changed from version {from} to {to} while processes work on them; nothing was changed:\n  \
-         {}\nstop them (TERM, or systemctl stop procession) and run this again; the lease of one that died ends by \
+        "the tables cannot be changed from version {from} to {to} while processes work on them; nothing was \
+         changed:\n  {}\nstop them (TERM, or systemctl stop procession) and run this again; the lease of one that died ends by \
          itself: --wait SECONDS waits for it", lines(.processes)
     )]
     Before {

@@ -1,8 +1,8 @@
 //! Which of the ready jobs of a batch may wait: those that have slack step back behind those that have none.
 //!
 //! A job is deferred by its share of slack in the longest path of the batch, counted in waiting time and always by less
-//! than one point of priority. So priority and waiting decide as before between jobs that differ by a point, a job with no
-//! slack is never worse off than without this, and how long any job is passed is bounded.
+//! than one point of priority. So priority and waiting decide as before between jobs that differ by a point, a job with
+//! no slack is never worse off than without this, and how long any job is passed is bounded.
 
 use crate::domain::batch::Snapshot;
 use crate::domain::dag::Dag;
@@ -11,7 +11,8 @@ use crate::domain::history::History;
 /// From so many jobs on nothing is deferred: reading what each of them took would keep the batch from starting.
 pub const MOST_JOBS: usize = 10_000;
 
-/// Whether jobs of a batch can wait for each other's slots when at most `total` run at once, so that their order matters.
+/// Whether jobs of a batch can wait for each other's slots when at most `total` run at once, so that their order
+/// matters.
 pub fn is_worth_it(snapshot: &Snapshot, total: u32) -> bool {
     let sources = snapshot.sources.iter().filter_map(|source| source.max_parallel);
     let limits = sources.chain(snapshot.group.max_parallel).chain([total]);
@@ -124,7 +125,10 @@ mod tests {
         assert_eq!((found[0], found[2]), (0, 0), "no overflow");
     }
 
-    fn cases() -> impl Strategy<Value = (Vec<(usize, usize)>, Vec<i64>, Vec<(i32, i64)>)> {
+    /// Dependencies, how long each job takes, and its priority with the moment since when it is ready.
+    type Case = (Vec<(usize, usize)>, Vec<i64>, Vec<(i32, i64)>);
+
+    fn cases() -> impl Strategy<Value = Case> {
         let pairs =
             prop::collection::hash_set((0usize..SIZE, 0usize..SIZE), 0..25).prop_map(|raw| {
                 let down =
@@ -161,7 +165,7 @@ mod tests {
                     }
                 }
             }
-            // Some job has no slack, and deferral grows with slack: of parent and child on one path neither is less.
+            // The last job of the longest path has no slack.
             prop_assert!(found.contains(&0));
         }
 

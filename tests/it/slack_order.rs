@@ -1,8 +1,8 @@
-//! What the order by slack is worth: batches are played forward by the dispatcher's own rule, once in the order in which jobs
-//! become ready and once with those deferred that have slack.
+//! What the order by slack is worth: batches are played forward by the dispatcher's own rule, once in the order in which
+//! jobs become ready and once with those deferred that have slack.
 //!
-//! The graphs are recorded ones (tests/data) and generated ones. How long jobs take is generated, because no graph that may
-//! be shipped has it: a few long jobs and many short ones. History is off by a fifth or so, as it is in life.
+//! The graphs are recorded ones (tests/data) and generated ones. How long jobs take is generated, because no graph that
+//! may be shipped has it: a few long jobs and many short ones. History is off by a fifth or so, as it is in life.
 //! `cargo nextest run --no-capture -E 'test(slack_order)'` prints the table of docs/plan-and-eta.md.
 
 use procession::domain::dag::Dag;
@@ -160,6 +160,7 @@ fn compare(
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "the table of docs/plan-and-eta.md")]
 fn batches_end_sooner_by_slack() {
     let close = |_: &mut Dice| recorded("period close, 69 jobs", "01_netsuite_period_close.json");
     let complex =

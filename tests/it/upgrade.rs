@@ -1,5 +1,5 @@
-//! From version 0.1 to this one: a database with a batch that is half done, as 0.1 left it and the tools of each database
-//! dumped it (tests/data/upgrade), is migrated and the batch goes on.
+//! From version 0.1 to this one: a database with a batch that is half done, as 0.1 left it and the tools of each
+//! database dumped it (tests/data/upgrade), is migrated and the batch goes on.
 
 use crate::cli::procession;
 use crate::util::{Scratch, query, with_scratch};
@@ -258,8 +258,8 @@ async fn migrate_waits_for_the_processes_of_0_1(old: OldDatabase) {
 
 /// Between the check and the last migration a process of 0.1 may start; a trigger does it here.
 async fn a_process_that_starts_meanwhile_is_reported(old: OldDatabase) {
-    let row = "INSERT INTO cluster_node (node_id, host, pid, version, started_at, heartbeat_at, lease_until, node_name) \
-               VALUES ('late', 'etl-2', 77, '0.1.0', NOW, NOW, LATER, 'late')";
+    let row = "INSERT INTO cluster_node (node_id, host, pid, version, started_at, heartbeat_at, lease_until, \
+               node_name) VALUES ('late', 'etl-2', 77, '0.1.0', NOW, NOW, LATER, 'late')";
     let fill = |now: &str, later: &str| row.replace("NOW", now).replace("LATER", later);
     let sql = match old.scratch.dialect {
         DialectName::Sqlite => {
