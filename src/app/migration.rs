@@ -53,8 +53,8 @@ pub enum TablesInUse {
     /// Nothing was changed.
     #[error(
         "the tables cannot be changed from version {from} to {to} while processes work on them; nothing was \
-         changed:\n  {}\nstop them (TERM, or systemctl stop procession) and run this again; the lease of one that died ends by \
-         itself: --wait SECONDS waits for it", lines(.processes)
+         changed:\n  {}\nstop them (TERM, or systemctl stop procession) and run this again; the lease of one \
+         that died ends by itself: --wait SECONDS waits for it", lines(.processes)
     )]
     Before {
         /// The version of the tables.

@@ -1,5 +1,5 @@
-//! What the order by slack is worth: batches are played forward by the dispatcher's own rule, once in the order in which
-//! jobs become ready and once with those deferred that have slack.
+//! What the order by slack is worth: batches are played forward by the dispatcher's own rule, once in the order in
+//! which jobs become ready and once with those deferred that have slack.
 //!
 //! The graphs are recorded ones (tests/data) and generated ones. How long jobs take is generated, because no graph that
 //! may be shipped has it: a few long jobs and many short ones. History is off by a fifth or so, as it is in life.
