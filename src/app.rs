@@ -9,6 +9,7 @@ pub mod executor;
 pub mod executor_groups;
 mod from_xxl;
 mod guard;
+mod migration;
 pub mod outbox;
 mod outlook;
 pub mod preflight;
@@ -24,6 +25,7 @@ pub use crate::app::calendars::{
 };
 pub use crate::app::from_xxl::{Brought, NotFromXxl, shown_url, xxl_tables};
 pub use crate::app::guard::{Guard, LostUpdate};
+pub use crate::app::migration::{RunningProcess, TablesInUse};
 pub use crate::app::schedules::{FromGroups, look_at_schedules};
 pub use crate::app::versions::whoami;
 pub use crate::app::versions::{Applied, Authorship, BeingChanged, ForbiddenUses, SharedSource};
@@ -254,6 +256,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<SharedSource>()
             || e.is::<ForbiddenUses>()
             || e.is::<BeingChanged>()
+            || e.is::<TablesInUse>()
             || e.is::<LostUpdate>()
             || e.is::<NoCalendar>()
             || e.is::<CalendarInUse>()

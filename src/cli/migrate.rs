@@ -5,6 +5,7 @@ use crate::cli::{Ended, Global, out};
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
+use std::time::Duration;
 
 /// Arguments of `migrate`.
 #[derive(Args)]
@@ -12,6 +13,9 @@ pub(super) struct MigrateArgs {
     /// Only say how the schema stands; exit code 2 unless it is current
     #[arg(long)]
     status: bool,
+    /// Wait up to so long for the processes that work on the tables to end
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    wait: u32,
 }
 
 pub(super) async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Ended> {
@@ -23,7 +27,7 @@ pub(super) async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Ended
         app.db.require_current().await?;
         return Ok(Ended::Well);
     }
-    let applied = app.db.migrate().await?;
+    let applied = app.migrate(Duration::from_secs(args.wait.into())).await?;
     app.close().await;
     let words: Vec<String> = applied.iter().map(ToString::to_string).collect();
     let text = match words.is_empty() {

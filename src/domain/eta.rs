@@ -3,6 +3,7 @@
 
 use crate::domain::batch::{BatchPlan, Snapshot};
 use crate::domain::dag::{Dag, Node};
+use crate::domain::deferral;
 use crate::domain::history::{Basis, Estimate, History};
 use crate::domain::id::JobCode;
 use crate::domain::queue::{QueueEntry, QueueStatus};
@@ -10,7 +11,7 @@ use crate::domain::readiness::Rules;
 use crate::domain::slack::{Left, Stage, passes};
 use crate::domain::slots::{Needs, Slots};
 use crate::domain::time::Millis;
-use crate::domain::timeline::{Open, play};
+use crate::domain::timeline::{AGEING_MS, Open, play};
 use crate::domain::trigger_rule::{Decision, Tally, TriggerRule, edge};
 use std::collections::HashMap;
 
@@ -113,11 +114,17 @@ pub fn forecast(
 ) -> Option<Forecast> {
     let estimates = history.estimates(snapshot.jobs.iter().map(|j| &j.code))?;
     let stages = stages(snapshot, dag, standing);
+    let deferrals = match deferral::is_worth_it(snapshot, total) {
+        true => deferral::deferrals_by_history(snapshot, dag, history, AGEING_MS),
+        false => Vec::new(),
+    };
     let jobs = snapshot.jobs.iter().zip(standing).zip(&estimates).zip(&stages);
     let open: Vec<Option<Open>> = jobs
-        .map(|(((job, standing), estimate), stage)| {
+        .enumerate()
+        .map(|(at, (((job, standing), estimate), stage))| {
             let left = left(standing, estimate, (*stage)?, now);
-            Some(Open { left, priority: job.priority, needs: Needs::of(job) })
+            let deferral = deferrals.get(at).copied().unwrap_or(0);
+            Some(Open { left, priority: job.priority, needs: Needs::of(job), deferral })
         })
         .collect();
     let left: Vec<Option<Left>> = open.iter().map(|o| o.as_ref().map(|o| o.left)).collect();

@@ -11,7 +11,8 @@ use crate::domain::time::Millis;
 use std::collections::{BTreeSet, HashMap};
 
 /// Place in the order of all ready jobs: a point of priority weighs as much as `ageing_ms` of
-/// waiting, so the order does not change while jobs wait and nobody is passed for ever.
+/// waiting, so the order does not change while jobs wait and nobody is passed for ever. Jobs with slack are deferred,
+/// by less than a point (`deferral`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Turn {
     due: i64,
@@ -24,6 +25,12 @@ impl Turn {
     pub fn of(priority: i32, since: Millis, ageing_ms: i64, batch: BatchId, node: Node) -> Self {
         let ahead = i64::from(priority).saturating_mul(ageing_ms);
         Self { due: since.0.saturating_sub(ahead), batch, node }
+    }
+
+    /// The same of a job that came so many milliseconds later.
+    #[must_use]
+    pub fn deferred_by(self, ms: i64) -> Self {
+        Self { due: self.due.saturating_add(ms), ..self }
     }
 }
 
@@ -93,6 +100,8 @@ enum Rank {
 pub struct ReadyList {
     batch: BatchId,
     ageing_ms: i64,
+    /// By how much each job is deferred; empty when none is.
+    deferrals: Vec<i64>,
     lanes: Vec<Lane>,
     lane_of: Vec<usize>,
     /// The first job of each lane that has one.
@@ -116,7 +125,19 @@ impl ReadyList {
             lane_of.push(lane);
         }
         let has_idle_lane = known.keys().any(|n| n.amount_of(&Resource::Total) == 0);
-        Self { batch, ageing_ms, lanes, lane_of, heads: BTreeSet::new(), has_idle_lane }
+        let (deferrals, heads) = (Vec::new(), BTreeSet::new());
+        Self { batch, ageing_ms, deferrals, lanes, lane_of, heads, has_idle_lane }
+    }
+
+    /// The same list, still empty, whose jobs are deferred by so many milliseconds, in the order of the batch.
+    #[must_use]
+    pub fn with_deferrals(self, deferrals: Vec<i64>) -> Self {
+        Self { deferrals, ..self }
+    }
+
+    /// By how many milliseconds each job is deferred; empty when none is.
+    pub fn deferrals(&self) -> &[i64] {
+        &self.deferrals
     }
 
     /// What a job takes while it runs.
@@ -127,7 +148,9 @@ impl ReadyList {
     /// Adds a job that is ready `since` then.
     pub fn push(&mut self, node: Node, priority: i32, since: Millis) {
         let at = self.lane_of[node.at()];
-        let turn = Turn::of(priority, since, self.ageing_ms, self.batch, node);
+        let deferral = self.deferrals.get(node.at()).copied().unwrap_or(0);
+        let turn =
+            Turn::of(priority, since, self.ageing_ms, self.batch, node).deferred_by(deferral);
         self.change(at, |waiting| waiting.insert(turn));
     }
 

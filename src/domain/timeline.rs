@@ -21,10 +21,12 @@ pub struct Open {
     pub priority: i32,
     /// What it takes while it runs.
     pub needs: Needs,
+    /// By how many milliseconds it steps back for others.
+    pub deferral: i64,
 }
 
 /// Milliseconds of waiting that count as one point of priority: the default of `engine.ageing_sec`.
-const AGEING_MS: i64 = 600_000;
+pub const AGEING_MS: i64 = 600_000;
 
 /// When a job is expected to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +55,12 @@ pub struct Timeline {
 pub fn play(dag: &Dag, jobs: &[Option<Open>], slots: Slots, now: Millis) -> Timeline {
     let open = |n: &Node| jobs[n.at()].is_some();
     let needs = jobs.iter().map(|job| job.as_ref().map_or(Needs::none(), |j| j.needs.clone()));
+    let deferrals = jobs.iter().map(|job| job.as_ref().map_or(0, |j| j.deferral)).collect();
     let mut play = Play {
         dag,
         jobs,
         slots,
-        ready: ReadyList::new(BatchId(0), needs, AGEING_MS),
+        ready: ReadyList::new(BatchId(0), needs, AGEING_MS).with_deferrals(deferrals),
         ends: BinaryHeap::new(),
         wakes: BinaryHeap::new(),
         waits_for: vec![0; dag.len()],
@@ -229,7 +232,7 @@ mod tests {
 
     fn open(ms: i64, spread: i64, wait: i64) -> Option<Open> {
         let left = Left { stage: Stage::AfterAll, from: NOW.plus(wait), ms, spread };
-        Some(Open { left, priority: 0, needs: needs_of(None) })
+        Some(Open { left, priority: 0, needs: needs_of(None), deferral: 0 })
     }
 
     fn needs_of(source: Option<&str>) -> Needs {

@@ -143,7 +143,8 @@ fn turn_of(situation: Situation<'_>, node: Node) -> Turn {
     let Situation { batch, snapshot, dag, rows, load, .. } = situation;
     let since = ready_since(dag, rows, node).max(batch.create_time);
     let priority = rows[node.at()].priority.unwrap_or(snapshot.jobs[node.at()].priority);
-    Turn::of(priority, since, load.ageing_ms, batch.batch_id, node)
+    let deferral = load.deferrals.get(node.at()).copied().unwrap_or(0);
+    Turn::of(priority, since, load.ageing_ms, batch.batch_id, node).deferred_by(deferral)
 }
 
 /// Jobs that could start as far as their parents, other batches and the time go.

@@ -80,6 +80,8 @@ pub(super) struct Kept {
     pub(super) alarms: (Alarms, Past),
     /// How long a job waits for a point of priority.
     pub(super) ageing_ms: i64,
+    /// By how much each job is deferred; empty when none is.
+    pub(super) deferrals: Vec<i64>,
     /// A job is parked when so many workers in a row have died while it ran.
     pub(super) park_after: u32,
     /// What is known of tries whose rows name other nodes, and of those that run here for others.
@@ -131,7 +133,8 @@ impl Active {
         let needed_values = needed_values(&snapshot);
         let needs = snapshot.jobs.iter().zip(&rows).map(|(job, row)| needs(job, row));
         let labels = snapshot.jobs.iter().filter_map(|job| job.worker.clone()).collect();
-        let ready = ReadyList::new(batch.batch_id, needs, kept.ageing_ms);
+        let ready =
+            ReadyList::new(batch.batch_id, needs, kept.ageing_ms).with_deferrals(kept.deferrals);
         let killing = batch.status == BatchStatus::Killing;
         let mut this = Self {
             batch,

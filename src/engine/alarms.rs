@@ -319,7 +319,10 @@ impl QueueDispatcher {
     /// What runs in this process, for whoever explains why a job of one batch waits.
     fn load_as_seen_by(&self, id: BatchId) -> Load {
         let (here, others) = self.sites(&[]).into_nodes();
-        let mut load = Load::new(self.fleet.max_parallel, self.ageing_ms).on(here, others);
+        let deferrals = self.active.get(&id).map(|active| active.ready.deferrals().to_vec());
+        let mut load = Load::new(self.fleet.max_parallel, self.ageing_ms)
+            .on(here, others)
+            .deferring(deferrals.unwrap_or_default());
         for (other, active) in &self.active {
             let whose = if *other == id { Whose::This } else { Whose::Other };
             load.add(&active.batch, &active.snapshot, &active.rows, whose);

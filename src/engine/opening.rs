@@ -3,6 +3,7 @@
 use crate::domain::action::Action;
 use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, deadline};
 use crate::domain::dag::Node as Place;
+use crate::domain::deferral;
 use crate::domain::id::{BatchId, JobCode};
 use crate::domain::job::Definition;
 use crate::domain::queue::{QueueEntry, QueueStatus};
@@ -355,11 +356,29 @@ impl QueueDispatcher {
         let outside = Outside::of(&batch, outside);
         let before = self.active.get(&id).map(|a| a.alarms.clone()).unwrap_or_default();
         let past = Past::read(tx, &batch, &snapshot, &rows, &before).await?;
-        let kept = Kept { others, alarms: (before, past), ..self.kept(id, &snapshot, now) };
+        let deferrals = self.deferrals(tx, id, &snapshot).await?;
+        let alarms = (before, past);
+        let kept = Kept { others, alarms, deferrals, ..self.kept(id, &snapshot, now) };
         let (active, owed) =
             Active::rebuild(batch, snapshot, rows, (outputs, outside), self.node.id(), kept, now)?;
         owed.write(tx, self.node.id(), now).await?;
         Ok((active, owed))
+    }
+
+    /// By how much each job of a batch steps back for those with less slack; as long as the batch is here, by what was
+    /// read first. Nothing is read for a batch whose jobs need not wait for each other.
+    async fn deferrals(&self, tx: &mut Tx, id: BatchId, snapshot: &Snapshot) -> Result<Vec<i64>> {
+        if let Some(there) = self.active.get(&id)
+            && there.rows.len() == snapshot.jobs.len()
+        {
+            return Ok(there.ready.deferrals().to_vec());
+        }
+        if !deferral::is_worth_it(snapshot, self.fleet.max_parallel) {
+            return Ok(Vec::new());
+        }
+        let history = store::history::of_recent_batches(tx, &snapshot.group.code).await?;
+        let dag = snapshot.dag()?;
+        Ok(deferral::deferrals_by_history(snapshot, &dag, &history, self.ageing_ms))
     }
 
     /// Takes a batch into memory once what it was owed is committed.
@@ -399,6 +418,7 @@ impl QueueDispatcher {
                 park_after,
                 others: Others::default(),
                 alarms: Default::default(),
+                deferrals: Vec::new(),
             },
             None => Kept {
                 stops: HashMap::new(),
@@ -408,6 +428,7 @@ impl QueueDispatcher {
                 park_after,
                 others: Others::default(),
                 alarms: Default::default(),
+                deferrals: Vec::new(),
             },
         }
     }

@@ -201,8 +201,9 @@ fn entry(at: &Origin, entry: Entry, comment: Option<String>, around: &Around, dr
     let group = draft.group(&title);
     let mut job = draft.job(at, &group, &title, "SCRIPT");
     job.timeout_sec = draft.timeout(at, &title, 0);
-    // A tag cannot hold what separates tags; no user is called so, but a line may be damaged.
-    job.tags.extend(entry.user.map(|user| format!("user:{}", user.replace([',', ';'], "_"))));
+    // A tag holds no control characters and not what separates tags; no user is called so, but a line may be damaged.
+    let is_odd = |c: char| c.is_control() || matches!(c, ',' | ';');
+    job.tags.extend(entry.user.map(|user| format!("user:{}", user.replace(is_odd, "_"))));
     job.interpreter = Some(interpreter(around));
     job.notify_email = mail(around);
     job.script = Some(script(&entry.command, around));

@@ -10,6 +10,10 @@ use anyhow::{Context as _, Result};
 /// its `TRIES` successes, and the cost does not grow with the years.
 const BATCHES: u32 = 40;
 
+/// How many of them say which jobs have slack. It is asked before a batch starts, so it has to be quick; the order of
+/// jobs is no worse for a duration that is a little off.
+const RECENT_BATCHES: u32 = 5;
+
 /// What one job usually takes: its last successful tries, as `of_group` counts them. By the index of
 /// numbers and jobs, so that it costs the same in a group of ten thousand.
 pub async fn of_job(tx: &mut Tx, group: &str, job: &str) -> Result<Option<Durations>> {
@@ -40,6 +44,15 @@ pub async fn of_job(tx: &mut Tx, group: &str, job: &str) -> Result<Option<Durati
 /// The durations of the last successful tries of each job of a group. Tries that were followed by
 /// another, failed, were forced or were left out do not count; those of a batch that still runs do.
 pub async fn of_group(tx: &mut Tx, group: &GroupCode) -> Result<History> {
+    of_batches(tx, group, BATCHES).await
+}
+
+/// The same of the latest few batches.
+pub async fn of_recent_batches(tx: &mut Tx, group: &GroupCode) -> Result<History> {
+    of_batches(tx, group, RECENT_BATCHES).await
+}
+
+async fn of_batches(tx: &mut Tx, group: &GroupCode, batches: u32) -> Result<History> {
     // A row with a run mode only pretended to run.
     // By way of the batches, because their rows and logs are found by indexes; by job code it was a
     // walk over all of job_queue.
@@ -56,7 +69,7 @@ pub async fn of_group(tx: &mut Tx, group: &GroupCode) -> Result<History> {
              WHERE t.place <= ? ORDER BY t.job_code, t.place",
             &[
                 group.as_str().into(),
-                BATCHES.into(),
+                batches.into(),
                 QueueStatus::Success.as_str().into(),
                 QueueStatus::Warning.as_str().into(),
                 i64::try_from(TRIES).unwrap_or(i64::MAX).into(),

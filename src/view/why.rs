@@ -2,6 +2,8 @@
 
 use crate::app::App;
 use crate::domain::batch::Batch;
+use crate::domain::dag::Dag;
+use crate::domain::deferral;
 use crate::domain::id::{JobCode, QueueId};
 use crate::domain::lang::Lang;
 use crate::domain::place::{Bodies, Role, Site, runs_own};
@@ -26,6 +28,7 @@ pub async fn reasons(app: &App, view: &View) -> Result<Vec<Reason>> {
     let load = load_of_process(app, view, now).await?;
     let dag = view.snapshot.dag()?;
     let mut tx = app.db.read().await?;
+    let load = load.deferring(deferrals(app, &mut tx, view, &dag).await?);
     let outside = engine::outside(&mut tx, &view.batch, &view.snapshot, now).await?;
     let stops = stops(&mut tx, &view.rows).await?;
     let opened = opened(&mut tx, &view.batch).await?;
@@ -124,6 +127,16 @@ async fn opened(tx: &mut Tx, batch: &Batch) -> Result<Opened> {
     let backfill = store::backfill::opened_by(tx, first.batch_id).await?;
     let ordered = || Opened::Ordered(first.values.batch_no.clone(), first.values.group.clone());
     Ok(backfill.map_or_else(ordered, Opened::Backfilled))
+}
+
+/// By how much each job steps back for those with less slack, as the process that has the batch sees it.
+async fn deferrals(app: &App, tx: &mut Tx, view: &View, dag: &Dag) -> Result<Vec<i64>> {
+    let engine = app.config.engine();
+    if !deferral::is_worth_it(&view.snapshot, engine.max_parallel) {
+        return Ok(Vec::new());
+    }
+    let history = store::history::of_recent_batches(tx, &view.snapshot.group.code).await?;
+    Ok(deferral::deferrals_by_history(&view.snapshot, dag, &history, engine.ageing_ms))
 }
 
 /// What runs in the process that has the batch: its own jobs and those of the other batches there,

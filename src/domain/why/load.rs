@@ -16,6 +16,8 @@ pub struct Load {
     slots: Slots,
     running: Vec<(String, Needs)>,
     pub(super) ageing_ms: i64,
+    /// By how much each job of the batch that is asked about is deferred; empty when none is.
+    pub(super) deferrals: Vec<i64>,
     /// The node that dispatches the batch, and the others.
     sites: Option<(Site, Vec<Site>)>,
 }
@@ -23,13 +25,20 @@ pub struct Load {
 impl Load {
     /// Nothing runs yet; `total` and `ageing_ms` are the settings of the process.
     pub fn new(total: u32, ageing_ms: i64) -> Self {
-        Self { slots: Slots::new(total), running: Vec::new(), ageing_ms, sites: None }
+        let (running, deferrals) = (Vec::new(), Vec::new());
+        Self { slots: Slots::new(total), running, ageing_ms, deferrals, sites: None }
     }
 
     /// With the nodes that jobs may run on: the one that dispatches the batch, and the others.
     #[must_use]
     pub fn on(self, here: Site, others: Vec<Site>) -> Self {
         Self { sites: Some((here, others)), ..self }
+    }
+
+    /// With what defers the jobs of the batch that is asked about.
+    #[must_use]
+    pub fn deferring(self, deferrals: Vec<i64>) -> Self {
+        Self { deferrals, ..self }
     }
 
     /// Which node a job lacks that could start otherwise.

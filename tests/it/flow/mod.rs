@@ -21,6 +21,7 @@ mod rules;
 mod same_codes;
 mod schedules;
 mod serving;
+mod slack;
 mod triggers;
 
 use crate::util::{Scratch, with_migrated_scratch};
