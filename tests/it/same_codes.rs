@@ -119,7 +119,7 @@ fn a_close_beside_a_stranger(office: &Office) {
     let mut beside = office.command(&run).stdout(Stdio::null()).spawn().expect("it runs");
     office.wait_for("stranger", "FX_LOAD", "RUNNING");
     // Its procedures are made by its first job, which a look before it cannot know.
-    office.well(&["run", example, "--batch-no", "202407", "-q", "--no-connect"]);
+    office.well(&["run", example, "--batch-no", "202407", "-q"]);
     let closed = office.states("month_end");
     assert!(closed.len() == 24 && closed.values().all(|s| s == "SUCCESS"), "{closed:?}");
     look_at_both(office);
