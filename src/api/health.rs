@@ -96,7 +96,7 @@ mod tests {
             r#"{"degraded":false,"ok":true,"reasons":[{"degraded":false,"detail":"held","name":"lease","ok":true}]}"#
         );
         let degraded = Reason { is_degraded: true, ..reason(true) };
-        assert_eq!(status(&[degraded.clone()]), StatusCode::OK);
+        assert_eq!(status(std::slice::from_ref(&degraded)), StatusCode::OK);
         assert_eq!(as_text(true, &[degraded]), "ok, degraded\nlease        LOOK   held\n");
     }
 

@@ -6,22 +6,18 @@ use crate::util::{Scratch, with_scratch};
 use procession::domain::source::DialectName;
 use std::process::Output;
 
-/// File, batch number, the variable that names its server, and a query whose answer says that it has done its work.
-const SHIPPED: [(&str, &str, &str, Option<(&str, &str)>); 5] = [
-    (
-        "month-end-close.yaml",
-        "202407",
-        "PROCESSION_SOURCE_LEDGER",
-        Some((
-            "SELECT value FROM close_figure WHERE batch_no = '202407' AND figure = 'net_income'",
-            "623405.35",
-        )),
-    ),
-    ("quarter-end-consolidation.yaml", "2024Q3", "PROCESSION_SOURCE_CONSOLIDATION", None),
-    ("fan-out-fan-in.yaml", "202407", "PROCESSION_SOURCE_FAN", None),
-    ("pools-and-locks.yaml", "202407", "PROCESSION_SOURCE_POOLS", None),
-    ("success-and-checks.yaml", "202407", "PROCESSION_SOURCE_CHECKED", None),
+/// File, batch number, and the variable that names its server.
+const SHIPPED: [(&str, &str, &str); 5] = [
+    ("month-end-close.yaml", "202407", "PROCESSION_SOURCE_LEDGER"),
+    ("quarter-end-consolidation.yaml", "2024Q3", "PROCESSION_SOURCE_CONSOLIDATION"),
+    ("fan-out-fan-in.yaml", "202407", "PROCESSION_SOURCE_FAN"),
+    ("pools-and-locks.yaml", "202407", "PROCESSION_SOURCE_POOLS"),
+    ("success-and-checks.yaml", "202407", "PROCESSION_SOURCE_CHECKED"),
 ];
+
+/// What the first of them has computed: 623405.35.
+const NET_INCOME: &str =
+    "SELECT value FROM close_figure WHERE batch_no = '202407' AND figure = 'net_income'";
 
 async fn run(db: &Scratch, file: &str, batch_no: &str, variable: &str) -> (Output, Output) {
     let folder = tempfile::tempdir().expect("folder");
@@ -40,16 +36,14 @@ async fn run(db: &Scratch, file: &str, batch_no: &str, variable: &str) -> (Outpu
 
 async fn shipped_examples_run_as_their_page_says(dialect: DialectName) {
     with_scratch(dialect, |db| async move {
-        for (file, batch_no, variable, figure) in SHIPPED {
+        for (file, batch_no, variable) in SHIPPED {
             let (plan, run) = run(&db, file, batch_no, variable).await;
             for (verb, output) in [("plan", plan), ("run", run)] {
                 let said = String::from_utf8_lossy(&output.stderr);
                 assert_eq!(output.status.code(), Some(0), "{verb} {file} on {dialect}: {said}");
             }
-            if let Some((query, expected)) = figure {
-                assert_eq!(db.value(query).await, expected, "{file} on {dialect}");
-            }
         }
+        assert_eq!(db.value(NET_INCOME).await, "623405.35", "{dialect}");
     })
     .await;
 }
