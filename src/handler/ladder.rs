@@ -24,6 +24,8 @@ use tokio::time::{sleep, timeout};
 
 /// Between two cancels.
 const REPEAT: Duration = Duration::from_millis(200);
+/// How long the end of a job may wait for one look at what became of its session.
+const TELL_WITHIN: Duration = Duration::from_secs(2);
 /// Between two looks in the process list.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -312,20 +314,29 @@ impl<'a> Ladder<'a> {
     /// After a lost connection: writes down whether the session still lives, looking for a second
     /// because one that ends needs a moment to leave the list. It is not stopped: it may be about
     /// to end well, and the session lock keeps a second start away from it.
+    ///
+    /// The job's end waits for this, so it takes no longer than `TELL_WITHIN`: a server behind a black hole made it
+    /// wait 8 to 10 s for a connection, and all it had to say was that nothing could be learnt.
     pub(crate) async fn tell_what_became(&self) {
         let Some(id) = &self.id else { return };
         let (mut control, mut is_alive) = (None, None);
-        for _ in 0..5 {
-            let Some(open) = self.connected(&mut control).await else { break };
-            match timeout(self.target.timeout, open.is_alive(id, self.lock_name)).await {
-                Ok(Ok(answer)) => is_alive = Some(answer),
-                Ok(Err(error)) => self.complain(&mut control, "look for it", &error).await,
-                Err(_) => self.forget(&mut control),
+        let look = async {
+            for _ in 0..5 {
+                let Some(open) = self.connected(&mut control).await else { break };
+                match timeout(self.target.timeout, open.is_alive(id, self.lock_name)).await {
+                    Ok(Ok(answer)) => is_alive = Some(answer),
+                    Ok(Err(error)) => self.complain(&mut control, "look for it", &error).await,
+                    Err(_) => self.forget(&mut control),
+                }
+                if is_alive == Some(false) {
+                    break;
+                }
+                sleep(REPEAT).await;
             }
-            if is_alive == Some(false) {
-                break;
-            }
-            sleep(REPEAT).await;
+        };
+        if timeout(TELL_WITHIN, look).await.is_err() {
+            // It may be in the middle of an answer.
+            control = None;
         }
         self.say(match is_alive {
             Some(true) => format!("{} still runs; a second start waits for it", self.name()),
