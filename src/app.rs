@@ -85,6 +85,9 @@ impl App {
         for warning in tx.durability_warnings().await? {
             tracing::warn!("{warning}");
         }
+        if let Some(weakness) = config.database_weakness() {
+            tracing::warn!("Procession's own database: {weakness}");
+        }
         drop(tx);
         match (empty, db.schema().await?) {
             (EmptyDatabase::Accept, _) => {}

@@ -23,6 +23,7 @@ use crate::db;
 use crate::db::sqlite_file::{ProtectedFile, ProtectedFiles, metadata_file};
 use crate::domain::id::GroupCode;
 use crate::domain::script_isolation::{ANY_GROUP, IsolationPolicy, ScriptUsers};
+use crate::domain::transport::{Transport, with_verified_tls};
 use crate::engine;
 use crate::engine::seal::KEY_FILE_VARIABLE;
 use crate::handler;
@@ -92,6 +93,8 @@ pub struct Database {
     pub connect_timeout_sec: u64,
     /// Seconds.
     pub statement_timeout_sec: u64,
+    /// Whether a server on another machine has to show a certificate that can be verified.
+    pub verify_tls: bool,
 }
 
 /// `[node]`
@@ -182,6 +185,8 @@ pub struct Sources {
     pub look_sec: u64,
     /// Whether a SQLite source may be the metadata database.
     pub allow_metadata_file: bool,
+    /// Whether servers on other machines have to show certificates that can be verified.
+    pub verify_tls: bool,
 }
 
 /// `[script]`
@@ -334,7 +339,7 @@ impl Config {
     /// Settings of the metadata database, which must be there.
     pub fn db(&self) -> db::Settings {
         db::Settings {
-            url: self.database.url.clone(),
+            url: self.database_url(),
             password: self.database.password.clone(),
             max_connections: self.database.max_connections,
             connect_timeout: Duration::from_secs(self.database.connect_timeout_sec),
@@ -342,6 +347,19 @@ impl Config {
             may_create: false,
             keeping: db::Keeping::Usual,
         }
+    }
+
+    /// The URL of the metadata database with what is asked of its server.
+    fn database_url(&self) -> SecretString {
+        match self.database.verify_tls {
+            true => with_verified_tls(self.database.url.expose_secret()).into(),
+            false => self.database.url.clone(),
+        }
+    }
+
+    /// What somebody on the way to the metadata database could do.
+    pub fn database_weakness(&self) -> Option<String> {
+        Transport::of_url(self.database_url().expose_secret())?.weakness()
     }
 
     /// How many firings are on their way at a time.
@@ -378,6 +396,7 @@ impl Config {
             away: Duration::from_secs(self.source.away_sec),
             idle: Duration::from_secs(self.source.idle_sec),
             look_every: Duration::from_secs(self.source.look_sec),
+            verify_tls: self.source.verify_tls,
             // A tenth less than what others wait for. The keeper counts from the answer of a renewal,
             // so that tenth is also all that an answer may take before a script can outlast the lease.
             script_lease: Duration::from_millis(u64::from(self.engine.lease_sec) * 900),

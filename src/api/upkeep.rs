@@ -13,6 +13,7 @@ use crate::domain::access::Permission;
 use crate::domain::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
 use crate::domain::job::JobDef;
+use crate::domain::transport::Transport;
 use crate::domain::tx_class::TxClass;
 use crate::engine::retention::{self, ByTable, Wish};
 use crate::engine::seal::Key;
@@ -213,6 +214,10 @@ struct SourceSaid {
     ledger: Option<&'static str>,
     /// Whether a job there needs a ledger.
     ledger_is_needed: bool,
+    /// What protects the connection to its server: `local`, `verified`, `unverified`, `maybe_clear`; null of a file.
+    transport: Option<&'static str>,
+    /// What somebody between here and the server could do.
+    transport_weakness: Option<String>,
     /// What is wrong with the jobs that run there.
     preflight: PreflightDocument,
 }
@@ -258,6 +263,8 @@ async fn check(ask: Ask, at: NamePath, _: Why) -> Result<SourceSaid, Problem> {
         stops_sessions_fault: checked.stops.gone.err(),
         ledger: Some(ledger),
         ledger_is_needed,
+        transport: checked.transport.as_ref().map(Transport::as_str),
+        transport_weakness: checked.transport.as_ref().and_then(Transport::weakness),
         preflight,
     })
 }

@@ -4,6 +4,7 @@
 use crate::app::access::{self, Authority};
 use crate::app::{App, Apply, executor_groups};
 use crate::db::{Dialect, Keeping, Settings};
+use crate::domain::transport::with_verified_tls;
 use crate::domain::user::UserName;
 use crate::domain::xxl_run::AppName;
 use crate::domain::xxl_tables::XxlTables;
@@ -59,7 +60,7 @@ pub async fn xxl_tables(url: &str, password: Option<SecretString>) -> Result<Xxl
         return Err(NotFromXxl::Password.into());
     }
     let settings = Settings {
-        url: url.to_owned().into(),
+        url: with_verified_tls(url).into(),
         password,
         max_connections: 1,
         connect_timeout: Duration::from_secs(10),

@@ -9,6 +9,7 @@ use crate::domain::dependency::JobDependency;
 use crate::domain::id::SourceName;
 use crate::domain::job::Definition;
 use crate::domain::source::Source;
+use crate::domain::transport::Transport;
 use crate::domain::tx_class::TxClass;
 use crate::view::preflight::PreflightDocument;
 use crate::view::source::{Uses, as_json};
@@ -188,6 +189,8 @@ fn checked_json(uses: &Uses<'_>, checked: &Result<Checked, String>, cures: &[Str
         "ledger_is_needed": uses.needs_ledger(), "is_own_database": checked.is_home,
         "ledger_writes": checked.writes.as_ref().map(Result::is_ok), "cures": cures,
         "server_powers": checked.powers,
+        "transport": checked.transport.as_ref().map(Transport::as_str),
+        "transport_weakness": checked.transport.as_ref().and_then(Transport::weakness),
     })
 }
 

@@ -8,6 +8,7 @@ use crate::cli::out;
 use crate::domain::id::SourceName;
 use crate::domain::lang::Lang;
 use crate::domain::source::DialectName;
+use crate::domain::transport::Transport;
 use crate::view::source::Uses;
 
 /// The sources as a table.
@@ -85,7 +86,27 @@ pub(super) fn checked(
     lines.extend(describe_definers(&checked.stops.definers, lang));
     lines.extend(describe_keeping(checked, lang));
     lines.extend(describe_powers(checked, lang));
+    lines.extend(checked.transport.as_ref().and_then(|transport| describe_way(transport, lang)));
     lines
+}
+
+/// What protects the way to the server, where it leads to another machine.
+fn describe_way(transport: &Transport, lang: Lang) -> Option<String> {
+    let said = match (transport, lang) {
+        (Transport::Local, _) => return None,
+        (Transport::Verified, Lang::En) => "encrypted, certificate verified".to_owned(),
+        (Transport::Verified, Lang::Zh) => "已加密,已验证服务器证书".to_owned(),
+        (Transport::Unverified(_) | Transport::MaybeClear(_), Lang::En) => {
+            format!("WARNING: {}", transport.weakness().unwrap_or_default())
+        }
+        (Transport::Unverified(said), Lang::Zh) => {
+            format!("警告:已加密,但未验证服务器身份({said}):中间人可冒充服务器并读取密码")
+        }
+        (Transport::MaybeClear(said), Lang::Zh) => {
+            format!("警告:连接可能为明文({said}):中间人可读取密码和全部数据")
+        }
+    };
+    Some(format!("  {} {said}", lang.pick("transport:     ", "传输:")))
 }
 
 /// What was tried, and how it went.

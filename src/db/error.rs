@@ -1,5 +1,6 @@
 //! Why the metadata database said no, as far as the program has to tell cases apart.
 
+use crate::db::tls::{TLS_HINT, is_refused_by_tls};
 use std::error::Error as StdError;
 use std::path::Path;
 
@@ -49,6 +50,9 @@ impl Error {
     pub(super) fn of_server(error: sqlx::Error, shown: &str, database: &str) -> Self {
         let error = match error {
             sqlx::Error::Database(error) => error,
+            error if is_refused_by_tls(&error) => {
+                return Self::Settings(format!("{shown}: {}; {TLS_HINT}", chain(&error)));
+            }
             sqlx::Error::Io(cause) => {
                 return Self::Lost(format!("{shown}: {cause}; is the server running there?"));
             }
@@ -274,7 +278,7 @@ fn mysql_number(error: &dyn sqlx::error::DatabaseError) -> u16 {
     error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>().map_or(0, |e| e.number())
 }
 
-fn chain(error: &dyn StdError) -> String {
+pub(super) fn chain(error: &dyn StdError) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {

@@ -38,6 +38,7 @@ mod shell;
 pub mod sqlite_file;
 mod statement_counts;
 mod statement_probe;
+mod tls;
 pub mod together;
 pub mod turn;
 pub mod user_grants;

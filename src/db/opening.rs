@@ -1,6 +1,8 @@
 //! Why no session could be opened, told apart by whether waiting may help.
 
+use crate::db::error::chain;
 use crate::db::fault::{DatabaseError, Kind, SessionError};
+use crate::db::tls::{TLS_HINT, is_refused_by_tls};
 use std::io;
 
 /// No session could be opened.
@@ -70,8 +72,15 @@ impl From<sqlx::Error> for NoSession {
             // A server that says why it lets nobody in: PostgreSQL calls that FATAL, but no
             // connection was there to be lost.
             sqlx::Error::Database(said) => return SessionError::refusal(&**said).into(),
+            error if is_refused_by_tls(error) => {
+                let error = DatabaseError {
+                    message: format!("{}; {TLS_HINT}", chain(error)),
+                    ..DatabaseError::default()
+                };
+                return Self { error: SessionError::Database(error), hope: Hope::None };
+            }
             sqlx::Error::Io(error) => hope_of_io(error),
-            sqlx::Error::Configuration(_) | sqlx::Error::Tls(_) => Hope::None,
+            sqlx::Error::Configuration(_) => Hope::None,
             _ => Hope::Soon,
         };
         Self { error: SessionError::from(error), hope }

@@ -337,6 +337,8 @@ pub struct Options {
     pub idle: Duration,
     /// How often it is looked whether a body's session still lives on its server.
     pub look_every: Duration,
+    /// Whether a server on another machine has to show a certificate that can be verified.
+    pub verify_tls: bool,
     /// How long a script may run on without a renewal of this process's lease.
     pub script_lease: Duration,
     /// The program that keeps scripts (`procession script-keeper`); without one, a script outlives a

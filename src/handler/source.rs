@@ -10,6 +10,7 @@ use crate::db::session::{Session, Target};
 use crate::db::session_lock::Lock;
 use crate::db::user_grants::quote_user;
 use crate::domain::source::{DialectName, Source};
+use crate::domain::transport::Transport;
 use crate::handler::bind::dialect_name;
 use crate::handler::stop_trial::try_stop;
 use crate::handler::target::reach;
@@ -78,6 +79,8 @@ pub struct Checked {
     pub is_home: Option<bool>,
     /// Rights of its user that reach beyond the data, by their names there.
     pub powers: Vec<String>,
+    /// What protects the connection to its server; a file needs nothing.
+    pub transport: Option<Transport>,
 }
 
 /// A data source that cannot be asked, or said no; `Display` is the sentence for the user.
@@ -128,7 +131,8 @@ pub async fn check(
     let keeps_sessions = kept.map_err(said("cannot ask what a body leaves on a session"))?;
     let lock = lock(&mut session, &target, &name).await;
     let stops = try_stop(session, &target, &name, options.kill_confirm).await;
-    Ok(Checked { whom, lock, stops, keeps_sessions, ledger, writes, is_home, powers })
+    let transport = Transport::of_url(&target.url);
+    Ok(Checked { whom, lock, stops, keeps_sessions, ledger, writes, is_home, powers, transport })
 }
 
 /// Takes a lock and looks whether another session is kept from it, which a proxy that hands each

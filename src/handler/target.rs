@@ -10,6 +10,7 @@ use crate::domain::outcome::{End, Outcome, Outputs, Stream};
 use crate::domain::retry::ErrorClass;
 use crate::domain::source::{DialectName, Source};
 use crate::domain::sqlite_confinement::confine_to_file;
+use crate::domain::transport::with_verified_tls;
 use crate::handler::address;
 use crate::handler::ladder::{Ended, Ladder};
 use crate::handler::ledger;
@@ -304,6 +305,7 @@ pub(crate) fn reach(
         }
         (None, None) => None,
     };
+    let url = if options.verify_tls { with_verified_tls(&url) } else { url };
     let guard: StatementGuard = match dialect {
         DialectName::Sqlite => confine_to_file,
         DialectName::Mysql | DialectName::Postgres => let_all_through,

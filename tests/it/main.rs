@@ -35,6 +35,7 @@ mod sqlite_confinement;
 mod store;
 mod supply_chain;
 mod text;
+mod transport;
 mod upgrade;
 mod util;
 mod values;

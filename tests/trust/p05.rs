@@ -114,6 +114,7 @@ async fn process(db: &Db) -> QueueDispatcher {
         script_processes: None,
         script_users: ScriptUsers::default(),
         protected_files: ProtectedFiles::default(),
+        verify_tls: true,
         outputs: procession::domain::output_limits::OutputLimits::default(),
     };
     let clock = Clock::system();

@@ -294,6 +294,7 @@ pub(crate) async fn start(
         script_processes: None,
         script_users: ScriptUsers::default(),
         protected_files: ProtectedFiles::default(),
+        verify_tls: true,
         outputs: procession::domain::output_limits::OutputLimits::default(),
     };
     let options = procession::engine::Options {

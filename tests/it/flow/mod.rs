@@ -121,6 +121,7 @@ impl Bench {
             script_processes: None,
             script_users: ScriptUsers::default(),
             protected_files: ProtectedFiles::default(),
+            verify_tls: true,
             outputs: procession::domain::output_limits::OutputLimits::default(),
         };
         let (db, clock) = (self.db.clone(), self.clock.clone());

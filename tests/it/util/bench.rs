@@ -176,6 +176,7 @@ fn options() -> Options {
         script_processes: None,
         script_users: ScriptUsers::default(),
         protected_files: ProtectedFiles::default(),
+        verify_tls: true,
         outputs: procession::domain::output_limits::OutputLimits::default(),
     }
 }

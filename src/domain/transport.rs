@@ -1,0 +1,209 @@
+//! How the connection to a database server is protected on its way: encrypted with a certificate that is verified
+//! unless the server is on this machine or the URL says something else.
+//!
+//! The drivers' own default goes on in clear where a server offers no TLS. So a false server on the way was given the
+//! password of a source, and nobody heard of it.
+
+use crate::domain::source::DialectName;
+use std::net::IpAddr;
+use url::Url;
+
+/// What protects the connection to a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// It does not leave the machine.
+    Local,
+    /// Encrypted, and the server's certificate is verified with its name.
+    Verified,
+    /// Encrypted, and whose server it is, is not verified; with what the URL says: `sslmode=require`.
+    Unverified(String),
+    /// Perhaps in clear, by what the URL or the settings say.
+    MaybeClear(String),
+}
+
+/// What drivers do where nothing is said.
+const DRIVERS_DEFAULT: &str = "verify_tls = false";
+
+impl Transport {
+    /// What protects the connection that a URL asks for; `None` of SQLite and of what is no URL.
+    pub fn of_url(url: &str) -> Option<Self> {
+        let server = Server::parse(url)?;
+        Some(match (server.mode, server.is_local) {
+            (Some((key, mode)), is_local) => match Strength::of_mode(&mode) {
+                Strength::Verified => Self::Verified,
+                _ if is_local => Self::Local,
+                Strength::Encrypted => Self::Unverified(format!("{key}={mode}")),
+                Strength::MaybeClear => Self::MaybeClear(format!("{key}={mode}")),
+            },
+            (None, true) => Self::Local,
+            (None, false) => Self::MaybeClear(DRIVERS_DEFAULT.to_owned()),
+        })
+    }
+
+    /// Its word in JSON.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Verified => "verified",
+            Self::Unverified(_) => "unverified",
+            Self::MaybeClear(_) => "maybe_clear",
+        }
+    }
+
+    /// What an attacker on the way could do, with what allows it; `None` where that is nothing.
+    pub fn weakness(&self) -> Option<String> {
+        match self {
+            Self::Local | Self::Verified => None,
+            Self::Unverified(said) => Some(format!(
+                "the connection is encrypted, but whose server it is, is not verified ({said}): one on the way could take \
+                 its place and read the password"
+            )),
+            Self::MaybeClear(said) => Some(format!(
+                "the connection may be in clear ({said}): one on the way could read the password and all data"
+            )),
+        }
+    }
+}
+
+/// `url` with the demand for a verified certificate, where the server is on another machine and the URL does not say
+/// how much is enough.
+pub fn with_verified_tls(url: &str) -> String {
+    let (Some(server), Ok(mut parsed)) = (Server::parse(url), Url::parse(url)) else {
+        return url.to_owned();
+    };
+    if server.is_local || server.mode.is_some() {
+        return url.to_owned();
+    }
+    let (key, mode) = match server.dialect {
+        DialectName::Mysql => ("ssl-mode", "VERIFY_IDENTITY"),
+        DialectName::Postgres | DialectName::Sqlite => ("sslmode", "verify-full"),
+    };
+    parsed.query_pairs_mut().append_pair(key, mode);
+    parsed.to_string()
+}
+
+/// What a URL says of its server.
+struct Server {
+    dialect: DialectName,
+    is_local: bool,
+    /// The option that says how much protection is asked for, as it stands there.
+    mode: Option<(String, String)>,
+}
+
+impl Server {
+    fn parse(url: &str) -> Option<Self> {
+        let dialect = DialectName::of_url(url).filter(|d| *d != DialectName::Sqlite)?;
+        let parsed = Url::parse(url).ok()?;
+        let (mut host, mut mode, mut has_socket) =
+            (parsed.host_str().unwrap_or_default().to_owned(), None, false);
+        for (key, value) in parsed.query_pairs() {
+            match &*key {
+                "sslmode" | "ssl-mode" => mode = Some((key.into_owned(), value.into_owned())),
+                // Where they may stand, they win over the address.
+                "host" | "hostaddr" => host = value.into_owned(),
+                "socket" => has_socket = true,
+                _ => {}
+            }
+        }
+        Some(Self { dialect, is_local: has_socket || is_local(&host), mode })
+    }
+}
+
+/// Whether a host is this machine: a loopback address, `localhost`, or a socket's folder.
+fn is_local(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let is_socket =
+        host.is_empty() || host.starts_with('/') || host.to_lowercase().starts_with("%2f");
+    is_loopback || is_socket || bare.eq_ignore_ascii_case("localhost")
+}
+
+/// How much a mode of a driver asks for.
+enum Strength {
+    Verified,
+    Encrypted,
+    MaybeClear,
+}
+
+impl Strength {
+    /// PostgreSQL writes `verify-full`, MySQL `VERIFY_IDENTITY`; one that is not known is refused by the driver.
+    fn of_mode(mode: &str) -> Self {
+        match mode.to_lowercase().replace('_', "-").as_str() {
+            "verify-full" | "verify-identity" => Self::Verified,
+            // The authority is verified, the name is not.
+            "verify-ca" | "require" | "required" => Self::Encrypted,
+            _ => Self::MaybeClear,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_on_another_machine_is_verified_unless_its_url_says_otherwise() {
+        for (url, asked_for) in [
+            (
+                "postgres://u@db.bank.example:5432/d",
+                "postgres://u@db.bank.example:5432/d?sslmode=verify-full",
+            ),
+            ("postgresql://u@10.0.0.5/d", "postgresql://u@10.0.0.5/d?sslmode=verify-full"),
+            (
+                "mysql://u:p%2Fw@db/d?charset=utf8mb4",
+                "mysql://u:p%2Fw@db/d?charset=utf8mb4&ssl-mode=VERIFY_IDENTITY",
+            ),
+            (
+                "mariadb://u@[2001:db8::1]:3306/d",
+                "mariadb://u@[2001:db8::1]:3306/d?ssl-mode=VERIFY_IDENTITY",
+            ),
+            (
+                "postgres://u@localhost/d?host=db.bank.example",
+                "postgres://u@localhost/d?host=db.bank.example&sslmode=verify-full",
+            ),
+        ] {
+            assert_eq!(with_verified_tls(url), asked_for);
+            assert_eq!(
+                Transport::of_url(&with_verified_tls(url)),
+                Some(Transport::Verified),
+                "{url}"
+            );
+            assert!(matches!(Transport::of_url(url), Some(Transport::MaybeClear(_))), "{url}");
+        }
+        for url in [
+            "postgres://u@127.0.0.1:5432/d",
+            "mysql://u@127.1.2.3/d",
+            "postgres://u@[::1]:5432/d",
+            "mysql://u@LOCALHOST/d",
+            "postgres://u@%2Fvar%2Frun%2Fpostgresql/d",
+            "postgres:///d?host=/var/run/postgresql",
+            "mysql://u@db/d?socket=/run/mysqld.sock",
+            "mysql://u@db/d?ssl-mode=PREFERRED",
+            "sqlite:file.db",
+            "no URL",
+        ] {
+            assert_eq!(with_verified_tls(url), url);
+        }
+    }
+
+    #[test]
+    fn what_a_url_asks_for_has_its_weakness() {
+        for (url, transport) in [
+            ("mysql://u@db/d?ssl-mode=VERIFY_IDENTITY", Transport::Verified),
+            (
+                "postgres://u@db/d?sslmode=verify-ca",
+                Transport::Unverified("sslmode=verify-ca".into()),
+            ),
+            ("mysql://u@db/d?ssl-mode=REQUIRED", Transport::Unverified("ssl-mode=REQUIRED".into())),
+            ("postgres://u@db/d?sslmode=prefer", Transport::MaybeClear("sslmode=prefer".into())),
+            ("mysql://u@db/d?ssl-mode=DISABLED", Transport::MaybeClear("ssl-mode=DISABLED".into())),
+            ("postgres://u@127.0.0.1/d?sslmode=disable", Transport::Local),
+            ("postgres://u@127.0.0.1/d?sslmode=verify-full", Transport::Verified),
+        ] {
+            assert_eq!(Transport::of_url(url), Some(transport.clone()), "{url}");
+            let is_strong = matches!(transport, Transport::Local | Transport::Verified);
+            assert_eq!(transport.weakness().is_none(), is_strong, "{url}");
+        }
+        assert_eq!(Transport::of_url("sqlite:x.db"), None);
+    }
+}
