@@ -18,6 +18,11 @@ const RUNS: &str = "INSERT INTO executor_run (log_id, queue_id, run_no, attempt,
     (104, 4, 1, 1, 1, 'PAY', 1, 'pay-executor', 'http://127.0.0.1:9999', 'payHandler', 'BEAN', '{}', 'SERIAL_EXECUTION', \
      0, 1, 'RUNNING', NULL, 'n', NULL, NULL, NULL, '2026-07-04T00:00:00.000Z', '2026-07-04T00:00:00.000Z', NULL)";
 
+/// The batch of these runs.
+const BATCH: &str = "INSERT INTO job_batch (batch_id, batch_no, group_code, status, params, snapshot, started_by, \
+    create_time, update_time) VALUES (1, '202407', 'pay', 'FAILED', '{}', '{}', 'x', '2026-07-01T00:00:00.000Z', \
+    '2026-07-01T00:00:00.000Z')";
+
 async fn seen(lang: &str, theme: Theme) {
     let house = House::with_admin(DEFINITION).await;
     house.does(&[
@@ -55,6 +60,7 @@ async fn seen(lang: &str, theme: Theme) {
         let answer = house.hears("registry", shown, &body).await;
         assert_eq!(answer["code"], if forged { 500 } else { 200 }, "{answer}");
     }
+    house.writes(BATCH).await;
     house.writes(RUNS).await;
     house.writes("UPDATE executor_registry SET update_time = '2026-07-01T00:00:00.000Z' WHERE address LIKE '%9998'").await;
     for page in ["#/executors", "#/executors/pay-executor"] {
@@ -70,7 +76,7 @@ async fn seen(lang: &str, theme: Theme) {
         browser.must_be_quiet(page).await;
     }
     let text = browser.ask("return document.body.innerText").await.to_string();
-    for words in ["http://127.0.0.1:9999", "PAY", "no rates today", "payHandler"] {
+    for words in ["http://127.0.0.1:9999", "pay.PAY", "202407", "no rates today", "payHandler"] {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(!text.contains(&token), "it is shown once");

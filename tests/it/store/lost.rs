@@ -346,7 +346,7 @@ async fn a_full_file_is_waited_for() {
                     break error;
                 }
             };
-            assert!(matches!(error, Error::TryAgain(_)), "{error:?}");
+            assert!(matches!(error, Error::NoSpace(_)), "{error:?}");
             assert!(error.to_string().contains("full"), "{error}");
             drop(tx);
 
