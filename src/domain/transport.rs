@@ -5,7 +5,7 @@
 //! password of a source, and nobody heard of it.
 
 use crate::domain::source::DialectName;
-use std::net::IpAddr;
+use core::net::IpAddr;
 use url::Url;
 
 /// What protects the connection to a server.
