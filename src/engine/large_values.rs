@@ -84,6 +84,10 @@ pub(super) async fn loaded(job: &Job, around: &Surroundings) -> Result<Given, St
     let mut outputs = job.outputs.clone();
     for ((code, name), output) in &mut outputs {
         let OutputValue::Stored(reference) = output else { continue };
+        // The commit that claims this row may be the one that stores what its parent returned: 20 MB were not there yet.
+        if !job.claimed.is_committed().await {
+            return Err("its row was not claimed; nothing was run".to_owned());
+        }
         let look = async || {
             let mut tx = around.db.read().await?;
             output_value::load(&mut tx, reference).await

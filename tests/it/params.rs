@@ -279,6 +279,32 @@ jobs:
     nothing_is_left(folder.path());
 }
 
+/// A child begins while the commit is on its way that claims it and stores what its parent returned: storing this much
+/// takes longer than to begin.
+#[test]
+fn a_large_output_is_read_after_the_commit_that_stores_it() {
+    let folder = folder(
+        "
+sources: { s: { url: 'sqlite::memory:' } }
+jobs:
+  MAKE:
+    type: SCRIPT
+    interpreter: bash
+    script: \"printf '::output v='; head -c 20000000 /dev/zero | tr '\\\\0' x; echo\"
+  USE:
+    type: SQL
+    source: s
+    sql: SELECT length(:v) AS long
+    depends_on: [MAKE]
+    params: [{ name: v, value: '${jobs.MAKE.v}' }]
+",
+    );
+    let args = ["--json", "run", "dag.yaml", "--batch-no", "1"];
+    let said = run_with_input(folder.path(), &args, &[], "");
+    assert_eq!(said.code, 0, "{} {}", said.out, said.err);
+    assert_eq!(row(&json(&said), 1), "20000000");
+}
+
 #[test]
 fn a_secret_that_is_missing_fails_the_job_before_its_body() {
     let folder = folder(SECRETS);
