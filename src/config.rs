@@ -504,6 +504,37 @@ mod tests {
     }
 
     #[test]
+    fn a_remote_database_is_asked_for_its_certificate() {
+        let url = "postgres://u@db.bank.example/d";
+        let read = |more: &str| {
+            Config::read(&format!("[database]\nurl = '{url}'\n{more}")).expect("config")
+        };
+        let config = read("");
+        let asked_for = format!("{url}?sslmode=verify-full");
+        assert_eq!(config.db().url.expose_secret(), asked_for);
+        assert!(config.handlers().verify_tls && config.database_weakness().is_none());
+        let config = read("verify_tls = false\n[source]\nverify_tls = false\n");
+        assert_eq!(config.db().url.expose_secret(), url);
+        let weakness = config.database_weakness().expect("it may be in clear");
+        assert!(!config.handlers().verify_tls && weakness.contains("verify_tls = false"));
+    }
+
+    #[test]
+    fn a_remote_source_is_asked_for_its_certificate() {
+        use crate::handler::target::reach;
+        let reached = |url: &str, settings: &str| {
+            let json = serde_json::json!({"name": "remote_source_of_a_test", "url": url});
+            let source = serde_json::from_value(json).expect("a source");
+            let options = Config::read(settings).expect("config").handlers();
+            reach(&source, "test".to_owned(), &options).expect("a target").0.url
+        };
+        let (remote, local) = ("mysql://u@db.bank.example:3306/d", "mysql://u@127.0.0.1:3306/d");
+        assert_eq!(reached(remote, ""), format!("{remote}?ssl-mode=VERIFY_IDENTITY"));
+        assert_eq!(reached(local, ""), local);
+        assert_eq!(reached(remote, "[source]\nverify_tls = false\n"), remote);
+    }
+
+    #[test]
     fn a_fault_does_not_show_the_line() {
         let text = "[database]\nurl = mysql://root:hunter2@h/db\n";
         let error = format!("{:#}", Config::read(text).expect_err("no quotes"));

@@ -47,7 +47,7 @@ pub mod source;
 mod sql;
 mod stop_trial;
 mod stopwatch;
-mod target;
+pub(crate) mod target;
 pub mod watch;
 
 use crate::db;

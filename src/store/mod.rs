@@ -68,8 +68,8 @@ pub fn is_transient(error: &anyhow::Error) -> bool {
     error.chain().any(|e| e.downcast_ref::<db::Error>().is_some_and(db::Error::is_transient))
 }
 
-/// Whether an error of this floor came from a database that works and asks to try again: somebody else
-/// had what was wanted.
+/// Whether an error of this floor came from a database that works and asks to try again: another session had what was
+/// wanted, or there is no space.
 pub fn asks_again(error: &anyhow::Error) -> bool {
     let again = |e: &db::Error| matches!(e, db::Error::TryAgain(_) | db::Error::NoSpace(_));
     error.chain().any(|e| e.downcast_ref::<db::Error>().is_some_and(again))

@@ -2,14 +2,14 @@
 //! `CREATE PROCEDURE`, ordered before the job that calls it, as in a close that installs its own procedures.
 
 use crate::domain::dependency::JobDependency;
-use crate::domain::id::JobCode;
+use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::JobDef;
 use crate::domain::preflight::{PreflightProblem, PreflightReport, PreflightSeverity};
 use crate::domain::routine_name::RoutineName;
 use crate::domain::source::DialectName;
 use crate::domain::statement::split;
 use crate::domain::token::{Token, token};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Makes a warning of each call of these jobs of one source that was refused because its routine is not there, or not as it should be, where a
 /// job that runs before makes it.
@@ -23,6 +23,7 @@ pub fn allow_made_routines(
     if makers.by_routine.is_empty() {
         return;
     }
+    let parents = parents_by_job(dependencies);
     for finding in &mut report.findings {
         let (PreflightProblem::RoutineMissing { why, .. } | PreflightProblem::ParamsMisfit { why }) =
             &finding.problem
@@ -33,7 +34,7 @@ pub fn allow_made_routines(
             Some(&job.code) == finding.job.as_ref() && Some(&job.group) == finding.group.as_ref()
         };
         let Some(job) = jobs.iter().find(is_it) else { continue };
-        let Some(by) = makers.before(job, dependencies) else { continue };
+        let Some(by) = makers.before(job, &parents) else { continue };
         finding.severity = PreflightSeverity::Warning;
         finding.problem = PreflightProblem::RoutineMadeBefore { by, why: why.clone() };
     }
@@ -58,23 +59,35 @@ impl<'a> Makers<'a> {
     }
 
     /// The job that makes what this one calls, and that has ended when this one starts.
-    fn before(&self, job: &JobDef, dependencies: &[JobDependency]) -> Option<JobCode> {
+    fn before<'j>(&self, job: &'j JobDef, parents: &ParentsByJob<'j>) -> Option<JobCode> {
         let name = RoutineName::parse(job.proc_name.as_deref()?)?;
         let makers = self.by_routine.get(&name.parts.last()?.to_lowercase())?;
-        let ancestors = ancestors(job, dependencies);
+        let ancestors = ancestors(job, parents);
         let is_before =
             |maker: &&&JobDef| maker.group == job.group && ancestors.contains(&maker.code);
         makers.iter().find(is_before).map(|maker| maker.code.clone())
     }
 }
 
+/// What each job waits for, by its group and code.
+type ParentsByJob<'a> = HashMap<(&'a GroupCode, &'a JobCode), Vec<&'a JobCode>>;
+
+/// Made once: a close has hundreds of calls, and each of them looks for its ancestors.
+fn parents_by_job(dependencies: &[JobDependency]) -> ParentsByJob<'_> {
+    let mut parents = ParentsByJob::new();
+    for one in dependencies {
+        parents.entry((&one.group, &one.job_code)).or_default().push(&one.depends_on);
+    }
+    parents
+}
+
 /// The jobs of its group that a job waits for, directly or not.
-fn ancestors<'a>(job: &'a JobDef, dependencies: &'a [JobDependency]) -> BTreeSet<&'a JobCode> {
+fn ancestors<'a>(job: &'a JobDef, parents: &ParentsByJob<'a>) -> BTreeSet<&'a JobCode> {
     let mut found = BTreeSet::new();
     let mut unread = vec![&job.code];
     while let Some(code) = unread.pop() {
-        let parents = dependencies.iter().filter(|d| d.group == job.group && d.job_code == *code);
-        unread.extend(parents.map(|d| &d.depends_on).filter(|parent| found.insert(*parent)));
+        let next = parents.get(&(&job.group, code)).into_iter().flatten().copied();
+        unread.extend(next.filter(|parent| found.insert(*parent)));
     }
     found
 }
