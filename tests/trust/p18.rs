@@ -6,6 +6,7 @@ use crate::trust::clockwork::{ALL, on, together};
 use crate::trust::nodes::{Life, Worker};
 use crate::trust::oracle::rows;
 use crate::trust::scene::{PATIENCE, Scene};
+use crate::util::port::free_port;
 use crate::xxl::program_of_others::{Program, TOKEN};
 use nix::sys::signal::Signal;
 use std::collections::BTreeSet;
@@ -49,7 +50,7 @@ impl Stage {
             let done = scene.house.command(args).env(KEY.0, KEY.1).output().expect("it runs");
             assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
         }
-        Self { scene, program, door: free_door() }
+        Self { scene, program, door: free_address() }
     }
 
     /// A process that serves and hears executors at this door; each of its lives dies where `places` say, and
@@ -126,9 +127,8 @@ impl Stage {
     }
 }
 
-fn free_door() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("its address").to_string()
+fn free_address() -> String {
+    format!("127.0.0.1:{}", free_port())
 }
 
 /// The executor has it, or nothing of it is on record: whoever comes next asks, or goes on.
@@ -197,7 +197,7 @@ async fn told_to_one_that_dies(home: String, place: &'static str, written: &'sta
     stage.scene.open("202401");
     let running = "SELECT COUNT(*) FROM executor_run WHERE status = 'RUNNING'";
     stage.scene.until(running, "1", || steady.said()).await;
-    let door = free_door();
+    let door = free_address();
     let victim = stage.serve("victim", &door, &[&format!("{place}={FIRST}")]);
     let limit = Instant::now() + PATIENCE;
     while tokio::net::TcpStream::connect(&door).await.is_err() {

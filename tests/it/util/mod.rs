@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod cut;
 pub(crate) mod host;
+pub(crate) mod port;
 pub(crate) mod relay;
 pub(crate) mod template;
 

@@ -1,10 +1,10 @@
 //! One client: which there are, and the process of one.
 
 use super::ground::raw;
+use crate::util::port::free_port;
 use serde_json::Value;
 use std::fs::File;
 use std::io::Write as _;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -188,12 +188,6 @@ pub(crate) fn tell(what: &str, file: &Path) {
 /// Where the project stands.
 fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
-}
-
-/// A port that nobody has. Somebody may take it before we do, which is as likely as two dice alike.
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("its address").port()
 }
 
 /// Waits for other processes; a bounded loop, which ends as soon as it is so.

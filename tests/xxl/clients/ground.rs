@@ -1,6 +1,7 @@
 //! A server with a database of its own, and what one asks it.
 
-use super::client::{APP, Client, Kind, TOKEN, free_port, tell, until};
+use super::client::{APP, Client, Kind, TOKEN, tell, until};
+use crate::util::port::free_port;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
